@@ -1,0 +1,13 @@
+/** Names exactly as they go out. They are matched without regard to case when they come in. */
+export const headers = {
+  apiKey: 'X-API-Key',
+  result: 'X-API-Result',
+  creditLimit: 'X-API-Credit-Limit',
+  creditRemaining: 'X-API-Credit-Remaining',
+  rateLimit: 'X-Rate-Limit-Limit',
+  rateRemaining: 'X-Rate-Limit-Remaining',
+  rateReset: 'X-Rate-Limit-Reset',
+  retryAfter: 'Retry-After',
+  /** Ours: which region answered. */
+  region: 'X-Assay-Region',
+} as const

@@ -1,0 +1,15 @@
+export { headers } from './headers.ts'
+export {
+  imageFormats,
+  maxContentBytes,
+  maxFileNameLength,
+  maxHeaderBytes,
+  maxJsonBytes,
+  maxJsonDepth,
+  maxUrlLength,
+  type ScanKind,
+  type ScanMode,
+} from './limits.ts'
+export { type Operation, operations } from './operations.ts'
+export { type ProblemKind, problemKinds } from './problem-kinds.ts'
+export * from './schemas.ts'

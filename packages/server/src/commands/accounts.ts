@@ -1,0 +1,125 @@
+import type { Command } from 'commander'
+import type { Account } from '../domain/accounts/account.ts'
+import { type Rate, toRateText } from '../domain/accounts/rate.ts'
+import type { AccountChange } from '../domain/ports/account-store.ts'
+import { orNone, readCredits, readDate, readId, readName, readRate, requireFound } from './options.ts'
+import { addCommand, newCommand, print, toCard, toTable, withOffice } from './terminal.ts'
+
+type CreateOptions = { name: string; plan: string; credits?: number; rate?: Rate; expires?: Date }
+type UpdateOptions = {
+  name?: string
+  plan?: string
+  credits?: number | null
+  rate?: Rate | null
+  expires?: Date | null
+}
+
+export function makeAccountsCommand(): Command {
+  const accounts = newCommand('accounts', 'create, show and change accounts')
+
+  addCommand(accounts, 'create', 'create an account with a key and a webhook secret, shown once')
+    .requiredOption('--name <name>', 'what to call it', readName)
+    .option('--plan <plan>', 'its plan', 'standard')
+    .option('--credits <n>', 'credits per period, instead of the plan’s', readCredits)
+    .option('--rate <n/period>', 'rate, instead of the plan’s, such as 50/1m', readRate)
+    .option('--expires <date>', 'when the subscription ends', readDate)
+    .action(async ({ name, plan, credits, rate, expires }: CreateOptions, command: Command) => {
+      const { account, apiKey, webhookSecret } = await withOffice(({ registration }) =>
+        registration.register({
+          ...{ name, plan },
+          ...(credits === undefined ? {} : { credits }),
+          ...(rate === undefined ? {} : { rate }),
+          ...(expires === undefined ? {} : { expiresAt: expires }),
+        }),
+      )
+      const json = { ...toJson(account), api_key: apiKey, webhook_secret: webhookSecret }
+      const shown = { id: account.id, 'API key': apiKey, 'webhook secret': webhookSecret }
+      print(command, json, `${toCard(shown)}\n\nThe key and the secret are shown this once; store them now.`)
+    })
+
+  addCommand(accounts, 'list', 'list all accounts').action(async (_options: unknown, command: Command) => {
+    const found = await withOffice((office) => office.accounts.listAccounts())
+    const columns = ['id', 'name', 'plan', 'credits', 'rate', 'state']
+    const rows = found.map((a) => [a.id, a.name, a.plan, toCredits(a), toRateText(a.rate), toState(a)])
+    print(command, found.map(toJson), toTable(columns, rows))
+  })
+
+  addCommand(accounts, 'show', 'show one account')
+    .argument('<id>', 'the account', readId)
+    .action(async (id: string, _options: unknown, command: Command) => {
+      printAccount(command, await withOffice((office) => office.accounts.findAccount(id)), id)
+    })
+
+  addCommand(accounts, 'update', 'change an account; a new plan or allowance counts at once')
+    .argument('<id>', 'the account', readId)
+    .option('--name <name>', 'what to call it', readName)
+    .option('--plan <plan>', 'its plan')
+    .option('--credits <n>', 'credits per period, or none for the plan’s', orNone(readCredits))
+    .option('--rate <n/period>', 'rate, or none for the plan’s', orNone(readRate))
+    .option('--expires <date>', 'when the subscription ends, or none', orNone(readDate))
+    .action(async (id: string, { name, plan, credits, rate, expires }: UpdateOptions, command: Command) => {
+      const change: AccountChange = {
+        ...(name === undefined ? {} : { name }),
+        ...(plan === undefined ? {} : { plan }),
+        ...(credits === undefined ? {} : { credits }),
+        ...(rate === undefined ? {} : { rate }),
+        ...(expires === undefined ? {} : { expiresAt: expires }),
+      }
+      const changed = await withOffice(async (office) => {
+        if (plan !== undefined) await office.registration.requirePlan(plan)
+        return office.accounts.updateAccount(id, change)
+      })
+      printAccount(command, changed, id)
+    })
+
+  for (const [name, suspended, about] of [
+    ['suspend', true, 'refuse all keys of an account with 401 until it is resumed'],
+    ['resume', false, 'let a suspended account in again'],
+  ] as const) {
+    addCommand(accounts, name, about)
+      .argument('<id>', 'the account', readId)
+      .action(async (id: string, _options: unknown, command: Command) => {
+        printAccount(command, await withOffice((office) => office.accounts.updateAccount(id, { suspended })), id)
+      })
+  }
+  return accounts
+}
+
+export function printAccount(command: Command, found: Account | undefined, id: string) {
+  const account = requireFound(found, `account ${id}`)
+  const { period } = account.balance
+  const card = {
+    id: account.id,
+    name: account.name,
+    plan: account.plan,
+    credits: toCredits(account),
+    rate: toRateText(account.rate),
+    period: `${period.start.toISOString()} to ${period.end.toISOString()}`,
+    created: account.createdAt.toISOString(),
+    expires: account.expiresAt?.toISOString() ?? 'never',
+    state: toState(account),
+  }
+  print(command, toJson(account), toCard(card))
+}
+
+const toCredits = ({ balance }: Account) => `${balance.creditRemaining} of ${balance.creditLimit}`
+
+function toState({ suspendedAt, expiresAt }: Account): string {
+  if (suspendedAt !== null) return 'suspended'
+  return expiresAt !== null && expiresAt <= new Date() ? 'expired' : 'active'
+}
+
+const toJson = (account: Account) => ({
+  id: account.id,
+  name: account.name,
+  plan: account.plan,
+  credits_per_period: account.creditsPerPeriod,
+  credit_limit: account.balance.creditLimit,
+  credit_remaining: account.balance.creditRemaining,
+  rate: toRateText(account.rate),
+  created_date: account.createdAt,
+  period_start_date: account.balance.period.start,
+  period_end_date: account.balance.period.end,
+  expires_at: account.expiresAt,
+  state: toState(account),
+})

@@ -1,0 +1,23 @@
+import type { Command } from 'commander'
+import { loadConfig, type Setting } from '../config/load-config.ts'
+import { newCommand, print, toTable } from './terminal.ts'
+
+export function makeConfigCommand(): Command {
+  return newCommand('config', 'show every setting, its value and where it comes from').action(
+    (_options: unknown, command: Command) => {
+      const { settings, warnings } = loadConfig(process.env)
+      const json = settings.map((s) => ({ name: s.env, value: toShown(s), origin: s.origin, secret: s.secret }))
+      const rows = json.map(({ name, value, origin }) => [name, value, origin])
+      print(
+        command,
+        { settings: json, warnings },
+        [toTable(['setting', 'value', 'from'], rows), ...warnings].join('\n'),
+      )
+    },
+  )
+}
+
+function toShown({ text, secret }: Setting): string | null {
+  if (text === undefined || text === '') return null
+  return secret ? '(hidden)' : text
+}

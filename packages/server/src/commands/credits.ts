@@ -1,0 +1,52 @@
+import { type Command, InvalidArgumentError } from 'commander'
+import type { LedgerEntry } from '../domain/accounts/account.ts'
+import { OperatorMistake } from '../domain/problem.ts'
+import { printAccount } from './accounts.ts'
+import { readCredits, readId, requireFound } from './options.ts'
+import { addCommand, newCommand, print, toTable, withOffice } from './terminal.ts'
+
+/** The interface shows credits as 32-bit numbers. */
+const maxCreditLimit = 2_147_483_647
+
+export function makeCreditsCommand(): Command {
+  const credits = newCommand('credits', 'grant credits and read the ledger')
+
+  addCommand(credits, 'grant', 'add credits to the current period of an account')
+    .requiredOption('--account <id>', 'the account', readId)
+    .requiredOption('--amount <n>', 'how many', readCredits)
+    .option('--note <text>', 'why, for the ledger')
+    .action(
+      async ({ account: id, amount, note }: { account: string; amount: number; note?: string }, command: Command) => {
+        const granted = await withOffice(async ({ accounts }) => {
+          const { balance } = requireFound(await accounts.findAccount(id), `account ${id}`)
+          if (balance.creditLimit + amount > maxCreditLimit) {
+            throw new OperatorMistake(
+              `The account has ${balance.creditLimit} credits already; at most ${maxCreditLimit} fit.`,
+            )
+          }
+          return accounts.grantCredits(id, amount, note ?? null)
+        })
+        printAccount(command, granted, id)
+      },
+    )
+
+  addCommand(credits, 'ledger', 'show what moved the credits of an account, newest first')
+    .requiredOption('--account <id>', 'the account', readId)
+    .option('--limit <n>', 'how many rows', readLimit, 50)
+    .action(async ({ account: id, limit }: { account: string; limit: number }, command: Command) => {
+      const entries = await withOffice(async ({ accounts }) => {
+        requireFound(await accounts.findAccount(id), `account ${id}`)
+        return accounts.listLedger(id, limit)
+      })
+      const rows = entries.map((e) => [e.at.toISOString(), e.kind, e.amount, e.balance, e.scanId, e.note])
+      print(command, entries.map(toJson), toTable(['at', 'kind', 'amount', 'balance', 'scan', 'note'], rows))
+    })
+  return credits
+}
+
+function readLimit(text: string): number {
+  if (!/^[1-9]\d{0,5}$/.test(text)) throw new InvalidArgumentError('Give a whole number from 1 to 999999.')
+  return Number(text)
+}
+
+const toJson = ({ scanId, ...entry }: LedgerEntry) => ({ ...entry, scan_id: scanId })

@@ -1,0 +1,59 @@
+import type { Command } from 'commander'
+import type { ApiKey } from '../domain/accounts/account.ts'
+import { OperatorMistake } from '../domain/problem.ts'
+import { readDate, readId, readName, requireFound } from './options.ts'
+import { addCommand, newCommand, print, toCard, toTable, withOffice } from './terminal.ts'
+
+export function makeKeysCommand(): Command {
+  const keys = newCommand('keys', 'create, list and revoke API keys')
+
+  addCommand(keys, 'create', 'create a key, shown once')
+    .requiredOption('--account <id>', 'the account it is for', readId)
+    .option('--name <name>', 'what to call it', readName, 'unnamed')
+    .option('--expires <date>', 'when it stops working', readDate)
+    .action(async ({ account, name, expires }: { account: string; name: string; expires?: Date }, command: Command) => {
+      const { key, apiKey } = await withOffice(async ({ accounts, registration }) => {
+        requireFound(await accounts.findAccount(account), `account ${account}`)
+        return registration.createKey(account, name, expires ?? null)
+      })
+      const text = `${toCard({ id: key.id, 'API key': apiKey })}\n\nThe key is shown this once; store it now.`
+      print(command, { ...toJson(key), api_key: apiKey }, text)
+    })
+
+  addCommand(keys, 'list', 'list the keys of an account, or all')
+    .option('--account <id>', 'only of this account', readId)
+    .action(async ({ account }: { account?: string }, command: Command) => {
+      const found = await withOffice((office) => office.keys.listKeys(account ?? null))
+      const columns = ['id', 'account', 'name', 'prefix', 'last used', 'state']
+      const rows = found.map((k) => [k.id, k.accountId, k.name, `${k.prefix}…`, toTime(k.lastUsedAt), toState(k)])
+      print(command, found.map(toJson), toTable(columns, rows))
+    })
+
+  addCommand(keys, 'revoke', 'make a key useless, on all nodes at once')
+    .argument('<id>', 'the id of the key, not the key itself', readId)
+    .action(async (id: string, _options: unknown, command: Command) => {
+      const revoked = await withOffice((office) => office.keys.revokeKey(id))
+      if (!revoked) throw new OperatorMistake(`There is no key ${id}.`)
+      print(command, { id, revoked }, `Key ${id} is revoked.`)
+    })
+  return keys
+}
+
+const toTime = (date: Date | null) => date?.toISOString() ?? 'never'
+
+function toState({ revokedAt, expiresAt }: ApiKey): string {
+  if (revokedAt !== null) return 'revoked'
+  return expiresAt !== null && expiresAt <= new Date() ? 'expired' : 'active'
+}
+
+const toJson = (key: ApiKey) => ({
+  id: key.id,
+  account_id: key.accountId,
+  name: key.name,
+  prefix: key.prefix,
+  created_at: key.createdAt,
+  last_used_at: key.lastUsedAt,
+  expires_at: key.expiresAt,
+  revoked_at: key.revokedAt,
+  state: toState(key),
+})

@@ -1,0 +1,16 @@
+import type { Command } from 'commander'
+import { migrateDatabase } from '../compose/office.ts'
+import { loadConfig } from '../config/load-config.ts'
+import { makeLogger } from '../runtime/logger.ts'
+import { newCommand, print } from './terminal.ts'
+
+export function makeMigrateCommand(): Command {
+  return newCommand('migrate', 'bring the database up to this version; a starting service does it by itself').action(
+    async (_options: unknown, command: Command) => {
+      const { config } = loadConfig(process.env)
+      const log = makeLogger({ level: 'warn', region: config.region, sync: true })
+      const ran = await migrateDatabase(config, log)
+      print(command, { ran }, ran.length === 0 ? 'The database is up to date.' : `Ran ${ran.join(', ')}.`)
+    },
+  )
+}

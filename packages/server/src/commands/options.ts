@@ -1,0 +1,51 @@
+import { InvalidArgumentError } from 'commander'
+import { findRate, type Rate } from '../domain/accounts/rate.ts'
+import { OperatorMistake } from '../domain/problem.ts'
+
+/** Readers of option values. What they throw, commander shows beside the option's name. */
+
+const maxCredits = 2_000_000_000
+
+export function readCredits(text: string): number {
+  if (!/^\d{1,10}$/.test(text) || Number(text) > maxCredits) {
+    throw new InvalidArgumentError(`Give a whole number from 0 to ${maxCredits}.`)
+  }
+  return Number(text)
+}
+
+export function readRate(text: string): Rate {
+  const rate = findRate(text)
+  if (rate === undefined) throw new InvalidArgumentError('Give a rate such as 50/1m, 10/1s or 5000/1d.')
+  return rate
+}
+
+export function readDate(text: string): Date {
+  const date = new Date(text)
+  if (!/^\d{4}-\d{2}-\d{2}/.test(text) || Number.isNaN(date.getTime())) {
+    throw new InvalidArgumentError('Give a date such as 2027-01-31 or 2027-01-31T12:00:00Z.')
+  }
+  return date
+}
+
+export function readName(text: string): string {
+  if (text.trim() === '' || text.length > 200) throw new InvalidArgumentError('Give a name of 1 to 200 characters.')
+  return text
+}
+
+export function readId(text: string): string {
+  if (!/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text)) {
+    throw new InvalidArgumentError('Give an id such as 0199a3c5-52f1-7c39-8f0e-6f1d5d0f6a3b.')
+  }
+  return text.toLowerCase()
+}
+
+/** The word for taking an override or an expiry away. */
+export const orNone =
+  <T>(read: (text: string) => T) =>
+  (text: string): T | null =>
+    text === 'none' ? null : read(text)
+
+export function requireFound<T>(found: T | undefined, what: string): T {
+  if (found === undefined) throw new OperatorMistake(`There is no ${what}.`)
+  return found
+}

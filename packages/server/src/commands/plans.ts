@@ -1,0 +1,41 @@
+import type { Command } from 'commander'
+import type { Plan } from '../domain/accounts/account.ts'
+import { type Rate, toRateText } from '../domain/accounts/rate.ts'
+import { OperatorMistake } from '../domain/problem.ts'
+import { readCredits, readName, readRate } from './options.ts'
+import { addCommand, newCommand, print, toTable, withOffice } from './terminal.ts'
+
+export function makePlansCommand(): Command {
+  const plans = newCommand('plans', 'list, save and delete plans')
+
+  addCommand(plans, 'list', 'list all plans').action(async (_options: unknown, command: Command) => {
+    const found = await withOffice((office) => office.plans.listPlans())
+    const rows = found.map((plan) => [plan.name, plan.creditsPerPeriod, toRateText(plan.rate)])
+    print(command, found.map(toJson), toTable(['name', 'credits per period', 'rate'], rows))
+  })
+
+  addCommand(plans, 'save', 'create a plan or change it; rates count at once, credits from each account’s next period')
+    .argument('<name>', 'the plan', readName)
+    .requiredOption('--credits <n>', 'credits per period', readCredits)
+    .requiredOption('--rate <n/period>', 'rate, such as 600/1m', readRate)
+    .action(async (name: string, { credits, rate }: { credits: number; rate: Rate }, command: Command) => {
+      const plan = { name, creditsPerPeriod: credits, rate }
+      await withOffice((office) => office.plans.savePlan(plan))
+      print(command, toJson(plan), `Plan ${name}: ${credits} credits per period, ${toRateText(rate)}.`)
+    })
+
+  addCommand(plans, 'delete', 'delete a plan that no account is on')
+    .argument('<name>', 'the plan', readName)
+    .action(async (name: string, _options: unknown, command: Command) => {
+      const deleted = await withOffice((office) => office.plans.deletePlan(name))
+      if (!deleted) throw new OperatorMistake(`There is no plan ${name}.`)
+      print(command, { name, deleted }, `Plan ${name} is deleted.`)
+    })
+  return plans
+}
+
+const toJson = (plan: Plan) => ({
+  name: plan.name,
+  credits_per_period: plan.creditsPerPeriod,
+  rate: toRateText(plan.rate),
+})

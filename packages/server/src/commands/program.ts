@@ -1,0 +1,40 @@
+import { Command } from 'commander'
+import { version } from '../runtime/version.ts'
+import { makeAccountsCommand } from './accounts.ts'
+import { makeConfigCommand } from './config.ts'
+import { makeCreditsCommand } from './credits.ts'
+import { makeDoctorCommand } from './doctor.ts'
+import { makeKeysCommand } from './keys.ts'
+import { makeMigrateCommand } from './migrate.ts'
+import { makePlansCommand } from './plans.ts'
+import { makeServeCommand } from './serve.ts'
+import { makeWebhooksCommand } from './webhooks.ts'
+
+/** Everything an operator can type. */
+export function makeProgram(): Command {
+  const program = new Command('assay')
+    .description('Is it safe? Scans files for malware and images for NSFW content.')
+    .version(version)
+  for (const command of [
+    makeServeCommand(),
+    makeAccountsCommand(),
+    makeKeysCommand(),
+    makePlansCommand(),
+    makeCreditsCommand(),
+    makeWebhooksCommand(),
+    makeConfigCommand(),
+    makeMigrateCommand(),
+    makeDoctorCommand(),
+  ]) {
+    program.addCommand(command)
+  }
+  applyManners(program)
+  return program
+}
+
+/** Commander hands these down only to commands that it makes itself. */
+function applyManners(command: Command) {
+  // Throws instead of ending the process: main alone does that.
+  command.exitOverride().showHelpAfterError('Add --help to see what can be given.')
+  command.commands.forEach(applyManners)
+}

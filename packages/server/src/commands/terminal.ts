@@ -1,0 +1,56 @@
+import { Command } from 'commander'
+import { type Office, openOffice } from '../compose/office.ts'
+import { loadConfig } from '../config/load-config.ts'
+import { makeLogger } from '../runtime/logger.ts'
+
+/** A command with `--json`; `print` gives one line of JSON or the text for people, never both. */
+export function newCommand(name: string, about: string): Command {
+  return new Command(name).description(about).option('--json', 'print one line of JSON')
+}
+
+/** Adds a command below another and returns the new one, to be given its arguments and action. */
+export function addCommand(parent: Command, name: string, about: string): Command {
+  const command = newCommand(name, about)
+  parent.addCommand(command)
+  return command
+}
+
+export function print(command: Command, value: unknown, text: string) {
+  const wantsJson = command.optsWithGlobals<{ json?: boolean }>().json === true
+  process.stdout.write(`${wantsJson ? JSON.stringify(value) : text}\n`)
+}
+
+/** Opens what the command needs, beside a running service or without one, and closes it again. */
+export async function withOffice<T>(work: (office: Office) => Promise<T>): Promise<T> {
+  const { config } = loadConfig(process.env)
+  const log = makeLogger({ level: 'warn', region: config.region, sync: true })
+  const office = await openOffice({ ...config, databaseConnections: 2 }, 'guest', log)
+  try {
+    return await work(office)
+  } finally {
+    await office.close()
+  }
+}
+
+/** Columns as wide as their widest cell. */
+export function toTable(columns: string[], rows: (string | number | null)[][]): string {
+  if (rows.length === 0) return '(none)'
+  const cells = [columns, ...rows].map((row) => row.map((cell) => (cell === null ? '-' : String(cell))))
+  const widths = columns.map((_, i) => Math.max(...cells.map((row) => row[i]?.length ?? 0)))
+  return cells
+    .map((row) =>
+      row
+        .map((cell, i) => cell.padEnd(widths[i] ?? 0))
+        .join('  ')
+        .trimEnd(),
+    )
+    .join('\n')
+}
+
+/** `label  value` lines. */
+export function toCard(rows: Record<string, string | number | null>): string {
+  const width = Math.max(...Object.keys(rows).map((label) => label.length))
+  return Object.entries(rows)
+    .map(([label, value]) => `${label.padEnd(width)}  ${value ?? '-'}`)
+    .join('\n')
+}

@@ -1,0 +1,66 @@
+import type { Config } from '../config/load-config.ts'
+import { makeAccountStore } from '../database/account-store.ts'
+import { openEmbedded } from '../database/embedded/open-embedded.ts'
+import { makeKeyStore } from '../database/key-store.ts'
+import { countMigrationsDone, listPendingMigrations, migrate } from '../database/migrate.ts'
+import { type Database, openDatabase } from '../database/open-database.ts'
+import { makePlanStore } from '../database/plan-store.ts'
+import { makeRegistration } from '../domain/accounts/registration.ts'
+import { OperatorMistake } from '../domain/problem.ts'
+import { systemClock } from '../runtime/clock.ts'
+import { newClosers } from '../runtime/closers.ts'
+import type { Logger } from '../runtime/logger.ts'
+
+type Role = 'service' | 'guest'
+
+/** The database of this installation: our own under the data directory, or the one that is set. */
+async function openConnection(config: Config, role: Role, log: Logger) {
+  const closers = newClosers()
+  let url = config.databaseUrl
+  if (url === undefined) {
+    const embedded = await openEmbedded({ dataDir: config.dataDir, as: role, log })
+    closers.add(embedded.close)
+    url = embedded.url
+  }
+  try {
+    const database = await openDatabase({ url, connections: config.databaseConnections, log })
+    closers.add(database.close)
+    return { database, close: closers.closeAll }
+  } catch (error) {
+    await closers.closeAll()
+    throw error
+  }
+}
+
+/** Returns the names of the migrations that were missing. */
+export async function migrateDatabase(config: Config, log: Logger): Promise<string[]> {
+  const { database, close } = await openConnection(config, 'guest', log)
+  return migrate(database.kysely).finally(close)
+}
+
+/** What operator commands work with. A service brings the schema up to date; a guest only creates one. */
+export async function openOffice(config: Config, role: Role, log: Logger) {
+  const { database, close } = await openConnection(config, role, log)
+  try {
+    if (role === 'service' || (await countMigrationsDone(database.kysely)) === 0) await migrate(database.kysely)
+    else await requireCurrentSchema(database)
+    const accounts = makeAccountStore(database)
+    const keys = makeKeyStore(database)
+    const plans = makePlanStore(database)
+    const registration = makeRegistration({ accounts, keys, plans, clock: systemClock })
+    return { database, accounts, keys, plans, registration, close }
+  } catch (error) {
+    await close()
+    throw error
+  }
+}
+
+export type Office = Awaited<ReturnType<typeof openOffice>>
+
+async function requireCurrentSchema({ kysely }: Database) {
+  const pending = await listPendingMigrations(kysely)
+  if (pending.length === 0) return
+  throw new OperatorMistake(
+    `The database lacks ${pending.join(', ')}. Start the service of this version, or run: npm run assay -- migrate.`,
+  )
+}

@@ -1,0 +1,137 @@
+import { readFileSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { parse as parseToml } from 'smol-toml'
+import { type Knob, type KnobName, knobs } from './knobs.ts'
+
+type ValueOf<K> = K extends Knob<infer T> ? (K extends { fallback: string } ? T : T | undefined) : never
+export type Config = { readonly [N in KnobName]: ValueOf<(typeof knobs)[N]> }
+
+export type Setting = { name: KnobName; env: string; text: string | undefined; origin: string; secret: boolean }
+export type Loaded = { config: Config; settings: Setting[]; warnings: string[] }
+
+/** Every mistake at once: a person mends them in one go instead of one start each. */
+export class ConfigMistakes extends Error {
+  readonly mistakes: string[]
+
+  constructor(mistakes: string[]) {
+    super(mistakes.join('\n'))
+    this.mistakes = mistakes
+  }
+}
+
+export function loadConfig(env: NodeJS.ProcessEnv, tomlPath = env.ASSAY_CONFIG ?? 'assay.toml'): Loaded {
+  const mistakes: string[] = []
+  const toml = readToml(tomlPath, env.ASSAY_CONFIG !== undefined, mistakes)
+  const settings: Setting[] = []
+  const values: Record<string, unknown> = {}
+
+  for (const [name, knob] of Object.entries(knobs) as [KnobName, Knob<unknown>][]) {
+    try {
+      const { text, origin } = findText(knob, env, toml, tomlPath)
+      settings.push({ name, env: knob.env, text, origin, secret: knob.secret === true })
+      values[name] = text === undefined ? undefined : readValue(knob, text, origin)
+    } catch (error) {
+      mistakes.push((error as Error).message)
+    }
+  }
+
+  if (mistakes.length === 0) mistakes.push(...findContradictions(values as Config))
+  if (mistakes.length > 0) throw new ConfigMistakes(mistakes)
+  return { config: values as Config, settings, warnings: findUnknownVariables(env) }
+}
+
+export const tomlName = (knob: Knob<unknown>) => knob.env.slice('ASSAY_'.length).toLowerCase()
+
+/** The environment wins over a secret's file, which wins over assay.toml, which wins over the default. */
+function findText(knob: Knob<unknown>, env: NodeJS.ProcessEnv, toml: Map<string, string>, tomlPath: string) {
+  const given = env[knob.env]
+  // An empty variable is how many tools say "not set".
+  if (given !== undefined && given !== '') return { text: given, origin: knob.env }
+  const file = env[`${knob.env}_FILE`]
+  if (knob.secret === true && file !== undefined && file !== '') {
+    return { text: readSecretFile(file, `${knob.env}_FILE`), origin: `${knob.env}_FILE` }
+  }
+  const written = toml.get(tomlName(knob))
+  if (written !== undefined) return { text: written, origin: tomlPath }
+  return { text: knob.fallback, origin: knob.fallback === undefined ? 'not set' : 'default' }
+}
+
+function readValue(knob: Knob<unknown>, text: string, origin: string): unknown {
+  try {
+    return knob.read(text)
+  } catch (error) {
+    const shown = knob.secret === true ? 'the given value' : JSON.stringify(text)
+    throw new Error(`${knob.env} ${(error as Error).message}; ${shown} (from ${origin}) is not.`)
+  }
+}
+
+function readSecretFile(path: string, variable: string): string {
+  try {
+    return readFileSync(path, 'utf8').replace(/\r?\n$/, '')
+  } catch (error) {
+    throw new Error(`${variable} names a file that cannot be read: ${(error as Error).message}.`)
+  }
+}
+
+function readToml(path: string, required: boolean, mistakes: string[]): Map<string, string> {
+  const values = new Map<string, string>()
+  let table: Record<string, unknown>
+  try {
+    table = parseToml(readFileSync(path, 'utf8'))
+  } catch (error) {
+    const missing = (error as NodeJS.ErrnoException).code === 'ENOENT'
+    if (!missing || required) mistakes.push(`${resolve(path)} cannot be read: ${(error as Error).message.trim()}`)
+    return values
+  }
+  const known = new Set(Object.values(knobs).map(tomlName))
+  for (const [name, value] of Object.entries(table)) {
+    if (!known.has(name)) mistakes.push(`${path} sets ${name}, which is not a setting.${suggest(name, known)}`)
+    else if (Array.isArray(value)) values.set(name, value.map(String).join(','))
+    else if (typeof value === 'object' && value !== null)
+      mistakes.push(`${path} has a table at ${name}; a value belongs there.`)
+    else values.set(name, String(value))
+  }
+  return values
+}
+
+function findContradictions(config: Config): string[] {
+  const mistakes: string[] = []
+  if ((config.tlsCert === undefined) !== (config.tlsKey === undefined)) {
+    mistakes.push('ASSAY_TLS_CERT and ASSAY_TLS_KEY go together: set both or neither.')
+  }
+  if (config.metricsPort !== undefined && config.metricsPort !== 0 && config.metricsPort === config.port) {
+    mistakes.push('ASSAY_METRICS_PORT and ASSAY_PORT are the same; give the metrics a port of their own.')
+  }
+  return mistakes
+}
+
+/** Only a warning: other programs may share the prefix, and an older version may meet a newer environment. */
+function findUnknownVariables(env: NodeJS.ProcessEnv): string[] {
+  const known = new Set(['ASSAY_CONFIG'])
+  for (const knob of Object.values(knobs) as Knob<unknown>[]) {
+    known.add(knob.env)
+    if (knob.secret === true) known.add(`${knob.env}_FILE`)
+  }
+  return Object.keys(env)
+    .filter((name) => name.startsWith('ASSAY_') && !name.startsWith('ASSAY_TEST_') && !known.has(name))
+    .map((name) => `${name} is set but is not a setting of this version.${suggest(name, known)}`)
+}
+
+function suggest(name: string, known: Iterable<string>): string {
+  const near = [...known].find((candidate) => distance(candidate.toLowerCase(), name.toLowerCase()) <= 2)
+  return near === undefined ? '' : ` Did you mean ${near}?`
+}
+
+/** How many letters to change, add or drop to get from one word to the other. */
+function distance(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, i) => i)
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i]
+    for (let j = 1; j <= b.length; j++) {
+      const change = (row[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1)
+      next.push(Math.min(change, (row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1))
+    }
+    row = next
+  }
+  return row[b.length] ?? 0
+}

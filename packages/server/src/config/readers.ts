@@ -1,0 +1,83 @@
+import { BlockList, isIP } from 'node:net'
+
+/** Turns the text of a setting into its value, or throws an Error whose message completes "NAME must be ...". */
+export type Reader<T> = (text: string) => T
+
+export const text: Reader<string> = (value) => {
+  if (value.trim() === '') throw new Error('must not be empty')
+  return value
+}
+
+export const port: Reader<number> = (value) => {
+  const number = Number(value)
+  if (!/^\d{1,5}$/.test(value) || number > 65535) throw new Error('must be a port number from 0 to 65535')
+  return number
+}
+
+export const wholeNumber =
+  (min: number, max: number): Reader<number> =>
+  (value) => {
+    const number = Number(value)
+    if (!/^\d{1,15}$/.test(value) || number < min || number > max) {
+      throw new Error(`must be a whole number from ${min} to ${max}`)
+    }
+    return number
+  }
+
+export const oneOf =
+  <const T extends string>(...choices: T[]): Reader<T> =>
+  (value) => {
+    const found = choices.find((choice) => choice === value)
+    if (found === undefined) throw new Error(`must be one of ${choices.join(', ')}`)
+    return found
+  }
+
+export const postgresUrl: Reader<string> = (value) => {
+  const url = URL.parse(value)
+  if (url === null || !/^postgres(ql)?:$/.test(url.protocol)) {
+    throw new Error('must be an address such as postgres://user:password@host:5432/assay')
+  }
+  return value
+}
+
+export const httpOrigin: Reader<string> = (value) => {
+  const url = URL.parse(value)
+  if (url === null || !/^https?:$/.test(url.protocol) || url.origin !== value.replace(/\/$/, '')) {
+    throw new Error('must be an origin such as https://scan.example.com, without a path')
+  }
+  return url.origin
+}
+
+export const listOf =
+  <T>(item: Reader<T>): Reader<T[]> =>
+  (value) =>
+    value
+      .split(',')
+      .map((part) => part.trim())
+      .filter((part) => part !== '')
+      .map((part) => item(part))
+
+/** A network such as 10.0.0.0/8, or a single address. */
+export const network: Reader<string> = (value) => {
+  const [address = '', bits, ...rest] = value.split('/')
+  const version = isIP(address)
+  const widest = version === 6 ? 128 : 32
+  const prefix = bits === undefined ? widest : /^\d{1,3}$/.test(bits) ? Number(bits) : Number.NaN
+  if (version === 0 || rest.length > 0 || !(prefix >= 0 && prefix <= widest)) {
+    throw new Error('must be networks such as 10.0.0.0/8 or fd00::/8, separated by commas')
+  }
+  // BlockList is what will match against it: let it have the last word.
+  new BlockList().addSubnet(address, prefix, version === 6 ? 'ipv6' : 'ipv4')
+  return `${address}/${prefix}`
+}
+
+/** Travels in a header and is told apart by its bytes alone, so nothing invisible may be in it. */
+export const credential: Reader<string> = (value) => {
+  if (!/^[\x21-\x7e]{8,255}$/.test(value)) throw new Error('must be 8 to 255 visible ASCII characters without blanks')
+  return value
+}
+
+export const regionName: Reader<string> = (value) => {
+  if (!/^[a-z0-9][a-z0-9-]{0,31}$/.test(value)) throw new Error('must be a short name such as eu or us-east-1')
+  return value
+}

@@ -1,0 +1,51 @@
+import { createHash } from 'node:crypto'
+import { chmodSync, chownSync, existsSync, lstatSync, mkdirSync, realpathSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+export type Layout = { rootDir: string; clusterDir: string; socketDir: string; libraryLinks: string; logFile: string }
+
+/** The kernel takes socket paths up to this many bytes, the closing zero included. */
+const maxSocketPath = 107
+const socketName = '.s.PGSQL.5432'
+
+export const toSocketFile = (layout: Layout) => join(layout.socketDir, socketName)
+
+/** Where the parts of the embedded database lie, below the data directory. */
+export function makeLayout(dataDir: string): Layout {
+  // Others may pass through, not look: the database's user must get to its own directory below.
+  mkdirSync(dataDir, { recursive: true, mode: 0o711 })
+  const rootDir = join(realpathSync(dataDir), 'postgres')
+  const near = join(rootDir, 'run')
+  const fits = Buffer.byteLength(join(near, socketName)) < maxSocketPath
+  const far = join(tmpdir(), `assay-${createHash('sha256').update(rootDir).digest('hex').slice(0, 16)}`)
+  return {
+    rootDir,
+    clusterDir: join(rootDir, 'cluster'),
+    socketDir: fits ? near : far,
+    libraryLinks: join(rootDir, 'lib'),
+    logFile: join(rootDir, 'postgres.log'),
+  }
+}
+
+/** Creates the directories, closed to everybody but the database's user. */
+export function prepareLayout(layout: Layout, owner: { uid: number; gid: number } | undefined) {
+  for (const dir of [layout.rootDir, layout.socketDir]) {
+    if (!existsSync(dir)) {
+      mkdirSync(dir, { mode: 0o700, recursive: true })
+      if (owner !== undefined) chownSync(dir, owner.uid, owner.gid)
+    }
+    requireOwn(dir, owner?.uid ?? process.getuid?.() ?? 0)
+    chmodSync(dir, 0o700)
+  }
+}
+
+/** A directory somebody else made, in /tmp for one, could be a trap; and PostgreSQL refuses a cluster of another user. */
+function requireOwn(dir: string, uid: number) {
+  const found = lstatSync(dir)
+  if (found.isDirectory() && found.uid === uid) return
+  throw new Error(
+    `${dir} belongs to the user with uid ${found.uid}, but the database would run as uid ${uid}. ` +
+      'Start Assay as the user who first started it, or give it another ASSAY_DATA_DIR.',
+  )
+}

@@ -1,0 +1,145 @@
+import { existsSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import pg from 'pg'
+import { OperatorMistake } from '../../domain/problem.ts'
+import type { Logger } from '../../runtime/logger.ts'
+import { chooseUnprivileged } from '../../runtime/unprivileged.ts'
+import { findBinaries, linkLibraries } from './binaries.ts'
+import { type Cluster, createCluster, readServerLog, startServer, stopServer } from './cluster.ts'
+import { makeLayout, prepareLayout, toSocketFile } from './layout.ts'
+import { findPostmaster, removeStaleLocks } from './postmaster.ts'
+
+export type EmbeddedDatabase = { url: string; close(): Promise<void> }
+
+/** Held by the one service of a data directory, and shared by everybody who uses its database. */
+const serviceLock = 4_151_001
+const userLock = 4_151_002
+const startTimeoutMs = 60_000
+const presenceName = 'assay process '
+
+/**
+ * The database under the data directory: joins it when it runs (a service is up, or one was killed and left it), starts
+ * it otherwise, and creates it the first time. A service must be alone; operator commands may come and go beside it.
+ */
+export async function openEmbedded(deps: {
+  dataDir: string
+  as: 'service' | 'guest'
+  log: Logger
+}): Promise<EmbeddedDatabase> {
+  const { as, log } = deps
+  const layout = makeLayout(deps.dataDir)
+  const binaries = findBinaries()
+  const unprivileged = chooseUnprivileged([dirname(binaries.postgres), dirname(layout.rootDir)])
+  prepareLayout(layout, unprivileged.owner)
+  linkLibraries(binaries, layout.libraryLinks)
+  const cluster: Cluster = { layout, binaries, unprivileged }
+  const url = `postgres://assay@/postgres?host=${encodeURIComponent(layout.socketDir)}`
+
+  let closing = false
+  let startedByUs = false
+  let presence = await join()
+  return { url, close }
+
+  /** Connects and takes the locks; whoever holds the locks is using the database. */
+  async function join(): Promise<pg.Client> {
+    const deadline = Date.now() + startTimeoutMs
+    for (;;) {
+      const client = await tryConnect(url)
+      if (client !== undefined) {
+        await takeLocks(client)
+        // Its end, when nobody asked for it, is how we learn that the server died.
+        client.once('end', () => {
+          if (!closing) void revive()
+        })
+        return client
+      }
+      if (Date.now() > deadline) throw new Error(`The database did not start in time.\n${readServerLog(layout)}`)
+      await launch()
+    }
+  }
+
+  async function launch() {
+    if (!existsSync(layout.clusterDir)) await createCluster(cluster)
+    if (findPostmaster(layout.clusterDir) === undefined) {
+      removeStaleLocks(layout.clusterDir, toSocketFile(layout))
+      const child = startServer(cluster)
+      startedByUs = true
+      // Ends at once when another process was faster, or while children of a killed server still hold its memory.
+      child.once('error', (error) => log.error({ err: error }, 'the database could not be started'))
+    }
+    await sleep(20)
+  }
+
+  async function takeLocks(client: pg.Client) {
+    if (as === 'service') {
+      const { rows } = await client.query<{ free: boolean }>('select pg_try_advisory_lock($1) as free', [serviceLock])
+      if (rows[0]?.free !== true) {
+        const holder = await findServiceProcess(client)
+        await client.end()
+        throw new OperatorMistake(
+          `Assay is already running on ${deps.dataDir} (process ${holder}). Stop it first, or use another ASSAY_DATA_DIR.`,
+        )
+      }
+    }
+    await client.query('select pg_advisory_lock_shared($1)', [userLock])
+  }
+
+  async function revive() {
+    log.warn('the database stopped by itself; starting it again')
+    while (!closing) {
+      try {
+        presence = await join()
+        log.info('the database is back')
+        return
+      } catch (error) {
+        log.error({ err: error }, 'the database does not come back; trying again')
+        await sleep(1000)
+      }
+    }
+  }
+
+  async function close() {
+    closing = true
+    const mayStop = as === 'service' || (startedByUs && (await isLastUser(presence)))
+    await presence.end().catch(() => {})
+    if (mayStop) await stopServer(layout)
+  }
+}
+
+/** Every presence carries its process in its name; the database knows whose holds the lock. */
+async function findServiceProcess(client: pg.Client): Promise<string> {
+  const { rows } = await client.query<{ name: string }>(
+    `select application_name as name from pg_locks join pg_stat_activity using (pid)
+     where locktype = 'advisory' and objid = $1 and granted`,
+    [serviceLock],
+  )
+  return rows[0]?.name.replace(presenceName, '') ?? 'unknown'
+}
+
+async function isLastUser(client: pg.Client): Promise<boolean> {
+  try {
+    await client.query('select pg_advisory_unlock_shared($1)', [userLock])
+    const { rows } = await client.query<{ alone: boolean }>('select pg_try_advisory_lock($1) as alone', [userLock])
+    return rows[0]?.alone === true
+  } catch {
+    return false
+  }
+}
+
+async function tryConnect(url: string): Promise<pg.Client | undefined> {
+  const client = new pg.Client({
+    connectionString: url,
+    connectionTimeoutMillis: 5000,
+    application_name: presenceName + process.pid,
+  })
+  // Connections that break later report here as well as by 'end'.
+  client.on('error', () => {})
+  try {
+    await client.connect()
+    return client
+  } catch {
+    await client.end().catch(() => {})
+    return undefined
+  }
+}

@@ -1,0 +1,55 @@
+import type { Kysely } from 'kysely'
+import type { ApiKey } from '../domain/accounts/account.ts'
+import type { KeyStore } from '../domain/ports/account-store.ts'
+import { insertKey } from './account-store.ts'
+import type { Database } from './open-database.ts'
+import type { Tables } from './tables.ts'
+
+export function makeKeyStore(deps: Pick<Database, 'kysely'>): KeyStore {
+  const { kysely } = deps
+
+  return {
+    async createKey(accountId, key) {
+      await kysely.transaction().execute((trx) => insertKey(trx, accountId, key))
+      return toApiKey(await selectKeys(kysely).where('api_keys.id', '=', key.id).executeTakeFirstOrThrow())
+    },
+
+    async listKeys(accountId) {
+      const all = selectKeys(kysely).orderBy('api_keys.created_at').orderBy('api_keys.id')
+      const rows = await (accountId === null ? all : all.where('api_keys.account_id', '=', accountId)).execute()
+      return rows.map(toApiKey)
+    },
+
+    async revokeKey(id) {
+      const { numUpdatedRows } = await kysely
+        .updateTable('api_keys')
+        .set((eb) => ({ revoked_at: eb.fn.coalesce('revoked_at', eb.fn<Date>('now', [])) }))
+        .where('id', '=', id)
+        .executeTakeFirstOrThrow()
+      return numUpdatedRows > 0n
+    },
+  }
+}
+
+function selectKeys(kysely: Kysely<Tables>) {
+  return kysely
+    .selectFrom('api_keys')
+    .leftJoin('rate_windows', 'rate_windows.key_id', 'api_keys.id')
+    .select(['api_keys.id', 'api_keys.account_id', 'api_keys.name', 'api_keys.prefix', 'api_keys.created_at'])
+    .select(['rate_windows.last_used_at', 'api_keys.expires_at', 'api_keys.revoked_at'])
+}
+
+type KeyRow = Awaited<ReturnType<ReturnType<typeof selectKeys>['executeTakeFirstOrThrow']>>
+
+function toApiKey(row: KeyRow): ApiKey {
+  return {
+    id: row.id,
+    accountId: row.account_id,
+    name: row.name,
+    prefix: row.prefix,
+    createdAt: row.created_at,
+    lastUsedAt: row.last_used_at,
+    expiresAt: row.expires_at,
+    revokedAt: row.revoked_at,
+  }
+}

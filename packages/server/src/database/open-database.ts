@@ -1,0 +1,38 @@
+import { Kysely, PostgresDialect } from 'kysely'
+import pg from 'pg'
+import type { Logger } from '../runtime/logger.ts'
+import type { Tables } from './tables.ts'
+
+export type Database = { pool: pg.Pool; kysely: Kysely<Tables>; close(): Promise<void> }
+
+const oldestMajor = 15
+
+/** Connects, and makes sure at once that the server answers and is one we can work with. */
+export async function openDatabase(deps: { url: string; connections: number; log: Logger }): Promise<Database> {
+  const pool = new pg.Pool({
+    connectionString: deps.url,
+    max: deps.connections,
+    connectionTimeoutMillis: 10_000,
+    application_name: 'assay',
+    // A statement that hangs must not hang its callers for ever.
+    statement_timeout: 60_000,
+  })
+  // Without a listener the loss of an idle connection would end the process.
+  pool.on('error', (error) => deps.log.warn({ err: error }, 'a database connection was lost'))
+  try {
+    await requireVersion(pool)
+  } catch (error) {
+    await pool.end()
+    throw error
+  }
+  const kysely = new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) })
+  return { pool, kysely, close: () => kysely.destroy() }
+}
+
+async function requireVersion(pool: pg.Pool) {
+  const { rows } = await pool.query<{ server_version: string }>('show server_version')
+  const version = rows[0]?.server_version ?? ''
+  if (Number.parseInt(version, 10) < oldestMajor) {
+    throw new Error(`PostgreSQL ${version} is too old: Assay needs ${oldestMajor} or newer.`)
+  }
+}

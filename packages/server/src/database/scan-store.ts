@@ -1,0 +1,43 @@
+import type { ScanStore } from '../domain/ports/scan-store.ts'
+import type { Scan } from '../domain/scans/scan.ts'
+import type { Database } from './open-database.ts'
+
+export function makeScanStore(deps: Pick<Database, 'pool'>): ScanStore {
+  return {
+    async findScan(accountId, kind, id) {
+      const { rows } = await deps.pool.query<ScanRow>({
+        name: 'find-scan',
+        text: findScan,
+        values: [id, accountId, kind],
+      })
+      return rows[0] === undefined ? undefined : toScan(rows[0])
+    },
+  }
+}
+
+const findScan = `
+select id, kind, status, content_length, content_type, content_name, signals, metadata, created_at, completed_at
+from scans where id = $1 and account_id = $2 and kind = $3
+`
+
+/** `bigint` arrives as text, because it can be larger than a number holds; a length of ours cannot. */
+type ScanRow = Pick<Scan, 'id' | 'kind' | 'status' | 'signals' | 'metadata'> & {
+  content_length: string
+  content_type: string
+  content_name: string | null
+  created_at: Date
+  completed_at: Date | null
+}
+
+const toScan = (row: ScanRow): Scan => ({
+  id: row.id,
+  kind: row.kind,
+  status: row.status,
+  contentLength: Number(row.content_length),
+  contentType: row.content_type,
+  contentName: row.content_name,
+  signals: row.signals,
+  metadata: row.metadata,
+  createdAt: row.created_at,
+  completedAt: row.completed_at,
+})

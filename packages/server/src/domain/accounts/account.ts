@@ -1,0 +1,43 @@
+import type { Period } from './period.ts'
+import type { Rate } from './rate.ts'
+
+export type Plan = { name: string; creditsPerPeriod: number; rate: Rate }
+
+export type Balance = { creditLimit: number; creditRemaining: number; period: Period }
+
+export type Account = {
+  id: string
+  name: string
+  plan: string
+  /** What the account has instead of its plan's own, where it differs. */
+  creditsPerPeriod: number
+  rate: Rate
+  balance: Balance
+  createdAt: Date
+  expiresAt: Date | null
+  suspendedAt: Date | null
+}
+
+export type ApiKey = {
+  id: string
+  accountId: string
+  name: string
+  prefix: string
+  createdAt: Date
+  lastUsedAt: Date | null
+  expiresAt: Date | null
+  revokedAt: Date | null
+}
+
+/** `opening` and `adjust` complete the four of everyday life, so that an account's rows always sum to its balance. */
+export type LedgerKind = 'opening' | 'debit' | 'refund' | 'grant' | 'roll' | 'adjust'
+
+export type LedgerEntry = {
+  id: string
+  kind: LedgerKind
+  amount: number
+  balance: number
+  scanId: string | null
+  note: string | null
+  at: Date
+}

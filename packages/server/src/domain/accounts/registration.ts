@@ -1,0 +1,89 @@
+import { v7 as newId } from 'uuid'
+import type { AccountStore, KeyStore, NewAccount, NewApiKey, PlanStore } from '../ports/account-store.ts'
+import type { Clock } from '../ports/clock.ts'
+import { OperatorMistake } from '../problem.ts'
+import type { Account, ApiKey } from './account.ts'
+import type { Rate } from './rate.ts'
+import { newApiKey, newWebhookSecret, toKeyDigest, toKeyPrefix } from './secrets.ts'
+
+export type Application = {
+  name: string
+  plan: string
+  credits?: number
+  rate?: Rate
+  expiresAt?: Date
+  /** Given by the operator instead of made by us. */
+  apiKey?: string
+  webhookSecret?: string
+}
+
+/** The two secrets are in clear here and nowhere else: whoever gets this shows them once. */
+export type Registered = { account: Account; apiKey: string; webhookSecret: string }
+
+/** How long the secret before a rotation keeps signing. */
+const previousSecretMs = 24 * 3_600_000
+
+/** Giving out accounts, keys and secrets. */
+export function makeRegistration(deps: { accounts: AccountStore; keys: KeyStore; plans: PlanStore; clock: Clock }) {
+  return {
+    async register(application: Application): Promise<Registered> {
+      const { account, apiKey, webhookSecret } = await prepare(application)
+      return { account: await deps.accounts.createAccount(account), apiKey, webhookSecret }
+    },
+
+    /** Undefined when there are accounts already: then nothing is changed. */
+    async registerFirst(application: Application): Promise<Registered | undefined> {
+      const { account, apiKey, webhookSecret } = await prepare(application)
+      const created = await deps.accounts.createFirstAccount(account)
+      return created === undefined ? undefined : { account: created, apiKey, webhookSecret }
+    },
+
+    async createKey(accountId: string, name: string, expiresAt: Date | null): Promise<{ key: ApiKey; apiKey: string }> {
+      const apiKey = newApiKey()
+      return { key: await deps.keys.createKey(accountId, toNewKey(apiKey, name, expiresAt)), apiKey }
+    },
+
+    /** Undefined when there is no such account. */
+    async rotateWebhookSecret(accountId: string): Promise<{ webhookSecret: string; previousUntil: Date } | undefined> {
+      const webhookSecret = newWebhookSecret()
+      const previousUntil = new Date(deps.clock.now().getTime() + previousSecretMs)
+      const found = await deps.accounts.rotateWebhookSecret(accountId, webhookSecret, previousUntil)
+      return found ? { webhookSecret, previousUntil } : undefined
+    },
+
+    requirePlan,
+  }
+
+  async function prepare(application: Application) {
+    await requirePlan(application.plan)
+    const apiKey = application.apiKey ?? newApiKey()
+    const webhookSecret = application.webhookSecret ?? newWebhookSecret()
+    const account: NewAccount = {
+      id: newId(),
+      name: application.name,
+      plan: application.plan,
+      credits: application.credits ?? null,
+      rate: application.rate ?? null,
+      expiresAt: application.expiresAt ?? null,
+      webhookSecret,
+      key: toNewKey(apiKey, 'default', null),
+    }
+    return { account, apiKey, webhookSecret }
+  }
+
+  async function requirePlan(name: string) {
+    if ((await deps.plans.findPlan(name)) !== undefined) return
+    const names = (await deps.plans.listPlans()).map((plan) => plan.name)
+    throw new OperatorMistake(`There is no plan ${name}. The plans are: ${names.join(', ')}.`)
+  }
+}
+
+export type Registration = ReturnType<typeof makeRegistration>
+
+const toNewKey = (apiKey: string, name: string, expiresAt: Date | null): NewApiKey => ({
+  id: newId(),
+  name,
+  prefix: toKeyPrefix(apiKey),
+  digest: toKeyDigest(apiKey),
+  expiresAt,
+})

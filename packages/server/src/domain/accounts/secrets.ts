@@ -1,0 +1,30 @@
+import { createHash, randomBytes, randomInt } from 'node:crypto'
+import { crc32 } from 'node:zlib'
+
+const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
+const keyStart = 'assay_'
+
+/** 190 random bits and a checksum, so that a leaked key can be told from a lookalike without asking the database. */
+export function newApiKey(): string {
+  const random = Array.from({ length: 32 }, () => alphabet[randomInt(alphabet.length)]).join('')
+  return `${keyStart}${random}${toCheckDigits(random)}`
+}
+
+/** Only this is stored. A slow hash would cost 78 ms a request and buy nothing at 190 bits. */
+export const toKeyDigest = (key: string): Buffer => createHash('sha256').update(key).digest()
+
+/** What may be shown again, so that people can tell their keys apart. Never more than a third of a short one. */
+export const toKeyPrefix = (key: string): string => key.slice(0, Math.min(12, Math.floor(key.length / 3)))
+
+/** In the form of Standard Webhooks, so that their libraries take it as it is. */
+export const newWebhookSecret = (): string => `whsec_${randomBytes(32).toString('base64')}`
+
+function toCheckDigits(text: string): string {
+  let rest = crc32(text)
+  let digits = ''
+  for (let i = 0; i < 6; i++) {
+    digits = alphabet[rest % alphabet.length] + digits
+    rest = Math.floor(rest / alphabet.length)
+  }
+  return digits
+}

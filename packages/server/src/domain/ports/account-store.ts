@@ -1,0 +1,56 @@
+import type { Account, ApiKey, LedgerEntry, Plan } from '../accounts/account.ts'
+import type { Rate } from '../accounts/rate.ts'
+
+export type NewAccount = {
+  id: string
+  name: string
+  plan: string
+  credits: number | null
+  rate: Rate | null
+  expiresAt: Date | null
+  webhookSecret: string
+  key: NewApiKey
+}
+
+export type NewApiKey = { id: string; name: string; prefix: string; digest: Buffer; expiresAt: Date | null }
+
+/** A member left out stays as it is; null takes an override or an expiry away. */
+export type AccountChange = {
+  name?: string
+  plan?: string
+  credits?: number | null
+  rate?: Rate | null
+  expiresAt?: Date | null
+  suspended?: boolean
+}
+
+export type AccountStore = {
+  createAccount(account: NewAccount): Promise<Account>
+  /** Creates it only where there is no account at all, however many nodes try at once. */
+  createFirstAccount(account: NewAccount): Promise<Account | undefined>
+  findAccount(id: string): Promise<Account | undefined>
+  listAccounts(): Promise<Account[]>
+  /** Everything that changes a balance writes the ledger in the same transaction. */
+  updateAccount(id: string, change: AccountChange): Promise<Account | undefined>
+  grantCredits(id: string, amount: number, note: string | null): Promise<Account | undefined>
+  listLedger(id: string, limit: number): Promise<LedgerEntry[]>
+  /** The secret before keeps signing until `previousUntil`, so that receivers can change over. */
+  rotateWebhookSecret(id: string, secret: string, previousUntil: Date): Promise<boolean>
+  /** Accounts whose ledger does not sum to their balance: there must be none. */
+  listUnbalanced(): Promise<{ id: string; balance: number; ledger: number }[]>
+}
+
+export type KeyStore = {
+  createKey(accountId: string, key: NewApiKey): Promise<ApiKey>
+  listKeys(accountId: string | null): Promise<ApiKey[]>
+  /** False when there is no such key. Revoking twice keeps the first time. */
+  revokeKey(id: string): Promise<boolean>
+}
+
+export type PlanStore = {
+  savePlan(plan: Plan): Promise<void>
+  findPlan(name: string): Promise<Plan | undefined>
+  listPlans(): Promise<Plan[]>
+  /** False when there is no such plan; throws an OperatorMistake while accounts are on it. */
+  deletePlan(name: string): Promise<boolean>
+}

@@ -1,0 +1,85 @@
+import { imageFormats, maxContentBytes, maxFileNameLength, type ScanKind, type ScanMode } from '@assay/contract'
+import { findImageFormat } from '../content/image-format.ts'
+import type { Measured } from '../content/measure.ts'
+import type { FieldErrors } from '../problem.ts'
+import type { AddressPolicy } from './public-address.ts'
+import { checkWebAddress } from './web-address.ts'
+
+/** The file part as far as it was read: over the limit nothing after the first excess byte is looked at. */
+export type UploadedFile = { content: Measured } | { tooLarge: true } | { missing: true }
+
+/** The fields as they came, of whatever type; undefined and null mean not given. */
+export type GivenFields = { file_name?: unknown; file_url?: unknown; callback_url?: unknown }
+
+/** `repeated` are the fields that came more than once. */
+export type Upload = { fields: GivenFields; file: UploadedFile; repeated: string[] }
+
+type Target = { kind: ScanKind; mode: ScanMode }
+
+/** Everything that is wrong with an uploaded submission, by field. Empty: it may be scanned. */
+export function checkFileSubmission(target: Target, { fields, file, repeated }: Upload, policy: AddressPolicy) {
+  const found: Record<string, string[]> = {
+    file: checkFile(target, file),
+    file_name: checkFileName(target.kind, fields.file_name),
+    callback_url: checkCallback(target.mode, fields.callback_url, policy),
+  }
+  for (const field of repeated) {
+    const ignored = field === 'callback_url' && target.mode === 'sync'
+    if (!ignored) found[field]?.push('must not be given more than once.')
+  }
+  return toFieldErrors(found)
+}
+
+/** Everything that is wrong with a URL submission, by field. */
+export function checkUrlSubmission(target: Target, fields: GivenFields, policy: AddressPolicy) {
+  const given = fields.file_url
+  return toFieldErrors({
+    file_url: given === undefined || given === null ? ['is required.'] : checkUrl(given, policy),
+    file_name: checkFileName(target.kind, fields.file_name),
+    callback_url: checkCallback(target.mode, fields.callback_url, policy),
+  })
+}
+
+function checkFile({ kind, mode }: Target, file: UploadedFile): string[] {
+  if ('missing' in file) return ['is required: send the content as a form part named file, with a filename.']
+  if ('tooLarge' in file) return [`must not be larger than ${maxContentBytes[kind][mode] / 1024 / 1024} MB.`]
+  if (file.content.bytes === 0) return ['must not be empty.']
+  if (kind === 'nsfw_image' && findImageFormat(file.content.head) === undefined) {
+    return ['must be a JPEG, PNG, GIF or WebP image.']
+  }
+  return []
+}
+
+function checkFileName(kind: ScanKind, name: unknown): string[] {
+  if (name === undefined || name === null) return []
+  if (typeof name !== 'string') return ['must be a string.']
+  if (name.trim() === '') return ['must not be empty.']
+  const errors: string[] = []
+  if ([...name].length > maxFileNameLength) errors.push(`must not be longer than ${maxFileNameLength} characters.`)
+  if (/[\u0000-\u001f\u007f-\u009f]/.test(name) || !name.isWellFormed()) {
+    errors.push('must not contain control characters or broken characters.')
+  }
+  if (kind === 'nsfw_image' && !hasImageExtension(name)) {
+    errors.push(`must end in ${Object.values(imageFormats).flat().join(', ')}, or have no extension.`)
+  }
+  return errors
+}
+
+function hasImageExtension(name: string): boolean {
+  const extension = /[^/\\](\.[^./\\]*)$/.exec(name.trim())?.[1]?.toLowerCase()
+  return extension === undefined || extension === '.' || Object.values(imageFormats).flat().includes(extension)
+}
+
+/** On a synchronous endpoint it is an unknown field like any other, and ignored. */
+function checkCallback(mode: ScanMode, url: unknown, policy: AddressPolicy): string[] {
+  return mode === 'sync' || url === undefined || url === null ? [] : checkUrl(url, policy)
+}
+
+const checkUrl = (url: unknown, policy: AddressPolicy): string[] =>
+  typeof url === 'string' ? checkWebAddress(url, policy) : ['must be a string.']
+
+/** Messages as sentences that stand on their own: "file_url must not be empty." */
+function toFieldErrors(found: Record<string, string[]>): FieldErrors {
+  const withErrors = Object.entries(found).filter(([, messages]) => messages.length > 0)
+  return Object.fromEntries(withErrors.map(([field, messages]) => [field, messages.map((m) => `${field} ${m}`)]))
+}

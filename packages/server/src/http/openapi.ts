@@ -1,0 +1,188 @@
+import {
+  Account,
+  headers,
+  maxContentBytes,
+  type Operation,
+  operations,
+  ProblemDetails,
+  problemKinds,
+  ScanFileForm,
+  ScanReceipt,
+  ScanResult,
+  ScanUrlCommand,
+  SubmitFileForm,
+  SubmitUrlCommand,
+  ValidationProblemDetails,
+} from '@assay/contract'
+import { examples } from './openapi-examples.ts'
+
+type Json = Record<string, unknown>
+
+const schemas = {
+  Account,
+  ProblemDetails,
+  ScanFileForm,
+  ScanReceipt,
+  ScanResult,
+  ScanUrlCommand,
+  SubmitFileForm,
+  SubmitUrlCommand,
+  ValidationProblemDetails,
+}
+type SchemaName = keyof typeof schemas
+
+/** The interface as OpenAPI 3.1, made from the contract; nothing in it is written twice. */
+export function toOpenApi(origin: string, version: string): Json {
+  const paths: Record<string, Json> = {}
+  for (const operation of operations) {
+    const path = paths[operation.path] ?? {}
+    path[operation.method.toLowerCase()] = toOperation(operation)
+    paths[operation.path] = path
+  }
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: 'Assay',
+      version,
+      summary: 'Is it safe? Malware in any file, NSFW content in images.',
+      description:
+        'Scan content by upload or by URL, in one call or in the background. Send your key in the `X-API-Key` header. ' +
+        'One scan costs one credit; a refused request costs nothing.',
+      license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
+    },
+    servers: [{ url: origin === '' ? '/' : origin }],
+    security: [{ apiKey: [] }],
+    tags: [
+      { name: 'Malware', description: 'Malware in any file' },
+      { name: 'NSFW images', description: 'NSFW content in JPEG, PNG, GIF and WebP images' },
+      { name: 'General', description: 'The account, and a connectivity test' },
+    ],
+    paths,
+    components: {
+      securitySchemes: { apiKey: { type: 'apiKey', in: 'header', name: headers.apiKey } },
+      schemas,
+      headers: headerDescriptions,
+    },
+  }
+}
+
+function toOperation(operation: Operation): Json {
+  return {
+    operationId: operation.id,
+    tags: ['kind' in operation ? (operation.kind === 'malware' ? 'Malware' : 'NSFW images') : 'General'],
+    summary: operation.summary,
+    ...('mode' in operation ? { description: describeLimit(operation), requestBody: toRequestBody(operation) } : {}),
+    ...(operation.does === 'result' ? { parameters: [idParameter] } : {}),
+    responses: toResponses(operation),
+  }
+}
+
+const describeLimit = ({ kind, mode }: Operation & { does: 'file' | 'url' }) =>
+  `Content up to ${maxContentBytes[kind][mode] / 1024 / 1024} MB. Costs 1 credit.`
+
+const idParameter = {
+  name: 'id',
+  in: 'path',
+  required: true,
+  description: 'Identifier of the job, as returned when it was submitted',
+  schema: { type: 'string', format: 'uuid' },
+}
+
+function toRequestBody({ does, mode, kind }: Operation & { does: 'file' | 'url' }): Json {
+  const bodies = {
+    file: { sync: 'ScanFileForm', async: 'SubmitFileForm' },
+    url: { sync: 'ScanUrlCommand', async: 'SubmitUrlCommand' },
+  } as const
+  const schema = toRef(bodies[does][mode])
+  return {
+    required: true,
+    content:
+      does === 'file'
+        ? { 'multipart/form-data': { schema } }
+        : { 'application/json': { schema, example: examples.urlCommand(kind, mode) } },
+  }
+}
+
+function toResponses(operation: Operation): Json {
+  const scans = operation.does === 'file' || operation.does === 'url'
+  return {
+    ...toSuccess(operation),
+    ...(scans ? { 400: problem('malformed-request') } : {}),
+    401: { description: 'The key is missing or invalid, or the subscription has expired. No body.' },
+    403: answer('No credits are left. No body.', { rate: true }),
+    ...(scans ? { 415: problem('unsupported-media-type') } : {}),
+    ...(scans && operation.does === 'url' ? { 413: problem('content-too-large') } : {}),
+    ...(scans || operation.does === 'result'
+      ? { 422: answer(problemKinds.validation.meaning, { rate: true, body: toProblemBody('validation', operation) }) }
+      : {}),
+    429: {
+      description: problemKinds['rate-limited'].meaning,
+      headers: { ...creditHeaders, [headers.retryAfter]: refHeader(headers.retryAfter) },
+      content: toProblemBody('rate-limited', operation),
+    },
+    500: problem(scans ? 'engine-unavailable' : 'internal'),
+  }
+}
+
+function toSuccess(operation: Operation): Json {
+  switch (operation.does) {
+    case 'ping':
+      return { 200: answer('The service is reachable and the key is good. No body.', { rate: true }) }
+    case 'account':
+      return { 200: answer('The account', { rate: true, body: json('Account', examples.account) }) }
+    case 'result':
+      return {
+        200: answer('The job as it stands', { rate: true, body: json('ScanResult', examples.result(operation.kind)) }),
+      }
+    default:
+      return operation.mode === 'sync'
+        ? { 201: answer('The finished job', { rate: true, body: json('ScanResult', examples.result(operation.kind)) }) }
+        : {
+            202: withResultHeader(
+              answer('The job was accepted', { rate: true, body: json('ScanReceipt', examples.receipt) }),
+            ),
+          }
+  }
+}
+
+const toRef = (name: SchemaName) => ({ $ref: `#/components/schemas/${name}` })
+const refHeader = (name: string) => ({ $ref: `#/components/headers/${name}` })
+const json = (name: SchemaName, example: unknown) => ({ 'application/json': { schema: toRef(name), example } })
+
+function toProblemBody(kind: keyof typeof problemKinds, operation?: Operation): Json {
+  const schema = toRef(kind === 'validation' ? 'ValidationProblemDetails' : 'ProblemDetails')
+  return { 'application/problem+json': { schema, example: examples.problem(kind, operation) } }
+}
+
+const problem = (kind: keyof typeof problemKinds) =>
+  answer(problemKinds[kind].meaning, { rate: true, body: toProblemBody(kind) })
+
+function answer(description: string, having: { rate: boolean; body?: Json }): Json {
+  return {
+    description,
+    headers: { ...creditHeaders, ...(having.rate ? rateHeaders : {}) },
+    ...(having.body === undefined ? {} : { content: having.body }),
+  }
+}
+
+const withResultHeader = (response: Json): Json => ({
+  ...response,
+  headers: { ...(response.headers as Json), [headers.result]: refHeader(headers.result) },
+})
+
+const headerDescriptions = {
+  [headers.creditLimit]: { description: 'Credits of the current billing period', schema: { type: 'integer' } },
+  [headers.creditRemaining]: { description: 'Credits left, this request taken', schema: { type: 'integer' } },
+  [headers.rateLimit]: { description: 'The rate window, such as 1m', schema: { type: 'string' } },
+  [headers.rateRemaining]: { description: 'Requests left in the current window', schema: { type: 'integer' } },
+  [headers.rateReset]: { description: 'When the window ends', schema: { type: 'string', format: 'date-time' } },
+  [headers.retryAfter]: { description: 'Seconds to wait at least', schema: { type: 'integer', minimum: 1 } },
+  [headers.result]: {
+    description: 'Identifier of the new job, the same as id',
+    schema: { type: 'string', format: 'uuid' },
+  },
+}
+
+const refHeaders = (...names: string[]) => Object.fromEntries(names.map((name) => [name, refHeader(name)]))
+const creditHeaders = refHeaders(headers.creditLimit, headers.creditRemaining)
+const rateHeaders = refHeaders(headers.rateLimit, headers.rateRemaining, headers.rateReset)

@@ -1,0 +1,12 @@
+import type { ScanKind } from '@assay/contract'
+import { toScanResult } from '../../domain/scans/scan-result.ts'
+import type { Scanning } from '../../domain/scans/scanning.ts'
+import { getCaller } from '../hooks/admit.ts'
+import type { Handler } from './v1.ts'
+
+export function makeResultHandler(target: { kind: ScanKind }, deps: { scanning: Scanning }): Handler {
+  return async (request) => {
+    const { id } = request.params as { id: string }
+    return toScanResult(await deps.scanning.getScan(getCaller(request).accountId, target.kind, id))
+  }
+}

@@ -1,0 +1,52 @@
+import { type Operation, operations } from '@assay/contract'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { Admission } from '../../domain/accounts/admission.ts'
+import type { AccountStore } from '../../domain/ports/account-store.ts'
+import type { AddressPolicy } from '../../domain/scans/public-address.ts'
+import type { Scanning } from '../../domain/scans/scanning.ts'
+import { makeAdmitHook } from '../hooks/admit.ts'
+import { makeAccountHandler } from './account.ts'
+import { makeResultHandler } from './scan-result.ts'
+import { makeFileHandler, makeUrlHandler } from './scans.ts'
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    operation?: Operation
+  }
+}
+
+export type Handler = (request: FastifyRequest, reply: FastifyReply) => Promise<unknown>
+
+export type V1Deps = { admission: Admission; accounts: AccountStore; scanning: Scanning; policy: AddressPolicy }
+
+/** Every operation of the contract behind the same gate. */
+export function registerV1(app: FastifyInstance, deps: V1Deps) {
+  app.decorateRequest('caller', undefined)
+  app.addHook('onRequest', makeAdmitHook(deps))
+  // Handlers read bodies themselves, streaming; nothing is parsed before them.
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser('*', (_request, _payload, done) => done(null))
+  for (const operation of operations) {
+    app.route({
+      method: operation.method,
+      url: operation.path.replace('{id}', ':id'),
+      config: { operation },
+      handler: makeHandler(operation, deps),
+    })
+  }
+}
+
+function makeHandler(operation: Operation, deps: V1Deps): Handler {
+  switch (operation.does) {
+    case 'ping':
+      return async (_request, reply) => reply.send()
+    case 'account':
+      return makeAccountHandler(deps)
+    case 'result':
+      return makeResultHandler(operation, deps)
+    case 'file':
+      return makeFileHandler(operation, deps)
+    case 'url':
+      return makeUrlHandler(operation, deps)
+  }
+}

@@ -1,0 +1,23 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { sendProblem, toPath } from './problem-response.ts'
+
+/** Knows every path there is, to tell "no such path" from "not with this method". */
+export function watchRoutes(app: FastifyInstance) {
+  const routes: { methods: string[]; pattern: RegExp }[] = []
+  app.addHook('onRoute', ({ method, url }) => {
+    const path = url.replace(/\/$/, '').replaceAll(/:[a-z]+/g, '[^/]+')
+    routes.push({ methods: [method].flat(), pattern: new RegExp(`^${path}/?$`, 'i') })
+  })
+
+  return async (request: FastifyRequest, reply: FastifyReply) => {
+    const path = toPath(request)
+    const matching = isUnroutable(path) ? [] : routes.filter(({ pattern }) => pattern.test(path))
+    const allow = [...new Set(matching.flatMap(({ methods }) => methods))].sort()
+    const problem =
+      allow.length === 0 ? ({ kind: 'not-found' } as const) : ({ kind: 'method-not-allowed', allow } as const)
+    return sendProblem(request, reply, problem)
+  }
+}
+
+/** Paths that some proxies read as another path: they match nothing here, not even a parameter. */
+export const isUnroutable = (path: string): boolean => /\/\/|\/\.{1,2}(\/|$)|%2e|%2f|%5c|%00|\\/i.test(path)

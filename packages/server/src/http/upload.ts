@@ -1,0 +1,105 @@
+import { once } from 'node:events'
+import type { IncomingMessage } from 'node:http'
+import type { Readable } from 'node:stream'
+import busboy from 'busboy'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { newMeasure } from '../domain/content/measure.ts'
+import { malformed, Problem } from '../domain/problem.ts'
+import type { Upload, UploadedFile } from '../domain/scans/submission.ts'
+import { readBody } from './body.ts'
+import { requireMediaType } from './media-type.ts'
+import { newDelimiterCheck } from './multipart-delimiters.ts'
+
+const textFields = ['file_name', 'callback_url'] as const
+type TextField = (typeof textFields)[number]
+/** A text field that came as a file part: there is a value, and it is no string. */
+const notText = Symbol('not text')
+
+const limits = { fields: 100, files: 10, parts: 110, fieldSize: 64 * 1024, fieldNameSize: 256, headerPairs: 100 }
+const closeTimeoutMs = 2000
+
+/** Streams a form once. The first byte over the limit ends the reading; what is known by then comes back. */
+export async function readUpload(request: FastifyRequest, reply: FastifyReply, maxBytes: number): Promise<Upload> {
+  const boundary = requireMediaType(request, 'multipart/form-data').params.get('boundary')
+  if (boundary === null || boundary === '') throw malformed('The Content-Type names no boundary.')
+  const delimiters = newDelimiterCheck(boundary)
+  const form = makeForm(maxBytes)
+  const parser = openParser(request.raw)
+  // Rejects when the parser does. Caught at once, because it may fail while we wait for the next chunk.
+  const finished = new Promise<void>((resolve, reject) => parser.once('close', resolve).once('error', reject))
+  finished.catch(() => {})
+  parser.on('file', form.addFile).on('field', form.addField)
+  for (const limit of ['partsLimit', 'filesLimit', 'fieldsLimit'] as const) {
+    parser.on(limit, () => parser.destroy(malformed('The form has too many parts.')))
+  }
+  try {
+    for await (const chunk of readBody(request, reply)) {
+      if (!delimiters.add(chunk)) throw malformed('A line of the content begins like the boundary of the form.')
+      if (parser.destroyed) break
+      if (!parser.write(chunk)) await Promise.race([once(parser, 'drain'), finished])
+      if (form.isOver()) return form.toUpload()
+    }
+    parser.end()
+    await within(closeTimeoutMs, finished)
+    return form.toUpload()
+  } catch (error) {
+    throw error instanceof Problem ? error : malformed('The form is broken or cut short.')
+  } finally {
+    parser.removeAllListeners('file').removeAllListeners('field')
+    parser.destroy()
+  }
+}
+
+function openParser(raw: IncomingMessage) {
+  try {
+    return busboy({ headers: raw.headers, defParamCharset: 'utf8', limits })
+  } catch {
+    throw malformed('The Content-Type of the form cannot be read.')
+  }
+}
+
+function makeForm(maxBytes: number) {
+  const fields: Partial<Record<TextField, unknown>> = {}
+  const seen = new Set<string>()
+  const repeated = new Set<string>()
+  let file: UploadedFile = { missing: true }
+
+  const note = (name: string) => (seen.has(name) ? repeated : seen).add(name)
+
+  return {
+    addField(name: string, value: string) {
+      if (!isTextField(name)) return
+      note(name)
+      fields[name] = value
+    },
+    addFile(name: string, content: Readable) {
+      // A part that breaks off reports here as well as at the parser.
+      content.on('error', () => {})
+      note(name)
+      if (isTextField(name)) fields[name] = notText
+      if (name !== 'file' || repeated.has(name)) {
+        content.resume()
+        return
+      }
+      const measure = newMeasure(maxBytes)
+      content.on('data', (chunk: Buffer) => {
+        if (!measure.add(chunk)) file = { tooLarge: true }
+      })
+      content.on('end', () => {
+        if (!('tooLarge' in file)) file = { content: measure.finish() }
+      })
+    },
+    isOver: () => 'tooLarge' in file,
+    toUpload: (): Upload => ({ fields, file, repeated: [...repeated] }),
+  }
+}
+
+const isTextField = (name: string): name is TextField => (textFields as readonly string[]).includes(name)
+
+async function within(timeoutMs: number, work: Promise<void>): Promise<void> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(malformed('The form is cut short.')), timeoutMs)
+  })
+  await Promise.race([work, late]).finally(() => clearTimeout(timer))
+}

@@ -1,0 +1,32 @@
+import { CommanderError } from 'commander'
+import { makeProgram } from './commands/program.ts'
+import { ConfigMistakes } from './config/load-config.ts'
+import { OperatorMistake } from './domain/problem.ts'
+
+try {
+  await makeProgram().parseAsync()
+  process.exit()
+} catch (error) {
+  process.exit(report(error))
+}
+
+/** 0 done, 1 failed, 2 typed wrong. */
+function report(error: unknown): number {
+  // Help, version and usage errors: commander has printed them.
+  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2
+  const message = toMessage(error)
+  if (process.argv.includes('--json')) process.stdout.write(`${JSON.stringify({ error: message })}\n`)
+  process.stderr.write(`${message}\n`)
+  return 1
+}
+
+function toMessage(error: unknown): string {
+  if (error instanceof ConfigMistakes)
+    return `Some settings are wrong:\n${error.mistakes.map((m) => `- ${m}`).join('\n')}`
+  if (error instanceof OperatorMistake || !(error instanceof Error)) return String((error as Error).message ?? error)
+  const { code, port, address } = error as NodeJS.ErrnoException & { port?: number; address?: string }
+  if (code === 'EADDRINUSE') {
+    return `Another program listens on ${address}:${port}. Stop it, or choose another ASSAY_PORT (and ASSAY_METRICS_PORT).`
+  }
+  return process.env.ASSAY_LOG_LEVEL === 'debug' ? (error.stack ?? error.message) : error.message
+}

@@ -1,0 +1,22 @@
+import { type Logger, pino, stdTimeFunctions } from 'pino'
+
+export type { Logger }
+
+/**
+ * JSON lines on standard error, so that standard output belongs to what commands print. What goes in is chosen at each
+ * call; nothing dumps headers, keys or content.
+ */
+export function makeLogger(options: { level: string; region: string; sync?: boolean }): Logger {
+  return pino(
+    {
+      level: options.level,
+      base: { region: options.region },
+      timestamp: stdTimeFunctions.isoTime,
+      formatters: { level: (label) => ({ level: label }) },
+    },
+    // Buffered: a write for each request would cost more than most requests do.
+    pino.destination(
+      options.sync === true ? { dest: 2, sync: true } : { dest: 2, sync: false, minLength: 4096, periodicFlush: 500 },
+    ),
+  )
+}

@@ -1,0 +1,68 @@
+import { createServer } from 'node:http'
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+
+export type Metrics = ReturnType<typeof makeMetrics>
+
+export function makeMetrics(labels: { region: string; version: string }) {
+  const registry = new Registry()
+  registry.setDefaultLabels({ region: labels.region })
+  collectDefaultMetrics({ register: registry })
+  const registers = [registry]
+  new Gauge({ name: 'assay_info', help: 'The running version.', labelNames: ['version'], registers }).set(
+    { version: labels.version },
+    1,
+  )
+  const requests = new Histogram({
+    name: 'assay_http_request_duration_seconds',
+    help: 'Time from the first byte of a request to the last of its answer.',
+    labelNames: ['operation', 'status'],
+    buckets: [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60],
+    registers,
+  })
+  const batches = new Histogram({
+    name: 'assay_admission_batch_size',
+    help: 'Requests that shared one admission statement.',
+    buckets: [1, 2, 4, 8, 16, 32, 64, 128, 256, 512],
+    registers,
+  })
+  const failures = new Counter({ name: 'assay_internal_errors_total', help: 'Answers that were our fault.', registers })
+
+  return {
+    registry,
+    observeRequest: (operation: string, status: number, seconds: number) =>
+      requests.observe({ operation, status }, seconds),
+    observeBatch: (size: number) => batches.observe(size),
+    countFailure: () => failures.inc(),
+    /** A number that is read when somebody asks. */
+    gauge(name: string, help: string, read: () => number) {
+      new Gauge({
+        name,
+        help,
+        registers,
+        collect() {
+          this.set(read())
+        },
+      })
+    },
+  }
+}
+
+/** On loopback only: the numbers are for the operator, not for callers. */
+export async function openMetricsServer(metrics: Metrics, port: number) {
+  const server = createServer(async (request, response) => {
+    if (request.url !== '/metrics') return response.writeHead(404).end()
+    response.writeHead(200, { 'Content-Type': metrics.registry.contentType }).end(await metrics.registry.metrics())
+  })
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(port, '127.0.0.1', resolve)
+  })
+  const address = server.address()
+  return {
+    port: typeof address === 'object' && address !== null ? address.port : port,
+    async close() {
+      server.closeAllConnections()
+      await new Promise((resolve) => server.close(resolve))
+    },
+  }
+}
