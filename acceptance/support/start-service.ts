@@ -1,0 +1,77 @@
+import { execFile, spawn } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+
+const main = new URL('../../packages/server/src/main.ts', import.meta.url).pathname
+
+export type Service = {
+  url: string
+  metricsPort: number
+  dataDir: string
+  /** The process, for tests that send it signals. */
+  pid: number
+  /** First account's own, when this start created it. */
+  apiKey: string
+  webhookSecret: string
+  /** Runs a command of the operator's program with --json; throws with what it printed when it fails. */
+  operate(...args: string[]): Promise<unknown>
+  /** What it has logged so far. */
+  log(): string
+  stop(signal?: NodeJS.Signals): Promise<void>
+  /** Text from which another process makes the same thing; see shared-service.ts. */
+  handle: string
+}
+
+/** Starts the service as a user does, on free ports and, unless one is given, a new data directory. */
+export async function startService(env: NodeJS.ProcessEnv): Promise<Service> {
+  const ownDir = env.ASSAY_DATA_DIR === undefined
+  const dataDir = env.ASSAY_DATA_DIR ?? mkdtempSync(join(tmpdir(), 'assay-acceptance-'))
+  const settings = { ASSAY_PORT: '0', ASSAY_DATA_DIR: dataDir, ...env }
+  const child = spawn(process.execPath, [main, 'serve', '--json'], {
+    env: { ...process.env, ...settings },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  let out = ''
+  let log = ''
+  child.stderr.setEncoding('utf8').on('data', (text) => {
+    log += text
+  })
+  const ended = new Promise<number | null>((resolve) => child.once('exit', resolve))
+  await new Promise<void>((resolve, reject) => {
+    child.stdout.setEncoding('utf8').on('data', (text) => {
+      out += text
+      if (out.includes('"url"') && out.includes('\n')) resolve()
+    })
+    void ended.then((code) => reject(new Error(`The service ended with ${code} before it was ready:\n${out}${log}`)))
+  })
+  const ready = JSON.parse(out) as { url: string; metrics_port: number; api_key: string; webhook_secret: string }
+
+  return {
+    url: ready.url,
+    metricsPort: ready.metrics_port,
+    dataDir,
+    pid: child.pid ?? 0,
+    apiKey: ready.api_key,
+    webhookSecret: ready.webhook_secret,
+    operate: makeOperate(settings),
+    log: () => log,
+    async stop(signal = 'SIGTERM') {
+      child.kill(signal)
+      await ended
+      if (ownDir && signal !== 'SIGKILL') rmSync(dataDir, { recursive: true, force: true })
+    },
+    handle: JSON.stringify({ url: ready.url, metricsPort: ready.metrics_port, settings }),
+  }
+}
+
+/** The operator's program, pointed at the same installation. */
+export function makeOperate(settings: NodeJS.ProcessEnv) {
+  return async (...args: string[]): Promise<unknown> => {
+    const { stdout } = await promisify(execFile)(process.execPath, [main, ...args, '--json'], {
+      env: { ...process.env, ...settings },
+    })
+    return JSON.parse(stdout)
+  }
+}

@@ -1,0 +1,81 @@
+import { execFileSync, spawn } from 'node:child_process'
+import { chownSync, existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import pg from 'pg'
+import { findBinaries, linkLibraries } from '../packages/server/src/database/embedded/binaries.ts'
+import { chooseUnprivileged } from '../packages/server/src/runtime/unprivileged.ts'
+
+/**
+ * A PostgreSQL as an operator would have one: over TCP, with a password, and a role that may create databases but is no
+ * superuser. Debian's PostgreSQL 15, the oldest we support, when it is installed; else the one that Assay brings.
+ */
+export async function openTestPostgres() {
+  const dir = mkdtempSync(join(tmpdir(), 'assay-test-postgres-'))
+  const { initdb, postgres, env } = findServer(dir)
+  const unprivileged = chooseUnprivileged([dirname(postgres)])
+  if (unprivileged.owner !== undefined) chownSync(dir, unprivileged.owner.uid, unprivileged.owner.gid)
+  const cluster = join(dir, 'cluster')
+  const port = await findFreePort()
+
+  const init = unprivileged.wrap(initdb, ['-D', cluster, '-U', 'admin', '--auth-local=trust', '--auth-host=scram-sha-256'])
+  execFileSync(init.command, [...init.args, '-E', 'UTF8', '--no-sync'], { ...init, env, cwd: dir, stdio: 'ignore' })
+  const settings = ['listen_addresses=127.0.0.1', `unix_socket_directories=${dir}`, 'max_connections=200']
+  const run = unprivileged.wrap(postgres, [
+    ...['-D', cluster, '-p', String(port)],
+    ...settings.flatMap((setting) => ['-c', setting]),
+  ])
+  const server = spawn(run.command, run.args, { ...run, env, cwd: dir, stdio: 'ignore' })
+  const ended = new Promise((resolve) => server.once('exit', resolve))
+
+  const admin = await connect({ host: dir, port, user: 'admin', database: 'postgres' })
+  await admin.query("create role tester login createdb password 'p4ss word'")
+  await admin.query('create database assay owner tester')
+  const { rows } = await admin.query<{ server_version: string }>('show server_version')
+  await admin.end()
+  return {
+    version: rows[0]?.server_version,
+    url: `postgres://tester:p4ss%20word@127.0.0.1:${port}/assay`,
+    async close() {
+      server.kill('SIGINT')
+      await ended
+      rmSync(dir, { recursive: true, force: true })
+    },
+  }
+}
+
+function findServer(dir: string) {
+  const debian = '/usr/lib/postgresql/15/bin'
+  if (existsSync(join(debian, 'postgres'))) {
+    return { initdb: join(debian, 'initdb'), postgres: join(debian, 'postgres'), env: { LC_ALL: 'C' } }
+  }
+  const binaries = findBinaries()
+  const links = join(dir, 'lib')
+  mkdirSync(links)
+  linkLibraries(binaries, links)
+  return { ...binaries, env: { LC_ALL: 'C', LD_LIBRARY_PATH: `${links}:${binaries.libraryDir}` } }
+}
+
+function findFreePort(): Promise<number> {
+  return new Promise((resolve) => {
+    const server = createServer().listen(0, '127.0.0.1', () => {
+      const address = server.address()
+      server.close(() => resolve(typeof address === 'object' && address !== null ? address.port : 0))
+    })
+  })
+}
+
+async function connect(options: pg.ClientConfig): Promise<pg.Client> {
+  for (let left = 200; ; left--) {
+    const client = new pg.Client(options)
+    try {
+      await client.connect()
+      return client
+    } catch (error) {
+      if (left === 0) throw error
+      await sleep(50)
+    }
+  }
+}

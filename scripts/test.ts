@@ -1,0 +1,59 @@
+import { spawn } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { startService } from '../acceptance/support/start-service.ts'
+import { openEmbedded } from '../packages/server/src/database/embedded/open-embedded.ts'
+import { makeLogger } from '../packages/server/src/runtime/logger.ts'
+import { openTestPostgres } from './test-postgres.ts'
+
+/**
+ * The whole suite twice: on the database that Assay brings, and on a PostgreSQL of the operator's. Arguments are test
+ * files, for a quick look at some of them; `--embedded` or `--external` picks one of the two runs.
+ */
+const args = process.argv.slice(2)
+const files = args.filter((arg) => !arg.startsWith('--'))
+const all = ['packages/*/test/**/*.test.ts', 'acceptance/**/*.test.ts']
+
+let failed = false
+if (!args.includes('--external')) failed = !(await runOnEmbedded()) || failed
+if (!args.includes('--embedded')) failed = !(await runOnExternal()) || failed
+process.exit(failed ? 1 : 0)
+
+async function runOnEmbedded(): Promise<boolean> {
+  process.stdout.write('\n# on the embedded PostgreSQL\n')
+  const dataDir = mkdtempSync(join(tmpdir(), 'assay-test-'))
+  const log = makeLogger({ level: 'warn', region: 'test', sync: true })
+  const database = await openEmbedded({ dataDir, as: 'guest', log })
+  const service = await startService({})
+  try {
+    return await runTests({ ASSAY_TEST_DATABASE_URL: database.url, ASSAY_TEST_SERVICE: service.handle })
+  } finally {
+    await service.stop()
+    await database.close()
+    rmSync(dataDir, { recursive: true, force: true })
+  }
+}
+
+async function runOnExternal(): Promise<boolean> {
+  const postgres = await openTestPostgres()
+  process.stdout.write(`\n# on an external PostgreSQL ${postgres.version}\n`)
+  const service = await startService({ ASSAY_DATABASE_URL: postgres.url })
+  try {
+    return await runTests({
+      ASSAY_TEST_DATABASE_URL: postgres.url,
+      ASSAY_TEST_SERVICE: service.handle,
+      ASSAY_TEST_EXTERNAL: '1',
+    })
+  } finally {
+    await service.stop()
+    await postgres.close()
+  }
+}
+
+function runTests(env: NodeJS.ProcessEnv): Promise<boolean> {
+  const chosen = files.length > 0 ? files : all
+  const options = ['--test', '--test-concurrency=2', '--test-timeout=120000', '--test-reporter=spec']
+  const child = spawn(process.execPath, [...options, ...chosen], { stdio: 'inherit', env: { ...process.env, ...env } })
+  return new Promise((resolve) => child.once('exit', (code) => resolve(code === 0)))
+}
