@@ -20,7 +20,14 @@ export async function openTestPostgres() {
   const cluster = join(dir, 'cluster')
   const port = await findFreePort()
 
-  const init = unprivileged.wrap(initdb, ['-D', cluster, '-U', 'admin', '--auth-local=trust', '--auth-host=scram-sha-256'])
+  const init = unprivileged.wrap(initdb, [
+    '-D',
+    cluster,
+    '-U',
+    'admin',
+    '--auth-local=trust',
+    '--auth-host=scram-sha-256',
+  ])
   execFileSync(init.command, [...init.args, '-E', 'UTF8', '--no-sync'], { ...init, env, cwd: dir, stdio: 'ignore' })
   const settings = ['listen_addresses=127.0.0.1', `unix_socket_directories=${dir}`, 'max_connections=200']
   const run = unprivileged.wrap(postgres, [

@@ -63,7 +63,12 @@ export async function openService(config: Config, log: Logger) {
       async close() {
         readiness.startStopping()
         const deadline = setTimeout(() => app.server.closeAllConnections(), config.drainSeconds * 1000)
-        await closers.closeAll().finally(() => clearTimeout(deadline))
+        // A connection whose answer went out after the stop began stays open for its next request: nobody else ends it.
+        const idle = setInterval(() => app.server.closeIdleConnections(), 50)
+        await closers.closeAll().finally(() => {
+          clearTimeout(deadline)
+          clearInterval(idle)
+        })
       },
     }
   } catch (error) {

@@ -1,22 +1,33 @@
 import type { Pool } from 'pg'
 import { periodAt } from '../domain/accounts/period.ts'
 import type { AdmissionGate, Answer, Ask, Caller } from '../domain/ports/admission-gate.ts'
-import { admissionStatement } from './admission-statement.ts'
+import { chargeStatement, requestStatement } from './admission-statement.ts'
 import { makeGroupCommit } from './group-commit.ts'
 import { rollPeriod } from './roll-period.ts'
 
+/** What the statement says of one key of the batch. */
 type Row = {
-  n: number
+  k: number
   account_id: string
   rate_requests: number
   rate_period_seconds: number
-  credit_limit: number
-  credit_remaining: number
-  requests_remaining: number
+  used_before: number
+  granted: number
   resets_at: Date
-  outcome: 'admitted' | 'rate-limited' | 'period-over' | 'out-of-credit'
+  credit_limit: number
+  /** Before the charges of this batch. */
+  credit_remaining: number
+  period_over: boolean
+  /** The scans that found the period current, and the account's balance after each: below zero means not charged. */
+  charged?: number[] | null
+  balances?: number[] | null
   at: Date
 }
+
+/** An ask with what is needed to find its share of the row: its number, and its place among its key's requests. */
+type Numbered = { ask: Ask; i: number; nth: number | null }
+
+type Settled = Answer | { outcome: 'period-over'; accountId: string; at: Date; caller: Caller }
 
 export function makeAdmissionGate(deps: { pool: Pool; observeBatch?(size: number): void }): AdmissionGate {
   const askInBatch = makeGroupCommit({
@@ -30,66 +41,78 @@ export function makeAdmissionGate(deps: { pool: Pool; observeBatch?(size: number
 
   return {
     async ask(ask) {
-      let row = await askInBatch(ask)
-      if (row?.outcome === 'period-over') {
-        // Rare, so it is not worth a place in the statement. The request is counted already: only the rest is asked again.
-        await rollPeriod(deps.pool, row.account_id, (anchor) => periodAt(anchor, (row as Row).at))
-        const { requests_remaining, resets_at } = row
-        row = await askInBatch({ ...ask, takesRequest: false })
-        if (row !== undefined) row = { ...row, ...(ask.takesRequest ? { requests_remaining, resets_at } : {}) }
-      }
-      return toAnswer(row)
+      const answer = await askInBatch(ask)
+      if (answer.outcome !== 'period-over') return answer
+      // Rare, so it has no place in the statement. The request is counted already: only the rest is asked again.
+      await rollPeriod(deps.pool, answer.accountId, (anchor) => periodAt(anchor, answer.at))
+      const again = await askInBatch({ ...ask, takesRequest: false })
+      if (again.outcome === 'period-over')
+        throw new Error(`The period of account ${again.accountId} does not roll forward`)
+      if (again.outcome === 'unknown-key' || !ask.takesRequest) return again
+      const { requestsRemaining, resetsAt } = answer.caller
+      return { ...again, caller: { ...again.caller, requestsRemaining, resetsAt } }
     },
   }
 }
 
-async function askAll(pool: Pool, asks: Ask[]): Promise<(Row | undefined)[]> {
-  const scans = asks.flatMap(({ scan }, i) =>
-    scan === undefined
-      ? []
-      : {
-          n: i + 1,
-          id: scan.id,
-          kind: scan.kind,
-          mode: scan.mode,
-          region: scan.region,
-          content_length: scan.contentLength,
-          content_type: scan.contentType,
-          content_name: scan.contentName,
-          metadata: scan.metadata,
-        },
+async function askAll(pool: Pool, asks: Ask[]): Promise<Settled[]> {
+  const groups = groupByKey(asks)
+  const scans = groups.flatMap(({ members }, k) => members.flatMap((member) => toScanRow(member, k + 1)))
+  const keys = [groups.map(({ digest }) => digest), groups.map(({ wanted }) => wanted)]
+  const { rows } = await pool.query<Row>(
+    scans.length === 0
+      ? { name: 'take-requests', text: requestStatement, values: keys }
+      : { name: 'charge-scans', text: chargeStatement, values: [...keys, JSON.stringify(scans)] },
   )
-  const { rows } = await pool.query<Row>({
-    name: 'admission',
-    text: admissionStatement,
-    values: [asks.map((ask) => ask.keyDigest), asks.map((ask) => ask.takesRequest), JSON.stringify(scans)],
-  })
-  const answers: (Row | undefined)[] = new Array(asks.length).fill(undefined)
-  for (const row of rows) answers[row.n - 1] = row
+  const answers: Settled[] = new Array(asks.length).fill({ outcome: 'unknown-key' })
+  for (const row of rows) {
+    for (const member of groups[row.k - 1]?.members ?? []) answers[member.i] = toAnswer(row, member)
+  }
   return answers
 }
 
-function toAnswer(row: Row | undefined): Answer {
-  if (row === undefined) return { outcome: 'unknown-key' }
+function groupByKey(asks: Ask[]) {
+  const groups = new Map<string, { digest: Buffer; wanted: number; members: Numbered[] }>()
+  asks.forEach((ask, i) => {
+    const name = ask.keyDigest.toString('latin1')
+    let group = groups.get(name)
+    if (group === undefined) {
+      group = { digest: ask.keyDigest, wanted: 0, members: [] }
+      groups.set(name, group)
+    }
+    if (ask.takesRequest) group.wanted++
+    group.members.push({ ask, i, nth: ask.takesRequest ? group.wanted : null })
+  })
+  return [...groups.values()]
+}
+
+function toScanRow({ ask: { scan }, i, nth }: Numbered, k: number) {
+  if (scan === undefined) return []
+  const { id, kind, mode, region, contentLength, contentType, contentName, metadata } = scan
+  return {
+    ...{ i, k, nth, id, kind, mode, region, metadata },
+    ...{ content_length: contentLength, content_type: contentType, content_name: contentName },
+  }
+}
+
+function toAnswer(row: Row, { ask, i, nth }: Numbered): Settled {
+  const charge = row.charged?.indexOf(i) ?? -1
+  const balance = charge === -1 ? undefined : row.balances?.[charge]
+  const taken = nth ?? row.granted
   const caller: Caller = {
     accountId: row.account_id,
     rate: { requests: row.rate_requests, periodSeconds: row.rate_period_seconds },
     creditLimit: row.credit_limit,
-    creditRemaining: row.credit_remaining,
-    requestsRemaining: row.requests_remaining,
+    creditRemaining: Math.max(0, balance ?? row.credit_remaining),
+    requestsRemaining: Math.max(0, row.rate_requests - row.used_before - taken),
     resetsAt: row.resets_at,
   }
-  switch (row.outcome) {
-    case 'rate-limited': {
-      const waitMs = row.resets_at.getTime() - row.at.getTime()
-      return { outcome: 'rate-limited', caller, retryAfterSeconds: Math.max(1, Math.ceil(waitMs / 1000)) }
-    }
-    case 'out-of-credit':
-      return { outcome: 'out-of-credit', caller }
-    case 'period-over':
-      // Rolled a moment ago and over again: only a clock that jumps by a month does that.
-      throw new Error(`The billing period of account ${row.account_id} does not roll forward`)
-    case 'admitted':
-      return { outcome: 'admitted', caller }
+  if (nth !== null && nth > row.granted) {
+    const waitMs = row.resets_at.getTime() - row.at.getTime()
+    return { outcome: 'rate-limited', caller, retryAfterSeconds: Math.max(1, Math.ceil(waitMs / 1000)) }
   }
+  if (row.period_over) return { outcome: 'period-over', accountId: row.account_id, at: row.at, caller }
+  // A scan without a charge was recorded before: asking again is answered as the first time.
+  const unpaid = ask.scan !== undefined && balance !== undefined && balance < 0
+  return { outcome: unpaid ? 'out-of-credit' : 'admitted', caller }
 }

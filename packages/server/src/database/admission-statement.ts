@@ -2,26 +2,22 @@
  * A whole batch of asks in one statement: resolve the keys, take from the rate windows, charge credits, record scans
  * and ledger rows. Either all of it is committed or nothing.
  *
+ * It works on keys, not on asks: a batch of 64 pings with one key is one row here. Each key says how many requests it
+ * wants and is told how many it may have; the caller deals them out in order.
+ *
  * Exactness comes from the two `for update` steps: they read the newest row after waiting for whoever holds it, and
- * everything after them counts from what they read. `balances` are locked for asks that the locked windows let pass,
+ * everything after them counts from what they read. `balances` are locked for scans that the locked windows let pass,
  * so every process takes the locks in the same order: windows by key, then balances by account.
  *
- * $1 key digests, $2 whether each takes a request, $3 the scans among them as JSON, each with its position `n`.
+ * $1 digests of the keys, $2 requests wanted by each.
  */
-export const admissionStatement = `
+const takeRequests = `
 with ask as materialized (
-  select n::integer, digest, takes
-  from unnest($1::bytea[], $2::boolean[]) with ordinality as a (digest, takes, n)
-),
-asked_scan as materialized (
-  select s.*, exists (select from scans where scans.id = s.id) as recorded
-  from jsonb_to_recordset($3::jsonb) as s (
-    n integer, id uuid, kind text, mode text, region text,
-    content_length bigint, content_type text, content_name text, metadata jsonb
-  )
+  select k::integer, digest, wanted
+  from unnest($1::bytea[], $2::integer[]) with ordinality as a (digest, wanted, k)
 ),
 known as materialized (
-  select ask.n, ask.takes, api_keys.id as key_id, accounts.id as account_id,
+  select ask.k, ask.wanted, api_keys.id as key_id, accounts.id as account_id,
     coalesce(accounts.rate_requests, plans.rate_requests) as rate_requests,
     coalesce(accounts.rate_period_seconds, plans.rate_period_seconds) as rate_period_seconds
   from ask
@@ -40,29 +36,56 @@ rate_window as materialized (
   for update
 ),
 counted as materialized (
-  select known.*,
-    case when over then now() else started_at end as opened_at,
-    case when over then 0 else used end as used_before,
-    count(*) filter (where takes) over (partition by known.key_id order by n) as nth
+  select known.*, opened_at, used_before,
+    greatest(0, least(wanted, rate_requests - used_before)) as granted
   from known
   join rate_window using (key_id)
   cross join lateral (select started_at + make_interval(secs => rate_period_seconds) <= now() as over) as o
-),
-passed as materialized (
-  select counted.*, not takes or used_before + nth <= rate_requests as allowed from counted
+  cross join lateral (
+    select case when over then now() else started_at end as opened_at, case when over then 0 else used end as used_before
+  ) as w
 ),
 take as (
-  update rate_windows set started_at = t.opened_at, used = t.used_after, last_used_at = now()
-  from (
-    select key_id, opened_at, max(used_before + nth) as used_after
-    from passed where takes and allowed group by key_id, opened_at
-  ) as t
-  where rate_windows.key_id = t.key_id
+  update rate_windows set started_at = counted.opened_at, used = used_before + granted, last_used_at = now()
+  from counted
+  where rate_windows.key_id = counted.key_id and granted > 0
+)`
+
+const tellOfKeys = `
+  counted.k, counted.account_id, counted.rate_requests, counted.rate_period_seconds,
+  counted.used_before, counted.granted,
+  counted.opened_at + make_interval(secs => counted.rate_period_seconds) as resets_at,
+  balances.credit_limit, now() as at`
+
+/**
+ * For a batch without scans. A rate window may lose its last moment in a power cut, a charge may not: so this commit
+ * does not wait for the disk, and only this one.
+ */
+export const requestStatement = `${takeRequests}
+select ${tellOfKeys},
+  balances.credit_remaining, balances.period_end <= now() as period_over,
+  set_config('synchronous_commit', 'off', true)
+from counted join balances using (account_id)
+`
+
+/**
+ * For a batch with scans. $3 is their JSON: each with \`k\`, the position of its key in $1; \`nth\`, its position among the
+ * requests of that key (null when it takes none); and \`i\`, any number to know it by.
+ */
+export const chargeStatement = `${takeRequests},
+asked_scan as materialized (
+  select s.*
+  from json_to_recordset($3::json) as s (
+    i integer, k integer, nth integer, id uuid, kind text, mode text, region text,
+    content_length bigint, content_type text, content_name text, metadata jsonb
+  )
 ),
 spender as materialized (
-  select passed.n, passed.account_id, asked_scan.id as scan_id
-  from passed join asked_scan using (n)
-  where passed.allowed and not asked_scan.recorded
+  select asked_scan.i, asked_scan.k, asked_scan.id as scan_id, counted.account_id
+  from asked_scan
+  join counted using (k)
+  left join lateral (select true as yes from scans where scans.id = asked_scan.id limit 1) as recorded on true
+  where coalesce(nth <= granted, true) and recorded.yes is null
 ),
 purse as materialized (
   select account_id, credit_remaining, period_end <= now() as period_over
@@ -72,7 +95,8 @@ purse as materialized (
   for update
 ),
 spent as materialized (
-  select n, account_id, scan_id, credit_remaining - row_number() over (partition by account_id order by n) as balance
+  select i, k, account_id, scan_id,
+    (credit_remaining - row_number() over (partition by account_id order by i))::integer as balance
   from spender join purse using (account_id)
   where not period_over
 ),
@@ -84,29 +108,18 @@ debit as (
 recorded as (
   insert into scans (id, account_id, kind, mode, region, content_length, content_type, content_name, metadata)
   select a.id, spent.account_id, a.kind, a.mode, a.region, a.content_length, a.content_type, a.content_name, a.metadata
-  from spent join asked_scan a using (n) where spent.balance >= 0
+  from spent join asked_scan a using (i) where spent.balance >= 0
 ),
 written as (
   insert into credit_ledger (account_id, kind, amount, balance, scan_id)
-  select account_id, 'debit', -1, balance, scan_id from spent where balance >= 0 order by n
+  select account_id, 'debit', -1, balance, scan_id from spent where balance >= 0 order by i
 )
-select passed.n, passed.account_id, passed.rate_requests, passed.rate_period_seconds,
-  balances.credit_limit,
-  greatest(0, case when spender.n is null then coalesce(purse.credit_remaining, balances.credit_remaining)
-                   else spent.balance end)::integer as credit_remaining,
-  greatest(0, passed.rate_requests - passed.used_before - passed.nth)::integer as requests_remaining,
-  passed.opened_at + make_interval(secs => passed.rate_period_seconds) as resets_at,
-  case
-    when not passed.allowed then 'rate-limited'
-    when coalesce(purse.period_over, balances.period_end <= now()) then 'period-over'
-    when spent.balance < 0 then 'out-of-credit'
-    else 'admitted'
-  end as outcome,
-  now() as at
-from passed
+select ${tellOfKeys},
+  coalesce(purse.credit_remaining, balances.credit_remaining) as credit_remaining,
+  coalesce(purse.period_over, balances.period_end <= now()) as period_over,
+  (select array_agg(spent.i) from spent where spent.k = counted.k) as charged,
+  (select array_agg(spent.balance) from spent where spent.k = counted.k) as balances
+from counted
 join balances using (account_id)
 left join purse using (account_id)
-left join spender using (n)
-left join spent using (n)
-order by passed.n
 `

@@ -17,8 +17,11 @@ export async function openDatabase(deps: { url: string; connections: number; log
     // A statement that hangs must not hang its callers for ever.
     statement_timeout: 60_000,
   })
-  // Without a listener the loss of an idle connection would end the process.
-  pool.on('error', (error) => deps.log.warn({ err: error }, 'a database connection was lost'))
+  let closing = false
+  // Without a listener the loss of an idle connection would end the process. The error itself carries the whole client.
+  pool.on('error', ({ message }) => {
+    if (!closing) deps.log.warn({ reason: message }, 'a database connection was lost')
+  })
   try {
     await requireVersion(pool)
   } catch (error) {
@@ -26,7 +29,11 @@ export async function openDatabase(deps: { url: string; connections: number; log
     throw error
   }
   const kysely = new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) })
-  return { pool, kysely, close: () => kysely.destroy() }
+  const close = () => {
+    closing = true
+    return kysely.destroy()
+  }
+  return { pool, kysely, close }
 }
 
 async function requireVersion(pool: pg.Pool) {

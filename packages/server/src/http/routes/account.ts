@@ -2,7 +2,7 @@ import type { Account as WireAccount } from '@assay/contract'
 import type { Account } from '../../domain/accounts/account.ts'
 import type { AccountStore } from '../../domain/ports/account-store.ts'
 import { getCaller } from '../hooks/admit.ts'
-import type { Handler } from './v1.ts'
+import type { Handler } from './handler.ts'
 
 export function makeAccountHandler(deps: { accounts: AccountStore }): Handler {
   return async (request) => {

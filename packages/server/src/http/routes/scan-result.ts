@@ -2,7 +2,7 @@ import type { ScanKind } from '@assay/contract'
 import { toScanResult } from '../../domain/scans/scan-result.ts'
 import type { Scanning } from '../../domain/scans/scanning.ts'
 import { getCaller } from '../hooks/admit.ts'
-import type { Handler } from './v1.ts'
+import type { Handler } from './handler.ts'
 
 export function makeResultHandler(target: { kind: ScanKind }, deps: { scanning: Scanning }): Handler {
   return async (request) => {

@@ -6,7 +6,7 @@ import { checkFileSubmission, checkUrlSubmission } from '../../domain/scans/subm
 import { readJsonBody } from '../json-body.ts'
 import { requireMediaType } from '../media-type.ts'
 import { readUpload } from '../upload.ts'
-import type { Handler } from './v1.ts'
+import type { Handler } from './handler.ts'
 
 type Target = { kind: ScanKind; mode: ScanMode }
 type Deps = { scanning: Scanning; policy: AddressPolicy }

@@ -1,11 +1,12 @@
 import { type Operation, operations } from '@assay/contract'
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyInstance } from 'fastify'
 import type { Admission } from '../../domain/accounts/admission.ts'
 import type { AccountStore } from '../../domain/ports/account-store.ts'
 import type { AddressPolicy } from '../../domain/scans/public-address.ts'
 import type { Scanning } from '../../domain/scans/scanning.ts'
 import { makeAdmitHook } from '../hooks/admit.ts'
 import { makeAccountHandler } from './account.ts'
+import type { Handler } from './handler.ts'
 import { makeResultHandler } from './scan-result.ts'
 import { makeFileHandler, makeUrlHandler } from './scans.ts'
 
@@ -14,8 +15,6 @@ declare module 'fastify' {
     operation?: Operation
   }
 }
-
-export type Handler = (request: FastifyRequest, reply: FastifyReply) => Promise<unknown>
 
 export type V1Deps = { admission: Admission; accounts: AccountStore; scanning: Scanning; policy: AddressPolicy }
 
@@ -39,7 +38,7 @@ export function registerV1(app: FastifyInstance, deps: V1Deps) {
 function makeHandler(operation: Operation, deps: V1Deps): Handler {
   switch (operation.does) {
     case 'ping':
-      return async (_request, reply) => reply.send()
+      return (_request, reply) => reply.send()
     case 'account':
       return makeAccountHandler(deps)
     case 'result':

@@ -1,0 +1,168 @@
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { chmodSync, chownSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import { findProcesses, waitUntil } from '../support/processes.ts'
+import { makeOperate, type Service, startService } from '../support/start-service.ts'
+
+const dirs: string[] = []
+after(() => dirs.forEach((dir) => void rmSync(dir, { recursive: true, force: true })))
+
+/** A directory of this test's own; the database is always the embedded one here. */
+function newSettings(): { ASSAY_DATA_DIR: string; ASSAY_DATABASE_URL: string } {
+  const dir = mkdtempSync(join(tmpdir(), 'assay-start-'))
+  chmodSync(dir, 0o711)
+  dirs.push(dir)
+  return { ASSAY_DATA_DIR: join(dir, 'data'), ASSAY_DATABASE_URL: '' }
+}
+
+const ping = async (service: Service, apiKey = service.apiKey) =>
+  (await fetch(`${service.url}/v1/ping`, { headers: { 'x-api-key': apiKey } })).status
+
+test('the first start makes a key that works, and later starts keep it to themselves', async () => {
+  const settings = newSettings()
+  const first = await startService(settings)
+  const { apiKey } = first
+  assert.equal(await ping(first), 200)
+  await first.stop('SIGINT')
+  const second = await startService(settings)
+  assert.equal(second.apiKey, undefined)
+  assert.equal(await ping(second, apiKey), 200)
+  await second.stop()
+})
+
+test('the first account takes the key and the webhook secret that the operator gives', async () => {
+  const given = { ASSAY_BOOTSTRAP_KEY: 'operators-own-key', ASSAY_BOOTSTRAP_WEBHOOK_SECRET: 'operators-own-secret' }
+  const service = await startService({ ...newSettings(), ...given })
+  assert.equal(await ping(service, 'operators-own-key'), 200)
+  await service.stop()
+})
+
+test('a stop ends everything that was started', async () => {
+  const settings = newSettings()
+  const service = await startService(settings)
+  assert.ok(findProcesses(settings.ASSAY_DATA_DIR).length > 0)
+  await service.stop('SIGINT')
+  assert.deepEqual(findProcesses(settings.ASSAY_DATA_DIR), [])
+})
+
+test('a request that runs when the stop comes is answered', async () => {
+  const service = await startService(newSettings())
+  const body = new TransformStream<Uint8Array, Uint8Array>()
+  const writer = body.writable.getWriter()
+  const answer = fetch(`${service.url}/v1/malware/scan/url`, {
+    method: 'POST',
+    headers: { 'x-api-key': service.apiKey, 'content-type': 'application/json' },
+    body: body.readable,
+    duplex: 'half',
+  } as RequestInit)
+  await writer.write(Buffer.from('{"file_url":'))
+  await waitUntil('the request is being read', async () => (await ping(service)) === 200)
+  const stopped = service.stop()
+  await waitUntil('new connections are refused', () =>
+    ping(service).then(
+      () => false,
+      () => true,
+    ),
+  )
+  await writer.write(Buffer.from('""}'))
+  await writer.close()
+  assert.equal((await answer).status, 422)
+  await stopped
+})
+
+test('a second start on the same data directory says so and ends, and the first is unharmed', async () => {
+  const settings = newSettings()
+  const first = await startService(settings)
+  await assert.rejects(startService(settings), /already running on .* \(process \d+\)\. Stop it first/)
+  assert.equal(await ping(first), 200)
+  await first.stop()
+})
+
+test('a start after kill -9 of the service joins its database and stops it in the end', async () => {
+  const settings = newSettings()
+  const first = await startService(settings)
+  const { apiKey } = first
+  await first.stop('SIGKILL')
+  assert.ok(findProcesses(settings.ASSAY_DATA_DIR).length > 0, 'the database is left behind')
+  const second = await startService(settings)
+  assert.equal(await ping(second, apiKey), 200)
+  await second.stop()
+  assert.deepEqual(findProcesses(settings.ASSAY_DATA_DIR), [])
+})
+
+test('a start after kill -9 of everything just works', async () => {
+  const settings = newSettings()
+  const first = await startService(settings)
+  const { apiKey } = first
+  const children = findProcesses(settings.ASSAY_DATA_DIR)
+  await first.stop('SIGKILL')
+  for (const pid of children) process.kill(pid, 'SIGKILL')
+  const second = await startService(settings)
+  assert.equal(await ping(second, apiKey), 200)
+  await second.stop()
+})
+
+test('a database that dies under the service is brought back', async () => {
+  const settings = newSettings()
+  const service = await startService(settings)
+  for (const pid of findProcesses(settings.ASSAY_DATA_DIR)) process.kill(pid, 'SIGKILL')
+  await waitUntil('the service answers again', async () => (await ping(service).catch(() => 0)) === 200)
+  await service.stop()
+  assert.deepEqual(findProcesses(settings.ASSAY_DATA_DIR), [])
+})
+
+test('operator commands work without a service and leave nothing running', async () => {
+  const settings = newSettings()
+  const operate = makeOperate(settings)
+  const { api_key } = (await operate('accounts', 'create', '--name', 'early')) as { api_key: string }
+  assert.deepEqual(findProcesses(settings.ASSAY_DATA_DIR), [])
+  const service = await startService(settings)
+  assert.equal(service.apiKey, undefined, 'there is an account already')
+  assert.equal(await ping(service, api_key), 200)
+  await service.stop()
+})
+
+test('root runs the database as somebody else, even below a directory closed to all others', {
+  skip: !isRoot(),
+}, async () => {
+  const settings = newSettings()
+  chmodSync(join(settings.ASSAY_DATA_DIR, '..'), 0o700)
+  const service = await startService(settings)
+  const owners = findProcesses(`${settings.ASSAY_DATA_DIR}/postgres/cluster`).map(readOwner)
+  assert.ok(owners.length > 0 && owners.every((uid) => uid !== 0))
+  assert.equal(await ping(service), 200)
+  await service.stop()
+})
+
+test('an ordinary user starts it just the same', { skip: !isRoot() }, async () => {
+  const nobody = 65534
+  const settings = newSettings()
+  chownSync(join(settings.ASSAY_DATA_DIR, '..'), nobody, nobody)
+  const main = new URL('../../packages/server/src/main.ts', import.meta.url).pathname
+  const child = spawn(process.execPath, [main, 'serve', '--json'], {
+    uid: nobody,
+    gid: nobody,
+    env: { PATH: process.env.PATH, ASSAY_PORT: '0', ...settings },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  const { url, api_key } = await new Promise<{ url: string; api_key: string }>((resolve, reject) => {
+    child.stdout.once('data', (text: Buffer) => resolve(JSON.parse(text.toString())))
+    child.once('exit', (code) => reject(new Error(`ended with ${code}`)))
+  })
+  const answer = await fetch(`${url}/v1/ping`, { headers: { 'x-api-key': api_key } })
+  assert.equal(answer.status, 200)
+  child.kill('SIGTERM')
+  await new Promise((resolve) => child.once('exit', resolve))
+  assert.deepEqual(findProcesses(settings.ASSAY_DATA_DIR), [])
+})
+
+function isRoot() {
+  return process.getuid?.() === 0
+}
+
+function readOwner(pid: number): number {
+  return Number(/^Uid:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1])
+}

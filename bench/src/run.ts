@@ -1,0 +1,21 @@
+import { benchAdmission } from './admission.ts'
+import { benchPing } from './ping.ts'
+import { type Row, toMarkdown } from './results.ts'
+import { benchStart } from './start.ts'
+
+/** `npm run bench`, or `npm run bench -- ping` for one of them. */
+const benches: Record<string, () => Promise<Row[]>> = {
+  admission: benchAdmission,
+  ping: benchPing,
+  start: benchStart,
+}
+
+const chosen = process.argv.slice(2)
+const rows: Row[] = []
+for (const [name, bench] of Object.entries(benches)) {
+  if (chosen.length > 0 && !chosen.includes(name)) continue
+  process.stderr.write(`${name} ...\n`)
+  rows.push(...(await bench()))
+}
+process.stdout.write(`${toMarkdown(rows)}\n`)
+process.exit()

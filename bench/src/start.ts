@@ -1,0 +1,73 @@
+import { execFileSync } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { startService } from '../../acceptance/support/start-service.ts'
+import type { Row } from './results.ts'
+
+/** Cold and warm start to ready, and what the service and its database hold in memory when nothing happens. */
+export async function benchStart(): Promise<Row[]> {
+  const dataDir = mkdtempSync(join(tmpdir(), 'assay-bench-'))
+  try {
+    const first = await timeStart(dataDir)
+    await first.service.stop()
+    const warm = await timeStart(dataDir)
+    await sleep(5000)
+    const megabytes = listTree(warm.service.pid).reduce((sum, pid) => sum + readMegabytes(pid), 0)
+    await warm.service.stop()
+    return [
+      {
+        what: 'first start to ready',
+        ours: `${first.seconds.toFixed(2)} s`,
+        against: '',
+        ratio: undefined,
+        wanted: 'at most 15 s',
+      },
+      {
+        what: 'warm start to ready',
+        ours: `${warm.seconds.toFixed(2)} s`,
+        against: '',
+        ratio: undefined,
+        wanted: 'at most 3 s',
+      },
+      {
+        what: 'idle memory, service and database',
+        ours: `${Math.round(megabytes)} MB`,
+        against: '',
+        ratio: undefined,
+        wanted: 'at most 250 MB',
+      },
+    ]
+  } finally {
+    rmSync(dataDir, { recursive: true, force: true })
+  }
+}
+
+async function timeStart(dataDir: string) {
+  const start = performance.now()
+  const service = await startService({ ASSAY_DATA_DIR: dataDir })
+  return { service, seconds: (performance.now() - start) / 1000 }
+}
+
+function listTree(pid: number): number[] {
+  let children = ''
+  try {
+    children = execFileSync('ps', ['-o', 'pid=', '--ppid', String(pid)], { encoding: 'utf8' })
+  } catch {
+    // No children: ps says so with its exit code.
+  }
+  return [
+    pid,
+    ...children
+      .split('\n')
+      .filter((line) => line.trim() !== '')
+      .flatMap((line) => listTree(Number(line))),
+  ]
+}
+
+/** The proportional set size: memory that processes share counts once. */
+function readMegabytes(pid: number): number {
+  const pss = /^Pss:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8'))?.[1]
+  return Number(pss ?? 0) / 1024
+}

@@ -1,0 +1,115 @@
+-- Made by `npm run schema` from the migrations; a test keeps it true. Do not edit.
+
+create table accounts (
+  id uuid not null,
+  name text not null,
+  plan text not null,
+  credits_per_period integer,
+  rate_requests integer,
+  rate_period_seconds integer,
+  created_at timestamp with time zone not null default now(),
+  expires_at timestamp with time zone,
+  suspended_at timestamp with time zone,
+  webhook_secret text not null,
+  previous_webhook_secret text,
+  previous_webhook_secret_until timestamp with time zone,
+  constraint accounts_pkey PRIMARY KEY (id),
+  constraint accounts_plan_fkey FOREIGN KEY (plan) REFERENCES plans(name),
+  constraint accounts_check CHECK (((rate_requests IS NULL) = (rate_period_seconds IS NULL))),
+  constraint accounts_credits_per_period_check CHECK ((credits_per_period >= 0)),
+  constraint accounts_rate_period_seconds_check CHECK ((rate_period_seconds > 0)),
+  constraint accounts_rate_requests_check CHECK ((rate_requests > 0))
+);
+
+create table api_keys (
+  id uuid not null,
+  account_id uuid not null,
+  name text not null,
+  prefix text not null,
+  digest bytea not null,
+  created_at timestamp with time zone not null default now(),
+  expires_at timestamp with time zone,
+  revoked_at timestamp with time zone,
+  constraint api_keys_digest_key UNIQUE (digest),
+  constraint api_keys_pkey PRIMARY KEY (id),
+  constraint api_keys_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id) ON DELETE CASCADE
+);
+
+CREATE INDEX api_keys_account ON public.api_keys USING btree (account_id);
+
+create table balances (
+  account_id uuid not null,
+  allocated integer not null,
+  credit_limit integer not null,
+  credit_remaining integer not null,
+  period_anchor timestamp with time zone not null,
+  period_start timestamp with time zone not null,
+  period_end timestamp with time zone not null,
+  constraint balances_pkey PRIMARY KEY (account_id),
+  constraint balances_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id) ON DELETE CASCADE,
+  constraint balances_allocated_check CHECK ((allocated >= 0)),
+  constraint balances_check CHECK (((credit_remaining >= 0) AND (credit_remaining <= credit_limit))),
+  constraint balances_check1 CHECK ((period_end > period_start)),
+  constraint balances_credit_limit_check CHECK ((credit_limit >= 0))
+) with (fillfactor = 50);
+
+create table credit_ledger (
+  id bigint not null generated always as identity,
+  account_id uuid not null,
+  kind text not null,
+  amount integer not null,
+  balance integer not null,
+  scan_id uuid,
+  note text,
+  at timestamp with time zone not null default now(),
+  constraint credit_ledger_scan_id_kind_key UNIQUE (scan_id, kind),
+  constraint credit_ledger_pkey PRIMARY KEY (id),
+  constraint credit_ledger_kind_check CHECK ((kind = ANY (ARRAY['opening'::text, 'debit'::text, 'refund'::text, 'grant'::text, 'roll'::text, 'adjust'::text])))
+);
+
+CREATE INDEX credit_ledger_account ON public.credit_ledger USING btree (account_id, id);
+
+create table plans (
+  name text not null,
+  credits_per_period integer not null,
+  rate_requests integer not null,
+  rate_period_seconds integer not null,
+  created_at timestamp with time zone not null default now(),
+  constraint plans_pkey PRIMARY KEY (name),
+  constraint plans_credits_per_period_check CHECK ((credits_per_period >= 0)),
+  constraint plans_rate_period_seconds_check CHECK ((rate_period_seconds > 0)),
+  constraint plans_rate_requests_check CHECK ((rate_requests > 0))
+);
+
+create table rate_windows (
+  key_id uuid not null,
+  started_at timestamp with time zone not null default '-infinity'::timestamp with time zone,
+  used integer not null default 0,
+  last_used_at timestamp with time zone,
+  constraint rate_windows_pkey PRIMARY KEY (key_id),
+  constraint rate_windows_key_id_fkey FOREIGN KEY (key_id) REFERENCES api_keys(id) ON DELETE CASCADE
+) with (fillfactor = 50);
+
+create table scans (
+  id uuid not null,
+  account_id uuid not null,
+  kind text not null,
+  mode text not null,
+  status text not null default 'pending'::text,
+  region text not null,
+  content_length bigint not null,
+  content_type text not null,
+  content_name text,
+  signals text[],
+  metadata jsonb,
+  created_at timestamp with time zone not null default now(),
+  completed_at timestamp with time zone,
+  constraint scans_pkey PRIMARY KEY (id),
+  constraint scans_check CHECK (((status = 'pending'::text) = (completed_at IS NULL))),
+  constraint scans_content_length_check CHECK ((content_length >= 0)),
+  constraint scans_kind_check CHECK ((kind = ANY (ARRAY['malware'::text, 'nsfw_image'::text]))),
+  constraint scans_mode_check CHECK ((mode = ANY (ARRAY['sync'::text, 'async'::text]))),
+  constraint scans_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'clean'::text, 'threat'::text, 'error'::text])))
+);
+
+CREATE INDEX scans_account ON public.scans USING btree (account_id, created_at);

@@ -1,0 +1,59 @@
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { test } from 'node:test'
+import { findProcesses } from '../../../../acceptance/support/processes.ts'
+import { openOffice } from '../../src/compose/office.ts'
+import { loadConfig } from '../../src/config/load-config.ts'
+import { silentLog } from '../support/test-database.ts'
+
+const rounds = 3
+
+test('kill -9 of service and database under load loses no acknowledged charge and makes none up', async () => {
+  const dataDir = mkdtempSync(join(tmpdir(), 'assay-crash-'))
+  try {
+    const acknowledged: string[] = []
+    for (let round = 0; round < rounds; round++) acknowledged.push(...(await chargeAndKill(dataDir, 500)))
+    assert.ok(acknowledged.length >= rounds * 500)
+
+    const { config } = loadConfig({ ASSAY_DATA_DIR: dataDir })
+    const office = await openOffice(config, 'service', silentLog)
+    try {
+      const { rows } = await office.database.pool.query<{ lost: number; debits: number; scans: number }>(
+        `select (select count(*)::int from unnest($1::uuid[]) as a (id) where not exists (select from scans where scans.id = a.id)) as lost,
+           (select count(*)::int from credit_ledger where kind = 'debit') as debits,
+           (select count(*)::int from scans) as scans`,
+        [acknowledged],
+      )
+      assert.equal(rows[0]?.lost, 0)
+      assert.equal(rows[0]?.debits, rows[0]?.scans)
+      assert.deepEqual(await office.accounts.listUnbalanced(), [])
+    } finally {
+      await office.close()
+    }
+  } finally {
+    rmSync(dataDir, { recursive: true, force: true })
+  }
+})
+
+/** Returns the ids that were acknowledged before everything was killed in mid-flight. */
+async function chargeAndKill(dataDir: string, atLeast: number): Promise<string[]> {
+  const script = new URL('../support/charge-loop.ts', import.meta.url).pathname
+  const child = spawn(process.execPath, [script], {
+    env: { ...process.env, ASSAY_DATABASE_URL: '', ASSAY_DATA_DIR: dataDir },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  const ended = new Promise((resolve) => child.once('exit', resolve))
+  const ids: string[] = []
+  for await (const line of createInterface({ input: child.stdout })) {
+    ids.push(line)
+    if (ids.length !== atLeast) continue
+    for (const pid of findProcesses(join(dataDir, 'postgres'))) process.kill(pid, 'SIGKILL')
+    child.kill('SIGKILL')
+  }
+  await ended
+  return ids
+}

@@ -1,0 +1,52 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { makeGroupCommit } from '../../src/database/group-commit.ts'
+
+test('what arrives while a batch is in flight rides in the next one', async () => {
+  const batches: number[][] = []
+  const ask = makeGroupCommit({
+    run: async (items: number[]) => {
+      batches.push(items)
+      await new Promise(setImmediate)
+      return items.map((item) => item * 2)
+    },
+    maxBatch: 100,
+    maxWaiting: 100,
+  })
+  const answers = await Promise.all([1, 2, 3, 4, 5].map(ask))
+  assert.deepEqual(answers, [2, 4, 6, 8, 10])
+  assert.deepEqual(batches, [[1], [2, 3, 4, 5]])
+})
+
+test('one bad item fails alone, and the others of its batch are done', async () => {
+  const ask = makeGroupCommit({
+    run: async (items: number[]) => {
+      await new Promise(setImmediate)
+      if (items.includes(3)) throw new Error('three is bad')
+      return items
+    },
+    maxBatch: 100,
+    maxWaiting: 100,
+  })
+  const settled = await Promise.allSettled([1, 2, 3, 4].map(ask))
+  assert.deepEqual(
+    settled.map(({ status }) => status),
+    ['fulfilled', 'fulfilled', 'rejected', 'fulfilled'],
+  )
+})
+
+test('batches stay within their size, and the queue within its bound', async () => {
+  const sizes: number[] = []
+  const ask = makeGroupCommit({
+    run: async (items: number[]) => {
+      sizes.push(items.length)
+      await new Promise(setImmediate)
+      return items
+    },
+    maxBatch: 4,
+    maxWaiting: 10,
+  })
+  const settled = await Promise.allSettled(Array.from({ length: 20 }, (_, i) => ask(i)))
+  assert.equal(settled.filter(({ status }) => status === 'fulfilled').length, 11)
+  assert.ok(Math.max(...sizes) <= 4)
+})

@@ -1,0 +1,32 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { crc32 } from 'node:zlib'
+import { newApiKey, newWebhookSecret, toKeyDigest, toKeyPrefix } from '../../src/domain/accounts/secrets.ts'
+
+test('keys are 190 random bits behind a prefix, and never repeat', () => {
+  const keys = new Set(Array.from({ length: 1000 }, newApiKey))
+  assert.equal(keys.size, 1000)
+  for (const key of keys) assert.match(key, /^assay_[0-9A-Za-z]{38}$/)
+})
+
+test('the last six characters of a key are the CRC-32 of its random part in base 62', () => {
+  const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
+  for (const key of Array.from({ length: 50 }, newApiKey)) {
+    const value = [...key.slice(-6)].reduce((sum, digit) => sum * 62 + alphabet.indexOf(digit), 0)
+    assert.equal(value, crc32(key.slice('assay_'.length, -6)))
+  }
+})
+
+test('what is shown of a key is never more than a third of it', () => {
+  assert.equal(toKeyPrefix(newApiKey()).length, 12)
+  assert.equal(toKeyPrefix('12345678').length, 2)
+})
+
+test('a digest is 32 bytes and differs with one character', () => {
+  assert.equal(toKeyDigest('a').length, 32)
+  assert.notDeepEqual(toKeyDigest('assay_a'), toKeyDigest('assay_b'))
+})
+
+test('webhook secrets have the form of Standard Webhooks', () => {
+  assert.match(newWebhookSecret(), /^whsec_[A-Za-z0-9+/]{43}=$/)
+})

@@ -1,0 +1,23 @@
+import { openOffice } from '../../src/compose/office.ts'
+import { loadConfig } from '../../src/config/load-config.ts'
+import { makeAdmissionGate } from '../../src/database/admission-gate.ts'
+import { toKeyDigest } from '../../src/domain/accounts/secrets.ts'
+import { silentLog } from './test-database.ts'
+import { newTestScan } from './test-office.ts'
+
+/** A process to be killed: charges scans from many callers at once and prints the id of each when it is acknowledged. */
+const { config } = loadConfig(process.env)
+const { database, registration } = await openOffice(config, 'service', silentLog)
+const { apiKey } = await registration.register({ name: 'loop', plan: 'standard' })
+const gate = makeAdmissionGate(database)
+const keyDigest = toKeyDigest(apiKey)
+
+async function chargeForever(): Promise<never> {
+  for (;;) {
+    const scan = newTestScan()
+    const { outcome } = await gate.ask({ keyDigest, takesRequest: false, scan })
+    if (outcome === 'admitted') process.stdout.write(`${scan.id}\n`)
+  }
+}
+
+await Promise.all(Array.from({ length: 16 }, chargeForever))
