@@ -1,12 +1,18 @@
-import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { getSharedService } from '../support/shared-service.ts'
+import { testEveryOperation } from '../support/every-operation.ts'
+import { useOperation } from '../support/operation.ts'
+import { assertEmpty } from '../support/problems.ts'
+import { testNothingWasCharged } from '../support/scan-operation.ts'
 
-const service = getSharedService()
+const subject = useOperation('General.Ping')
 
-test('ping answers 200 with an empty body', async () => {
-  const { api_key } = await service.createAccount()
-  const answer = await fetch(`${service.url}/v1/ping`, { headers: { 'x-api-key': api_key } })
-  assert.equal(answer.status, 200)
-  assert.equal(await answer.text(), '')
+test('200: a good key is answered with an empty body', async () => {
+  assertEmpty(await subject.sendGood(), 200)
 })
+
+test('HEAD is answered as GET is', async () => {
+  assertEmpty(await subject.send({ method: 'HEAD' }), 200)
+})
+
+testEveryOperation(subject)
+testNothingWasCharged(subject)

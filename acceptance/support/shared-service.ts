@@ -19,11 +19,11 @@ export function getSharedService() {
   return {
     url,
     metricsPort,
+    /** Environment that points the operator's program at this service. */
+    settings,
     operate,
     /** A new account with a generous rate; options as on the command line. */
     createAccount: async (...options: string[]) =>
       (await operate('accounts', 'create', '--name', 'test', '--rate', '100000/1m', ...options)) as CreatedAccount,
   }
 }
-
-export type SharedService = ReturnType<typeof getSharedService>

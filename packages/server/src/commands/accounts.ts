@@ -2,16 +2,16 @@ import type { Command } from 'commander'
 import type { Account } from '../domain/accounts/account.ts'
 import { type Rate, toRateText } from '../domain/accounts/rate.ts'
 import type { AccountChange } from '../domain/ports/account-store.ts'
-import { orNone, readCredits, readDate, readId, readName, readRate, requireFound } from './options.ts'
+import { orNone, readCredits, readDate, readId, readName, readRate, requireFound, toNullable } from './options.ts'
 import { addCommand, newCommand, print, toCard, toTable, withOffice } from './terminal.ts'
 
 type CreateOptions = { name: string; plan: string; credits?: number; rate?: Rate; expires?: Date }
 type UpdateOptions = {
   name?: string
   plan?: string
-  credits?: number | null
-  rate?: Rate | null
-  expires?: Date | null
+  credits?: number | 'none'
+  rate?: Rate | 'none'
+  expires?: Date | 'none'
 }
 
 export function makeAccountsCommand(): Command {
@@ -61,9 +61,9 @@ export function makeAccountsCommand(): Command {
       const change: AccountChange = {
         ...(name === undefined ? {} : { name }),
         ...(plan === undefined ? {} : { plan }),
-        ...(credits === undefined ? {} : { credits }),
-        ...(rate === undefined ? {} : { rate }),
-        ...(expires === undefined ? {} : { expiresAt: expires }),
+        ...(credits === undefined ? {} : { credits: toNullable(credits) }),
+        ...(rate === undefined ? {} : { rate: toNullable(rate) }),
+        ...(expires === undefined ? {} : { expiresAt: toNullable(expires) }),
       }
       const changed = await withOffice(async (office) => {
         if (plan !== undefined) await office.registration.requirePlan(plan)

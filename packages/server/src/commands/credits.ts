@@ -1,12 +1,8 @@
 import { type Command, InvalidArgumentError } from 'commander'
 import type { LedgerEntry } from '../domain/accounts/account.ts'
-import { OperatorMistake } from '../domain/problem.ts'
 import { printAccount } from './accounts.ts'
 import { readCredits, readId, requireFound } from './options.ts'
 import { addCommand, newCommand, print, toTable, withOffice } from './terminal.ts'
-
-/** The interface shows credits as 32-bit numbers. */
-const maxCreditLimit = 2_147_483_647
 
 export function makeCreditsCommand(): Command {
   const credits = newCommand('credits', 'grant credits and read the ledger')
@@ -17,15 +13,7 @@ export function makeCreditsCommand(): Command {
     .option('--note <text>', 'why, for the ledger')
     .action(
       async ({ account: id, amount, note }: { account: string; amount: number; note?: string }, command: Command) => {
-        const granted = await withOffice(async ({ accounts }) => {
-          const { balance } = requireFound(await accounts.findAccount(id), `account ${id}`)
-          if (balance.creditLimit + amount > maxCreditLimit) {
-            throw new OperatorMistake(
-              `The account has ${balance.creditLimit} credits already; at most ${maxCreditLimit} fit.`,
-            )
-          }
-          return accounts.grantCredits(id, amount, note ?? null)
-        })
+        const granted = await withOffice(({ accounts }) => accounts.grantCredits(id, amount, note ?? null))
         printAccount(command, granted, id)
       },
     )

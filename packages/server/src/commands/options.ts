@@ -21,11 +21,16 @@ export function readRate(text: string): Rate {
 
 export function readDate(text: string): Date {
   const date = new Date(text)
-  if (!/^\d{4}-\d{2}-\d{2}/.test(text) || Number.isNaN(date.getTime())) {
+  const day = text.slice(0, 10)
+  // JavaScript reads 31 February as 3 March.
+  const exists = /^\d{4}-\d{2}-\d{2}$/.test(day) && toDay(new Date(day)) === day
+  if (!exists || Number.isNaN(date.getTime())) {
     throw new InvalidArgumentError('Give a date such as 2027-01-31 or 2027-01-31T12:00:00Z.')
   }
   return date
 }
+
+const toDay = (date: Date) => (Number.isNaN(date.getTime()) ? '' : date.toISOString().slice(0, 10))
 
 export function readName(text: string): string {
   if (text.trim() === '' || text.length > 200) throw new InvalidArgumentError('Give a name of 1 to 200 characters.')
@@ -39,11 +44,13 @@ export function readId(text: string): string {
   return text.toLowerCase()
 }
 
-/** The word for taking an override or an expiry away. */
+/** `none` takes an override or an expiry away. Commander would make an empty string of a null, so the word goes through. */
 export const orNone =
   <T>(read: (text: string) => T) =>
-  (text: string): T | null =>
-    text === 'none' ? null : read(text)
+  (text: string): T | 'none' =>
+    text === 'none' ? text : read(text)
+
+export const toNullable = <T>(value: T | 'none'): T | null => (value === 'none' ? null : value)
 
 export function requireFound<T>(found: T | undefined, what: string): T {
   if (found === undefined) throw new OperatorMistake(`There is no ${what}.`)

@@ -4,7 +4,10 @@ import type { Registered } from '../domain/accounts/registration.ts'
 import { makeLogger } from '../runtime/logger.ts'
 import { waitForStop } from '../runtime/signals.ts'
 import { version } from '../runtime/version.ts'
-import { newCommand, print } from './terminal.ts'
+import { newCommand, print, toCard } from './terminal.ts'
+
+/** Which secrets came in by the environment: those are not ours to show. */
+type Given = { key: boolean; webhookSecret: boolean }
 
 export function makeServeCommand(): Command {
   return newCommand('serve', 'run the service until it is stopped').action(
@@ -17,7 +20,11 @@ export function makeServeCommand(): Command {
       const { openService } = await import('../compose/service.ts')
       const service = await openService(config, log)
       const { url, metricsPort, first } = service
-      print(command, toJson(service), toGreeting(url, first, config.bootstrapKey !== undefined))
+      const given = {
+        key: config.bootstrapKey !== undefined,
+        webhookSecret: config.bootstrapWebhookSecret !== undefined,
+      }
+      print(command, toJson(service, given), toGreeting(url, first, given))
       log.info({ url, metricsPort, version, pid: process.pid }, 'ready')
 
       const signal = await stop
@@ -29,35 +36,35 @@ export function makeServeCommand(): Command {
   )
 }
 
-function toGreeting(url: string, first: Registered | undefined, keyWasGiven: boolean): string {
+function toGreeting(url: string, first: Registered | undefined, given: Given): string {
   const ready = `Assay ${version} is ready at ${url} (reference: ${url}/reference). Ctrl-C stops it.`
   if (first === undefined) return ready
-  // A secret that came in by the environment is not ours to show.
-  const key = keyWasGiven ? '$ASSAY_BOOTSTRAP_KEY' : first.apiKey
-  const secrets = keyWasGiven
-    ? 'The first account was created with the given key.'
-    : `The first account was created. These two are shown this once; store them now:
-
-  API key         ${first.apiKey}
-  webhook secret  ${first.webhookSecret}`
+  const made = {
+    ...(given.key ? {} : { 'API key': first.apiKey }),
+    ...(given.webhookSecret ? {} : { 'webhook secret': first.webhookSecret }),
+  }
+  const count = Object.keys(made).length
+  const shown = `${count === 2 ? 'These two are' : 'This is'} shown this once; store ${count === 2 ? 'them' : 'it'} now:`
+  const card = toCard(made).replaceAll(/^/gm, '  ')
   return `${ready}
 
-${secrets}
+The first account was created.${count === 0 ? '' : ` ${shown}\n\n${card}`}
 
 Try it:
 
-  curl -H "X-API-Key: ${key}" ${url}/v1/me
+  curl -H "X-API-Key: ${given.key ? '$ASSAY_BOOTSTRAP_KEY' : first.apiKey}" ${url}/v1/me
 `
 }
 
-const toJson = (service: { url: string; metricsPort: number; first: Registered | undefined }) => ({
-  url: service.url,
-  metrics_port: service.metricsPort,
-  ...(service.first === undefined
-    ? {}
-    : {
-        id: service.first.account.id,
-        api_key: service.first.apiKey,
-        webhook_secret: service.first.webhookSecret,
-      }),
-})
+function toJson(service: { url: string; metricsPort: number; first: Registered | undefined }, given: Given) {
+  const { url, metricsPort, first } = service
+  const made =
+    first === undefined
+      ? {}
+      : {
+          id: first.account.id,
+          ...(given.key ? {} : { api_key: first.apiKey }),
+          ...(given.webhookSecret ? {} : { webhook_secret: first.webhookSecret }),
+        }
+  return { url, metrics_port: metricsPort, ...made }
+}

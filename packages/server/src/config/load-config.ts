@@ -19,9 +19,9 @@ export class ConfigMistakes extends Error {
   }
 }
 
-export function loadConfig(env: NodeJS.ProcessEnv, tomlPath = env.ASSAY_CONFIG ?? 'assay.toml'): Loaded {
+export function loadConfig(env: NodeJS.ProcessEnv, tomlPath = env.ASSAY_CONFIG || 'assay.toml'): Loaded {
   const mistakes: string[] = []
-  const toml = readToml(tomlPath, env.ASSAY_CONFIG !== undefined, mistakes)
+  const toml = readToml(tomlPath, Boolean(env.ASSAY_CONFIG), mistakes)
   const settings: Setting[] = []
   const values: Record<string, unknown> = {}
 
@@ -35,12 +35,12 @@ export function loadConfig(env: NodeJS.ProcessEnv, tomlPath = env.ASSAY_CONFIG ?
     }
   }
 
-  if (mistakes.length === 0) mistakes.push(...findContradictions(values as Config))
+  mistakes.push(...findContradictions(values as Partial<Config>))
   if (mistakes.length > 0) throw new ConfigMistakes(mistakes)
   return { config: values as Config, settings, warnings: findUnknownVariables(env) }
 }
 
-export const tomlName = (knob: Knob<unknown>) => knob.env.slice('ASSAY_'.length).toLowerCase()
+const tomlName = (knob: Knob<unknown>) => knob.env.slice('ASSAY_'.length).toLowerCase()
 
 /** The environment wins over a secret's file, which wins over assay.toml, which wins over the default. */
 function findText(knob: Knob<unknown>, env: NodeJS.ProcessEnv, toml: Map<string, string>, tomlPath: string) {
@@ -94,7 +94,7 @@ function readToml(path: string, required: boolean, mistakes: string[]): Map<stri
   return values
 }
 
-function findContradictions(config: Config): string[] {
+function findContradictions(config: Partial<Config>): string[] {
   const mistakes: string[] = []
   if ((config.tlsCert === undefined) !== (config.tlsKey === undefined)) {
     mistakes.push('ASSAY_TLS_CERT and ASSAY_TLS_KEY go together: set both or neither.')
@@ -118,8 +118,11 @@ function findUnknownVariables(env: NodeJS.ProcessEnv): string[] {
 }
 
 function suggest(name: string, known: Iterable<string>): string {
-  const near = [...known].find((candidate) => distance(candidate.toLowerCase(), name.toLowerCase()) <= 2)
-  return near === undefined ? '' : ` Did you mean ${near}?`
+  const [near] = [...known]
+    .map((candidate) => ({ candidate, letters: distance(candidate.toLowerCase(), name.toLowerCase()) }))
+    .filter(({ letters }) => letters <= 2)
+    .sort((a, b) => a.letters - b.letters)
+  return near === undefined ? '' : ` Did you mean ${near.candidate}?`
 }
 
 /** How many letters to change, add or drop to get from one word to the other. */

@@ -2,10 +2,13 @@ import { type Kysely, sql, type Transaction } from 'kysely'
 import type { Account } from '../domain/accounts/account.ts'
 import { periodAt } from '../domain/accounts/period.ts'
 import type { AccountStore, NewAccount, NewApiKey } from '../domain/ports/account-store.ts'
+import { OperatorMistake } from '../domain/problem.ts'
 import { changeAccount } from './change-account.ts'
 import type { Database } from './open-database.ts'
 import { rollPeriod } from './roll-period.ts'
 import type { Tables } from './tables.ts'
+
+const numberOutOfRange = '22003'
 
 export function makeAccountStore(deps: Pick<Database, 'pool' | 'kysely'>): AccountStore {
   const { kysely, pool } = deps
@@ -40,13 +43,13 @@ export function makeAccountStore(deps: Pick<Database, 'pool' | 'kysely'>): Accou
 
     async updateAccount(id, change) {
       await rollIfOver(id)
-      const found = await kysely.transaction().execute((trx) => changeAccount(trx, id, change))
+      const found = await refusingTooMany(kysely.transaction().execute((trx) => changeAccount(trx, id, change)))
       return found ? getAccount(id) : undefined
     },
 
     async grantCredits(id, amount, note) {
       await rollIfOver(id)
-      const { rows } = await pool.query(
+      const granting = pool.query(
         `with granted as (
            update balances set credit_limit = credit_limit + $2, credit_remaining = credit_remaining + $2
            where account_id = $1 returning account_id, credit_remaining
@@ -55,7 +58,8 @@ export function makeAccountStore(deps: Pick<Database, 'pool' | 'kysely'>): Accou
          select account_id, 'grant', $2, credit_remaining, $3 from granted returning id`,
         [id, amount, note],
       )
-      return rows.length === 0 ? undefined : getAccount(id)
+      const { rowCount } = await refusingTooMany(granting)
+      return rowCount === 0 ? undefined : getAccount(id)
     },
 
     async listLedger(id, limit) {
@@ -121,6 +125,14 @@ export function makeAccountStore(deps: Pick<Database, 'pool' | 'kysely'>): Accou
     )
     for (const { account_id, at } of rows) await rollPeriod(pool, account_id, (anchor) => periodAt(anchor, at))
   }
+}
+
+/** The interface shows credits as 32-bit numbers, and the columns are no wider. */
+async function refusingTooMany<T>(work: Promise<T>): Promise<T> {
+  return work.catch((error: { code?: string }) => {
+    if (error.code !== numberOutOfRange) throw error
+    throw new OperatorMistake('The account would have more credits than the interface can show (2147483647).')
+  })
 }
 
 export async function insertKey(db: Kysely<Tables>, accountId: string, key: NewApiKey) {

@@ -35,6 +35,8 @@ export function makeAdmissionGate(deps: { pool: Pool; observeBatch?(size: number
       deps.observeBatch?.(asks.length)
       return askAll(deps.pool, asks)
     },
+    // Values that do not fit or break a constraint, and deadlocks: classes 22, 23 and 40 of SQLSTATE.
+    mayBeOneItemsFault: (error) => /^(22|23|40)/.test(String((error as { code?: unknown }).code)),
     maxBatch: 512,
     maxWaiting: 20_000,
   })

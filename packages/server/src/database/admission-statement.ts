@@ -55,7 +55,7 @@ const tellOfKeys = `
   counted.k, counted.account_id, counted.rate_requests, counted.rate_period_seconds,
   counted.used_before, counted.granted,
   counted.opened_at + make_interval(secs => counted.rate_period_seconds) as resets_at,
-  balances.credit_limit, now() as at`
+  now() as at`
 
 /**
  * For a batch without scans. A rate window may lose its last moment in a power cut, a charge may not: so this commit
@@ -63,7 +63,7 @@ const tellOfKeys = `
  */
 export const requestStatement = `${takeRequests}
 select ${tellOfKeys},
-  balances.credit_remaining, balances.period_end <= now() as period_over,
+  balances.credit_limit, balances.credit_remaining, balances.period_end <= now() as period_over,
   set_config('synchronous_commit', 'off', true)
 from counted join balances using (account_id)
 `
@@ -88,21 +88,25 @@ spender as materialized (
   where coalesce(nth <= granted, true) and recorded.yes is null
 ),
 purse as materialized (
-  select account_id, credit_remaining, period_end <= now() as period_over
+  select account_id, credit_limit, credit_remaining, period_end <= now() as period_over
   from balances
   where account_id in (select account_id from spender)
   order by account_id
   for update
 ),
 spent as materialized (
-  select i, k, account_id, scan_id,
+  select i, k, account_id, scan_id, credit_limit,
     (credit_remaining - row_number() over (partition by account_id order by i))::integer as balance
   from spender join purse using (account_id)
   where not period_over
 ),
 debit as (
-  update balances set credit_remaining = s.balance
-  from (select account_id, min(balance) as balance from spent where balance >= 0 group by account_id) as s
+  -- The limit is written too, though it does not change: the row this update first sees may be older than the locked one,
+  -- and its constraint is checked before that is noticed. A grant in between would make the old limit too small.
+  update balances set credit_remaining = s.balance, credit_limit = s.credit_limit
+  from (
+    select account_id, credit_limit, min(balance) as balance from spent where balance >= 0 group by account_id, credit_limit
+  ) as s
   where balances.account_id = s.account_id
 ),
 recorded as (
@@ -115,6 +119,7 @@ written as (
   select account_id, 'debit', -1, balance, scan_id from spent where balance >= 0 order by i
 )
 select ${tellOfKeys},
+  coalesce(purse.credit_limit, balances.credit_limit) as credit_limit,
   coalesce(purse.credit_remaining, balances.credit_remaining) as credit_remaining,
   coalesce(purse.period_over, balances.period_end <= now()) as period_over,
   (select array_agg(spent.i) from spent where spent.k = counted.k) as charged,

@@ -17,17 +17,22 @@ export async function* readBody(request: FastifyRequest, reply: FastifyReply): A
   const started = Date.now()
   let windowStart = started
   let windowBytes = 0
-  for (;;) {
-    const next = await nextChunk(chunks)
-    if (next.done === true) return
-    yield next.value
-    windowBytes += next.value.length
-    const now = Date.now()
-    if (now - started >= wholeMs) throw tooSlow('The body took more than an hour.')
-    if (now - windowStart < slowWindowMs) continue
-    if (windowBytes < slowBytes) throw tooSlow('The body arrived at less than 1 KB a second.')
-    windowStart = now
-    windowBytes = 0
+  try {
+    for (;;) {
+      const next = await nextChunk(chunks)
+      if (next.done === true) return
+      yield next.value
+      windowBytes += next.value.length
+      const now = Date.now()
+      if (now - started >= wholeMs) throw tooSlow('The body took more than an hour.')
+      if (now - windowStart < slowWindowMs) continue
+      if (windowBytes < slowBytes) throw tooSlow('The body arrived at less than 1 KB a second.')
+      windowStart = now
+      windowBytes = 0
+    }
+  } finally {
+    // An iterator left open holds the stream, and discardRest could not read on. Not awaited: it may wait for a chunk.
+    void chunks.return?.()
   }
 }
 

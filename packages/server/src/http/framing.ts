@@ -1,38 +1,54 @@
 import { STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
-import type { ConnectionError, FastifyInstance, FastifyRequest } from 'fastify'
-import { malformed } from '../domain/problem.ts'
+import type { ConnectionError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { malformed, type Problem } from '../domain/problem.ts'
 import type { Logger } from '../runtime/logger.ts'
 import { listHeader } from './headers.ts'
-import { statusOf, toProblemDetails } from './problem-response.ts'
+import { toLocalOrigin } from './origin.ts'
+import { type Described, statusOf, toProblemDetails } from './problem-response.ts'
 import { newTraceId } from './trace.ts'
 
+type Deps = { log: Logger; publicUrl: string | undefined }
+
 const answered = new WeakSet<Socket>()
-const responding = new WeakMap<Socket, { sent: boolean }>()
+const responding = new WeakMap<Socket, FastifyReply>()
 
 /** Answers bytes that never became a request, once, and hangs up. */
-export function makeClientErrorHandler(log: Logger) {
+export function makeClientErrorHandler(deps: Deps) {
   return (error: ConnectionError, socket: Socket) => {
     if (answered.has(socket)) return
     answered.add(socket)
     // Nobody is there, or the request that broke off has its answer already: a second one would be read as the next.
-    if (error.code === 'ECONNRESET' || !socket.writable || responding.get(socket)?.sent === true) {
+    if (error.code === 'ECONNRESET' || !socket.writable || isBeingAnswered(socket)) {
       socket.destroy()
       return
     }
-    const problem = toFramingProblem(error)
-    const traceId = newTraceId(undefined)
-    const status = statusOf[problem.kind]
-    const origin = `http://${socket.localAddress}:${socket.localPort}`
-    const body = JSON.stringify(toProblemDetails(problem, { origin, instance: '', traceId }))
-    socket.end(
-      `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nContent-Type: application/problem+json\r\n` +
-        `Content-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
-    )
-    // Half-closed by now; a client that never closes its half must not keep the socket.
-    setTimeout(() => socket.destroy(), 1000).unref()
-    log.info({ traceId, status, reason: error.code }, 'request refused')
+    refuse(deps, socket, { problem: toFramingProblem(error), instance: '', reason: error.code })
   }
+}
+
+function isBeingAnswered(socket: Socket): boolean {
+  const reply = responding.get(socket)
+  if (reply === undefined || !reply.raw.headersSent) return false
+  // A request that is over does not count: what broke is the next one on the same connection.
+  return !(reply.request.raw.complete && reply.raw.writableFinished)
+}
+
+/** An answer without Fastify, which never saw this request. */
+function refuse(deps: Deps, socket: Socket, refused: { problem: Described; instance: string; reason: string }) {
+  const { problem, instance, reason } = refused
+  const traceId = newTraceId(undefined)
+  const status = statusOf[problem.kind]
+  const origin = deps.publicUrl ?? toLocalOrigin(socket)
+  const body = JSON.stringify(toProblemDetails(problem, { origin, instance, traceId }))
+  const allow = 'allow' in problem ? `Allow: ${problem.allow.join(', ')}\r\n` : ''
+  socket.end(
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nContent-Type: application/problem+json\r\n${allow}` +
+      `Content-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
+  )
+  // Half-closed by now; a client that never closes its half must not keep the socket.
+  setTimeout(() => socket.destroy(), 1000).unref()
+  deps.log.info({ traceId, status, reason }, 'request refused')
 }
 
 function toFramingProblem(error: ConnectionError) {
@@ -49,23 +65,30 @@ function toFramingProblem(error: ConnectionError) {
 }
 
 /** What Node lets pass and we do not. */
-export function checkFraming(request: FastifyRequest) {
-  const { raw } = request
-  if (raw.httpVersionMajor !== 1) throw malformed(`HTTP/${raw.httpVersion} is not served here; use HTTP/1.1.`)
+export function checkFraming({ raw }: FastifyRequest): Problem | undefined {
+  if (raw.httpVersionMajor !== 1) return malformed(`HTTP/${raw.httpVersion} is not served here; use HTTP/1.1.`)
   const hosts = listHeader(raw, 'host')
-  if (hosts.length > 1) throw malformed('The request has more than one Host header.')
-  if (hosts.length === 0 && raw.httpVersionMinor === 1) throw malformed('The request has no Host header.')
+  if (hosts.length > 1) return malformed('The request has more than one Host header.')
+  if (hosts.length === 0 && raw.httpVersionMinor === 1) return malformed('The request has no Host header.')
+  const { expect } = raw.headers
+  if (expect !== undefined && !/^100-continue$/i.test(expect)) return malformed('Expect may only be 100-continue.')
+  return undefined
 }
 
 /** Keeps track of who is being answered, for the handler above; and lets requests that expect 100 reach their route. */
-export function watchConnections(app: FastifyInstance) {
+export function watchConnections(app: FastifyInstance, deps: Deps) {
   app.addHook('onRequest', (request, reply, done) => {
     responding.set(request.raw.socket, reply)
     done()
   })
   // The key is checked before 250 MB are invited: whoever reads the body says "continue" (see body.ts).
-  app.server.on('checkContinue', (request, response) => app.server.emit('request', request, response))
-  app.server.on('connect', (_request, socket) =>
-    socket.end('HTTP/1.1 405 Method Not Allowed\r\nConnection: close\r\n\r\n'),
-  )
+  for (const event of ['checkContinue', 'checkExpectation']) {
+    app.server.on(event, (request, response) => app.server.emit('request', request, response))
+  }
+  app.server.on('connect', (request, socket: Socket) => {
+    // Node has let go of this socket: without a listener of ours, a client that resets it would end the process.
+    socket.on('error', () => {}).resume()
+    const problem = { kind: 'method-not-allowed' as const, allow: ['GET', 'HEAD', 'POST'] }
+    refuse(deps, socket, { problem, instance: request.url ?? '', reason: 'CONNECT' })
+  })
 }

@@ -46,7 +46,7 @@ export function sendProblem(request: FastifyRequest, reply: FastifyReply, proble
   return reply.type('application/problem+json').send(Buffer.from(JSON.stringify(toProblemDetails(problem, place))))
 }
 
-type Described = Exclude<AnyProblem, { kind: 'unauthenticated' | 'out-of-credit' }>
+export type Described = Exclude<AnyProblem, { kind: 'unauthenticated' | 'out-of-credit' }>
 
 export function toProblemDetails(
   problem: Described,
@@ -82,4 +82,5 @@ function toSummary(errors: FieldErrors): string {
   return count === 1 ? 'One field is not valid; see errors.' : `${count} things are not valid; see errors.`
 }
 
-export const toPath = (request: FastifyRequest): string => request.originalUrl.split(/[?#]/, 1)[0] ?? '/'
+/** As it is served: the path alone, also when the request line held a whole address. */
+export const toPath = (request: FastifyRequest): string => request.url.split(/[?#]/, 1)[0] ?? '/'

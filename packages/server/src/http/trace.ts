@@ -17,6 +17,8 @@ export function newTraceId(traceparent: string | undefined): string {
 
 function findTrace(traceparent: string | undefined): string | undefined {
   if (traceparent === undefined) return undefined
-  const trace = /^(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(-|$)/.exec(traceparent)?.[1]
+  const trace = /^(?!ff|00.{53}.)[0-9a-f]{2}-([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(-|$)/.exec(
+    traceparent,
+  )?.[1]
   return trace === undefined || /^0+$/.test(trace) ? undefined : trace
 }

@@ -5,11 +5,13 @@ import { sendProblem, toPath } from './problem-response.ts'
 export function watchRoutes(app: FastifyInstance) {
   const routes: { methods: string[]; pattern: RegExp }[] = []
   app.addHook('onRoute', ({ method, url }) => {
+    // Where preflights of browsers are answered; no path of its own.
+    if (url === '*') return
     const path = url.replace(/\/$/, '').replaceAll(/:[a-z]+/g, '[^/]+')
     routes.push({ methods: [method].flat(), pattern: new RegExp(`^${path}/?$`, 'i') })
   })
 
-  return async (request: FastifyRequest, reply: FastifyReply) => {
+  return (request: FastifyRequest, reply: FastifyReply) => {
     const path = toPath(request)
     const matching = isUnroutable(path) ? [] : routes.filter(({ pattern }) => pattern.test(path))
     const allow = [...new Set(matching.flatMap(({ methods }) => methods))].sort()

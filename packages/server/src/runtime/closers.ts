@@ -21,5 +21,3 @@ export function newClosers() {
     },
   }
 }
-
-export type Closers = ReturnType<typeof newClosers>

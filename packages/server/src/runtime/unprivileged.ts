@@ -13,7 +13,7 @@ const preferredUsers = ['postgres', 'node', 'nobody']
 
 /**
  * Started as root, picks an ordinary user. That user cannot enter a clone or data directory below a closed home such
- * as /root; then the program gets the one capability that lets it search directories, and nothing else of root's.
+ * as /root; then the program keeps one capability of root's, the one to search directories and read files, and no other.
  */
 export function chooseUnprivileged(mustReach: string[]): Unprivileged {
   if (process.getuid?.() !== 0) return { owner: undefined, wrap: (command, args) => ({ command, args }) }

@@ -10,6 +10,7 @@ test('what arrives while a batch is in flight rides in the next one', async () =
       await new Promise(setImmediate)
       return items.map((item) => item * 2)
     },
+    mayBeOneItemsFault: () => true,
     maxBatch: 100,
     maxWaiting: 100,
   })
@@ -25,6 +26,7 @@ test('one bad item fails alone, and the others of its batch are done', async () 
       if (items.includes(3)) throw new Error('three is bad')
       return items
     },
+    mayBeOneItemsFault: () => true,
     maxBatch: 100,
     maxWaiting: 100,
   })
@@ -43,10 +45,28 @@ test('batches stay within their size, and the queue within its bound', async () 
       await new Promise(setImmediate)
       return items
     },
+    mayBeOneItemsFault: () => true,
     maxBatch: 4,
     maxWaiting: 10,
   })
   const settled = await Promise.allSettled(Array.from({ length: 20 }, (_, i) => ask(i)))
   assert.equal(settled.filter(({ status }) => status === 'fulfilled').length, 11)
   assert.ok(Math.max(...sizes) <= 4)
+})
+
+test('a failure that is nobody’s own fails the whole batch at once', async () => {
+  let runs = 0
+  const ask = makeGroupCommit({
+    run: async () => {
+      runs++
+      await new Promise(setImmediate)
+      throw new Error('away')
+    },
+    mayBeOneItemsFault: () => false,
+    maxBatch: 100,
+    maxWaiting: 100,
+  })
+  const settled = await Promise.allSettled([1, 2, 3, 4].map(ask))
+  assert.ok(settled.every(({ status }) => status === 'rejected'))
+  assert.equal(runs, 2)
 })

@@ -3,7 +3,7 @@ import type { Rate } from './rate.ts'
 
 export type Plan = { name: string; creditsPerPeriod: number; rate: Rate }
 
-export type Balance = { creditLimit: number; creditRemaining: number; period: Period }
+type Balance = { creditLimit: number; creditRemaining: number; period: Period }
 
 export type Account = {
   id: string

@@ -78,8 +78,6 @@ export function makeRegistration(deps: { accounts: AccountStore; keys: KeyStore;
   }
 }
 
-export type Registration = ReturnType<typeof makeRegistration>
-
 const toNewKey = (apiKey: string, name: string, expiresAt: Date | null): NewApiKey => ({
   id: newId(),
   name,

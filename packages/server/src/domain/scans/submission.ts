@@ -25,7 +25,7 @@ export function checkFileSubmission(target: Target, { fields, file, repeated }: 
   }
   for (const field of repeated) {
     const ignored = field === 'callback_url' && target.mode === 'sync'
-    if (!ignored) found[field]?.push('must not be given more than once.')
+    if (!ignored && Object.hasOwn(found, field)) found[field]?.push('must not be given more than once.')
   }
   return toFieldErrors(found)
 }

@@ -21,7 +21,7 @@ export function checkWebAddress(text: string, policy: AddressPolicy): string[] {
   }
   if (!/^https?:\/\/[^/?#]/i.test(text)) return ['must be an absolute http or https URL with a host.']
   const url = URL.parse(text)
-  if (url === null || url.hostname === '') return ['must be a valid URL.']
+  if (url === null || /^\.*$/.test(url.hostname)) return ['must be a valid URL.']
   const errors: string[] = []
   if (url.username !== '' || url.password !== '' || /^https?:\/\/[^/?#]*@/i.test(text)) {
     errors.push('must not contain a user name or password.')

@@ -1,0 +1,116 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import { filePart, formType, toForm } from '../support/forms.ts'
+import { sendTo } from '../support/http.ts'
+import { assertProblem } from '../support/problems.ts'
+import { openRaw, type RawAnswer } from '../support/raw-socket.ts'
+import { type Service, startService } from '../support/start-service.ts'
+import { waitUntil } from '../support/wait-until.ts'
+
+/** A service of its own: the numbers below are of the whole process, and others must not move them. */
+let service: Service
+before(async () => {
+  service = await startService({ ASSAY_LOG_LEVEL: 'warn' })
+})
+after(() => service.stop())
+
+const megabyte = Buffer.alloc(1024 * 1024, 'x')
+const head = (...lines: string[]) =>
+  ['POST /v1/malware/scan/file HTTP/1.1', `Host: ${new URL(service.url).host}`, ...lines, '', ''].join('\r\n')
+
+async function assertAlive() {
+  const ping = await fetch(`${service.url}/v1/ping`, { headers: { 'x-api-key': service.apiKey } })
+  assert.equal(ping.status, 200)
+}
+
+async function countSockets(): Promise<number> {
+  const metrics = await (await fetch(`http://127.0.0.1:${service.metricsPort}/metrics`)).text()
+  const found = /^nodejs_active_resources\{[^}]*type="TCPSocketWrap"[^}]*\} (\d+)$/m.exec(metrics)
+  return Number(found?.[1] ?? 0)
+}
+
+describe('a client that is refused while it sends 50 MB still reads the refusal', () => {
+  const length = `Content-Length: ${50 * megabyte.length}`
+
+  test('when it watches for the answer while it sends, and stops then', async () => {
+    for (let run = 0; run < 5; run++) {
+      const connection = await openRaw(service.url)
+      await connection.send(head('X-API-Key: wrong', `Content-Type: ${formType}`, length))
+      let answer: RawAnswer | undefined
+      const answered = connection.readAnswer().then((found) => {
+        answer = found
+      })
+      for (let sent = 0; sent < 50 && answer === undefined; sent++) await connection.send(megabyte)
+      await answered
+      assert.equal(answer?.status, 401, `run ${run}`)
+      assert.equal(answer?.headers['www-authenticate'], 'ApiKey')
+      connection.leave()
+    }
+  })
+
+  test('when it sends everything before it looks', async () => {
+    for (let run = 0; run < 5; run++) {
+      const connection = await openRaw(service.url)
+      await connection.send(head('X-API-Key: wrong', `Content-Type: ${formType}`, length))
+      for (let sent = 0; sent < 50; sent++) await connection.send(megabyte)
+      const answer = await connection.readAnswer()
+      assert.equal(answer.status, 401, `run ${run}`)
+      connection.leave()
+    }
+  })
+
+  test('when it is fetch', async () => {
+    for (let run = 0; run < 5; run++) {
+      const body = new FormData()
+      body.set('file', new Blob(Array(50).fill(megabyte)), 'large.bin')
+      const headers = { 'x-api-key': 'wrong' }
+      const answer = await fetch(`${service.url}/v1/malware/scan/file`, { method: 'POST', headers, body })
+      assert.equal(answer.status, 401, `run ${run}`)
+    }
+  })
+})
+
+test('a refused client that never stops sending is cut off after a few seconds', async () => {
+  const connection = await openRaw(service.url)
+  await connection.send(head('X-API-Key: wrong', 'Transfer-Encoding: chunked'))
+  const started = Date.now()
+  const drip = setInterval(() => void connection.send('1\r\nx\r\n'), 100)
+  const answers = await connection.readToEnd().finally(() => clearInterval(drip))
+  assert.deepEqual(
+    answers.map(({ status }) => status),
+    [401],
+  )
+  assert(Date.now() - started < 9000)
+})
+
+test('a form that its client ends too early gets 400', async () => {
+  const form = toForm([filePart('hello')])
+  const answer = await sendTo(service.url, {
+    method: 'POST',
+    path: '/v1/malware/scan/file',
+    headers: { 'x-api-key': service.apiKey, 'content-type': formType },
+    body: form.subarray(0, form.length - 6),
+  })
+  await assertProblem(answer, { status: 400, kind: 'malformed-request' })
+})
+
+test('a thousand clients that leave in the middle of an upload leave nothing behind', async () => {
+  await assertAlive()
+  const before = await countSockets()
+  const abandon = async (index: number) => {
+    const connection = await openRaw(service.url)
+    const lines = [`X-API-Key: ${service.apiKey}`, `Content-Type: ${formType}`, 'Content-Length: 10000000']
+    await connection.send(head(...lines))
+    // At different moments: before the body, in a part's header, in its content.
+    const form = toForm([filePart(Buffer.alloc(70_000, 'x'))])
+    await connection.send(form.subarray(0, [0, 30, 200, 66_000][index % 4]))
+    if (index % 2 === 0) connection.reset()
+    else connection.leave()
+  }
+  for (let done = 0; done < 1000; done += 50) {
+    await Promise.all(Array.from({ length: 50 }, (_, index) => abandon(index)))
+  }
+  await assertAlive()
+  await waitUntil('the sockets to be closed', async () => (await countSockets()) <= before + 2)
+  assert.doesNotMatch(service.log(), /"level":"(error|fatal)"/)
+})

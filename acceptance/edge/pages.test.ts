@@ -1,0 +1,189 @@
+import assert from 'node:assert/strict'
+import { before, describe, test } from 'node:test'
+import { headers, operations, problemKinds } from '@assay/contract'
+import { Validator } from '@seriousme/openapi-schema-validator'
+import { Check } from 'typebox/schema'
+import { sendTo } from '../support/http.ts'
+import { getSharedService } from '../support/shared-service.ts'
+import { waitUntil } from '../support/wait-until.ts'
+
+const service = getSharedService()
+const get = (path: string) => sendTo(service.url, { method: 'GET', path })
+
+type Media = { schema: { $ref: string }; example?: unknown }
+type Response = { description: string; headers?: Record<string, unknown>; content?: Record<string, Media> }
+type Described = { operationId: string; responses: Record<string, Response>; requestBody?: Response }
+type Document = {
+  openapi: string
+  servers: { url: string }[]
+  paths: Record<string, Record<string, Described>>
+  components: { schemas: Record<string, object> }
+}
+
+describe('/openapi.json', () => {
+  let document: Document
+  before(async () => {
+    document = JSON.parse((await get('/openapi.json')).text)
+  })
+  const find = (id: string): Described => {
+    const all = Object.values(document.paths).flatMap((path) => Object.values(path))
+    const found = all.find(({ operationId }) => operationId === id)
+    assert(found, id)
+    return found
+  }
+
+  test('is a valid OpenAPI 3.1 document', async () => {
+    assert.match(document.openapi, /^3\.1\./)
+    const { valid, errors } = await new Validator().validate(structuredClone(document))
+    assert(valid, JSON.stringify(errors))
+  })
+
+  test('names this service as its server', () => {
+    assert.deepEqual(document.servers, [{ url: service.url }])
+  })
+
+  test('describes every operation of the interface at its path, and no other', () => {
+    const described = Object.entries(document.paths).flatMap(([path, methods]) =>
+      Object.entries(methods).map(([method, { operationId }]) => `${operationId} ${method.toUpperCase()} ${path}`),
+    )
+    const wanted = operations.map(({ id, method, path }) => `${id} ${method} ${path}`)
+    assert.deepEqual(described.sort(), wanted.sort())
+  })
+
+  test('names the answers that every operation may give', () => {
+    for (const { id } of operations) {
+      const { responses } = find(id)
+      for (const status of ['401', '403', '429', '500']) assert(responses[status], `${status} of ${id}`)
+      assert.equal(responses['401']?.content, undefined, 'a 401 has no body')
+      assert.equal(responses['403']?.content, undefined, 'a 403 has no body')
+      assert(responses['429']?.headers?.[headers.retryAfter], `Retry-After of ${id}`)
+      assert.equal(responses['429']?.headers?.[headers.rateRemaining], undefined)
+    }
+  })
+
+  test('names the answers of the specification for each kind of operation', () => {
+    for (const operation of operations) {
+      const { responses, requestBody } = find(operation.id)
+      const statuses = Object.keys(responses)
+      if (operation.does === 'file' || operation.does === 'url') {
+        for (const status of ['400', '415', '422']) assert(statuses.includes(status), `${status} of ${operation.id}`)
+        const type = operation.does === 'file' ? 'multipart/form-data' : 'application/json'
+        assert.deepEqual(Object.keys(requestBody?.content ?? {}), [type])
+        assert(statuses.includes(operation.mode === 'sync' ? '201' : '202'))
+        if (operation.mode === 'async') assert(responses['202']?.headers?.[headers.result])
+      } else {
+        assert(statuses.includes('200'))
+        assert.equal(statuses.includes('422'), operation.does === 'result')
+      }
+    }
+  })
+
+  test('gives no example that its own schema refuses', () => {
+    const media = operations.flatMap(({ id }) => {
+      const { responses, requestBody } = find(id)
+      return [...Object.values(responses), ...(requestBody ? [requestBody] : [])].flatMap(({ content }) =>
+        Object.values(content ?? {}).map((each) => ({ id, ...each })),
+      )
+    })
+    const examples = media.filter(({ example }) => example !== undefined)
+    assert(examples.length > operations.length)
+    for (const { id, schema, example } of examples) {
+      const resolved = document.components.schemas[schema.$ref.split('/').at(-1) ?? '']
+      assert(resolved, schema.$ref)
+      assert(Check(resolved, example), `${id}: ${JSON.stringify(example)}`)
+    }
+  })
+})
+
+describe('/reference', () => {
+  test('answers at once, with and without a slash, and redirects nobody', async () => {
+    for (const path of ['/reference', '/reference/', '/reference?x=1']) {
+      const page = await get(path)
+      assert.equal(page.status, 200, path)
+      assert.match(page.headers['content-type'] ?? '', /^text\/html/)
+      assert.equal(page.headers.location, undefined)
+    }
+  })
+
+  test('loads its script and its document from this host', async () => {
+    const { text } = await get('/reference')
+    const scripts = [...text.matchAll(/<script[^>]*\ssrc="([^"]+)"/g)].map((found) => found[1] ?? '')
+    assert.equal(scripts.length, 1)
+    for (const path of scripts) {
+      assert.match(path, /^\/(?!\/)/)
+      const script = await get(path)
+      assert.equal(script.status, 200)
+      assert.match(script.headers['content-type'] ?? '', /javascript/)
+      assert(script.text.length > 100_000)
+    }
+    assert.match(text, /"\/openapi\.json"/)
+  })
+
+  test('has nothing in it that points to another host, and forbids the browser to go there', async () => {
+    const { text, headers } = await get('/reference')
+    assert.doesNotMatch(text, /https?:|["'(]\/\//)
+    const policy = String(headers['content-security-policy'])
+    assert.match(policy, /default-src 'none'/)
+    assert.match(policy, /connect-src 'self'/)
+    assert.doesNotMatch(policy, /https?:|\*/)
+  })
+})
+
+test('every kind of problem has a page that says what it means and what to do, with nothing from elsewhere', async () => {
+  for (const [kind, { title, meaning, remedy }] of Object.entries(problemKinds)) {
+    const page = await get(`/problems/${kind}`)
+    assert.equal(page.status, 200, kind)
+    assert.match(page.headers['content-type'] ?? '', /^text\/html/)
+    for (const words of [title, meaning, remedy]) assert(page.text.includes(words), `${kind}: ${words}`)
+    assert.doesNotMatch(page.text, /https?:|<script/)
+    assert(page.headers['content-security-policy'])
+  }
+})
+
+test('a kind of problem that does not exist has no page', async () => {
+  for (const kind of ['nothing', '__proto__', 'constructor', 'toString', 'Validation', 'a'.repeat(5000)]) {
+    assert.equal((await get(`/problems/${kind}`)).status, 404, kind)
+  }
+})
+
+test('/livez says that the process answers, to anybody', async () => {
+  const answer = await get('/livez')
+  assert.equal(answer.status, 200)
+  assert.deepEqual(JSON.parse(answer.text), { status: 'alive' })
+})
+
+test('/readyz says whether it can work, gives a reason for each fault, and is not cached', async () => {
+  const answer = await get('/readyz')
+  const { status, reasons, checks, region, version } = JSON.parse(answer.text)
+  assert.equal(answer.status, status === 'unavailable' ? 503 : 200)
+  assert.equal(answer.headers['cache-control'], 'no-store')
+  assert.equal(checks.database, 'ok')
+  const faults = Object.values(checks).filter((check) => check !== 'ok')
+  assert.equal(reasons.length, faults.length)
+  assert.equal(status, faults.length === 0 ? 'ready' : 'degraded')
+  for (const reason of reasons) assert.match(reason, /^[A-Z].*\.$/)
+  assert.match(region, /^[a-z]/)
+  assert.match(version, /^\d+\.\d+\.\d+/)
+})
+
+describe('metrics', () => {
+  const metrics = `http://127.0.0.1:${service.metricsPort}/metrics`
+
+  test('count requests by operation and status, in the format of Prometheus', async () => {
+    await get('/v1/ping')
+    const counted = /^assay_http_request_duration_seconds_count\{.*operation="General\.Ping",status="401".*\} \d+$/m
+    await waitUntil('the ping to be counted', async () => counted.test(await (await fetch(metrics)).text()))
+    const answer = await fetch(metrics)
+    assert.match(answer.headers.get('content-type') ?? '', /^text\/plain; version=0\.0\.4/)
+    assert.match(await answer.text(), /^assay_info\{.*version="\d.*\} 1$/m)
+  })
+
+  test('are not to be had on the port of the interface', async () => {
+    assert.equal((await get('/metrics')).status, 404)
+    assert.equal((await fetch(metrics.replace('/metrics', '/v1/ping'))).status, 404)
+  })
+
+  test('are not to be had on any address but 127.0.0.1', async () => {
+    await assert.rejects(fetch(metrics.replace('127.0.0.1', '127.0.0.2')))
+  })
+})

@@ -1,0 +1,150 @@
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { copyFileSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { get } from 'node:https'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { after, before, test } from 'node:test'
+import { connect, type TLSSocket } from 'node:tls'
+import { openRaw, sendRaw } from '../support/raw-socket.ts'
+import { runProgram } from '../support/run-program.ts'
+import { type Service, startService } from '../support/start-service.ts'
+import { waitUntil } from '../support/wait-until.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'assay-tls-'))
+const certFile = join(folder, 'cert.pem')
+const keyFile = join(folder, 'key.pem')
+let service: Service
+before(async () => {
+  for (const name of ['first', 'second', 'third']) makeCertificate(name)
+  install('first')
+  service = await startService({ ASSAY_TLS_CERT: certFile, ASSAY_TLS_KEY: keyFile })
+})
+after(async () => {
+  await service.stop()
+  rmSync(folder, { recursive: true })
+})
+
+function makeCertificate(name: string) {
+  const curve = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1']
+  const files = ['-keyout', join(folder, `${name}.key`), '-out', join(folder, `${name}.crt`)]
+  const subject = ['-subj', `/CN=${name}`, '-addext', 'subjectAltName=DNS:scan.example.com']
+  execFileSync('openssl', ['req', '-x509', '-nodes', '-days', '60', ...curve, ...files, ...subject], {
+    stdio: 'ignore',
+  })
+}
+
+/** As renewals do it: written aside, then moved into place, the key a moment after the certificate. */
+function install(name: string) {
+  for (const [from, to] of [
+    [`${name}.crt`, certFile],
+    [`${name}.key`, keyFile],
+  ] as const) {
+    copyFileSync(join(folder, from), `${to}.new`)
+    renameSync(`${to}.new`, to)
+  }
+}
+
+async function openTls(): Promise<TLSSocket> {
+  const { hostname, port } = new URL(service.url)
+  const socket = connect({ host: hostname, port: Number(port), rejectUnauthorized: false })
+  await new Promise<void>((resolve, reject) => socket.once('secureConnect', resolve).once('error', reject))
+  return socket
+}
+
+async function servedName(): Promise<string> {
+  const socket = await openTls()
+  const { subject } = socket.getPeerCertificate()
+  socket.destroy()
+  return String(subject.CN)
+}
+
+async function ask(path: string, headers: Record<string, string> = {}) {
+  const url = `${service.url}${path}`
+  return new Promise<{ status: number; text: string }>((resolve, reject) => {
+    const options = { rejectUnauthorized: false, agent: false as const, headers }
+    get(url, options, async (answer) => resolve({ status: answer.statusCode ?? 0, text: await text(answer) })).once(
+      'error',
+      reject,
+    )
+  })
+}
+
+test('with a certificate the service speaks HTTPS, and its links say so', async () => {
+  assert.match(service.url, /^https:/)
+  assert.equal((await ask('/v1/ping', { 'x-api-key': service.apiKey })).status, 200)
+  assert.equal(JSON.parse((await ask('/v1/nothing')).text).type, `${service.url}/problems/not-found`)
+  assert.deepEqual(JSON.parse((await ask('/openapi.json')).text).servers, [{ url: service.url }])
+})
+
+test('bytes that are not HTTP get their problem through TLS too, with a link to HTTPS', async () => {
+  const socket = await openTls()
+  socket.write('garbage\r\n\r\n')
+  const answer = await text(socket)
+  assert.match(answer, /^HTTP\/1\.1 400 /)
+  assert.match(answer, new RegExp(`"type":"${service.url}/problems/malformed-request"`))
+})
+
+test('only TLS 1.2 and newer is spoken', async () => {
+  const { hostname, port } = new URL(service.url)
+  const old = { minVersion: 'TLSv1', maxVersion: 'TLSv1.1', ciphers: 'DEFAULT@SECLEVEL=0' } as const
+  const socket = connect({ host: hostname, port: Number(port), rejectUnauthorized: false, ...old })
+  await assert.rejects(new Promise((resolve, reject) => socket.once('secureConnect', resolve).once('error', reject)))
+})
+
+test('clients that speak plain HTTP, nonsense or nothing on the TLS port do no harm', async () => {
+  const host = new URL(service.url).host
+  const plain = await sendRaw(service.url, `GET /v1/ping HTTP/1.1\r\nHost: ${host}\r\n\r\n`).catch(() => [])
+  assert.deepEqual(plain, [])
+  for (let i = 0; i < 50; i++) {
+    const connection = await openRaw(service.url)
+    if (i % 3 > 0) await connection.send(Buffer.from(i % 3 === 1 ? '16030102000100' : '00ff00ff', 'hex'))
+    if (i % 2 === 0) connection.reset()
+    else connection.leave()
+  }
+  assert.equal((await ask('/livez')).status, 200)
+})
+
+test('a renewed certificate is served to new connections within 5 s, and open ones go on', async () => {
+  assert.equal(await servedName(), 'first')
+  const open = await openTls()
+  install('second')
+  await waitUntil('the second certificate', async () => (await servedName()) === 'second', 5000)
+  open.write(`GET /livez HTTP/1.1\r\nHost: scan.example.com\r\nConnection: close\r\n\r\n`)
+  assert.match(await text(open), /^HTTP\/1\.1 200 /)
+})
+
+test('a certificate that cannot be used is logged, and the one before stays', async () => {
+  const refusals = () => service.log().split('the changed certificate cannot be used').length - 1
+  for (const spoil of [
+    () => writeFileSync(certFile, 'not a certificate'),
+    () => copyFileSync(join(folder, 'third.crt'), certFile),
+  ]) {
+    const before = refusals()
+    spoil()
+    await waitUntil('the refusal in the log', () => refusals() > before)
+    assert.equal(await servedName(), 'second')
+  }
+  install('third')
+  await waitUntil('the third certificate', async () => (await servedName()) === 'third', 5000)
+})
+
+test('a service whose certificate cannot be used does not start, and shows no stack', async () => {
+  for (const cert of [join(folder, 'missing.pem'), join(folder, 'first.crt')]) {
+    const settings = { ASSAY_TLS_CERT: cert, ASSAY_TLS_KEY: join(folder, 'second.key'), ASSAY_PORT: '0' }
+    const { code, err } = await runProgram({ ASSAY_DATA_DIR: join(folder, 'data'), ...settings }, 'serve')
+    assert.equal(code, 1, cert)
+    assert.match(err, /\S/)
+    assert.doesNotMatch(err, /^\s+at /m)
+  }
+})
+
+test('doctor asks a service with a certificate for another name all the same', async () => {
+  const settings = { ASSAY_DATA_DIR: service.dataDir, ASSAY_TLS_CERT: certFile, ASSAY_TLS_KEY: keyFile }
+  const { out } = await runProgram({ ...settings, ASSAY_PORT: new URL(service.url).port }, 'doctor', '--json')
+  const { findings } = JSON.parse(out) as { findings: { check: string; ok: boolean; says: string }[] }
+  const says = (check: string) => findings.find((finding) => finding.check === check)?.says ?? ''
+  assert.match(says('certificate'), /^valid to /)
+  assert.match(says('service'), new RegExp(`^${service.url} is (ready|degraded)\\.`))
+})

@@ -1,0 +1,20 @@
+import { test } from 'node:test'
+import { testEveryOperation } from '../support/every-operation.ts'
+import { testFileNameRules } from '../support/file-name-rules.ts'
+import { testJsonRules } from '../support/json-rules.ts'
+import { useOperation } from '../support/operation.ts'
+import { testNothingWasCharged, testScanOperation } from '../support/scan-operation.ts'
+import { testCallbackIgnored, testUrlRules } from '../support/url-rules.ts'
+
+const subject = useOperation('Nsfw.Images.ScanUrl')
+
+// No engine is installed yet.
+test.todo('201: a finished scan comes back whole')
+
+testEveryOperation(subject)
+testScanOperation(subject)
+testJsonRules(subject)
+testFileNameRules(subject)
+testUrlRules(subject, 'file_url')
+testCallbackIgnored(subject)
+testNothingWasCharged(subject)

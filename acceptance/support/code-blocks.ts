@@ -1,0 +1,16 @@
+import { readFileSync } from 'node:fs'
+
+/** The fenced blocks of a document at the root of the repository, in order. */
+export function readCodeBlocks(path: string): { language: string; text: string }[] {
+  const document = readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8')
+  return [...document.matchAll(/^```(\w*)\n(.*?)^```$/gms)].map(([, language = '', text = '']) => ({ language, text }))
+}
+
+/** What differs from one run to the next, made the same. */
+export const maskVariables = (text: string): string =>
+  text
+    .replaceAll(/assay_[0-9A-Za-z]{38}/g, 'KEY')
+    .replaceAll(/whsec_[A-Za-z0-9+/]{43}=/g, 'SECRET')
+    .replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, 'TIME')
+    .replaceAll(/127\.0\.0\.1:\d+/g, '127.0.0.1:PORT')
+    .trim()

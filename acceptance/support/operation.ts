@@ -1,0 +1,95 @@
+import assert from 'node:assert/strict'
+import { before } from 'node:test'
+import { headers, type Operation, operations } from '@assay/contract'
+import { filePart, formType, images, type Part, textPart, toForm } from './forms.ts'
+import { type Answer, type Outgoing, sendTo } from './http.ts'
+import { assertProblem, type ExpectedProblem } from './problems.ts'
+import { getSharedService } from './shared-service.ts'
+
+type Fields = Record<string, unknown>
+
+export const nobodysId = '00000000-0000-4000-8000-000000000000'
+export const goodUrl = 'https://files.example.com/report.pdf'
+const credits = 1000
+
+/**
+ * The operation that a file tests, with an account that may use it and one that may not: it has no credits, and five
+ * requests an hour. Call it once, at the top.
+ */
+export function useOperation(id: string) {
+  const operation = operations.find((candidate) => candidate.id === id)
+  if (operation === undefined) throw new Error(`The contract has no operation ${id}`)
+  const service = getSharedService()
+  let key = ''
+  let poorKey = ''
+  before(async () => {
+    const [account, poor] = await Promise.all([
+      service.createAccount('--credits', String(credits)),
+      service.createAccount('--credits', '0', '--rate', '5/1h'),
+    ])
+    key = account.api_key
+    poorKey = poor.api_key
+  })
+
+  /** As the account that may, unless the headers say otherwise. */
+  const send = (outgoing: Partial<Outgoing> = {}): Promise<Answer> => {
+    const { method, path } = toRequest(operation)
+    return sendTo(service.url, { method, path, ...outgoing, headers: { [headers.apiKey]: key, ...outgoing.headers } })
+  }
+
+  return {
+    service,
+    operation,
+    send,
+    key: () => key,
+    poorKey: () => poorKey,
+    /** A request that is right in every way. */
+    sendGood: (more: Outgoing['headers'] = {}) => {
+      const request = toRequest(operation)
+      return send({ ...request, headers: { ...request.headers, ...more } })
+    },
+    /** A request that is right but for what these fields change. */
+    sendFields: (fields: Fields) => send(toRequest(operation, fields)),
+    sendForm: (...parts: Part[]) => send({ headers: { 'content-type': formType }, body: toForm(parts) }),
+    sendJson: (body: string | Buffer) => send({ headers: { 'content-type': 'application/json' }, body }),
+    /** Refused with this problem, and free of charge. */
+    async assertRefused(answer: Answer, expected: ExpectedProblem, about?: string) {
+      await assertProblem(answer, expected, about)
+      assertCredits(answer, credits)
+    },
+    assertInvalid(answer: Answer, errors: string[], about?: string) {
+      return this.assertRefused(answer, { status: 422, kind: 'validation', errors }, about)
+    },
+    /** Nothing was wrong with the request. No engine is installed yet, so this is as far as one comes. */
+    assertAccepted(answer: Answer, about?: string) {
+      return this.assertRefused(answer, { status: 500, kind: 'engine-unavailable' }, about)
+    },
+    async assertNothingCharged() {
+      const me = await send({ method: 'GET', path: '/v1/me' })
+      const { credit_limit, credit_remaining } = JSON.parse(me.text)
+      assert.deepEqual({ credit_limit, credit_remaining }, { credit_limit: credits, credit_remaining: credits })
+    },
+  }
+}
+
+export type Subject = ReturnType<typeof useOperation>
+
+export function assertCredits(answer: Answer, left: number, limit = left) {
+  assert.equal(answer.headers['x-api-credit-limit'], String(limit))
+  assert.equal(answer.headers['x-api-credit-remaining'], String(left))
+}
+
+/** A good request for any operation; fields are added to its form or JSON, or replace what it has. */
+export function toRequest(operation: Operation, fields: Fields = {}): Outgoing {
+  const { method, path } = operation
+  if (operation.does === 'file') {
+    const content = operation.kind === 'malware' ? 'content' : images['one.png']
+    const texts = Object.entries(fields).map(([name, value]) => textPart(name, String(value)))
+    return { method, path, headers: { 'content-type': formType }, body: toForm([...texts, filePart(content)]) }
+  }
+  if (operation.does === 'url') {
+    const body = JSON.stringify({ file_url: goodUrl, ...fields })
+    return { method, path, headers: { 'content-type': 'application/json' }, body }
+  }
+  return { method, path: path.replace('{id}', nobodysId) }
+}

@@ -1,0 +1,81 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { headers } from '@assay/contract'
+import type { Outgoing } from './http.ts'
+import { type Subject, toRequest } from './operation.ts'
+import { assertEmpty } from './problems.ts'
+
+/** What all operations that take content share: media types, the order of checks, and an engine that is not there. */
+export function testScanOperation(subject: Subject) {
+  const { operation, send, sendGood } = subject
+  const good = toRequest(operation)
+  const goodType = String(good.headers?.['content-type'])
+  const unsupported = { status: 415, kind: 'unsupported-media-type' } as const
+  const withType = (type: string | undefined, more = {}): Partial<Outgoing> => ({
+    ...good,
+    headers: { ...(type === undefined ? {} : { 'content-type': type }), ...more },
+  })
+
+  test('415: a body of another media type, or of none, is refused', async () => {
+    const other = operation.does === 'file' ? 'application/json' : 'multipart/form-data; boundary=x'
+    const types = ['text/plain', 'application/x-www-form-urlencoded', 'application/octet-stream', other]
+    for (const type of [undefined, ...types, 'application/problem+json', 'application/json5', 'multipart/mixed']) {
+      await subject.assertRefused(await send(withType(type)), unsupported, `type ${type}`)
+    }
+  })
+
+  test('415: a Content-Type that cannot be read is refused', async () => {
+    for (const type of ['', 'nonsense', 'application/', '/json']) {
+      await subject.assertRefused(await send(withType(type)), unsupported, `type ${type}`)
+    }
+  })
+
+  test('415: a compressed body is refused, whatever its compression', async () => {
+    for (const encoding of ['gzip', 'br', 'gzip, identity', 'unheard-of']) {
+      await subject.assertRefused(
+        await send(withType(goodType, { 'content-encoding': encoding })),
+        unsupported,
+        encoding,
+      )
+    }
+    await subject.assertAccepted(await send(withType(goodType, { 'content-encoding': 'identity' })))
+  })
+
+  test('media types are compared without regard to case, and blanks around parameters are forgiven', async () => {
+    const [essence = '', ...parameters] = goodType.split(';')
+    for (const type of [
+      [essence.toUpperCase(), ...parameters].join(' ; '),
+      [` ${essence}`, ...parameters].join(';  '),
+    ]) {
+      await subject.assertAccepted(await send(withType(type)), type)
+    }
+  })
+
+  test('500: a good request is not called clean while no engine is there, and not charged', async () => {
+    await subject.assertAccepted(await sendGood())
+    await subject.assertNothingCharged()
+  })
+
+  test('a body sent in small chunks without a length is read like any other', async () => {
+    const bytes = Buffer.from(good.body as Buffer)
+    const chunks = Array.from({ length: Math.ceil(bytes.length / 7) }, (_, i) => bytes.subarray(i * 7, i * 7 + 7))
+    await subject.assertAccepted(await send({ ...good, body: chunks }))
+  })
+
+  test('the first failing check answers: the key, then the media type, then the body', async () => {
+    assertEmpty(await send(withType('text/plain', { [headers.apiKey]: 'unknown' })), 401)
+    await subject.assertRefused(await send({ ...withType('text/plain'), body: '{' }), unsupported)
+    await subject.assertRefused(await send({ ...good, body: '{' }), { status: 400, kind: 'malformed-request' })
+  })
+
+  test('a caller’s trace is continued in the traceId', async () => {
+    const trace = '4bf92f3577b34da6a3ce929d0e0e4736'
+    const answer = await sendGood({ traceparent: `00-${trace}-00f067aa0ba902b7-01` })
+    assert.match(JSON.parse(answer.text).traceId, new RegExp(`^00-${trace}-`))
+  })
+}
+
+/** Last in a file, after everything that was refused. */
+export function testNothingWasCharged(subject: Subject) {
+  test('nothing that was refused has cost a credit', () => subject.assertNothingCharged())
+}
