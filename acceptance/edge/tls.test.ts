@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { execFileSync } from 'node:child_process'
 import { copyFileSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { get } from 'node:https'
 import { tmpdir } from 'node:os'
@@ -12,12 +11,13 @@ import { runProgram } from '../support/run-program.ts'
 import { type Service, startService } from '../support/start-service.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
+/** Self-signed, named after their files, good for a hundred years, and used nowhere else. */
+const certificates = new URL('../support/certificates/', import.meta.url)
 const folder = mkdtempSync(join(tmpdir(), 'assay-tls-'))
 const certFile = join(folder, 'cert.pem')
 const keyFile = join(folder, 'key.pem')
 let service: Service
 before(async () => {
-  for (const name of ['first', 'second', 'third']) makeCertificate(name)
   install('first')
   service = await startService({ ASSAY_TLS_CERT: certFile, ASSAY_TLS_KEY: keyFile })
 })
@@ -26,22 +26,13 @@ after(async () => {
   rmSync(folder, { recursive: true })
 })
 
-function makeCertificate(name: string) {
-  const curve = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1']
-  const files = ['-keyout', join(folder, `${name}.key`), '-out', join(folder, `${name}.crt`)]
-  const subject = ['-subj', `/CN=${name}`, '-addext', 'subjectAltName=DNS:scan.example.com']
-  execFileSync('openssl', ['req', '-x509', '-nodes', '-days', '60', ...curve, ...files, ...subject], {
-    stdio: 'ignore',
-  })
-}
-
 /** As renewals do it: written aside, then moved into place, the key a moment after the certificate. */
 function install(name: string) {
   for (const [from, to] of [
     [`${name}.crt`, certFile],
     [`${name}.key`, keyFile],
   ] as const) {
-    copyFileSync(join(folder, from), `${to}.new`)
+    copyFileSync(new URL(from, certificates), `${to}.new`)
     renameSync(`${to}.new`, to)
   }
 }

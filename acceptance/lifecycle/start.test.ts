@@ -4,8 +4,9 @@ import { chmodSync, chownSync, mkdtempSync, readFileSync, rmSync } from 'node:fs
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
-import { findProcesses, waitUntil } from '../support/processes.ts'
+import { findProcesses } from '../support/processes.ts'
 import { makeOperate, type Service, startService } from '../support/start-service.ts'
+import { waitUntil } from '../support/wait-until.ts'
 
 const dirs: string[] = []
 after(() => dirs.forEach((dir) => void rmSync(dir, { recursive: true, force: true })))

@@ -28,7 +28,9 @@ async function openConnection(config: Config, role: Role, log: Logger) {
     return { database, close: closers.closeAll }
   } catch (error) {
     await closers.closeAll()
-    throw error
+    if (config.databaseUrl === undefined) throw error
+    const { message } = error as Error
+    throw new OperatorMistake(`The database cannot be used: ${message}. Check ASSAY_DATABASE_URL.`, { cause: error })
   }
 }
 

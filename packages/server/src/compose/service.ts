@@ -1,9 +1,11 @@
 import { readFileSync } from 'node:fs'
+import { createSecureContext } from 'node:tls'
 import type { Config } from '../config/load-config.ts'
 import { makeAdmissionGate } from '../database/admission-gate.ts'
 import type { Database } from '../database/open-database.ts'
 import { makeScanStore } from '../database/scan-store.ts'
 import { makeAdmission } from '../domain/accounts/admission.ts'
+import { OperatorMistake } from '../domain/problem.ts'
 import { type Check, makeReadiness } from '../domain/readiness.ts'
 import { makeAddressPolicy } from '../domain/scans/public-address.ts'
 import { makeScanning } from '../domain/scans/scanning.ts'
@@ -102,7 +104,14 @@ function listChecks({ pool }: Database): Check[] {
 
 const toMetricsPort = (port: number) => (port === 0 ? 0 : port + 1000 > 65535 ? port - 1000 : port + 1000)
 
-function readCertificate(config: Config) {
-  if (config.tlsCert === undefined || config.tlsKey === undefined) return undefined
-  return { cert: readFileSync(config.tlsCert, 'utf8'), key: readFileSync(config.tlsKey, 'utf8') }
+function readCertificate({ tlsCert, tlsKey }: Config) {
+  if (tlsCert === undefined || tlsKey === undefined) return undefined
+  try {
+    const pair = { cert: readFileSync(tlsCert, 'utf8'), key: readFileSync(tlsKey, 'utf8') }
+    createSecureContext(pair)
+    return pair
+  } catch (error) {
+    const { message } = error as Error
+    throw new OperatorMistake(`ASSAY_TLS_CERT and ASSAY_TLS_KEY cannot be used: ${message}.`, { cause: error })
+  }
 }

@@ -40,6 +40,6 @@ async function requireVersion(pool: pg.Pool) {
   const { rows } = await pool.query<{ server_version: string }>('show server_version')
   const version = rows[0]?.server_version ?? ''
   if (Number.parseInt(version, 10) < oldestMajor) {
-    throw new Error(`PostgreSQL ${version} is too old: Assay needs ${oldestMajor} or newer.`)
+    throw new Error(`PostgreSQL ${version} is too old, Assay needs ${oldestMajor} or newer`)
   }
 }

@@ -12,7 +12,8 @@ const lingerMs = 5000
  * Leaving the loop early leaves the request open, so that it can still be answered.
  */
 export async function* readBody(request: FastifyRequest, reply: FastifyReply): AsyncGenerator<Buffer> {
-  if (request.raw.headers.expect !== undefined) reply.raw.writeContinue()
+  // HTTP/1.0 knows no interim answers and would take this one for the last.
+  if (request.raw.headers.expect !== undefined && request.raw.httpVersionMinor > 0) reply.raw.writeContinue()
   const chunks = request.raw.iterator({ destroyOnReturn: false })
   const started = Date.now()
   let windowStart = started

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { chmodSync, chownSync, existsSync, lstatSync, mkdirSync, realpathSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 
 export type Layout = { rootDir: string; clusterDir: string; socketDir: string; libraryLinks: string; logFile: string }
 
@@ -14,7 +14,7 @@ export const toSocketFile = (layout: Layout) => join(layout.socketDir, socketNam
 /** Where the parts of the embedded database lie, below the data directory. */
 export function makeLayout(dataDir: string): Layout {
   // Others may pass through, not look: the database's user must get to its own directory below.
-  mkdirSync(dataDir, { recursive: true, mode: 0o711 })
+  makeDirectories(resolve(dataDir), 0o711)
   const rootDir = join(realpathSync(dataDir), 'postgres')
   const near = join(rootDir, 'run')
   const fits = Buffer.byteLength(join(near, socketName)) < maxSocketPath
@@ -28,11 +28,18 @@ export function makeLayout(dataDir: string): Layout {
   }
 }
 
+/** One by one: Node's own recursive form never returns where the kernel makes no directories, such as below /proc. */
+function makeDirectories(path: string, mode: number) {
+  if (existsSync(path)) return
+  makeDirectories(dirname(path), mode)
+  mkdirSync(path, { mode })
+}
+
 /** Creates the directories, closed to everybody but the database's user. */
 export function prepareLayout(layout: Layout, owner: { uid: number; gid: number } | undefined) {
   for (const dir of [layout.rootDir, layout.socketDir]) {
     if (!existsSync(dir)) {
-      mkdirSync(dir, { mode: 0o700, recursive: true })
+      mkdirSync(dir, { mode: 0o700 })
       if (owner !== undefined) chownSync(dir, owner.uid, owner.gid)
     }
     requireOwn(dir, owner?.uid ?? process.getuid?.() ?? 0)

@@ -1,0 +1,23 @@
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { test } from 'node:test'
+import { type Knob, knobs } from '../../src/config/knobs.ts'
+
+test('the settings in docs/operating.md are the settings there are', () => {
+  const document = readFileSync(new URL('../../../../docs/operating.md', import.meta.url), 'utf8')
+  const table = /<!-- knobs -->\n(.*)<!-- \/knobs -->/s.exec(document)?.[1] ?? ''
+  const [, , ...rows] = table.trim().split('\n')
+  const written = rows.map((row) =>
+    row
+      .split('|')
+      .slice(1, -1)
+      .map((cell) => cell.trim()),
+  )
+  assert.deepEqual(written, Object.values(knobs).map(toRow))
+})
+
+const toRow = ({ env, fallback, about, secret }: Knob<unknown>) => [
+  env,
+  fallback === undefined ? 'not set' : fallback === '' ? 'empty' : fallback,
+  secret === true ? `${about} (secret)` : about,
+]
