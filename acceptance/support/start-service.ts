@@ -24,23 +24,26 @@ export type Service = {
   handle: string
 }
 
-/** Starts the service as a user does, on free ports and, unless one is given, a new data directory. */
-export async function startService(env: NodeJS.ProcessEnv): Promise<Service> {
+/**
+ * Starts the service as a user does, on free ports and, unless one is given, a new data directory. A benchmark drops the
+ * logs, as a redirection to a file would: reading them costs more than writing them.
+ */
+export async function startService(env: NodeJS.ProcessEnv, logs: 'kept' | 'dropped' = 'kept'): Promise<Service> {
   const ownDir = env.ASSAY_DATA_DIR === undefined
   const dataDir = env.ASSAY_DATA_DIR ?? mkdtempSync(join(tmpdir(), 'assay-acceptance-'))
   const settings = { ASSAY_PORT: '0', ASSAY_DATA_DIR: dataDir, ...env }
   const child = spawn(process.execPath, [main, 'serve', '--json'], {
     env: { ...process.env, ...settings },
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: ['ignore', 'pipe', logs === 'kept' ? 'pipe' : 'ignore'],
   })
   let out = ''
   let log = ''
-  child.stderr.setEncoding('utf8').on('data', (text) => {
+  child.stderr?.setEncoding('utf8').on('data', (text) => {
     log += text
   })
   const ended = new Promise<number | null>((resolve) => child.once('exit', resolve))
   await new Promise<void>((resolve, reject) => {
-    child.stdout.setEncoding('utf8').on('data', (text) => {
+    child.stdout?.setEncoding('utf8').on('data', (text) => {
       out += text
       if (out.includes('"url"') && out.includes('\n')) resolve()
     })

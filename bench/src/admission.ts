@@ -77,12 +77,12 @@ const newScan = (): NewScan => ({
 })
 
 /** What one would write without thinking of batches: the same work, one caller at a time per row. */
-async function admitInTransaction(pool: pg.Pool, digest: Buffer) {
+async function admitInTransaction(pool: pg.Pool, digest: string) {
   const client = await pool.connect()
   try {
     await client.query('begin')
     const { rows } = await client.query<{ id: string; account_id: string }>(
-      'select id, account_id from api_keys where digest = $1 and revoked_at is null',
+      `select id, account_id from api_keys where digest = decode($1, 'hex') and revoked_at is null`,
       [digest],
     )
     const { id: keyId, account_id: accountId } = rows[0] ?? { id: '', account_id: '' }

@@ -31,7 +31,6 @@ export function makeServeCommand(): Command {
       log.info({ signal }, 'stopping; running requests may finish')
       await service.close()
       log.info('stopped')
-      log.flush()
     },
   )
 }

@@ -143,7 +143,7 @@ export async function insertKey(db: Kysely<Tables>, accountId: string, key: NewA
       account_id: accountId,
       name: key.name,
       prefix: key.prefix,
-      digest: key.digest,
+      digest: Buffer.from(key.digest, 'hex'),
       expires_at: key.expiresAt,
     })
     .execute()

@@ -74,13 +74,13 @@ async function askAll(pool: Pool, asks: Ask[]): Promise<Settled[]> {
 }
 
 function groupByKey(asks: Ask[]) {
-  const groups = new Map<string, { digest: Buffer; wanted: number; members: Numbered[] }>()
+  const groups = new Map<string, { digest: string; wanted: number; members: Numbered[] }>()
   asks.forEach((ask, i) => {
-    const name = ask.keyDigest.toString('latin1')
-    let group = groups.get(name)
+    const digest = ask.keyDigest
+    let group = groups.get(digest)
     if (group === undefined) {
-      group = { digest: ask.keyDigest, wanted: 0, members: [] }
-      groups.set(name, group)
+      group = { digest, wanted: 0, members: [] }
+      groups.set(digest, group)
     }
     if (ask.takesRequest) group.wanted++
     group.members.push({ ask, i, nth: ask.takesRequest ? group.wanted : null })

@@ -9,37 +9,31 @@
  * everything after them counts from what they read. `balances` are locked for scans that the locked windows let pass,
  * so every process takes the locks in the same order: windows by key, then balances by account.
  *
- * $1 digests of the keys, $2 requests wanted by each.
+ * $1 digests of the keys in hex, $2 requests wanted by each.
  */
 const takeRequests = `
-with ask as materialized (
-  select k::integer, digest, wanted
-  from unnest($1::bytea[], $2::integer[]) with ordinality as a (digest, wanted, k)
-),
-known as materialized (
-  select ask.k, ask.wanted, api_keys.id as key_id, accounts.id as account_id,
-    coalesce(accounts.rate_requests, plans.rate_requests) as rate_requests,
-    coalesce(accounts.rate_period_seconds, plans.rate_period_seconds) as rate_period_seconds
-  from ask
-  join api_keys on api_keys.digest = ask.digest
-  join accounts on accounts.id = api_keys.account_id
-  join plans on plans.name = accounts.plan
-  where api_keys.revoked_at is null and accounts.suspended_at is null
-    and (api_keys.expires_at is null or api_keys.expires_at > now())
-    and (accounts.expires_at is null or accounts.expires_at > now())
-),
-rate_window as materialized (
-  select key_id, started_at, used
-  from rate_windows
-  where key_id in (select key_id from known)
-  order by key_id
-  for update
+with known as materialized (
+  -- Key by key through the indexes: the limits keep the planner from reading whole tables while they are small and from
+  -- holding on to that plan when they have grown.
+  select k::integer, wanted, key.id as key_id, account.id as account_id,
+    coalesce(account.rate_requests, plans.rate_requests) as rate_requests,
+    coalesce(account.rate_period_seconds, plans.rate_period_seconds) as rate_period_seconds,
+    started_at, used
+  from unnest($1::text[], $2::integer[]) with ordinality as ask (digest, wanted, k)
+  cross join lateral (select * from api_keys where api_keys.digest = decode(ask.digest, 'hex') limit 1) as key
+  cross join lateral (select * from accounts where accounts.id = key.account_id limit 1) as account
+  join plans on plans.name = account.plan
+  join rate_windows on rate_windows.key_id = key.id
+  where key.revoked_at is null and account.suspended_at is null
+    and (key.expires_at is null or key.expires_at > now())
+    and (account.expires_at is null or account.expires_at > now())
+  order by key.id
+  for update of rate_windows
 ),
 counted as materialized (
   select known.*, opened_at, used_before,
     greatest(0, least(wanted, rate_requests - used_before)) as granted
   from known
-  join rate_window using (key_id)
   cross join lateral (select started_at + make_interval(secs => rate_period_seconds) <= now() as over) as o
   cross join lateral (
     select case when over then now() else started_at end as opened_at, case when over then 0 else used end as used_before

@@ -23,11 +23,13 @@ export function makeGroupCommit<Item, Result>(deps: {
         return
       }
       waiting.push({ item, resolve, reject })
-      if (!busy) void drain()
+      if (busy) return
+      busy = true
+      // Not at once: requests that came in together are still being parsed, and would have to wait for a batch of one.
+      setImmediate(drain)
     })
 
   async function drain() {
-    busy = true
     while (waiting.length > 0) {
       const batch = waiting.slice(0, deps.maxBatch)
       waiting = waiting.slice(deps.maxBatch)

@@ -83,4 +83,9 @@ function toSummary(errors: FieldErrors): string {
 }
 
 /** As it is served: the path alone, also when the request line held a whole address. */
-export const toPath = (request: FastifyRequest): string => request.url.split(/[?#]/, 1)[0] ?? '/'
+
+/** Without the query, which may hold anything. */
+export function toPath({ originalUrl }: FastifyRequest): string {
+  const end = originalUrl.search(/[?#]/)
+  return end === -1 ? originalUrl : originalUrl.slice(0, end)
+}

@@ -2,7 +2,7 @@ import { createServer as createHttpServer } from 'node:http'
 import { createServer as createHttpsServer } from 'node:https'
 import { headers, maxHeaderBytes } from '@assay/contract'
 import cors from '@fastify/cors'
-import fastify, { type FastifyBaseLogger, type FastifyError, type FastifyInstance, LogController } from 'fastify'
+import fastify, { type FastifyError, type FastifyInstance } from 'fastify'
 import { Problem } from '../domain/problem.ts'
 import type { Readiness } from '../domain/readiness.ts'
 import type { Logger } from '../runtime/logger.ts'
@@ -33,7 +33,7 @@ export async function makeHttpServer(deps: HttpDeps): Promise<FastifyInstance> {
   app.decorate('publicUrl', deps.publicUrl)
   const answerUnmatched = watchRoutes(app)
   watchConnections(app, deps)
-  observeAnswers(app, deps.metrics)
+  observeAnswers(app, deps)
 
   // Hooks that wait for nothing take the callback form: a promise for each would cost a tenth of a ping.
   app.addHook('onRequest', (request, reply, done) => {
@@ -61,7 +61,7 @@ export async function makeHttpServer(deps: HttpDeps): Promise<FastifyInstance> {
       return sendProblem(request, reply, { kind: 'unsupported-media-type', detail })
     }
     deps.metrics.countFailure()
-    request.log.error({ traceId: request.id, err: error }, 'request failed')
+    deps.log.error({ traceId: request.id, err: error }, 'request failed')
     return sendProblem(request, reply, { kind: 'internal' })
   })
 
@@ -75,12 +75,8 @@ export async function makeHttpServer(deps: HttpDeps): Promise<FastifyInstance> {
 
 function openApp(deps: HttpDeps): FastifyInstance {
   return fastify({
-    // Fastify's own type of a logger is wider than it needs here.
-    loggerInstance: deps.log as FastifyBaseLogger,
-    // One line for each answer is enough; see hooks/observe.ts.
-    logController: new LogController({ disableRequestLogging: true }),
-    // No child logger for each request: lines that need the trace id carry it.
-    childLoggerFactory: (logger) => logger,
+    // We write what there is to say ourselves, one line for each answer; see hooks/observe.ts.
+    logger: false,
     genReqId: (request) => newTraceId(request.headers.traceparent as string | undefined),
     clientErrorHandler: makeClientErrorHandler(deps),
     // A path that cannot be decoded matches nothing. No hook runs for it, so it is logged here.
@@ -117,6 +113,7 @@ const serverOptions = {
 
 /** A proxy may send the whole address as the request line; and the reference is served with and without its slash. */
 function toServedUrl(url: string): string {
+  if (url.startsWith('/v1/')) return url
   const path = /^https?:\/\/[^/?#]+(.*)$/i.exec(url)?.[1] ?? url
   const rooted = path.startsWith('/') ? path : `/${path}`
   return /^\/reference(?=$|\?)/i.test(rooted) ? `/reference/${rooted.slice('/reference'.length)}` : rooted

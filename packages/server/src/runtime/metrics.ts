@@ -19,6 +19,8 @@ export function makeMetrics(labels: { region: string; version: string }) {
     buckets: [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60],
     registers,
   })
+  /** Found once for each operation and status: the library would validate and hash the labels each time. */
+  const requestSeries = new Map<string, Map<number, ReturnType<typeof requests.labels>>>()
   const batches = new Histogram({
     name: 'assay_admission_batch_size',
     help: 'Requests that shared one admission statement.',
@@ -29,8 +31,16 @@ export function makeMetrics(labels: { region: string; version: string }) {
 
   return {
     registry,
-    observeRequest: (operation: string, status: number, seconds: number) =>
-      requests.observe({ operation, status }, seconds),
+    observeRequest(operation: string, status: number, seconds: number) {
+      const ofOperation = requestSeries.get(operation) ?? new Map()
+      if (ofOperation.size === 0) requestSeries.set(operation, ofOperation)
+      let series = ofOperation.get(status)
+      if (series === undefined) {
+        series = requests.labels(operation, String(status))
+        ofOperation.set(status, series)
+      }
+      series.observe(seconds)
+    },
     observeBatch: (size: number) => batches.observe(size),
     countFailure: () => failures.inc(),
     /** A number that is read when somebody asks. */

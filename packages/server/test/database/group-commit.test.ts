@@ -14,9 +14,14 @@ test('what arrives while a batch is in flight rides in the next one', async () =
     maxBatch: 100,
     maxWaiting: 100,
   })
-  const answers = await Promise.all([1, 2, 3, 4, 5].map(ask))
+  const first = [1, 2].map(ask)
+  await new Promise(setImmediate)
+  const answers = await Promise.all([...first, ...[3, 4, 5].map(ask)])
   assert.deepEqual(answers, [2, 4, 6, 8, 10])
-  assert.deepEqual(batches, [[1], [2, 3, 4, 5]])
+  assert.deepEqual(batches, [
+    [1, 2],
+    [3, 4, 5],
+  ])
 })
 
 test('one bad item fails alone, and the others of its batch are done', async () => {
@@ -50,7 +55,7 @@ test('batches stay within their size, and the queue within its bound', async () 
     maxWaiting: 10,
   })
   const settled = await Promise.allSettled(Array.from({ length: 20 }, (_, i) => ask(i)))
-  assert.equal(settled.filter(({ status }) => status === 'fulfilled').length, 11)
+  assert.equal(settled.filter(({ status }) => status === 'fulfilled').length, 10)
   assert.ok(Math.max(...sizes) <= 4)
 })
 
@@ -68,5 +73,5 @@ test('a failure that is nobody’s own fails the whole batch at once', async () 
   })
   const settled = await Promise.allSettled([1, 2, 3, 4].map(ask))
   assert.ok(settled.every(({ status }) => status === 'rejected'))
-  assert.equal(runs, 2)
+  assert.equal(runs, 1)
 })

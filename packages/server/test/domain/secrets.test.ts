@@ -22,9 +22,9 @@ test('what is shown of a key is never more than a third of it', () => {
   assert.equal(toKeyPrefix('12345678').length, 2)
 })
 
-test('a digest is 32 bytes and differs with one character', () => {
-  assert.equal(toKeyDigest('a').length, 32)
-  assert.notDeepEqual(toKeyDigest('assay_a'), toKeyDigest('assay_b'))
+test('a digest is SHA-256 and differs with one character', () => {
+  assert.equal(toKeyDigest('abc'), 'ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad')
+  assert.notEqual(toKeyDigest('assay_a'), toKeyDigest('assay_b'))
 })
 
 test('webhook secrets have the form of Standard Webhooks', () => {

@@ -12,7 +12,7 @@ export type NewAccount = {
   key: NewApiKey
 }
 
-export type NewApiKey = { id: string; name: string; prefix: string; digest: Buffer; expiresAt: Date | null }
+export type NewApiKey = { id: string; name: string; prefix: string; digest: string; expiresAt: Date | null }
 
 /** A member left out stays as it is; null takes an override or an expiry away. */
 export type AccountChange = {

@@ -3,7 +3,8 @@ import type { NewScan } from '../scans/scan.ts'
 
 /** One question at the gate. Both halves of a call in one, or the request first and the scan when its body is read. */
 export type Ask = {
-  keyDigest: Buffer
+  /** As `toKeyDigest` makes it. */
+  keyDigest: string
   /** Count this against the rate window of the key. */
   takesRequest: boolean
   /** Charge one credit and record this, or do neither. Asking again with the same id never charges twice. */

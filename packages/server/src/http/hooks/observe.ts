@@ -1,14 +1,15 @@
 import type { FastifyInstance } from 'fastify'
+import type { Logger } from '../../runtime/logger.ts'
 import type { Metrics } from '../../runtime/metrics.ts'
 import { toPath } from '../problem-response.ts'
 
 /** One log line and one observation for each answer. Neither has headers, queries or bodies in it. */
-export function observeAnswers(app: FastifyInstance, metrics: Metrics) {
+export function observeAnswers(app: FastifyInstance, deps: { log: Logger; metrics: Metrics }) {
   app.addHook('onResponse', (request, reply, done) => {
     const { operation } = request.routeOptions.config
     const seconds = reply.elapsedTime / 1000
-    metrics.observeRequest(operation?.id ?? 'other', reply.statusCode, seconds)
-    request.log.info(
+    deps.metrics.observeRequest(operation?.id ?? 'other', reply.statusCode, seconds)
+    deps.log.info(
       {
         traceId: request.id,
         method: request.method,
