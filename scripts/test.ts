@@ -23,7 +23,7 @@ process.exit(failed ? 1 : 0)
 async function runOnEmbedded(): Promise<boolean> {
   process.stdout.write('\n# on the embedded PostgreSQL\n')
   const dataDir = mkdtempSync(join(tmpdir(), 'assay-test-'))
-  const log = makeLogger({ level: 'warn', region: 'test', sync: true })
+  const log = makeLogger({ level: 'warn', region: 'test' })
   const database = await openEmbedded({ dataDir, as: 'guest', log })
   const service = await startService({})
   try {

@@ -9,7 +9,7 @@ import { describeSchema } from './describe-schema.ts'
 /** Writes schema.sql from a database that has just been migrated from nothing. */
 const dataDir = mkdtempSync(join(tmpdir(), 'assay-schema-'))
 const { config } = loadConfig({ ASSAY_DATA_DIR: dataDir })
-const { database, close } = await openOffice(config, 'service', makeLogger({ level: 'warn', region: 'x', sync: true }))
+const { database, close } = await openOffice(config, 'service', makeLogger({ level: 'warn', region: 'x' }))
 try {
   writeFileSync(
     new URL('../packages/server/src/database/schema.sql', import.meta.url),

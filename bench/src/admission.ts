@@ -18,7 +18,7 @@ const runMs = 4000
 export async function benchAdmission(): Promise<Row[]> {
   const dataDir = mkdtempSync(join(tmpdir(), 'assay-bench-'))
   const { config } = loadConfig({ ASSAY_DATA_DIR: dataDir, ASSAY_DATABASE_CONNECTIONS: String(callers) })
-  const log = makeLogger({ level: 'warn', region: 'bench', sync: true })
+  const log = makeLogger({ level: 'warn', region: 'bench' })
   const { database, registration, close } = await openOffice(config, 'service', log)
   try {
     const { apiKey } = await registration.register({ name: 'hot', plan: 'unlimited' })

@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import { loadConfig } from '../config/load-config.ts'
 import type { Registered } from '../domain/accounts/registration.ts'
-import { makeLogger } from '../runtime/logger.ts'
+import { makeServiceLogs } from '../runtime/logger.ts'
 import { waitForStop } from '../runtime/signals.ts'
 import { version } from '../runtime/version.ts'
 import { newCommand, print, toCard } from './terminal.ts'
@@ -13,12 +13,13 @@ export function makeServeCommand(): Command {
   return newCommand('serve', 'run the service until it is stopped').action(
     async (_options: unknown, command: Command) => {
       const { config, warnings } = loadConfig(process.env)
-      const log = makeLogger({ level: config.logLevel, region: config.region })
+      const logs = makeServiceLogs({ level: config.logLevel, region: config.region })
+      const { log } = logs
       for (const warning of warnings) log.warn(warning)
       const stop = waitForStop()
       // Loaded only here: the other commands start twice as fast without the HTTP server.
       const { openService } = await import('../compose/service.ts')
-      const service = await openService(config, log)
+      const service = await openService(config, logs)
       const { url, metricsPort, first } = service
       const given = {
         key: config.bootstrapKey !== undefined,

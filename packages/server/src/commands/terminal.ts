@@ -23,7 +23,7 @@ export function print(command: Command, value: unknown, text: string) {
 /** Opens what the command needs, beside a running service or without one, and closes it again. */
 export async function withOffice<T>(work: (office: Office) => Promise<T>): Promise<T> {
   const { config } = loadConfig(process.env)
-  const log = makeLogger({ level: 'warn', region: config.region, sync: true })
+  const log = makeLogger({ level: 'warn', region: config.region })
   const office = await openOffice({ ...config, databaseConnections: 2 }, 'guest', log)
   try {
     return await work(office)

@@ -12,13 +12,13 @@ import { makeScanning } from '../domain/scans/scanning.ts'
 import { makeHttpServer } from '../http/server.ts'
 import { watchCertificate } from '../http/watch-certificate.ts'
 import { newClosers } from '../runtime/closers.ts'
-import type { Logger } from '../runtime/logger.ts'
+import type { ServiceLogs } from '../runtime/logger.ts'
 import { makeMetrics, openMetricsServer } from '../runtime/metrics.ts'
 import { version } from '../runtime/version.ts'
 import { openOffice } from './office.ts'
 
 /** The whole service, listening. Every part is built here, from the ground up; closing goes the other way. */
-export async function openService(config: Config, log: Logger) {
+export async function openService(config: Config, { log, logRequest }: ServiceLogs) {
   const closers = newClosers()
   try {
     const office = await openOffice(config, 'service', log)
@@ -43,7 +43,7 @@ export async function openService(config: Config, log: Logger) {
       accounts,
       scanning: makeScanning({ scans: makeScanStore(database) }),
       policy: makeAddressPolicy(config.outboundAllow),
-      ...{ log, metrics, readiness, version },
+      ...{ log, logRequest, metrics, readiness, version },
       region: config.region,
       publicUrl: config.publicUrl,
       corsOrigins: config.corsOrigins,

@@ -5,9 +5,9 @@
  * It works on keys, not on asks: a batch of 64 pings with one key is one row here. Each key says how many requests it
  * wants and is told how many it may have; the caller deals them out in order.
  *
- * Exactness comes from the two `for update` steps: they read the newest row after waiting for whoever holds it, and
- * everything after them counts from what they read. `balances` are locked for scans that the locked windows let pass,
- * so every process takes the locks in the same order: windows by key, then balances by account.
+ * Exactness comes from the row locks: an update, and a `for update`, wait for whoever holds the row and then work on
+ * its newest version. Windows are taken in the order of keys, then balances in that of accounts, so that two processes
+ * do not lock each other out; should it happen all the same, one batch is told so and asks again one by one.
  *
  * $1 digests of the keys in hex, $2 requests wanted by each.
  */
@@ -17,39 +17,39 @@ with known as materialized (
   -- holding on to that plan when they have grown.
   select k::integer, wanted, key.id as key_id, account.id as account_id,
     coalesce(account.rate_requests, plans.rate_requests) as rate_requests,
-    coalesce(account.rate_period_seconds, plans.rate_period_seconds) as rate_period_seconds,
-    started_at, used
+    coalesce(account.rate_period_seconds, plans.rate_period_seconds) as rate_period_seconds
   from unnest($1::text[], $2::integer[]) with ordinality as ask (digest, wanted, k)
-  cross join lateral (select * from api_keys where api_keys.digest = decode(ask.digest, 'hex') limit 1) as key
-  cross join lateral (select * from accounts where accounts.id = key.account_id limit 1) as account
+  cross join lateral (
+    select id, account_id from api_keys
+    where api_keys.digest = decode(ask.digest, 'hex') and revoked_at is null
+      and (expires_at is null or expires_at > now())
+    limit 1
+  ) as key
+  cross join lateral (
+    select id, plan, rate_requests, rate_period_seconds from accounts
+    where accounts.id = key.account_id and suspended_at is null and (expires_at is null or expires_at > now())
+    limit 1
+  ) as account
   join plans on plans.name = account.plan
-  join rate_windows on rate_windows.key_id = key.id
-  where key.revoked_at is null and account.suspended_at is null
-    and (key.expires_at is null or key.expires_at > now())
-    and (account.expires_at is null or account.expires_at > now())
   order by key.id
-  for update of rate_windows
 ),
 counted as materialized (
-  select known.*, opened_at, used_before,
-    greatest(0, least(wanted, rate_requests - used_before)) as granted
-  from known
-  cross join lateral (select started_at + make_interval(secs => rate_period_seconds) <= now() as over) as o
-  cross join lateral (
-    select case when over then now() else started_at end as opened_at, case when over then 0 else used end as used_before
-  ) as w
-),
-take as (
-  update rate_windows set started_at = counted.opened_at, used = used_before + granted, last_used_at = now()
-  from counted
-  where rate_windows.key_id = counted.key_id and granted > 0
+  -- used_before is kept in the row only to be returned: what the row held before an update cannot be asked for.
+  update rate_windows as w set
+    started_at = case when w.started_at + rate_period <= now() then now() else w.started_at end,
+    used_before = case when w.started_at + rate_period <= now() then 0 else w.used end,
+    used = case when w.started_at + rate_period <= now() then least(wanted, rate_requests)
+                else greatest(w.used, least(w.used + wanted, rate_requests)) end,
+    last_used_at = now()
+  from known cross join lateral (select make_interval(secs => rate_period_seconds) as rate_period) as p
+  where w.key_id = known.key_id
+  returning k, account_id, rate_requests, rate_period_seconds, used_before, used - used_before as granted,
+    w.started_at + rate_period as resets_at
 )`
 
 const tellOfKeys = `
   counted.k, counted.account_id, counted.rate_requests, counted.rate_period_seconds,
-  counted.used_before, counted.granted,
-  counted.opened_at + make_interval(secs => counted.rate_period_seconds) as resets_at,
-  now() as at`
+  counted.used_before, counted.granted, counted.resets_at, now() as at`
 
 /**
  * For a batch without scans. A rate window may lose its last moment in a power cut, a charge may not: so this commit

@@ -16,10 +16,12 @@ export async function openDatabase(deps: { url: string; connections: number; log
     application_name: 'assay',
     // A statement that hangs must not hang its callers for ever.
     statement_timeout: 60_000,
+    // One plan for each prepared statement, made once. Left to itself PostgreSQL plans the admission statement anew for
+    // every batch, because it can count the rows of a given array and only guess those of a parameter.
+    onConnect: async (client) => {
+      await client.query('set plan_cache_mode = force_generic_plan')
+    },
   })
-  // One plan for each prepared statement, made once. Left to itself PostgreSQL plans the admission statement anew for
-  // every batch, because it can count the rows of a given array and only guess those of a parameter.
-  pool.on('connect', (client) => void client.query('set plan_cache_mode = force_generic_plan').catch(() => {}))
   let closing = false
   // Without a listener the loss of an idle connection would end the process. The error itself carries the whole client.
   pool.on('error', ({ message }) => {

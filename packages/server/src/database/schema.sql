@@ -85,6 +85,7 @@ create table rate_windows (
   key_id uuid not null,
   started_at timestamp with time zone not null default '-infinity'::timestamp with time zone,
   used integer not null default 0,
+  used_before integer not null default 0,
   last_used_at timestamp with time zone,
   constraint rate_windows_pkey PRIMARY KEY (key_id),
   constraint rate_windows_key_id_fkey FOREIGN KEY (key_id) REFERENCES api_keys(id) ON DELETE CASCADE

@@ -11,7 +11,9 @@ import { newTraceId } from './trace.ts'
 type Deps = { log: Logger; publicUrl: string | undefined }
 
 const answered = new WeakSet<Socket>()
-const responding = new WeakMap<Socket, FastifyReply>()
+/** On the socket itself: a weak map written with every request is a burden to the garbage collector. */
+const current = Symbol('the latest reply on this connection')
+type TrackedSocket = Socket & { [current]?: FastifyReply }
 
 /** Answers bytes that never became a request, once, and hangs up. */
 export function makeClientErrorHandler(deps: Deps) {
@@ -28,7 +30,7 @@ export function makeClientErrorHandler(deps: Deps) {
 }
 
 function isBeingAnswered(socket: Socket): boolean {
-  const reply = responding.get(socket)
+  const reply = (socket as TrackedSocket)[current]
   if (reply === undefined || !reply.raw.headersSent) return false
   // A request that is over does not count: what broke is the next one on the same connection.
   return !(reply.request.raw.complete && reply.raw.writableFinished)
@@ -78,7 +80,8 @@ export function checkFraming({ raw }: FastifyRequest): Problem | undefined {
 /** Keeps track of who is being answered, for the handler above; and lets requests that expect 100 reach their route. */
 export function watchConnections(app: FastifyInstance, deps: Deps) {
   app.addHook('onRequest', (request, reply, done) => {
-    responding.set(request.raw.socket, reply)
+    const socket: TrackedSocket = request.raw.socket
+    socket[current] = reply
     done()
   })
   // The key is checked before 250 MB are invited: whoever reads the body says "continue" (see body.ts).

@@ -5,7 +5,7 @@ import cors from '@fastify/cors'
 import fastify, { type FastifyError, type FastifyInstance } from 'fastify'
 import { Problem } from '../domain/problem.ts'
 import type { Readiness } from '../domain/readiness.ts'
-import type { Logger } from '../runtime/logger.ts'
+import type { Logger, RequestLine } from '../runtime/logger.ts'
 import type { Metrics } from '../runtime/metrics.ts'
 import { discardRest } from './body.ts'
 import { checkFraming, makeClientErrorHandler, watchConnections } from './framing.ts'
@@ -19,6 +19,7 @@ import { isUnroutable, watchRoutes } from './unmatched.ts'
 
 export type HttpDeps = V1Deps & {
   log: Logger
+  logRequest(line: RequestLine): void
   metrics: Metrics
   readiness: Readiness
   region: string

@@ -1,30 +1,62 @@
-import { type Logger, pino } from 'pino'
+import { type DestinationStream, type Logger, pino } from 'pino'
 
 export type { Logger }
+
+/** What is said of a request when it is answered. No headers, queries or bodies. */
+export type RequestLine = {
+  traceId: string
+  method: string
+  path: string
+  status: number
+  ms: number
+  accountId: string | undefined
+}
 
 /**
  * JSON lines on standard error, so that standard output belongs to what commands print. What goes in is chosen at each
  * call; nothing dumps headers, keys or content.
  */
-export function makeLogger(options: { level: string; region: string; sync?: boolean }): Logger {
-  return pino(
+export function makeLogger(options: { level: string; region: string }): Logger {
+  return newPino(options, pino.destination({ dest: 2, sync: true }))
+}
+
+/**
+ * The logs of a service: buffered, and with a way of their own for the line of each request. Both write the same form;
+ * pino takes 3.2 µs for such a line, which was a tenth of a ping, and JSON.stringify 1.2.
+ */
+export function makeServiceLogs(options: { level: string; region: string }) {
+  const output = openBunchedOutput()
+  const log = newPino(options, output)
+  const { region } = options
+  return {
+    log,
+    logRequest(line: RequestLine) {
+      if (!log.isLevelEnabled('info')) return
+      output.write(`${JSON.stringify({ level: 'info', time: toTime(), region, ...line, msg: 'request' })}\n`)
+    },
+  }
+}
+
+export type ServiceLogs = ReturnType<typeof makeServiceLogs>
+
+const newPino = ({ level, region }: { level: string; region: string }, output: DestinationStream): Logger =>
+  pino(
     {
-      level: options.level,
-      base: { region: options.region },
-      timestamp: toTimestamp,
+      level,
+      base: { region },
+      timestamp: () => `,"time":"${toTime()}"`,
       formatters: { level: (label) => ({ level: label }) },
       serializers: { err: toLoggedError },
     },
-    options.sync === true ? pino.destination({ dest: 2, sync: true }) : openBunchedOutput(),
+    output,
   )
-}
 
 /**
  * Hands the lines of one turn of the event loop on together. One by one they would cost as much as a fifth of a ping:
  * the destination measures all that is waiting again with each line.
  */
 function openBunchedOutput() {
-  const output = pino.destination({ dest: 2, sync: false, minLength: 12_288, periodicFlush: 250 })
+  const output = pino.destination({ dest: 2, sync: false, minLength: 65_536, maxWrite: 131_072, periodicFlush: 250 })
   let lines: string[] = []
   const handOn = () => {
     const bunch = lines.join('')
@@ -47,11 +79,11 @@ let stampedAt = 0
 let stamp = ''
 
 /** Many lines share a millisecond; its text is made once. */
-function toTimestamp(): string {
+function toTime(): string {
   const now = Date.now()
   if (now !== stampedAt) {
     stampedAt = now
-    stamp = `,"time":"${new Date(now).toISOString()}"`
+    stamp = new Date(now).toISOString()
   }
   return stamp
 }

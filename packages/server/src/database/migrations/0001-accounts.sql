@@ -60,6 +60,8 @@ create table rate_windows (
   key_id uuid primary key references api_keys (id) on delete cascade,
   started_at timestamptz not null default '-infinity',
   used integer not null default 0,
+  -- What `used` was before the last batch; see admission-statement.ts.
+  used_before integer not null default 0,
   last_used_at timestamptz
 ) with (fillfactor = 50);
 

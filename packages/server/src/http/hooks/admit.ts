@@ -1,4 +1,4 @@
-import { headers } from '@assay/contract'
+import { headers, type Operation } from '@assay/contract'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Admission } from '../../domain/accounts/admission.ts'
 import { toPeriodText } from '../../domain/accounts/rate.ts'
@@ -9,13 +9,16 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** Who is calling; set on every request that passed the gate. */
     caller: Caller | undefined
+    /** Which operation of the contract this is; set as soon as its route is known. */
+    operationId: string | undefined
   }
 }
 
 /** Key, rate window, credit, in this order; a known caller's numbers go on the answer, whatever it turns out to be. */
-export function makeAdmitHook(deps: { admission: Admission }) {
+export function makeAdmitHook(operation: Operation, deps: { admission: Admission }) {
+  const isScan = operation.does === 'file' || operation.does === 'url'
   return async (request: FastifyRequest, reply: FastifyReply) => {
-    const isScan = request.method === 'POST'
+    request.operationId = operation.id
     const { caller, refused } = await deps.admission.admitRequest(listHeader(request.raw, 'x-api-key'), isScan)
     if (caller !== undefined) {
       request.caller = caller

@@ -10,18 +10,11 @@ import type { Handler } from './handler.ts'
 import { makeResultHandler } from './scan-result.ts'
 import { makeFileHandler, makeUrlHandler } from './scans.ts'
 
-declare module 'fastify' {
-  interface FastifyContextConfig {
-    operation?: Operation
-  }
-}
-
 export type V1Deps = { admission: Admission; accounts: AccountStore; scanning: Scanning; policy: AddressPolicy }
 
 /** Every operation of the contract behind the same gate. */
 export function registerV1(app: FastifyInstance, deps: V1Deps) {
   app.decorateRequest('caller', undefined)
-  app.addHook('onRequest', makeAdmitHook(deps))
   // Handlers read bodies themselves, streaming; nothing is parsed before them.
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', (_request, _payload, done) => done(null))
@@ -29,7 +22,7 @@ export function registerV1(app: FastifyInstance, deps: V1Deps) {
     app.route({
       method: operation.method,
       url: operation.path.replace('{id}', ':id'),
-      config: { operation },
+      onRequest: makeAdmitHook(operation, deps),
       handler: makeHandler(operation, deps),
     })
   }
