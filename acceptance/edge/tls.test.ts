@@ -110,7 +110,7 @@ test('a certificate that cannot be used is logged, and the one before stays', as
   const refusals = () => service.log().split('the changed certificate cannot be used').length - 1
   for (const spoil of [
     () => writeFileSync(certFile, 'not a certificate'),
-    () => copyFileSync(join(folder, 'third.crt'), certFile),
+    () => copyFileSync(new URL('third.crt', certificates), certFile),
   ]) {
     const before = refusals()
     spoil()
@@ -122,11 +122,12 @@ test('a certificate that cannot be used is logged, and the one before stays', as
 })
 
 test('a service whose certificate cannot be used does not start, and shows no stack', async () => {
-  for (const cert of [join(folder, 'missing.pem'), join(folder, 'first.crt')]) {
-    const settings = { ASSAY_TLS_CERT: cert, ASSAY_TLS_KEY: join(folder, 'second.key'), ASSAY_PORT: '0' }
+  const inFixtures = (name: string) => new URL(name, certificates).pathname
+  for (const cert of [join(folder, 'missing.pem'), inFixtures('first.crt')]) {
+    const settings = { ASSAY_TLS_CERT: cert, ASSAY_TLS_KEY: inFixtures('second.key'), ASSAY_PORT: '0' }
     const { code, err } = await runProgram({ ASSAY_DATA_DIR: join(folder, 'data'), ...settings }, 'serve')
     assert.equal(code, 1, cert)
-    assert.match(err, /\S/)
+    assert.match(err, /ASSAY_TLS_CERT and ASSAY_TLS_KEY cannot be used/)
     assert.doesNotMatch(err, /^\s+at /m)
   }
 })

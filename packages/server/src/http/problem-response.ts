@@ -82,10 +82,8 @@ function toSummary(errors: FieldErrors): string {
   return count === 1 ? 'One field is not valid; see errors.' : `${count} things are not valid; see errors.`
 }
 
-/** As it is served: the path alone, also when the request line held a whole address. */
-
-/** Without the query, which may hold anything. */
-export function toPath({ originalUrl }: FastifyRequest): string {
-  const end = originalUrl.search(/[?#]/)
-  return end === -1 ? originalUrl : originalUrl.slice(0, end)
+/** As it is served, also when the request line held a whole address; without the query, which may hold anything. */
+export function toPath({ url }: FastifyRequest): string {
+  const end = url.search(/[?#]/)
+  return end === -1 ? url : url.slice(0, end)
 }
