@@ -1,4 +1,3 @@
-import { test } from 'node:test'
 import { testImageRules, testSizeLimit } from '../support/content-rules.ts'
 import { testEveryOperation } from '../support/every-operation.ts'
 import { testFileNameRules } from '../support/file-name-rules.ts'
@@ -8,9 +7,6 @@ import { testUploadRules } from '../support/upload-rules.ts'
 import { testUrlRules } from '../support/url-rules.ts'
 
 const subject = useOperation('Nsfw.Images.SubmitFile')
-
-// No engine is installed yet.
-test.todo('202: a receipt comes back, its id in X-API-Result as well')
 
 testEveryOperation(subject)
 testScanOperation(subject)

@@ -1,4 +1,3 @@
-import { test } from 'node:test'
 import { testEveryOperation } from '../support/every-operation.ts'
 import { testFileNameRules } from '../support/file-name-rules.ts'
 import { testJsonRules } from '../support/json-rules.ts'
@@ -7,9 +6,6 @@ import { testNothingWasCharged, testScanOperation } from '../support/scan-operat
 import { testUrlRules } from '../support/url-rules.ts'
 
 const subject = useOperation('Nsfw.Images.SubmitUrl')
-
-// No engine is installed yet.
-test.todo('202: a receipt comes back, its id in X-API-Result as well')
 
 testEveryOperation(subject)
 testScanOperation(subject)
