@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startService } from '../acceptance/support/start-service.ts'
 import { openEmbedded } from '../packages/server/src/database/embedded/open-embedded.ts'
+import { newClosers } from '../packages/server/src/runtime/closers.ts'
 import { makeLogger } from '../packages/server/src/runtime/logger.ts'
 import { openTestPostgres } from './test-postgres.ts'
 
@@ -22,32 +23,36 @@ process.exit(failed ? 1 : 0)
 
 async function runOnEmbedded(): Promise<boolean> {
   process.stdout.write('\n# on the embedded PostgreSQL\n')
-  const dataDir = mkdtempSync(join(tmpdir(), 'assay-test-'))
-  const log = makeLogger({ level: 'warn', region: 'test' })
-  const database = await openEmbedded({ dataDir, as: 'guest', log })
-  const service = await startService({})
+  const closers = newClosers()
   try {
+    const dataDir = mkdtempSync(join(tmpdir(), 'assay-test-'))
+    closers.add(() => rmSync(dataDir, { recursive: true, force: true }))
+    const log = makeLogger({ level: 'warn', region: 'test' })
+    const database = await openEmbedded({ dataDir, as: 'guest', log })
+    closers.add(database.close)
+    const service = await startService({})
+    closers.add(() => service.stop())
     return await runTests({ ASSAY_TEST_DATABASE_URL: database.url, ASSAY_TEST_SERVICE: service.handle })
   } finally {
-    await service.stop()
-    await database.close()
-    rmSync(dataDir, { recursive: true, force: true })
+    await closers.closeAll()
   }
 }
 
 async function runOnExternal(): Promise<boolean> {
-  const postgres = await openTestPostgres()
-  process.stdout.write(`\n# on an external PostgreSQL ${postgres.version}\n`)
-  const service = await startService({ ASSAY_DATABASE_URL: postgres.url })
+  const closers = newClosers()
   try {
+    const postgres = await openTestPostgres()
+    closers.add(postgres.close)
+    process.stdout.write(`\n# on an external PostgreSQL ${postgres.version}\n`)
+    const service = await startService({ ASSAY_DATABASE_URL: postgres.url })
+    closers.add(() => service.stop())
     return await runTests({
       ASSAY_TEST_DATABASE_URL: postgres.url,
       ASSAY_TEST_SERVICE: service.handle,
       ASSAY_TEST_EXTERNAL: '1',
     })
   } finally {
-    await service.stop()
-    await postgres.close()
+    await closers.closeAll()
   }
 }
 

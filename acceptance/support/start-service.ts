@@ -31,6 +31,9 @@ export type Service = {
 export async function startService(env: NodeJS.ProcessEnv, logs: 'kept' | 'dropped' = 'kept'): Promise<Service> {
   const ownDir = env.ASSAY_DATA_DIR === undefined
   const dataDir = env.ASSAY_DATA_DIR ?? mkdtempSync(join(tmpdir(), 'assay-acceptance-'))
+  const removeOwnDir = () => {
+    if (ownDir) rmSync(dataDir, { recursive: true, force: true })
+  }
   const settings = { ASSAY_PORT: '0', ASSAY_DATA_DIR: dataDir, ...env }
   const child = spawn(process.execPath, [main, 'serve', '--json'], {
     env: { ...process.env, ...settings },
@@ -47,7 +50,10 @@ export async function startService(env: NodeJS.ProcessEnv, logs: 'kept' | 'dropp
       out += text
       if (out.includes('"url"') && out.includes('\n')) resolve()
     })
-    void ended.then((code) => reject(new Error(`The service ended with ${code} before it was ready:\n${out}${log}`)))
+    void ended.then((code) => {
+      removeOwnDir()
+      reject(new Error(`The service ended with ${code} before it was ready:\n${out}${log}`))
+    })
   })
   const ready = JSON.parse(out) as { url: string; metrics_port: number; api_key: string; webhook_secret: string }
 
@@ -63,7 +69,8 @@ export async function startService(env: NodeJS.ProcessEnv, logs: 'kept' | 'dropp
     async stop(signal = 'SIGTERM') {
       child.kill(signal)
       await ended
-      if (ownDir && signal !== 'SIGKILL') rmSync(dataDir, { recursive: true, force: true })
+      // A killed one leaves its database running, and a test that kills wants to look at what is left.
+      if (signal !== 'SIGKILL') removeOwnDir()
     },
     handle: JSON.stringify({ url: ready.url, metricsPort: ready.metrics_port, settings }),
   }
