@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { findProcesses } from '../support/processes.ts'
+import { programFile } from '../support/run-program.ts'
 import { makeOperate, type Service, startService } from '../support/start-service.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
@@ -142,8 +143,7 @@ test('an ordinary user starts it just the same', { skip: !isRoot() }, async () =
   const nobody = 65534
   const settings = newSettings()
   chownSync(join(settings.ASSAY_DATA_DIR, '..'), nobody, nobody)
-  const main = new URL('../../packages/server/src/main.ts', import.meta.url).pathname
-  const child = spawn(process.execPath, [main, 'serve', '--json'], {
+  const child = spawn(process.execPath, [programFile, 'serve', '--json'], {
     uid: nobody,
     gid: nobody,
     env: { PATH: process.env.PATH, ASSAY_PORT: '0', ...settings },

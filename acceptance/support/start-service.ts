@@ -1,10 +1,8 @@
-import { execFile, spawn } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
-
-const main = new URL('../../packages/server/src/main.ts', import.meta.url).pathname
+import { programFile, runProgram } from './run-program.ts'
 
 export type Service = {
   url: string
@@ -35,7 +33,7 @@ export async function startService(env: NodeJS.ProcessEnv, logs: 'kept' | 'dropp
     if (ownDir) rmSync(dataDir, { recursive: true, force: true })
   }
   const settings = { ASSAY_PORT: '0', ASSAY_DATA_DIR: dataDir, ...env }
-  const child = spawn(process.execPath, [main, 'serve', '--json'], {
+  const child = spawn(process.execPath, [programFile, 'serve', '--json'], {
     env: { ...process.env, ...settings },
     stdio: ['ignore', 'pipe', logs === 'kept' ? 'pipe' : 'ignore'],
   })
@@ -76,12 +74,11 @@ export async function startService(env: NodeJS.ProcessEnv, logs: 'kept' | 'dropp
   }
 }
 
-/** The operator's program, pointed at the same installation. */
+/** The operator's program with --json, pointed at the same installation. */
 export function makeOperate(settings: NodeJS.ProcessEnv) {
   return async (...args: string[]): Promise<unknown> => {
-    const { stdout } = await promisify(execFile)(process.execPath, [main, ...args, '--json'], {
-      env: { ...process.env, ...settings },
-    })
-    return JSON.parse(stdout)
+    const { code, out, err } = await runProgram(settings, ...args, '--json')
+    if (code !== 0) throw new Error(`${args.join(' ')} ended with ${code}: ${err}`)
+    return JSON.parse(out)
   }
 }

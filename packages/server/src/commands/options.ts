@@ -1,4 +1,5 @@
 import { InvalidArgumentError } from 'commander'
+import { validate as isUuid } from 'uuid'
 import { findRate, type Rate } from '../domain/accounts/rate.ts'
 import { OperatorMistake } from '../domain/problem.ts'
 
@@ -38,7 +39,7 @@ export function readName(text: string): string {
 }
 
 export function readId(text: string): string {
-  if (!/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text)) {
+  if (!isUuid(text)) {
     throw new InvalidArgumentError('Give an id such as 0199a3c5-52f1-7c39-8f0e-6f1d5d0f6a3b.')
   }
   return text.toLowerCase()

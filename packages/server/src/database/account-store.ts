@@ -1,9 +1,10 @@
 import { type Kysely, sql, type Transaction } from 'kysely'
 import type { Account } from '../domain/accounts/account.ts'
 import { periodAt } from '../domain/accounts/period.ts'
-import type { AccountStore, NewAccount, NewApiKey } from '../domain/ports/account-store.ts'
+import type { AccountStore, NewAccount } from '../domain/ports/account-store.ts'
 import { OperatorMistake } from '../domain/problem.ts'
 import { changeAccount } from './change-account.ts'
+import { insertKey } from './insert-key.ts'
 import type { Database } from './open-database.ts'
 import { rollPeriod } from './roll-period.ts'
 import type { Tables } from './tables.ts'
@@ -133,21 +134,6 @@ async function refusingTooMany<T>(work: Promise<T>): Promise<T> {
     if (error.code !== numberOutOfRange) throw error
     throw new OperatorMistake('The account would have more credits than the interface can show (2147483647).')
   })
-}
-
-export async function insertKey(db: Kysely<Tables>, accountId: string, key: NewApiKey) {
-  await db
-    .insertInto('api_keys')
-    .values({
-      id: key.id,
-      account_id: accountId,
-      name: key.name,
-      prefix: key.prefix,
-      digest: Buffer.from(key.digest, 'hex'),
-      expires_at: key.expiresAt,
-    })
-    .execute()
-  await db.insertInto('rate_windows').values({ key_id: key.id }).execute()
 }
 
 async function insertAccount(trx: Transaction<Tables>, account: NewAccount) {

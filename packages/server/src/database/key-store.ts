@@ -1,7 +1,7 @@
 import type { Kysely } from 'kysely'
 import type { ApiKey } from '../domain/accounts/account.ts'
-import type { KeyStore } from '../domain/ports/account-store.ts'
-import { insertKey } from './account-store.ts'
+import type { KeyStore } from '../domain/ports/key-store.ts'
+import { insertKey } from './insert-key.ts'
 import type { Database } from './open-database.ts'
 import type { Tables } from './tables.ts'
 

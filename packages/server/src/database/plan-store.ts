@@ -1,5 +1,5 @@
 import type { Plan } from '../domain/accounts/account.ts'
-import type { PlanStore } from '../domain/ports/account-store.ts'
+import type { PlanStore } from '../domain/ports/plan-store.ts'
 import { OperatorMistake } from '../domain/problem.ts'
 import type { Database } from './open-database.ts'
 

@@ -36,7 +36,7 @@ export async function makeHttpServer(deps: HttpDeps): Promise<FastifyInstance> {
   watchConnections(app, deps)
   observeAnswers(app, deps)
 
-  // Hooks that wait for nothing take the callback form: a promise for each would cost a tenth of a ping.
+  // Hooks that wait for nothing take the callback form: they run for every request, and a promise costs more than they do.
   app.addHook('onRequest', (request, reply, done) => {
     reply.header(headers.region, deps.region)
     if (isUnroutable(toPath(request))) {

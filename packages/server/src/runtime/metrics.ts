@@ -32,12 +32,15 @@ export function makeMetrics(labels: { region: string; version: string }) {
   return {
     registry,
     observeRequest(operation: string, status: number, seconds: number) {
-      const ofOperation = requestSeries.get(operation) ?? new Map()
-      if (ofOperation.size === 0) requestSeries.set(operation, ofOperation)
-      let series = ofOperation.get(status)
+      let byStatus = requestSeries.get(operation)
+      if (byStatus === undefined) {
+        byStatus = new Map()
+        requestSeries.set(operation, byStatus)
+      }
+      let series = byStatus.get(status)
       if (series === undefined) {
         series = requests.labels(operation, String(status))
-        ofOperation.set(status, series)
+        byStatus.set(status, series)
       }
       series.observe(seconds)
     },

@@ -1,5 +1,6 @@
-import type { Account, ApiKey, LedgerEntry, Plan } from '../accounts/account.ts'
+import type { Account, LedgerEntry } from '../accounts/account.ts'
 import type { Rate } from '../accounts/rate.ts'
+import type { NewApiKey } from './key-store.ts'
 
 export type NewAccount = {
   id: string
@@ -11,8 +12,6 @@ export type NewAccount = {
   webhookSecret: string
   key: NewApiKey
 }
-
-export type NewApiKey = { id: string; name: string; prefix: string; digest: string; expiresAt: Date | null }
 
 /** A member left out stays as it is; null takes an override or an expiry away. */
 export type AccountChange = {
@@ -38,19 +37,4 @@ export type AccountStore = {
   rotateWebhookSecret(id: string, secret: string, previousUntil: Date): Promise<boolean>
   /** Accounts whose ledger does not sum to their balance: there must be none. */
   listUnbalanced(): Promise<{ id: string; balance: number; ledger: number }[]>
-}
-
-export type KeyStore = {
-  createKey(accountId: string, key: NewApiKey): Promise<ApiKey>
-  listKeys(accountId: string | null): Promise<ApiKey[]>
-  /** False when there is no such key. Revoking twice keeps the first time. */
-  revokeKey(id: string): Promise<boolean>
-}
-
-export type PlanStore = {
-  savePlan(plan: Plan): Promise<void>
-  findPlan(name: string): Promise<Plan | undefined>
-  listPlans(): Promise<Plan[]>
-  /** False when there is no such plan; throws an OperatorMistake while accounts are on it. */
-  deletePlan(name: string): Promise<boolean>
 }

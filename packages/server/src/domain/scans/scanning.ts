@@ -1,15 +1,14 @@
 import type { ScanKind } from '@assay/contract'
+import { validate as isUuid } from 'uuid'
 import type { ScanStore } from '../ports/scan-store.ts'
 import { Problem } from '../problem.ts'
 import type { Scan } from './scan.ts'
-
-const uuidForm = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
 export function makeScanning(deps: { scans: ScanStore }) {
   return {
     /** One answer for all that is not there: no job, another account's, the other kind, not even an identifier. */
     async getScan(accountId: string, kind: ScanKind, id: string): Promise<Scan> {
-      const scan = uuidForm.test(id) ? await deps.scans.findScan(accountId, kind, id) : undefined
+      const scan = isUuid(id) ? await deps.scans.findScan(accountId, kind, id) : undefined
       if (scan !== undefined) return scan
       throw new Problem({ kind: 'validation', errors: { id: ['The job could not be found.'] } })
     },

@@ -1,0 +1,9 @@
+import type { Plan } from '../accounts/account.ts'
+
+export type PlanStore = {
+  savePlan(plan: Plan): Promise<void>
+  findPlan(name: string): Promise<Plan | undefined>
+  listPlans(): Promise<Plan[]>
+  /** False when there is no such plan; throws an OperatorMistake while accounts are on it. */
+  deletePlan(name: string): Promise<boolean>
+}
