@@ -15,7 +15,7 @@ import { chooseUnprivileged } from '../packages/server/src/runtime/unprivileged.
 export async function openTestPostgres() {
   const dir = mkdtempSync(join(tmpdir(), 'assay-test-postgres-'))
   const { initdb, postgres, env } = findServer(dir)
-  const unprivileged = chooseUnprivileged([dirname(postgres)])
+  const unprivileged = chooseUnprivileged('database', ['postgres', 'node', 'nobody'], [dirname(postgres)])
   if (unprivileged.owner !== undefined) chownSync(dir, unprivileged.owner.uid, unprivileged.owner.gid)
   const cluster = join(dir, 'cluster')
   const port = await findFreePort()

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { before } from 'node:test'
-import { headers, type Operation, operations } from '@assay/contract'
+import { headers, type Operation, operations, ScanResult } from '@assay/contract'
+import { Check } from 'typebox/value'
 import { filePart, formType, images, type Part, textPart, toForm } from './forms.ts'
 import { type Answer, type Outgoing, sendTo } from './http.ts'
 import { assertProblem, type ExpectedProblem } from './problems.ts'
@@ -22,6 +23,8 @@ export function useOperation(id: string) {
   const service = getSharedService()
   let key = ''
   let poorKey = ''
+  /** What was accepted so far; the tests of a file run one after the other. */
+  let spent = 0
   before(async () => {
     const [account, poor] = await Promise.all([
       service.createAccount('--credits', String(credits)),
@@ -55,19 +58,25 @@ export function useOperation(id: string) {
     /** Refused with this problem, and free of charge. */
     async assertRefused(answer: Answer, expected: ExpectedProblem, about?: string) {
       await assertProblem(answer, expected, about)
-      assertCredits(answer, credits)
+      assertCredits(answer, credits - spent, credits)
     },
     assertInvalid(answer: Answer, errors: string[], about?: string) {
       return this.assertRefused(answer, { status: 422, kind: 'validation', errors }, about)
     },
-    /** Nothing was wrong with the request. No engine is installed yet, so this is as far as one comes. */
-    assertAccepted(answer: Answer, about?: string) {
-      return this.assertRefused(answer, { status: 500, kind: 'engine-unavailable' }, about)
+    /** Nothing was wrong with the request: it has a verdict, for a credit; or the engine that it needs is not built. */
+    async assertAccepted(answer: Answer, about?: string) {
+      if (operation.id !== 'Malware.ScanFile') {
+        return this.assertRefused(answer, { status: 500, kind: 'engine-unavailable' }, about)
+      }
+      assert.equal(answer.status, 201, `${about}: ${answer.text}`)
+      assert(Check(ScanResult, JSON.parse(answer.text)), `${about}: ${answer.text}`)
+      spent++
+      assertCredits(answer, credits - spent, credits)
     },
-    async assertNothingCharged() {
+    async assertNothingElseCharged() {
       const me = await send({ method: 'GET', path: '/v1/me' })
       const { credit_limit, credit_remaining } = JSON.parse(me.text)
-      assert.deepEqual({ credit_limit, credit_remaining }, { credit_limit: credits, credit_remaining: credits })
+      assert.deepEqual({ credit_limit, credit_remaining }, { credit_limit: credits, credit_remaining: credits - spent })
     },
   }
 }

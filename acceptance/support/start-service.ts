@@ -32,7 +32,8 @@ export async function startService(env: NodeJS.ProcessEnv, logs: 'kept' | 'dropp
   const removeOwnDir = () => {
     if (ownDir) rmSync(dataDir, { recursive: true, force: true })
   }
-  const settings = { ASSAY_PORT: '0', ASSAY_DATA_DIR: dataDir, ...env }
+  // No updates: tests are the same with and without the internet, and mirrors have better things to do.
+  const settings = { ASSAY_PORT: '0', ASSAY_SIGNATURE_HOURS: '0', ASSAY_DATA_DIR: dataDir, ...env }
   const child = spawn(process.execPath, [programFile, 'serve', '--json'], {
     env: { ...process.env, ...settings },
     stdio: ['ignore', 'pipe', logs === 'kept' ? 'pipe' : 'ignore'],

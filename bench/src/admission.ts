@@ -74,6 +74,10 @@ const newScan = (): NewScan => ({
   contentType: 'text/plain',
   contentName: 'bench.txt',
   metadata: null,
+  status: 'pending',
+  signals: null,
+  createdAt: new Date(),
+  completedAt: null,
 })
 
 /** What one would write without thinking of batches: the same work, one caller at a time per row. */

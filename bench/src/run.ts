@@ -1,4 +1,5 @@
 import { benchAdmission } from './admission.ts'
+import { benchMediaTypes } from './media-types.ts'
 import { benchPing } from './ping.ts'
 import { type Row, toMarkdown } from './results.ts'
 import { benchStart } from './start.ts'
@@ -6,6 +7,7 @@ import { benchStart } from './start.ts'
 /** `npm run bench`, or `npm run bench -- ping` for one of them. */
 const benches: Record<string, () => Promise<Row[]>> = {
   admission: benchAdmission,
+  'media-types': benchMediaTypes,
   ping: benchPing,
   start: benchStart,
 }

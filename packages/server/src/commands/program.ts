@@ -7,7 +7,9 @@ import { makeDoctorCommand } from './doctor.ts'
 import { makeKeysCommand } from './keys.ts'
 import { makeMigrateCommand } from './migrate.ts'
 import { makePlansCommand } from './plans.ts'
+import { makeScanCommand } from './scan.ts'
 import { makeServeCommand } from './serve.ts'
+import { makeSignaturesCommand } from './signatures.ts'
 import { makeWebhooksCommand } from './webhooks.ts'
 
 /** Everything an operator can type. */
@@ -17,6 +19,8 @@ export function makeProgram(): Command {
     .version(version)
   for (const command of [
     makeServeCommand(),
+    makeScanCommand(),
+    makeSignaturesCommand(),
     makeAccountsCommand(),
     makeKeysCommand(),
     makePlansCommand(),

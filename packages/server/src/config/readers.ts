@@ -71,6 +71,30 @@ export const network: Reader<string> = (value) => {
   return `${address}/${prefix}`
 }
 
+/** Where clamd listens: the path of a socket, or a host and a port. */
+export const clamdAddress: Reader<{ path: string } | { host: string; port: number }> = (value) => {
+  if (value.startsWith('/')) return { path: value }
+  const [, host, port] = /^\[?([^[\]]+?)\]?:(\d{1,5})$/.exec(value) ?? []
+  if (host === undefined || Number(port) === 0 || Number(port) > 65535) {
+    throw new Error(
+      'must be the path of a socket such as /run/clamav/clamd.ctl, or a host and port such as clamav:3310',
+    )
+  }
+  return { host, port: Number(port) }
+}
+
+export const key256: Reader<Buffer> = (value) => {
+  if (!/^[0-9a-f]{64}$/i.test(value)) throw new Error('must be 64 hex digits, such as `openssl rand -hex 32` makes')
+  return Buffer.from(value, 'hex')
+}
+
+export const httpUrl: Reader<string> = (value) => {
+  const url = URL.parse(value)
+  if (url === null || !/^https?:$/.test(url.protocol))
+    throw new Error('must be addresses that begin with http or https')
+  return value
+}
+
 /** Travels in a header and is told apart by its bytes alone, so nothing invisible may be in it. */
 export const credential: Reader<string> = (value) => {
   if (!/^[\x21-\x7e]{8,255}$/.test(value)) throw new Error('must be 8 to 255 visible ASCII characters without blanks')

@@ -4,6 +4,7 @@ import type { AdmissionGate, Answer, Ask, Caller } from '../domain/ports/admissi
 import { chargeStatement, requestStatement } from './admission-statement.ts'
 import { makeGroupCommit } from './group-commit.ts'
 import { rollPeriod } from './roll-period.ts'
+import { toScanColumns } from './scan-columns.ts'
 
 /** What the statement says of one key of the batch. */
 type Row = {
@@ -90,11 +91,7 @@ function groupByKey(asks: Ask[]) {
 
 function toScanRow({ ask: { scan }, i, nth }: Numbered, k: number) {
   if (scan === undefined) return []
-  const { id, kind, mode, region, contentLength, contentType, contentName, metadata } = scan
-  return {
-    ...{ i, k, nth, id, kind, mode, region, metadata },
-    ...{ content_length: contentLength, content_type: contentType, content_name: contentName },
-  }
+  return { i, k, nth, ...toScanColumns(scan) }
 }
 
 function toAnswer(row: Row, { ask, i, nth }: Numbered): Settled {
@@ -102,6 +99,7 @@ function toAnswer(row: Row, { ask, i, nth }: Numbered): Settled {
   const balance = charge === -1 ? undefined : row.balances?.[charge]
   const taken = nth ?? row.granted
   const caller: Caller = {
+    keyDigest: ask.keyDigest,
     accountId: row.account_id,
     rate: { requests: row.rate_requests, periodSeconds: row.rate_period_seconds },
     creditLimit: row.credit_limit,

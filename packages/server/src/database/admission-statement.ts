@@ -1,3 +1,5 @@
+import { scanColumns, scanRecord } from './scan-columns.ts'
+
 /**
  * A whole batch of asks in one statement: resolve the keys, take from the rate windows, charge credits, record scans
  * and ledger rows. Either all of it is committed or nothing.
@@ -70,8 +72,7 @@ export const chargeStatement = `${takeRequests},
 asked_scan as materialized (
   select s.*
   from json_to_recordset($3::json) as s (
-    i integer, k integer, nth integer, id uuid, kind text, mode text, region text,
-    content_length bigint, content_type text, content_name text, metadata jsonb
+    i integer, k integer, nth integer, ${scanRecord}
   )
 ),
 spender as materialized (
@@ -104,9 +105,9 @@ debit as (
   where balances.account_id = s.account_id
 ),
 recorded as (
-  insert into scans (id, account_id, kind, mode, region, content_length, content_type, content_name, metadata)
-  select a.id, spent.account_id, a.kind, a.mode, a.region, a.content_length, a.content_type, a.content_name, a.metadata
-  from spent join asked_scan a using (i) where spent.balance >= 0
+  insert into scans (account_id, ${scanColumns})
+  select spent.account_id, ${scanColumns}
+  from spent join asked_scan using (i) where spent.balance >= 0
 ),
 written as (
   insert into credit_ledger (account_id, kind, amount, balance, scan_id)

@@ -1,6 +1,7 @@
 import type { ScanStore } from '../domain/ports/scan-store.ts'
 import type { Scan } from '../domain/scans/scan.ts'
 import type { Database } from './open-database.ts'
+import { scanColumns, scanRecord, toScanColumns } from './scan-columns.ts'
 
 export function makeScanStore(deps: Pick<Database, 'pool'>): ScanStore {
   return {
@@ -12,12 +13,35 @@ export function makeScanStore(deps: Pick<Database, 'pool'>): ScanStore {
       })
       return rows[0] === undefined ? undefined : toScan(rows[0])
     },
+    async recordFailure(accountId, scan) {
+      await deps.pool.query(recordFailure, [accountId, JSON.stringify([toScanColumns(scan)])])
+    },
+    async deleteSettled(before) {
+      let deleted = 0
+      for (;;) {
+        const { rowCount } = await deps.pool.query(deleteSettled, [before])
+        deleted += rowCount ?? 0
+        if ((rowCount ?? 0) < deleteAtOnce) return deleted
+      }
+    },
   }
 }
 
 const findScan = `
 select id, kind, status, content_length, content_type, content_name, signals, metadata, created_at, completed_at
 from scans where id = $1 and account_id = $2 and kind = $3
+`
+
+const recordFailure = `
+insert into scans (account_id, ${scanColumns})
+select $1, ${scanColumns} from json_to_recordset($2::json) as scan (${scanRecord})
+`
+
+/** In pieces: one long statement would hold up the vacuum, and its own time limit could undo all of it. */
+const deleteAtOnce = 5000
+
+const deleteSettled = `
+delete from scans where id in (select id from scans where completed_at < $1 limit ${deleteAtOnce})
 `
 
 /** `bigint` arrives as text, because it can be larger than a number holds; a length of ours cannot. */

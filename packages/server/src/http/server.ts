@@ -4,30 +4,27 @@ import { headers, maxHeaderBytes } from '@assay/contract'
 import cors from '@fastify/cors'
 import fastify, { type FastifyError, type FastifyInstance } from 'fastify'
 import { Problem } from '../domain/problem.ts'
-import type { Readiness } from '../domain/readiness.ts'
 import type { Logger, RequestLine } from '../runtime/logger.ts'
 import type { Metrics } from '../runtime/metrics.ts'
 import { discardRest } from './body.ts'
 import { checkFraming, makeClientErrorHandler, watchConnections } from './framing.ts'
 import { observeAnswers } from './hooks/observe.ts'
 import { sendProblem, toPath } from './problem-response.ts'
-import { registerHealth } from './routes/health.ts'
+import { type HealthDeps, registerHealth } from './routes/health.ts'
 import { registerPages } from './routes/pages.ts'
 import { registerV1, type V1Deps } from './routes/v1.ts'
 import { newTraceId } from './trace.ts'
 import { isUnroutable, watchRoutes } from './unmatched.ts'
 
-export type HttpDeps = V1Deps & {
-  log: Logger
-  logRequest(line: RequestLine): void
-  metrics: Metrics
-  readiness: Readiness
-  region: string
-  version: string
-  publicUrl: string | undefined
-  corsOrigins: string[]
-  tls: { cert: string; key: string } | undefined
-}
+export type HttpDeps = V1Deps &
+  HealthDeps & {
+    log: Logger
+    logRequest(line: RequestLine): void
+    metrics: Metrics
+    publicUrl: string | undefined
+    corsOrigins: string[]
+    tls: { cert: string; key: string } | undefined
+  }
 
 export async function makeHttpServer(deps: HttpDeps): Promise<FastifyInstance> {
   const app = openApp(deps)

@@ -29,6 +29,13 @@ export function makeMetrics(labels: { region: string; version: string }) {
   })
   const failures = new Counter({ name: 'assay_internal_errors_total', help: 'Answers that were our fault.', registers })
 
+  const verdicts = new Counter({
+    name: 'assay_scans_total',
+    help: 'Scans that were settled.',
+    labelNames: ['kind', 'status'],
+    registers,
+  })
+
   return {
     registry,
     observeRequest(operation: string, status: number, seconds: number) {
@@ -46,6 +53,7 @@ export function makeMetrics(labels: { region: string; version: string }) {
     },
     observeBatch: (size: number) => batches.observe(size),
     countFailure: () => failures.inc(),
+    countVerdict: (kind: string, status: string) => verdicts.inc({ kind, status }),
     /** A number that is read when somebody asks. */
     gauge(name: string, help: string, read: () => number) {
       new Gauge({

@@ -9,15 +9,13 @@ export type Unprivileged = {
   wrap(command: string, args: string[]): { command: string; args: string[]; uid?: number; gid?: number }
 }
 
-const preferredUsers = ['postgres', 'node', 'nobody']
-
 /**
- * Started as root, picks an ordinary user. That user cannot enter a clone or data directory below a closed home such
+ * Started as root, picks an ordinary user: the first of `users` that there is. That user cannot enter a clone or data directory below a closed home such
  * as /root; then the program keeps one capability of root's, the one to search directories and read files, and no other.
  */
-export function chooseUnprivileged(mustReach: string[]): Unprivileged {
+export function chooseUnprivileged(what: string, users: string[], mustReach: string[]): Unprivileged {
   if (process.getuid?.() !== 0) return { owner: undefined, wrap: (command, args) => ({ command, args }) }
-  const owner = findUser()
+  const owner = findUser(what, users)
   const plain: Unprivileged = { owner, wrap: (command, args) => ({ command, args, ...owner }) }
   if (canReach(plain, mustReach)) return plain
   const searching: Unprivileged = {
@@ -26,9 +24,24 @@ export function chooseUnprivileged(mustReach: string[]): Unprivileged {
   }
   if (canReach(searching, mustReach)) return searching
   throw new Error(
-    `The user ${owner.name} cannot enter ${mustReach.join(' or ')}, and Assay does not run its database as root. ` +
+    `The user ${owner.name} cannot enter ${mustReach.join(' or ')}, and Assay does not run its ${what} as root. ` +
       'Keep Assay and ASSAY_DATA_DIR below directories that all users may enter, such as /opt/assay and /var/lib/assay.',
   )
+}
+
+/**
+ * Also ends with us, however we end, and nothing it starts can become more than it is. Programs that parse what strangers
+ * send are started this way: one that hangs in a loop would notice nothing of our end by itself.
+ */
+export function wrapGuarded(user: Unprivileged, command: string, args: string[], asRoot = process.getuid?.() === 0) {
+  const inner = user.wrap(command, args)
+  if (inner.command === 'setpriv') return { command: 'setpriv', args: ['--pdeathsig=KILL', ...inner.args] }
+  const guard = [
+    ...['--pdeathsig=KILL', '--no-new-privs'],
+    ...(asRoot ? ['--inh-caps=-all', '--bounding-set=-all'] : []),
+    ...(inner.uid === undefined ? [] : [`--reuid=${inner.uid}`, `--regid=${inner.gid}`, '--clear-groups']),
+  ]
+  return { command: 'setpriv', args: [...guard, '--', command, ...args] }
 }
 
 const searchingAs = ({ uid, gid }: { uid: number; gid: number }) => [
@@ -54,15 +67,15 @@ function canReach(as: Unprivileged, paths: string[]): boolean {
   })
 }
 
-function findUser(): { name: string; uid: number; gid: number } {
-  const users = readFileSync('/etc/passwd', 'utf8')
+function findUser(what: string, wantedUsers: string[]): { name: string; uid: number; gid: number } {
+  const known = readFileSync('/etc/passwd', 'utf8')
     .split('\n')
     .map((line) => line.split(':'))
-  for (const wanted of preferredUsers) {
-    const [name, , uid, gid] = users.find(([name]) => name === wanted) ?? []
+  for (const wanted of wantedUsers) {
+    const [name, , uid, gid] = known.find(([name]) => name === wanted) ?? []
     if (name !== undefined && Number(uid) > 0) return { name, uid: Number(uid), gid: Number(gid) }
   }
   throw new Error(
-    `There is no user ${preferredUsers.join(', ')} to run the database as; create one, or start as an ordinary user.`,
+    `There is no user ${wantedUsers.join(', ')} to run the ${what} as; create one, or start as an ordinary user.`,
   )
 }

@@ -11,8 +11,14 @@ const maxLines = 300
 const mayUse: Record<string, string[]> = {
   'main.ts': ['commands', 'config', 'domain'],
   commands: ['commands', 'compose', 'config', 'domain', 'runtime'],
-  compose: ['compose', 'config', 'database', 'domain', 'http', 'runtime', '@assay/contract'],
+  compose: [
+    ...['compose', 'config', 'domain', 'runtime', '@assay/contract'],
+    ...['http', 'workers', 'database', 'blobs', 'engines'],
+  ],
   http: ['http', 'domain', 'runtime', '@assay/contract'],
+  workers: ['workers', 'domain', 'runtime', '@assay/contract'],
+  blobs: ['blobs', 'domain', 'runtime', '@assay/contract'],
+  engines: ['engines', 'domain', 'runtime', '@assay/contract'],
   database: ['database', 'domain', 'runtime', '@assay/contract'],
   domain: ['domain', '@assay/contract'],
   config: ['config'],

@@ -68,5 +68,9 @@ export const newTestScan = (change: Partial<NewScan> = {}): NewScan => ({
   contentType: 'text/plain',
   contentName: null,
   metadata: null,
+  status: 'pending',
+  signals: null,
+  createdAt: new Date(),
+  completedAt: null,
   ...change,
 })

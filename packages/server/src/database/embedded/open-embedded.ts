@@ -10,6 +10,8 @@ import { type Cluster, createCluster, readServerLog, startServer, stopServer } f
 import { makeLayout, prepareLayout, toSocketFile } from './layout.ts'
 import { findPostmaster, removeStaleLocks } from './postmaster.ts'
 
+const databaseUsers = ['postgres', 'node', 'nobody']
+
 export type EmbeddedDatabase = { url: string; close(): Promise<void> }
 
 /** Held by the one service of a data directory, and shared by everybody who uses its database. */
@@ -30,7 +32,10 @@ export async function openEmbedded(deps: {
   const { as, log } = deps
   const layout = makeLayout(deps.dataDir)
   const binaries = findBinaries()
-  const unprivileged = chooseUnprivileged([dirname(binaries.postgres), dirname(layout.rootDir)])
+  const unprivileged = chooseUnprivileged('database', databaseUsers, [
+    dirname(binaries.postgres),
+    dirname(layout.rootDir),
+  ])
   prepareLayout(layout, unprivileged.owner)
   linkLibraries(binaries, layout.libraryLinks)
   const cluster: Cluster = { layout, binaries, unprivileged }

@@ -12,6 +12,8 @@ export type Ask = {
 }
 
 export type Caller = {
+  /** Of the key that called; the scan is asked for with it when its body is read. */
+  keyDigest: string
   accountId: string
   rate: Rate
   creditLimit: number

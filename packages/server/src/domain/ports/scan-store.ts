@@ -1,7 +1,11 @@
 import type { ScanKind } from '@assay/contract'
-import type { Scan } from '../scans/scan.ts'
+import type { NewScan, Scan } from '../scans/scan.ts'
 
 export type ScanStore = {
   /** Within the account and the kind: another account's scan, or one of the other kind, is not there. */
   findScan(accountId: string, kind: ScanKind, id: string): Promise<Scan | undefined>
+  /** Records a scan that ended by our own fault, and charges nothing. */
+  recordFailure(accountId: string, scan: NewScan): Promise<void>
+  /** Forgets results that were settled before that time; says how many. */
+  deleteSettled(before: Date): Promise<number>
 }

@@ -13,8 +13,8 @@ export type Scan = {
   completedAt: Date | null
 }
 
-/** What is known of a scan when it is admitted. A URL's content is not: length 0, `application/octet-stream`. */
-export type NewScan = Pick<Scan, 'id' | 'kind' | 'contentLength' | 'contentType' | 'contentName' | 'metadata'> & {
-  mode: ScanMode
-  region: string
-}
+/**
+ * A scan as it is recorded first: settled already when its caller waited for it, else pending. The content of a URL is
+ * not known then: length 0, `application/octet-stream`.
+ */
+export type NewScan = Scan & { mode: ScanMode; region: string }

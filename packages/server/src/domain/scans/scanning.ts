@@ -1,10 +1,27 @@
-import type { ScanKind } from '@assay/contract'
-import { validate as isUuid } from 'uuid'
+import type { ScanKind, ScanMode } from '@assay/contract'
+import { validate as isUuid, v7 as newUuid } from 'uuid'
+import type { Content } from '../content/content.ts'
+import { findMediaType } from '../content/media-type.ts'
+import type { AdmissionGate, Caller } from '../ports/admission-gate.ts'
+import type { Clock } from '../ports/clock.ts'
+import { EngineDown } from '../ports/scan-engine.ts'
 import type { ScanStore } from '../ports/scan-store.ts'
 import { Problem } from '../problem.ts'
-import type { Scan } from './scan.ts'
+import type { MalwareScan } from './malware-scan.ts'
+import type { NewScan, Scan } from './scan.ts'
 
-export function makeScanning(deps: { scans: ScanStore }) {
+type Deps = {
+  scans: ScanStore
+  gate: AdmissionGate
+  malware: MalwareScan
+  clock: Clock
+  region: string
+  /** Told of each scan that the engines could not answer. */
+  reportFailure(error: unknown): void
+  observeVerdict(kind: ScanKind, status: string): void
+}
+
+export function makeScanning(deps: Deps) {
   return {
     /** One answer for all that is not there: no job, another account's, the other kind, not even an identifier. */
     async getScan(accountId: string, kind: ScanKind, id: string): Promise<Scan> {
@@ -13,11 +30,55 @@ export function makeScanning(deps: { scans: ScanStore }) {
       throw new Problem({ kind: 'validation', errors: { id: ['The job could not be found.'] } })
     },
 
-    /** Honest until engines are installed: what is not scanned gets no verdict, no job and no charge. */
-    requireEngine(kind: ScanKind): never {
-      const what = kind === 'malware' ? 'malware' : 'NSFW image'
-      throw new Problem({ kind: 'engine-unavailable', detail: `No ${what} engine is installed. Nothing was charged.` })
+    /**
+     * Scans while the caller waits. Charge, job and verdict are one transaction, after the scan: a crash before it has
+     * accepted nothing, and there is nothing to undo or to give back.
+     */
+    async scanNow(
+      caller: Caller,
+      content: Content,
+      contentName: string | null,
+    ): Promise<{ scan: Scan; caller: Caller }> {
+      const scan = await assess(caller, content, contentName)
+      const answer = await deps.gate.ask({ keyDigest: caller.keyDigest, takesRequest: false, scan })
+      deps.observeVerdict(scan.kind, scan.status)
+      if (answer.outcome === 'admitted') return { scan, caller: answer.caller }
+      // Between the gate and here the key was revoked, or other scans took the last credits.
+      throw new Problem(answer.outcome === 'unknown-key' ? { kind: 'unauthenticated' } : { kind: 'out-of-credit' })
     },
+
+    /** Honest until it is built: what is not scanned gets no verdict, no job and no charge. */
+    refuse(kind: ScanKind, mode: ScanMode): never {
+      const what = kind === 'malware' ? 'malware' : 'NSFW image'
+      const detail = `This version has no ${mode === 'sync' ? '' : 'background '}${what} scans of this form. Nothing was charged.`
+      throw new Problem({ kind: 'engine-unavailable', detail })
+    },
+  }
+
+  async function assess(caller: Caller, content: Content, contentName: string | null): Promise<NewScan> {
+    const scan = {
+      id: newUuid(),
+      kind: 'malware' as const,
+      mode: 'sync' as const,
+      region: deps.region,
+      contentLength: content.bytes,
+      contentName,
+      createdAt: deps.clock.now(),
+    }
+    const hashes = { hash_sha1: content.sha1, hash_sha256: content.sha256 }
+    const contentType = await findMediaType(content.head, content.bytes)
+    try {
+      const { status, signals, metadata } = await deps.malware.assess(content, contentName)
+      const completedAt = deps.clock.now()
+      return { ...scan, contentType, status, signals, metadata: { ...hashes, ...metadata }, completedAt }
+    } catch (error) {
+      deps.reportFailure(error)
+      const failed = { status: 'error' as const, signals: ['Error:EngineFailed'], completedAt: deps.clock.now() }
+      await deps.scans.recordFailure(caller.accountId, { ...scan, contentType, ...failed, metadata: hashes })
+      if (!(error instanceof EngineDown)) throw error
+      const detail = 'The malware engine did not answer. Nothing was charged; try again.'
+      throw new Problem({ kind: 'engine-unavailable', detail }, { cause: error })
+    }
   }
 }
 

@@ -1,18 +1,18 @@
 import { imageFormats, maxContentBytes, maxFileNameLength, type ScanKind, type ScanMode } from '@assay/contract'
+import type { Content } from '../content/content.ts'
 import { findImageFormat } from '../content/image-format.ts'
-import type { Measured } from '../content/measure.ts'
 import type { FieldErrors } from '../problem.ts'
 import type { AddressPolicy } from './public-address.ts'
 import { checkWebAddress } from './web-address.ts'
 
 /** The file part as far as it was read: over the limit nothing after the first excess byte is looked at. */
-export type UploadedFile = { content: Measured } | { tooLarge: true } | { missing: true }
+export type UploadedFile = { content: Content } | { tooLarge: true } | { missing: true }
 
 /** The fields as they came, of whatever type; undefined and null mean not given. */
 export type GivenFields = { file_name?: unknown; file_url?: unknown; callback_url?: unknown }
 
-/** `repeated` are the fields that came more than once. */
-export type Upload = { fields: GivenFields; file: UploadedFile; repeated: string[] }
+/** `partName` is the filename of the file part; `repeated` are the fields that came more than once. */
+export type Upload = { fields: GivenFields; file: UploadedFile; partName: string | undefined; repeated: string[] }
 
 type Target = { kind: ScanKind; mode: ScanMode }
 
@@ -38,6 +38,13 @@ export function checkUrlSubmission(target: Target, fields: GivenFields, policy: 
     file_name: checkFileName(target.kind, fields.file_name),
     callback_url: checkCallback(target.mode, fields.callback_url, policy),
   })
+}
+
+/** The name that was given wins over that of the part, which is only a label: what does not pass as a name is dropped. */
+export function toContentName({ fields, partName }: Pick<Upload, 'fields' | 'partName'>): string | null {
+  const given = fields.file_name
+  if (typeof given === 'string') return given
+  return partName === undefined || checkFileName('malware', partName).length > 0 ? null : partName
 }
 
 function checkFile({ kind, mode }: Target, file: UploadedFile): string[] {

@@ -1,13 +1,33 @@
 import type { FastifyInstance } from 'fastify'
+import type { EngineState } from '../../domain/ports/scan-engine.ts'
 import type { Readiness } from '../../domain/readiness.ts'
 
+export type HealthDeps = {
+  readiness: Readiness
+  listEngines(): { name: string; state: EngineState | undefined }[]
+  region: string
+  version: string
+}
+
 /** `/livez`: the process answers. `/readyz`: it can do its work, and if not, why, in sentences. */
-export function registerHealth(app: FastifyInstance, deps: { readiness: Readiness; region: string; version: string }) {
+export function registerHealth(app: FastifyInstance, deps: HealthDeps) {
   app.get('/livez', async () => ({ status: 'alive' }))
 
   app.get('/readyz', async (_request, reply) => {
     const { status, reasons, checks } = await deps.readiness.check()
     reply.code(status === 'unavailable' ? 503 : 200).header('Cache-Control', 'no-store')
-    return { status, reasons, checks, region: deps.region, version: deps.version }
+    const engines = deps.listEngines().map(({ name, state }) => toEngine(name, state))
+    return { status, reasons, checks, engines, region: deps.region, version: deps.version }
   })
+}
+
+function toEngine(name: string, state: EngineState | undefined) {
+  const at = state?.signaturesAt
+  return {
+    name,
+    version: state?.version ?? null,
+    signatures: state?.signatures ?? null,
+    signatures_at: at?.toISOString() ?? null,
+    signatures_age_hours: at === undefined ? null : Math.max(0, Math.round((Date.now() - at.getTime()) / 3_600_000)),
+  }
 }

@@ -1,21 +1,34 @@
-import { maxContentBytes, type ScanKind, type ScanMode } from '@assay/contract'
+import { headers, maxContentBytes, type ScanKind, type ScanMode } from '@assay/contract'
+import type { ContentStore } from '../../domain/ports/content-store.ts'
 import { type FieldErrors, Problem } from '../../domain/problem.ts'
 import type { AddressPolicy } from '../../domain/scans/public-address.ts'
+import { toScanResult } from '../../domain/scans/scan-result.ts'
 import type { Scanning } from '../../domain/scans/scanning.ts'
-import { checkFileSubmission, checkUrlSubmission } from '../../domain/scans/submission.ts'
+import { checkFileSubmission, checkUrlSubmission, toContentName } from '../../domain/scans/submission.ts'
+import { getCaller } from '../hooks/admit.ts'
 import { readJsonBody } from '../json-body.ts'
 import { requireMediaType } from '../media-type.ts'
 import { readUpload } from '../upload.ts'
 import type { Handler } from './handler.ts'
 
 type Target = { kind: ScanKind; mode: ScanMode }
-type Deps = { scanning: Scanning; policy: AddressPolicy }
+type Deps = { scanning: Scanning; policy: AddressPolicy; contents: ContentStore }
 
 export function makeFileHandler(target: Target, deps: Deps): Handler {
   return async (request, reply) => {
-    const upload = await readUpload(request, reply, maxContentBytes[target.kind][target.mode])
-    requireNone(checkFileSubmission(target, upload, deps.policy))
-    return deps.scanning.requireEngine(target.kind)
+    const maxBytes = maxContentBytes[target.kind][target.mode]
+    const upload = await readUpload(request, reply, { contents: deps.contents, maxBytes })
+    const content = 'content' in upload.file ? upload.file.content : undefined
+    try {
+      requireNone(checkFileSubmission(target, upload, deps.policy))
+      if (content === undefined || target.kind !== 'malware' || target.mode !== 'sync') return refuse(target, deps)
+      const { scan, caller } = await deps.scanning.scanNow(getCaller(request), content, toContentName(upload))
+      reply.code(201).header(headers.creditLimit, caller.creditLimit)
+      reply.header(headers.creditRemaining, caller.creditRemaining)
+      return toScanResult(scan)
+    } finally {
+      await content?.release()
+    }
   }
 }
 
@@ -24,9 +37,11 @@ export function makeUrlHandler(target: Target, deps: Deps): Handler {
     requireMediaType(request, 'application/json')
     const fields = await readJsonBody(request, reply)
     requireNone(checkUrlSubmission(target, fields, deps.policy))
-    return deps.scanning.requireEngine(target.kind)
+    return refuse(target, deps)
   }
 }
+
+const refuse = ({ kind, mode }: Target, deps: Deps) => deps.scanning.refuse(kind, mode)
 
 function requireNone(errors: FieldErrors) {
   if (Object.keys(errors).length > 0) throw new Problem({ kind: 'validation', errors })

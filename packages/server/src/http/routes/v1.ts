@@ -2,6 +2,7 @@ import { type Operation, operations } from '@assay/contract'
 import type { FastifyInstance } from 'fastify'
 import type { Admission } from '../../domain/accounts/admission.ts'
 import type { AccountStore } from '../../domain/ports/account-store.ts'
+import type { ContentStore } from '../../domain/ports/content-store.ts'
 import type { AddressPolicy } from '../../domain/scans/public-address.ts'
 import type { Scanning } from '../../domain/scans/scanning.ts'
 import { makeAdmitHook } from '../hooks/admit.ts'
@@ -10,7 +11,13 @@ import type { Handler } from './handler.ts'
 import { makeResultHandler } from './scan-result.ts'
 import { makeFileHandler, makeUrlHandler } from './scans.ts'
 
-export type V1Deps = { admission: Admission; accounts: AccountStore; scanning: Scanning; policy: AddressPolicy }
+export type V1Deps = {
+  admission: Admission
+  accounts: AccountStore
+  scanning: Scanning
+  contents: ContentStore
+  policy: AddressPolicy
+}
 
 /** Every operation of the contract behind the same gate. */
 export function registerV1(app: FastifyInstance, deps: V1Deps) {

@@ -1,0 +1,66 @@
+import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
+import { chmodSync, linkSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { OperatorMistake } from '../domain/problem.ts'
+
+/** Wraps the data key of each object. Whoever has the stored content but not this key has nothing. */
+export type MasterKey = { wrap(dataKey: Buffer): Buffer; unwrap(wrapped: Buffer): Buffer }
+
+export const wrappedKeyBytes = 12 + 32 + 16
+
+/** The key that is set, or the one in the data directory, made on first start for its owner alone. */
+export function openMasterKey(given: Buffer | undefined, dataDir: string): MasterKey {
+  return makeMasterKey(given ?? readOrCreate(dataDir))
+}
+
+function makeMasterKey(key: Buffer): MasterKey {
+  return {
+    wrap(dataKey) {
+      const nonce = randomBytes(12)
+      const cipher = createCipheriv('aes-256-gcm', key, nonce)
+      const sealed = cipher.update(dataKey)
+      cipher.final()
+      return Buffer.concat([nonce, sealed, cipher.getAuthTag()])
+    },
+    unwrap(wrapped) {
+      const decipher = createDecipheriv('aes-256-gcm', key, wrapped.subarray(0, 12))
+      decipher.setAuthTag(wrapped.subarray(wrapped.length - 16))
+      return Buffer.concat([decipher.update(wrapped.subarray(12, wrapped.length - 16)), decipher.final()])
+    },
+  }
+}
+
+function readOrCreate(dataDir: string): Buffer {
+  mkdirSync(dataDir, { recursive: true })
+  const file = join(dataDir, 'master.key')
+  const found = findKey(file)
+  if (found !== undefined) return found
+  // Written whole under another name and linked into place: two that start at once end with one key, never half a one.
+  const draft = `${file}.${process.pid}`
+  writeFileSync(draft, `${randomBytes(32).toString('hex')}\n`, { mode: 0o600, flag: 'w', flush: true })
+  try {
+    linkSync(draft, file)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+  } finally {
+    rmSync(draft, { force: true })
+  }
+  return findKey(file) as Buffer
+}
+
+function findKey(file: string): Buffer | undefined {
+  let text: string
+  try {
+    text = readFileSync(file, 'utf8').trim()
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+    throw error
+  }
+  if (!/^[0-9a-f]{64}$/i.test(text)) {
+    throw new OperatorMistake(
+      `${file} is not a master key (64 hex digits). Restore it from a backup; content stored under it cannot be read without it.`,
+    )
+  }
+  if ((statSync(file).mode & 0o077) !== 0) chmodSync(file, 0o600)
+  return Buffer.from(text, 'hex')
+}

@@ -1,0 +1,101 @@
+import { randomBytes } from 'node:crypto'
+import { type FileHandle, open, unlink } from 'node:fs/promises'
+import { type FrameKey, frameBytes, noncePrefixBytes, openFrame, sealedFrameBytes, sealFrame } from './frames.ts'
+import { type MasterKey, wrappedKeyBytes } from './master-key.ts'
+
+const headerBytes = wrappedKeyBytes + noncePrefixBytes
+/** Frames that go to the disk, or come from it, in one call. */
+const framesPerCall = 8
+
+/** Content on its way into an encrypted file: the wrapped key, then frames. */
+export async function createSealedFile(path: string, master: MasterKey) {
+  const frameKey: FrameKey = { key: randomBytes(32), noncePrefix: randomBytes(noncePrefixBytes) }
+  const file = await open(path, 'wx+', 0o600)
+  const clear = Buffer.allocUnsafe(frameBytes)
+  let filled = 0
+  let frames = 0
+  let sealed: Buffer[] = [Buffer.concat([master.wrap(frameKey.key), frameKey.noncePrefix])]
+  /** One write is under way, the next is being collected. A failure stays, and the next call reports it. */
+  let writing: Promise<unknown> = Promise.resolve()
+
+  const seal = (isLast: boolean) => {
+    sealed.push(sealFrame(frameKey, frames, isLast, clear.subarray(0, filled)))
+    frames++
+    filled = 0
+  }
+  const flush = () => {
+    const batch = sealed
+    sealed = []
+    writing = writing.then(() => file.writev(batch))
+    writing.catch(() => {})
+  }
+
+  return {
+    /** A promise when the disk has to catch up. */
+    write(chunk: Buffer): Promise<void> | undefined {
+      const before = writing
+      for (let at = 0; at < chunk.length; ) {
+        // A full frame is sealed only when more follows: the last one carries the mark of the end.
+        if (filled === frameBytes) seal(false)
+        const taken = chunk.copy(clear, filled, at)
+        filled += taken
+        at += taken
+      }
+      if (sealed.length < framesPerCall) return undefined
+      flush()
+      return before.then(() => {})
+    },
+    async finish(bytes: number) {
+      seal(true)
+      flush()
+      await writing
+      return openSealedFile({ file, path, frameKey, bytes })
+    },
+    /** Also when a write failed. */
+    async remove() {
+      await writing.catch(() => {})
+      await file.close()
+      await unlink(path)
+    },
+  }
+}
+
+export type SealedFileWriter = Awaited<ReturnType<typeof createSealedFile>>
+
+type Sealed = { file: FileHandle; path: string; frameKey: FrameKey; bytes: number }
+
+function openSealedFile({ file, path, frameKey, bytes }: Sealed) {
+  const lastFrame = Math.max(0, Math.ceil(bytes / frameBytes) - 1)
+
+  return {
+    async *read(start = 0, end = bytes): AsyncGenerator<Buffer> {
+      const stop = Math.min(end, bytes)
+      for (let at = start; at < stop; ) {
+        const first = Math.floor(at / frameBytes)
+        const count = Math.min(framesPerCall, Math.ceil(stop / frameBytes) - first)
+        const clear = await readFrames(first, count)
+        const from = at - first * frameBytes
+        const part = clear.subarray(from, Math.min(clear.length, stop - first * frameBytes))
+        yield part
+        at += part.length
+      }
+    },
+    /** Without its key the content is gone, whatever the disk keeps of it; so the key goes first. */
+    async remove() {
+      await file.write(Buffer.alloc(headerBytes), 0, headerBytes, 0)
+      await file.close()
+      await unlink(path)
+    },
+  }
+
+  async function readFrames(first: number, count: number): Promise<Buffer> {
+    const sealed = Buffer.allocUnsafe(count * sealedFrameBytes)
+    const { bytesRead } = await file.read(sealed, 0, sealed.length, headerBytes + first * sealedFrameBytes)
+    const frames: Buffer[] = []
+    for (let i = 0; i < count; i++) {
+      const frame = sealed.subarray(i * sealedFrameBytes, Math.min((i + 1) * sealedFrameBytes, bytesRead))
+      frames.push(openFrame(frameKey, first + i, first + i === lastFrame, frame))
+    }
+    return Buffer.concat(frames)
+  }
+}

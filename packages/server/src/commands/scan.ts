@@ -1,0 +1,51 @@
+import { createReadStream } from 'node:fs'
+import { stat } from 'node:fs/promises'
+import { basename } from 'node:path'
+import type { Command } from 'commander'
+import { openScanner } from '../compose/scanner.ts'
+import { loadConfig } from '../config/load-config.ts'
+import { OperatorMistake } from '../domain/problem.ts'
+import { makeLogger } from '../runtime/logger.ts'
+import { newCommand, print, toCard } from './terminal.ts'
+
+/** Like a virus scanner's own: 0 all clean, 1 a threat, 2 something could not be scanned. */
+const exitCodes = { clean: 0, threat: 1, error: 2 }
+
+export function makeScanCommand(): Command {
+  return newCommand('scan', 'look for malware in files, without HTTP, account or record')
+    .argument('<file...>', 'the files to scan')
+    .action(async (files: string[], _options: unknown, command: Command) => {
+      for (const file of files) await requireFile(file)
+      const { config } = loadConfig(process.env)
+      const scanner = await openScanner(config, makeLogger({ level: 'warn', region: config.region }))
+      try {
+        const results = []
+        for (const file of files) {
+          const result = await scanner.scan(createReadStream(file, { highWaterMark: 256 * 1024 }), basename(file))
+          results.push({ file, ...result })
+          process.exitCode = Math.max(Number(process.exitCode ?? 0), exitCodes[result.status])
+        }
+        print(command, files.length === 1 ? results[0] : results, results.map(toText).join('\n\n'))
+      } finally {
+        await scanner.close()
+      }
+    })
+}
+
+type Result = { file: string } & Awaited<ReturnType<Awaited<ReturnType<typeof openScanner>>['scan']>>
+
+const toText = ({ file, status, content_length, content_type, signals, metadata }: Result) =>
+  toCard({
+    file,
+    verdict: [status, ...signals].join('  '),
+    content: `${content_length} bytes, ${content_type}`,
+    ...metadata,
+  })
+
+async function requireFile(path: string) {
+  const found = await stat(path).catch((error: Error) => {
+    throw new OperatorMistake(`${path} cannot be read: ${error.message}.`)
+  })
+  if (!found.isFile()) throw new OperatorMistake(`${path} is not a file.`)
+  if (found.size === 0) throw new OperatorMistake(`${path} is empty: there is nothing to give a verdict on.`)
+}

@@ -1,0 +1,134 @@
+/** Source code and markup, told by lines and marks that plain prose does not have. The heaviest mark wins. */
+export function findSourceKind(text: string): string | undefined {
+  let kind: string | undefined
+  let weight = 0
+  const weigh = (marks: Mark[], part: string) => {
+    for (const mark of marks) if (mark[1] > weight && mark[2].test(part)) [kind, weight] = mark
+  }
+  for (let at = 0, end = 0; at < text.length; at = end + 1) {
+    end = text.indexOf('\n', at)
+    if (end === -1) end = text.length
+    const marks = findMarksOfLine(text, at)
+    if (marks !== undefined) weigh(marks, text.slice(at, end).trimEnd())
+  }
+  for (const [needle, mark] of anywhere) if (text.includes(needle)) weigh([mark], text)
+  weigh(atStart, text.slice(0, 256))
+  return kind
+}
+
+/**
+ * Weights are those of file(1), so that a text with marks of two languages gets the same name. Every repetition that may
+ * start at many places is bounded: a text made of nothing but such starts must not take seconds.
+ */
+type Mark = [kind: string, weight: number, test: RegExp]
+
+const c = 'text/x-c'
+const cpp = 'text/x-c++'
+const python = 'text/x-script.python'
+const javascript = 'application/javascript'
+const make = 'text/x-makefile'
+const assembler = 'text/x-asm'
+const perl = 'text/x-perl'
+const ruby = 'text/x-ruby'
+const java = 'text/x-java'
+
+/** By the word a line begins with: one pass over the text finds them, and most lines begin with none. */
+const byWord: Record<string, Mark[]> = {
+  '#include': [[c, 52, /^#include/]],
+  '#pragma': [[c, 37, /^#/]],
+  '#define': [[c, 37, /^#/]],
+  '#ifdef': [[c, 37, /^#/]],
+  '#ifndef': [[c, 37, /^#/]],
+  char: [[c, 37, /^\s*char( \*|\*).+;$/]],
+  extern: [[c, 39, /^\s*extern\s/]],
+  struct: [[c, 39, /^struct\s/]],
+  union: [[c, 38, /^union\s/]],
+  namespace: [[cpp, 70, /^namespace\s+\w{1,20}\s*\{/]],
+  using: [[cpp, 70, /^using\s+(namespace )?std(::)?\w*\s*;/]],
+  template: [[cpp, 70, /^\s*template\s*<.*>$/]],
+  virtual: [[cpp, 69, /^\s*virtual\s.*[};]$/]],
+  'public:': [[cpp, 68, /./]],
+  'private:': [[cpp, 68, /./]],
+  'protected:': [[cpp, 70, /./]],
+  from: [[python, 58, /^from\s+[\w.]+\s+import\b/]],
+  import: [
+    [javascript, 80, /^import\b.* from /],
+    [javascript, 79, /^import ["']\.\//],
+    [python, 37, /^import [A-Za-z_]+ as [A-Za-z]\s*$/],
+    [java, 41, /^import\s+(java|javax|org|com)\.[\w.*]+;/],
+  ],
+  class: [
+    [python, 54, /^class [A-Za-z_]+(\(.*\))? *:(\s+pass)?$/],
+    [ruby, 49, /^\s*class [A-Z]\w*( < [\w:]+)?$/],
+  ],
+  def: [
+    [python, 54, /^\s{0,50}def {1,50}[A-Za-z_]\w{0,100}\([\w*, =]{0,255}\):$/],
+    [python, 57, /def __init__\s*\(\s*self/],
+  ],
+  if: [[python, 57, /if __name__ *== *['"]__main__['"]/]],
+  except: [[python, 56, /^\s*except\b.*:$/]],
+  export: [
+    [javascript, 84, /^export (function|class|default|const|var|let|async) /],
+    [javascript, 80, /^export\b.* from /],
+  ],
+  const: [[javascript, 78, /^const\b[^=]{1,200}=.{0,200}require\(/]],
+  var: [[javascript, 78, /^var\b[^=]{1,200}=.{0,200}require\(/]],
+  let: [[javascript, 78, /^let\b[^=]{1,200}=.{0,200}require\(/]],
+  require: [
+    [javascript, 72, /^require\(["']/],
+    [ruby, 60, /^\s*require\s*'[A-Za-z_/]+'/],
+  ],
+  package: [
+    [perl, 64, /^package[ \t]+[\w:]+ *;/],
+    [java, 37, /^package[ \t]+[\w.]+;/],
+  ],
+  module: [[ruby, 49, /^\s*module [A-Z]\w*$/]],
+  all: [[make, 52, /^all:/]],
+  CFLAGS: [[make, 52, /^CFLAGS/]],
+  LDFLAGS: [[make, 52, /^LDFLAGS/]],
+  VPATH: [[make, 52, /^VPATH/]],
+  SUBDIRS: [[make, 25, /^SUBDIRS/]],
+  dnl: [['text/x-m4', 54, /^dnl /]],
+  '.ascii': [[assembler, 37, /./]],
+  '.asciiz': [[assembler, 37, /./]],
+  '.byte': [[assembler, 36, /./]],
+  '.even': [[assembler, 36, /./]],
+  '.globl': [[assembler, 37, /./]],
+  '.text': [[assembler, 36, /./]],
+  '.file': [[assembler, 36, /./]],
+  '.type': [[assembler, 36, /./]],
+}
+
+const words = new Map(Object.entries(byWord))
+const firstCharacters = new Set(Object.keys(byWord).map((word) => word.charCodeAt(0)))
+const firstWord = /#[ \t]*[a-z]+|\.[a-z]+|[A-Za-z]+:?/y
+
+/** Skips the indent; then most lines are done with at their first character. */
+function findMarksOfLine(text: string, start: number): Mark[] | undefined {
+  let at = start
+  let code = text.charCodeAt(at)
+  while (code === 0x20 || code === 0x09) code = text.charCodeAt(++at)
+  if (!firstCharacters.has(code)) return undefined
+  firstWord.lastIndex = at
+  const word = firstWord.exec(text)?.[0]
+  if (word === undefined) return undefined
+  return words.get(word) ?? (code === 0x23 ? words.get(word.replace(/[ \t]+/, '')) : words.get(word.replace(':', '')))
+}
+
+/** Each asked only of a text that has the needle: a search for a fixed string is far cheaper than a pattern. */
+const anywhere: [needle: string, mark: Mark][] = [
+  ['use strict', [javascript, 72, /["']use strict["']/]],
+  ['exports', [javascript, 80, /\bmodule(\.|\[["'])exports.{0,200}=/]],
+  ['(function', [javascript, 69, /\(function[( ]/]],
+  ['(async function', [javascript, 69, /\(async function[( ]/]],
+  ['typeof', [javascript, 69, /typeof.{0,100}[!=]==/]],
+  ['main(', [java, 37, /\bmain\(.{0,60}String/]],
+  ['main(', [c, 36, /\bmain\([^)]{0,200}\)\s{0,20}\{/]],
+  ['<', ['text/html', 53, /<(!DOCTYPE html|(html|head|title|script|style|table)[ >]|a href=)/i]],
+  [
+    '\\',
+    ['text/x-tex', 51, /\\(input|begin|section|setlength|documentstyle|chapter|documentclass|relax|contentsline)\b/],
+  ],
+]
+
+const atStart: Mark[] = [['text/x-lisp', 37, /\((if|setq|defvar|defparam|defun|autoload|custom-set-variables) /]]

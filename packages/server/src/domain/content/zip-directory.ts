@@ -1,0 +1,178 @@
+import type { Content } from './content.ts'
+
+export type ZipDirectory = {
+  /** The directory was read whole, and each member's own header agrees with it. */
+  sound: boolean
+  /** Written with 64-bit fields somewhere. */
+  zip64: boolean
+  methods: Set<number>
+  encrypted: boolean
+  /** Of more members or a longer directory than is read. */
+  tooLarge: boolean
+  largestBytes: number
+  totalBytes: number
+}
+
+type Entry = { flags: number; method: number; offset: number }
+
+const maxEntries = 100_000
+const maxDirectoryBytes = 16 * 2 ** 20
+const endBytes = 22
+const maxCommentBytes = 65_535
+const locatorBytes = 20
+const localBytes = 30
+const all32 = 0xffff_ffff
+const all16 = 0xffff
+
+const signatures = {
+  end: 0x0605_4b50,
+  end64: 0x0606_4b50,
+  locator: 0x0706_4b50,
+  entry: 0x0201_4b50,
+  local: 0x0403_4b50,
+}
+const endMark = Buffer.from('PK\x05\x06', 'latin1')
+
+/**
+ * What a zip says of itself. Programs disagree on zips that contradict themselves, and such a zip shows one of them
+ * nothing: it is called unsound, and the caller unpacks it. Never throws for what the bytes say.
+ */
+export async function readZipDirectory(content: Content): Promise<ZipDirectory> {
+  const found: ZipDirectory = {
+    ...{ sound: false, zip64: false, methods: new Set(), encrypted: false, tooLarge: false },
+    ...{ largestBytes: 0, totalBytes: 0 },
+  }
+  const tailStart = Math.max(0, content.bytes - endBytes - maxCommentBytes - locatorBytes)
+  const tail = await readRange(content, tailStart, content.bytes)
+  const endAt = tail.lastIndexOf(endMark)
+  if (endAt === -1 || endAt + endBytes > tail.length) return found
+  const end = await findPlace(content, tail, endAt, tailStart, found)
+  if (end === undefined) return found
+  if (end.count > maxEntries || end.bytes > maxDirectoryBytes) {
+    found.tooLarge = true
+    return found
+  }
+  const directory = await readRange(content, end.start, Math.min(content.bytes, end.start + end.bytes))
+  const entries = readEntries(directory, found)
+  // A second end record is another directory for whoever searches in the other direction. A stored zip as the last
+  // member looks the same; unpacking it once more does no harm.
+  const isOnly = tail.indexOf(endMark) === endAt && endAt + endBytes + end.commentBytes === tail.length
+  found.sound =
+    entries !== undefined &&
+    entries.length === end.count &&
+    isOnly &&
+    (await agreesWithMembers(content, entries, found))
+  return found
+}
+
+type Place = { start: number; bytes: number; count: number; commentBytes: number }
+
+async function findPlace(content: Content, tail: Buffer, endAt: number, tailStart: number, found: ZipDirectory) {
+  const count = tail.readUInt16LE(endAt + 10)
+  const bytes = tail.readUInt32LE(endAt + 12)
+  const start = tail.readUInt32LE(endAt + 16)
+  const commentBytes = tail.readUInt16LE(endAt + 20)
+  const locatorAt = endAt - locatorBytes
+  const hasLocator = locatorAt >= 0 && tail.readUInt32LE(locatorAt) === signatures.locator
+  if (!hasLocator) {
+    if (count === all16 || bytes === all32 || start === all32) found.zip64 = true
+    return toPlace(content, { start, bytes, count, commentBytes }, tailStart + endAt)
+  }
+  found.zip64 = true
+  const end64At = Number(tail.readBigUInt64LE(locatorAt + 8))
+  if (end64At > content.bytes - 56) return undefined
+  const end64 = await readRange(content, end64At, end64At + 56)
+  if (end64.length < 56 || end64.readUInt32LE(0) !== signatures.end64) return undefined
+  const place = {
+    ...{ start: Number(end64.readBigUInt64LE(48)), bytes: Number(end64.readBigUInt64LE(40)) },
+    ...{ count: Number(end64.readBigUInt64LE(32)), commentBytes },
+  }
+  return toPlace(content, place, end64At)
+}
+
+/** Undefined when the directory would reach past the record that tells of it. */
+const toPlace = (content: Content, place: Place, before: number): Place | undefined =>
+  place.start + place.bytes <= Math.min(before, content.bytes) ? place : undefined
+
+function readEntries(directory: Buffer, found: ZipDirectory): Entry[] | undefined {
+  const entries: Entry[] = []
+  let at = 0
+  while (at < directory.length) {
+    if (at + 46 > directory.length || directory.readUInt32LE(at) !== signatures.entry) return undefined
+    if (entries.length === maxEntries) {
+      found.tooLarge = true
+      return undefined
+    }
+    const flags = directory.readUInt16LE(at + 8)
+    const method = directory.readUInt16LE(at + 10)
+    const nameBytes = directory.readUInt16LE(at + 28)
+    const extraBytes = directory.readUInt16LE(at + 30)
+    const next = at + 46 + nameBytes + extraBytes + directory.readUInt16LE(at + 32)
+    if (next > directory.length) return undefined
+    const wide = readWide(directory.subarray(at + 46 + nameBytes, at + 46 + nameBytes + extraBytes), [
+      directory.readUInt32LE(at + 24),
+      directory.readUInt32LE(at + 20),
+      directory.readUInt32LE(at + 42),
+    ])
+    if (wide.isWide) found.zip64 = true
+    count(found, flags, method)
+    found.largestBytes = Math.max(found.largestBytes, wide.bytes)
+    found.totalBytes += wide.bytes
+    entries.push({ flags, method, offset: wide.offset })
+    at = next
+  }
+  return entries
+}
+
+/** Encrypted: the flag of old, the one of strong encryption, and the method that stands for AES. */
+function count(found: ZipDirectory, flags: number, method: number) {
+  if ((flags & 0x0041) !== 0 || (flags & 0x2000) !== 0 || method === 99) found.encrypted = true
+  found.methods.add(method)
+}
+
+/** The 64-bit field holds, in this order, only the values that did not fit. */
+function readWide(extra: Buffer, [size, packed, offset]: [number, number, number]) {
+  const isWide = size === all32 || packed === all32 || offset === all32
+  const plain = { isWide, bytes: size, offset }
+  if (!isWide) return plain
+  for (let at = 0; at + 4 <= extra.length; at += 4 + extra.readUInt16LE(at + 2)) {
+    if (extra.readUInt16LE(at) !== 1) continue
+    const field = extra.subarray(at + 4, at + 4 + extra.readUInt16LE(at + 2))
+    const values = [size, packed, offset].map((value, index, narrow) => {
+      const before = narrow.slice(0, index).filter((one) => one === all32).length
+      return value === all32 && field.length >= before * 8 + 8 ? Number(field.readBigUInt64LE(before * 8)) : value
+    })
+    return { isWide, bytes: values[0] ?? size, offset: values[2] ?? offset }
+  }
+  return plain
+}
+
+/**
+ * ClamAV unpacks by what stands before each member, other programs by the directory. In order of their place and in
+ * pieces, so that no byte is fetched twice however many members there are.
+ */
+async function agreesWithMembers(content: Content, entries: Entry[], found: ZipDirectory): Promise<boolean> {
+  const pieceBytes = 65_536
+  let piece: Buffer = content.whole ?? Buffer.alloc(0)
+  let pieceStart = 0
+  for (const { flags, method, offset } of entries.toSorted((a, b) => a.offset - b.offset)) {
+    if (offset + localBytes > content.bytes) return false
+    if (offset < pieceStart || offset + localBytes > pieceStart + piece.length) {
+      pieceStart = offset
+      piece = await readRange(content, offset, Math.min(content.bytes, offset + pieceBytes))
+    }
+    const local = piece.subarray(offset - pieceStart, offset - pieceStart + localBytes)
+    if (local.length < localBytes || local.readUInt32LE(0) !== signatures.local) return false
+    count(found, local.readUInt16LE(6), local.readUInt16LE(8))
+    if (local.readUInt32LE(18) === all32 || local.readUInt32LE(22) === all32) found.zip64 = true
+    if (local.readUInt16LE(8) !== method || ((local.readUInt16LE(6) ^ flags) & 1) !== 0) return false
+  }
+  return true
+}
+
+async function readRange(content: Content, start: number, end: number): Promise<Buffer> {
+  if (content.whole !== undefined) return content.whole.subarray(start, end)
+  const pieces: Buffer[] = []
+  for await (const piece of content.read(start, end)) pieces.push(piece)
+  return pieces.length === 1 && pieces[0] !== undefined ? pieces[0] : Buffer.concat(pieces)
+}

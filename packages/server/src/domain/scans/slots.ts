@@ -1,0 +1,31 @@
+/** At most `count` pieces of work at once; the others wait their turn, first come first served. */
+export function makeSlots({ count, maxWaiting }: { count: number; maxWaiting: number }) {
+  const waiting: (() => void)[] = []
+  let free = count
+
+  return {
+    async use<T>(work: () => Promise<T>): Promise<T> {
+      await take()
+      try {
+        return await work()
+      } finally {
+        // Handed over, not freed: nobody can slip in before those who wait.
+        const next = waiting.shift()
+        if (next === undefined) free++
+        else next()
+      }
+    },
+    countWaiting: () => waiting.length,
+  }
+
+  function take(): Promise<void> | undefined {
+    if (free > 0) {
+      free--
+      return undefined
+    }
+    if (waiting.length >= maxWaiting) throw new Error(`${maxWaiting} others wait for a turn already`)
+    return new Promise((resolve) => waiting.push(resolve))
+  }
+}
+
+export type Slots = ReturnType<typeof makeSlots>

@@ -1,0 +1,44 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { EngineDown, type EngineState, type ScanEngine } from '../../domain/ports/scan-engine.ts'
+import type { ClamdClient } from './client.ts'
+import { toReport } from './reply.ts'
+
+const patienceMs = 10_000
+const pollMs = 50
+
+/**
+ * A scan that clamd did not answer is tried once more when it is back, and no third time: content that made it fall twice
+ * would make it fall again.
+ */
+export function makeClamAvEngine(deps: {
+  client: ClamdClient
+  findState(): EngineState | undefined
+  onRetry(error: EngineDown): void
+}): ScanEngine {
+  const { client } = deps
+  return {
+    name: 'ClamAV',
+    opensContainers: true,
+    findState: deps.findState,
+    async scan(content, signal) {
+      try {
+        return toReport(await client.scan(content, signal))
+      } catch (error) {
+        if (signal.aborted || !(error instanceof EngineDown)) throw error
+        deps.onRetry(error)
+        await waitUntilBack(client, signal)
+        return toReport(await client.scan(content, signal))
+      }
+    },
+  }
+}
+
+async function waitUntilBack(client: ClamdClient, signal: AbortSignal) {
+  const deadline = Date.now() + patienceMs
+  for (;;) {
+    const answer = await client.ask('PING', 1000).catch(() => undefined)
+    if (answer === 'PONG') return
+    if (Date.now() > deadline) throw new EngineDown(`clamd was not back after ${patienceMs / 1000} s`)
+    await sleep(pollMs, undefined, { signal })
+  }
+}

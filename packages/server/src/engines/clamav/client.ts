@@ -1,0 +1,25 @@
+import type { Content } from '../../domain/content/content.ts'
+import { askClamd, type ClamdAddress, streamToClamd } from './connection.ts'
+import { makeSessions } from './sessions.ts'
+
+/** Up to here a kept connection pays; above, the scan itself takes so long that it makes no difference. */
+const sessionBytes = 256 * 1024
+
+/** Speaks to clamd. Answers come back as they are: see `toReport` for what they mean. */
+export function makeClamdClient(deps: { address: ClamdAddress; sessions: number }) {
+  const sessions = makeSessions({ address: deps.address, count: deps.sessions })
+
+  return {
+    scan(content: Content, signal: AbortSignal): Promise<string> {
+      const { whole } = content
+      return whole !== undefined && whole.length <= sessionBytes
+        ? sessions.scan(whole, signal)
+        : streamToClamd(deps.address, content, signal)
+    },
+    ask: (command: 'PING' | 'VERSION' | 'RELOAD', timeoutMs: number) =>
+      askClamd(deps.address, command, AbortSignal.timeout(timeoutMs)),
+    close: sessions.close,
+  }
+}
+
+export type ClamdClient = ReturnType<typeof makeClamdClient>

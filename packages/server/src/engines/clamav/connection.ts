@@ -1,0 +1,88 @@
+import { connect, type NetConnectOpts, type Socket } from 'node:net'
+import type { Content } from '../../domain/content/content.ts'
+import { EngineDown } from '../../domain/ports/scan-engine.ts'
+
+export type ClamdAddress = { path: string } | { host: string; port: number }
+
+const maxReplyLength = 4096
+const endOfStream = Buffer.alloc(4)
+
+/** A command without content: PING, VERSION, RELOAD. */
+export async function askClamd(address: ClamdAddress, command: string, signal: AbortSignal): Promise<string> {
+  const socket = dial(address, signal)
+  const reply = readReply(socket, signal)
+  socket.write(`z${command}\0`)
+  return reply
+}
+
+/** One scan on a connection of its own: for content that is read from storage. */
+export async function streamToClamd(address: ClamdAddress, content: Content, signal: AbortSignal): Promise<string> {
+  const socket = dial(address, signal)
+  const reply = readReply(socket, signal)
+  // It may come early, or never because we fail first.
+  reply.catch(() => {})
+  try {
+    const sent = await send(socket, content)
+    if (sent !== content.bytes) throw new EngineDown(`Only ${sent} of ${content.bytes} bytes could be given to clamd`)
+    return await reply
+  } catch (error) {
+    socket.destroy()
+    throw error
+  }
+}
+
+async function send(socket: Socket, content: Content): Promise<number> {
+  let sent = 0
+  socket.write('zINSTREAM\0')
+  for await (const chunk of content.read()) {
+    if (socket.destroyed || socket.readableEnded) return sent
+    socket.cork()
+    socket.write(toLength(chunk.length))
+    const hasRoom = socket.write(chunk)
+    socket.uncork()
+    sent += chunk.length
+    if (!hasRoom) await drained(socket)
+  }
+  socket.write(endOfStream)
+  return sent
+}
+
+const drained = (socket: Socket) =>
+  new Promise<void>((resolve) => {
+    const done = () => {
+      socket.off('drain', done).off('close', done)
+      resolve()
+    }
+    socket.on('drain', done).on('close', done)
+  })
+
+export function toLength(bytes: number): Buffer {
+  const length = Buffer.allocUnsafe(4)
+  length.writeUInt32BE(bytes)
+  return length
+}
+
+export function dial(address: ClamdAddress, signal: AbortSignal): Socket {
+  return connect({ ...address, signal } as NetConnectOpts)
+}
+
+function readReply(socket: Socket, signal: AbortSignal): Promise<string> {
+  return new Promise((resolve, reject) => {
+    let reply = ''
+    socket.setEncoding('utf8')
+    socket.on('data', (text: string) => {
+      reply += text
+      if (reply.length > maxReplyLength) socket.destroy(new Error('The answer is too long'))
+      if (reply.endsWith('\0')) socket.end()
+    })
+    socket.on('error', (error) => reject(toDown(error, signal)))
+    socket.on('close', () => {
+      if (reply.endsWith('\0')) resolve(reply.slice(0, -1))
+      else reject(new EngineDown('clamd closed the connection without an answer'))
+    })
+  })
+}
+
+/** An abort is the caller's own doing and stays what it is. */
+export const toDown = (error: Error, signal: AbortSignal) =>
+  signal.aborted ? error : new EngineDown(`clamd cannot be reached: ${error.message}`, { cause: error })

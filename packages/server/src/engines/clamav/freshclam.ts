@@ -1,0 +1,98 @@
+import { spawn } from 'node:child_process'
+import { chownSync, mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Logger } from '../../runtime/logger.ts'
+import type { Unprivileged } from '../../runtime/unprivileged.ts'
+
+const runTimeoutMs = 30 * 60_000
+/** So that a start is not slowed down, and a fleet that starts at once does not ask at once. */
+const firstDelayMs = 5000
+
+export type UpdateResult = { at: Date; ok: boolean; said: string }
+
+/** Asks ClamAV's mirrors, or those that are set, for new signatures, every so many hours. */
+export function openUpdater(deps: {
+  binary: string
+  officialDir: string
+  user: Unprivileged
+  everyHours: number
+  mirror: string
+  urls: string[]
+  /** Called after each run; the files may have changed even when it failed in part. */
+  onRun(result: UpdateResult): void
+  log: Logger
+}) {
+  const { officialDir, user, log } = deps
+  let last: UpdateResult | undefined
+  let child: ReturnType<typeof spawn> | undefined
+  const first = setTimeout(run, firstDelayMs)
+  const every = setInterval(run, deps.everyHours * 3_600_000)
+
+  return {
+    findLast: () => last,
+    close() {
+      clearTimeout(first)
+      clearInterval(every)
+      child?.kill('SIGTERM')
+    },
+  }
+
+  function run() {
+    if (child !== undefined) return
+    mkdirSync(officialDir, { recursive: true })
+    if (user.owner !== undefined) chownSync(officialDir, user.owner.uid, user.owner.gid)
+    const configFile = join(officialDir, 'freshclam.conf')
+    writeFileSync(configFile, toConfig(), { mode: 0o644 })
+    const { command, args, ...as } = user.wrap(deps.binary, [
+      `--config-file=${configFile}`,
+      '--stdout',
+      '--no-warnings',
+    ])
+    let said = ''
+    child = spawn(command, args, {
+      ...as,
+      cwd: '/',
+      env: { PATH: process.env.PATH },
+      stdio: ['ignore', 'pipe', 'pipe'],
+      timeout: runTimeoutMs,
+    })
+    for (const stream of [child.stdout, child.stderr]) {
+      stream?.on('data', (text: Buffer) => {
+        said = (said + text.toString()).slice(-4000)
+      })
+    }
+    child.once('error', (error) => end(false, error.message))
+    child.once('close', (code) => end(code === 0, toLastWords(said)))
+  }
+
+  function end(ok: boolean, said: string) {
+    if (child === undefined) return
+    child = undefined
+    last = { at: new Date(), ok, said }
+    if (ok) log.info('signatures are up to date')
+    else log.warn({ said }, 'signatures could not be updated; those at hand stay in use')
+    deps.onRun(last)
+  }
+
+  function toConfig(): string {
+    const settings = [
+      ['DatabaseDirectory', officialDir],
+      ['DatabaseMirror', deps.mirror],
+      ...deps.urls.map((url) => ['DatabaseCustomURL', url]),
+      ['MaxAttempts', 2],
+      ['ConnectTimeout', 20],
+      ['ReceiveTimeout', 120],
+      ['TestDatabases', 'yes'],
+      ['CompressLocalDatabase', 'no'],
+      ['LogTime', 'no'],
+    ]
+    return `${settings.map(([name, value]) => `${name} ${value}`).join('\n')}\n`
+  }
+}
+
+const toLastWords = (said: string) =>
+  said
+    .split('\n')
+    .filter((line) => /error|warning|can't|failed/i.test(line))
+    .slice(-2)
+    .join(' ')

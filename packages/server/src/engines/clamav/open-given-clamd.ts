@@ -1,0 +1,57 @@
+import type { EngineState } from '../../domain/ports/scan-engine.ts'
+import type { Logger } from '../../runtime/logger.ts'
+import { makeClamAvEngine } from './clamav-engine.ts'
+import { makeClamdClient } from './client.ts'
+import type { ClamdAddress } from './connection.ts'
+import type { ClamAv } from './open-own-clamd.ts'
+
+const lookEveryMs = 5000
+const timeoutMs = 3000
+
+/** A clamd that the operator runs: it is used as it is, and asked now and then which signatures it has. */
+export async function openGivenClamd(deps: { address: ClamdAddress; sessions: number; log: Logger }): Promise<ClamAv> {
+  const { log } = deps
+  const client = makeClamdClient(deps)
+  let state: EngineState | undefined
+  let fault: string | undefined
+
+  async function look() {
+    try {
+      state = toState(await client.ask('VERSION', timeoutMs))
+      fault = undefined
+    } catch (error) {
+      fault = `ClamAV at ASSAY_CLAMD does not answer: ${(error as Error).message}.`
+    }
+  }
+  await look()
+  if (fault !== undefined) log.error(fault)
+  const timer = setInterval(look, lookEveryMs)
+  timer.unref()
+
+  return {
+    engine: makeClamAvEngine({
+      client,
+      findState: () => state,
+      onRetry: (error) => log.warn({ reason: error.message }, 'ClamAV did not answer; the scan is tried once more'),
+    }),
+    findFault: () => fault,
+    async close() {
+      clearInterval(timer)
+      client.close()
+    },
+  }
+}
+
+/** `ClamAV 1.4.6/27820/Sat Nov 14 08:25:01 2026`; without a database of ClamAV's own the last two are missing. */
+function toState(answer: string): EngineState {
+  const [version = 'ClamAV', , date] = answer.split('/')
+  const at = date === undefined ? Number.NaN : Date.parse(`${date} UTC`)
+  return {
+    version,
+    // Signatures of the operator's own come and go without a trace in this answer: nothing to remember verdicts by.
+    stamp: undefined,
+    // It tells the number of the database, not of what is in it.
+    signatures: undefined,
+    signaturesAt: Number.isNaN(at) ? undefined : new Date(at),
+  }
+}

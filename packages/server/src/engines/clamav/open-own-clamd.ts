@@ -1,0 +1,153 @@
+import { mkdirSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import type { EngineState, ScanEngine } from '../../domain/ports/scan-engine.ts'
+import { newClosers } from '../../runtime/closers.ts'
+import type { Logger } from '../../runtime/logger.ts'
+import { chooseUnprivileged } from '../../runtime/unprivileged.ts'
+import { watchDirectories } from '../../runtime/watch-directories.ts'
+import { readVersion } from './binaries.ts'
+import { makeClamAvEngine } from './clamav-engine.ts'
+import { toClamdConfig } from './clamd-config.ts'
+import { prepareClamdDir, toSocket } from './clamd-dir.ts'
+import { makeClamdClient } from './client.ts'
+import { askClamd, type ClamdAddress } from './connection.ts'
+import { openUpdater } from './freshclam.ts'
+import { chooseSandbox } from './sandbox.ts'
+import type { SignatureDirs } from './signature-files.ts'
+import { makeSignatureLibrary } from './signature-library.ts'
+import { startClamd } from './start-clamd.ts'
+import { superviseClamd } from './supervisor.ts'
+import { makeTrial } from './trial.ts'
+
+export type OwnClamdOptions = {
+  binary: string
+  dataDir: string
+  dirs: SignatureDirs
+  threads: number
+  scratchMegabytes: number
+  acceptsDisk: boolean
+  updates: { binary: string; everyHours: number; mirror: string; urls: string[] } | undefined
+  log: Logger
+}
+
+/** What there is beside the engine itself. */
+export type ClamAv = {
+  engine: ScanEngine
+  /** A sentence about what is wrong, or undefined. */
+  findFault(): string | undefined
+  close(): Promise<void>
+}
+
+const clamdUsers = ['clamav', 'node', 'nobody']
+const reloadTimeoutMs = 180_000
+const startTimeoutMs = 180_000
+const pollMs = 10_000
+
+/** A clamd of our own: below the data directory, in a sandbox, watched, with signatures that are always current. */
+export async function openOwnClamd(options: OwnClamdOptions): Promise<ClamAv> {
+  const { binary, dataDir, dirs, threads, log } = options
+  const closers = newClosers()
+  mkdirSync(dirs.own, { recursive: true })
+  mkdirSync(dirs.official, { recursive: true })
+  const { user, choose } = makeChoices(options)
+  const { dir, socket, configFile, databaseDir } = prepareClamdDir(dataDir, 'clamav', user)
+  const sandbox = choose(dir)
+  if (sandbox.kind !== 'private')
+    log.warn({ scratch: sandbox.scratchDir }, `ClamAV has no space of its own: ${sandbox.kind}`)
+  const trial = makeTrial({ binary, dataDir, user, chooseSandbox: choose })
+  const library = makeSignatureLibrary({ dirs, databaseDir, trial, log })
+  const config = toClamdConfig({ databaseDir, socket, scratchDir: sandbox.scratchDir, threads })
+  const version = readVersion(binary)
+  let loaded = library.describe()
+
+  const launch = () => startClamd({ binary, config, configFile, socket, sandbox })
+  const supervisor = superviseClamd({
+    socket,
+    log,
+    async start() {
+      library.place()
+      const clamd = await launch().catch(async (error) => {
+        if (!(await library.tryAll())) throw error
+        library.place()
+        return launch()
+      })
+      loaded = library.describe()
+      return clamd
+    },
+  })
+  closers.add(supervisor.close)
+  const client = makeClamdClient({ address: { path: socket }, sessions: threads })
+  closers.add(client.close)
+
+  const findState = (): EngineState => ({
+    version,
+    stamp: `${version} ${loaded.digest}`,
+    signatures: loaded.count,
+    signaturesAt: loaded.releasedAt,
+  })
+
+  let reloading: Promise<void> = Promise.resolve()
+  /** One after the other: a change that comes while signatures are loaded is loaded next. */
+  const refresh = () => {
+    reloading = reloading
+      .then(reload)
+      .catch((error: unknown) => log.error({ err: error }, 'signatures cannot be loaded'))
+    return reloading
+  }
+  async function reload() {
+    await library.tryNew()
+    const clamd = supervisor.findRunning()
+    if (!library.place() || clamd === undefined) return
+    const done = clamd.whenReloaded(AbortSignal.timeout(reloadTimeoutMs))
+    await client.ask('RELOAD', 10_000)
+    if (!(await done)) throw new Error('clamd refused the new signatures and keeps the old ones')
+    loaded = library.describe()
+    // Kept connections would go on with the signatures they began with.
+    client.close()
+    log.info({ signatures: loaded.count }, 'new signatures are in use')
+  }
+  const watcher = watchDirectories({ dirs: [dirs.own, dirs.official], pollMs, onChange: refresh })
+  closers.add(watcher.close)
+  if (options.updates !== undefined) {
+    const updater = openUpdater({ ...options.updates, officialDir: dirs.official, user, onRun: refresh, log })
+    closers.add(updater.close)
+  }
+  try {
+    await supervisor.whenRunning(AbortSignal.timeout(startTimeoutMs))
+  } catch (error) {
+    await closers.closeAll()
+    throw new Error(`ClamAV does not start: ${supervisor.findFault() ?? 'it is not ready in time'}`, { cause: error })
+  }
+  return {
+    engine: makeClamAvEngine({
+      client,
+      findState,
+      onRetry: (error) => log.warn({ reason: error.message }, 'ClamAV did not answer; the scan is tried once more'),
+    }),
+    findFault() {
+      if (supervisor.findRunning() === undefined)
+        return `ClamAV does not run: ${supervisor.findFault() ?? 'it is starting'}.`
+      const [first] = library.listRefused()
+      return first === undefined ? undefined : `The signature file ${first.path} cannot be loaded: ${first.reason}.`
+    },
+    close: closers.closeAll,
+  }
+}
+
+/** The clamd of a service that runs on this data directory. */
+export async function findRunningClamd(dataDir: string): Promise<ClamdAddress | undefined> {
+  const address = { path: toSocket(join(dataDir, 'clamav')) }
+  const answer = await askClamd(address, 'PING', AbortSignal.timeout(2000)).catch(() => undefined)
+  return answer === 'PONG' ? address : undefined
+}
+
+/** As whom clamd runs, and in what sandbox; the same for a trial as for the real one. */
+export function makeChoices(options: Pick<OwnClamdOptions, 'binary' | 'dataDir' | 'scratchMegabytes' | 'acceptsDisk'>) {
+  const { binary, dataDir, scratchMegabytes, acceptsDisk } = options
+  mkdirSync(dataDir, { recursive: true, mode: 0o711 })
+  const user = chooseUnprivileged('engine', clamdUsers, [dirname(binary), dataDir])
+  return {
+    user,
+    choose: (dir: string) => chooseSandbox({ user, dir, scratchMegabytes, acceptsDisk }),
+  }
+}

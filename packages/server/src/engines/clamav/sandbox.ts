@@ -1,0 +1,103 @@
+import { spawnSync } from 'node:child_process'
+import { chownSync, mkdirSync, readdirSync, rmSync, statfsSync } from 'node:fs'
+import { join } from 'node:path'
+import { OperatorMistake } from '../../domain/problem.ts'
+import { type Unprivileged, wrapGuarded } from '../../runtime/unprivileged.ts'
+
+const tmpfsType = 0x01021994
+
+export type Sandbox = {
+  /** Where clamd writes what it unpacks, in clear: memory, never a disk. */
+  scratchDir: string
+  /** `private`: clamd has its scratch and no network to itself, and the kernel clears up when it ends. */
+  kind: 'private' | 'shared memory' | 'disk'
+  /** What to spawn so that clamd runs inside. */
+  wrap(command: string, args: string[]): { command: string; args: string[] }
+  /** Removes what an earlier clamd left when it was killed. */
+  wipe(): void
+}
+
+type Deps = {
+  user: Unprivileged
+  /** Belongs to that user. */
+  dir: string
+  scratchMegabytes: number
+  acceptsDisk: boolean
+}
+
+/**
+ * clamd parses hostile files and writes their parts to its scratch directory. The best place is a name space of its own:
+ * no network, and a file system in memory that nobody else sees. Where the kernel does not grant that, /dev/shm serves,
+ * and if that is not in memory either, the operator must say that a disk will do.
+ */
+export function chooseSandbox(deps: Deps): Sandbox {
+  const privateScratch = join(deps.dir, 'scratch')
+  mkdirSync(privateScratch, { recursive: true, mode: 0o700 })
+  const isolated = makePrivate(deps, privateScratch)
+  const trial = isolated.wrap('true', [])
+  if (spawnSync(trial.command, trial.args, { stdio: 'ignore', timeout: 10_000 }).status === 0) return isolated
+
+  const shared = join(
+    '/dev/shm',
+    `assay-${process.getuid?.() ?? 0}-${deps.dir.replaceAll(/[^\w]+/g, '-')}`.slice(0, 200),
+  )
+  if (isInMemory('/dev/shm')) return makePlain(deps, shared, 'shared memory')
+  if (deps.acceptsDisk) return makePlain(deps, privateScratch, 'disk')
+  throw new OperatorMistake(
+    'ClamAV writes uploads in clear while it scans them, and there is no file system in memory for that: this process may ' +
+      'not mount one, and /dev/shm is none. Start Assay where it may (as root, or with user name spaces), mount a tmpfs at ' +
+      '/dev/shm, or accept clear content on the disk with ASSAY_SCRATCH=disk.',
+  )
+}
+
+/** Mounts a fresh file system in memory, makes sure that it is one, gives up every privilege, becomes clamd. */
+const privateScript = `
+set -e
+mount -t tmpfs -o "$2,noswap" assay "$1" 2>/dev/null || mount -t tmpfs -o "$2" assay "$1"
+test "$(stat -f -c %T "$1")" = tmpfs
+shift 2
+exec "$@"
+`
+
+function makePrivate({ user, scratchMegabytes }: Deps, scratchDir: string): Sandbox {
+  const { owner } = user
+  const options = [
+    `size=${scratchMegabytes}m`,
+    'mode=0700,nosuid,nodev,noexec',
+    ...(owner === undefined ? [] : [`uid=${owner.uid}`, `gid=${owner.gid}`]),
+  ].join(',')
+  // An ordinary user is root inside a name space of users of its own, which is enough to mount, and no more.
+  const spaces = ['--mount', '--net', ...(owner === undefined ? ['--user', '--map-root-user'] : [])]
+  return {
+    scratchDir,
+    kind: 'private',
+    wrap(command, args) {
+      // Root inside its name space, whoever we are outside.
+      const guarded = wrapGuarded(user, command, args, true)
+      const script = ['/bin/sh', '-c', privateScript, 'sh', scratchDir, options, guarded.command, ...guarded.args]
+      return { command: 'unshare', args: [...spaces, '--', ...script] }
+    },
+    wipe() {},
+  }
+}
+
+function makePlain({ user }: Deps, scratchDir: string, kind: Sandbox['kind']): Sandbox {
+  return {
+    scratchDir,
+    kind,
+    wrap: (command, args) => wrapGuarded(user, command, args),
+    wipe() {
+      mkdirSync(scratchDir, { recursive: true, mode: 0o700 })
+      if (user.owner !== undefined) chownSync(scratchDir, user.owner.uid, user.owner.gid)
+      for (const name of readdirSync(scratchDir)) rmSync(join(scratchDir, name), { recursive: true, force: true })
+    },
+  }
+}
+
+const isInMemory = (dir: string) => {
+  try {
+    return statfsSync(dir).type === tmpfsType
+  } catch {
+    return false
+  }
+}

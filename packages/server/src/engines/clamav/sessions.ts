@@ -1,0 +1,103 @@
+import type { Socket } from 'node:net'
+import { EngineDown } from '../../domain/ports/scan-engine.ts'
+import { type ClamdAddress, dial, toDown, toLength } from './connection.ts'
+
+type Job = { data: Buffer; signal: AbortSignal; resolve(reply: string): void; reject(error: unknown): void }
+
+const command = Buffer.from('zINSTREAM\0')
+const endOfStream = Buffer.alloc(4)
+const maxWaiting = 10_000
+
+/**
+ * Connections that are kept and used again, one scan at a time on each: twice as fast as a connection for each scan when
+ * the content is small. Opened as needed, up to `count`.
+ */
+export function makeSessions(deps: { address: ClamdAddress; count: number }) {
+  const idle: Session[] = []
+  const waiting: Job[] = []
+  let open = 0
+
+  type Session = ReturnType<typeof openSession>
+
+  return {
+    scan: (data: Buffer, signal: AbortSignal): Promise<string> =>
+      new Promise((resolve, reject) => {
+        if (waiting.length >= maxWaiting) throw new EngineDown(`${maxWaiting} scans wait for clamd already`)
+        waiting.push({ data, signal, resolve, reject })
+        serve()
+      }),
+    /** Ends the connections that do nothing. Those at work end after it. */
+    close() {
+      for (const session of idle.splice(0)) session.end()
+    },
+  }
+
+  function serve() {
+    while (waiting.length > 0) {
+      const session = idle.pop() ?? (open < deps.count ? openSession() : undefined)
+      if (session === undefined) return
+      const job = waiting.shift() as Job
+      if (job.signal.aborted) {
+        job.reject(job.signal.reason)
+        idle.push(session)
+      } else session.run(job)
+    }
+  }
+
+  function openSession() {
+    open++
+    let job: Job | undefined
+    let text = ''
+    let failure: Error | undefined
+    // The session outlives the job it was opened for, so it does not end with that job's signal.
+    const socket: Socket = dial(deps.address, new AbortController().signal)
+    socket.setEncoding('utf8')
+    socket.write('zIDSESSION\0')
+    const stop = () => socket.destroy(new Error('The scan was given up'))
+
+    const session = {
+      run(next: Job) {
+        job = next
+        job.signal.addEventListener('abort', stop, { once: true })
+        socket.cork()
+        socket.write(command)
+        socket.write(toLength(next.data.length))
+        socket.write(next.data)
+        socket.write(endOfStream)
+        socket.uncork()
+      },
+      end: () => socket.end(),
+    }
+
+    const takeJob = () => {
+      const done = job
+      job = undefined
+      done?.signal.removeEventListener('abort', stop)
+      return done
+    }
+
+    socket.on('data', (part: string) => {
+      text += part
+      if (!text.endsWith('\0')) return
+      // `7: stream: OK`: the number counts the commands of the session.
+      const reply = text.slice(text.indexOf(': ') + 2, -1)
+      text = ''
+      const done = takeJob()
+      idle.push(session)
+      serve()
+      done?.resolve(reply)
+    })
+    socket.on('error', (error) => {
+      failure = error
+    })
+    socket.on('close', () => {
+      open--
+      const at = idle.indexOf(session)
+      if (at !== -1) idle.splice(at, 1)
+      const done = takeJob()
+      done?.reject(toDown(failure ?? new Error('the connection was closed without an answer'), done.signal))
+      serve()
+    })
+    return session
+  }
+}

@@ -1,0 +1,135 @@
+import { createHash } from 'node:crypto'
+import {
+  chmodSync,
+  closeSync,
+  copyFileSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from 'node:fs'
+import { extname, join } from 'node:path'
+
+/** A file that clamd can load, and the name under which it is given to clamd: no two files share one. */
+export type SignatureFile = { path: string; loadedAs: string; bytes: number; changedMs: number }
+
+export type SignatureDirs = {
+  /** Ours, part of the program. */
+  shipped: string
+  /** ClamAV's own, from the updater or an import. */
+  official: string
+  /** The operator's. */
+  own: string
+}
+
+const officialKinds = ['.cvd', '.cld', '.cud']
+const plainKinds = ['.ndb', '.ldb', '.hdb', '.hsb', '.mdb', '.msb', '.cdb', '.fp', '.sfp', '.ign2', '.yar', '.yara']
+
+export const isOfficialKind = (file: string) => officialKinds.includes(extname(file).toLowerCase())
+export const isSignatureKind = (file: string) =>
+  isOfficialKind(file) || plainKinds.includes(extname(file).toLowerCase())
+
+export function listSignatureFiles(dirs: SignatureDirs): SignatureFile[] {
+  return [
+    ...listIn(dirs.shipped, (name) => name),
+    ...dropOlderTwins(listIn(dirs.official, (name) => name)),
+    ...listIn(dirs.own, (name) => `own-${name}`),
+  ]
+}
+
+function listIn(dir: string, toLoadedName: (name: string) => string): SignatureFile[] {
+  const names = readNames(dir).filter((name) => !name.startsWith('.') && isSignatureKind(name))
+  return names.sort().flatMap((name) => {
+    const path = join(dir, name)
+    const found = statSync(path, { throwIfNoEntry: false })
+    if (found === undefined || !found.isFile()) return []
+    return { path, loadedAs: toLoadedName(name), bytes: found.size, changedMs: found.mtimeMs }
+  })
+}
+
+function readNames(dir: string): string[] {
+  try {
+    return readdirSync(dir)
+  } catch {
+    return []
+  }
+}
+
+/** The updater turns daily.cvd into daily.cld; with both in one place clamd would load everything twice. */
+function dropOlderTwins(files: SignatureFile[]): SignatureFile[] {
+  const newest = new Map<string, SignatureFile>()
+  for (const file of files) {
+    const twin = file.loadedAs.replace(/\.[^.]+$/, '')
+    const other = newest.get(twin)
+    if (other === undefined || other.changedMs < file.changedMs) newest.set(twin, file)
+  }
+  return [...newest.values()]
+}
+
+/**
+ * Makes the directory that clamd loads hold just these. Each file appears whole or not at all; one that was refused stays
+ * as it was before, if it was there.
+ */
+export function placeSignatureFiles(files: SignatureFile[], refused: ReadonlySet<string>, databaseDir: string) {
+  mkdirSync(databaseDir, { recursive: true, mode: 0o755 })
+  const wanted = new Set(files.map(({ loadedAs }) => loadedAs))
+  for (const name of readdirSync(databaseDir)) if (!wanted.has(name)) rmSync(join(databaseDir, name))
+  for (const file of files) {
+    if (refused.has(file.path)) continue
+    const target = join(databaseDir, file.loadedAs)
+    const there = statSync(target, { throwIfNoEntry: false })
+    if (there !== undefined && there.size === file.bytes && there.mtimeMs >= file.changedMs) continue
+    const draft = join(databaseDir, `.${file.loadedAs}.part`)
+    copyFileSync(file.path, draft)
+    chmodSync(draft, 0o644)
+    renameSync(draft, target)
+  }
+}
+
+/** When the newest of these came out: ClamAV's say it in their first line, ours in a file beside them. */
+export function findReleaseDate(files: SignatureFile[], dirs: SignatureDirs): Date {
+  const ofShipped = Date.parse(readFileSync(join(dirs.shipped, 'released.txt'), 'utf8').trim())
+  const others = files.filter(({ path }) => !path.startsWith(dirs.shipped))
+  return new Date(Math.max(ofShipped, ...others.map(findFileDate)))
+}
+
+/** clamd does not tell how many it has loaded; the files do. */
+export function countSignatures({ path }: SignatureFile): number {
+  if (isOfficialKind(path)) return findHeader(path)?.count ?? 0
+  const isSignature = /\.yara?$/i.test(path) ? /^\s*((private|global)\s+)*rule\s/ : /^[^#\s]/
+  return readFileSync(path, 'latin1')
+    .split('\n')
+    .filter((line) => isSignature.test(line)).length
+}
+
+const findFileDate = ({ path, changedMs }: SignatureFile): number =>
+  (isOfficialKind(path) ? findHeader(path)?.builtMs : undefined) ?? changedMs
+
+/** `ClamAV-VDB:14 Nov 2026 08-25 +0000:27820:2068042:90:...` */
+function findHeader(path: string): { builtMs: number | undefined; count: number } | undefined {
+  const header = /^ClamAV-VDB:(\d+ \w+ \d+) (\d\d)-(\d\d) ([+-]\d{4}):\d+:(\d+):/.exec(readStart(path))
+  if (header === null) return undefined
+  const builtMs = Date.parse(`${header[1]} ${header[2]}:${header[3]} ${header[4]}`)
+  return { builtMs: Number.isNaN(builtMs) ? undefined : builtMs, count: Number(header[5]) }
+}
+
+function readStart(path: string): string {
+  const file = openSync(path, 'r')
+  try {
+    const start = Buffer.alloc(128)
+    return start.toString('latin1', 0, readSync(file, start))
+  } finally {
+    closeSync(file)
+  }
+}
+
+/** Differs whenever one of the files does. */
+export function toDigest(files: SignatureFile[]): string {
+  const digest = createHash('sha256')
+  for (const { loadedAs, bytes, changedMs } of files) digest.update(`${loadedAs} ${bytes} ${changedMs}\n`)
+  return digest.digest('hex').slice(0, 16)
+}

@@ -1,0 +1,105 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { rmSync, writeFileSync } from 'node:fs'
+import { createInterface } from 'node:readline'
+import { askClamd } from './connection.ts'
+import type { Sandbox } from './sandbox.ts'
+
+export type RunningClamd = {
+  pid: number
+  /** The next reload that ends: true when the new database is in use, false when it was refused. */
+  whenReloaded(signal: AbortSignal): Promise<boolean>
+  exited: Promise<void>
+  kill(signal: NodeJS.Signals): void
+}
+
+const startTimeoutMs = 120_000
+const pollMs = 20
+
+/** Starts one clamd and returns when it answers. Throws with what it said when it does not come up. */
+export async function startClamd(options: {
+  binary: string
+  config: string
+  configFile: string
+  socket: string
+  sandbox: Sandbox
+}): Promise<RunningClamd> {
+  const { sandbox, socket } = options
+  sandbox.wipe()
+  rmSync(socket, { force: true })
+  writeFileSync(options.configFile, options.config, { mode: 0o644 })
+  // Line by line: into a pipe it would hold its words back until there are 4 KB of them.
+  const heard = ['-oL', options.binary, `--config-file=${options.configFile}`]
+  const { command, args } = sandbox.wrap('stdbuf', heard)
+  const child = spawn(command, args, {
+    cwd: '/',
+    env: { PATH: process.env.PATH },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  const exited = new Promise<void>((resolve) => child.once('exit', () => resolve()).once('error', () => resolve()))
+  const said = listen(child)
+  await waitForAnswer(child, socket, exited, said.findComplaint)
+  return {
+    pid: child.pid as number,
+    whenReloaded: said.whenReloaded,
+    exited,
+    kill: (signal) => child.kill(signal),
+  }
+}
+
+/** What clamd says on its output is the only place where it tells that a reload is done. */
+function listen(child: ChildProcess) {
+  const lines: string[] = []
+  let waiting: ((loaded: boolean) => void)[] = []
+  const settle = (loaded: boolean) => {
+    for (const resolve of waiting.splice(0)) resolve(loaded)
+  }
+  const hear = (line: string) => {
+    lines.push(line)
+    if (lines.length > 20) lines.shift()
+    if (line.startsWith('Database correctly reloaded')) settle(true)
+    else if (/reload.*(failed|error)|Database load failed/i.test(line)) settle(false)
+  }
+  for (const stream of [child.stdout, child.stderr]) {
+    if (stream !== null) createInterface({ input: stream }).on('line', hear)
+  }
+  child.once('exit', () => settle(false))
+  return {
+    /** The first complaint is the cause; what follows it is the way up. */
+    findComplaint: () =>
+      (lines.find((line) => /error|malformed|can't|failed/i.test(line)) ?? lines.at(-1))?.replace(
+        /^LibClamAV Error: /,
+        '',
+      ),
+    whenReloaded: (signal: AbortSignal) =>
+      new Promise<boolean>((resolve, reject) => {
+        waiting.push(resolve)
+        signal.addEventListener('abort', () => {
+          waiting = waiting.filter((other) => other !== resolve)
+          reject(signal.reason)
+        })
+      }),
+  }
+}
+
+async function waitForAnswer(
+  child: ChildProcess,
+  path: string,
+  exited: Promise<void>,
+  findComplaint: () => string | undefined,
+) {
+  const deadline = Date.now() + startTimeoutMs
+  let hasExited = false
+  void exited.then(() => {
+    hasExited = true
+  })
+  for (;;) {
+    if (hasExited) throw new Error(findComplaint() ?? 'clamd ended without a word')
+    const answer = await askClamd({ path }, 'PING', AbortSignal.timeout(2000)).catch(() => undefined)
+    if (answer === 'PONG') return
+    if (Date.now() > deadline) {
+      child.kill('SIGKILL')
+      throw new Error(`clamd did not answer within ${startTimeoutMs / 1000} s`)
+    }
+    await new Promise((resolve) => setTimeout(resolve, pollMs))
+  }
+}

@@ -1,0 +1,94 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Logger } from '../../runtime/logger.ts'
+import { askClamd } from './connection.ts'
+import type { RunningClamd } from './start-clamd.ts'
+
+const firstPauseMs = 100
+const longestPauseMs = 30_000
+/** After running that long without trouble, the next fall is a first one again. */
+const steadyMs = 60_000
+const pingEveryMs = 1000
+const pingTimeoutMs = 5000
+
+/**
+ * Keeps a clamd running: starts it again when it falls, with growing pauses, and ends one that has stopped answering, so
+ * that the scans which wait for it can be tried again on the next.
+ */
+export function superviseClamd(deps: { start(): Promise<RunningClamd>; socket: string; log: Logger }) {
+  const { log } = deps
+  const stopping = new AbortController()
+  let running: RunningClamd | undefined
+  let lastFault: string | undefined
+  let waiting: (() => void)[] = []
+  const done = keepRunning()
+
+  return {
+    findRunning: () => running,
+    findFault: () => lastFault,
+    /** Resolves when clamd answers; at once when it does already. */
+    whenRunning(signal: AbortSignal): Promise<void> {
+      if (running !== undefined) return Promise.resolve()
+      return new Promise((resolve, reject) => {
+        waiting.push(resolve)
+        const giveUp = () => {
+          waiting = waiting.filter((other) => other !== resolve)
+          reject(signal.reason)
+        }
+        signal.addEventListener('abort', giveUp, { once: true })
+      })
+    },
+    async close() {
+      stopping.abort()
+      running?.kill('SIGTERM')
+      const force = setTimeout(() => running?.kill('SIGKILL'), 5000)
+      await done
+      clearTimeout(force)
+    },
+  }
+
+  async function keepRunning() {
+    let pauseMs = firstPauseMs
+    while (!stopping.signal.aborted) {
+      const since = Date.now()
+      await runOnce()
+      if (stopping.signal.aborted) return
+      pauseMs = Date.now() - since > steadyMs ? firstPauseMs : Math.min(longestPauseMs, pauseMs * 2)
+      await sleep(pauseMs, undefined, { signal: stopping.signal }).catch(() => {})
+    }
+  }
+
+  async function runOnce() {
+    try {
+      const clamd = await deps.start()
+      if (stopping.signal.aborted) clamd.kill('SIGTERM')
+      running = clamd
+      lastFault = undefined
+      log.info({ pid: clamd.pid }, 'ClamAV runs')
+      for (const resolve of waiting.splice(0)) resolve()
+      const ended = new AbortController()
+      void watch(clamd, ended.signal)
+      await clamd.exited
+      ended.abort()
+      if (!stopping.signal.aborted) log.error({ pid: clamd.pid }, 'ClamAV ended; it is started again')
+    } catch (error) {
+      lastFault = (error as Error).message
+      log.error({ err: error }, 'ClamAV does not start')
+    } finally {
+      running = undefined
+    }
+  }
+
+  async function watch(clamd: RunningClamd, ended: AbortSignal) {
+    while (!ended.aborted) {
+      const answer = await askClamd({ path: deps.socket }, 'PING', AbortSignal.timeout(pingTimeoutMs)).catch(() => '')
+      if (answer !== 'PONG' && !ended.aborted && !stopping.signal.aborted) {
+        log.error({ pid: clamd.pid }, 'ClamAV does not answer; it is ended and started again')
+        clamd.kill('SIGKILL')
+        return
+      }
+      await sleep(pingEveryMs, undefined, { signal: ended }).catch(() => {})
+    }
+  }
+}
+
+export type Supervisor = ReturnType<typeof superviseClamd>

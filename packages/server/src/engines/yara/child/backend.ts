@@ -1,0 +1,53 @@
+import type { Refused } from '../wire.ts'
+
+export type RuleText = { file: string; text: Buffer }
+
+type ScanOutcome = { findings: string[]; limited: boolean }
+
+export type RuleSet = {
+  rules: number
+  /** Names of the rules that match, without private ones. Blocks until it is done. */
+  scan(content: Buffer, timeoutMs: number): ScanOutcome
+  free(): void
+}
+
+export type Backend = {
+  version: string
+  build: string
+  /** All of the files, each in a namespace of its own, or the first that does not compile. */
+  compile(files: RuleText[]): RuleSet | Refused
+  isWorn(): boolean
+}
+
+/**
+ * Variables that public rule sets expect from a scanner of file systems. Left out, every file that names one would be
+ * refused; we scan content without a name.
+ */
+export const externals = ['filename', 'filepath', 'extension', 'filetype', 'owner']
+
+/**
+ * Most sets are sound and compile at once. Otherwise each file is tried alone, because a libyara compiler is unusable
+ * after its first error, and the sound ones are compiled together.
+ */
+export function compileSound(backend: Backend, files: RuleText[]): { set: RuleSet; refused: Refused[] } {
+  const whole = backend.compile(files)
+  if (isSet(whole)) return { set: whole, refused: [] }
+
+  const refused: Refused[] = []
+  let sound = files.filter((file) => {
+    const alone = backend.compile([file])
+    if (isSet(alone)) alone.free()
+    else refused.push(alone)
+    return isSet(alone)
+  })
+  for (;;) {
+    const together = backend.compile(sound)
+    if (isSet(together)) return { set: together, refused }
+    refused.push(together)
+    const rest = sound.filter(({ file }) => file !== together.file)
+    if (rest.length === sound.length) throw new Error(`${together.file}: ${together.reason}`)
+    sound = rest
+  }
+}
+
+const isSet = (outcome: RuleSet | Refused): outcome is RuleSet => 'scan' in outcome

@@ -1,0 +1,75 @@
+import { open, readdir, stat } from 'node:fs/promises'
+import { basename, join } from 'node:path'
+import type { Refused } from './wire.ts'
+
+export type RuleFile = { file: string; text: Buffer; changedAt: Date }
+
+/** A file as the directory shows it; `mark` changes whenever it does. */
+export type ListedFile = { path: string; mark: string; changedAt: Date }
+
+const maxFiles = 10_000
+const maxFileBytes = 64 * 1024 * 1024
+
+/** The files of rules that there are now: those given, and all of the directory. One that is not there has none. */
+export async function listRuleFiles(rulesDir: string, given: string[]): Promise<ListedFile[]> {
+  const names = (await readNames(rulesDir)).filter(isRuleFile).sort()
+  const paths = [...given, ...names.map((name) => join(rulesDir, name))].slice(0, maxFiles)
+  const listed = await Promise.all(paths.map(findListed))
+  return listed.filter((file) => file !== undefined)
+}
+
+/** What cannot be read is refused like what cannot be compiled. A file that went away meanwhile is left out. */
+export async function readRuleFiles(listed: ListedFile[]): Promise<{ files: RuleFile[]; refused: Refused[] }> {
+  const files: RuleFile[] = []
+  const refused: Refused[] = []
+  const names = new Set<string>()
+  for (const { path, changedAt } of listed) {
+    // One of ours and one of the operator's may share a name; the second goes by its path.
+    const file = names.has(basename(path)) ? path : basename(path)
+    names.add(file)
+    try {
+      files.push({ file, text: await readBounded(path), changedAt })
+    } catch (error) {
+      if (isMissing(error)) continue
+      refused.push({ file, reason: error instanceof Error ? error.message : String(error) })
+    }
+  }
+  return { files, refused }
+}
+
+/** Names that begin with a dot belong to editors and to whoever is about to rename a file into its place. */
+const isRuleFile = (name: string) => /^[^.].*\.yara?$/i.test(name)
+
+async function readNames(dir: string): Promise<string[]> {
+  try {
+    return await readdir(dir)
+  } catch (error) {
+    if (isMissing(error)) return []
+    throw error
+  }
+}
+
+async function findListed(path: string): Promise<ListedFile | undefined> {
+  try {
+    const found = await stat(path)
+    if (!found.isFile()) return undefined
+    const { mtime, mtimeMs, ctimeMs, size, ino } = found
+    return { path, mark: `${path} ${mtimeMs} ${ctimeMs} ${size} ${ino}`, changedAt: mtime }
+  } catch (error) {
+    if (isMissing(error)) return undefined
+    throw error
+  }
+}
+
+async function readBounded(path: string): Promise<Buffer> {
+  const handle = await open(path)
+  try {
+    const { size } = await handle.stat()
+    if (size > maxFileBytes) throw new Error(`it has ${size} bytes, and ${maxFileBytes} are the most`)
+    return await handle.readFile()
+  } finally {
+    await handle.close()
+  }
+}
+
+const isMissing = (error: unknown) => error instanceof Error && 'code' in error && error.code === 'ENOENT'

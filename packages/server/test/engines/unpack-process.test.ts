@@ -1,0 +1,161 @@
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { after, describe, test } from 'node:test'
+import { EngineDown } from '../../src/domain/ports/scan-engine.ts'
+import { openUnpacker } from '../../src/engines/unpack/open-unpacker.ts'
+import { makeLogger } from '../../src/runtime/logger.ts'
+import { newBudget, unpackAll } from './unpack-all.ts'
+import { member, newContent, newRar4, newRar5, newTar } from './unpack-archives.ts'
+
+const log = makeLogger({ level: 'silent', region: 'test' })
+const unpacker = openUnpacker({ log })
+after(() => unpacker.close())
+
+describe('the process', () => {
+  test('killed while idle, it is replaced and everything is given', async () => {
+    const own = openUnpacker({ log, slots: 1 })
+    await unpackAll(own, newRar5())
+    const [pid] = own.processIds()
+    process.kill(pid ?? 0, 'SIGKILL')
+    const { given, doubts } = await unpackAll(own, newRar5())
+    assert.deepEqual(doubts, [])
+    assert.ok(given[0]?.bytes.equals(member))
+    assert.notDeepEqual(own.processIds(), [pid])
+    await own.close()
+  })
+
+  test('killed at work, it leaves a doubt and never an empty answer', async () => {
+    const own = openUnpacker({ log, slots: 1 })
+    let killed = false
+    const doubts = await own.unpack(newContent(newTar(['a', 'b'], Buffer.alloc(5_000_000, 'x'))), {
+      ...{ budget: newBudget(), signal: AbortSignal.timeout(60_000) },
+      async take({ bytes }) {
+        for await (const _ of bytes) {
+          if (!killed) process.kill(own.processIds()[0] ?? 0, 'SIGKILL')
+          killed = true
+        }
+      },
+    })
+    await own.close()
+    assert.deepEqual(doubts, ['UnsupportedContainer'])
+  })
+
+  test('ended because the service ends, it leaves no verdict', async () => {
+    const own = openUnpacker({ log, slots: 1 })
+    const options = { budget: newBudget(), signal: AbortSignal.timeout(60_000) }
+    const tar = newContent(newTar(['a', 'b'], Buffer.alloc(5_000_000, 'x')))
+    let waiting: Promise<unknown> | undefined
+    const working = own.unpack(tar, {
+      ...options,
+      async take({ bytes }) {
+        waiting ??= assert.rejects(own.unpack(tar, { ...options, take: async () => {} }), EngineDown)
+        await own.close()
+        for await (const _ of bytes);
+      },
+    })
+    await assert.rejects(working, EngineDown)
+    await waiting
+    assert.deepEqual(own.processIds(), [])
+  })
+
+  test('runs as nobody in particular, with nothing of our environment', {
+    skip: process.platform !== 'linux',
+  }, async () => {
+    const own = openUnpacker({ log, slots: 1 })
+    await unpackAll(own, newRar5())
+    const [pid] = own.processIds()
+    const status = readFileSync(`/proc/${pid}/status`, 'utf8')
+    if (process.getuid?.() === 0) {
+      assert.doesNotMatch(status, /^Uid:\s+0/m)
+    } else {
+      assert.match(readFileSync(`/proc/${pid}/environ`, 'utf8'), /^PATH=[^\0]*\0$/)
+    }
+    await own.close()
+  })
+})
+
+describe('the caller', () => {
+  test('may leave members unread', async () => {
+    const paths: string[] = []
+    const doubts = await unpacker.unpack(newContent(newTar(['a', 'b', 'c'], Buffer.alloc(2_000_000))), {
+      ...{ budget: newBudget(), signal: AbortSignal.timeout(60_000) },
+      async take({ path, bytes }) {
+        paths.push(path)
+        if (path === 'b') for await (const _ of bytes) break
+      },
+    })
+    assert.deepEqual([doubts, paths], [[], ['a', 'b', 'c']])
+  })
+
+  test('that fails ends the job with its own error', async () => {
+    const failure = new Error('engine down')
+    const options = { budget: newBudget(), signal: AbortSignal.timeout(60_000), take: () => Promise.reject(failure) }
+    await assert.rejects(unpacker.unpack(newContent(newTar(['a', 'b'])), options), failure)
+    assert.deepEqual((await unpackAll(unpacker, newRar5())).doubts, [])
+  })
+
+  test('whose content cannot be read gets that error', async () => {
+    const failure = new Error('spool gone')
+    const content = {
+      ...newContent(newRar5(), { spooled: true }),
+      read: () => {
+        throw failure
+      },
+    }
+    const options = { budget: newBudget(), signal: AbortSignal.timeout(60_000), take: async () => {} }
+    await assert.rejects(unpacker.unpack(content, options), failure)
+  })
+
+  test('that gives up gets its reason, at work and in the queue', async () => {
+    const own = openUnpacker({ log, slots: 1 })
+    const working = new AbortController()
+    const waiting = new AbortController()
+    const [atWork, inQueue] = [new Error('at work'), new Error('in the queue')]
+    const tar = newContent(newTar(['a', 'b'], Buffer.alloc(2_000_000)))
+    const first = own.unpack(tar, {
+      ...{ budget: newBudget(), signal: working.signal },
+      async take({ bytes }) {
+        const second = own.unpack(tar, { budget: newBudget(), signal: waiting.signal, take: async () => {} })
+        waiting.abort(inQueue)
+        await assert.rejects(second, inQueue)
+        working.abort(atWork)
+        for await (const _ of bytes);
+      },
+    })
+    await assert.rejects(first, atWork)
+    assert.deepEqual((await unpackAll(own, newRar5())).doubts, [])
+    await own.close()
+  })
+
+  test('may unpack what it was given while it is given, at any depth and in one slot', async () => {
+    const own = openUnpacker({ log, slots: 1 })
+    const budget = newBudget()
+    const nested = [1, 2, 3, 4].reduce((inner, depth) => newTar([`depth-${depth}`], inner), newRar5())
+    const paths: string[] = []
+    const open = async (bytes: Buffer): Promise<void> => {
+      const doubts = await own.unpack(newContent(bytes), {
+        ...{ budget, signal: AbortSignal.timeout(60_000) },
+        async take(one) {
+          paths.push(one.path)
+          const pieces: Buffer[] = []
+          for await (const piece of one.bytes) pieces.push(piece)
+          if (one.path !== 'eicar.com') await open(Buffer.concat(pieces))
+        },
+      })
+      assert.deepEqual(doubts, [])
+    }
+    await Promise.all([open(nested), unpackAll(own, newRar4())])
+    assert.deepEqual(paths, ['depth-4', 'depth-3', 'depth-2', 'depth-1', 'eicar.com'])
+    assert.equal(budget.members, newBudget().members - 5)
+    await own.close()
+  })
+
+  test('waits for a slot and gets it', async () => {
+    const own = openUnpacker({ log, slots: 2 })
+    const all = await Promise.all(Array.from({ length: 12 }, () => unpackAll(own, newRar4())))
+    assert.ok(all.every(({ given, doubts }) => doubts.length === 0 && given[0]?.bytes.equals(member)))
+    assert.equal(own.processIds().length, 2)
+    await own.close()
+    assert.deepEqual(own.processIds(), [])
+  })
+})

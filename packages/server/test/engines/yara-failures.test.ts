@@ -1,0 +1,202 @@
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { describe, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { EngineDown } from '../../src/domain/ports/scan-engine.ts'
+import {
+  brokenRule,
+  endlessRule,
+  isRunning,
+  markerRule,
+  noAbort,
+  openTestYara,
+  slowBytes,
+  toContent,
+  waitFor,
+  whyNot,
+} from './yara-support.ts'
+
+const marked = () => toContent(Buffer.from('assay-marker'))
+const slow = () => toContent(slowBytes)
+const never = { findings: [], doubts: ['ScanLimitExceeded'], unopened: false }
+
+for (const backend of ['libyara', 'yara-x'] as const) {
+  describe(`YARA with ${backend}, when things go wrong`, { skip: await whyNot(backend) }, () => {
+    test('adding, breaking and removing a file takes effect without a failed scan under load', async (t) => {
+      const { engine, write, remove, pids } = await openTestYara(t, {
+        backend,
+        processes: 2,
+        rules: { 'marker.yar': markerRule },
+      })
+      let isOver = false
+      let scans = 0
+      const load = Array.from({ length: 8 }, async () => {
+        while (!isOver) {
+          const { findings, doubts } = await engine.scan(marked(), noAbort)
+          assert.ok(findings.includes('marker'))
+          assert.deepEqual(doubts, [])
+          scans++
+        }
+      })
+      const scansMore = () => {
+        const before = scans
+        return waitFor(() => scans > before + 20)
+      }
+      const finds = async (...names: string[]) => {
+        await scansMore()
+        assert.deepEqual((await engine.scan(marked(), noAbort)).findings.sort(), names)
+      }
+      try {
+        await finds('marker')
+        write('second.yar', 'rule second { condition: true }')
+        await waitFor(() => engine.findState()?.signatures === 2)
+        await finds('marker', 'second')
+        write('second.yar', brokenRule)
+        await waitFor(() => engine.listRefused().length === 1)
+        await finds('marker')
+        remove('second.yar')
+        await waitFor(() => engine.listRefused().length === 0)
+        await finds('marker')
+      } finally {
+        isOver = true
+        await Promise.all(load)
+      }
+      await waitFor(() => pids().length === 2)
+    })
+
+    test('a scan whose process is killed is tried again and right', async (t) => {
+      const { engine, pids } = await openTestYara(t, { backend, rules: { 'marker.yar': markerRule } })
+      const [pid] = pids()
+      assert.ok(pid !== undefined)
+      let reads = 0
+      const content = {
+        ...toContent(Buffer.from('assay-marker'.repeat(10)), { chunkBytes: 12 }),
+        async *read() {
+          reads++
+          yield Buffer.from('assay-marker')
+          if (reads === 1) {
+            process.kill(pid, 'SIGKILL')
+            await waitFor(() => !isRunning(pid))
+          }
+          yield Buffer.from('assay-marker'.repeat(9))
+        },
+      }
+      assert.deepEqual(await engine.scan(content, noAbort), { findings: ['marker'], doubts: [], unopened: false })
+      assert.equal(reads, 2)
+    })
+
+    test('content whose process dies twice has no result, and the engine is there for the next', async (t) => {
+      const { engine, pids } = await openTestYara(t, { backend, rules: { 'marker.yar': markerRule } })
+      let reads = 0
+      const content = {
+        ...toContent(Buffer.from('assay-marker'), { chunkBytes: 12 }),
+        async *read() {
+          reads++
+          for (const pid of pids()) process.kill(pid, 'SIGKILL')
+          await waitFor(() => pids().length === 0)
+          yield Buffer.from('assay-marker')
+        },
+      }
+      await assert.rejects(engine.scan(content, noAbort), EngineDown)
+      assert.equal(reads, 2)
+      assert.deepEqual((await engine.scan(marked(), noAbort)).findings, ['marker'])
+      assert.notEqual(engine.findState(), undefined)
+    })
+
+    test('a scan that takes too long is never clean, and is not tried again', async (t) => {
+      const { engine } = await openTestYara(t, {
+        backend,
+        scanMs: 200,
+        rules: { 'endless.yar': endlessRule, 'marker.yar': markerRule },
+      })
+      const started = performance.now()
+      assert.deepEqual(await engine.scan(slow(), noAbort), never)
+      assert.ok(performance.now() - started < 3000)
+      const next = await engine.scan(marked(), noAbort)
+      assert.deepEqual(next, { findings: ['marker'], doubts: [], unopened: false })
+    })
+
+    test('a caller who leaves is let go at once, and the process stays', async (t) => {
+      const { engine, pids } = await openTestYara(t, { backend, rules: { 'marker.yar': markerRule } })
+      const before = pids()
+      const reason = new Error('the caller left')
+      const leaving = new AbortController()
+      const endless = {
+        ...toContent(Buffer.alloc(1000), { chunkBytes: 100 }),
+        async *read() {
+          yield Buffer.alloc(100)
+          leaving.abort(reason)
+          await new Promise(() => {})
+        },
+      }
+      await assert.rejects(engine.scan(endless, leaving.signal), reason)
+      await assert.rejects(engine.scan(marked(), AbortSignal.abort(reason)), reason)
+      assert.deepEqual((await engine.scan(marked(), noAbort)).findings, ['marker'])
+      assert.deepEqual(pids(), before)
+    })
+
+    test('content that cannot be read is its reader’s failure, and the process stays', async (t) => {
+      const { engine, pids } = await openTestYara(t, { backend, rules: { 'marker.yar': markerRule } })
+      const before = pids()
+      const failing = {
+        ...toContent(Buffer.alloc(1000), { chunkBytes: 100 }),
+        async *read() {
+          yield Buffer.alloc(100)
+          throw new Error('the store is away')
+        },
+      }
+      await assert.rejects(engine.scan(failing, noAbort), /the store is away/)
+      assert.deepEqual((await engine.scan(marked(), noAbort)).findings, ['marker'])
+      assert.deepEqual(pids(), before)
+    })
+
+    test('a process does not outlive a killed parent, even in a scan without end', async () => {
+      const holder = spawn(process.execPath, [fileURLToPath(new URL('yara-holder.ts', import.meta.url)), backend], {
+        stdio: ['ignore', 'pipe', 'inherit'],
+      })
+      const [line] = await once(holder.stdout, 'data')
+      const pid = Number(line)
+      assert.ok(isRunning(pid))
+      holder.kill('SIGKILL')
+      await waitFor(() => !isRunning(pid))
+    })
+  })
+}
+
+test('padding that exhausts the count of matches is never clean', { skip: await whyNot('libyara') }, async (t) => {
+  const bytes = Buffer.from('ab'.repeat(1_100_000))
+  const rule = 'rule count { strings: $a = "ab" condition: #a == 1100000 }'
+  const { engine } = await openTestYara(t, { backend: 'libyara', rules: { 'count.yar': rule } })
+  assert.deepEqual(await engine.scan(toContent(bytes), noAbort), never)
+})
+
+test('rules that cannot be loaded make the engine active and down, never clean', async (t) => {
+  const { engine } = await openTestYara(t, { rules: { 'marker.yar': markerRule }, compileMs: 1 })
+  assert.equal(engine.isActive(), true)
+  assert.equal(engine.findState(), undefined)
+  await assert.rejects(engine.scan(marked(), noAbort), EngineDown)
+})
+
+test('more scans than may wait are turned away, and those that wait too long', async (t) => {
+  const { engine } = await openTestYara(t, {
+    rules: { 'endless.yar': endlessRule },
+    scanMs: 500,
+    waitMs: 50,
+    maxWaiting: 1,
+  })
+  const running = engine.scan(slow(), noAbort)
+  const waiting = engine.scan(marked(), noAbort)
+  await assert.rejects(engine.scan(marked(), noAbort), /Too many/)
+  await assert.rejects(waiting, /busy/)
+  assert.deepEqual(await running, never)
+})
+
+test('closing ends a scan in hand, and nothing is left running', async (t) => {
+  const { engine, pids } = await openTestYara(t, { rules: { 'endless.yar': endlessRule } })
+  const scan = assert.rejects(engine.scan(slow(), noAbort), EngineDown)
+  await engine.close()
+  await scan
+  assert.deepEqual(pids(), [])
+  await assert.rejects(engine.scan(marked(), noAbort), EngineDown)
+})

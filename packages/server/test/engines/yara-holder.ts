@@ -1,0 +1,23 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pino } from 'pino'
+import type { BackendName } from '../../src/engines/yara/wire.ts'
+import { openYaraEngine } from '../../src/engines/yara/yara-engine.ts'
+import { endlessRule, listYaraPids, noAbort, slowBytes, toContent } from './yara-support.ts'
+
+/** Starts a scan without end, prints the process that does it, and waits to be killed. */
+const rulesDir = mkdtempSync(join(tmpdir(), 'assay-yara-'))
+writeFileSync(join(rulesDir, 'endless.yar'), endlessRule)
+const engine = await openYaraEngine({
+  rulesDir,
+  shipped: [],
+  log: pino({ level: 'silent' }),
+  backend: process.argv[2] as BackendName,
+  processes: 1,
+})
+rmSync(rulesDir, { recursive: true })
+const scan = engine.scan(toContent(slowBytes), noAbort)
+// The scan is on its way to the process once the event loop has turned.
+setImmediate(() => console.log(listYaraPids()[0]))
+await scan

@@ -1,0 +1,120 @@
+import { mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { TestContext } from 'node:test'
+import { setTimeout as wait } from 'node:timers/promises'
+import { pino } from 'pino'
+import type { Content } from '../../src/domain/content/content.ts'
+import { checkYaraFile } from '../../src/engines/yara/check-yara-file.ts'
+import type { BackendName } from '../../src/engines/yara/wire.ts'
+import { openYaraEngine, type YaraDeps } from '../../src/engines/yara/yara-engine.ts'
+
+export const markerRule = 'rule marker { strings: $a = "assay-marker" condition: $a }'
+export const brokenRule = 'rule broken { condition: nowhere }'
+/** The condition of it takes hours, on some content. */
+export const endlessRule = 'rule endless { condition: filesize == 7 and for all i in (1..1000000000000) : (i > 0) }'
+export const slowBytes = Buffer.from('7 bytes')
+export const noAbort = new AbortController().signal
+
+/** An engine on a directory of its own, closed with the test. Processes are told apart by what ran before. */
+export async function openTestYara(
+  t: TestContext,
+  { rules, ...options }: { rules: Record<string, string> } & Partial<YaraDeps>,
+) {
+  const dir = mkdtempSync(join(tmpdir(), 'assay-yara-'))
+  const write = (name: string, text: string) => {
+    const path = join(dir, name)
+    writeFileSync(join(dir, `.${name}`), text)
+    renameSync(join(dir, `.${name}`), path)
+    return path
+  }
+  for (const [name, text] of Object.entries(rules)) write(name, text)
+  const logged: string[] = []
+  const log = pino({ level: 'info' }, { write: (line: string) => logged.push(line) })
+  const others = new Set(listYaraPids())
+  const engine = await openYaraEngine({ rulesDir: dir, shipped: [], log, processes: 1, pollMs: 500, ...options })
+  t.after(async () => {
+    await engine.close()
+    rmSync(dir, { recursive: true, force: true })
+  })
+  return {
+    engine,
+    dir,
+    logged,
+    write,
+    remove: (name: string) => rmSync(join(dir, name)),
+    pids: () => listYaraPids().filter((pid) => !others.has(pid)),
+  }
+}
+
+export function toContent(bytes: Buffer, { chunkBytes }: { chunkBytes?: number } = {}): Content {
+  return {
+    bytes: bytes.length,
+    head: bytes.subarray(0, 64),
+    sha1: '',
+    sha256: '',
+    whole: chunkBytes === undefined ? bytes : undefined,
+    async *read() {
+      const step = chunkBytes ?? 65_536
+      for (let start = 0; start < bytes.length; start += step) yield bytes.subarray(start, start + step)
+    },
+    async release() {},
+  }
+}
+
+export async function waitFor(isSo: () => boolean, ms = 10_000) {
+  const end = performance.now() + ms
+  while (!isSo()) {
+    if (performance.now() > end) throw new Error(`Not so within ${ms} ms: ${isSo}`)
+    await wait(5)
+  }
+}
+
+/** The reason to leave the tests of a backend out on this machine, or false. */
+export async function whyNot(backend: BackendName): Promise<string | false> {
+  const dir = mkdtempSync(join(tmpdir(), 'assay-yara-'))
+  try {
+    writeFileSync(join(dir, 'marker.yar'), markerRule)
+    await checkYaraFile(join(dir, 'marker.yar'), { backend })
+    return false
+  } catch (error) {
+    const { cause } = error as Error
+    if (backend === 'libyara' && cause instanceof Error && cause.message.includes('not installed'))
+      return 'libyara is not installed: apt-get install libyara9 (or libyara10)'
+    throw error
+  } finally {
+    rmSync(dir, { recursive: true })
+  }
+}
+
+/** The YARA processes of this one. */
+export function listYaraPids(): number[] {
+  return readdirSync('/proc')
+    .map(Number)
+    .filter((pid) => findStat(pid)?.parent === process.pid && isRunning(pid) && isYara(pid))
+}
+
+/** A zombie has ended; its parent just has not taken note. */
+export function isRunning(pid: number): boolean {
+  const state = findStat(pid)?.state
+  return state !== undefined && state !== 'Z' && state !== 'X'
+}
+
+function isYara(pid: number): boolean {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('engines/yara/child/main.ts')
+  } catch {
+    return false
+  }
+}
+
+function findStat(pid: number): { state: string; parent: number } | undefined {
+  if (!Number.isInteger(pid)) return undefined
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
+    const [state, parent] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+    return state === undefined ? undefined : { state, parent: Number(parent) }
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,48 @@
+import { spawnSync } from 'node:child_process'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+
+/** The folder that we ship and clamd loads. */
+export const signaturesDir = new URL('../../signatures/', import.meta.url).pathname
+
+const program = 'clamscan'
+
+/** What clamscan says with our database alone, by name; null for OK. All files in one run: it loads the database each time. */
+export function scanFiles(files: Record<string, Uint8Array | string>): Record<string, string | null> {
+  const dir = mkdtempSync(join(tmpdir(), 'assay-signatures-'))
+  try {
+    for (const [name, content] of Object.entries(files)) {
+      mkdirSync(dirname(join(dir, name)), { recursive: true })
+      writeFileSync(join(dir, name), content)
+    }
+    const answers = runClamscan(['--recursive', dir])
+    return Object.fromEntries(Object.keys(files).map((name) => [name, toFinding(answers, join(dir, name))]))
+  } finally {
+    rmSync(dir, { recursive: true, force: true })
+  }
+}
+
+/** The answers of clamscan by path. */
+export function runClamscan(args: string[]): Map<string, string> {
+  const { stdout } = callClamscan(['--no-summary', ...args])
+  return new Map([...stdout.matchAll(/^(.+): (.+)$/gm)].map(([, path = '', answer = '']) => [path, answer]))
+}
+
+/** Fails on anything but an answer: a database that does not load must not look like a clean file. */
+export function callClamscan(args: string[]): { stdout: string; stderr: string } {
+  const limits = ['--alert-encrypted=yes', '--max-filesize=1000M', '--max-scansize=1000M']
+  const all = ['--database', signaturesDir, ...limits, ...args]
+  const run = spawnSync(program, all, { encoding: 'utf8', maxBuffer: 64 * 2 ** 20 })
+  if (run.error) throw new Error(`These tests need ClamAV on the PATH (Debian package clamav): ${run.error.message}`)
+  if (run.status !== 0 && run.status !== 1) throw new Error(`${program} ended with ${run.status}: ${run.stderr}`)
+  return run
+}
+
+function toFinding(answers: Map<string, string>, path: string): string | null {
+  const answer = answers.get(path)
+  if (answer === 'OK' || answer === 'Empty file') return null
+  const name = /^(.+?)(?:\.UNOFFICIAL)? FOUND$/.exec(answer ?? '')?.[1]
+  if (name === undefined) throw new Error(`clamscan said nothing usable about ${path}: ${answer}`)
+  return name
+}

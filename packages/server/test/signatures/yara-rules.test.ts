@@ -1,0 +1,88 @@
+import assert from 'node:assert/strict'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { before, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { Compiler, initSync, type Rules } from '@virustotal/yara-x'
+import { macroFile, zip } from './archives.ts'
+import { attackSamples } from './attack-samples.ts'
+import { scanFiles, signaturesDir } from './clamscan.ts'
+import { nearMisses } from './near-misses.ts'
+
+const sources = readdirSync(signaturesDir)
+  .filter((name) => name.endsWith('.yar'))
+  .map((name) => readFileSync(join(signaturesDir, name), 'utf8'))
+const ruleNames = sources.flatMap((source) => [...source.matchAll(/^rule (\w+)/gm)].map(([, name = '']) => name))
+
+let complaints: { errors: string[]; warnings: string[] }
+let rules: Rules
+
+before(() => {
+  initSync({
+    module: readFileSync(fileURLToPath(import.meta.resolve('@virustotal/yara-x')).replace(/\.js$/, '_bg.wasm')),
+  })
+  const compiler = new Compiler()
+  for (const source of sources) compiler.addSource(source)
+  complaints = { errors: compiler.errors, warnings: compiler.warnings }
+  rules = compiler.build()
+})
+
+const findWithYaraX = (content: string | Uint8Array): string[] => {
+  const result: { matches: { identifier: string }[] } = rules.scan(Buffer.from(content))
+  return result.matches.map(({ identifier }) => identifier)
+}
+
+test('YARA-X accepts the rules and sees no set of strings that takes in one too many', () => {
+  assert.deepEqual(complaints.errors, [])
+  // `any of ($p*)` once took in `$page`, and every PHP file was a web shell.
+  assert.deepEqual(
+    complaints.warnings.filter((warning) => !warning.includes('text_as_hex')),
+    [],
+  )
+})
+
+test('every rule has a name of ours, a description, a sample, and no other rule of its name', () => {
+  assert.deepEqual([...ruleNames].sort(), Object.keys(attackSamples).sort())
+  for (const source of sources)
+    for (const rule of source.split(/^(?=rule )/m).slice(1))
+      assert.match(
+        rule,
+        /^rule Assay_\w+ \{\n {2}meta:\n {4}description = ".{20,}"\n {4}author = "Assay"\n {4}date = "\d{4}-\d\d-\d\d"\n/,
+      )
+})
+
+test('every rule finds its samples, in ClamAV and in YARA-X, and no rule finds those of another', () => {
+  const samples = Object.entries(attackSamples).flatMap(([rule, contents]) =>
+    contents.map((content, index) => ({ rule, content, file: `${rule}-${index}` })),
+  )
+  const found = scanFiles(Object.fromEntries(samples.map(({ file, content }) => [file, content])))
+  assert.deepEqual(found, Object.fromEntries(samples.map(({ file, rule }) => [file, `YARA.${rule}`])))
+  assert.deepEqual(
+    samples.map(({ file, content }) => [file, findWithYaraX(content)]),
+    samples.map(({ file, rule }) => [file, [rule]]),
+  )
+})
+
+test('honest files that share words with the samples are clean, in ClamAV and in YARA-X', () => {
+  const clean = Object.fromEntries(Object.keys(nearMisses).map((file) => [file, null]))
+  assert.deepEqual(scanFiles(nearMisses), clean)
+  const hits = Object.entries(nearMisses).filter(([, content]) => findWithYaraX(content).length > 0)
+  assert.deepEqual(
+    hits.map(([file]) => file),
+    [],
+  )
+})
+
+test('a macro is found inside the Office file that carries it, where it is compressed', () => {
+  for (const rule of ['Assay_Macro_Command', 'Assay_Macro_Downloader', 'Assay_Macro_Shellcode']) {
+    const document = macroFile(String(attackSamples[rule]?.[0]))
+    const types = { name: '[Content_Types].xml', data: '<?xml version="1.0"?><Types/>' }
+    const found = scanFiles({
+      'a.doc': document,
+      'a.docm': zip([types, { name: 'word/vbaProject.bin', data: document }]),
+    })
+    assert.deepEqual(found, { 'a.doc': `YARA.${rule}`, 'a.docm': `YARA.${rule}` })
+  }
+  const harmless = String(nearMisses['report.bas'])
+  assert.deepEqual(scanFiles({ 'a.doc': macroFile(harmless) }), { 'a.doc': null })
+})
