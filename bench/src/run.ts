@@ -1,4 +1,6 @@
 import { benchAdmission } from './admission.ts'
+import { benchFalsePositives } from './false-positives.ts'
+import { benchMalware } from './malware.ts'
 import { benchMediaTypes } from './media-types.ts'
 import { benchPing } from './ping.ts'
 import { type Row, toMarkdown } from './results.ts'
@@ -7,6 +9,8 @@ import { benchStart } from './start.ts'
 /** `npm run bench`, or `npm run bench -- ping` for one of them. */
 const benches: Record<string, () => Promise<Row[]>> = {
   admission: benchAdmission,
+  'false-positives': benchFalsePositives,
+  malware: benchMalware,
   'media-types': benchMediaTypes,
   ping: benchPing,
   start: benchStart,

@@ -1,9 +1,9 @@
-import { execFileSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startService } from '../../acceptance/support/start-service.ts'
+import { listTree } from './processes.ts'
 import type { Row } from './results.ts'
 
 /** Cold and warm start to ready, and what the service and its database hold in memory when nothing happens. */
@@ -48,22 +48,6 @@ async function timeStart(dataDir: string) {
   const start = performance.now()
   const service = await startService({ ASSAY_DATA_DIR: dataDir })
   return { service, seconds: (performance.now() - start) / 1000 }
-}
-
-function listTree(pid: number): number[] {
-  let children = ''
-  try {
-    children = execFileSync('ps', ['-o', 'pid=', '--ppid', String(pid)], { encoding: 'utf8' })
-  } catch {
-    // No children: ps says so with its exit code.
-  }
-  return [
-    pid,
-    ...children
-      .split('\n')
-      .filter((line) => line.trim() !== '')
-      .flatMap((line) => listTree(Number(line))),
-  ]
 }
 
 /** The proportional set size: memory that processes share counts once. */

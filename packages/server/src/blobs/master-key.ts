@@ -58,7 +58,7 @@ function findKey(file: string): Buffer | undefined {
   }
   if (!/^[0-9a-f]{64}$/i.test(text)) {
     throw new OperatorMistake(
-      `${file} is not a master key (64 hex digits). Restore it from a backup; content stored under it cannot be read without it.`,
+      `${file} is not a master key (64 hex digits). Restore it, or remove it: then a new one is made, and what was stored under it is lost.`,
     )
   }
   if ((statSync(file).mode & 0o077) !== 0) chmodSync(file, 0o600)

@@ -24,18 +24,17 @@ export function makeSignatures(config: Config) {
     async add(path: string): Promise<SignatureFile> {
       if (isOfficialKind(path)) throw new OperatorMistake(`${path} is a database of ClamAV's: use signatures import.`)
       requireKind(path)
-      return isYara(path) ? addRules(path) : put(path, dirs.own)
+      await requireLoadable(path)
+      return place(path, isYara(path) ? dirs.yara : dirs.own)
     },
     /** Takes over a directory such as /var/lib/clamav, or single files of it. */
     async import(path: string): Promise<SignatureFile[]> {
       const files = listImportable(path)
-      const placed: SignatureFile[] = []
-      for (const file of files) {
-        placed.push(
-          isYara(file) ? await addRules(file) : await put(file, isOfficialKind(file) ? dirs.official : dirs.own),
-        )
-      }
-      return placed
+      // All are tried before the first is put in place: all of them, or none.
+      for (const file of files) await requireLoadable(file)
+      return files.map((file) =>
+        place(file, isYara(file) ? dirs.yara : isOfficialKind(file) ? dirs.official : dirs.own),
+      )
     },
     remove(name: string) {
       const target = [dirs.own, dirs.official, dirs.yara].map((dir) => join(dir, basename(name))).find(isFile)
@@ -49,7 +48,12 @@ export function makeSignatures(config: Config) {
     },
   }
 
-  async function put(path: string, dir: string): Promise<SignatureFile> {
+  async function requireLoadable(path: string) {
+    const fault = isYara(path) ? await checkYaraFile(path) : await tryWithClamd(path)
+    if (fault !== undefined) throw new OperatorMistake(`${path} cannot be loaded: ${fault}`)
+  }
+
+  async function tryWithClamd(path: string): Promise<string | undefined> {
     const binary = findProgram('clamd')
     if (binary === undefined) {
       throw new OperatorMistake('There is no clamd on this machine to try the file with. Install ClamAV first.')
@@ -57,16 +61,7 @@ export function makeSignatures(config: Config) {
     const dataDir = resolve(config.dataDir)
     const options = { binary, dataDir, scratchMegabytes: 64, acceptsDisk: config.scratch === 'disk' }
     const { user, choose } = makeChoices(options)
-    const file = toFile(path)
-    const fault = await makeTrial({ binary, dataDir, user, chooseSandbox: choose }).findFault([file])
-    if (fault !== undefined) throw new OperatorMistake(`${path} cannot be loaded: ${fault}`)
-    return place(path, dir)
-  }
-
-  async function addRules(path: string): Promise<SignatureFile> {
-    const fault = await checkYaraFile(path)
-    if (fault !== undefined) throw new OperatorMistake(`${path} cannot be used: ${fault}`)
-    return place(path, dirs.yara)
+    return makeTrial({ binary, dataDir, user, chooseSandbox: choose }).findFault([toFile(path)])
   }
 
   function listRules(): SignatureFile[] {

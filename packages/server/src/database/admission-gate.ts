@@ -1,7 +1,7 @@
 import type { Pool } from 'pg'
 import { periodAt } from '../domain/accounts/period.ts'
 import type { AdmissionGate, Answer, Ask, Caller } from '../domain/ports/admission-gate.ts'
-import { chargeStatement, requestStatement } from './admission-statement.ts'
+import { chargeStatement, laterChargeStatement, requestStatement } from './admission-statement.ts'
 import { makeGroupCommit } from './group-commit.ts'
 import { rollPeriod } from './roll-period.ts'
 import { toScanColumns } from './scan-columns.ts'
@@ -31,16 +31,21 @@ type Numbered = { ask: Ask; i: number; nth: number | null }
 type Settled = Answer | { outcome: 'period-over'; accountId: string; at: Date; caller: Caller }
 
 export function makeAdmissionGate(deps: { pool: Pool; observeBatch?(size: number): void }): AdmissionGate {
-  const askInBatch = makeGroupCommit({
-    run(asks: Ask[]) {
-      deps.observeBatch?.(asks.length)
-      return askAll(deps.pool, asks)
-    },
-    // Values that do not fit or break a constraint, and deadlocks: classes 22, 23 and 40 of SQLSTATE.
-    mayBeOneItemsFault: (error) => /^(22|23|40)/.test(String((error as { code?: unknown }).code)),
-    maxBatch: 512,
-    maxWaiting: 20_000,
-  })
+  const makeLane = () =>
+    makeGroupCommit({
+      run(asks: Ask[]) {
+        deps.observeBatch?.(asks.length)
+        return askAll(deps.pool, asks)
+      },
+      // Values that do not fit or break a constraint, and deadlocks: classes 22, 23 and 40 of SQLSTATE.
+      mayBeOneItemsFault: (error) => /^(22|23|40)/.test(String((error as { code?: unknown }).code)),
+      maxBatch: 512,
+      maxWaiting: 20_000,
+    })
+  // Apart, because a charge waits for the disk and a request need not.
+  const requests = makeLane()
+  const charges = makeLane()
+  const askInBatch = (ask: Ask) => (ask.takesRequest ? requests(ask) : charges(ask))
 
   return {
     async ask(ask) {
@@ -65,7 +70,7 @@ async function askAll(pool: Pool, asks: Ask[]): Promise<Settled[]> {
   const { rows } = await pool.query<Row>(
     scans.length === 0
       ? { name: 'take-requests', text: requestStatement, values: keys }
-      : { name: 'charge-scans', text: chargeStatement, values: [...keys, JSON.stringify(scans)] },
+      : { ...toChargeStatement(groups), values: [...keys, JSON.stringify(scans)] },
   )
   const answers: Settled[] = new Array(asks.length).fill({ outcome: 'unknown-key' })
   for (const row of rows) {
@@ -73,6 +78,11 @@ async function askAll(pool: Pool, asks: Ask[]): Promise<Settled[]> {
   }
   return answers
 }
+
+const toChargeStatement = (groups: { wanted: number }[]) =>
+  groups.some(({ wanted }) => wanted > 0)
+    ? { name: 'charge-scans', text: chargeStatement }
+    : { name: 'charge-later', text: laterChargeStatement }
 
 function groupByKey(asks: Ask[]) {
   const groups = new Map<string, { digest: string; wanted: number; members: Numbered[] }>()

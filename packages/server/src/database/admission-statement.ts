@@ -13,7 +13,7 @@ import { scanColumns, scanRecord } from './scan-columns.ts'
  *
  * $1 digests of the keys in hex, $2 requests wanted by each.
  */
-const takeRequests = `
+const findKeys = `
 with known as materialized (
   -- Key by key through the indexes: the limits keep the planner from reading whole tables while they are small and from
   -- holding on to that plan when they have grown.
@@ -34,7 +34,9 @@ with known as materialized (
   ) as account
   join plans on plans.name = account.plan
   order by key.id
-),
+),`
+
+const takeRequests = `${findKeys}
 counted as materialized (
   -- used_before is kept in the row only to be returned: what the row held before an update cannot be asked for.
   update rate_windows as w set
@@ -47,6 +49,17 @@ counted as materialized (
   where w.key_id = known.key_id
   returning k, account_id, rate_requests, rate_period_seconds, used_before, used - used_before as granted,
     w.started_at + rate_period as resets_at
+)`
+
+/**
+ * For scans whose requests were counted when they came. The windows are read, not locked: the commit of a charge waits for
+ * the disk, and the next requests of the key would have to wait with it.
+ */
+const readWindows = `${findKeys}
+counted as materialized (
+  select k, account_id, rate_requests, rate_period_seconds, w.used as used_before, 0 as granted,
+    w.started_at + make_interval(secs => rate_period_seconds) as resets_at
+  from known join rate_windows as w using (key_id)
 )`
 
 const tellOfKeys = `
@@ -65,10 +78,10 @@ from counted join balances using (account_id)
 `
 
 /**
- * For a batch with scans. $3 is their JSON: each with \`k\`, the position of its key in $1; \`nth\`, its position among the
+ * The part of a batch with scans. $3 is their JSON: each with \`k\`, the position of its key in $1; \`nth\`, its position among the
  * requests of that key (null when it takes none); and \`i\`, any number to know it by.
  */
-export const chargeStatement = `${takeRequests},
+const charge = `
 asked_scan as materialized (
   select s.*
   from json_to_recordset($3::json) as s (
@@ -123,3 +136,8 @@ from counted
 join balances using (account_id)
 left join purse using (account_id)
 `
+
+/** Requests and scans together. */
+export const chargeStatement = `${takeRequests}, ${charge}`
+/** Scans alone. */
+export const laterChargeStatement = `${readWindows}, ${charge}`

@@ -114,3 +114,4 @@ create table scans (
 );
 
 CREATE INDEX scans_account ON public.scans USING btree (account_id, created_at);
+CREATE INDEX scans_completed ON public.scans USING brin (completed_at);

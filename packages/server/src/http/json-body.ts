@@ -23,11 +23,12 @@ async function readText(request: FastifyRequest, reply: FastifyReply): Promise<s
   if (Number(request.headers['content-length'] ?? 0) > maxJsonBytes) throw tooLarge()
   const chunks: Buffer[] = []
   let bytes = 0
-  for await (const chunk of readBody(request, reply)) {
+  await readBody(request, reply, (chunk) => {
     bytes += chunk.length
     if (bytes > maxJsonBytes) throw tooLarge()
     chunks.push(chunk)
-  }
+    return undefined
+  })
   try {
     // Takes a byte order mark away, and refuses bytes that are not UTF-8.
     return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(chunks))

@@ -1,22 +1,20 @@
-import { once } from 'node:events'
-import type { IncomingMessage } from 'node:http'
-import type { Readable } from 'node:stream'
-import busboy from 'busboy'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { ContentStore, ContentWriter } from '../domain/ports/content-store.ts'
-import { malformed, Problem } from '../domain/problem.ts'
+import { malformed } from '../domain/problem.ts'
 import type { Upload, UploadedFile } from '../domain/scans/submission.ts'
 import { readBody } from './body.ts'
 import { requireMediaType } from './media-type.ts'
-import { newDelimiterCheck } from './multipart-delimiters.ts'
+import { newMultipartParser, type PartSink } from './multipart.ts'
+import type { PartHeader } from './part-header.ts'
 
 const textFields = ['file_name', 'callback_url'] as const
 type TextField = (typeof textFields)[number]
 /** A text field that came as a file part: there is a value, and it is no string. */
 const notText = Symbol('not text')
 
-const limits = { fields: 100, files: 10, parts: 110, fieldSize: 64 * 1024, fieldNameSize: 256, headerPairs: 100 }
-const closeTimeoutMs = 2000
+const maxParts = 110
+const maxFiles = 10
+const maxFieldBytes = 64 * 1024
 
 /**
  * Streams a form once, its file straight into the store. The first byte over the limit ends the reading; what is known
@@ -29,122 +27,104 @@ export async function readUpload(
 ): Promise<Upload> {
   const boundary = requireMediaType(request, 'multipart/form-data').params.get('boundary')
   if (boundary === null || boundary === '') throw malformed('The Content-Type names no boundary.')
-  const delimiters = newDelimiterCheck(boundary)
-  const parser = openParser(request.raw)
-  const form = makeForm(deps, (error) => parser.destroy(error))
-  // Rejects when the parser does. Caught at once, because it may fail while we wait for the next chunk.
-  const finished = new Promise<void>((resolve, reject) => parser.once('close', resolve).once('error', reject))
-  finished.catch(() => {})
-  parser.on('file', form.addFile).on('field', form.addField)
-  for (const limit of ['partsLimit', 'filesLimit', 'fieldsLimit'] as const) {
-    parser.on(limit, () => parser.destroy(malformed('The form has too many parts.')))
-  }
+  const form = makeForm(deps)
+  const parser = newMultipartParser({ boundary, maxParts, openPart: form.openPart })
   try {
-    for await (const chunk of readBody(request, reply)) {
-      if (!delimiters.add(chunk)) throw malformed('A line of the content begins like the boundary of the form.')
-      if (parser.destroyed) break
-      if (!parser.write(chunk)) await Promise.race([once(parser, 'drain'), finished])
-      if (form.isOver()) return await form.toUpload()
-    }
-    parser.end()
-    await within(closeTimeoutMs, finished)
+    await readBody(request, reply, (chunk) => {
+      parser.push(chunk)
+      return form.isOver() ? 'stop' : form.takePause()
+    })
+    if (!form.isOver()) parser.finish()
     return await form.toUpload()
   } catch (error) {
     await form.abort()
-    throw error instanceof Problem || error === form.findFault() ? error : malformed('The form is broken or cut short.')
-  } finally {
-    parser.removeAllListeners('file').removeAllListeners('field')
-    parser.destroy()
+    throw error
   }
 }
 
-function openParser(raw: IncomingMessage) {
-  try {
-    return busboy({ headers: raw.headers, defParamCharset: 'utf8', limits })
-  } catch {
-    throw malformed('The Content-Type of the form cannot be read.')
-  }
-}
-
-function makeForm(deps: { contents: ContentStore; maxBytes: number }, giveUp: (fault: Error) => void) {
+function makeForm(deps: { contents: ContentStore; maxBytes: number }) {
   const fields: Partial<Record<TextField, unknown>> = {}
   const seen = new Set<string>()
   const repeated = new Set<string>()
   let state: 'missing' | 'complete' | 'too large' = 'missing'
   let writer: ContentWriter | undefined
   let partName: string | undefined
-  /** The store failed: our fault, not the client's. */
-  let fault: Error | undefined
-
-  const note = (name: string) => (seen.has(name) ? repeated : seen).add(name)
-  const fail = (error: Error) => {
-    fault = error
-    giveUp(error)
-  }
+  let files = 0
+  /** Until the store has caught up. */
+  let pause: Promise<void> | undefined
 
   return {
-    addField(name: string, value: string) {
-      if (!isTextField(name)) return
-      note(name)
-      fields[name] = value
-    },
-    addFile(name: string, part: Readable, info: { filename?: string }) {
-      // A part that breaks off reports here as well as at the parser.
-      part.on('error', () => {})
-      note(name)
+    openPart(header: PartHeader): PartSink {
+      const { name } = header
+      if (header.isFile) files++
+      if (files > maxFiles) throw malformed('The form has too many parts.')
+      if (name !== 'file' && !isTextField(name)) return ignored
+      ;(seen.has(name) ? repeated : seen).add(name)
+      if (!header.isFile) return isTextField(name) ? openField(name, header.charset) : ignored
       if (isTextField(name)) fields[name] = notText
-      if (name !== 'file' || repeated.has(name)) {
-        part.resume()
-        return
-      }
-      partName = info.filename
-      const into = deps.contents.newWriter()
-      writer = into
-      let bytes = 0
-      part.on('data', (chunk: Buffer) => {
-        bytes += chunk.length
-        if (bytes > deps.maxBytes) state = 'too large'
-        if (state === 'too large') return
-        const caughtUp = into.write(chunk)
-        if (caughtUp === undefined) return
-        part.pause()
-        caughtUp.then(() => part.resume(), fail)
-      })
-      part.on('end', () => {
-        if (state === 'missing') state = 'complete'
-      })
+      if (name !== 'file' || writer !== undefined) return ignored
+      partName = header.filename
+      return openFile(deps.contents.newWriter())
     },
     isOver: () => state === 'too large',
-    findFault: () => fault,
+    takePause() {
+      const taken = pause
+      pause = undefined
+      return taken
+    },
     async abort() {
       await writer?.abort()
     },
     async toUpload(): Promise<Upload> {
-      const file: UploadedFile = state === 'complete' ? { content: await finish() } : toLack(state)
+      const file: UploadedFile =
+        state === 'complete' && writer !== undefined ? { content: await writer.finish() } : toLack(state)
       if (state === 'too large') await writer?.abort()
       return { fields, file, partName, repeated: [...repeated] }
     },
   }
 
-  async function finish() {
-    try {
-      return await (writer as ContentWriter).finish()
-    } catch (error) {
-      fault = error as Error
-      throw error
+  function openFile(into: ContentWriter): PartSink {
+    writer = into
+    let bytes = 0
+    return {
+      write(chunk) {
+        bytes += chunk.length
+        if (bytes > deps.maxBytes) state = 'too large'
+        if (state === 'too large') return
+        pause = into.write(chunk)
+      },
+      end() {
+        if (state === 'missing') state = 'complete'
+      },
+    }
+  }
+
+  function openField(name: TextField, charset: string | undefined): PartSink {
+    const chunks: Buffer[] = []
+    let bytes = 0
+    return {
+      write(chunk) {
+        bytes += chunk.length
+        if (bytes > maxFieldBytes) throw malformed(`The field ${name} is longer than ${maxFieldBytes} bytes.`)
+        chunks.push(chunk)
+      },
+      end() {
+        fields[name] = decode(Buffer.concat(chunks), charset)
+      },
     }
   }
 }
 
-const toLack = (state: 'missing' | 'too large'): UploadedFile =>
-  state === 'missing' ? { missing: true } : { tooLarge: true }
+const ignored: PartSink = { write() {}, end() {} }
+
+const toLack = (state: string): UploadedFile => (state === 'too large' ? { tooLarge: true } : { missing: true })
 
 const isTextField = (name: string): name is TextField => (textFields as readonly string[]).includes(name)
 
-async function within(timeoutMs: number, work: Promise<void>): Promise<void> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(malformed('The form is cut short.')), timeoutMs)
-  })
-  await Promise.race([work, late]).finally(() => clearTimeout(timer))
+function decode(bytes: Buffer, charset = 'utf-8'): string {
+  try {
+    return new TextDecoder(charset, { ignoreBOM: true }).decode(bytes)
+  } catch {
+    return bytes.toString('utf8')
+  }
 }

@@ -34,14 +34,16 @@ export function chooseUnprivileged(what: string, users: string[], mustReach: str
  * send are started this way: one that hangs in a loop would notice nothing of our end by itself.
  */
 export function wrapGuarded(user: Unprivileged, command: string, args: string[], asRoot = process.getuid?.() === 0) {
-  const inner = user.wrap(command, args)
+  // No core dumps: they would put what was being parsed on a disk, in clear.
+  const bounded = ['--core=0:0', command, ...args]
+  const inner = user.wrap('prlimit', bounded)
   if (inner.command === 'setpriv') return { command: 'setpriv', args: ['--pdeathsig=KILL', ...inner.args] }
   const guard = [
     ...['--pdeathsig=KILL', '--no-new-privs'],
     ...(asRoot ? ['--inh-caps=-all', '--bounding-set=-all'] : []),
     ...(inner.uid === undefined ? [] : [`--reuid=${inner.uid}`, `--regid=${inner.gid}`, '--clear-groups']),
   ]
-  return { command: 'setpriv', args: [...guard, '--', command, ...args] }
+  return { command: 'setpriv', args: [...guard, '--', 'prlimit', ...bounded] }
 }
 
 const searchingAs = ({ uid, gid }: { uid: number; gid: number }) => [

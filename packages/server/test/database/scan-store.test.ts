@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
+import type { NewScan } from '../../src/domain/scans/scan.ts'
 import { toScanResult } from '../../src/domain/scans/scan-result.ts'
 import { newTestScan, openTestOffice, type TestOffice } from '../support/test-office.ts'
 
@@ -39,5 +40,93 @@ describe('the scan store', () => {
       metadata: null,
       completed_at: null,
     })
+  })
+
+  test('a settled scan is charged once and comes back whole', async () => {
+    const { id: accountId, digest } = await office.register({ credits: 5 })
+    const scan = newTestScan({
+      status: 'threat',
+      contentLength: 262_144_000,
+      contentType: 'application/zip',
+      contentName: 'ünï "quoted", {braces} \\ 😀.zip',
+      signals: ['Virus:Eicar', 'Virus:with, comma', 'Virus:"quoted" {braces} \\ NULL', ''],
+      metadata: { hash_sha1: 'a', location: 'a.zip!b "c"\\d\te😀' },
+      createdAt: new Date('2026-11-14T06:25:00.123Z'),
+      completedAt: new Date('2026-11-14T06:25:01.987Z'),
+    })
+    const ask = () => office.gate.ask({ keyDigest: digest, takesRequest: false, scan })
+    assert.equal((await ask()).outcome, 'admitted')
+    assert.equal((await ask()).outcome, 'admitted')
+    const { mode, region, ...kept } = scan
+    assert.deepEqual(await office.scans.findScan(accountId, 'malware', scan.id), kept)
+    assert.deepEqual(await office.getBalance(accountId), { remaining: 4, ledger: 4, debits: 1, scans: 1 })
+  })
+
+  test('a scan without findings has an empty list of them, not none', async () => {
+    const { id: accountId, digest } = await office.register()
+    const scan = newTestScan({ status: 'clean', signals: [], metadata: {}, completedAt: new Date() })
+    await office.gate.ask({ keyDigest: digest, takesRequest: false, scan })
+    const found = await office.scans.findScan(accountId, 'malware', scan.id)
+    assert.deepEqual([found?.signals, found?.metadata], [[], {}])
+  })
+
+  test('a scan that failed by our fault is recorded and charged nothing', async () => {
+    const { id: accountId } = await office.register({ credits: 5 })
+    const scan = newTestScan({
+      status: 'error',
+      contentName: 'a.txt',
+      signals: ['Error:EngineFailed'],
+      metadata: { hash_sha1: 'x' },
+      completedAt: new Date(),
+    })
+    await office.scans.recordFailure(accountId, scan)
+    const { mode, region, ...kept } = scan
+    assert.deepEqual(await office.scans.findScan(accountId, 'malware', scan.id), kept)
+    assert.deepEqual(await office.getBalance(accountId), { remaining: 5, ledger: 5, debits: 0, scans: 1 })
+  })
+
+  test('a failure without credits is recorded too', async () => {
+    const { id: accountId } = await office.register({ credits: 0 })
+    const scan = newTestScan({ status: 'error', signals: ['Error:EngineFailed'], completedAt: new Date() })
+    await office.scans.recordFailure(accountId, scan)
+    assert.ok((await office.scans.findScan(accountId, 'malware', scan.id)) !== undefined)
+    assert.deepEqual((await office.getBalance(accountId))?.remaining, 0)
+  })
+
+  test('of results only those are forgotten that were settled before the time; what was charged stays', async () => {
+    const { id: accountId, digest } = await office.register({ credits: 10 })
+    const at = (time: string) => ({ createdAt: new Date('2020-01-01'), completedAt: new Date(time) })
+    const [old, edge, recent] = ['2020-01-01T00:00:00Z', '2020-02-01T00:00:00Z', '2020-03-01T00:00:00Z'].map((time) =>
+      newTestScan({ status: 'clean', signals: [], ...at(time) }),
+    ) as [NewScan, NewScan, NewScan]
+    const pending = newTestScan({ createdAt: new Date('2020-01-01') })
+    for (const scan of [old, edge, recent, pending]) {
+      await office.gate.ask({ keyDigest: digest, takesRequest: false, scan })
+    }
+    assert.equal(await office.scans.deleteSettled(new Date('2020-02-01T00:00:00Z')), 1)
+    const left = await Promise.all(
+      [old, edge, recent, pending].map(({ id }) => office.scans.findScan(accountId, 'malware', id)),
+    )
+    assert.deepEqual(
+      left.map((scan) => scan !== undefined),
+      [false, true, true, true],
+    )
+    assert.deepEqual(await office.getBalance(accountId), { remaining: 6, ledger: 6, debits: 4, scans: 3 })
+    assert.equal(await office.scans.deleteSettled(new Date('2020-02-01T00:00:00Z')), 0)
+  })
+
+  test('any number of old results is forgotten, in pieces', async (t) => {
+    const { id: accountId } = await office.register()
+    await office.database.pool.query(
+      `insert into scans (id, account_id, kind, mode, region, status, content_length, content_type, created_at, completed_at, signals)
+       select gen_random_uuid(), $1, 'malware', 'sync', 'test', 'clean', 1, 'text/plain', '2019-01-01', '2019-01-01', '{}'
+       from generate_series(1, 12001)`,
+      [accountId],
+    )
+    const query = t.mock.method(office.database.pool, 'query')
+    assert.equal(await office.scans.deleteSettled(new Date('2019-06-01')), 12_001)
+    assert.equal(query.mock.callCount(), 3)
+    query.mock.restore()
+    assert.equal((await office.getBalance(accountId))?.scans, 0)
   })
 })

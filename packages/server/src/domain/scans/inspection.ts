@@ -1,4 +1,5 @@
-import { findContainer } from '../content/container.ts'
+import { isCompound } from '../content/compound.ts'
+import { type Container, findContainer } from '../content/container.ts'
 import type { Content } from '../content/content.ts'
 import type { ContentStore, ContentWriter } from '../ports/content-store.ts'
 import type { Doubt, EngineReport, ScanEngine } from '../ports/scan-engine.ts'
@@ -62,6 +63,9 @@ async function look(deps: Deps, content: Content, search: Search) {
   const findings = reports.flatMap((report) => report.findings.map((name): Finding => ({ name, path })))
   found.findings.push(...findings)
   found.doubts.push(...reports.flatMap((report) => report.doubts), ...(container?.doubts ?? []))
+  if (!engines.some((engine) => engine.opensContainers) && (await isCompound(content))) {
+    found.doubts.push('UnsupportedContainer')
+  }
   if (findings.length > 0) {
     // The verdict stands. What remains is where: worth a look only inside something that can be opened.
     if (container?.unpackable === true) await locate(deps, content, search)
@@ -71,13 +75,14 @@ async function look(deps: Deps, content: Content, search: Search) {
 }
 
 /** Whether there may be members that some engine has not seen. */
-function isUnseen(
-  reports: EngineReport[],
-  engines: ScanEngine[],
-  container: { engineOpens: boolean } | undefined,
-): boolean {
+function isUnseen(reports: EngineReport[], engines: ScanEngine[], container: Container | undefined): boolean {
+  // One that holds more than may be unpacked cannot become clean: a bomb is not worth the work.
+  if (container?.doubts.includes('ScanLimitExceeded') === true) return false
   if (reports.some(({ unopened }) => unopened)) return true
-  return container !== undefined && (!container.engineOpens || engines.some((engine) => !engine.opensContainers))
+  if (container === undefined) return false
+  if (!container.engineOpens || engines.some((engine) => !engine.opensContainers)) return true
+  // Of several such alerts clamd names any one: behind this may be a container that it could not open.
+  return container.unpackable && reports.some(({ doubts }) => doubts.length > 0)
 }
 
 async function lookInside(deps: Deps, content: Content, search: Search): Promise<Doubt[]> {

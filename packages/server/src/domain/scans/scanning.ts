@@ -41,8 +41,10 @@ export function makeScanning(deps: Deps) {
     ): Promise<{ scan: Scan; caller: Caller }> {
       const scan = await assess(caller, content, contentName)
       const answer = await deps.gate.ask({ keyDigest: caller.keyDigest, takesRequest: false, scan })
-      deps.observeVerdict(scan.kind, scan.status)
-      if (answer.outcome === 'admitted') return { scan, caller: answer.caller }
+      if (answer.outcome === 'admitted') {
+        deps.observeVerdict(scan.kind, scan.status)
+        return { scan, caller: answer.caller }
+      }
       // Between the gate and here the key was revoked, or other scans took the last credits.
       throw new Problem(answer.outcome === 'unknown-key' ? { kind: 'unauthenticated' } : { kind: 'out-of-credit' })
     },
@@ -73,6 +75,7 @@ export function makeScanning(deps: Deps) {
       return { ...scan, contentType, status, signals, metadata: { ...hashes, ...metadata }, completedAt }
     } catch (error) {
       deps.reportFailure(error)
+      deps.observeVerdict(scan.kind, 'error')
       const failed = { status: 'error' as const, signals: ['Error:EngineFailed'], completedAt: deps.clock.now() }
       await deps.scans.recordFailure(caller.accountId, { ...scan, contentType, ...failed, metadata: hashes })
       if (!(error instanceof EngineDown)) throw error

@@ -33,12 +33,13 @@ export function toClamdConfig(options: {
     ['BytecodeUnsigned', 'no'],
     ['BytecodeTimeout', 20_000],
 
-    ['StreamMaxLength', '260M'],
+    // As much as a member may have: those of containers that clamd cannot open are streamed to it one by one.
+    ['StreamMaxLength', '1000M'],
     ['MaxFileSize', '1000M'],
     ['MaxScanSize', '1000M'],
     ['MaxScanTime', 45_000],
     ['MaxRecursion', 20],
-    ['MaxFiles', 20_000],
+    ['MaxFiles', 50_000],
     ['MaxEmbeddedPE', '100M'],
     ['MaxHTMLNormalize', '100M'],
     ['MaxHTMLNoTags', '20M'],

@@ -23,8 +23,11 @@ export async function streamToClamd(address: ClamdAddress, content: Content, sig
   reply.catch(() => {})
   try {
     const sent = await send(socket, content)
-    if (sent !== content.bytes) throw new EngineDown(`Only ${sent} of ${content.bytes} bytes could be given to clamd`)
-    return await reply
+    if (sent === content.bytes) return await reply
+    // It had enough: over its limit it says so and closes. Without a word, or with a good one, it has not seen all.
+    const early = await reply.catch(() => '')
+    if (early !== '' && early !== 'stream: OK') return early
+    throw new EngineDown(`Only ${sent} of ${content.bytes} bytes could be given to clamd`)
   } catch (error) {
     socket.destroy()
     throw error

@@ -20,11 +20,11 @@ export async function openGivenClamd(deps: { address: ClamdAddress; sessions: nu
       state = toState(await client.ask('VERSION', timeoutMs))
       fault = undefined
     } catch (error) {
-      fault = `ClamAV at ASSAY_CLAMD does not answer: ${(error as Error).message}.`
+      if (fault === undefined) log.error({ err: error }, 'ClamAV at ASSAY_CLAMD does not answer')
+      fault = 'ClamAV at ASSAY_CLAMD does not answer.'
     }
   }
   await look()
-  if (fault !== undefined) log.error(fault)
   const timer = setInterval(look, lookEveryMs)
   timer.unref()
 

@@ -1,6 +1,8 @@
 import { mkdirSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { EngineState, ScanEngine } from '../../domain/ports/scan-engine.ts'
+import { OperatorMistake } from '../../domain/problem.ts'
 import { newClosers } from '../../runtime/closers.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { chooseUnprivileged } from '../../runtime/unprivileged.ts'
@@ -40,8 +42,8 @@ export type ClamAv = {
 
 const clamdUsers = ['clamav', 'node', 'nobody']
 const reloadTimeoutMs = 180_000
-const startTimeoutMs = 180_000
 const pollMs = 10_000
+const aloneTries = 30
 
 /** A clamd of our own: below the data directory, in a sandbox, watched, with signatures that are always current. */
 export async function openOwnClamd(options: OwnClamdOptions): Promise<ClamAv> {
@@ -51,6 +53,7 @@ export async function openOwnClamd(options: OwnClamdOptions): Promise<ClamAv> {
   mkdirSync(dirs.official, { recursive: true })
   const { user, choose } = makeChoices(options)
   const { dir, socket, configFile, databaseDir } = prepareClamdDir(dataDir, 'clamav', user)
+  await requireAlone(socket)
   const sandbox = choose(dir)
   if (sandbox.kind !== 'private')
     log.warn({ scratch: sandbox.scratchDir }, `ClamAV has no space of its own: ${sandbox.kind}`)
@@ -112,12 +115,8 @@ export async function openOwnClamd(options: OwnClamdOptions): Promise<ClamAv> {
     const updater = openUpdater({ ...options.updates, officialDir: dirs.official, user, onRun: refresh, log })
     closers.add(updater.close)
   }
-  try {
-    await supervisor.whenRunning(AbortSignal.timeout(startTimeoutMs))
-  } catch (error) {
-    await closers.closeAll()
-    throw new Error(`ClamAV does not start: ${supervisor.findFault() ?? 'it is not ready in time'}`, { cause: error })
-  }
+  // One that does not come up is tried again and again; meanwhile scans are refused and /readyz says why.
+  await supervisor.firstTry
   return {
     engine: makeClamAvEngine({
       client,
@@ -125,20 +124,36 @@ export async function openOwnClamd(options: OwnClamdOptions): Promise<ClamAv> {
       onRetry: (error) => log.warn({ reason: error.message }, 'ClamAV did not answer; the scan is tried once more'),
     }),
     findFault() {
-      if (supervisor.findRunning() === undefined)
-        return `ClamAV does not run: ${supervisor.findFault() ?? 'it is starting'}.`
+      if (supervisor.findRunning() === undefined) return 'ClamAV does not run; the log says why. It is started again.'
       const [first] = library.listRefused()
-      return first === undefined ? undefined : `The signature file ${first.path} cannot be loaded: ${first.reason}.`
+      return first && `The signature file ${basename(first.path)} cannot be loaded, and is left out.`
     },
     close: closers.closeAll,
   }
 }
 
+/** A clamd ends with its service: one that still answers after a while belongs to another service. */
+async function requireAlone(path: string) {
+  for (let tries = 0; await ping({ path }); tries++) {
+    if (tries === aloneTries) {
+      throw new OperatorMistake(
+        `Another Assay runs on this data directory: its ClamAV answers at ${path}. Stop it first.`,
+      )
+    }
+    await sleep(100)
+  }
+}
+
+const ping = (address: ClamdAddress) =>
+  askClamd(address, 'PING', AbortSignal.timeout(2000)).then(
+    (answer) => answer === 'PONG',
+    () => false,
+  )
+
 /** The clamd of a service that runs on this data directory. */
 export async function findRunningClamd(dataDir: string): Promise<ClamdAddress | undefined> {
   const address = { path: toSocket(join(dataDir, 'clamav')) }
-  const answer = await askClamd(address, 'PING', AbortSignal.timeout(2000)).catch(() => undefined)
-  return answer === 'PONG' ? address : undefined
+  return (await ping(address)) ? address : undefined
 }
 
 /** As whom clamd runs, and in what sandbox; the same for a trial as for the real one. */

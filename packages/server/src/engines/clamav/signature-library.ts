@@ -1,3 +1,5 @@
+import { rmSync } from 'node:fs'
+import { join } from 'node:path'
 import type { Logger } from '../../runtime/logger.ts'
 import {
   countSignatures,
@@ -43,6 +45,9 @@ export function makeSignatureLibrary(deps: { dirs: SignatureDirs; databaseDir: s
     async tryAll(): Promise<boolean> {
       const before = refused.size
       await tryEach(placed.filter(({ path }) => !path.startsWith(dirs.shipped)))
+      // What clamd has of them is the broken version itself: there is no earlier one to keep.
+      for (const { path, loadedAs } of placed)
+        if (refused.has(path)) rmSync(join(databaseDir, loadedAs), { force: true })
       return refused.size > before
     },
     describe: (): LoadedSignatures => ({
@@ -62,7 +67,5 @@ export function makeSignatureLibrary(deps: { dirs: SignatureDirs; databaseDir: s
     }
   }
 }
-
-export type SignatureLibrary = ReturnType<typeof makeSignatureLibrary>
 
 const toVersion = ({ path, bytes, changedMs }: SignatureFile) => `${path} ${bytes} ${changedMs}`

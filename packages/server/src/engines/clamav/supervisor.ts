@@ -18,25 +18,13 @@ export function superviseClamd(deps: { start(): Promise<RunningClamd>; socket: s
   const { log } = deps
   const stopping = new AbortController()
   let running: RunningClamd | undefined
-  let lastFault: string | undefined
-  let waiting: (() => void)[] = []
+  const firstTry = Promise.withResolvers<void>()
   const done = keepRunning()
 
   return {
     findRunning: () => running,
-    findFault: () => lastFault,
-    /** Resolves when clamd answers; at once when it does already. */
-    whenRunning(signal: AbortSignal): Promise<void> {
-      if (running !== undefined) return Promise.resolve()
-      return new Promise((resolve, reject) => {
-        waiting.push(resolve)
-        const giveUp = () => {
-          waiting = waiting.filter((other) => other !== resolve)
-          reject(signal.reason)
-        }
-        signal.addEventListener('abort', giveUp, { once: true })
-      })
-    },
+    /** Whether it came up or not. */
+    firstTry: firstTry.promise,
     async close() {
       stopping.abort()
       running?.kill('SIGTERM')
@@ -62,19 +50,18 @@ export function superviseClamd(deps: { start(): Promise<RunningClamd>; socket: s
       const clamd = await deps.start()
       if (stopping.signal.aborted) clamd.kill('SIGTERM')
       running = clamd
-      lastFault = undefined
       log.info({ pid: clamd.pid }, 'ClamAV runs')
-      for (const resolve of waiting.splice(0)) resolve()
+      firstTry.resolve()
       const ended = new AbortController()
       void watch(clamd, ended.signal)
       await clamd.exited
       ended.abort()
       if (!stopping.signal.aborted) log.error({ pid: clamd.pid }, 'ClamAV ended; it is started again')
     } catch (error) {
-      lastFault = (error as Error).message
-      log.error({ err: error }, 'ClamAV does not start')
+      log.error({ err: error }, 'ClamAV does not start; it is tried again')
     } finally {
       running = undefined
+      firstTry.resolve()
     }
   }
 
@@ -90,5 +77,3 @@ export function superviseClamd(deps: { start(): Promise<RunningClamd>; socket: s
     }
   }
 }
-
-export type Supervisor = ReturnType<typeof superviseClamd>

@@ -105,7 +105,7 @@ export async function openYaraEngine(deps: YaraDeps): Promise<YaraEngine> {
   const unwatch = watchRules(rulesDir, settings.pollMs, () => void reload())
 
   return {
-    name: 'yara',
+    name: 'YARA',
     opensContainers: false,
     isActive: () => loaded?.pool !== undefined || loaded === undefined,
     findState() {

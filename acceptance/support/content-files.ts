@@ -1,0 +1,39 @@
+import { lstatSync, readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Service } from './start-service.ts'
+
+/** What the service keeps of uploads at this moment. */
+export function listContentFiles({ dataDir }: Pick<Service, 'dataDir'>): { path: string; bytes: number }[] {
+  return listFiles(join(dataDir, 'content'))
+}
+
+/** Regular files below a directory. What vanishes while this looks is left out. */
+export function listFiles(dir: string): { path: string; bytes: number }[] {
+  return list(dir).flatMap((name) => {
+    const path = join(dir, name)
+    const found = lstatSync(path, { throwIfNoEntry: false })
+    if (found?.isDirectory()) return listFiles(path)
+    return found?.isFile() ? [{ path, bytes: found.size }] : []
+  })
+}
+
+/** The files below a directory that hold these bytes. */
+export function grepFiles(dir: string, bytes: Buffer): string[] {
+  return listFiles(dir)
+    .map(({ path }) => path)
+    .filter((path) => {
+      try {
+        return readFileSync(path).includes(bytes)
+      } catch {
+        return false
+      }
+    })
+}
+
+function list(dir: string): string[] {
+  try {
+    return readdirSync(dir)
+  } catch {
+    return []
+  }
+}

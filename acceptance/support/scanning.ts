@@ -1,0 +1,70 @@
+import assert from 'node:assert/strict'
+import { headers, ScanResult } from '@assay/contract'
+import { Check } from 'typebox/value'
+import { boundary, filePart, formType, textPart, toForm, toPart } from './forms.ts'
+import { type Answer, sendTo } from './http.ts'
+
+type Named = { partName?: string; fileName?: string }
+
+/** Uploads for a verdict. `name` is the filename of the part. */
+export function uploadTo(url: string, key: string, content: Buffer | string, name: string | Named = {}) {
+  const { partName, fileName } = typeof name === 'string' ? { partName: name } : name
+  const file = filePart(content, `filename="${partName ?? ''}"`)
+  const texts = fileName === undefined ? [] : [textPart('file_name', fileName)]
+  return sendTo(url, toUpload(key, toForm([...texts, file])))
+}
+
+/** The same for content that comes piece by piece. */
+export function streamTo(url: string, key: string, pieces: Iterable<Buffer>) {
+  const body = function* () {
+    yield toPart(filePart('')).subarray(0, -2)
+    yield* pieces
+    yield Buffer.from(`\r\n--${boundary}--\r\n`)
+  }
+  return sendTo(url, toUpload(key, body()))
+}
+
+const toUpload = (key: string, body: Buffer | Iterable<Buffer>) => ({
+  method: 'POST',
+  path: '/v1/malware/scan/file',
+  headers: { [headers.apiKey]: key, 'content-type': formType },
+  body,
+})
+
+export type Verdict = ScanResult & { signals: string[]; metadata: Record<string, string> }
+
+/** The verdict in a 201. A clean one has no signals, every other has some. */
+export function toVerdict(answer: Answer, about = ''): Verdict {
+  assert.equal(answer.status, 201, `${about} ${answer.text}`)
+  const verdict: unknown = JSON.parse(answer.text)
+  assert(Check(ScanResult, verdict) && verdict.signals && verdict.metadata, `${about} ${answer.text}`)
+  assert.equal(verdict.signals.length === 0, verdict.status === 'clean', `${about} ${answer.text}`)
+  return verdict as Verdict
+}
+
+/** The credits that the first account of a service has spent. */
+export async function readSpent({ url, apiKey }: { url: string; apiKey: string }): Promise<number> {
+  const me = await sendTo(url, { method: 'GET', path: '/v1/me', headers: { [headers.apiKey]: apiKey } })
+  const { credit_limit, credit_remaining } = JSON.parse(me.text)
+  return credit_limit - credit_remaining
+}
+
+type Readiness = {
+  status: string
+  reasons: string[]
+  engines: { name: string; version: string | null; signatures: number | null }[]
+}
+
+export async function readReadiness(url: string): Promise<Readiness> {
+  return (await (await fetch(`${url}/readyz`)).json()) as Readiness
+}
+
+/** A reason to skip what only ClamAV can find, or false where it is there. */
+export async function lacksClamAv(url: string): Promise<string | false> {
+  const { engines } = await readReadiness(url)
+  return engines.some(({ name }) => name === 'ClamAV') ? false : 'ClamAV is not installed, and only root may install it'
+}
+
+/** The other run has tested it already: what does not depend on the database, and takes its time. */
+export const alreadyTested =
+  process.env.ASSAY_TEST_EXTERNAL !== undefined && 'tested in the run on the embedded database'

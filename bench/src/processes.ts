@@ -1,0 +1,40 @@
+import { execFileSync } from 'node:child_process'
+import { readFileSync, writeFileSync } from 'node:fs'
+
+const ticksPerSecond = 100
+
+/** A process and everything below it. */
+export function listTree(root: number): number[] {
+  const lines = execFileSync('ps', ['-e', '-o', 'pid=,ppid='], { encoding: 'utf8' }).trim().split('\n')
+  const all = lines.map((line) => line.trim().split(/\s+/).map(Number) as [pid: number, parent: number])
+  const listBelow = (parent: number): number[] =>
+    all.flatMap(([pid, of]) => (of === parent ? [pid, ...listBelow(pid)] : []))
+  return [root, ...listBelow(root)]
+}
+
+/** The name of its program; empty when it is gone. */
+export const readName = (pid: number) => readProc(pid, 'comm').trim()
+
+/** Seconds of processor time so far, in all threads. */
+export function readCpuSeconds(pid: number): number {
+  // After the name, which may hold blanks: user and system time are the 12th and 13th.
+  const fields = readProc(pid, 'stat').split(') ').at(-1)?.split(' ') ?? []
+  return (Number(fields[11] ?? 0) + Number(fields[12] ?? 0)) / ticksPerSecond
+}
+
+/** The most memory it held since `forgetPeak`. */
+export const readPeakMegabytes = (pid: number) =>
+  Number(/^VmHWM:\s+(\d+) kB/m.exec(readProc(pid, 'status'))?.[1] ?? 0) / 1024
+
+export const readMegabytes = (pid: number) =>
+  Number(/^VmRSS:\s+(\d+) kB/m.exec(readProc(pid, 'status'))?.[1] ?? 0) / 1024
+
+export const forgetPeak = (pid: number) => writeFileSync(`/proc/${pid}/clear_refs`, '5')
+
+function readProc(pid: number, file: string): string {
+  try {
+    return readFileSync(`/proc/${pid}/${file}`, 'utf8')
+  } catch {
+    return ''
+  }
+}

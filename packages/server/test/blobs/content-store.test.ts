@@ -1,0 +1,277 @@
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { createHash, randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { open } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { buffer as readAll } from 'node:stream/consumers'
+import { describe, type TestContext, test } from 'node:test'
+import { openContentStore } from '../../src/blobs/content-store.ts'
+import { openMasterKey } from '../../src/blobs/master-key.ts'
+import type { ContentWriter } from '../../src/domain/ports/content-store.ts'
+import { findProcessIdentity } from '../../src/runtime/process-identity.ts'
+import { newTestDir } from './test-dir.ts'
+
+const mebibyte = 1024 * 1024
+const master = openMasterKey(randomBytes(32), '/nowhere')
+
+function openTestStore(t: TestContext) {
+  const dir = join(newTestDir(t), 'content')
+  const store = openContentStore({ dir, master })
+  t.after(store.close)
+  return { dir, store, listFiles: () => listFiles(dir) }
+}
+
+const listFiles = (dir: string) =>
+  existsSync(dir)
+    ? readdirSync(dir, { recursive: true, withFileTypes: true })
+        .filter((entry) => entry.isFile())
+        .map((entry) => join(entry.parentPath, entry.name))
+    : []
+
+async function writeAll(writer: ContentWriter, bytes: Buffer, chunkBytes = 65_536) {
+  for (let at = 0; at < bytes.length; at += chunkBytes) await writer.write(bytes.subarray(at, at + chunkBytes))
+}
+
+const hashOf = (kind: string, bytes: Buffer) => createHash(kind).update(bytes).digest('hex')
+
+describe('content', () => {
+  for (const bytes of [0, 1, 65_535, 65_536, 65_537, mebibyte, mebibyte + 1, 3_000_007]) {
+    test(`of ${bytes} bytes comes back as it went in, whole and in parts, with its hashes`, async (t) => {
+      const { store, listFiles } = openTestStore(t)
+      const clear = randomBytes(bytes)
+      const writer = store.newWriter()
+      await writeAll(writer, clear, 61_007)
+      const content = await writer.finish()
+      assert.equal(content.bytes, bytes)
+      assert.equal(content.sha1, hashOf('sha1', clear))
+      assert.equal(content.sha256, hashOf('sha256', clear))
+      assert.ok(content.head.equals(clear.subarray(0, 65_536)))
+      assert.ok((await readAll(content.read())).equals(clear))
+      assert.ok((await readAll(content.read())).equals(clear), 'a second time')
+      const places = [0, 1, 65_535, 65_536, 65_537, 524_288, mebibyte - 1, mebibyte, bytes - 1, bytes]
+      for (const start of places.filter((at) => at >= 0 && at <= bytes)) {
+        for (const end of places.filter((at) => at >= start)) {
+          const part = await readAll(content.read(start, end))
+          assert.ok(part.equals(clear.subarray(start, end)), `from ${start} to ${end}`)
+        }
+        assert.ok((await readAll(content.read(start))).equals(clear.subarray(start)), `from ${start}`)
+      }
+      assert.equal(listFiles().length, bytes > mebibyte ? 1 : 0)
+      assert.equal(content.whole === undefined, bytes > mebibyte)
+      await content.release()
+      await content.release()
+      assert.deepEqual(listFiles(), [])
+      await assert.rejects(readAll(content.read()))
+      assert.equal(content.whole, undefined)
+    })
+  }
+
+  test('in one chunk or in single bytes is the same content', async (t) => {
+    const { store } = openTestStore(t)
+    const clear = randomBytes(mebibyte + 70_000)
+    for (const chunkBytes of [clear.length, mebibyte, 1000]) {
+      const writer = store.newWriter()
+      await writeAll(writer, clear, chunkBytes)
+      const content = await writer.finish()
+      assert.equal(content.sha256, hashOf('sha256', clear))
+      assert.ok((await readAll(content.read())).equals(clear))
+      await content.release()
+    }
+  })
+
+  test('lies on the disk encrypted, for its owner alone', async (t) => {
+    const { store, listFiles } = openTestStore(t)
+    const writer = store.newWriter()
+    await writeAll(writer, Buffer.from('a secret that must not be seen '.repeat(60_000)))
+    const content = await writer.finish()
+    const [file = ''] = listFiles()
+    assert.equal(readFileSync(file).includes('secret'), false)
+    assert.equal(statSync(file).mode & 0o777, 0o600)
+    assert.equal(statSync(dirname(file)).mode & 0o777, 0o700)
+    await content.release()
+  })
+
+  test('of many writers at once is not mixed up', async (t) => {
+    const { store, listFiles } = openTestStore(t)
+    const all = Array.from({ length: 6 }, () => randomBytes(mebibyte + 100_000))
+    const contents = await Promise.all(
+      all.map(async (clear) => {
+        const writer = store.newWriter()
+        await writeAll(writer, clear)
+        return writer.finish()
+      }),
+    )
+    for (const [i, content] of contents.entries()) {
+      assert.ok((await readAll(content.read())).equals(all[i] as Buffer))
+      await content.release()
+    }
+    assert.deepEqual(listFiles(), [])
+  })
+})
+
+describe('a writer that is given up leaves no file', () => {
+  test('before anything was written, and while all of it is in memory', async (t) => {
+    const { store, listFiles } = openTestStore(t)
+    await store.newWriter().abort()
+    const writer = store.newWriter()
+    await writeAll(writer, randomBytes(1000))
+    await writer.abort()
+    assert.deepEqual(listFiles(), [])
+  })
+
+  test('while its file is being made', async (t) => {
+    const { store, listFiles } = openTestStore(t)
+    const writer = store.newWriter()
+    const writing = writer.write(randomBytes(mebibyte + 1))
+    await writer.abort()
+    await writing
+    assert.deepEqual(listFiles(), [])
+  })
+
+  test('during writes that nobody waited for', async (t) => {
+    const { store, listFiles } = openTestStore(t)
+    const writer = store.newWriter()
+    await writeAll(writer, randomBytes(2 * mebibyte))
+    const writing = Promise.allSettled([1, 2, 3].map(() => writer.write(randomBytes(mebibyte))))
+    await writer.abort()
+    await writing
+    assert.deepEqual(listFiles(), [])
+  })
+
+  test('after it was finished, twice over', async (t) => {
+    const { store, listFiles } = openTestStore(t)
+    const writer = store.newWriter()
+    await writeAll(writer, randomBytes(2 * mebibyte))
+    const content = await writer.finish()
+    await Promise.all([writer.abort(), writer.abort()])
+    assert.deepEqual(listFiles(), [])
+    await content.release()
+    await assert.rejects(readAll(content.read()))
+  })
+
+  test('while it finishes', async (t) => {
+    const { store, listFiles } = openTestStore(t)
+    const writer = store.newWriter()
+    await writeAll(writer, randomBytes(2 * mebibyte))
+    const [finished] = await Promise.allSettled([writer.finish(), writer.abort()])
+    assert.deepEqual(listFiles(), [])
+    if (finished.status === 'fulfilled') {
+      await finished.value.release()
+      await assert.rejects(readAll(finished.value.read()))
+    }
+  })
+})
+
+describe('a disk that does not take the content', () => {
+  /** A file where the directory should be: nothing can be made below it. */
+  function openBlocked(t: TestContext) {
+    const dir = join(newTestDir(t), 'content')
+    writeFileSync(dir, '')
+    return { dir, store: openContentStore({ dir, master }) }
+  }
+
+  test('fails the write or the finish, never silently', async (t) => {
+    const { store } = openBlocked(t)
+    const writer = store.newWriter()
+    await assert.rejects(async () => {
+      await writer.write(randomBytes(mebibyte + 1))
+      await writer.finish()
+    })
+    await assert.rejects(writer.finish())
+    await writer.abort()
+  })
+
+  test('leaves what fits into memory alone', async (t) => {
+    const { store } = openBlocked(t)
+    const writer = store.newWriter()
+    await writeAll(writer, randomBytes(mebibyte))
+    assert.equal((await writer.finish()).bytes, mebibyte)
+  })
+
+  test('is used again as soon as it is there again', async (t) => {
+    const { dir, store } = openBlocked(t)
+    const failing = store.newWriter()
+    await assert.rejects(async () => failing.write(randomBytes(mebibyte + 1)))
+    await failing.abort()
+    rmSync(dir)
+    const writer = store.newWriter()
+    await writeAll(writer, randomBytes(mebibyte + 1))
+    const content = await writer.finish()
+    assert.equal(content.bytes, mebibyte + 1)
+    await content.release()
+  })
+
+  test('that is full in the middle fails the content, and no file is left', async (t) => {
+    const { store, listFiles } = openTestStore(t)
+    const file = await open('/dev/null')
+    const full = Object.assign(new Error('no space left on device'), { code: 'ENOSPC' })
+    for (const how of ['write', 'writev']) t.mock.method(Object.getPrototypeOf(file), how, () => Promise.reject(full))
+    await file.close()
+    const writer = store.newWriter()
+    await assert.rejects(async () => {
+      await writeAll(writer, randomBytes(4 * mebibyte))
+      await writer.finish()
+    }, full)
+    await writer.abort()
+    assert.deepEqual(listFiles(), [])
+  })
+
+  test('that takes not even the end of a key loses the file all the same', async (t) => {
+    const { store, listFiles } = openTestStore(t)
+    const writer = store.newWriter()
+    await writeAll(writer, randomBytes(2 * mebibyte))
+    const content = await writer.finish()
+    const file = await open('/dev/null')
+    t.mock.method(Object.getPrototypeOf(file), 'write', () => Promise.reject(new Error('input/output error')))
+    await file.close()
+    await content.release().catch(() => {})
+    assert.deepEqual(listFiles(), [])
+  })
+})
+
+describe('the sweep', () => {
+  test('removes what ended processes left, and keeps what belongs to running ones', async (t) => {
+    const { dir, store, listFiles } = openTestStore(t)
+    const writer = store.newWriter()
+    await writeAll(writer, randomBytes(mebibyte + 1))
+    const content = await writer.finish()
+    const own = listFiles()
+
+    const child = spawn('sleep', ['60'])
+    t.after(() => child.kill())
+    await once(child, 'spawn')
+    const running = findProcessIdentity(child.pid as number) as string
+    // The number of a process that runs, with another start or from another boot: the one that was meant is gone.
+    const [pid, startTicks, boot] = running.split('-')
+    const gone = [`${pid}-${Number(startTicks) - 1}-${boot}`, `${pid}-${startTicks}-00000000`, '4194999-1-abcdef01']
+    for (const name of [running, ...gone]) {
+      mkdirSync(join(dir, name))
+      writeFileSync(join(dir, name, 'left'), 'x')
+    }
+    assert.equal(await store.sweep(), gone.length)
+    assert.deepEqual(listFiles().toSorted(), [...own, join(dir, running, 'left')].toSorted())
+
+    child.kill('SIGKILL')
+    await once(child, 'exit')
+    assert.equal(await store.sweep(), 1)
+    assert.deepEqual(listFiles(), own)
+    assert.equal((await readAll(content.read())).length, mebibyte + 1)
+    await content.release()
+  })
+
+  test('finds nothing where nothing was ever stored', async (t) => {
+    const { store } = openTestStore(t)
+    assert.equal(await store.sweep(), 0)
+  })
+
+  test('is not needed after a close', async (t) => {
+    const { dir, store } = openTestStore(t)
+    const writer = store.newWriter()
+    await writeAll(writer, randomBytes(mebibyte + 1))
+    await writer.finish()
+    await store.close()
+    assert.deepEqual(readdirSync(dir), [])
+  })
+})

@@ -1,0 +1,13 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { openMasterKey } from '../../src/blobs/master-key.ts'
+
+/** Waits for a line, so that many can open at once; prints what was wrapped with the key it got. */
+const dataDir = process.argv[2] ?? ''
+process.stdout.write('ready\n')
+process.stdin.once('data', () => {
+  const { wrap } = openMasterKey(undefined, dataDir)
+  const file = readFileSync(join(dataDir, 'master.key'), 'utf8').trim()
+  process.stdout.write(`${JSON.stringify({ file, wrapped: wrap(Buffer.alloc(32, 'k')).toString('hex') })}\n`)
+  process.stdin.destroy()
+})

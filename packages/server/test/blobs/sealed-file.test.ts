@@ -1,0 +1,140 @@
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { existsSync, linkSync, readFileSync, truncateSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { buffer as readAll } from 'node:stream/consumers'
+import { describe, type TestContext, test } from 'node:test'
+import { frameBytes, sealedFrameBytes } from '../../src/blobs/frames.ts'
+import { openMasterKey } from '../../src/blobs/master-key.ts'
+import { createSealedFile } from '../../src/blobs/sealed-file.ts'
+import { newTestDir } from './test-dir.ts'
+
+const headerBytes = 60 + 7
+const master = openMasterKey(randomBytes(32), '/nowhere')
+
+async function writeSealed(t: TestContext, clear: Buffer, chunkBytes = 50_000) {
+  const path = join(newTestDir(t), 'content')
+  const writer = await createSealedFile(path, master)
+  for (let at = 0; at < clear.length; at += chunkBytes) await writer.write(clear.subarray(at, at + chunkBytes))
+  const sealed = await writer.finish(clear.length)
+  return { path, sealed, frameAt: (index: number) => headerBytes + index * sealedFrameBytes }
+}
+
+describe('a sealed file', () => {
+  for (const bytes of [
+    0,
+    1,
+    frameBytes - 1,
+    frameBytes,
+    frameBytes + 1,
+    8 * frameBytes,
+    8 * frameBytes + 1,
+    2_000_003,
+  ]) {
+    test(`of ${bytes} bytes reads back whole and in every part`, async (t) => {
+      const clear = randomBytes(bytes)
+      const { sealed } = await writeSealed(t, clear, 33_333)
+      assert.ok((await readAll(sealed.read())).equals(clear))
+      const borders = [0, 1, frameBytes - 1, frameBytes, frameBytes + 1, bytes - 1, bytes, bytes + 5]
+      for (const start of borders.filter((at) => at >= 0)) {
+        for (const end of borders.filter((at) => at >= start)) {
+          const part = await readAll(sealed.read(start, end))
+          assert.ok(part.equals(clear.subarray(start, end)), `from ${start} to ${end}`)
+        }
+      }
+      await sealed.remove()
+    })
+  }
+
+  test('holds no clear bytes, and never the same twice', async (t) => {
+    const clear = Buffer.from('a secret that must not be seen '.repeat(10_000))
+    const [one, other] = [await writeSealed(t, clear), await writeSealed(t, clear)]
+    const [first, second] = [readFileSync(one.path), readFileSync(other.path)]
+    assert.equal(first.includes('secret'), false)
+    for (let at = 0; at + 16 <= first.length; at += 16) {
+      assert.notDeepEqual(first.subarray(at, at + 16), second.subarray(at, at + 16), `at ${at}`)
+    }
+    await one.sealed.remove()
+    await other.sealed.remove()
+  })
+
+  test('with one bit flipped in any of its frames cannot be read past it', async (t) => {
+    const clear = randomBytes(3 * frameBytes + 100)
+    const { path, sealed, frameAt } = await writeSealed(t, clear)
+    const stored = readFileSync(path)
+    for (const index of [0, 1, 3]) {
+      const changed = Buffer.from(stored)
+      changed[frameAt(index) + 50] = (changed[frameAt(index) + 50] ?? 0) ^ 1
+      writeFileSync(path, changed)
+      await assert.rejects(readAll(sealed.read()), `frame ${index}`)
+      await assert.rejects(readAll(sealed.read(index * frameBytes, index * frameBytes + 1)), `frame ${index} alone`)
+    }
+    await sealed.remove()
+  })
+
+  test('with frames in another order, or one twice, cannot be read', async (t) => {
+    const { path, sealed, frameAt } = await writeSealed(t, randomBytes(4 * frameBytes))
+    const stored = readFileSync(path)
+    const frame = (index: number) => stored.subarray(frameAt(index), frameAt(index + 1))
+    for (const order of [
+      [1, 0, 2, 3],
+      [0, 0, 2, 3],
+      [0, 1, 3, 2],
+    ]) {
+      writeFileSync(path, Buffer.concat([stored.subarray(0, headerBytes), ...order.map(frame)]))
+      await assert.rejects(readAll(sealed.read()), order.join())
+    }
+    await sealed.remove()
+  })
+
+  test('that was cut off, in a frame or between two, cannot be read as if it ended there', async (t) => {
+    for (const cut of [1, 15, 16, 17, sealedFrameBytes, sealedFrameBytes + 1, 3 * sealedFrameBytes]) {
+      const { path, sealed } = await writeSealed(t, randomBytes(3 * frameBytes))
+      truncateSync(path, readFileSync(path).length - cut)
+      await assert.rejects(readAll(sealed.read()), `${cut} bytes cut`)
+      await sealed.remove()
+    }
+  })
+
+  test('with a frame of another file in its place cannot be read', async (t) => {
+    const clear = randomBytes(2 * frameBytes)
+    const [one, other] = [await writeSealed(t, clear), await writeSealed(t, clear)]
+    const [first, second] = [readFileSync(one.path), readFileSync(other.path)]
+    second.copy(first, one.frameAt(0), other.frameAt(0), other.frameAt(1))
+    writeFileSync(one.path, first)
+    await assert.rejects(readAll(one.sealed.read()))
+    await one.sealed.remove()
+    await other.sealed.remove()
+  })
+
+  test('has lost its key before it is unlinked: who kept the file has nothing', async (t) => {
+    const { path, sealed } = await writeSealed(t, randomBytes(frameBytes + 1))
+    const kept = `${path}.kept`
+    linkSync(path, kept)
+    assert.notDeepEqual(readFileSync(kept).subarray(0, headerBytes), Buffer.alloc(headerBytes))
+    await sealed.remove()
+    assert.equal(existsSync(path), false)
+    const header = readFileSync(kept).subarray(0, headerBytes)
+    assert.deepEqual(header, Buffer.alloc(headerBytes))
+    assert.throws(() => master.unwrap(header.subarray(0, 60)))
+    await assert.rejects(readAll(sealed.read()))
+  })
+
+  test('that is given up half-way has lost its key as well', async (t) => {
+    const path = join(newTestDir(t), 'content')
+    const writer = await createSealedFile(path, master)
+    await writer.write(randomBytes(20 * frameBytes))
+    const kept = `${path}.kept`
+    linkSync(path, kept)
+    await writer.remove()
+    assert.equal(existsSync(path), false)
+    assert.deepEqual(readFileSync(kept).subarray(0, headerBytes), Buffer.alloc(headerBytes))
+  })
+
+  test('never takes the place of another', async (t) => {
+    const path = join(newTestDir(t), 'content')
+    writeFileSync(path, 'here already')
+    await assert.rejects(createSealedFile(path, master), { code: 'EEXIST' })
+    assert.equal(readFileSync(path, 'utf8'), 'here already')
+  })
+})

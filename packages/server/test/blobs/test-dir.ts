@@ -1,0 +1,11 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { TestContext } from 'node:test'
+
+/** A directory that goes with the test. */
+export function newTestDir(t: TestContext): string {
+  const dir = mkdtempSync(join(tmpdir(), 'assay-blobs-'))
+  t.after(() => rmSync(dir, { recursive: true, force: true }))
+  return dir
+}

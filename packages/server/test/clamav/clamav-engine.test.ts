@@ -1,0 +1,107 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { EngineDown } from '../../src/domain/ports/scan-engine.ts'
+import { makeClamAvEngine } from '../../src/engines/clamav/clamav-engine.ts'
+import type { ClamdClient } from '../../src/engines/clamav/client.ts'
+import { newContent } from '../engines/unpack-archives.ts'
+import { noAbort } from '../engines/yara-support.ts'
+
+const content = newContent(Buffer.from('content'))
+const clean = { findings: [], doubts: [], unopened: false }
+const down = new EngineDown('clamd fell')
+
+/** A client that says these in turn; an error is thrown. */
+function newClient(scans: (string | Error)[], pings: (string | Error)[] = []) {
+  const asked = { scans: 0, pings: 0 }
+  const next = (answers: (string | Error)[], what: string) => {
+    const said = answers.shift() ?? new Error(`No further ${what} was expected`)
+    if (said instanceof Error) throw said
+    return said
+  }
+  const client: ClamdClient = {
+    async scan() {
+      asked.scans++
+      return next(scans, 'scan')
+    },
+    async ask() {
+      asked.pings++
+      return next(pings, 'ping')
+    },
+    close() {},
+  }
+  const retried: EngineDown[] = []
+  const engine = makeClamAvEngine({ client, findState: () => undefined, onRetry: (error) => retried.push(error) })
+  return { engine, asked, retried }
+}
+
+describe('the ClamAV engine', () => {
+  test('tries a scan once more, when clamd answers again and not before', async () => {
+    const { engine, asked, retried } = newClient([down, 'stream: OK'], [down, 'something', new Error('x'), 'PONG'])
+    assert.deepEqual(await engine.scan(content, noAbort), clean)
+    assert.deepEqual([asked, retried], [{ scans: 2, pings: 4 }, [down]])
+  })
+
+  test('tries no third time, and the second failure is that of the scan', async () => {
+    const second = new EngineDown('fell again')
+    const { engine, asked } = newClient([down, second, 'stream: OK'], ['PONG', 'PONG'])
+    await assert.rejects(engine.scan(content, noAbort), second)
+    assert.deepEqual(asked, { scans: 2, pings: 1 })
+  })
+
+  test('takes an answer that is none for a failure, and never for clean', async () => {
+    const { engine, asked } = newClient(['stream: Out of memory ERROR', '', 'stream: OK'], ['PONG'])
+    await assert.rejects(engine.scan(content, noAbort), EngineDown)
+    assert.equal(asked.scans, 2)
+  })
+
+  test('does not try again what is not clamd’s fault', async () => {
+    const failure = new Error('the store is away')
+    const { engine, asked, retried } = newClient([failure])
+    await assert.rejects(engine.scan(content, noAbort), failure)
+    assert.deepEqual([asked, retried], [{ scans: 1, pings: 0 }, []])
+  })
+
+  test('does not try again for a caller who has left', async () => {
+    const leaving = new AbortController()
+    const { engine, asked } = newClient([down, 'stream: OK'], ['PONG'])
+    leaving.abort()
+    await assert.rejects(engine.scan(content, leaving.signal))
+    assert.deepEqual(asked, { scans: 1, pings: 0 })
+  })
+
+  test('lets a caller go while it waits for clamd to come back', async () => {
+    const leaving = new AbortController()
+    let pings = 0
+    const client: ClamdClient = {
+      scan: () => Promise.reject(down),
+      async ask() {
+        if (++pings === 2) leaving.abort()
+        throw down
+      },
+      close() {},
+    }
+    const engine = makeClamAvEngine({ client, findState: () => undefined, onRetry() {} })
+    await assert.rejects(engine.scan(content, leaving.signal), { name: 'AbortError' })
+    assert.equal(pings, 2)
+  })
+
+  test('gives up on a clamd that does not come back', async (t) => {
+    t.mock.timers.enable({ apis: ['Date'] })
+    let pings = 0
+    const client: ClamdClient = {
+      scan: () => Promise.reject(down),
+      async ask() {
+        pings++
+        t.mock.timers.setTime(pings * 4000)
+        throw down
+      },
+      close() {},
+    }
+    const engine = makeClamAvEngine({ client, findState: () => undefined, onRetry() {} })
+    await assert.rejects(
+      engine.scan(content, noAbort),
+      (error) => error instanceof EngineDown && /not back/.test(error.message),
+    )
+    assert.equal(pings, 3)
+  })
+})

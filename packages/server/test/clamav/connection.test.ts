@@ -1,0 +1,191 @@
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { createServer, type Socket } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, test as nodeTest, type TestContext } from 'node:test'
+import type { Content } from '../../src/domain/content/content.ts'
+import { EngineDown } from '../../src/domain/ports/scan-engine.ts'
+import { makeClamdClient } from '../../src/engines/clamav/client.ts'
+import { askClamd, streamToClamd } from '../../src/engines/clamav/connection.ts'
+import { newContent } from '../engines/unpack-archives.ts'
+import { noAbort, waitFor } from '../engines/yara-support.ts'
+import { answer, openFakeClamd } from './fake-clamd.ts'
+
+/** A call that hangs must fail its own test, not all of them. */
+const test = (name: string, body: (t: TestContext) => Promise<void>) => nodeTest(name, { timeout: 10_000 }, body)
+
+/** Someone on the socket who is no clamd at all. */
+async function openStranger(t: TestContext, onConnection: (socket: Socket) => void) {
+  const dir = mkdtempSync(join(tmpdir(), 'assay-clamd-'))
+  const path = join(dir, 'clamd.sock')
+  const sockets: Socket[] = []
+  const server = createServer((socket) => {
+    sockets.push(socket.on('error', () => {}))
+    onConnection(socket)
+  })
+  await new Promise<void>((resolve) => server.listen(path, resolve))
+  t.after(() => {
+    for (const socket of sockets) socket.destroy()
+    server.close()
+    rmSync(dir, { recursive: true, force: true })
+  })
+  return { path }
+}
+
+const spooled = (bytes: number) => newContent(randomBytes(bytes), { spooled: true })
+
+describe('a connection to clamd', () => {
+  test('speaks its language byte for byte', async (t) => {
+    const fake = await openFakeClamd(t)
+    const clear = randomBytes(120_000)
+    assert.equal(await streamToClamd(fake.address, newContent(clear, { spooled: true }), noAbort), 'stream: OK')
+    const chunks = [clear.subarray(0, 50_000), clear.subarray(50_000, 100_000), clear.subarray(100_000)]
+    const framed = chunks.flatMap((chunk) => {
+      const length = Buffer.alloc(4)
+      length.writeUInt32BE(chunk.length)
+      return [length, chunk]
+    })
+    const expected = Buffer.concat([Buffer.from('zINSTREAM\0'), ...framed, Buffer.alloc(4)])
+    assert.ok(fake.connections[0]?.raw.equals(expected))
+  })
+
+  test('carries more than any buffer holds, without losing a byte', async (t) => {
+    const fake = await openFakeClamd(t)
+    const clear = randomBytes(5_000_000)
+    await streamToClamd(fake.address, newContent(clear, { spooled: true }), noAbort)
+    assert.ok(fake.connections[0]?.scans[0]?.equals(clear))
+  })
+
+  test('asks a command and hands its answer on', async (t) => {
+    const fake = await openFakeClamd(t)
+    assert.equal(await askClamd(fake.address, 'PING', noAbort), 'PONG')
+    assert.equal(fake.connections[0]?.raw.toString(), 'zPING\0')
+  })
+
+  test('puts an answer together that comes in pieces', async (t) => {
+    const address = await openStranger(t, async (socket) => {
+      for (const piece of ['stre', 'am: O', 'K', '\0']) {
+        await new Promise((resolve) => socket.write(piece, resolve))
+        await new Promise(setImmediate)
+      }
+      socket.end()
+    })
+    assert.equal(await askClamd(address, 'PING', noAbort), 'stream: OK')
+  })
+
+  for (const [what, said] of Object.entries({
+    'nothing at all': '',
+    'an answer without its end': 'stream: OK',
+    'an answer that ends too soon': 'stream: O',
+    'an answer without end': 'x'.repeat(10_000),
+  })) {
+    test(`takes ${what} for none`, async (t) => {
+      const address = await openStranger(t, (socket) => {
+        socket.resume()
+        socket.end(said)
+      })
+      await assert.rejects(askClamd(address, 'PING', noAbort), EngineDown)
+      await assert.rejects(streamToClamd(address, spooled(1000), noAbort), EngineDown)
+    })
+  }
+
+  test('that nobody takes is an engine that is down', async () => {
+    await assert.rejects(askClamd({ path: '/nowhere/clamd.sock' }, 'PING', noAbort), EngineDown)
+    await assert.rejects(streamToClamd({ path: '/nowhere/clamd.sock' }, spooled(100_000), noAbort), EngineDown)
+    await assert.rejects(streamToClamd({ host: '127.0.0.1', port: 1 }, spooled(100_000), noAbort), EngineDown)
+  })
+
+  test('that breaks in the middle of the content is an engine that is down', async (t) => {
+    const address = await openStranger(t, (socket) => socket.once('data', () => socket.destroy()))
+    await assert.rejects(streamToClamd(address, spooled(5_000_000), noAbort), EngineDown)
+  })
+
+  test('hands an answer on that came before all of the content was sent', async (t) => {
+    const limit = 'INSTREAM size limit exceeded. ERROR'
+    // As clamd does beyond StreamMaxLength: it answers and reads no further.
+    const address = await openStranger(t, (socket) => socket.once('data', () => socket.end(`${limit}\0`)))
+    assert.equal(await streamToClamd(address, spooled(20_000_000), noAbort), limit)
+  })
+
+  test('hands an early answer on also when the rest of the content is taken and thrown away', async (t) => {
+    const limit = 'INSTREAM size limit exceeded. ERROR'
+    const address = await openStranger(t, (socket) => {
+      socket.once('data', () => socket.write(`${limit}\0`))
+      socket.resume()
+    })
+    assert.equal(await streamToClamd(address, spooled(20_000_000), noAbort), limit)
+  })
+
+  test('does not believe an early OK: not all of the content was looked at', async (t) => {
+    const address = await openStranger(t, (socket) => socket.once('data', () => socket.end('stream: OK\0')))
+    await assert.rejects(streamToClamd(address, spooled(20_000_000), noAbort), EngineDown)
+  })
+
+  test('ends when the caller gives up, before, while sending and while waiting', async (t) => {
+    const silent = await openStranger(t, (socket) => socket.resume())
+    const stuck = await openStranger(t, (socket) => socket.pause())
+    await assert.rejects(streamToClamd(silent, spooled(1000), AbortSignal.abort()))
+    for (const address of [silent, stuck]) {
+      await assert.rejects(streamToClamd(address, spooled(20_000_000), AbortSignal.timeout(100)))
+      await assert.rejects(askClamd(address, 'PING', AbortSignal.timeout(100)))
+    }
+  })
+
+  test('is given up when the content cannot be read, with that failure', async (t) => {
+    const fake = await openFakeClamd(t)
+    const failure = new Error('the store is away')
+    const content: Content = {
+      ...spooled(100_000),
+      async *read() {
+        yield randomBytes(1000)
+        throw failure
+      },
+    }
+    await assert.rejects(streamToClamd(fake.address, content, noAbort), failure)
+    await waitFor(() => fake.connections[0]?.closed === true)
+    assert.deepEqual(fake.connections[0]?.scans, [])
+  })
+
+  test('never passes content off as whole that ended early', async (t) => {
+    const fake = await openFakeClamd(t)
+    const content: Content = {
+      ...spooled(100_000),
+      async *read() {
+        yield randomBytes(1000)
+      },
+    }
+    await assert.rejects(streamToClamd(fake.address, content, noAbort), EngineDown)
+  })
+})
+
+describe('the client', () => {
+  test('keeps connections for small content and takes one each for large', async (t) => {
+    const fake = await openFakeClamd(t)
+    const client = makeClamdClient({ address: fake.address, sessions: 2 })
+    const limit = 256 * 1024
+    for (const bytes of [1, limit, 1]) await client.scan(newContent(randomBytes(bytes)), noAbort)
+    assert.equal(fake.connections.length, 1)
+    await client.scan(newContent(randomBytes(limit + 1)), noAbort)
+    await client.scan(spooled(10), noAbort)
+    assert.equal(fake.connections.length, 3)
+    client.close()
+  })
+
+  test('holds no more connections for small content than it may', async (t) => {
+    const fake = await openFakeClamd(t, {
+      onScan: ({ seen, n }) => setImmediate(() => answer(seen, n, 'stream: OK')),
+    })
+    const client = makeClamdClient({ address: fake.address, sessions: 3 })
+    await Promise.all(Array.from({ length: 100 }, () => client.scan(newContent(randomBytes(100)), noAbort)))
+    assert.equal(fake.findMost(), 3)
+    client.close()
+  })
+
+  test('gives a command up after its time', async (t) => {
+    const address = await openStranger(t, (socket) => socket.resume())
+    const client = makeClamdClient({ address, sessions: 1 })
+    await assert.rejects(client.ask('PING', 50))
+  })
+})

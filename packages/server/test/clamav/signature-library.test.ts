@@ -1,0 +1,127 @@
+import assert from 'node:assert/strict'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, type TestContext, test } from 'node:test'
+import type { SignatureFile } from '../../src/engines/clamav/signature-files.ts'
+import { makeSignatureLibrary } from '../../src/engines/clamav/signature-library.ts'
+import { silentLog } from '../support/test-database.ts'
+import { newSignatureDirs } from './signature-support.ts'
+
+/** The trial refuses what says `broken`, as clamd would: the whole of what it is given. */
+function openLibrary(t: TestContext) {
+  const place = newSignatureDirs(t)
+  const tried: string[][] = []
+  const trial = {
+    async findFault(files: SignatureFile[]) {
+      tried.push(files.map(({ loadedAs }) => loadedAs))
+      return files.some(({ path }) => readFileSync(path, 'utf8').includes('broken')) ? 'Malformed database' : undefined
+    },
+  }
+  const library = makeSignatureLibrary({ dirs: place.dirs, databaseDir: place.databaseDir, trial, log: silentLog })
+  const read = (name: string) => readFileSync(join(place.databaseDir, name), 'utf8')
+  return { ...place, library, tried, read, list: () => readdirSync(place.databaseDir).toSorted() }
+}
+
+describe('the signature library', () => {
+  test('tells whether what clamd has is still what there is', (t) => {
+    const { library, write, remove } = openLibrary(t)
+    assert.equal(library.place(), true)
+    assert.equal(library.place(), false)
+    write('own/a.ndb', 'x', 1)
+    assert.equal(library.place(), true)
+    assert.equal(library.place(), false)
+    remove('own/a.ndb')
+    assert.equal(library.place(), true)
+  })
+
+  test('tries only what is new, all together, and one by one when that fails', async (t) => {
+    const { library, write, tried, list } = openLibrary(t)
+    library.place()
+    await library.tryNew()
+    assert.deepEqual(tried, [])
+    write('own/a.ndb', 'good')
+    write('own/b.ndb', 'broken')
+    await library.tryNew()
+    assert.deepEqual(tried, [['own-a.ndb', 'own-b.ndb'], ['own-a.ndb'], ['own-b.ndb']])
+    library.place()
+    assert.deepEqual(list(), ['assay.ndb', 'own-a.ndb'])
+    await library.tryNew()
+    assert.equal(tried.length, 3)
+  })
+
+  test('goes on with the earlier version of a file that broke, and says which it is', async (t) => {
+    const { library, write, read } = openLibrary(t)
+    write('own/a.ndb', 'good', 1)
+    library.place()
+    const path = write('own/a.ndb', 'broken')
+    await library.tryNew()
+    library.place()
+    assert.equal(read('own-a.ndb'), 'good')
+    assert.deepEqual(library.listRefused(), [{ path, reason: 'Malformed database' }])
+  })
+
+  test('takes a repaired file in', async (t) => {
+    const { library, write, read } = openLibrary(t)
+    library.place()
+    write('own/a.ndb', 'broken', 1)
+    await library.tryNew()
+    library.place()
+    write('own/a.ndb', 'repaired', 2)
+    await library.tryNew()
+    assert.equal(library.place(), true)
+    assert.equal(read('own-a.ndb'), 'repaired')
+    assert.deepEqual(library.listRefused(), [])
+  })
+
+  test('notices that the earlier version of a broken file has gone with it', async (t) => {
+    const { library, write, remove, databaseDir } = openLibrary(t)
+    write('own/a.ndb', 'good', 1)
+    library.place()
+    write('own/a.ndb', 'broken', 2)
+    await library.tryNew()
+    library.place()
+    remove('own/a.ndb')
+    await library.tryNew()
+    // Otherwise clamd is not told, and goes on with signatures that the operator took away.
+    assert.equal(library.place(), true)
+    assert.equal(existsSync(join(databaseDir, 'own-a.ndb')), false)
+  })
+
+  test('counts the earlier version of a broken file among what is loaded', async (t) => {
+    const { library, write } = openLibrary(t)
+    write('own/a.ndb', 'One:0:*:6161\nTwo:0:*:6262\n', 1)
+    library.place()
+    assert.equal(library.describe().count, 3)
+    write('own/a.ndb', 'broken', 2)
+    await library.tryNew()
+    library.place()
+    assert.equal(library.describe().count, 3)
+  })
+
+  test('finds the files to blame when clamd does not start, and takes them away from it', async (t) => {
+    const { library, write, list } = openLibrary(t)
+    write('own/a.ndb', 'good')
+    write('own/b.ndb', 'broken')
+    library.place()
+    assert.equal(await library.tryAll(), true)
+    library.place()
+    assert.deepEqual(list(), ['assay.ndb', 'own-a.ndb'])
+  })
+
+  test('blames no file when all of them load', async (t) => {
+    const { library, write } = openLibrary(t)
+    write('own/a.ndb', 'good')
+    library.place()
+    assert.equal(await library.tryAll(), false)
+  })
+
+  test('has another digest for each set of signatures', async (t) => {
+    const { library, write } = openLibrary(t)
+    library.place()
+    const first = library.describe().digest
+    write('own/a.ndb', 'good')
+    assert.equal(library.describe().digest, first)
+    library.place()
+    assert.notEqual(library.describe().digest, first)
+  })
+})

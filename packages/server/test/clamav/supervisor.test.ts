@@ -1,0 +1,220 @@
+import assert from 'node:assert/strict'
+import { syncBuiltinESMExports } from 'node:module'
+import { describe, test as nodeTest, type TestContext } from 'node:test'
+import type { RunningClamd } from '../../src/engines/clamav/start-clamd.ts'
+import { superviseClamd } from '../../src/engines/clamav/supervisor.ts'
+import { noAbort, waitFor } from '../engines/yara-support.ts'
+import { silentLog } from '../support/test-database.ts'
+import { openFakeClamd, type Seen } from './fake-clamd.ts'
+
+const test = (name: string, body: (t: TestContext) => Promise<void>) => nodeTest(name, { timeout: 10_000 }, body)
+
+/** A process that runs until it is killed or told to fall. */
+function newProcess(pid: number) {
+  const exit = Promise.withResolvers<void>()
+  const killed: string[] = []
+  const clamd: RunningClamd = {
+    pid,
+    exited: exit.promise,
+    whenReloaded: async () => true,
+    kill(signal) {
+      killed.push(signal)
+      exit.resolve()
+    },
+  }
+  return { clamd, killed, fall: () => exit.resolve() }
+}
+
+/** Turns of the event loop, for what has no timer to wait for. */
+async function turn(times = 20) {
+  for (let i = 0; i < times; i++) await new Promise(setImmediate)
+}
+
+/** Also those of `node:timers/promises` that the supervisor has imported by name. */
+function mockTimers(t: TestContext) {
+  t.mock.timers.enable({ apis: ['setTimeout', 'Date'] })
+  syncBuiltinESMExports()
+  t.after(() => {
+    t.mock.timers.reset()
+    syncBuiltinESMExports()
+  })
+  return t.mock.timers
+}
+
+describe('the supervisor', () => {
+  test('starts again what fell, after pauses that double and have an end', async (t) => {
+    const timers = mockTimers(t)
+    const startedAt: number[] = []
+    const supervisor = superviseClamd({
+      socket: '/nowhere/clamd.sock',
+      log: silentLog,
+      async start() {
+        startedAt.push(Date.now())
+        throw new Error('it does not come up')
+      },
+    })
+    await turn()
+    for (let ms = 0; ms < 120_000; ms += 100) {
+      timers.tick(100)
+      await turn(3)
+    }
+    const pauses = startedAt.slice(1).map((at, i) => at - (startedAt[i] ?? 0))
+    assert.ok(pauses.length >= 9, pauses.join())
+    assert.ok((pauses[0] ?? 0) <= 200, pauses.join())
+    for (const [i, pause] of pauses.slice(0, -1).entries()) {
+      const next = pauses[i + 1] ?? 0
+      assert.ok(next === Math.min(30_000, 2 * pause), pauses.join())
+    }
+    assert.match(supervisor.findFault() ?? '', /does not come up/)
+    assert.equal(supervisor.findRunning(), undefined)
+    await supervisor.close()
+  })
+
+  test('starts a steady one again without a long pause', async (t) => {
+    const timers = mockTimers(t)
+    const fake = await openFakeClamd(t)
+    const processes: ReturnType<typeof newProcess>[] = []
+    let failures = 6
+    const supervisor = superviseClamd({
+      socket: fake.address.path,
+      log: silentLog,
+      async start() {
+        if (failures-- > 0) throw new Error('not yet')
+        const process = newProcess(processes.length + 1)
+        processes.push(process)
+        return process.clamd
+      },
+    })
+    while (processes.length === 0) {
+      await turn(3)
+      timers.tick(100)
+    }
+    await turn()
+    assert.equal(supervisor.findRunning()?.pid, 1)
+    assert.equal(supervisor.findFault(), undefined)
+    timers.tick(61_000)
+    await turn()
+    processes[0]?.fall()
+    await turn()
+    timers.tick(200)
+    await turn()
+    assert.equal(supervisor.findRunning()?.pid, 2)
+    const closing = supervisor.close()
+    await turn()
+    timers.tick(1000)
+    await closing
+  })
+
+  test('ends one that does not answer, and starts the next', async (t) => {
+    let answers = true
+    const fake = await openFakeClamd(t, { onPing: (seen: Seen) => seen.socket.end(answers ? 'PONG\0' : 'BUSY\0') })
+    const processes: ReturnType<typeof newProcess>[] = []
+    const supervisor = superviseClamd({
+      socket: fake.address.path,
+      log: silentLog,
+      async start() {
+        answers = true
+        const process = newProcess(processes.length + 1)
+        processes.push(process)
+        return process.clamd
+      },
+    })
+    await supervisor.whenRunning(noAbort)
+    await waitFor(() => fake.connections.length === 1)
+    answers = false
+    await waitFor(() => processes.length === 2)
+    assert.deepEqual(processes[0]?.killed, ['SIGKILL'])
+    await supervisor.whenRunning(noAbort)
+    assert.equal(supervisor.findRunning()?.pid, 2)
+    assert.deepEqual(processes[1]?.killed, [])
+    await supervisor.close()
+    assert.deepEqual(processes[1]?.killed, ['SIGTERM'])
+  })
+
+  test('ends one whose socket is gone', async () => {
+    const processes: ReturnType<typeof newProcess>[] = []
+    const supervisor = superviseClamd({
+      socket: '/nowhere/clamd.sock',
+      log: silentLog,
+      async start() {
+        const process = newProcess(processes.length + 1)
+        processes.push(process)
+        return process.clamd
+      },
+    })
+    await waitFor(() => processes.length === 2)
+    assert.deepEqual(processes[0]?.killed, ['SIGKILL'])
+    await supervisor.close()
+  })
+
+  test('tells those who wait as soon as it runs, and lets go who gives up', async (t) => {
+    const fake = await openFakeClamd(t)
+    const started = Promise.withResolvers<RunningClamd>()
+    const supervisor = superviseClamd({ socket: fake.address.path, log: silentLog, start: () => started.promise })
+    const reason = new Error('too late')
+    const leaving = new AbortController()
+    const [left, stayed] = [supervisor.whenRunning(leaving.signal), supervisor.whenRunning(noAbort)]
+    leaving.abort(reason)
+    await assert.rejects(left, reason)
+    started.resolve(newProcess(1).clamd)
+    await stayed
+    await supervisor.whenRunning(AbortSignal.abort())
+    await supervisor.close()
+  })
+
+  test('closed while one is starting, ends that one and starts no other', async (t) => {
+    const fake = await openFakeClamd(t)
+    const started = Promise.withResolvers<RunningClamd>()
+    let starts = 0
+    const supervisor = superviseClamd({
+      socket: fake.address.path,
+      log: silentLog,
+      start() {
+        starts++
+        return started.promise
+      },
+    })
+    const closing = supervisor.close()
+    const process = newProcess(1)
+    started.resolve(process.clamd)
+    await closing
+    assert.deepEqual(process.killed, ['SIGTERM'])
+    assert.equal(starts, 1)
+  })
+
+  test('closed in a pause, starts no other', async () => {
+    let starts = 0
+    const supervisor = superviseClamd({
+      socket: '/nowhere/clamd.sock',
+      log: silentLog,
+      async start() {
+        starts++
+        throw new Error('no')
+      },
+    })
+    await waitFor(() => starts === 1)
+    await supervisor.close()
+    assert.equal(starts, 1)
+  })
+
+  test('closed, does not wait for ever on one that ignores it', async (t) => {
+    const timers = mockTimers(t)
+    const fake = await openFakeClamd(t)
+    const stubborn = newProcess(1)
+    const killed: string[] = []
+    const clamd: RunningClamd = {
+      ...stubborn.clamd,
+      kill(signal) {
+        killed.push(signal)
+        if (signal === 'SIGKILL') stubborn.fall()
+      },
+    }
+    const supervisor = superviseClamd({ socket: fake.address.path, log: silentLog, start: async () => clamd })
+    await supervisor.whenRunning(noAbort)
+    const closing = supervisor.close()
+    await turn()
+    timers.tick(5000)
+    await closing
+    assert.deepEqual(killed, ['SIGTERM', 'SIGKILL'])
+  })
+})

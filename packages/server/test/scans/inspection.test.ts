@@ -1,0 +1,240 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { EngineDown, type ScanEngine } from '../../src/domain/ports/scan-engine.ts'
+import type { Unpacker } from '../../src/domain/ports/unpacker.ts'
+import { makeInspection } from '../../src/domain/scans/inspection.ts'
+import { makeSlots } from '../../src/domain/scans/slots.ts'
+import { newTar } from '../engines/unpack-archives.ts'
+import { box, newContent, newContents, newEngine, newUnpacker, nothing, toBytes } from './scan-support.ts'
+
+function newInspection(engines: ScanEngine[], unpacker: Unpacker = newUnpacker()) {
+  const { contents, countHeld } = newContents()
+  const slots = makeSlots({ count: 1, maxWaiting: 10 })
+  return { ...makeInspection({ listEngines: () => engines, unpacker, contents, slots }), countHeld, slots }
+}
+
+/** Waits until the caller gives up, as an engine with a scan in hand does. */
+const hanging = newEngine({
+  scan: (_, signal) =>
+    new Promise((_, reject) => {
+      signal.addEventListener('abort', () => reject(signal.reason), { once: true })
+    }),
+})
+
+const nested = (depth: number, innermost: string) => {
+  let text = innermost
+  for (let i = 0; i < depth; i++) text = box(text)
+  return text
+}
+
+describe('an inspection', () => {
+  test('has every engine look, and puts together what they say', async () => {
+    const engines = [
+      newEngine({ scan: async () => ({ ...nothing, findings: ['A'] }) }),
+      newEngine({ scan: async () => ({ ...nothing, findings: ['B'], doubts: ['EncryptedContent'] }) }),
+    ]
+    assert.deepEqual(await newInspection(engines).inspect(newContent('text')), {
+      findings: [
+        { name: 'A', path: [] },
+        { name: 'B', path: [] },
+      ],
+      doubts: ['EncryptedContent'],
+    })
+  })
+
+  test('fails when one engine cannot answer, whatever the others found', async () => {
+    const down = new EngineDown('away')
+    const { inspect } = newInspection([newEngine(), newEngine({ scan: () => Promise.reject(down) })])
+    await assert.rejects(inspect(newContent('a virus')), down)
+  })
+
+  test('unpacks for an engine that opens no containers, and every engine sees the members', async () => {
+    const [opening, other] = [[] as string[], [] as string[]]
+    const engines = [newEngine({ seen: opening, opensContainers: true }), newEngine({ seen: other })]
+    const unpacker = newUnpacker({
+      async unpack(_, { take }) {
+        for (const text of ['one', 'two']) await take({ path: text, bytes: toBytes(text) })
+        return []
+      },
+    })
+    const { inspect, countHeld } = newInspection(engines, unpacker)
+    // A tar is a container that ClamAV opens by itself.
+    const tar = newTar(['a']).toString('latin1')
+    await inspect(newContent(tar))
+    assert.deepEqual(other, [tar, 'one', 'two'])
+    assert.deepEqual(opening, other)
+    assert.equal(countHeld(), 0)
+  })
+
+  test('does not unpack what the only engine opens by itself', async () => {
+    const unpacker = newUnpacker({ unpack: () => Promise.reject(new Error('nothing to unpack')) })
+    const { inspect } = newInspection([newEngine({ opensContainers: true })], unpacker)
+    const tar = newTar(['a'], Buffer.from('harmless')).toString('latin1')
+    assert.deepEqual(await inspect(newContent(tar)), { findings: [], doubts: [] })
+  })
+
+  test('unpacks what its engine said it could not open, and what ClamAV is known not to open', async () => {
+    const opener = newEngine({ opensContainers: true, scan: newScan() })
+    const { findings } = await newInspection([opener]).inspect(newContent(box('virus')))
+    assert.deepEqual(findings, [{ name: 'Virus', path: ['member-0'] }])
+    const unopened = newEngine({
+      opensContainers: true,
+      scan: async (content) => (content.bytes > 4 ? { ...nothing, unopened: true } : nothing),
+    })
+    let unpacked = 0
+    const unpacker = newUnpacker({
+      async unpack() {
+        unpacked++
+        return ['UnsupportedContainer']
+      },
+    })
+    const { doubts } = await newInspection([unopened], unpacker).inspect(newContent('no container at all'))
+    assert.deepEqual([doubts, unpacked], [['UnsupportedContainer'], 1])
+  })
+
+  test('unpacks what its engine left a doubt about: behind that may be another', async () => {
+    const doubting = newEngine({
+      opensContainers: true,
+      scan: async (content) => (content.bytes > 8 ? { ...nothing, doubts: ['EncryptedContent'] } : newScan()(content)),
+    })
+    const unpacker = newUnpacker({
+      async unpack(_, { take }) {
+        await take({ path: 'a', bytes: toBytes('virus') })
+        return []
+      },
+    })
+    const tar = newTar(['a']).toString('latin1')
+    assert.deepEqual(await newInspection([doubting], unpacker).inspect(newContent(tar)), {
+      findings: [{ name: 'Virus', path: ['a'] }],
+      doubts: ['EncryptedContent'],
+    })
+  })
+
+  test('finds at any depth and tells the way there', async () => {
+    const { inspect, countHeld } = newInspection([newEngine({ scan: newScan() })])
+    const content = newContent(box('harmless', box(box('x', 'virus'))))
+    const { findings, doubts } = await inspect(content)
+    assert.deepEqual(findings, [{ name: 'Virus', path: ['member-1', 'member-0', 'member-1'] }])
+    assert.deepEqual([doubts, countHeld()], [[], 0])
+  })
+
+  test('tells where in a container it is that the engine found something in the whole of', async () => {
+    const { inspect, countHeld } = newInspection([newEngine({ opensContainers: true })])
+    const { findings, doubts } = await inspect(newContent(box('harmless', 'a virus')))
+    assert.deepEqual(findings, [
+      { name: 'Virus', path: [] },
+      { name: 'Virus', path: ['member-1'] },
+    ])
+    assert.deepEqual([doubts, countHeld()], [[], 0])
+  })
+
+  test('stands by a finding that it cannot locate', async () => {
+    const unpacker = newUnpacker({ unpack: () => Promise.reject(new EngineDown('the unpacker fell')) })
+    const { inspect } = newInspection([newEngine()], unpacker)
+    assert.deepEqual(await inspect(newContent(box('a virus'))), { findings: [{ name: 'Virus', path: [] }], doubts: [] })
+  })
+
+  test('goes eight containers deep, and says so when there are more', async () => {
+    const { inspect, countHeld } = newInspection([newEngine({ scan: newScan() })])
+    assert.deepEqual((await inspect(newContent(nested(8, 'virus')))).findings.length, 1)
+    assert.deepEqual(await inspect(newContent(nested(9, 'virus'))), { findings: [], doubts: ['ScanLimitExceeded'] })
+    assert.equal(countHeld(), 0)
+  })
+
+  test('has one budget for all depths together', async () => {
+    const given: number[] = []
+    const opened = newUnpacker()
+    const unpacker = newUnpacker({
+      unpack(content, options) {
+        given.push(options.budget.members)
+        return opened.unpack(content, options)
+      },
+    })
+    const { inspect } = newInspection([newEngine({ scan: async () => nothing })], unpacker)
+    await inspect(newContent(box(box('a', 'b'), box('c'))))
+    assert.deepEqual(given, [10_000, 9999, 9996])
+    const many = Array.from({ length: 10_001 }, () => 'x')
+    assert.deepEqual((await inspect(newContent(box(...many)))).doubts, ['ScanLimitExceeded'])
+  })
+
+  test('does not look at empty members', async () => {
+    const seen: string[] = []
+    const { inspect, countHeld } = newInspection([newEngine({ seen })])
+    await inspect(newContent(box('', 'full')))
+    assert.deepEqual([seen.slice(1), countHeld()], [['full'], 0])
+  })
+
+  test('holds no member when an engine falls in the middle, or the unpacker', async () => {
+    const down = new EngineDown('fell')
+    let scans = 0
+    const falling = newEngine({
+      async scan() {
+        if (++scans === 3) throw down
+        return nothing
+      },
+    })
+    const first = newInspection([falling])
+    await assert.rejects(first.inspect(newContent(box('a', 'b', 'c'))), down)
+    assert.equal(first.countHeld(), 0)
+
+    const unpacker = newUnpacker({
+      async unpack(_, { take }) {
+        await take({
+          path: 'torn',
+          bytes: (async function* () {
+            yield Buffer.from('half')
+            throw down
+          })(),
+        })
+        return []
+      },
+    })
+    const second = newInspection([newEngine()], unpacker)
+    await assert.rejects(second.inspect(newContent(box('a'))), down)
+    assert.equal(second.countHeld(), 0)
+  })
+
+  test('that takes too long leaves a doubt, and never a clean verdict', async (t) => {
+    t.mock.timers.enable({ apis: ['setTimeout'] })
+    const { inspect } = newInspection([hanging])
+    const inspecting = inspect(newContent('text'))
+    await new Promise(setImmediate)
+    t.mock.timers.tick(49_999)
+    await new Promise(setImmediate)
+    t.mock.timers.tick(1)
+    assert.deepEqual(await inspecting, { findings: [], doubts: ['ScanLimitExceeded'] })
+  })
+
+  test('that takes too long in a member keeps what was found before', async (t) => {
+    t.mock.timers.enable({ apis: ['setTimeout'] })
+    const engine = newEngine({
+      scan: (content, signal) =>
+        content.whole?.toString() === 'slow' ? hanging.scan(content, signal) : newScan()(content),
+    })
+    const { inspect, countHeld } = newInspection([engine])
+    const inspecting = inspect(newContent(box('virus', 'slow')))
+    for (let i = 0; i < 10; i++) await new Promise(setImmediate)
+    t.mock.timers.tick(50_000)
+    const { findings, doubts } = await inspecting
+    assert.deepEqual([findings, doubts], [[{ name: 'Virus', path: ['member-0'] }], ['ScanLimitExceeded']])
+    assert.equal(countHeld(), 0)
+  })
+
+  test('of content that is not in memory waits for its turn; of small content it does not', async () => {
+    const { inspect, slots } = newInspection([newEngine()])
+    const gate = Promise.withResolvers<void>()
+    const working = slots.use(() => gate.promise)
+    const large = inspect(newContent('large', { whole: undefined }))
+    await inspect(newContent('small'))
+    assert.equal(slots.countWaiting(), 1)
+    gate.resolve()
+    await working
+    assert.deepEqual(await large, { findings: [], doubts: [] })
+  })
+})
+
+/** Finds the word alone, not in the container around it. */
+function newScan() {
+  return async (content: { whole: Buffer | undefined }) =>
+    content.whole?.toString() === 'virus' ? { ...nothing, findings: ['Virus'] } : nothing
+}

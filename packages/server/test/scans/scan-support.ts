@@ -1,0 +1,88 @@
+import { createHash } from 'node:crypto'
+import { buffer } from 'node:stream/consumers'
+import type { Content } from '../../src/domain/content/content.ts'
+import type { ContentStore } from '../../src/domain/ports/content-store.ts'
+import type { EngineReport, EngineState, ScanEngine } from '../../src/domain/ports/scan-engine.ts'
+import type { Unpacker } from '../../src/domain/ports/unpacker.ts'
+
+export const nothing: EngineReport = { findings: [], doubts: [], unopened: false }
+
+export const state: EngineState = { version: 'Test 1.0', stamp: 'stamp', signatures: 1, signaturesAt: undefined }
+
+/** An engine that looks for words: `virus` is one. */
+export function newEngine(change: Partial<ScanEngine> & { seen?: string[] } = {}): ScanEngine {
+  const { seen, ...rest } = change
+  return {
+    name: 'Test',
+    opensContainers: false,
+    findState: () => state,
+    async scan(content) {
+      const text = (await buffer(content.read())).toString('latin1')
+      seen?.push(text)
+      return text.includes('virus') ? { ...nothing, findings: ['Virus'] } : nothing
+    },
+    ...rest,
+  }
+}
+
+/** Begins as a 7z does, which needs the unpacker; its members are the words after that. */
+const boxMagic = '7z\xbc\xaf\x27\x1c'
+export const box = (...members: string[]) => boxMagic + JSON.stringify(members)
+
+/** Opens `box`es. */
+export function newUnpacker(change: Partial<Unpacker> = {}): Unpacker {
+  return {
+    async unpack(content, { take, budget }) {
+      const text = (await buffer(content.read())).toString('latin1')
+      for (const [i, member] of (JSON.parse(text.slice(boxMagic.length)) as string[]).entries()) {
+        if (budget.members-- <= 0 || budget.bytes < member.length) return ['ScanLimitExceeded']
+        budget.bytes -= member.length
+        await take({ path: `member-${i}`, bytes: toBytes(member) })
+      }
+      return []
+    },
+    ...change,
+  }
+}
+
+export async function* toBytes(text: string) {
+  yield Buffer.from(text, 'latin1')
+}
+
+/** Tells how many contents are held. */
+export function newContents() {
+  let held = 0
+  const contents: ContentStore = {
+    newWriter() {
+      const chunks: Buffer[] = []
+      return {
+        write: (chunk) => void chunks.push(chunk),
+        async finish() {
+          held++
+          return newHeld(Buffer.concat(chunks), () => held--)
+        },
+        async abort() {},
+      }
+    },
+  }
+  return { contents, countHeld: () => held }
+}
+
+export const newContent = (text: string, change: Partial<Content> = {}): Content => ({
+  ...newHeld(Buffer.from(text, 'latin1'), () => {}),
+  ...change,
+})
+
+function newHeld(whole: Buffer, onRelease: () => void): Content {
+  return {
+    ...{ bytes: whole.length, head: whole.subarray(0, 65_536), whole },
+    sha1: createHash('sha1').update(whole).digest('hex'),
+    sha256: createHash('sha256').update(whole).digest('hex'),
+    async *read(start = 0, end = whole.length) {
+      yield whole.subarray(start, end)
+    },
+    async release() {
+      onRelease()
+    },
+  }
+}

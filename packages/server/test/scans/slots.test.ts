@@ -1,0 +1,66 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { makeSlots } from '../../src/domain/scans/slots.ts'
+
+const turn = () => new Promise(setImmediate)
+
+describe('slots', () => {
+  test('let so many work at once, and the others in the order they came', async () => {
+    const slots = makeSlots({ count: 2, maxWaiting: 10 })
+    const begun: number[] = []
+    const gates = Array.from({ length: 5 }, () => Promise.withResolvers<void>())
+    const works = gates.map(({ promise }, i) =>
+      slots.use(() => {
+        begun.push(i)
+        return promise
+      }),
+    )
+    await turn()
+    assert.deepEqual([begun, slots.countWaiting()], [[0, 1], 3])
+    gates[1]?.resolve()
+    await turn()
+    assert.deepEqual([begun, slots.countWaiting()], [[0, 1, 2], 2])
+    for (const { resolve } of gates) resolve()
+    await Promise.all(works)
+    assert.deepEqual([begun, slots.countWaiting()], [[0, 1, 2, 3, 4], 0])
+  })
+
+  test('are not taken by who comes in the moment that one is handed on', async () => {
+    const slots = makeSlots({ count: 1, maxWaiting: 10 })
+    const order: string[] = []
+    const gate = Promise.withResolvers<void>()
+    const first = slots.use(() => gate.promise)
+    const second = slots.use(async () => void order.push('waited'))
+    const third = first.then(() => slots.use(async () => void order.push('came later')))
+    gate.resolve()
+    await Promise.all([first, second, third])
+    assert.deepEqual(order, ['waited', 'came later'])
+  })
+
+  test('are given back by work that fails, now or at once', async () => {
+    const slots = makeSlots({ count: 1, maxWaiting: 10 })
+    const failure = new Error('the engine is down')
+    await assert.rejects(
+      slots.use(() => Promise.reject(failure)),
+      failure,
+    )
+    const throwing = () => {
+      throw failure
+    }
+    await assert.rejects(slots.use(throwing), failure)
+    assert.equal(await slots.use(async () => 'works'), 'works')
+  })
+
+  test('turn away whom they have no room for, and nobody else', async () => {
+    const slots = makeSlots({ count: 1, maxWaiting: 2 })
+    const gate = Promise.withResolvers<string>()
+    const taken = [1, 2, 3].map(() => slots.use(() => gate.promise))
+    await assert.rejects(
+      slots.use(async () => 'too many'),
+      /2 others wait/,
+    )
+    gate.resolve('done')
+    assert.deepEqual(await Promise.all(taken), ['done', 'done', 'done'])
+    assert.equal(await slots.use(async () => 'room again'), 'room again')
+  })
+})

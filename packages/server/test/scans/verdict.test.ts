@@ -1,0 +1,121 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { decide, type Inspected, type Verdict } from '../../src/domain/scans/verdict.ts'
+import { makeVerdictCache } from '../../src/domain/scans/verdict-cache.ts'
+
+const here = (...names: string[]) => names.map((name) => ({ name, path: [] }))
+const clean: Verdict = { status: 'clean', signals: [], path: [] }
+
+describe('the verdict', () => {
+  const table: [what: string, inspected: Inspected, encryptedIs: 'error' | 'threat', verdict: Verdict][] = [
+    ['nothing found and nothing in doubt is clean', { findings: [], doubts: [] }, 'error', clean],
+    [
+      'one finding is a threat',
+      { findings: here('A'), doubts: [] },
+      'error',
+      { status: 'threat', signals: ['Virus:A'], path: [] },
+    ],
+    [
+      'a finding weighs more than any doubt',
+      { findings: here('A'), doubts: ['EncryptedContent', 'ScanLimitExceeded'] },
+      'error',
+      { status: 'threat', signals: ['Virus:A'], path: [] },
+    ],
+    [
+      'what two engines found alike is said once',
+      { findings: here('A', 'B', 'A'), doubts: [] },
+      'error',
+      { status: 'threat', signals: ['Virus:A', 'Virus:B'], path: [] },
+    ],
+    [
+      'the deepest place is the one that is told',
+      {
+        findings: [
+          { name: 'A', path: [] },
+          { name: 'A', path: ['x.tar', 'a.doc'] },
+          { name: 'B', path: ['b.doc'] },
+        ],
+        doubts: [],
+      },
+      'error',
+      { status: 'threat', signals: ['Virus:A', 'Virus:B'], path: ['x.tar', 'a.doc'] },
+    ],
+    ...(['EncryptedContent', 'UnsupportedContainer', 'ScanLimitExceeded'] as const).map(
+      (doubt): (typeof table)[number] => [
+        `${doubt} alone is an error, never clean`,
+        { findings: [], doubts: [doubt] },
+        'error',
+        { status: 'error', signals: [`Error:${doubt}`], path: [] },
+      ],
+    ),
+    [
+      'each doubt is said once',
+      { findings: [], doubts: ['EncryptedContent', 'ScanLimitExceeded', 'EncryptedContent'] },
+      'error',
+      { status: 'error', signals: ['Error:EncryptedContent', 'Error:ScanLimitExceeded'], path: [] },
+    ],
+    [
+      'encrypted content is a threat where the operator says so',
+      { findings: [], doubts: ['ScanLimitExceeded', 'EncryptedContent'] },
+      'threat',
+      { status: 'threat', signals: ['Virus:Heuristics.EncryptedContent'], path: [] },
+    ],
+    [
+      'that makes no threat of another doubt',
+      { findings: [], doubts: ['UnsupportedContainer'] },
+      'threat',
+      { status: 'error', signals: ['Error:UnsupportedContainer'], path: [] },
+    ],
+  ]
+  for (const [what, inspected, encryptedIs, verdict] of table) {
+    test(what, () => assert.deepEqual(decide(inspected, { encryptedIs }), verdict))
+  }
+
+  test('has an end: neither a name nor the list of them grows without bounds', () => {
+    const names = Array.from({ length: 500 }, (_, i) => `${i}-${'x'.repeat(5000)}`)
+    const { signals } = decide({ findings: here(...names), doubts: [] }, { encryptedIs: 'error' })
+    assert.equal(signals.length, 50)
+    assert.ok(signals.every((signal) => signal.length <= 'Virus:'.length + 200))
+  })
+})
+
+describe('the memory for verdicts', () => {
+  const threat: Verdict = { status: 'threat', signals: ['Virus:A'], path: ['a'] }
+
+  test('gives a verdict again under the stamp it was given under, and under no other', () => {
+    const cache = makeVerdictCache({ entries: 10 })
+    cache.keep('one', 'stamp 1', clean)
+    cache.keep('other', 'stamp 1', threat)
+    assert.deepEqual(cache.find('one', 'stamp 1'), clean)
+    assert.deepEqual(cache.find('other', 'stamp 1'), threat)
+    assert.equal(cache.find('one', 'stamp 2'), undefined)
+    assert.equal(cache.find('third', 'stamp 1'), undefined)
+    cache.keep('one', 'stamp 2', threat)
+    assert.deepEqual(cache.find('one', 'stamp 2'), threat)
+    assert.equal(cache.find('one', 'stamp 1'), undefined)
+  })
+
+  test('keeps no error: the next try may go better', () => {
+    const cache = makeVerdictCache({ entries: 10 })
+    cache.keep('one', 'stamp', { status: 'error', signals: ['Error:ScanLimitExceeded'], path: [] })
+    assert.equal(cache.find('one', 'stamp'), undefined)
+  })
+
+  test('forgets what was not asked for longest when it is full', () => {
+    const cache = makeVerdictCache({ entries: 2 })
+    cache.keep('one', 's', clean)
+    cache.keep('two', 's', clean)
+    cache.find('one', 's')
+    cache.keep('three', 's', clean)
+    assert.deepEqual(
+      ['one', 'two', 'three'].map((name) => cache.find(name, 's') !== undefined),
+      [true, false, true],
+    )
+  })
+
+  test('of no entries remembers nothing', () => {
+    const cache = makeVerdictCache({ entries: 0 })
+    cache.keep('one', 'stamp', clean)
+    assert.equal(cache.find('one', 'stamp'), undefined)
+  })
+})
