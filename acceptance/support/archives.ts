@@ -125,8 +125,11 @@ function oleEntry(name: string, kind: number, at: { child?: number; right?: numb
   return entry
 }
 
-/** A page with an attached file; `encrypted` says that everything in it takes a password to read. */
-export function newPdf(data: Buffer, { encrypted = false } = {}): Buffer {
+/**
+ * A page with an attached file. `encrypted` says that everything in it takes a password to read; `table: false` leaves out
+ * where the objects are, which readers then find by themselves.
+ */
+export function newPdf(data: Buffer, { encrypted = false, table = true } = {}): Buffer {
   const body = deflateSync(data)
   const objects = [
     '<< /Type /Catalog /Pages 2 0 R /Names << /EmbeddedFiles << /Names [(a.com) 4 0 R] >> >> >>',
@@ -136,9 +139,18 @@ export function newPdf(data: Buffer, { encrypted = false } = {}): Buffer {
     `<< /Type /EmbeddedFile /Filter /FlateDecode /Length ${body.length} >>\nstream\n${body.toString('latin1')}\nendstream`,
     ...(encrypted ? [`<< /Filter /Standard /V 1 /R 2 /O <${'a5'.repeat(32)}> /U <${'5a'.repeat(32)}> /P -44 >>`] : []),
   ]
-  const text = objects.map((object, n) => `${n + 1} 0 obj\n${object}\nendobj\n`).join('')
+  let text = '%PDF-1.4\n'
+  const places = objects.map((object, n) => {
+    const place = text.length
+    text += `${n + 1} 0 obj\n${object}\nendobj\n`
+    return `${String(place).padStart(10, '0')} 00000 n \n`
+  })
+  const start = text.length
+  const size = objects.length + 1
+  if (table) text += `xref\n0 ${size}\n0000000000 65535 f \n${places.join('')}`
   const lock = encrypted ? `/Encrypt 6 0 R /ID [<${'01'.repeat(16)}> <${'01'.repeat(16)}>]` : ''
-  return Buffer.from(`%PDF-1.4\n${text}trailer\n<< /Size 7 /Root 1 0 R ${lock} >>\n%%EOF\n`, 'latin1')
+  text += `trailer\n<< /Size ${size} /Root 1 0 R ${lock} >>\n${table ? `startxref\n${start}\n` : ''}%%EOF\n`
+  return Buffer.from(text, 'latin1')
 }
 
 export function newMail(data: Buffer): Buffer {

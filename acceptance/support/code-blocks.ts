@@ -12,5 +12,7 @@ export const maskVariables = (text: string): string =>
     .replaceAll(/assay_[0-9A-Za-z]{38}/g, 'KEY')
     .replaceAll(/whsec_[A-Za-z0-9+/]{43}=/g, 'SECRET')
     .replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, 'TIME')
+    .replaceAll(/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, 'ID')
+    .replaceAll(/ClamAV \d+\.\d+\.\d+/g, 'ClamAV VERSION')
     .replaceAll(/127\.0\.0\.1:\d+/g, '127.0.0.1:PORT')
     .trim()

@@ -28,7 +28,11 @@ export function openContentStore(deps: { dir: string; master: MasterKey }): Cont
     newWriter() {
       return makeWriter(async () => {
         created ??= mkdir(own, { recursive: true, mode: 0o700 })
-        await created
+        await created.catch((error) => {
+          // The next one tries again: the disk may have room by then.
+          created = undefined
+          throw error
+        })
         return createSealedFile(join(own, newUuid()), deps.master)
       })
     },
@@ -47,7 +51,7 @@ function makeWriter(createFile: () => Promise<SealedFileWriter>): ContentWriter 
   const chunks: Buffer[] = []
   let bytes = 0
   let spool: ReturnType<typeof makeSpool> | undefined
-  let content: Content | undefined
+  let finished: Promise<Content> | undefined
 
   return {
     write(chunk) {
@@ -60,12 +64,13 @@ function makeWriter(createFile: () => Promise<SealedFileWriter>): ContentWriter 
       chunks.length = 0
       return spool.write(kept)
     },
-    async finish() {
-      content = spool === undefined ? newMemoryContent(chunks) : await spool.finish(bytes)
-      return content
+    finish() {
+      finished = spool === undefined ? Promise.resolve(newMemoryContent(chunks)) : spool.finish(bytes)
+      return finished
     },
     async abort() {
       chunks.length = 0
+      const content = await finished?.catch(() => undefined)
       if (content !== undefined) await content.release()
       else await spool?.abort()
     },

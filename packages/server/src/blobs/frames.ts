@@ -9,11 +9,14 @@ export const frameBytes = 64 * 1024
 export const sealedFrameBytes = frameBytes + 16
 export const noncePrefixBytes = 7
 
+/** Otherwise a tag that was cut to 4 bytes would do as well. */
+const tag = { authTagLength: 16 }
+
 /** What opens the frames of one object, and of no other. */
 export type FrameKey = { key: Buffer; noncePrefix: Buffer }
 
 export function sealFrame({ key, noncePrefix }: FrameKey, index: number, isLast: boolean, clear: Buffer): Buffer {
-  const cipher = createCipheriv('aes-256-gcm', key, toNonce(noncePrefix, index, isLast))
+  const cipher = createCipheriv('aes-256-gcm', key, toNonce(noncePrefix, index, isLast), tag)
   const sealed = cipher.update(clear)
   cipher.final()
   return Buffer.concat([sealed, cipher.getAuthTag()], sealed.length + 16)
@@ -21,7 +24,7 @@ export function sealFrame({ key, noncePrefix }: FrameKey, index: number, isLast:
 
 /** Throws when the frame was changed, is out of its place, or is not the last although the content should end here. */
 export function openFrame({ key, noncePrefix }: FrameKey, index: number, isLast: boolean, sealed: Buffer): Buffer {
-  const decipher = createDecipheriv('aes-256-gcm', key, toNonce(noncePrefix, index, isLast))
+  const decipher = createDecipheriv('aes-256-gcm', key, toNonce(noncePrefix, index, isLast), tag)
   decipher.setAuthTag(sealed.subarray(sealed.length - 16))
   const clear = decipher.update(sealed.subarray(0, sealed.length - 16))
   decipher.final()

@@ -36,8 +36,8 @@ function readOrCreate(dataDir: string): Buffer {
   const found = findKey(file)
   if (found !== undefined) return found
   // Written whole under another name and linked into place: two that start at once end with one key, never half a one.
-  const draft = `${file}.${process.pid}`
-  writeFileSync(draft, `${randomBytes(32).toString('hex')}\n`, { mode: 0o600, flag: 'w', flush: true })
+  const draft = `${file}.${randomBytes(8).toString('hex')}`
+  writeFileSync(draft, `${randomBytes(32).toString('hex')}\n`, { mode: 0o600, flag: 'wx', flush: true })
   try {
     linkSync(draft, file)
   } catch (error) {

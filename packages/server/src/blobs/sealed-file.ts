@@ -54,13 +54,20 @@ export async function createSealedFile(path: string, master: MasterKey) {
     /** Also when a write failed. */
     async remove() {
       await writing.catch(() => {})
-      await file.close()
-      await unlink(path)
+      await erase(file, path)
     },
   }
 }
 
 export type SealedFileWriter = Awaited<ReturnType<typeof createSealedFile>>
+
+/** Without its key the content is gone, whatever the disk keeps of it; so the key goes first. */
+async function erase(file: FileHandle, path: string) {
+  // A disk that is full or broken may refuse even that; the file goes all the same.
+  await file.write(Buffer.alloc(headerBytes), 0, headerBytes, 0).catch(() => {})
+  await file.close()
+  await unlink(path)
+}
 
 type Sealed = { file: FileHandle; path: string; frameKey: FrameKey; bytes: number }
 
@@ -80,12 +87,7 @@ function openSealedFile({ file, path, frameKey, bytes }: Sealed) {
         at += part.length
       }
     },
-    /** Without its key the content is gone, whatever the disk keeps of it; so the key goes first. */
-    async remove() {
-      await file.write(Buffer.alloc(headerBytes), 0, headerBytes, 0)
-      await file.close()
-      await unlink(path)
-    },
+    remove: () => erase(file, path),
   }
 
   async function readFrames(first: number, count: number): Promise<Buffer> {

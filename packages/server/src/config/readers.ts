@@ -74,7 +74,8 @@ export const network: Reader<string> = (value) => {
 /** Where clamd listens: the path of a socket, or a host and a port. */
 export const clamdAddress: Reader<{ path: string } | { host: string; port: number }> = (value) => {
   if (value.startsWith('/')) return { path: value }
-  const [, host, port] = /^\[?([^[\]]+?)\]?:(\d{1,5})$/.exec(value) ?? []
+  const [, v6, name, port] = /^(?:\[([0-9a-f:.]+)\]|([\w.-]+)):(\d{1,5})$/i.exec(value) ?? []
+  const host = v6 ?? name
   if (host === undefined || Number(port) === 0 || Number(port) > 65535) {
     throw new Error(
       'must be the path of a socket such as /run/clamav/clamd.ctl, or a host and port such as clamav:3310',
@@ -90,7 +91,8 @@ export const key256: Reader<Buffer> = (value) => {
 
 export const httpUrl: Reader<string> = (value) => {
   const url = URL.parse(value)
-  if (url === null || !/^https?:$/.test(url.protocol))
+  // The URL parser forgives blanks and line feeds; a line of settings does not.
+  if (url === null || !/^https?:$/.test(url.protocol) || /\s/.test(value))
     throw new Error('must be addresses that begin with http or https')
   return value
 }

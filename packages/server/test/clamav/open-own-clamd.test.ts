@@ -15,6 +15,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import { OperatorMistake } from '../../src/domain/problem.ts'
 import { makeClamdClient } from '../../src/engines/clamav/client.ts'
 import { makeChoices } from '../../src/engines/clamav/open-own-clamd.ts'
 import { eicar, newContent, newZip } from '../engines/unpack-archives.ts'
@@ -107,6 +108,13 @@ describe('a clamd of our own', options, () => {
     assert.deepEqual((await scan).findings, [])
     assert.ok(seenInside > 0, 'clamd unpacked nothing while it was looked at')
     assert.deepEqual(readdirSync(inside), [])
+  })
+
+  test('has its directory to itself: a second one is refused, and the first goes on', async (t) => {
+    const { engine, dataDir, pid } = await openClamd(t)
+    await assert.rejects(openTestClamd(dataDir), OperatorMistake)
+    assert.ok(pid !== undefined && isRunning(pid))
+    assert.match((await engine.scan(newContent(eicar), noAbort)).findings.join(), /eicar/i)
   })
 
   test('does not outlive a killed parent', async (t) => {

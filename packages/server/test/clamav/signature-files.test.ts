@@ -25,7 +25,7 @@ describe('the list of signature files', () => {
     assert.deepEqual(names.toSorted(), [
       'assay.ndb',
       'daily.cvd',
-      'extra.ndb',
+      'fetched-extra.ndb',
       'own-a.ndb',
       'own-assay.ndb',
       'own-b.YAR',
@@ -54,13 +54,12 @@ describe('the list of signature files', () => {
   })
 
   test('holds all files of one name but different kinds: they are no twins', (t) => {
-    // As malware.expert publishes them: .hdb, .ldb and .ndb with one name.
     const { dirs, write } = newSignatureDirs(t)
     write('official/expert.hdb', 'x', 1)
     write('official/expert.ldb', 'x', 2)
     write('official/expert.ndb', 'x', 3)
     const names = listSignatureFiles(dirs).map(({ loadedAs }) => loadedAs)
-    assert.deepEqual(names.toSorted(), ['assay.ndb', 'expert.hdb', 'expert.ldb', 'expert.ndb'])
+    assert.deepEqual(names.toSorted(), ['assay.ndb', 'fetched-expert.hdb', 'fetched-expert.ldb', 'fetched-expert.ndb'])
   })
 
   test('is only ours where the other places do not exist', (t) => {

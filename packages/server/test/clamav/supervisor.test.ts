@@ -3,7 +3,7 @@ import { syncBuiltinESMExports } from 'node:module'
 import { describe, test as nodeTest, type TestContext } from 'node:test'
 import type { RunningClamd } from '../../src/engines/clamav/start-clamd.ts'
 import { superviseClamd } from '../../src/engines/clamav/supervisor.ts'
-import { noAbort, waitFor } from '../engines/yara-support.ts'
+import { waitFor } from '../engines/yara-support.ts'
 import { silentLog } from '../support/test-database.ts'
 import { openFakeClamd, type Seen } from './fake-clamd.ts'
 
@@ -65,7 +65,6 @@ describe('the supervisor', () => {
       const next = pauses[i + 1] ?? 0
       assert.ok(next === Math.min(30_000, 2 * pause), pauses.join())
     }
-    assert.match(supervisor.findFault() ?? '', /does not come up/)
     assert.equal(supervisor.findRunning(), undefined)
     await supervisor.close()
   })
@@ -91,7 +90,6 @@ describe('the supervisor', () => {
     }
     await turn()
     assert.equal(supervisor.findRunning()?.pid, 1)
-    assert.equal(supervisor.findFault(), undefined)
     timers.tick(61_000)
     await turn()
     processes[0]?.fall()
@@ -119,13 +117,12 @@ describe('the supervisor', () => {
         return process.clamd
       },
     })
-    await supervisor.whenRunning(noAbort)
+    await supervisor.firstTry
     await waitFor(() => fake.connections.length === 1)
     answers = false
     await waitFor(() => processes.length === 2)
     assert.deepEqual(processes[0]?.killed, ['SIGKILL'])
-    await supervisor.whenRunning(noAbort)
-    assert.equal(supervisor.findRunning()?.pid, 2)
+    await waitFor(() => supervisor.findRunning()?.pid === 2)
     assert.deepEqual(processes[1]?.killed, [])
     await supervisor.close()
     assert.deepEqual(processes[1]?.killed, ['SIGTERM'])
@@ -147,19 +144,20 @@ describe('the supervisor', () => {
     await supervisor.close()
   })
 
-  test('tells those who wait as soon as it runs, and lets go who gives up', async (t) => {
+  test('tells when the first try is over, whether it came up or not', async (t) => {
     const fake = await openFakeClamd(t)
-    const started = Promise.withResolvers<RunningClamd>()
-    const supervisor = superviseClamd({ socket: fake.address.path, log: silentLog, start: () => started.promise })
-    const reason = new Error('too late')
-    const leaving = new AbortController()
-    const [left, stayed] = [supervisor.whenRunning(leaving.signal), supervisor.whenRunning(noAbort)]
-    leaving.abort(reason)
-    await assert.rejects(left, reason)
-    started.resolve(newProcess(1).clamd)
-    await stayed
-    await supervisor.whenRunning(AbortSignal.abort())
-    await supervisor.close()
+    const up = superviseClamd({ socket: fake.address.path, log: silentLog, start: async () => newProcess(1).clamd })
+    await up.firstTry
+    assert.equal(up.findRunning()?.pid, 1)
+    await up.close()
+    const down = superviseClamd({
+      socket: fake.address.path,
+      log: silentLog,
+      start: () => Promise.reject(new Error('it does not come up')),
+    })
+    await down.firstTry
+    assert.equal(down.findRunning(), undefined)
+    await down.close()
   })
 
   test('closed while one is starting, ends that one and starts no other', async (t) => {
@@ -210,7 +208,7 @@ describe('the supervisor', () => {
       },
     }
     const supervisor = superviseClamd({ socket: fake.address.path, log: silentLog, start: async () => clamd })
-    await supervisor.whenRunning(noAbort)
+    await supervisor.firstTry
     const closing = supervisor.close()
     await turn()
     timers.tick(5000)

@@ -4,7 +4,7 @@ import { EngineDown } from '../../domain/ports/scan-engine.ts'
 
 export type ClamdAddress = { path: string } | { host: string; port: number }
 
-const maxReplyLength = 4096
+export const maxReplyLength = 4096
 const endOfStream = Buffer.alloc(4)
 
 /** A command without content: PING, VERSION, RELOAD. */
@@ -46,7 +46,7 @@ async function send(socket: Socket, content: Content): Promise<number> {
     sent += chunk.length
     if (!hasRoom) await drained(socket)
   }
-  socket.write(endOfStream)
+  if (!socket.destroyed) socket.write(endOfStream)
   return sent
 }
 
@@ -76,13 +76,12 @@ function readReply(socket: Socket, signal: AbortSignal): Promise<string> {
     socket.on('data', (text: string) => {
       reply += text
       if (reply.length > maxReplyLength) socket.destroy(new Error('The answer is too long'))
-      if (reply.endsWith('\0')) socket.end()
+      if (!reply.endsWith('\0')) return
+      resolve(reply.slice(0, -1))
+      socket.destroy()
     })
     socket.on('error', (error) => reject(toDown(error, signal)))
-    socket.on('close', () => {
-      if (reply.endsWith('\0')) resolve(reply.slice(0, -1))
-      else reject(new EngineDown('clamd closed the connection without an answer'))
-    })
+    socket.on('close', () => reject(new EngineDown('clamd closed the connection without an answer')))
   })
 }
 

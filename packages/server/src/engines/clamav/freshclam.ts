@@ -23,6 +23,8 @@ export function openUpdater(deps: {
   log: Logger
 }) {
   const { officialDir, user, log } = deps
+  const configFile = join(officialDir, 'freshclam.conf')
+  let isClosed = false
   let last: UpdateResult | undefined
   let child: ReturnType<typeof spawn> | undefined
   const first = setTimeout(run, firstDelayMs)
@@ -31,6 +33,7 @@ export function openUpdater(deps: {
   return {
     findLast: () => last,
     close() {
+      isClosed = true
       clearTimeout(first)
       clearInterval(every)
       child?.kill('SIGTERM')
@@ -39,14 +42,30 @@ export function openUpdater(deps: {
 
   function run() {
     if (child !== undefined) return
+    try {
+      prepare()
+      start([], (ok, said) => {
+        // After a failure of the mirror freshclam does not even ask the addresses of the operator's.
+        if (ok || deps.urls.length === 0) end(ok, said)
+        else start(['--update-db=custom'], () => end(false, said))
+      })
+    } catch (error) {
+      end(false, (error as Error).message)
+    }
+  }
+
+  function prepare() {
     mkdirSync(officialDir, { recursive: true })
     if (user.owner !== undefined) chownSync(officialDir, user.owner.uid, user.owner.gid)
-    const configFile = join(officialDir, 'freshclam.conf')
     writeFileSync(configFile, toConfig(), { mode: 0o644 })
+  }
+
+  function start(more: string[], onEnd: (ok: boolean, said: string) => void) {
     const { command, args, ...as } = user.wrap(deps.binary, [
       `--config-file=${configFile}`,
       '--stdout',
       '--no-warnings',
+      ...more,
     ])
     let said = ''
     child = spawn(command, args, {
@@ -61,12 +80,16 @@ export function openUpdater(deps: {
         said = (said + text.toString()).slice(-4000)
       })
     }
-    child.once('error', (error) => end(false, error.message))
-    child.once('close', (code) => end(code === 0, toLastWords(said)))
+    let isOver = false
+    const once = (ok: boolean, words: string) => {
+      if (!isOver && !isClosed) onEnd(ok, words)
+      isOver = true
+    }
+    child.once('error', (error) => once(false, error.message))
+    child.once('close', (code) => once(code === 0, toLastWords(said)))
   }
 
   function end(ok: boolean, said: string) {
-    if (child === undefined) return
     child = undefined
     last = { at: new Date(), ok, said }
     if (ok) log.info('signatures are up to date')

@@ -1,8 +1,15 @@
 import type { Socket } from 'node:net'
 import { EngineDown } from '../../domain/ports/scan-engine.ts'
-import { type ClamdAddress, dial, toDown, toLength } from './connection.ts'
+import { type ClamdAddress, dial, maxReplyLength, toDown, toLength } from './connection.ts'
 
-type Job = { data: Buffer; signal: AbortSignal; resolve(reply: string): void; reject(error: unknown): void }
+type Job = {
+  data: Buffer
+  signal: AbortSignal
+  resolve(reply: string): void
+  reject(error: unknown): void
+  /** For one that gives up before its turn. */
+  leave(): void
+}
 
 const command = Buffer.from('zINSTREAM\0')
 const endOfStream = Buffer.alloc(4)
@@ -16,6 +23,8 @@ export function makeSessions(deps: { address: ClamdAddress; count: number }) {
   const idle: Session[] = []
   const waiting: Job[] = []
   let open = 0
+  /** Connections that were opened before the last `close` are not used again. */
+  let generation = 0
 
   type Session = ReturnType<typeof openSession>
 
@@ -23,11 +32,19 @@ export function makeSessions(deps: { address: ClamdAddress; count: number }) {
     scan: (data: Buffer, signal: AbortSignal): Promise<string> =>
       new Promise((resolve, reject) => {
         if (waiting.length >= maxWaiting) throw new EngineDown(`${maxWaiting} scans wait for clamd already`)
-        waiting.push({ data, signal, resolve, reject })
+        if (signal.aborted) throw signal.reason
+        const leave = () => {
+          waiting.splice(waiting.indexOf(job), 1)
+          reject(signal.reason)
+        }
+        const job: Job = { data, signal, resolve, reject, leave }
+        signal.addEventListener('abort', leave, { once: true })
+        waiting.push(job)
         serve()
       }),
     /** Ends the connections that do nothing. Those at work end after it. */
     close() {
+      generation++
       for (const session of idle.splice(0)) session.end()
     },
   }
@@ -37,15 +54,15 @@ export function makeSessions(deps: { address: ClamdAddress; count: number }) {
       const session = idle.pop() ?? (open < deps.count ? openSession() : undefined)
       if (session === undefined) return
       const job = waiting.shift() as Job
-      if (job.signal.aborted) {
-        job.reject(job.signal.reason)
-        idle.push(session)
-      } else session.run(job)
+      job.signal.removeEventListener('abort', job.leave)
+      session.run(job)
     }
   }
 
   function openSession() {
     open++
+    const born = generation
+    let asked = 0
     let job: Job | undefined
     let text = ''
     let failure: Error | undefined
@@ -58,6 +75,7 @@ export function makeSessions(deps: { address: ClamdAddress; count: number }) {
     const session = {
       run(next: Job) {
         job = next
+        asked++
         job.signal.addEventListener('abort', stop, { once: true })
         socket.cork()
         socket.write(command)
@@ -78,12 +96,23 @@ export function makeSessions(deps: { address: ClamdAddress; count: number }) {
 
     socket.on('data', (part: string) => {
       text += part
+      // Nobody asked for it, or it has no end: what follows would not be about the next scan.
+      if (job === undefined || text.length > maxReplyLength) {
+        socket.destroy(new Error('clamd said what nobody asked for'))
+        return
+      }
       if (!text.endsWith('\0')) return
       // `7: stream: OK`: the number counts the commands of the session.
-      const reply = text.slice(text.indexOf(': ') + 2, -1)
+      const prefix = `${asked}: `
+      if (!text.startsWith(prefix)) {
+        socket.destroy(new Error('clamd answered something else'))
+        return
+      }
+      const reply = text.slice(prefix.length, -1)
       text = ''
       const done = takeJob()
-      idle.push(session)
+      if (born === generation) idle.push(session)
+      else socket.end()
       serve()
       done?.resolve(reply)
     })

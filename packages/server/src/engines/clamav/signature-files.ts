@@ -11,6 +11,7 @@ import {
   renameSync,
   rmSync,
   statSync,
+  utimesSync,
 } from 'node:fs'
 import { extname, join } from 'node:path'
 
@@ -36,7 +37,7 @@ export const isSignatureKind = (file: string) =>
 export function listSignatureFiles(dirs: SignatureDirs): SignatureFile[] {
   return [
     ...listIn(dirs.shipped, (name) => name),
-    ...dropOlderTwins(listIn(dirs.official, (name) => name)),
+    ...dropOlderTwins(listIn(dirs.official, (name) => (isOfficialKind(name) ? name : `fetched-${name}`))),
     ...listIn(dirs.own, (name) => `own-${name}`),
   ]
 }
@@ -63,7 +64,7 @@ function readNames(dir: string): string[] {
 function dropOlderTwins(files: SignatureFile[]): SignatureFile[] {
   const newest = new Map<string, SignatureFile>()
   for (const file of files) {
-    const twin = file.loadedAs.replace(/\.[^.]+$/, '')
+    const twin = isOfficialKind(file.path) ? file.loadedAs.replace(/\.[^.]+$/, '') : file.loadedAs
     const other = newest.get(twin)
     if (other === undefined || other.changedMs < file.changedMs) newest.set(twin, file)
   }
@@ -79,16 +80,25 @@ export function placeSignatureFiles(files: SignatureFile[], refused: ReadonlySet
   const wanted = new Set(files.map(({ loadedAs }) => loadedAs))
   for (const name of readdirSync(databaseDir)) if (!wanted.has(name)) rmSync(join(databaseDir, name))
   for (const file of files) {
-    if (refused.has(file.path)) continue
     const target = join(databaseDir, file.loadedAs)
     const there = statSync(target, { throwIfNoEntry: false })
-    if (there !== undefined && there.size === file.bytes && there.mtimeMs >= file.changedMs) continue
+    // The copy has the time of the original, so that it is known for a copy of just that one.
+    const isCopy = there?.size === file.bytes && Math.abs(there.mtimeMs - file.changedMs) < 1
+    if (refused.has(file.path)) {
+      if (isCopy) rmSync(target)
+      continue
+    }
+    if (isCopy) continue
     const draft = join(databaseDir, `.${file.loadedAs}.part`)
     copyFileSync(file.path, draft)
     chmodSync(draft, 0o644)
+    utimesSync(draft, file.changedMs / 1000, file.changedMs / 1000)
     renameSync(draft, target)
   }
 }
+
+/** What clamd finds there, earlier versions of refused files included. */
+export const listPlacedFiles = (databaseDir: string): SignatureFile[] => listIn(databaseDir, (name) => name)
 
 /** When the newest of these came out: ClamAV's say it in their first line, ours in a file beside them. */
 export function findReleaseDate(files: SignatureFile[], dirs: SignatureDirs): Date {

@@ -1,9 +1,8 @@
-import { rmSync } from 'node:fs'
-import { join } from 'node:path'
 import type { Logger } from '../../runtime/logger.ts'
 import {
   countSignatures,
   findReleaseDate,
+  listPlacedFiles,
   listSignatureFiles,
   placeSignatureFiles,
   type SignatureDirs,
@@ -20,18 +19,20 @@ export function makeSignatureLibrary(deps: { dirs: SignatureDirs; databaseDir: s
   /** By path; a file is tried again when it has changed. */
   const refused = new Map<string, { version: string; reason: string }>()
   let placed: SignatureFile[] = []
+  let loadable: SignatureFile[] = []
 
   return {
     /** Gives clamd what there is. True when that is not what it had. */
     place(): boolean {
-      const before = toDigest(placed)
+      const before = toDigest(loadable)
       const files = listSignatureFiles(dirs)
       for (const [path, { version }] of refused) {
         if (!files.some((file) => file.path === path && toVersion(file) === version)) refused.delete(path)
       }
       placeSignatureFiles(files, new Set(refused.keys()), databaseDir)
       placed = files.filter(({ path }) => !refused.has(path))
-      return toDigest(placed) !== before
+      loadable = listPlacedFiles(databaseDir)
+      return toDigest(loadable) !== before
     },
     /** Tries what is new since the last time. One by one only when all together do not load. */
     async tryNew() {
@@ -45,15 +46,12 @@ export function makeSignatureLibrary(deps: { dirs: SignatureDirs; databaseDir: s
     async tryAll(): Promise<boolean> {
       const before = refused.size
       await tryEach(placed.filter(({ path }) => !path.startsWith(dirs.shipped)))
-      // What clamd has of them is the broken version itself: there is no earlier one to keep.
-      for (const { path, loadedAs } of placed)
-        if (refused.has(path)) rmSync(join(databaseDir, loadedAs), { force: true })
       return refused.size > before
     },
     describe: (): LoadedSignatures => ({
-      digest: toDigest(placed),
+      digest: toDigest(loadable),
       releasedAt: findReleaseDate(placed, dirs),
-      count: placed.reduce((sum, file) => sum + countSignatures(file), 0),
+      count: loadable.reduce((sum, file) => sum + countSignatures(file), 0),
     }),
     listRefused: () => [...refused].map(([path, { reason }]) => ({ path, reason })),
   }

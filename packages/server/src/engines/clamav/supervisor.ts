@@ -8,7 +8,9 @@ const longestPauseMs = 30_000
 /** After running that long without trouble, the next fall is a first one again. */
 const steadyMs = 60_000
 const pingEveryMs = 1000
-const pingTimeoutMs = 5000
+const pingTimeoutMs = 2500
+/** One may be lost to a full queue. */
+const maxMissed = 2
 
 /**
  * Keeps a clamd running: starts it again when it falls, with growing pauses, and ends one that has stopped answering, so
@@ -40,8 +42,9 @@ export function superviseClamd(deps: { start(): Promise<RunningClamd>; socket: s
       const since = Date.now()
       await runOnce()
       if (stopping.signal.aborted) return
-      pauseMs = Date.now() - since > steadyMs ? firstPauseMs : Math.min(longestPauseMs, pauseMs * 2)
+      if (Date.now() - since > steadyMs) pauseMs = firstPauseMs
       await sleep(pauseMs, undefined, { signal: stopping.signal }).catch(() => {})
+      pauseMs = Math.min(longestPauseMs, pauseMs * 2)
     }
   }
 
@@ -66,9 +69,11 @@ export function superviseClamd(deps: { start(): Promise<RunningClamd>; socket: s
   }
 
   async function watch(clamd: RunningClamd, ended: AbortSignal) {
+    let missed = 0
     while (!ended.aborted) {
       const answer = await askClamd({ path: deps.socket }, 'PING', AbortSignal.timeout(pingTimeoutMs)).catch(() => '')
-      if (answer !== 'PONG' && !ended.aborted && !stopping.signal.aborted) {
+      missed = answer === 'PONG' ? 0 : missed + 1
+      if (missed === maxMissed && !ended.aborted && !stopping.signal.aborted) {
         log.error({ pid: clamd.pid }, 'ClamAV does not answer; it is ended and started again')
         clamd.kill('SIGKILL')
         return
