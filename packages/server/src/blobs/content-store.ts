@@ -5,6 +5,7 @@ import { v7 as newUuid } from 'uuid'
 import type { Content } from '../domain/content/content.ts'
 import { headBytes } from '../domain/content/media-type.ts'
 import type { ContentStore, ContentWriter } from '../domain/ports/content-store.ts'
+import { freeBuffer } from '../runtime/free-buffer.ts'
 import { findProcessIdentity, isRunning } from '../runtime/process-identity.ts'
 import type { MasterKey } from './master-key.ts'
 import { createSealedFile, type SealedFileWriter } from './sealed-file.ts'
@@ -108,6 +109,11 @@ function makeSpool(createFile: () => Promise<SealedFileWriter>) {
     file = opened
   })
   opening.catch(() => {})
+  const pass = (chunk: Buffer) => {
+    const caughtUp = file?.write(chunk)
+    freeBuffer(chunk)
+    return caughtUp
+  }
 
   return {
     write(chunk: Buffer): Promise<void> | undefined {
@@ -115,7 +121,7 @@ function makeSpool(createFile: () => Promise<SealedFileWriter>) {
       head ??= Buffer.from(chunk.subarray(0, headBytes))
       sha1.update(chunk)
       sha256.update(chunk)
-      return file === undefined ? opening.then(() => file?.write(chunk)) : file.write(chunk)
+      return file === undefined ? opening.then(() => pass(chunk)) : pass(chunk)
     },
     async finish(bytes: number): Promise<Content> {
       await opening

@@ -15,11 +15,12 @@ const tag = { authTagLength: 16 }
 /** What opens the frames of one object, and of no other. */
 export type FrameKey = { key: Buffer; noncePrefix: Buffer }
 
-export function sealFrame({ key, noncePrefix }: FrameKey, index: number, isLast: boolean, clear: Buffer): Buffer {
+/** The frame in two pieces, to be written one after the other: joining them would copy all of it. */
+export function sealFrame({ key, noncePrefix }: FrameKey, index: number, isLast: boolean, clear: Buffer): Buffer[] {
   const cipher = createCipheriv('aes-256-gcm', key, toNonce(noncePrefix, index, isLast), tag)
   const sealed = cipher.update(clear)
   cipher.final()
-  return Buffer.concat([sealed, cipher.getAuthTag()], sealed.length + 16)
+  return [sealed, cipher.getAuthTag()]
 }
 
 /** Throws when the frame was changed, is out of its place, or is not the last although the content should end here. */

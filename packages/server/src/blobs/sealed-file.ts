@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { type FileHandle, open, unlink } from 'node:fs/promises'
+import { freeBuffer } from '../runtime/free-buffer.ts'
 import { type FrameKey, frameBytes, noncePrefixBytes, openFrame, sealedFrameBytes, sealFrame } from './frames.ts'
 import { type MasterKey, wrappedKeyBytes } from './master-key.ts'
 
@@ -19,14 +20,14 @@ export async function createSealedFile(path: string, master: MasterKey) {
   let writing: Promise<unknown> = Promise.resolve()
 
   const seal = (isLast: boolean) => {
-    sealed.push(sealFrame(frameKey, frames, isLast, clear.subarray(0, filled)))
+    sealed.push(...sealFrame(frameKey, frames, isLast, clear.subarray(0, filled)))
     frames++
     filled = 0
   }
   const flush = () => {
     const batch = sealed
     sealed = []
-    writing = writing.then(() => file.writev(batch))
+    writing = writing.then(() => file.writev(batch)).then(() => batch.forEach(freeBuffer))
     writing.catch(() => {})
   }
 
@@ -41,7 +42,7 @@ export async function createSealedFile(path: string, master: MasterKey) {
         filled += taken
         at += taken
       }
-      if (sealed.length < framesPerCall) return undefined
+      if (sealed.length < 2 * framesPerCall) return undefined
       flush()
       return before.then(() => {})
     },
@@ -73,31 +74,29 @@ type Sealed = { file: FileHandle; path: string; frameKey: FrameKey; bytes: numbe
 
 function openSealedFile({ file, path, frameKey, bytes }: Sealed) {
   const lastFrame = Math.max(0, Math.ceil(bytes / frameBytes) - 1)
+  const openAt = (index: number, sealed: Buffer) =>
+    openFrame(frameKey, index, index === lastFrame, sealed.subarray(0, sealedFrameBytes))
 
   return {
+    /** Frame by frame; the first and the last may be parts of one. */
     async *read(start = 0, end = bytes): AsyncGenerator<Buffer> {
       const stop = Math.min(end, bytes)
+      const sealed = Buffer.allocUnsafe(framesPerCall * sealedFrameBytes)
       for (let at = start; at < stop; ) {
         const first = Math.floor(at / frameBytes)
         const count = Math.min(framesPerCall, Math.ceil(stop / frameBytes) - first)
-        const clear = await readFrames(first, count)
-        const from = at - first * frameBytes
-        const part = clear.subarray(from, Math.min(clear.length, stop - first * frameBytes))
-        yield part
-        at += part.length
+        const place = headerBytes + first * sealedFrameBytes
+        const { bytesRead } = await file.read(sealed, 0, count * sealedFrameBytes, place)
+        for (let index = first; index < first + count; index++) {
+          const clear = openAt(index, sealed.subarray((index - first) * sealedFrameBytes, bytesRead))
+          const from = at - index * frameBytes
+          const part =
+            from === 0 && stop >= (index + 1) * frameBytes ? clear : clear.subarray(from, stop - index * frameBytes)
+          at += part.length
+          yield part
+        }
       }
     },
     remove: () => erase(file, path),
-  }
-
-  async function readFrames(first: number, count: number): Promise<Buffer> {
-    const sealed = Buffer.allocUnsafe(count * sealedFrameBytes)
-    const { bytesRead } = await file.read(sealed, 0, sealed.length, headerBytes + first * sealedFrameBytes)
-    const frames: Buffer[] = []
-    for (let i = 0; i < count; i++) {
-      const frame = sealed.subarray(i * sealedFrameBytes, Math.min((i + 1) * sealedFrameBytes, bytesRead))
-      frames.push(openFrame(frameKey, first + i, first + i === lastFrame, frame))
-    }
-    return Buffer.concat(frames)
   }
 }

@@ -116,7 +116,7 @@ export const knobs = {
     env: 'ASSAY_SCRATCH_MB',
     read: wholeNumber(64, 1_000_000),
     fallback: '2048',
-    about: 'Memory that ClamAV may use for unpacking; what needs more is not scanned and not clean.',
+    about: 'Memory that ClamAV may use for unpacking. A scan that needs more fails, uncharged.',
   }),
   signatureHours: knob({
     env: 'ASSAY_SIGNATURE_HOURS',

@@ -69,8 +69,9 @@ export function newMultipartParser(deps: {
     const at = bytes.indexOf(delimiter)
     if (at === -1) {
       const safe = bytes.length - countBegun(bytes)
-      if (safe > 0) take(bytes.subarray(0, safe))
+      // Set aside first: whoever takes the rest may give its memory back.
       kept = bytes.subarray(safe)
+      if (safe > 0) take(bytes.subarray(0, safe))
       return undefined
     }
     if (at > 0) take(bytes.subarray(0, at))

@@ -13,18 +13,20 @@ import {
 const newKey = (): FrameKey => ({ key: randomBytes(32), noncePrefix: randomBytes(noncePrefixBytes) })
 const clear = Buffer.from('what an upload holds')
 
+const seal = (...frame: Parameters<typeof sealFrame>) => Buffer.concat(sealFrame(...frame))
+
 describe('a sealed frame', () => {
   const frameKey = newKey()
-  const sealed = sealFrame(frameKey, 3, false, clear)
+  const sealed = seal(frameKey, 3, false, clear)
 
   test('opens to what went in, of any length up to a whole frame', () => {
     for (const bytes of [0, 1, 15, 16, 17, frameBytes - 1, frameBytes]) {
       const content = randomBytes(bytes)
-      const frame = sealFrame(frameKey, 0, true, content)
+      const frame = seal(frameKey, 0, true, content)
       assert.equal(frame.length, bytes + 16)
       assert.ok(openFrame(frameKey, 0, true, frame).equals(content), `${bytes} bytes`)
     }
-    assert.equal(sealFrame(frameKey, 0, true, Buffer.alloc(frameBytes)).length, sealedFrameBytes)
+    assert.equal(seal(frameKey, 0, true, Buffer.alloc(frameBytes)).length, sealedFrameBytes)
   })
 
   test('with any one bit flipped is refused', () => {
@@ -42,7 +44,7 @@ describe('a sealed frame', () => {
   })
 
   test('without content is refused too when its tag is cut', () => {
-    const empty = sealFrame(frameKey, 0, true, Buffer.alloc(0))
+    const empty = seal(frameKey, 0, true, Buffer.alloc(0))
     for (let bytes = 0; bytes < empty.length; bytes++) {
       assert.throws(() => openFrame(frameKey, 0, true, empty.subarray(0, bytes)), `${bytes} bytes`)
     }

@@ -1,7 +1,10 @@
 import type { Content } from '../content/content.ts'
 
 export type ContentWriter = {
-  /** A promise when the writer has to catch up: wait for it before the next chunk. */
+  /**
+   * The chunk is the writer's from then on, who may give its memory back. A promise when the writer has to catch up: wait
+   * for it before the next chunk.
+   */
   write(chunk: Buffer): Promise<void> | undefined
   finish(): Promise<Content>
   /** Forgets what was written. May be called at any time, also after `finish`. */
