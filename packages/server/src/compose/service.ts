@@ -58,7 +58,7 @@ export async function openService(config: Config, { log, logRequest }: ServiceLo
     const readiness = makeReadiness({ checks: listChecks(database, malware), timeoutMs: 3000 })
 
     const app = await makeHttpServer({
-      admission: makeAdmission({ gate, creditGate: config.creditGate }),
+      admission: makeAdmission({ gate, creditGate: config.creditGate, clock: systemClock }),
       accounts,
       scanning: makeScanning({
         ...{ scans, gate, clock: systemClock, malware: malware.malware, region: config.region },

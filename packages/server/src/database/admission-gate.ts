@@ -45,7 +45,7 @@ export function makeAdmissionGate(deps: { pool: Pool; observeBatch?(size: number
   // Apart, because a charge waits for the disk and a request need not.
   const requests = makeLane()
   const charges = makeLane()
-  const askInBatch = (ask: Ask) => (ask.takesRequest ? requests(ask) : charges(ask))
+  const askInBatch = (ask: Ask) => (ask.scan === undefined ? requests(ask) : charges(ask))
 
   return {
     async ask(ask) {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { type CreditGate, makeAdmission } from '../../src/domain/accounts/admission.ts'
+import { systemClock } from '../../src/runtime/clock.ts'
 import { openTestOffice, type TestOffice } from '../support/test-office.ts'
 
 describe('an account without credits', () => {
@@ -13,7 +14,10 @@ describe('an account without credits', () => {
   after(() => office.close())
 
   const admit = async (creditGate: CreditGate, isScan: boolean) => {
-    const { refused } = await makeAdmission({ gate: office.gate, creditGate }).admitRequest([apiKey], isScan)
+    const { refused } = await makeAdmission({ gate: office.gate, creditGate, clock: systemClock }).admitRequest(
+      [apiKey],
+      isScan,
+    )
     return refused?.refusal.kind
   }
 

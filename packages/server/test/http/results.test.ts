@@ -29,7 +29,7 @@ describe('fetching a result', () => {
   before(async () => {
     office = await openTestOffice()
     app = await makeHttpServer({
-      admission: makeAdmission({ gate: office.gate, creditGate: 'all' }),
+      admission: makeAdmission({ gate: office.gate, creditGate: 'all', clock: { now: () => new Date() } }),
       accounts: office.accounts,
       scanning: makeScanning({ ...nothingToScanWith, scans: office.scans, gate: office.gate }),
       contents: { newWriter: unused },

@@ -1,6 +1,8 @@
 import type { AdmissionGate, Answer, Caller } from '../ports/admission-gate.ts'
+import type { Clock } from '../ports/clock.ts'
 import { Problem } from '../problem.ts'
 import { toKeyDigest } from './secrets.ts'
+import { makeTrust } from './trust.ts'
 
 export type CreditGate = 'all' | 'scans'
 
@@ -11,28 +13,49 @@ export type Admitted = { caller: Caller | undefined; refused: Problem | undefine
  * Authentication, then the rate window, then credit: the order of the interface. The caller comes back even with a
  * refusal, because answers to known callers carry their credit and rate headers.
  */
-export function makeAdmission(deps: { gate: AdmissionGate; creditGate: CreditGate }) {
+export function makeAdmission(deps: { gate: AdmissionGate; creditGate: CreditGate; clock: Clock }) {
+  const trust = makeTrust(deps)
+
   return {
     /** `keys` are the values of X-API-Key as they came: two that differ are no key at all. */
     async admitRequest(keys: readonly string[], isScan: boolean): Promise<Admitted> {
-      const [key] = keys
-      if (key === undefined || key === '' || keys.some((other) => other !== key)) return unauthenticated()
-      return toAdmitted(await deps.gate.ask({ keyDigest: toKeyDigest(key), takesRequest: true }), isScan)
+      const key = findKey(keys)
+      if (key === undefined) return { caller: undefined, refused: new Problem({ kind: 'unauthenticated' }) }
+      const answer = await deps.gate.ask({ keyDigest: toKeyDigest(key), takesRequest: true })
+      const refused = findRefusal(answer)
+      if (answer.outcome === 'unknown-key' || refused !== undefined) return { caller: findCaller(answer), refused }
+      const { caller } = answer
+      trust.note(caller)
+      const isBroke = caller.creditRemaining === 0 && (isScan || deps.creditGate === 'all')
+      return { caller, refused: isBroke ? new Problem({ kind: 'out-of-credit' }) : undefined }
     },
-  }
-
-  function toAdmitted(answer: Answer, isScan: boolean): Admitted {
-    if (answer.outcome === 'unknown-key') return unauthenticated()
-    const { caller } = answer
-    if (answer.outcome === 'rate-limited') {
-      return { caller, refused: new Problem({ kind: 'rate-limited', retryAfterSeconds: answer.retryAfterSeconds }) }
-    }
-    const gated = isScan || deps.creditGate === 'all'
-    const broke = answer.outcome === 'out-of-credit' || caller.creditRemaining === 0
-    return { caller, refused: gated && broke ? new Problem({ kind: 'out-of-credit' }) : undefined }
+    /** Whom work may be begun for before the gate is asked. */
+    findTrusted(keys: readonly string[]): Caller | undefined {
+      const key = findKey(keys)
+      return key === undefined ? undefined : trust.find(toKeyDigest(key))
+    },
   }
 }
 
 export type Admission = ReturnType<typeof makeAdmission>
 
-const unauthenticated = (): Admitted => ({ caller: undefined, refused: new Problem({ kind: 'unauthenticated' }) })
+export const findCaller = (answer: Answer): Caller | undefined =>
+  answer.outcome === 'unknown-key' ? undefined : answer.caller
+
+export function findRefusal(answer: Answer): Problem | undefined {
+  switch (answer.outcome) {
+    case 'admitted':
+      return undefined
+    case 'unknown-key':
+      return new Problem({ kind: 'unauthenticated' })
+    case 'rate-limited':
+      return new Problem({ kind: 'rate-limited', retryAfterSeconds: answer.retryAfterSeconds })
+    case 'out-of-credit':
+      return new Problem({ kind: 'out-of-credit' })
+  }
+}
+
+function findKey(keys: readonly string[]): string | undefined {
+  const [key] = keys
+  return key === undefined || key === '' || keys.some((other) => other !== key) ? undefined : key
+}

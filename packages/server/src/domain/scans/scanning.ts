@@ -1,8 +1,9 @@
 import type { ScanKind, ScanMode } from '@assay/contract'
 import { validate as isUuid, v7 as newUuid } from 'uuid'
+import { type Admitted, findCaller, findRefusal } from '../accounts/admission.ts'
 import type { Content } from '../content/content.ts'
 import { findMediaType } from '../content/media-type.ts'
-import type { AdmissionGate, Caller } from '../ports/admission-gate.ts'
+import type { AdmissionGate, Answer, Caller } from '../ports/admission-gate.ts'
 import type { Clock } from '../ports/clock.ts'
 import { EngineDown } from '../ports/scan-engine.ts'
 import type { ScanStore } from '../ports/scan-store.ts'
@@ -37,16 +38,14 @@ export function makeScanning(deps: Deps) {
     async scanNow(
       caller: Caller,
       content: Content,
-      contentName: string | null,
-    ): Promise<{ scan: Scan; caller: Caller }> {
+      { contentName, takesRequest }: { contentName: string | null; takesRequest: boolean },
+    ): Promise<Admitted & { scan: Scan }> {
       const scan = await assess(caller, content, contentName)
-      const answer = await deps.gate.ask({ keyDigest: caller.keyDigest, takesRequest: false, scan })
-      if (answer.outcome === 'admitted') {
-        deps.observeVerdict(scan.kind, scan.status)
-        return { scan, caller: answer.caller }
-      }
-      // Between the gate and here the key was revoked, or other scans took the last credits.
-      throw new Problem(answer.outcome === 'unknown-key' ? { kind: 'unauthenticated' } : { kind: 'out-of-credit' })
+      const answer = await deps.gate.ask({ keyDigest: caller.keyDigest, takesRequest, scan })
+      // Refused when the key was revoked since it was last looked at, or other scans took the last credits.
+      const refused = findRefusal(answer)
+      if (refused === undefined) deps.observeVerdict(scan.kind, scan.status)
+      return { scan, caller: toCaller(caller, answer, takesRequest), refused }
     },
 
     /** Honest until it is built: what is not scanned gets no verdict, no job and no charge. */
@@ -83,6 +82,13 @@ export function makeScanning(deps: Deps) {
       throw new Problem({ kind: 'engine-unavailable', detail }, { cause: error })
     }
   }
+}
+
+/** A scan alone says nothing new of the rate window, which has its count from when the request came. */
+function toCaller(before: Caller, answer: Answer, tookRequest: boolean): Caller | undefined {
+  const caller = findCaller(answer)
+  if (caller === undefined || tookRequest) return caller
+  return { ...caller, requestsRemaining: before.requestsRemaining, resetsAt: before.resetsAt }
 }
 
 export type Scanning = ReturnType<typeof makeScanning>

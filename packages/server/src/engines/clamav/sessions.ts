@@ -77,12 +77,8 @@ export function makeSessions(deps: { address: ClamdAddress; count: number }) {
         job = next
         asked++
         job.signal.addEventListener('abort', stop, { once: true })
-        socket.cork()
-        socket.write(command)
-        socket.write(toLength(next.data.length))
-        socket.write(next.data)
-        socket.write(endOfStream)
-        socket.uncork()
+        // Copied together: for small content one plain write costs less than four that are gathered.
+        socket.write(Buffer.concat([command, toLength(next.data.length), next.data, endOfStream]))
       },
       end: () => socket.end(),
     }

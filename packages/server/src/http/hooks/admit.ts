@@ -1,40 +1,78 @@
 import { headers, type Operation } from '@assay/contract'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { Admission } from '../../domain/accounts/admission.ts'
+import type { Admission, Admitted } from '../../domain/accounts/admission.ts'
 import { toPeriodText } from '../../domain/accounts/rate.ts'
 import type { Caller } from '../../domain/ports/admission-gate.ts'
 import { listHeader } from '../headers.ts'
+import type { Handler } from '../routes/handler.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
     /** Who is calling; set on every request that passed the gate. */
     caller: Caller | undefined
+    /** False while a trusted caller's request has not been at the gate yet. */
+    isCounted: boolean
     /** Which operation of the contract this is; set as soon as its route is known. */
     operationId: string | undefined
   }
 }
 
+type Deps = { admission: Admission }
+
+/** Larger ones pay for being asked first: the work they could cause in vain is more than the question. */
+const maxTrustedBytes = 64 * 1024
+
+const isScan = (operation: Operation) => operation.does === 'file' || operation.does === 'url'
+
 /** Key, rate window, credit, in this order; a known caller's numbers go on the answer, whatever it turns out to be. */
-export function makeAdmitHook(operation: Operation, deps: { admission: Admission }) {
-  const isScan = operation.does === 'file' || operation.does === 'url'
+export function makeAdmitHook(operation: Operation, { admission }: Deps) {
+  const mayTrust = operation.does === 'file' && operation.mode === 'sync'
   return async (request: FastifyRequest, reply: FastifyReply) => {
     request.operationId = operation.id
-    const { caller, refused } = await deps.admission.admitRequest(listHeader(request.raw, 'x-api-key'), isScan)
-    if (caller !== undefined) {
-      request.caller = caller
-      reply.header(headers.creditLimit, caller.creditLimit)
-      reply.header(headers.creditRemaining, caller.creditRemaining)
-      if (refused?.refusal.kind !== 'rate-limited') {
-        reply.header(headers.rateLimit, toPeriodText(caller.rate.periodSeconds))
-        reply.header(headers.rateRemaining, caller.requestsRemaining)
-        reply.header(headers.rateReset, caller.resetsAt.toISOString())
-      }
-    }
-    if (refused !== undefined) throw refused
+    const keys = listHeader(request.raw, 'x-api-key')
+    const trusted = mayTrust && isSmall(request) ? admission.findTrusted(keys) : undefined
+    if (trusted === undefined) return goOn(request, reply, await admission.admitRequest(keys, isScan(operation)))
+    request.caller = trusted
+    request.isCounted = false
   }
+}
+
+/** For a trusted caller whose request ends before it came to the gate: it is counted then, and may be refused there. */
+export function countAtTheEnd(operation: Operation, handler: Handler, { admission }: Deps): Handler {
+  return async (request, reply) => {
+    try {
+      return await handler(request, reply)
+    } catch (error) {
+      if (request.isCounted) throw error
+      const keys = listHeader(request.raw, 'x-api-key')
+      goOn(request, reply, await admission.admitRequest(keys, isScan(operation)))
+      throw error
+    }
+  }
+}
+
+/** Puts what the gate said on the answer, and throws its refusal. */
+export function goOn(request: FastifyRequest, reply: FastifyReply, { caller, refused }: Admitted) {
+  request.isCounted = true
+  if (caller !== undefined) {
+    request.caller = caller
+    reply.header(headers.creditLimit, caller.creditLimit)
+    reply.header(headers.creditRemaining, caller.creditRemaining)
+    if (refused?.refusal.kind !== 'rate-limited') {
+      reply.header(headers.rateLimit, toPeriodText(caller.rate.periodSeconds))
+      reply.header(headers.rateRemaining, caller.requestsRemaining)
+      reply.header(headers.rateReset, caller.resetsAt.toISOString())
+    }
+  }
+  if (refused !== undefined) throw refused
 }
 
 export function getCaller(request: FastifyRequest): Caller {
   if (request.caller === undefined) throw new Error('A handler ran without the gate before it')
   return request.caller
+}
+
+function isSmall({ raw }: FastifyRequest): boolean {
+  const bytes = Number(raw.headers['content-length'])
+  return bytes <= maxTrustedBytes && raw.headers.expect === undefined
 }

@@ -1,11 +1,11 @@
-import { headers, maxContentBytes, type ScanKind, type ScanMode } from '@assay/contract'
+import { maxContentBytes, type ScanKind, type ScanMode } from '@assay/contract'
 import type { ContentStore } from '../../domain/ports/content-store.ts'
 import { type FieldErrors, Problem } from '../../domain/problem.ts'
 import type { AddressPolicy } from '../../domain/scans/public-address.ts'
 import { toScanResult } from '../../domain/scans/scan-result.ts'
 import type { Scanning } from '../../domain/scans/scanning.ts'
 import { checkFileSubmission, checkUrlSubmission, toContentName } from '../../domain/scans/submission.ts'
-import { getCaller } from '../hooks/admit.ts'
+import { getCaller, goOn } from '../hooks/admit.ts'
 import { readJsonBody } from '../json-body.ts'
 import { requireMediaType } from '../media-type.ts'
 import { readUpload } from '../upload.ts'
@@ -22,9 +22,12 @@ export function makeFileHandler(target: Target, deps: Deps): Handler {
     try {
       requireNone(checkFileSubmission(target, upload, deps.policy))
       if (content === undefined || target.kind !== 'malware' || target.mode !== 'sync') return refuse(target, deps)
-      const { scan, caller } = await deps.scanning.scanNow(getCaller(request), content, toContentName(upload))
-      reply.code(201).header(headers.creditLimit, caller.creditLimit)
-      reply.header(headers.creditRemaining, caller.creditRemaining)
+      const { scan, ...admitted } = await deps.scanning.scanNow(getCaller(request), content, {
+        contentName: toContentName(upload),
+        takesRequest: !request.isCounted,
+      })
+      goOn(request, reply, admitted)
+      reply.code(201)
       return toScanResult(scan)
     } finally {
       await content?.release()

@@ -5,7 +5,7 @@ import type { AccountStore } from '../../domain/ports/account-store.ts'
 import type { ContentStore } from '../../domain/ports/content-store.ts'
 import type { AddressPolicy } from '../../domain/scans/public-address.ts'
 import type { Scanning } from '../../domain/scans/scanning.ts'
-import { makeAdmitHook } from '../hooks/admit.ts'
+import { countAtTheEnd, makeAdmitHook } from '../hooks/admit.ts'
 import { makeAccountHandler } from './account.ts'
 import type { Handler } from './handler.ts'
 import { makeResultHandler } from './scan-result.ts'
@@ -22,6 +22,7 @@ export type V1Deps = {
 /** Every operation of the contract behind the same gate. */
 export function registerV1(app: FastifyInstance, deps: V1Deps) {
   app.decorateRequest('caller', undefined)
+  app.decorateRequest('isCounted', true)
   // Handlers read bodies themselves, streaming; nothing is parsed before them.
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', (_request, _payload, done) => done(null))
@@ -30,7 +31,7 @@ export function registerV1(app: FastifyInstance, deps: V1Deps) {
       method: operation.method,
       url: operation.path.replace('{id}', ':id'),
       onRequest: makeAdmitHook(operation, deps),
-      handler: makeHandler(operation, deps),
+      handler: countAtTheEnd(operation, makeHandler(operation, deps), deps),
     })
   }
 }

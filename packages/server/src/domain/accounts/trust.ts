@@ -1,0 +1,28 @@
+import { LRUCache } from 'lru-cache'
+import type { Caller } from '../ports/admission-gate.ts'
+import type { Clock } from '../ports/clock.ts'
+
+const trustMs = 1000
+/** Far more than can arrive at once in that time, so that hardly ever work is done for an answer that is then refused. */
+const plenty = 500
+const maxCallers = 10_000
+
+/**
+ * Callers who were let in a moment ago and have plenty left. Their small scans may begin before the gate is asked, which
+ * then counts, charges and records in one go. Trust is for the work alone: no answer goes out that the gate has not let.
+ */
+export function makeTrust({ clock }: { clock: Clock }) {
+  const callers = new LRUCache<string, { caller: Caller; untilMs: number }>({ max: maxCallers })
+
+  return {
+    note(caller: Caller) {
+      const isRich = caller.requestsRemaining >= plenty && caller.creditRemaining >= plenty
+      if (isRich) callers.set(caller.keyDigest, { caller, untilMs: clock.now().getTime() + trustMs })
+      else callers.delete(caller.keyDigest)
+    },
+    find(keyDigest: string): Caller | undefined {
+      const known = callers.get(keyDigest)
+      return known !== undefined && clock.now().getTime() < known.untilMs ? known.caller : undefined
+    },
+  }
+}
