@@ -65,7 +65,7 @@ function installSamples() {
   if (isThere || process.getuid?.() !== 0) return
   const options = ['install', '-y', '-q', '--no-install-recommends', 'clamav', 'clamav-testfiles']
   const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }
-  spawnSync('apt-get', options, { stdio: 'ignore', timeout: 180_000, env })
+  spawnSync('/usr/bin/apt-get', options, { stdio: 'ignore', timeout: 180_000, env })
 }
 
 function runTests(env: NodeJS.ProcessEnv): Promise<boolean> {

@@ -8,7 +8,7 @@ export function listContentFiles({ dataDir }: Pick<Service, 'dataDir'>): { path:
 }
 
 /** Regular files below a directory. What vanishes while this looks is left out. */
-export function listFiles(dir: string): { path: string; bytes: number }[] {
+function listFiles(dir: string): { path: string; bytes: number }[] {
   return list(dir).flatMap((name) => {
     const path = join(dir, name)
     const found = lstatSync(path, { throwIfNoEntry: false })

@@ -1,10 +1,9 @@
 import { headers, type Operation } from '@assay/contract'
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Admission, Admitted } from '../../domain/accounts/admission.ts'
 import { toPeriodText } from '../../domain/accounts/rate.ts'
 import type { Caller } from '../../domain/ports/admission-gate.ts'
 import { listHeader } from '../headers.ts'
-import type { Handler } from '../routes/handler.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -22,33 +21,28 @@ type Deps = { admission: Admission }
 /** Larger ones pay for being asked first: the work they could cause in vain is more than the question. */
 const maxTrustedBytes = 64 * 1024
 
-const isScan = (operation: Operation) => operation.does === 'file' || operation.does === 'url'
-
 /** Key, rate window, credit, in this order; a known caller's numbers go on the answer, whatever it turns out to be. */
 export function makeAdmitHook(operation: Operation, { admission }: Deps) {
+  const isScan = operation.does === 'file' || operation.does === 'url'
   const mayTrust = operation.does === 'file' && operation.mode === 'sync'
   return async (request: FastifyRequest, reply: FastifyReply) => {
     request.operationId = operation.id
     const keys = listHeader(request.raw, 'x-api-key')
     const trusted = mayTrust && isSmall(request) ? admission.findTrusted(keys) : undefined
-    if (trusted === undefined) return goOn(request, reply, await admission.admitRequest(keys, isScan(operation)))
+    if (trusted === undefined) return goOn(request, reply, await admission.admitRequest(keys, isScan))
     request.caller = trusted
     request.isCounted = false
   }
 }
 
-/** For a trusted caller whose request ends before it came to the gate: it is counted then, and may be refused there. */
-export function countAtTheEnd(operation: Operation, handler: Handler, { admission }: Deps): Handler {
-  return async (request, reply) => {
-    try {
-      return await handler(request, reply)
-    } catch (error) {
-      if (request.isCounted) throw error
-      const keys = listHeader(request.raw, 'x-api-key')
-      goOn(request, reply, await admission.admitRequest(keys, isScan(operation)))
-      throw error
+/** A trusted caller's request may fail before it came to the gate. It is counted then, and may be refused there. */
+export function countFailures(app: FastifyInstance, { admission }: Deps) {
+  app.setErrorHandler(async (error, request, reply) => {
+    if (!request.isCounted) {
+      goOn(request, reply, await admission.admitRequest(listHeader(request.raw, 'x-api-key'), true))
     }
-  }
+    throw error
+  })
 }
 
 /** Puts what the gate said on the answer, and throws its refusal. */

@@ -5,7 +5,7 @@ import type { AccountStore } from '../../domain/ports/account-store.ts'
 import type { ContentStore } from '../../domain/ports/content-store.ts'
 import type { AddressPolicy } from '../../domain/scans/public-address.ts'
 import type { Scanning } from '../../domain/scans/scanning.ts'
-import { countAtTheEnd, makeAdmitHook } from '../hooks/admit.ts'
+import { countFailures, makeAdmitHook } from '../hooks/admit.ts'
 import { makeAccountHandler } from './account.ts'
 import type { Handler } from './handler.ts'
 import { makeResultHandler } from './scan-result.ts'
@@ -26,12 +26,13 @@ export function registerV1(app: FastifyInstance, deps: V1Deps) {
   // Handlers read bodies themselves, streaming; nothing is parsed before them.
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', (_request, _payload, done) => done(null))
+  countFailures(app, deps)
   for (const operation of operations) {
     app.route({
       method: operation.method,
       url: operation.path.replace('{id}', ':id'),
       onRequest: makeAdmitHook(operation, deps),
-      handler: countAtTheEnd(operation, makeHandler(operation, deps), deps),
+      handler: makeHandler(operation, deps),
     })
   }
 }
