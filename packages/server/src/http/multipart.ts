@@ -13,6 +13,7 @@ const maxPaddingBytes = 256
 
 const ambiguous = () => malformed('A line of the content begins like the boundary of the form.')
 
+const nothing: Buffer = Buffer.alloc(0)
 const headerEnd = Buffer.from('\r\n\r\n')
 
 /**
@@ -36,7 +37,7 @@ export function newMultipartParser(deps: {
   return {
     push(chunk: Buffer) {
       let rest = kept.length === 0 ? chunk : Buffer.concat([kept, chunk])
-      kept = Buffer.alloc(0)
+      kept = nothing
       while (rest.length > 0 && state !== 'closed') {
         const next = advance(rest)
         if (next === undefined) return
@@ -69,8 +70,8 @@ export function newMultipartParser(deps: {
     const at = bytes.indexOf(delimiter)
     if (at === -1) {
       const safe = bytes.length - countBegun(bytes)
-      // Set aside first: whoever takes the rest may give its memory back.
-      kept = bytes.subarray(safe)
+      // Whoever takes all of the memory may give it back: nothing of ours may point there then, not even at its end.
+      kept = safe === bytes.length ? nothing : bytes.subarray(safe)
       if (safe > 0) take(bytes.subarray(0, safe))
       return undefined
     }
@@ -94,7 +95,7 @@ export function newMultipartParser(deps: {
     const start = bytes.toString('latin1', 0, maxPaddingBytes + 4)
     if (start.startsWith('--')) {
       state = 'closed'
-      return Buffer.alloc(0)
+      return nothing
     }
     const opening = /^[ \t]*\r\n/.exec(start)
     if (opening !== null) {

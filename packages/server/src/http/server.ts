@@ -40,7 +40,11 @@ export async function makeHttpServer(deps: HttpDeps): Promise<FastifyInstance> {
       answerUnmatched(request, reply)
       return
     }
-    done(checkFraming(request))
+    const fault = checkFraming(request)
+    // Who cannot speak HTTP is not spoken to any further. A broken body is another matter: it may still be on its way, and
+    // its client would lose the answer to a closed connection.
+    if (fault !== undefined) reply.header('Connection', 'close')
+    done(fault)
   })
   app.addHook('onResponse', (request, _reply, done) => {
     discardRest(request)
@@ -50,8 +54,7 @@ export async function makeHttpServer(deps: HttpDeps): Promise<FastifyInstance> {
   app.setErrorHandler<FastifyError>((error, request, reply) => {
     if (error instanceof Problem) {
       const { refusal } = error
-      if (refusal.kind === 'malformed-request' || refusal.kind === 'request-timeout')
-        reply.header('Connection', 'close')
+      if (refusal.kind === 'request-timeout') reply.header('Connection', 'close')
       return sendProblem(request, reply, refusal)
     }
     if (error.code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE') {

@@ -23,7 +23,8 @@ export function readFrames(stream: Readable) {
       rest = Buffer.concat(pieces)
     }
     const taken = rest.subarray(0, bytes)
-    rest = rest.subarray(bytes)
+    // Whoever gets all of the memory may give it back: nothing of ours may point there then, not even at its end.
+    rest = rest.length === bytes ? Buffer.alloc(0) : rest.subarray(bytes)
     return taken
   }
 
