@@ -1,4 +1,4 @@
-import { createHash, hash } from 'node:crypto'
+import { createHash, hash, subtle } from 'node:crypto'
 import { mkdir, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { v7 as newUuid } from 'uuid'
@@ -12,6 +12,7 @@ import { createSealedFile, type SealedFileWriter } from './sealed-file.ts'
 
 /** What is not larger than this is never written anywhere. */
 const memoryBytes = 1024 * 1024
+const asyncHashBytes = 128 * 1024
 
 /**
  * Content of scans that run in this process. Larger content lies in a directory that carries the name of the process:
@@ -66,7 +67,7 @@ function makeWriter(createFile: () => Promise<SealedFileWriter>): ContentWriter 
       return spool.write(kept)
     },
     finish() {
-      finished = spool === undefined ? Promise.resolve(newMemoryContent(chunks)) : spool.finish(bytes)
+      finished = spool === undefined ? newMemoryContent(chunks) : spool.finish(bytes)
       return finished
     },
     async abort() {
@@ -78,25 +79,38 @@ function makeWriter(createFile: () => Promise<SealedFileWriter>): ContentWriter 
   }
 }
 
-function newMemoryContent(chunks: Buffer[]): Content {
+async function newMemoryContent(chunks: Buffer[]): Promise<Content> {
   const only = chunks.length === 1 ? chunks[0] : undefined
   let whole: Buffer | undefined = only ?? Buffer.concat(chunks)
+  const sha256 = await toSha256(whole)
+  const getWhole = () => {
+    if (whole === undefined) throw new Error('The content was released')
+    return whole
+  }
   return {
     bytes: whole.length,
     head: whole.subarray(0, headBytes),
-    sha1: hash('sha1', whole),
-    sha256: hash('sha256', whole),
+    // Seldom wanted: see describe.ts.
+    get sha1() {
+      return hash('sha1', getWhole())
+    },
+    sha256,
     get whole() {
       return whole
     },
     async *read(start = 0, end) {
-      if (whole === undefined) throw new Error('The content was released')
-      if (whole.length > start) yield whole.subarray(start, end)
+      if (getWhole().length > start) yield getWhole().subarray(start, end)
     },
     async release() {
       whole = undefined
     },
   }
+}
+
+/** Of more than a little on another thread: a megabyte would hold up all other requests for almost a millisecond. */
+async function toSha256(bytes: Buffer): Promise<string> {
+  if (bytes.length < asyncHashBytes) return hash('sha256', bytes)
+  return Buffer.from(await subtle.digest('SHA-256', bytes as Uint8Array<ArrayBuffer>)).toString('hex')
 }
 
 /** Content that outgrew the memory: hashed as it passes, then encrypted and written. */

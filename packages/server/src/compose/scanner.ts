@@ -2,7 +2,6 @@ import { join, resolve } from 'node:path'
 import { openContentStore } from '../blobs/content-store.ts'
 import { openMasterKey } from '../blobs/master-key.ts'
 import type { Config } from '../config/load-config.ts'
-import { findMediaType } from '../domain/content/media-type.ts'
 import { newClosers } from '../runtime/closers.ts'
 import type { Logger } from '../runtime/logger.ts'
 import { openMalware } from './malware.ts'
@@ -16,7 +15,7 @@ export async function openScanner(config: Config, log: Logger) {
       master: openMasterKey(config.masterKey, config.dataDir),
     })
     closers.add(contents.close)
-    const { malware, close } = await openMalware(config, { contents, log, as: 'guest' })
+    const { malware, describe, close } = await openMalware(config, { contents, log, as: 'guest' })
     closers.add(close)
     return {
       async scan(bytes: AsyncIterable<Buffer>, name: string) {
@@ -25,11 +24,11 @@ export async function openScanner(config: Config, log: Logger) {
           for await (const chunk of bytes) await writer.write(chunk)
           const content = await writer.finish()
           const { status, signals, metadata } = await malware.assess(content, name)
-          const hashes = { hash_sha1: content.sha1, hash_sha256: content.sha256 }
+          const { contentType, hashes } = await describe(content)
           return {
             status,
             content_length: content.bytes,
-            content_type: await findMediaType(content.head, content.bytes),
+            content_type: contentType,
             signals,
             metadata: { ...hashes, ...metadata },
           }

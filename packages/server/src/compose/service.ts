@@ -61,7 +61,14 @@ export async function openService(config: Config, { log, logRequest }: ServiceLo
       admission: makeAdmission({ gate, creditGate: config.creditGate, clock: systemClock }),
       accounts,
       scanning: makeScanning({
-        ...{ scans, gate, clock: systemClock, malware: malware.malware, region: config.region },
+        ...{
+          scans,
+          gate,
+          clock: systemClock,
+          malware: malware.malware,
+          describe: malware.describe,
+          region: config.region,
+        },
         observeVerdict: metrics.countVerdict,
         reportFailure: (error) => log.error({ err: error }, 'a scan failed'),
       }),

@@ -16,6 +16,7 @@ const unused = () => {
 }
 const nothingToScanWith = {
   malware: { assess: unused },
+  describe: unused,
   clock: { now: unused },
   region: 'test',
   reportFailure: unused,

@@ -2,7 +2,7 @@ import type { ScanKind, ScanMode } from '@assay/contract'
 import { validate as isUuid, v7 as newUuid } from 'uuid'
 import { type Admitted, findCaller, findRefusal } from '../accounts/admission.ts'
 import type { Content } from '../content/content.ts'
-import { findMediaType } from '../content/media-type.ts'
+import type { Describer } from '../content/describe.ts'
 import type { AdmissionGate, Answer, Caller } from '../ports/admission-gate.ts'
 import type { Clock } from '../ports/clock.ts'
 import { EngineDown } from '../ports/scan-engine.ts'
@@ -15,6 +15,7 @@ type Deps = {
   scans: ScanStore
   gate: AdmissionGate
   malware: MalwareScan
+  describe: Describer
   clock: Clock
   region: string
   /** Told of each scan that the engines could not answer. */
@@ -66,8 +67,7 @@ export function makeScanning(deps: Deps) {
       contentName,
       createdAt: deps.clock.now(),
     }
-    const hashes = { hash_sha1: content.sha1, hash_sha256: content.sha256 }
-    const contentType = await findMediaType(content.head, content.bytes)
+    const { contentType, hashes } = await deps.describe(content)
     try {
       const { status, signals, metadata } = await deps.malware.assess(content, contentName)
       const completedAt = deps.clock.now()
