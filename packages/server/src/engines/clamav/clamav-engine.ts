@@ -11,7 +11,7 @@ const pollMs = 50
  * would make it fall again.
  */
 export function makeClamAvEngine(deps: {
-  client: ClamdClient
+  client: Pick<ClamdClient, 'scan' | 'ask'>
   findState(): EngineState | undefined
   onRetry(error: EngineDown): void
 }): ScanEngine {
@@ -33,7 +33,7 @@ export function makeClamAvEngine(deps: {
   }
 }
 
-async function waitUntilBack(client: ClamdClient, signal: AbortSignal) {
+async function waitUntilBack(client: Pick<ClamdClient, 'ask'>, signal: AbortSignal) {
   const deadline = Date.now() + patienceMs
   for (;;) {
     const answer = await client.ask('PING', 1000).catch(() => undefined)

@@ -16,6 +16,8 @@ export function makeClamdClient(deps: { address: ClamdAddress; sessions: number 
         ? sessions.scan(whole, signal)
         : streamToClamd(deps.address, content, signal)
     },
+    /** A few bytes, to see what it says of them. */
+    probe: (bytes: Buffer, timeoutMs: number) => sessions.scan(bytes, AbortSignal.timeout(timeoutMs)),
     ask: (command: 'PING' | 'VERSION' | 'RELOAD', timeoutMs: number) =>
       askClamd(deps.address, command, AbortSignal.timeout(timeoutMs)),
     close: sessions.close,

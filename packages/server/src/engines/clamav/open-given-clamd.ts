@@ -4,9 +4,15 @@ import { makeClamAvEngine } from './clamav-engine.ts'
 import { makeClamdClient } from './client.ts'
 import type { ClamdAddress } from './connection.ts'
 import type { ClamAv } from './open-own-clamd.ts'
+import { toReport } from './reply.ts'
 
 const lookEveryMs = 5000
 const timeoutMs = 3000
+/** The first bytes of a 7z archive: a clamd that has our signatures says that it met a container. */
+const markedBytes = Buffer.from('377abcaf271c0004', 'hex')
+const withoutMarkers =
+  "ClamAV at ASSAY_CLAMD lacks Assay's marker signatures: containers that it cannot open may be called clean. " +
+  'Copy packages/server/signatures into its database.'
 
 /** A clamd that the operator runs: it is used as it is, and asked now and then which signatures it has. */
 export async function openGivenClamd(deps: { address: ClamdAddress; sessions: number; log: Logger }): Promise<ClamAv> {
@@ -18,7 +24,8 @@ export async function openGivenClamd(deps: { address: ClamdAddress; sessions: nu
   async function look() {
     try {
       state = toState(await client.ask('VERSION', timeoutMs))
-      fault = undefined
+      const { unopened } = toReport(await client.probe(markedBytes, timeoutMs))
+      fault = unopened ? undefined : withoutMarkers
     } catch (error) {
       if (fault === undefined) log.error({ err: error }, 'ClamAV at ASSAY_CLAMD does not answer')
       fault = 'ClamAV at ASSAY_CLAMD does not answer.'

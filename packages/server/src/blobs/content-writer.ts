@@ -1,0 +1,65 @@
+import type { Content } from '../domain/content/content.ts'
+import type { ContentWriter } from '../domain/ports/content-store.ts'
+import { freeBuffer } from '../runtime/free-buffer.ts'
+import type { BlockPool } from './block-pool.ts'
+import { newMemoryContent } from './memory-content.ts'
+import type { SealedFileWriter } from './sealed-file.ts'
+import { makeSpool } from './spool.ts'
+
+/** What is not larger than this is never written anywhere. */
+export const memoryBytes = 1024 * 1024
+
+/** Keeps content in memory as long as it is small, and hands it over to an encrypted file when it outgrows that. */
+export function makeContentWriter(deps: { pool: BlockPool; createFile(): Promise<SealedFileWriter> }): ContentWriter {
+  /** A single chunk stays as it came; from the second on they are gathered in a block. */
+  let only: Buffer | undefined
+  let block: Buffer | undefined
+  let bytes = 0
+  let spool: ReturnType<typeof makeSpool> | undefined
+  let finished: Promise<Content> | undefined
+
+  const gather = (chunk: Buffer, at: number) => {
+    block ??= deps.pool.take()
+    chunk.copy(block, at)
+    freeBuffer(chunk)
+  }
+  const giveBack = () => {
+    if (block !== undefined) deps.pool.giveBack(block)
+    block = undefined
+  }
+  const getKept = (length: number) => only ?? block?.subarray(0, length) ?? Buffer.alloc(0)
+
+  return {
+    write(chunk) {
+      const before = bytes
+      bytes += chunk.length
+      if (spool !== undefined) return spool.write(chunk)
+      if (bytes > memoryBytes) {
+        const into = makeSpool(deps.createFile)
+        spool = into
+        if (before === 0) return into.write(chunk)
+        return Promise.resolve(into.write(getKept(before))).then(() => {
+          giveBack()
+          return into.write(chunk)
+        })
+      }
+      if (before === 0) only = chunk
+      else {
+        if (only !== undefined) gather(only, 0)
+        only = undefined
+        gather(chunk, before)
+      }
+      return undefined
+    },
+    finish() {
+      finished = spool === undefined ? newMemoryContent(getKept(bytes), giveBack) : spool.finish(bytes)
+      return finished
+    },
+    async abort() {
+      const content = await finished?.catch(() => undefined)
+      if (content !== undefined) await content.release()
+      else if (spool !== undefined) await spool.abort()
+      else giveBack()
+    },
+  }
+}

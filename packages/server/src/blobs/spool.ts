@@ -1,0 +1,54 @@
+import { createHash } from 'node:crypto'
+import type { Content } from '../domain/content/content.ts'
+import { headBytes } from '../domain/content/media-type.ts'
+import { freeBuffer } from '../runtime/free-buffer.ts'
+import type { SealedFileWriter } from './sealed-file.ts'
+
+/** Content that outgrew the memory: hashed as it passes, then encrypted and written. */
+export function makeSpool(createFile: () => Promise<SealedFileWriter>) {
+  const sha1 = createHash('sha1')
+  const sha256 = createHash('sha256')
+  let head: Buffer = Buffer.alloc(0)
+  let file: SealedFileWriter | undefined
+  const opening = createFile().then((opened) => {
+    file = opened
+  })
+  opening.catch(() => {})
+  const pass = (chunk: Buffer) => {
+    const caughtUp = file?.write(chunk)
+    freeBuffer(chunk)
+    return caughtUp
+  }
+
+  return {
+    write(chunk: Buffer): Promise<void> | undefined {
+      if (head.length < headBytes) head = Buffer.concat([head, chunk.subarray(0, headBytes - head.length)])
+      sha1.update(chunk)
+      sha256.update(chunk)
+      return file === undefined ? opening.then(() => pass(chunk)) : pass(chunk)
+    },
+    async finish(bytes: number): Promise<Content> {
+      await opening
+      const sealed = await (file as SealedFileWriter).finish(bytes)
+      let removed: Promise<void> | undefined
+      return {
+        bytes,
+        head,
+        sha1: sha1.digest('hex'),
+        sha256: sha256.digest('hex'),
+        whole: undefined,
+        read: sealed.read,
+        release() {
+          removed ??= sealed.remove()
+          return removed
+        },
+      }
+    },
+    async abort() {
+      await opening.catch(() => {})
+      const opened = file
+      file = undefined
+      await opened?.remove()
+    },
+  }
+}
