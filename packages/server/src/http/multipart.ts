@@ -92,7 +92,9 @@ export function newMultipartParser(deps: {
 
   /** `--` closes the body, blanks and a line end open a part, anything else is no delimiter. */
   function readDelimiterEnd(bytes: Buffer): Buffer | undefined {
-    const start = bytes.toString('latin1', 0, maxPaddingBytes + 4)
+    // Almost always just a line end.
+    const isPlain = bytes[0] === 13 && bytes[1] === 10
+    const start = isPlain ? '\r\n' : bytes.toString('latin1', 0, maxPaddingBytes + 4)
     if (start.startsWith('--')) {
       state = 'closed'
       return nothing

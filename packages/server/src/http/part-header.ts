@@ -3,19 +3,21 @@ export type PartHeader = { name: string; filename: string | undefined; isFile: b
 
 /** Undefined for a part that is no field of a form: without a name, or of another disposition. */
 export function readPartHeader(text: string): PartHeader | undefined {
-  const lines = text.replaceAll(/\r\n[ \t]+/g, ' ').split('\r\n')
+  const unfolded = /\n[ \t]/.test(text) ? text.replaceAll(/\r\n[ \t]+/g, ' ') : text
+  const lines = unfolded.split('\r\n')
   const disposition = findHeader(lines, 'content-disposition')
   if (disposition === undefined || !/^form-data\s*(;|$)/i.test(disposition)) return undefined
   const params = readParams(disposition)
   const name = params.get('name')
   if (name === undefined) return undefined
   const filename = readExtended(params.get('filename*')) ?? params.get('filename')
-  const type = findHeader(lines, 'content-type')
+  if (filename !== undefined) return { name, filename: toBaseName(filename), isFile: true, charset: undefined }
+  const type = findHeader(lines, 'content-type') ?? ''
   return {
     name,
-    filename: filename === undefined ? undefined : toBaseName(filename),
-    isFile: filename !== undefined || /^application\/octet-stream\s*(;|$)/i.test(type ?? ''),
-    charset: type === undefined ? undefined : readParams(type).get('charset'),
+    filename,
+    isFile: /^application\/octet-stream\s*(;|$)/i.test(type),
+    charset: readParams(type).get('charset'),
   }
 }
 

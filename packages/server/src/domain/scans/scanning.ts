@@ -1,5 +1,5 @@
 import type { ScanKind, ScanMode } from '@assay/contract'
-import { validate as isUuid, v7 as newUuid } from 'uuid'
+import { validate as isUuid } from 'uuid'
 import { type Admitted, findCaller, findRefusal } from '../accounts/admission.ts'
 import type { Content } from '../content/content.ts'
 import type { Describer } from '../content/describe.ts'
@@ -10,6 +10,7 @@ import type { ScanStore } from '../ports/scan-store.ts'
 import { Problem } from '../problem.ts'
 import type { MalwareScan } from './malware-scan.ts'
 import type { NewScan, Scan } from './scan.ts'
+import { newScanId } from './scan-id.ts'
 
 type Deps = {
   scans: ScanStore
@@ -59,7 +60,7 @@ export function makeScanning(deps: Deps) {
 
   async function assess(caller: Caller, content: Content, contentName: string | null): Promise<NewScan> {
     const scan = {
-      id: newUuid(),
+      id: newScanId(),
       kind: 'malware' as const,
       mode: 'sync' as const,
       region: deps.region,
