@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { chownSync, mkdirSync, readdirSync, rmSync, statfsSync } from 'node:fs'
+import { chownSync, lstatSync, mkdirSync, readdirSync, rmSync, statfsSync } from 'node:fs'
 import { join } from 'node:path'
 import { OperatorMistake } from '../../domain/problem.ts'
 import { type Unprivileged, wrapGuarded } from '../../runtime/unprivileged.ts'
@@ -88,10 +88,18 @@ function makePlain({ user }: Deps, scratchDir: string, kind: Sandbox['kind']): S
     wrap: (command, args) => wrapGuarded(user, command, args),
     wipe() {
       mkdirSync(scratchDir, { recursive: true, mode: 0o700 })
+      requireOwn(scratchDir, user)
       if (user.owner !== undefined) chownSync(scratchDir, user.owner.uid, user.owner.gid)
       for (const name of readdirSync(scratchDir)) rmSync(join(scratchDir, name), { recursive: true, force: true })
     },
   }
+}
+
+/** /dev/shm is everybody's: a directory or link that somebody else put there would show them what is scanned. */
+function requireOwn(dir: string, { owner }: Unprivileged) {
+  const found = lstatSync(dir)
+  if (found.isDirectory() && [process.getuid?.(), owner?.uid].includes(found.uid)) return
+  throw new Error(`${dir} was made by another user (uid ${found.uid}). Remove it.`)
 }
 
 const isInMemory = (dir: string) => {
