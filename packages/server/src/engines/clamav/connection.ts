@@ -17,6 +17,13 @@ export async function askClamd(address: ClamdAddress, command: string, signal: A
   return reply
 }
 
+/** Whether a clamd is there and answers. */
+export const isAnswering = (address: ClamdAddress, timeoutMs: number): Promise<boolean> =>
+  askClamd(address, 'PING', AbortSignal.timeout(timeoutMs)).then(
+    (answer) => answer === 'PONG',
+    () => false,
+  )
+
 /** One scan on a connection of its own: for content that is read from storage. */
 export async function streamToClamd(address: ClamdAddress, content: Content, signal: AbortSignal): Promise<string> {
   const socket = dial(address, signal)
@@ -100,11 +107,11 @@ function readReply(socket: Socket, signal: AbortSignal): Promise<string> {
       resolve(reply.slice(0, -1))
       socket.destroy()
     })
-    socket.on('error', (error) => reject(toDown(error, signal)))
+    socket.on('error', (error) => reject(toEngineDown(error, signal)))
     socket.on('close', () => reject(new EngineDown('clamd closed the connection without an answer')))
   })
 }
 
 /** An abort is the caller's own doing and stays what it is. */
-export const toDown = (error: Error, signal: AbortSignal) =>
+export const toEngineDown = (error: Error, signal: AbortSignal) =>
   signal.aborted ? error : new EngineDown(`clamd cannot be reached: ${error.message}`, { cause: error })

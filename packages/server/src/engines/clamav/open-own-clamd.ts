@@ -12,7 +12,7 @@ import { makeClamAvEngine } from './clamav-engine.ts'
 import { toClamdConfig } from './clamd-config.ts'
 import { prepareClamdDir, toSocket } from './clamd-dir.ts'
 import { makeClamdClient } from './client.ts'
-import { askClamd, type ClamdAddress } from './connection.ts'
+import { type ClamdAddress, isAnswering } from './connection.ts'
 import { openUpdater } from './freshclam.ts'
 import { chooseSandbox } from './sandbox.ts'
 import type { SignatureDirs } from './signature-files.ts'
@@ -44,6 +44,7 @@ const clamdUsers = ['clamav', 'node', 'nobody']
 const reloadTimeoutMs = 180_000
 const pollMs = 10_000
 const aloneTries = 30
+const pingTimeoutMs = 2000
 
 /** A clamd of our own: below the data directory, in a sandbox, watched, with signatures that are always current. */
 export async function openOwnClamd(options: OwnClamdOptions): Promise<ClamAv> {
@@ -134,7 +135,7 @@ export async function openOwnClamd(options: OwnClamdOptions): Promise<ClamAv> {
 
 /** A clamd ends with its service: one that still answers after a while belongs to another service. */
 async function requireAlone(path: string) {
-  for (let tries = 0; await ping({ path }); tries++) {
+  for (let tries = 0; await isAnswering({ path }, pingTimeoutMs); tries++) {
     if (tries === aloneTries) {
       throw new OperatorMistake(
         `Another Assay runs on this data directory: its ClamAV answers at ${path}. Stop it first.`,
@@ -144,16 +145,10 @@ async function requireAlone(path: string) {
   }
 }
 
-const ping = (address: ClamdAddress) =>
-  askClamd(address, 'PING', AbortSignal.timeout(2000)).then(
-    (answer) => answer === 'PONG',
-    () => false,
-  )
-
 /** The clamd of a service that runs on this data directory. */
 export async function findRunningClamd(dataDir: string): Promise<ClamdAddress | undefined> {
   const address = { path: toSocket(join(dataDir, 'clamav')) }
-  return (await ping(address)) ? address : undefined
+  return (await isAnswering(address, pingTimeoutMs)) ? address : undefined
 }
 
 /** As whom clamd runs, and in what sandbox; the same for a trial as for the real one. */

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 import { EngineDown } from '../../domain/ports/scan-engine.ts'
-import { type ClamdAddress, dial, maxReplyLength, toDown, toLength } from './connection.ts'
+import { type ClamdAddress, dial, maxReplyLength, toEngineDown, toLength } from './connection.ts'
 
 type Job = {
   data: Buffer
@@ -120,7 +120,7 @@ export function makeSessions(deps: { address: ClamdAddress; count: number }) {
       const at = idle.indexOf(session)
       if (at !== -1) idle.splice(at, 1)
       const done = takeJob()
-      done?.reject(toDown(failure ?? new Error('the connection was closed without an answer'), done.signal))
+      done?.reject(toEngineDown(failure ?? new Error('the connection was closed without an answer'), done.signal))
       serve()
     })
     return session

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { rmSync, writeFileSync } from 'node:fs'
 import { createInterface } from 'node:readline'
-import { askClamd } from './connection.ts'
+import { isAnswering } from './connection.ts'
 import type { Sandbox } from './sandbox.ts'
 
 export type RunningClamd = {
@@ -14,6 +14,7 @@ export type RunningClamd = {
 
 const startTimeoutMs = 120_000
 const pollMs = 20
+const pingTimeoutMs = 2000
 
 /** Starts one clamd and returns when it answers. Throws with what it said when it does not come up. */
 export async function startClamd(options: {
@@ -94,8 +95,7 @@ async function waitForAnswer(
   })
   for (;;) {
     if (hasExited) throw new Error(findComplaint() ?? 'clamd ended without a word')
-    const answer = await askClamd({ path }, 'PING', AbortSignal.timeout(2000)).catch(() => undefined)
-    if (answer === 'PONG') return
+    if (await isAnswering({ path }, pingTimeoutMs)) return
     if (Date.now() > deadline) {
       child.kill('SIGKILL')
       throw new Error(`clamd did not answer within ${startTimeoutMs / 1000} s`)

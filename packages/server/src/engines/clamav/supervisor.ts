@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from '../../runtime/logger.ts'
-import { askClamd } from './connection.ts'
+import { isAnswering } from './connection.ts'
 import type { RunningClamd } from './start-clamd.ts'
 
 const firstPauseMs = 100
@@ -71,8 +71,7 @@ export function superviseClamd(deps: { start(): Promise<RunningClamd>; socket: s
   async function watch(clamd: RunningClamd, ended: AbortSignal) {
     let missed = 0
     while (!ended.aborted) {
-      const answer = await askClamd({ path: deps.socket }, 'PING', AbortSignal.timeout(pingTimeoutMs)).catch(() => '')
-      missed = answer === 'PONG' ? 0 : missed + 1
+      missed = (await isAnswering({ path: deps.socket }, pingTimeoutMs)) ? 0 : missed + 1
       if (missed === maxMissed && !ended.aborted && !stopping.signal.aborted) {
         log.error({ pid: clamd.pid }, 'ClamAV does not answer; it is ended and started again')
         clamd.kill('SIGKILL')

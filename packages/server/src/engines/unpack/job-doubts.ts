@@ -5,7 +5,7 @@ const failed = 2
 const outOfMemory = 8
 
 /** What 7-Zip's end leaves open. Only its success means that every member was given whole. */
-export function toDoubts(end: JobEnd, type: string | undefined): Doubt[] {
+export function listDoubts(end: JobEnd, type: string | undefined): Doubt[] {
   const { code, complaints, ignored, rewritten } = end
   const doubts = new Set<Doubt>()
   if (complaints.some((line) => encryption.test(line))) doubts.add('EncryptedContent')

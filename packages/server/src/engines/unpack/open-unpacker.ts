@@ -5,7 +5,7 @@ import { type Doubt, EngineDown } from '../../domain/ports/scan-engine.ts'
 import type { UnpackBudget, Unpacker } from '../../domain/ports/unpacker.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { makeProcessStarter } from './child-process.ts'
-import { toDoubts } from './job-doubts.ts'
+import { listDoubts } from './job-doubts.ts'
 import { openProcessPool } from './process-pool.ts'
 import { type JobOutcome, runJob } from './unpack-job.ts'
 
@@ -62,7 +62,7 @@ export function openUnpacker(deps: {
           log.warn({ sha256: content.sha256, bytes: content.bytes }, 'the unpacking process died of a container')
           return ['UnsupportedContainer']
         case 'end':
-          return await explain(content, toDoubts(outcome.end, findContainerFormat(content.head)?.unpackAs))
+          return await explain(content, listDoubts(outcome.end, findContainerFormat(content.head)?.unpackAs))
       }
     },
     processIds: pool.processIds,

@@ -1,11 +1,11 @@
 import { EngineDown, type ScanEngine } from '../../domain/ports/scan-engine.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import type { Unprivileged } from '../../runtime/unprivileged.ts'
+import { watchDirectories } from '../../runtime/watch-directories.ts'
 import { type LoadedRules, loadRules } from './load-rules.ts'
 import type { ProcessPool } from './process-pool.ts'
 import { type ListedFile, listRuleFiles } from './rule-files.ts'
 import { scanWith } from './scan-with.ts'
-import { watchRules } from './watch-rules.ts'
 import type { BackendName, Refused } from './wire.ts'
 
 export type YaraDeps = {
@@ -102,7 +102,7 @@ export async function openYaraEngine(deps: YaraDeps): Promise<YaraEngine> {
 
   const reload = makeOneAtATime(look)
   await reload()
-  const unwatch = watchRules(rulesDir, settings.pollMs, () => void reload())
+  const watcher = watchDirectories({ dirs: [rulesDir], pollMs: settings.pollMs, onChange: () => void reload() })
 
   return {
     name: 'YARA',
@@ -119,7 +119,7 @@ export async function openYaraEngine(deps: YaraDeps): Promise<YaraEngine> {
     listRefused: () => refused,
     async close() {
       closing.abort()
-      unwatch()
+      watcher.close()
       await reload()
       await Promise.all([loaded?.pool, ...retiring].map((pool) => pool?.kill()))
     },
