@@ -1,7 +1,9 @@
 import type { Content } from '../../domain/content/content.ts'
 import { EngineDown, type EngineReport } from '../../domain/ports/scan-engine.ts'
+import { toBody } from '../worker/content-body.ts'
+import { AnswerLate, ProcessDied } from '../worker/worker-process.ts'
 import type { ProcessPool } from './process-pool.ts'
-import { AnswerLate, ProcessDied, type YaraProcess } from './yara-process.ts'
+import type { YaraProcess } from './yara-process.ts'
 
 const attempts = 2
 /** 5 MB/s, where libyara does 100: for machines that have much else to do. */
@@ -40,25 +42,15 @@ async function ask(
   content: Content,
   { timeoutMs, signal }: { timeoutMs: number; signal: AbortSignal },
 ): Promise<EngineReport> {
-  const answer = await process.ask(
-    { ask: 'scan', bytes: content.bytes, timeoutMs },
-    content.whole?.length === content.bytes ? content.whole : checkLength(content),
-    { sendMs: timeoutMs, answerMs: timeoutMs + graceMs, signal },
-  )
+  const answer = await process.ask({ ask: 'scan', bytes: content.bytes, timeoutMs }, toBody(content), {
+    sendMs: timeoutMs,
+    answerMs: timeoutMs + graceMs,
+    signal,
+  })
   if ('failure' in answer) throw new EngineDown(answer.failure)
   if (!('findings' in answer)) throw new EngineDown('The YARA process gave no result')
   if (answer.bytes !== content.bytes) throw new EngineDown(`YARA scanned ${answer.bytes} bytes of ${content.bytes}`)
   return { findings: answer.findings, doubts: answer.limited ? ['ScanLimitExceeded'] : [], unopened: false }
-}
-
-/** More bytes than announced would end the process. */
-async function* checkLength(content: Content): AsyncGenerator<Buffer> {
-  let bytes = 0
-  for await (const chunk of content.read()) {
-    bytes += chunk.length
-    if (bytes > content.bytes) throw new EngineDown(`The content has more than its ${content.bytes} bytes`)
-    yield chunk
-  }
 }
 
 /**

@@ -1,56 +1,27 @@
 import { EngineDown } from '../../domain/ports/scan-engine.ts'
-
-type Waiting<P> = { give(place: P): void }
+import { makeLine } from '../worker/line.ts'
 
 /** Lends places, in the order of asking. */
 export function makeSlots<P>(places: P[], deps: { maxWaiting: number; waitMs: number }) {
   const free = [...places]
-  const queue = new Set<Waiting<P>>()
+  const line = makeLine<P>({
+    ...deps,
+    toFull: () => new EngineDown('Too many scans wait for YARA'),
+    toLate: () => new EngineDown(`YARA was busy for ${deps.waitMs} ms`),
+  })
   let onDrained: (() => void) | undefined
 
   const giveBack = (place: P) => {
-    const [next] = queue
-    if (next !== undefined) {
-      queue.delete(next)
-      next.give(place)
-      return
-    }
+    if (line.give(place)) return
     free.push(place)
     if (free.length === places.length) onDrained?.()
-  }
-
-  const wait = (signal: AbortSignal): Promise<P> => {
-    if (queue.size >= deps.maxWaiting) throw new EngineDown('Too many scans wait for YARA')
-    return new Promise((resolve, reject) => {
-      const done = () => {
-        clearTimeout(timer)
-        signal.removeEventListener('abort', abort)
-        queue.delete(waiting)
-      }
-      const abort = () => {
-        done()
-        reject(signal.reason)
-      }
-      const waiting: Waiting<P> = {
-        give(place) {
-          done()
-          resolve(place)
-        },
-      }
-      const timer = setTimeout(() => {
-        done()
-        reject(new EngineDown(`YARA was busy for ${deps.waitMs} ms`))
-      }, deps.waitMs)
-      signal.addEventListener('abort', abort, { once: true })
-      queue.add(waiting)
-    })
   }
 
   return {
     /** The place is back when `work` is done, however long its caller waits for that. */
     async use<T>(work: (place: P) => Promise<T>, signal: AbortSignal): Promise<T> {
       signal.throwIfAborted()
-      const place = free.pop() ?? (await wait(signal))
+      const place = free.pop() ?? (await line.wait(signal))
       try {
         return await work(place)
       } finally {

@@ -1,14 +1,14 @@
 import { setImmediate } from 'node:timers/promises'
-import type { Answer } from '../wire.ts'
+import { makeRequests, type Received } from '../../worker/requests.ts'
+import type { Answer, Request } from '../wire.ts'
 import { type Backend, compileSound, type RuleSet, type RuleText } from './backend.ts'
 import { confine } from './confine.ts'
 import { findLibyara } from './libyara.ts'
-import { makeRequests, type Received } from './requests.ts'
 import { makeYaraX } from './yara-x.ts'
 
 /** Started by yara-process.ts. Takes files of rules, compiles them once and scans what comes until the pipe ends. */
 confine()
-const requests = makeRequests()
+const requests = makeRequests<Request, Answer>()
 const backend = findBackend(process.argv[2])
 const files: RuleText[] = []
 let set: RuleSet | undefined
@@ -19,7 +19,7 @@ for (let received = requests.read(); received !== undefined; received = requests
   await setImmediate()
 }
 
-function toAnswer({ request, body }: Received): Answer {
+function toAnswer({ request, body }: Received<Request>): Answer {
   if (body === undefined) return { abandoned: true }
   if (backend === undefined) return { failure: 'libyara is not installed' }
   switch (request.ask) {

@@ -1,35 +1,44 @@
 import { readSync, writeSync } from 'node:fs'
-import { type Answer, abandoned, endOfBody, maxHeaderBytes, type Request, toFrame } from '../wire.ts'
+import { abandoned, endOfBody, maxHeaderBytes, toFrame } from './wire.ts'
 
 const pipe = 3
 const keptRoomBytes = 4 * 1024 * 1024
 const maxBodyBytes = 1024 * 1024 * 1024
 
 /** The body is undefined when it was abandoned on the way, and shorter than announced when it came so. */
-export type Received = { request: Request; body: Buffer | undefined }
+export type Received<Request> = { request: Request; body: Buffer | undefined }
 
 /**
  * Reads and answers on the pipe, and waits while doing so: a process that does one thing needs no events, and bytes go
  * straight to their place.
  */
-export function makeRequests() {
+export function makeRequests<Request extends object, Answer extends object>() {
   let room = Buffer.allocUnsafeSlow(65_536)
+  let borrowed: Buffer<ArrayBuffer> | undefined
 
   const getRoom = (bytes: number) => {
     if (bytes <= room.length) return room
     const larger = Buffer.allocUnsafeSlow(bytes)
     if (bytes <= keptRoomBytes) room = larger
+    else borrowed = larger
     return larger
   }
 
+  /** At once: while this process waits for the next request, no garbage collector comes by. */
+  const giveBack = () => {
+    borrowed?.buffer.transfer(0)
+    borrowed = undefined
+  }
+
   return {
-    /** The next one, or undefined when the other side is gone. The body is good until the one after. */
-    read(): Received | undefined {
+    /** The next one, or undefined when the other side is gone. The body is good until then. */
+    read(): Received<Request> | undefined {
+      giveBack()
       const headerBytes = readLength()
       if (headerBytes === undefined) return undefined
       if (headerBytes > maxHeaderBytes) throw new Error(`A header of ${headerBytes} bytes`)
       const request: Request = JSON.parse(readInto(Buffer.allocUnsafe(headerBytes), 0, headerBytes).toString('utf8'))
-      const announced = 'bytes' in request ? request.bytes : 0
+      const announced = 'bytes' in request ? Number(request.bytes) : 0
       if (announced > maxBodyBytes) throw new Error(`A body of ${announced} bytes`)
       const target = getRoom(announced)
       let bytes = 0

@@ -1,8 +1,11 @@
 import type { Readable } from 'node:stream'
-import { type Answer, maxAnswerBytes } from './wire.ts'
+import { maxAnswerBytes } from './wire.ts'
 
-/** Gives each answer that arrives to `take`. */
-export function readAnswers(pipe: Readable, handlers: { take(answer: Answer): void; fail(error: Error): void }) {
+/** Gives each answer that arrives to `take`. What is no answer goes to `fail`. */
+export function readAnswers<Answer>(
+  pipe: Readable,
+  handlers: { take(answer: Answer): void; fail(cause: unknown): void },
+) {
   let parts: Buffer[] = []
   let bytes = 0
 
@@ -20,7 +23,7 @@ export function readAnswers(pipe: Readable, handlers: { take(answer: Answer): vo
         all = all.subarray(4 + length)
       }
     } catch (error) {
-      handlers.fail(new Error('The YARA process answered nonsense', { cause: error }))
+      handlers.fail(error)
     }
     parts = all.length === 0 ? [] : [all]
     bytes = all.length
