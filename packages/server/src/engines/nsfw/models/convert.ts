@@ -1,0 +1,62 @@
+import { readFile } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { dirname, join } from 'node:path'
+import { readBundle } from './bundle.ts'
+import { toFloatOnnx } from './float-onnx.ts'
+import { toInt8Onnx } from './int8-onnx.ts'
+import { type Encoding, type ModelName, modelsDir } from './manifest.ts'
+import type { Network } from './network.ts'
+import { readGraphModel } from './read-graph-model.ts'
+import { readLayersModel } from './read-layers-model.ts'
+import type { Ranges } from './steps.ts'
+
+const sources = {
+  'mobilenet-v2-mid': { folder: 'mobilenet_v2_mid', size: 224, shards: 2, read: readGraphModel },
+  'inception-v3': { folder: 'inception_v3', size: 299, shards: 6, read: readLayersModel },
+} as const
+
+/** The bytes of the ONNX file, the same on every machine. Takes seconds during which nothing else is done. */
+export async function convert(name: ModelName, encoding: Encoding): Promise<Buffer> {
+  const network = await readNetwork(name)
+  if (encoding === 'fp32') return toFloatOnnx(network)
+  return toInt8Onnx(network, await readRanges(name), encoding === 'int8' ? 'signed' : 'unsigned')
+}
+
+/** Throws when nsfwjs is not installed. */
+export function readNetwork(name: ModelName): Promise<Network> {
+  const { read, size } = sources[name]
+  const dir = getSourceDir(name)
+  return readBundle((file) => join(dir, file)).then((bundle) => read(bundle, size))
+}
+
+export const toRangesPath = (name: ModelName) => join(modelsDir, `activation-ranges-${name}.json`)
+
+export const toInputSize = (name: ModelName): number => sources[name].size
+
+/** The files of nsfwjs that a model is made of. */
+export function listSourceFiles(name: ModelName): { file: string; path: string }[] {
+  const dir = getSourceDir(name)
+  const { folder, shards } = sources[name]
+  const files = Array.from({ length: shards }, (_, i) => `group1-shard${i + 1}of${shards}.min.js`)
+  return ['model.min.js', ...files].map((file) => ({ file: `dist/models/${folder}/${file}`, path: join(dir, file) }))
+}
+
+/** Where nsfwjs is installed. It is not where a service runs that was installed without what development needs. */
+export function findSourceRoot(): string | undefined {
+  try {
+    // The package does not let its package.json be resolved, but its entry, which lies in `dist/cjs`.
+    return join(dirname(createRequire(import.meta.url).resolve('nsfwjs')), '..', '..')
+  } catch {
+    return undefined
+  }
+}
+
+async function readRanges(name: ModelName): Promise<Ranges> {
+  return JSON.parse(await readFile(toRangesPath(name), 'utf8'))
+}
+
+function getSourceDir(name: ModelName): string {
+  const root = findSourceRoot()
+  if (root === undefined) throw new Error('nsfwjs is not installed')
+  return join(root, 'dist', 'models', sources[name].folder)
+}

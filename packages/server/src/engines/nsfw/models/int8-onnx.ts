@@ -1,0 +1,186 @@
+import {
+  type Convolution,
+  classes,
+  type Dense,
+  getZeroPoint,
+  type Layer,
+  type Network,
+  type Pool,
+  picture,
+  toKernelOrder,
+  toValues,
+} from './network.ts'
+import { type Graph, type Node, type Port, type Tensor, toOnnx } from './onnx.ts'
+import { listParts, type Ranges, type Step, toSteps } from './steps.ts'
+
+/** How the bytes of kernels are kept: as nsfwjs ships them, or each less 128, which comes to the same. */
+type Sign = 'signed' | 'unsigned'
+
+/**
+ * The network in bytes: the weights are those that nsfwjs ships, and what a layer gives is rounded to 256 steps over
+ * its range. Channels stay last, so that the picture goes in as it is.
+ */
+export function toInt8Onnx(network: Network, ranges: Ranges, sign: Sign): Buffer {
+  const { size, layers } = network
+  const steps = toSteps(network, ranges)
+  const getStep = (name: string) => {
+    const step = steps.get(name)
+    if (step === undefined) throw new Error(`${name} has no range`)
+    return step
+  }
+  const nodes: Node[] = [{ op: 'Identity', inputs: ['pixels'], outputs: [picture] }]
+  const tensors: Tensor[] = [...steps].flatMap(([name, { scale, zero }]) => newStep(name, scale, zero))
+  for (const layer of layers) {
+    const added = toNodes(layer, network, getStep)
+    nodes.push(...added.nodes)
+    tensors.push(...added.tensors)
+  }
+  const last = layers.at(-1)?.name ?? picture
+  nodes.push({ op: 'Softmax', inputs: [last], outputs: ['scores'], attributes: { axis: 1 } })
+  const inputs: Port[] = [{ name: 'pixels', type: 'uint8', shape: [1, size, size, 3] }]
+  const outputs: Port[] = [{ name: 'scores', type: 'float', shape: [1, classes.length] }]
+  const graph = dropUnused({ name: 'nsfw', inputs, outputs, nodes, tensors })
+  return toOnnx(sign === 'signed' ? { ...graph, tensors: graph.tensors.map(toSigned) } : graph)
+}
+
+/** Concatenations whose parts are taken instead, and steps that nobody asks for: onnxruntime would warn of them. */
+function dropUnused(graph: Graph): Graph {
+  const used = new Set(graph.outputs.map(({ name }) => name))
+  const nodes = graph.nodes.toReversed().filter(({ inputs, outputs }) => {
+    if (!outputs.some((output) => used.has(output))) return false
+    for (const input of inputs) used.add(input)
+    return true
+  })
+  return { ...graph, nodes: nodes.reverse(), tensors: graph.tensors.filter(({ name }) => used.has(name)) }
+}
+
+type Added = { nodes: Node[]; tensors: Tensor[] }
+type GetStep = (name: string) => Step
+
+function toNodes(layer: Layer, network: Network, getStep: GetStep): Added {
+  const { name } = layer
+  switch (layer.kind) {
+    case 'conv':
+      return toConvolution(layer, network, getStep)
+    case 'dense':
+      return toDense(layer)
+    case 'add': {
+      const inputs = [...layer.inputs.flatMap((input) => [input, ...toStep(input)]), ...toStep(name)]
+      return { nodes: [{ op: 'QLinearAdd', inputs, outputs: [name], isContributed: true }], tensors: [] }
+    }
+    case 'concat': {
+      const attributes = { axis: 3 }
+      const isSame = layer.inputs.every((input) => getStep(input).scale === getStep(name).scale)
+      if (isSame) return { nodes: [{ op: 'Concat', inputs: layer.inputs, outputs: [name], attributes }], tensors: [] }
+      const inputs = [...toStep(name), ...layer.inputs.flatMap((input) => [input, ...toStep(input)])]
+      return { nodes: [{ op: 'QLinearConcat', inputs, outputs: [name], attributes, isContributed: true }], tensors: [] }
+    }
+    case 'mean': {
+      // In floats from here on: there is little left to compute, and nothing more is rounded.
+      const parts = listParts(layer.input, new Map(network.layers.map((each) => [each.name, each])))
+      const nodes = parts.flatMap((part): Node[] => [
+        { op: 'DequantizeLinear', inputs: [part, ...toStep(part)], outputs: [`${part}:floats`] },
+        {
+          op: 'ReduceMean',
+          inputs: [`${part}:floats`],
+          outputs: [`${part}:means`],
+          attributes: { axes: [1, 2], keepdims: 0 },
+        },
+      ])
+      const inputs = parts.map((part) => `${part}:means`)
+      return { nodes: [...nodes, { op: 'Concat', inputs, outputs: [name], attributes: { axis: 1 } }], tensors: [] }
+    }
+    case 'maxPool':
+    case 'averagePool':
+      return { nodes: [toPool(layer)], tensors: [] }
+  }
+}
+
+/** TensorFlow puts the odd row and column last. */
+const autoPads = { same: 'SAME_UPPER', valid: 'VALID' }
+
+function toConvolution(layer: Convolution, { pixelOffset }: Network, getStep: GetStep): Added {
+  const { name, input, kernel, isDepthwise, factors, stride, padding } = layer
+  const { shape, values } = toKernelOrder(layer, kernel.bytes, new Uint8Array(kernel.bytes.length))
+  const [channels = 0, , height = 0, width = 0] = shape
+  const zero = getZeroPoint(kernel)
+  const { scale, zero: inputZero } = getStep(input)
+  // The picture's zero may lie between two bytes. What that shifts is the same for all places but the rim.
+  const shift = input === picture ? pixelOffset + inputZero * scale : 0
+  const perChannel = values.length / channels
+  const bias = layer.bias.map((value, channel) => {
+    let sum = -zero * perChannel
+    for (let i = channel * perChannel; i < (channel + 1) * perChannel; i++) sum += values[i] as number
+    return Math.round(value / (scale * kernel.scale * (factors[channel] as number)) + (shift / scale) * sum)
+  })
+  if (bias.some((value) => Math.abs(value) >= 2 ** 31)) throw new Error(`A bias of ${name} is too great for 32 bits`)
+  const attributes = {
+    kernel_shape: [height, width],
+    strides: [stride, stride],
+    group: isDepthwise ? channels : 1,
+    auto_pad: autoPads[padding],
+    channels_last: 1,
+  }
+  const weights = [`${name}:kernel`, `${name}:kernel scale`, `${name}:kernel zero`]
+  const inputs = [input, ...toStep(input), ...weights, ...toStep(name), `${name}:bias`]
+  return {
+    // What lies outside its range is cut off, and that does for its activation too.
+    nodes: [{ op: 'QLinearConv', inputs, outputs: [name], attributes, isContributed: true }],
+    tensors: [
+      { name: `${name}:kernel`, shape, values },
+      {
+        name: `${name}:kernel scale`,
+        shape: [channels],
+        values: Float32Array.from(factors, (factor) => factor * kernel.scale),
+      },
+      { name: `${name}:kernel zero`, shape: [channels], values: new Uint8Array(channels).fill(zero) },
+      { name: `${name}:bias`, shape: [channels], values: Int32Array.from(bias) },
+    ],
+  }
+}
+
+function toPool({ kind, name, input, side, stride, padding }: Pool): Node {
+  const attributes = { kernel_shape: [side, side], strides: [stride, stride], auto_pad: autoPads[padding] }
+  if (kind === 'maxPool')
+    return { op: 'NhwcMaxPool', inputs: [input], outputs: [name], attributes, isContributed: true }
+  return {
+    op: 'QLinearAveragePool',
+    inputs: [input, ...toStep(input), ...toStep(name)],
+    outputs: [name],
+    attributes: { ...attributes, channels_last: 1 },
+    isContributed: true,
+  }
+}
+
+function toDense({ name, input, kernel, bias, activation }: Dense): Added {
+  const linear = activation === 'none' ? name : `${name}:linear`
+  const nodes: Node[] = [{ op: 'Gemm', inputs: [input, `${name}:kernel`, `${name}:bias`], outputs: [linear] }]
+  if (activation === 'relu') nodes.push({ op: 'Relu', inputs: [linear], outputs: [name] })
+  return {
+    nodes,
+    tensors: [
+      { name: `${name}:kernel`, shape: kernel.shape, values: Float32Array.from(toValues(kernel)) },
+      { name: `${name}:bias`, shape: [bias.length], values: Float32Array.from(bias) },
+    ],
+  }
+}
+
+const kernelTensor = /:kernel( zero)?$/
+
+function toSigned(tensor: Tensor): Tensor {
+  const { name, values } = tensor
+  if (!kernelTensor.test(name) || !(values instanceof Uint8Array)) return tensor
+  const signed = new Int8Array(values.length)
+  for (let i = 0; i < values.length; i++) signed[i] = (values[i] as number) - 128
+  return { ...tensor, values: signed }
+}
+
+const toStep = (name: string) => [`${name}:scale`, `${name}:zero`]
+
+function newStep(name: string, scale: number, zero: number): Tensor[] {
+  const [scaleName = '', zeroName = ''] = toStep(name)
+  return [
+    { name: scaleName, shape: [], values: Float32Array.of(scale) },
+    { name: zeroName, shape: [], values: Uint8Array.of(zero) },
+  ]
+}

@@ -1,0 +1,100 @@
+import assert from 'node:assert/strict'
+import { chmod, cp, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, test } from 'node:test'
+import { pathToFileURL } from 'node:url'
+import { pino } from 'pino'
+import { hashFile } from '../../src/engines/nsfw/models/hash-file.ts'
+import { modelsDir } from '../../src/engines/nsfw/models/manifest.ts'
+import { openModels } from '../../src/engines/nsfw/models/open-models.ts'
+
+const mid = { names: ['mobilenet-v2-mid' as const], precision: 'int8' as const, log: pino({ level: 'silent' }) }
+let dir = ''
+
+beforeEach(async () => {
+  dir = await mkdtemp(join(tmpdir(), 'assay-models-'))
+})
+
+afterEach(() => rm(dir, { recursive: true, force: true }))
+
+test('a model that is nowhere is converted, and found the next time', async () => {
+  const dirs = [join(dir, 'none'), join(dir, 'other')]
+  const [model] = await openModels({ ...mid, dirs })
+  assert.ok(model)
+  assert.equal(model.path.startsWith(`${dirs[0]}/mobilenet-v2-mid.`), true)
+  assert.equal(model.size, 224)
+  assert.equal(await hashFile(model.path), model.sha256)
+  const { mtimeMs, mode } = await stat(model.path)
+  assert.equal(mode & 0o777, 0o644)
+  assert.equal((await stat(dirs[0] ?? '')).mode & 0o777, 0o755)
+  assert.deepEqual(await openModels({ ...mid, dirs }), [model])
+  assert.equal((await stat(model.path)).mtimeMs, mtimeMs)
+})
+
+test('a file that is not the model is replaced', async () => {
+  const [model] = await openModels({ ...mid, dirs: [dir] })
+  assert.ok(model)
+  const bytes = await readFile(model.path)
+  bytes[bytes.length >> 1] = (bytes[bytes.length >> 1] ?? 0) ^ 1
+  await writeFile(model.path, bytes)
+  await openModels({ ...mid, dirs: [dir] })
+  assert.equal(await hashFile(model.path), model.sha256)
+  await writeFile(model.path, 'cut off')
+  await openModels({ ...mid, dirs: [dir] })
+  assert.equal(await hashFile(model.path), model.sha256)
+})
+
+test('a model that lies in a later directory is used where it lies', async () => {
+  const later = join(dir, 'later')
+  const [model] = await openModels({ ...mid, dirs: [later] })
+  const earlier = join(dir, 'earlier')
+  await mkdir(earlier)
+  assert.deepEqual(await openModels({ ...mid, dirs: [earlier, later] }), [model])
+  assert.deepEqual(await readdir(earlier), [])
+})
+
+test('several that convert the same model at once all get it and leave nothing else', async () => {
+  const opened = await Promise.all([1, 2, 3].map(() => openModels({ ...mid, dirs: [dir] })))
+  for (const [model] of opened) assert.equal(await hashFile(model?.path ?? ''), model?.sha256)
+  assert.equal((await readdir(dir)).length, 1)
+})
+
+test('a directory that cannot be written to is passed over', async () => {
+  // Below a file, because some run tests as root, who may write everywhere.
+  await writeFile(join(dir, 'file'), '')
+  const [model] = await openModels({ ...mid, dirs: [join(dir, 'file', 'models'), join(dir, 'good')] })
+  assert.equal(model?.path.startsWith(join(dir, 'good')), true)
+  await assert.rejects(openModels({ ...mid, dirs: [join(dir, 'file', 'models')] }), /ASSAY_MODEL_DIR/)
+})
+
+test('without nsfwjs one is told what to do, and models that are there are used', async () => {
+  const [model] = await openModels({ ...mid, dirs: [join(dir, 'there')] })
+  // The same code where nsfwjs is not installed.
+  const elsewhere = join(dir, 'elsewhere/packages/server')
+  await cp(join(import.meta.dirname, '../../src/engines/nsfw/models'), join(elsewhere, 'src/engines/nsfw/models'), {
+    recursive: true,
+  })
+  // Gives nothing, and hides what a directory above may hold.
+  await mkdir(join(elsewhere, 'node_modules/nsfwjs'), { recursive: true })
+  await writeFile(join(elsewhere, 'node_modules/nsfwjs/package.json'), '{ "exports": {} }')
+  await mkdir(join(elsewhere, 'models'))
+  await cp(join(modelsDir, 'manifest.json'), join(elsewhere, 'models/manifest.json'))
+  const url = pathToFileURL(join(elsewhere, 'src/engines/nsfw/models/open-models.ts')).href
+  const { openModels: openElsewhere } = (await import(url)) as { openModels: typeof openModels }
+  await assert.rejects(openElsewhere({ ...mid, dirs: [dir] }), /nsfwjs.*npm run models.*ASSAY_MODEL_DIR/)
+  assert.deepEqual(await openElsewhere({ ...mid, dirs: [join(dir, 'there')] }), [model])
+})
+
+test('a model that was converted may be read by every user, whatever the umask', async () => {
+  const before = process.umask(0o077)
+  try {
+    const place = join(dir, 'narrow')
+    const [model] = await openModels({ ...mid, dirs: [place] })
+    assert.equal((await stat(model?.path ?? '')).mode & 0o777, 0o644)
+    assert.equal((await stat(place)).mode & 0o777, 0o755)
+  } finally {
+    process.umask(before)
+    await chmod(dir, 0o700)
+  }
+})

@@ -1,0 +1,85 @@
+import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
+import { test } from 'node:test'
+import { InferenceSession, Tensor } from 'onnxruntime-node'
+import { chooseInt8, hasVnni } from '../../src/engines/nsfw/models/choose-int8.ts'
+import { convert } from '../../src/engines/nsfw/models/convert.ts'
+import {
+  type Encoding,
+  encodings,
+  type ModelName,
+  modelNames,
+  readManifest,
+} from '../../src/engines/nsfw/models/manifest.ts'
+
+const manifest = await readManifest()
+const int8 = await chooseInt8()
+
+for (const name of modelNames) {
+  for (const encoding of encodings) {
+    test(`converting ${name} to ${encoding} gives the bytes of the manifest`, async () => {
+      const bytes = await convert(name, encoding)
+      const wanted = manifest.models.find((model) => model.name === name && model.encoding === encoding)
+      assert.equal(createHash('sha256').update(bytes).digest('hex'), wanted?.sha256)
+      assert.equal(bytes.length, wanted?.bytes)
+    })
+  }
+
+  test(`${name} says the same in bytes as in floats, but for what rounding does`, async () => {
+    for (const pixels of newPictures(name)) {
+      const [floats, bytes] = [await score(name, 'fp32', pixels), await score(name, int8, pixels)]
+      assert.ok(Math.abs(floats.reduce((sum, score) => sum + score, 0) - 1) < 1e-5)
+      assert.ok(Math.abs(toClean(floats) - toClean(bytes)) < 0.05, `${floats} ${bytes}`)
+    }
+  })
+}
+
+test('signed and unsigned weights give the same scores where the processor can sum both', {
+  skip: int8 === 'uint8',
+}, async () => {
+  for (const pixels of newPictures('mobilenet-v2-mid')) {
+    const signed = await score('mobilenet-v2-mid', 'int8', pixels)
+    assert.deepEqual(await score('mobilenet-v2-mid', 'uint8', pixels), signed)
+  }
+})
+
+test('signed weights are for processors that all have VNNI', () => {
+  const line = (flags: string) => `processor\t: 0\nflags\t\t: fpu ${flags} sse\n\n`
+  assert.equal(hasVnni(line('avx512_vnni') + line('avx512_vnni')), true)
+  assert.equal(hasVnni(line('avx_vnni')), true)
+  assert.equal(hasVnni(line('avx512_vnni') + line('avx2')), false)
+  assert.equal(hasVnni(line('avx2 avx512_vnni_like')), false)
+  assert.equal(hasVnni(''), false)
+})
+
+/** Drawing and Neutral. The models are of two minds about which of both a plain field is. */
+const toClean = ([drawing = 0, , neutral = 0]: number[]) => drawing + neutral
+
+const sides = { 'mobilenet-v2-mid': 224, 'inception-v3': 299 }
+const sessions = new Map<string, Promise<InferenceSession>>()
+
+async function score(name: ModelName, encoding: Encoding, pixels: Uint8Array): Promise<number[]> {
+  const key = `${name} ${encoding}`
+  const open = async () => InferenceSession.create(await convert(name, encoding), { intraOpNumThreads: 1 })
+  const session = sessions.get(key) ?? open()
+  sessions.set(key, session)
+  const side = sides[name]
+  const { scores } = await (await session).run({ pixels: new Tensor('uint8', pixels, [1, side, side, 3]) })
+  assert.ok(scores)
+  return Array.from(scores.data as Float32Array)
+}
+
+/** A gradient, stripes and a field of one colour. */
+function newPictures(name: ModelName): Uint8Array[] {
+  const side = sides[name]
+  const draw = (colour: (x: number, y: number, channel: number) => number) =>
+    Uint8Array.from({ length: side * side * 3 }, (_, i) => {
+      const pixel = Math.floor(i / 3)
+      return colour(pixel % side, Math.floor(pixel / side), i % 3)
+    })
+  return [
+    draw((x, y, channel) => ((channel === 0 ? x : y) * 255) / side),
+    draw((x, _, channel) => ((x >> 4) % 2 === 0 ? 230 : 40 * channel)),
+    draw((_x, _y, channel) => [200, 160, 140][channel] ?? 0),
+  ]
+}

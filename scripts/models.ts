@@ -1,0 +1,83 @@
+import { mkdir, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { findSourceRoot, listSourceFiles, toInputSize } from '../packages/server/src/engines/nsfw/models/convert.ts'
+import { convertInChild } from '../packages/server/src/engines/nsfw/models/convert-in-child.ts'
+import { findChecksum, hashFile } from '../packages/server/src/engines/nsfw/models/hash-file.ts'
+import {
+  builtDir,
+  type Encoding,
+  encodings,
+  type Manifest,
+  type ModelName,
+  manifestPath,
+  modelNames,
+  readManifest,
+} from '../packages/server/src/engines/nsfw/models/manifest.ts'
+
+/**
+ * `npm run models`: converts the models of nsfwjs to ONNX, all but those that are there already. With `--check` it does
+ * so anew in a temporary directory and leaves what is there alone; with `--write-manifest` it does so anew, and the
+ * manifest takes its checksums from what came out.
+ */
+const { values: options } = parseArgs({
+  options: { check: { type: 'boolean' }, 'write-manifest': { type: 'boolean' } },
+})
+const isAnew = options.check || options['write-manifest']
+const root = findSourceRoot()
+if (root === undefined) throw new Error('nsfwjs is not installed: npm install')
+
+const manifest = options['write-manifest'] ? undefined : await readManifest()
+const models: Manifest['models'] = []
+const temporary = await mkdtemp(join(tmpdir(), 'assay-models-'))
+try {
+  await mkdir(builtDir, { recursive: true })
+  for (const name of modelNames) {
+    const sources = await hashSources(name)
+    for (const encoding of encodings) {
+      const file = `${name}.${encoding}.onnx`
+      const wanted = manifest?.models.find((model) => model.file === file)
+      const there = isAnew ? undefined : await findChecksum(join(builtDir, file))
+      const isCached = there !== undefined && there.sha256 === wanted?.sha256
+      const startedAt = performance.now()
+      const { bytes, sha256 } = isCached ? there : await build(name, encoding, file)
+      const isRight = manifest === undefined || sha256 === wanted?.sha256
+      if (!isRight) process.exitCode = 1
+      const ms = Math.round(performance.now() - startedAt)
+      const remark = isRight ? (isCached ? 'was there' : `${ms} ms`) : `DIFFERS: the manifest has ${wanted?.sha256}`
+      process.stdout.write(`${file.padEnd(28)} ${String(bytes).padStart(9)}  ${sha256}  ${remark}\n`)
+      models.push({ name, encoding, file, bytes, sha256, size: toInputSize(name), sources })
+    }
+  }
+} finally {
+  await rm(temporary, { recursive: true, force: true })
+}
+if (options['write-manifest']) await writeManifest(root)
+
+async function build(name: ModelName, encoding: Encoding, file: string) {
+  const dir = options.check ? temporary : builtDir
+  const unfinished = join(dir, `.${file}.${process.pid}`)
+  try {
+    await convertInChild(name, encoding, unfinished)
+    await rename(unfinished, join(dir, file))
+  } finally {
+    await rm(unfinished, { force: true })
+  }
+  const made = await findChecksum(join(dir, file))
+  if (made === undefined) throw new Error(`${file} was not written`)
+  return made
+}
+
+function hashSources(name: ModelName) {
+  const files = listSourceFiles(name)
+  return Promise.all(files.map(async ({ file, path }) => ({ file, sha256: await hashFile(path) })))
+}
+
+async function writeManifest(root: string) {
+  const { version, license } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8'))
+  const source = { package: 'nsfwjs', version, homepage: 'https://github.com/infinitered/nsfwjs' }
+  const manifest: Manifest = { licence: license, source, models }
+  await writeFile(manifestPath, `${JSON.stringify(manifest, undefined, 2)}\n`)
+  process.stdout.write(`${manifestPath} is written\n`)
+}
