@@ -1,0 +1,64 @@
+import sharp, { type Sharp } from 'sharp'
+
+export type Colour = [red: number, green: number, blue: number]
+
+/** Pixels of a picture that nobody could object to. */
+export type Pixels = { width: number; height: number; channels: 3 | 4; data: Buffer }
+
+export const red: Colour = [220, 30, 30]
+export const green: Colour = [30, 200, 30]
+export const blue: Colour = [30, 30, 220]
+export const yellow: Colour = [230, 220, 40]
+
+export function paint(width: number, height: number, colourAt: (x: number, y: number) => number[]): Pixels {
+  const channels = colourAt(0, 0).length === 4 ? 4 : 3
+  const data = Buffer.alloc(width * height * channels)
+  for (let y = 0; y < height; y++) {
+    for (let x = 0; x < width; x++) data.set(colourAt(x, y), (y * width + x) * channels)
+  }
+  return { width, height, channels, data }
+}
+
+/** Another colour in each corner, so that a turned or mirrored picture is told from an upright one. */
+export const paintQuarters = (width: number, height: number, [a, b, c, d] = [red, green, blue, yellow]): Pixels =>
+  paint(width, height, (x, y) => (y < height / 2 ? (x < width / 2 ? a : b) : x < width / 2 ? c : d) ?? red)
+
+/** Waves that move with `step`: like the next frame of a film. */
+export const paintWaves = (width: number, height: number, step: number): Pixels =>
+  paint(width, height, (x, y) => {
+    const wave = 128 + 60 * Math.sin((x + step) / 40) * Math.cos(y / 30)
+    return [wave, wave * 0.9, 90]
+  })
+
+export const toSharp = ({ width, height, channels, data }: Pixels): Sharp =>
+  sharp(data, { raw: { width, height, channels }, limitInputPixels: false })
+
+/** Of frames that are all of the same size. */
+export function toRoll(frames: Pixels[]): Sharp {
+  const [{ width, height, channels } = { width: 1, height: 1, channels: 3 as const }] = frames
+  const data = Buffer.concat(frames.map((frame) => frame.data))
+  return sharp(data, { raw: { width, height: height * frames.length, channels, pageHeight: height } })
+}
+
+export const toRgba = ({ width, height, channels, data }: Pixels): Buffer =>
+  channels === 4
+    ? data
+    : paint(width, height, (x, y) => [...data.subarray((y * width + x) * 3, (y * width + x) * 3 + 3), 255]).data
+
+/** The colour at a place of a square, both between 0 and 1. */
+export function colourOf(square: Buffer, across: number, down: number): Colour {
+  const side = Math.sqrt(square.length / 3)
+  const at = (Math.floor(down * side) * side + Math.floor(across * side)) * 3
+  return [square[at] ?? 0, square[at + 1] ?? 0, square[at + 2] ?? 0]
+}
+
+export const cornersOf = (square: Buffer): Colour[] =>
+  [
+    [0.25, 0.25],
+    [0.75, 0.25],
+    [0.25, 0.75],
+    [0.75, 0.75],
+  ].map(([across = 0, down = 0]) => colourOf(square, across, down))
+
+export const isNear = (a: Colour, b: Colour, within = 16): boolean =>
+  a.every((value, i) => Math.abs(value - (b[i] ?? 0)) <= within)

@@ -1,0 +1,247 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import {
+  type ApngFrame,
+  makeApng,
+  makeFlickeringGif,
+  makeGif,
+  withArchiveBehind,
+} from '../../../../acceptance/support/hostile-images.ts'
+import { type OpenOptions, openPicture, type Picture } from '../../src/engines/nsfw/pixels/open-picture.ts'
+import {
+  blue,
+  type Colour,
+  colourOf,
+  green,
+  isNear,
+  type Pixels,
+  paint,
+  paintQuarters,
+  paintWaves,
+  red,
+  toRgba,
+  toRoll,
+  yellow,
+} from './image-samples.ts'
+
+async function open(bytes: Buffer, options: OpenOptions = {}): Promise<Picture> {
+  const picture = await openPicture(bytes, options)
+  if ('unscanned' in picture) assert.fail(`${picture.unscanned}: ${picture.reason}`)
+  return picture
+}
+
+const toWholeFrame = (pixels: Pixels): ApngFrame => ({
+  width: pixels.width,
+  height: pixels.height,
+  pixels: toRgba(pixels),
+})
+
+const plain = (width: number, height: number, colour: number[]) => paint(width, height, () => colour)
+
+const encoders: Record<string, (frames: Pixels[]) => Promise<Buffer>> = {
+  GIF: (frames) => toRoll(frames).gif({ effort: 1, keepDuplicateFrames: true }).toBuffer(),
+  WebP: (frames) => toRoll(frames).webp({ effort: 0, lossless: true }).toBuffer(),
+  APNG: async (frames) =>
+    makeApng({ width: frames[0]?.width ?? 1, height: frames[0]?.height ?? 1 }, frames.map(toWholeFrame)),
+}
+
+describe('animations', () => {
+  for (const [name, encode] of Object.entries(encoders)) {
+    it(`one frame of ${name} that differs is chosen among 100, wherever it is`, async () => {
+      for (const [at, count] of [
+        [57, 100],
+        [0, 20],
+        [19, 20],
+      ] as const) {
+        const films = Array.from({ length: count }, (_, i) => paintWaves(100, 80, i * 2))
+        const picture = await open(await encode(films.with(at, paintQuarters(100, 80))))
+        assert.equal(picture.isAnimated, true)
+        assert.ok(picture.frames.length <= 16)
+        const found = picture.frames.find(({ index }) => index === at)
+        assert.ok(found, `frame ${at} is not among ${picture.frames.map(({ index }) => index)}`)
+        assert.ok(isNear(colourOf(found.small, 0.25, 0.25), red, 30))
+        assert.ok(isNear(colourOf(await found.large(), 0.75, 0.75), yellow, 30))
+      }
+    })
+
+    it(`a still ${name} of many frames is looked at once`, async () => {
+      const picture = await open(await encode(Array.from({ length: 30 }, () => paintQuarters(100, 80))))
+      assert.deepEqual(
+        picture.frames.map(({ index }) => index),
+        [0],
+      )
+    })
+
+    it(`every scene of ${name} is chosen`, async () => {
+      // Encoders leave out a frame that equals the one before it.
+      const scenes = [red, green, blue, yellow].flatMap((colour) =>
+        Array.from({ length: 5 }, (_, i) => paint(80, 60, (x, y) => (x === i && y === 0 ? [9, 9, 9] : colour))),
+      )
+      const { frames } = await open(await encode(scenes))
+      assert.deepEqual(
+        frames.map(({ index }) => Math.floor(index / 5)),
+        [0, 1, 2, 3],
+      )
+    })
+  }
+
+  it('a frame that lifts a mosaic is told from the ones under it', async () => {
+    const sharpOne = paint(224, 224, (x, y) => (((x >> 2) + (y >> 2)) % 2 === 0 ? [60, 60, 60] : [180, 180, 180]))
+    const mosaic = plain(224, 224, [120, 120, 120])
+    const frames = Array.from({ length: 20 }, (_, i) => (i === 11 ? sharpOne : mosaic))
+    const picture = await open(await toRoll(frames).gif({ keepDuplicateFrames: true }).toBuffer())
+    assert.deepEqual(
+      picture.frames.map(({ index }) => index),
+      [0, 11],
+    )
+  })
+
+  it('the same animation gives the same frames, as many as asked for', async () => {
+    const bytes = await toRoll(Array.from({ length: 40 }, (_, i) => paintWaves(100, 80, i * 9)))
+      .gif()
+      .toBuffer()
+    const [first, second] = [await open(bytes, { maxChosen: 5 }), await open(bytes, { maxChosen: 5 })]
+    assert.equal(first.frames.length, 5)
+    assert.deepEqual(
+      first.frames.map(({ index }) => index),
+      second.frames.map(({ index }) => index),
+    )
+  })
+
+  it('a frame beyond the first pass is found, in both sizes', async () => {
+    const size = { width: 16, height: 16 }
+    const frames = Array.from({ length: 600 }, (_, i) => ({ ...size, colour: i === 555 ? (2 as const) : (1 as const) }))
+    const { frames: chosen } = await open(makeGif(size, frames))
+    const found = chosen.find(({ index }) => index === 555)
+    assert.ok(found)
+    assert.ok(isNear(colourOf(found.small, 0.5, 0.5), [255, 0, 0]))
+    assert.ok(isNear(colourOf(await found.large(), 0.5, 0.5), [255, 0, 0]))
+  })
+
+  it('a GIF of parts is shown as the whole that viewers make of them', async () => {
+    const canvas = { width: 100, height: 100 }
+    const { frames } = await open(
+      makeGif(canvas, [
+        { ...canvas, colour: 1 },
+        { width: 50, height: 100, left: 50, colour: 2, dispose: 3 },
+        { width: 50, height: 50, colour: 3 },
+      ]),
+    )
+    const halves = frames.map(({ small }) => [colourOf(small, 0.25, 0.25), colourOf(small, 0.75, 0.75)])
+    const [white, pureRed, pureGreen] = [
+      [255, 255, 255],
+      [255, 0, 0],
+      [0, 255, 0],
+    ]
+    assert.deepEqual(halves, [
+      [white, white],
+      [white, pureRed],
+      [pureGreen, white],
+    ])
+  })
+
+  it('a GIF that breaks off is scanned as far as it goes', async () => {
+    const films = Array.from({ length: 10 }, (_, i) => paintWaves(100, 80, i * 20))
+    const bytes = await toRoll(films).gif().toBuffer()
+    const { frames } = await open(bytes.subarray(0, Math.floor(bytes.length * 0.75)))
+    assert.ok(frames.length > 2 && frames.every(({ index }) => index < 9))
+  })
+
+  it('an animation of one frame is a still picture', async () => {
+    const pixels = toRgba(paintQuarters(80, 60))
+    const { frames, isAnimated } = await open(makeApng({ width: 80, height: 60 }, [{ width: 80, height: 60, pixels }]))
+    assert.deepEqual([frames.length, isAnimated], [1, false])
+  })
+
+  it('an archive behind an animation changes nothing', async () => {
+    const { frames } = await open(withArchiveBehind(makeFlickeringGif(60, 60, 4)))
+    assert.equal(frames.length, 2)
+  })
+})
+
+describe('animated PNG', () => {
+  const canvas = { width: 80, height: 60 }
+  const full = (colour: number[], more: Partial<ApngFrame> = {}): ApngFrame => ({
+    ...canvas,
+    pixels: toRgba(plain(80, 60, colour)),
+    ...more,
+  })
+  const part = (colour: number[], more: Partial<ApngFrame> = {}): ApngFrame => ({
+    width: 40,
+    height: 60,
+    left: 40,
+    pixels: toRgba(plain(40, 60, colour)),
+    ...more,
+  })
+  const looks = async (bytes: Buffer): Promise<[index: number, left: Colour, right: Colour][]> =>
+    (await open(bytes)).frames.map(({ index, small }) => [
+      index,
+      colourOf(small, 0.25, 0.5),
+      colourOf(small, 0.75, 0.5),
+    ])
+
+  it('the picture that is no part of the animation is a frame as well', async () => {
+    const bytes = makeApng({ ...canvas, still: toRgba(plain(80, 60, red)) }, [full(green)])
+    assert.deepEqual(await looks(bytes), [
+      [0, red, red],
+      [1, green, green],
+    ])
+  })
+
+  it('frames are drawn over, put back and cleared as they say', async () => {
+    const drawn = makeApng(canvas, [full(red), part(green), part(blue, { dispose: 2 }), part(yellow, { left: 0 })])
+    assert.deepEqual(await looks(drawn), [
+      [0, red, red],
+      [1, red, green],
+      [2, red, blue],
+      [3, yellow, green],
+    ])
+    const cleared = await looks(makeApng(canvas, [full(red), part(green, { dispose: 1 }), part(blue, { left: 0 })]))
+    assert.ok(
+      cleared.some(([index, left, right]) => index === 2 && isNear(left, blue, 0) && isNear(right, [255, 255, 255], 0)),
+    )
+    const over = await looks(makeApng(canvas, [full([0, 0, 0]), part([...green, 128], { blend: 1 })]))
+    assert.ok(
+      over.some(([index, left, right]) => index === 1 && isNear(left, [0, 0, 0], 0) && isNear(right, [15, 100, 15], 2)),
+    )
+  })
+
+  it('one that breaks off is scanned as far as it goes', async () => {
+    const bytes = makeApng(canvas, [full(red), full(green), full(blue)])
+    const cut = bytes.subarray(0, bytes.lastIndexOf('fcTL') + 10)
+    assert.deepEqual(
+      (await looks(cut)).map(([index]) => index),
+      [0, 1],
+    )
+  })
+
+  it('one that contradicts itself is refused, never scanned in part', async () => {
+    const sound = makeApng(canvas, [full(red), full(green), full(blue)])
+    const broken: Record<string, Buffer> = {
+      'more frames than stated': makeApng({ ...canvas, stated: 2 }, [full(red), full(green), full(blue)]),
+      'fewer frames than stated': makeApng({ ...canvas, stated: 9 }, [full(red), full(green)]),
+      'a frame outside': makeApng(canvas, [full(red), part(green, { left: 41 })]),
+      'a frame of no size': makeApng(canvas, [full(red), part(green, { width: 0, pixels: Buffer.alloc(0) })]),
+      'a first frame of another size': makeApng(canvas, [part(red), full(green)]),
+      'no animation header': rename(sound, 'acTL', 'abTL'),
+      'data of no frame': rename(sound, 'fcTL', 'fbTL'),
+      'a frame that does not decode': spoil(sound, sound.lastIndexOf('fdAT') + 10),
+    }
+    for (const [name, bytes] of Object.entries(broken)) {
+      const answer = await openPicture(bytes)
+      assert.ok('unscanned' in answer && answer.unscanned === 'UnsupportedImage', name)
+    }
+  })
+})
+
+function rename(bytes: Buffer, from: string, to: string): Buffer {
+  const copy = Buffer.from(bytes)
+  for (let at = copy.indexOf(from); at >= 0; at = copy.indexOf(from, at)) copy.write(to, at, 'latin1')
+  return copy
+}
+
+function spoil(bytes: Buffer, at: number): Buffer {
+  const copy = Buffer.from(bytes)
+  copy.fill(0xff, at, at + 8)
+  return copy
+}

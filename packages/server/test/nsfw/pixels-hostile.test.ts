@@ -1,0 +1,128 @@
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { text } from 'node:stream/consumers'
+import { describe, it } from 'node:test'
+import {
+  makeApng,
+  makeFlickeringGif,
+  makeHugePng,
+  makeManyScanJpeg,
+  makeOtherFormats,
+  makePng,
+  makeZeroSized,
+} from '../../../../acceptance/support/hostile-images.ts'
+import { openPicture } from '../../src/engines/nsfw/pixels/open-picture.ts'
+import { paintWaves, toSharp } from './image-samples.ts'
+
+describe('pictures that are none', () => {
+  for (const [name, bytes] of Object.entries(makeOtherFormats())) {
+    it(`${name} is refused`, () => assertUnscanned(bytes, 'UnsupportedImage'))
+  }
+
+  for (const [name, bytes] of Object.entries(makeZeroSized())) {
+    it(`${name} without pixels is refused`, () => assertUnscanned(bytes, 'UnsupportedImage'))
+  }
+
+  it('other formats behind the first bytes of ours are refused', async () => {
+    const heads = [
+      Buffer.from([0xff, 0xd8, 0xff, 0xe0]),
+      Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]),
+      Buffer.from('GIF89a'),
+      Buffer.from('RIFF\0\0\0\0WEBP'),
+    ]
+    const tails = [
+      ...Object.values(makeOtherFormats()),
+      await toSharp(paintWaves(50, 50, 0))
+        .tiff()
+        .toBuffer(),
+    ]
+    for (const head of heads) {
+      for (const tail of tails) {
+        const answer = await openPicture(Buffer.concat([head, tail]))
+        assert.ok('unscanned' in answer && answer.unscanned === 'UnsupportedImage')
+      }
+    }
+  })
+
+  it('a picture cut after its first bytes is refused', async () => {
+    for (const format of ['jpeg', 'png', 'gif', 'webp'] as const) {
+      const bytes = await toSharp(paintWaves(300, 200, 0))
+        [format]()
+        .toBuffer()
+      await assertUnscanned(bytes.subarray(0, 12), 'UnsupportedImage')
+    }
+  })
+
+  it('a PNG whose pixels are noise is refused, not guessed', async () => {
+    const bytes = makePng({ width: 200, height: 200, rows: Buffer.alloc(40_200, 7) })
+    bytes.fill(0xab, bytes.indexOf('IDAT') + 6, bytes.indexOf('IDAT') + 30)
+    await assertUnscanned(bytes, 'UnsupportedImage')
+  })
+})
+
+describe('pictures that take too much', () => {
+  const tooMuch: Record<string, () => Buffer> = {
+    'a PNG of 50,000 x 50,000': () => makeHugePng(50_000),
+    'a PNG of 9,000,000 x 1': () => makePng({ width: 9_000_000, height: 1 }),
+    'a column of ten million rows': () => makePng({ width: 1, height: 10_000_000 }),
+    'an interlaced PNG beyond what may be held': () =>
+      makePng({ width: 7_000, height: 7_000, colour: 6, interlaced: true, rows: Buffer.alloc(10) }),
+    'a GIF of 10,000 frames': () => makeFlickeringGif(1, 1, 10_000),
+    'a GIF of few frames that are large': () => makeFlickeringGif(3_000, 3_000, 15),
+    'a GIF of a huge canvas': () => makeFlickeringGif(5_000, 5_000, 2),
+    'a JPEG of 2,000 scans': () => makeManyScanJpeg(500, 500, 2_000),
+    'a large JPEG of 50 scans': () => makeManyScanJpeg(6_000, 6_000, 50),
+    'an APNG of 2,000 frames': () =>
+      makeApng(
+        { width: 1, height: 1 },
+        Array.from({ length: 2_000 }, () => ({ width: 1, height: 1, pixels: Buffer.alloc(4, 255) })),
+      ),
+  }
+  for (const [name, make] of Object.entries(tooMuch)) {
+    it(`${name} is refused from its header`, async () => {
+      const bytes = make()
+      const before = process.cpuUsage()
+      await assertUnscanned(bytes, 'ScanLimitExceeded')
+      const { user, system } = process.cpuUsage(before)
+      assert.ok(user + system < 2_000_000, 'it was decoded')
+    })
+  }
+
+  const heavy: Record<string, () => Buffer> = {
+    'a PNG bomb of 49 megapixels': () => makePng({ width: 7_000, height: 7_000 }),
+    'an interlaced PNG of 36 megapixels': () => makePng({ width: 6_000, height: 6_000, colour: 6, interlaced: true }),
+    'a JPEG of 100 scans': () => makeManyScanJpeg(2_000, 2_000, 100),
+    'a GIF of 500 frames': () => makeFlickeringGif(200, 200, 500),
+  }
+  for (const [name, make] of Object.entries(heavy)) {
+    it(`${name} is scanned in bounded time and memory`, async () => {
+      const { frames, seconds, megabytes } = await measure(make())
+      assert.ok(frames > 0)
+      assert.ok(seconds < 20, `${seconds} seconds of a core`)
+      assert.ok(megabytes < 400, `${megabytes} MB`)
+    })
+  }
+})
+
+async function assertUnscanned(bytes: Buffer, expected: string) {
+  const answer = await openPicture(bytes)
+  assert.ok('unscanned' in answer, 'it was scanned')
+  assert.equal(answer.unscanned, expected, answer.reason)
+  assert.notEqual(answer.reason, '')
+}
+
+/** In a process of its own, so that the memory of this one does not count. */
+async function measure(bytes: Buffer): Promise<{ frames: number; seconds: number; megabytes: number }> {
+  const module = new URL('../../src/engines/nsfw/pixels/open-picture.ts', import.meta.url).href
+  const script = `
+    import { openPicture } from ${JSON.stringify(module)}
+    import { buffer } from 'node:stream/consumers'
+    const picture = await openPicture(await buffer(process.stdin))
+    const { userCPUTime, systemCPUTime, maxRSS } = process.resourceUsage()
+    const seconds = (userCPUTime + systemCPUTime) / 1e6
+    console.log(JSON.stringify({ frames: picture.frames?.length ?? 0, seconds, megabytes: maxRSS / 1024 }))
+  `
+  const child = spawn(process.execPath, ['--input-type=module', '-e', script], { stdio: ['pipe', 'pipe', 'inherit'] })
+  child.stdin.end(bytes)
+  return JSON.parse(await text(child.stdout))
+}
