@@ -33,3 +33,6 @@ export type ScanEngine = {
 
 /** The engine died, hung or is away. Never a verdict. */
 export class EngineDown extends Error {}
+
+/** More is waiting than the engine takes in; it may have room in a moment. */
+export class EngineBusy extends EngineDown {}

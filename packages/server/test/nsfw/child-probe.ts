@@ -1,0 +1,44 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
+import koffi from 'koffi'
+
+/** Tries what a decoder that was taken over would try, through Node and past it, and prints what came of each. */
+const [port, writable] = process.argv.slice(2)
+const outcomes: Record<string, string> = {}
+const attempt = async (name: string, work: () => unknown) => {
+  try {
+    await work()
+    outcomes[name] = 'done'
+  } catch (error) {
+    const { code, message } = error as Error & { code?: string }
+    outcomes[name] = code ?? message
+  }
+}
+
+await attempt('read a file', () => readFileSync('/etc/passwd'))
+await attempt('write a file', () => writeFileSync(`${writable}/through-node`, 'x'))
+await attempt('start a program', async () => (await import('node:child_process')).execFileSync('true'))
+await attempt('start a thread', async () => new (await import('node:worker_threads')).Worker('', { eval: true }))
+await attempt('reach the network', () => {
+  const socket = connect(Number(port), '127.0.0.1')
+  return new Promise((resolve, reject) => socket.once('connect', resolve).once('error', reject))
+})
+await attempt('take 4 GB', () => Buffer.alloc(4 * 1024 ** 3))
+
+const libc = koffi.load(null)
+const open = libc.func('open', 'int', ['str', 'int', 'int'])
+const write = libc.func('write', 'long', ['int', 'str', 'size_t'])
+const getuid = libc.func('getuid', 'int', [])
+const setuid = libc.func('setuid', 'int', ['int'])
+const createAndWrite = 0o1 | 0o100
+process.on('SIGXFSZ', () => {})
+outcomes.user = String(getuid())
+await attempt('become root', () => {
+  if (setuid(0) !== 0) throw new Error('refused')
+})
+await attempt('write past Node', () => {
+  const file = open(`${writable}/past-node`, createAndWrite, 0o600)
+  if (file < 0 || write(file, 'x', 1) !== 1) throw new Error('refused')
+})
+console.log(JSON.stringify(outcomes))
+process.exit()

@@ -1,0 +1,200 @@
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { chmodSync, copyFileSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { basename, join } from 'node:path'
+import { test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import sharp from 'sharp'
+import { EngineBusy, EngineDown } from '../../src/domain/ports/scan-engine.ts'
+import { openTestModels } from './engine-models.ts'
+import { isRunning, isStopped, newPicture, noAbort, openTestEngine, toContent, waitFor } from './engine-support.ts'
+
+const picture = await newPicture()
+const isClassified = (report: object) => assert.ok('frames' in report, JSON.stringify(report))
+const kill = (pid: number) => process.kill(pid, 'SIGKILL')
+
+/** The process gets the rest of the bytes and does not move any more. */
+const stop = async (pid: number) => {
+  process.kill(pid, 'SIGSTOP')
+  await waitFor(() => isStopped(pid))
+}
+
+test('a picture whose process is killed at work is looked at again in another', async (t) => {
+  const { engine, pids } = await openTestEngine(t)
+  const [first = 0] = pids()
+  let reads = 0
+  const content = toContent(picture, async (times) => {
+    reads = times
+    if (times > 1) return
+    await stop(first)
+    setTimeout(() => kill(first), 100)
+  })
+  isClassified(await engine.classify(content, noAbort))
+  assert.equal(reads, 2)
+  assert.ok(!pids().includes(first))
+})
+
+test('a process that hangs is ended in time, its picture is not clean, and the next one is looked at', async (t) => {
+  const { engine, pids } = await openTestEngine(t, { timeoutMs: 800 })
+  const [first = 0] = pids()
+  const started = performance.now()
+  let reads = 0
+  const content = toContent(picture, async (times) => {
+    reads = times
+    await stop(first)
+  })
+  assert.deepEqual(await engine.classify(content, noAbort), { unscanned: 'ScanLimitExceeded' })
+  assert.ok(performance.now() - started < 2500)
+  assert.equal(reads, 1)
+  isClassified(await engine.classify(toContent(picture), noAbort))
+  assert.ok(!isRunning(first))
+})
+
+test('a picture that kills two processes has no result, and hits nobody else', async (t) => {
+  const { engine, pids } = await openTestEngine(t, { processes: 2 })
+  const [first] = pids()
+  const gate = Promise.withResolvers<void>()
+  const begun = Promise.withResolvers<void>()
+  let bystanderReads = 0
+  const bystander = engine.classify(
+    toContent(picture, (times) => {
+      bystanderReads = times
+      begun.resolve()
+      return gate.promise
+    }),
+    noAbort,
+  )
+  await begun.promise
+  let reads = 0
+  const deadly = engine.classify(
+    toContent(picture, async (times) => {
+      reads = times
+      const victims = pids().filter((pid) => pid !== first)
+      assert.equal(victims.length, 1)
+      for (const victim of victims) kill(victim)
+      await waitFor(() => pids().every((pid) => !victims.includes(pid)))
+    }),
+    noAbort,
+  )
+  const waiting = [1, 2, 3].map(() => engine.classify(toContent(picture), noAbort))
+  await assert.rejects(deadly, EngineDown)
+  assert.equal(reads, 2)
+  for (const report of await Promise.all(waiting)) isClassified(report)
+  gate.resolve()
+  isClassified(await bystander)
+  assert.equal(bystanderReads, 1)
+  assert.notEqual(engine.findState(), undefined)
+})
+
+test('more pictures than may wait are turned away, and who goes away leaves the line', async (t) => {
+  const { engine } = await openTestEngine(t, { maxWaiting: 2 })
+  const gate = Promise.withResolvers<void>()
+  const begun = Promise.withResolvers<void>()
+  const running = engine.classify(
+    toContent(picture, () => {
+      begun.resolve()
+      return gate.promise
+    }),
+    noAbort,
+  )
+  await begun.promise
+  const leaving = new AbortController()
+  const left = engine.classify(toContent(picture), leaving.signal)
+  const waiting = engine.classify(toContent(picture), noAbort)
+  assert.equal(engine.countWaiting(), 2)
+  await assert.rejects(engine.classify(toContent(picture), noAbort), EngineBusy)
+  const reason = new Error('the caller left')
+  leaving.abort(reason)
+  await assert.rejects(left, reason)
+  assert.equal(engine.countWaiting(), 1)
+  gate.resolve()
+  for (const report of await Promise.all([running, waiting])) isClassified(report)
+  await assert.rejects(engine.classify(toContent(picture), leaving.signal), reason)
+})
+
+test('a caller who goes away while the picture is looked at costs no process', async (t) => {
+  const { engine, pids } = await openTestEngine(t)
+  const before = pids()
+  const leaving = new AbortController()
+  isClassified(
+    await engine.classify(
+      toContent(picture, () => leaving.abort()),
+      leaving.signal,
+    ),
+  )
+  assert.deepEqual(pids(), before)
+})
+
+test('content that cannot be read is its reader’s failure, and the process stays', async (t) => {
+  const { engine, pids } = await openTestEngine(t)
+  const before = pids()
+  const failing = toContent(picture, () => Promise.reject(new Error('the store is away')))
+  await assert.rejects(engine.classify(failing, noAbort), /the store is away/)
+  isClassified(await engine.classify(toContent(picture), noAbort))
+  assert.deepEqual(pids(), before)
+})
+
+test('a picture that takes more memory than it may is not clean, and the next one is looked at', async (t) => {
+  const { engine, pids } = await openTestEngine(t, { maxMemoryMb: 230 })
+  const before = pids()
+  isClassified(await engine.classify(toContent(picture), noAbort))
+  assert.deepEqual(pids(), before)
+  assert.deepEqual(await engine.classify(toContent(await newLargePicture()), noAbort), {
+    unscanned: 'ScanLimitExceeded',
+  })
+  isClassified(await engine.classify(toContent(picture), noAbort))
+  assert.notDeepEqual(pids(), before)
+})
+
+test('without a model the engine is down and says why, and it comes up by itself when there is one', async (t) => {
+  const models = await openTestModels()
+  const dir = mkdtempSync(join(tmpdir(), 'assay-models-'))
+  t.after(() => rmSync(dir, { recursive: true }))
+  chmodSync(dir, 0o755)
+  const moved = models.map((model) => ({ ...model, path: join(dir, basename(model.path)) }))
+  const { engine, pids } = await openTestEngine(t, { models: moved })
+  assert.equal(engine.findState(), undefined)
+  assert.match(engine.findFault() ?? '', /cannot be started: .*mobilenet-v2-mid/)
+  assert.deepEqual(pids(), [])
+  await assert.rejects(engine.classify(toContent(picture), noAbort), EngineDown)
+  for (const [i, { path }] of models.entries()) copyFileSync(path, moved[i]?.path ?? '')
+  await waitFor(() => engine.findState() !== undefined)
+  isClassified(await engine.classify(toContent(picture), noAbort))
+  assert.equal(engine.findFault(), undefined)
+})
+
+test('a process does not outlive a killed parent, even one that hangs', async () => {
+  const holder = spawn(process.execPath, [fileURLToPath(new URL('engine-holder.ts', import.meta.url))], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  const [line] = await once(holder.stdout, 'data')
+  const pid = Number(line)
+  assert.ok(isRunning(pid))
+  await stop(pid)
+  holder.kill('SIGKILL')
+  await waitFor(() => !isRunning(pid))
+})
+
+test('closing ends work in hand and those that wait, and nothing is left running', async (t) => {
+  const { engine, pids } = await openTestEngine(t, { processes: 2 })
+  const begun = Promise.withResolvers<void>()
+  const endless = toContent(picture, () => {
+    begun.resolve()
+    return new Promise(() => {})
+  })
+  const working = assert.rejects(engine.classify(endless, noAbort), EngineDown)
+  await begun.promise
+  const waiting = assert.rejects(engine.classify(toContent(picture), noAbort), EngineDown)
+  await engine.close()
+  await Promise.all([working, waiting])
+  assert.deepEqual(pids(), [])
+  await assert.rejects(engine.classify(toContent(picture), noAbort), EngineDown)
+})
+
+/** Interlaced, so that a decoder must hold all of it. */
+const newLargePicture = () =>
+  sharp({ create: { width: 7000, height: 7000, channels: 3, background: '#4a7a3a' } })
+    .png({ progressive: true, compressionLevel: 1 })
+    .toBuffer()

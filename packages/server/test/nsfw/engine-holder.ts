@@ -1,0 +1,10 @@
+import { pino } from 'pino'
+import { openImageEngine } from '../../src/engines/nsfw/image-engine.ts'
+import { openTestModels } from './engine-models.ts'
+import { listImagePids } from './engine-support.ts'
+
+/** Opens an engine, prints its process, and waits to be killed. */
+const models = await openTestModels()
+await openImageEngine({ models, profile: 'fast', processes: 1, log: pino({ level: 'silent' }) })
+console.log(listImagePids()[0])
+setInterval(() => {}, 60_000)

@@ -1,0 +1,114 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import type { TestContext } from 'node:test'
+import { setTimeout as wait } from 'node:timers/promises'
+import { pino } from 'pino'
+import sharp, { type Sharp } from 'sharp'
+import type { Content } from '../../src/domain/content/content.ts'
+import { type ImageEngineDeps, openImageEngine } from '../../src/engines/nsfw/image-engine.ts'
+import { openTestModels } from './engine-models.ts'
+
+export const noAbort = new AbortController().signal
+
+/** Closed with the test. Its processes are told apart by what ran before. */
+export async function openTestEngine(t: TestContext, options: Partial<ImageEngineDeps> = {}) {
+  const others = new Set(listImagePids())
+  const log = pino({ level: 'silent' })
+  const models = await openTestModels()
+  const engine = await openImageEngine({ models, profile: 'fast', processes: 1, log, ...options })
+  t.after(() => engine.close())
+  return { engine, pids: () => listImagePids().filter((pid) => !others.has(pid)) }
+}
+
+/** Hills under a sky, always the same. */
+export function newLandscape({ width = 640, height = 480 } = {}): Sharp {
+  const pixels = Buffer.alloc(width * height * 3)
+  for (let y = 0, at = 0; y < height; y++) {
+    for (let x = 0; x < width; x++, at += 3) {
+      const hill = height * (0.55 + 0.12 * Math.sin((x / width) * 9) + 0.05 * Math.sin((x / width) * 31))
+      const shade = ((x * 7919 + y * 104_729) % 31) + (y / height) * 60
+      const [red, green, blue] = y > hill ? [40 + shade, 90 + shade, 35] : [130 + shade, 170 + shade, 230]
+      pixels[at] = red
+      pixels[at + 1] = green
+      pixels[at + 2] = blue
+    }
+  }
+  return sharp(pixels, { raw: { width, height, channels: 3 } })
+}
+
+export const newPicture = (size?: { width: number; height: number }) => newLandscape(size).jpeg().toBuffer()
+
+/** Six frames, a colour each. */
+export async function newAnimation(): Promise<Buffer> {
+  const colours = ['#c02020', '#20c020', '#2020c0', '#c0c020', '#20c0c0', '#c020c0']
+  const frames = colours.map((background) =>
+    sharp({ create: { width: 64, height: 64, channels: 3, background } })
+      .png()
+      .toBuffer(),
+  )
+  return sharp(await Promise.all(frames), { join: { animated: true } })
+    .gif()
+    .toBuffer()
+}
+
+/** `during` runs each time that the content is read, when half of it is on its way to the process. */
+export function toContent(bytes: Buffer, during?: (times: number) => void | Promise<void>): Content {
+  let times = 0
+  return {
+    bytes: bytes.length,
+    head: bytes.subarray(0, 64),
+    sha1: '',
+    sha256: '',
+    whole: during === undefined ? bytes : undefined,
+    async *read() {
+      const half = bytes.length >> 1
+      yield bytes.subarray(0, half)
+      await during?.(++times)
+      yield bytes.subarray(half)
+    },
+    async release() {},
+  }
+}
+
+export async function waitFor(isSo: () => boolean, ms = 10_000) {
+  const end = performance.now() + ms
+  while (!isSo()) {
+    if (performance.now() > end) throw new Error(`Not so within ${ms} ms: ${isSo}`)
+    await wait(5)
+  }
+}
+
+/** The image processes of this one. */
+export function listImagePids(): number[] {
+  return readdirSync('/proc')
+    .map(Number)
+    .filter((pid) => findStat(pid)?.parent === process.pid && isRunning(pid) && isImageProcess(pid))
+}
+
+/** A zombie has ended; its parent just has not taken note. */
+export function isRunning(pid: number): boolean {
+  const state = findStat(pid)?.state
+  return state !== undefined && state !== 'Z' && state !== 'X'
+}
+
+export function isStopped(pid: number): boolean {
+  return findStat(pid)?.state === 'T'
+}
+
+function isImageProcess(pid: number): boolean {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('engines/nsfw/child/main.ts')
+  } catch {
+    return false
+  }
+}
+
+function findStat(pid: number): { state: string; parent: number } | undefined {
+  if (!Number.isInteger(pid)) return undefined
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
+    const [state, parent] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+    return state === undefined ? undefined : { state, parent: Number(parent) }
+  } catch {
+    return undefined
+  }
+}

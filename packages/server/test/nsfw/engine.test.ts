@@ -1,0 +1,92 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { ImageReport, Scores } from '../../src/domain/ports/image-engine.ts'
+import {
+  newAnimation,
+  newLandscape,
+  newPicture,
+  noAbort,
+  openTestEngine,
+  toContent,
+  waitFor,
+} from './engine-support.ts'
+
+const picture = await newPicture()
+
+test('a picture gets scores that sum to 1, and the engine says what it is', async (t) => {
+  const { engine } = await openTestEngine(t, { profile: 'thorough' })
+  const report = await engine.classify(toContent(picture), noAbort)
+  assert.equal('frames' in report && report.isAnimated, false)
+  const [{ index, clean, pornography, sexy }, ...others] = getFrames(report)
+  assert.deepEqual([index, others], [0, []])
+  for (const score of [clean, pornography, sexy]) assert.ok(score >= 0 && score <= 1, `${score}`)
+  assert.ok(Math.abs(clean + pornography + sexy - 1) < 1e-9)
+  assert.ok(clean > 0.5, `clean is ${clean}`)
+  assert.equal(engine.findState()?.version, 'nsfwjs MobileNetV2Mid+InceptionV3 int8')
+  assert.equal(engine.findFault(), undefined)
+})
+
+test('every frame that is looked at has its own scores', async (t) => {
+  const { engine } = await openTestEngine(t)
+  const report = await engine.classify(toContent(await newAnimation()), noAbort)
+  const frames = getFrames(report)
+  assert.equal('frames' in report && report.isAnimated, true)
+  assert.ok(frames.length > 1)
+  assert.equal(new Set(frames.map(({ clean }) => clean)).size, frames.length)
+})
+
+test('what is not a picture is never clean, and the process stays', async (t) => {
+  const { engine, pids } = await openTestEngine(t)
+  const before = pids()
+  for (const bytes of [Buffer.from('not a picture'), picture.subarray(0, 40), Buffer.alloc(0)])
+    assert.deepEqual(await engine.classify(toContent(bytes), noAbort), { unscanned: 'UnsupportedImage' })
+  assert.deepEqual(pids(), before)
+})
+
+test('balanced asks for a second opinion from its suspicion level on, and only then', async (t) => {
+  const looks = [
+    { profile: 'fast' },
+    { profile: 'balanced', suspicion: 2 },
+    { profile: 'balanced', suspicion: -1 },
+    { profile: 'thorough' },
+  ] as const
+  // Of the size that one decoding for both models makes, so that it is the same as two.
+  const square = await newLandscape({ width: 598, height: 598 }).png().toBuffer()
+  const scores: Scores[] = []
+  const stamps = new Set<string | undefined>()
+  for (const look of looks) {
+    const { engine } = await openTestEngine(t, look)
+    scores.push(getFrames(await engine.classify(toContent(square), noAbort))[0])
+    stamps.add(engine.findState()?.stamp)
+    await engine.close()
+  }
+  const [fast, unsuspecting, suspecting, thorough] = scores
+  assert.deepEqual(unsuspecting, fast)
+  assert.deepEqual(suspecting, thorough)
+  assert.notDeepEqual(fast, thorough)
+  assert.equal(stamps.size, looks.length)
+})
+
+test('more processes come with the work, and all but one go when it is done', async (t) => {
+  const { engine, pids } = await openTestEngine(t, { processes: 2, idleMs: 300 })
+  const [first] = pids()
+  let most = 0
+  const works = Array.from({ length: 40 }, async () => {
+    const report = await engine.classify(toContent(picture), noAbort)
+    most = Math.max(most, pids().length)
+    return report
+  })
+  const reports = await Promise.all(works)
+  assert.equal(new Set(reports.map((report) => JSON.stringify(report))).size, 1)
+  assert.equal(most, 2)
+  await waitFor(() => pids().length === 1)
+  assert.ok(first !== undefined)
+  getFrames(await engine.classify(toContent(picture), noAbort))
+})
+
+function getFrames(report: ImageReport): [Scores & { index: number }, ...(Scores & { index: number })[]] {
+  assert.ok('frames' in report, JSON.stringify(report))
+  const [first, ...others] = report.frames
+  assert.ok(first !== undefined)
+  return [first, ...others]
+}
