@@ -4,9 +4,11 @@ import { v7 as newUuid } from 'uuid'
 import type { ContentStore } from '../domain/ports/content-store.ts'
 import { findProcessIdentity, isRunning } from '../runtime/process-identity.ts'
 import { makeBlockPool } from './block-pool.ts'
-import { makeContentWriter, memoryBytes } from './content-writer.ts'
+import { makeContentWriter } from './content-writer.ts'
 import type { MasterKey } from './master-key.ts'
 import { createSealedFile } from './sealed-file.ts'
+
+const memoryBytes = 1024 * 1024
 
 /**
  * Content of scans that run in this process. Larger content lies in a directory that carries the name of the process:
@@ -33,7 +35,7 @@ export function openContentStore(deps: { dir: string; master: MasterKey }): Cont
   }
 
   return {
-    newWriter: () => makeContentWriter({ pool, createFile }),
+    newWriter: () => makeContentWriter({ memoryBytes, pool, createFile }),
     /** Removes what processes that ended without a word left behind; says how many there were. */
     async sweep() {
       const owners = await readdir(deps.dir).catch(() => [])

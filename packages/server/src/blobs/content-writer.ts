@@ -4,19 +4,21 @@ import { freeBuffer } from '../runtime/free-buffer.ts'
 import type { BlockPool } from './block-pool.ts'
 import { newMemoryContent } from './memory-content.ts'
 import type { SealedFileWriter } from './sealed-file.ts'
-import { makeSpool } from './spool.ts'
-
-/** What is not larger than this is never written anywhere. */
-export const memoryBytes = 1024 * 1024
+import { makeSpool, type StoredContent } from './spool.ts'
 
 /** Keeps content in memory as long as it is small, and hands it over to an encrypted file when it outgrows that. */
-export function makeContentWriter(deps: { pool: BlockPool; createFile(): Promise<SealedFileWriter> }): ContentWriter {
+export function makeContentWriter(deps: {
+  /** What is not larger than this is never written anywhere. */
+  memoryBytes: number
+  pool: BlockPool
+  createFile(): Promise<SealedFileWriter>
+}): ContentWriter<Content | StoredContent> {
   /** A single chunk stays as it came; from the second on they are gathered in a block. */
   let only: Buffer | undefined
   let block: Buffer | undefined
   let bytes = 0
   let spool: ReturnType<typeof makeSpool> | undefined
-  let finished: Promise<Content> | undefined
+  let finished: Promise<Content | StoredContent> | undefined
 
   const gather = (chunk: Buffer, at: number) => {
     block ??= deps.pool.take()
@@ -34,14 +36,17 @@ export function makeContentWriter(deps: { pool: BlockPool; createFile(): Promise
       const before = bytes
       bytes += chunk.length
       if (spool !== undefined) return spool.write(chunk)
-      if (bytes > memoryBytes) {
+      if (bytes > deps.memoryBytes) {
         const into = makeSpool(deps.createFile)
         spool = into
         if (before === 0) return into.write(chunk)
-        return Promise.resolve(into.write(getKept(before))).then(() => {
-          giveBack()
-          return into.write(chunk)
-        })
+        // One right after the other: the file is not open yet, and what comes next must find its place behind both.
+        const moved = Promise.resolve(into.write(getKept(before))).then(giveBack)
+        const written = into.write(chunk)
+        const both = Promise.all([moved, written]).then(() => {})
+        // Whoever does not wait learns of a failure from `finish`.
+        both.catch(() => {})
+        return both
       }
       if (before === 0) only = chunk
       else {

@@ -1,21 +1,20 @@
-import { randomBytes } from 'node:crypto'
 import { type FileHandle, open, unlink } from 'node:fs/promises'
 import { freeBuffer } from '../runtime/free-buffer.ts'
-import { type FrameKey, frameBytes, noncePrefixBytes, openFrame, sealedFrameBytes, sealFrame } from './frames.ts'
-import { type MasterKey, wrappedKeyBytes } from './master-key.ts'
+import { type FrameKey, frameBytes, openFrame, sealedFrameBytes, sealFrame } from './frames.ts'
+import type { MasterKey } from './master-key.ts'
+import { objectHeaderBytes as headerBytes, newObjectKey, openObjectKey } from './object-key.ts'
 
-const headerBytes = wrappedKeyBytes + noncePrefixBytes
 /** Frames that go to the disk, or come from it, in one call. */
 const framesPerCall = 8
 
 /** Content on its way into an encrypted file: the wrapped key, then frames. */
 export async function createSealedFile(path: string, master: MasterKey) {
-  const frameKey: FrameKey = { key: randomBytes(32), noncePrefix: randomBytes(noncePrefixBytes) }
+  const { frameKey, header } = newObjectKey(master)
   const file = await open(path, 'wx+', 0o600)
   const clear = Buffer.allocUnsafe(frameBytes)
   let filled = 0
   let frames = 0
-  let sealed: Buffer[] = [Buffer.concat([master.wrap(frameKey.key), frameKey.noncePrefix])]
+  let sealed: Buffer[] = [header]
   /** One write is under way, the next is being collected. A failure stays, and the next call reports it. */
   let writing: Promise<unknown> = Promise.resolve()
 
@@ -70,6 +69,19 @@ async function erase(file: FileHandle, path: string) {
   await unlink(path)
 }
 
+/** One that was written before, by this process or another. */
+export async function reopenSealedFile(path: string, master: MasterKey, bytes: number) {
+  const file = await open(path, 'r+')
+  try {
+    const header = Buffer.alloc(headerBytes)
+    await file.read(header, 0, headerBytes, 0)
+    return openSealedFile({ file, path, bytes, frameKey: openObjectKey(header, master) })
+  } catch (error) {
+    await file.close()
+    throw error
+  }
+}
+
 type Sealed = { file: FileHandle; path: string; frameKey: FrameKey; bytes: number }
 
 function openSealedFile({ file, path, frameKey, bytes }: Sealed) {
@@ -98,5 +110,9 @@ function openSealedFile({ file, path, frameKey, bytes }: Sealed) {
       }
     },
     remove: () => erase(file, path),
+    /** Lets go of it; it stays where it is. */
+    close: () => file.close(),
+    /** Until the disk has it. */
+    sync: () => file.sync(),
   }
 }

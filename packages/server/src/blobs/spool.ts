@@ -4,6 +4,9 @@ import { headBytes } from '../domain/content/media-type.ts'
 import { freeBuffer } from '../runtime/free-buffer.ts'
 import type { SealedFileWriter } from './sealed-file.ts'
 
+/** `keep` leaves it in its file for good, and lets go of it. */
+export type StoredContent = Content & { keep(): Promise<void> }
+
 /** Content that outgrew the memory: hashed as it passes, then encrypted and written. */
 export function makeSpool(createFile: () => Promise<SealedFileWriter>) {
   const sha1 = createHash('sha1')
@@ -25,9 +28,13 @@ export function makeSpool(createFile: () => Promise<SealedFileWriter>) {
       if (head.length < headBytes) head = Buffer.concat([head, chunk.subarray(0, headBytes - head.length)])
       sha1.update(chunk)
       sha256.update(chunk)
-      return file === undefined ? opening.then(() => pass(chunk)) : pass(chunk)
+      if (file !== undefined) return pass(chunk)
+      const passed = opening.then(() => pass(chunk))
+      // Whoever does not wait learns of a failure from `finish`.
+      passed.catch(() => {})
+      return passed
     },
-    async finish(bytes: number): Promise<Content> {
+    async finish(bytes: number): Promise<StoredContent> {
       await opening
       const sealed = await (file as SealedFileWriter).finish(bytes)
       let removed: Promise<void> | undefined
@@ -41,6 +48,11 @@ export function makeSpool(createFile: () => Promise<SealedFileWriter>) {
         release() {
           removed ??= sealed.remove()
           return removed
+        },
+        async keep() {
+          await sealed.sync()
+          removed = sealed.close()
+          await removed
         },
       }
     },

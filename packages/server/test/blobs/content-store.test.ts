@@ -82,6 +82,26 @@ describe('content', () => {
     }
   })
 
+  test('written by somebody who waits for nothing is whole and in order', async (t) => {
+    const { store } = openTestStore(t)
+    const clear = randomBytes(mebibyte + 100_000)
+    const writer = store.newWriter()
+    // The third one outgrows the memory, and the others follow on its heels.
+    for (const [start, end] of [
+      [0, 1000],
+      [1000, mebibyte - 10],
+      [mebibyte - 10, mebibyte + 10],
+      [mebibyte + 10, mebibyte + 20],
+      [mebibyte + 20, clear.length],
+    ]) {
+      void writer.write(Buffer.from(clear.subarray(start, end)))
+    }
+    const content = await writer.finish()
+    assert.equal(content.sha256, hashOf('sha256', clear))
+    assert.ok((await readAll(content.read())).equals(clear))
+    await content.release()
+  })
+
   test('lies on the disk encrypted, for its owner alone', async (t) => {
     const { store, listFiles } = openTestStore(t)
     const writer = store.newWriter()

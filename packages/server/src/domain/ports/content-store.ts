@@ -1,12 +1,13 @@
 import type { Content } from '../content/content.ts'
+import type { JobSource } from './job-store.ts'
 
-export type ContentWriter = {
+export type ContentWriter<Finished = Content> = {
   /**
    * The chunk is the writer's from then on, who may give its memory back. A promise when the writer has to catch up: wait
-   * for it before the next chunk.
+   * for it before much more is written. Chunks stay in order all the same.
    */
   write(chunk: Buffer): Promise<void> | undefined
-  finish(): Promise<Content>
+  finish(): Promise<Finished>
   /** Forgets what was written. May be called at any time, also after `finish`. */
   abort(): Promise<void>
 }
@@ -14,4 +15,21 @@ export type ContentWriter = {
 export type ContentStore = {
   /** Small content stays in memory; what grows larger goes to storage, encrypted. Clear bytes never reach a disk. */
   newWriter(): ContentWriter
+}
+
+/** Content that outlives the process which took it in. */
+export type KeptContent = Exclude<JobSource, { at: 'url' }>
+
+/** `handOver` makes it last, beyond a crash and a power cut; from then on `release` only lets go of it. */
+export type LastingContent = Content & { handOver(): Promise<KeptContent> }
+
+/** Content of background scans, from its submission until the scan is settled. */
+export type JobContents = {
+  newWriter(): ContentWriter<LastingContent>
+  /** To be released like any other; that does not remove it. */
+  open(kept: KeptContent, known: Pick<Content, 'bytes' | 'sha1' | 'sha256'>): Promise<Content>
+  /** May be gone already. */
+  remove(kept: KeptContent): Promise<void>
+  /** Of what was stored before that time. */
+  listKeys(before: Date): Promise<string[]>
 }

@@ -1,0 +1,92 @@
+import { mkdir, open, readdir, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { buffer } from 'node:stream/consumers'
+import { v7 as newUuid } from 'uuid'
+import type { Content } from '../domain/content/content.ts'
+import { headBytes } from '../domain/content/media-type.ts'
+import type { ContentWriter, JobContents, KeptContent, LastingContent } from '../domain/ports/content-store.ts'
+import { makeBlockPool } from './block-pool.ts'
+import { makeContentWriter } from './content-writer.ts'
+import type { MasterKey } from './master-key.ts'
+import { maxSealedBytes, sealBytes, unsealBytes } from './sealed-bytes.ts'
+import { createSealedFile, reopenSealedFile } from './sealed-file.ts'
+import type { StoredContent } from './spool.ts'
+
+/**
+ * Content of background scans on a disk. What is small goes into the row of its job instead, so that thousands can be
+ * accepted in a second without a file for each.
+ */
+export function makeJobContents({ dir, master }: { dir: string; master: MasterKey }): JobContents {
+  const pool = makeBlockPool({ blockBytes: maxSealedBytes + 1, maxFree: 256 })
+  const toPath = (key: string) => join(dir, key)
+
+  return {
+    newWriter(): ContentWriter<LastingContent> {
+      const key = newUuid()
+      const createFile = async () => {
+        await mkdir(dir, { recursive: true, mode: 0o700 })
+        return createSealedFile(toPath(key), master)
+      }
+      const writer = makeContentWriter({ memoryBytes: maxSealedBytes, pool, createFile })
+      return { ...writer, finish: async () => toLasting(await writer.finish(), key) }
+    },
+
+    async open(kept, known) {
+      if (kept.at === 'row') return openRow(unsealBytes(kept.sealed, master), known)
+      const file = await reopenSealedFile(toPath(kept.key), master, known.bytes)
+      const head = await buffer(file.read(0, Math.min(headBytes, known.bytes)))
+      return { ...known, head, whole: undefined, read: file.read, release: file.close }
+    },
+
+    async remove(kept) {
+      if (kept.at === 'row') return
+      const file = await reopenSealedFile(toPath(kept.key), master, 0).catch(ignoreMissing)
+      await file?.remove()
+    },
+
+    async listKeys(before) {
+      const keys = await readdir(dir).catch(() => [])
+      const found = await Promise.all(keys.map(async (key) => ({ key, at: await findTime(toPath(key)) })))
+      return found.filter(({ at }) => at !== undefined && at < before).map(({ key }) => key)
+    },
+  }
+
+  function toLasting(content: Content | StoredContent, key: string): LastingContent {
+    return Object.assign(content, {
+      async handOver(): Promise<KeptContent> {
+        if (!('keep' in content)) return { at: 'row', sealed: sealBytes(content.whole ?? Buffer.alloc(0), master) }
+        await content.keep()
+        await syncDirectory(dir)
+        return { at: 'storage', key }
+      },
+    })
+  }
+}
+
+function openRow(whole: Buffer, known: Pick<Content, 'bytes' | 'sha1' | 'sha256'>): Content {
+  return {
+    ...known,
+    head: whole.subarray(0, headBytes),
+    whole,
+    async *read(start = 0, end) {
+      yield whole.subarray(start, end)
+    },
+    async release() {},
+  }
+}
+
+/** Otherwise a power cut could leave a file without a name. */
+async function syncDirectory(dir: string) {
+  const handle = await open(dir)
+  await handle.sync().finally(() => handle.close())
+}
+
+const findTime = (path: string) =>
+  stat(path).then(
+    ({ mtime }) => mtime,
+    () => undefined,
+  )
+
+function ignoreMissing(error: NodeJS.ErrnoException): undefined {
+  if (error.code !== 'ENOENT') throw error
+}

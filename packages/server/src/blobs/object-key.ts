@@ -1,0 +1,17 @@
+import { randomBytes } from 'node:crypto'
+import { type FrameKey, noncePrefixBytes } from './frames.ts'
+import { type MasterKey, wrappedKeyBytes } from './master-key.ts'
+
+/** What stands before the frames of an object: its key, wrapped, and what its nonces begin with. */
+export const objectHeaderBytes = wrappedKeyBytes + noncePrefixBytes
+
+export function newObjectKey(master: MasterKey): { frameKey: FrameKey; header: Buffer } {
+  const frameKey = { key: randomBytes(32), noncePrefix: randomBytes(noncePrefixBytes) }
+  return { frameKey, header: Buffer.concat([master.wrap(frameKey.key), frameKey.noncePrefix]) }
+}
+
+/** Throws when the header was made under another master key, or was wiped. */
+export const openObjectKey = (header: Buffer, master: MasterKey): FrameKey => ({
+  key: master.unwrap(header.subarray(0, wrappedKeyBytes)),
+  noncePrefix: Buffer.from(header.subarray(wrappedKeyBytes, objectHeaderBytes)),
+})
