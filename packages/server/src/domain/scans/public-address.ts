@@ -43,7 +43,8 @@ export function makeAddressPolicy(allowed: readonly string[]): AddressPolicy {
   return {
     isAllowed(address) {
       const version = isIP(address)
-      if (version === 0) return false
+      // A zone names an interface of this machine: nobody outside has one, and BlockList would overlook it.
+      if (version === 0 || address.includes('%')) return false
       const family = version === 6 ? 'ipv6' : 'ipv4'
       // BlockList matches a mapped address against IPv4 rules by itself, so an opened network is open in that form too.
       if (opened.check(address, family)) return true

@@ -1,0 +1,131 @@
+import { isIP, type Socket } from 'node:net'
+import { connect as startTls } from 'node:tls'
+import { type buildConnector, Client } from 'undici'
+import type { AddressPolicy } from '../domain/scans/public-address.ts'
+import { dialFirst, openSocket, tooSlow, whenEvent } from './dial.ts'
+import { OutboundError } from './outbound-error.ts'
+import { enterTunnel } from './proxy-tunnel.ts'
+import { makeResolveName, type ResolveName } from './resolve-name.ts'
+import { withinTime } from './time-limit.ts'
+
+export type GuardedAgent = {
+  /**
+   * Lends a client for one exchange with one origin, on a connection of its own. When `use` ends or `signal` aborts,
+   * nothing of it is left, also when it was still connecting: undici alone would go on.
+   */
+  withClient<T>(origin: string, signal: AbortSignal, use: (client: Client) => Promise<T>): Promise<T>
+}
+
+const maxHeaderBytes = 16 * 1024
+
+/**
+ * Calls nothing but addresses that the policy allows. The check is part of connecting: a name is resolved once, every one
+ * of its addresses is judged, and a judged address is dialled, so a name that changes its answer afterwards gains nothing.
+ *
+ * With a proxy it is the proxy that connects. It is told the judged address, not the name, for http and https alike; that
+ * it then dials this address is its own promise, which cannot be checked from here.
+ */
+export function makeGuardedAgent(deps: {
+  policy: AddressPolicy
+  /** For the connection with its TLS; 10 s unless told. */
+  connectMs?: number
+  /** For the name; 5 s unless told. */
+  resolveMs?: number
+  proxy?: URL | undefined
+  resolve?: ResolveName
+}): GuardedAgent {
+  const { policy, connectMs = 10_000, resolveMs = 5_000, proxy, resolve = makeResolveName() } = deps
+
+  return {
+    async withClient(origin, signal, use) {
+      signal.throwIfAborted()
+      const ended = new AbortController()
+      const connect: buildConnector.connector = (target, callback) => {
+        openConnection(target, ended.signal).then(
+          (socket) => callback(null, socket),
+          (error) => callback(error, null),
+        )
+      }
+      // No keep-alive: a connection that the other side has just closed would fail the next exchange. No times of undici:
+      // informational answers set them back, so whoever exchanges keeps his own.
+      const options = { pipelining: 0, maxHeaderSize: maxHeaderBytes, headersTimeout: 0, bodyTimeout: 0 }
+      const client = new Client(origin, { ...options, connect })
+      const end = () => {
+        ended.abort(signal.reason)
+        return client.destroy(toError(signal.reason))
+      }
+      signal.addEventListener('abort', end, { once: true })
+      try {
+        return await use(client)
+      } catch (error) {
+        signal.throwIfAborted()
+        throw error
+      } finally {
+        signal.removeEventListener('abort', end)
+        await end()
+      }
+    },
+  }
+
+  async function openConnection(target: buildConnector.Options, signal: AbortSignal): Promise<Socket> {
+    const isSecure = target.protocol === 'https:'
+    const host = target.hostname.replace(/\.$/, '')
+    const port = Number(target.port || (isSecure ? 443 : 80))
+    const addresses = await findAddresses(host, signal)
+    return await withinTime({ ms: connectMs, signal, sentence: tooSlow }, async (within) => {
+      const socket = await dialFirst(addresses, { ms: connectMs, signal: within }, (address, one) =>
+        proxy === undefined ? openDirect(address, port, one) : openThrough(proxy, address, port, one),
+      )
+      return isSecure ? await secure(socket, host, within) : socket
+    })
+  }
+
+  /** All of them may be called, or it throws: a name with one address inside is aimed at the inside. */
+  async function findAddresses(host: string, signal: AbortSignal): Promise<string[]> {
+    if (isIP(host) !== 0) {
+      if (!policy.isAllowed(host)) throw new OutboundError('The address of the host is not public.')
+      return [host]
+    }
+    const addresses = await resolveInTime(host, signal)
+    if (!addresses.every(policy.isAllowed))
+      throw new OutboundError('The name of the host leads to an address that is not public.')
+    return addresses
+  }
+
+  async function resolveInTime(name: string, signal: AbortSignal): Promise<string[]> {
+    const sentence = 'The name of the host could not be resolved in time.'
+    return await withinTime({ ms: resolveMs, signal, sentence }, (within) => resolve(name, within))
+  }
+
+  async function openDirect(address: string, port: number, signal: AbortSignal): Promise<Socket> {
+    const socket = await openSocket({ address, port }, signal)
+    if (policy.isAllowed(socket.remoteAddress ?? '')) return socket
+    socket.destroy()
+    throw new OutboundError('The address of the host is not public.')
+  }
+
+  async function openThrough(via: URL, address: string, port: number, signal: AbortSignal): Promise<Socket> {
+    const name = via.hostname.replace(/^\[|\]$/g, '')
+    const addresses = isIP(name) === 0 ? await resolveInTime(name, signal) : [name]
+    const socket = await dialFirst(addresses, { ms: connectMs, signal }, (proxyAddress, within) =>
+      openSocket({ address: proxyAddress, port: Number(via.port || 80) }, within),
+    )
+    return await enterTunnel(socket, { address, port, proxy: via }, signal)
+  }
+}
+
+/** TLS begins only on a connection that was judged. The certificate must be for the host that was asked for. */
+async function secure(socket: Socket, host: string, signal: AbortSignal): Promise<Socket> {
+  const secured = startTls({
+    ...{ socket, host, ALPNProtocols: ['http/1.1'] },
+    ...(isIP(host) === 0 ? { servername: host } : {}),
+  })
+  try {
+    return await whenEvent(secured, 'secureConnect', signal)
+  } catch (error) {
+    socket.destroy()
+    throw error
+  }
+}
+
+const toError = (reason: unknown) => (reason instanceof Error ? reason : null)

@@ -1,0 +1,75 @@
+import { Resolver } from 'node:dns/promises'
+import { readFile, stat } from 'node:fs/promises'
+import { OutboundError } from './outbound-error.ts'
+
+/** Once one kind of address is known, the other is waited for this long: some name servers never answer for IPv6. */
+const otherKindMs = 500
+
+/** Every address of a name. Throws when there is none. */
+export type ResolveName = (name: string, signal: AbortSignal) => Promise<string[]>
+
+/**
+ * Asks the name servers of the system through c-ares, not getaddrinfo: that holds one of libuv's four threads for as long
+ * as a name server keeps silent, so that four such names stop every file access and lookup of the process. The price is
+ * that only the hosts file and DNS are asked, without search domains.
+ */
+export function makeResolveName(deps: { servers?: string[]; hostsFile?: string } = {}): ResolveName {
+  const findInHostsFile = makeHostsFile(deps.hostsFile ?? '/etc/hosts')
+
+  return async (name, signal) => {
+    const bare = name.toLowerCase().replace(/\.$/, '')
+    // RFC 6761: never asked of a name server. Only the IPv4 form: who opens 127.0.0.0/8 means it to work.
+    if (bare === 'localhost' || bare.endsWith('.localhost')) return ['127.0.0.1']
+    const listed = await findInHostsFile(bare)
+    if (listed !== undefined) return listed
+    const addresses = await askServers(bare, deps.servers, signal)
+    if (addresses.length === 0) throw new OutboundError('The name of the host could not be resolved.')
+    return addresses
+  }
+}
+
+async function askServers(name: string, servers: string[] | undefined, signal: AbortSignal): Promise<string[]> {
+  signal.throwIfAborted()
+  // A new one each time (0.03 ms): it reads the system's settings anew, and to cancel it stops no other lookup.
+  const resolver = new Resolver({ timeout: 1500, tries: 3 })
+  if (servers !== undefined) resolver.setServers(servers)
+  const cancel = () => resolver.cancel()
+  signal.addEventListener('abort', cancel, { once: true })
+  let timer: NodeJS.Timeout | undefined
+  const hurry = (addresses: string[]) => {
+    timer ??= setTimeout(cancel, otherKindMs)
+    return addresses
+  }
+  try {
+    const questions = [resolver.resolve4(name).then(hurry), resolver.resolve6(name).then(hurry)]
+    const answers = await Promise.allSettled(questions)
+    signal.throwIfAborted()
+    return answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []))
+  } finally {
+    clearTimeout(timer)
+    signal.removeEventListener('abort', cancel)
+  }
+}
+
+/** Operators name hosts of their own there, and so does Docker. Read again when it changes. */
+function makeHostsFile(path: string): (name: string) => Promise<string[] | undefined> {
+  let readAt: number | undefined
+  let names = new Map<string, string[]>()
+  return async (name) => {
+    const changedAt = (await stat(path).catch(() => undefined))?.mtimeMs
+    if (changedAt !== readAt) {
+      names = parseHosts(changedAt === undefined ? '' : await readFile(path, 'utf8'))
+      readAt = changedAt
+    }
+    return names.get(name)
+  }
+}
+
+function parseHosts(text: string): Map<string, string[]> {
+  const names = new Map<string, string[]>()
+  for (const line of text.split('\n')) {
+    const [address = '', ...listed] = line.replace(/#.*/, '').trim().toLowerCase().split(/\s+/)
+    for (const name of listed) names.set(name, [...(names.get(name) ?? []), address])
+  }
+  return names
+}

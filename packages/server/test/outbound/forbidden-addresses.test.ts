@@ -1,0 +1,113 @@
+import assert from 'node:assert/strict'
+import { isIP } from 'node:net'
+import { describe, type TestContext, test } from 'node:test'
+import { makeAddressPolicy } from '../../src/domain/scans/public-address.ts'
+import { makeGuardedAgent } from '../../src/outbound/guarded-agent.ts'
+import { OutboundError } from '../../src/outbound/outbound-error.ts'
+import { assertFailed, newFetching } from './fetching.ts'
+import { forbiddenHosts, forbiddenUrls } from './forbidden-addresses.ts'
+import { dialled, newAnswer, openOrigin } from './origins.ts'
+
+/** Servers inside, on one port at several addresses. Whoever reaches one gets content, which would not be a failure. */
+async function openCanaries(t: TestContext) {
+  const sing = (socket: { end(text: string): unknown }) => socket.end(newAnswer('200 OK\nContent-Length: 4', 'song'))
+  const first = await openOrigin(t, sing, { host: '127.0.0.1' })
+  const others = ['::1', '127.0.0.254', '127.255.255.254'].map((host) =>
+    openOrigin(t, sing, { host, port: first.port }),
+  )
+  const canaries = [first, ...(await Promise.all(others))]
+  return {
+    port: first.port,
+    assertUntouched: () => assert.deepEqual(canaries.map(({ heard }) => heard.length).join(), '0,0,0,0'),
+  }
+}
+
+describe('an address that is not public', () => {
+  test('is a table of at least 60 spellings', () => {
+    assert.ok(forbiddenHosts.length >= 100 && forbiddenUrls.length >= 40)
+    assert.equal(new Set([...forbiddenHosts, ...forbiddenUrls]).size, forbiddenHosts.length + forbiddenUrls.length)
+  })
+
+  test('is never called when it is given', async (t) => {
+    const canaries = await openCanaries(t)
+    const { fetch } = newFetching(t, { allowed: [] })
+    const before = dialled.length
+    for (const scheme of ['http', 'https']) {
+      for (const host of forbiddenHosts) {
+        const outcome = await fetch(`${scheme}://${host}:${canaries.port}/`)
+        assertFailed(outcome, 'DownloadFailed', /not public/)
+        assert.equal(dialled.length, before, `${host} was dialled`)
+      }
+    }
+    canaries.assertUntouched()
+  })
+
+  test('is never called when a redirect leads there', async (t) => {
+    const canaries = await openCanaries(t)
+    // Seen from the origin, which is the only one that may be called.
+    const targets = forbiddenHosts.map((host) => `http://${host}:${canaries.port}/`)
+    const origin = await openOrigin(t, (socket, path) => {
+      // Headers travel as bytes; the wide digits do so as UTF-8.
+      socket.end(Buffer.from(newAnswer(`302 Found\nLocation: ${targets[Number(path.slice(1))]}\nContent-Length: 0`)))
+    })
+    const { fetch } = newFetching(t)
+    for (const at of targets.keys()) {
+      const before = dialled.length
+      const outcome = await fetch(`http://127.0.0.2:${origin.port}/${at}`)
+      assertFailed(outcome, 'DownloadFailed', /not public|valid address|not be resolved/)
+      assert.equal(dialled.length, before + 1, `${targets[at]} was dialled`)
+    }
+    canaries.assertUntouched()
+  })
+
+  test('is never called by the connector itself, whoever forgot to look at the address before', async (t) => {
+    const canaries = await openCanaries(t)
+    const agent = makeGuardedAgent({ policy: makeAddressPolicy([]) })
+    const before = dialled.length
+    for (const scheme of ['http', 'https']) {
+      for (const host of forbiddenHosts) {
+        const call = agent.withClient(`${scheme}://${host}:${canaries.port}`, new AbortController().signal, (client) =>
+          client.request({ method: 'GET', path: '/' }),
+        )
+        await assert.rejects(call, (error) => error instanceof OutboundError && /not public/.test(error.message), host)
+      }
+    }
+    assert.equal(dialled.length, before)
+    canaries.assertUntouched()
+  })
+
+  test('is never called when a name has it, alone or beside a public one, at any place', async (t) => {
+    const canaries = await openCanaries(t)
+    const addresses = [
+      ...forbiddenHosts.map((host) => host.replace(/^\[|\]$/g, '')),
+      'fe80::1%lo',
+      '2606:4700::1%lo',
+      '',
+    ]
+    const literals = addresses.filter((address) => isIP(address) !== 0 || address === '')
+    assert.ok(literals.length > 60)
+    let answer: string[] = []
+    const { fetch } = newFetching(t, { names: { 'name.test': () => answer } })
+    const before = dialled.length
+    for (const literal of literals) {
+      for (answer of [[literal], ['127.0.0.2', literal], [literal, '127.0.0.2'], ['127.0.0.2', '127.0.0.2', literal]]) {
+        const outcome = await fetch(`http://name.test:${canaries.port}/`)
+        assertFailed(outcome, 'DownloadFailed', /name of the host leads to an address that is not public/)
+        assert.ok(!('reason' in outcome && literal !== '' && outcome.reason.includes(literal)), 'nor is it told')
+      }
+    }
+    assert.equal(dialled.length, before)
+    canaries.assertUntouched()
+  })
+})
+
+test('what is not a plain web address is never called', async (t) => {
+  const canaries = await openCanaries(t)
+  const { fetch } = newFetching(t)
+  const before = dialled.length
+  for (const url of forbiddenUrls) {
+    assertFailed(await fetch(url.replaceAll('PORT', String(canaries.port))), 'DownloadFailed', /^The address must/)
+    assert.equal(dialled.length, before, `${url} was dialled`)
+  }
+  canaries.assertUntouched()
+})

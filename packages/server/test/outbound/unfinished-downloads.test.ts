@@ -1,0 +1,56 @@
+import assert from 'node:assert/strict'
+import type { Socket } from 'node:net'
+import { describe, test } from 'node:test'
+import { newFetching } from './fetching.ts'
+import { newAnswer, openBlackHole, openCountedContents, openOrigin, waitUntil } from './origins.ts'
+
+describe('a caller who gives up', () => {
+  const moments: Record<string, (socket: Socket) => void> = {
+    'before the answer': () => {},
+    'within the content': (socket) => socket.write(newAnswer('200 OK\nContent-Length: 100', 'only this')),
+  }
+  for (const [moment, answer] of Object.entries(moments)) {
+    test(`${moment} gets his own reason thrown, not an outcome, and nothing stays open`, async (t) => {
+      const given = new AbortController()
+      const origin = await openOrigin(t, (socket) => {
+        answer(socket)
+        setTimeout(() => given.abort(new Error('enough')), 50)
+      })
+      const { fetch } = newFetching(t)
+      await assert.rejects(fetch(`http://127.0.0.2:${origin.port}/`, { signal: given.signal }), /enough/)
+      await waitUntil('the origin sees the end', () => origin.countOpen() === 0)
+      await assert.rejects(fetch(`http://127.0.0.2:${origin.port}/`, { signal: given.signal }), /enough/)
+      assert.equal(origin.heard.length, 1, 'somebody who has given up before it began calls nobody')
+    })
+  }
+
+  test('while it connects does not wait for the connection', async (t) => {
+    const { fetch } = newFetching(t)
+    const hole = await openBlackHole(t)
+    const signal = AbortSignal.timeout(200)
+    const began = performance.now()
+    const calls = Array.from({ length: 8 }, () => fetch(`http://127.0.0.2:${hole}/`, { signal }))
+    for (const call of await Promise.allSettled(calls)) assert.ok('reason' in call && call.reason === signal.reason)
+    assert.ok(performance.now() - began < 5_000)
+  })
+})
+
+test('a content store that fails is not taken for a download that failed', async (t) => {
+  const origin = await openOrigin(t, (socket) => socket.end(newAnswer('200 OK\nContent-Length: 5', 'hello')))
+  const { fetch } = newFetching(t)
+  const { contents } = openCountedContents(t)
+  let aborted = 0
+  const full = Object.assign(new Error('no space left'), { code: 'ENOSPC' })
+  const failing = {
+    newWriter: () => ({
+      ...contents.newWriter(),
+      write: () => Promise.reject(full),
+      async abort() {
+        aborted += 1
+      },
+    }),
+  }
+  await assert.rejects(fetch(`http://127.0.0.2:${origin.port}/`, { contents: failing }), full)
+  assert.equal(aborted, 1)
+  await waitUntil('the origin sees the end', () => origin.countOpen() === 0)
+})
