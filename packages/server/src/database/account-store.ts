@@ -42,6 +42,15 @@ export function makeAccountStore(deps: Pick<Database, 'pool' | 'kysely'>): Accou
       return rows.map(toAccount)
     },
 
+    async findDownloadHosts(id) {
+      const { rows } = await pool.query<{ download_hosts: string[] | null }>({
+        name: 'find-download-hosts',
+        text: 'select download_hosts from accounts where id = $1',
+        values: [id],
+      })
+      return rows[0]?.download_hosts ?? null
+    },
+
     async updateAccount(id, change) {
       await rollIfOver(id)
       const found = await refusingTooMany(kysely.transaction().execute((trx) => changeAccount(trx, id, change)))
@@ -72,6 +81,16 @@ export function makeAccountStore(deps: Pick<Database, 'pool' | 'kysely'>): Accou
         .limit(limit)
         .execute()
       return rows.map(({ scan_id, ...row }) => ({ ...row, scanId: scan_id }))
+    },
+
+    async listWebhookSecrets(id) {
+      const { rows } = await pool.query<{ secret: string }>(
+        `select secret from accounts, lateral (values (webhook_secret, true),
+           (previous_webhook_secret, previous_webhook_secret_until > now())) as s (secret, signs)
+         where id = $1 and signs`,
+        [id],
+      )
+      return rows.map(({ secret }) => secret)
     },
 
     async rotateWebhookSecret(id, secret, previousUntil) {
@@ -152,6 +171,8 @@ async function insertAccount(trx: Transaction<Tables>, account: NewAccount) {
       rate_period_seconds: account.rate?.periodSeconds ?? null,
       created_at: now,
       expires_at: account.expiresAt,
+      flags_sexy: account.flagsSexy,
+      download_hosts: account.downloadHosts,
       webhook_secret: account.webhookSecret,
     })
     .execute()
@@ -182,6 +203,7 @@ function selectAccounts(db: Kysely<Tables>) {
     .innerJoin('plans', 'plans.name', 'accounts.plan')
     .innerJoin('balances', 'balances.account_id', 'accounts.id')
     .select(['accounts.id', 'accounts.name', 'accounts.plan', 'accounts.created_at'])
+    .select(['accounts.flags_sexy', 'accounts.download_hosts'])
     .select(['accounts.expires_at', 'accounts.suspended_at', 'balances.credit_limit', 'balances.credit_remaining'])
     .select(['balances.period_start', 'balances.period_end'])
     .select((eb) => [
@@ -200,6 +222,8 @@ function toAccount(row: AccountRow): Account {
     plan: row.plan,
     creditsPerPeriod: row.credits_per_period,
     rate: { requests: row.rate_requests, periodSeconds: row.rate_period_seconds },
+    flagsSexy: row.flags_sexy,
+    downloadHosts: row.download_hosts,
     balance: {
       creditLimit: row.credit_limit,
       creditRemaining: row.credit_remaining,

@@ -1,15 +1,19 @@
-import type { Pool } from 'pg'
+import type { Pool, QueryResult } from 'pg'
 import { periodAt } from '../domain/accounts/period.ts'
 import type { AdmissionGate, Answer, Ask, Caller } from '../domain/ports/admission-gate.ts'
 import { chargeStatement, laterChargeStatement, requestStatement } from './admission-statement.ts'
+import { enqueueStatement, laterEnqueueStatement } from './enqueue-statement.ts'
 import { makeGroupCommit } from './group-commit.ts'
+import { toJobColumns } from './job-columns.ts'
 import { rollPeriod } from './roll-period.ts'
+import { runIndexed } from './run-indexed.ts'
 import { toScanColumns } from './scan-columns.ts'
 
 /** What the statement says of one key of the batch. */
 type Row = {
   k: number
   account_id: string
+  flags_sexy: boolean
   rate_requests: number
   rate_period_seconds: number
   used_before: number
@@ -22,13 +26,20 @@ type Row = {
   /** The scans that found the period current, and the account's balance after each: below zero means not charged. */
   charged?: number[] | null
   balances?: number[] | null
+  repeated?: { i: number; scan_id: string; fingerprint: string }[] | null
+  /** Somebody else took an idempotency key that a credit was put aside for. */
+  raced?: boolean
   at: Date
 }
 
 /** An ask with what is needed to find its share of the row: its number, and its place among its key's requests. */
 type Numbered = { ask: Ask; i: number; nth: number | null }
 
-type Settled = Answer | { outcome: 'period-over'; accountId: string; at: Date; caller: Caller }
+type Settled =
+  | Answer
+  | { outcome: 'period-over'; accountId: string; at: Date; caller: Caller }
+  /** Without credit, or so it seems: the same key, or the credit that was put aside, may be there by now. */
+  | { outcome: 'doubtful'; caller: Caller }
 
 export function makeAdmissionGate(deps: { pool: Pool; observeBatch?(size: number): void }): AdmissionGate {
   const makeLane = () =>
@@ -45,17 +56,31 @@ export function makeAdmissionGate(deps: { pool: Pool; observeBatch?(size: number
   // Apart, because a charge waits for the disk and a request need not.
   const requests = makeLane()
   const charges = makeLane()
-  const askInBatch = (ask: Ask) => (ask.scan === undefined ? requests(ask) : charges(ask))
+  // Apart, because their statement does more, and charges alone need not wait for it.
+  const jobs = makeLane()
+
+  function askInBatch(ask: Ask): Promise<Settled> {
+    if (ask.scan === undefined) return requests(ask)
+    return isPlain(ask) ? charges(ask) : jobs(ask)
+  }
+
+  async function askAgain(ask: Ask): Promise<Answer> {
+    const again = await askInBatch({ ...ask, takesRequest: false })
+    if (again.outcome === 'period-over')
+      throw new Error(`The period of account ${again.accountId} does not roll forward`)
+    return again.outcome === 'doubtful' ? { ...again, outcome: 'out-of-credit' } : again
+  }
 
   return {
     async ask(ask) {
       const answer = await askInBatch(ask)
-      if (answer.outcome !== 'period-over') return answer
-      // Rare, so it has no place in the statement. The request is counted already: only the rest is asked again.
-      await rollPeriod(deps.pool, answer.accountId, (anchor) => periodAt(anchor, answer.at))
-      const again = await askInBatch({ ...ask, takesRequest: false })
-      if (again.outcome === 'period-over')
-        throw new Error(`The period of account ${again.accountId} does not roll forward`)
+      if (answer.outcome !== 'period-over' && answer.outcome !== 'doubtful') return answer
+      // Both are rare, so they have no place in the statement. The request is counted already: only the rest is asked
+      // again.
+      if (answer.outcome === 'period-over') {
+        await rollPeriod(deps.pool, answer.accountId, (anchor) => periodAt(anchor, answer.at))
+      }
+      const again = await askAgain(ask)
       if (again.outcome === 'unknown-key' || !ask.takesRequest) return again
       const { requestsRemaining, resetsAt } = answer.caller
       return { ...again, caller: { ...again.caller, requestsRemaining, resetsAt } }
@@ -63,15 +88,11 @@ export function makeAdmissionGate(deps: { pool: Pool; observeBatch?(size: number
   }
 }
 
+const isPlain = (ask: Ask) => ask.job === undefined && ask.idempotency === undefined
+
 async function askAll(pool: Pool, asks: Ask[]): Promise<Settled[]> {
   const groups = groupByKey(asks)
-  const scans = groups.flatMap(({ members }, k) => members.flatMap((member) => toScanRow(member, k + 1)))
-  const keys = [groups.map(({ digest }) => digest), groups.map(({ wanted }) => wanted)]
-  const { rows } = await pool.query<Row>(
-    scans.length === 0
-      ? { name: 'take-requests', text: requestStatement, values: keys }
-      : { ...toChargeStatement(groups), values: [...keys, JSON.stringify(scans)] },
-  )
+  const { rows } = await runStatement(pool, groups, asks.every(isPlain))
   const answers: Settled[] = new Array(asks.length).fill({ outcome: 'unknown-key' })
   for (const row of rows) {
     for (const member of groups[row.k - 1]?.members ?? []) answers[member.i] = toAnswer(row, member)
@@ -79,13 +100,31 @@ async function askAll(pool: Pool, asks: Ask[]): Promise<Settled[]> {
   return answers
 }
 
-const toChargeStatement = (groups: { wanted: number }[]) =>
-  groups.some(({ wanted }) => wanted > 0)
-    ? { name: 'charge-scans', text: chargeStatement }
-    : { name: 'charge-later', text: laterChargeStatement }
+function runStatement(pool: Pool, groups: Group[], arePlain: boolean): Promise<QueryResult<Row>> {
+  const keys = [groups.map(({ digest }) => digest), groups.map(({ wanted }) => wanted)]
+  const takesRequests = groups.some(({ wanted }) => wanted > 0)
+  const sealed: Buffer[] = []
+  const toRow = toScanRows(sealed)
+  const scans = groups.flatMap(({ members }, k) => members.flatMap((member) => toRow(member, k + 1)))
+  if (scans.length === 0) return pool.query({ name: 'take-requests', text: requestStatement, values: keys })
+  const values: unknown[] = [...keys, JSON.stringify(scans)]
+  if (arePlain) {
+    return takesRequests
+      ? pool.query({ name: 'charge-scans', text: chargeStatement, values })
+      : pool.query({ name: 'charge-later', text: laterChargeStatement, values })
+  }
+  values.push(Buffer.concat(sealed))
+  return runIndexed(pool, [
+    takesRequests
+      ? { name: 'enqueue-scans', text: enqueueStatement, values }
+      : { name: 'enqueue-later', text: laterEnqueueStatement, values },
+  ])
+}
 
-function groupByKey(asks: Ask[]) {
-  const groups = new Map<string, { digest: string; wanted: number; members: Numbered[] }>()
+type Group = { digest: string; wanted: number; members: Numbered[] }
+
+function groupByKey(asks: Ask[]): Group[] {
+  const groups = new Map<string, Group>()
   asks.forEach((ask, i) => {
     const digest = ask.keyDigest
     let group = groups.get(digest)
@@ -99,9 +138,20 @@ function groupByKey(asks: Ask[]) {
   return [...groups.values()]
 }
 
-function toScanRow({ ask: { scan }, i, nth }: Numbered, k: number) {
-  if (scan === undefined) return []
-  return { i, k, nth, ...toScanColumns(scan) }
+/** The contents of jobs go into `sealed`. */
+function toScanRows(sealed: Buffer[]) {
+  let sealedBytes = 0
+  return ({ ask: { scan, job, idempotency }, i, nth }: Numbered, k: number) => {
+    if (scan === undefined) return []
+    const row = { i, k, nth, ...idempotency, ...toScanColumns(scan) }
+    if (job === undefined) return row
+    const columns = toJobColumns(job, sealedBytes)
+    if (job.source.at === 'row') {
+      sealed.push(job.source.sealed)
+      sealedBytes += job.source.sealed.length
+    }
+    return { ...row, ...columns }
+  }
 }
 
 function toAnswer(row: Row, { ask, i, nth }: Numbered): Settled {
@@ -111,6 +161,7 @@ function toAnswer(row: Row, { ask, i, nth }: Numbered): Settled {
   const caller: Caller = {
     keyDigest: ask.keyDigest,
     accountId: row.account_id,
+    flagsSexy: row.flags_sexy,
     rate: { requests: row.rate_requests, periodSeconds: row.rate_period_seconds },
     creditLimit: row.credit_limit,
     creditRemaining: Math.max(0, balance ?? row.credit_remaining),
@@ -122,7 +173,13 @@ function toAnswer(row: Row, { ask, i, nth }: Numbered): Settled {
     return { outcome: 'rate-limited', caller, retryAfterSeconds: Math.max(1, Math.ceil(waitMs / 1000)) }
   }
   if (row.period_over) return { outcome: 'period-over', accountId: row.account_id, at: row.at, caller }
+  const repeat = row.repeated?.find((other) => other.i === i)
+  if (repeat !== undefined) {
+    return { outcome: 'repeated', caller, scanId: repeat.scan_id, fingerprint: repeat.fingerprint }
+  }
   // A scan without a charge was recorded before: asking again is answered as the first time.
-  const unpaid = ask.scan !== undefined && balance !== undefined && balance < 0
-  return { outcome: unpaid ? 'out-of-credit' : 'admitted', caller }
+  const isUnpaid = ask.scan !== undefined && balance !== undefined && balance < 0
+  if (!isUnpaid) return { outcome: 'admitted', caller }
+  const isDoubtful = ask.idempotency !== undefined || row.raced === true
+  return { outcome: isDoubtful ? 'doubtful' : 'out-of-credit', caller }
 }

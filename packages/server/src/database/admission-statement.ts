@@ -17,7 +17,7 @@ const findKeys = `
 with known as materialized (
   -- Key by key through the indexes: the limits keep the planner from reading whole tables while they are small and from
   -- holding on to that plan when they have grown.
-  select k::integer, wanted, key.id as key_id, account.id as account_id,
+  select k::integer, wanted, key.id as key_id, account.id as account_id, account.flags_sexy,
     coalesce(account.rate_requests, plans.rate_requests) as rate_requests,
     coalesce(account.rate_period_seconds, plans.rate_period_seconds) as rate_period_seconds
   from unnest($1::text[], $2::integer[]) with ordinality as ask (digest, wanted, k)
@@ -28,7 +28,7 @@ with known as materialized (
     limit 1
   ) as key
   cross join lateral (
-    select id, plan, rate_requests, rate_period_seconds from accounts
+    select id, plan, rate_requests, rate_period_seconds, flags_sexy from accounts
     where accounts.id = key.account_id and suspended_at is null and (expires_at is null or expires_at > now())
     limit 1
   ) as account
@@ -36,7 +36,7 @@ with known as materialized (
   order by key.id
 ),`
 
-const takeRequests = `${findKeys}
+export const takeRequests = `${findKeys}
 counted as materialized (
   -- used_before is kept in the row only to be returned: what the row held before an update cannot be asked for.
   update rate_windows as w set
@@ -47,7 +47,7 @@ counted as materialized (
     last_used_at = now()
   from known cross join lateral (select make_interval(secs => rate_period_seconds) as rate_period) as p
   where w.key_id = known.key_id
-  returning k, account_id, rate_requests, rate_period_seconds, used_before, used - used_before as granted,
+  returning k, account_id, flags_sexy, rate_requests, rate_period_seconds, used_before, used - used_before as granted,
     w.started_at + rate_period as resets_at
 )`
 
@@ -55,15 +55,15 @@ counted as materialized (
  * For scans whose requests were counted when they came. The windows are read, not locked: the commit of a charge waits for
  * the disk, and the next requests of the key would have to wait with it.
  */
-const readWindows = `${findKeys}
+export const readWindows = `${findKeys}
 counted as materialized (
-  select k, account_id, rate_requests, rate_period_seconds, w.used as used_before, 0 as granted,
+  select k, account_id, flags_sexy, rate_requests, rate_period_seconds, w.used as used_before, 0 as granted,
     w.started_at + make_interval(secs => rate_period_seconds) as resets_at
   from known join rate_windows as w using (key_id)
 )`
 
-const tellOfKeys = `
-  counted.k, counted.account_id, counted.rate_requests, counted.rate_period_seconds,
+export const tellOfKeys = `
+  counted.k, counted.account_id, counted.flags_sexy, counted.rate_requests, counted.rate_period_seconds,
   counted.used_before, counted.granted, counted.resets_at, now() as at`
 
 /**
@@ -78,10 +78,10 @@ from counted join balances using (account_id)
 `
 
 /**
- * The part of a batch with scans. $3 is their JSON: each with \`k\`, the position of its key in $1; \`nth\`, its position among the
- * requests of that key (null when it takes none); and \`i\`, any number to know it by.
+ * The part of a batch with scans. $3 is their JSON: each with `k`, the position of its key in $1; `nth`, its position among the
+ * requests of that key (null when it takes none); and `i`, any number to know it by.
  */
-const charge = `
+const findSpenders = `
 asked_scan as materialized (
   select s.*
   from json_to_recordset($3::json) as s (
@@ -94,20 +94,27 @@ spender as materialized (
   join counted using (k)
   left join lateral (select true as yes from scans where scans.id = asked_scan.id limit 1) as recorded on true
   where coalesce(nth <= granted, true) and recorded.yes is null
-),
+),`
+
+export const openPurses = `
 purse as materialized (
   select account_id, credit_limit, credit_remaining, period_end <= now() as period_over
   from balances
   where account_id in (select account_id from spender)
   order by account_id
   for update
-),
+),`
+
+const spend = `
 spent as materialized (
   select i, k, account_id, scan_id, credit_limit,
     (credit_remaining - row_number() over (partition by account_id order by i))::integer as balance
   from spender join purse using (account_id)
   where not period_over
-),
+),`
+
+/** Of what was spent, all that the balance allows. */
+export const record = `
 debit as (
   -- The limit is written too, though it does not change: the row this update first sees may be older than the locked one,
   -- and its constraint is checked before that is noticed. A grant in between would make the old limit too small.
@@ -125,17 +132,23 @@ recorded as (
 written as (
   insert into credit_ledger (account_id, kind, amount, balance, scan_id)
   select account_id, 'debit', -1, balance, scan_id from spent where balance >= 0 order by i
-)
-select ${tellOfKeys},
+)`
+
+export const tellOfCharges = `
   coalesce(purse.credit_limit, balances.credit_limit) as credit_limit,
   coalesce(purse.credit_remaining, balances.credit_remaining) as credit_remaining,
   coalesce(purse.period_over, balances.period_end <= now()) as period_over,
   (select array_agg(spent.i) from spent where spent.k = counted.k) as charged,
-  (select array_agg(spent.balance) from spent where spent.k = counted.k) as balances
+  (select array_agg(spent.balance) from spent where spent.k = counted.k) as balances`
+
+export const fromPurses = `
 from counted
 join balances using (account_id)
 left join purse using (account_id)
 `
+
+const charge = `${findSpenders}${openPurses}${spend}${record}
+select ${tellOfKeys},${tellOfCharges}${fromPurses}`
 
 /** Requests and scans together. */
 export const chargeStatement = `${takeRequests}, ${charge}`

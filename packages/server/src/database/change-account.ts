@@ -4,7 +4,7 @@ import type { Tables } from './tables.ts'
 
 /** False when there is no such account. */
 export async function changeAccount(trx: Transaction<Tables>, id: string, change: AccountChange): Promise<boolean> {
-  const { suspended, expiresAt, credits, rate, name, plan } = change
+  const { suspended, expiresAt, credits, rate, name, plan, flagsSexy, downloadHosts } = change
   const updated = await trx
     .updateTable('accounts')
     .set((eb) => ({
@@ -15,6 +15,8 @@ export async function changeAccount(trx: Transaction<Tables>, id: string, change
         ? {}
         : { rate_requests: rate?.requests ?? null, rate_period_seconds: rate?.periodSeconds ?? null }),
       ...(expiresAt === undefined ? {} : { expires_at: expiresAt }),
+      ...(flagsSexy === undefined ? {} : { flags_sexy: flagsSexy }),
+      ...(downloadHosts === undefined ? {} : { download_hosts: downloadHosts }),
       // A second suspension keeps the time of the first.
       ...(suspended === undefined ? {} : { suspended_at: suspended ? sql<Date>`coalesce(suspended_at, now())` : null }),
       id: eb.ref('id'),

@@ -19,6 +19,9 @@ export async function openDatabase(deps: { url: string; connections: number; log
     // One plan for each prepared statement, made once. Left to itself PostgreSQL plans the admission statement anew for
     // every batch, because it can count the rows of a given array and only guess those of a parameter.
     onConnect: async (client) => {
+      // The pool listens to those that are idle only. One that is lost in the middle of a transaction, between two of its
+      // statements, would end the process; the next statement fails and tells.
+      client.on('error', () => {})
       await client.query('set plan_cache_mode = force_generic_plan')
     },
   })

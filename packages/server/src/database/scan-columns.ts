@@ -1,4 +1,4 @@
-import type { NewScan } from '../domain/scans/scan.ts'
+import type { NewScan, Scan } from '../domain/scans/scan.ts'
 
 /** How scans travel to the database: an array of these as one JSON parameter, read by `scanRecord`. */
 export const toScanColumns = (scan: NewScan) => ({
@@ -13,3 +13,25 @@ export const scanRecord = `id uuid, kind text, mode text, region text, status te
 
 /** The same names without their types, for `insert into scans`. */
 export const scanColumns = scanRecord.replaceAll(/(\w+) [\w[\]]+/g, '$1')
+
+/** `bigint` arrives as text, because it can be larger than a number holds; a length of ours cannot. */
+export type ScanRow = Pick<Scan, 'id' | 'kind' | 'status' | 'signals' | 'metadata'> & {
+  content_length: string
+  content_type: string
+  content_name: string | null
+  created_at: Date
+  completed_at: Date | null
+}
+
+export const toScan = (row: ScanRow): Scan => ({
+  id: row.id,
+  kind: row.kind,
+  status: row.status,
+  contentLength: Number(row.content_length),
+  contentType: row.content_type,
+  contentName: row.content_name,
+  signals: row.signals,
+  metadata: row.metadata,
+  createdAt: row.created_at,
+  completedAt: row.completed_at,
+})

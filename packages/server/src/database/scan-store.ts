@@ -1,7 +1,6 @@
 import type { ScanStore } from '../domain/ports/scan-store.ts'
-import type { Scan } from '../domain/scans/scan.ts'
 import type { Database } from './open-database.ts'
-import { scanColumns, scanRecord, toScanColumns } from './scan-columns.ts'
+import { type ScanRow, scanColumns, scanRecord, toScan, toScanColumns } from './scan-columns.ts'
 
 export function makeScanStore(deps: Pick<Database, 'pool'>): ScanStore {
   return {
@@ -15,6 +14,10 @@ export function makeScanStore(deps: Pick<Database, 'pool'>): ScanStore {
     },
     async recordFailure(accountId, scan) {
       await deps.pool.query(recordFailure, [accountId, JSON.stringify([toScanColumns(scan)])])
+    },
+    async countSettled(since) {
+      const { rows } = await deps.pool.query<{ count: number }>(countSettled, [since])
+      return rows[0]?.count ?? 0
     },
     async deleteSettled(before) {
       let deleted = 0
@@ -37,31 +40,11 @@ insert into scans (account_id, ${scanColumns})
 select $1, ${scanColumns} from json_to_recordset($2::json) as scan (${scanRecord})
 `
 
+const countSettled = `select count(*)::integer as count from scans where completed_at > $1 and mode = 'async'`
+
 /** In pieces: one long statement would hold up the vacuum, and its own time limit could undo all of it. */
 const deleteAtOnce = 5000
 
 const deleteSettled = `
 delete from scans where id in (select id from scans where completed_at < $1 limit ${deleteAtOnce})
 `
-
-/** `bigint` arrives as text, because it can be larger than a number holds; a length of ours cannot. */
-type ScanRow = Pick<Scan, 'id' | 'kind' | 'status' | 'signals' | 'metadata'> & {
-  content_length: string
-  content_type: string
-  content_name: string | null
-  created_at: Date
-  completed_at: Date | null
-}
-
-const toScan = (row: ScanRow): Scan => ({
-  id: row.id,
-  kind: row.kind,
-  status: row.status,
-  contentLength: Number(row.content_length),
-  contentType: row.content_type,
-  contentName: row.content_name,
-  signals: row.signals,
-  metadata: row.metadata,
-  createdAt: row.created_at,
-  completedAt: row.completed_at,
-})

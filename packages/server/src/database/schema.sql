@@ -13,6 +13,8 @@ create table accounts (
   webhook_secret text not null,
   previous_webhook_secret text,
   previous_webhook_secret_until timestamp with time zone,
+  flags_sexy boolean not null default true,
+  download_hosts text[],
   constraint accounts_pkey PRIMARY KEY (id),
   constraint accounts_plan_fkey FOREIGN KEY (plan) REFERENCES plans(name),
   constraint accounts_check CHECK (((rate_requests IS NULL) = (rate_period_seconds IS NULL))),
@@ -69,6 +71,76 @@ create table credit_ledger (
 
 CREATE INDEX credit_ledger_account ON public.credit_ledger USING btree (account_id, id);
 
+create table deliveries (
+  id uuid not null,
+  scan_id uuid not null,
+  account_id uuid not null,
+  url text not null,
+  host text not null,
+  body text not null,
+  state text not null default 'pending'::text,
+  attempts integer not null default 0,
+  created_at timestamp with time zone not null default now(),
+  next_at timestamp with time zone default now(),
+  lease_token uuid,
+  last_status integer,
+  tried_at timestamp with time zone,
+  constraint deliveries_pkey PRIMARY KEY (id),
+  constraint deliveries_check CHECK (((state = 'pending'::text) OR (next_at IS NULL))),
+  constraint deliveries_check1 CHECK (((lease_token IS NULL) OR (next_at IS NOT NULL))),
+  constraint deliveries_state_check CHECK ((state = ANY (ARRAY['pending'::text, 'delivered'::text, 'dead'::text, 'stopped'::text])))
+) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_scale_factor = 0.02, autovacuum_analyze_threshold = 2000);
+
+CREATE INDEX deliveries_account ON public.deliveries USING btree (account_id, created_at);
+CREATE INDEX deliveries_created ON public.deliveries USING brin (created_at);
+CREATE INDEX deliveries_due ON public.deliveries USING btree (host, next_at) WHERE (next_at IS NOT NULL);
+CREATE INDEX deliveries_leased ON public.deliveries USING btree (host, next_at) WHERE (lease_token IS NOT NULL);
+
+create table delivery_attempts (
+  id bigint not null generated always as identity,
+  delivery_id uuid not null,
+  at timestamp with time zone not null,
+  status integer,
+  duration_ms integer not null,
+  answer text not null,
+  constraint delivery_attempts_pkey PRIMARY KEY (delivery_id, id)
+);
+
+create table idempotency_keys (
+  account_id uuid not null,
+  operation text not null,
+  key text not null,
+  fingerprint bytea not null,
+  scan_id uuid not null,
+  created_at timestamp with time zone not null default now(),
+  constraint idempotency_keys_pkey PRIMARY KEY (account_id, operation, key)
+) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000, autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 10000);
+
+CREATE INDEX idempotency_keys_created ON public.idempotency_keys USING brin (created_at);
+
+create table jobs (
+  scan_id uuid not null,
+  account_id uuid not null,
+  position bigint not null generated always as identity,
+  created_at timestamp with time zone not null default now(),
+  attempts integer not null default 0,
+  held_until timestamp with time zone,
+  lease_token uuid,
+  sealed bytea,
+  storage_key text,
+  url text,
+  callback_url text,
+  callback_host text,
+  constraint jobs_pkey PRIMARY KEY (scan_id),
+  constraint jobs_check CHECK ((num_nonnulls(sealed, storage_key, url) = 1)),
+  constraint jobs_check1 CHECK (((lease_token IS NULL) OR (held_until IS NOT NULL))),
+  constraint jobs_check2 CHECK (((callback_url IS NULL) = (callback_host IS NULL)))
+) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_insert_scale_factor = 0, autovacuum_vacuum_insert_threshold = 5000, autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 5000);
+
+CREATE INDEX jobs_held ON public.jobs USING btree (held_until) WHERE (held_until IS NOT NULL);
+CREATE INDEX jobs_storage ON public.jobs USING btree (storage_key) WHERE (storage_key IS NOT NULL);
+CREATE INDEX jobs_waiting ON public.jobs USING btree (account_id, "position") WHERE (held_until IS NULL);
+
 create table plans (
   name text not null,
   credits_per_period integer not null,
@@ -115,3 +187,16 @@ create table scans (
 
 CREATE INDEX scans_account ON public.scans USING btree (account_id, created_at);
 CREATE INDEX scans_completed ON public.scans USING brin (completed_at);
+
+create table webhook_endpoints (
+  account_id uuid not null,
+  url text not null,
+  host text not null,
+  failing_since timestamp with time zone,
+  last_success_at timestamp with time zone,
+  last_attempt_at timestamp with time zone not null,
+  paused_at timestamp with time zone
+) with (fillfactor = 70);
+
+CREATE INDEX webhook_endpoints_paused ON public.webhook_endpoints USING btree (account_id) WHERE (paused_at IS NOT NULL);
+CREATE UNIQUE INDEX webhook_endpoints_key ON public.webhook_endpoints USING btree (account_id, md5(url));

@@ -25,6 +25,8 @@ export type Tables = {
     webhook_secret: string
     previous_webhook_secret: Made<string | null>
     previous_webhook_secret_until: Made<Date | null>
+    flags_sexy: Generated<boolean>
+    download_hosts: Made<string[] | null>
   }
   balances: {
     account_id: string

@@ -20,7 +20,10 @@ export async function openTestDatabase(options: { migrated: boolean } = { migrat
     url,
     async drop() {
       await database.close()
-      await runOnServer(server, `drop database ${name} with (force)`)
+      // By force only when somebody is still connected: it would ask for the right to end an autovacuum, too.
+      await runOnServer(server, `drop database ${name}`).catch(() =>
+        runOnServer(server, `drop database ${name} with (force)`),
+      )
     },
   }
 }
@@ -28,6 +31,5 @@ export async function openTestDatabase(options: { migrated: boolean } = { migrat
 async function runOnServer(url: string, statement: string) {
   const client = new pg.Client(url)
   await client.connect()
-  await client.query(statement)
-  await client.end()
+  await client.query(statement).finally(() => client.end())
 }

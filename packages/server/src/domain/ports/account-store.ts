@@ -9,6 +9,8 @@ export type NewAccount = {
   credits: number | null
   rate: Rate | null
   expiresAt: Date | null
+  flagsSexy: boolean
+  downloadHosts: string[] | null
   webhookSecret: string
   key: NewApiKey
 }
@@ -20,6 +22,8 @@ export type AccountChange = {
   credits?: number | null
   rate?: Rate | null
   expiresAt?: Date | null
+  flagsSexy?: boolean
+  downloadHosts?: string[] | null
   suspended?: boolean
 }
 
@@ -29,10 +33,14 @@ export type AccountStore = {
   createFirstAccount(account: NewAccount): Promise<Account | undefined>
   findAccount(id: string): Promise<Account | undefined>
   listAccounts(): Promise<Account[]>
+  /** Null: all that are public. */
+  findDownloadHosts(id: string): Promise<string[] | null>
   /** Everything that changes a balance writes the ledger in the same transaction. */
   updateAccount(id: string, change: AccountChange): Promise<Account | undefined>
   grantCredits(id: string, amount: number, note: string | null): Promise<Account | undefined>
   listLedger(id: string, limit: number): Promise<LedgerEntry[]>
+  /** Those that sign now: the account's, and the one before while it still does. None without such an account. */
+  listWebhookSecrets(id: string): Promise<string[]>
   /** The secret before keeps signing until `previousUntil`, so that receivers can change over. */
   rotateWebhookSecret(id: string, secret: string, previousUntil: Date): Promise<boolean>
   /** Accounts whose ledger does not sum to their balance: there must be none. */

@@ -1,5 +1,6 @@
 import type { Rate } from '../accounts/rate.ts'
 import type { NewScan } from '../scans/scan.ts'
+import type { NewJob } from './job-store.ts'
 
 /** One question at the gate. Both halves of a call in one, or the request first and the scan when its body is read. */
 export type Ask = {
@@ -9,12 +10,28 @@ export type Ask = {
   takesRequest: boolean
   /** Charge one credit and record this, or do neither. Asking again with the same id never charges twice. */
   scan?: NewScan
+  /** With a scan that is pending: what a worker needs for it. Recorded with the charge, or neither. */
+  job?: NewJob
+  /** With a scan: of all that carry the same key of the same account and operation, one is charged and recorded. */
+  idempotency?: Idempotency
 }
+
+export type Idempotency = {
+  operation: string
+  key: string
+  /** Of what was asked, in hex: tells a repeat from another request under the same key. */
+  fingerprint: string
+}
+
+/** The scan that was recorded first under an idempotency key. */
+type Repeat = { scanId: string; fingerprint: string }
 
 export type Caller = {
   /** Of the key that called; the scan is asked for with it when its body is read. */
   keyDigest: string
   accountId: string
+  /** A picture that is sexy, and no more than that, is a threat to this account. */
+  flagsSexy: boolean
   rate: Rate
   creditLimit: number
   /** After this ask's own debit. */
@@ -30,6 +47,15 @@ export type Answer =
   | { outcome: 'unknown-key' }
   | { outcome: 'rate-limited'; caller: Caller; retryAfterSeconds: number }
   | { outcome: 'out-of-credit'; caller: Caller }
+  /** The key was used before, maybe for something else: nothing was charged or recorded. */
+  | ({ outcome: 'repeated'; caller: Caller } & Repeat)
 
 /** Exact over any number of processes: of any number of asks at once, just as many pass as are allowed. */
 export type AdmissionGate = { ask(ask: Ask): Promise<Answer> }
+
+export type IdempotencyStore = {
+  /** For asking before any work is done; the gate has the last word. */
+  findRepeat(accountId: string, operation: string, key: string): Promise<Repeat | undefined>
+  /** Forgets keys that were first used before that time; says how many. */
+  deleteIdempotency(before: Date): Promise<number>
+}

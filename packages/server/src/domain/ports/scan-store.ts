@@ -6,6 +6,8 @@ export type ScanStore = {
   findScan(accountId: string, kind: ScanKind, id: string): Promise<Scan | undefined>
   /** Records a scan that ended by our own fault, and charges nothing. */
   recordFailure(accountId: string, scan: NewScan): Promise<void>
+  /** Results since that time, of scans that nobody waited for. */
+  countSettled(since: Date): Promise<number>
   /** Forgets results that were settled before that time; says how many. */
   deleteSettled(before: Date): Promise<number>
 }

@@ -1,0 +1,76 @@
+import { makeDeliveryStore } from '../../src/database/delivery-store.ts'
+import { makeIdempotencyStore } from '../../src/database/idempotency-store.ts'
+import { makeJobStore } from '../../src/database/job-store.ts'
+import type { Ask } from '../../src/domain/ports/admission-gate.ts'
+import type { ClaimedJob, NewJob, Settlement } from '../../src/domain/ports/job-store.ts'
+import { newTestScan, openTestOffice } from '../support/test-office.ts'
+
+export const leaseMs = 30_000
+
+/** An office with a queue, and the few things that tests of jobs do over and over. */
+export async function openTestJobs() {
+  const office = await openTestOffice()
+  const { pool } = office.database
+  return {
+    ...office,
+    pool,
+    jobs: makeJobStore({ pool }),
+    deliveries: makeDeliveryStore({ pool }),
+    idempotency: makeIdempotencyStore({ pool }),
+    /** Returns the id of the scan. */
+    async submit(keyDigest: string, job: Partial<NewJob> = {}): Promise<string> {
+      const ask = newSubmit(keyDigest, job)
+      const { outcome } = await office.gate.ask(ask)
+      if (outcome !== 'admitted') throw new Error(`The gate says ${outcome}`)
+      return ask.scan.id
+    },
+    /** Jobs without a charge, for tests that need very many. */
+    async fill(accountId: string, count: number) {
+      await pool.query(
+        `with made as (select gen_random_uuid() as id from generate_series(1, $2)),
+         recorded as (
+           insert into scans (id, account_id, kind, mode, region, content_length, content_type)
+           select id, $1, 'malware', 'async', 'test', 1, 'text/plain' from made
+         )
+         insert into jobs (scan_id, account_id, sealed) select id, $1, 'x' from made`,
+        [accountId, count],
+      )
+    },
+    async endLeases() {
+      await pool.query(`update jobs set held_until = now() - interval '1 ms' where held_until is not null`)
+    },
+    async count(table: 'jobs' | 'scans' | 'deliveries' | 'idempotency_keys', accountId: string): Promise<number> {
+      const { rows } = await pool.query<{ n: number }>(
+        `select count(*)::int as n from ${table} where account_id = $1`,
+        [accountId],
+      )
+      return rows[0]?.n ?? -1
+    },
+    async clear() {
+      await pool.query('truncate jobs, deliveries, delivery_attempts, webhook_endpoints')
+    },
+  }
+}
+
+export type TestJobs = Awaited<ReturnType<typeof openTestJobs>>
+
+export const newSubmit = (keyDigest: string, job: Partial<NewJob> = {}) =>
+  ({
+    keyDigest,
+    takesRequest: true,
+    scan: newTestScan({ mode: 'async' }),
+    job: { source: { at: 'url', url: 'https://origin.test/a' }, callbackUrl: null, ...job },
+  }) satisfies Ask
+
+export const toSettlement = (job: ClaimedJob, change: Partial<Settlement> = {}): Settlement => ({
+  scan: { ...job.scan, status: 'clean', signals: [], metadata: { hash_sha1: 'x' }, completedAt: new Date() },
+  refunds: false,
+  deliveryBody: job.callbackUrl === null ? undefined : `{"id":"${job.scan.id}"}`,
+  ...change,
+})
+
+export const toFailure = (job: ClaimedJob): Settlement =>
+  toSettlement(job, {
+    scan: { ...job.scan, status: 'error', signals: ['Error:EngineFailed'], completedAt: new Date() },
+    refunds: true,
+  })
