@@ -1,10 +1,29 @@
-import type { Command } from 'commander'
-import { readId, requireFound } from './options.ts'
-import { addCommand, newCommand, print, toCard, withOffice } from './terminal.ts'
+import { type Command, InvalidArgumentError } from 'commander'
+import type { Office } from '../compose/office.ts'
+import { makeOutbound } from '../compose/outbound.ts'
+import { loadConfig } from '../config/load-config.ts'
+import type { Attempt, Delivery, DeliveryState, Endpoint } from '../domain/ports/delivery-store.ts'
+import { OperatorMistake } from '../domain/problem.ts'
+import { checkWebAddress } from '../domain/scans/web-address.ts'
+import { isSuccess } from '../domain/webhooks/schedule.ts'
+import { type SampleSent, sendSample } from '../domain/webhooks/send-sample.ts'
+import { systemClock } from '../runtime/clock.ts'
+import { readDate, readId, requireFound } from './options.ts'
+import { addCommand, newCommand, print, toCard, toTable, withOffice } from './terminal.ts'
 
 export function makeWebhooksCommand(): Command {
-  const webhooks = newCommand('webhooks', 'manage webhook secrets')
+  const webhooks = newCommand('webhooks', 'see and repeat deliveries, try receivers, change secrets')
+  addRotateSecret(webhooks)
+  addDeliveries(webhooks)
+  addShow(webhooks)
+  addReplay(webhooks)
+  addEndpoints(webhooks)
+  addResume(webhooks)
+  addTest(webhooks)
+  return webhooks
+}
 
+function addRotateSecret(webhooks: Command) {
   addCommand(webhooks, 'rotate-secret', 'give an account a new webhook secret; the old one also signs for 24 hours')
     .requiredOption('--account <id>', 'the account', readId)
     .action(async ({ account }: { account: string }, command: Command) => {
@@ -14,5 +33,166 @@ export function makeWebhooksCommand(): Command {
       const card = { 'webhook secret': webhookSecret, 'old one until': previousUntil.toISOString() }
       print(command, json, `${toCard(card)}\n\nThe secret is shown this once; store it now.`)
     })
-  return webhooks
 }
+
+function addDeliveries(webhooks: Command) {
+  type Options = { account?: string; state?: DeliveryState; limit: number }
+  addCommand(webhooks, 'deliveries', 'list deliveries, the newest first')
+    .option('--account <id>', 'only of this account', readId)
+    .option('--state <state>', `only those that are ${states.join(', ')}`, readState)
+    .option('--limit <n>', 'how many rows', readLimit, 50)
+    .action(async ({ account, state, limit }: Options, command: Command) => {
+      const filter = { limit, ...(account && { accountId: account }), ...(state && { state }) }
+      const found = await withOffice(({ deliveries }) => deliveries.listDeliveries(filter))
+      const columns = ['id', 'scan', 'state', 'attempts', 'last status', 'next', 'url']
+      const rows = found.map((d) => [d.id, d.scanId, d.state, d.attempts, d.lastStatus, toTime(d.nextAt), d.url])
+      print(command, found.map(toDeliveryJson), toTable(columns, rows))
+    })
+}
+
+function addShow(webhooks: Command) {
+  addCommand(webhooks, 'show', 'show a delivery with its body and all its attempts')
+    .argument('<id>', 'the id of the delivery', readId)
+    .action(async (id: string, _options: unknown, command: Command) => {
+      const found = await withOffice(({ deliveries }) => deliveries.findDelivery(id))
+      const delivery = requireFound(found, `delivery ${id}`)
+      const card = {
+        ...{ id, scan: delivery.scanId, account: delivery.accountId, url: delivery.url, state: delivery.state },
+        ...{ created: toTime(delivery.createdAt), next: toTime(delivery.nextAt), body: toPlain(delivery.body) },
+      }
+      const rows = delivery.log.map((a) => [toTime(a.at), a.status, a.durationMs, toPlain(a.answer)])
+      const text = `${toCard(card)}\n\n${toTable(['attempted', 'status', 'ms', 'answer'], rows)}`
+      print(command, { ...toDeliveryJson(delivery), body: delivery.body, log: delivery.log.map(toAttemptJson) }, text)
+    })
+}
+
+function addReplay(webhooks: Command) {
+  addCommand(webhooks, 'replay', 'deliver again, at once: one delivery, or all that failed since a time')
+    .argument('[id]', 'the id of the delivery', readId)
+    .option('--failed-since <date>', 'all that failed since then', readDate)
+    .option('--account <id>', 'of these only those of this account', readId)
+    .action(async (id: string | undefined, options: { failedSince?: Date; account?: string }, command: Command) => {
+      const { failedSince, account } = options
+      if ((id === undefined) === (failedSince === undefined) || (id !== undefined && account !== undefined)) {
+        throw new OperatorMistake('Give the id of a delivery, or --failed-since with or without --account.')
+      }
+      const which =
+        failedSince === undefined ? { id: id ?? '' } : { failedSince, ...(account && { accountId: account }) }
+      const replayed = await withOffice(({ deliveries }) => deliveries.replay(which))
+      if (id !== undefined && replayed === 0) throw new OperatorMistake(`There is no delivery ${id}.`)
+      print(command, { replayed }, `${replayed} ${replayed === 1 ? 'delivery is' : 'deliveries are'} due again.`)
+    })
+}
+
+function addEndpoints(webhooks: Command) {
+  addCommand(webhooks, 'endpoints', 'list receivers: since when they fail, whether they are paused, what waits')
+    .option('--account <id>', 'only of this account', readId)
+    .action(async ({ account }: { account?: string }, command: Command) => {
+      const filter = { ...(account && { accountId: account }) }
+      const found = await withOffice(({ deliveries }) => deliveries.listEndpoints(filter))
+      const columns = ['account', 'failing since', 'paused', 'last success', 'waiting', 'url']
+      const toRow = (e: Endpoint) => [toTime(e.failingSince), toTime(e.pausedAt), toTime(e.lastSuccessAt), e.waiting]
+      const rows = found.map((endpoint) => [endpoint.accountId, ...toRow(endpoint), endpoint.url])
+      print(command, found.map(toEndpointJson), toTable(columns, rows))
+    })
+}
+
+function addResume(webhooks: Command) {
+  addCommand(webhooks, 'resume', 'deliver again to a receiver that was paused')
+    .requiredOption('--account <id>', 'the account', readId)
+    .requiredOption('--url <url>', 'the address of the receiver, as `webhooks endpoints` shows it')
+    .action(async ({ account, url }: { account: string; url: string }, command: Command) => {
+      const isResumed = await withOffice(({ deliveries }) => deliveries.resumeEndpoint(account, url))
+      if (!isResumed) throw new OperatorMistake(`Account ${account} has no paused receiver of that address.`)
+      print(command, { account_id: account, url, resumed: true }, 'The receiver gets its deliveries again.')
+    })
+}
+
+function addTest(webhooks: Command) {
+  addCommand(webhooks, 'test', 'send a signed sample to a receiver and show what came of it')
+    .argument('<url>', 'the address of the receiver')
+    .option('--account <id>', 'whose secret signs; not needed when there is one account', readId)
+    .action(async (url: string, { account }: { account?: string }, command: Command) => {
+      const { config } = loadConfig(process.env)
+      const { policy, sender } = makeOutbound(config)
+      const [error] = checkWebAddress(url, policy)
+      if (error !== undefined) throw new OperatorMistake(`The address ${error}`)
+      const secrets = await withOffice((office) => getSecrets(office, account))
+      const sent = await sendSample({ sender, clock: systemClock }, { url, secrets })
+      print(command, toSampleJson(url, sent), toSampleText(url, sent))
+      if (!isSuccess(sent.status)) process.exitCode = 1
+    })
+}
+
+async function getSecrets({ accounts }: Office, given: string | undefined): Promise<string[]> {
+  const id = given ?? (await getOnlyAccount(accounts))
+  const secrets = await accounts.listWebhookSecrets(id)
+  return requireFound(secrets.length === 0 ? undefined : secrets, `account ${id}`)
+}
+
+async function getOnlyAccount(accounts: Office['accounts']): Promise<string> {
+  const found = await accounts.listAccounts()
+  const [only] = found
+  if (only !== undefined && found.length === 1) return only.id
+  throw new OperatorMistake(
+    found.length === 0
+      ? 'There is no account whose secret could sign. Create one: npm run assay -- accounts create --name <name>.'
+      : `There are ${found.length} accounts. Say whose secret signs with --account <id>; npm run assay -- accounts list shows them.`,
+  )
+}
+
+const states: DeliveryState[] = ['pending', 'delivered', 'dead', 'stopped']
+
+function readState(text: string): DeliveryState {
+  const found = states.find((state) => state === text)
+  if (found === undefined) throw new InvalidArgumentError(`Give one of ${states.join(', ')}.`)
+  return found
+}
+
+function readLimit(text: string): number {
+  const limit = Number(text)
+  if (!/^\d{1,5}$/.test(text) || limit < 1 || limit > 10_000) {
+    throw new InvalidArgumentError('Give a whole number from 1 to 10000.')
+  }
+  return limit
+}
+
+const toTime = (date: Date | null) => date?.toISOString() ?? '-'
+
+/** On one line, and without what a stranger's answer could tell a terminal to do. */
+const toPlain = (text: string) => text.replace(/[\s\u0000-\u001f\u007f-\u009f]+/gu, ' ').trim()
+
+function toSampleText(url: string, { status, durationMs, answer, headers, body }: SampleSent): string {
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`)
+  const card = { status: status ?? 'none', duration: `${durationMs} ms`, answer: toPlain(answer) }
+  return `${toCard(card)}\n\nThe request:\n\nPOST ${url}\n${lines.join('\n')}\n\n${body}`
+}
+
+const toSampleJson = (url: string, { status, durationMs, answer, headers, body }: SampleSent) => ({
+  ...{ url, status, duration_ms: durationMs, answer, headers, body },
+})
+
+const toDeliveryJson = (delivery: Delivery) => ({
+  id: delivery.id,
+  scan_id: delivery.scanId,
+  account_id: delivery.accountId,
+  url: delivery.url,
+  state: delivery.state,
+  attempts: delivery.attempts,
+  created_at: delivery.createdAt,
+  next_at: delivery.nextAt,
+  last_status: delivery.lastStatus,
+})
+
+const toAttemptJson = ({ at, status, durationMs, answer }: Attempt) => ({
+  ...{ at, status, duration_ms: durationMs, answer },
+})
+
+const toEndpointJson = (endpoint: Endpoint) => ({
+  account_id: endpoint.accountId,
+  url: endpoint.url,
+  failing_since: endpoint.failingSince,
+  last_success_at: endpoint.lastSuccessAt,
+  paused_at: endpoint.pausedAt,
+  waiting: endpoint.waiting,
+})

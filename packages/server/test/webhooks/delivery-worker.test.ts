@@ -1,0 +1,265 @@
+import assert from 'node:assert/strict'
+import { createHmac } from 'node:crypto'
+import { after, afterEach, before, beforeEach, describe, test } from 'node:test'
+import { pino } from 'pino'
+import type { ClaimedDelivery } from '../../src/domain/ports/delivery-store.ts'
+import { type Deliver, makeDeliver } from '../../src/domain/webhooks/deliver.ts'
+import { systemClock } from '../../src/runtime/clock.ts'
+import { openDeliveryWorker } from '../../src/workers/delivery-worker.ts'
+import { openDeliveries, type TestDeliveries } from './deliveries.ts'
+import { newLoopbackSender, openReceiver, waitUntil } from './receivers.ts'
+
+const log = pino({ level: 'silent' })
+const sender = newLoopbackSender()
+const fine = () => ({ status: 204 })
+
+let deliveries: TestDeliveries
+before(async () => {
+  deliveries = await openDeliveries()
+})
+beforeEach(() => deliveries.clear())
+// A worker that a failed test leaves open would keep this process from ending.
+const opened = new Set<{ close(): Promise<void> }>()
+afterEach(async () => {
+  for (const worker of opened) await worker.close()
+  opened.clear()
+})
+after(() => deliveries.close())
+
+function open(parts: Parameters<typeof openDeliveryWorker>[0]) {
+  const worker = openDeliveryWorker(parts)
+  opened.add(worker)
+  return worker
+}
+
+type Options = Partial<Parameters<typeof openDeliveryWorker>[0]> & { retryMs?: number[]; attemptMs?: number }
+
+function openWorker({ retryMs = [200], attemptMs = 2000, ...options }: Options = {}) {
+  const { store } = deliveries
+  const deliver = makeDeliver({ sender, store, clock: systemClock, retryMs, attemptMs })
+  return open({ store, deliver, log, clock: systemClock, ...options })
+}
+
+async function addMany(url: string, count: number) {
+  for (let i = 0; i < count; i++) await deliveries.add(url, `{"number":${i}}`)
+}
+
+describe('the delivery worker', () => {
+  test('delivers at once what it is told of', async () => {
+    const receiver = await openReceiver(fine)
+    const worker = openWorker()
+    await new Promise((resolve) => setTimeout(resolve, 100))
+    const startedAt = Date.now()
+    await deliveries.add(receiver.url)
+    worker.poke()
+    await waitUntil('it is delivered', () => receiver.received.length === 1)
+    const ms = Number(receiver.received[0]?.at) - startedAt
+    await worker.close()
+    await receiver.close()
+    assert(ms < 700, `${ms} ms`)
+  })
+
+  test('finds within little more than a second what nobody told it of', async () => {
+    const receiver = await openReceiver(fine)
+    const worker = openWorker()
+    await new Promise((resolve) => setTimeout(resolve, 100))
+    await deliveries.add(receiver.url)
+    await waitUntil('it is delivered', () => receiver.received.length === 1, 2000)
+    await worker.close()
+    await receiver.close()
+  })
+
+  test('delivers what is due later when it is due, not before and not with the next look', async () => {
+    const receiver = await openReceiver(fine)
+    const worker = openWorker()
+    const startedAt = Date.now()
+    await deliveries.add(receiver.url, '{}', 300)
+    worker.poke()
+    await waitUntil('it is delivered', () => receiver.received.length === 1)
+    const ms = Number(receiver.received[0]?.at) - startedAt
+    await worker.close()
+    await receiver.close()
+    assert(ms >= 295 && ms < 900, `${ms} ms`)
+  })
+
+  test('tries again with the same bytes under the same id, until it is delivered or dead', async () => {
+    const receiver = await openReceiver((_, index) => ({ status: index < 2 ? 503 : 200 }))
+    const refusing = await openReceiver(() => ({ status: 500 }))
+    const worker = openWorker({ retryMs: [100, 100] })
+    const id = await deliveries.add(receiver.url, '{"name":"ä€😀"}')
+    await deliveries.add(refusing.url)
+    worker.poke()
+    await waitUntil('both are settled', async () => {
+      return receiver.received.length === 3 && (await deliveries.countIn('dead')) === 1
+    })
+    await worker.close()
+    await receiver.close()
+    await refusing.close()
+    assert.deepEqual(new Set(receiver.received.map(({ body }) => body.toString())), new Set(['{"name":"ä€😀"}']))
+    assert.deepEqual(new Set(receiver.received.map(({ headers }) => headers['webhook-id'])), new Set([id]))
+    assert.equal(refusing.received.length, 3)
+  })
+
+  test('signs with the new secret and the one before after a rotation', async () => {
+    const receiver = await openReceiver(fine)
+    const { account, office } = deliveries
+    const rotated = await office.registration.rotateWebhookSecret(account.id)
+    await deliveries.add(receiver.url, '{"number":1}')
+    const worker = openWorker()
+    await waitUntil('it is delivered', () => receiver.received.length === 1)
+    await worker.close()
+    await receiver.close()
+    const [request] = receiver.received
+    assert(request !== undefined && rotated !== undefined)
+    const { 'webhook-id': id, 'webhook-timestamp': timestamp, 'webhook-signature': signatures } = request.headers
+    const expected = [rotated.webhookSecret, account.webhookSecret].map((secret) => {
+      const hmac = createHmac('sha256', Buffer.from(secret.slice('whsec_'.length), 'base64'))
+      return `v1,${hmac.update(`${id}.${timestamp}.{"number":1}`).digest('base64')}`
+    })
+    assert.equal(signatures, expected.join(' '))
+  })
+
+  test('gives a receiver four at a time, also with two processes, and none waits for one that hangs', async () => {
+    const hanging = await openReceiver(() => 'never')
+    const quick = await openReceiver(fine)
+    await addMany(hanging.url, 30)
+    const workers = [openWorker({ attemptMs: 10_000 }), openWorker({ attemptMs: 10_000 })]
+    await waitUntil('the hanging receiver has its share', () => hanging.received.length === 4)
+    await addMany(quick.url, 30)
+    for (const worker of workers) worker.poke()
+    await waitUntil('the other has all of its own', () => quick.received.length === 30)
+    // The first four hang still, so nothing was delivered because they came to an end.
+    assert.equal(hanging.received.length, 4)
+    const running = workers.reduce((sum, worker) => sum + worker.countRunning(), 0)
+    assert(running >= 4, `${running}`)
+    await hanging.close()
+    await Promise.all(workers.map((worker) => worker.close()))
+    await quick.close()
+    assert.equal(quick.received.length, 30)
+  })
+
+  test('has no more under way than it may, and delivers each once however many workers there are', async () => {
+    let most = 0
+    const receivers = await Promise.all([1, 2, 3, 4].map(() => openReceiver(fine)))
+    for (const { url } of receivers) await addMany(url, 25)
+    const workers = [openWorker({ concurrency: 3 }), openWorker({ concurrency: 3 })]
+    const countReceived = () => receivers.reduce((sum, { received }) => sum + received.length, 0)
+    await waitUntil('all are delivered', () => {
+      most = Math.max(most, ...workers.map((worker) => worker.countRunning()))
+      return countReceived() >= 100
+    })
+    await Promise.all(workers.map((worker) => worker.close()))
+    for (const { received, close } of receivers) {
+      assert.equal(new Set(received.map(({ headers }) => headers['webhook-id'])).size, 25)
+      assert.equal(received.length, 25)
+      await close()
+    }
+    assert(most >= 1 && most <= 3, `${most}`)
+  })
+
+  test('takes over what a killed process had, when its lease is over', async () => {
+    const receiver = await openReceiver(fine)
+    await deliveries.add(receiver.url)
+    const [lost] = await deliveries.store.claim({ limit: 1, perHost: 4, leaseMs: 400 })
+    assert(lost !== undefined)
+    const startedAt = Date.now()
+    const worker = openWorker()
+    await waitUntil('it is delivered', () => receiver.received.length === 1)
+    const ms = Number(receiver.received[0]?.at) - startedAt
+    await worker.close()
+    await receiver.close()
+    assert(ms >= 350 && ms < 1700, `${ms} ms`)
+    assert.equal(receiver.received[0]?.headers['webhook-id'], lost.id)
+    const attempt = { at: new Date(), status: 200, durationMs: 1, answer: '' }
+    assert.equal(await deliveries.store.settle(lost, attempt, { state: 'delivered' }, 1000), false)
+  })
+
+  test('brings what is under way to its end when it is closed, and begins nothing', async () => {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const claims: number[] = []
+    const store = {
+      async claim({ limit }: { limit: number }) {
+        claims.push(limit)
+        return claims.length === 1 ? [newClaimed('one'), newClaimed('two')] : []
+      },
+      findNextDue: async () => new Date(0),
+    }
+    const worker = open({ store, deliver: () => promise.then(newDelivered), log, clock: systemClock })
+    await waitUntil('both are begun', () => worker.countRunning() === 2)
+    let isClosed = false
+    const closing = worker.close().then(() => {
+      isClosed = true
+    })
+    const before = claims.length
+    worker.poke()
+    await new Promise((wake) => setTimeout(wake, 50))
+    assert.equal(isClosed, false)
+    resolve()
+    await closing
+    assert.equal(worker.countRunning(), 0)
+    assert.equal(claims.length, before)
+  })
+
+  test('does not ask without a pause for what is due but waits for a place', async () => {
+    let claims = 0
+    const store = {
+      async claim() {
+        claims += 1
+        return []
+      },
+      findNextDue: async () => new Date(0),
+    }
+    const worker = open({ store, deliver: async () => newDelivered(), log, clock: systemClock })
+    await new Promise((resolve) => setTimeout(resolve, 300))
+    await worker.close()
+    assert(claims <= 2, `${claims} claims`)
+  })
+
+  test('goes on when the database is back, says once that it was away, and pauses longer and longer meanwhile', async () => {
+    const lines: { level: number; msg: string }[] = []
+    const loud = pino({ level: 'info' }, { write: (line: string) => lines.push(JSON.parse(line)) })
+    let claims = 0
+    let isAway = true
+    const store = {
+      async claim() {
+        claims += 1
+        if (isAway) throw new Error('the database is away')
+        return claims === 100 ? [newClaimed('one')] : []
+      },
+      findNextDue: async () => undefined,
+    }
+    const deliver: Deliver = () => Promise.reject(new Error('it cannot be recorded'))
+    const worker = open({ store, deliver, log: loud, clock: systemClock })
+    const poking = setInterval(worker.poke, 5)
+    await new Promise((resolve) => setTimeout(resolve, 900))
+    clearInterval(poking)
+    assert(claims >= 2 && claims <= 3, `${claims} claims`)
+    isAway = false
+    await waitUntil('it works again', () => lines.length === 2)
+    claims = 99
+    worker.poke()
+    await waitUntil('an attempt that cannot be recorded is told of', () => lines.length >= 3)
+    worker.poke()
+    await waitUntil('it goes on', () => claims > 101)
+    await worker.close()
+    assert.deepEqual(
+      lines.slice(0, 3).map(({ level, msg }) => [level, msg]),
+      [
+        [50, 'webhooks cannot be delivered; trying again'],
+        [30, 'webhooks are delivered again'],
+        [50, 'webhooks cannot be delivered; trying again'],
+      ],
+    )
+  })
+})
+
+const newClaimed = (id: string): ClaimedDelivery => ({
+  ...{ id, token: id, accountId: id, url: 'https://example.com/', body: '{}', attempts: 0, secrets: ['secret'] },
+})
+
+const newDelivered = (): Awaited<ReturnType<Deliver>> => ({
+  attempt: { at: new Date(), status: 200, durationMs: 1, answer: '' },
+  outcome: { state: 'delivered' },
+  isRecorded: true,
+  fault: undefined,
+})
