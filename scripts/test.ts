@@ -6,6 +6,7 @@ import { startService } from '../acceptance/support/start-service.ts'
 import { openEmbedded } from '../packages/server/src/database/embedded/open-embedded.ts'
 import { newClosers } from '../packages/server/src/runtime/closers.ts'
 import { makeLogger } from '../packages/server/src/runtime/logger.ts'
+import { openTestOrigin, testNetwork } from './test-origin.ts'
 import { openTestPostgres } from './test-postgres.ts'
 
 /**
@@ -30,7 +31,7 @@ async function runOnEmbedded(): Promise<boolean> {
     const log = makeLogger({ level: 'warn', region: 'test' })
     const database = await openEmbedded({ dataDir, as: 'guest', log })
     closers.add(database.close)
-    const service = await startService({})
+    const service = await startService({ ASSAY_OUTBOUND_ALLOW: testNetwork })
     closers.add(() => service.stop())
     return await runTests({ ASSAY_TEST_DATABASE_URL: database.url, ASSAY_TEST_SERVICE: service.handle })
   } finally {
@@ -44,7 +45,7 @@ async function runOnExternal(): Promise<boolean> {
     const postgres = await openTestPostgres()
     closers.add(postgres.close)
     process.stdout.write(`\n# on an external PostgreSQL ${postgres.version}\n`)
-    const service = await startService({ ASSAY_DATABASE_URL: postgres.url })
+    const service = await startService({ ASSAY_DATABASE_URL: postgres.url, ASSAY_OUTBOUND_ALLOW: testNetwork })
     closers.add(() => service.stop())
     return await runTests({
       ASSAY_TEST_DATABASE_URL: postgres.url,
@@ -68,10 +69,16 @@ function installSamples() {
   spawnSync('/usr/bin/apt-get', options, { stdio: 'ignore', timeout: 180_000, env })
 }
 
-function runTests(env: NodeJS.ProcessEnv): Promise<boolean> {
+async function runTests(env: NodeJS.ProcessEnv): Promise<boolean> {
   installSamples()
+  const origin = await openTestOrigin()
   const chosen = files.length > 0 ? files : all
   const options = ['--test', '--test-concurrency=2', '--test-timeout=120000', '--test-reporter=spec']
-  const child = spawn(process.execPath, [...options, ...chosen], { stdio: 'inherit', env: { ...process.env, ...env } })
-  return new Promise((resolve) => child.once('exit', (code) => resolve(code === 0)))
+  const child = spawn(process.execPath, [...options, ...chosen], {
+    stdio: 'inherit',
+    env: { ...process.env, ...env, ASSAY_TEST_ORIGIN: origin.url },
+  })
+  const code = await new Promise((resolve) => child.once('exit', resolve))
+  origin.close()
+  return code === 0
 }

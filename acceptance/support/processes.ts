@@ -13,6 +13,10 @@ export function findChild(parent: number, name: string): number | undefined {
   })
 }
 
+/** Those that this one has started, whose command line holds this text. */
+export const findChildren = (parent: number, text: string): number[] =>
+  findProcesses(text).filter((pid) => readStat(pid).parent === parent)
+
 /** Hundredths of a second that it has worked so far. */
 export const readWork = (pid: number): number => readStat(pid).work
 

@@ -4,15 +4,21 @@ import { Check } from 'typebox/value'
 import { boundary, filePart, formType, textPart, toForm, toPart } from './forms.ts'
 import { type Answer, sendTo } from './http.ts'
 
-type Named = { partName?: string; fileName?: string }
+const imagePath = '/v1/nsfw/images/scan/file'
+
+type Named = { partName?: string; fileName?: string; path?: string }
 
 /** Uploads for a verdict. `name` is the filename of the part. */
 export function uploadTo(url: string, key: string, content: Buffer | string, name: string | Named = {}) {
-  const { partName, fileName } = typeof name === 'string' ? { partName: name } : name
+  const { partName, fileName, path } = typeof name === 'string' ? { partName: name } : name
   const file = filePart(content, `filename="${partName ?? ''}"`)
   const texts = fileName === undefined ? [] : [textPart('file_name', fileName)]
-  return sendTo(url, toUpload(key, toForm([...texts, file])))
+  return sendTo(url, { ...toUpload(key, toForm([...texts, file])), ...(path === undefined ? {} : { path }) })
 }
+
+/** The same for a verdict on a picture. */
+export const uploadImageTo = (url: string, key: string, content: Buffer, fileName?: string) =>
+  uploadTo(url, key, content, { ...(fileName === undefined ? {} : { fileName }), path: imagePath })
 
 /** The same for content that comes piece by piece. */
 export function streamTo(url: string, key: string, pieces: Iterable<Buffer>) {

@@ -106,8 +106,11 @@ export function testUrlRules(subject: Subject, field: 'file_url' | 'callback_url
   })
 
   test(`a ${field} with a name or a public address is accepted`, async () => {
-    for (const url of goodUrls) await subject.assertAccepted(await sendUrl(url), url)
-    for (const host of publicHosts) await subject.assertAccepted(await sendUrl(`http://${host}/`), host)
+    // Nobody out there is called: something else is wrong with each, and the address is not.
+    for (const url of [...goodUrls, ...publicHosts.map((host) => `http://${host}/`)]) {
+      const answer = await subject.sendFields({ [field]: url, file_name: '' })
+      await subject.assertInvalid(answer, ['file_name'], url)
+    }
   })
 
   if (subject.operation.does === 'url') {

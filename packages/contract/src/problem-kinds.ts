@@ -52,6 +52,11 @@ export const problemKinds = {
     meaning: 'No engine could give a verdict on this content. What was not scanned is never called clean.',
     remedy: 'Try again later. It was not charged. An operator finds the reason at /readyz.',
   },
+  overloaded: {
+    title: 'Overloaded',
+    meaning: 'So many scans wait for their turn already that one more would not be answered in time.',
+    remedy: 'Try again after the number of seconds in the Retry-After header. It was not charged.',
+  },
   internal: {
     title: 'Server error',
     meaning: 'Something went wrong on our side.',

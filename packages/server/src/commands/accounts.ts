@@ -1,18 +1,42 @@
-import type { Command } from 'commander'
+import { type Command, Option } from 'commander'
 import type { Account } from '../domain/accounts/account.ts'
 import { type Rate, toRateText } from '../domain/accounts/rate.ts'
 import type { AccountChange } from '../domain/ports/account-store.ts'
-import { orNone, readCredits, readDate, readId, readName, readRate, requireFound, toNullable } from './options.ts'
+import {
+  orNone,
+  readCredits,
+  readDate,
+  readHosts,
+  readId,
+  readName,
+  readRate,
+  requireFound,
+  toNullable,
+} from './options.ts'
 import { addCommand, newCommand, print, toCard, toTable, withOffice } from './terminal.ts'
 
-type CreateOptions = { name: string; plan: string; credits?: number; rate?: Rate; expires?: Date }
+type CreateOptions = {
+  name: string
+  plan: string
+  credits?: number
+  rate?: Rate
+  expires?: Date
+  sexy?: Sexy
+  downloadHosts?: string[]
+}
 type UpdateOptions = {
   name?: string
   plan?: string
   credits?: number | 'none'
   rate?: Rate | 'none'
   expires?: Date | 'none'
+  sexy?: Sexy
+  downloadHosts?: string[] | 'none'
 }
+
+const hostsHelp = 'hosts that its URLs may name, such as files.example.com,*.example.org'
+const sexyVerdicts = ['threat', 'clean'] as const
+type Sexy = (typeof sexyVerdicts)[number]
 
 export function makeAccountsCommand(): Command {
   const accounts = newCommand('accounts', 'create, show and change accounts')
@@ -23,13 +47,17 @@ export function makeAccountsCommand(): Command {
     .option('--credits <n>', 'credits per period, instead of the plan’s', readCredits)
     .option('--rate <n/period>', 'rate, instead of the plan’s, such as 50/1m', readRate)
     .option('--expires <date>', 'when the subscription ends', readDate)
-    .action(async ({ name, plan, credits, rate, expires }: CreateOptions, command: Command) => {
+    .addOption(newSexyOption())
+    .option('--download-hosts <hosts>', hostsHelp, readHosts)
+    .action(async ({ name, plan, credits, rate, expires, sexy, downloadHosts }: CreateOptions, command: Command) => {
       const { account, apiKey, webhookSecret } = await withOffice(({ registration }) =>
         registration.register({
           ...{ name, plan },
           ...(credits === undefined ? {} : { credits }),
           ...(rate === undefined ? {} : { rate }),
           ...(expires === undefined ? {} : { expiresAt: expires }),
+          ...(sexy === undefined ? {} : { flagsSexy: sexy === 'threat' }),
+          ...(downloadHosts === undefined ? {} : { downloadHosts }),
         }),
       )
       const json = { ...toJson(account), api_key: apiKey, webhook_secret: webhookSecret }
@@ -57,13 +85,18 @@ export function makeAccountsCommand(): Command {
     .option('--credits <n>', 'credits per period, or none for the plan’s', orNone(readCredits))
     .option('--rate <n/period>', 'rate, or none for the plan’s', orNone(readRate))
     .option('--expires <date>', 'when the subscription ends, or none', orNone(readDate))
-    .action(async (id: string, { name, plan, credits, rate, expires }: UpdateOptions, command: Command) => {
+    .addOption(newSexyOption())
+    .option('--download-hosts <hosts>', `${hostsHelp}, or none`, orNone(readHosts))
+    .action(async (id: string, options: UpdateOptions, command: Command) => {
+      const { name, plan, credits, rate, expires, sexy, downloadHosts } = options
       const change: AccountChange = {
         ...(name === undefined ? {} : { name }),
         ...(plan === undefined ? {} : { plan }),
         ...(credits === undefined ? {} : { credits: toNullable(credits) }),
         ...(rate === undefined ? {} : { rate: toNullable(rate) }),
         ...(expires === undefined ? {} : { expiresAt: toNullable(expires) }),
+        ...(sexy === undefined ? {} : { flagsSexy: sexy === 'threat' }),
+        ...(downloadHosts === undefined ? {} : { downloadHosts: toNullable(downloadHosts) }),
       }
       const changed = await withOffice(async (office) => {
         if (plan !== undefined) await office.registration.requirePlan(plan)
@@ -94,6 +127,8 @@ export function printAccount(command: Command, found: Account | undefined, id: s
     plan: account.plan,
     credits: toCredits(account),
     rate: toRateText(account.rate),
+    'sexy pictures': toSexy(account),
+    'download hosts': account.downloadHosts?.join(', ') ?? 'all that are public',
     period: `${period.start.toISOString()} to ${period.end.toISOString()}`,
     created: account.createdAt.toISOString(),
     expires: account.expiresAt?.toISOString() ?? 'never',
@@ -101,6 +136,11 @@ export function printAccount(command: Command, found: Account | undefined, id: s
   }
   print(command, toJson(account), toCard(card))
 }
+
+const newSexyOption = () =>
+  new Option('--sexy <verdict>', 'the verdict on pictures that are sexy and no more than that').choices(sexyVerdicts)
+
+const toSexy = ({ flagsSexy }: Account): Sexy => (flagsSexy ? 'threat' : 'clean')
 
 const toCredits = ({ balance }: Account) => `${balance.creditRemaining} of ${balance.creditLimit}`
 
@@ -117,6 +157,8 @@ const toJson = (account: Account) => ({
   credit_limit: account.balance.creditLimit,
   credit_remaining: account.balance.creditRemaining,
   rate: toRateText(account.rate),
+  sexy: toSexy(account),
+  download_hosts: account.downloadHosts,
   created_date: account.createdAt,
   period_start_date: account.balance.period.start,
   period_end_date: account.balance.period.end,

@@ -38,6 +38,15 @@ export function readName(text: string): string {
   return text
 }
 
+export function readHosts(text: string): string[] {
+  const hosts = text.split(',').map((host) => host.trim().toLowerCase().replace(/\.$/, ''))
+  const isHost = (host: string) => URL.parse(`http://${host.replace(/^\*\./, '')}/`)?.host === host.replace(/^\*\./, '')
+  if (hosts.length > 100 || !hosts.every(isHost)) {
+    throw new InvalidArgumentError('Give up to 100 hosts separated by commas, such as files.example.com,*.example.org.')
+  }
+  return hosts
+}
+
 export function readId(text: string): string {
   if (!isUuid(text)) {
     throw new InvalidArgumentError('Give an id such as 0199a3c5-52f1-7c39-8f0e-6f1d5d0f6a3b.')

@@ -4,6 +4,7 @@ import { makeAccountsCommand } from './accounts.ts'
 import { makeConfigCommand } from './config.ts'
 import { makeCreditsCommand } from './credits.ts'
 import { makeDoctorCommand } from './doctor.ts'
+import { makeJobsCommand } from './jobs.ts'
 import { makeKeysCommand } from './keys.ts'
 import { makeMigrateCommand } from './migrate.ts'
 import { makePlansCommand } from './plans.ts'
@@ -25,6 +26,7 @@ export function makeProgram(): Command {
     makeKeysCommand(),
     makePlansCommand(),
     makeCreditsCommand(),
+    makeJobsCommand(),
     makeWebhooksCommand(),
     makeConfigCommand(),
     makeMigrateCommand(),

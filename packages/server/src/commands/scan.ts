@@ -14,10 +14,12 @@ const exitCodes = { clean: 0, threat: 1, error: 2 }
 export function makeScanCommand(): Command {
   return newCommand('scan', 'look for malware in files, without HTTP, account or record')
     .argument('<file...>', 'the files to scan')
-    .action(async (files: string[], _options: unknown, command: Command) => {
+    .option('--nsfw', 'classify them as images instead')
+    .action(async (files: string[], { nsfw }: { nsfw?: true }, command: Command) => {
       for (const file of files) await requireFile(file)
       const { config } = loadConfig(process.env)
-      const scanner = await openScanner(config, makeLogger({ level: 'warn', region: config.region }))
+      const log = makeLogger({ level: 'warn', region: config.region })
+      const scanner = await openScanner(config, log, nsfw ? 'nsfw_image' : 'malware')
       try {
         const results = []
         for (const file of files) {

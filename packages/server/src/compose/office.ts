@@ -1,10 +1,13 @@
 import type { Config } from '../config/load-config.ts'
 import { makeAccountStore } from '../database/account-store.ts'
+import { makeDeliveryStore } from '../database/delivery-store.ts'
 import { openEmbedded } from '../database/embedded/open-embedded.ts'
+import { makeJobStore } from '../database/job-store.ts'
 import { makeKeyStore } from '../database/key-store.ts'
 import { countMigrationsDone, listPendingMigrations, migrate } from '../database/migrate.ts'
 import { type Database, openDatabase } from '../database/open-database.ts'
 import { makePlanStore } from '../database/plan-store.ts'
+import { makeScanStore } from '../database/scan-store.ts'
 import { makeRegistration } from '../domain/accounts/registration.ts'
 import { OperatorMistake } from '../domain/problem.ts'
 import { systemClock } from '../runtime/clock.ts'
@@ -50,7 +53,8 @@ export async function openOffice(config: Config, role: Role, log: Logger) {
     const keys = makeKeyStore(database)
     const plans = makePlanStore(database)
     const registration = makeRegistration({ accounts, keys, plans, clock: systemClock })
-    return { database, accounts, keys, plans, registration, close }
+    const [jobs, deliveries, scans] = [makeJobStore(database), makeDeliveryStore(database), makeScanStore(database)]
+    return { database, accounts, keys, plans, registration, jobs, deliveries, scans, close }
   } catch (error) {
     await close()
     throw error

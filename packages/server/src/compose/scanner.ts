@@ -1,13 +1,18 @@
 import { join, resolve } from 'node:path'
+import type { ScanKind } from '@assay/contract'
 import { openContentStore } from '../blobs/content-store.ts'
 import { openMasterKey } from '../blobs/master-key.ts'
 import type { Config } from '../config/load-config.ts'
+import type { Content } from '../domain/content/content.ts'
+import { makeDescriber } from '../domain/content/describe.ts'
+import type { ContentStore } from '../domain/ports/content-store.ts'
 import { newClosers } from '../runtime/closers.ts'
 import type { Logger } from '../runtime/logger.ts'
+import { openImages } from './images.ts'
 import { openMalware } from './malware.ts'
 
 /** The engines without the service, for one look at a file. Uses the clamd of a running service when there is one. */
-export async function openScanner(config: Config, log: Logger) {
+export async function openScanner(config: Config, log: Logger, kind: ScanKind) {
   const closers = newClosers()
   try {
     const contents = openContentStore({
@@ -15,15 +20,16 @@ export async function openScanner(config: Config, log: Logger) {
       master: openMasterKey(config.masterKey, config.dataDir),
     })
     closers.add(contents.close)
-    const { malware, describe, close } = await openMalware(config, { contents, log, as: 'guest' })
+    const { assess, close } = await openAssessor(config, { contents, log, kind })
     closers.add(close)
+    const describe = makeDescriber({ entries: 0 })
     return {
       async scan(bytes: AsyncIterable<Buffer>, name: string) {
         const writer = contents.newWriter()
         try {
           for await (const chunk of bytes) await writer.write(chunk)
           const content = await writer.finish()
-          const { status, signals, metadata } = await malware.assess(content, name)
+          const { status, signals, metadata } = await assess(content, name)
           const { contentType, hashes } = await describe(content)
           return {
             status,
@@ -42,4 +48,13 @@ export async function openScanner(config: Config, log: Logger) {
     await closers.closeAll()
     throw error
   }
+}
+
+async function openAssessor(config: Config, deps: { contents: ContentStore; log: Logger; kind: ScanKind }) {
+  if (deps.kind === 'nsfw_image') {
+    const { images, close } = await openImages(config, deps)
+    return { assess: (content: Content) => images.assess(content, { flagsSexy: true }), close }
+  }
+  const { malware, close } = await openMalware(config, { ...deps, as: 'guest' })
+  return { assess: malware.assess, close }
 }

@@ -2,27 +2,35 @@ import { readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { createSecureContext } from 'node:tls'
 import { openContentStore } from '../blobs/content-store.ts'
+import { makeJobContents } from '../blobs/job-contents.ts'
 import { openMasterKey } from '../blobs/master-key.ts'
 import type { Config } from '../config/load-config.ts'
 import { makeAdmissionGate } from '../database/admission-gate.ts'
-import type { Database } from '../database/open-database.ts'
+import { makeIdempotencyStore } from '../database/idempotency-store.ts'
 import { makeScanStore } from '../database/scan-store.ts'
 import { makeAdmission } from '../domain/accounts/admission.ts'
-import type { ScanStore } from '../domain/ports/scan-store.ts'
 import { OperatorMistake } from '../domain/problem.ts'
-import { type Check, makeReadiness } from '../domain/readiness.ts'
-import { makeAddressPolicy } from '../domain/scans/public-address.ts'
+import { makeReadiness } from '../domain/readiness.ts'
+import { makeAssess } from '../domain/scans/assess.ts'
+import { makeDownload } from '../domain/scans/download.ts'
+import { makeOutcomes } from '../domain/scans/outcome.ts'
 import { makeScanning } from '../domain/scans/scanning.ts'
+import { makeSubmitting } from '../domain/scans/submitting.ts'
 import { makeHttpServer } from '../http/server.ts'
 import { watchCertificate } from '../http/watch-certificate.ts'
 import { systemClock } from '../runtime/clock.ts'
 import { newClosers } from '../runtime/closers.ts'
 import type { ServiceLogs } from '../runtime/logger.ts'
-import { type Metrics, makeMetrics, openMetricsServer } from '../runtime/metrics.ts'
+import { makeMetrics, openMetricsServer } from '../runtime/metrics.ts'
 import { version } from '../runtime/version.ts'
-import { type Chore, openSweeper } from '../workers/sweeper.ts'
+import { openSweeper } from '../workers/sweeper.ts'
+import { openBackground } from './background.ts'
+import { listChores } from './chores.ts'
+import { openImages } from './images.ts'
 import { openMalware } from './malware.ts'
 import { openOffice } from './office.ts'
+import { makeOutbound } from './outbound.ts'
+import { listChecks, observeDatabase, observeEngines, observeQueues } from './watch.ts'
 
 /** The whole service, listening. Every part is built here, from the ground up; closing goes the other way. */
 export async function openService(config: Config, { log, logRequest }: ServiceLogs) {
@@ -30,7 +38,7 @@ export async function openService(config: Config, { log, logRequest }: ServiceLo
   try {
     const office = await openOffice(config, 'service', log)
     closers.add(office.close)
-    const { database, accounts, registration } = office
+    const { database, accounts, registration, deliveries } = office
     const first = await registration.registerFirst({
       name: 'first account',
       plan: 'unlimited',
@@ -38,43 +46,58 @@ export async function openService(config: Config, { log, logRequest }: ServiceLo
       ...(config.bootstrapWebhookSecret === undefined ? {} : { webhookSecret: config.bootstrapWebhookSecret }),
     })
 
-    const contents = openContentStore({
-      dir: join(resolve(config.dataDir), 'content'),
-      master: openMasterKey(config.masterKey, config.dataDir),
-    })
+    const master = openMasterKey(config.masterKey, config.dataDir)
+    const dataDir = resolve(config.dataDir)
+    const contents = openContentStore({ dir: join(dataDir, 'content'), master })
     closers.add(contents.close)
+    const jobContents = makeJobContents({ dir: join(dataDir, 'jobs'), master })
+    // Both at once: each waits for processes of its own.
+    const opening = openImages(config, { log })
+    closers.add(async () => (await opening).close())
     const malware = await openMalware(config, { contents, log, as: 'service' })
     closers.add(malware.close)
-    const scans = makeScanStore(database)
-    const sweeper = await openSweeper({ chores: listChores({ contents, scans, days: config.resultDays }), log })
-    closers.add(sweeper.close)
+    const engines = { malware, images: await opening }
 
     const metrics = makeMetrics({ region: config.region, version })
-    const { pool } = database
-    metrics.gauge('assay_database_connections', 'Open connections to the database.', () => pool.totalCount)
-    metrics.gauge('assay_database_waiting', 'Callers that wait for a connection.', () => pool.waitingCount)
-    const gate = makeAdmissionGate({ pool, observeBatch: metrics.observeBatch })
-    observeEngines(metrics, malware)
-    const readiness = makeReadiness({ checks: listChecks(database, malware), timeoutMs: 3000 })
+    observeDatabase(metrics, database)
+    observeEngines(metrics, engines)
+    const gate = makeAdmissionGate({ pool: database.pool, observeBatch: metrics.observeBatch })
+    const scans = makeScanStore(database)
+    const repeats = makeIdempotencyStore(database)
+    const { policy, fetcher, sender } = makeOutbound(config)
+    const { describe } = malware
+    const outcomes = makeOutcomes({
+      describe,
+      assess: makeAssess({ malware: malware.malware, images: engines.images.images }),
+      download: makeDownload({ fetcher, contents, findDownloadHosts: accounts.findDownloadHosts }),
+    })
+    const shared = { clock: systemClock, region: config.region, gate, describe }
+    const observeVerdict = metrics.countVerdict
+    const background = openBackground(config, {
+      ...{ database, contents: jobContents, deliveries, outcomes, sender, observeVerdict, log },
+    })
+    closers.add(background.close)
+    observeQueues(metrics, { jobs: background.jobs, deliveries })
+    const sweeper = await openSweeper({
+      chores: listChores({
+        ...{ contents, jobContents, jobs: background.jobs, scans, deliveries, repeats, resultDays: config.resultDays },
+      }),
+      log,
+    })
+    closers.add(sweeper.close)
+    const readiness = makeReadiness({ checks: listChecks(database, engines), timeoutMs: 3000 })
+    const listEngines = () => [...malware.listEngines(), ...engines.images.listEngines()]
 
     const app = await makeHttpServer({
       admission: makeAdmission({ gate, creditGate: config.creditGate, clock: systemClock }),
       accounts,
       scanning: makeScanning({
-        ...{
-          scans,
-          gate,
-          clock: systemClock,
-          malware: malware.malware,
-          describe: malware.describe,
-          region: config.region,
-        },
-        observeVerdict: metrics.countVerdict,
+        ...{ ...shared, scans, repeats, outcomes, bell: background.bell, observeVerdict },
         reportFailure: (error) => log.error({ err: error }, 'a scan failed'),
       }),
-      contents,
-      listEngines: () => malware.listEngines().map((engine) => ({ name: engine.name, state: engine.findState() })),
-      policy: makeAddressPolicy(config.outboundAllow),
+      submitting: makeSubmitting({ ...shared, contents: jobContents, onQueued: background.onQueued }),
+      ...{ contents, jobContents, policy },
+      listEngines: () => listEngines().map((engine) => ({ name: engine.name, state: engine.findState() })),
       ...{ log, logRequest, metrics, readiness, version },
       region: config.region,
       publicUrl: config.publicUrl,
@@ -109,48 +132,6 @@ export async function openService(config: Config, { log, logRequest }: ServiceLo
     await closers.closeAll()
     throw error
   }
-}
-
-type Malware = Awaited<ReturnType<typeof openMalware>>
-
-function listChores(deps: { contents: { sweep(): Promise<number> }; scans: ScanStore; days: number }): Chore[] {
-  const isOver = () => new Date(systemClock.now().getTime() - deps.days * 86_400_000)
-  return [
-    { name: 'content of processes that ended', sweep: deps.contents.sweep },
-    { name: 'results older than ASSAY_RESULT_DAYS', sweep: () => deps.scans.deleteSettled(isOver()) },
-  ]
-}
-
-function observeEngines(metrics: Metrics, { listEngines, countWaiting }: Malware) {
-  const states = () => listEngines().flatMap((engine) => engine.findState() ?? [])
-  const count = () => states().reduce((sum, { signatures }) => sum + (signatures ?? 0), 0)
-  const newest = () => Math.max(0, ...states().map(({ signaturesAt }) => signaturesAt?.getTime() ?? 0)) / 1000
-  metrics.gauge('assay_signatures', 'Signatures that are in use.', count)
-  metrics.gauge('assay_signatures_timestamp_seconds', 'When the newest signatures came out.', newest)
-  metrics.gauge('assay_scans_waiting', 'Scans of large content that wait for their turn.', countWaiting)
-}
-
-function listChecks({ pool }: Database, malware: Malware): Check[] {
-  return [
-    {
-      name: 'database',
-      vital: true,
-      async findFault() {
-        await pool.query('select 1')
-        return undefined
-      },
-    },
-    {
-      name: 'malware engine',
-      vital: false,
-      findFault: async () => malware.findFault(),
-    },
-    {
-      name: 'NSFW image engine',
-      vital: false,
-      findFault: async () => 'No NSFW image engine is installed: NSFW image scans answer 500 and are not charged.',
-    },
-  ]
 }
 
 const toMetricsPort = (port: number) => (port === 0 ? 0 : port + 1000 > 65535 ? port - 1000 : port + 1000)

@@ -1,6 +1,7 @@
 import {
   clamdAddress,
   credential,
+  duration,
   httpOrigin,
   httpUrl,
   key256,
@@ -9,6 +10,7 @@ import {
   oneOf,
   port,
   postgresUrl,
+  proxyUrl,
   type Reader,
   regionName,
   text,
@@ -95,6 +97,18 @@ export const knobs = {
     fallback: '',
     about: 'Networks that are not public but may be called all the same, such as 10.1.0.0/16.',
   }),
+  outboundProxy: knob({
+    env: 'ASSAY_OUTBOUND_PROXY',
+    read: proxyUrl,
+    secret: true,
+    about: 'HTTP proxy that downloads and webhooks go through, http://host:port. Addresses are still checked here.',
+  }),
+  webhookRetries: knob({
+    env: 'ASSAY_WEBHOOK_RETRIES',
+    read: listOf(duration),
+    fallback: '5s,5m,30m,2h,5h,10h,10h',
+    about: 'Pauses before a webhook is tried again, separated by commas; after the last one it is given up.',
+  }),
   clamd: knob({
     env: 'ASSAY_CLAMD',
     read: clamdAddress,
@@ -146,6 +160,40 @@ export const knobs = {
     read: oneOf('error', 'threat'),
     fallback: 'error',
     about: 'The verdict on content that is encrypted and cannot be looked at.',
+  }),
+  nsfwProfile: knob({
+    env: 'ASSAY_NSFW_PROFILE',
+    read: oneOf('fast', 'balanced', 'thorough', 'off'),
+    fallback: 'balanced',
+    about: 'Models that look at a picture: one; a second one when the first suspects something; always both; none.',
+  }),
+  nsfwPrecision: knob({
+    env: 'ASSAY_NSFW_PRECISION',
+    read: oneOf('int8', 'fp32'),
+    fallback: 'int8',
+    about: 'Arithmetic of the models: int8 is faster and takes less memory, fp32 is the original.',
+  }),
+  nsfwThreshold: knob({
+    env: 'ASSAY_NSFW_THRESHOLD',
+    read: oneOf('strict', 'default', 'lenient'),
+    fallback: 'default',
+    about: 'How sure the models must be that a picture is not clean before it is a threat.',
+  }),
+  nsfwProcesses: knob({
+    env: 'ASSAY_NSFW_PROCESSES',
+    read: wholeNumber(1, 256),
+    about: 'Pictures to look at at once, in a process each. Unset: one for each processor core.',
+  }),
+  nsfwTestImages: knob({
+    env: 'ASSAY_NSFW_TEST_IMAGES',
+    read: oneOf('on', 'off'),
+    fallback: 'on',
+    about: 'Whether the test images in docs/test-images get the verdict they stand for.',
+  }),
+  modelDir: knob({
+    env: 'ASSAY_MODEL_DIR',
+    read: text,
+    about: 'Directory of the models. Unset: that of the installation, or models in the data directory.',
   }),
   verdictCache: knob({
     env: 'ASSAY_VERDICT_CACHE',

@@ -107,3 +107,21 @@ export const regionName: Reader<string> = (value) => {
   if (!/^[a-z0-9][a-z0-9-]{0,31}$/.test(value)) throw new Error('must be a short name such as eu or us-east-1')
   return value
 }
+
+export const proxyUrl: Reader<URL> = (value) => {
+  const url = URL.parse(value)
+  if (url === null || url.protocol !== 'http:' || url.pathname !== '/' || url.search !== '' || url.hash !== '') {
+    throw new Error('must be an address such as http://proxy.example.com:3128')
+  }
+  return url
+}
+
+const unitMs: Record<string, number> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
+
+/** In milliseconds. */
+export const duration: Reader<number> = (value) => {
+  const [, number, unit = ''] = /^(\d{1,6})([smhd])$/.exec(value) ?? []
+  const ms = Number(number) * (unitMs[unit] ?? Number.NaN)
+  if (!(ms > 0)) throw new Error('must be made of times such as 5s, 30m, 2h or 1d')
+  return ms
+}

@@ -115,14 +115,18 @@ function toResponses(operation: Operation): Json {
     ...(scans || operation.does === 'result'
       ? { 422: answer(problemKinds.validation.meaning, { rate: true, body: toProblemBody('validation', operation) }) }
       : {}),
-    429: {
-      description: problemKinds['rate-limited'].meaning,
-      headers: { ...creditHeaders, [headers.retryAfter]: refHeader(headers.retryAfter) },
-      content: toProblemBody('rate-limited', operation),
-    },
+    429: toLater('rate-limited', operation),
     500: problem(scans ? 'engine-unavailable' : 'internal'),
+    ...(scans && operation.mode === 'sync' ? { 503: toLater('overloaded', operation) } : {}),
   }
 }
+
+/** Answers that say when to come again. */
+const toLater = (kind: 'rate-limited' | 'overloaded', operation: Operation): Json => ({
+  description: problemKinds[kind].meaning,
+  headers: { ...creditHeaders, [headers.retryAfter]: refHeader(headers.retryAfter) },
+  content: toProblemBody(kind, operation),
+})
 
 function toSuccess(operation: Operation): Json {
   switch (operation.does) {

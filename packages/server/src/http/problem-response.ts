@@ -33,6 +33,7 @@ export const statusOf: Record<AnyProblem['kind'], number> = {
   'header-too-large': 431,
   'engine-unavailable': 500,
   internal: 500,
+  overloaded: 503,
 }
 
 export function sendProblem(request: FastifyRequest, reply: FastifyReply, problem: AnyProblem): FastifyReply {
@@ -40,7 +41,7 @@ export function sendProblem(request: FastifyRequest, reply: FastifyReply, proble
   // The specification gives these two no body; a client has all it needs in the status.
   if (problem.kind === 'unauthenticated') return reply.header('WWW-Authenticate', 'ApiKey').send()
   if (problem.kind === 'out-of-credit') return reply.send()
-  if (problem.kind === 'rate-limited') reply.header(headers.retryAfter, problem.retryAfterSeconds)
+  if ('retryAfterSeconds' in problem) reply.header(headers.retryAfter, problem.retryAfterSeconds)
   if (problem.kind === 'method-not-allowed') reply.header('Allow', problem.allow.join(', '))
   const place = { origin: toOrigin(request), instance: toPath(request), traceId: request.id }
   return reply.type('application/problem+json').send(Buffer.from(JSON.stringify(toProblemDetails(problem, place))))

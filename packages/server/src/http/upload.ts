@@ -1,5 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { ContentStore, ContentWriter } from '../domain/ports/content-store.ts'
+import type { Content } from '../domain/content/content.ts'
+import type { ContentWriter } from '../domain/ports/content-store.ts'
 import { malformed } from '../domain/problem.ts'
 import type { Upload, UploadedFile } from '../domain/scans/submission.ts'
 import { readBody } from './body.ts'
@@ -20,11 +21,11 @@ const maxFieldBytes = 64 * 1024
  * Streams a form once, its file straight into the store. The first byte over the limit ends the reading; what is known
  * by then comes back. Whoever gets the upload releases its content; when this throws, nothing is left of it.
  */
-export async function readUpload(
+export async function readUpload<C extends Content>(
   request: FastifyRequest,
   reply: FastifyReply,
-  deps: { contents: ContentStore; maxBytes: number },
-): Promise<Upload> {
+  deps: Deps<C>,
+): Promise<Upload<C>> {
   const boundary = requireMediaType(request, 'multipart/form-data').params.get('boundary')
   if (boundary === null || boundary === '') throw malformed('The Content-Type names no boundary.')
   const form = makeForm(deps)
@@ -42,12 +43,14 @@ export async function readUpload(
   }
 }
 
-function makeForm(deps: { contents: ContentStore; maxBytes: number }) {
+type Deps<C> = { contents: { newWriter(): ContentWriter<C> }; maxBytes: number }
+
+function makeForm<C>(deps: Deps<C>) {
   const fields: Partial<Record<TextField, unknown>> = {}
   const seen = new Set<string>()
   const repeated = new Set<string>()
   let state: 'missing' | 'complete' | 'too large' = 'missing'
-  let writer: ContentWriter | undefined
+  let writer: ContentWriter<C> | undefined
   let partName: string | undefined
   let files = 0
   /** Until the store has caught up. */
@@ -75,15 +78,15 @@ function makeForm(deps: { contents: ContentStore; maxBytes: number }) {
     async abort() {
       await writer?.abort()
     },
-    async toUpload(): Promise<Upload> {
-      const file: UploadedFile =
+    async toUpload(): Promise<Upload<C>> {
+      const file: UploadedFile<C> =
         state === 'complete' && writer !== undefined ? { content: await writer.finish() } : toLack(state)
       if (state === 'too large') await writer?.abort()
       return { fields, file, partName, repeated: [...repeated] }
     },
   }
 
-  function openFile(into: ContentWriter): PartSink {
+  function openFile(into: ContentWriter<C>): PartSink {
     writer = into
     let bytes = 0
     return {
@@ -91,7 +94,7 @@ function makeForm(deps: { contents: ContentStore; maxBytes: number }) {
         bytes += chunk.length
         if (bytes > deps.maxBytes) state = 'too large'
         if (state === 'too large') return
-        pause = into.write(chunk)
+        pause = into.write(chunk) ?? pause
       },
       end() {
         if (state === 'missing') state = 'complete'
@@ -117,7 +120,7 @@ function makeForm(deps: { contents: ContentStore; maxBytes: number }) {
 
 const ignored: PartSink = { write() {}, end() {} }
 
-const toLack = (state: string): UploadedFile => (state === 'too large' ? { tooLarge: true } : { missing: true })
+const toLack = (state: string): UploadedFile<never> => (state === 'too large' ? { tooLarge: true } : { missing: true })
 
 const isTextField = (name: string): name is TextField => (textFields as readonly string[]).includes(name)
 

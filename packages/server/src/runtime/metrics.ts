@@ -65,6 +65,28 @@ export function makeMetrics(labels: { region: string; version: string }) {
         },
       })
     },
+    /** Numbers that are read together. When they cannot be read, the others are told all the same. */
+    gauges<Name extends string>(helps: Record<Name, string>, read: () => Promise<Record<Name, number>>) {
+      let reading: Promise<Record<Name, number>> | undefined
+      const readOnce = () => {
+        reading ??= read().finally(() => {
+          reading = undefined
+        })
+        return reading
+      }
+      for (const name of Object.keys(helps) as Name[]) {
+        new Gauge({
+          name,
+          help: helps[name],
+          registers,
+          async collect() {
+            const values = await readOnce().catch(() => undefined)
+            if (values === undefined) this.remove()
+            else this.set(values[name])
+          },
+        })
+      }
+    },
   }
 }
 

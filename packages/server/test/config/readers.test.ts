@@ -97,3 +97,23 @@ test('a region is a short name that fits in a header and a label', () => {
   const bad = ['', 'EU', '-eu', 'eu west', 'a'.repeat(33), 'eu\n', 'ü']
   assertReads(readers.regionName, { eu: 'eu', 'us-east-1': 'us-east-1' }, bad, /must be a short name/)
 })
+
+test('a time has a number and a unit, and is given in milliseconds', () => {
+  const bad = ['', '0s', '5', 's', '1.5h', '-1s', '5 s', '5sec', '1w', '1234567s']
+  assertReads(readers.duration, { '5s': 5000, '30m': 1_800_000, '2h': 7_200_000, '1d': 86_400_000 }, bad, /such as 5s/)
+})
+
+test('a proxy is given as a plain address', () => {
+  for (const good of ['http://proxy.example.com:3128', 'http://user:word@10.1.2.3/'])
+    assert.equal(readers.proxyUrl(good).protocol, 'http:')
+  for (const bad of [
+    '',
+    'proxy:3128',
+    'https://proxy.example.com',
+    'socks5://a',
+    'http://a/path',
+    'http://a/?b',
+    'http://a/#c',
+  ])
+    assert.throws(() => readers.proxyUrl(bad), /must be an address such as/, bad)
+})

@@ -4,6 +4,7 @@ import type { ScanKind } from '@assay/contract'
 import type { FastifyInstance } from 'fastify'
 import { makeAdmission } from '../../src/domain/accounts/admission.ts'
 import { makeReadiness } from '../../src/domain/readiness.ts'
+import { makeBell } from '../../src/domain/scans/bell.ts'
 import { makeAddressPolicy } from '../../src/domain/scans/public-address.ts'
 import { makeScanning } from '../../src/domain/scans/scanning.ts'
 import { makeHttpServer } from '../../src/http/server.ts'
@@ -15,7 +16,9 @@ const unused = () => {
   throw new Error('Fetching a result scans nothing')
 }
 const nothingToScanWith = {
-  malware: { assess: unused },
+  outcomes: { ofContent: unused, ofUrl: unused },
+  repeats: { findRepeat: unused, deleteIdempotency: unused },
+  bell: makeBell(),
   describe: unused,
   clock: { now: unused },
   region: 'test',
@@ -33,7 +36,9 @@ describe('fetching a result', () => {
       admission: makeAdmission({ gate: office.gate, creditGate: 'all', clock: { now: () => new Date() } }),
       accounts: office.accounts,
       scanning: makeScanning({ ...nothingToScanWith, scans: office.scans, gate: office.gate }),
+      submitting: { submitFile: unused, submitUrl: unused },
       contents: { newWriter: unused },
+      jobContents: { newWriter: unused, open: unused, remove: unused, listKeys: unused },
       listEngines: () => [],
       policy: makeAddressPolicy([]),
       log: silentLog,

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { decide, type Inspected, type Verdict } from '../../src/domain/scans/verdict.ts'
-import { makeVerdictCache } from '../../src/domain/scans/verdict-cache.ts'
 
 const here = (...names: string[]) => names.map((name) => ({ name, path: [] }))
 const clean: Verdict = { status: 'clean', signals: [], path: [] }
@@ -76,46 +75,5 @@ describe('the verdict', () => {
     const { signals } = decide({ findings: here(...names), doubts: [] }, { encryptedIs: 'error' })
     assert.equal(signals.length, 50)
     assert.ok(signals.every((signal) => signal.length <= 'Virus:'.length + 200))
-  })
-})
-
-describe('the memory for verdicts', () => {
-  const threat: Verdict = { status: 'threat', signals: ['Virus:A'], path: ['a'] }
-
-  test('gives a verdict again under the stamp it was given under, and under no other', () => {
-    const cache = makeVerdictCache({ entries: 10 })
-    cache.keep('one', 'stamp 1', clean)
-    cache.keep('other', 'stamp 1', threat)
-    assert.deepEqual(cache.find('one', 'stamp 1'), clean)
-    assert.deepEqual(cache.find('other', 'stamp 1'), threat)
-    assert.equal(cache.find('one', 'stamp 2'), undefined)
-    assert.equal(cache.find('third', 'stamp 1'), undefined)
-    cache.keep('one', 'stamp 2', threat)
-    assert.deepEqual(cache.find('one', 'stamp 2'), threat)
-    assert.equal(cache.find('one', 'stamp 1'), undefined)
-  })
-
-  test('keeps no error: the next try may go better', () => {
-    const cache = makeVerdictCache({ entries: 10 })
-    cache.keep('one', 'stamp', { status: 'error', signals: ['Error:ScanLimitExceeded'], path: [] })
-    assert.equal(cache.find('one', 'stamp'), undefined)
-  })
-
-  test('forgets what was not asked for longest when it is full', () => {
-    const cache = makeVerdictCache({ entries: 2 })
-    cache.keep('one', 's', clean)
-    cache.keep('two', 's', clean)
-    cache.find('one', 's')
-    cache.keep('three', 's', clean)
-    assert.deepEqual(
-      ['one', 'two', 'three'].map((name) => cache.find(name, 's') !== undefined),
-      [true, false, true],
-    )
-  })
-
-  test('of no entries remembers nothing', () => {
-    const cache = makeVerdictCache({ entries: 0 })
-    cache.keep('one', 'stamp', clean)
-    assert.equal(cache.find('one', 'stamp'), undefined)
   })
 })

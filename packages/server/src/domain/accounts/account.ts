@@ -12,6 +12,10 @@ export type Account = {
   /** What the account has instead of its plan's own, where it differs. */
   creditsPerPeriod: number
   rate: Rate
+  /** A picture that is sexy, and no more than that, is a threat to this account. */
+  flagsSexy: boolean
+  /** That its URLs may name; null: all that are public. */
+  downloadHosts: string[] | null
   balance: Balance
   createdAt: Date
   expiresAt: Date | null

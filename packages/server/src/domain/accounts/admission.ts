@@ -42,9 +42,17 @@ export type Admission = ReturnType<typeof makeAdmission>
 export const findCaller = (answer: Answer): Caller | undefined =>
   answer.outcome === 'unknown-key' ? undefined : answer.caller
 
+/** A scan alone says nothing new of the rate window, which has its count from when the request came. */
+export function toLaterCaller(before: Caller, answer: Answer): Caller | undefined {
+  const caller = findCaller(answer)
+  if (caller === undefined) return undefined
+  return { ...caller, requestsRemaining: before.requestsRemaining, resetsAt: before.resetsAt }
+}
+
 export function findRefusal(answer: Answer): Problem | undefined {
   switch (answer.outcome) {
     case 'admitted':
+    case 'repeated':
       return undefined
     case 'unknown-key':
       return new Problem({ kind: 'unauthenticated' })

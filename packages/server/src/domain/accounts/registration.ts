@@ -14,6 +14,9 @@ export type Application = {
   credits?: number
   rate?: Rate
   expiresAt?: Date
+  /** True when it is not given. */
+  flagsSexy?: boolean
+  downloadHosts?: string[]
   /** Given by the operator instead of made by us. */
   apiKey?: string
   webhookSecret?: string
@@ -67,6 +70,8 @@ export function makeRegistration(deps: { accounts: AccountStore; keys: KeyStore;
       credits: application.credits ?? null,
       rate: application.rate ?? null,
       expiresAt: application.expiresAt ?? null,
+      flagsSexy: application.flagsSexy ?? true,
+      downloadHosts: application.downloadHosts ?? null,
       webhookSecret,
       key: toNewKey(apiKey, 'default', null),
     }

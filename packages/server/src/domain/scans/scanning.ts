@@ -1,22 +1,26 @@
-import type { ScanKind, ScanMode } from '@assay/contract'
+import type { ScanKind } from '@assay/contract'
 import { validate as isUuid } from 'uuid'
-import { type Admitted, findCaller, findRefusal } from '../accounts/admission.ts'
+import { type Admitted, findCaller, findRefusal, toLaterCaller } from '../accounts/admission.ts'
 import type { Content } from '../content/content.ts'
 import type { Describer } from '../content/describe.ts'
-import type { AdmissionGate, Answer, Caller } from '../ports/admission-gate.ts'
+import type { AdmissionGate, Caller, Idempotency, IdempotencyStore } from '../ports/admission-gate.ts'
 import type { Clock } from '../ports/clock.ts'
-import { EngineDown } from '../ports/scan-engine.ts'
+import { EngineBusy, EngineDown } from '../ports/scan-engine.ts'
 import type { ScanStore } from '../ports/scan-store.ts'
 import { Problem } from '../problem.ts'
-import type { MalwareScan } from './malware-scan.ts'
+import type { Bell } from './bell.ts'
+import { findMismatch } from './idempotency.ts'
+import { nothingKnown, type Outcome, type Outcomes } from './outcome.ts'
 import type { NewScan, Scan } from './scan.ts'
 import { newScanId } from './scan-id.ts'
 
 type Deps = {
   scans: ScanStore
   gate: AdmissionGate
-  malware: MalwareScan
+  repeats: IdempotencyStore
+  outcomes: Outcomes
   describe: Describer
+  bell: Bell
   clock: Clock
   region: string
   /** Told of each scan that the engines could not answer. */
@@ -24,72 +28,125 @@ type Deps = {
   observeVerdict(kind: ScanKind, status: string): void
 }
 
+type Order = {
+  kind: ScanKind
+  contentName: string | null
+  /** The request is yet to be counted, with the charge. */
+  takesRequest: boolean
+  idempotency: Idempotency | undefined
+}
+
+type Scanned = Admitted & { scan: Scan }
+
+const nameOf: Record<ScanKind, string> = { malware: 'malware', nsfw_image: 'NSFW image' }
+/** About what a full queue takes to empty. */
+const retryAfterSeconds = 5
+/** A result that another process settled is found by looking again. */
+const lookAgainMs = 500
+
 export function makeScanning(deps: Deps) {
   return {
-    /** One answer for all that is not there: no job, another account's, the other kind, not even an identifier. */
-    async getScan(accountId: string, kind: ScanKind, id: string): Promise<Scan> {
-      const scan = isUuid(id) ? await deps.scans.findScan(accountId, kind, id) : undefined
-      if (scan !== undefined) return scan
-      throw new Problem({ kind: 'validation', errors: { id: ['The job could not be found.'] } })
+    /** Waits up to `waitMs` for one that is pending, as long as somebody wants to know. */
+    async getScan(accountId: string, kind: ScanKind, id: string, { waitMs = 0, signal = never } = {}): Promise<Scan> {
+      const deadline = performance.now() + waitMs
+      for (;;) {
+        const scan = await getRecorded(accountId, kind, id)
+        const leftMs = deadline - performance.now()
+        if (scan.status !== 'pending' || leftMs <= 0 || signal.aborted) return scan
+        await deps.bell.wait(id, Math.min(leftMs, lookAgainMs), signal)
+      }
     },
 
-    /**
-     * Scans while the caller waits. Charge, job and verdict are one transaction, after the scan: a crash before it has
-     * accepted nothing, and there is nothing to undo or to give back.
-     */
-    async scanNow(
-      caller: Caller,
-      content: Content,
-      { contentName, takesRequest }: { contentName: string | null; takesRequest: boolean },
-    ): Promise<Admitted & { scan: Scan }> {
-      const scan = await assess(caller, content, contentName)
-      const answer = await deps.gate.ask({ keyDigest: caller.keyDigest, takesRequest, scan })
-      // Refused when the key was revoked since it was last looked at, or other scans took the last credits.
-      const refused = findRefusal(answer)
-      if (refused === undefined) deps.observeVerdict(scan.kind, scan.status)
-      return { scan, caller: toCaller(caller, answer, takesRequest), refused }
-    },
+    scanNow: (caller: Caller, content: Content, order: Order): Promise<Scanned> =>
+      scan(caller, order, content, () => deps.outcomes.ofContent(content, { ...order, flagsSexy: caller.flagsSexy })),
 
-    /** Honest until it is built: what is not scanned gets no verdict, no job and no charge. */
-    refuse(kind: ScanKind, mode: ScanMode): never {
-      const what = kind === 'malware' ? 'malware' : 'NSFW image'
-      const detail = `This version has no ${mode === 'sync' ? '' : 'background '}${what} scans of this form. Nothing was charged.`
-      throw new Problem({ kind: 'engine-unavailable', detail })
-    },
+    scanUrlNow: (caller: Caller, url: string, order: Order, signal: AbortSignal): Promise<Scanned> =>
+      scan(caller, order, undefined, () =>
+        deps.outcomes.ofUrl(url, { ...caller, ...order, mode: 'sync' as const, signal }),
+      ),
   }
 
-  async function assess(caller: Caller, content: Content, contentName: string | null): Promise<NewScan> {
-    const scan = {
-      id: newScanId(),
-      kind: 'malware' as const,
-      mode: 'sync' as const,
-      region: deps.region,
-      contentLength: content.bytes,
-      contentName,
-      createdAt: deps.clock.now(),
+  /** One answer for all that is not there: no job, another account's, the other kind, not even an identifier. */
+  async function getRecorded(accountId: string, kind: ScanKind, id: string): Promise<Scan> {
+    const scan = isUuid(id) ? await deps.scans.findScan(accountId, kind, id) : undefined
+    if (scan !== undefined) return scan
+    throw new Problem({ kind: 'validation', errors: { id: ['The job could not be found.'] } })
+  }
+
+  /**
+   * While the caller waits. Charge, job and verdict are one transaction, after the scan: a crash before it has accepted
+   * nothing, and there is nothing to undo or to give back.
+   */
+  async function scan(
+    caller: Caller,
+    order: Order,
+    content: Content | undefined,
+    end: () => Promise<Outcome>,
+  ): Promise<Scanned> {
+    const { kind, takesRequest, idempotency } = order
+    const first = idempotency && (await findFirst(caller, kind, idempotency))
+    if (first !== undefined) return { scan: first, caller, refused: undefined }
+    const done = await settle(caller, order, content, end)
+    const answer = await deps.gate.ask({
+      ...{ keyDigest: caller.keyDigest, takesRequest, scan: done },
+      ...(idempotency === undefined ? {} : { idempotency }),
+    })
+    // Refused when the key was revoked since it was last looked at, or other scans took the last credits.
+    const refused = findRefusal(answer)
+    const later = takesRequest ? findCaller(answer) : toLaterCaller(caller, answer)
+    if (answer.outcome !== 'repeated' || idempotency === undefined) {
+      if (refused === undefined) deps.observeVerdict(kind, done.status)
+      return { scan: done, caller: later, refused }
     }
-    const { contentType, hashes } = await deps.describe(content)
+    return { scan: await getFirst(caller, kind, answer, idempotency), caller: later, refused: undefined }
+  }
+
+  async function findFirst(caller: Caller, kind: ScanKind, idempotency: Idempotency): Promise<Scan | undefined> {
+    const { operation, key } = idempotency
+    const first = await deps.repeats.findRepeat(caller.accountId, operation, key)
+    return first && getFirst(caller, kind, first, idempotency)
+  }
+
+  async function getFirst(
+    { accountId }: Caller,
+    kind: ScanKind,
+    first: { scanId: string; fingerprint: string },
+    idempotency: Idempotency,
+  ): Promise<Scan> {
+    const mismatch = findMismatch(first, idempotency)
+    if (mismatch !== undefined) throw mismatch
+    return getRecorded(accountId, kind, first.scanId)
+  }
+
+  async function settle(
+    caller: Caller,
+    { kind, contentName }: Order,
+    content: Content | undefined,
+    end: () => Promise<Outcome>,
+  ): Promise<NewScan> {
+    const asked = { id: newScanId(), kind, mode: 'sync' as const, region: deps.region, contentName }
+    const createdAt = deps.clock.now()
     try {
-      const { status, signals, metadata } = await deps.malware.assess(content, contentName)
-      const completedAt = deps.clock.now()
-      return { ...scan, contentType, status, signals, metadata: { ...hashes, ...metadata }, completedAt }
+      return { ...asked, createdAt, ...(await end()), completedAt: deps.clock.now() }
     } catch (error) {
+      if (error instanceof EngineBusy) throw new Problem({ kind: 'overloaded', retryAfterSeconds }, { cause: error })
       deps.reportFailure(error)
-      deps.observeVerdict(scan.kind, 'error')
+      deps.observeVerdict(kind, 'error')
       const failed = { status: 'error' as const, signals: ['Error:EngineFailed'], completedAt: deps.clock.now() }
-      await deps.scans.recordFailure(caller.accountId, { ...scan, contentType, ...failed, metadata: hashes })
+      await deps.scans.recordFailure(caller.accountId, { ...asked, createdAt, ...(await toKnown(content)), ...failed })
       if (!(error instanceof EngineDown)) throw error
-      const detail = 'The malware engine did not answer. Nothing was charged; try again.'
+      const detail = `The ${nameOf[kind]} engine did not answer. Nothing was charged; try again.`
       throw new Problem({ kind: 'engine-unavailable', detail }, { cause: error })
     }
   }
+
+  async function toKnown(content: Content | undefined) {
+    if (content === undefined) return nothingKnown
+    const { contentType, hashes } = await deps.describe(content)
+    return { contentLength: content.bytes, contentType, metadata: hashes }
+  }
 }
 
-/** A scan alone says nothing new of the rate window, which has its count from when the request came. */
-function toCaller(before: Caller, answer: Answer, tookRequest: boolean): Caller | undefined {
-  const caller = findCaller(answer)
-  if (caller === undefined || tookRequest) return caller
-  return { ...caller, requestsRemaining: before.requestsRemaining, resetsAt: before.resetsAt }
-}
+const never = new AbortController().signal
 
 export type Scanning = ReturnType<typeof makeScanning>

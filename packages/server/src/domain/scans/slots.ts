@@ -1,4 +1,4 @@
-import { EngineDown } from '../ports/scan-engine.ts'
+import { EngineBusy } from '../ports/scan-engine.ts'
 
 /** At most `count` pieces of work at once; the others wait their turn, first come first served. */
 export function makeSlots({ count, maxWaiting }: { count: number; maxWaiting: number }) {
@@ -25,7 +25,7 @@ export function makeSlots({ count, maxWaiting }: { count: number; maxWaiting: nu
       free--
       return undefined
     }
-    if (waiting.length >= maxWaiting) throw new EngineDown(`${maxWaiting} others wait for a turn already`)
+    if (waiting.length >= maxWaiting) throw new EngineBusy(`${maxWaiting} others wait for a turn already`)
     return new Promise((resolve) => waiting.push(resolve))
   }
 }

@@ -1,22 +1,21 @@
 import { LRUCache } from 'lru-cache'
-import type { Verdict } from './verdict.ts'
 
 /**
- * Verdicts on content that was seen before. A verdict counts only under the very engines and signatures that gave it:
- * each entry carries their stamp. Errors are not kept: the next try may go better.
+ * What was found out about content that was seen before. It counts only under the very engines and signatures that gave
+ * it: each entry carries their stamp.
  */
-export function makeVerdictCache({ entries }: { entries: number }) {
-  const cache = entries === 0 ? undefined : new LRUCache<string, { stamp: string; verdict: Verdict }>({ max: entries })
+export function makeStampedCache<T extends object>({ entries }: { entries: number }) {
+  const cache = entries === 0 ? undefined : new LRUCache<string, { stamp: string; value: T }>({ max: entries })
 
   return {
-    find(sha256: string, stamp: string): Verdict | undefined {
+    find(sha256: string, stamp: string): T | undefined {
       const entry = cache?.get(sha256)
-      return entry?.stamp === stamp ? entry.verdict : undefined
+      return entry?.stamp === stamp ? entry.value : undefined
     },
-    keep(sha256: string, stamp: string, verdict: Verdict) {
-      if (verdict.status !== 'error') cache?.set(sha256, { stamp, verdict })
+    keep(sha256: string, stamp: string, value: T) {
+      cache?.set(sha256, { stamp, value })
     },
   }
 }
 
-export type VerdictCache = ReturnType<typeof makeVerdictCache>
+export type StampedCache<T extends object> = ReturnType<typeof makeStampedCache<T>>

@@ -6,13 +6,18 @@ import type { AddressPolicy } from './public-address.ts'
 import { checkWebAddress } from './web-address.ts'
 
 /** The file part as far as it was read: over the limit nothing after the first excess byte is looked at. */
-export type UploadedFile = { content: Content } | { tooLarge: true } | { missing: true }
+export type UploadedFile<C = Content> = { content: C } | { tooLarge: true } | { missing: true }
 
 /** The fields as they came, of whatever type; undefined and null mean not given. */
 export type GivenFields = { file_name?: unknown; file_url?: unknown; callback_url?: unknown }
 
 /** `partName` is the filename of the file part; `repeated` are the fields that came more than once. */
-export type Upload = { fields: GivenFields; file: UploadedFile; partName: string | undefined; repeated: string[] }
+export type Upload<C = Content> = {
+  fields: GivenFields
+  file: UploadedFile<C>
+  partName: string | undefined
+  repeated: string[]
+}
 
 type Target = { kind: ScanKind; mode: ScanMode }
 
@@ -46,6 +51,9 @@ export function toContentName({ fields, partName }: Pick<Upload, 'fields' | 'par
   if (typeof given === 'string') return given
   return partName === undefined || checkFileName('malware', partName).length > 0 ? null : partName
 }
+
+/** The text of a field that was checked; null when it was not given. */
+export const findText = (value: unknown): string | null => (typeof value === 'string' ? value : null)
 
 function checkFile({ kind, mode }: Target, file: UploadedFile): string[] {
   if ('missing' in file) return ['is required: send the content as a form part named file, with a filename.']

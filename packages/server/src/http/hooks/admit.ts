@@ -4,6 +4,7 @@ import type { Admission, Admitted } from '../../domain/accounts/admission.ts'
 import { toPeriodText } from '../../domain/accounts/rate.ts'
 import type { Caller } from '../../domain/ports/admission-gate.ts'
 import { listHeader } from '../headers.ts'
+import { hasIdempotencyKey } from '../idempotency.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -28,7 +29,9 @@ export function makeAdmitHook(operation: Operation, { admission }: Deps) {
   return async (request: FastifyRequest, reply: FastifyReply) => {
     request.operationId = operation.id
     const keys = listHeader(request.raw, 'x-api-key')
-    const trusted = mayTrust && isSmall(request) ? admission.findTrusted(keys) : undefined
+    // A repeat is known before the work, so it is asked for first.
+    const isTrustable = mayTrust && isSmall(request) && !hasIdempotencyKey(request)
+    const trusted = isTrustable ? admission.findTrusted(keys) : undefined
     if (trusted === undefined) return goOn(request, reply, await admission.admitRequest(keys, isScan))
     request.caller = trusted
     request.isCounted = false

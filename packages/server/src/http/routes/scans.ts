@@ -1,50 +1,100 @@
-import { maxContentBytes, type ScanKind, type ScanMode } from '@assay/contract'
-import type { ContentStore } from '../../domain/ports/content-store.ts'
+import { headers, maxContentBytes, type ScanKind, type ScanMode } from '@assay/contract'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { Admitted } from '../../domain/accounts/admission.ts'
+import type { Content } from '../../domain/content/content.ts'
+import type { ContentStore, ContentWriter, JobContents } from '../../domain/ports/content-store.ts'
 import { type FieldErrors, Problem } from '../../domain/problem.ts'
 import type { AddressPolicy } from '../../domain/scans/public-address.ts'
 import { toScanResult } from '../../domain/scans/scan-result.ts'
 import type { Scanning } from '../../domain/scans/scanning.ts'
-import { checkFileSubmission, checkUrlSubmission, toContentName } from '../../domain/scans/submission.ts'
+import { checkFileSubmission, checkUrlSubmission, findText, toContentName } from '../../domain/scans/submission.ts'
+import type { Submitting } from '../../domain/scans/submitting.ts'
 import { getCaller, goOn } from '../hooks/admit.ts'
+import { checkIdempotency, findIdempotency } from '../idempotency.ts'
 import { readJsonBody } from '../json-body.ts'
 import { requireMediaType } from '../media-type.ts'
+import { untilGone } from '../until-gone.ts'
 import { readUpload } from '../upload.ts'
 import type { Handler } from './handler.ts'
 
 type Target = { kind: ScanKind; mode: ScanMode }
-type Deps = { scanning: Scanning; policy: AddressPolicy; contents: ContentStore }
+type Deps = {
+  scanning: Scanning
+  submitting: Submitting
+  policy: AddressPolicy
+  contents: ContentStore
+  jobContents: JobContents
+}
 
+/** `scan` waits for the verdict, `submit` gives out the number of a job. */
 export function makeFileHandler(target: Target, deps: Deps): Handler {
-  return async (request, reply) => {
-    const maxBytes = maxContentBytes[target.kind][target.mode]
-    const upload = await readUpload(request, reply, { contents: deps.contents, maxBytes })
-    const content = 'content' in upload.file ? upload.file.content : undefined
-    try {
-      requireNone(checkFileSubmission(target, upload, deps.policy))
-      if (content === undefined || target.kind !== 'malware' || target.mode !== 'sync') return refuse(target, deps)
-      const { scan, ...admitted } = await deps.scanning.scanNow(getCaller(request), content, {
-        contentName: toContentName(upload),
-        takesRequest: !request.isCounted,
-      })
+  const { kind, mode } = target
+  if (mode === 'sync') {
+    return makeUploadHandler(target, deps, deps.contents, async (request, reply, content, { contentName }) => {
+      const idempotency = findIdempotency(request, [content.sha256, contentName])
+      const order = { kind, contentName, idempotency, takesRequest: !request.isCounted }
+      const { scan, ...admitted } = await deps.scanning.scanNow(getCaller(request), content, order)
       goOn(request, reply, admitted)
       reply.code(201)
       return toScanResult(scan)
+    })
+  }
+  return makeUploadHandler(target, deps, deps.jobContents, async (request, reply, content, given) => {
+    const idempotency = findIdempotency(request, [content.sha256, given.contentName, given.callbackUrl])
+    const order = { kind, ...given, idempotency }
+    return sendReceipt(request, reply, await deps.submitting.submitFile(getCaller(request), content, order))
+  })
+}
+
+export function makeUrlHandler({ kind, mode }: Target, deps: Deps): Handler {
+  return async (request, reply) => {
+    requireMediaType(request, 'application/json')
+    const fields = await readJsonBody(request, reply)
+    requireNone({ ...checkUrlSubmission({ kind, mode }, fields, deps.policy), ...checkIdempotency(request) })
+    const [url, contentName] = [findText(fields.file_url) ?? '', findText(fields.file_name)]
+    const callbackUrl = mode === 'sync' ? null : findText(fields.callback_url)
+    const idempotency = findIdempotency(request, [url, contentName, callbackUrl])
+    if (mode === 'async') {
+      const order = { kind, contentName, callbackUrl, idempotency }
+      return sendReceipt(request, reply, await deps.submitting.submitUrl(getCaller(request), url, order))
+    }
+    const order = { kind, contentName, idempotency, takesRequest: false }
+    const { scan, ...admitted } = await deps.scanning.scanUrlNow(getCaller(request), url, order, untilGone(reply))
+    goOn(request, reply, admitted)
+    reply.code(201)
+    return toScanResult(scan)
+  }
+}
+
+type Given = { contentName: string | null; callbackUrl: string | null }
+
+/** Reads the form, tells everything that is wrong with it, and lets go of the content in the end. */
+function makeUploadHandler<C extends Content>(
+  target: Target,
+  deps: Deps,
+  contents: { newWriter(): ContentWriter<C> },
+  use: (request: FastifyRequest, reply: FastifyReply, content: C, given: Given) => Promise<unknown>,
+): Handler {
+  const maxBytes = maxContentBytes[target.kind][target.mode]
+  return async (request, reply) => {
+    const upload = await readUpload(request, reply, { contents, maxBytes })
+    const content = 'content' in upload.file ? upload.file.content : undefined
+    try {
+      requireNone({ ...checkFileSubmission(target, upload, deps.policy), ...checkIdempotency(request) })
+      // Without content there was an error.
+      const given = { contentName: toContentName(upload), callbackUrl: findText(upload.fields.callback_url) }
+      return await use(request, reply, content as C, given)
     } finally {
       await content?.release()
     }
   }
 }
 
-export function makeUrlHandler(target: Target, deps: Deps): Handler {
-  return async (request, reply) => {
-    requireMediaType(request, 'application/json')
-    const fields = await readJsonBody(request, reply)
-    requireNone(checkUrlSubmission(target, fields, deps.policy))
-    return refuse(target, deps)
-  }
+function sendReceipt(request: FastifyRequest, reply: FastifyReply, submitted: Admitted & { scanId: string }) {
+  goOn(request, reply, submitted)
+  reply.code(202).header(headers.result, submitted.scanId)
+  return { id: submitted.scanId }
 }
-
-const refuse = ({ kind, mode }: Target, deps: Deps) => deps.scanning.refuse(kind, mode)
 
 function requireNone(errors: FieldErrors) {
   if (Object.keys(errors).length > 0) throw new Problem({ kind: 'validation', errors })

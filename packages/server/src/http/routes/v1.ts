@@ -2,9 +2,10 @@ import { type Operation, operations } from '@assay/contract'
 import type { FastifyInstance } from 'fastify'
 import type { Admission } from '../../domain/accounts/admission.ts'
 import type { AccountStore } from '../../domain/ports/account-store.ts'
-import type { ContentStore } from '../../domain/ports/content-store.ts'
+import type { ContentStore, JobContents } from '../../domain/ports/content-store.ts'
 import type { AddressPolicy } from '../../domain/scans/public-address.ts'
 import type { Scanning } from '../../domain/scans/scanning.ts'
+import type { Submitting } from '../../domain/scans/submitting.ts'
 import { countFailures, makeAdmitHook } from '../hooks/admit.ts'
 import { makeAccountHandler } from './account.ts'
 import type { Handler } from './handler.ts'
@@ -15,7 +16,9 @@ export type V1Deps = {
   admission: Admission
   accounts: AccountStore
   scanning: Scanning
+  submitting: Submitting
   contents: ContentStore
+  jobContents: JobContents
   policy: AddressPolicy
 }
 

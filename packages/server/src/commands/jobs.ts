@@ -1,0 +1,68 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Command } from 'commander'
+import type { Office } from '../compose/office.ts'
+import { newCommand, print, toTable, withOffice } from './terminal.ts'
+
+const minuteMs = 60_000
+const everyMs = 1000
+
+export function makeJobsCommand(): Command {
+  return newCommand('jobs', 'show background scans and webhooks: how many wait, how long, how fast they go')
+    .option('--watch', 'look again every second, until Ctrl-C')
+    .action(async ({ watch }: { watch?: true }, command: Command) => {
+      await withOffice(async (office) => {
+        const stopped = watch ? whenInterrupted() : AbortSignal.abort()
+        do {
+          const seen = await look(office)
+          // On a terminal each table takes the place of the one before.
+          if (watch && process.stdout.isTTY && !command.opts().json) process.stdout.write('\x1b[H\x1b[J')
+          print(command, seen, toText(seen))
+          await sleep(everyMs, undefined, { signal: stopped }).catch(() => {})
+        } while (!stopped.aborted)
+      })
+    })
+}
+
+async function look({ jobs, deliveries, scans }: Office) {
+  const now = Date.now()
+  const toAge = (since: Date | undefined) => (since === undefined ? 0 : Math.max(0, now - since.getTime()) / 1000)
+  const [queue, webhooks, settled] = await Promise.all([
+    jobs.countJobs(),
+    deliveries.countDeliveries(),
+    scans.countSettled(new Date(now - minuteMs)),
+  ])
+  return {
+    waiting: queue.waiting,
+    running: queue.running,
+    oldest_seconds: toAge(queue.oldestAt),
+    settled_last_minute: settled,
+    webhooks_waiting: webhooks.waiting,
+    webhooks_late_seconds: toAge(webhooks.oldestDueAt),
+  }
+}
+
+type Seen = Awaited<ReturnType<typeof look>>
+
+const toText = (seen: Seen) =>
+  toTable(
+    ['', 'waiting', 'running', 'oldest', 'last minute'],
+    [
+      [
+        'background scans',
+        seen.waiting,
+        seen.running,
+        toSeconds(seen.oldest_seconds),
+        toRate(seen.settled_last_minute),
+      ],
+      ['webhooks', seen.webhooks_waiting, null, toSeconds(seen.webhooks_late_seconds), null],
+    ],
+  )
+
+const toSeconds = (seconds: number) => `${seconds.toFixed(1)} s`
+const toRate = (count: number) => `${count} (${(count / 60).toFixed(1)}/s)`
+
+function whenInterrupted(): AbortSignal {
+  const stopped = new AbortController()
+  process.once('SIGINT', () => stopped.abort())
+  return stopped.signal
+}

@@ -1,0 +1,62 @@
+import { availableParallelism } from 'node:os'
+import type { ScanKind } from '@assay/contract'
+import type { Config } from '../config/load-config.ts'
+import { makeJobStore } from '../database/job-store.ts'
+import type { Database } from '../database/open-database.ts'
+import type { JobContents } from '../domain/ports/content-store.ts'
+import type { DeliveryStore } from '../domain/ports/delivery-store.ts'
+import type { WebhookSender } from '../domain/ports/webhook-sender.ts'
+import { makeBell } from '../domain/scans/bell.ts'
+import type { Outcomes } from '../domain/scans/outcome.ts'
+import { makeRunJob } from '../domain/scans/run-job.ts'
+import { makeDeliver } from '../domain/webhooks/deliver.ts'
+import { systemClock } from '../runtime/clock.ts'
+import type { Logger } from '../runtime/logger.ts'
+import { openDeliveryWorker } from '../workers/delivery-worker.ts'
+import { openScanWorker } from '../workers/scan-worker.ts'
+
+type Deps = {
+  database: Database
+  contents: JobContents
+  deliveries: DeliveryStore
+  outcomes: Outcomes
+  sender: WebhookSender
+  observeVerdict(kind: ScanKind, status: string): void
+  log: Logger
+}
+
+/** Many more than run at a time: most of a small scan is waiting for the engine and the database. */
+const jobsPerCore = 16
+
+/** What is done after the answer: background scans, and the webhooks that tell of them. */
+export function openBackground(config: Config, deps: Deps) {
+  const { database, contents, outcomes, deliveries, observeVerdict, log } = deps
+  const jobs = makeJobStore(database)
+  const bell = makeBell()
+  const deliver = makeDeliver({
+    sender: deps.sender,
+    store: deliveries,
+    clock: systemClock,
+    retryMs: config.webhookRetries,
+  })
+  const deliveryWorker = openDeliveryWorker({ store: deliveries, deliver, log, clock: systemClock })
+  const run = makeRunJob({
+    ...{ jobs, contents, outcomes, clock: systemClock, observeVerdict },
+    reportFailure: (error) => log.error({ err: error }, 'a background scan failed'),
+    onSettled(scanId, isCalledBack) {
+      bell.ring(scanId)
+      if (isCalledBack) deliveryWorker.poke()
+    },
+  })
+  const scanWorker = openScanWorker({ jobs, run, concurrency: jobsPerCore * availableParallelism(), log })
+
+  return {
+    jobs,
+    bell,
+    onQueued: scanWorker.poke,
+    async close() {
+      await scanWorker.close(config.drainSeconds * 1000)
+      await deliveryWorker.close()
+    },
+  }
+}

@@ -1,0 +1,50 @@
+import { availableParallelism } from 'node:os'
+import { join, resolve } from 'node:path'
+import type { Config } from '../config/load-config.ts'
+import { makeImageScan } from '../domain/scans/image-scan.ts'
+import { imageThresholds } from '../domain/scans/image-verdict.ts'
+import { makeStampedCache } from '../domain/scans/stamped-cache.ts'
+import { openImageEngine } from '../engines/nsfw/image-engine.ts'
+import { openModels } from '../engines/nsfw/models/open-models.ts'
+import type { Logger } from '../runtime/logger.ts'
+
+const builtDir = new URL('../../models/built/', import.meta.url).pathname.replace(/\/$/, '')
+/** In front of the engine. What waits longer than its caller's patience would only be work for nobody. */
+const maxWaiting = 200
+
+/** Everything that looks at pictures. Without an engine the service still does the rest, and says what is wrong. */
+export async function openImages(config: Config, { log }: { log: Logger }) {
+  const opened = await openEngine(config, log)
+  const engine = 'engine' in opened ? opened.engine : undefined
+  return {
+    images: makeImageScan({
+      findEngine: () => engine,
+      cache: makeStampedCache({ entries: config.verdictCache }),
+      threshold: imageThresholds[config.nsfwThreshold],
+      knowsTestImages: config.nsfwTestImages === 'on',
+    }),
+    listEngines: () => (engine === undefined ? [] : [engine]),
+    countWaiting: () => engine?.countWaiting() ?? 0,
+    findFault: () => ('fault' in opened ? opened.fault : opened.engine?.findFault()),
+    close: async () => engine?.close(),
+  }
+}
+
+async function openEngine(config: Config, log: Logger) {
+  const { nsfwProfile: profile, nsfwPrecision: precision } = config
+  if (profile === 'off') return { engine: undefined }
+  try {
+    const models = await openModels({
+      dirs: config.modelDir === undefined ? [builtDir, join(resolve(config.dataDir), 'models')] : [config.modelDir],
+      names: profile === 'fast' ? ['mobilenet-v2-mid'] : ['mobilenet-v2-mid', 'inception-v3'],
+      precision,
+      log,
+    })
+    const processes = config.nsfwProcesses ?? availableParallelism()
+    return { engine: await openImageEngine({ models, profile, processes, maxWaiting, log }) }
+  } catch (error) {
+    log.error({ err: error }, 'the image engine cannot be started')
+    const { message } = error as Error
+    return { fault: `NSFW image scans answer 500 and are not charged: ${message.replace(/\.?$/, '.')}` }
+  }
+}

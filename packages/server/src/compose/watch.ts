@@ -1,0 +1,65 @@
+import type { Database } from '../database/open-database.ts'
+import type { DeliveryStore } from '../domain/ports/delivery-store.ts'
+import type { JobStore } from '../domain/ports/job-store.ts'
+import type { Check } from '../domain/readiness.ts'
+import type { Metrics } from '../runtime/metrics.ts'
+import type { openImages } from './images.ts'
+import type { openMalware } from './malware.ts'
+
+type Engines = { malware: Awaited<ReturnType<typeof openMalware>>; images: Awaited<ReturnType<typeof openImages>> }
+
+export function listChecks({ pool }: Database, { malware, images }: Engines): Check[] {
+  return [
+    {
+      name: 'database',
+      vital: true,
+      async findFault() {
+        await pool.query('select 1')
+        return undefined
+      },
+    },
+    { name: 'malware engine', vital: false, findFault: async () => malware.findFault() },
+    { name: 'NSFW image engine', vital: false, findFault: async () => images.findFault() },
+  ]
+}
+
+export function observeEngines(metrics: Metrics, { malware, images }: Engines) {
+  const states = () => malware.listEngines().flatMap((engine) => engine.findState() ?? [])
+  const count = () => states().reduce((sum, { signatures }) => sum + (signatures ?? 0), 0)
+  const newest = () => Math.max(0, ...states().map(({ signaturesAt }) => signaturesAt?.getTime() ?? 0)) / 1000
+  metrics.gauge('assay_signatures', 'Signatures that are in use.', count)
+  metrics.gauge('assay_signatures_timestamp_seconds', 'When the newest signatures came out.', newest)
+  metrics.gauge('assay_scans_waiting', 'Scans of large content that wait for their turn.', malware.countWaiting)
+  metrics.gauge('assay_images_waiting', 'Pictures that wait for their turn.', images.countWaiting)
+}
+
+export function observeDatabase(metrics: Metrics, { pool }: Database) {
+  metrics.gauge('assay_database_connections', 'Open connections to the database.', () => pool.totalCount)
+  metrics.gauge('assay_database_waiting', 'Callers that wait for a connection.', () => pool.waitingCount)
+}
+
+export function observeQueues(metrics: Metrics, { jobs, deliveries }: { jobs: JobStore; deliveries: DeliveryStore }) {
+  const toAge = (since: Date | undefined) =>
+    since === undefined ? 0 : Math.max(0, Date.now() - since.getTime()) / 1000
+  metrics.gauges(
+    {
+      assay_jobs_waiting: 'Background scans that wait.',
+      assay_jobs_running: 'Background scans that run, in all processes.',
+      assay_jobs_oldest_seconds: 'How long the oldest background scan has been waiting.',
+    },
+    async () => {
+      const { waiting, running, oldestAt } = await jobs.countJobs()
+      return { assay_jobs_waiting: waiting, assay_jobs_running: running, assay_jobs_oldest_seconds: toAge(oldestAt) }
+    },
+  )
+  metrics.gauges(
+    {
+      assay_deliveries_waiting: 'Webhook deliveries that are to be tried, now or later.',
+      assay_deliveries_late_seconds: 'How long the oldest webhook delivery that is due has been so.',
+    },
+    async () => {
+      const { waiting, oldestDueAt } = await deliveries.countDeliveries()
+      return { assay_deliveries_waiting: waiting, assay_deliveries_late_seconds: toAge(oldestDueAt) }
+    },
+  )
+}

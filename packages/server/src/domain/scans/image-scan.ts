@@ -1,0 +1,56 @@
+import type { Content } from '../content/content.ts'
+import type { ImageEngine, ImageReport } from '../ports/image-engine.ts'
+import { EngineBusy, EngineDown } from '../ports/scan-engine.ts'
+import { decideImage } from './image-verdict.ts'
+import type { Assessment } from './malware-scan.ts'
+import type { StampedCache } from './stamped-cache.ts'
+import { findTestReport } from './test-images.ts'
+
+type Deps = {
+  /** Undefined where none could be started. */
+  findEngine(): ImageEngine | undefined
+  cache: StampedCache<ImageReport>
+  threshold: number
+  /** Our own test images get the verdict they stand for. */
+  knowsTestImages: boolean
+}
+
+/** For its turn; what a picture may take from then on is the engine's to say. */
+const patienceMs = 30_000
+
+/** A verdict on a picture, from the cache or the engine, with what it rests on. */
+export function makeImageScan({ findEngine, cache, threshold, knowsTestImages }: Deps) {
+  return {
+    async assess(content: Content, { flagsSexy }: { flagsSexy: boolean }): Promise<Assessment> {
+      const known = knowsTestImages ? findTestReport(content.sha256) : undefined
+      const { report, version } = known ?? (await classify(content))
+      const { status, signals, metadata } = decideImage(report, { threshold, flagsSexy })
+      return { status, signals, metadata: { ...metadata, engine_versions: version } }
+    },
+  }
+
+  async function classify(content: Content): Promise<{ report: ImageReport; version: string }> {
+    const engine = findEngine()
+    const state = engine?.findState()
+    if (engine === undefined || state === undefined) throw new EngineDown('There is no image engine')
+    const { version, stamp } = state
+    const kept = stamp === undefined ? undefined : cache.find(content.sha256, stamp)
+    if (kept !== undefined) return { report: kept, version }
+    const report = await withPatience((signal) => engine.classify(content, signal))
+    // What ran out of time may go better another time.
+    if (stamp !== undefined && 'frames' in report) cache.keep(content.sha256, stamp, report)
+    return { report, version }
+  }
+}
+
+async function withPatience<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  const waiting = new AbortController()
+  const timer = setTimeout(() => waiting.abort(new EngineBusy(`No turn within ${patienceMs} ms`)), patienceMs)
+  try {
+    return await work(waiting.signal)
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+export type ImageScan = ReturnType<typeof makeImageScan>

@@ -1,0 +1,81 @@
+import type { ScanKind } from '@assay/contract'
+import { type Admitted, findRefusal, toLaterCaller } from '../accounts/admission.ts'
+import type { Describer } from '../content/describe.ts'
+import type { AdmissionGate, Caller, Idempotency } from '../ports/admission-gate.ts'
+import type { Clock } from '../ports/clock.ts'
+import type { JobContents, LastingContent } from '../ports/content-store.ts'
+import type { JobSource } from '../ports/job-store.ts'
+import { findMismatch } from './idempotency.ts'
+import { nothingKnown } from './outcome.ts'
+import type { NewScan, Scan } from './scan.ts'
+import { newScanId } from './scan-id.ts'
+
+type Deps = {
+  gate: AdmissionGate
+  describe: Describer
+  contents: JobContents
+  clock: Clock
+  region: string
+  /** There is a new job. */
+  onQueued(): void
+}
+
+type Order = {
+  kind: ScanKind
+  contentName: string | null
+  callbackUrl: string | null
+  idempotency: Idempotency | undefined
+}
+
+type Known = Pick<Scan, 'contentLength' | 'contentType' | 'metadata'>
+
+/** The id is that of the first one when this is a repeat. */
+type Submitted = Admitted & { scanId: string; isQueued: boolean }
+
+/** Accepting scans to be done later: charge, job and content are one transaction, or nothing is. */
+export function makeSubmitting(deps: Deps) {
+  return { submitFile, submitUrl }
+
+  async function submitFile(caller: Caller, content: LastingContent, order: Order): Promise<Submitted> {
+    const { contentType, hashes } = await deps.describe(content)
+    const kept = await content.handOver()
+    const known = { contentLength: content.bytes, contentType, metadata: hashes }
+    // When this throws we cannot know whether it was accepted: what nobody needs is swept later.
+    const submitted = await submit(caller, order, kept, known)
+    if (!submitted.isQueued) await deps.contents.remove(kept)
+    return submitted
+  }
+
+  function submitUrl(caller: Caller, url: string, order: Order): Promise<Submitted> {
+    return submit(caller, order, { at: 'url', url }, nothingKnown)
+  }
+
+  async function submit(caller: Caller, order: Order, source: JobSource, known: Known): Promise<Submitted> {
+    const { callbackUrl, idempotency } = order
+    const scan = newPending(order, known)
+    const answer = await deps.gate.ask({
+      ...{ keyDigest: caller.keyDigest, takesRequest: false, scan, job: { source, callbackUrl } },
+      ...(idempotency === undefined ? {} : { idempotency }),
+    })
+    const isQueued = answer.outcome === 'admitted'
+    if (isQueued) deps.onQueued()
+    const first = answer.outcome === 'repeated' ? answer : undefined
+    return {
+      scanId: first?.scanId ?? scan.id,
+      refused: findRefusal(answer) ?? (first && idempotency && findMismatch(first, idempotency)),
+      isQueued,
+      caller: toLaterCaller(caller, answer),
+    }
+  }
+
+  function newPending({ kind, contentName }: Order, known: Known): NewScan {
+    return {
+      ...{ id: newScanId(), kind, mode: 'async', region: deps.region, status: 'pending', signals: null, contentName },
+      ...known,
+      createdAt: deps.clock.now(),
+      completedAt: null,
+    }
+  }
+}
+
+export type Submitting = ReturnType<typeof makeSubmitting>

@@ -1,0 +1,27 @@
+import type { FastifyRequest } from 'fastify'
+import type { Idempotency } from '../domain/ports/admission-gate.ts'
+import type { FieldErrors } from '../domain/problem.ts'
+import { checkIdempotencyKey, idempotencyHeader, toFingerprint } from '../domain/scans/idempotency.ts'
+import { listHeader } from './headers.ts'
+
+const listKeys = (request: FastifyRequest) => listHeader(request.raw, idempotencyHeader.toLowerCase())
+
+export const hasIdempotencyKey = (request: FastifyRequest): boolean => listKeys(request).length > 0
+
+/** What is wrong with the header, under its name. */
+export function checkIdempotency(request: FastifyRequest): FieldErrors {
+  const keys = listKeys(request)
+  if (keys.length === 0) return {}
+  const errors = [
+    ...(keys.length > 1 ? [`${idempotencyHeader} must not be given more than once.`] : []),
+    ...checkIdempotencyKey(keys[0] ?? ''),
+  ]
+  return errors.length === 0 ? {} : { [idempotencyHeader]: errors }
+}
+
+/** `given` is everything by which a repeat is told from another request. */
+export function findIdempotency(request: FastifyRequest, given: (string | null)[]): Idempotency | undefined {
+  const [key] = listKeys(request)
+  if (key === undefined) return undefined
+  return { operation: request.operationId ?? '', key, fingerprint: toFingerprint(given) }
+}

@@ -1,0 +1,226 @@
+import assert from 'node:assert/strict'
+import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, afterEach, before, describe, test } from 'node:test'
+import { makeJobContents } from '../../src/blobs/job-contents.ts'
+import { openMasterKey } from '../../src/blobs/master-key.ts'
+import { makeDescriber } from '../../src/domain/content/describe.ts'
+import { EngineBusy, EngineDown } from '../../src/domain/ports/scan-engine.ts'
+import { makeBell } from '../../src/domain/scans/bell.ts'
+import type { Outcome, Outcomes } from '../../src/domain/scans/outcome.ts'
+import { makeRunJob } from '../../src/domain/scans/run-job.ts'
+import { makeSubmitting } from '../../src/domain/scans/submitting.ts'
+import { systemClock } from '../../src/runtime/clock.ts'
+import { makeLogger } from '../../src/runtime/logger.ts'
+import { openScanWorker } from '../../src/workers/scan-worker.ts'
+import { openTestJobs, type TestJobs } from '../database/test-jobs.ts'
+
+const log = makeLogger({ level: 'silent', region: 'test' })
+const clean: Outcome = {
+  ...{ status: 'clean', signals: [], metadata: { seen: 'yes' }, contentLength: 5, contentType: 'text/plain' },
+}
+
+describe('a background scan', () => {
+  let office: TestJobs
+  const dir = join(mkdtempSync(join(tmpdir(), 'assay-background-')), 'jobs')
+  const contents = makeJobContents({ dir, master: openMasterKey(Buffer.alloc(32, 1), '/nowhere') })
+  const listFiles = () => (existsSync(dir) ? readdirSync(dir) : [])
+  const workers: { close(ms: number): Promise<void> }[] = []
+  before(async () => {
+    office = await openTestJobs()
+  })
+  afterEach(async () => {
+    for (const worker of workers.splice(0)) await worker.close(1000)
+    await office.clear()
+  })
+  after(async () => {
+    await office.close()
+    rmSync(join(dir, '..'), { recursive: true, force: true })
+  })
+
+  /** A worker whose engine is this; it says what it saw and how scans ended. */
+  function openWorker(outcomes: Partial<Outcomes>) {
+    const settled: string[] = []
+    const bell = makeBell()
+    const run = makeRunJob({
+      ...{ jobs: office.jobs, contents, clock: systemClock, pausesMs: [0, 0] },
+      outcomes: { ofContent: async () => clean, ofUrl: async () => clean, ...outcomes },
+      observeVerdict: () => {},
+      reportFailure: () => {},
+      onSettled(scanId) {
+        settled.push(scanId)
+        bell.ring(scanId)
+      },
+    })
+    const worker = openScanWorker({ jobs: office.jobs, run, concurrency: 4, log })
+    workers.push(worker)
+    const submitting = makeSubmitting({
+      ...{ gate: office.gate, describe: makeDescriber({ entries: 0 }), contents, clock: systemClock, region: 'test' },
+      onQueued: worker.poke,
+    })
+    return { ...submitting, worker, bell, settled }
+  }
+
+  async function newCaller() {
+    const { digest, id } = await office.register()
+    const answer = await office.gate.ask({ keyDigest: digest, takesRequest: true })
+    assert.ok(answer.outcome === 'admitted')
+    return { caller: answer.caller, accountId: id }
+  }
+
+  async function write(bytes: Buffer) {
+    const writer = contents.newWriter()
+    await writer.write(bytes)
+    return writer.finish()
+  }
+  const order = { kind: 'malware' as const, contentName: 'a.txt', callbackUrl: null, idempotency: undefined }
+
+  /** Until it is settled. */
+  async function readResult(accountId: string, scanId: string) {
+    for (;;) {
+      const scan = await office.scans.findScan(accountId, 'malware', scanId)
+      if (scan !== undefined && scan.status !== 'pending') return scan
+      await new Promise((resolve) => setTimeout(resolve, 20))
+    }
+  }
+
+  for (const bytes of [5, 200_000]) {
+    test(`of ${bytes} bytes sees what was submitted, and leaves nothing of it`, async () => {
+      let seen: Buffer[] = []
+      const { submitFile } = openWorker({
+        async ofContent(content) {
+          seen = []
+          for await (const chunk of content.read()) seen.push(Buffer.from(chunk))
+          return clean
+        },
+      })
+      const { caller, accountId } = await newCaller()
+      const clear = Buffer.alloc(bytes, 'text ')
+      const { scanId, refused } = await submitFile(caller, await write(Buffer.from(clear)), order)
+      assert.equal(refused, undefined)
+      const { status, metadata, completedAt } = await readResult(accountId, scanId)
+      assert.deepEqual([status, metadata], ['clean', clean.metadata])
+      assert.ok(completedAt)
+      assert.ok(Buffer.concat(seen).equals(clear))
+      await until(() => listFiles().length === 0)
+      assert.equal(await office.count('jobs', accountId), 0)
+    })
+  }
+
+  test('that is refused for want of credit is no job, and its content is gone', async () => {
+    const { submitFile } = openWorker({})
+    const { digest, id } = await office.register({ credits: 1 })
+    const answer = await office.gate.ask({ keyDigest: digest, takesRequest: true })
+    assert.ok(answer.outcome === 'admitted')
+    assert.equal((await submitFile(answer.caller, await write(Buffer.alloc(100_000)), order)).refused, undefined)
+    const { refused } = await submitFile(answer.caller, await write(Buffer.alloc(100_000)), order)
+    assert.equal(refused?.refusal.kind, 'out-of-credit')
+    await until(() => listFiles().length === 0)
+    assert.equal(await office.count('scans', id), 1)
+  })
+
+  test('whose engine fails is tried three times, then ends in an error and gives its credit back', async () => {
+    let tries = 0
+    const { submitUrl } = openWorker({
+      async ofUrl() {
+        tries++
+        throw new EngineDown('away')
+      },
+    })
+    const { caller, accountId } = await newCaller()
+    const before = await office.getBalance(accountId)
+    const { scanId } = await submitUrl(caller, 'https://origin.test/a', order)
+    const { status, signals } = await readResult(accountId, scanId)
+    assert.deepEqual([status, signals], ['error', ['Error:EngineFailed']])
+    assert.equal(tries, 3)
+    const balance = await office.getBalance(accountId)
+    assert.equal(balance?.remaining, before?.remaining)
+    assert.equal(balance?.ledger, balance?.remaining)
+  })
+
+  test('that meets a full engine waits as often as it takes', async () => {
+    let tries = 0
+    const { submitUrl } = openWorker({
+      async ofUrl() {
+        if (++tries < 6) throw new EngineBusy('full')
+        return clean
+      },
+    })
+    const { caller, accountId } = await newCaller()
+    const { scanId } = await submitUrl(caller, 'https://origin.test/a', order)
+    assert.equal((await readResult(accountId, scanId)).status, 'clean')
+    assert.equal(tries, 6)
+  })
+
+  test('whose worker died three times is not scanned a fourth time', async () => {
+    const { caller, accountId } = await newCaller()
+    const scanId = await office.submit(caller.keyDigest)
+    for (let i = 0; i < 3; i++) {
+      assert.equal((await office.jobs.claim(5, 15_000)).length, 1)
+      await office.endLeases()
+    }
+    let tries = 0
+    openWorker({
+      async ofUrl() {
+        tries++
+        return clean
+      },
+    })
+    assert.deepEqual((await readResult(accountId, scanId)).signals, ['Error:EngineFailed'])
+    assert.equal(tries, 0)
+  })
+
+  test('that somebody else has by now is not settled, and its content stays for them', async () => {
+    const { submitFile, settled } = openWorker({
+      async ofContent() {
+        // As if this worker had been away for longer than its lease.
+        await office.endLeases()
+        await office.jobs.claim(5, 60_000)
+        return clean
+      },
+    })
+    const { caller, accountId } = await newCaller()
+    const { scanId } = await submitFile(caller, await write(Buffer.alloc(100_000)), order)
+    await until(async () => (await office.jobs.countJobs()).running === 1)
+    await new Promise((resolve) => setTimeout(resolve, 100))
+    assert.equal((await office.scans.findScan(accountId, 'malware', scanId))?.status, 'pending')
+    assert.deepEqual(settled, [])
+    assert.equal(listFiles().length, 1)
+    rmSync(dir, { recursive: true, force: true })
+  })
+
+  test('that runs when the worker stops is finished, and no other is begun', async () => {
+    const entered = Promise.withResolvers<void>()
+    const release = Promise.withResolvers<void>()
+    const { submitUrl, worker, settled } = openWorker({
+      async ofUrl() {
+        entered.resolve()
+        await release.promise
+        return clean
+      },
+    })
+    const { caller, accountId } = await newCaller()
+    const { scanId } = await submitUrl(caller, 'https://origin.test/a', order)
+    await entered.promise
+    const closed = worker.close(5000)
+    const later = await submitUrl(caller, 'https://origin.test/b', order)
+    release.resolve()
+    await closed
+    assert.deepEqual(settled, [scanId])
+    assert.equal((await office.scans.findScan(accountId, 'malware', later.scanId))?.status, 'pending')
+  })
+
+  test('rings for those who wait for it', async () => {
+    const { submitUrl, bell } = openWorker({})
+    const { caller } = await newCaller()
+    const { scanId } = await submitUrl(caller, 'https://origin.test/a', order)
+    const start = performance.now()
+    await bell.wait(scanId, 60_000, new AbortController().signal)
+    assert.ok(performance.now() - start < 30_000)
+  })
+})
+
+async function until(isSo: () => boolean | Promise<boolean>) {
+  while (!(await isSo())) await new Promise((resolve) => setTimeout(resolve, 20))
+}
