@@ -8,6 +8,8 @@ export const headers = {
   rateRemaining: 'X-Rate-Limit-Remaining',
   rateReset: 'X-Rate-Limit-Reset',
   retryAfter: 'Retry-After',
+  /** Ours: the same key, operation and content are answered and charged once. */
+  idempotencyKey: 'Idempotency-Key',
   /** Ours: which region answered. */
   region: 'X-Assay-Region',
 } as const

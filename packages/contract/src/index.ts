@@ -6,7 +6,9 @@ export {
   maxHeaderBytes,
   maxJsonBytes,
   maxJsonDepth,
+  maxKeyLength,
   maxUrlLength,
+  maxWaitSeconds,
   type ScanKind,
   type ScanMode,
 } from './limits.ts'

@@ -10,6 +10,10 @@ export const maxContentBytes: Record<ScanKind, Record<ScanMode, number>> = {
 }
 
 export const maxFileNameLength = 255
+/** Of an Idempotency-Key. */
+export const maxKeyLength = 255
+/** Seconds that fetching a result may wait for it. */
+export const maxWaitSeconds = 30
 export const maxUrlLength = 2048
 export const maxJsonBytes = 64 * 1024
 export const maxJsonDepth = 64

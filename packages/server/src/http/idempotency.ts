@@ -1,10 +1,13 @@
+import { headers } from '@assay/contract'
 import type { FastifyRequest } from 'fastify'
 import type { Idempotency } from '../domain/ports/admission-gate.ts'
 import type { FieldErrors } from '../domain/problem.ts'
-import { checkIdempotencyKey, idempotencyHeader, toFingerprint } from '../domain/scans/idempotency.ts'
+import { checkIdempotencyKey, toFingerprint } from '../domain/scans/idempotency.ts'
 import { listHeader } from './headers.ts'
 
-const listKeys = (request: FastifyRequest) => listHeader(request.raw, idempotencyHeader.toLowerCase())
+const { idempotencyKey: header } = headers
+
+const listKeys = (request: FastifyRequest) => listHeader(request.raw, header.toLowerCase())
 
 export const hasIdempotencyKey = (request: FastifyRequest): boolean => listKeys(request).length > 0
 
@@ -13,10 +16,10 @@ export function checkIdempotency(request: FastifyRequest): FieldErrors {
   const keys = listKeys(request)
   if (keys.length === 0) return {}
   const errors = [
-    ...(keys.length > 1 ? [`${idempotencyHeader} must not be given more than once.`] : []),
+    ...(keys.length > 1 ? [`${header} must not be given more than once.`] : []),
     ...checkIdempotencyKey(keys[0] ?? ''),
   ]
-  return errors.length === 0 ? {} : { [idempotencyHeader]: errors }
+  return errors.length === 0 ? {} : { [header]: errors }
 }
 
 /** `given` is everything by which a repeat is told from another request. */

@@ -2,6 +2,8 @@ import {
   Account,
   headers,
   maxContentBytes,
+  maxKeyLength,
+  maxWaitSeconds,
   type Operation,
   operations,
   ProblemDetails,
@@ -71,8 +73,14 @@ function toOperation(operation: Operation): Json {
     operationId: operation.id,
     tags: ['kind' in operation ? (operation.kind === 'malware' ? 'Malware' : 'NSFW images') : 'General'],
     summary: operation.summary,
-    ...('mode' in operation ? { description: describeLimit(operation), requestBody: toRequestBody(operation) } : {}),
-    ...(operation.does === 'result' ? { parameters: [idParameter] } : {}),
+    ...('mode' in operation
+      ? {
+          description: describeLimit(operation),
+          parameters: [keyParameter],
+          requestBody: toRequestBody(operation),
+        }
+      : {}),
+    ...(operation.does === 'result' ? { parameters: [idParameter, waitParameter] } : {}),
     responses: toResponses(operation),
   }
 }
@@ -86,6 +94,20 @@ const idParameter = {
   required: true,
   description: 'Identifier of the job, as returned when it was submitted',
   schema: { type: 'string', format: 'uuid' },
+}
+
+const waitParameter = {
+  name: 'wait',
+  in: 'query',
+  description: 'Seconds to wait for a job that is pending: it is answered as soon as it is settled',
+  schema: { type: 'integer', minimum: 0, maximum: maxWaitSeconds, default: 0 },
+}
+
+const keyParameter = {
+  name: headers.idempotencyKey,
+  in: 'header',
+  description: 'The same request with the same key is answered as the first time within a day, and charged once',
+  schema: { type: 'string', minLength: 1, maxLength: maxKeyLength },
 }
 
 function toRequestBody({ does, mode, kind }: Operation & { does: 'file' | 'url' }): Json {
@@ -137,6 +159,7 @@ function toSuccess(operation: Operation): Json {
     case 'result':
       return {
         200: answer('The job as it stands', { rate: true, body: json('ScanResult', examples.result(operation.kind)) }),
+        304: answer('It is settled, and its ETag is the one in If-None-Match. No body.', { rate: true }),
       }
     default:
       return operation.mode === 'sync'

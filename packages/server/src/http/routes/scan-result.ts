@@ -1,4 +1,4 @@
-import type { ScanKind } from '@assay/contract'
+import { maxWaitSeconds, type ScanKind } from '@assay/contract'
 import type { FastifyRequest } from 'fastify'
 import { Problem } from '../../domain/problem.ts'
 import { toScanResult } from '../../domain/scans/scan-result.ts'
@@ -6,8 +6,6 @@ import type { Scanning } from '../../domain/scans/scanning.ts'
 import { getCaller } from '../hooks/admit.ts'
 import { untilGone } from '../until-gone.ts'
 import type { Handler } from './handler.ts'
-
-const maxWaitSeconds = 30
 
 /** A settled result never changes, so whoever has it need not load it again; one that is pending must not be kept. */
 export function makeResultHandler(target: { kind: ScanKind }, deps: { scanning: Scanning }): Handler {
