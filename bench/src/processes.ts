@@ -29,6 +29,12 @@ export const readPeakMegabytes = (pid: number) =>
 export const readMegabytes = (pid: number) =>
   Number(/^VmRSS:\s+(\d+) kB/m.exec(readProc(pid, 'status'))?.[1] ?? 0) / 1024
 
+/** What it shares with others is shared out among them. */
+export const readShareMegabytes = (pid: number) =>
+  Number(/^Pss:\s+(\d+) kB/m.exec(readProc(pid, 'smaps_rollup'))?.[1] ?? 0) / 1024
+
+export const readCommandLine = (pid: number) => readProc(pid, 'cmdline').replaceAll('\0', ' ')
+
 export const forgetPeak = (pid: number) => writeFileSync(`/proc/${pid}/clear_refs`, '5')
 
 function readProc(pid: number, file: string): string {

@@ -1,4 +1,4 @@
-/** The packages of malware-peer.ts bring no types: as much of them as it uses. */
+/** The packages of the peers bring no types: as much of them as is used. */
 declare module 'clamscan' {
   import type { Readable } from 'node:stream'
 
@@ -10,8 +10,8 @@ declare module 'clamscan' {
 
 declare module 'express' {
   type Response = { status(code: number): Response; json(body: unknown): void }
-  type Handler = (request: { file?: { path: string } }, response: Response) => Promise<void>
-  type Server = { address(): { port: number } }
+  type Handler = (request: { file?: { path: string; buffer: Buffer } }, response: Response) => Promise<void>
+  type Server = { address(): { port: number }; keepAliveTimeout: number }
   export default function express(): {
     post(path: string, before: unknown, handler: Handler): void
     listen(port: number, host: string, ready: () => void): Server
@@ -22,6 +22,7 @@ declare module 'multer' {
   function multer(options: { storage: unknown }): { single(name: string): unknown }
   namespace multer {
     function diskStorage(options: { destination: string }): unknown
+    function memoryStorage(): unknown
   }
   export default multer
 }

@@ -1,4 +1,5 @@
-import { mkdir, open, readdir, stat } from 'node:fs/promises'
+import { linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { open, readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import { v7 as newUuid } from 'uuid'
@@ -9,7 +10,7 @@ import { makeBlockPool } from './block-pool.ts'
 import { makeContentWriter } from './content-writer.ts'
 import type { MasterKey } from './master-key.ts'
 import { maxSealedBytes, sealBytes, unsealBytes } from './sealed-bytes.ts'
-import { createSealedFile, reopenSealedFile } from './sealed-file.ts'
+import { createSealedFile, removeSealedFile, reopenSealedFile } from './sealed-file.ts'
 import type { StoredContent } from './spool.ts'
 
 /**
@@ -19,17 +20,18 @@ import type { StoredContent } from './spool.ts'
 export function makeJobContents({ dir, master }: { dir: string; master: MasterKey }): JobContents {
   const pool = makeBlockPool({ blockBytes: maxSealedBytes + 1, maxFree: 256 })
   const toPath = (key: string) => join(dir, key)
+  const storeId = `${master.id} ${readStoreId(dir)}`
 
   return {
     newWriter(): ContentWriter<LastingContent> {
       const key = newUuid()
-      const createFile = async () => {
-        await mkdir(dir, { recursive: true, mode: 0o700 })
-        return createSealedFile(toPath(key), master)
-      }
+      const createFile = () => createSealedFile(toPath(key), master)
       const writer = makeContentWriter({ memoryBytes: maxSealedBytes, pool, createFile })
       return { ...writer, finish: async () => toLasting(await writer.finish(), key) }
     },
+
+    toPlace: (kept) => (kept.at === 'row' ? master.id : storeId),
+    places: [master.id, storeId],
 
     async open(kept, known) {
       if (kept.at === 'row') return openRow(unsealBytes(kept.sealed, master), known)
@@ -40,12 +42,11 @@ export function makeJobContents({ dir, master }: { dir: string; master: MasterKe
 
     async remove(kept) {
       if (kept.at === 'row') return
-      const file = await reopenSealedFile(toPath(kept.key), master, 0).catch(ignoreMissing)
-      await file?.remove()
+      await removeSealedFile(toPath(kept.key)).catch(ignoreMissing)
     },
 
     async listKeys(before) {
-      const keys = await readdir(dir).catch(() => [])
+      const keys = (await readdir(dir)).filter((name) => name !== storeFile)
       const found = await Promise.all(keys.map(async (key) => ({ key, at: await findTime(toPath(key)) })))
       return found.filter(({ at }) => at !== undefined && at < before).map(({ key }) => key)
     },
@@ -75,6 +76,25 @@ function openRow(whole: Buffer, known: Pick<Content, 'bytes' | 'sha1' | 'sha256'
   }
 }
 
+/** Says which directory this is, wherever it is mounted: whoever reads the same one can open what lies in it. */
+const storeFile = 'store-id'
+
+function readStoreId(dir: string): string {
+  mkdirSync(dir, { recursive: true, mode: 0o700 })
+  const file = join(dir, storeFile)
+  const draft = `${file}.${newUuid()}`
+  // Linked into place whole: of two that start at once one wins, and both read what it wrote.
+  writeFileSync(draft, newUuid(), { mode: 0o600, flush: true })
+  try {
+    linkSync(draft, file)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+  } finally {
+    rmSync(draft, { force: true })
+  }
+  return readFileSync(file, 'utf8')
+}
+
 /** Otherwise a power cut could leave a file without a name. */
 async function syncDirectory(dir: string) {
   const handle = await open(dir)
@@ -87,6 +107,6 @@ const findTime = (path: string) =>
     () => undefined,
   )
 
-function ignoreMissing(error: NodeJS.ErrnoException): undefined {
+function ignoreMissing(error: NodeJS.ErrnoException) {
   if (error.code !== 'ENOENT') throw error
 }

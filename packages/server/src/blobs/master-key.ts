@@ -1,10 +1,15 @@
-import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
+import { createCipheriv, createDecipheriv, createHmac, randomBytes } from 'node:crypto'
 import { chmodSync, linkSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { OperatorMistake } from '../domain/problem.ts'
 
 /** Wraps the data key of each object. Whoever has the stored content but not this key has nothing. */
-export type MasterKey = { wrap(dataKey: Buffer): Buffer; unwrap(wrapped: Buffer): Buffer }
+export type MasterKey = {
+  /** Tells keys apart, and nothing about them. */
+  id: string
+  wrap(dataKey: Buffer): Buffer
+  unwrap(wrapped: Buffer): Buffer
+}
 
 export const wrappedKeyBytes = 12 + 32 + 16
 
@@ -15,6 +20,7 @@ export function openMasterKey(given: Buffer | undefined, dataDir: string): Maste
 
 function makeMasterKey(key: Buffer): MasterKey {
   return {
+    id: createHmac('sha256', key).update('which master key').digest('hex').slice(0, 16),
     wrap(dataKey) {
       const nonce = randomBytes(12)
       const cipher = createCipheriv('aes-256-gcm', key, nonce)

@@ -82,6 +82,11 @@ export async function reopenSealedFile(path: string, master: MasterKey, bytes: n
   }
 }
 
+/** Its key is not asked for: a removal that a crash broke off has wiped it already. */
+export async function removeSealedFile(path: string) {
+  await erase(await open(path, 'r+'), path)
+}
+
 type Sealed = { file: FileHandle; path: string; frameKey: FrameKey; bytes: number }
 
 function openSealedFile({ file, path, frameKey, bytes }: Sealed) {

@@ -7,6 +7,7 @@ import type { JobContents } from '../domain/ports/content-store.ts'
 import type { DeliveryStore } from '../domain/ports/delivery-store.ts'
 import type { WebhookSender } from '../domain/ports/webhook-sender.ts'
 import { makeBell } from '../domain/scans/bell.ts'
+import { listLanes } from '../domain/scans/lanes.ts'
 import type { Outcomes } from '../domain/scans/outcome.ts'
 import { makeRunJob } from '../domain/scans/run-job.ts'
 import { makeDeliver } from '../domain/webhooks/deliver.ts'
@@ -20,6 +21,7 @@ type Deps = {
   contents: JobContents
   deliveries: DeliveryStore
   outcomes: Outcomes
+  kinds: ScanKind[]
   sender: WebhookSender
   observeVerdict(kind: ScanKind, status: string): void
   log: Logger
@@ -31,7 +33,7 @@ const jobsPerCore = 16
 /** What is done after the answer: background scans, and the webhooks that tell of them. */
 export function openBackground(config: Config, deps: Deps) {
   const { database, contents, outcomes, deliveries, observeVerdict, log } = deps
-  const jobs = makeJobStore(database)
+  const jobs = makeJobStore({ ...database, lanes: listLanes(deps.kinds, contents.places) })
   const bell = makeBell()
   const deliver = makeDeliver({
     sender: deps.sender,

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { createSecureContext } from 'node:tls'
+import type { ScanKind } from '@assay/contract'
 import { openContentStore } from '../blobs/content-store.ts'
 import { makeJobContents } from '../blobs/job-contents.ts'
 import { openMasterKey } from '../blobs/master-key.ts'
@@ -73,8 +74,9 @@ export async function openService(config: Config, { log, logRequest }: ServiceLo
     })
     const shared = { clock: systemClock, region: config.region, gate, describe }
     const observeVerdict = metrics.countVerdict
+    const kinds: ScanKind[] = config.nsfwProfile === 'off' ? ['malware'] : ['malware', 'nsfw_image']
     const background = openBackground(config, {
-      ...{ database, contents: jobContents, deliveries, outcomes, sender, observeVerdict, log },
+      ...{ database, kinds, contents: jobContents, deliveries, outcomes, sender, observeVerdict, log },
     })
     closers.add(background.close)
     observeQueues(metrics, { jobs: background.jobs, deliveries })
@@ -95,7 +97,7 @@ export async function openService(config: Config, { log, logRequest }: ServiceLo
         ...{ ...shared, scans, repeats, outcomes, bell: background.bell, observeVerdict },
         reportFailure: (error) => log.error({ err: error }, 'a scan failed'),
       }),
-      submitting: makeSubmitting({ ...shared, contents: jobContents, onQueued: background.onQueued }),
+      submitting: makeSubmitting({ ...shared, kinds, contents: jobContents, onQueued: background.onQueued }),
       ...{ contents, jobContents, policy },
       listEngines: () => listEngines().map((engine) => ({ name: engine.name, state: engine.findState() })),
       ...{ log, logRequest, metrics, readiness, version },

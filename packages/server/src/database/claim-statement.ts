@@ -12,7 +12,7 @@ where scan_id = any(array(
 `
 
 const nextAccount = (condition: string) => `
-    (select next.account_id from jobs as next where next.held_until is null and ${condition}
+    (select next.account_id from jobs as next where next.held_until is null and next.lane = any($4::text[]) and ${condition}
      order by next.account_id limit 1)`
 
 /**
@@ -20,7 +20,7 @@ const nextAccount = (condition: string) => `
  * was served last ($3), so that also claims of one job at a time go around. It is found by jumping through the index from
  * account to account, no further than $1 of them: it matters neither how many jobs wait nor how many accounts.
  *
- * $1 how many, $2 lease in milliseconds. Always tells whether there may be more, also when it took none.
+ * $1 how many, $2 lease in milliseconds, $4 the lanes that may be taken from. Always tells whether there may be more, also when it took none.
  */
 export const claimStatement = `
 with recursive ahead (account_id, n) as (
@@ -49,7 +49,7 @@ seen as materialized (
   select job.scan_id, n, row_number() over (partition by n order by job.position) as turn
   from seat cross join lateral (
     select scan_id, position from jobs
-    where jobs.account_id = seat.account_id and held_until is null
+    where jobs.account_id = seat.account_id and held_until is null and lane = any($4::text[])
     order by position limit (select depth from depth)
   ) as job
 ),

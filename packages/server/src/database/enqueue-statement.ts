@@ -81,8 +81,8 @@ repeated as materialized (
 
 const queue = `,
 queued as (
-  insert into jobs (scan_id, account_id, sealed, storage_key, url, callback_url, callback_host)
-  select spent.scan_id, spent.account_id, substring($4::bytea from sealed_from for sealed_bytes), storage_key, url,
+  insert into jobs (scan_id, account_id, lane, sealed, storage_key, url, callback_url, callback_host)
+  select spent.scan_id, spent.account_id, lane, substring($4::bytea from sealed_from for sealed_bytes), storage_key, url,
     callback_url, callback_host
   from spent join asked_scan using (i) where spent.balance >= 0 and is_job order by i
 )`

@@ -9,7 +9,8 @@ import { lazily, runIndexed } from './run-indexed.ts'
 import { type ScanRow, toScan, toScanColumns } from './scan-columns.ts'
 import { settleStatement } from './settle-statement.ts'
 
-export function makeJobStore(deps: { pool: Pool }): JobStore {
+/** `lanes` are those that this process can take jobs from. */
+export function makeJobStore(deps: { pool: Pool; lanes: string[] }): JobStore {
   // Anywhere in the circle: processes that begin at the same place would get in each other's way.
   let lastServed: string = randomUUID()
 
@@ -25,7 +26,7 @@ export function makeJobStore(deps: { pool: Pool }): JobStore {
       deps.pool,
       [
         { name: 'requeue-jobs', text: requeueStatement },
-        { name: 'claim-jobs', text: claimStatement, values: [limit, leaseMs, lastServed] },
+        { name: 'claim-jobs', text: claimStatement, values: [limit, leaseMs, lastServed, deps.lanes] },
       ],
       { settings: lazily },
     )

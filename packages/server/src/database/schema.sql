@@ -121,6 +121,7 @@ CREATE INDEX idempotency_keys_created ON public.idempotency_keys USING brin (cre
 create table jobs (
   scan_id uuid not null,
   account_id uuid not null,
+  lane text not null,
   position bigint not null generated always as identity,
   created_at timestamp with time zone not null default now(),
   attempts integer not null default 0,
@@ -139,7 +140,7 @@ create table jobs (
 
 CREATE INDEX jobs_held ON public.jobs USING btree (held_until) WHERE (held_until IS NOT NULL);
 CREATE INDEX jobs_storage ON public.jobs USING btree (storage_key) WHERE (storage_key IS NOT NULL);
-CREATE INDEX jobs_waiting ON public.jobs USING btree (account_id, "position") WHERE (held_until IS NULL);
+CREATE INDEX jobs_waiting ON public.jobs USING btree (account_id, "position") INCLUDE (lane) WHERE (held_until IS NULL);
 
 create table plans (
   name text not null,

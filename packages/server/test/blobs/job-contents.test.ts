@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { buffer as readAll } from 'node:stream/consumers'
 import { describe, type TestContext, test } from 'node:test'
@@ -16,7 +16,7 @@ const later = () => new Date(Date.now() + 60_000)
 function newJobContents(t: TestContext) {
   const dir = join(newTestDir(t), 'jobs')
   const contents = makeJobContents({ dir, master })
-  return { dir, contents, listFiles: () => (existsSync(dir) ? readdirSync(dir) : []) }
+  return { dir, contents, listFiles: () => readdirSync(dir).filter((name) => name !== 'store-id') }
 }
 
 async function take(contents: JobContents, clear: Buffer) {
@@ -90,5 +90,18 @@ describe('content of a background scan', () => {
     assert.ok(kept.at === 'storage')
     assert.deepEqual(await contents.listKeys(new Date(Date.now() - 60_000)), [])
     assert.deepEqual(await contents.listKeys(later()), [kept.key])
+  })
+
+  test('has a place that those share who have the key, and for files the directory, and no others', async (t) => {
+    const { dir, contents } = newJobContents(t)
+    const row = await (await take(contents, Buffer.from('x'))).handOver()
+    const stored = await (await take(contents, randomBytes(100_000))).handOver()
+    const same = makeJobContents({ dir, master: openMasterKey(key, '/nowhere') })
+    const beside = makeJobContents({ dir: join(newTestDir(t), 'jobs'), master })
+    const stranger = makeJobContents({ dir, master: openMasterKey(randomBytes(32), '/nowhere') })
+    const canOpen = (other: JobContents) => [row, stored].map((kept) => other.places.includes(contents.toPlace(kept)))
+    assert.deepEqual(canOpen(same), [true, true])
+    assert.deepEqual(canOpen(beside), [true, false])
+    assert.deepEqual(canOpen(stranger), [false, false])
   })
 })

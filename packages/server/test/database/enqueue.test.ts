@@ -6,7 +6,7 @@ import { openDatabase } from '../../src/database/open-database.ts'
 import type { AdmissionGate, Answer } from '../../src/domain/ports/admission-gate.ts'
 import { silentLog } from '../support/test-database.ts'
 import { newTestScan } from '../support/test-office.ts'
-import { leaseMs, newSubmit, openTestJobs, type TestJobs } from './test-jobs.ts'
+import { leaseMs, newSubmit, openTestJobs, type TestJobs, testLane } from './test-jobs.ts'
 
 const count = (answers: Answer[], outcome: Answer['outcome']) => answers.filter((a) => a.outcome === outcome).length
 
@@ -39,7 +39,7 @@ describe('a submission', () => {
     const { id, digest } = await office.register({ flagsSexy: false })
     const scan = newTestScan({ mode: 'async', kind: 'nsfw_image', contentName: 'ü.png' })
     const job = { source: { at: 'storage' as const, key: 'a/b' }, callbackUrl: 'https://User@Receiver.test:8443/x?y' }
-    await office.gate.ask({ keyDigest: digest, takesRequest: false, scan, job })
+    await office.gate.ask({ keyDigest: digest, takesRequest: false, scan, job: { ...job, lane: testLane } })
     const [claimed] = await office.jobs.claim(1, leaseMs)
     const { mode, region, ...kept } = scan
     const { lease, ...rest } = claimed ?? {}

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { leaseMs, openTestJobs, type TestJobs, toSettlement } from './test-jobs.ts'
+import { leaseMs, openTestJobs, type TestJobs, testLane, toSettlement } from './test-jobs.ts'
 
 describe('a queue that was empty when its plans were made', () => {
   let office: TestJobs
@@ -47,7 +47,7 @@ describe('a queue that was empty when its plans were made', () => {
          insert into scans (id, account_id, kind, mode, region, content_length, content_type)
          select id, account_id, 'malware', 'async', 'test', 1, 'text/plain' from made
        )
-       insert into jobs (scan_id, account_id, url) select id, account_id, 'https://origin.test/' from made`,
+       insert into jobs (scan_id, account_id, lane, url) select id, account_id, '${testLane}', 'https://origin.test/' from made`,
     )
     const accounts = new Set<string>()
     const claim = await time(async () => {

@@ -6,6 +6,7 @@ import type { ClaimedJob, NewJob, Settlement } from '../../src/domain/ports/job-
 import { newTestScan, openTestOffice } from '../support/test-office.ts'
 
 export const leaseMs = 30_000
+export const testLane = 'malware anywhere'
 
 /** An office with a queue, and the few things that tests of jobs do over and over. */
 export async function openTestJobs() {
@@ -14,7 +15,8 @@ export async function openTestJobs() {
   return {
     ...office,
     pool,
-    jobs: makeJobStore({ pool }),
+    lanes: [testLane],
+    jobs: makeJobStore({ pool, lanes: [testLane] }),
     deliveries: makeDeliveryStore({ pool }),
     idempotency: makeIdempotencyStore({ pool }),
     /** Returns the id of the scan. */
@@ -32,7 +34,7 @@ export async function openTestJobs() {
            insert into scans (id, account_id, kind, mode, region, content_length, content_type)
            select id, $1, 'malware', 'async', 'test', 1, 'text/plain' from made
          )
-         insert into jobs (scan_id, account_id, sealed) select id, $1, 'x' from made`,
+         insert into jobs (scan_id, account_id, lane, sealed) select id, $1, '${testLane}', 'x' from made`,
         [accountId, count],
       )
     },
@@ -59,7 +61,7 @@ export const newSubmit = (keyDigest: string, job: Partial<NewJob> = {}) =>
     keyDigest,
     takesRequest: true,
     scan: newTestScan({ mode: 'async' }),
-    job: { source: { at: 'url', url: 'https://origin.test/a' }, callbackUrl: null, ...job },
+    job: { lane: testLane, source: { at: 'url', url: 'https://origin.test/a' }, callbackUrl: null, ...job },
   }) satisfies Ask
 
 export const toSettlement = (job: ClaimedJob, change: Partial<Settlement> = {}): Settlement => ({

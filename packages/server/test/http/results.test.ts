@@ -38,7 +38,7 @@ describe('fetching a result', () => {
       scanning: makeScanning({ ...nothingToScanWith, scans: office.scans, gate: office.gate }),
       submitting: { submitFile: unused, submitUrl: unused },
       contents: { newWriter: unused },
-      jobContents: { newWriter: unused, open: unused, remove: unused, listKeys: unused },
+      jobContents: { newWriter: unused, toPlace: unused, places: [], open: unused, remove: unused, listKeys: unused },
       listEngines: () => [],
       policy: makeAddressPolicy([]),
       log: silentLog,

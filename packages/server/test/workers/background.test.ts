@@ -1,13 +1,16 @@
 import assert from 'node:assert/strict'
-import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, afterEach, before, describe, test } from 'node:test'
 import { makeJobContents } from '../../src/blobs/job-contents.ts'
 import { openMasterKey } from '../../src/blobs/master-key.ts'
+import { makeJobStore } from '../../src/database/job-store.ts'
 import { makeDescriber } from '../../src/domain/content/describe.ts'
 import { EngineBusy, EngineDown } from '../../src/domain/ports/scan-engine.ts'
+import type { Problem } from '../../src/domain/problem.ts'
 import { makeBell } from '../../src/domain/scans/bell.ts'
+import { listLanes } from '../../src/domain/scans/lanes.ts'
 import type { Outcome, Outcomes } from '../../src/domain/scans/outcome.ts'
 import { makeRunJob } from '../../src/domain/scans/run-job.ts'
 import { makeSubmitting } from '../../src/domain/scans/submitting.ts'
@@ -25,7 +28,7 @@ describe('a background scan', () => {
   let office: TestJobs
   const dir = join(mkdtempSync(join(tmpdir(), 'assay-background-')), 'jobs')
   const contents = makeJobContents({ dir, master: openMasterKey(Buffer.alloc(32, 1), '/nowhere') })
-  const listFiles = () => (existsSync(dir) ? readdirSync(dir) : [])
+  const listFiles = () => readdirSync(dir).filter((name) => name !== 'store-id')
   const workers: { close(ms: number): Promise<void> }[] = []
   before(async () => {
     office = await openTestJobs()
@@ -43,8 +46,9 @@ describe('a background scan', () => {
   function openWorker(outcomes: Partial<Outcomes>) {
     const settled: string[] = []
     const bell = makeBell()
+    const jobs = makeJobStore({ ...office, lanes: listLanes(['malware'], contents.places) })
     const run = makeRunJob({
-      ...{ jobs: office.jobs, contents, clock: systemClock, pausesMs: [0, 0] },
+      ...{ jobs, contents, clock: systemClock, pausesMs: [0, 0] },
       outcomes: { ofContent: async () => clean, ofUrl: async () => clean, ...outcomes },
       observeVerdict: () => {},
       reportFailure: () => {},
@@ -53,10 +57,11 @@ describe('a background scan', () => {
         bell.ring(scanId)
       },
     })
-    const worker = openScanWorker({ jobs: office.jobs, run, concurrency: 4, log })
+    const worker = openScanWorker({ jobs, run, concurrency: 4, log })
     workers.push(worker)
     const submitting = makeSubmitting({
       ...{ gate: office.gate, describe: makeDescriber({ entries: 0 }), contents, clock: systemClock, region: 'test' },
+      kinds: ['malware'],
       onQueued: worker.poke,
     })
     return { ...submitting, worker, bell, settled }
@@ -176,7 +181,7 @@ describe('a background scan', () => {
       async ofContent() {
         // As if this worker had been away for longer than its lease.
         await office.endLeases()
-        await office.jobs.claim(5, 60_000)
+        await makeJobStore({ ...office, lanes: listLanes(['malware'], contents.places) }).claim(5, 60_000)
         return clean
       },
     })
@@ -187,7 +192,7 @@ describe('a background scan', () => {
     assert.equal((await office.scans.findScan(accountId, 'malware', scanId))?.status, 'pending')
     assert.deepEqual(settled, [])
     assert.equal(listFiles().length, 1)
-    rmSync(dir, { recursive: true, force: true })
+    for (const name of listFiles()) rmSync(join(dir, name))
   })
 
   test('that runs when the worker stops is finished, and no other is begun', async () => {
@@ -209,6 +214,29 @@ describe('a background scan', () => {
     await closed
     assert.deepEqual(settled, [scanId])
     assert.equal((await office.scans.findScan(accountId, 'malware', later.scanId))?.status, 'pending')
+  })
+
+  test('whose content lies elsewhere, or whose engine is not here, is left to others', async () => {
+    const { worker } = openWorker({})
+    const { caller } = await newCaller()
+    const elsewhere = { at: 'storage' as const, key: 'x' }
+    const away = await office.submit(caller.keyDigest, { lane: 'malware another-store', source: elsewhere })
+    const picture = await office.submit(caller.keyDigest, { lane: 'nsfw_image anywhere' })
+    worker.poke()
+    await new Promise((resolve) => setTimeout(resolve, 300))
+    const others = makeJobStore({ ...office, lanes: ['malware another-store', 'nsfw_image anywhere'] })
+    assert.deepEqual((await others.claim(5, 15_000)).map(({ scan }) => scan.id).sort(), [away, picture].sort())
+  })
+
+  test('of a kind that is switched off is refused, uncharged', async () => {
+    const { submitUrl } = openWorker({})
+    const { caller, accountId } = await newCaller()
+    const image = { ...order, kind: 'nsfw_image' as const }
+    await assert.rejects(submitUrl(caller, 'https://origin.test/a', image), (error: Problem) => {
+      assert.equal(error.refusal.kind, 'engine-unavailable')
+      return true
+    })
+    assert.equal(await office.count('scans', accountId), 0)
   })
 
   test('rings for those who wait for it', async () => {

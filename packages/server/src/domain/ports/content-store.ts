@@ -26,6 +26,9 @@ export type LastingContent = Content & { handOver(): Promise<KeptContent> }
 /** Content of background scans, from its submission until the scan is settled. */
 export type JobContents = {
   newWriter(): ContentWriter<LastingContent>
+  /** Whoever has this place among theirs can open it. */
+  toPlace(kept: KeptContent): string
+  places: string[]
   /** To be released like any other; that does not remove it. */
   open(kept: KeptContent, known: Pick<Content, 'bytes' | 'sha1' | 'sha256'>): Promise<Content>
   /** May be gone already. */

@@ -9,12 +9,17 @@ export type JobSource =
   /** Not here yet. */
   | { at: 'url'; url: string }
 
-export type NewJob = { source: JobSource; callbackUrl: string | null }
+export type NewJob = {
+  /** What a process must have to do it; see lanes.ts. */
+  lane: string
+  source: JobSource
+  callbackUrl: string | null
+}
 
 /** Whoever claimed a job last. Only the newest lease of a job can settle it. */
 export type Lease = { scanId: string; token: string }
 
-export type ClaimedJob = NewJob & {
+export type ClaimedJob = Omit<NewJob, 'lane'> & {
   lease: Lease
   accountId: string
   flagsSexy: boolean
@@ -33,7 +38,7 @@ export type Settlement = {
 
 export type JobStore = {
   /**
-   * Takes jobs that wait, or whose lease ran out. Accounts take turns: one with many jobs does not keep another's from
+   * Takes jobs that wait, or whose lease ran out, from the lanes of this process. Accounts take turns: one with many jobs does not keep another's from
    * being next.
    */
   claim(limit: number, leaseMs: number): Promise<ClaimedJob[]>

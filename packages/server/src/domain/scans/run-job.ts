@@ -47,11 +47,11 @@ export function makeRunJob(deps: Deps) {
     try {
       return { ...(await findOutcome(job, signal)), refunds: false }
     } catch (error) {
-      // Too much to do is nobody's failure, and passes.
-      const isBusy = error instanceof EngineBusy
-      if (!isBusy) deps.reportFailure(error)
-      if (!isBusy && job.attempt >= maxAttempts) return toFailed(job.scan)
-      await deps.jobs.giveBack(job.lease, { ms: pausesMs[job.attempt - 1] ?? 0, counts: !isBusy })
+      // Too much to do is nobody's failure, and passes; nor is it that we are stopping.
+      const counts = !(error instanceof EngineBusy || signal.aborted)
+      if (counts) deps.reportFailure(error)
+      if (counts && job.attempt >= maxAttempts) return toFailed(job.scan)
+      await deps.jobs.giveBack(job.lease, { ms: pausesMs[job.attempt - 1] ?? 0, counts })
       return undefined
     }
   }

@@ -5,7 +5,9 @@ import type { AdmissionGate, Caller, Idempotency } from '../ports/admission-gate
 import type { Clock } from '../ports/clock.ts'
 import type { JobContents, LastingContent } from '../ports/content-store.ts'
 import type { JobSource } from '../ports/job-store.ts'
+import { Problem } from '../problem.ts'
 import { findMismatch } from './idempotency.ts'
+import { anywhere, toLane } from './lanes.ts'
 import { nothingKnown } from './outcome.ts'
 import type { NewScan, Scan } from './scan.ts'
 import { newScanId } from './scan-id.ts'
@@ -14,6 +16,8 @@ type Deps = {
   gate: AdmissionGate
   describe: Describer
   contents: JobContents
+  /** The kinds that this installation has an engine for. */
+  kinds: ScanKind[]
   clock: Clock
   region: string
   /** There is a new job. */
@@ -37,6 +41,7 @@ export function makeSubmitting(deps: Deps) {
   return { submitFile, submitUrl }
 
   async function submitFile(caller: Caller, content: LastingContent, order: Order): Promise<Submitted> {
+    requireEngine(order.kind)
     const { contentType, hashes } = await deps.describe(content)
     const kept = await content.handOver()
     const known = { contentLength: content.bytes, contentType, metadata: hashes }
@@ -46,15 +51,17 @@ export function makeSubmitting(deps: Deps) {
     return submitted
   }
 
-  function submitUrl(caller: Caller, url: string, order: Order): Promise<Submitted> {
+  async function submitUrl(caller: Caller, url: string, order: Order): Promise<Submitted> {
+    requireEngine(order.kind)
     return submit(caller, order, { at: 'url', url }, nothingKnown)
   }
 
   async function submit(caller: Caller, order: Order, source: JobSource, known: Known): Promise<Submitted> {
-    const { callbackUrl, idempotency } = order
+    const { kind, callbackUrl, idempotency } = order
     const scan = newPending(order, known)
+    const lane = toLane(kind, source.at === 'url' ? anywhere : deps.contents.toPlace(source))
     const answer = await deps.gate.ask({
-      ...{ keyDigest: caller.keyDigest, takesRequest: false, scan, job: { source, callbackUrl } },
+      ...{ keyDigest: caller.keyDigest, takesRequest: false, scan, job: { lane, source, callbackUrl } },
       ...(idempotency === undefined ? {} : { idempotency }),
     })
     const isQueued = answer.outcome === 'admitted'
@@ -66,6 +73,15 @@ export function makeSubmitting(deps: Deps) {
       isQueued,
       caller: toLaterCaller(caller, answer),
     }
+  }
+
+  /** Nobody would ever take the job. */
+  function requireEngine(kind: ScanKind) {
+    if (deps.kinds.includes(kind)) return
+    throw new Problem({
+      kind: 'engine-unavailable',
+      detail: 'Scans of this kind are switched off. Nothing was charged.',
+    })
   }
 
   function newPending({ kind, contentName }: Order, known: Known): NewScan {

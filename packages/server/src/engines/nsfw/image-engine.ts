@@ -37,8 +37,11 @@ export type RunningImageEngine = ImageEngine & {
   close(): Promise<void>
 }
 
+/** About 3 % of neutral pictures are above it. */
+export const defaultSuspicion = 0.1
+
 const defaults = {
-  suspicion: 0.1,
+  suspicion: defaultSuspicion,
   maxWaiting: 200,
   waitMs: 60_000,
   timeoutMs: 10_000,

@@ -75,9 +75,13 @@ async function buildModel(wanted: ModelFile, dirs: string[], log: Logger): Promi
 async function findWritable(dirs: string[]): Promise<string | undefined> {
   for (const dir of dirs.map((dir) => resolve(dir))) {
     try {
-      const made = await mkdir(dir, { recursive: true })
+      // Not with its parents: below /proc that would never end.
+      const isMade = await mkdir(dir).then(
+        () => true,
+        () => false,
+      )
       // Processes of another user read it, whatever the umask.
-      if (made !== undefined) await chmod(dir, 0o755)
+      if (isMade) await chmod(dir, 0o755)
       await access(dir, constants.W_OK | constants.X_OK)
       return dir
     } catch {}

@@ -1,0 +1,146 @@
+import { type ChildProcess, fork, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { closeSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+const main = new URL('../../packages/server/src/main.ts', import.meta.url).pathname
+const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
+const startTimeoutMs = 60_000
+const apiKey = 'assay-bench-key-0123456789abcdef'
+
+export type Server = { url: string; pid: number }
+export type Service = Server & { dataDir: string; headers: string[] }
+
+/** The processes that are measured and those that measure, with a directory for them. Whoever opens it closes it. */
+export function openChildren() {
+  const dir = mkdtempSync(join(tmpdir(), 'assay-bench-'))
+  const logFile = join(dir, 'service.log')
+  const children: ChildProcess[] = []
+  const close = async () => {
+    for (const signal of signals) process.off(signal, stop)
+    for (const child of children.toReversed()) await end(child)
+    tellErrors(logFile)
+    rmSync(dir, { recursive: true, force: true })
+  }
+  const stop = () => void close().finally(() => process.exit(1))
+  for (const signal of signals) process.once(signal, stop)
+
+  return {
+    dir,
+    close,
+    /** As a user starts it, with its log in a file. */
+    async startService(path: string, settings: Record<string, string> = {}): Promise<Service> {
+      const log = openSync(logFile, 'w')
+      const dataDir = join(dir, 'data')
+      const env = {
+        ...process.env,
+        ASSAY_PORT: '0',
+        ASSAY_DATA_DIR: dataDir,
+        ASSAY_BOOTSTRAP_KEY: apiKey,
+        ASSAY_SIGNATURE_HOURS: '0',
+        ...settings,
+      }
+      // ASSAY_BENCH_NODE: options for Node, such as --cpu-prof.
+      const options = process.env.ASSAY_BENCH_NODE?.split(' ') ?? []
+      const args = [...options, main, 'serve', '--json']
+      const child = spawn(process.execPath, args, { env, stdio: ['ignore', 'pipe', log] })
+      closeSync(log)
+      children.push(child)
+      const url = await readUrl(child).catch((error) => {
+        throw new Error(`The service does not start:\n${readFileSync(logFile, 'utf8')}`, { cause: error })
+      })
+      return { url: url + path, pid: child.pid ?? 0, dataDir, headers: [`X-API-Key: ${apiKey}`] }
+    },
+    /** A file of ours that writes `{"url": ...}` when it is ready. */
+    async startServer(file: URL, args: string[]): Promise<Server> {
+      const child = spawn(process.execPath, [file.pathname, ...args], { stdio: ['ignore', 'pipe', 'inherit'] })
+      children.push(child)
+      return { url: await readUrl(child), pid: child.pid ?? 0 }
+    },
+    /** A file of ours that answers each job with a result or an `error`. */
+    startWorker<Job extends object, Result extends object>(file: URL, args: string[] = []) {
+      const child = fork(file, args, { execArgv: [] })
+      children.push(child)
+      const ended = once(child, 'exit').then(() => [{ error: `${file.pathname} ended` }] as const)
+      return {
+        pid: child.pid ?? 0,
+        async run<T extends Result>(job: Job): Promise<T> {
+          const answered = once(child, 'message') as Promise<[T | { error: string }]>
+          child.send(job)
+          const [answer] = await Promise.race([answered, ended])
+          if ('error' in answer) throw new Error(answer.error)
+          return answer
+        },
+        stop: () => child.send({ stop: true }),
+      }
+    },
+  }
+}
+
+/** What is measured of a service that fails means little. */
+function tellErrors(logFile: string) {
+  if (!existsSync(logFile)) return
+  const errors = readFileSync(logFile, 'utf8')
+    .split('\n')
+    .filter((line) => line.includes('"level":"error"'))
+  for (const line of errors.slice(0, 5)) process.stderr.write(`  the service: ${line.slice(0, 2000)}\n`)
+}
+
+async function readUrl(child: ChildProcess): Promise<string> {
+  let text = ''
+  child.stdout?.setEncoding('utf8').on('data', (part) => {
+    text += part
+  })
+  const ended = once(child, 'exit').then(() => 'ended')
+  for (const deadline = Date.now() + startTimeoutMs; Date.now() < deadline; ) {
+    if ((await Promise.race([ended, sleep(20)])) === 'ended') throw new Error('It ended before it was ready')
+    // Libraries may have something to say before.
+    const line = /^\{.*\}$/m.exec(text)?.[0]
+    if (line !== undefined && text.endsWith('\n')) return (JSON.parse(line) as { url: string }).url
+  }
+  throw new Error('It was not ready in time')
+}
+
+async function end(child: ChildProcess) {
+  if (child.exitCode !== null || child.signalCode !== null) return
+  const ended = once(child, 'exit')
+  child.kill()
+  const late = setTimeout(() => child.kill('SIGKILL'), 40_000)
+  await ended
+  clearTimeout(late)
+}
+
+/** Seconds of processor time so far, by name. */
+export type Cpu = () => Record<string, number>
+
+/** Leftover work must not be charged to the next: until nobody has used the processor for a while. */
+export async function whenIdle(cpu: Cpu) {
+  let quiet = 0
+  let before = sum(Object.values(cpu()))
+  for (let i = 0; i < 100 && quiet < 2; i++) {
+    await sleep(150)
+    const now = sum(Object.values(cpu()))
+    quiet = now - before <= 0.02 ? quiet + 1 : 0
+    before = now
+  }
+}
+
+/** Who used how much of the machine while `work` ran, for people to read, and processor time in all. */
+export async function watchCores<T>(cpu: Cpu, work: () => Promise<T>) {
+  const before = cpu()
+  const start = performance.now()
+  const result = await work()
+  const seconds = (performance.now() - start) / 1000
+  const used = Object.entries(cpu()).map(([name, at]) => [name, at - (before[name] ?? 0)] as const)
+  const cores = used.filter(([, s]) => s / seconds > 0.005).map(([name, s]) => `${name} ${(s / seconds).toFixed(2)}`)
+  return {
+    result,
+    used: `in ${seconds.toFixed(1)} s; cores: ${cores.join(', ')}`,
+    // What has ended takes its time with it.
+    cpuSeconds: sum(used.map(([, s]) => Math.max(0, s))),
+  }
+}
+
+export const sum = (numbers: number[]) => numbers.reduce((total, number) => total + number, 0)

@@ -1,0 +1,57 @@
+import { readFileSync } from 'node:fs'
+import { basename } from 'node:path'
+import type { ImageReport } from '../../packages/server/src/domain/ports/image-engine.ts'
+import type { Server } from './children.ts'
+import type { NsfwPeer, Setting } from './nsfw-setting.ts'
+
+type Prediction = { className: string; probability: number }
+type PeerAnswer = { backend: string; predictions: Prediction[] }
+type OurAnswer = { status: string; metadata: { classification_clean: string } }
+
+/**
+ * A comparison with something that finds nothing, or something else, would mean nothing. All call the first picture
+ * harmless, and Assay gives every one the score that the floor gives it.
+ */
+export async function checkAll(setting: Setting, files: string[], peers: NsfwPeer[]) {
+  const { service, floor, getPeer } = setting
+  const [first = ''] = files
+  const wrong: string[] = []
+  for (const file of files) {
+    const ours = await post<OurAnswer>(service, file, service.headers)
+    if (ours.status !== 'clean') wrong.push(basename(file))
+    const theirs = await floor[0]?.run<{ report: ImageReport }>({ file })
+    if (!isSame(ours, theirs?.report)) {
+      throw new Error(`Of ${file} Assay says ${JSON.stringify(ours)} and the floor ${JSON.stringify(theirs)}`)
+    }
+  }
+  process.stderr.write(`  Assay calls ${files.length - wrong.length} of ${files.length} clean ${wrong.join(' ')}\n`)
+  if (wrong.includes(basename(first))) throw new Error(`Assay does not call ${first} clean`)
+  for (const name of peers) await checkPeer(name, getPeer(name), first)
+}
+
+function isSame({ metadata }: OurAnswer, report: ImageReport | undefined): boolean {
+  const clean = report !== undefined && 'frames' in report ? report.frames[0]?.clean : undefined
+  return clean !== undefined && Math.abs(clean - Number(metadata.classification_clean)) < 0.001
+}
+
+async function checkPeer(name: NsfwPeer, peer: Server, file: string) {
+  const { backend, predictions } = await post<PeerAnswer>(peer, file, [])
+  const wanted = name === 'script' ? 'cpu' : 'wasm'
+  if (backend !== wanted) throw new Error(`nsfwjs runs on ${backend} and not on ${wanted}`)
+  const text = predictions.map(({ className, probability }) => `${className} ${probability.toFixed(3)}`).join(', ')
+  process.stderr.write(`  nsfwjs (${name}) says of ${basename(file)}: ${text}\n`)
+  const [top] = predictions
+  if (top === undefined || !['Neutral', 'Drawing'].includes(top.className)) {
+    throw new Error(`nsfwjs (${name}) says of ${file}: ${text}`)
+  }
+}
+
+async function post<T>({ url }: Server, file: string, headers: string[]): Promise<T> {
+  const body = new FormData()
+  body.set('file', new Blob([readFileSync(file)]), basename(file))
+  const pairs = headers.map((header) => header.split(': ') as [string, string])
+  const answer = await fetch(url, { method: 'POST', body, headers: pairs })
+  const text = await answer.text()
+  if (answer.status !== 201) throw new Error(`${url} answers ${answer.status} ${text} to ${file}`)
+  return JSON.parse(text) as T
+}

@@ -1,0 +1,37 @@
+import { createReadStream } from 'node:fs'
+import { openScanner } from '../../packages/server/src/compose/scanner.ts'
+import { loadConfig } from '../../packages/server/src/config/load-config.ts'
+import { makeLogger } from '../../packages/server/src/runtime/logger.ts'
+
+/** Every picture `rounds` times, so many at once. */
+export type EngineJob = { files: string[]; rounds: number; atOnce: number }
+export type EngineResult = { done: number }
+
+/** Pictures up to the limit of background jobs, through the engine as the service has it, without HTTP and database. */
+const { config } = loadConfig({ ...process.env, ...JSON.parse(process.argv[2] ?? '{}'), ASSAY_VERDICT_CACHE: '0' })
+const scanner = openScanner(config, makeLogger({ level: 'warn', region: config.region }), 'nsfw_image')
+
+/** A child process of the benchmark: jobs in, results out. */
+process.on('message', (job: EngineJob) => {
+  work(job).then(
+    (result: EngineResult) => process.send?.(result),
+    (error: Error) => process.send?.({ error: error.stack ?? error.message }),
+  )
+})
+const stop = () => void scanner.then(({ close }) => close()).finally(() => process.exit())
+process.on('disconnect', stop)
+process.on('SIGTERM', stop)
+
+async function work({ files, rounds, atOnce }: EngineJob): Promise<EngineResult> {
+  const { scan } = await scanner
+  let taken = 0
+  const one = async () => {
+    for (let turn = taken++; turn < files.length * rounds; turn = taken++) {
+      const file = files[turn % files.length] ?? ''
+      const { status, signals } = await scan(createReadStream(file, { highWaterMark: 256 * 1024 }), file)
+      if (status === 'error') throw new Error(`${file}: ${status} ${signals.join(' ')}`)
+    }
+  }
+  await Promise.all(Array.from({ length: atOnce }, one))
+  return { done: files.length * rounds }
+}

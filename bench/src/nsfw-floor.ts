@@ -1,0 +1,39 @@
+import { readFileSync } from 'node:fs'
+import type { ImageReport } from '../../packages/server/src/domain/ports/image-engine.ts'
+import { openClassifier } from '../../packages/server/src/engines/nsfw/child/classifier.ts'
+import type { Opening } from '../../packages/server/src/engines/nsfw/wire.ts'
+
+/** Each of the pictures `rounds` times, the one at `first` first; or what is found in one. */
+export type FloorJob = { files: string[]; rounds: number; first: number } | { file: string }
+export type FloorResult = { perSecond: number } | { report: ImageReport }
+
+/**
+ * Decoding and inference and nothing else, as the processes of the service do them: the most that one of those could do if
+ * there were nobody to receive, admit, hash, send to it and record.
+ */
+const classifier = openClassifier(JSON.parse(process.argv[2] ?? '') as Opening)
+
+/** A child process of the benchmark: jobs in, results out. */
+process.on('message', (job: FloorJob) => {
+  const work = 'file' in job ? look(job.file) : measure(job)
+  work.then(
+    (result: FloorResult) => process.send?.(result),
+    (error: Error) => process.send?.({ error: error.stack ?? error.message }),
+  )
+})
+process.on('disconnect', () => process.exit())
+
+async function look(file: string): Promise<FloorResult> {
+  const { classify } = await classifier
+  return { report: await classify(readFileSync(file)) }
+}
+
+async function measure({ files, rounds, first }: Extract<FloorJob, { files: string[] }>): Promise<FloorResult> {
+  const { classify } = await classifier
+  const pictures = files.map((file) => readFileSync(file))
+  const start = performance.now()
+  for (let i = 0; i < files.length * rounds; i++) {
+    await classify(pictures[(first + i) % files.length] as Buffer)
+  }
+  return { perSecond: (files.length * rounds * 1000) / (performance.now() - start) }
+}

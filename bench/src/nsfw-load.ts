@@ -1,0 +1,49 @@
+import { randomBytes } from 'node:crypto'
+import { readPicture } from './nsfw-picture.ts'
+import { type HttpTarget, newForm, openHttp } from './upload.ts'
+
+/** Each of the pictures `rounds` times, no two with the same bytes; whichever connection is free takes the next. */
+export type PictureJob = { target: HttpTarget; files: string[]; rounds: number; connections: number }
+export type PictureResult = { perSecond: number; p50Ms: number }
+
+/** A child process of the benchmark: jobs in, results out. */
+process.on('message', (job: PictureJob) => {
+  upload(job).then(
+    (result: PictureResult) => process.send?.(result),
+    (error: Error) => process.send?.({ error: error.stack ?? error.message }),
+  )
+})
+process.on('disconnect', () => process.exit())
+
+async function upload({ target, files, rounds, connections }: PictureJob): Promise<PictureResult> {
+  const pictures = files.map(readPicture)
+  const seed = randomBytes(4).toString('hex')
+  const times: number[] = []
+  let taken = 0
+
+  const work = async () => {
+    const line = openHttp(target)
+    const forms = pictures.map((picture, i) => {
+      const content = picture.newContent()
+      return { content, form: newForm(target, content, files[i]?.split('/').at(-1) ?? '') }
+    })
+    try {
+      for (let turn = taken++; turn < files.length * rounds; turn = taken++) {
+        const next = forms[turn % files.length]
+        if (next === undefined) throw new Error('There are no pictures to send')
+        next.content.stamp(`${seed}${turn.toString(16).padStart(8, '0')}`)
+        const start = performance.now()
+        await line.send(next.form)
+        times.push(performance.now() - start)
+      }
+    } finally {
+      line.close()
+    }
+  }
+
+  const start = performance.now()
+  await Promise.all(Array.from({ length: connections }, work))
+  const seconds = (performance.now() - start) / 1000
+  times.sort((a, b) => a - b)
+  return { perSecond: times.length / seconds, p50Ms: times[times.length >> 1] ?? 0 }
+}

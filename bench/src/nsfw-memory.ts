@@ -1,0 +1,122 @@
+import { openChildren, sum } from './children.ts'
+import type { EngineJob, EngineResult } from './nsfw-engine.ts'
+import type { openPictures } from './nsfw-pictures.ts'
+import { listImageProcesses, openSetting, type Setting } from './nsfw-setting.ts'
+import { forgetPeak, listTree, readMegabytes, readPeakMegabytes, readShareMegabytes } from './processes.ts'
+import type { Row } from './results.ts'
+
+const megabyte = 1024 * 1024
+const atOnce = 16
+const wanted = 'under 600 MB'
+type Pictures = Awaited<ReturnType<typeof openPictures>>
+
+/** What the service and its image processes hold while large pictures come from many sides. */
+export async function benchMemory(pictures: Pictures): Promise<Row[]> {
+  // A little less than the limit: the form is not counted, but the comment that makes each one new is.
+  const eight = await pictures.makeHeavy(8 * megabyte - 1024, ['jpeg'], 2)
+  const others = await pictures.makeHeavy(8 * megabyte - 1024, ['progressive', 'png'], 2)
+  const sixteen = await pictures.makeHeavy(16 * megabyte - 1024, ['jpeg', 'progressive', 'png'], 3)
+  return [
+    ...(await compare({}, '', eight, others)),
+    // A process opens the second model when it first meets something suspicious: sooner or later all have both.
+    ...(await compare({ ASSAY_NSFW_PROFILE: 'thorough' }, ', both models open', eight, others)),
+    ...(await measureEngine(sixteen)),
+  ]
+}
+
+async function compare(settings: Record<string, string>, note: string, jpegs: string[], others: string[]) {
+  const isDefault = note === ''
+  const setting = await openSetting({ peers: isDefault ? ['wasm'] : [], hasFloor: false, settings })
+  try {
+    const peer = isDefault ? await measurePeer(setting, jpegs) : undefined
+    const ofJpegs = await measureService(setting, jpegs)
+    const ofOthers = await measureService(setting, others)
+    const what = `memory, ${atOnce} pictures of 8 MB at once`
+    return [
+      {
+        what: `${what}, JPEG${note}`,
+        ours: toText(ofJpegs),
+        against: peer === undefined ? '' : `nsfwjs, WASM: ${Math.round(peer)} MB`,
+        ratio: peer === undefined ? undefined : ofJpegs.peaks / peer,
+        wanted,
+      },
+      {
+        what: `${what}, progressive JPEG and PNG${note}`,
+        ours: toText(ofOthers),
+        against: '',
+        ratio: undefined,
+        wanted,
+      },
+    ]
+  } finally {
+    await setting.close()
+  }
+}
+
+async function measureService({ service, load, whenIdle }: Setting, files: string[]): Promise<Held> {
+  const target = { url: service.url, headers: service.headers, expected: '"classification_clean"' }
+  // As many processes as there will be.
+  await load.run({ target, files, rounds: Math.ceil(atOnce / files.length), connections: atOnce })
+  await whenIdle()
+  const rounds = Math.ceil((atOnce * 2) / files.length)
+  return watch(
+    () => listImageProcesses(service.pid),
+    () => load.run({ target, files, rounds, connections: atOnce }),
+  )
+}
+
+async function measurePeer({ getPeer, load }: Setting, files: string[]): Promise<number> {
+  const peer = getPeer('wasm')
+  const target = { url: peer.url, headers: [], expected: '"className"' }
+  const rounds = Math.ceil(atOnce / files.length)
+  const { peaks } = await watch(
+    () => [peer.pid],
+    () => load.run({ target, files, rounds, connections: atOnce }),
+  )
+  return peaks
+}
+
+/** The service takes 16 MB in background jobs alone. */
+async function measureEngine(files: string[]): Promise<Row[]> {
+  const { dir, startWorker, close } = openChildren()
+  try {
+    const settings = JSON.stringify({ ASSAY_DATA_DIR: dir, ASSAY_NSFW_PROFILE: 'thorough' })
+    const engine = startWorker<EngineJob, EngineResult>(new URL('./nsfw-engine.ts', import.meta.url), [settings])
+    await engine.run({ files, rounds: 1, atOnce })
+    const held = await watch(
+      () => listTree(engine.pid),
+      () => engine.run({ files, rounds: Math.ceil((atOnce * 2) / files.length), atOnce }),
+    )
+    const what = `memory, ${atOnce} pictures of 16 MB at once, JPEG and PNG, engine without HTTP, both models open`
+    return [{ what, ours: toText(held), against: '', ratio: undefined, wanted }]
+  } finally {
+    await close()
+  }
+}
+
+/** Megabytes: the peaks of all processes, whenever each had its own; all at one time; and that with what they share once. */
+type Held = { peaks: number; atOneTime: number; shares: number }
+
+async function watch(list: () => number[], work: () => Promise<unknown>): Promise<Held> {
+  const known = new Set(list())
+  for (const pid of known) forgetPeak(pid)
+  let [atOneTime, shares] = [0, 0]
+  const look = () => {
+    atOneTime = Math.max(atOneTime, sum([...known].map(readMegabytes)))
+    shares = Math.max(shares, sum([...known].map(readShareMegabytes)))
+  }
+  const timer = setInterval(look, 100)
+  await work().finally(() => clearInterval(timer))
+  const after = list()
+  if (after.some((pid) => !known.has(pid)) || after.length !== known.size) {
+    process.stderr.write('  a process ended or was added meanwhile\n')
+  }
+  const each = after.map(readPeakMegabytes)
+  process.stderr.write(
+    `  peaks ${each.map((peak) => Math.round(peak)).join(' + ')} MB; at one time ${Math.round(atOneTime)} MB, ` +
+      `with what is shared counted once ${Math.round(shares)} MB\n`,
+  )
+  return { peaks: sum(each), atOneTime, shares }
+}
+
+const toText = ({ peaks, shares }: Held) => `${Math.round(peaks)} MB, shared once ${Math.round(shares)} MB`

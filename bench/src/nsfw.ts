@@ -1,0 +1,138 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { sum, watchCores } from './children.ts'
+import { checkAll } from './nsfw-check.ts'
+import { benchMemory } from './nsfw-memory.ts'
+import { openPictures } from './nsfw-pictures.ts'
+import { type NsfwPeer, openSetting, type Setting } from './nsfw-setting.ts'
+import type { Row } from './results.ts'
+
+/** What is compared: Assay, its decoding and inference alone, and nsfwjs in three ways. */
+type Peer = 'assay' | 'floor' | NsfwPeer
+
+/** Uploads in a turn, for the floor pictures in each process: the same pictures for all, more often for who is faster. */
+const turns: Record<Peer, number> = { assay: 192, floor: 96, wasm: 24, kind: 24, script: 4 }
+const names: Record<Peer, string> = {
+  assay: 'Assay',
+  floor: 'decoding and inference alone',
+  wasm: 'nsfwjs, WASM, jpeg-js',
+  kind: 'nsfwjs, WASM, sharp',
+  script: 'nsfwjs, pure JavaScript',
+}
+const connections = 4
+const pictureCount = 48
+/** For the slowest, and to warm up. */
+const fewPictures = 4
+
+/** NSFW scans by upload, with authentication, admission and a stored result, against nsfwjs and against the model alone. */
+export async function benchNsfw(): Promise<Row[]> {
+  process.stderr.write(`  ${process.arch}\n`)
+  const dir = mkdtempSync(join(tmpdir(), 'assay-bench-pictures-'))
+  try {
+    const pictures = await openPictures(dir)
+    const half = await pictures.make(0.5, pictureCount)
+    const two = await pictures.make(2, pictureCount)
+    const [one, twelve] = [await pictures.makeSharp(1, 8), await pictures.makeSharp(12, 8)]
+    const peers: NsfwPeer[] = ['wasm', 'kind', 'script']
+    const setting = await openSetting({ peers, hasFloor: true })
+    const rows = await measure(setting, { half, two, one, twelve }, peers).finally(setting.close)
+    return [...rows, ...(await benchMemory(pictures))]
+  } finally {
+    rmSync(dir, { recursive: true, force: true })
+  }
+}
+
+type Files = Record<'half' | 'two' | 'one' | 'twelve', string[]>
+
+async function measure(setting: Setting, { half, two, one, twelve }: Files, peers: NsfwPeer[]): Promise<Row[]> {
+  await checkAll(setting, half, peers)
+  await checkAll(setting, two, [])
+  const ofHalf = await compare(setting, '0.5 MP', half, ['floor', 'assay', 'wasm', 'kind'], 4)
+  const ofTwo = await compare(setting, '2 MP', two, ['floor', 'assay', 'wasm', 'kind'], 2)
+  const few = half.filter((_, i) => i % (half.length / fewPictures) === 0)
+  const ofFew = await compare(setting, '0.5 MP', few, ['assay', 'script'], 2)
+  return [
+    toRow('0.5 MP', ofHalf, 'wasm', 'at least 10'),
+    toRow('2 MP', ofTwo, 'wasm', 'at least 15'),
+    toRow('0.5 MP', ofFew, 'script', 'at least 50'),
+    toRow('0.5 MP', ofHalf, 'kind', ''),
+    toRow('2 MP', ofTwo, 'kind', ''),
+    toRow('0.5 MP', ofHalf, 'floor', 'at least 0.8'),
+    toRow('2 MP', ofTwo, 'floor', 'at least 0.8'),
+    await compareLatency(setting, one, twelve),
+  ]
+}
+
+function toRow(size: string, rates: Rates, against: Peer, wanted: string): Row {
+  return {
+    what: `NSFW scans, JPEG of ${size}, ${connections} connections`,
+    ours: toRate(rates.assay),
+    against: `${names[against]}: ${toRate(rates[against])}`,
+    ratio: rates.assay / rates[against],
+    wanted,
+  }
+}
+
+const toRate = (perSecond: number) => `${perSecond.toFixed(perSecond < 10 ? 2 : 1)}/s`
+
+type Rates = Record<Peer, number>
+
+/** All in turn, then in the other order, so that what comes before whom evens out; the mean for each. */
+async function compare(setting: Setting, size: string, files: string[], peers: Peer[], passes: number): Promise<Rates> {
+  const found: Rates = { assay: 0, floor: 0, wasm: 0, kind: 0, script: 0 }
+  for (let pass = 0; pass < passes; pass++) {
+    for (const peer of pass % 2 === 0 ? peers : peers.toReversed()) {
+      // The service ends processes that had nothing to do for long, and all are faster when they have done it before.
+      if (peer !== 'script') await run(setting, peer, files.slice(0, fewPictures), 1)
+      await setting.whenIdle()
+      const rounds = turns[peer] / files.length
+      const { result, used, cpuSeconds } = await watchCores(setting.cpu, () => run(setting, peer, files, rounds))
+      const count = turns[peer] * (peer === 'floor' ? setting.floor.length : 1)
+      // Says more than the rate where others use the machine too.
+      const each = `${((cpuSeconds * 1000) / count).toFixed(1)} ms of processor time each`
+      process.stderr.write(`  ${size} ${peer}: ${toRate(result)} ${used}; ${each}\n`)
+      found[peer] += result / passes
+    }
+  }
+  return found
+}
+
+async function run(setting: Setting, peer: Peer, files: string[], rounds: number): Promise<number> {
+  if (peer === 'floor') {
+    const { floor } = setting
+    // Not all at the same picture at the same time.
+    const toFirst = (i: number) => Math.floor((i * files.length) / floor.length)
+    const work = floor.map((worker, i) => worker.run<{ perSecond: number }>({ files, rounds, first: toFirst(i) }))
+    return sum((await Promise.all(work)).map(({ perSecond }) => perSecond))
+  }
+  return (await setting.load.run({ target: toTarget(setting, peer), files, rounds, connections })).perSecond
+}
+
+function toTarget({ service, getPeer }: Setting, peer: 'assay' | NsfwPeer) {
+  if (peer === 'assay') return { url: service.url, headers: service.headers, expected: '"classification_clean"' }
+  return { url: getPeer(peer).url, headers: [], expected: '"className"' }
+}
+
+/** The same pictures with more pixels, one at a time. */
+async function compareLatency(setting: Setting, one: string[], twelve: string[]): Promise<Row> {
+  const found = { one: 0, twelve: 0 }
+  const target = toTarget(setting, 'assay')
+  const passes = 4
+  for (let pass = 0; pass < passes; pass++) {
+    for (const size of pass % 2 === 0 ? (['one', 'twelve'] as const) : (['twelve', 'one'] as const)) {
+      const files = size === 'one' ? one : twelve
+      await setting.load.run({ target, files, rounds: 1, connections: 1 })
+      const { p50Ms } = await setting.load.run({ target, files, rounds: 3, connections: 1 })
+      process.stderr.write(`  ${size} MP: half of them within ${p50Ms.toFixed(1)} ms\n`)
+      found[size] += p50Ms / passes
+    }
+  }
+  return {
+    what: 'NSFW scan of a JPEG of 12 MP, one at a time, half of them within',
+    ours: `${found.twelve.toFixed(1)} ms`,
+    against: `1 MP: ${found.one.toFixed(1)} ms`,
+    ratio: found.twelve / found.one,
+    wanted: 'at most 2.5',
+  }
+}

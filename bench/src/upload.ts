@@ -1,0 +1,96 @@
+import { randomBytes } from 'node:crypto'
+import { connect, type NetConnectOpts, type Socket } from 'node:net'
+
+/** Pieces that make up one content. `stamp` changes the first, and with it the content: no two are the same. */
+export type Content = { bytes: number; pieces: Buffer[]; stamp(text: string): void }
+
+/** Where forms go; a good answer is a 201 that holds `expected`. */
+export type HttpTarget = { url: string; headers: string[]; expected: string }
+
+/** What is to be written, as it is at that time: the first piece may have changed since the last. */
+export type Message = () => Buffer[]
+
+/** A connection to it that is kept, on a bare socket: a full client takes more of the machine than what it measures. */
+export function openHttp({ url, expected }: HttpTarget) {
+  const { hostname, port } = new URL(url)
+  const isGood = (reply: string) => reply.startsWith('HTTP/1.1 201 ') && reply.includes(expected)
+  return openKept({ host: hostname, port: Number(port) }, { isWhole: isWholeAnswer, isGood })
+}
+
+/** The content in a form, as the only field. */
+export function newForm({ url, headers }: HttpTarget, content: Content, fileName: string): Message {
+  const { hostname, port, pathname } = new URL(url)
+  const boundary = `bench${randomBytes(12).toString('hex')}`
+  const opening =
+    `--${boundary}\r\nContent-Disposition: form-data; name="file"; filename="${fileName}"\r\n` +
+    'Content-Type: application/octet-stream\r\n\r\n'
+  const closing = `\r\n--${boundary}--\r\n`
+  const head = [
+    `POST ${pathname} HTTP/1.1`,
+    `Host: ${hostname}:${port}`,
+    ...headers,
+    `Content-Type: multipart/form-data; boundary=${boundary}`,
+    `Content-Length: ${opening.length + content.bytes + closing.length}`,
+    '',
+    opening,
+  ].join('\r\n')
+  return mergeSmall([Buffer.from(head), ...content.pieces, Buffer.from(closing)])
+}
+
+function isWholeAnswer(reply: string): boolean {
+  const body = reply.indexOf('\r\n\r\n') + 4
+  const length = /\r\ncontent-length: (\d+)/i.exec(reply)?.[1]
+  return body >= 4 && reply.length >= body + Number(length ?? 0)
+}
+
+/** `send` waits for a good answer. */
+export function openKept(
+  address: NetConnectOpts,
+  { isWhole, isGood }: { isWhole(reply: string): boolean; isGood(reply: string): boolean },
+) {
+  const socket = connect(address)
+  socket.setEncoding('latin1')
+  let reply = ''
+  let settle: { resolve(): void; reject(error: Error): void } | undefined
+  const fail = (error: Error) => settle?.reject(error)
+  socket.on('data', (text) => {
+    reply += text
+    if (!isWhole(reply)) return
+    const answer = reply
+    reply = ''
+    if (isGood(answer)) settle?.resolve()
+    else fail(new Error(`An unexpected answer: ${answer.slice(0, 1000)}`))
+  })
+  socket.on('error', fail)
+  socket.on('close', () => fail(new Error(`The connection was closed after ${JSON.stringify(reply)}`)))
+  return {
+    socket,
+    send: (message: Message) =>
+      new Promise<void>((resolve, reject) => {
+        settle = { resolve, reject }
+        writeAll(socket, message(), reject)
+      }),
+    close: () => socket.destroy(),
+  }
+}
+
+/** What is small goes out in one write. */
+export function mergeSmall(parts: Buffer[]): Message {
+  const bytes = parts.reduce((sum, part) => sum + part.length, 0)
+  return bytes > 64 * 1024 ? () => parts : () => [Buffer.concat(parts, bytes)]
+}
+
+export function writeAll(socket: Socket, parts: Buffer[], reject: (error: Error) => void) {
+  const rest = parts.values()
+  const next = () => {
+    socket.cork()
+    for (const part of rest) {
+      if (socket.write(part)) continue
+      socket.once('drain', next)
+      break
+    }
+    socket.uncork()
+  }
+  if (socket.destroyed) reject(new Error('The connection is closed'))
+  else next()
+}
