@@ -30,6 +30,9 @@ type Deps = {
 /** Many more than run at a time: most of a small scan is waiting for the engine and the database. */
 const jobsPerCore = 16
 
+const abandonedAtOnce = 100
+const abandonedLeaseMs = 60_000
+
 /** What is done after the answer: background scans, and the webhooks that tell of them. */
 export function openBackground(config: Config, deps: Deps) {
   const { database, contents, outcomes, deliveries, observeVerdict, log } = deps
@@ -42,7 +45,7 @@ export function openBackground(config: Config, deps: Deps) {
     retryMs: config.webhookRetries,
   })
   const deliveryWorker = openDeliveryWorker({ store: deliveries, deliver, log, clock: systemClock })
-  const run = makeRunJob({
+  const { run, giveUp } = makeRunJob({
     ...{ jobs, contents, outcomes, clock: systemClock, observeVerdict },
     reportFailure: (error) => log.error({ err: error }, 'a background scan failed'),
     onSettled(scanId, isCalledBack) {
@@ -56,6 +59,12 @@ export function openBackground(config: Config, deps: Deps) {
     jobs,
     bell,
     onQueued: scanWorker.poke,
+    /** Settles jobs that nobody has taken since before that time; says how many. */
+    async giveUpAbandoned(before: Date): Promise<number> {
+      const abandoned = await jobs.claimAbandoned(before, abandonedAtOnce, abandonedLeaseMs)
+      for (const job of abandoned) await giveUp(job)
+      return abandoned.length
+    },
     async close() {
       await scanWorker.close(config.drainSeconds * 1000)
       await deliveryWorker.close()

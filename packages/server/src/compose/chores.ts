@@ -13,6 +13,7 @@ type Deps = {
   scans: ScanStore
   deliveries: DeliveryStore
   repeats: IdempotencyStore
+  giveUpAbandoned(before: Date): Promise<number>
   resultDays: number
 }
 
@@ -27,6 +28,7 @@ export function listChores(deps: Deps): Chore[] {
   return [
     { name: 'content of processes that ended', sweep: deps.contents.sweep },
     { name: 'content of jobs that are not there', sweep: () => sweepOrphans(deps, ago(orphanMs)) },
+    { name: 'jobs that nobody could do within a day', sweep: () => deps.giveUpAbandoned(ago(dayMs)) },
     { name: 'results older than ASSAY_RESULT_DAYS', sweep: () => deps.scans.deleteSettled(retention()) },
     { name: 'deliveries older than ASSAY_RESULT_DAYS', sweep: () => deps.deliveries.deleteOld(retention()) },
     { name: 'idempotency keys older than a day', sweep: () => deps.repeats.deleteIdempotency(ago(dayMs)) },

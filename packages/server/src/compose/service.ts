@@ -82,7 +82,9 @@ export async function openService(config: Config, { log, logRequest }: ServiceLo
     observeQueues(metrics, { jobs: background.jobs, deliveries })
     const sweeper = await openSweeper({
       chores: listChores({
-        ...{ contents, jobContents, jobs: background.jobs, scans, deliveries, repeats, resultDays: config.resultDays },
+        ...{ contents, jobContents, scans, deliveries, repeats, resultDays: config.resultDays },
+        jobs: background.jobs,
+        giveUpAbandoned: background.giveUpAbandoned,
       }),
       log,
     })

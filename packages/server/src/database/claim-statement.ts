@@ -11,6 +11,24 @@ where scan_id = any(array(
 ))
 `
 
+const claimedColumns = 'scan_id, account_id, attempts, lease_token, sealed, storage_key, url, callback_url'
+const withScan = `
+  cross join lateral (select ${scanColumns} from scans where scans.id = claimed.scan_id limit 1) as scan
+  left join lateral (select flags_sexy from accounts where accounts.id = claimed.account_id limit 1) as account on true`
+
+/** Those that nobody took since before $1, of any lane; $2 how many, $3 lease in milliseconds. */
+export const claimAbandonedStatement = `
+with claimed as (
+  update jobs set attempts = attempts + 1, lease_token = gen_random_uuid(),
+    held_until = now() + $3::integer * interval '1 millisecond'
+  where scan_id = any(array(
+    select scan_id from jobs where held_until is null and created_at < $1 limit $2::integer for update skip locked
+  ))
+  returning ${claimedColumns}
+)
+select false as more, claimed.*, flags_sexy, scan.* from claimed ${withScan}
+`
+
 const nextAccount = (condition: string) => `
     (select next.account_id from jobs as next where next.held_until is null and next.lane = any($4::text[]) and ${condition}
      order by next.account_id limit 1)`
@@ -70,7 +88,7 @@ claimed as (
   update jobs set attempts = attempts + 1, lease_token = gen_random_uuid(),
     held_until = now() + $2::integer * interval '1 millisecond'
   where scan_id = any(array(select scan_id from picked))
-  returning scan_id, account_id, attempts, lease_token, sealed, storage_key, url, callback_url
+  returning ${claimedColumns}
 )
 select more, claimed.*, flags_sexy, scan.*
 from (
@@ -78,9 +96,7 @@ from (
     or exists (select from seen cross join depth where turn >= depth) as more
 ) as rest
 left join (
-  picked join claimed using (scan_id)
-  cross join lateral (select ${scanColumns} from scans where scans.id = claimed.scan_id limit 1) as scan
-  left join lateral (select flags_sexy from accounts where accounts.id = claimed.account_id limit 1) as account on true
+  picked join claimed using (scan_id) ${withScan}
 ) on true
 order by turn, n
 `

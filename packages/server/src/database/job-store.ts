@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { Pool } from 'pg'
 import { v7 } from 'uuid'
 import type { ClaimedJob, JobStore, Lease, Settlement } from '../domain/ports/job-store.ts'
-import { claimStatement, requeueStatement } from './claim-statement.ts'
+import { claimAbandonedStatement, claimStatement, requeueStatement } from './claim-statement.ts'
 import { makeGroupCommit } from './group-commit.ts'
 import { type SourceRow, toSource } from './job-columns.ts'
 import { lazily, runIndexed } from './run-indexed.ts'
@@ -46,6 +46,12 @@ export function makeJobStore(deps: { pool: Pool; lanes: string[] }): JobStore {
         if (!more.isMore) break
       }
       return claimed.map(toClaimed)
+    },
+
+    async claimAbandoned(before, limit, leaseMs) {
+      const statement = { name: 'claim-abandoned', text: claimAbandonedStatement, values: [before, limit, leaseMs] }
+      const { rows } = await runIndexed<ClaimedRow>(deps.pool, [statement])
+      return rows.map(toClaimed)
     },
 
     async extend(leases, leaseMs) {

@@ -47,7 +47,7 @@ describe('a background scan', () => {
     const settled: string[] = []
     const bell = makeBell()
     const jobs = makeJobStore({ ...office, lanes: listLanes(['malware'], contents.places) })
-    const run = makeRunJob({
+    const { run, giveUp } = makeRunJob({
       ...{ jobs, contents, clock: systemClock, pausesMs: [0, 0] },
       outcomes: { ofContent: async () => clean, ofUrl: async () => clean, ...outcomes },
       observeVerdict: () => {},
@@ -64,7 +64,7 @@ describe('a background scan', () => {
       kinds: ['malware'],
       onQueued: worker.poke,
     })
-    return { ...submitting, worker, bell, settled }
+    return { ...submitting, worker, bell, settled, giveUp }
   }
 
   async function newCaller() {
@@ -226,6 +226,20 @@ describe('a background scan', () => {
     await new Promise((resolve) => setTimeout(resolve, 300))
     const others = makeJobStore({ ...office, lanes: ['malware another-store', 'nsfw_image anywhere'] })
     assert.deepEqual((await others.claim(5, 15_000)).map(({ scan }) => scan.id).sort(), [away, picture].sort())
+  })
+
+  test('that nobody could do for a day ends in an error, and gives its credit back', async () => {
+    const { giveUp } = openWorker({})
+    const { caller, accountId } = await newCaller()
+    const before = await office.getBalance(accountId)
+    const elsewhere = { at: 'storage' as const, key: 'x' }
+    const scanId = await office.submit(caller.keyDigest, { lane: 'malware another-store', source: elsewhere })
+    const dayAgo = new Date(Date.now() - 86_400_000)
+    assert.deepEqual(await office.jobs.claimAbandoned(dayAgo, 10, 1000), [])
+    await office.pool.query(`update jobs set created_at = now() - interval '25 hours' where scan_id = $1`, [scanId])
+    for (const job of await office.jobs.claimAbandoned(dayAgo, 10, 1000)) await giveUp(job)
+    assert.deepEqual((await readResult(accountId, scanId)).signals, ['Error:EngineFailed'])
+    assert.equal((await office.getBalance(accountId))?.remaining, before?.remaining)
   })
 
   test('of a kind that is switched off is refused, uncharged', async () => {

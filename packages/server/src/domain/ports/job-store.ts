@@ -42,6 +42,8 @@ export type JobStore = {
    * being next.
    */
   claim(limit: number, leaseMs: number): Promise<ClaimedJob[]>
+  /** Takes jobs that nobody has taken since before that time, whatever their lane. */
+  claimAbandoned(before: Date, limit: number, leaseMs: number): Promise<ClaimedJob[]>
   /** Says which of them are still ours; those are ours for another while. */
   extend(leases: Lease[], leaseMs: number): Promise<Lease[]>
   /**

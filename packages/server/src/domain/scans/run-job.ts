@@ -26,13 +26,19 @@ type End = Outcome & { refunds: boolean }
 const maxAttempts = 3
 const defaultPausesMs = [2000, 10_000]
 
-/** One attempt at a job that was claimed: it is settled, or given back to be tried again. */
+/** One attempt at a job that was claimed: it is settled, or given back to be tried again. `giveUp` settles it at once. */
 export function makeRunJob(deps: Deps) {
   const { pausesMs = defaultPausesMs } = deps
 
-  return async (job: ClaimedJob, signal: AbortSignal): Promise<void> => {
-    const end = await findEnd(job, signal)
-    if (end === undefined) return
+  return {
+    async run(job: ClaimedJob, signal: AbortSignal): Promise<void> {
+      const end = await findEnd(job, signal)
+      if (end !== undefined) await settle(job, end)
+    },
+    giveUp: (job: ClaimedJob) => settle(job, toFailed(job.scan)),
+  }
+
+  async function settle(job: ClaimedJob, end: End) {
     const settlement = toSettlement(job, end)
     // Somebody else has it by now, and needs the content.
     if (!(await deps.jobs.settle(job.lease, settlement))) return
