@@ -35,6 +35,8 @@ test('create gives an account as ordered, with a key and a secret that nothing s
     credit_limit: 25,
     credit_remaining: 25,
     rate: '70/2m',
+    sexy: 'threat',
+    download_hosts: null,
     expires_at: '2099-01-31T12:00:00.000Z',
     state: 'active',
   })

@@ -5,9 +5,19 @@ import { OperatorMistake } from './domain/problem.ts'
 
 try {
   await makeProgram().parseAsync()
+  await flush()
   process.exit()
 } catch (error) {
-  process.exit(report(error))
+  const code = report(error)
+  await flush()
+  process.exit(code)
+}
+
+/** A pipe takes only as much as it has room for; the rest would end with the process. */
+function flush(): Promise<void> {
+  // Whoever closed it does not want the rest.
+  process.stdout.on('error', () => {})
+  return new Promise((resolve) => process.stdout.write('', () => resolve()))
 }
 
 /** 0 done, 1 failed, 2 typed wrong. */

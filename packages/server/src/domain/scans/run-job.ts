@@ -1,4 +1,5 @@
 import type { ScanKind } from '@assay/contract'
+import { keepTrying } from '../keep-trying.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { JobContents, KeptContent } from '../ports/content-store.ts'
 import type { ClaimedJob, JobStore, Settlement } from '../ports/job-store.ts'
@@ -40,8 +41,9 @@ export function makeRunJob(deps: Deps) {
 
   async function settle(job: ClaimedJob, end: End) {
     const settlement = toSettlement(job, end)
+    const isOurs = await keepTrying(() => deps.jobs.settle(job.lease, settlement))
     // Somebody else has it by now, and needs the content.
-    if (!(await deps.jobs.settle(job.lease, settlement))) return
+    if (!isOurs) return
     if (job.source.at !== 'url') await deps.contents.remove(job.source)
     deps.observeVerdict(job.scan.kind, settlement.scan.status)
     deps.onSettled(job.scan.id, settlement.deliveryBody !== undefined)

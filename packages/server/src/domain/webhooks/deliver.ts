@@ -1,4 +1,4 @@
-import { setTimeout as pause } from 'node:timers/promises'
+import { keepTrying } from '../keep-trying.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { Attempt, ClaimedDelivery, DeliveryOutcome, DeliveryStore } from '../ports/delivery-store.ts'
 import type { WebhookOutcome, WebhookSender } from '../ports/webhook-sender.ts'
@@ -11,10 +11,6 @@ export const attemptMs = 15_000
 
 /** An endpoint that has only failed for so long gets no more until somebody looks at it. */
 const pauseEndpointAfterMs = 5 * 24 * 3_600_000
-
-/** Between tries to record an attempt, none of which begins when the lease may be over or a stop has waited long enough. */
-const recordPausesMs = [100, 500, 2000, 5000]
-const lastRecordMs = 10_000
 
 export type Delivered = {
   attempt: Attempt
@@ -53,26 +49,13 @@ export function makeDeliver(deps: {
       now: clock.now(),
       random: random(),
     })
-    const isRecorded = await record(() => store.settle(claimed, attempt, outcome, pauseAfterMs))
+    // What is not recorded is delivered again when the lease is over.
+    const isRecorded = await keepTrying(() => store.settle(claimed, attempt, outcome, pauseAfterMs))
     return { attempt, outcome, isRecorded, fault: answer.status === null ? answer.fault : undefined }
   }
 }
 
 export type Deliver = ReturnType<typeof makeDeliver>
-
-/** What is not recorded is delivered again when the lease is over, so a database that is away for a moment is waited for. */
-async function record(settle: () => Promise<boolean>): Promise<boolean> {
-  const endsAt = performance.now() + lastRecordMs
-  for (const pauseMs of recordPausesMs) {
-    try {
-      return await settle()
-    } catch (error) {
-      if (performance.now() + pauseMs > endsAt) throw error
-      await pause(pauseMs)
-    }
-  }
-  return await settle()
-}
 
 function toLogText(answer: WebhookOutcome): string {
   if (answer.status === null) return answer.reason

@@ -1,0 +1,197 @@
+import assert from 'node:assert/strict'
+import { randomBytes, randomInt } from 'node:crypto'
+import { readdirSync, utimesSync } from 'node:fs'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { setTimeout as pause } from 'node:timers/promises'
+import type { ScanResult } from '@assay/contract'
+import { eicarSignal } from '../support/archives.ts'
+import { type Fault, type Installation, openInstallation } from '../support/chaos-installation.ts'
+import { type Load, type Order, startLoad } from '../support/chaos-load.ts'
+import { newRandom } from '../support/chaos-random.ts'
+import { grepFiles, listContentFiles } from '../support/content-files.ts'
+import { openOrigin, world } from '../support/origin.ts'
+import { openReceiver, type Receiver, verifyDelivery } from '../support/receiver.ts'
+import { alreadyTested, lacksClamAv } from '../support/scanning.ts'
+import { getSharedService } from '../support/shared-service.ts'
+import { listKept, makeCaller } from '../support/submitting.ts'
+import { waitUntil } from '../support/wait-until.ts'
+
+const lacking = await lacksClamAv(getSharedService().url)
+const seed = Number(process.env.ASSAY_TEST_SEED ?? randomInt(2 ** 31))
+const apiKey = 'chaos-test-key'
+const secret = `whsec_${randomBytes(32).toString('base64')}`
+const marker = `marker-${randomBytes(16).toString('hex')}`
+const settings = {
+  ...{ ASSAY_BOOTSTRAP_KEY: apiKey, ASSAY_BOOTSTRAP_WEBHOOK_SECRET: secret, ASSAY_OUTBOUND_ALLOW: world },
+  ...{ ASSAY_NSFW_PROFILE: 'off', ASSAY_WEBHOOK_RETRIES: Array(12).fill('1s').join(), ASSAY_LOG_LEVEL: 'warn' },
+}
+/** Eighteen, in an order of chance. */
+const faults: Fault[] = [
+  ...Array<Fault>(4).fill('service'),
+  ...Array<Fault>(5).fill('clamd'),
+  ...Array<Fault>(4).fill('database'),
+  ...Array<Fault>(4).fill('connection'),
+  'everything',
+]
+
+test('whatever is killed under load, nothing that was acknowledged is lost, wrong, charged twice or left behind', {
+  skip: lacking || alreadyTested,
+  timeout: 240_000,
+}, async (t) => {
+  t.diagnostic(`ASSAY_TEST_SEED=${seed} has the same faults again`)
+  const random = newRandom(seed)
+  const chance = newRandom(seed + 1)
+  const contents = new Map<string, Buffer>()
+  const origin = await openOrigin((request, response) => void response.end(contents.get(request.url?.slice(1) ?? '')))
+  const receiver = await openReceiver(() => ({ status: chance.happens(0.03) ? 500 : 204 }))
+  const installation = await openInstallation(settings)
+  const load = startLoad({
+    ...{ url: installation.url, apiKey, originUrl: origin.url, receiverUrl: receiver.url, marker, random: chance },
+    ...{ clients: 6, publish: (order: Order) => contents.set(order.name, order.content) },
+  })
+  try {
+    await disturb(installation, load, random)
+    await load.end()
+    await waitUntil('the service to be itself again', () => answers(installation), 60_000)
+    const accepted = load.orders.filter(({ id }) => id !== undefined)
+    t.diagnostic(`${accepted.length} acknowledged, otherwise ${JSON.stringify(Object.fromEntries(load.refusals))}`)
+    assert(accepted.length >= 50, 'there was a load')
+
+    const results = await settleAll(installation, load)
+    checkVerdicts(load.orders, results)
+    await checkLedger(installation, results)
+    await checkDeliveries(receiver, load.orders, results)
+    const attempts = receiver.received.length
+    t.diagnostic(`${results.size} results, ${countFailed(results)} of them failed; ${attempts} webhooks received`)
+
+    const left = await checkLeftovers(installation)
+    t.diagnostic(`${left} orphans were left, encrypted, for the sweeper`)
+  } catch (error) {
+    t.diagnostic(installation.log().slice(-5000))
+    throw error
+  } finally {
+    await load.abandon()
+    await installation.remove()
+    await origin.close()
+    await receiver.close()
+  }
+})
+
+async function disturb({ faults: cause }: Installation, load: Load, random: ReturnType<typeof newRandom>) {
+  for (const fault of random.shuffle(faults)) {
+    const wait = pause(random.between(300, 3500))
+    await Promise.race([wait, load.running])
+    await cause[fault]()
+  }
+  await pause(1000)
+}
+
+async function answers({ url }: Installation): Promise<boolean> {
+  const answer = await fetch(`${url}/v1/me`, { headers: { 'x-api-key': apiKey } }).catch(() => undefined)
+  await answer?.body?.cancel()
+  return answer?.status === 200
+}
+
+/** Every job that was charged, acknowledged or not, comes to its end. */
+async function settleAll(installation: Installation, load: Load): Promise<Map<string, ScanResult>> {
+  for (const order of load.orders) if (order.idempotencyKey !== undefined) await load.submit(order)
+  const caller = makeCaller(installation.url, apiKey)
+  const ids = new Set((await listLedger(installation)).filter(({ kind }) => kind === 'debit').map((row) => row.scan_id))
+  for (const { id } of load.orders) assert(id === undefined || ids.has(id), `${id} was acknowledged and not charged`)
+  const results = new Map<string, ScanResult>()
+  for (const id of ids) results.set(id, await caller.settle('malware', id))
+  return results
+}
+
+function checkVerdicts(orders: Order[], results: Map<string, ScanResult>) {
+  const byName = new Map(orders.map((order) => [order.name, order]))
+  const accepted = new Map<string, number>()
+  for (const result of results.values()) {
+    const order = byName.get(String(result.content_name))
+    assert(order !== undefined)
+    accepted.set(order.name, (accepted.get(order.name) ?? 0) + 1)
+    const about = `${order.name}: ${JSON.stringify(result)}`
+    if (result.status === 'error') {
+      assert(['Error:EngineFailed', 'Error:ScanLimitExceeded'].includes(String(result.signals)), about)
+    } else {
+      assert.equal(result.status, order.isVirus ? 'threat' : 'clean', about)
+      assert.deepEqual(result.signals, order.isVirus ? [eicarSignal] : [], about)
+      assert.equal(result.content_length, order.content.length, about)
+    }
+  }
+  for (const { name, idempotencyKey, tries, id } of orders) {
+    const count = accepted.get(name) ?? 0
+    if (idempotencyKey !== undefined) assert.equal(count, 1, `${name}: one Idempotency-Key, one charge`)
+    else assert(count <= tries && (id === undefined || count === 1), `${name} was charged ${count} times`)
+  }
+  const statuses = new Set([...results.values()].map(({ status }) => status))
+  assert(statuses.has('clean') && statuses.has('threat'))
+}
+
+const isFailed = ({ signals }: ScanResult) => String(signals) === 'Error:EngineFailed'
+const countFailed = (results: Map<string, ScanResult>) => [...results.values()].filter(isFailed).length
+
+/** One debit a job (the database knows no second one), one refund for each that we could not do, and the sum is right. */
+async function checkLedger(installation: Installation, results: Map<string, ScanResult>) {
+  const ledger = await listLedger(installation)
+  const scansOf = (kind: string) => ledger.filter((row) => row.kind === kind).map((row) => row.scan_id)
+  assert.deepEqual(scansOf('debit').sort(), [...results.keys()].sort())
+  const failed = [...results.values()].filter(isFailed).map(({ id }) => id)
+  assert.deepEqual(scansOf('refund').sort(), failed.sort())
+  const sum = ledger.reduce((total, { amount }) => total + amount, 0)
+  const opening = ledger.find(({ kind }) => kind === 'opening')?.amount ?? 0
+  const spent = await makeCaller(installation.url, apiKey).readSpent()
+  assert.deepEqual([spent, sum], [results.size - failed.length, opening - spent], 'the ledger sums to the balance')
+}
+
+async function listLedger({ operate }: Installation) {
+  const [account] = (await operate('accounts', 'list')) as { id: string }[]
+  const ledger = await operate('credits', 'ledger', '--account', account?.id ?? '', '--limit', '100000')
+  return ledger as { kind: string; scan_id: string; amount: number }[]
+}
+
+/** Each job with a callback was told of, truly, and never in two ways. */
+async function checkDeliveries(receiver: Receiver, orders: Order[], results: Map<string, ScanResult>) {
+  const called = new Set(orders.filter(({ callbackPath }) => callbackPath !== undefined).map(({ name }) => name))
+  const expected = [...results.values()].filter(({ content_name }) => called.has(String(content_name)))
+  const listTold = () => new Set(receiver.received.map(({ body }) => JSON.parse(body.toString()).id as string))
+  await waitUntil(
+    'every callback',
+    () => {
+      const told = listTold()
+      return expected.every(({ id }) => told.has(id))
+    },
+    90_000,
+  )
+  const webhookIds = new Map<string, string>()
+  for (const delivery of receiver.received) {
+    const result = verifyDelivery(delivery, secret)
+    assert.deepEqual(result, results.get(result.id))
+    assert.equal(delivery.path, `/${result.content_name}`)
+    const webhookId = String(delivery.headers['webhook-id'])
+    const body = delivery.body.toString()
+    assert.equal(webhookIds.get(webhookId) ?? body, body, 'the same bytes every time')
+    webhookIds.set(webhookId, body)
+  }
+  assert.equal(webhookIds.size, expected.length, 'one delivery a job')
+}
+
+/** Content of a job that crashed away is an orphan for 15 minutes, unreadable. Then nothing at all is left. */
+async function checkLeftovers(installation: Installation): Promise<number> {
+  const { dataDir, temporaryDir } = installation
+  await installation.stop()
+  assert.deepEqual(installation.listProcesses(), [])
+  assert.deepEqual(grepFiles(dataDir, Buffer.from(marker)), [], 'nothing is there in clear')
+  assert(!installation.log().includes(marker), 'nor in the log')
+  const orphans = listKept(dataDir)
+  const longAgo = Date.now() / 1000 - 16 * 60
+  for (const name of orphans) utimesSync(join(dataDir, 'jobs', name), longAgo, longAgo)
+  await installation.start()
+  await waitUntil('the sweeper to remove the orphans', () => listKept(dataDir).length === 0)
+  await installation.stop()
+  assert.deepEqual(listContentFiles({ dataDir }), [])
+  assert.deepEqual(readdirSync(temporaryDir), [])
+  assert.deepEqual(installation.listProcesses(), [])
+  return orphans.length
+}

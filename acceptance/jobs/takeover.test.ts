@@ -1,0 +1,63 @@
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { test } from 'node:test'
+import { eicarMember, eicarSignal, newTar } from '../support/archives.ts'
+import { openInstallation } from '../support/chaos-installation.ts'
+import { world } from '../support/origin.ts'
+import { findChild, readWork } from '../support/processes.ts'
+import { openReceiver, verifyDelivery } from '../support/receiver.ts'
+import { alreadyTested, lacksClamAv } from '../support/scanning.ts'
+import { getSharedService } from '../support/shared-service.ts'
+import { makeCaller, toId, toResult } from '../support/submitting.ts'
+import { waitUntil } from '../support/wait-until.ts'
+
+const lacking = await lacksClamAv(getSharedService().url)
+const apiKey = 'takeover-test-key'
+const secret = `whsec_${randomBytes(32).toString('base64')}`
+
+test('a job whose service is killed in the middle is taken over by the next one, and charged once', {
+  skip: lacking || alreadyTested,
+}, async (t) => {
+  const receiver = await openReceiver()
+  const installation = await openInstallation({
+    ...{ ASSAY_BOOTSTRAP_KEY: apiKey, ASSAY_BOOTSTRAP_WEBHOOK_SECRET: secret, ASSAY_OUTBOUND_ALLOW: world },
+    ASSAY_NSFW_PROFILE: 'off',
+  })
+  try {
+    const caller = makeCaller(installation.url, apiKey)
+    const members = Array.from({ length: 40 }, (_, n) => ({
+      name: `${n}.txt`,
+      data: Buffer.alloc(2 ** 20, `text ${n} `),
+    }))
+    const tar = newTar([...members, eicarMember])
+    /** Until the one clamd there is works on the one scan there is. */
+    const waitForWork = async () => {
+      const clamd = findChild(installation.pid(), 'clamd') ?? 0
+      const before = readWork(clamd)
+      return waitUntil('clamd to be at work', () => readWork(clamd) > before + 10, 30_000)
+    }
+    const id = toId(await caller.sendFile('malware', 'submit', tar, { callback_url: `${receiver.url}/` }))
+    await waitForWork()
+    assert.equal(toResult(await caller.fetchResult('malware', id), 200).status, 'pending', 'it is in the middle')
+    await installation.kill()
+    await installation.start()
+
+    const since = Date.now()
+    await waitForWork()
+    const seconds = Math.round((Date.now() - since) / 1000)
+    t.diagnostic(`taken over ${seconds} s after the new start`)
+    assert(seconds < 30)
+    const { status, signals } = await caller.settle('malware', id)
+    assert.deepEqual([status, signals], ['threat', [eicarSignal]])
+    assert.equal(await caller.readSpent(), 1)
+    await waitUntil('the callback', () => receiver.received.length > 0)
+    const [delivery] = receiver.received
+    assert(delivery !== undefined)
+    assert.equal(verifyDelivery(delivery, secret).id, id)
+    await installation.stop()
+    assert.deepEqual(installation.listProcesses(), [])
+  } finally {
+    await installation.remove()
+    await receiver.close()
+  }
+})

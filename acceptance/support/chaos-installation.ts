@@ -1,0 +1,102 @@
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { findChild, findChildren, findProcesses } from './processes.ts'
+import { type Service, startService } from './start-service.ts'
+import { waitUntil } from './wait-until.ts'
+
+export type Fault = 'service' | 'everything' | 'clamd' | 'database' | 'connection'
+
+/** An installation of its own, on its own database, whose parts can be killed at any time; it always has the same address. */
+export async function openInstallation(settings: NodeJS.ProcessEnv) {
+  const dir = mkdtempSync(join(tmpdir(), 'assay-chaos-'))
+  const dataDir = join(dir, 'data')
+  const temporaryDir = join(dir, 'tmp')
+  mkdirSync(temporaryDir, { mode: 0o1777 })
+  const port = String(await findFreePort())
+  const own = { ASSAY_DATA_DIR: dataDir, ASSAY_DATABASE_URL: '', ASSAY_PORT: port, ASSAY_METRICS_PORT: '0' }
+  const start = () => startService({ ...own, TMPDIR: temporaryDir, ...settings })
+  let service: Service = await start()
+  let oldLogs = ''
+
+  const listProcesses = () => findProcesses(dataDir)
+  const findPostmaster = () => findProcesses(join(dataDir, 'postgres', 'cluster'))[0]
+
+  async function killService() {
+    await service.stop('SIGKILL')
+    oldLogs += service.log()
+  }
+
+  /** Kills what is found, as soon as it is. */
+  async function killFound(what: string, find: () => number | undefined) {
+    await waitUntil(`${what} to be there`, () => kill(find()), 30_000)
+  }
+
+  const faults: Record<Fault, () => Promise<void>> = {
+    async service() {
+      await killService()
+      service = await start()
+    },
+    async everything() {
+      await killService()
+      for (const pid of listProcesses()) kill(pid)
+      service = await start()
+    },
+    clamd: () => killFound('clamd', () => findChild(service.pid, 'clamd')),
+    database: () => killFound('the database', findPostmaster),
+    connection: () =>
+      killFound('a connection to the database', () => findChildren(findPostmaster() ?? 0, '[local]').at(-1)),
+  }
+
+  return {
+    url: service.url,
+    dataDir,
+    temporaryDir,
+    faults,
+    listProcesses,
+    operate: (...args: string[]) => service.operate(...args),
+    /** Of the service, as it is now. */
+    pid: () => service.pid,
+    log: () => oldLogs + service.log(),
+    kill: killService,
+    async start() {
+      service = await start()
+    },
+    async stop() {
+      await service.stop()
+      oldLogs += service.log()
+    },
+    /** Whatever is still running is ended. */
+    async remove() {
+      await service.stop('SIGKILL')
+      for (const pid of listProcesses()) kill(pid)
+      rmSync(dir, { recursive: true, force: true })
+    },
+  }
+}
+
+export type Installation = Awaited<ReturnType<typeof openInstallation>>
+
+/** False when it is gone already. */
+function kill(pid: number | undefined): boolean {
+  if (pid === undefined) return false
+  try {
+    return process.kill(pid, 'SIGKILL')
+  } catch {
+    return false
+  }
+}
+
+/** Outside the range from which connections get theirs: nobody is to take it while the service is down. */
+async function findFreePort(): Promise<number> {
+  for (;;) {
+    const port = 20_000 + Math.floor(Math.random() * 10_000)
+    const server = createServer()
+    const isFree = await new Promise<boolean>((resolve) => {
+      server.once('error', () => resolve(false)).listen(port, '127.0.0.1', () => resolve(true))
+    })
+    await new Promise((resolve) => server.close(resolve))
+    if (isFree) return port
+  }
+}

@@ -1,0 +1,60 @@
+import assert from 'node:assert/strict'
+import { createHmac } from 'node:crypto'
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
+import { buffer } from 'node:stream/consumers'
+import { ScanResult } from '@assay/contract'
+import { Check } from 'typebox/value'
+import { openOrigin } from './origin.ts'
+
+export type Received = { path: string; headers: IncomingHttpHeaders; body: Buffer }
+
+/** What to answer; 'hang': nothing. */
+export type Reaction = { status: number; headers?: Record<string, string>; text?: string } | 'hang'
+
+/** Receives webhooks and keeps them. `react` is told how many of that path came before. */
+export async function openReceiver(react: (path: string, before: number) => Reaction = () => ({ status: 204 })) {
+  const received: Received[] = []
+  const counts = new Map<string, number>()
+  const onRequest = async (request: IncomingMessage, response: ServerResponse) => {
+    const path = request.url ?? ''
+    const body = await buffer(request)
+    assert.equal(request.method, 'POST')
+    const before = counts.get(path) ?? 0
+    counts.set(path, before + 1)
+    received.push({ path, headers: request.headers, body })
+    const reaction = react(path, before)
+    if (reaction === 'hang') return
+    response.writeHead(reaction.status, reaction.headers).end(reaction.text)
+  }
+  const origin = await openOrigin((request, response) => void onRequest(request, response).catch(() => {}))
+  return {
+    url: origin.url,
+    received,
+    at: (path: string) => received.filter((one) => one.path === path),
+    close: origin.close,
+  }
+}
+
+export type Receiver = Awaited<ReturnType<typeof openReceiver>>
+
+/**
+ * What a receiver does, written from the interface documents alone. Returns the result when the delivery is genuine.
+ * `secrets`: the account's, and the one before it while that still signs.
+ */
+export function verifyDelivery({ headers, body }: Received, ...secrets: [string, ...string[]]): ScanResult {
+  const hex = createHmac('sha256', Buffer.from(secrets[0], 'utf8')).update(body).digest('hex')
+  assert.equal(headers['x-api-signature'], hex, 'X-Api-Signature')
+  assert.equal(headers['content-type'], 'application/json')
+  const { 'webhook-id': id, 'webhook-timestamp': timestamp, 'webhook-signature': signatures } = headers
+  assert(typeof id === 'string' && id.length > 0)
+  assert(Math.abs(Date.now() / 1000 - Number(timestamp)) < 300, `webhook-timestamp is ${timestamp}`)
+  const expected = secrets.map((secret) => {
+    const hmac = createHmac('sha256', Buffer.from(secret.replace(/^whsec_/, ''), 'base64'))
+    return `v1,${hmac.update(`${id}.${timestamp}.`).update(body).digest('base64')}`
+  })
+  assert.deepEqual(String(signatures).split(' ').sort(), expected.sort(), 'webhook-signature')
+  const result: unknown = JSON.parse(body.toString())
+  assert(Check(ScanResult, result), body.toString())
+  assert.notEqual(result.status, 'pending')
+  return result
+}
