@@ -133,11 +133,11 @@ function newOutage(log: Logger) {
   }
 }
 
-/** The host alone: what follows it in the address may be a secret of the receiver. */
-function logDelivered(log: Logger, { id, accountId, url }: ClaimedDelivery, delivered: Delivered) {
+/** Without the address, which may hold secrets of the receiver: `webhooks show` has it. */
+function logDelivered(log: Logger, { id, accountId }: ClaimedDelivery, delivered: Delivered) {
   const { attempt, outcome, isRecorded, fault } = delivered
   const { status, durationMs: ms } = attempt
-  const line = { deliveryId: id, accountId, host: URL.parse(url)?.host, status, ms, state: outcome.state }
+  const line = { deliveryId: id, accountId, status, ms, state: outcome.state }
   if (fault !== undefined) log.error({ ...line, err: fault }, 'a webhook could not be sent')
   else if (!isRecorded) log.info(line, 'a webhook was attempted by two; the other one records it')
   else if (outcome.state === 'dead') log.warn(line, 'a webhook is given up')
