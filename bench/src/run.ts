@@ -1,7 +1,10 @@
 import { benchAdmission } from './admission.ts'
 import { benchFalsePositives } from './false-positives.ts'
+import { benchJobs } from './jobs.ts'
 import { benchMalware } from './malware.ts'
 import { benchMediaTypes } from './media-types.ts'
+import { benchNsfw } from './nsfw.ts'
+import { benchNsfwParity } from './nsfw-parity.ts'
 import { benchPing } from './ping.ts'
 import { type Row, toMarkdown } from './results.ts'
 import { benchStart } from './start.ts'
@@ -10,8 +13,11 @@ import { benchStart } from './start.ts'
 const benches: Record<string, () => Promise<Row[]>> = {
   admission: benchAdmission,
   'false-positives': benchFalsePositives,
+  jobs: benchJobs,
   malware: benchMalware,
   'media-types': benchMediaTypes,
+  nsfw: benchNsfw,
+  'nsfw-parity': benchNsfwParity,
   ping: benchPing,
   start: benchStart,
 }

@@ -1,0 +1,78 @@
+import { randomBytes, randomUUID } from 'node:crypto'
+import { openOffice } from '../../packages/server/src/compose/office.ts'
+import { loadConfig } from '../../packages/server/src/config/load-config.ts'
+import { makeAdmissionGate } from '../../packages/server/src/database/admission-gate.ts'
+import { toKeyDigest } from '../../packages/server/src/domain/accounts/secrets.ts'
+import type { NewScan } from '../../packages/server/src/domain/scans/scan.ts'
+import { makeLogger } from '../../packages/server/src/runtime/logger.ts'
+
+/**
+ * `scan` is the question that `admission.ts` asks: request, charge and record in one. `job` are the two that a submission
+ * asks, one when its head is read and one when its body is, the second with 1 KB of content.
+ */
+export type GateJob = { asks: 'scan' | 'job'; callers: number; seconds: number }
+export type GateResult = { perSecond: number }
+
+/** The gate of the service without the service, on a database of its own, for one hot account. */
+const { config } = loadConfig({ ...process.env, ASSAY_DATA_DIR: process.argv[2] ?? '' })
+const opening = openGate()
+
+/** A child process of the benchmark: jobs in, results out. */
+process.on('message', (job: GateJob) => {
+  measure(job).then(
+    (result: GateResult) => process.send?.(result),
+    (error: Error) => process.send?.({ error: error.stack ?? error.message }),
+  )
+})
+const stop = () => void opening.then(({ close }) => close()).finally(() => process.exit())
+process.on('disconnect', stop)
+process.on('SIGTERM', stop)
+
+async function openGate() {
+  const { database, registration, close } = await openOffice(
+    config,
+    'service',
+    makeLogger({ level: 'warn', region: 'bench' }),
+  )
+  const { apiKey } = await registration.register({ name: 'hot', plan: 'unlimited' })
+  return { pool: database.pool, keyDigest: toKeyDigest(apiKey), gate: makeAdmissionGate(database), close }
+}
+
+async function measure({ asks, callers, seconds }: GateJob): Promise<GateResult> {
+  const { pool, keyDigest, gate } = await opening
+  await pool.query('truncate jobs')
+  const source = { at: 'row' as const, sealed: randomBytes(1024 + 128) }
+  const askScan = () => gate.ask({ keyDigest, takesRequest: true, scan: newScan('sync') })
+  const askJob = async () => {
+    await gate.ask({ keyDigest, takesRequest: true })
+    return gate.ask({
+      keyDigest,
+      takesRequest: false,
+      scan: newScan('async'),
+      job: { lane: 'bench', source, callbackUrl: null },
+    })
+  }
+  const ask = asks === 'scan' ? askScan : askJob
+  let done = 0
+  const start = performance.now()
+  const call = async () => {
+    while (performance.now() - start < seconds * 1000) {
+      const { outcome } = await ask()
+      if (outcome !== 'admitted') throw new Error(`The gate answers ${outcome}`)
+      done++
+    }
+  }
+  await Promise.all(Array.from({ length: callers }, call))
+  return { perSecond: (done * 1000) / (performance.now() - start) }
+}
+
+const newScan = (mode: 'sync' | 'async'): NewScan => ({
+  ...{ id: randomUUID(), kind: 'malware', mode, region: 'bench', status: 'pending', signals: null, metadata: null },
+  ...{
+    contentLength: 1024,
+    contentType: 'text/plain',
+    contentName: 'bench.txt',
+    createdAt: new Date(),
+    completedAt: null,
+  },
+})

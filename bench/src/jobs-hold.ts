@@ -1,0 +1,57 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { openOrigin } from '../../acceptance/support/origin.ts'
+import type { Office } from '../../packages/server/src/compose/office.ts'
+import type { Service } from './children.ts'
+
+/** The service gives up a download that stands still for longer. */
+const dripMs = 5000
+/** A job that has not begun by then has no place. */
+const fullMs = 2000
+
+/**
+ * Keeps the worker from its jobs, so that a queue can be made and let go at one moment: downloads that do not end take all
+ * of its places. The service runs as it always does; while it is held, a worker with no place left asks for nothing.
+ */
+export async function openHold({ service, jobs }: { service: Service; jobs: Office['jobs'] }) {
+  const held: (() => void)[] = []
+  let isHolding = false
+  let asked = 0
+  const origin = await openOrigin((_, response) => {
+    asked++
+    response.write('.')
+    const drip = setInterval(() => response.write('.'), dripMs)
+    response.once('close', () => clearInterval(drip))
+    if (isHolding) held.push(() => void response.end())
+    else response.end()
+  })
+
+  return {
+    async hold() {
+      isHolding = true
+      asked = 0
+      for (let sent = 1; ; sent++) {
+        await submitDownload()
+        for (let waited = 0; asked < sent && waited < fullMs; waited += 10) await sleep(10)
+        if (asked === sent) continue
+        const { running, waiting } = await jobs.countJobs()
+        if (running !== asked || waiting !== 1) throw new Error(`${running} run and ${waiting} wait, of ${sent}`)
+        return
+      }
+    },
+    release() {
+      isHolding = false
+      for (const end of held.splice(0)) end()
+    },
+    close: origin.close,
+  }
+
+  async function submitDownload() {
+    const [header = ''] = service.headers
+    const answer = await fetch(new URL('/v1/malware/submit/url', service.url), {
+      method: 'POST',
+      headers: [header.split(': ') as [string, string], ['Content-Type', 'application/json']],
+      body: JSON.stringify({ file_url: `${origin.url}/never` }),
+    })
+    if (answer.status !== 202) throw new Error(`A download is answered with ${answer.status} ${await answer.text()}`)
+  }
+}

@@ -1,0 +1,64 @@
+import { join } from 'node:path'
+import { world } from '../../acceptance/support/origin.ts'
+import { openOffice } from '../../packages/server/src/compose/office.ts'
+import { loadConfig } from '../../packages/server/src/config/load-config.ts'
+import { toSocket } from '../../packages/server/src/engines/clamav/clamd-dir.ts'
+import { makeLogger } from '../../packages/server/src/runtime/logger.ts'
+import { type Cpu, openChildren, sum, whenIdle } from './children.ts'
+import type { GateJob, GateResult } from './jobs-gate.ts'
+import { openHold } from './jobs-hold.ts'
+import type { LatencyJob, LatencyResult } from './jobs-latency.ts'
+import type { LoadResult, PingJob, SubmitJob } from './jobs-load.ts'
+import type { LoadResult as FloorResult, UploadJob } from './malware-load.ts'
+import { listTree, readCpuSeconds, readName } from './processes.ts'
+
+export type Setting = Awaited<ReturnType<typeof openSetting>>
+
+/**
+ * The service as a user starts it, with a hold on its worker and a look into its database; and what it is compared with:
+ * its gate on another database, and its clamd without it. Whoever opens it closes it.
+ */
+export async function openSetting() {
+  const { dir, startService, startWorker, close: closeChildren } = openChildren()
+  const closers = [closeChildren]
+  const close = async () => {
+    for (const end of closers.toReversed()) await end()
+  }
+  try {
+    const service = await startService('/v1/malware/submit/file', { ASSAY_OUTBOUND_ALLOW: world })
+    const engine = listTree(service.pid).find((pid) => readName(pid) === 'clamd')
+    if (engine === undefined) throw new Error('The service runs no clamd of its own')
+    const { config } = loadConfig({ ...process.env, ASSAY_DATA_DIR: service.dataDir })
+    const office = await openOffice(config, 'guest', makeLogger({ level: 'warn', region: config.region }))
+    closers.push(office.close)
+    const hold = await openHold({ service, jobs: office.jobs })
+    closers.push(hold.close)
+    const load = startWorker<SubmitJob | PingJob, LoadResult>(new URL('./jobs-load.ts', import.meta.url))
+    const latency = startWorker<LatencyJob, LatencyResult>(new URL('./jobs-latency.ts', import.meta.url))
+    const gate = startWorker<GateJob, GateResult>(new URL('./jobs-gate.ts', import.meta.url), [join(dir, 'gate')])
+    const floor = startWorker<UploadJob, FloorResult>(new URL('./malware-load.ts', import.meta.url))
+    const cpu: Cpu = () => {
+      const parts = { service: 0, engine: 0, database: 0 }
+      for (const pid of listTree(service.pid)) parts[toPart(pid)] += readCpuSeconds(pid)
+      return {
+        ...parts,
+        gate: readCpuSeconds(gate.pid),
+        'its database': sum(listTree(gate.pid).map(readCpuSeconds)) - readCpuSeconds(gate.pid),
+        load: readCpuSeconds(load.pid),
+        'bare client': readCpuSeconds(floor.pid),
+      }
+    }
+    const clamd = toSocket(join(service.dataDir, 'clamav'))
+    const { pool } = office.database
+    return { service, clamd, pool, hold, load, latency, gate, floor, cpu, whenIdle: () => whenIdle(cpu), close }
+  } catch (error) {
+    await close()
+    throw error
+  }
+}
+
+function toPart(pid: number): 'service' | 'engine' | 'database' {
+  const name = readName(pid)
+  if (name === 'clamd') return 'engine'
+  return name === 'postgres' ? 'database' : 'service'
+}

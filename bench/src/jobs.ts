@@ -1,0 +1,140 @@
+import { watchCores } from './children.ts'
+import { checkHeld, drainQueue, fillQueue } from './jobs-drain.ts'
+import type { Times } from './jobs-latency.ts'
+import { openSetting, type Setting } from './jobs-setting.ts'
+import type { Row } from './results.ts'
+
+const connections = 64
+const queued = 10_000
+const passes = 4
+const latencyTimes = 100
+
+/** What is compared. `queue` are submissions, and then the queue that they made. */
+type Peer = 'queue' | Other
+type Other = 'scan' | 'job' | 'ping' | 'raw' | 'session'
+const peers: Peer[] = ['scan', 'job', 'ping', 'queue', 'raw', 'session']
+
+const names: Record<Other, string> = {
+  scan: `admission in process, ${connections} callers`,
+  job: `its two admissions in process, ${connections} callers`,
+  ping: `GET /v1/ping, ${connections} connections`,
+  raw: 'bare INSTREAM client',
+  session: 'bare client, kept sessions',
+}
+/** As in malware.ts. */
+const floorConnections = 16
+
+/** Background jobs: how fast they are accepted and done, and how soon one is done when there are no others. */
+export async function benchJobs(): Promise<Row[]> {
+  process.stderr.write(`  ${process.arch}\n`)
+  const setting = await openSetting()
+  try {
+    const rows = toRows(await compare(setting))
+    return [...rows, ...(await measureLatency(setting))]
+  } finally {
+    await setting.close()
+  }
+}
+
+type Rate = Other | 'submit' | 'drain'
+/** Megabytes: the most that one queue added, and the most there were at all. */
+type Found = Record<Rate, number> & { grown: number; held: number }
+
+/** All in turn, then in the other order, so that what comes before whom evens out; the mean for each, the most memory. */
+async function compare(setting: Setting): Promise<Found> {
+  for (const peer of peers) await take(setting, peer, { seconds: 1, count: 2000 })
+  const found: Found = { scan: 0, job: 0, ping: 0, raw: 0, session: 0, submit: 0, drain: 0, grown: 0, held: 0 }
+  for (let pass = 0; pass < passes; pass++) {
+    for (const peer of pass % 2 === 0 ? peers : peers.toReversed()) {
+      const { grown = 0, held = 0, ...rates } = await take(setting, peer, { seconds: 3, count: queued })
+      for (const [name, rate] of Object.entries(rates)) found[name as Rate] += rate / passes
+      found.grown = Math.max(found.grown, grown)
+      found.held = Math.max(found.held, held)
+    }
+  }
+  return found
+}
+
+async function take(setting: Setting, peer: Peer, { seconds, count }: { seconds: number; count: number }) {
+  const found: Partial<Found> = {}
+  const watch = async <T extends { perSecond: number }>(name: Rate, work: () => Promise<T>) => {
+    await setting.whenIdle()
+    const start = performance.now()
+    const { result, used, cpuSeconds } = await watchCores(setting.cpu, work)
+    const done = (result.perSecond * (performance.now() - start)) / 1000
+    // Says more than the rate where others use the machine too.
+    const each = `${((cpuSeconds * 1e6) / done).toFixed(0)} µs of processor time each`
+    process.stderr.write(`  ${name}: ${toRate(result.perSecond)} ${used}; ${each}\n`)
+    found[name] = result.perSecond
+    return result
+  }
+  if (peer !== 'queue') {
+    await watch(peer, () => run(setting, peer, seconds))
+    return found
+  }
+  await setting.hold.hold()
+  const queue = await watch('submit', () => fillQueue(setting, { count, connections }))
+  await checkHeld(setting, queue)
+  const { beforeMegabytes, peakMegabytes: held } = await watch('drain', () => drainQueue(setting, queue))
+  process.stderr.write(`  memory of the service: ${beforeMegabytes.toFixed(0)} MB, then ${held.toFixed(0)} MB\n`)
+  return { ...found, grown: held - beforeMegabytes, held }
+}
+
+function run({ service, clamd, gate, load, floor }: Setting, peer: Other, seconds: number) {
+  const { url, headers } = service
+  if (peer === 'scan' || peer === 'job') return gate.run({ asks: peer, callers: connections, seconds })
+  if (peer === 'ping') return load.run({ ping: { url: new URL('/v1/ping', url).href, headers, connections, seconds } })
+  const target = { kind: peer, socket: clamd }
+  return floor.run<{ perSecond: number }>({
+    ...{ target, bytes: 1024, connections: floorConnections, seconds, least: 1, unique: true },
+  })
+}
+
+function toRows(found: Found): Row[] {
+  const toRow = (what: string, ours: 'submit' | 'drain', against: Other, wanted: string): Row => ({
+    what,
+    ours: toRate(found[ours]),
+    against: `${names[against]}: ${toRate(found[against])}`,
+    ratio: found[ours] / found[against],
+    wanted,
+  })
+  const submits = `POST /v1/malware/submit/file, 1 KB, ${connections} connections, worker held`
+  const drains = `${queued} queued jobs of 1 KB`
+  return [
+    toRow(submits, 'submit', 'scan', 'at least 0.6'),
+    toRow(submits, 'submit', 'job', ''),
+    toRow(submits, 'submit', 'ping', ''),
+    toRow(drains, 'drain', 'raw', 'at least 0.7'),
+    toRow(drains, 'drain', 'session', ''),
+    {
+      what: `${drains}, memory growth of the service while they are done`,
+      ours: `${Math.round(found.grown)} MB`,
+      against: `the most it held: ${Math.round(found.held)} MB`,
+      ratio: undefined,
+      wanted: 'under 50 MB',
+    },
+  ]
+}
+
+const toRate = (perSecond: number) => `${Math.round(perSecond)}/s`
+
+async function measureLatency({ service, latency, whenIdle }: Setting): Promise<Row[]> {
+  const { url, headers } = service
+  await whenIdle()
+  await latency.run({ url, headers, bytes: 1024, times: 10 })
+  const found = await latency.run({ url, headers, bytes: 1024, times: latencyTimes })
+  const toText = ({ p50Ms, p95Ms }: (typeof found)[keyof Times]) =>
+    `${p50Ms.toFixed(1)} ms, 95 % ${p95Ms.toFixed(1)} ms`
+  const toRow = (what: string, name: keyof Times, wanted: string): Row => ({
+    what: `1 KB, idle service, ${what}, half of them within`,
+    ours: toText(found[name]),
+    against: `POST /v1/malware/scan/file: ${toText(found.scan)}`,
+    ratio: found[name].p50Ms / found.scan.p50Ms,
+    wanted,
+  })
+  return [
+    toRow('submission to webhook received', 'webhook', 'under 100 ms'),
+    toRow('start of a job: its record to its verdict', 'verdict', 'under 50 ms'),
+    toRow('start of a job: submission of a URL to its download', 'download', 'under 50 ms'),
+  ]
+}
