@@ -27,7 +27,18 @@ const assertNotFound = async (path: string, method?: string) =>
   assertProblem(await ask(path, method), { status: 404, kind: 'not-found' })
 
 test('a path that is not in the interface gets 404, with and without a key', async () => {
-  const paths = ['/', '/v1', '/v1/', '/v2/ping', '/ping', '/v1/malware', '/v1/malware/', '/v1/nsfw/images', '/v1/nsfw']
+  const paths = [
+    '/',
+    '/reference/nothing',
+    '/v1',
+    '/v1/',
+    '/v2/ping',
+    '/ping',
+    '/v1/malware',
+    '/v1/malware/',
+    '/v1/nsfw/images',
+    '/v1/nsfw',
+  ]
   for (const path of [
     ...paths,
     `/v1/malware/${id}/more`,

@@ -5,6 +5,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 
+const { scripts } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
+/** Those of `npm start`. */
+const startOptions = String(scripts.start)
+  .split(' ')
+  .filter((word) => word.startsWith('--'))
+
 const main = new URL('../../packages/server/src/main.ts', import.meta.url).pathname
 const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 const startTimeoutMs = 60_000
@@ -30,7 +36,7 @@ export function openChildren() {
   return {
     dir,
     close,
-    /** As a user starts it, with its log in a file. */
+    /** As `npm start` does it, with its log in a file. */
     async startService(path: string, settings: Record<string, string> = {}): Promise<Service> {
       const log = openSync(logFile, 'w')
       const dataDir = join(dir, 'data')
@@ -44,7 +50,7 @@ export function openChildren() {
       }
       // ASSAY_BENCH_NODE: options for Node, such as --cpu-prof.
       const options = process.env.ASSAY_BENCH_NODE?.split(' ') ?? []
-      const args = [...options, main, 'serve', '--json']
+      const args = [...startOptions, ...options, main, 'serve', '--json']
       const child = spawn(process.execPath, args, { env, stdio: ['ignore', 'pipe', log] })
       closeSync(log)
       children.push(child)

@@ -1,4 +1,4 @@
-import { createCipheriv, createDecipheriv, createHmac, randomBytes } from 'node:crypto'
+import { createCipheriv, createDecipheriv, createHmac, createSecretKey, randomBytes } from 'node:crypto'
 import { chmodSync, linkSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { OperatorMistake } from '../domain/problem.ts'
@@ -18,7 +18,8 @@ export function openMasterKey(given: Buffer | undefined, dataDir: string): Maste
   return makeMasterKey(given ?? readOrCreate(dataDir))
 }
 
-function makeMasterKey(key: Buffer): MasterKey {
+function makeMasterKey(bytes: Buffer): MasterKey {
+  const key = createSecretKey(bytes)
   return {
     id: createHmac('sha256', key).update('which master key').digest('hex').slice(0, 16),
     wrap(dataKey) {

@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto'
+import { createSecretKey, randomBytes } from 'node:crypto'
 import { type FrameKey, noncePrefixBytes } from './frames.ts'
 import { type MasterKey, wrappedKeyBytes } from './master-key.ts'
 
@@ -6,12 +6,13 @@ import { type MasterKey, wrappedKeyBytes } from './master-key.ts'
 export const objectHeaderBytes = wrappedKeyBytes + noncePrefixBytes
 
 export function newObjectKey(master: MasterKey): { frameKey: FrameKey; header: Buffer } {
-  const frameKey = { key: randomBytes(32), noncePrefix: randomBytes(noncePrefixBytes) }
-  return { frameKey, header: Buffer.concat([master.wrap(frameKey.key), frameKey.noncePrefix]) }
+  const [key, noncePrefix] = [randomBytes(32), randomBytes(noncePrefixBytes)]
+  const header = Buffer.concat([master.wrap(key), noncePrefix])
+  return { frameKey: { key: createSecretKey(key), noncePrefix }, header }
 }
 
 /** Throws when the header was made under another master key, or was wiped. */
 export const openObjectKey = (header: Buffer, master: MasterKey): FrameKey => ({
-  key: master.unwrap(header.subarray(0, wrappedKeyBytes)),
+  key: createSecretKey(master.unwrap(header.subarray(0, wrappedKeyBytes))),
   noncePrefix: Buffer.from(header.subarray(wrappedKeyBytes, objectHeaderBytes)),
 })

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { randomBytes } from 'node:crypto'
+import { createSecretKey, randomBytes } from 'node:crypto'
 import { describe, test } from 'node:test'
 import {
   type FrameKey,
@@ -10,7 +10,7 @@ import {
   sealFrame,
 } from '../../src/blobs/frames.ts'
 
-const newKey = (): FrameKey => ({ key: randomBytes(32), noncePrefix: randomBytes(noncePrefixBytes) })
+const newKey = (): FrameKey => ({ key: createSecretKey(randomBytes(32)), noncePrefix: randomBytes(noncePrefixBytes) })
 const clear = Buffer.from('what an upload holds')
 
 const seal = (...frame: Parameters<typeof sealFrame>) => Buffer.concat(sealFrame(...frame))
@@ -62,7 +62,7 @@ describe('a sealed frame', () => {
   })
 
   test('opens with the key and the nonce of its own object only', () => {
-    assert.throws(() => openFrame({ ...frameKey, key: randomBytes(32) }, 3, false, sealed))
+    assert.throws(() => openFrame({ ...frameKey, key: createSecretKey(randomBytes(32)) }, 3, false, sealed))
     assert.throws(() => openFrame({ ...frameKey, noncePrefix: randomBytes(noncePrefixBytes) }, 3, false, sealed))
   })
 })

@@ -1,9 +1,9 @@
 import { type ProblemKind, problemKinds } from '@assay/contract'
-import apiReference from '@scalar/fastify-api-reference'
 import type { FastifyInstance } from 'fastify'
 import { toOpenApi } from '../openapi.ts'
 import { toOrigin } from '../origin.ts'
 import { sendProblem, statusOf } from '../problem-response.ts'
+import { registerReference } from './reference.ts'
 
 /** Nothing on our pages may talk to another host. */
 const contentPolicy =
@@ -11,7 +11,7 @@ const contentPolicy =
   "img-src 'self' data: blob:; font-src 'self' data:; connect-src 'self'; base-uri 'none'; frame-ancestors 'none'"
 
 /** What people read: the machine-readable description, the interactive reference, and a page for each problem. */
-export async function registerPages(app: FastifyInstance, deps: { version: string }) {
+export function registerPages(app: FastifyInstance, deps: { version: string }) {
   app.addHook('onSend', async (_request, reply, payload) => {
     reply.header('Content-Security-Policy', contentPolicy).header('X-Content-Type-Options', 'nosniff')
     return payload
@@ -25,22 +25,7 @@ export async function registerPages(app: FastifyInstance, deps: { version: strin
     return reply.type('text/html; charset=utf-8').send(toProblemPage(kind as ProblemKind))
   })
 
-  await app.register(apiReference, {
-    routePrefix: '/reference',
-    configuration: {
-      url: '/openapi.json',
-      cdn: '/reference/js/scalar.js',
-      pageTitle: 'Assay reference',
-      // Everything comes from this server: no fonts, no telemetry, no proxy, no assistants of others.
-      withDefaultFonts: false,
-      telemetry: false,
-      proxyUrl: '',
-      agent: { disabled: true },
-      mcp: { disabled: true },
-      hideClientButton: true,
-      showDeveloperTools: 'never',
-    },
-  })
+  registerReference(app)
 }
 
 const toProblemPage = (kind: ProblemKind) => {
