@@ -57,7 +57,8 @@ function listen(child: ChildProcess) {
   const hear = (line: string) => {
     lines.push(line)
     if (lines.length > 20) lines.shift()
-    if (line.startsWith('Database correctly reloaded')) settle(true)
+    // Not "Database correctly reloaded", which comes a moment before it is in use.
+    if (line.startsWith('Activating the newly loaded database')) settle(true)
     else if (/reload.*(failed|error)|Database load failed/i.test(line)) settle(false)
   }
   for (const stream of [child.stdout, child.stderr]) {
