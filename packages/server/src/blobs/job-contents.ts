@@ -1,4 +1,4 @@
-import { linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync } from 'node:fs'
 import { open, readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
@@ -6,6 +6,7 @@ import { v7 as newUuid } from 'uuid'
 import type { Content } from '../domain/content/content.ts'
 import { headBytes } from '../domain/content/media-type.ts'
 import type { ContentWriter, JobContents, KeptContent, LastingContent } from '../domain/ports/content-store.ts'
+import { writeOnce } from '../runtime/write-once.ts'
 import { makeBlockPool } from './block-pool.ts'
 import { makeContentWriter } from './content-writer.ts'
 import type { MasterKey } from './master-key.ts'
@@ -82,16 +83,7 @@ const storeFile = 'store-id'
 function readStoreId(dir: string): string {
   mkdirSync(dir, { recursive: true, mode: 0o700 })
   const file = join(dir, storeFile)
-  const draft = `${file}.${newUuid()}`
-  // Linked into place whole: of two that start at once one wins, and both read what it wrote.
-  writeFileSync(draft, newUuid(), { mode: 0o600, flush: true })
-  try {
-    linkSync(draft, file)
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
-  } finally {
-    rmSync(draft, { force: true })
-  }
+  writeOnce(file, newUuid())
   return readFileSync(file, 'utf8')
 }
 

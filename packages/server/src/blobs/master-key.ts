@@ -1,7 +1,8 @@
 import { createCipheriv, createDecipheriv, createHmac, createSecretKey, randomBytes } from 'node:crypto'
-import { chmodSync, linkSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { OperatorMistake } from '../domain/problem.ts'
+import { writeOnce } from '../runtime/write-once.ts'
 
 /** Wraps the data key of each object. Whoever has the stored content but not this key has nothing. */
 export type MasterKey = {
@@ -42,16 +43,7 @@ function readOrCreate(dataDir: string): Buffer {
   const file = join(dataDir, 'master.key')
   const found = findKey(file)
   if (found !== undefined) return found
-  // Written whole under another name and linked into place: two that start at once end with one key, never half a one.
-  const draft = `${file}.${randomBytes(8).toString('hex')}`
-  writeFileSync(draft, `${randomBytes(32).toString('hex')}\n`, { mode: 0o600, flag: 'wx', flush: true })
-  try {
-    linkSync(draft, file)
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
-  } finally {
-    rmSync(draft, { force: true })
-  }
+  writeOnce(file, `${randomBytes(32).toString('hex')}\n`)
   return findKey(file) as Buffer
 }
 

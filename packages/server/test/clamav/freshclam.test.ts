@@ -8,7 +8,8 @@ import { describe, type TestContext, test } from 'node:test'
 import { findProgram } from '../../src/engines/clamav/binaries.ts'
 import { openUpdater, type UpdateResult } from '../../src/engines/clamav/freshclam.ts'
 import { chooseUnprivileged, type Unprivileged } from '../../src/runtime/unprivileged.ts'
-import { isRunning, waitFor } from '../engines/yara-support.ts'
+import { waitFor } from '../engines/yara-support.ts'
+import { isRunning } from '../support/own-children.ts'
 import { silentLog } from '../support/test-database.ts'
 
 const freshclam = findProgram('freshclam')

@@ -19,7 +19,8 @@ import { OperatorMistake } from '../../src/domain/problem.ts'
 import { makeClamdClient } from '../../src/engines/clamav/client.ts'
 import { makeChoices } from '../../src/engines/clamav/open-own-clamd.ts'
 import { eicar, newContent, newZip } from '../engines/unpack-archives.ts'
-import { isRunning, noAbort, waitFor } from '../engines/yara-support.ts'
+import { noAbort, waitFor } from '../engines/yara-support.ts'
+import { isRunning } from '../support/own-children.ts'
 import { findPid, openTestClamd, whyNoClamd } from './clamd-support.ts'
 
 const options = { skip: whyNoClamd, timeout: 60_000 }

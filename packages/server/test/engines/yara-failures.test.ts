@@ -4,10 +4,10 @@ import { once } from 'node:events'
 import { describe, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { EngineDown } from '../../src/domain/ports/scan-engine.ts'
+import { isRunning } from '../support/own-children.ts'
 import {
   brokenRule,
   endlessRule,
-  isRunning,
   markerRule,
   noAbort,
   openTestYara,

@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
@@ -8,6 +8,7 @@ import type { Content } from '../../src/domain/content/content.ts'
 import { checkYaraFile } from '../../src/engines/yara/check-yara-file.ts'
 import type { BackendName } from '../../src/engines/yara/wire.ts'
 import { openYaraEngine, type YaraDeps } from '../../src/engines/yara/yara-engine.ts'
+import { listOwnChildren } from '../support/own-children.ts'
 
 export const markerRule = 'rule marker { strings: $a = "assay-marker" condition: $a }'
 export const brokenRule = 'rule broken { condition: nowhere }'
@@ -88,33 +89,4 @@ export async function whyNot(backend: BackendName): Promise<string | false> {
 }
 
 /** The YARA processes of this one. */
-export function listYaraPids(): number[] {
-  return readdirSync('/proc')
-    .map(Number)
-    .filter((pid) => findStat(pid)?.parent === process.pid && isRunning(pid) && isYara(pid))
-}
-
-/** A zombie has ended; its parent just has not taken note. */
-export function isRunning(pid: number): boolean {
-  const state = findStat(pid)?.state
-  return state !== undefined && state !== 'Z' && state !== 'X'
-}
-
-function isYara(pid: number): boolean {
-  try {
-    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('engines/yara/child/main.ts')
-  } catch {
-    return false
-  }
-}
-
-function findStat(pid: number): { state: string; parent: number } | undefined {
-  if (!Number.isInteger(pid)) return undefined
-  try {
-    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
-    const [state, parent] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-    return state === undefined ? undefined : { state, parent: Number(parent) }
-  } catch {
-    return undefined
-  }
-}
+export const listYaraPids = () => listOwnChildren('engines/yara/child/main.ts')

@@ -8,8 +8,9 @@ import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import sharp from 'sharp'
 import { EngineBusy, EngineDown } from '../../src/domain/ports/scan-engine.ts'
+import { isRunning, isStopped } from '../support/own-children.ts'
 import { openTestModels } from './engine-models.ts'
-import { isRunning, isStopped, newPicture, noAbort, openTestEngine, toContent, waitFor } from './engine-support.ts'
+import { newPicture, noAbort, openTestEngine, toContent, waitFor } from './engine-support.ts'
 
 const picture = await newPicture()
 const isClassified = (report: object) => assert.ok('frames' in report, JSON.stringify(report))

@@ -1,10 +1,10 @@
-import { readdirSync, readFileSync } from 'node:fs'
 import type { TestContext } from 'node:test'
 import { setTimeout as wait } from 'node:timers/promises'
 import { pino } from 'pino'
 import sharp, { type Sharp } from 'sharp'
 import type { Content } from '../../src/domain/content/content.ts'
 import { type ImageEngineDeps, openImageEngine } from '../../src/engines/nsfw/image-engine.ts'
+import { listOwnChildren } from '../support/own-children.ts'
 import { openTestModels } from './engine-models.ts'
 
 export const noAbort = new AbortController().signal
@@ -78,37 +78,4 @@ export async function waitFor(isSo: () => boolean, ms = 10_000) {
 }
 
 /** The image processes of this one. */
-export function listImagePids(): number[] {
-  return readdirSync('/proc')
-    .map(Number)
-    .filter((pid) => findStat(pid)?.parent === process.pid && isRunning(pid) && isImageProcess(pid))
-}
-
-/** A zombie has ended; its parent just has not taken note. */
-export function isRunning(pid: number): boolean {
-  const state = findStat(pid)?.state
-  return state !== undefined && state !== 'Z' && state !== 'X'
-}
-
-export function isStopped(pid: number): boolean {
-  return findStat(pid)?.state === 'T'
-}
-
-function isImageProcess(pid: number): boolean {
-  try {
-    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('engines/nsfw/child/main.ts')
-  } catch {
-    return false
-  }
-}
-
-function findStat(pid: number): { state: string; parent: number } | undefined {
-  if (!Number.isInteger(pid)) return undefined
-  try {
-    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
-    const [state, parent] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-    return state === undefined ? undefined : { state, parent: Number(parent) }
-  } catch {
-    return undefined
-  }
-}
+export const listImagePids = () => listOwnChildren('engines/nsfw/child/main.ts')

@@ -35,7 +35,7 @@ export function openProcessPool(deps: Deps) {
     toFull: () => new EngineBusy(`${deps.maxWaiting} pictures wait already`),
     toLate: () => new EngineBusy(`No turn within ${deps.waitMs} ms`),
   })
-  const toDown = () => new EngineDown('The image engine cannot be started', { cause: fault })
+  const newDown = () => new EngineDown('The image engine cannot be started', { cause: fault })
   const toClosed = () => new EngineDown('The image engine is closed')
 
   /** Starts as many as there are pictures waiting, and one in any case. */
@@ -100,7 +100,7 @@ export function openProcessPool(deps: Deps) {
       retry = undefined
       grow()
     }, retryMs).unref()
-    if (!isUp()) line.turnAllAway(toDown)
+    if (!isUp()) line.turnAllAway(newDown)
   }
 
   const isUp = () => ready.size > 0 || (starting.size > 0 && failures === 0)
@@ -139,7 +139,7 @@ export function openProcessPool(deps: Deps) {
   }
 
   function wait(signal: AbortSignal): Promise<ImageProcess> {
-    if (ready.size === 0 && starting.size === 0 && retry !== undefined) throw toDown()
+    if (ready.size === 0 && starting.size === 0 && retry !== undefined) throw newDown()
     const given = line.wait(signal)
     grow()
     return given

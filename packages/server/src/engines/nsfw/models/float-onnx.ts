@@ -1,13 +1,5 @@
-import {
-  type Convolution,
-  classes,
-  type Dense,
-  type Layer,
-  type Network,
-  picture,
-  toKernelOrder,
-  toValues,
-} from './network.ts'
+import { type Added, toDense } from './dense.ts'
+import { type Convolution, classes, type Layer, type Network, picture, toKernelOrder, toValues } from './network.ts'
 import { type Node, type Port, type Tensor, toOnnx } from './onnx.ts'
 
 /**
@@ -42,8 +34,6 @@ export function toFloatOnnx({ size, pixelScale, pixelOffset, layers }: Network, 
   const inputs: Port[] = [{ name: 'pixels', type: 'uint8', shape: [1, size, size, 3] }]
   return toOnnx({ name: 'nsfw', inputs, outputs, nodes, tensors })
 }
-
-type Added = { nodes: Node[]; tensors: Tensor[] }
 
 function toNodes(layer: Layer): Added {
   const { name } = layer
@@ -103,19 +93,6 @@ function toConvolution(layer: Convolution): Added {
     tensors.push(newScalar(`${name}:least`, 0), newScalar(`${name}:most`, 6))
   }
   return { nodes, tensors }
-}
-
-function toDense({ name, input, kernel, bias, activation }: Dense): Added {
-  const linear = activation === 'none' ? name : `${name}:linear`
-  const nodes: Node[] = [{ op: 'Gemm', inputs: [input, `${name}:kernel`, `${name}:bias`], outputs: [linear] }]
-  if (activation === 'relu') nodes.push({ op: 'Relu', inputs: [linear], outputs: [name] })
-  return {
-    nodes,
-    tensors: [
-      { name: `${name}:kernel`, shape: kernel.shape, values: Float32Array.from(toValues(kernel)) },
-      { name: `${name}:bias`, shape: [bias.length], values: Float32Array.from(bias) },
-    ],
-  }
 }
 
 const newScalar = (name: string, value: number): Tensor => ({ name, shape: [], values: Float32Array.of(value) })

@@ -1,14 +1,13 @@
+import { type Added, toDense } from './dense.ts'
 import {
   type Convolution,
   classes,
-  type Dense,
   getZeroPoint,
   type Layer,
   type Network,
   type Pool,
   picture,
   toKernelOrder,
-  toValues,
 } from './network.ts'
 import { type Graph, type Node, type Port, type Tensor, toOnnx } from './onnx.ts'
 import { listParts, type Ranges, type Step, toSteps } from './steps.ts'
@@ -54,7 +53,6 @@ function dropUnused(graph: Graph): Graph {
   return { ...graph, nodes: nodes.reverse(), tensors: graph.tensors.filter(({ name }) => used.has(name)) }
 }
 
-type Added = { nodes: Node[]; tensors: Tensor[] }
 type GetStep = (name: string) => Step
 
 function toNodes(layer: Layer, network: Network, getStep: GetStep): Added {
@@ -149,19 +147,6 @@ function toPool({ kind, name, input, side, stride, padding }: Pool): Node {
     outputs: [name],
     attributes: { ...attributes, channels_last: 1 },
     isContributed: true,
-  }
-}
-
-function toDense({ name, input, kernel, bias, activation }: Dense): Added {
-  const linear = activation === 'none' ? name : `${name}:linear`
-  const nodes: Node[] = [{ op: 'Gemm', inputs: [input, `${name}:kernel`, `${name}:bias`], outputs: [linear] }]
-  if (activation === 'relu') nodes.push({ op: 'Relu', inputs: [linear], outputs: [name] })
-  return {
-    nodes,
-    tensors: [
-      { name: `${name}:kernel`, shape: kernel.shape, values: Float32Array.from(toValues(kernel)) },
-      { name: `${name}:bias`, shape: [bias.length], values: Float32Array.from(bias) },
-    ],
   }
 }
 
