@@ -25,7 +25,8 @@ const maxTrustedBytes = 64 * 1024
 /** Key, rate window, credit, in this order; a known caller's numbers go on the answer, whatever it turns out to be. */
 export function makeAdmitHook(operation: Operation, { admission }: Deps) {
   const isScan = operation.does === 'file' || operation.does === 'url'
-  const mayTrust = operation.does === 'file' && operation.mode === 'sync'
+  // Not for pictures: what is a threat in them is the account's to say, and asking is nothing beside looking.
+  const mayTrust = operation.does === 'file' && operation.mode === 'sync' && operation.kind === 'malware'
   return async (request: FastifyRequest, reply: FastifyReply) => {
     request.operationId = operation.id
     const keys = listHeader(request.raw, 'x-api-key')
