@@ -51,7 +51,7 @@ export function testScanOperation(subject: Subject) {
     }
   })
 
-  test('a good request gets its verdict and costs a credit, or costs nothing while its engine is not built', async () => {
+  test('a good request gets its verdict, or the number of a job, and costs a credit', async () => {
     await subject.assertAccepted(await sendGood())
     await subject.assertNothingElseCharged()
   })

@@ -5,10 +5,10 @@ import { makeImageScan } from '../domain/scans/image-scan.ts'
 import { imageThresholds } from '../domain/scans/image-verdict.ts'
 import { makeStampedCache } from '../domain/scans/stamped-cache.ts'
 import { openImageEngine } from '../engines/nsfw/image-engine.ts'
+import { builtDir } from '../engines/nsfw/models/manifest.ts'
 import { openModels } from '../engines/nsfw/models/open-models.ts'
 import type { Logger } from '../runtime/logger.ts'
 
-const builtDir = new URL('../../models/built/', import.meta.url).pathname.replace(/\/$/, '')
 /** In front of the engine. What waits longer than its caller's patience would only be work for nobody. */
 const maxWaiting = 200
 

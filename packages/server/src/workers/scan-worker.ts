@@ -43,8 +43,6 @@ export function openScanWorker({ jobs, run, concurrency, log }: Deps) {
         if (room === 0) break
         const claimed = await jobs.claim(room, leaseMs)
         for (const job of claimed) void start(job)
-        // A full claim means that there may be more.
-        if (claimed.length === room && room > 0) break
       } while (wasPoked)
       failures = 0
     } catch (error) {

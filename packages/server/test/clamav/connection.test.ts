@@ -10,7 +10,8 @@ import { EngineDown } from '../../src/domain/ports/scan-engine.ts'
 import { makeClamdClient } from '../../src/engines/clamav/client.ts'
 import { askClamd, streamToClamd } from '../../src/engines/clamav/connection.ts'
 import { newContent } from '../engines/unpack-archives.ts'
-import { noAbort, waitFor } from '../engines/yara-support.ts'
+import { noAbort } from '../engines/yara-support.ts'
+import { waitFor } from '../support/wait-for.ts'
 import { answer, openFakeClamd } from './fake-clamd.ts'
 
 /** A call that hangs must fail its own test, not all of them. */

@@ -8,9 +8,9 @@ import { describe, type TestContext, test } from 'node:test'
 import { findProgram } from '../../src/engines/clamav/binaries.ts'
 import { openUpdater, type UpdateResult } from '../../src/engines/clamav/freshclam.ts'
 import { chooseUnprivileged, type Unprivileged } from '../../src/runtime/unprivileged.ts'
-import { waitFor } from '../engines/yara-support.ts'
 import { isRunning } from '../support/own-children.ts'
 import { silentLog } from '../support/test-database.ts'
+import { waitFor } from '../support/wait-for.ts'
 
 const freshclam = findProgram('freshclam')
 const skip = freshclam === undefined && 'freshclam is not installed: apt-get install clamav-freshclam'

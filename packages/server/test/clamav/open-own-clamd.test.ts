@@ -19,8 +19,9 @@ import { OperatorMistake } from '../../src/domain/problem.ts'
 import { makeClamdClient } from '../../src/engines/clamav/client.ts'
 import { makeChoices } from '../../src/engines/clamav/open-own-clamd.ts'
 import { eicar, newContent, newZip } from '../engines/unpack-archives.ts'
-import { noAbort, waitFor } from '../engines/yara-support.ts'
+import { noAbort } from '../engines/yara-support.ts'
 import { isRunning } from '../support/own-children.ts'
+import { waitFor } from '../support/wait-for.ts'
 import { findPid, openTestClamd, whyNoClamd } from './clamd-support.ts'
 
 const options = { skip: whyNoClamd, timeout: 60_000 }

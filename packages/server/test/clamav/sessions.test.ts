@@ -4,7 +4,8 @@ import { once } from 'node:events'
 import { describe, test as nodeTest, type TestContext } from 'node:test'
 import { EngineDown } from '../../src/domain/ports/scan-engine.ts'
 import { makeSessions } from '../../src/engines/clamav/sessions.ts'
-import { noAbort, waitFor } from '../engines/yara-support.ts'
+import { noAbort } from '../engines/yara-support.ts'
+import { waitFor } from '../support/wait-for.ts'
 import { answer, openFakeClamd, type Seen } from './fake-clamd.ts'
 
 /** A scan that hangs must fail its own test, not all of them. */

@@ -3,8 +3,8 @@ import { syncBuiltinESMExports } from 'node:module'
 import { describe, test as nodeTest, type TestContext } from 'node:test'
 import type { RunningClamd } from '../../src/engines/clamav/start-clamd.ts'
 import { superviseClamd } from '../../src/engines/clamav/supervisor.ts'
-import { waitFor } from '../engines/yara-support.ts'
 import { silentLog } from '../support/test-database.ts'
+import { waitFor } from '../support/wait-for.ts'
 import { openFakeClamd, type Seen } from './fake-clamd.ts'
 
 const test = (name: string, body: (t: TestContext) => Promise<void>) => nodeTest(name, { timeout: 10_000 }, body)

@@ -3,7 +3,8 @@ import { rmSync } from 'node:fs'
 import { describe, test } from 'node:test'
 import { EngineDown } from '../../src/domain/ports/scan-engine.ts'
 import { checkYaraFile } from '../../src/engines/yara/check-yara-file.ts'
-import { brokenRule, markerRule, noAbort, openTestYara, toContent, waitFor, whyNot } from './yara-support.ts'
+import { waitFor } from '../support/wait-for.ts'
+import { brokenRule, markerRule, noAbort, openTestYara, toContent, whyNot } from './yara-support.ts'
 
 const fiveMegabytes = 5 * 1024 * 1024
 

@@ -5,6 +5,7 @@ import { describe, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { EngineDown } from '../../src/domain/ports/scan-engine.ts'
 import { isRunning } from '../support/own-children.ts'
+import { waitFor } from '../support/wait-for.ts'
 import {
   brokenRule,
   endlessRule,
@@ -13,7 +14,6 @@ import {
   openTestYara,
   slowBytes,
   toContent,
-  waitFor,
   whyNot,
 } from './yara-support.ts'
 

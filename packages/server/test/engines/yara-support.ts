@@ -2,7 +2,6 @@ import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
-import { setTimeout as wait } from 'node:timers/promises'
 import { pino } from 'pino'
 import type { Content } from '../../src/domain/content/content.ts'
 import { checkYaraFile } from '../../src/engines/yara/check-yara-file.ts'
@@ -60,14 +59,6 @@ export function toContent(bytes: Buffer, { chunkBytes }: { chunkBytes?: number }
       for (let start = 0; start < bytes.length; start += step) yield bytes.subarray(start, start + step)
     },
     async release() {},
-  }
-}
-
-export async function waitFor(isSo: () => boolean, ms = 10_000) {
-  const end = performance.now() + ms
-  while (!isSo()) {
-    if (performance.now() > end) throw new Error(`Not so within ${ms} ms: ${isSo}`)
-    await wait(5)
   }
 }
 

@@ -9,8 +9,9 @@ import { fileURLToPath } from 'node:url'
 import sharp from 'sharp'
 import { EngineBusy, EngineDown } from '../../src/domain/ports/scan-engine.ts'
 import { isRunning, isStopped } from '../support/own-children.ts'
+import { waitFor } from '../support/wait-for.ts'
 import { openTestModels } from './engine-models.ts'
-import { newPicture, noAbort, openTestEngine, toContent, waitFor } from './engine-support.ts'
+import { newPicture, noAbort, openTestEngine, toContent } from './engine-support.ts'
 
 const picture = await newPicture()
 const isClassified = (report: object) => assert.ok('frames' in report, JSON.stringify(report))

@@ -1,5 +1,4 @@
 import type { TestContext } from 'node:test'
-import { setTimeout as wait } from 'node:timers/promises'
 import { pino } from 'pino'
 import sharp, { type Sharp } from 'sharp'
 import type { Content } from '../../src/domain/content/content.ts'
@@ -66,14 +65,6 @@ export function toContent(bytes: Buffer, during?: (times: number) => void | Prom
       yield bytes.subarray(half)
     },
     async release() {},
-  }
-}
-
-export async function waitFor(isSo: () => boolean, ms = 10_000) {
-  const end = performance.now() + ms
-  while (!isSo()) {
-    if (performance.now() > end) throw new Error(`Not so within ${ms} ms: ${isSo}`)
-    await wait(5)
   }
 }
 

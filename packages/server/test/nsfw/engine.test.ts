@@ -1,15 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { ImageReport, Scores } from '../../src/domain/ports/image-engine.ts'
-import {
-  newAnimation,
-  newLandscape,
-  newPicture,
-  noAbort,
-  openTestEngine,
-  toContent,
-  waitFor,
-} from './engine-support.ts'
+import { waitFor } from '../support/wait-for.ts'
+import { newAnimation, newLandscape, newPicture, noAbort, openTestEngine, toContent } from './engine-support.ts'
 
 const picture = await newPicture()
 

@@ -1,0 +1,9 @@
+import { setTimeout as wait } from 'node:timers/promises'
+
+export async function waitFor(isSo: () => boolean, ms = 10_000) {
+  const end = performance.now() + ms
+  while (!isSo()) {
+    if (performance.now() > end) throw new Error(`Not so within ${ms} ms: ${isSo}`)
+    await wait(5)
+  }
+}
