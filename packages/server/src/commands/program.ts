@@ -1,6 +1,7 @@
 import { Command } from 'commander'
 import { version } from '../runtime/version.ts'
 import { makeAccountsCommand } from './accounts.ts'
+import { makeBackupCommand, makeRestoreCommand } from './backup.ts'
 import { makeConfigCommand } from './config.ts'
 import { makeCreditsCommand } from './credits.ts'
 import { makeDoctorCommand } from './doctor.ts'
@@ -30,6 +31,8 @@ export function makeProgram(): Command {
     makeWebhooksCommand(),
     makeConfigCommand(),
     makeMigrateCommand(),
+    makeBackupCommand(),
+    makeRestoreCommand(),
     makeDoctorCommand(),
   ]) {
     program.addCommand(command)
