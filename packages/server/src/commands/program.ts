@@ -9,6 +9,7 @@ import { makeJobsCommand } from './jobs.ts'
 import { makeKeysCommand } from './keys.ts'
 import { makeMigrateCommand } from './migrate.ts'
 import { makePlansCommand } from './plans.ts'
+import { makeRegionsCommand } from './regions.ts'
 import { makeScanCommand } from './scan.ts'
 import { makeServeCommand } from './serve.ts'
 import { makeSignaturesCommand } from './signatures.ts'
@@ -29,6 +30,7 @@ export function makeProgram(): Command {
     makeCreditsCommand(),
     makeJobsCommand(),
     makeWebhooksCommand(),
+    makeRegionsCommand(),
     makeConfigCommand(),
     makeMigrateCommand(),
     makeBackupCommand(),
