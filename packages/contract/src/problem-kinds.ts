@@ -10,6 +10,23 @@ export const problemKinds = {
     meaning: 'No operation lives at this path.',
     remedy: 'Compare the path with the reference at /reference. Every path begins with /v1.',
   },
+  'signed-out': {
+    title: 'Not signed in',
+    meaning:
+      'The console does not know who is asking: there is no session, it has ended, or the sign-in was not right.',
+    remedy: 'Sign in. Scripts send an operator token as Authorization: Bearer.',
+  },
+  forbidden: {
+    title: 'Not allowed',
+    meaning:
+      'Whoever is signed in may not do this, or the request lacks the token that shows it comes from the console.',
+    remedy: 'Ask somebody with the right role. From a script, send X-CSRF-Token as GET /admin/v1/session gives it.',
+  },
+  conflict: {
+    title: 'Conflict',
+    meaning: 'It cannot be done as things are now; detail says why.',
+    remedy: 'Look at the present state, then try again.',
+  },
   'method-not-allowed': {
     title: 'Method not allowed',
     meaning: 'The path exists, but not for this method.',

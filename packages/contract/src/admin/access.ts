@@ -2,18 +2,21 @@
 export type Role = 'operator' | 'owner' | 'member'
 export const roles: readonly Role[] = ['operator', 'owner', 'member']
 
-/** Who may use a route. `account` is everybody who holds the account that the session is for. */
+/** Who may use a route. `account` and `owner` are for those who hold an account; an operator may hold one, too. */
 export type Access = 'anyone' | 'signed-in' | 'account' | 'owner' | 'operator'
 
 const admitted: Record<Exclude<Access, 'anyone'>, readonly Role[]> = {
   'signed-in': roles,
-  account: ['owner', 'member'],
-  owner: ['owner'],
+  account: roles,
+  owner: ['operator', 'owner'],
   operator: ['operator'],
 }
 
-export const mayUse = (access: Access, role: Role | undefined): boolean =>
-  access === 'anyone' || (role !== undefined && admitted[access].includes(role))
+export function mayUse(access: Access, who: { role: Role; holdsAccount: boolean } | undefined): boolean {
+  if (access === 'anyone') return true
+  if (who === undefined || !admitted[access].includes(who.role)) return false
+  return who.holdsAccount || (access !== 'account' && access !== 'owner')
+}
 
 /** The session is a cookie that scripts cannot read; a change also needs this header, with what `GET session` gave. */
 export const csrfHeader = 'X-CSRF-Token'

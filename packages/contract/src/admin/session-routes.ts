@@ -3,8 +3,8 @@ import * as session from './session.ts'
 
 /** Signing in, and what belongs to the person. */
 export const sessionRoutes = {
-  findLink: get('/links/{token}', 'anyone', 'What a one-time link is for', { answer: session.Link }),
-  acceptLink: post('/links/{token}', 'anyone', 'Set up the member that a one-time link is for', {
+  findLink: post('/link', 'anyone', 'What a one-time link is for', { body: session.FindLink, answer: session.Link }),
+  acceptLink: post('/link/accept', 'anyone', 'Set up the member that a one-time link is for', {
     body: session.AcceptLink,
     answer: session.SignedIn,
   }),

@@ -16,7 +16,7 @@ export const SignedIn = Type.Object({ state: oneOf('signed-in', 'code-needed') }
 
 export const Session = Type.Object({
   member: Type.Object({ id, name: text, email: text, role, has_totp: flag }),
-  /** Null for operators. */
+  /** Null for an operator who holds none. */
   account: nullable(Type.Object({ id, name: text })),
   csrf_token: text,
   region: text,
@@ -35,7 +35,10 @@ export const Link = Type.Object({
 })
 export type Link = Static<typeof Link>
 
-export const AcceptLink = Type.Object({ name, email, password })
+/** In the body, not in the path: paths are logged. */
+const token = Type.String({ minLength: 1, maxLength: 100 })
+export const FindLink = Type.Object({ token })
+export const AcceptLink = Type.Object({ token, name, email, password })
 export type AcceptLink = Static<typeof AcceptLink>
 
 export const OpenSession = Type.Object({

@@ -8,6 +8,7 @@ import { makeDoctorCommand } from './doctor.ts'
 import { makeJobsCommand } from './jobs.ts'
 import { makeKeysCommand } from './keys.ts'
 import { makeMigrateCommand } from './migrate.ts'
+import { makeOperatorsCommand } from './operators.ts'
 import { makePlansCommand } from './plans.ts'
 import { makeRegionsCommand } from './regions.ts'
 import { makeScanCommand } from './scan.ts'
@@ -26,6 +27,7 @@ export function makeProgram(): Command {
     makeSignaturesCommand(),
     makeAccountsCommand(),
     makeKeysCommand(),
+    makeOperatorsCommand(),
     makePlansCommand(),
     makeCreditsCommand(),
     makeJobsCommand(),

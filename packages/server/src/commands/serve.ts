@@ -20,12 +20,12 @@ export function makeServeCommand(): Command {
       // Loaded only here: the other commands start twice as fast without the HTTP server.
       const { openService } = await import('../compose/service.ts')
       const service = await openService(config, logs)
-      const { url, metricsPort, first } = service
+      const { url, metricsPort } = service
       const given = {
         key: config.bootstrapKey !== undefined,
         webhookSecret: config.bootstrapWebhookSecret !== undefined,
       }
-      print(command, toJson(service, given), toGreeting(url, first, given))
+      print(command, toJson(service, given), toGreeting(service, given))
       log.info({ url, metricsPort, version, pid: process.pid }, 'ready')
 
       const signal = await stop
@@ -36,8 +36,20 @@ export function makeServeCommand(): Command {
   )
 }
 
-function toGreeting(url: string, first: Registered | undefined, given: Given): string {
-  const ready = `Assay ${version} is ready at ${url} (reference: ${url}/reference). Ctrl-C stops it.`
+type Service = {
+  url: string
+  metricsPort: number
+  first: Registered | undefined
+  welcome: { token: string } | undefined
+}
+
+const toWelcomeUrl = ({ url, welcome }: Service) => welcome && `${url}/console/welcome#${welcome.token}`
+
+function toGreeting(service: Service, given: Given): string {
+  const { url, first } = service
+  const link = toWelcomeUrl(service)
+  const console = link === undefined ? '' : `\n\nSet up the console, once, with this link:\n\n  ${link}`
+  const ready = `Assay ${version} is ready at ${url} (console: ${url}/console, reference: ${url}/reference). Ctrl-C stops it.${console}`
   if (first === undefined) return ready
   const made = {
     ...(given.key ? {} : { 'API key': first.apiKey }),
@@ -56,7 +68,7 @@ Try it:
 `
 }
 
-function toJson(service: { url: string; metricsPort: number; first: Registered | undefined }, given: Given) {
+function toJson(service: Service, given: Given) {
   const { url, metricsPort, first } = service
   const made =
     first === undefined
@@ -66,5 +78,6 @@ function toJson(service: { url: string; metricsPort: number; first: Registered |
           ...(given.key ? {} : { api_key: first.apiKey }),
           ...(given.webhookSecret ? {} : { webhook_secret: first.webhookSecret }),
         }
-  return { url, metrics_port: metricsPort, ...made }
+  const link = toWelcomeUrl(service)
+  return { url, metrics_port: metricsPort, ...made, ...(link === undefined ? {} : { console_link: link }) }
 }

@@ -2,6 +2,8 @@ import { readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { createSecureContext } from 'node:tls'
 import type { ScanKind } from '@assay/contract'
+import { registerConsole } from '../admin/console-files.ts'
+import { registerAdmin } from '../admin/register-admin.ts'
 import { openContentStore } from '../blobs/content-store.ts'
 import { makeJobContents } from '../blobs/job-contents.ts'
 import { openMasterKey } from '../blobs/master-key.ts'
@@ -29,6 +31,7 @@ import { version } from '../runtime/version.ts'
 import { openSweeper } from '../workers/sweeper.ts'
 import { openBackground } from './background.ts'
 import { listChores } from './chores.ts'
+import { consoleDir, makeConsoleHandlers, makeEntrance } from './console.ts'
 import { openImages } from './images.ts'
 import { openMalware } from './malware.ts'
 import { openOffice } from './office.ts'
@@ -95,6 +98,8 @@ export async function openService(config: Config, { log, logRequest }: ServiceLo
     const readiness = makeReadiness({ checks: listChecks(database, engines), timeoutMs: 3000 })
     const listEngines = () => [...malware.listEngines(), ...engines.images.listEngines()]
 
+    const entrance = makeEntrance(database)
+    const handlers = makeConsoleHandlers(config, entrance)
     const app = await makeHttpServer({
       admission: makeAdmission({ gate, creditGate: config.creditGate, clock: systemClock }),
       accounts,
@@ -109,6 +114,10 @@ export async function openService(config: Config, { log, logRequest }: ServiceLo
       region: config.region,
       publicUrl: config.publicUrl,
       corsOrigins: config.corsOrigins,
+      registerMore: [
+        (scope) => registerConsole(scope, consoleDir),
+        (scope) => registerAdmin(scope, { ...entrance, adminToken: config.adminToken, handlers }),
+      ],
       tls: readCertificate(config),
     })
     const url = await app.listen({ host: config.host, port: config.port })
@@ -122,6 +131,7 @@ export async function openService(config: Config, { log, logRequest }: ServiceLo
     return {
       url,
       first,
+      welcome: await entrance.invitations.inviteFirstOperator(),
       metricsPort: metricsServer.port,
       /** Running requests may finish; what is not done by the deadline is cut off. */
       async close() {

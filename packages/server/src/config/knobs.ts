@@ -225,6 +225,12 @@ export const knobs = {
     fallback: '30',
     about: 'How long running requests may take to finish after a stop is asked for.',
   }),
+  adminToken: knob({
+    env: 'ASSAY_ADMIN_TOKEN',
+    read: credential,
+    secret: true,
+    about: 'Token with which scripts use /admin/v1 as an operator. Unset: sessions of the console alone.',
+  }),
   bootstrapKey: knob({
     env: 'ASSAY_BOOTSTRAP_KEY',
     read: credential,

@@ -39,6 +39,20 @@ create table api_keys (
 
 CREATE INDEX api_keys_account ON public.api_keys USING btree (account_id);
 
+create table audit_log (
+  id bigint not null generated always as identity,
+  at timestamp with time zone not null default now(),
+  actor text not null,
+  action text not null,
+  target text,
+  account_id uuid,
+  detail text,
+  address text,
+  constraint audit_log_pkey PRIMARY KEY (id)
+);
+
+CREATE INDEX audit_log_account ON public.audit_log USING btree (account_id, id);
+
 create table balances (
   account_id uuid not null,
   allocated integer not null,
@@ -54,6 +68,40 @@ create table balances (
   constraint balances_check1 CHECK ((period_end > period_start)),
   constraint balances_credit_limit_check CHECK ((credit_limit >= 0))
 ) with (fillfactor = 50);
+
+create table console_links (
+  id uuid not null,
+  digest bytea not null,
+  purpose text not null,
+  role text not null,
+  account_id uuid,
+  member_id uuid,
+  email text,
+  created_at timestamp with time zone not null,
+  expires_at timestamp with time zone not null,
+  constraint console_links_digest_key UNIQUE (digest),
+  constraint console_links_pkey PRIMARY KEY (id),
+  constraint console_links_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id) ON DELETE CASCADE,
+  constraint console_links_member_id_fkey FOREIGN KEY (member_id) REFERENCES members(id) ON DELETE CASCADE,
+  constraint console_links_purpose_check CHECK ((purpose = ANY (ARRAY['first-operator'::text, 'invitation'::text, 'new-password'::text]))),
+  constraint console_links_role_check CHECK ((role = ANY (ARRAY['operator'::text, 'owner'::text, 'member'::text])))
+);
+
+create table console_sessions (
+  id uuid not null,
+  digest bytea not null,
+  member_id uuid not null,
+  created_at timestamp with time zone not null,
+  last_seen_at timestamp with time zone not null,
+  expires_at timestamp with time zone not null,
+  address text not null,
+  agent text not null,
+  constraint console_sessions_digest_key UNIQUE (digest),
+  constraint console_sessions_pkey PRIMARY KEY (id),
+  constraint console_sessions_member_id_fkey FOREIGN KEY (member_id) REFERENCES members(id) ON DELETE CASCADE
+);
+
+CREATE INDEX console_sessions_member ON public.console_sessions USING btree (member_id);
 
 create table credit_ledger (
   id bigint not null generated always as identity,
@@ -142,6 +190,42 @@ CREATE INDEX jobs_held ON public.jobs USING btree (held_until) WHERE (held_until
 CREATE INDEX jobs_storage ON public.jobs USING btree (storage_key) WHERE (storage_key IS NOT NULL);
 CREATE INDEX jobs_waiting ON public.jobs USING btree (account_id, "position") INCLUDE (lane) WHERE (held_until IS NULL);
 
+create table list_entries (
+  id uuid not null,
+  list text not null,
+  matches text not null,
+  value text not null,
+  reason text not null,
+  created_by text not null,
+  created_at timestamp with time zone not null default now(),
+  expires_at timestamp with time zone,
+  constraint list_entries_list_matches_value_key UNIQUE (list, matches, value),
+  constraint list_entries_pkey PRIMARY KEY (id),
+  constraint list_entries_list_check CHECK ((list = ANY (ARRAY['allow'::text, 'block'::text]))),
+  constraint list_entries_matches_check CHECK ((matches = ANY (ARRAY['sha256'::text, 'signal'::text])))
+);
+
+create table members (
+  id uuid not null,
+  account_id uuid,
+  role text not null,
+  email text not null,
+  name text not null,
+  password_hash text not null,
+  totp_secret bytea,
+  totp_confirmed_at timestamp with time zone,
+  totp_step bigint not null default 0,
+  created_at timestamp with time zone not null default now(),
+  last_seen_at timestamp with time zone,
+  constraint members_pkey PRIMARY KEY (id),
+  constraint members_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id) ON DELETE CASCADE,
+  constraint members_check CHECK (((role = 'operator'::text) OR (account_id IS NOT NULL))),
+  constraint members_role_check CHECK ((role = ANY (ARRAY['operator'::text, 'owner'::text, 'member'::text])))
+);
+
+CREATE INDEX members_account ON public.members USING btree (account_id);
+CREATE UNIQUE INDEX members_email ON public.members USING btree (lower(email));
+
 create table plans (
   name text not null,
   credits_per_period integer not null,
@@ -164,6 +248,14 @@ create table rate_windows (
   constraint rate_windows_key_id_fkey FOREIGN KEY (key_id) REFERENCES api_keys(id) ON DELETE CASCADE
 ) with (fillfactor = 50);
 
+create table refusals (
+  account_id uuid not null,
+  day date not null,
+  status smallint not null,
+  count bigint not null,
+  constraint refusals_pkey PRIMARY KEY (account_id, day, status)
+);
+
 create table scans (
   id uuid not null,
   account_id uuid not null,
@@ -178,6 +270,7 @@ create table scans (
   metadata jsonb,
   created_at timestamp with time zone not null default now(),
   completed_at timestamp with time zone,
+  key_id uuid,
   constraint scans_pkey PRIMARY KEY (id),
   constraint scans_check CHECK (((status = 'pending'::text) = (completed_at IS NULL))),
   constraint scans_content_length_check CHECK ((content_length >= 0)),
@@ -188,6 +281,13 @@ create table scans (
 
 CREATE INDEX scans_account ON public.scans USING btree (account_id, created_at);
 CREATE INDEX scans_completed ON public.scans USING brin (completed_at);
+
+create table sign_in_failures (
+  subject text not null,
+  failures integer not null,
+  last_at timestamp with time zone not null,
+  constraint sign_in_failures_pkey PRIMARY KEY (subject)
+);
 
 create table webhook_endpoints (
   account_id uuid not null,

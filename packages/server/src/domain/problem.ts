@@ -1,6 +1,10 @@
 /** Refusals: the caller did something we do not accept. `http` alone knows which status each one has. */
 export type Refusal =
   | { kind: 'unauthenticated' }
+  | { kind: 'signed-out'; detail: string }
+  | { kind: 'forbidden'; detail: string }
+  | { kind: 'not-found'; detail?: string }
+  | { kind: 'conflict'; detail: string }
   | { kind: 'rate-limited'; retryAfterSeconds: number }
   | { kind: 'out-of-credit' }
   | { kind: 'malformed-request'; detail: string }

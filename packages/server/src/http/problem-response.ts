@@ -10,11 +10,7 @@ import type { FieldErrors, Refusal } from '../domain/problem.ts'
 import { toOrigin } from './origin.ts'
 
 /** Problems that only the edge knows, beside the refusals of the domain. */
-type EdgeProblem =
-  | { kind: 'not-found' }
-  | { kind: 'method-not-allowed'; allow: string[] }
-  | { kind: 'header-too-large' }
-  | { kind: 'internal' }
+type EdgeProblem = { kind: 'method-not-allowed'; allow: string[] } | { kind: 'header-too-large' } | { kind: 'internal' }
 
 export type AnyProblem = Refusal | EdgeProblem
 
@@ -23,9 +19,12 @@ export const statusOf: Record<AnyProblem['kind'], number> = {
   'malformed-request': 400,
   unauthenticated: 401,
   'out-of-credit': 403,
+  'signed-out': 401,
+  forbidden: 403,
   'not-found': 404,
   'method-not-allowed': 405,
   'request-timeout': 408,
+  conflict: 409,
   'content-too-large': 413,
   'unsupported-media-type': 415,
   validation: 422,
@@ -58,7 +57,7 @@ export function toProblemDetails(
     type: `${place.origin}/problems/${kind}`,
     title: problemKinds[kind].title,
     status: statusOf[kind],
-    detail: 'detail' in problem ? problem.detail : toDetail(problem),
+    detail: ('detail' in problem ? problem.detail : undefined) ?? toDetail(problem),
     instance: place.instance,
     traceId: place.traceId,
     ...('errors' in problem ? { errors: problem.errors } : {}),

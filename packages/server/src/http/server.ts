@@ -24,6 +24,8 @@ export type HttpDeps = V1Deps &
     publicUrl: string | undefined
     corsOrigins: string[]
     tls: { cert: string; key: string } | undefined
+    /** What else is served here. */
+    registerMore: ((scope: FastifyInstance) => void)[]
   }
 
 export async function makeHttpServer(deps: HttpDeps): Promise<FastifyInstance> {
@@ -70,6 +72,7 @@ export async function makeHttpServer(deps: HttpDeps): Promise<FastifyInstance> {
   await app.register(async (scope) => registerHealth(scope, deps))
   await app.register(async (scope) => registerPages(scope, deps))
   await app.register(async (scope) => registerV1(scope, deps))
+  for (const registerOne of deps.registerMore) await app.register(async (scope) => registerOne(scope))
   await app.ready()
   return app
 }

@@ -50,6 +50,7 @@ describe('fetching a result', () => {
       publicUrl: undefined,
       corsOrigins: [],
       tls: undefined,
+      registerMore: [],
     })
   })
   after(async () => {

@@ -1,0 +1,48 @@
+import type { TSchema } from 'typebox'
+import { Value } from 'typebox/value'
+
+/** What is wrong with a form, by field, in sentences; the same on both sides of the wire. Nothing when it is right. */
+export function checkForm(schema: TSchema, form: unknown): Record<string, string[]> {
+  const errors: Record<string, string[]> = {}
+  for (const { keyword, instancePath, params } of Value.Errors(schema, form)) {
+    if (keyword === 'required') {
+      for (const field of (params as { requiredProperties: string[] }).requiredProperties) add(field, 'This is needed.')
+    } else if (keyword !== 'anyOf' && (params as { type?: unknown }).type !== 'null') {
+      add(instancePath.split('/')[1] ?? '', toSentence(keyword, params as Record<string, unknown>))
+    }
+  }
+  return errors
+
+  function add(field: string, sentence: string) {
+    const said = errors[field] ?? []
+    if (!said.includes(sentence)) errors[field] = [...said, sentence]
+  }
+}
+
+function toSentence(keyword: string, params: Record<string, unknown>): string {
+  switch (keyword) {
+    case 'minLength':
+      return params.limit === 1 ? 'This is needed.' : `Give at least ${params.limit} characters.`
+    case 'maxLength':
+      return `Give at most ${params.limit} characters.`
+    case 'minimum':
+      return `Give ${params.limit} or more.`
+    case 'maximum':
+      return `Give ${params.limit} or less.`
+    case 'format':
+      return formats[String(params.format)] ?? 'This has another form.'
+    case 'enum':
+      return `Choose one of ${(params.allowedValues as string[]).join(', ')}.`
+    case 'type':
+      return `This must be of type ${params.type}.`
+    default:
+      return 'This has another form.'
+  }
+}
+
+const formats: Record<string, string> = {
+  email: 'Give an address such as ada@example.com.',
+  uuid: 'This is not an id.',
+  date: 'Give a day such as 2027-01-31.',
+  'date-time': 'Give a time such as 2027-01-31T12:00:00Z.',
+}

@@ -1,0 +1,71 @@
+import { timingSafeEqual } from 'node:crypto'
+import { csrfHeader, mayUse, type Route } from '@assay/contract/admin'
+import type { FastifyRequest } from 'fastify'
+import type { Origin, SignIn } from '../domain/console/sign-in.ts'
+import { Problem } from '../domain/problem.ts'
+import type { Who } from './call.ts'
+import { findSessionToken } from './session-cookie.ts'
+
+export type GuardDeps = { signIn: SignIn; adminToken: string | undefined }
+
+const nobody: Who = { actor: '', role: 'member', accountId: null, memberId: null, sessionId: null, csrfToken: null }
+
+/** Who asks, whether they may, and whether a change truly comes from them. */
+export function makeGuard({ signIn, adminToken }: GuardDeps) {
+  return async (route: Pick<Route, 'access' | 'method'>, request: FastifyRequest): Promise<Who> => {
+    if (route.access === 'anyone') return nobody
+    const who = await findWho(request)
+    if (who === undefined) throw new Problem({ kind: 'signed-out', detail: 'There is no session. Sign in.' })
+    if (!mayUse(route.access, { role: who.role, holdsAccount: who.accountId !== null })) {
+      throw new Problem({ kind: 'forbidden', detail: toReason(route.access, who) })
+    }
+    if (
+      route.method !== 'GET' &&
+      who.csrfToken !== null &&
+      !isSame(who.csrfToken, request.headers[csrfHeader.toLowerCase()])
+    ) {
+      throw new Problem({
+        kind: 'forbidden',
+        detail: `The request lacks ${csrfHeader}, as GET /admin/v1/session gives it.`,
+      })
+    }
+    return who
+  }
+
+  async function findWho(request: FastifyRequest): Promise<Who | undefined> {
+    const bearer = /^Bearer (.+)$/.exec(request.headers.authorization ?? '')?.[1]
+    if (bearer !== undefined) {
+      const isOperator = adminToken !== undefined && isSame(adminToken, bearer)
+      return isOperator ? { ...nobody, actor: 'operator token', role: 'operator' } : undefined
+    }
+    const token = findSessionToken(request)
+    const visitor = token === undefined ? undefined : await signIn.findVisitor(token)
+    if (visitor === undefined) return undefined
+    const { member, sessionId, csrfToken } = visitor
+    return {
+      actor: member.email,
+      role: member.role,
+      accountId: member.accountId,
+      memberId: member.id,
+      sessionId,
+      csrfToken,
+    }
+  }
+}
+
+export const toRequestOrigin = (request: FastifyRequest): Origin => ({
+  address: request.ip,
+  agent: request.headers['user-agent'] ?? '',
+})
+
+function toReason(access: Route['access'], who: Who): string {
+  if (access === 'operator') return 'Only operators may do this.'
+  if (who.accountId === null) return 'You hold no account.'
+  return 'Only owners of the account may do this.'
+}
+
+function isSame(expected: string, given: unknown): boolean {
+  if (typeof given !== 'string') return false
+  const [a, b] = [Buffer.from(expected), Buffer.from(given)]
+  return a.length === b.length && timingSafeEqual(a, b)
+}

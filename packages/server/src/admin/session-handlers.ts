@@ -1,0 +1,119 @@
+import { randomBytes } from 'node:crypto'
+import type { sessionRoutes } from '@assay/contract/admin'
+import type { Invitations } from '../domain/console/invitations.ts'
+import { hashPassword, isPassword } from '../domain/console/passwords.ts'
+import type { SignIn } from '../domain/console/sign-in.ts'
+import { findTotpStep, toBase32, toTotpUri } from '../domain/console/totp.ts'
+import type { AuditLog } from '../domain/ports/audit-log.ts'
+import type { Clock } from '../domain/ports/clock.ts'
+import type { Member, MemberStore } from '../domain/ports/member-store.ts'
+import { Problem } from '../domain/problem.ts'
+import type { Handlers, Who } from './call.ts'
+import { clearSessionCookie, setSessionCookie } from './session-cookie.ts'
+
+export type SessionDeps = {
+  members: MemberStore
+  signIn: SignIn
+  invitations: Invitations
+  audit: AuditLog
+  clock: Clock
+  region: string
+  version: string
+  isTestMode: boolean
+}
+
+/** Signing in and out, and what belongs to the person. */
+export function makeSessionHandlers(deps: SessionDeps): Handlers<keyof typeof sessionRoutes> {
+  const { members, signIn, invitations, audit, clock, region, version } = deps
+  const note = (who: Who, action: string, address: string) =>
+    audit.note({ actor: who.actor, action, accountId: who.accountId, address })
+
+  return {
+    async findLink({ body }) {
+      const { purpose, role, accountName, email } = await invitations.getLink(body.token)
+      return { purpose, role, account_name: accountName, email }
+    },
+    async acceptLink({ body, origin, request, reply }) {
+      setSessionCookie(request, reply, await invitations.accept(body.token, body, origin))
+      return { state: 'signed-in' }
+    },
+    async signIn({ body, origin, request, reply }) {
+      const outcome = await signIn.signIn(body, origin)
+      if (outcome === 'code-needed') return { state: outcome }
+      setSessionCookie(request, reply, outcome.token)
+      return { state: 'signed-in' }
+    },
+    async getSession({ who }) {
+      const member = await getMember(who)
+      return {
+        member: {
+          ...{ id: member.id, name: member.name, email: member.email, role: member.role },
+          has_totp: member.totpConfirmedAt !== null,
+        },
+        account: member.accountId === null ? null : { id: member.accountId, name: member.accountName ?? '' },
+        csrf_token: who.csrfToken ?? '',
+        ...{ region, version, test_mode: deps.isTestMode },
+      }
+    },
+    async signOut({ who, origin, request, reply }) {
+      if (who.sessionId !== null) await members.closeSession(who.sessionId)
+      clearSessionCookie(request, reply)
+      await note(who, 'session.close', origin.address)
+    },
+    async listSessions({ who }) {
+      const sessions = await members.listSessions((await getMember(who)).id)
+      return sessions.map(({ id, createdAt, lastSeenAt, address, agent }) => ({
+        ...{ id, created_at: createdAt.toISOString(), last_seen_at: lastSeenAt.toISOString(), address, agent },
+        is_this: id === who.sessionId,
+      }))
+    },
+    async signOutEverywhere({ who, origin, request, reply }) {
+      await members.closeSessions((await getMember(who)).id)
+      clearSessionCookie(request, reply)
+      await note(who, 'session.close-all', origin.address)
+    },
+    async changePassword({ who, body, origin }) {
+      const member = await getMember(who)
+      await requirePassword(member, body.current, 'current')
+      await members.setPassword(member.id, await hashPassword(body.next))
+      await members.closeSessions(member.id, who.sessionId ?? undefined)
+      await note(who, 'password.change', origin.address)
+    },
+    async startTotp({ who }) {
+      const member = await getMember(who)
+      if (member.totpConfirmedAt !== null) {
+        throw new Problem({ kind: 'conflict', detail: 'An authenticator app is set up already. Remove it first.' })
+      }
+      const secret = randomBytes(20)
+      await members.setTotp(member.id, secret, null)
+      return { secret: toBase32(secret), uri: toTotpUri(secret, member.email) }
+    },
+    async confirmTotp({ who, body, origin }) {
+      const { id, totpSecret } = await getMember(who)
+      const step = totpSecret === null ? undefined : findTotpStep(totpSecret, body.code, clock.now())
+      if (step === undefined)
+        throw new Problem({ kind: 'validation', errors: { code: ['This is not the code of now.'] } })
+      await members.setTotp(id, totpSecret, clock.now())
+      await members.takeTotpStep(id, step)
+      await note(who, 'totp.confirm', origin.address)
+    },
+    async removeTotp({ who, body, origin }) {
+      const member = await getMember(who)
+      await requirePassword(member, body.password, 'password')
+      await members.setTotp(member.id, null, null)
+      await note(who, 'totp.remove', origin.address)
+    },
+  }
+
+  /** The operator token has no person behind it. */
+  async function getMember({ memberId }: Who): Promise<Member> {
+    const member = memberId === null ? undefined : await members.findMember(memberId)
+    if (member === undefined) throw new Problem({ kind: 'forbidden', detail: 'This is for people with a session.' })
+    return member
+  }
+}
+
+async function requirePassword(member: Member, given: string, field: string) {
+  if (await isPassword(given, member.passwordHash)) return
+  throw new Problem({ kind: 'validation', errors: { [field]: ['This is not your password.'] } })
+}

@@ -1,0 +1,35 @@
+import type { Command } from 'commander'
+import { makeEntrance } from '../compose/console.ts'
+import { OperatorMistake } from '../domain/problem.ts'
+import { addCommand, newCommand, print, withOffice } from './terminal.ts'
+
+export function makeOperatorsCommand(): Command {
+  const operators = newCommand('operators', 'let people into the console')
+
+  addCommand(operators, 'invite', 'make a one-time link for an operator').action(
+    async (_options: unknown, command: Command) => {
+      const { token, expiresAt } = await withOffice(({ database }) =>
+        makeEntrance(database).invitations.invite({ role: 'operator', accountId: null }),
+      )
+      printLink(command, token, expiresAt)
+    },
+  )
+
+  addCommand(operators, 'reset', 'make a one-time link for a new password, for anybody who uses the console')
+    .argument('<email>', 'their address')
+    .action(async (email: string, _options: unknown, command: Command) => {
+      const link = await withOffice(({ database }) => makeEntrance(database).invitations.resetPassword(email))
+      if (link === undefined) throw new OperatorMistake(`Nobody has the address ${email}.`)
+      printLink(command, link.token, link.expiresAt)
+    })
+  return operators
+}
+
+function printLink(command: Command, token: string, expiresAt: Date) {
+  const path = `/console/welcome#${token}`
+  print(
+    command,
+    { path, expires_at: expiresAt },
+    `Open this at the address of the service, once, before ${expiresAt.toISOString()}:\n\n  ${path}`,
+  )
+}

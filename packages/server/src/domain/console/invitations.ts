@@ -1,0 +1,86 @@
+import type { Role } from '@assay/contract/admin'
+import { v7 as newId } from 'uuid'
+import type { AuditLog } from '../ports/audit-log.ts'
+import type { Clock } from '../ports/clock.ts'
+import type { Link, MemberStore } from '../ports/member-store.ts'
+import { Problem } from '../problem.ts'
+import { hashPassword } from './passwords.ts'
+import { newToken, type Origin, type SignIn, toDigest } from './sign-in.ts'
+
+type Deps = { members: MemberStore; signIn: SignIn; audit: AuditLog; clock: Clock }
+type Wanted = { role: Role; accountId: string | null; email?: string | undefined }
+
+const dayMs = 86_400_000
+const lifetimeMs = 7 * dayMs
+
+/** One-time links: how people come in. What is stored is a digest; the token is in the link alone. */
+export function makeInvitations({ members, signIn, audit, clock }: Deps) {
+  return {
+    /** A link for the first operator, who also holds the first account. Nothing when there is an operator already. */
+    async inviteFirstOperator(): Promise<{ token: string } | undefined> {
+      const vacancy = await members.findVacancy()
+      return vacancy && addLink('first-operator', { role: 'operator', ...vacancy }, null)
+    },
+    invite: (wanted: Wanted) => addLink('invitation', wanted, null),
+    /** For somebody who forgot the password. */
+    async resetPassword(email: string): Promise<{ token: string; expiresAt: Date } | undefined> {
+      const member = await members.findByEmail(email)
+      return member && addLink('new-password', { ...member, email: member.email }, member.id)
+    },
+    getLink,
+
+    /** The token of a session for the new member. */
+    async accept(token: string, given: { name: string; email: string; password: string }, origin: Origin) {
+      const link = await getLink(token)
+      const passwordHash = await hashPassword(given.password)
+      const memberId = link.memberId ?? newId()
+      const outcome =
+        link.memberId === null
+          ? await members.acceptLink(toDigest(token), clock.now(), {
+              ...{ id: memberId, accountId: link.accountId, role: link.role, passwordHash },
+              ...{ name: given.name.trim(), email: given.email },
+            })
+          : await members.acceptReset(toDigest(token), clock.now(), passwordHash)
+      if (outcome === 'gone') throw newGone()
+      if (outcome === 'taken') {
+        throw new Problem({ kind: 'validation', errors: { email: ['Somebody has this address already.'] } })
+      }
+      if (link.memberId !== null) await members.closeSessions(memberId)
+      const action = link.memberId === null ? 'member.create' : 'password.reset'
+      await audit.note({ actor: given.email, action, target: link.role, accountId: link.accountId, ...origin })
+      return signIn.openSession({ id: memberId }, origin)
+    },
+  }
+
+  async function addLink(purpose: Link['purpose'], { role, accountId, email }: Wanted, memberId: string | null) {
+    const token = newToken()
+    const createdAt = clock.now()
+    const expiresAt = new Date(createdAt.getTime() + lifetimeMs)
+    const id = newId()
+    await members.addLink({
+      ...{
+        id,
+        digest: toDigest(token),
+        purpose,
+        role,
+        accountId,
+        memberId,
+        email: email ?? null,
+        createdAt,
+        expiresAt,
+      },
+    })
+    return { id, token, expiresAt }
+  }
+
+  async function getLink(token: string): Promise<Link> {
+    const link = await members.findLink(toDigest(token), clock.now())
+    if (link === undefined) throw newGone()
+    return link
+  }
+}
+
+const newGone = () =>
+  new Problem({ kind: 'not-found', detail: 'The link is used up or too old. Ask whoever sent it for a new one.' })
+
+export type Invitations = ReturnType<typeof makeInvitations>

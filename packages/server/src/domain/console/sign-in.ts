@@ -1,0 +1,105 @@
+import { createHmac, hash, randomBytes } from 'node:crypto'
+import { v7 as newId } from 'uuid'
+import type { AuditLog } from '../ports/audit-log.ts'
+import type { Clock } from '../ports/clock.ts'
+import type { Member, MemberStore } from '../ports/member-store.ts'
+import { Problem } from '../problem.ts'
+import { getNobodysPassword, isPassword } from './passwords.ts'
+import { findTotpStep } from './totp.ts'
+
+type Deps = { members: MemberStore; audit: AuditLog; clock: Clock }
+/** Where a request comes from. */
+export type Origin = { address: string; agent: string }
+export type Visitor = { sessionId: string; member: Member; csrfToken: string }
+type Given = { email: string; password: string; code?: string | undefined }
+
+const hourMs = 3_600_000
+const idleMs = 12 * hourMs
+const lifetimeMs = 7 * 24 * hourMs
+/** Within this time failures add up. */
+const memoryMs = hourMs
+/** How many are free, for an address of a person and for one of a machine, behind which many people may be. */
+const freeFailures = { email: 5, address: 50 }
+const firstPauseMs = 5000
+const longestPauseMs = 15 * 60_000
+
+/** Sessions: opened by a password and, where one is set up, a code; known by a token that only the browser has. */
+export function makeSignIn(deps: Deps) {
+  const { members, audit, clock } = deps
+
+  return {
+    /** The token of the new session, or that a code must come with the password. */
+    async signIn(given: Given, origin: Origin): Promise<{ token: string } | 'code-needed'> {
+      const subjects = toSubjects(given.email, origin)
+      await requirePatience(subjects)
+      const member = await members.findByEmail(given.email)
+      const isRight = await isPassword(given.password, member?.passwordHash ?? (await getNobodysPassword()))
+      if (member === undefined || !isRight) return refuse(given, origin)
+      if (member.totpConfirmedAt !== null) {
+        if (given.code === undefined) return 'code-needed'
+        if (!(await takesCode(member, given.code))) return refuse(given, origin)
+      }
+      await members.forgetFailures(subjects.email)
+      await audit.note({ actor: member.email, action: 'session.open', accountId: member.accountId, ...origin })
+      return { token: await openSession(member, origin) }
+    },
+
+    openSession,
+
+    async findVisitor(token: string): Promise<Visitor | undefined> {
+      const now = clock.now()
+      const session = await members.findSession(toDigest(token), now, new Date(now.getTime() - idleMs))
+      return session && { sessionId: session.id, member: session.member, csrfToken: toCsrfToken(token) }
+    },
+  }
+
+  async function openSession(member: Pick<Member, 'id'>, origin: Origin): Promise<string> {
+    const token = newToken()
+    const now = clock.now()
+    await members.openSession({
+      ...{ id: newId(), digest: toDigest(token), memberId: member.id },
+      ...{ createdAt: now, lastSeenAt: now, expiresAt: new Date(now.getTime() + lifetimeMs) },
+      ...{ address: origin.address, agent: origin.agent.slice(0, 300) },
+    })
+    return token
+  }
+
+  async function takesCode(member: Member, code: string): Promise<boolean> {
+    const step = member.totpSecret === null ? undefined : findTotpStep(member.totpSecret, code, clock.now())
+    return step !== undefined && members.takeTotpStep(member.id, step)
+  }
+
+  async function refuse(given: Given, origin: Origin): Promise<never> {
+    const now = clock.now()
+    const since = new Date(now.getTime() - memoryMs)
+    for (const subject of Object.values(toSubjects(given.email, origin))) await members.noteFailure(subject, now, since)
+    await audit.note({ actor: given.email.slice(0, 254), action: 'session.refused', address: origin.address })
+    throw new Problem({ kind: 'signed-out', detail: 'The address, the password or the code is not right.' })
+  }
+
+  /** Each failure beyond the free ones doubles the pause. The right password does not help while it lasts. */
+  async function requirePatience(subjects: ReturnType<typeof toSubjects>) {
+    const now = clock.now().getTime()
+    for (const kind of ['email', 'address'] as const) {
+      const found = await members.countFailures(subjects[kind], new Date(now - memoryMs))
+      const extra = (found?.failures ?? 0) - freeFailures[kind]
+      if (found === undefined || extra < 0) continue
+      const waitMs = found.lastAt.getTime() + Math.min(firstPauseMs * 2 ** extra, longestPauseMs) - now
+      if (waitMs <= 0) continue
+      throw new Problem({ kind: 'rate-limited', retryAfterSeconds: Math.ceil(waitMs / 1000) })
+    }
+  }
+}
+
+export type SignIn = ReturnType<typeof makeSignIn>
+
+export const newToken = () => randomBytes(32).toString('base64url')
+export const toDigest = (token: string) => hash('sha256', token, 'hex')
+
+/** Whoever can read the page can read it; another site cannot, and has no cookie to make it from. */
+const toCsrfToken = (token: string) => createHmac('sha256', token).update('csrf').digest('base64url')
+
+const toSubjects = (email: string, { address }: Origin) => ({
+  email: `email:${email.toLowerCase()}`,
+  address: `address:${address}`,
+})
