@@ -1,0 +1,48 @@
+import type { AdminRouteName } from '@assay/contract/admin'
+import { keepPreviousData, type QueryClient, useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { type Answer, ApiError, call, type Input } from './call.ts'
+
+/** Reads a route, again every few seconds when `live`, and keeps what it had while it looks. */
+export function useRead<N extends AdminRouteName>(
+  name: N,
+  input: Input<N> = {},
+  options: { liveMs?: number; enabled?: boolean } = {},
+) {
+  return useQuery<Answer<N>, ApiError>({
+    queryKey: [name, input],
+    queryFn: ({ signal }) => call(name, input, signal),
+    placeholderData: keepPreviousData,
+    ...(options.liveMs === undefined ? {} : { refetchInterval: options.liveMs }),
+    ...(options.enabled === undefined ? {} : { enabled: options.enabled }),
+  })
+}
+
+/** Changes something by a route, and has everything that is shown looked up again. */
+export function useChange<N extends AdminRouteName>(name: N, options: { onDone?: (answer: Answer<N>) => void } = {}) {
+  const client = useQueryClient()
+  return useMutation<Answer<N>, ApiError, Input<N>>({
+    mutationFn: (input) => call(name, input),
+    onSuccess: async (answer) => {
+      options.onDone?.(answer)
+      await refresh(client)
+    },
+  })
+}
+
+export const refresh = (client: QueryClient) => client.invalidateQueries()
+
+/** Who is signed in; nobody is an answer, too. */
+export function useSession() {
+  return useQuery({
+    queryKey: ['getSession'],
+    queryFn: async () => {
+      try {
+        return await call('getSession')
+      } catch (error) {
+        if (error instanceof ApiError && error.status === 401) return null
+        throw error
+      }
+    },
+    staleTime: 60_000,
+  })
+}

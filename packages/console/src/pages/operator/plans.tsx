@@ -1,0 +1,5 @@
+import { Page } from '../../ui/page.tsx'
+
+export function PlansPage() {
+  return <Page title="PlansPage">{''}</Page>
+}

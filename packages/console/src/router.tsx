@@ -1,0 +1,63 @@
+import {
+  createRootRoute,
+  createRoute,
+  createRouter,
+  lazyRouteComponent,
+  Navigate,
+  Outlet,
+} from '@tanstack/react-router'
+import { useSession } from './api/hooks.ts'
+import { SignInPage } from './pages/entry/sign-in.tsx'
+import { WelcomePage } from './pages/entry/welcome.tsx'
+import { Shell } from './shell/shell.tsx'
+import { Failure } from './ui/feedback.tsx'
+
+const root = createRootRoute({ component: Outlet })
+const signIn = createRoute({ getParentRoute: () => root, path: '/sign-in', component: SignInPage })
+const welcome = createRoute({ getParentRoute: () => root, path: '/welcome', component: WelcomePage })
+const inside = createRoute({ getParentRoute: () => root, id: 'inside', component: Inside })
+
+/** Everything but the way in is for those who are signed in. */
+function Inside() {
+  const session = useSession()
+  if (session.error !== null) return <Failure error={session.error} />
+  if (session.data === undefined) return null
+  if (session.data === null) return <Navigate to="/sign-in" />
+  return <Shell session={session.data} />
+}
+
+/** Each page is loaded when somebody goes there. What is filtered by stands in the address. */
+const page = (path: string, load: () => Promise<Record<string, unknown>>, name: string) =>
+  createRoute({
+    getParentRoute: () => inside,
+    path,
+    validateSearch: (search: Record<string, unknown>) => search as Record<string, string | undefined>,
+    component: lazyRouteComponent(load as () => Promise<Record<string, () => React.JSX.Element>>, name),
+  })
+
+const pages = [
+  page('/', () => import('./pages/account/home.tsx'), 'HomePage'),
+  page('/scan', () => import('./pages/account/scan.tsx'), 'ScanPage'),
+  page('/history', () => import('./pages/account/history.tsx'), 'HistoryPage'),
+  page('/usage', () => import('./pages/account/usage.tsx'), 'UsagePage'),
+  page('/keys', () => import('./pages/account/keys.tsx'), 'KeysPage'),
+  page('/webhooks', () => import('./pages/account/webhooks.tsx'), 'WebhooksPage'),
+  page('/account', () => import('./pages/account/account.tsx'), 'AccountPage'),
+  page('/you', () => import('./pages/account/you.tsx'), 'YouPage'),
+  page('/operator/status', () => import('./pages/operator/status.tsx'), 'StatusPage'),
+  page('/operator/accounts', () => import('./pages/operator/accounts.tsx'), 'AccountsPage'),
+  page('/operator/plans', () => import('./pages/operator/plans.tsx'), 'PlansPage'),
+  page('/operator/jobs', () => import('./pages/operator/jobs.tsx'), 'JobsPage'),
+  page('/operator/deliveries', () => import('./pages/operator/deliveries.tsx'), 'DeliveriesPage'),
+  page('/operator/signatures', () => import('./pages/operator/signatures.tsx'), 'SignaturesPage'),
+  page('/operator/lists', () => import('./pages/operator/lists.tsx'), 'ListsPage'),
+  page('/operator/audit', () => import('./pages/operator/audit.tsx'), 'AuditPage'),
+  page('/operator/system', () => import('./pages/operator/system.tsx'), 'SystemPage'),
+]
+
+export const makeRouter = () =>
+  createRouter({
+    routeTree: root.addChildren([signIn, welcome, inside.addChildren(pages)]),
+    basepath: '/console',
+    defaultNotFoundComponent: () => <Navigate to="/" />,
+  })

@@ -1,0 +1,40 @@
+import type { ButtonHTMLAttributes, ReactNode } from 'react'
+
+type Look = 'main' | 'plain' | 'quiet' | 'danger'
+
+const looks: Record<Look, string> = {
+  main: 'bg-brand text-on-brand hover:brightness-110 border-transparent shadow-xs',
+  plain: 'bg-panel text-ink hover:bg-sunk border-line shadow-xs',
+  quiet: 'bg-transparent text-soft hover:bg-sunk hover:text-ink border-transparent',
+  danger: 'bg-threat text-panel hover:brightness-110 border-transparent shadow-xs',
+}
+
+type Props = ButtonHTMLAttributes<HTMLButtonElement> & { look?: Look; isBusy?: boolean; children: ReactNode }
+
+/** Also for links that look like one: `buttonClass`. */
+export const buttonClass = (look: Look = 'plain') =>
+  `inline-flex items-center justify-center gap-2 rounded-lg border px-3.5 py-1.5 font-medium motion-safe:transition whitespace-nowrap disabled:opacity-55 ${looks[look]}`
+
+export function Button({ look = 'plain', isBusy = false, children, className = '', type = 'button', ...rest }: Props) {
+  return (
+    <button
+      type={type}
+      {...rest}
+      disabled={rest.disabled === true || isBusy}
+      aria-busy={isBusy}
+      className={`${buttonClass(look)} ${className}`}
+    >
+      {isBusy && <Spinner />}
+      {children}
+    </button>
+  )
+}
+
+export function Spinner() {
+  return (
+    <svg viewBox="0 0 24 24" className="size-4 motion-safe:animate-spin" aria-hidden="true">
+      <circle cx="12" cy="12" r="9" fill="none" stroke="currentColor" strokeWidth="3" opacity="0.25" />
+      <path d="M21 12a9 9 0 0 0-9-9" fill="none" stroke="currentColor" strokeWidth="3" strokeLinecap="round" />
+    </svg>
+  )
+}

@@ -1,0 +1,47 @@
+import { useState } from 'react'
+import { Button } from './button.tsx'
+
+export function CopyButton({ text, label = 'Copy' }: { text: string; label?: string }) {
+  const [isCopied, setCopied] = useState(false)
+  const copy = async () => {
+    await navigator.clipboard.writeText(text)
+    setCopied(true)
+    setTimeout(() => setCopied(false), 2000)
+  }
+  return (
+    <Button onClick={copy} aria-live="polite">
+      {isCopied ? 'Copied' : label}
+    </Button>
+  )
+}
+
+/** A text to be taken over as it is. */
+export function Code({ text, label }: { text: string; label?: string }) {
+  return (
+    <figure className="overflow-hidden rounded-lg border border-line bg-sunk">
+      <figcaption className="flex items-center justify-between gap-2 border-b border-line px-3 py-1.5 text-soft">
+        <span>{label}</span>
+        <CopyButton text={text} />
+      </figcaption>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable by keyboard */}
+      <pre className="overflow-x-auto px-3 py-2 font-mono text-xs leading-5" tabIndex={0}>
+        {text}
+      </pre>
+    </figure>
+  )
+}
+
+/** A secret that is shown this once. */
+export function Secret({ label, text }: { label: string; text: string }) {
+  return (
+    <div className="flex flex-col gap-2">
+      <p className="text-soft">{label}</p>
+      <div className="flex flex-wrap items-center gap-2">
+        <code className="min-w-0 flex-1 rounded-lg border border-line bg-sunk px-3 py-2 font-mono text-xs break-all">
+          {text}
+        </code>
+        <CopyButton text={text} />
+      </div>
+    </div>
+  )
+}

@@ -1,0 +1,39 @@
+const whole = new Intl.NumberFormat('en')
+const dateTime = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' })
+const dayOnly = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium' })
+const shortDay = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short', timeZone: 'UTC' })
+const relative = new Intl.RelativeTimeFormat('en', { numeric: 'auto' })
+
+export const toNumber = (value: number) => whole.format(value)
+export const toDateTime = (iso: string) => dateTime.format(new Date(iso))
+export const toDay = (iso: string) => dayOnly.format(new Date(iso))
+export const toShortDay = (day: string) => shortDay.format(new Date(`${day}T00:00:00Z`))
+
+const units = ['bytes', 'KB', 'MB', 'GB', 'TB']
+
+export function toBytes(bytes: number): string {
+  const power = bytes < 1024 ? 0 : Math.min(units.length - 1, Math.floor(Math.log(bytes) / Math.log(1024)))
+  const value = bytes / 1024 ** power
+  return `${power === 0 ? value : value.toFixed(value < 10 ? 1 : 0)} ${units[power]}`
+}
+
+const steps: [Intl.RelativeTimeFormatUnit, number][] = [
+  ['day', 86_400_000],
+  ['hour', 3_600_000],
+  ['minute', 60_000],
+  ['second', 1000],
+]
+
+/** Such as “5 minutes ago” or “in 3 days”. */
+export function toAge(iso: string, now = Date.now()): string {
+  const ms = new Date(iso).getTime() - now
+  const [unit, size] = steps.find(([, size]) => Math.abs(ms) >= size) ?? ['second', 1000]
+  return relative.format(Math.round(ms / size), unit)
+}
+
+export const toSeconds = (seconds: number) =>
+  seconds < 60
+    ? `${seconds.toFixed(1)} s`
+    : seconds < 3600
+      ? `${Math.round(seconds / 60)} min`
+      : `${(seconds / 3600).toFixed(1)} h`

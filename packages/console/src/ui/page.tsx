@@ -1,0 +1,79 @@
+import { type ReactNode, useEffect } from 'react'
+
+/** The frame of each page: its name, a line about it, and what can be done with all of it. */
+export function Page({
+  title,
+  about,
+  actions,
+  children,
+}: {
+  title: string
+  about?: ReactNode
+  actions?: ReactNode
+  children: ReactNode
+}) {
+  useEffect(() => {
+    document.title = `${title} · Assay`
+  }, [title])
+  return (
+    <div className="mx-auto flex w-full max-w-6xl flex-col gap-6 px-4 py-6 sm:px-8 sm:py-8">
+      <header className="flex flex-wrap items-start justify-between gap-x-6 gap-y-3">
+        <div className="min-w-0">
+          <h1 className="text-2xl font-semibold tracking-tight">{title}</h1>
+          {about !== undefined && <p className="mt-1 max-w-2xl text-soft">{about}</p>}
+        </div>
+        {actions !== undefined && <div className="flex flex-wrap gap-2">{actions}</div>}
+      </header>
+      {children}
+    </div>
+  )
+}
+
+export function Card({
+  title,
+  actions,
+  children,
+  className = '',
+}: {
+  title?: ReactNode
+  actions?: ReactNode
+  children: ReactNode
+  className?: string
+}) {
+  return (
+    <section className={`rounded-xl border border-line bg-panel p-4 sm:p-5 ${className}`}>
+      {(title !== undefined || actions !== undefined) && (
+        <div className="mb-4 flex flex-wrap items-center justify-between gap-3">
+          <h2 className="font-semibold">{title}</h2>
+          {actions !== undefined && <div className="flex flex-wrap gap-2">{actions}</div>}
+        </div>
+      )}
+      {children}
+    </section>
+  )
+}
+
+/** A number that matters, with what it is above it and what it means below. */
+export function Figure({ label, value, note }: { label: string; value: ReactNode; note?: ReactNode }) {
+  return (
+    <div className="rounded-xl border border-line bg-panel p-4 sm:p-5">
+      <div className="text-soft">{label}</div>
+      <div className="mt-1 text-2xl font-semibold tracking-tight tabular-nums">{value}</div>
+      {note !== undefined && <div className="mt-1 text-faint">{note}</div>}
+    </div>
+  )
+}
+
+/** `label  value` rows. */
+export function Facts({ rows }: { rows: [string, ReactNode][] }) {
+  return (
+    <dl className="grid grid-cols-1 gap-x-6 gap-y-1 sm:grid-cols-[max-content_1fr] sm:gap-y-2">
+      {rows.map(([label, value]) => (
+        <div key={label} className="contents">
+          <dt className="text-soft">{label}</dt>
+          <dd className="mb-2 min-w-0 break-words sm:mb-0">{value}</dd>
+        </div>
+      ))}
+    </dl>
+  )
+}
