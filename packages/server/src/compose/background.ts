@@ -59,6 +59,7 @@ export function openBackground(config: Config, deps: Deps) {
     jobs,
     bell,
     onQueued: scanWorker.poke,
+    onReplayed: deliveryWorker.poke,
     /** Settles jobs that nobody has taken since before that time; says how many. */
     async giveUpAbandoned(before: Date): Promise<number> {
       const abandoned = await jobs.claimAbandoned(before, abandonedAtOnce, abandonedLeaseMs)

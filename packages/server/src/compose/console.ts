@@ -1,13 +1,19 @@
 import { fileURLToPath } from 'node:url'
+import { type AccountHandlerDeps, makeAccountHandlers } from '../admin/account-handlers.ts'
+import { makeKeyHandlers } from '../admin/key-handlers.ts'
+import { makeScanHandlers } from '../admin/scan-handlers.ts'
 import { makeSessionHandlers } from '../admin/session-handlers.ts'
+import { makeWebhookHandlers, type WebhookHandlerDeps } from '../admin/webhook-handlers.ts'
 import type { Config } from '../config/load-config.ts'
 import { makeAuditLog } from '../database/console/audit-log.ts'
 import { makeMemberStore } from '../database/console/member-store.ts'
+import { makeScanHistory } from '../database/console/scan-history.ts'
 import type { Database } from '../database/open-database.ts'
 import { makeInvitations } from '../domain/console/invitations.ts'
 import { makeSignIn } from '../domain/console/sign-in.ts'
 import { systemClock } from '../runtime/clock.ts'
 import { version } from '../runtime/version.ts'
+import type { Office } from './office.ts'
 
 export const consoleDir = fileURLToPath(new URL('../../../console/dist/', import.meta.url))
 
@@ -20,13 +26,21 @@ export function makeEntrance({ pool }: Pick<Database, 'pool'>) {
   return { members, audit, signIn, invitations }
 }
 
-type Entrance = ReturnType<typeof makeEntrance>
+type Deps = Pick<AccountHandlerDeps, 'members' | 'invitations' | 'audit'> &
+  Pick<WebhookHandlerDeps, 'sender' | 'policy' | 'onReplayed'> & {
+    signIn: ReturnType<typeof makeEntrance>['signIn']
+    office: Office
+  }
 
-export function makeConsoleHandlers(config: Config, entrance: Entrance) {
+/** Everything that the admin API does. */
+export function makeConsoleHandlers(config: Config, { office, ...entrance }: Deps) {
+  const { database, accounts, keys, deliveries, registration } = office
+  const shared = { ...entrance, accounts, keys, deliveries, registration, clock: systemClock }
   return {
-    ...makeSessionHandlers({
-      ...{ ...entrance, clock: systemClock, region: config.region, version },
-      isTestMode: false,
-    }),
+    ...makeSessionHandlers({ ...shared, region: config.region, version, isTestMode: false }),
+    ...makeScanHandlers({ ...shared, history: makeScanHistory(database) }),
+    ...makeKeyHandlers(shared),
+    ...makeWebhookHandlers(shared),
+    ...makeAccountHandlers(shared),
   }
 }

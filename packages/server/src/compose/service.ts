@@ -4,16 +4,19 @@ import { createSecureContext } from 'node:tls'
 import type { ScanKind } from '@assay/contract'
 import { registerConsole } from '../admin/console-files.ts'
 import { registerAdmin } from '../admin/register-admin.ts'
+import { registerConsoleScans } from '../admin/register-console-scans.ts'
 import { openContentStore } from '../blobs/content-store.ts'
 import { makeJobContents } from '../blobs/job-contents.ts'
 import { openMasterKey } from '../blobs/master-key.ts'
 import type { Config } from '../config/load-config.ts'
 import { makeAdmissionGate } from '../database/admission-gate.ts'
+import { makeRefusalStore } from '../database/console/refusal-store.ts'
 import { makeIdempotencyStore } from '../database/idempotency-store.ts'
 import { makeBookOpener } from '../database/regions/open-books.ts'
 import { isSatellite } from '../database/regions/satellite-region.ts'
 import { makeScanStore } from '../database/scan-store.ts'
 import { makeAdmission } from '../domain/accounts/admission.ts'
+import { makeConsoleKeys } from '../domain/console/console-keys.ts'
 import { OperatorMistake } from '../domain/problem.ts'
 import { makeReadiness } from '../domain/readiness.ts'
 import { makeAssess } from '../domain/scans/assess.ts'
@@ -28,6 +31,7 @@ import { newClosers } from '../runtime/closers.ts'
 import type { ServiceLogs } from '../runtime/logger.ts'
 import { makeMetrics, openMetricsServer } from '../runtime/metrics.ts'
 import { version } from '../runtime/version.ts'
+import { openRefusalCounter } from '../workers/refusal-counter.ts'
 import { openSweeper } from '../workers/sweeper.ts'
 import { openBackground } from './background.ts'
 import { listChores } from './chores.ts'
@@ -99,16 +103,23 @@ export async function openService(config: Config, { log, logRequest }: ServiceLo
     const listEngines = () => [...malware.listEngines(), ...engines.images.listEngines()]
 
     const entrance = makeEntrance(database)
-    const handlers = makeConsoleHandlers(config, entrance)
-    const app = await makeHttpServer({
+    const handlers = makeConsoleHandlers(config, {
+      ...{ ...entrance, office, sender, policy, onReplayed: background.onReplayed },
+    })
+    const refusals = openRefusalCounter({ store: makeRefusalStore(database), clock: systemClock, log })
+    closers.add(refusals.close)
+    const doing = {
       admission: makeAdmission({ gate, creditGate: config.creditGate, clock: systemClock }),
-      accounts,
       scanning: makeScanning({
         ...{ ...shared, scans, repeats, outcomes, bell: background.bell, observeVerdict },
         reportFailure: (error) => log.error({ err: error }, 'a scan failed'),
       }),
       submitting: makeSubmitting({ ...shared, kinds, contents: jobContents, onQueued: background.onQueued }),
       ...{ contents, jobContents, policy },
+    }
+    const guarded = { ...entrance, adminToken: config.adminToken }
+    const app = await makeHttpServer({
+      ...{ ...doing, accounts, noteRefusal: refusals.note },
       listEngines: () => listEngines().map((engine) => ({ name: engine.name, state: engine.findState() })),
       ...{ log, logRequest, metrics, readiness, version },
       region: config.region,
@@ -116,7 +127,8 @@ export async function openService(config: Config, { log, logRequest }: ServiceLo
       corsOrigins: config.corsOrigins,
       registerMore: [
         (scope) => registerConsole(scope, consoleDir),
-        (scope) => registerAdmin(scope, { ...entrance, adminToken: config.adminToken, handlers }),
+        (scope) => registerAdmin(scope, { ...guarded, handlers }),
+        (scope) => registerConsoleScans(scope, { ...guarded, ...doing, consoleKeys: makeConsoleKeys(office) }),
       ],
       tls: readCertificate(config),
     })

@@ -93,6 +93,17 @@ export function makeAccountStore(deps: Pick<Database, 'pool' | 'kysely'>): Accou
       return rows.map(({ secret }) => secret)
     },
 
+    async findWebhookRotation(id) {
+      const { rows } = await pool.query<{ until: Date | null; at: Date | null }>(
+        `select previous_webhook_secret_until as until, previous_webhook_secret_until - interval '1 day' as at
+         from accounts where id = $1`,
+        [id],
+      )
+      const [row] = rows
+      const isSigning = row?.until !== null && row?.until !== undefined && row.until > new Date()
+      return { rotatedAt: row?.at ?? null, previousUntil: isSigning ? row.until : null }
+    },
+
     async rotateWebhookSecret(id, secret, previousUntil) {
       const { numUpdatedRows } = await kysely
         .updateTable('accounts')

@@ -47,7 +47,7 @@ counted as materialized (
     last_used_at = now()
   from known cross join lateral (select make_interval(secs => rate_period_seconds) as rate_period) as p
   where w.key_id = known.key_id
-  returning k, account_id, flags_sexy, rate_requests, rate_period_seconds, used_before, used - used_before as granted,
+  returning k, w.key_id, account_id, flags_sexy, rate_requests, rate_period_seconds, used_before, used - used_before as granted,
     w.started_at + rate_period as resets_at
 )`
 
@@ -57,7 +57,7 @@ counted as materialized (
  */
 export const readWindows = `${findKeys}
 counted as materialized (
-  select k, account_id, flags_sexy, rate_requests, rate_period_seconds, w.used as used_before, 0 as granted,
+  select k, w.key_id, account_id, flags_sexy, rate_requests, rate_period_seconds, w.used as used_before, 0 as granted,
     w.started_at + make_interval(secs => rate_period_seconds) as resets_at
   from known join rate_windows as w using (key_id)
 )`
@@ -125,9 +125,9 @@ debit as (
   where balances.account_id = s.account_id
 ),
 recorded as (
-  insert into scans (account_id, ${scanColumns})
-  select spent.account_id, ${scanColumns}
-  from spent join asked_scan using (i) where spent.balance >= 0
+  insert into scans (account_id, key_id, ${scanColumns})
+  select spent.account_id, counted.key_id, ${scanColumns}
+  from spent join asked_scan using (i) join counted on counted.k = spent.k where spent.balance >= 0
 ),
 written as (
   insert into credit_ledger (account_id, kind, amount, balance, scan_id)

@@ -11,8 +11,8 @@ type DeliveryOffice = Pick<
 /** What operators and the sweeper do with deliveries. */
 export function makeDeliveryOffice({ pool }: { pool: Pool }): DeliveryOffice {
   return {
-    async listDeliveries({ accountId, state, limit }) {
-      const { rows } = await pool.query<DeliveryRow>(listDeliveries, [accountId, state, limit])
+    async listDeliveries({ accountId, state, limit, scanId, before }) {
+      const { rows } = await pool.query<DeliveryRow>(listDeliveries, [accountId, state, limit, scanId, before])
       return rows.map(toDelivery)
     },
 
@@ -63,7 +63,8 @@ const columns = 'id, scan_id, account_id, url, state, attempts, created_at, next
 
 const listDeliveries = `
 select ${columns} from deliveries
-where ($1::uuid is null or account_id = $1) and ($2::text is null or state = $2)
+where ($1::uuid is null or account_id = $1) and ($2::text is null or state = $2) and ($4::uuid is null or scan_id = $4)
+  and ($5::uuid is null or (created_at, id) < (select created_at, id from deliveries where id = $5))
 order by created_at desc, id desc limit $3
 `
 

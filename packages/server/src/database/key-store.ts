@@ -1,11 +1,11 @@
 import type { Kysely } from 'kysely'
 import type { ApiKey } from '../domain/accounts/account.ts'
-import type { KeyStore } from '../domain/ports/key-store.ts'
+import type { ConsoleKeyStore, KeyStore } from '../domain/ports/key-store.ts'
 import { insertKey } from './insert-key.ts'
 import type { Database } from './open-database.ts'
 import type { Tables } from './tables.ts'
 
-export function makeKeyStore(deps: Pick<Database, 'kysely'>): KeyStore {
+export function makeKeyStore(deps: Pick<Database, 'kysely'>): KeyStore & ConsoleKeyStore {
   const { kysely } = deps
 
   return {
@@ -18,6 +18,30 @@ export function makeKeyStore(deps: Pick<Database, 'kysely'>): KeyStore {
       const all = selectKeys(kysely).orderBy('api_keys.created_at').orderBy('api_keys.id')
       const rows = await (accountId === null ? all : all.where('api_keys.account_id', '=', accountId)).execute()
       return rows.map(toApiKey)
+    },
+
+    async findDigest(accountId, name) {
+      const row = await kysely
+        .selectFrom('api_keys')
+        .select('digest')
+        .where('account_id', '=', accountId)
+        .where('name', '=', name)
+        .where('revoked_at', 'is', null)
+        .orderBy('created_at')
+        .limit(1)
+        .executeTakeFirst()
+      return row?.digest.toString('hex')
+    },
+
+    async expireKey(accountId, id, at) {
+      const { numUpdatedRows } = await kysely
+        .updateTable('api_keys')
+        .set((eb) => ({ expires_at: eb.fn<Date>('least', ['expires_at', eb.val(at)]) }))
+        .where('account_id', '=', accountId)
+        .where('id', '=', id)
+        .where('revoked_at', 'is', null)
+        .executeTakeFirstOrThrow()
+      return numUpdatedRows > 0n
     },
 
     async revokeKey(id) {

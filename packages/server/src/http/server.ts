@@ -21,6 +21,7 @@ export type HttpDeps = V1Deps &
     log: Logger
     logRequest(line: RequestLine): void
     metrics: Metrics
+    noteRefusal(accountId: string, status: number): void
     publicUrl: string | undefined
     corsOrigins: string[]
     tls: { cert: string; key: string } | undefined

@@ -51,6 +51,7 @@ describe('fetching a result', () => {
       corsOrigins: [],
       tls: undefined,
       registerMore: [],
+      noteRefusal: () => {},
     })
   })
   after(async () => {

@@ -21,19 +21,24 @@ export function makeAdmission(deps: { gate: AdmissionGate; creditGate: CreditGat
     async admitRequest(keys: readonly string[], isScan: boolean): Promise<Admitted> {
       const key = findKey(keys)
       if (key === undefined) return { caller: undefined, refused: new Problem({ kind: 'unauthenticated' }) }
-      const answer = await deps.gate.ask({ keyDigest: toKeyDigest(key), takesRequest: true })
-      const refused = findRefusal(answer)
-      if (answer.outcome === 'unknown-key' || refused !== undefined) return { caller: findCaller(answer), refused }
-      const { caller } = answer
-      trust.note(caller)
-      const isBroke = caller.creditRemaining === 0 && (isScan || deps.creditGate === 'all')
-      return { caller, refused: isBroke ? new Problem({ kind: 'out-of-credit' }) : undefined }
+      return admitDigest(toKeyDigest(key), isScan)
     },
+    admitDigest,
     /** Whom work may be begun for before the gate is asked. */
     findTrusted(keys: readonly string[]): Caller | undefined {
       const key = findKey(keys)
       return key === undefined ? undefined : trust.find(toKeyDigest(key))
     },
+  }
+
+  async function admitDigest(keyDigest: string, isScan: boolean): Promise<Admitted> {
+    const answer = await deps.gate.ask({ keyDigest, takesRequest: true })
+    const refused = findRefusal(answer)
+    if (answer.outcome === 'unknown-key' || refused !== undefined) return { caller: findCaller(answer), refused }
+    const { caller } = answer
+    trust.note(caller)
+    const isBroke = caller.creditRemaining === 0 && (isScan || deps.creditGate === 'all')
+    return { caller, refused: isBroke ? new Problem({ kind: 'out-of-credit' }) : undefined }
   }
 }
 

@@ -92,3 +92,5 @@ const toNewKey = (apiKey: string, name: string, expiresAt: Date | null): NewApiK
   digest: toKeyDigest(apiKey),
   expiresAt,
 })
+
+export type Registration = ReturnType<typeof makeRegistration>

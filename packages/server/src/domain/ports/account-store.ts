@@ -41,6 +41,8 @@ export type AccountStore = {
   listLedger(id: string, limit: number): Promise<LedgerEntry[]>
   /** Those that sign now: the account's, and the one before while it still does. None without such an account. */
   listWebhookSecrets(id: string): Promise<string[]>
+  /** The secret before signs until then; when the secret was changed is a day earlier. */
+  findWebhookRotation(id: string): Promise<{ rotatedAt: Date | null; previousUntil: Date | null }>
   /** The secret before keeps signing until `previousUntil`, so that receivers can change over. */
   rotateWebhookSecret(id: string, secret: string, previousUntil: Date): Promise<boolean>
   /** Accounts whose ledger does not sum to their balance: there must be none. */

@@ -76,7 +76,14 @@ export type DeliveryStore = {
    * more are waiting.
    */
   findNextDue(): Promise<Date | undefined>
-  listDeliveries(filter: { accountId?: string; state?: DeliveryState; limit: number }): Promise<Delivery[]>
+  /** Newest first, from before that one. */
+  listDeliveries(filter: {
+    accountId?: string
+    state?: DeliveryState
+    scanId?: string
+    before?: string
+    limit: number
+  }): Promise<Delivery[]>
   findDelivery(id: string): Promise<(Delivery & { body: string; log: Attempt[] }) | undefined>
   /** Makes them due at once, whatever became of them; says how many. */
   replay(which: { id: string } | { failedSince: Date; accountId?: string }): Promise<number>

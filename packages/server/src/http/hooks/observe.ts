@@ -3,11 +3,20 @@ import type { RequestLine } from '../../runtime/logger.ts'
 import type { Metrics } from '../../runtime/metrics.ts'
 import { toPath } from '../problem-response.ts'
 
+type Deps = {
+  logRequest(line: RequestLine): void
+  metrics: Metrics
+  /** Told of every request of a known account that was refused. */
+  noteRefusal(accountId: string, status: number): void
+}
+
 /** One log line and one observation for each answer. Neither has headers, queries or bodies in it. */
-export function observeAnswers(app: FastifyInstance, deps: { logRequest(line: RequestLine): void; metrics: Metrics }) {
+export function observeAnswers(app: FastifyInstance, deps: Deps) {
   app.decorateRequest('operationId', undefined)
   app.addHook('onResponse', (request, reply, done) => {
     const ms = reply.elapsedTime
+    const accountId = request.caller?.accountId
+    if (reply.statusCode >= 400 && accountId !== undefined) deps.noteRefusal(accountId, reply.statusCode)
     deps.metrics.observeRequest(request.operationId ?? 'other', reply.statusCode, ms / 1000)
     deps.logRequest({
       traceId: request.id,
@@ -15,7 +24,7 @@ export function observeAnswers(app: FastifyInstance, deps: { logRequest(line: Re
       path: toPath(request),
       status: reply.statusCode,
       ms: Math.round(ms * 10) / 10,
-      accountId: request.caller?.accountId,
+      accountId,
     })
     done()
   })

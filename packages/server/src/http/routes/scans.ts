@@ -18,7 +18,7 @@ import { readUpload } from '../upload.ts'
 import type { Handler } from './handler.ts'
 
 type Target = { kind: ScanKind; mode: ScanMode }
-type Deps = {
+export type ScanDeps = {
   scanning: Scanning
   submitting: Submitting
   policy: AddressPolicy
@@ -27,7 +27,7 @@ type Deps = {
 }
 
 /** `scan` waits for the verdict, `submit` gives out the number of a job. */
-export function makeFileHandler(target: Target, deps: Deps): Handler {
+export function makeFileHandler(target: Target, deps: ScanDeps): Handler {
   const { kind, mode } = target
   if (mode === 'sync') {
     return makeUploadHandler(target, deps, deps.contents, async (request, reply, content, { contentName }) => {
@@ -46,7 +46,7 @@ export function makeFileHandler(target: Target, deps: Deps): Handler {
   })
 }
 
-export function makeUrlHandler({ kind, mode }: Target, deps: Deps): Handler {
+export function makeUrlHandler({ kind, mode }: Target, deps: ScanDeps): Handler {
   return async (request, reply) => {
     requireMediaType(request, 'application/json')
     const fields = await readJsonBody(request, reply)
@@ -71,7 +71,7 @@ type Given = { contentName: string | null; callbackUrl: string | null }
 /** Reads the form, tells everything that is wrong with it, and lets go of the content in the end. */
 function makeUploadHandler<C extends Content>(
   target: Target,
-  deps: Deps,
+  deps: ScanDeps,
   contents: { newWriter(): ContentWriter<C> },
   use: (request: FastifyRequest, reply: FastifyReply, content: C, given: Given) => Promise<unknown>,
 ): Handler {

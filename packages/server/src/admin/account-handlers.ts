@@ -1,0 +1,96 @@
+import type { AccountView, accountRoutes, Member as MemberView } from '@assay/contract/admin'
+import type { Account } from '../domain/accounts/account.ts'
+import { toRateText } from '../domain/accounts/rate.ts'
+import type { Invitations } from '../domain/console/invitations.ts'
+import type { AccountStore } from '../domain/ports/account-store.ts'
+import type { AuditLog } from '../domain/ports/audit-log.ts'
+import type { Clock } from '../domain/ports/clock.ts'
+import type { Member, MemberStore } from '../domain/ports/member-store.ts'
+import { Problem } from '../domain/problem.ts'
+import { toOrigin } from '../http/origin.ts'
+import { type Call, getAccountId, type Handlers, requireThere } from './call.ts'
+
+export type AccountHandlerDeps = {
+  accounts: AccountStore
+  members: MemberStore
+  invitations: Invitations
+  audit: AuditLog
+  clock: Clock
+}
+
+type Names = 'getAccount' | 'listMembers' | 'inviteMember' | 'removeMember'
+
+/** The account itself and who holds it. */
+export function makeAccountHandlers(deps: AccountHandlerDeps): Handlers<Names & keyof typeof accountRoutes> {
+  const { accounts, members, invitations, audit, clock } = deps
+
+  return {
+    getAccount: async (call) => toAccountView(requireThere(await accounts.findAccount(getAccountId(call)), 'account')),
+
+    async listMembers(call) {
+      const accountId = getAccountId(call)
+      const links = await members.listLinks(accountId, clock.now())
+      return {
+        members: (await members.listMembers(accountId)).map(toMemberView),
+        invitations: links.map(({ id, role, email, createdAt, expiresAt }) => ({
+          ...{ id, role, email, created_at: createdAt.toISOString(), expires_at: expiresAt.toISOString() },
+        })),
+      }
+    },
+
+    async inviteMember(call) {
+      const { role, email } = call.body
+      const { id, token, expiresAt } = await invitations.invite({ role, accountId: getAccountId(call), email })
+      await note(call, 'member.invite', email ?? role)
+      return { id, url: toWelcomeUrl(call, token), expires_at: expiresAt.toISOString() }
+    },
+
+    async removeMember(call) {
+      const accountId = getAccountId(call)
+      const { id = '' } = call.params
+      if (id === call.who.memberId) {
+        throw new Problem({ kind: 'conflict', detail: 'You cannot remove yourself. Another owner can.' })
+      }
+      const target = (await members.listMembers(accountId)).find((member) => member.id === id)
+      if (target?.role === 'operator')
+        throw new Problem({ kind: 'conflict', detail: 'Operators are not removed here.' })
+      const isGone = await (target === undefined
+        ? members.removeLink(accountId, id)
+        : members.removeMember(accountId, id))
+      requireThere(isGone, 'member')
+      await note(call, 'member.remove', target?.email ?? 'invitation')
+    },
+  }
+
+  async function note({ who, origin }: Pick<Call<'getAccount'>, 'who' | 'origin'>, action: string, target: string) {
+    await audit.note({ actor: who.actor, action, target, accountId: who.accountId, address: origin.address })
+  }
+}
+
+/** Behind the #, which browsers do not send: no log ever holds the token. */
+export const toWelcomeUrl = ({ request }: Pick<Call<'inviteMember'>, 'request'>, token: string) =>
+  `${toOrigin(request)}/console/welcome#${token}`
+
+export const toAccountView = ({ balance, ...account }: Account): AccountView => ({
+  id: account.id,
+  name: account.name,
+  plan: account.plan,
+  credits_per_period: account.creditsPerPeriod,
+  rate: toRateText(account.rate),
+  flags_sexy: account.flagsSexy,
+  download_hosts: account.downloadHosts,
+  created_at: account.createdAt.toISOString(),
+  expires_at: account.expiresAt?.toISOString() ?? null,
+  suspended_at: account.suspendedAt?.toISOString() ?? null,
+  credit_limit: balance.creditLimit,
+  credit_remaining: balance.creditRemaining,
+  period_start: balance.period.start.toISOString(),
+  period_end: balance.period.end.toISOString(),
+})
+
+const toMemberView = (member: Member): MemberView => ({
+  ...{ id: member.id, name: member.name, email: member.email, role: member.role },
+  has_totp: member.totpConfirmedAt !== null,
+  created_at: member.createdAt.toISOString(),
+  last_seen_at: member.lastSeenAt?.toISOString() ?? null,
+})
