@@ -5,9 +5,9 @@ import type { JobSource, NewJob } from '../domain/ports/job-store.ts'
  * twice as long: all contents of a batch lie one behind the other in a parameter of their own, and the job says where.
  */
 export const jobRecord = `is_job boolean, lane text, sealed_from integer, sealed_bytes integer, storage_key text, url text,
-    callback_url text, callback_host text`
+    test_case text, hold_ms integer, callback_url text, callback_host text`
 
-export const toJobColumns = ({ source, callbackUrl, lane }: NewJob, sealedBefore: number) => ({
+export const toJobColumns = ({ source, callbackUrl, lane, holdMs }: NewJob, sealedBefore: number) => ({
   is_job: true,
   lane,
   // The database counts from 1.
@@ -15,15 +15,23 @@ export const toJobColumns = ({ source, callbackUrl, lane }: NewJob, sealedBefore
   sealed_bytes: source.at === 'row' ? source.sealed.length : null,
   storage_key: source.at === 'storage' ? source.key : null,
   url: source.at === 'url' ? source.url : null,
+  test_case: source.at === 'test' ? source.testCase : null,
+  hold_ms: holdMs ?? null,
   callback_url: callbackUrl,
   callback_host: callbackUrl === null ? null : new URL(callbackUrl).host,
 })
 
-export type SourceRow = { sealed: Buffer | null; storage_key: string | null; url: string | null }
+export type SourceRow = {
+  sealed: Buffer | null
+  storage_key: string | null
+  url: string | null
+  test_case: string | null
+}
 
-export function toSource({ sealed, storage_key, url }: SourceRow): JobSource {
+export function toSource({ sealed, storage_key, url, test_case }: SourceRow): JobSource {
   if (sealed !== null) return { at: 'row', sealed }
   if (storage_key !== null) return { at: 'storage', key: storage_key }
   if (url !== null) return { at: 'url', url }
+  if (test_case !== null) return { at: 'test', testCase: test_case }
   throw new Error('A job has no content')
 }

@@ -138,7 +138,9 @@ with recursive head (account_id, created_at) as (
   ) as next
 ),
 held as materialized (
-  select created_at, lease_token is not null and held_until > now() as is_running from jobs where held_until is not null
+  select created_at, lease_token is not null and held_until > now() as is_running from jobs
+  -- Those of test keys rest as long as they were told to: nobody needs to hear of them.
+  where held_until is not null and test_case is null
 )
 select case when listed < ${exactly} then listed
     else greatest(listed, (select count(*) * 20 from jobs tablesample system (5) where held_until is null)) end::integer

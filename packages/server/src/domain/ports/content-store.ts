@@ -18,7 +18,7 @@ export type ContentStore = {
 }
 
 /** Content that outlives the process which took it in. */
-export type KeptContent = Exclude<JobSource, { at: 'url' }>
+export type KeptContent = Extract<JobSource, { at: 'row' | 'storage' }>
 
 /** `handOver` makes it last, beyond a crash and a power cut; from then on `release` only lets go of it. */
 export type LastingContent = Content & { handOver(): Promise<KeptContent> }
