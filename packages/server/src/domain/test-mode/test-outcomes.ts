@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import { setTimeout as pause } from 'node:timers/promises'
+import timers from 'node:timers/promises'
 import type { ScanKind } from '@assay/contract'
 import type { Describer } from '../content/describe.ts'
 import type { Scores } from '../ports/image-engine.ts'
@@ -58,7 +58,7 @@ export function toTestOutcome(
 /** Somebody waits for it: a failure of the engines is one of the request. */
 async function endSync({ end, delayMs }: TestCase, signal?: AbortSignal) {
   const ms = delayMs?.sync ?? 0
-  if (ms > 0) await pause(ms, undefined, signal === undefined ? {} : { signal })
+  if (ms > 0) await timers.setTimeout(ms, undefined, signal === undefined ? {} : { signal })
   if (typeof end === 'object' && end.error === 'EngineFailed') throw new EngineDown('A test asked for this')
 }
 
@@ -82,7 +82,7 @@ const scoresOf: Record<Extract<TestEnd, string>, Scores> = {
 const isOfDownload = (reason: ErrorReason) => ['DownloadFailed', 'TooLarge', 'EmptyContent'].includes(reason)
 
 const standIns: Record<ScanKind, Known> = {
-  malware: toKnown('text/plain', Buffer.from('Assay test content\n')),
+  malware: toKnown('text/plain; charset=us-ascii', Buffer.from('Assay test content\n')),
   nsfw_image: toKnown(
     'image/png',
     Buffer.from(
