@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import type { Kind } from './submitting.ts'
 
-export type Expected = { status: string; signals: string[]; seconds: number }
+type Expected = { status: string; signals: string[]; seconds: number }
 export type DocumentedCase = {
   name: string
   sources: ('file' | 'url')[]

@@ -21,17 +21,11 @@ export const toJobColumns = ({ source, callbackUrl, lane, holdMs }: NewJob, seal
   callback_host: callbackUrl === null ? null : new URL(callbackUrl).host,
 })
 
-export type SourceRow = {
-  sealed: Buffer | null
-  storage_key: string | null
-  url: string | null
-  test_case: string | null
-}
+export type SourceRow = { sealed: Buffer | null; storage_key: string | null; url: string | null }
 
-export function toSource({ sealed, storage_key, url, test_case }: SourceRow): JobSource {
+export function toSource({ sealed, storage_key, url }: SourceRow): JobSource {
   if (sealed !== null) return { at: 'row', sealed }
   if (storage_key !== null) return { at: 'storage', key: storage_key }
   if (url !== null) return { at: 'url', url }
-  if (test_case !== null) return { at: 'test', testCase: test_case }
   throw new Error('A job has no content')
 }

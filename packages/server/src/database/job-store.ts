@@ -158,6 +158,7 @@ type ClaimedRow = ScanRow &
     account_id: string
     attempts: number
     lease_token: string
+    test_case: string | null
     callback_url: string | null
     flags_sexy: boolean | null
     /** Not all that wait were taken. */
@@ -170,6 +171,6 @@ const toClaimed = (row: ClaimedRow): ClaimedJob => ({
   flagsSexy: row.flags_sexy ?? true,
   scan: toScan(row),
   attempt: row.attempts,
-  source: toSource(row),
+  source: row.test_case === null ? toSource(row) : { at: 'test', testCase: row.test_case },
   callbackUrl: row.callback_url,
 })

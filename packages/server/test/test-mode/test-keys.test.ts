@@ -63,6 +63,19 @@ describe('a test key', () => {
     assert.deepEqual(await office.getBalance(id), { remaining: 0, ledger: 0, debits: 0, scans: 2 })
   })
 
+  test('has a scan recorded once when the gate is asked again, as after an answer that was lost', async () => {
+    const { id, test } = await register(0)
+    const [scan, background] = [newTestScan(), newTestScan({ mode: 'async' })]
+    const job = { lane: 'test', source: { at: 'test' as const, testCase: 'clean' }, callbackUrl: null }
+    const later = { keyDigest: test, takesRequest: false }
+    for (let times = 0; times < 2; times++) {
+      assert.equal((await office.gate.ask({ ...later, scan })).outcome, 'admitted')
+      assert.equal((await office.gate.ask({ ...later, scan: background, job })).outcome, 'admitted')
+    }
+    assert.equal((await office.getBalance(id))?.scans, 2)
+    assert.equal(await office.count('jobs', id), 1)
+  })
+
   test('is held to its rate like any other', async () => {
     const { id } = await office.register({ rate: { requests: 2, periodSeconds: 60 } })
     const { apiKey } = await office.registration.createKey(id, { name: 'ci', expiresAt: null, isTest: true })

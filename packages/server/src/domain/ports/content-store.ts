@@ -18,7 +18,7 @@ export type ContentStore = {
 }
 
 /** Content that outlives the process which took it in. */
-export type KeptContent = Extract<JobSource, { at: 'row' | 'storage' }>
+export type KeptContent = Exclude<JobSource, { at: 'url' }>
 
 /** `handOver` makes it last, beyond a crash and a power cut; from then on `release` only lets go of it. */
 export type LastingContent = Content & { handOver(): Promise<KeptContent> }

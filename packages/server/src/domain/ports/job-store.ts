@@ -8,13 +8,14 @@ export type JobSource =
   | { at: 'storage'; key: string }
   /** Not here yet. */
   | { at: 'url'; url: string }
-  /** Of a test key: no content, only how it is to end. */
-  | { at: 'test'; testCase: string }
+
+/** Of a test key: no content, only how it is to end. */
+export type TestSource = { at: 'test'; testCase: string }
 
 export type NewJob = {
   /** What a process must have to do it; see lanes.ts. */
   lane: string
-  source: JobSource
+  source: JobSource | TestSource
   callbackUrl: string | null
   /** Nobody is to take it before that time is over. */
   holdMs?: number

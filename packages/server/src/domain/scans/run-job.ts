@@ -2,7 +2,7 @@ import type { ScanKind } from '@assay/contract'
 import { keepTrying } from '../keep-trying.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { JobContents, KeptContent } from '../ports/content-store.ts'
-import type { ClaimedJob, JobSource, JobStore, Settlement } from '../ports/job-store.ts'
+import type { ClaimedJob, JobStore, Settlement } from '../ports/job-store.ts'
 import { EngineBusy } from '../ports/scan-engine.ts'
 import { getTestCase } from '../test-mode/find-test-case.ts'
 import { isOfTest, toTestOutcome } from '../test-mode/test-outcomes.ts'
@@ -95,4 +95,4 @@ const toFailed = ({ metadata, contentLength, contentType }: Scan): End => ({
   refunds: !isOfTest({ metadata }),
 })
 
-const isKept = (source: JobSource): source is KeptContent => source.at === 'row' || source.at === 'storage'
+const isKept = (source: ClaimedJob['source']): source is KeptContent => source.at === 'row' || source.at === 'storage'
