@@ -10,7 +10,7 @@ export type JobSource =
   | { at: 'url'; url: string }
 
 /** Of a test key: no content, only how it is to end. */
-export type TestSource = { at: 'test'; testCase: string }
+type TestSource = { at: 'test'; testCase: string }
 
 export type NewJob = {
   /** What a process must have to do it; see lanes.ts. */
