@@ -18,7 +18,7 @@ import type { Logger } from '../runtime/logger.ts'
 type Role = 'service' | 'guest'
 
 /** The database of this installation: our own under the data directory, or the one that is set. */
-async function openConnection(config: Config, role: Role, log: Logger) {
+export async function openConnection(config: Config, role: Role, log: Logger) {
   const closers = newClosers()
   let url = config.databaseUrl
   if (url === undefined) {

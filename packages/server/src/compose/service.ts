@@ -8,6 +8,8 @@ import { openMasterKey } from '../blobs/master-key.ts'
 import type { Config } from '../config/load-config.ts'
 import { makeAdmissionGate } from '../database/admission-gate.ts'
 import { makeIdempotencyStore } from '../database/idempotency-store.ts'
+import { makeBookOpener } from '../database/regions/open-books.ts'
+import { isSatellite } from '../database/regions/satellite-region.ts'
 import { makeScanStore } from '../database/scan-store.ts'
 import { makeAdmission } from '../domain/accounts/admission.ts'
 import { OperatorMistake } from '../domain/problem.ts'
@@ -68,7 +70,8 @@ export async function openService(config: Config, { log, logRequest }: ServiceLo
     const metrics = makeMetrics({ region: config.region, version })
     observeDatabase(metrics, database)
     observeEngines(metrics, engines)
-    const gate = makeAdmissionGate({ pool: database.pool, observeBatch: metrics.observeBatch })
+    const openBooks = (await isSatellite(database.pool)) ? makeBookOpener(database.pool) : undefined
+    const gate = makeAdmissionGate({ pool: database.pool, observeBatch: metrics.observeBatch, openBooks })
     const scans = makeScanStore(database)
     const repeats = makeIdempotencyStore(database)
     const { policy, fetcher, sender } = makeOutbound(config)
@@ -89,7 +92,7 @@ export async function openService(config: Config, { log, logRequest }: ServiceLo
     observeQueues(metrics, { jobs: background.jobs, deliveries })
     const sweeper = await openSweeper({
       chores: listChores({
-        ...{ contents, jobContents, scans, deliveries, repeats, resultDays: config.resultDays },
+        ...{ contents, jobContents, scans, deliveries, repeats, resultDays: config.resultDays, openBooks },
         jobs: background.jobs,
         giveUpAbandoned: background.giveUpAbandoned,
       }),

@@ -42,7 +42,14 @@ type Settled =
   /** Without credit, or so it seems: the same key, or the credit that was put aside, may be there by now. */
   | { outcome: 'doubtful'; caller: Caller }
 
-export function makeAdmissionGate(deps: { pool: Pool; observeBatch?(size: number): void }): AdmissionGate {
+type Deps = {
+  pool: Pool
+  observeBatch?(size: number): void
+  /** In a region whose keys come from another: true when there are keys that could not be answered before. */
+  openBooks?: (() => Promise<boolean>) | undefined
+}
+
+export function makeAdmissionGate(deps: Deps): AdmissionGate {
   const makeLane = () =>
     makeGroupCommit({
       run(asks: Ask[]) {
@@ -74,7 +81,8 @@ export function makeAdmissionGate(deps: { pool: Pool; observeBatch?(size: number
 
   return {
     async ask(ask) {
-      const answer = await askInBatch(ask)
+      let answer = await askInBatch(ask)
+      if (answer.outcome === 'unknown-key' && (await deps.openBooks?.())) answer = await askInBatch(ask)
       if (answer.outcome !== 'period-over' && answer.outcome !== 'doubtful') return answer
       // Both are rare, so they have no place in the statement. The request is counted already: only the rest is asked
       // again.
