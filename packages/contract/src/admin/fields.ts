@@ -1,4 +1,4 @@
-import { type Static, type TSchema, Type } from 'typebox'
+import { type TSchema, Type } from 'typebox'
 
 /** The building blocks of the console's forms and answers. */
 export const id = Type.String({ format: 'uuid' })
@@ -32,5 +32,3 @@ export const pageQuery = {
   cursor: Type.Optional(Type.String({ maxLength: 200 })),
   limit: Type.Optional(Type.String({ pattern: '^([1-9]|[1-9][0-9]|100)$' })),
 }
-
-export type Of<S extends TSchema> = Static<S>

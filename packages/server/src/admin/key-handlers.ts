@@ -22,12 +22,12 @@ export function makeKeyHandlers(deps: KeyHandlerDeps): Handlers<Names & keyof ty
     listKeys: async (call) => (await listOwn(getAccountId(call))).map(toRow),
 
     async createKey(call) {
-      const { name, expires_at } = call.body
+      const { name, expires_at, is_test: isTest = false } = call.body
       const expiresAt = expires_at === undefined || expires_at === null ? null : new Date(expires_at)
       if (expiresAt !== null && expiresAt <= clock.now()) {
         throw new Problem({ kind: 'validation', errors: { expires_at: ['This is in the past.'] } })
       }
-      const made = await registration.createKey(getAccountId(call), name.trim(), expiresAt)
+      const made = await registration.createKey(getAccountId(call), { name: name.trim(), expiresAt, isTest })
       await note(call, 'key.create', made.key.name)
       return { key: toRow(made.key), api_key: made.apiKey }
     },
@@ -37,7 +37,7 @@ export function makeKeyHandlers(deps: KeyHandlerDeps): Handlers<Names & keyof ty
       const old = await getKey(call)
       if (old.revokedAt !== null)
         throw new Problem({ kind: 'conflict', detail: 'The key is revoked. Create a new one.' })
-      const made = await registration.createKey(accountId, old.name, old.expiresAt)
+      const made = await registration.createKey(accountId, old)
       await keys.expireKey(accountId, old.id, new Date(clock.now().getTime() + call.body.overlap_hours * hourMs))
       await note(call, 'key.rotate', old.name)
       return { key: toRow(made.key), api_key: made.apiKey }
@@ -74,7 +74,7 @@ const toRow = (key: ApiKey): KeyRow => ({
   id: key.id,
   name: key.name,
   prefix: key.prefix,
-  is_test: false,
+  is_test: key.isTest,
   created_at: key.createdAt.toISOString(),
   expires_at: key.expiresAt?.toISOString() ?? null,
   last_used_at: key.lastUsedAt?.toISOString() ?? null,

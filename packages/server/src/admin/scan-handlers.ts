@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream'
 import type { accountRoutes, ScanFilter, ScanRow } from '@assay/contract/admin'
 import { validate as isUuid } from 'uuid'
 import type { AccountStore } from '../domain/ports/account-store.ts'
@@ -79,7 +80,7 @@ export function makeScanHandlers(deps: ScanHandlerDeps): Handlers<Names & keyof 
       const accountId = getAccountId(call)
       const filter = toFilter(call.query)
       call.reply.type('text/csv; charset=utf-8').header('Content-Disposition', 'attachment; filename="scans.csv"')
-      call.reply.send(toCsv(accountId, filter))
+      call.reply.send(Readable.from(toCsv(accountId, filter)))
     },
 
     async getScan(call) {

@@ -10,8 +10,9 @@ import { newCommand, print, toCard } from './terminal.ts'
 type Given = { key: boolean; webhookSecret: boolean }
 
 export function makeServeCommand(): Command {
-  return newCommand('serve', 'run the service until it is stopped').action(
-    async (_options: unknown, command: Command) => {
+  return newCommand('serve', 'run the service until it is stopped')
+    .option('--test', 'test mode: nothing is scanned, file names decide (docs/test-mode.md)')
+    .action(async ({ test: isTest = false }: { test?: boolean }, command: Command) => {
       const { config, warnings } = loadConfig(process.env)
       const logs = makeServiceLogs({ level: config.logLevel, region: config.region })
       const { log } = logs
@@ -19,22 +20,24 @@ export function makeServeCommand(): Command {
       const stop = waitForStop()
       // Loaded only here: the other commands start twice as fast without the HTTP server.
       const { openService } = await import('../compose/service.ts')
-      const service = await openService(config, logs)
+      const service = await openService(config, logs, { isTest })
       const { url, metricsPort } = service
       const given = {
         key: config.bootstrapKey !== undefined,
         webhookSecret: config.bootstrapWebhookSecret !== undefined,
       }
-      print(command, toJson(service, given), toGreeting(service, given))
+      print(command, { ...toJson(service, given), ...(isTest && { test: true }) }, toGreeting(service, given, isTest))
+      if (isTest) log.warn(testNotice)
       log.info({ url, metricsPort, version, pid: process.pid }, 'ready')
 
       const signal = await stop
       log.info({ signal }, 'stopping; running requests may finish')
       await service.close()
       log.info('stopped')
-    },
-  )
+    })
 }
+
+const testNotice = 'Test mode: nothing is scanned. File names decide the verdicts; see docs/test-mode.md.'
 
 type Service = {
   url: string
@@ -45,11 +48,13 @@ type Service = {
 
 const toWelcomeUrl = ({ url, welcome }: Service) => welcome && `${url}/console/welcome#${welcome.token}`
 
-function toGreeting(service: Service, given: Given): string {
+function toGreeting(service: Service, given: Given, isTest: boolean): string {
   const { url, first } = service
   const link = toWelcomeUrl(service)
-  const console = link === undefined ? '' : `\n\nSet up the console, once, with this link:\n\n  ${link}`
-  const ready = `Assay ${version} is ready at ${url} (console: ${url}/console, reference: ${url}/reference). Ctrl-C stops it.${console}`
+  const notice = isTest ? `\n${testNotice}` : ''
+  const welcome = link === undefined ? '' : `\n\nSet up the console, once, with this link:\n\n  ${link}`
+  const places = `console: ${url}/console, reference: ${url}/reference`
+  const ready = `Assay ${version} is ready at ${url} (${places}). Ctrl-C stops it.${notice}${welcome}`
   if (first === undefined) return ready
   const made = {
     ...(given.key ? {} : { 'API key': first.apiKey }),

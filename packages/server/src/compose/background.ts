@@ -23,7 +23,7 @@ type Deps = {
   outcomes: Outcomes
   kinds: ScanKind[]
   sender: WebhookSender
-  observeVerdict(kind: ScanKind, status: string): void
+  observeVerdict(kind: ScanKind, status: string, isTest: boolean): void
   log: Logger
 }
 

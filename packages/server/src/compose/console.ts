@@ -30,14 +30,15 @@ type Deps = Pick<AccountHandlerDeps, 'members' | 'invitations' | 'audit'> &
   Pick<WebhookHandlerDeps, 'sender' | 'policy' | 'onReplayed'> & {
     signIn: ReturnType<typeof makeEntrance>['signIn']
     office: Office
+    isTestMode: boolean
   }
 
 /** Everything that the admin API does. */
-export function makeConsoleHandlers(config: Config, { office, ...entrance }: Deps) {
+export function makeConsoleHandlers(config: Config, { office, isTestMode, ...entrance }: Deps) {
   const { database, accounts, keys, deliveries, registration } = office
   const shared = { ...entrance, accounts, keys, deliveries, registration, clock: systemClock }
   return {
-    ...makeSessionHandlers({ ...shared, region: config.region, version, isTestMode: false }),
+    ...makeSessionHandlers({ ...shared, region: config.region, version, isTestMode }),
     ...makeScanHandlers({ ...shared, history: makeScanHistory(database) }),
     ...makeKeyHandlers(shared),
     ...makeWebhookHandlers(shared),

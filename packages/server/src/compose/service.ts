@@ -24,6 +24,7 @@ import { makeDownload } from '../domain/scans/download.ts'
 import { makeOutcomes } from '../domain/scans/outcome.ts'
 import { makeScanning } from '../domain/scans/scanning.ts'
 import { makeSubmitting } from '../domain/scans/submitting.ts'
+import { withTestKeys } from '../domain/test-mode/test-outcomes.ts'
 import { makeHttpServer } from '../http/server.ts'
 import { watchCertificate } from '../http/watch-certificate.ts'
 import { systemClock } from '../runtime/clock.ts'
@@ -38,15 +39,19 @@ import { listChores } from './chores.ts'
 import { consoleDir, makeConsoleHandlers, makeEntrance } from './console.ts'
 import { openImages } from './images.ts'
 import { openMalware } from './malware.ts'
+import { makeNoEngines } from './no-engines.ts'
 import { openOffice } from './office.ts'
 import { makeOutbound } from './outbound.ts'
 import { listChecks, observeDatabase, observeEngines, observeQueues } from './watch.ts'
 
-/** The whole service, listening. Every part is built here, from the ground up; closing goes the other way. */
-export async function openService(config: Config, { log, logRequest }: ServiceLogs) {
+/**
+ * The whole service, listening. Every part is built here, from the ground up; closing goes the other way. With `isTest`
+ * there are no engines: all its keys are for tests.
+ */
+export async function openService(config: Config, { log, logRequest }: ServiceLogs, { isTest = false } = {}) {
   const closers = newClosers()
   try {
-    const office = await openOffice(config, 'service', log)
+    const office = await openOffice(config, 'service', log, { isTest })
     closers.add(office.close)
     const { database, accounts, registration, deliveries } = office
     const first = await registration.registerFirst({
@@ -62,9 +67,10 @@ export async function openService(config: Config, { log, logRequest }: ServiceLo
     closers.add(contents.close)
     const jobContents = makeJobContents({ dir: join(dataDir, 'jobs'), master })
     // Both at once: each waits for processes of its own.
-    const opening = openImages(config, { log })
+    const none = isTest ? makeNoEngines() : undefined
+    const opening = none === undefined ? openImages(config, { log }) : none.images
     closers.add(async () => (await opening).close())
-    const malware = await openMalware(config, { contents, log, as: 'service' })
+    const malware = none?.malware ?? (await openMalware(config, { contents, log, as: 'service' }))
     closers.add(malware.close)
     const engines = { malware, images: await opening }
 
@@ -77,14 +83,15 @@ export async function openService(config: Config, { log, logRequest }: ServiceLo
     const repeats = makeIdempotencyStore(database)
     const { policy, fetcher, sender } = makeOutbound(config)
     const { describe } = malware
-    const outcomes = makeOutcomes({
+    const live = makeOutcomes({
       describe,
       assess: makeAssess({ malware: malware.malware, images: engines.images.images }),
       download: makeDownload({ fetcher, contents, findDownloadHosts: accounts.findDownloadHosts }),
     })
+    const outcomes = withTestKeys(live, { describe })
     const shared = { clock: systemClock, region: config.region, gate, describe }
     const observeVerdict = metrics.countVerdict
-    const kinds: ScanKind[] = config.nsfwProfile === 'off' ? ['malware'] : ['malware', 'nsfw_image']
+    const kinds: ScanKind[] = isTest ? [] : config.nsfwProfile === 'off' ? ['malware'] : ['malware', 'nsfw_image']
     const background = openBackground(config, {
       ...{ database, kinds, contents: jobContents, deliveries, outcomes, sender, observeVerdict, log },
     })
@@ -99,11 +106,12 @@ export async function openService(config: Config, { log, logRequest }: ServiceLo
       log,
     })
     closers.add(sweeper.close)
-    const readiness = makeReadiness({ checks: listChecks(database, engines), timeoutMs: 3000 })
+    const readiness = makeReadiness({ checks: listChecks(database, isTest ? undefined : engines), timeoutMs: 3000 })
     const listEngines = () => [...malware.listEngines(), ...engines.images.listEngines()]
 
     const entrance = makeEntrance(database)
     const handlers = makeConsoleHandlers(config, {
+      isTestMode: isTest,
       ...{ ...entrance, office, sender, policy, onReplayed: background.onReplayed },
     })
     const refusals = openRefusalCounter({ store: makeRefusalStore(database), clock: systemClock, log })
@@ -122,13 +130,14 @@ export async function openService(config: Config, { log, logRequest }: ServiceLo
       ...{ ...doing, accounts, noteRefusal: refusals.note },
       listEngines: () => listEngines().map((engine) => ({ name: engine.name, state: engine.findState() })),
       ...{ log, logRequest, metrics, readiness, version },
-      region: config.region,
+      ...{ region: config.region, isTest },
       publicUrl: config.publicUrl,
       corsOrigins: config.corsOrigins,
       registerMore: [
         (scope) => registerConsole(scope, consoleDir),
         (scope) => registerAdmin(scope, { ...guarded, handlers }),
-        (scope) => registerConsoleScans(scope, { ...guarded, ...doing, consoleKeys: makeConsoleKeys(office) }),
+        (scope) =>
+          registerConsoleScans(scope, { ...guarded, ...doing, consoleKeys: makeConsoleKeys({ ...office, isTest }) }),
       ],
       tls: readCertificate(config),
     })

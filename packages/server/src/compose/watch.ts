@@ -8,7 +8,7 @@ import type { openMalware } from './malware.ts'
 
 type Engines = { malware: Awaited<ReturnType<typeof openMalware>>; images: Awaited<ReturnType<typeof openImages>> }
 
-export function listChecks({ pool }: Database, { malware, images }: Engines): Check[] {
+export function listChecks({ pool }: Database, engines: Engines | undefined): Check[] {
   return [
     {
       name: 'database',
@@ -18,10 +18,14 @@ export function listChecks({ pool }: Database, { malware, images }: Engines): Ch
         return undefined
       },
     },
-    { name: 'malware engine', vital: false, findFault: async () => malware.findFault() },
-    { name: 'NSFW image engine', vital: false, findFault: async () => images.findFault() },
+    ...(engines === undefined ? [] : listEngineChecks(engines)),
   ]
 }
+
+const listEngineChecks = ({ malware, images }: Engines): Check[] => [
+  { name: 'malware engine', vital: false, findFault: async () => malware.findFault() },
+  { name: 'NSFW image engine', vital: false, findFault: async () => images.findFault() },
+]
 
 export function observeEngines(metrics: Metrics, { malware, images }: Engines) {
   const states = () => malware.listEngines().flatMap((engine) => engine.findState() ?? [])

@@ -13,6 +13,7 @@ import { toScanColumns } from './scan-columns.ts'
 type Row = {
   k: number
   account_id: string
+  is_test: boolean
   flags_sexy: boolean
   rate_requests: number
   rate_period_seconds: number
@@ -169,6 +170,7 @@ function toAnswer(row: Row, { ask, i, nth }: Numbered): Settled {
   const caller: Caller = {
     keyDigest: ask.keyDigest,
     accountId: row.account_id,
+    isTest: row.is_test,
     flagsSexy: row.flags_sexy,
     rate: { requests: row.rate_requests, periodSeconds: row.rate_period_seconds },
     creditLimit: row.credit_limit,

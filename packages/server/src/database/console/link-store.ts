@@ -29,7 +29,8 @@ export function makeLinkStore({ pool }: { pool: Pool }): LinkStore {
     },
     async listLinks(accountId, now) {
       const where = `where account_id = $1 and console_links.expires_at > $2 and purpose = 'invitation'`
-      return (await pool.query<Link>(`${selectLink} ${where} order by 8 desc`, [accountId, now])).rows
+      return (await pool.query<Link>(`${selectLink} ${where} order by console_links.created_at desc`, [accountId, now]))
+        .rows
     },
     async removeLink(accountId, id) {
       const { rowCount } = await pool.query('delete from console_links where account_id = $1 and id = $2', [

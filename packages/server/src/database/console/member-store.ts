@@ -25,7 +25,7 @@ export function makeMemberStore({ pool }: { pool: Pool }): MemberStore {
     findByEmail: (email) => findOne('lower(email) = lower($1)', email),
     findMember: (id) => findOne('members.id = $1', id),
     async listMembers(accountId) {
-      const { rows } = await pool.query<Member>(`${selectMember} where account_id = $1 order by created_at`, [
+      const { rows } = await pool.query<Member>(`${selectMember} where account_id = $1 order by members.created_at`, [
         accountId,
       ])
       return rows

@@ -7,13 +7,20 @@ import type { ConsoleKeyStore } from '../ports/key-store.ts'
 export const consoleKeyName = 'console'
 
 /** The digest of that key. Nobody ever has the key itself: it is made of a digest that belongs to no text we keep. */
-export function makeConsoleKeys({ keys }: { keys: ConsoleKeyStore }) {
+export function makeConsoleKeys({ keys, isTest }: { keys: ConsoleKeyStore; isTest: boolean }) {
   return {
     async getDigest(accountId: string): Promise<string> {
       const found = await keys.findDigest(accountId, consoleKeyName)
       if (found !== undefined) return found
       const digest = toKeyDigest(randomBytes(32).toString('hex'))
-      await keys.createKey(accountId, { id: newId(), name: consoleKeyName, prefix: '', digest, expiresAt: null })
+      await keys.createKey(accountId, {
+        id: newId(),
+        name: consoleKeyName,
+        prefix: '',
+        digest,
+        expiresAt: null,
+        isTest,
+      })
       return (await keys.findDigest(accountId, consoleKeyName)) ?? digest
     },
   }

@@ -1,6 +1,13 @@
 import type { ApiKey } from '../accounts/account.ts'
 
-export type NewApiKey = { id: string; name: string; prefix: string; digest: string; expiresAt: Date | null }
+export type NewApiKey = {
+  id: string
+  name: string
+  prefix: string
+  digest: string
+  expiresAt: Date | null
+  isTest: boolean
+}
 
 /** What the console needs of keys, to scan by itself. */
 export type ConsoleKeyStore = Pick<KeyStore, 'createKey'> & {

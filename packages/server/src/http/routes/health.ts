@@ -7,6 +7,8 @@ export type HealthDeps = {
   listEngines(): { name: string; state: EngineState | undefined }[]
   region: string
   version: string
+  /** Nothing is scanned here: every answer is a test's. */
+  isTest?: boolean
 }
 
 /** `/livez`: the process answers. `/readyz`: it can do its work, and if not, why, in sentences. */
@@ -17,7 +19,8 @@ export function registerHealth(app: FastifyInstance, deps: HealthDeps) {
     const { status, reasons, checks } = await deps.readiness.check()
     reply.code(status === 'unavailable' ? 503 : 200).header('Cache-Control', 'no-store')
     const engines = deps.listEngines().map(({ name, state }) => toEngine(name, state))
-    return { status, reasons, checks, engines, region: deps.region, version: deps.version }
+    const mode = deps.isTest === true ? { mode: 'test mode' } : {}
+    return { status, ...mode, reasons, checks, engines, region: deps.region, version: deps.version }
   })
 }
 
