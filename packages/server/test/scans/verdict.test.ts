@@ -2,11 +2,13 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { decide, type Inspected, type Verdict } from '../../src/domain/scans/verdict.ts'
 
+type Told = Omit<Verdict, 'doubts'>
+
 const here = (...names: string[]) => names.map((name) => ({ name, path: [] }))
-const clean: Verdict = { status: 'clean', signals: [], path: [] }
+const clean: Told = { status: 'clean', signals: [], path: [] }
 
 describe('the verdict', () => {
-  const table: [what: string, inspected: Inspected, encryptedIs: 'error' | 'threat', verdict: Verdict][] = [
+  const table: [what: string, inspected: Inspected, encryptedIs: 'error' | 'threat', verdict: Told][] = [
     ['nothing found and nothing in doubt is clean', { findings: [], doubts: [] }, 'error', clean],
     [
       'one finding is a threat',
@@ -67,7 +69,14 @@ describe('the verdict', () => {
     ],
   ]
   for (const [what, inspected, encryptedIs, verdict] of table) {
-    test(what, () => assert.deepEqual(decide(inspected, { encryptedIs }), verdict))
+    test(what, () => {
+      const { doubts, ...told } = decide(inspected, { encryptedIs })
+      assert.deepEqual(told, verdict)
+      assert.deepEqual(
+        doubts,
+        [...new Set(inspected.doubts)].map((doubt) => `Error:${doubt}`),
+      )
+    })
   }
 
   test('has an end: neither a name nor the list of them grows without bounds', () => {

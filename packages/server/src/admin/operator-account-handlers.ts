@@ -1,0 +1,149 @@
+import type { operatorRoutes } from '@assay/contract/admin'
+import { validate as isUuid } from 'uuid'
+import { findRate, toRateText } from '../domain/accounts/rate.ts'
+import type { Registration } from '../domain/accounts/registration.ts'
+import type { Invitations } from '../domain/console/invitations.ts'
+import type { AccountStore } from '../domain/ports/account-store.ts'
+import type { AuditLog } from '../domain/ports/audit-log.ts'
+import type { PlanStore } from '../domain/ports/plan-store.ts'
+import { OperatorMistake, Problem } from '../domain/problem.ts'
+import { toAccountView, toWelcomeUrl } from './account-handlers.ts'
+import { type Call, type Handlers, requireThere } from './call.ts'
+
+export type OperatorAccountDeps = {
+  accounts: AccountStore
+  plans: PlanStore
+  registration: Registration
+  invitations: Invitations
+  audit: AuditLog
+}
+
+type Names =
+  | 'listAccounts'
+  | 'createAccount'
+  | 'updateAccount'
+  | 'inviteOwner'
+  | 'grantCredits'
+  | 'listLedger'
+  | 'listPlans'
+  | 'savePlan'
+  | 'deletePlan'
+
+const ledgerRows = 200
+
+/** Accounts, their credits and the plans they are on. */
+export function makeOperatorAccountHandlers(deps: OperatorAccountDeps): Handlers<Names & keyof typeof operatorRoutes> {
+  const { accounts, plans, registration, invitations } = deps
+
+  return {
+    listAccounts: async () => (await accounts.listAccounts()).map(toAccountView),
+
+    async createAccount(call) {
+      const { name, plan, credits, rate, owner_email: email } = call.body
+      await requirePlan(plan)
+      const made = await registration.register({
+        ...{ name: name.trim(), plan },
+        ...(credits === undefined || credits === null ? {} : { credits }),
+        ...(rate === undefined || rate === null ? {} : { rate: getRate(rate) }),
+      })
+      const { id } = made.account
+      const { token } = await invitations.invite({ role: 'owner', accountId: id, email })
+      await note(call, 'account.create', id, name)
+      return {
+        ...{ account: toAccountView(made.account), api_key: made.apiKey, webhook_secret: made.webhookSecret },
+        invitation_url: toWelcomeUrl(call, token),
+      }
+    },
+
+    async updateAccount(call) {
+      const id = getId(call)
+      const { plan, rate, expires_at, flags_sexy, ...rest } = call.body
+      if (plan !== undefined) await requirePlan(plan)
+      const change = {
+        ...rest,
+        ...(plan === undefined ? {} : { plan }),
+        ...(rate === undefined ? {} : { rate: rate === null ? null : getRate(rate) }),
+        ...(expires_at === undefined ? {} : { expiresAt: expires_at === null ? null : new Date(expires_at) }),
+        ...(flags_sexy === undefined ? {} : { flagsSexy: flags_sexy }),
+      }
+      const account = requireThere(await accounts.updateAccount(id, change), 'account')
+      await note(call, 'account.update', id, JSON.stringify(call.body))
+      return toAccountView(account)
+    },
+
+    async inviteOwner(call) {
+      const accountId = getId(call)
+      requireThere(await accounts.findAccount(accountId), 'account')
+      const { id, token, expiresAt } = await invitations.invite({ role: 'owner', accountId })
+      await note(call, 'member.invite', accountId)
+      return { id, url: toWelcomeUrl(call, token), expires_at: expiresAt.toISOString() }
+    },
+
+    async grantCredits(call) {
+      const { amount, note: words } = call.body
+      const account = await accounts.grantCredits(getId(call), amount, words).catch(toConflict)
+      await note(call, 'credits.grant', getId(call), `${amount}: ${words}`)
+      return toAccountView(requireThere(account, 'account'))
+    },
+
+    async listLedger(call) {
+      const entries = await accounts.listLedger(getId(call), ledgerRows)
+      return entries.map(({ id, kind, amount, balance, scanId, note: words, at }) => ({
+        ...{ id, kind, amount, balance, scan_id: scanId, note: words, at: at.toISOString() },
+      }))
+    },
+
+    async listPlans() {
+      const all = await accounts.listAccounts()
+      return (await plans.listPlans()).map(({ name, creditsPerPeriod, rate }) => ({
+        ...{ name, credits_per_period: creditsPerPeriod, rate: toRateText(rate) },
+        accounts: all.filter(({ plan }) => plan === name).length,
+      }))
+    },
+
+    async savePlan(call) {
+      const name = (call.params.name ?? '').trim()
+      if (name === '' || name.length > 200) {
+        throw new Problem({ kind: 'validation', errors: { name: ['Give a name of 1 to 200 characters.'] } })
+      }
+      await plans.savePlan({ name, creditsPerPeriod: call.body.credits_per_period, rate: getRate(call.body.rate) })
+      await note(call, 'plan.save', name, JSON.stringify(call.body))
+    },
+
+    async deletePlan(call) {
+      const { name = '' } = call.params
+      requireThere(await plans.deletePlan(name).catch(toConflict), 'plan')
+      await note(call, 'plan.delete', name)
+    },
+  }
+
+  async function requirePlan(name: string) {
+    if ((await plans.findPlan(name)) !== undefined) return
+    throw new Problem({ kind: 'validation', errors: { plan: [`There is no plan ${name}.`] } })
+  }
+
+  async function note(
+    call: Pick<Call<'listAccounts'>, 'who' | 'origin'>,
+    action: string,
+    target: string,
+    detail?: string,
+  ) {
+    const accountId = isUuid(target) ? target : null
+    await deps.audit.note({ actor: call.who.actor, action, target, accountId, detail, address: call.origin.address })
+  }
+}
+
+/** An id that is none belongs to nobody. */
+const getId = ({ params: { id = '' } }: { params: Record<string, string> }) => requireThere(isUuid(id) && id, 'account')
+
+function getRate(text: string) {
+  const rate = findRate(text)
+  if (rate === undefined) throw new Problem({ kind: 'validation', errors: { rate: ['Give a rate such as 600/1m.'] } })
+  return rate
+}
+
+/** What a command would tell an operator in a sentence. */
+function toConflict(error: unknown): never {
+  if (error instanceof OperatorMistake) throw new Problem({ kind: 'conflict', detail: error.message }, { cause: error })
+  throw error
+}

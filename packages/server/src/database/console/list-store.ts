@@ -1,0 +1,31 @@
+import type { Pool } from 'pg'
+import type { ListEntry, ListStore } from '../../domain/ports/list-store.ts'
+
+export function makeListStore({ pool }: { pool: Pool }): ListStore {
+  return {
+    async listEntries(now) {
+      const { rows } = await pool.query<ListEntry>(
+        `select id, list, matches, value, reason, created_by as "createdBy", created_at as "createdAt",
+           expires_at as "expiresAt"
+         from list_entries where expires_at is null or expires_at > $1 order by created_at desc limit 10000`,
+        [now],
+      )
+      return rows
+    },
+    async addEntry({ id, list, matches, value, reason, createdBy, createdAt, expiresAt }) {
+      await pool.query(
+        `insert into list_entries (id, list, matches, value, reason, created_by, created_at, expires_at)
+         values ($1, $2, $3, $4, $5, $6, $7, $8)
+         on conflict (list, matches, value) do update set id = excluded.id, reason = excluded.reason,
+           created_by = excluded.created_by, created_at = excluded.created_at, expires_at = excluded.expires_at`,
+        [id, list, matches, value, reason, createdBy, createdAt, expiresAt],
+      )
+    },
+    async removeEntry(id) {
+      return (await pool.query('delete from list_entries where id = $1', [id])).rowCount === 1
+    },
+    async deleteExpired(before) {
+      return Number((await pool.query('delete from list_entries where expires_at < $1', [before])).rowCount)
+    },
+  }
+}
