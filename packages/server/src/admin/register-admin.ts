@@ -7,7 +7,7 @@ import type { Call, Handlers } from './call.ts'
 import { type GuardDeps, makeGuard, toRequestOrigin } from './guard.ts'
 
 /** Every route of the table behind the same guard, its query and its form checked against their schemas. */
-export function registerAdmin(app: FastifyInstance, deps: GuardDeps & { handlers: Partial<Handlers> }) {
+export function registerAdmin(app: FastifyInstance, deps: GuardDeps & { handlers: Handlers }) {
   const guard = makeGuard(deps)
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', (_request, _payload, done) => done(null))
@@ -16,7 +16,6 @@ export function registerAdmin(app: FastifyInstance, deps: GuardDeps & { handlers
     return payload
   })
   for (const [name, route] of Object.entries(adminRoutes) as [AdminRouteName, Route][]) {
-    if (deps.handlers[name] === undefined) continue
     app.route({
       method: route.method,
       url: adminPath + route.path.replaceAll(/\{(\w+)\}/g, ':$1'),
@@ -38,7 +37,7 @@ export function registerAdmin(app: FastifyInstance, deps: GuardDeps & { handlers
 }
 
 /** The table has brought name and call together; types cannot follow it there. */
-const run = (handlers: Partial<Handlers>, name: AdminRouteName, call: unknown): Promise<unknown> =>
+const run = (handlers: Handlers, name: AdminRouteName, call: unknown): Promise<unknown> =>
   (handlers[name] as (call: Call<AdminRouteName>) => Promise<unknown>)(call as Call<AdminRouteName>)
 
 async function readInput(route: Route, request: FastifyRequest, reply: FastifyReply) {

@@ -13,7 +13,13 @@ export function makeNoEngines(): {
   }
   const none = { listEngines: () => [], countWaiting: () => 0, findFault: () => undefined, close: async () => {} }
   return {
-    malware: { ...none, malware: { assess }, describe: makeDescriber({ entries: 0 }) },
+    malware: {
+      ...none,
+      updateSignatures: undefined,
+      listRefused: () => [],
+      malware: { assess },
+      describe: makeDescriber({ entries: 0 }),
+    },
     images: { ...none, images: { assess } },
   }
 }

@@ -10,6 +10,8 @@ import { makeJobContents } from '../blobs/job-contents.ts'
 import { openMasterKey } from '../blobs/master-key.ts'
 import type { Config } from '../config/load-config.ts'
 import { makeAdmissionGate } from '../database/admission-gate.ts'
+import { makeListStore } from '../database/console/list-store.ts'
+import { makeOperations } from '../database/console/operations.ts'
 import { makeRefusalStore } from '../database/console/refusal-store.ts'
 import { makeIdempotencyStore } from '../database/idempotency-store.ts'
 import { makeBookOpener } from '../database/regions/open-books.ts'
@@ -19,6 +21,7 @@ import { makeAdmission } from '../domain/accounts/admission.ts'
 import { makeConsoleKeys } from '../domain/console/console-keys.ts'
 import { OperatorMistake } from '../domain/problem.ts'
 import { makeReadiness } from '../domain/readiness.ts'
+import { openLists, withLists } from '../domain/scans/allow-and-block.ts'
 import { makeAssess } from '../domain/scans/assess.ts'
 import { makeDownload } from '../domain/scans/download.ts'
 import { makeOutcomes } from '../domain/scans/outcome.ts'
@@ -41,6 +44,7 @@ import { openImages } from './images.ts'
 import { openMalware } from './malware.ts'
 import { makeNoEngines } from './no-engines.ts'
 import { openOffice } from './office.ts'
+import { makeOperatorDesk } from './operator-desk.ts'
 import { makeOutbound } from './outbound.ts'
 import { listChecks, observeDatabase, observeEngines, observeQueues } from './watch.ts'
 
@@ -83,9 +87,15 @@ export async function openService(config: Config, { log, logRequest }: ServiceLo
     const repeats = makeIdempotencyStore(database)
     const { policy, fetcher, sender } = makeOutbound(config)
     const { describe } = malware
+    const lists = makeListStore(database)
+    const reportFailure = (error: unknown) => log.warn({ err: error }, 'the allow and block lists could not be read')
+    const listed = await openLists({ store: lists, clock: systemClock, everyMs: 3000, reportFailure })
+    closers.add(listed.close)
+    const bare = makeAssess({ malware: malware.malware, images: engines.images.images })
+    const assess = withLists(bare, listed.listCurrent)
     const live = makeOutcomes({
       describe,
-      assess: makeAssess({ malware: malware.malware, images: engines.images.images }),
+      assess,
       download: makeDownload({ fetcher, contents, findDownloadHosts: accounts.findDownloadHosts }),
     })
     const outcomes = withTestKeys(live, { describe })
@@ -110,8 +120,13 @@ export async function openService(config: Config, { log, logRequest }: ServiceLo
     const listEngines = () => [...malware.listEngines(), ...engines.images.listEngines()]
 
     const entrance = makeEntrance(database)
+    const describeEngines = () => listEngines().map((engine) => ({ name: engine.name, state: engine.findState() }))
+    const desk = makeOperatorDesk(config, {
+      ...{ office, operations: makeOperations(database), readiness, metrics, assess: bare, contents, log },
+      ...{ listEngines: describeEngines, listRefused: malware.listRefused, updateSignatures: malware.updateSignatures },
+    })
     const handlers = makeConsoleHandlers(config, {
-      isTestMode: isTest,
+      ...{ isTestMode: isTest, desk, lists, refreshLists: listed.refresh, onQueued: background.onQueued },
       ...{ ...entrance, office, sender, policy, onReplayed: background.onReplayed },
     })
     const refusals = openRefusalCounter({ store: makeRefusalStore(database), clock: systemClock, log })
@@ -128,7 +143,7 @@ export async function openService(config: Config, { log, logRequest }: ServiceLo
     const guarded = { ...entrance, adminToken: config.adminToken }
     const app = await makeHttpServer({
       ...{ ...doing, accounts, noteRefusal: refusals.note },
-      listEngines: () => listEngines().map((engine) => ({ name: engine.name, state: engine.findState() })),
+      listEngines: describeEngines,
       ...{ log, logRequest, metrics, readiness, version },
       ...{ region: config.region, isTest },
       publicUrl: config.publicUrl,

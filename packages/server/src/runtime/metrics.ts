@@ -45,6 +45,24 @@ export function makeMetrics(labels: { region: string; version: string }) {
 
   return {
     registry,
+    /** Of all requests since the start, from the buckets: so good as those are fine. */
+    async summariseRequests() {
+      const { values } = await requests.get()
+      const buckets = new Map<number, number>()
+      for (const { metricName, labels, value } of values) {
+        if (metricName?.endsWith('_bucket') !== true) continue
+        const { le } = labels as { le?: string | number }
+        const limit = le === '+Inf' ? Number.POSITIVE_INFINITY : Number(le)
+        buckets.set(limit, (buckets.get(limit) ?? 0) + value)
+      }
+      const sorted = [...buckets].sort(([a], [b]) => a - b)
+      const count = sorted.at(-1)?.[1] ?? 0
+      const findLimit = (share: number) => {
+        const limit = sorted.find(([, below]) => below >= count * share)?.[0]
+        return count === 0 || limit === undefined || !Number.isFinite(limit) ? null : limit * 1000
+      }
+      return { requests: count, p50_ms: findLimit(0.5), p99_ms: findLimit(0.99) }
+    },
     observeRequest(operation: string, status: number, seconds: number) {
       let byStatus = requestSeries.get(operation)
       if (byStatus === undefined) {

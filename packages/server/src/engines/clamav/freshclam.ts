@@ -27,11 +27,18 @@ export function openUpdater(deps: {
   let isClosed = false
   let last: UpdateResult | undefined
   let child: ReturnType<typeof spawn> | undefined
+  let waiting: ((result: UpdateResult) => void)[] = []
   const first = setTimeout(run, firstDelayMs)
   const every = setInterval(run, deps.everyHours * 3_600_000)
 
   return {
     findLast: () => last,
+    /** Asks now, unless that is under way already, and says how it went. */
+    runNow(): Promise<UpdateResult> {
+      const result = new Promise<UpdateResult>((resolve) => waiting.push(resolve))
+      run()
+      return result
+    },
     close() {
       isClosed = true
       clearTimeout(first)
@@ -95,6 +102,8 @@ export function openUpdater(deps: {
     if (ok) log.info('signatures are up to date')
     else log.warn({ said }, 'signatures could not be updated; those at hand stay in use')
     deps.onRun(last)
+    for (const resolve of waiting) resolve(last)
+    waiting = []
   }
 
   function toConfig(): string {

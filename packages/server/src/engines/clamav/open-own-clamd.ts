@@ -13,7 +13,7 @@ import { toClamdConfig } from './clamd-config.ts'
 import { prepareClamdDir, toSocket } from './clamd-dir.ts'
 import { makeClamdClient } from './client.ts'
 import { type ClamdAddress, isAnswering } from './connection.ts'
-import { openUpdater } from './freshclam.ts'
+import { openUpdater, type UpdateResult } from './freshclam.ts'
 import { chooseSandbox } from './sandbox.ts'
 import type { SignatureDirs } from './signature-files.ts'
 import { makeSignatureLibrary } from './signature-library.ts'
@@ -37,6 +37,10 @@ export type ClamAv = {
   engine: ScanEngine
   /** A sentence about what is wrong, or undefined. */
   findFault(): string | undefined
+  /** Looks for new signatures now; undefined where that is not ours to do. */
+  updateNow?: (() => Promise<UpdateResult>) | undefined
+  /** Signature files that cannot be loaded. */
+  listRefused?(): { path: string; reason: string }[]
   close(): Promise<void>
 }
 
@@ -112,10 +116,9 @@ export async function openOwnClamd(options: OwnClamdOptions): Promise<ClamAv> {
   }
   const watcher = watchDirectories({ dirs: [dirs.own, dirs.official], pollMs, onChange: refresh })
   closers.add(watcher.close)
-  if (options.updates !== undefined) {
-    const updater = openUpdater({ ...options.updates, officialDir: dirs.official, user, onRun: refresh, log })
-    closers.add(updater.close)
-  }
+  const updater =
+    options.updates && openUpdater({ ...options.updates, officialDir: dirs.official, user, onRun: refresh, log })
+  if (updater !== undefined) closers.add(updater.close)
   // One that does not come up is tried again and again; meanwhile scans are refused and /readyz says why.
   await supervisor.firstTry
   return {
@@ -124,6 +127,8 @@ export async function openOwnClamd(options: OwnClamdOptions): Promise<ClamAv> {
       findState,
       onRetry: (error) => log.warn({ reason: error.message }, 'ClamAV did not answer; the scan is tried once more'),
     }),
+    updateNow: updater?.runNow,
+    listRefused: library.listRefused,
     findFault() {
       if (supervisor.findRunning() === undefined) return 'ClamAV does not run; the log says why. It is started again.'
       const [first] = library.listRefused()
