@@ -31,6 +31,8 @@ function toSentence(keyword: string, params: Record<string, unknown>): string {
       return `Give ${params.limit} or less.`
     case 'format':
       return formats[String(params.format)] ?? 'This has another form.'
+    case 'pattern':
+      return patterns[String(params.pattern)] ?? 'This has another form.'
     case 'enum':
       return `Choose one of ${(params.allowedValues as string[]).join(', ')}.`
     case 'type':
@@ -38,6 +40,15 @@ function toSentence(keyword: string, params: Record<string, unknown>): string {
     default:
       return 'This has another form.'
   }
+}
+
+/** Those of fields.ts. */
+const patterns: Record<string, string> = {
+  '\\S': 'This is needed.',
+  '^https?://': 'Give an address that begins with http:// or https://.',
+  '^[0-9]{6}$': 'Give the six digits that the app shows.',
+  '^[0-9a-f]{64}$': 'Give all 64 characters of a SHA-256, from 0 to 9 and a to f.',
+  '^[1-9][0-9]{0,8}/[1-9][0-9]{0,3}[smhd]$': 'Give requests in a time, such as 600/1m.',
 }
 
 const formats: Record<string, string> = {
