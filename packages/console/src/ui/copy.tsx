@@ -39,7 +39,7 @@ export function Code({ text, label }: { text: string; label?: string }) {
         <CopyButton text={text} {...(label === undefined ? {} : { what: label })} />
       </figcaption>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable by keyboard */}
-      <pre className="overflow-x-auto px-3 py-2 font-mono text-xs leading-5" tabIndex={0}>
+      <pre className="max-h-112 overflow-auto px-3 py-2 font-mono text-xs leading-5" tabIndex={0}>
         {text}
       </pre>
     </figure>

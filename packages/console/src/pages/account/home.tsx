@@ -79,7 +79,7 @@ function Figures({ credit_limit, credit_remaining, period_end, plan, today, webh
       <Figure
         label="Threats today"
         value={<span className={today.threat > 0 ? 'text-threat' : ''}>{toNumber(today.threat)}</span>}
-        note={today.error > 0 ? `${toNumber(today.error)} could not be scanned` : 'All others could be scanned'}
+        note={today.error > 0 ? `and ${toNumber(today.error)} could not be scanned` : 'and no errors'}
       />
       <Figure
         label="Webhooks delivered"

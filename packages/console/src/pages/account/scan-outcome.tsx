@@ -108,8 +108,10 @@ function Done({ result, order, onAgain }: Settled & { result: ScanResult }) {
   const { source } = order
   return (
     <ResultCard result={result}>
-      {source.does === 'file' && source.file.type.startsWith('image/') && <ImagePreview file={source.file} />}
-      {result.status === 'threat' && <FalsePositive result={result} onAgain={() => onAgain(order)} />}
+      <div className="flex flex-wrap gap-3 empty:hidden">
+        {source.does === 'file' && source.file.type.startsWith('image/') && <ImagePreview file={source.file} />}
+        {result.status === 'threat' && <FalsePositive result={result} onAgain={() => onAgain(order)} />}
+      </div>
     </ResultCard>
   )
 }

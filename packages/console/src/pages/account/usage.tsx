@@ -53,11 +53,11 @@ function Figures({ credit_limit, credit_remaining, period_end, runs_out_at, days
         }
       />
       <Figure
-        label="Run out"
-        value={runs_out_at === null ? 'Not in this period' : toAge(runs_out_at)}
+        label="Credits run out"
+        value={runs_out_at === null ? 'They last' : toAge(runs_out_at)}
         note={
           runs_out_at === null
-            ? `They last until ${toDay(period_end)}`
+            ? `until new ones come on ${toDay(period_end)}`
             : `On ${toDay(runs_out_at)}, at the pace of the last 7 days`
         }
       />
