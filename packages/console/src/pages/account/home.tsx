@@ -54,7 +54,7 @@ function OverviewPage({ name }: { name: string | undefined }) {
 function Figures({ credit_limit, credit_remaining, period_end, plan, today, webhooks }: Overview) {
   const sent = webhooks.delivered + webhooks.failed
   return (
-    <div className="grid gap-4 sm:grid-cols-2 xl:grid-cols-4">
+    <div className="grid grid-cols-2 gap-3 sm:gap-4 xl:grid-cols-4">
       <Figure
         label="Credits left"
         value={isUnlimited(credit_limit) ? 'No limit' : toNumber(credit_remaining)}

@@ -28,25 +28,23 @@ const scores = [
 ] as const
 
 /** A result, with all that it tells. */
-export function ResultCard({ result, children }: { result: ScanResult; children?: ReactNode }) {
+export function ResultCard({ result, name, children }: { result: ScanResult; name?: string; children?: ReactNode }) {
   const metadata = result.metadata ?? {}
   const signals = result.signals ?? []
   return (
     <article aria-label="Result" className="flex flex-col gap-5">
-      <header
-        className={`flex flex-wrap items-start justify-between gap-3 rounded-lg px-4 py-3 ${tints[result.status]}`}
-      >
+      <header className={`flex items-start justify-between gap-3 rounded-lg px-4 py-3 ${tints[result.status]}`}>
         <div className="min-w-0">
-          <h3 className="text-lg font-semibold break-all">{result.content_name ?? 'Without a name'}</h3>
+          <h3 className="text-lg font-semibold break-all">{result.content_name ?? name ?? 'Without a name'}</h3>
           <p>{meanings[result.status]}</p>
         </div>
-        <span className="flex gap-2 rounded-full bg-panel p-1">
+        <span className="flex shrink-0 gap-2 rounded-full bg-panel p-1">
           {metadata.test === 'true' && <Badge tone="error">test</Badge>}
           <Verdict status={result.status} />
         </span>
       </header>
       {signals.length > 0 && <Signals signals={signals} />}
-      {metadata.reason !== undefined && <Notice>{metadata.reason}</Notice>}
+      {metadata.reason !== undefined && <p className="rounded-lg bg-sunk px-4 py-3 break-words">{metadata.reason}</p>}
       {metadata.degraded !== undefined && <Notice>Scanned with fewer engines: {metadata.degraded}</Notice>}
       <Scores metadata={metadata} />
       {children}

@@ -1,5 +1,6 @@
 import type { ScanResult } from '@assay/contract'
 import { Link } from '@tanstack/react-router'
+import { ApiError } from '../../api/call.ts'
 import { useRead } from '../../api/hooks.ts'
 import type { ScanOrder } from '../../api/send-scan.ts'
 import { Button, Spinner } from '../../ui/button.tsx'
@@ -26,7 +27,7 @@ export function ScanOutcome({ run, onCancel, onAgain }: Props) {
     )
   }
   return (
-    <div className="flex min-w-0 flex-col gap-6" aria-live="polite">
+    <div className="flex min-w-0 flex-col gap-6">
       <Card title="Result">
         {run.state === 'sending' && <Sending share={run.share} onCancel={onCancel} />}
         {run.state === 'failed' && <Failed run={run} onAgain={() => onAgain(run.order)} />}
@@ -60,27 +61,27 @@ function Sending({ share, onCancel }: { share: number; onCancel: () => void }) {
         aria-label="Upload"
         max={100}
         value={percent}
-        className="h-2 w-full overflow-hidden rounded-full accent-brand"
+        className="h-2 w-full appearance-none overflow-hidden rounded-full bg-sunk [&::-moz-progress-bar]:bg-brand [&::-webkit-progress-bar]:bg-sunk [&::-webkit-progress-value]:bg-brand"
       />
     </div>
   )
 }
 
 function Failed({ run, onAgain }: { run: Run & { state: 'failed' }; onAgain: () => void }) {
-  const { fields } = run.error
   return (
     <div className="flex flex-col items-start gap-3">
       <div className="w-full">
-        <Failure error={run.error} />
+        <Failure error={toWords(run.error)} />
       </div>
-      {Object.entries(fields ?? {}).map(([field, sentences]) => (
-        <p key={field}>
-          <code className="font-mono text-xs">{field}</code>: {sentences.join(' ')}
-        </p>
-      ))}
       <Button onClick={onAgain}>Try again</Button>
     </div>
   )
+}
+
+/** What is wrong with each field says more than that something is. */
+function toWords(error: ApiError): ApiError {
+  const sentences = Object.values(error.fields ?? {}).flat()
+  return sentences.length === 0 ? error : new ApiError(sentences.join(' '), error)
 }
 
 type Settled = { order: ScanOrder; onAgain: (order: ScanOrder) => void }
@@ -99,7 +100,14 @@ function Pending({ id, ...rest }: Settled & { id: string }) {
       </p>
     )
   }
-  return <Done result={scan.data.scan} {...rest} />
+  return (
+    <>
+      <p role="status" className="sr-only">
+        Verdict: {scan.data.scan.status}
+      </p>
+      <Done result={scan.data.scan} {...rest} />
+    </>
+  )
 }
 
 const isSettled = (scan: ScanResult | undefined) => scan !== undefined && scan.status !== 'pending'
@@ -107,7 +115,7 @@ const isSettled = (scan: ScanResult | undefined) => scan !== undefined && scan.s
 function Done({ result, order, onAgain }: Settled & { result: ScanResult }) {
   const { source } = order
   return (
-    <ResultCard result={result}>
+    <ResultCard result={result} {...(source.does === 'url' ? { name: source.url } : {})}>
       <div className="flex flex-wrap gap-3 empty:hidden">
         {source.does === 'file' && source.file.type.startsWith('image/') && <ImagePreview file={source.file} />}
         {result.status === 'threat' && <FalsePositive result={result} onAgain={() => onAgain(order)} />}
