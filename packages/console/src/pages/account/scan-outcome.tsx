@@ -1,6 +1,5 @@
 import type { ScanResult } from '@assay/contract'
 import { Link } from '@tanstack/react-router'
-import { ApiError } from '../../api/call.ts'
 import { useRead } from '../../api/hooks.ts'
 import type { ScanOrder } from '../../api/send-scan.ts'
 import { Button, Spinner } from '../../ui/button.tsx'
@@ -71,17 +70,11 @@ function Failed({ run, onAgain }: { run: Run & { state: 'failed' }; onAgain: () 
   return (
     <div className="flex flex-col items-start gap-3">
       <div className="w-full">
-        <Failure error={toWords(run.error)} />
+        <Failure error={run.error} />
       </div>
       <Button onClick={onAgain}>Try again</Button>
     </div>
   )
-}
-
-/** What is wrong with each field says more than that something is. */
-function toWords(error: ApiError): ApiError {
-  const sentences = Object.values(error.fields ?? {}).flat()
-  return sentences.length === 0 ? error : new ApiError(sentences.join(' '), error)
 }
 
 type Settled = { order: ScanOrder; onAgain: (order: ScanOrder) => void }
