@@ -92,7 +92,7 @@ const toClass = (isNumber = false, isExtra = false) =>
 /** A line `title  value`; the first of a row stands without its title, as what the row is called. */
 function toPhoneClass({ isExtra, isActions }: Pick<Column<never>, 'isExtra' | 'isActions'>): string {
   if (isExtra) return ''
-  if (isActions) return 'md:text-right max-md:-ml-3.5 max-md:block max-md:py-1 max-md:has-[>div:empty]:hidden'
+  if (isActions) return 'md:text-right max-md:block max-md:py-1.5 max-md:has-[>div:empty]:hidden'
   return 'max-md:flex max-md:py-0.5 max-md:text-left max-md:has-[>div:empty]:hidden max-md:not-first:before:w-28 max-md:not-first:before:shrink-0 max-md:not-first:before:text-soft max-md:not-first:before:content-[attr(data-title)]'
 }
 

@@ -7,7 +7,7 @@ import { Button } from '../../ui/button.tsx'
 import { Meter } from '../../ui/charts.tsx'
 import { Empty, Reading } from '../../ui/feedback.tsx'
 import { TextField } from '../../ui/field.tsx'
-import { isUnlimited, toDay, toNumber } from '../../ui/format.ts'
+import { isUnlimited, toNumber } from '../../ui/format.ts'
 import { Long } from '../../ui/long.tsx'
 import { Page } from '../../ui/page.tsx'
 import { RowButton, Table } from '../../ui/table.tsx'
@@ -69,11 +69,6 @@ function Accounts({ rows, onOpen }: { rows: AccountView[]; onOpen: (id: string) 
         { title: 'Plan', cell: ({ plan }) => <Long>{plan}</Long> },
         { title: 'Credits left', cell: (row) => <Credits account={row} /> },
         { title: 'Rate', isExtra: true, cell: ({ rate }) => <code className="font-mono text-xs">{rate}</code> },
-        {
-          title: 'Created',
-          isExtra: true,
-          cell: ({ created_at }) => <span className="whitespace-nowrap">{toDay(created_at)}</span>,
-        },
       ]}
     />
   )
@@ -83,7 +78,7 @@ function Credits({ account }: { account: AccountView }) {
   const { credit_remaining, credit_limit } = account
   if (isUnlimited(credit_limit)) return 'no limit'
   return (
-    <span className="flex w-44 max-w-full flex-col gap-1 tabular-nums">
+    <span className="flex w-32 max-w-full flex-col gap-1 tabular-nums">
       <span className="whitespace-nowrap">
         {toNumber(credit_remaining)} <span className="text-faint">of {toNumber(credit_limit)}</span>
       </span>

@@ -69,7 +69,7 @@ function Entries({ rows }: { rows: Entry[] }) {
       columns={[
         { title: 'What', cell: ({ action }) => <code className="font-mono text-xs font-medium">{action}</code> },
         { title: 'On', cell: (entry) => <Target entry={entry} /> },
-        { title: 'Detail', cell: ({ detail }) => detail !== null && <Long>{toWords(detail)}</Long> },
+        { title: 'Detail', cell: (entry) => <Detail entry={entry} /> },
         { title: 'Who', cell: ({ actor }) => <Long>{actor}</Long> },
         { title: 'When', cell: ({ at }) => <span className="whitespace-nowrap">{toDateTime(at)}</span> },
         { title: 'From', isExtra: true, cell: ({ address }) => address ?? '' },
@@ -87,6 +87,11 @@ function Target({ entry: { target, account_name } }: { entry: Entry }) {
       {target !== null && (isId ? <Long isCode>{target}</Long> : <Long>{target}</Long>)}
     </span>
   )
+}
+
+/** The name of a new account is its detail, too, and stands there already. */
+function Detail({ entry: { detail, account_name } }: { entry: Entry }) {
+  return detail === null || detail === account_name ? null : <Long>{toWords(detail)}</Long>
 }
 
 /** Some details are the form that was sent. */

@@ -73,15 +73,15 @@ function Hosts({ rows, onSaid }: { rows: Host[]; onSaid: (said: string) => void 
             title: 'Actions',
             isActions: true,
             cell: ({ host, paused }) => (
-              <span className="inline-flex gap-1">
+              <span className="inline-flex gap-2">
                 <Button
-                  look="quiet"
+                  isSmall
                   aria-label={`${paused ? 'Resume' : 'Pause'} ${host}`}
                   onClick={() => pause.mutate({ body: { host, paused: !paused } })}
                 >
                   {paused ? 'Resume' : 'Pause'}
                 </Button>
-                <Button look="quiet" aria-label={`Replay ${host}`} onClick={() => setReplayed(host)}>
+                <Button isSmall aria-label={`Replay ${host}`} onClick={() => setReplayed(host)}>
                   Replay
                 </Button>
               </span>

@@ -104,7 +104,7 @@ function Jobs({ rows }: { rows: Job[] }) {
             cell: (job) =>
               job.state === 'paused' && (
                 <Button
-                  look="quiet"
+                  isSmall
                   aria-label={`Try now: ${job.id}`}
                   onClick={() => retry.mutate({ params: { id: job.id } })}
                 >

@@ -73,7 +73,7 @@ function Entries({ rows }: { rows: ListEntry[] }) {
             title: 'Actions',
             isActions: true,
             cell: (entry) => (
-              <Button look="quiet" aria-label={`Remove ${entry.value}`} onClick={() => setDoomed(entry)}>
+              <Button isSmall aria-label={`Remove ${entry.value}`} onClick={() => setDoomed(entry)}>
                 Remove
               </Button>
             ),

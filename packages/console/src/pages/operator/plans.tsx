@@ -58,13 +58,13 @@ export function PlansPage() {
                   title: 'Actions',
                   isActions: true,
                   cell: (plan) => (
-                    <span className="inline-flex gap-1">
+                    <span className="inline-flex gap-2">
                       {plan.accounts === 0 && (
-                        <Button look="quiet" aria-label={`Delete ${plan.name}`} onClick={() => setDoomed(plan.name)}>
+                        <Button isSmall aria-label={`Delete ${plan.name}`} onClick={() => setDoomed(plan.name)}>
                           Delete
                         </Button>
                       )}
-                      <Button look="quiet" aria-label={`Change ${plan.name}`} onClick={() => setEdited(plan)}>
+                      <Button isSmall aria-label={`Change ${plan.name}`} onClick={() => setEdited(plan)}>
                         Change
                       </Button>
                     </span>

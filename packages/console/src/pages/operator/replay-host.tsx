@@ -27,7 +27,7 @@ export function ReplayHost({
   const [hours, setHours] = useState('168')
   const replay = useChange('replayHost', {
     onDone: ({ replayed }) => {
-      onSaid(`${host}: ${replayed === 1 ? 'one delivery is' : `${toNumber(replayed)} deliveries are`} sent again.`)
+      onSaid(`${host}: ${toWords(replayed)}`)
       onClose()
     },
   })
@@ -38,7 +38,7 @@ export function ReplayHost({
   return (
     <Dialog title={`Replay ${host}`} onClose={onClose}>
       <form onSubmit={submit} className="flex flex-col gap-4">
-        <p className="text-soft">What failed or was given up is sent again, in the order it was made.</p>
+        <p className="text-soft">What was given up is sent again. What still waits is tried again by itself.</p>
         <SelectField label="Made in" value={hours} options={spans} onText={setHours} />
         <Failure error={replay.error} />
         <Actions>
@@ -50,4 +50,9 @@ export function ReplayHost({
       </form>
     </Dialog>
   )
+}
+
+function toWords(replayed: number): string {
+  if (replayed === 0) return 'nothing was given up in that time.'
+  return replayed === 1 ? 'one delivery is sent again.' : `${toNumber(replayed)} deliveries are sent again.`
 }

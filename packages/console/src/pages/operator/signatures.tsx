@@ -90,12 +90,9 @@ function InUse({ seen: { files, released_at, models } }: { seen: Signatures }) {
     <Card title="In use">
       <Facts
         rows={[
-          ['Files', `${files.length}, of them ${own} added by you`],
+          ['Files', own === 0 ? `${files.length} shipped with Assay` : `${files.length}, of them ${own} added here`],
           ['Newest of', released_at === null ? '–' : `${toDay(released_at)} (${toAge(released_at)})`],
-          [
-            'Model for images',
-            models.length === 0 ? 'none' : models.map(({ name, precision }) => `${name}, ${precision}`).join('; '),
-          ],
+          ['Model for images', models.length === 0 ? 'none' : models.map(({ name }) => name).join('; ')],
         ]}
       />
     </Card>
@@ -129,7 +126,7 @@ function Files({ files }: Pick<Signatures, 'files'>) {
             isActions: true,
             cell: ({ path, is_own }) =>
               is_own && (
-                <Button look="quiet" aria-label={`Remove ${toName(path)}`} onClick={() => setDoomed(toName(path))}>
+                <Button isSmall aria-label={`Remove ${toName(path)}`} onClick={() => setDoomed(toName(path))}>
                   Remove
                 </Button>
               ),

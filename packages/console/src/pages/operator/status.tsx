@@ -69,23 +69,25 @@ function Figures({ seen: { queue, webhooks, latency } }: { seen: Status }) {
       <Figure
         label="Jobs waiting"
         value={toNumber(queue.waiting)}
-        note={isIdle ? 'none runs' : `${toNumber(queue.running)} running, oldest ${toSeconds(queue.oldest_seconds)}`}
+        note={isIdle ? 'none running' : `${toNumber(queue.running)} running, oldest ${toSeconds(queue.oldest_seconds)}`}
       />
       <Figure
-        label="Done in a minute"
+        label="Done in the last minute"
         value={toNumber(queue.settled_last_minute)}
         note={`${(queue.settled_last_minute / 60).toFixed(1)} a second`}
       />
       <Figure
         label="Webhooks waiting"
         value={toNumber(webhooks.waiting)}
-        note={webhooks.late_seconds > 1 ? `late by ${toSeconds(webhooks.late_seconds)}` : 'none is late'}
+        note={webhooks.late_seconds > 1 ? `late by ${toSeconds(webhooks.late_seconds)}` : 'none late'}
       />
       <Figure
-        label="99 % answered in"
+        label="Time to answer, p99"
         value={latency.p99_ms === null ? '–' : `${toNumber(latency.p99_ms)} ms`}
         note={
-          latency.p50_ms === null ? 'no requests yet' : `half in ${latency.p50_ms} ms, of ${toNumber(latency.requests)}`
+          latency.p50_ms === null
+            ? 'no requests yet'
+            : `p50 ${latency.p50_ms} ms, ${toNumber(latency.requests)} requests`
         }
       />
     </div>
