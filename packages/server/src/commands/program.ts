@@ -7,6 +7,7 @@ import { makeDoctorCommand } from './doctor.ts'
 import { makeJobsCommand } from './jobs.ts'
 import { makeKeysCommand } from './keys.ts'
 import { makeMigrateCommand } from './migrate.ts'
+import { makeNodesCommand } from './nodes.ts'
 import { makePlansCommand } from './plans.ts'
 import { makeScanCommand } from './scan.ts'
 import { makeServeCommand } from './serve.ts'
@@ -27,6 +28,7 @@ export function makeProgram(): Command {
     makePlansCommand(),
     makeCreditsCommand(),
     makeJobsCommand(),
+    makeNodesCommand(),
     makeWebhooksCommand(),
     makeConfigCommand(),
     makeMigrateCommand(),

@@ -10,6 +10,7 @@ import { makeAdmissionGate } from '../database/admission-gate.ts'
 import { makeIdempotencyStore } from '../database/idempotency-store.ts'
 import { makeScanStore } from '../database/scan-store.ts'
 import { makeAdmission } from '../domain/accounts/admission.ts'
+import { makeDescriber } from '../domain/content/describe.ts'
 import { OperatorMistake } from '../domain/problem.ts'
 import { makeReadiness } from '../domain/readiness.ts'
 import { makeAssess } from '../domain/scans/assess.ts'
@@ -24,13 +25,15 @@ import { newClosers } from '../runtime/closers.ts'
 import type { ServiceLogs } from '../runtime/logger.ts'
 import { makeMetrics, openMetricsServer } from '../runtime/metrics.ts'
 import { version } from '../runtime/version.ts'
+import { openHeartbeat } from '../workers/heartbeat.ts'
 import { openSweeper } from '../workers/sweeper.ts'
 import { openBackground } from './background.ts'
 import { listChores } from './chores.ts'
-import { openImages } from './images.ts'
-import { openMalware } from './malware.ts'
-import { openOffice } from './office.ts'
+import { openEngines } from './engines.ts'
+import { openErrands } from './errands.ts'
+import { type Office, openOffice } from './office.ts'
 import { makeOutbound } from './outbound.ts'
+import { listRoles, makeSelfPortrait } from './self-portrait.ts'
 import { listChecks, observeDatabase, observeEngines, observeQueues } from './watch.ts'
 
 /** The whole service, listening. Every part is built here, from the ground up; closing goes the other way. */
@@ -39,69 +42,71 @@ export async function openService(config: Config, { log, logRequest }: ServiceLo
   try {
     const office = await openOffice(config, 'service', log)
     closers.add(office.close)
-    const { database, accounts, registration, deliveries } = office
-    const first = await registration.registerFirst({
-      name: 'first account',
-      plan: 'unlimited',
-      ...(config.bootstrapKey === undefined ? {} : { apiKey: config.bootstrapKey }),
-      ...(config.bootstrapWebhookSecret === undefined ? {} : { webhookSecret: config.bootstrapWebhookSecret }),
-    })
+    const { database, accounts, registration, deliveries, nodes } = office
+    // A worker knows nothing of keys: it must not make the first one before a node that was given it.
+    const first = config.roles.api ? await registerFirst(config, registration) : undefined
 
     const master = openMasterKey(config.masterKey, config.dataDir)
     const dataDir = resolve(config.dataDir)
     const contents = openContentStore({ dir: join(dataDir, 'content'), master })
     closers.add(contents.close)
     const jobContents = makeJobContents({ dir: join(dataDir, 'jobs'), master })
-    // Both at once: each waits for processes of its own.
-    const opening = openImages(config, { log })
-    closers.add(async () => (await opening).close())
-    const malware = await openMalware(config, { contents, log, as: 'service' })
-    closers.add(malware.close)
-    const engines = { malware, images: await opening }
+    const engines = config.roles.worker ? await openEngines(config, { contents, log }) : undefined
+    if (engines !== undefined) closers.add(engines.close)
 
     const metrics = makeMetrics({ region: config.region, version })
     observeDatabase(metrics, database)
-    observeEngines(metrics, engines)
+    if (engines !== undefined) observeEngines(metrics, engines)
     const gate = makeAdmissionGate({ pool: database.pool, observeBatch: metrics.observeBatch })
     const scans = makeScanStore(database)
     const repeats = makeIdempotencyStore(database)
     const { policy, fetcher, sender } = makeOutbound(config)
-    const { describe } = malware
-    const outcomes = makeOutcomes({
-      describe,
-      assess: makeAssess({ malware: malware.malware, images: engines.images.images }),
-      download: makeDownload({ fetcher, contents, findDownloadHosts: accounts.findDownloadHosts }),
-    })
+    const describe = makeDescriber({ entries: config.verdictCache })
+    const kinds: ScanKind[] = config.nsfwProfile === 'off' ? ['malware'] : ['malware', 'nsfw_image']
+    const errands = openErrands(config, { database, contents: jobContents, kinds, log })
+    closers.add(errands.close)
+    const outcomes =
+      engines === undefined
+        ? errands.makeAsking(metrics)
+        : makeOutcomes({
+            describe,
+            assess: makeAssess({ malware: engines.malware.malware, images: engines.images.images }),
+            download: makeDownload({ fetcher, contents, findDownloadHosts: accounts.findDownloadHosts }),
+          })
     const shared = { clock: systemClock, region: config.region, gate, describe }
     const observeVerdict = metrics.countVerdict
-    const kinds: ScanKind[] = config.nsfwProfile === 'off' ? ['malware'] : ['malware', 'nsfw_image']
     const background = openBackground(config, {
-      ...{ database, kinds, contents: jobContents, deliveries, outcomes, sender, observeVerdict, log },
+      ...{ database, kinds, contents: jobContents, deliveries, outcomes, errands, sender, observeVerdict, log },
     })
     closers.add(background.close)
     observeQueues(metrics, { jobs: background.jobs, deliveries })
     const sweeper = await openSweeper({
       chores: listChores({
-        ...{ contents, jobContents, scans, deliveries, repeats, resultDays: config.resultDays },
+        ...{ contents, jobContents, scans, deliveries, repeats, nodes, resultDays: config.resultDays },
         jobs: background.jobs,
+        errands: errands.errands,
         giveUpAbandoned: background.giveUpAbandoned,
       }),
       log,
     })
     closers.add(sweeper.close)
-    const readiness = makeReadiness({ checks: listChecks(database, engines), timeoutMs: 3000 })
-    const listEngines = () => [...malware.listEngines(), ...engines.images.listEngines()]
+    const readiness = makeReadiness({ checks: listChecks(database, engines, nodes), timeoutMs: 3000 })
+    const listEngines = () =>
+      (engines?.listEngines() ?? []).map((engine) => ({ name: engine.name, state: engine.findState() }))
+    const roles = listRoles(config)
 
     const app = await makeHttpServer({
       admission: makeAdmission({ gate, creditGate: config.creditGate, clock: systemClock }),
       accounts,
       scanning: makeScanning({
-        ...{ ...shared, scans, repeats, outcomes, bell: background.bell, observeVerdict },
+        ...{ ...shared, scans, repeats, outcomes, bell: errands.bell, observeVerdict },
         reportFailure: (error) => log.error({ err: error }, 'a scan failed'),
       }),
       submitting: makeSubmitting({ ...shared, kinds, contents: jobContents, onQueued: background.onQueued }),
-      ...{ contents, jobContents, policy },
-      listEngines: () => listEngines().map((engine) => ({ name: engine.name, state: engine.findState() })),
+      // Content that others are to look at must be where they can read it.
+      contents: engines === undefined ? jobContents : contents,
+      ...{ jobContents, policy, listEngines, roles, servesApi: config.roles.api },
+      countWorkers: engines === undefined ? nodes.countWorkers : undefined,
       ...{ log, logRequest, metrics, readiness, version },
       region: config.region,
       publicUrl: config.publicUrl,
@@ -113,6 +118,8 @@ export async function openService(config: Config, { log, logRequest }: ServiceLo
     if (config.tlsCert !== undefined && config.tlsKey !== undefined) {
       closers.add(watchCertificate({ server: app.server, certFile: config.tlsCert, keyFile: config.tlsKey, log }))
     }
+    const heartbeat = openHeartbeat({ nodes, describe: makeSelfPortrait({ roles, readiness, listEngines }), log })
+    closers.add(heartbeat.close)
     const metricsServer = await openMetricsServer(metrics, config.metricsPort ?? toMetricsPort(config.port))
     closers.add(metricsServer.close)
 
@@ -137,6 +144,14 @@ export async function openService(config: Config, { log, logRequest }: ServiceLo
     throw error
   }
 }
+
+const registerFirst = (config: Config, registration: Office['registration']) =>
+  registration.registerFirst({
+    name: 'first account',
+    plan: 'unlimited',
+    ...(config.bootstrapKey === undefined ? {} : { apiKey: config.bootstrapKey }),
+    ...(config.bootstrapWebhookSecret === undefined ? {} : { webhookSecret: config.bootstrapWebhookSecret }),
+  })
 
 const toMetricsPort = (port: number) => (port === 0 ? 0 : port + 1000 > 65535 ? port - 1000 : port + 1000)
 

@@ -13,6 +13,7 @@ import {
   proxyUrl,
   type Reader,
   regionName,
+  roles,
   text,
   wholeNumber,
 } from './readers.ts'
@@ -44,6 +45,18 @@ export const knobs = {
     read: text,
     fallback: './data',
     about: 'Where everything that must survive lives.',
+  }),
+  roles: knob({
+    env: 'ASSAY_ROLES',
+    read: roles,
+    fallback: 'api,worker',
+    about: 'What this node does: answer requests (api), scan and deliver (worker), or both.',
+  }),
+  blobs: knob({
+    env: 'ASSAY_BLOBS',
+    read: text,
+    fallback: 'disk',
+    about: 'Where content of jobs is kept: disk, or an S3 bucket that nodes share.',
   }),
   databaseUrl: knob({
     env: 'ASSAY_DATABASE_URL',

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { parse as parseToml } from 'smol-toml'
+import { checkRoles } from './check-roles.ts'
 import { type Knob, type KnobName, knobs } from './knobs.ts'
 
 type ValueOf<K> = K extends Knob<infer T> ? (K extends { fallback: string } ? T : T | undefined) : never
@@ -102,7 +103,7 @@ function findContradictions(config: Partial<Config>): string[] {
   if (config.metricsPort !== undefined && config.metricsPort !== 0 && config.metricsPort === config.port) {
     mistakes.push('ASSAY_METRICS_PORT and ASSAY_PORT are the same; give the metrics a port of their own.')
   }
-  return mistakes
+  return [...mistakes, ...checkRoles(config)]
 }
 
 /** Only a warning: other programs may share the prefix, and an older version may meet a newer environment. */

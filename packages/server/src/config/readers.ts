@@ -32,6 +32,16 @@ export const oneOf =
     return found
   }
 
+export type Roles = { api: boolean; worker: boolean }
+
+export const roles: Reader<Roles> = (value) => {
+  const names = value.split(',').map((name) => name.trim())
+  if (names.some((name) => name !== 'api' && name !== 'worker')) {
+    throw new Error('must be api, worker or both, separated by a comma')
+  }
+  return { api: names.includes('api'), worker: names.includes('worker') }
+}
+
 export const postgresUrl: Reader<string> = (value) => {
   // Not a URL to every parser: the host may be missing when `?host=/run/postgresql` names a socket.
   if (!/^postgres(ql)?:\/\/\S+$/.test(value)) {

@@ -11,7 +11,7 @@ import { toOrigin } from './origin.ts'
 
 /** Problems that only the edge knows, beside the refusals of the domain. */
 type EdgeProblem =
-  | { kind: 'not-found' }
+  | { kind: 'not-found'; detail?: string }
   | { kind: 'method-not-allowed'; allow: string[] }
   | { kind: 'header-too-large' }
   | { kind: 'internal' }
@@ -58,7 +58,7 @@ export function toProblemDetails(
     type: `${place.origin}/problems/${kind}`,
     title: problemKinds[kind].title,
     status: statusOf[kind],
-    detail: 'detail' in problem ? problem.detail : toDetail(problem),
+    detail: ('detail' in problem ? problem.detail : undefined) ?? toDetail(problem),
     instance: place.instance,
     traceId: place.traceId,
     ...('errors' in problem ? { errors: problem.errors } : {}),

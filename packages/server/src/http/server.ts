@@ -21,6 +21,8 @@ export type HttpDeps = V1Deps &
     log: Logger
     logRequest(line: RequestLine): void
     metrics: Metrics
+    /** False on a node that scans for others: it answers for its health alone. */
+    servesApi: boolean
     publicUrl: string | undefined
     corsOrigins: string[]
     tls: { cert: string; key: string } | undefined
@@ -29,7 +31,7 @@ export type HttpDeps = V1Deps &
 export async function makeHttpServer(deps: HttpDeps): Promise<FastifyInstance> {
   const app = openApp(deps)
   app.decorate('publicUrl', deps.publicUrl)
-  const answerUnmatched = watchRoutes(app)
+  const answerUnmatched = watchRoutes(app, deps)
   watchConnections(app, deps)
   observeAnswers(app, deps)
 
@@ -68,8 +70,10 @@ export async function makeHttpServer(deps: HttpDeps): Promise<FastifyInstance> {
 
   if (deps.corsOrigins.length > 0) await registerCors(app, deps.corsOrigins)
   await app.register(async (scope) => registerHealth(scope, deps))
-  await app.register(async (scope) => registerPages(scope, deps))
-  await app.register(async (scope) => registerV1(scope, deps))
+  if (deps.servesApi) {
+    await app.register(async (scope) => registerPages(scope, deps))
+    await app.register(async (scope) => registerV1(scope, deps))
+  }
   await app.ready()
   return app
 }

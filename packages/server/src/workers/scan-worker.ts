@@ -6,6 +6,8 @@ type Deps = {
   run(job: ClaimedJob, signal: AbortSignal): Promise<void>
   /** Jobs at once. */
   concurrency: number
+  /** Other work that takes of that, and comes first. */
+  countOthers?(): number
   log: Logger
 }
 
@@ -20,7 +22,7 @@ const lastRetryMs = 5000
  * Claims jobs and runs them, as many at once as there is room for. A job is ours as long as its lease is extended; a
  * database that is away ends nothing: what was not settled is claimed again, by us or another.
  */
-export function openScanWorker({ jobs, run, concurrency, log }: Deps) {
+export function openScanWorker({ jobs, run, concurrency, countOthers = () => 0, log }: Deps) {
   const running = new Map<string, Lease>()
   const stopping = new AbortController()
   let failures = 0
@@ -39,8 +41,8 @@ export function openScanWorker({ jobs, run, concurrency, log }: Deps) {
     try {
       do {
         wasPoked = false
-        const room = concurrency - running.size
-        if (room === 0) break
+        const room = concurrency - running.size - countOthers()
+        if (room <= 0) break
         const claimed = await jobs.claim(room, leaseMs)
         for (const job of claimed) void start(job)
       } while (wasPoked)

@@ -4,7 +4,13 @@ import type { ImageScan } from './image-scan.ts'
 import type { Assessment, MalwareScan } from './malware-scan.ts'
 
 /** What a verdict depends on beside the content. */
-export type Asked = { kind: ScanKind; contentName: string | null; flagsSexy: boolean }
+export type Asked = {
+  kind: ScanKind
+  contentName: string | null
+  flagsSexy: boolean
+  /** Aborted when the caller has left. Made only where somebody asks for it: most scans are over sooner. */
+  untilGone?(): AbortSignal
+}
 
 /** Whatever the kind, and whether somebody waits for it or not: one way to a verdict. Throws when there is none. */
 export type Assess = (content: Content, asked: Asked) => Promise<Assessment>

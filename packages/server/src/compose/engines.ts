@@ -1,0 +1,30 @@
+import type { Config } from '../config/load-config.ts'
+import type { ContentStore } from '../domain/ports/content-store.ts'
+import { newClosers } from '../runtime/closers.ts'
+import type { Logger } from '../runtime/logger.ts'
+import { openImages } from './images.ts'
+import { openMalware } from './malware.ts'
+
+/** Everything that looks at content, for a node that scans. */
+export async function openEngines(config: Config, { contents, log }: { contents: ContentStore; log: Logger }) {
+  const closers = newClosers()
+  try {
+    // Both at once: each waits for processes of its own.
+    const opening = openImages(config, { log })
+    closers.add(async () => (await opening).close())
+    const malware = await openMalware(config, { contents, log, as: 'service' })
+    closers.add(malware.close)
+    const images = await opening
+    return {
+      malware,
+      images,
+      listEngines: () => [...malware.listEngines(), ...images.listEngines()],
+      close: closers.closeAll,
+    }
+  } catch (error) {
+    await closers.closeAll()
+    throw error
+  }
+}
+
+export type Engines = Awaited<ReturnType<typeof openEngines>>
