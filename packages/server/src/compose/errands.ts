@@ -28,7 +28,8 @@ const errandsPerCore = 64
 /** What nodes do for each other: words that wake, and looks that one asks of another. */
 export function openErrands(config: Config, { database, contents, kinds, log }: Deps) {
   const { databaseUrl } = config
-  const wakeUps = databaseUrl === undefined ? makeSilence() : openWakeUps({ url: databaseUrl, log })
+  const wakeUps =
+    databaseUrl === undefined ? makeSilence() : openWakeUps({ url: databaseUrl, pool: database.pool, log })
   const bell = makeBell()
   wakeUps.on('settled', (ids) => ids.forEach(bell.ring))
   const errands = makeErrandStore({ ...database, lanes: listLanes(kinds, contents.places) })

@@ -10,7 +10,7 @@ const gapMs = 5
 const idsAtOnce = 200
 /** More than that has to be found by looking. */
 const maxUntold = 20_000
-/** How often we make sure that we hear ourselves, and how long that may take. */
+/** How often we make sure that we hear, and how long that may take. */
 const probeEveryMs = 15_000
 const probeMs = 2000
 const firstRetryMs = 250
@@ -20,7 +20,15 @@ const lastRetryMs = 5000
  * LISTEN and NOTIFY, on one connection of their own. It comes up by itself, again and again when it is lost. Behind a pool
  * that lends connections by the transaction nothing is heard: a probe finds that out, and everybody looks more often.
  */
-export function openWakeUps({ url, log }: { url: string; log: Logger }): WakeUps & { close(): Promise<void> } {
+export function openWakeUps({
+  url,
+  pool,
+  log,
+}: {
+  url: string
+  pool: pg.Pool
+  log: Logger
+}): WakeUps & { close(): Promise<void> } {
   const ears = new Map<Topic, ((ids: string[]) => void)[]>()
   const untold = new Map<Topic, Set<string>>()
   const lost = new WeakSet<pg.Client>()
@@ -91,7 +99,8 @@ export function openWakeUps({ url, log }: { url: string; log: Logger }): WakeUps
         resolve(true)
       }
     })
-    await on.query('select pg_notify($1, $2)', [channel, `probe:${token}`])
+    // From another connection, while ours has nothing to do: only whoever truly listens hears that.
+    await pool.query('select pg_notify($1, $2)', [channel, `probe:${token}`])
     const isHeard = await heard
     if (client !== on) return
     if (!isHeard) report(new Error('LISTEN does not work on this connection'))

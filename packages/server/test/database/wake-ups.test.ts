@@ -17,7 +17,7 @@ describe('processes wake each other', () => {
   after(() => database.drop())
 
   async function open() {
-    const wakeUps = openWakeUps({ url: database.url, log: silentLog })
+    const wakeUps = openWakeUps({ ...database, log: silentLog })
     opened.push(wakeUps)
     const heard: string[] = []
     let jobs = 0

@@ -50,7 +50,7 @@ describe('a scan that another node is asked for', () => {
 
   /** Half of it is a node without engines. */
   function openApi(patienceMs = 5000) {
-    const wakeUps = openWakeUps({ url: database.url, log: silentLog })
+    const wakeUps = openWakeUps({ ...database, log: silentLog })
     closers.push(wakeUps.close)
     const bell = makeBell()
     wakeUps.on('settled', (ids) => ids.forEach(bell.ring))
@@ -62,7 +62,7 @@ describe('a scan that another node is asked for', () => {
 
   /** The other half is one with these. `dies`: it stops saying that it is alive, and can end nothing. */
   function openWorker(outcomes: Partial<Outcomes>, change: Partial<ErrandStore> = {}) {
-    const wakeUps = openWakeUps({ url: database.url, log: silentLog })
+    const wakeUps = openWakeUps({ ...database, log: silentLog })
     closers.push(wakeUps.close)
     const errands = { ...openStore(), ...change }
     const unused = () => Promise.reject(new Error('not asked for'))
