@@ -25,7 +25,7 @@ export function makeServeCommand(): Command {
         key: config.bootstrapKey !== undefined,
         webhookSecret: config.bootstrapWebhookSecret !== undefined,
       }
-      print(command, toJson(service, given), toGreeting(url, first, given))
+      print(command, toJson(service, given), config.roles.api ? toGreeting(url, first, given) : toWorkerGreeting(url))
       log.info({ url, metricsPort, version, pid: process.pid }, 'ready')
 
       const signal = await stop
@@ -35,6 +35,9 @@ export function makeServeCommand(): Command {
     },
   )
 }
+
+const toWorkerGreeting = (url: string) =>
+  `Assay ${version} works for other nodes; its health is at ${url}/readyz. Ctrl-C stops it.`
 
 function toGreeting(url: string, first: Registered | undefined, given: Given): string {
   const ready = `Assay ${version} is ready at ${url} (reference: ${url}/reference). Ctrl-C stops it.`

@@ -42,7 +42,7 @@ export function listChores(deps: Deps): Chore[] {
 }
 
 /** What a node that was killed has asked for. */
-async function sweepErrands({ errands, jobContents }: Deps): Promise<number> {
+export async function sweepErrands({ errands, jobContents }: Pick<Deps, 'errands' | 'jobContents'>): Promise<number> {
   const sources = await errands.deleteExpired()
   for (const source of sources) if (source.at !== 'url') await jobContents.remove(source)
   return sources.length

@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict'
-import { hash } from 'node:crypto'
+import { hash, randomUUID } from 'node:crypto'
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, afterEach, before, describe, test } from 'node:test'
 import { makeJobContents } from '../../src/blobs/job-contents.ts'
 import { openMasterKey } from '../../src/blobs/master-key.ts'
+import { sweepErrands } from '../../src/compose/chores.ts'
 import { makeErrandStore } from '../../src/database/errand-store.ts'
 import { openWakeUps } from '../../src/database/wake-ups.ts'
 import type { Content } from '../../src/domain/content/content.ts'
@@ -13,6 +14,7 @@ import { makeAsking } from '../../src/domain/errands/asking.ts'
 import { makeRunErrand } from '../../src/domain/errands/run-errand.ts'
 import type { ErrandStore } from '../../src/domain/ports/errand-store.ts'
 import { EngineBusy, EngineDown } from '../../src/domain/ports/scan-engine.ts'
+import type { WakeUps } from '../../src/domain/ports/wake-ups.ts'
 import { makeBell } from '../../src/domain/scans/bell.ts'
 import { listLanes } from '../../src/domain/scans/lanes.ts'
 import type { Outcome, Outcomes } from '../../src/domain/scans/outcome.ts'
@@ -48,10 +50,14 @@ describe('a scan that another node is asked for', () => {
   const openStore = () => makeErrandStore({ pool: database.pool, lanes: listLanes(['malware'], contents.places) })
   const countErrands = async () => (await database.pool.query('select from errands')).rowCount
 
-  /** Half of it is a node without engines. */
-  function openApi(patienceMs = 5000) {
+  function listen(): WakeUps {
     const wakeUps = openWakeUps({ ...database, log: silentLog })
     closers.push(wakeUps.close)
+    return wakeUps
+  }
+
+  /** Half of it is a node without engines. */
+  function openApi({ patienceMs = 5000, wakeUps = listen() } = {}) {
     const bell = makeBell()
     wakeUps.on('settled', (ids) => ids.forEach(bell.ring))
     const failures: unknown[] = []
@@ -61,9 +67,7 @@ describe('a scan that another node is asked for', () => {
   }
 
   /** The other half is one with these. `dies`: it stops saying that it is alive, and can end nothing. */
-  function openWorker(outcomes: Partial<Outcomes>, change: Partial<ErrandStore> = {}) {
-    const wakeUps = openWakeUps({ ...database, log: silentLog })
-    closers.push(wakeUps.close)
+  function openWorker(outcomes: Partial<Outcomes>, change: Partial<ErrandStore> = {}, wakeUps = listen()) {
     const errands = { ...openStore(), ...change }
     const unused = () => Promise.reject(new Error('not asked for'))
     const run = makeRunErrand({
@@ -100,6 +104,33 @@ describe('a scan that another node is asked for', () => {
       assert.equal(await countErrands(), 0)
     })
   }
+
+  test('is done soon also where nobody can be woken', async () => {
+    const deaf = { tell: () => {}, on: () => {}, isListening: () => false }
+    openWorker({ ofContent: async (content) => toClean(content) }, {}, deaf)
+    const asking = openApi({ wakeUps: deaf })
+    const times: number[] = []
+    for (let i = 0; i < 5; i++) {
+      const content = await write(5)
+      const start = performance.now()
+      await asking.ofContent(content, asked)
+      times.push(performance.now() - start)
+    }
+    assert.ok(Math.min(...times) < 400, String(times))
+  })
+
+  test('and that nobody waits for is swept with its file', async () => {
+    const content = await write(200_000)
+    const source = await content.handOver()
+    await content.release()
+    const errands = openStore()
+    const known = { bytes: content.bytes, sha1: content.sha1, sha256: content.sha256 }
+    const lost = { ...asked, accountId: null, known }
+    await errands.add({ id: randomUUID(), lane: 'malware here', source, asked: lost, ttlMs: -1 })
+    assert.equal(listFiles().length, 1)
+    assert.equal(await sweepErrands({ errands, jobContents: contents }), 1)
+    assert.deepEqual([listFiles(), await countErrands()], [[], 0])
+  })
 
   test('of an address is done under the account that asked', async () => {
     openWorker({
@@ -216,7 +247,7 @@ describe('a scan that another node is asked for', () => {
   })
 
   test('that nobody takes is refused soon as too much, and one whose worker died and left nobody as a failure', async () => {
-    const asking = openApi(200)
+    const asking = openApi({ patienceMs: 200 })
     await assert.rejects(asking.ofContent(await write(5), asked), EngineBusy)
     const answer = asking.ofContent(await write(5), asked)
     while ((await countErrands()) !== 1) await new Promise(setImmediate)
