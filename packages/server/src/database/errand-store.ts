@@ -130,10 +130,13 @@ from json_to_recordset($1::json) as errand (
 )
 `
 
-/** An end that comes while this runs is not in what the statement saw when it began: the deletion tells of it. */
+/** Rows of several are locked in one order everywhere: their worker and who waits for them come at the same time. */
 const takeErrands = `
 with ended as (
-  delete from errands where id = any($1::uuid[]) and num_nonnulls(outcome, failure) > 0 returning id, outcome, failure
+  delete from errands where id = any(array(
+    select id from errands where id = any($1::uuid[]) and num_nonnulls(outcome, failure) > 0 order by id for update
+  ))
+  returning id, outcome, failure
 )
 select id, ended.outcome, ended.failure, attempts,
   (extract(epoch from clock_timestamp() - coalesce(held_until, created_at)) * 1000)::integer as free_ms
@@ -153,19 +156,29 @@ where id = any(array(
 returning id, lease_token as token, asked, sealed, storage_key, url
 `
 
-const ours = `
-from unnest($1::uuid[], $2::uuid[]) as lease (id, token)
-where errands.id = lease.id and errands.lease_token = lease.token`
-
 const extendErrands = `
-update errands set held_until = now() + $3::integer * interval '1 millisecond' ${ours}
-returning errands.id, lease_token as token
+with held as materialized (
+  select errands.id
+  from errands join unnest($1::uuid[], $2::uuid[]) as lease (id, token) on lease.id = errands.id
+  where lease.token = errands.lease_token
+  order by errands.id for update of errands
+)
+update errands set held_until = now() + $3::integer * interval '1 millisecond'
+where id = any(array(select id from held))
+returning id, lease_token as token
 `
 
 const settleErrands = `
-update errands set outcome = ended.outcome, failure = ended.failure
-from json_to_recordset($1::json) as ended (id uuid, token uuid, outcome json, failure text)
-where errands.id = ended.id and errands.lease_token = ended.token and num_nonnulls(errands.outcome, errands.failure) = 0
+with ended as materialized (
+  select * from json_to_recordset($1::json) as ended (id uuid, token uuid, outcome json, failure text)
+),
+held as materialized (
+  select errands.id from errands join ended on ended.id = errands.id
+  where ended.token = errands.lease_token and num_nonnulls(errands.outcome, errands.failure) = 0
+  order by errands.id for update of errands
+)
+update errands set outcome = ended.outcome, failure = ended.failure from ended
+where errands.id = ended.id and errands.id = any(array(select id from held))
 returning errands.id
 `
 

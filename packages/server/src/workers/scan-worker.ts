@@ -17,6 +17,8 @@ const extendEveryMs = 5000
 /** For jobs of other processes, and those whose pause is over; our own are told of at once. */
 const pollMs = 250
 const lastRetryMs = 5000
+/** However much else there is to do, nobody's job waits for ever. */
+const leastShare = 1 / 8
 
 /**
  * Claims jobs and runs them, as many at once as there is room for. A job is ours as long as its lease is extended; a
@@ -41,7 +43,8 @@ export function openScanWorker({ jobs, run, concurrency, countOthers = () => 0, 
     try {
       do {
         wasPoked = false
-        const room = concurrency - running.size - countOthers()
+        const share = Math.max(concurrency - countOthers(), Math.ceil(concurrency * leastShare))
+        const room = share - running.size
         if (room <= 0) break
         const claimed = await jobs.claim(room, leaseMs)
         for (const job of claimed) void start(job)
