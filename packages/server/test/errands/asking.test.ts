@@ -249,18 +249,20 @@ describe('a scan that another node is asked for', () => {
   test('that nobody takes is refused soon as too much, and one whose worker died and left nobody as a failure', async () => {
     const asking = openApi({ patienceMs: 200 })
     await assert.rejects(asking.ofContent(await write(5), asked), EngineBusy)
-    const answer = asking.ofContent(await write(5), asked)
+    const isDown = (error: Error) => error instanceof EngineDown && !(error instanceof EngineBusy)
+    const patient = openApi({ patienceMs: 2000 })
+    const refused = assert.rejects(patient.ofContent(await write(5), asked), isDown)
     while ((await countErrands()) !== 1) await new Promise(setImmediate)
-    await openStore().claim(1, 100)
-    await assert.rejects(answer, (error: Error) => error instanceof EngineDown && !(error instanceof EngineBusy))
+    assert.equal((await openStore().claim(1, 100)).length, 1)
+    await refused
     assert.equal(await countErrands(), 0)
   })
 
   test('is gone when the database lost it, and no verdict', async () => {
-    const answer = openApi().ofContent(await write(5), asked)
+    const refused = assert.rejects(openApi().ofContent(await write(5), asked), EngineDown)
     while ((await countErrands()) !== 1) await new Promise(setImmediate)
     await database.pool.query('truncate errands')
-    await assert.rejects(answer, EngineDown)
+    await refused
   })
 
   test('of a kind that is switched off is refused at once', async () => {
