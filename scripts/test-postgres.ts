@@ -12,13 +12,15 @@ import { chooseUnprivileged } from '../packages/server/src/runtime/unprivileged.
  * A PostgreSQL as an operator would have one: over TCP, with a password, and a role that may create databases but is no
  * superuser. Debian's PostgreSQL 15, the oldest we support, when it is installed; else the one that Assay brings.
  */
-export async function openTestPostgres() {
+export async function openTestPostgres(moreSettings: string[] = []) {
   const dir = mkdtempSync(join(tmpdir(), 'assay-test-postgres-'))
   const { initdb, postgres, env } = findServer(dir)
   const unprivileged = chooseUnprivileged('database', ['postgres', 'node', 'nobody'], [dirname(postgres)])
   if (unprivileged.owner !== undefined) chownSync(dir, unprivileged.owner.uid, unprivileged.owner.gid)
   const cluster = join(dir, 'cluster')
   const port = await findFreePort()
+
+  const toUrl = (role: string) => `postgres://${role}:p4ss%20word@127.0.0.1:${port}/assay`
 
   const init = unprivileged.wrap(initdb, [
     '-D',
@@ -29,7 +31,12 @@ export async function openTestPostgres() {
     '--auth-host=scram-sha-256',
   ])
   execFileSync(init.command, [...init.args, '-E', 'UTF8', '--no-sync'], { ...init, env, cwd: dir, stdio: 'ignore' })
-  const settings = ['listen_addresses=127.0.0.1', `unix_socket_directories=${dir}`, 'max_connections=200']
+  const settings = [
+    'listen_addresses=127.0.0.1',
+    `unix_socket_directories=${dir}`,
+    'max_connections=200',
+    ...moreSettings,
+  ]
   const run = unprivileged.wrap(postgres, [
     ...['-D', cluster, '-p', String(port)],
     ...settings.flatMap((setting) => ['-c', setting]),
@@ -39,12 +46,15 @@ export async function openTestPostgres() {
 
   const admin = await connect({ host: dir, port, user: 'admin', database: 'postgres' })
   await admin.query("create role tester login createdb password 'p4ss word'")
+  await admin.query("alter role admin password 'p4ss word'")
   await admin.query('create database assay owner tester')
   const { rows } = await admin.query<{ server_version: string }>('show server_version')
   await admin.end()
   return {
     version: rows[0]?.server_version,
-    url: `postgres://tester:p4ss%20word@127.0.0.1:${port}/assay`,
+    url: toUrl('tester'),
+    /** As the superuser. */
+    adminUrl: toUrl('admin'),
     async close() {
       server.kill('SIGINT')
       await ended

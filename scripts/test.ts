@@ -10,12 +10,13 @@ import { openTestOrigin, testNetwork } from './test-origin.ts'
 import { openTestPostgres } from './test-postgres.ts'
 
 /**
- * The whole suite twice: on the database that Assay brings, and on a PostgreSQL of the operator's. Arguments are test
- * files, for a quick look at some of them; `--embedded` or `--external` picks one of the two runs.
+ * The suite twice: on the database that Assay brings, and on a PostgreSQL of the operator's; what asks no database runs
+ * once. Arguments are test files, for a quick look at some of them; `--embedded` or `--external` picks one of the runs.
  */
 const args = process.argv.slice(2)
 const files = args.filter((arg) => !arg.startsWith('--'))
 const all = ['packages/*/test/**/*.test.ts', 'acceptance/**/*.test.ts']
+const asksDatabase = ['packages/server/test/{database,http,webhooks,workers}/*.test.ts', 'acceptance/**/*.test.ts']
 
 let failed = false
 if (!args.includes('--external')) failed = !(await runOnEmbedded()) || failed
@@ -33,7 +34,7 @@ async function runOnEmbedded(): Promise<boolean> {
     closers.add(database.close)
     const service = await startService({ ASSAY_OUTBOUND_ALLOW: testNetwork })
     closers.add(() => service.stop())
-    return await runTests({ ASSAY_TEST_DATABASE_URL: database.url, ASSAY_TEST_SERVICE: service.handle })
+    return await runTests(all, { ASSAY_TEST_DATABASE_URL: database.url, ASSAY_TEST_SERVICE: service.handle })
   } finally {
     await closers.closeAll()
   }
@@ -47,7 +48,7 @@ async function runOnExternal(): Promise<boolean> {
     process.stdout.write(`\n# on an external PostgreSQL ${postgres.version}\n`)
     const service = await startService({ ASSAY_DATABASE_URL: postgres.url, ASSAY_OUTBOUND_ALLOW: testNetwork })
     closers.add(() => service.stop())
-    return await runTests({
+    return await runTests(asksDatabase, {
       ASSAY_TEST_DATABASE_URL: postgres.url,
       ASSAY_TEST_SERVICE: service.handle,
       ASSAY_TEST_EXTERNAL: '1',
@@ -69,10 +70,10 @@ function installSamples() {
   spawnSync('/usr/bin/apt-get', options, { stdio: 'ignore', timeout: 180_000, env })
 }
 
-async function runTests(env: NodeJS.ProcessEnv): Promise<boolean> {
+async function runTests(suite: string[], env: NodeJS.ProcessEnv): Promise<boolean> {
   installSamples()
   const origin = await openTestOrigin()
-  const chosen = files.length > 0 ? files : all
+  const chosen = files.length > 0 ? files : suite
   const options = ['--test', '--test-concurrency=2', '--test-timeout=120000', '--test-reporter=spec']
   const child = spawn(process.execPath, [...options, ...chosen], {
     stdio: 'inherit',

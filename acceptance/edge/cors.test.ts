@@ -37,7 +37,8 @@ describe('with origins set', () => {
         assert.equal(answer.headers['access-control-allow-origin'], origin)
         assert.match(String(answer.headers['access-control-allow-methods']), /GET.*POST/)
         const names = String(answer.headers['access-control-allow-headers']).toLowerCase()
-        for (const name of ['x-api-key', 'idempotency-key', 'content-type']) assert(names.includes(name), name)
+        for (const name of ['x-api-key', 'idempotency-key', 'x-assay-test', 'content-type'])
+          assert(names.includes(name), name)
         assert.match(String(answer.headers.vary), /origin/i)
       }
     }
@@ -50,7 +51,7 @@ describe('with origins set', () => {
       assert.equal(answer.status, key === 'wrong' ? 401 : 200)
       assert.equal(answer.headers['access-control-allow-origin'], origin)
       const exposed = String(answer.headers['access-control-expose-headers']).toLowerCase().split(/, */)
-      const { apiKey: _sent, idempotencyKey: _sentToo, region: _ours, ...received } = headers
+      const { apiKey: _sent, idempotencyKey: _sentToo, test: _asWell, region: _ours, ...received } = headers
       for (const name of Object.values(received)) assert(exposed.includes(name.toLowerCase()), name)
       assert.match(String(answer.headers.vary), /origin/i)
     }

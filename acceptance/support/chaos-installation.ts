@@ -9,14 +9,14 @@ import { waitUntil } from './wait-until.ts'
 export type Fault = 'service' | 'everything' | 'clamd' | 'database' | 'connection'
 
 /** An installation of its own, on its own database, whose parts can be killed at any time; it always has the same address. */
-export async function openInstallation(settings: NodeJS.ProcessEnv) {
+export async function openInstallation(settings: NodeJS.ProcessEnv, options: string[] = []) {
   const dir = mkdtempSync(join(tmpdir(), 'assay-chaos-'))
   const dataDir = join(dir, 'data')
   const temporaryDir = join(dir, 'tmp')
   mkdirSync(temporaryDir, { mode: 0o1777 })
   const port = String(await findFreePort())
   const own = { ASSAY_DATA_DIR: dataDir, ASSAY_DATABASE_URL: '', ASSAY_PORT: port, ASSAY_METRICS_PORT: '0' }
-  const start = () => startService({ ...own, TMPDIR: temporaryDir, ...settings })
+  const start = () => startService({ ...own, TMPDIR: temporaryDir, ...settings }, 'kept', options)
   let service: Service = await start()
   let oldLogs = ''
 

@@ -10,6 +10,8 @@ export const headers = {
   retryAfter: 'Retry-After',
   /** Ours: the same key, operation and content are answered and charged once. */
   idempotencyKey: 'Idempotency-Key',
+  /** Ours: the answer that a request with a test key asks for. */
+  test: 'X-Assay-Test',
   /** Ours: which region answered. */
   region: 'X-Assay-Region',
 } as const

@@ -15,3 +15,4 @@ export {
 export { type Operation, operations } from './operations.ts'
 export { type ProblemKind, problemKinds } from './problem-kinds.ts'
 export * from './schemas.ts'
+export { type TestAnswer, testAnswers } from './test-answers.ts'

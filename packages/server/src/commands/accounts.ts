@@ -23,6 +23,7 @@ type CreateOptions = {
   expires?: Date
   sexy?: Sexy
   downloadHosts?: string[]
+  testKey?: boolean
 }
 type UpdateOptions = {
   name?: string
@@ -49,7 +50,9 @@ export function makeAccountsCommand(): Command {
     .option('--expires <date>', 'when the subscription ends', readDate)
     .addOption(newSexyOption())
     .option('--download-hosts <hosts>', hostsHelp, readHosts)
-    .action(async ({ name, plan, credits, rate, expires, sexy, downloadHosts }: CreateOptions, command: Command) => {
+    .option('--test-key', 'its first key is for tests: nothing is scanned or charged with it (docs/test-mode.md)')
+    .action(async (options: CreateOptions, command: Command) => {
+      const { name, plan, credits, rate, expires, sexy, downloadHosts, testKey } = options
       const { account, apiKey, webhookSecret } = await withOffice(({ registration }) =>
         registration.register({
           ...{ name, plan },
@@ -58,6 +61,7 @@ export function makeAccountsCommand(): Command {
           ...(expires === undefined ? {} : { expiresAt: expires }),
           ...(sexy === undefined ? {} : { flagsSexy: sexy === 'threat' }),
           ...(downloadHosts === undefined ? {} : { downloadHosts }),
+          isTest: testKey === true,
         }),
       )
       const json = { ...toJson(account), api_key: apiKey, webhook_secret: webhookSecret }

@@ -4,6 +4,8 @@ import { OperatorMistake } from '../domain/problem.ts'
 import { readDate, readId, readName, requireFound } from './options.ts'
 import { addCommand, newCommand, print, toCard, toTable, withOffice } from './terminal.ts'
 
+type CreateOptions = { account: string; name: string; expires?: Date; test?: boolean }
+
 export function makeKeysCommand(): Command {
   const keys = newCommand('keys', 'create, list and revoke API keys')
 
@@ -11,10 +13,11 @@ export function makeKeysCommand(): Command {
     .requiredOption('--account <id>', 'the account it is for', readId)
     .option('--name <name>', 'what to call it', readName, 'unnamed')
     .option('--expires <date>', 'when it stops working', readDate)
-    .action(async ({ account, name, expires }: { account: string; name: string; expires?: Date }, command: Command) => {
+    .option('--test', 'for tests: nothing is scanned or charged, names decide (docs/test-mode.md)')
+    .action(async ({ account, name, expires, test }: CreateOptions, command: Command) => {
       const { key, apiKey } = await withOffice(async ({ accounts, registration }) => {
         requireFound(await accounts.findAccount(account), `account ${account}`)
-        return registration.createKey(account, name, expires ?? null)
+        return registration.createKey(account, { name, expiresAt: expires ?? null, isTest: test === true })
       })
       const text = `${toCard({ id: key.id, 'API key': apiKey })}\n\nThe key is shown this once; store it now.`
       print(command, { ...toJson(key), api_key: apiKey }, text)
@@ -24,8 +27,15 @@ export function makeKeysCommand(): Command {
     .option('--account <id>', 'only of this account', readId)
     .action(async ({ account }: { account?: string }, command: Command) => {
       const found = await withOffice((office) => office.keys.listKeys(account ?? null))
-      const columns = ['id', 'account', 'name', 'prefix', 'last used', 'state']
-      const rows = found.map((k) => [k.id, k.accountId, k.name, `${k.prefix}…`, toTime(k.lastUsedAt), toState(k)])
+      const columns = ['id', 'account', 'name', 'for', 'prefix', 'last used', 'state']
+      const toRow = (k: ApiKey) => [
+        k.name,
+        k.isTest ? 'tests' : 'scans',
+        `${k.prefix}…`,
+        toTime(k.lastUsedAt),
+        toState(k),
+      ]
+      const rows = found.map((k) => [k.id, k.accountId, ...toRow(k)])
       print(command, found.map(toJson), toTable(columns, rows))
     })
 
@@ -51,6 +61,7 @@ const toJson = (key: ApiKey) => ({
   account_id: key.accountId,
   name: key.name,
   prefix: key.prefix,
+  test: key.isTest,
   created_at: key.createdAt,
   last_used_at: key.lastUsedAt,
   expires_at: key.expiresAt,

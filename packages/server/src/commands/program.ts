@@ -1,6 +1,7 @@
 import { Command } from 'commander'
 import { version } from '../runtime/version.ts'
 import { makeAccountsCommand } from './accounts.ts'
+import { makeBackupCommand, makeRestoreCommand } from './backup.ts'
 import { makeConfigCommand } from './config.ts'
 import { makeCreditsCommand } from './credits.ts'
 import { makeDoctorCommand } from './doctor.ts'
@@ -9,6 +10,7 @@ import { makeKeysCommand } from './keys.ts'
 import { makeMigrateCommand } from './migrate.ts'
 import { makeNodesCommand } from './nodes.ts'
 import { makePlansCommand } from './plans.ts'
+import { makeRegionsCommand } from './regions.ts'
 import { makeScanCommand } from './scan.ts'
 import { makeServeCommand } from './serve.ts'
 import { makeSignaturesCommand } from './signatures.ts'
@@ -30,8 +32,11 @@ export function makeProgram(): Command {
     makeJobsCommand(),
     makeNodesCommand(),
     makeWebhooksCommand(),
+    makeRegionsCommand(),
     makeConfigCommand(),
     makeMigrateCommand(),
+    makeBackupCommand(),
+    makeRestoreCommand(),
     makeDoctorCommand(),
   ]) {
     program.addCommand(command)

@@ -10,8 +10,9 @@ import { newCommand, print, toCard } from './terminal.ts'
 type Given = { key: boolean; webhookSecret: boolean }
 
 export function makeServeCommand(): Command {
-  return newCommand('serve', 'run the service until it is stopped').action(
-    async (_options: unknown, command: Command) => {
+  return newCommand('serve', 'run the service until it is stopped')
+    .option('--test', 'test mode: nothing is scanned, file names decide (docs/test-mode.md)')
+    .action(async ({ test: isTest = false }: { test?: boolean }, command: Command) => {
       const { config, warnings } = loadConfig(process.env)
       const logs = makeServiceLogs({ level: config.logLevel, region: config.region })
       const { log } = logs
@@ -19,28 +20,32 @@ export function makeServeCommand(): Command {
       const stop = waitForStop()
       // Loaded only here: the other commands start twice as fast without the HTTP server.
       const { openService } = await import('../compose/service.ts')
-      const service = await openService(config, logs)
+      const service = await openService(config, logs, { isTest })
       const { url, metricsPort, first } = service
       const given = {
         key: config.bootstrapKey !== undefined,
         webhookSecret: config.bootstrapWebhookSecret !== undefined,
       }
-      print(command, toJson(service, given), config.roles.api ? toGreeting(url, first, given) : toWorkerGreeting(url))
+      const greeting = config.roles.api ? toGreeting(url, first, given, isTest) : toWorkerGreeting(url)
+      print(command, { ...toJson(service, given), ...(isTest && { test: true }) }, greeting)
+      if (isTest) log.warn(testNotice)
       log.info({ url, metricsPort, version, pid: process.pid }, 'ready')
 
       const signal = await stop
       log.info({ signal }, 'stopping; running requests may finish')
       await service.close()
       log.info('stopped')
-    },
-  )
+    })
 }
+
+const testNotice = 'Test mode: nothing is scanned. File names decide the verdicts; see docs/test-mode.md.'
 
 const toWorkerGreeting = (url: string) =>
   `Assay ${version} works for other nodes; its health is at ${url}/readyz. Ctrl-C stops it.`
 
-function toGreeting(url: string, first: Registered | undefined, given: Given): string {
-  const ready = `Assay ${version} is ready at ${url} (reference: ${url}/reference). Ctrl-C stops it.`
+function toGreeting(url: string, first: Registered | undefined, given: Given, isTest: boolean): string {
+  const notice = isTest ? `\n${testNotice}` : ''
+  const ready = `Assay ${version} is ready at ${url} (reference: ${url}/reference). Ctrl-C stops it.${notice}`
   if (first === undefined) return ready
   const made = {
     ...(given.key ? {} : { 'API key': first.apiKey }),

@@ -24,7 +24,7 @@ type Deps = {
   errands: Errands
   kinds: ScanKind[]
   sender: WebhookSender
-  observeVerdict(kind: ScanKind, status: string): void
+  observeVerdict(kind: ScanKind, status: string, isTest: boolean): void
   log: Logger
 }
 

@@ -19,6 +19,8 @@ type Deps = {
   repeats: IdempotencyStore
   giveUpAbandoned(before: Date): Promise<number>
   resultDays: number
+  /** Where accounts come from another region. */
+  openBooks: (() => Promise<boolean>) | undefined
 }
 
 const dayMs = 86_400_000
@@ -28,6 +30,7 @@ const orphanMs = 15 * 60_000
 /** What goes by itself when it is old enough, or when nobody needs it any more. */
 export function listChores(deps: Deps): Chore[] {
   const ago = (ms: number) => new Date(systemClock.now().getTime() - ms)
+  const { openBooks } = deps
   const retention = () => ago(deps.resultDays * dayMs)
   return [
     { name: 'content of processes that ended', sweep: deps.contents.sweep },
@@ -37,6 +40,9 @@ export function listChores(deps: Deps): Chore[] {
     { name: 'jobs that nobody could do within a day', sweep: () => deps.giveUpAbandoned(ago(dayMs)) },
     { name: 'results older than ASSAY_RESULT_DAYS', sweep: () => deps.scans.deleteSettled(retention()) },
     { name: 'deliveries older than ASSAY_RESULT_DAYS', sweep: () => deps.deliveries.deleteOld(retention()) },
+    ...(openBooks === undefined
+      ? []
+      : [{ name: 'books of accounts that came from the home region', sweep: async () => Number(await openBooks()) }]),
     { name: 'idempotency keys older than a day', sweep: () => deps.repeats.deleteIdempotency(ago(dayMs)) },
   ]
 }

@@ -4,9 +4,13 @@ import { newClosers } from '../runtime/closers.ts'
 import type { Logger } from '../runtime/logger.ts'
 import { openImages } from './images.ts'
 import { openMalware } from './malware.ts'
+import { makeNoEngines } from './no-engines.ts'
+
+type Deps = { contents: ContentStore; log: Logger; isTest: boolean }
 
 /** Everything that looks at content, for a node that scans. */
-export async function openEngines(config: Config, { contents, log }: { contents: ContentStore; log: Logger }) {
+export async function openEngines(config: Config, { contents, log, isTest }: Deps) {
+  if (isTest) return { ...makeNoEngines(), listEngines: () => [], close: async () => {} }
   const closers = newClosers()
   try {
     // Both at once: each waits for processes of its own.

@@ -2,6 +2,7 @@ import type { Config } from '../config/load-config.ts'
 import { makeAccountStore } from '../database/account-store.ts'
 import { makeDeliveryStore } from '../database/delivery-store.ts'
 import { openEmbedded } from '../database/embedded/open-embedded.ts'
+import { claimInstallation, isTestInstallation } from '../database/installation-store.ts'
 import { makeJobStore } from '../database/job-store.ts'
 import { makeKeyStore } from '../database/key-store.ts'
 import { countMigrationsDone, listPendingMigrations, migrate } from '../database/migrate.ts'
@@ -18,7 +19,7 @@ import type { Logger } from '../runtime/logger.ts'
 type Role = 'service' | 'guest'
 
 /** The database of this installation: our own under the data directory, or the one that is set. */
-async function openConnection(config: Config, role: Role, log: Logger) {
+export async function openConnection(config: Config, role: Role, log: Logger) {
   const closers = newClosers()
   let url = config.databaseUrl
   if (url === undefined) {
@@ -45,15 +46,16 @@ export async function migrateDatabase(config: Config, log: Logger): Promise<stri
 }
 
 /** What operator commands work with. A service brings the schema up to date; a guest only creates one. */
-export async function openOffice(config: Config, role: Role, log: Logger) {
+export async function openOffice(config: Config, role: Role, log: Logger, wanted = { isTest: false }) {
   const { database, close } = await openConnection(config, role, log)
   try {
     if (role === 'service' || (await countMigrationsDone(database.kysely)) === 0) await migrate(database.kysely)
     else await requireCurrentSchema(database)
+    const isTest = role === 'service' ? await settleMode(database, wanted) : await isTestInstallation(database)
     const accounts = makeAccountStore(database)
     const keys = makeKeyStore(database)
     const plans = makePlanStore(database)
-    const registration = makeRegistration({ accounts, keys, plans, clock: systemClock })
+    const registration = makeRegistration({ accounts, keys, plans, clock: systemClock, isTestInstallation: isTest })
     const [deliveries, scans] = [makeDeliveryStore(database), makeScanStore(database)]
     // To look at them: the lanes that jobs are taken from are the service's.
     const jobs = makeJobStore({ ...database, lanes: [] })
@@ -66,6 +68,19 @@ export async function openOffice(config: Config, role: Role, log: Logger) {
 }
 
 export type Office = Awaited<ReturnType<typeof openOffice>>
+
+/** Test mode calls clean what nobody looked at. It must not get at accounts that want to know, by whatever accident. */
+async function settleMode(database: Database, { isTest }: { isTest: boolean }): Promise<boolean> {
+  const decided = await claimInstallation(database, { isTest })
+  if (decided === isTest) return decided
+  throw new OperatorMistake(
+    isTest
+      ? 'This database belongs to an installation that scans, and test mode would answer its accounts without scanning. ' +
+          'Give test mode a data directory of its own (ASSAY_DATA_DIR), or a database of its own (ASSAY_DATABASE_URL).'
+      : 'This database belongs to a test installation, because it was first started with --test. ' +
+          'Start it with --test, or choose another ASSAY_DATA_DIR or ASSAY_DATABASE_URL to scan.',
+  )
+}
 
 async function requireCurrentSchema({ kysely }: Database) {
   const pending = await listPendingMigrations(kysely)

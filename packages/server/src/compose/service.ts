@@ -8,6 +8,8 @@ import { openMasterKey } from '../blobs/master-key.ts'
 import type { Config } from '../config/load-config.ts'
 import { makeAdmissionGate } from '../database/admission-gate.ts'
 import { makeIdempotencyStore } from '../database/idempotency-store.ts'
+import { makeBookOpener } from '../database/regions/open-books.ts'
+import { isSatellite } from '../database/regions/satellite-region.ts'
 import { makeScanStore } from '../database/scan-store.ts'
 import { makeAdmission } from '../domain/accounts/admission.ts'
 import { makeDescriber } from '../domain/content/describe.ts'
@@ -18,6 +20,7 @@ import { makeDownload } from '../domain/scans/download.ts'
 import { makeOutcomes } from '../domain/scans/outcome.ts'
 import { makeScanning } from '../domain/scans/scanning.ts'
 import { makeSubmitting } from '../domain/scans/submitting.ts'
+import { withTestKeys } from '../domain/test-mode/test-outcomes.ts'
 import { makeHttpServer } from '../http/server.ts'
 import { watchCertificate } from '../http/watch-certificate.ts'
 import { systemClock } from '../runtime/clock.ts'
@@ -36,11 +39,14 @@ import { makeOutbound } from './outbound.ts'
 import { listRoles, makeSelfPortrait } from './self-portrait.ts'
 import { listChecks, observeDatabase, observeEngines, observeQueues } from './watch.ts'
 
-/** The whole service, listening. Every part is built here, from the ground up; closing goes the other way. */
-export async function openService(config: Config, { log, logRequest }: ServiceLogs) {
+/**
+ * The whole service, listening. Every part is built here, from the ground up; closing goes the other way. With `isTest`
+ * there are no engines: all its keys are for tests.
+ */
+export async function openService(config: Config, { log, logRequest }: ServiceLogs, { isTest = false } = {}) {
   const closers = newClosers()
   try {
-    const office = await openOffice(config, 'service', log)
+    const office = await openOffice(config, 'service', log, { isTest })
     closers.add(office.close)
     const { database, accounts, registration, deliveries, nodes } = office
     // A worker knows nothing of keys: it must not make the first one before a node that was given it.
@@ -51,21 +57,22 @@ export async function openService(config: Config, { log, logRequest }: ServiceLo
     const contents = openContentStore({ dir: join(dataDir, 'content'), master })
     closers.add(contents.close)
     const jobContents = makeJobContents({ dir: join(dataDir, 'jobs'), master })
-    const engines = config.roles.worker ? await openEngines(config, { contents, log }) : undefined
+    const engines = isTest || config.roles.worker ? await openEngines(config, { contents, log, isTest }) : undefined
     if (engines !== undefined) closers.add(engines.close)
 
     const metrics = makeMetrics({ region: config.region, version })
     observeDatabase(metrics, database)
     if (engines !== undefined) observeEngines(metrics, engines)
-    const gate = makeAdmissionGate({ pool: database.pool, observeBatch: metrics.observeBatch })
+    const openBooks = (await isSatellite(database.pool)) ? makeBookOpener(database.pool) : undefined
+    const gate = makeAdmissionGate({ pool: database.pool, observeBatch: metrics.observeBatch, openBooks })
     const scans = makeScanStore(database)
     const repeats = makeIdempotencyStore(database)
     const { policy, fetcher, sender } = makeOutbound(config)
     const describe = makeDescriber({ entries: config.verdictCache })
-    const kinds: ScanKind[] = config.nsfwProfile === 'off' ? ['malware'] : ['malware', 'nsfw_image']
+    const kinds: ScanKind[] = isTest ? [] : config.nsfwProfile === 'off' ? ['malware'] : ['malware', 'nsfw_image']
     const errands = openErrands(config, { database, contents: jobContents, kinds, log })
     closers.add(errands.close)
-    const outcomes =
+    const live =
       engines === undefined
         ? errands.makeAsking(metrics)
         : makeOutcomes({
@@ -73,6 +80,7 @@ export async function openService(config: Config, { log, logRequest }: ServiceLo
             assess: makeAssess({ malware: engines.malware.malware, images: engines.images.images }),
             download: makeDownload({ fetcher, contents, findDownloadHosts: accounts.findDownloadHosts }),
           })
+    const outcomes = withTestKeys(live, { describe })
     const shared = { clock: systemClock, region: config.region, gate, describe }
     const observeVerdict = metrics.countVerdict
     const background = openBackground(config, {
@@ -82,7 +90,7 @@ export async function openService(config: Config, { log, logRequest }: ServiceLo
     observeQueues(metrics, { jobs: background.jobs, deliveries })
     const sweeper = await openSweeper({
       chores: listChores({
-        ...{ contents, jobContents, scans, deliveries, repeats, nodes, resultDays: config.resultDays },
+        ...{ contents, jobContents, scans, deliveries, repeats, nodes, resultDays: config.resultDays, openBooks },
         jobs: background.jobs,
         errands: errands.errands,
         giveUpAbandoned: background.giveUpAbandoned,
@@ -90,7 +98,11 @@ export async function openService(config: Config, { log, logRequest }: ServiceLo
       log,
     })
     closers.add(sweeper.close)
-    const readiness = makeReadiness({ checks: listChecks(database, engines, nodes), timeoutMs: 3000 })
+    const checks = listChecks(database, {
+      engines: isTest ? undefined : engines,
+      nodes: engines === undefined ? nodes : undefined,
+    })
+    const readiness = makeReadiness({ checks, timeoutMs: 3000 })
     const listEngines = () =>
       (engines?.listEngines() ?? []).map((engine) => ({ name: engine.name, state: engine.findState() }))
     const roles = listRoles(config)
@@ -108,7 +120,7 @@ export async function openService(config: Config, { log, logRequest }: ServiceLo
       ...{ jobContents, policy, listEngines, roles, servesApi: config.roles.api },
       countWorkers: engines === undefined ? nodes.countWorkers : undefined,
       ...{ log, logRequest, metrics, readiness, version },
-      region: config.region,
+      ...{ region: config.region, isTest },
       publicUrl: config.publicUrl,
       corsOrigins: config.corsOrigins,
       tls: readCertificate(config),

@@ -6,7 +6,11 @@ import type { Check } from '../domain/readiness.ts'
 import type { Metrics } from '../runtime/metrics.ts'
 import type { Engines } from './engines.ts'
 
-export function listChecks({ pool }: Database, engines: Engines | undefined, nodes: NodeStore): Check[] {
+/** `nodes`: only where others are to do the scans. */
+export function listChecks(
+  { pool }: Database,
+  { engines, nodes }: { engines: Engines | undefined; nodes: NodeStore | undefined },
+): Check[] {
   return [
     {
       name: 'database',
@@ -16,7 +20,8 @@ export function listChecks({ pool }: Database, engines: Engines | undefined, nod
         return undefined
       },
     },
-    ...(engines === undefined ? [makeWorkerCheck(nodes)] : listEngineChecks(engines)),
+    ...(engines === undefined ? [] : listEngineChecks(engines)),
+    ...(nodes === undefined ? [] : [makeWorkerCheck(nodes)]),
   ]
 }
 

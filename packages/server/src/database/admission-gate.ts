@@ -13,6 +13,7 @@ import { toScanColumns } from './scan-columns.ts'
 type Row = {
   k: number
   account_id: string
+  is_test: boolean
   flags_sexy: boolean
   rate_requests: number
   rate_period_seconds: number
@@ -41,7 +42,14 @@ type Settled =
   /** Without credit, or so it seems: the same key, or the credit that was put aside, may be there by now. */
   | { outcome: 'doubtful'; caller: Caller }
 
-export function makeAdmissionGate(deps: { pool: Pool; observeBatch?(size: number): void }): AdmissionGate {
+type Deps = {
+  pool: Pool
+  observeBatch?(size: number): void
+  /** In a region whose keys come from another: true when there are keys that could not be answered before. */
+  openBooks?: (() => Promise<boolean>) | undefined
+}
+
+export function makeAdmissionGate(deps: Deps): AdmissionGate {
   const makeLane = () =>
     makeGroupCommit({
       run(asks: Ask[]) {
@@ -73,7 +81,8 @@ export function makeAdmissionGate(deps: { pool: Pool; observeBatch?(size: number
 
   return {
     async ask(ask) {
-      const answer = await askInBatch(ask)
+      let answer = await askInBatch(ask)
+      if (answer.outcome === 'unknown-key' && (await deps.openBooks?.())) answer = await askInBatch(ask)
       if (answer.outcome !== 'period-over' && answer.outcome !== 'doubtful') return answer
       // Both are rare, so they have no place in the statement. The request is counted already: only the rest is asked
       // again.
@@ -161,6 +170,7 @@ function toAnswer(row: Row, { ask, i, nth }: Numbered): Settled {
   const caller: Caller = {
     keyDigest: ask.keyDigest,
     accountId: row.account_id,
+    isTest: row.is_test,
     flagsSexy: row.flags_sexy,
     rate: { requests: row.rate_requests, periodSeconds: row.rate_period_seconds },
     creditLimit: row.credit_limit,

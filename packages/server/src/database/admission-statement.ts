@@ -17,12 +17,12 @@ const findKeys = `
 with known as materialized (
   -- Key by key through the indexes: the limits keep the planner from reading whole tables while they are small and from
   -- holding on to that plan when they have grown.
-  select k::integer, wanted, key.id as key_id, account.id as account_id, account.flags_sexy,
+  select k::integer, wanted, key.id as key_id, key.is_test, account.id as account_id, account.flags_sexy,
     coalesce(account.rate_requests, plans.rate_requests) as rate_requests,
     coalesce(account.rate_period_seconds, plans.rate_period_seconds) as rate_period_seconds
   from unnest($1::text[], $2::integer[]) with ordinality as ask (digest, wanted, k)
   cross join lateral (
-    select id, account_id from api_keys
+    select id, account_id, is_test from api_keys
     where api_keys.digest = decode(ask.digest, 'hex') and revoked_at is null
       and (expires_at is null or expires_at > now())
     limit 1
@@ -47,8 +47,8 @@ counted as materialized (
     last_used_at = now()
   from known cross join lateral (select make_interval(secs => rate_period_seconds) as rate_period) as p
   where w.key_id = known.key_id
-  returning k, account_id, flags_sexy, rate_requests, rate_period_seconds, used_before, used - used_before as granted,
-    w.started_at + rate_period as resets_at
+  returning k, account_id, is_test, flags_sexy, rate_requests, rate_period_seconds, used_before,
+    used - used_before as granted, w.started_at + rate_period as resets_at
 )`
 
 /**
@@ -57,13 +57,13 @@ counted as materialized (
  */
 export const readWindows = `${findKeys}
 counted as materialized (
-  select k, account_id, flags_sexy, rate_requests, rate_period_seconds, w.used as used_before, 0 as granted,
+  select k, account_id, is_test, flags_sexy, rate_requests, rate_period_seconds, w.used as used_before, 0 as granted,
     w.started_at + make_interval(secs => rate_period_seconds) as resets_at
   from known join rate_windows as w using (key_id)
 )`
 
 export const tellOfKeys = `
-  counted.k, counted.account_id, counted.flags_sexy, counted.rate_requests, counted.rate_period_seconds,
+  counted.k, counted.account_id, counted.is_test, counted.flags_sexy, counted.rate_requests, counted.rate_period_seconds,
   counted.used_before, counted.granted, counted.resets_at, now() as at`
 
 /**
@@ -89,7 +89,7 @@ asked_scan as materialized (
   )
 ),
 spender as materialized (
-  select asked_scan.i, asked_scan.k, asked_scan.id as scan_id, counted.account_id
+  select asked_scan.i, asked_scan.k, asked_scan.id as scan_id, counted.account_id, counted.is_test
   from asked_scan
   join counted using (k)
   left join lateral (select true as yes from scans where scans.id = asked_scan.id limit 1) as recorded on true
@@ -105,10 +105,14 @@ purse as materialized (
   for update
 ),`
 
+/** After each scan that pays, in their order. A test key pays nothing, and leaves the balance as it is. */
+export const toBalance = (partition: string) =>
+  `(credit_remaining - case when is_test then 0 else row_number() over (partition by ${partition}, is_test order by i) end)::integer`
+
 const spend = `
 spent as materialized (
-  select i, k, account_id, scan_id, credit_limit,
-    (credit_remaining - row_number() over (partition by account_id order by i))::integer as balance
+  select i, k, account_id, is_test, scan_id, credit_limit,
+    ${toBalance('account_id')} as balance
   from spender join purse using (account_id)
   where not period_over
 ),`
@@ -120,7 +124,8 @@ debit as (
   -- and its constraint is checked before that is noticed. A grant in between would make the old limit too small.
   update balances set credit_remaining = s.balance, credit_limit = s.credit_limit
   from (
-    select account_id, credit_limit, min(balance) as balance from spent where balance >= 0 group by account_id, credit_limit
+    select account_id, credit_limit, min(balance) as balance from spent where balance >= 0 and not is_test
+    group by account_id, credit_limit
   ) as s
   where balances.account_id = s.account_id
 ),
@@ -131,7 +136,7 @@ recorded as (
 ),
 written as (
   insert into credit_ledger (account_id, kind, amount, balance, scan_id)
-  select account_id, 'debit', -1, balance, scan_id from spent where balance >= 0 order by i
+  select account_id, 'debit', -1, balance, scan_id from spent where balance >= 0 and not is_test order by i
 )`
 
 export const tellOfCharges = `

@@ -11,7 +11,7 @@ where scan_id = any(array(
 ))
 `
 
-const claimedColumns = 'scan_id, account_id, attempts, lease_token, sealed, storage_key, url, callback_url'
+const claimedColumns = 'scan_id, account_id, attempts, lease_token, sealed, storage_key, url, test_case, callback_url'
 const withScan = `
   cross join lateral (select ${scanColumns} from scans where scans.id = claimed.scan_id limit 1) as scan
   left join lateral (select flags_sexy from accounts where accounts.id = claimed.account_id limit 1) as account on true`

@@ -6,6 +6,7 @@ import {
   takeRequests,
   tellOfCharges,
   tellOfKeys,
+  toBalance,
 } from './admission-statement.ts'
 import { jobRecord } from './job-columns.ts'
 import { scanRecord } from './scan-columns.ts'
@@ -26,7 +27,8 @@ asked_scan as materialized (
   )
 ),
 asking as materialized (
-  select asked_scan.i, asked_scan.k, asked_scan.id as scan_id, counted.account_id, operation, key, asked_scan.fingerprint,
+  select asked_scan.i, asked_scan.k, asked_scan.id as scan_id, counted.account_id, counted.is_test, operation, key,
+    asked_scan.fingerprint,
     earlier.scan_id as earlier_id, earlier.fingerprint as earlier_fingerprint
   from asked_scan
   join counted using (k)
@@ -39,7 +41,7 @@ asking as materialized (
   where coalesce(nth <= granted, true) and recorded.yes is null
 ),
 spender as materialized (
-  select i, k, scan_id, account_id, operation, key, fingerprint,
+  select i, k, scan_id, account_id, is_test, operation, key, fingerprint,
     key is null or row_number() over (partition by account_id, operation, key order by i) = 1 as is_first
   from asking where earlier_id is null
 ),`
@@ -47,7 +49,8 @@ spender as materialized (
 const spend = `
 wish as materialized (
   select spender.*, credit_limit, credit_remaining,
-    credit_remaining - count(*) filter (where is_first) over (partition by account_id order by i) >= 0 as affordable
+    is_test or credit_remaining - count(*) filter (where is_first and not is_test) over (partition by account_id order by i) >= 0
+      as affordable
   from spender join purse using (account_id)
   where not period_over
 ),
@@ -61,15 +64,14 @@ kept as (
   returning account_id, operation, key, scan_id, fingerprint
 ),
 judged as materialized (
-  select wish.i, wish.k, wish.account_id, wish.scan_id, credit_limit, credit_remaining,
+  select wish.i, wish.k, wish.account_id, wish.is_test, wish.scan_id, credit_limit, credit_remaining,
     kept.scan_id as kept_id, kept.fingerprint as kept_fingerprint,
     coalesce(case when wish.key is null then affordable else kept.scan_id = wish.scan_id end, false) as pays
   from wish left join kept using (account_id, operation, key)
 ),
 spent as materialized (
-  select i, k, account_id, scan_id, credit_limit,
-    case when pays then credit_remaining - row_number() over (partition by account_id, pays order by i) else -1 end::integer
-      as balance
+  select i, k, account_id, is_test, scan_id, credit_limit,
+    case when pays then ${toBalance('account_id, pays')} else -1 end as balance
   from judged where pays or kept_id is null
 ),
 repeated as materialized (
@@ -81,9 +83,9 @@ repeated as materialized (
 
 const queue = `,
 queued as (
-  insert into jobs (scan_id, account_id, lane, sealed, storage_key, url, callback_url, callback_host)
+  insert into jobs (scan_id, account_id, lane, sealed, storage_key, url, test_case, held_until, callback_url, callback_host)
   select spent.scan_id, spent.account_id, lane, substring($4::bytea from sealed_from for sealed_bytes), storage_key, url,
-    callback_url, callback_host
+    test_case, now() + hold_ms * interval '1 millisecond', callback_url, callback_host
   from spent join asked_scan using (i) where spent.balance >= 0 and is_job order by i
 )`
 

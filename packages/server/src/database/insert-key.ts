@@ -13,6 +13,7 @@ export async function insertKey(db: Kysely<Tables>, accountId: string, key: NewA
       prefix: key.prefix,
       digest: Buffer.from(key.digest, 'hex'),
       expires_at: key.expiresAt,
+      is_test: key.isTest,
     })
     .execute()
   await db.insertInto('rate_windows').values({ key_id: key.id }).execute()

@@ -5,9 +5,9 @@ import type { JobSource, NewJob } from '../domain/ports/job-store.ts'
  * twice as long: all contents of a batch lie one behind the other in a parameter of their own, and the job says where.
  */
 export const jobRecord = `is_job boolean, lane text, sealed_from integer, sealed_bytes integer, storage_key text, url text,
-    callback_url text, callback_host text`
+    test_case text, hold_ms integer, callback_url text, callback_host text`
 
-export const toJobColumns = ({ source, callbackUrl, lane }: NewJob, sealedBefore: number) => ({
+export const toJobColumns = ({ source, callbackUrl, lane, holdMs }: NewJob, sealedBefore: number) => ({
   is_job: true,
   lane,
   // The database counts from 1.
@@ -15,6 +15,8 @@ export const toJobColumns = ({ source, callbackUrl, lane }: NewJob, sealedBefore
   sealed_bytes: source.at === 'row' ? source.sealed.length : null,
   storage_key: source.at === 'storage' ? source.key : null,
   url: source.at === 'url' ? source.url : null,
+  test_case: source.at === 'test' ? source.testCase : null,
+  hold_ms: holdMs ?? null,
   callback_url: callbackUrl,
   callback_host: callbackUrl === null ? null : new URL(callbackUrl).host,
 })

@@ -36,7 +36,7 @@ function selectKeys(kysely: Kysely<Tables>) {
     .selectFrom('api_keys')
     .leftJoin('rate_windows', 'rate_windows.key_id', 'api_keys.id')
     .select(['api_keys.id', 'api_keys.account_id', 'api_keys.name', 'api_keys.prefix', 'api_keys.created_at'])
-    .select(['rate_windows.last_used_at', 'api_keys.expires_at', 'api_keys.revoked_at'])
+    .select(['api_keys.is_test', 'rate_windows.last_used_at', 'api_keys.expires_at', 'api_keys.revoked_at'])
 }
 
 type KeyRow = Awaited<ReturnType<ReturnType<typeof selectKeys>['executeTakeFirstOrThrow']>>
@@ -47,6 +47,7 @@ function toApiKey(row: KeyRow): ApiKey {
     accountId: row.account_id,
     name: row.name,
     prefix: row.prefix,
+    isTest: row.is_test,
     createdAt: row.created_at,
     lastUsedAt: row.last_used_at,
     expiresAt: row.expires_at,

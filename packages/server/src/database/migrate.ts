@@ -8,40 +8,47 @@ const folder = new URL('./migrations/', import.meta.url)
 
 /**
  * Brings the database up to this version. Forward only: there is no way down. Nodes that start together wait for each
- * other on the migrator's lock, and one of them does the work. Returns the names of the migrations it ran.
+ * other on the migrator's lock, and one of them does the work. Returns the names of the migrations it ran. `last` stops
+ * earlier, at the schema of an older version.
  */
-export async function migrate(kysely: Kysely<Tables>): Promise<string[]> {
+export async function migrate(kysely: Kysely<Tables>, last?: string): Promise<string[]> {
   await refuseNewerSchema(kysely)
   const migrator = new Migrator({ db: kysely, provider: { getMigrations: async () => readMigrations() } })
-  const { error, results } = await migrator.migrateToLatest()
+  const { error, results } = await (last === undefined ? migrator.migrateToLatest() : migrator.migrateTo(last))
   if (error !== undefined) throw error
   return (results ?? []).filter(({ status }) => status === 'Success').map(({ migrationName }) => migrationName)
 }
 
 /** Migrations of this version that the database does not have yet. */
 export async function listPendingMigrations(kysely: Kysely<Tables>): Promise<string[]> {
-  const done = new Set(await listDone(kysely))
-  return Object.keys(readMigrations()).filter((name) => !done.has(name))
+  const done = new Set(await listMigrationsDone(kysely))
+  return listMigrations().filter((name) => !done.has(name))
 }
 
-export const countMigrationsDone = async (kysely: Kysely<Tables>): Promise<number> => (await listDone(kysely)).length
+export const countMigrationsDone = async (kysely: Kysely<Tables>): Promise<number> =>
+  (await listMigrationsDone(kysely)).length
 
 function readMigrations() {
-  const names = readdirSync(folder).filter((file) => file.endsWith('.sql'))
   return Object.fromEntries(
-    names.sort().map((file) => {
-      const text = readFileSync(new URL(file, folder), 'utf8')
+    listMigrations().map((name) => {
+      const text = readFileSync(new URL(`${name}.sql`, folder), 'utf8')
       const up = async (db: Kysely<Tables>) => {
         await sql.raw(text).execute(db)
       }
-      return [file.slice(0, -'.sql'.length), { up }]
+      return [name, { up }]
     }),
   )
 }
 
+/** Those of this version, in order. */
+export function listMigrations(): string[] {
+  const files = readdirSync(folder).filter((file) => file.endsWith('.sql'))
+  return files.map((file) => file.slice(0, -'.sql'.length)).sort()
+}
+
 async function refuseNewerSchema(kysely: Kysely<Tables>) {
-  const ours = new Set(Object.keys(readMigrations()))
-  const foreign = (await listDone(kysely)).filter((name) => !ours.has(name))
+  const ours = new Set(listMigrations())
+  const foreign = (await listMigrationsDone(kysely)).filter((name) => !ours.has(name))
   if (foreign.length > 0) {
     throw new OperatorMistake(
       `The database was migrated by a newer Assay (it has ${foreign.join(', ')}). Start that version, or a newer one.`,
@@ -49,7 +56,7 @@ async function refuseNewerSchema(kysely: Kysely<Tables>) {
   }
 }
 
-async function listDone(kysely: Kysely<Tables>): Promise<string[]> {
+export async function listMigrationsDone(kysely: Kysely<Tables>): Promise<string[]> {
   const { rows: tables } = await sql<{ there: boolean }>`
     select to_regclass('kysely_migration') is not null as there`.execute(kysely)
   if (tables[0]?.there !== true) return []

@@ -32,6 +32,7 @@ create table api_keys (
   created_at timestamp with time zone not null default now(),
   expires_at timestamp with time zone,
   revoked_at timestamp with time zone,
+  is_test boolean not null default false,
   constraint api_keys_digest_key UNIQUE (digest),
   constraint api_keys_pkey PRIMARY KEY (id),
   constraint api_keys_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id) ON DELETE CASCADE
@@ -142,6 +143,13 @@ create table idempotency_keys (
 
 CREATE INDEX idempotency_keys_created ON public.idempotency_keys USING brin (created_at);
 
+create table installation (
+  single boolean not null default true,
+  is_test boolean not null,
+  constraint installation_pkey PRIMARY KEY (single),
+  constraint installation_single_check CHECK (single)
+);
+
 create table jobs (
   scan_id uuid not null,
   account_id uuid not null,
@@ -156,8 +164,9 @@ create table jobs (
   url text,
   callback_url text,
   callback_host text,
+  test_case text,
   constraint jobs_pkey PRIMARY KEY (scan_id),
-  constraint jobs_check CHECK ((num_nonnulls(sealed, storage_key, url) = 1)),
+  constraint jobs_check CHECK ((num_nonnulls(sealed, storage_key, url, test_case) = 1)),
   constraint jobs_check1 CHECK (((lease_token IS NULL) OR (held_until IS NOT NULL))),
   constraint jobs_check2 CHECK (((callback_url IS NULL) = (callback_host IS NULL)))
 ) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_insert_scale_factor = 0, autovacuum_vacuum_insert_threshold = 5000, autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 5000);

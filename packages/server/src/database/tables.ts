@@ -46,6 +46,10 @@ export type Tables = {
     created_at: Generated<Date>
     expires_at: Date | null
     revoked_at: Made<Date | null>
+    is_test: Generated<boolean>
+  }
+  installation: {
+    is_test: boolean
   }
   rate_windows: {
     key_id: string

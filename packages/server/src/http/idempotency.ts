@@ -22,9 +22,13 @@ export function checkIdempotency(request: FastifyRequest): FieldErrors {
   return errors.length === 0 ? {} : { [header]: errors }
 }
 
-/** `given` is everything by which a repeat is told from another request. */
+/**
+ * `given` is everything by which a repeat is told from another request. Test keys have keys of their own: what was not
+ * scanned must not answer a request that wants it scanned.
+ */
 export function findIdempotency(request: FastifyRequest, given: (string | null)[]): Idempotency | undefined {
   const [key] = listKeys(request)
   if (key === undefined) return undefined
-  return { operation: request.operationId ?? '', key, fingerprint: toFingerprint(given) }
+  const operation = `${request.caller?.isTest === true ? 'test ' : ''}${request.operationId ?? ''}`
+  return { operation, key, fingerprint: toFingerprint(given) }
 }

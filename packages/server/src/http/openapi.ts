@@ -14,6 +14,7 @@ import {
   ScanUrlCommand,
   SubmitFileForm,
   SubmitUrlCommand,
+  testAnswers,
   ValidationProblemDetails,
 } from '@assay/contract'
 import { examples } from './openapi-examples.ts'
@@ -76,11 +77,10 @@ function toOperation(operation: Operation): Json {
     ...('mode' in operation
       ? {
           description: describeLimit(operation),
-          parameters: [keyParameter],
+          parameters: [keyParameter, testParameter],
           requestBody: toRequestBody(operation),
         }
-      : {}),
-    ...(operation.does === 'result' ? { parameters: [idParameter, waitParameter] } : {}),
+      : { parameters: [...(operation.does === 'result' ? [idParameter, waitParameter] : []), testParameter] }),
     responses: toResponses(operation),
   }
 }
@@ -108,6 +108,13 @@ const keyParameter = {
   in: 'header',
   description: 'The same request with the same key is answered as the first time within a day, and charged once',
   schema: { type: 'string', minLength: 1, maxLength: maxKeyLength },
+}
+
+const testParameter = {
+  name: headers.test,
+  in: 'header',
+  description: 'The answer that a request with a test key asks for; other keys are not affected',
+  schema: { type: 'string', enum: testAnswers },
 }
 
 function toRequestBody({ does, mode, kind }: Operation & { does: 'file' | 'url' }): Json {

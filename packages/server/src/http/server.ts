@@ -128,7 +128,14 @@ async function registerCors(app: FastifyInstance, origins: string[]) {
   const options = {
     origin: origins,
     methods: ['GET', 'HEAD', 'POST'],
-    allowedHeaders: [headers.apiKey, headers.idempotencyKey, 'Content-Type', 'If-None-Match', 'traceparent'],
+    allowedHeaders: [
+      headers.apiKey,
+      headers.idempotencyKey,
+      headers.test,
+      'Content-Type',
+      'If-None-Match',
+      'traceparent',
+    ],
     exposedHeaders: [
       ...[headers.result, headers.creditLimit, headers.creditRemaining, headers.retryAfter],
       ...[headers.rateLimit, headers.rateRemaining, headers.rateReset, 'ETag'],

@@ -36,6 +36,13 @@ export function makeMetrics(labels: { region: string; version: string }) {
     registers,
   })
 
+  const tests = new Counter({
+    name: 'assay_test_scans_total',
+    help: 'Scans of test keys that were settled; they are in no other count of scans.',
+    labelNames: ['kind', 'status'],
+    registers,
+  })
+
   return {
     registry,
     observeRequest(operation: string, status: number, seconds: number) {
@@ -53,7 +60,7 @@ export function makeMetrics(labels: { region: string; version: string }) {
     },
     observeBatch: (size: number) => batches.observe(size),
     countFailure: () => failures.inc(),
-    countVerdict: (kind: string, status: string) => verdicts.inc({ kind, status }),
+    countVerdict: (kind: string, status: string, isTest: boolean) => (isTest ? tests : verdicts).inc({ kind, status }),
     /** A number that is read when somebody asks. */
     gauge(name: string, help: string, read: () => number) {
       new Gauge({

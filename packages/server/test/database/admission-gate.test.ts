@@ -56,7 +56,7 @@ describe('the admission gate', () => {
 
   test('keys of one account have windows of their own and one purse together', async () => {
     const { digest, id } = await office.register({ credits: 10, rate: { requests: 8, periodSeconds: 60 } })
-    const { apiKey } = await office.registration.createKey(id, 'second', null)
+    const { apiKey } = await office.registration.createKey(id, { name: 'second', expiresAt: null })
     const digests = [digest, toKeyDigest(apiKey)]
     const answers = await Promise.all(
       Array.from({ length: 40 }, (_, i) => {

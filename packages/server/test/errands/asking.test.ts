@@ -26,7 +26,7 @@ const toClean = (content: Pick<Content, 'bytes' | 'sha256'>): Outcome => ({
   ...{ status: 'clean', signals: [], contentLength: content.bytes, contentType: 'text/plain' },
   metadata: { hash_sha256: content.sha256 },
 })
-const asked = { kind: 'malware' as const, contentName: 'a.txt', flagsSexy: true }
+const asked = { kind: 'malware' as const, contentName: 'a.txt', flagsSexy: true, isTest: false }
 const leaseMs = 300
 
 describe('a scan that another node is asked for', () => {

@@ -27,6 +27,8 @@ export type ApiKey = {
   accountId: string
   name: string
   prefix: string
+  /** Its scans are answered by name, not by engines, and cost nothing. */
+  isTest: boolean
   createdAt: Date
   lastUsedAt: Date | null
   expiresAt: Date | null

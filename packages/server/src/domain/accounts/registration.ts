@@ -17,6 +17,8 @@ export type Application = {
   /** True when it is not given. */
   flagsSexy?: boolean
   downloadHosts?: string[]
+  /** The first key is one for tests. */
+  isTest?: boolean
   /** Given by the operator instead of made by us. */
   apiKey?: string
   webhookSecret?: string
@@ -28,8 +30,19 @@ export type Registered = { account: Account; apiKey: string; webhookSecret: stri
 /** How long the secret before a rotation keeps signing. */
 const previousSecretMs = 24 * 3_600_000
 
+type Deps = {
+  accounts: AccountStore
+  keys: KeyStore
+  plans: PlanStore
+  clock: Clock
+  /** In a test installation every key is one for tests, also one that was not asked to be. */
+  isTestInstallation?: boolean
+}
+
 /** Giving out accounts, keys and secrets. */
-export function makeRegistration(deps: { accounts: AccountStore; keys: KeyStore; plans: PlanStore; clock: Clock }) {
+export function makeRegistration(deps: Deps) {
+  const isForTests = (asked: boolean | undefined) => asked === true || deps.isTestInstallation === true
+
   return {
     async register(application: Application): Promise<Registered> {
       const { account, apiKey, webhookSecret } = await prepare(application)
@@ -43,9 +56,13 @@ export function makeRegistration(deps: { accounts: AccountStore; keys: KeyStore;
       return created === undefined ? undefined : { account: created, apiKey, webhookSecret }
     },
 
-    async createKey(accountId: string, name: string, expiresAt: Date | null): Promise<{ key: ApiKey; apiKey: string }> {
-      const apiKey = newApiKey()
-      return { key: await deps.keys.createKey(accountId, toNewKey(apiKey, name, expiresAt)), apiKey }
+    async createKey(
+      accountId: string,
+      { name, expiresAt, isTest: asked }: { name: string; expiresAt: Date | null; isTest?: boolean },
+    ): Promise<{ key: ApiKey; apiKey: string }> {
+      const isTest = isForTests(asked)
+      const apiKey = newApiKey({ isTest })
+      return { key: await deps.keys.createKey(accountId, toNewKey(apiKey, { name, expiresAt, isTest })), apiKey }
     },
 
     /** Undefined when there is no such account. */
@@ -61,7 +78,8 @@ export function makeRegistration(deps: { accounts: AccountStore; keys: KeyStore;
 
   async function prepare(application: Application) {
     await requirePlan(application.plan)
-    const apiKey = application.apiKey ?? newApiKey()
+    const isTest = isForTests(application.isTest)
+    const apiKey = application.apiKey ?? newApiKey({ isTest })
     const webhookSecret = application.webhookSecret ?? newWebhookSecret()
     const account: NewAccount = {
       id: newId(),
@@ -73,7 +91,7 @@ export function makeRegistration(deps: { accounts: AccountStore; keys: KeyStore;
       flagsSexy: application.flagsSexy ?? true,
       downloadHosts: application.downloadHosts ?? null,
       webhookSecret,
-      key: toNewKey(apiKey, 'default', null),
+      key: toNewKey(apiKey, { name: 'default', expiresAt: null, isTest }),
     }
     return { account, apiKey, webhookSecret }
   }
@@ -85,10 +103,9 @@ export function makeRegistration(deps: { accounts: AccountStore; keys: KeyStore;
   }
 }
 
-const toNewKey = (apiKey: string, name: string, expiresAt: Date | null): NewApiKey => ({
+const toNewKey = (apiKey: string, about: Pick<NewApiKey, 'name' | 'expiresAt' | 'isTest'>): NewApiKey => ({
   id: newId(),
-  name,
   prefix: toKeyPrefix(apiKey),
   digest: toKeyDigest(apiKey),
-  expiresAt,
+  ...about,
 })

@@ -29,7 +29,8 @@ export function makeRunErrand(deps: Deps) {
   }
 
   async function findOutcome({ source, asked }: ClaimedErrand, signal: AbortSignal): Promise<Outcome> {
-    const { accountId, known, ...rest } = asked
+    const { accountId, known, ...about } = asked
+    const rest = { ...about, isTest: false }
     if (source.at === 'url') {
       if (accountId === null) throw new Error('An errand for an address has no account')
       return deps.outcomes.ofUrl(source.url, { ...rest, accountId, mode: 'sync', signal })

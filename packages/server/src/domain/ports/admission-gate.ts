@@ -8,7 +8,7 @@ export type Ask = {
   keyDigest: string
   /** Count this against the rate window of the key. */
   takesRequest: boolean
-  /** Charge one credit and record this, or do neither. Asking again with the same id never charges twice. */
+  /** Charge one credit, unless the key is for tests, and record this, or do neither. Asking again with the same id never charges twice. */
   scan?: NewScan
   /** With a scan that is pending: what a worker needs for it. Recorded with the charge, or neither. */
   job?: NewJob
@@ -30,6 +30,8 @@ export type Caller = {
   /** Of the key that called; the scan is asked for with it when its body is read. */
   keyDigest: string
   accountId: string
+  /** The key is one for tests: no engine is asked, and the gate charges nothing. */
+  isTest: boolean
   /** A picture that is sexy, and no more than that, is a threat to this account. */
   flagsSexy: boolean
   rate: Rate

@@ -9,17 +9,22 @@ export type JobSource =
   /** Not here yet. */
   | { at: 'url'; url: string }
 
+/** Of a test key: no content, only how it is to end. */
+type TestSource = { at: 'test'; testCase: string }
+
 export type NewJob = {
   /** What a process must have to do it; see lanes.ts. */
   lane: string
-  source: JobSource
+  source: JobSource | TestSource
   callbackUrl: string | null
+  /** Nobody is to take it before that time is over. */
+  holdMs?: number
 }
 
 /** Whoever claimed a job last. Only the newest lease of a job can settle it. */
 export type Lease = { scanId: string; token: string }
 
-export type ClaimedJob = Omit<NewJob, 'lane'> & {
+export type ClaimedJob = Omit<NewJob, 'lane' | 'holdMs'> & {
   lease: Lease
   accountId: string
   flagsSexy: boolean

@@ -1,6 +1,13 @@
 import type { ApiKey } from '../accounts/account.ts'
 
-export type NewApiKey = { id: string; name: string; prefix: string; digest: string; expiresAt: Date | null }
+export type NewApiKey = {
+  id: string
+  name: string
+  prefix: string
+  digest: string
+  expiresAt: Date | null
+  isTest: boolean
+}
 
 export type KeyStore = {
   createKey(accountId: string, key: NewApiKey): Promise<ApiKey>

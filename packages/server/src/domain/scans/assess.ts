@@ -8,6 +8,8 @@ export type Asked = {
   kind: ScanKind
   contentName: string | null
   flagsSexy: boolean
+  /** By a test key: names decide, no engine. */
+  isTest: boolean
   /** Aborted when the caller has left. Made only where somebody asks for it: most scans are over sooner. */
   untilGone?(): AbortSignal
 }

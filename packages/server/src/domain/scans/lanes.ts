@@ -3,11 +3,16 @@ import type { ScanKind } from '@assay/contract'
 /** For content that is still elsewhere: any process can fetch it. */
 export const anywhere = 'anywhere'
 
+/** For jobs of test keys, which need neither an engine nor content: any process can end them. */
+export const testLane = 'test'
+
 /**
  * Jobs wait in lanes, by what a process must have to do them: an engine for the kind of scan, and a way to the content.
  * So processes that share a database but not their keys, disks or engines leave each other's jobs alone.
  */
 export const toLane = (kind: ScanKind, place: string): string => `${kind} ${place}`
 
-export const listLanes = (kinds: ScanKind[], places: string[]): string[] =>
-  kinds.flatMap((kind) => [anywhere, ...places].map((place) => toLane(kind, place)))
+export const listLanes = (kinds: ScanKind[], places: string[]): string[] => [
+  testLane,
+  ...kinds.flatMap((kind) => [anywhere, ...places].map((place) => toLane(kind, place))),
+]

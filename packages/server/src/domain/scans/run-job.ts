@@ -4,6 +4,8 @@ import type { Clock } from '../ports/clock.ts'
 import type { JobContents, KeptContent } from '../ports/content-store.ts'
 import type { ClaimedJob, JobStore, Settlement } from '../ports/job-store.ts'
 import { EngineBusy } from '../ports/scan-engine.ts'
+import { getTestCase } from '../test-mode/find-test-case.ts'
+import { isOfTest, toTestOutcome } from '../test-mode/test-outcomes.ts'
 import type { Outcome, Outcomes } from './outcome.ts'
 import type { Scan } from './scan.ts'
 import { toScanResult } from './scan-result.ts'
@@ -13,7 +15,7 @@ type Deps = {
   contents: JobContents
   outcomes: Outcomes
   clock: Clock
-  observeVerdict(kind: ScanKind, status: string): void
+  observeVerdict(kind: ScanKind, status: string, isTest: boolean): void
   reportFailure(error: unknown): void
   /** Its result is there; `isCalledBack`: and somebody is to be told. */
   onSettled(scanId: string, isCalledBack: boolean): void
@@ -44,8 +46,8 @@ export function makeRunJob(deps: Deps) {
     const isOurs = await keepTrying(() => deps.jobs.settle(job.lease, settlement))
     // Somebody else has it by now, and needs the content.
     if (!isOurs) return
-    if (job.source.at !== 'url') await deps.contents.remove(job.source)
-    deps.observeVerdict(job.scan.kind, settlement.scan.status)
+    if (isKept(job.source)) await deps.contents.remove(job.source)
+    deps.observeVerdict(job.scan.kind, settlement.scan.status, isOfTest(job.scan))
     deps.onSettled(job.scan.id, settlement.deliveryBody !== undefined)
   }
 
@@ -64,9 +66,12 @@ export function makeRunJob(deps: Deps) {
     }
   }
 
-  function findOutcome(job: ClaimedJob, signal: AbortSignal): Promise<Outcome> {
+  async function findOutcome(job: ClaimedJob, signal: AbortSignal): Promise<Outcome> {
     const { source, accountId, flagsSexy, scan } = job
-    const asked = { kind: scan.kind, contentName: scan.contentName, flagsSexy }
+    if (source.at === 'test') {
+      return toTestOutcome(getTestCase(source.testCase), { kind: scan.kind, flagsSexy, known: scan })
+    }
+    const asked = { kind: scan.kind, contentName: scan.contentName, flagsSexy, isTest: false }
     if (source.at !== 'url') return ofKept(source, scan, asked)
     return deps.outcomes.ofUrl(source.url, { ...asked, accountId, mode: 'async', signal })
   }
@@ -86,5 +91,8 @@ export function makeRunJob(deps: Deps) {
 
 const toFailed = ({ metadata, contentLength, contentType }: Scan): End => ({
   ...{ status: 'error', signals: ['Error:EngineFailed'], metadata, contentLength, contentType },
-  refunds: true,
+  // A test was never charged.
+  refunds: !isOfTest({ metadata }),
 })
+
+const isKept = (source: ClaimedJob['source']): source is KeptContent => source.at === 'row' || source.at === 'storage'

@@ -4,10 +4,13 @@ import type { Describer } from '../content/describe.ts'
 import type { AdmissionGate, Caller, Idempotency } from '../ports/admission-gate.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { JobContents, LastingContent } from '../ports/content-store.ts'
-import type { JobSource } from '../ports/job-store.ts'
+import type { NewJob } from '../ports/job-store.ts'
 import { Problem } from '../problem.ts'
+import { findFileCase, findUrlCase } from '../test-mode/find-test-case.ts'
+import type { TestCase } from '../test-mode/test-cases.ts'
+import { testMark } from '../test-mode/test-outcomes.ts'
 import { findMismatch } from './idempotency.ts'
-import { anywhere, toLane } from './lanes.ts'
+import { anywhere, testLane, toLane } from './lanes.ts'
 import { nothingKnown } from './outcome.ts'
 import type { NewScan, Scan } from './scan.ts'
 import { newScanId } from './scan-id.ts'
@@ -41,27 +44,41 @@ export function makeSubmitting(deps: Deps) {
   return { submitFile, submitUrl }
 
   async function submitFile(caller: Caller, content: LastingContent, order: Order): Promise<Submitted> {
-    requireEngine(order.kind)
     const { contentType, hashes } = await deps.describe(content)
-    const kept = await content.handOver()
     const known = { contentLength: content.bytes, contentType, metadata: hashes }
+    if (caller.isTest) return submitTest(caller, order, findFileCase(order, content), known)
+    requireEngine(order.kind)
+    const kept = await content.handOver()
+    const lane = toLane(order.kind, deps.contents.toPlace(kept))
     // When this throws we cannot know whether it was accepted: what nobody needs is swept later.
-    const submitted = await submit(caller, order, kept, known)
+    const submitted = await submit(caller, order, { lane, source: kept }, known)
     if (!submitted.isQueued) await deps.contents.remove(kept)
     return submitted
   }
 
   async function submitUrl(caller: Caller, url: string, order: Order): Promise<Submitted> {
+    if (caller.isTest) return submitTest(caller, order, findUrlCase(order, url), nothingKnown)
     requireEngine(order.kind)
-    return submit(caller, order, { at: 'url', url }, nothingKnown)
+    return submit(caller, order, { lane: toLane(order.kind, anywhere), source: { at: 'url', url } }, nothingKnown)
   }
 
-  async function submit(caller: Caller, order: Order, source: JobSource, known: Known): Promise<Submitted> {
-    const { kind, callbackUrl, idempotency } = order
+  /** How it ends is decided now, and its content is let go: any process can end it, when its time has come. */
+  function submitTest(caller: Caller, order: Order, { name, delayMs }: TestCase, known: Known): Promise<Submitted> {
+    const source = { at: 'test' as const, testCase: name }
+    const job = { lane: testLane, source, ...(delayMs && { holdMs: delayMs.async }) }
+    return submit(caller, order, job, { ...known, metadata: { ...known.metadata, ...testMark } })
+  }
+
+  async function submit(
+    caller: Caller,
+    order: Order,
+    job: Omit<NewJob, 'callbackUrl'>,
+    known: Known,
+  ): Promise<Submitted> {
+    const { callbackUrl, idempotency } = order
     const scan = newPending(order, known)
-    const lane = toLane(kind, source.at === 'url' ? anywhere : deps.contents.toPlace(source))
     const answer = await deps.gate.ask({
-      ...{ keyDigest: caller.keyDigest, takesRequest: false, scan, job: { lane, source, callbackUrl } },
+      ...{ keyDigest: caller.keyDigest, takesRequest: false, scan, job: { ...job, callbackUrl } },
       ...(idempotency === undefined ? {} : { idempotency }),
     })
     const isQueued = answer.outcome === 'admitted'

@@ -3,6 +3,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Admission, Admitted } from '../../domain/accounts/admission.ts'
 import { toPeriodText } from '../../domain/accounts/rate.ts'
 import type { Caller } from '../../domain/ports/admission-gate.ts'
+import { findTestRefusal } from '../../domain/test-mode/test-refusals.ts'
 import { listHeader } from '../headers.ts'
 import { hasIdempotencyKey } from '../idempotency.ts'
 
@@ -33,10 +34,17 @@ export function makeAdmitHook(operation: Operation, { admission }: Deps) {
     // A repeat is known before the work, so it is asked for first.
     const isTrustable = mayTrust && isSmall(request) && !hasIdempotencyKey(request)
     const trusted = isTrustable ? admission.findTrusted(keys) : undefined
-    if (trusted === undefined) return goOn(request, reply, await admission.admitRequest(keys, isScan))
+    if (trusted === undefined)
+      return goOn(request, reply, withTest(request, await admission.admitRequest(keys, isScan)))
     request.caller = trusted
     request.isCounted = false
   }
+}
+
+/** A test may ask to be refused; what really refuses it comes first. */
+function withTest({ raw }: FastifyRequest, { caller, refused }: Admitted): Admitted {
+  const asked = caller?.isTest === true ? findTestRefusal(listHeader(raw, headers.test.toLowerCase())) : undefined
+  return { caller, refused: refused ?? asked }
 }
 
 /** A trusted caller's request may fail before it came to the gate. It is counted then, and may be refused there. */

@@ -10,6 +10,8 @@ export type HealthDeps = {
   countWorkers: (() => Promise<number>) | undefined
   region: string
   version: string
+  /** Nothing is scanned here: every answer is a test's. */
+  isTest?: boolean
 }
 
 /** `/livez`: the process answers. `/readyz`: it can do its work, and if not, why, in sentences. */
@@ -20,9 +22,10 @@ export function registerHealth(app: FastifyInstance, deps: HealthDeps) {
     const { status, reasons, checks } = await deps.readiness.check()
     reply.code(status === 'unavailable' ? 503 : 200).header('Cache-Control', 'no-store')
     const engines = deps.listEngines().map(({ name, state }) => toEngine(name, state))
+    const mode = deps.isTest === true ? { mode: 'test mode' } : {}
     const workers = deps.countWorkers && { workers: await deps.countWorkers().catch(() => null) }
     const { roles, region, version } = deps
-    return { status, reasons, checks, roles, ...workers, engines, region, version }
+    return { status, ...mode, reasons, checks, roles, ...workers, engines, region, version }
   })
 }
 

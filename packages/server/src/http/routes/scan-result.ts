@@ -13,7 +13,7 @@ export function makeResultHandler(target: { kind: ScanKind }, deps: { scanning: 
     const { id } = request.params as { id: string }
     const waitMs = readWait(request) * 1000
     const asked = { waitMs, ...(waitMs > 0 ? { signal: untilGone(reply) } : {}) }
-    const scan = await deps.scanning.getScan(getCaller(request).accountId, target.kind, id, asked)
+    const scan = await deps.scanning.getScan(getCaller(request), target.kind, id, asked)
     if (scan.status === 'pending') {
       reply.header('Cache-Control', 'no-store')
       return toScanResult(scan)

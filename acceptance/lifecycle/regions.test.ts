@@ -1,0 +1,92 @@
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { openTestPostgres } from '../../scripts/test-postgres.ts'
+import { runProgram } from '../support/run-program.ts'
+import { alreadyTested } from '../support/scanning.ts'
+import { type Service, startService } from '../support/start-service.ts'
+import { makeCaller, toResult } from '../support/submitting.ts'
+import { waitUntil } from '../support/wait-until.ts'
+
+type Created = { id: string; api_key: string }
+type Key = { id: string; account_id: string }
+
+const skip = alreadyTested
+let databases: Awaited<ReturnType<typeof openTestPostgres>>[] = []
+let home: Service
+let satellite: Service
+
+/** Two deployments that share nothing but what the second follows of the first. */
+before(async () => {
+  if (skip) return
+  databases = await Promise.all([openTestPostgres(['wal_level=logical']), openTestPostgres()])
+  const [first, second] = databases.map(({ adminUrl }) => adminUrl) as [string, string]
+  home = await startService({ ASSAY_DATABASE_URL: first, ASSAY_REGION: 'eu', ASSAY_NSFW_PROFILE: 'off' })
+  await home.operate('regions', 'publish')
+  const settings = { ASSAY_DATABASE_URL: second, ASSAY_REGION: 'us-east' }
+  const followed = await runProgram(settings, 'regions', 'follow', first)
+  assert.equal(followed.code, 0, followed.err)
+  satellite = await startService({ ...settings, ASSAY_NSFW_PROFILE: 'off' })
+})
+after(async () => {
+  await home?.stop()
+  await satellite?.stop()
+  await Promise.all(databases.map(({ close }) => close()))
+})
+
+const createAccount = async (credits: number) =>
+  (await home.operate('accounts', 'create', '--name', 'everywhere', '--credits', String(credits))) as Created
+const ping = async ({ url }: Service, key: string) =>
+  (await fetch(`${url}/v1/ping`, { headers: { 'x-api-key': key } })).status
+
+test('a key of the home region is good in both, and what is scanned stays where it was scanned', { skip }, async () => {
+  const there = makeCaller(satellite.url, home.apiKey)
+  const { id } = toResult(await there.sendFile('malware', 'scan', 'harmless'), 201)
+  assert.equal(toResult(await there.fetchResult('malware', id), 200).id, id)
+  const here = makeCaller(home.url, home.apiKey)
+  assert.equal((await here.fetchResult('malware', id)).status, 422)
+  assert.equal(await there.readSpent(), 1)
+  assert.equal(await here.readSpent(), 0, 'each region has credits of its own')
+})
+
+test('an account that is made at home works in the other region, with all of its credits', { skip }, async () => {
+  const { api_key } = await createAccount(3)
+  await waitUntil('the key to arrive', async () => (await ping(satellite, api_key)) === 200)
+  const caller = makeCaller(satellite.url, api_key)
+  for (let n = 0; n < 3; n++) toResult(await caller.sendFile('malware', 'scan', `harmless ${n}`), 201)
+  assert.equal((await caller.sendFile('malware', 'scan', 'one too many')).status, 403)
+  assert.equal(await makeCaller(home.url, api_key).readSpent(), 0)
+})
+
+test('a key that is revoked at home is refused in the other region within seconds', { skip }, async () => {
+  const { id: account, api_key } = await createAccount(1)
+  await waitUntil('the key to arrive', async () => (await ping(satellite, api_key)) === 200)
+  const keys = (await home.operate('keys', 'list')) as Key[]
+  const key = keys.find((one) => one.account_id === account)
+  assert(key !== undefined)
+  await home.operate('keys', 'revoke', key.id)
+  await waitUntil('the key to be refused', async () => (await ping(satellite, api_key)) === 401)
+})
+
+test('accounts and keys are made at home alone', { skip }, async () => {
+  await assert.rejects(satellite.operate('accounts', 'create', '--name', 'here'), /are made in the home region/)
+  const shown = (await satellite.operate('regions', 'show')) as { role: string }
+  assert.equal(shown.role, 'satellite')
+  const seen = (await home.operate('regions', 'show')) as {
+    role: string
+    followers: { slot: string; active: boolean }[]
+  }
+  assert.deepEqual(
+    [seen.role, seen.followers.map(({ slot, active }) => [slot, active])],
+    ['home', [['assay_us_east', true]]],
+  )
+})
+
+test('a region that leaves keeps its accounts and makes its own from then on', { skip }, async () => {
+  await satellite.operate('regions', 'leave', databases[0]?.adminUrl ?? '')
+  assert.equal(await ping(satellite, home.apiKey), 200)
+  const { api_key } = (await satellite.operate('accounts', 'create', '--name', 'here')) as Created
+  assert.equal(await ping(satellite, api_key), 200)
+  assert.equal(await ping(home, api_key), 401)
+  const seen = (await home.operate('regions', 'show')) as { followers: unknown[] }
+  assert.deepEqual(seen.followers, [], 'nothing is kept at home for one that left')
+})

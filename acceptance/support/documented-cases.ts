@@ -1,0 +1,39 @@
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import type { Kind } from './submitting.ts'
+
+type Expected = { status: string; signals: string[]; seconds: number }
+export type DocumentedCase = {
+  name: string
+  sources: ('file' | 'url')[]
+  /** What a scan and a submit end in; 500: the scan is refused. Undefined where the name has no meaning. */
+  of: Record<Kind, { scan: Expected | 500; submit: Expected } | undefined>
+}
+
+/** The cases of test mode, as docs/test-mode.md tells them. */
+export function readDocumentedCases(): DocumentedCase[] {
+  const document = readFileSync(new URL('../../docs/test-mode.md', import.meta.url), 'utf8')
+  const table = /<!-- cases -->\n(.*)<!-- \/cases -->/s.exec(document)?.[1] ?? ''
+  const [, , ...rows] = table.trim().split('\n')
+  assert(rows.length > 10)
+  return rows.map((row) => {
+    const [, name = '', sources = '', malware = '', images = ''] = row.split('|').map((cell) => cell.trim())
+    return {
+      name: name.replaceAll('`', ''),
+      sources: sources.split(', ').map((source) => (source === 'files' ? 'file' : 'url')),
+      of: { malware: readCell(malware), 'nsfw/images': readCell(images) },
+    }
+  })
+}
+
+function readCell(cell: string): { scan: Expected | 500; submit: Expected } | undefined {
+  if (cell === '-') return undefined
+  const [, scan = cell, submit = cell] = /^scan: (.*); submit: (.*)$/.exec(cell) ?? []
+  return { scan: scan === '500' ? 500 : readEnd(scan), submit: readEnd(submit) }
+}
+
+function readEnd(text: string): Expected {
+  const [, status = '', signal] = /^`(\w+)`(?: `(\S+)`)?/.exec(text) ?? []
+  const seconds = Number(/ after (\d+) s$/.exec(text)?.[1] ?? 0)
+  return { status, signals: signal === undefined ? [] : [signal], seconds }
+}

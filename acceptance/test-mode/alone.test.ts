@@ -1,0 +1,154 @@
+import assert from 'node:assert/strict'
+import { execFile, spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { promisify } from 'node:util'
+import { type Installation, openInstallation } from '../support/chaos-installation.ts'
+import { maskVariables, readCodeBlocks } from '../support/code-blocks.ts'
+import { images } from '../support/forms.ts'
+import { world } from '../support/origin.ts'
+import { findChildren, findProcesses } from '../support/processes.ts'
+import { openReceiver, verifyDelivery } from '../support/receiver.ts'
+import { runProgram } from '../support/run-program.ts'
+import { alreadyTested, toVerdict } from '../support/scanning.ts'
+import { makeOperate } from '../support/start-service.ts'
+import { makeCaller, toId, toResult } from '../support/submitting.ts'
+import { waitUntil } from '../support/wait-until.ts'
+
+const repository = new URL('../../', import.meta.url).pathname
+const free = { ASSAY_PORT: '0', ASSAY_METRICS_PORT: '0' }
+const apiKey = 'test-mode-test-key'
+const secret = `whsec_${randomBytes(32).toString('base64')}`
+
+describe('a service in test mode alone', { skip: alreadyTested }, () => {
+  let installation: Installation
+  let receiver: Awaited<ReturnType<typeof openReceiver>>
+  let caller: ReturnType<typeof makeCaller>
+  before(async () => {
+    receiver = await openReceiver()
+    const own = { ASSAY_BOOTSTRAP_KEY: apiKey, ASSAY_BOOTSTRAP_WEBHOOK_SECRET: secret, ASSAY_OUTBOUND_ALLOW: world }
+    installation = await openInstallation(own, ['--test'])
+    caller = makeCaller(installation.url, apiKey)
+  })
+  after(async () => {
+    await installation.remove()
+    await receiver.close()
+  })
+
+  test('says so, and has started no engine', async () => {
+    const readiness = await (await fetch(`${installation.url}/readyz`)).json()
+    const { status, mode, checks, engines } = readiness as Record<string, unknown>
+    assert.deepEqual(
+      { status, mode, checks, engines },
+      {
+        ...{ status: 'ready', mode: 'test mode', checks: { database: 'ok' }, engines: [] },
+      },
+    )
+    assert.match(installation.log(), /Test mode: nothing is scanned/)
+    // The database is a child of its own; nothing else is.
+    assert.deepEqual(
+      findChildren(installation.pid(), '').filter((pid) => !findChildren(installation.pid(), 'postgres').includes(pid)),
+      [],
+    )
+    assert.equal(toVerdict(await caller.sendFile('malware', 'scan', 'x')).metadata.test, 'true')
+  })
+
+  test('sends webhooks, signed, for all four ways to submit', async () => {
+    const fields = { callback_url: `${receiver.url}/all` }
+    const answers = [
+      await caller.sendFile('malware', 'submit', 'x', { ...fields, file_name: 'assay-test-threat.txt' }),
+      await caller.sendFile('nsfw/images', 'submit', images['one.png'], {
+        ...fields,
+        file_name: 'assay-test-sexy.png',
+      }),
+      await caller.sendUrl('malware', 'submit', 'https://files.example.com/assay-test-download-failed', fields),
+      await caller.sendUrl('nsfw/images', 'submit', 'https://files.example.com/assay-test-engine-failed', fields),
+    ]
+    await waitUntil('all webhooks', () => receiver.at('/all').length === answers.length)
+    const results = receiver.at('/all').map((delivery) => verifyDelivery(delivery, secret))
+    const signals = answers.map((answer) => results.find(({ id }) => id === toId(answer))?.signals?.[0])
+    assert.deepEqual(signals, [
+      ...['Virus:Eicar-Test-Signature', 'Classification:sexy', 'Error:DownloadFailed', 'Error:EngineFailed'],
+    ])
+    assert(results.every(({ metadata }) => metadata?.test === 'true'))
+  })
+
+  test('loses no job that is held when everything is killed, and ends it when its time has come', async () => {
+    const submit = async (name: string) =>
+      toId(await caller.sendFile('malware', 'submit', 'x', { file_name: name, callback_url: `${receiver.url}/held` }))
+    const [slow, pending] = [await submit('assay-test-slow'), await submit('assay-test-pending')]
+    await installation.faults.everything()
+    assert.equal(toResult(await caller.fetchResult('malware', pending), 200).status, 'pending')
+    const { status, created_at, completed_at } = await caller.settle('malware', slow)
+    assert.equal(status, 'clean')
+    assert(Date.parse(completed_at ?? '') - Date.parse(created_at) >= 5000)
+    await waitUntil('its webhook', () => receiver.at('/held').length > 0)
+    const [delivery] = receiver.at('/held')
+    assert.equal(delivery && verifyDelivery(delivery, secret).id, slow)
+    assert.equal(toResult(await caller.fetchResult('malware', pending), 200).status, 'pending')
+    assert.equal(await caller.readSpent(), 0)
+  })
+
+  test('does what docs/test-mode.md shows', async () => {
+    const [, , ...examples] = readCodeBlocks('docs/test-mode.md')
+    const dir = mkdtempSync(join(tmpdir(), 'assay-examples-'))
+    let count = 0
+    for (const [n, { language, text }] of examples.entries()) {
+      if (language !== 'sh') continue
+      const command = text
+        .replaceAll(/assay_test_[0-9A-Za-z]{38}/g, apiKey)
+        .replaceAll('http://127.0.0.1:8080', installation.url)
+      const { stdout } = await promisify(execFile)('sh', ['-ec', command], { cwd: dir })
+      assert.deepEqual(toComparable(stdout), toComparable(examples[n + 1]?.text ?? ''))
+      count++
+    }
+    assert.equal(count, 3)
+    rmSync(dir, { recursive: true, force: true })
+  })
+
+  test('greets as docs/test-mode.md shows when it is started by npm', async () => {
+    const [start, greeting] = readCodeBlocks('docs/test-mode.md')
+    const command = start?.text.trim().replace('npm ci && ', 'exec ') ?? ''
+    assert.equal(command, 'exec npm start -- --test')
+    const dir = mkdtempSync(join(tmpdir(), 'assay-greeting-'))
+    const env = { ...process.env, ...free, ASSAY_DATA_DIR: join(dir, 'data'), ASSAY_DATABASE_URL: '' }
+    const child = spawn('sh', ['-c', command], { cwd: repository, env, stdio: ['ignore', 'pipe', 'ignore'] })
+    const ended = new Promise((resolve) => child.once('exit', resolve))
+    let said = ''
+    child.stdout.setEncoding('utf8').on('data', (text) => {
+      said += text
+    })
+    await waitUntil('the greeting', () => said.includes('/v1/me') || child.exitCode !== null, 60_000)
+    child.kill()
+    await ended
+    await waitUntil('all of it to end', () => findProcesses(dir).length === 0)
+    rmSync(dir, { recursive: true, force: true })
+    assert.equal(maskVariables(said.slice(said.indexOf('Assay '))), maskVariables(greeting?.text ?? ''))
+  })
+
+  test('cannot be started to scan afterwards, and refuses an installation with accounts that want their files scanned', async () => {
+    await installation.stop()
+    const scanning = await runProgram(
+      { ASSAY_DATA_DIR: installation.dataDir, ASSAY_DATABASE_URL: '', ...free },
+      'serve',
+    )
+    assert.equal(scanning.code, 1)
+    assert.match(scanning.err, /^This database belongs to a test installation.*\n$/)
+
+    const dir = mkdtempSync(join(tmpdir(), 'assay-earnest-'))
+    const earnest = { ASSAY_DATA_DIR: join(dir, 'data'), ASSAY_DATABASE_URL: '', ...free }
+    await makeOperate(earnest)('accounts', 'create', '--name', 'in earnest')
+    const testing = await runProgram(earnest, 'serve', '--test')
+    rmSync(dir, { recursive: true, force: true })
+    assert.equal(testing.code, 1)
+    assert.match(testing.err, /^This database belongs to an installation that scans.*\n$/)
+    assert.equal(testing.out, '')
+  })
+})
+
+/** Trace ids and addresses differ too. */
+const toComparable = (json: string): unknown =>
+  JSON.parse(maskVariables(json).replaceAll(/00-[0-9a-f]{32}-[0-9a-f]{16}-01/g, 'TRACE'))

@@ -1,0 +1,85 @@
+import { type Static, Type } from 'typebox'
+import { count, flag, id, name, nullable, oneOf, page, pageQuery, text, time, webAddress } from './fields.ts'
+
+export const KeyRow = Type.Object({
+  id,
+  name: text,
+  prefix: text,
+  is_test: flag,
+  created_at: time,
+  expires_at: nullable(time),
+  last_used_at: nullable(time),
+  revoked_at: nullable(time),
+})
+export type KeyRow = Static<typeof KeyRow>
+export const Keys = Type.Array(KeyRow)
+export const CreateKey = Type.Object({ name, expires_at: Type.Optional(nullable(time)), is_test: Type.Optional(flag) })
+/** The key itself is shown once and stored nowhere. */
+export const NewKey = Type.Object({ key: KeyRow, api_key: text })
+/** The old one goes on working for so long. */
+export const RotateKey = Type.Object({ overlap_hours: Type.Integer({ minimum: 0, maximum: 720 }) })
+/** Its name, typed. */
+export const RevokeKey = Type.Object({ name: text })
+
+export const Webhooks = Type.Object({
+  secret_rotated_at: nullable(time),
+  previous_until: nullable(time),
+  endpoints: Type.Array(
+    Type.Object({
+      url: text,
+      failing_since: nullable(time),
+      last_success_at: nullable(time),
+      paused_at: nullable(time),
+    }),
+  ),
+})
+export type Webhooks = Static<typeof Webhooks>
+export const WebhookSecret = Type.Object({ secret: text })
+export const TestWebhook = Type.Object({ url: webAddress })
+export const TestedWebhook = Type.Object({ status: nullable(count), duration_ms: count, answer: text, delivered: flag })
+
+const deliveryState = oneOf('pending', 'delivered', 'dead', 'stopped')
+export const DeliveryRow = Type.Object({
+  id,
+  scan_id: id,
+  url: text,
+  state: deliveryState,
+  attempts: count,
+  last_status: nullable(count),
+  created_at: time,
+  next_at: nullable(time),
+})
+export type DeliveryRow = Static<typeof DeliveryRow>
+export const DeliveryPage = page(DeliveryRow)
+export const DeliveryFilter = Type.Object({
+  ...pageQuery,
+  state: Type.Optional(deliveryState),
+  scan: Type.Optional(id),
+})
+export const DeliveryDetail = Type.Object({
+  delivery: DeliveryRow,
+  /** The request as it was sent. */
+  body: text,
+  attempts: Type.Array(Type.Object({ at: time, status: nullable(count), duration_ms: count, answer: text })),
+})
+export type DeliveryDetail = Static<typeof DeliveryDetail>
+export const ReplaySince = Type.Object({ since: time })
+export const Replayed = Type.Object({ replayed: count })
+
+export const AccountView = Type.Object({
+  id,
+  name: text,
+  plan: text,
+  credits_per_period: count,
+  rate: text,
+  flags_sexy: flag,
+  download_hosts: nullable(Type.Array(text)),
+  created_at: time,
+  expires_at: nullable(time),
+  suspended_at: nullable(time),
+  credit_limit: count,
+  credit_remaining: count,
+  period_start: time,
+  period_end: time,
+})
+export type AccountView = Static<typeof AccountView>

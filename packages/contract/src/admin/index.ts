@@ -1,0 +1,7 @@
+export * from './access.ts'
+export * from './account.ts'
+export * from './operator.ts'
+export type { Route } from './route.ts'
+export * from './routes.ts'
+export * from './scanning.ts'
+export * from './session.ts'

@@ -1,0 +1,173 @@
+import { type Static, Type } from 'typebox'
+import { AccountView } from './account.ts'
+import {
+  count,
+  credits,
+  email,
+  flag,
+  id,
+  name,
+  nullable,
+  oneOf,
+  page,
+  pageQuery,
+  rate,
+  reason,
+  text,
+  time,
+} from './fields.ts'
+
+const health = oneOf('ok', 'degraded', 'down')
+
+/** Each part with its state, and the reason in words when it is not well. */
+export const Status = Type.Object({
+  status: health,
+  parts: Type.Array(Type.Object({ name: text, status: health, detail: text })),
+  engines: Type.Array(
+    Type.Object({
+      name: text,
+      version: nullable(text),
+      signatures: nullable(count),
+      signatures_at: nullable(time),
+      is_up: flag,
+    }),
+  ),
+  queue: Type.Object({ waiting: count, running: count, oldest_seconds: Type.Number(), settled_last_minute: count }),
+  webhooks: Type.Object({ waiting: count, late_seconds: Type.Number() }),
+  latency: Type.Object({ requests: count, p50_ms: nullable(Type.Number()), p99_ms: nullable(Type.Number()) }),
+  disk: Type.Object({ data_bytes_free: count, data_bytes_total: count }),
+  database: Type.Object({ version: text, bytes: count, connections: count }),
+  nodes: Type.Array(Type.Object({ id: text, roles: text, version: text, seen_at: time })),
+  memory_bytes: count,
+  uptime_seconds: count,
+})
+export type Status = Static<typeof Status>
+
+export const AccountRow = AccountView
+export const Accounts = Type.Array(AccountRow)
+export const CreateAccount = Type.Object({
+  name,
+  plan: text,
+  credits: Type.Optional(nullable(credits)),
+  rate: Type.Optional(nullable(rate)),
+  /** Gets a link to set up the owner. */
+  owner_email: Type.Optional(email),
+})
+export const CreatedAccount = Type.Object({
+  account: AccountRow,
+  api_key: text,
+  webhook_secret: text,
+  invitation_url: text,
+})
+export const UpdateAccount = Type.Object({
+  name: Type.Optional(name),
+  plan: Type.Optional(text),
+  credits: Type.Optional(nullable(credits)),
+  rate: Type.Optional(nullable(rate)),
+  suspended: Type.Optional(flag),
+  flags_sexy: Type.Optional(flag),
+  expires_at: Type.Optional(nullable(time)),
+})
+export const GrantCredits = Type.Object({ amount: Type.Integer({ minimum: 1, maximum: 2_000_000_000 }), note: reason })
+export const LedgerRow = Type.Object({
+  id: text,
+  kind: text,
+  amount: Type.Integer(),
+  balance: count,
+  scan_id: nullable(id),
+  note: nullable(text),
+  at: time,
+})
+export const Ledger = Type.Array(LedgerRow)
+
+export const PlanView = Type.Object({ name: text, credits_per_period: count, rate: text, accounts: count })
+export const Plans = Type.Array(PlanView)
+export const SavePlan = Type.Object({ credits_per_period: credits, rate })
+
+/** Never its content. */
+export const JobRow = Type.Object({
+  id,
+  account_id: id,
+  account_name: text,
+  scan_type: text,
+  state: oneOf('waiting', 'running', 'paused'),
+  attempts: count,
+  content_length: count,
+  created_at: time,
+  held_until: nullable(time),
+})
+export const JobPage = page(JobRow)
+export const JobFilter = Type.Object({
+  ...pageQuery,
+  state: Type.Optional(oneOf('waiting', 'running', 'paused', 'stuck')),
+})
+
+export const FailingHosts = Type.Array(
+  Type.Object({
+    host: text,
+    endpoints: count,
+    waiting: count,
+    dead: count,
+    failing_since: nullable(time),
+    paused: flag,
+  }),
+)
+export const PauseHost = Type.Object({ host: text, paused: flag })
+export const ReplayHost = Type.Object({ host: text, since: time })
+
+export const Signatures = Type.Object({
+  files: Type.Array(Type.Object({ path: text, bytes: count, changed_at: time, is_own: flag })),
+  released_at: nullable(time),
+  refused: Type.Array(Type.Object({ path: text, reason: text })),
+  models: Type.Array(Type.Object({ name: text, precision: text })),
+})
+export const SignatureAdded = Type.Object({ path: text, bytes: count })
+export const UpdateStarted = Type.Object({ state: oneOf('updated', 'up-to-date', 'unavailable'), detail: text })
+/** Whether the engines still find what they must. */
+export const SelfTest = Type.Object({
+  ok: flag,
+  checks: Type.Array(Type.Object({ name: text, ok: flag, detail: text })),
+})
+
+export const ListEntry = Type.Object({
+  id,
+  list: oneOf('allow', 'block'),
+  matches: oneOf('sha256', 'signal'),
+  value: text,
+  reason: text,
+  created_by: text,
+  created_at: time,
+  expires_at: nullable(time),
+})
+export type ListEntry = Static<typeof ListEntry>
+export const ListEntries = Type.Array(ListEntry)
+export const AddListEntry = Type.Object({
+  list: oneOf('allow', 'block'),
+  matches: oneOf('sha256', 'signal'),
+  /** The hash, or the signal as results show it, such as Virus:Eicar-Test-Signature. */
+  value: Type.String({ minLength: 1, maxLength: 300 }),
+  reason,
+  expires_at: Type.Optional(nullable(time)),
+})
+
+export const AuditRow = Type.Object({
+  id: text,
+  at: time,
+  actor: text,
+  action: text,
+  target: nullable(text),
+  account_name: nullable(text),
+  detail: nullable(text),
+  address: nullable(text),
+})
+export const AuditPage = page(AuditRow)
+export const AuditFilter = Type.Object({ ...pageQuery, action: Type.Optional(Type.String({ maxLength: 100 })) })
+
+export const System = Type.Object({
+  version: text,
+  node_version: text,
+  region: text,
+  roles: text,
+  settings: Type.Array(Type.Object({ name: text, value: nullable(text), origin: text, about: text, secret: flag })),
+})
+export const BackupDone = Type.Object({ directory: text, rows: count, files: count })

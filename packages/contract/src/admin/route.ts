@@ -1,0 +1,30 @@
+import type { TSchema } from 'typebox'
+import type { Access } from './access.ts'
+
+type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+
+/** No answer: 204. */
+type Schemas = { query?: TSchema; body?: TSchema; answer?: TSchema }
+
+export type Route = Schemas & {
+  method: Method
+  /** Below /admin/v1; parameters in braces. */
+  path: string
+  access: Access
+  summary: string
+}
+
+const make =
+  <M extends Method>(method: M) =>
+  <P extends string, A extends Access, S extends Schemas = Record<never, never>>(
+    path: P,
+    access: A,
+    summary: string,
+    schemas?: S,
+  ) => ({ method, path, access, summary, ...(schemas as S) })
+
+export const get = make('GET')
+export const post = make('POST')
+export const put = make('PUT')
+export const patch = make('PATCH')
+export const remove = make('DELETE')

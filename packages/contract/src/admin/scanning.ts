@@ -1,0 +1,68 @@
+import { type Static, Type } from 'typebox'
+import { ScanResult } from '../schemas.ts'
+import { count, day, flag, id, nullable, page, pageQuery, scanKind, scanStatus, sha256, text, time } from './fields.ts'
+
+export const ScanRow = Type.Object({
+  id,
+  scan_type: scanKind,
+  status: scanStatus,
+  content_name: nullable(text),
+  content_length: count,
+  content_type: text,
+  signals: Type.Array(text),
+  sha256: nullable(text),
+  key_name: nullable(text),
+  created_at: time,
+  completed_at: nullable(time),
+})
+export type ScanRow = Static<typeof ScanRow>
+export const ScanPage = page(ScanRow)
+
+/** All of it may be given in the address of the history page. */
+export const ScanFilter = Type.Object({
+  ...pageQuery,
+  status: Type.Optional(scanStatus),
+  kind: Type.Optional(scanKind),
+  key: Type.Optional(id),
+  from: Type.Optional(day),
+  to: Type.Optional(day),
+  hash: Type.Optional(sha256),
+})
+export type ScanFilter = Static<typeof ScanFilter>
+
+/** One scan with all that happened to it, in order. */
+export const ScanDetail = Type.Object({
+  scan: ScanResult,
+  key_name: nullable(text),
+  timeline: Type.Array(Type.Object({ at: time, event: text, detail: nullable(text) })),
+  deliveries: Type.Array(id),
+})
+export type ScanDetail = Static<typeof ScanDetail>
+
+const counts = { clean: count, threat: count, error: count, pending: count }
+
+export const Overview = Type.Object({
+  plan: text,
+  credit_limit: count,
+  credit_remaining: count,
+  period_start: time,
+  period_end: time,
+  today: Type.Object({ scans: count, ...counts }),
+  webhooks: Type.Object({ delivered: count, failed: count, waiting: count, paused: count }),
+  /** The last 30 days, oldest first. */
+  days: Type.Array(Type.Object({ day, ...counts })),
+  latest: Type.Array(ScanRow),
+  checklist: Type.Object({ has_key: flag, has_scanned: flag, has_webhook: flag }),
+})
+export type Overview = Static<typeof Overview>
+
+export const Usage = Type.Object({
+  days: Type.Array(Type.Object({ day, kind: scanKind, key_name: nullable(text), ...counts })),
+  refusals: Type.Array(Type.Object({ day, status: count, count })),
+  credit_limit: count,
+  credit_remaining: count,
+  period_end: time,
+  /** When the credits run out at the pace of the last seven days; null when they last. */
+  runs_out_at: nullable(time),
+})
+export type Usage = Static<typeof Usage>

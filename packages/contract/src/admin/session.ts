@@ -1,0 +1,73 @@
+import { type Static, Type } from 'typebox'
+import { roles } from './access.ts'
+import { email, flag, id, name, nullable, oneOf, password, text, time, totpCode } from './fields.ts'
+
+const role = oneOf(...(roles as ['operator', 'owner', 'member']))
+
+export const SignIn = Type.Object({
+  email,
+  password: Type.String({ minLength: 1, maxLength: 200 }),
+  code: Type.Optional(totpCode),
+})
+export type SignIn = Static<typeof SignIn>
+
+/** `code-needed`: the password is right, and a code of the authenticator app must come with it. */
+export const SignedIn = Type.Object({ state: oneOf('signed-in', 'code-needed') })
+
+export const Session = Type.Object({
+  member: Type.Object({ id, name: text, email: text, role, has_totp: flag }),
+  /** Null for operators. */
+  account: nullable(Type.Object({ id, name: text })),
+  csrf_token: text,
+  region: text,
+  version: text,
+  /** The service answers from tables and scans nothing. */
+  test_mode: flag,
+})
+export type Session = Static<typeof Session>
+
+/** What a one-time link is for: the first operator, a member that was invited, or a new password. */
+export const Link = Type.Object({
+  purpose: oneOf('first-operator', 'invitation', 'new-password'),
+  role,
+  account_name: nullable(text),
+  email: nullable(text),
+})
+export type Link = Static<typeof Link>
+
+export const AcceptLink = Type.Object({ name, email, password })
+export type AcceptLink = Static<typeof AcceptLink>
+
+export const OpenSession = Type.Object({
+  id,
+  created_at: time,
+  last_seen_at: time,
+  address: text,
+  agent: text,
+  is_this: flag,
+})
+export const OpenSessions = Type.Array(OpenSession)
+
+export const ChangePassword = Type.Object({ current: Type.String({ minLength: 1, maxLength: 200 }), next: password })
+/** To be shown to an authenticator app; it counts once a code was confirmed. */
+export const TotpSecret = Type.Object({ secret: text, uri: text })
+export const ConfirmTotp = Type.Object({ code: totpCode })
+export const RemoveTotp = Type.Object({ password: Type.String({ minLength: 1, maxLength: 200 }) })
+
+export const Member = Type.Object({
+  id,
+  name: text,
+  email: text,
+  role,
+  has_totp: flag,
+  created_at: time,
+  last_seen_at: nullable(time),
+})
+export type Member = Static<typeof Member>
+export const Members = Type.Object({
+  members: Type.Array(Member),
+  invitations: Type.Array(Type.Object({ id, role, email: nullable(text), created_at: time, expires_at: time })),
+})
+export const Invite = Type.Object({ role: oneOf('owner', 'member'), email: Type.Optional(email) })
+/** Shown once. */
+export const Invitation = Type.Object({ id, url: text, expires_at: time })

@@ -1,0 +1,67 @@
+import type { Command } from 'commander'
+import type { Manifest } from '../compose/backup/manifest.ts'
+import { readManifest } from '../compose/backup/manifest.ts'
+import { restoreBackup } from '../compose/backup/restore-backup.ts'
+import { writeBackup } from '../compose/backup/write-backup.ts'
+import { loadConfig } from '../config/load-config.ts'
+import { makeLogger } from '../runtime/logger.ts'
+import { newCommand, print } from './terminal.ts'
+
+export function makeBackupCommand(): Command {
+  return newCommand('backup', 'save accounts, results, jobs and your own signatures, while the service runs or not')
+    .argument('<directory>', 'where to; it must not be there yet')
+    .option('--without-master-key', 'leave the master key out, to be kept elsewhere')
+    .action(async (target: string, { withoutMasterKey }: { withoutMasterKey?: true }, command: Command) => {
+      const { config, log } = load()
+      const manifest = await writeBackup(
+        config,
+        target,
+        { withMasterKey: withoutMasterKey === undefined, signal: whenInterrupted(), onTable: showOnTerminal },
+        log,
+      )
+      const secrets =
+        config.masterKey === undefined && !withoutMasterKey
+          ? ' It holds the master key and secrets'
+          : ' It holds secrets'
+      print(command, toJson(target, manifest), `${toText(manifest)}\nSaved to ${target}.${secrets}: keep it safe.`)
+    })
+}
+
+export function makeRestoreCommand(): Command {
+  return newCommand('restore', 'put a backup into an empty installation, on the same database or another')
+    .argument('<directory>', 'the backup')
+    .option('--check', 'only look whether it is whole')
+    .action(async (source: string, { check }: { check?: true }, command: Command) => {
+      const { config, log } = load()
+      const manifest = check ? await readManifest(source) : await restoreBackup(config, source, log)
+      const end = check ? 'The backup is whole.' : 'Restored. Start the service.'
+      print(command, toJson(source, manifest), `${toText(manifest)}\n${end}`)
+    })
+}
+
+function load() {
+  const { config } = loadConfig(process.env)
+  return { config, log: makeLogger({ level: 'warn', region: config.region }) }
+}
+
+const toJson = (directory: string, { createdAt, assay, tables, files }: Manifest) => ({
+  ...{ directory, created_at: createdAt, version: assay },
+  rows: Object.fromEntries(tables.map(({ name, rows }) => [name, rows])),
+  files: Object.keys(files).length,
+})
+
+const toText = ({ createdAt, assay, tables }: Manifest) => {
+  const rows = tables.reduce((sum, table) => sum + table.rows, 0)
+  const accounts = tables.find(({ name }) => name === 'accounts')?.rows ?? 0
+  return `Backup of ${createdAt}, Assay ${assay}: ${accounts} accounts, ${rows} rows.`
+}
+
+const showOnTerminal = (table: string) => {
+  if (process.stderr.isTTY) process.stderr.write(`saving ${table}\n`)
+}
+
+function whenInterrupted(): AbortSignal {
+  const stopped = new AbortController()
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stopped.abort())
+  return stopped.signal
+}

@@ -1,0 +1,56 @@
+import { createHash } from 'node:crypto'
+import { createReadStream, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { pipeline } from 'node:stream/promises'
+import type { TableShape } from '../../database/backup/list-tables.ts'
+import { OperatorMistake } from '../../domain/problem.ts'
+
+/** What a backup consists of. It is written last: a backup without it is not one. */
+export type Manifest = {
+  format: 1
+  assay: string
+  createdAt: string
+  /** Those that the database had: the schema that the rows fit. */
+  migrations: string[]
+  tables: (TableShape & { rows: number })[]
+  /** Which key seals the content of jobs. */
+  masterKeyId: string
+  /** By path, the SHA-256 of each file. */
+  files: Record<string, string>
+}
+
+export const manifestName = 'manifest.json'
+export const toTableFile = (name: string) => `tables/${name}.copy.gz`
+
+/** Reads every file once, so that nothing is begun with a backup that is damaged. */
+export async function readManifest(dir: string): Promise<Manifest> {
+  const manifest = parse(dir)
+  for (const [path, expected] of Object.entries(manifest.files)) {
+    const found = await hashFile(join(dir, path)).catch(() => undefined)
+    if (found === undefined) throw new OperatorMistake(`The backup lacks ${path}. Nothing was changed.`)
+    if (found !== expected) throw new OperatorMistake(`${path} of the backup is damaged. Nothing was changed.`)
+  }
+  return manifest
+}
+
+function parse(dir: string): Manifest {
+  let manifest: Manifest
+  try {
+    manifest = JSON.parse(readFileSync(join(dir, manifestName), 'utf8'))
+  } catch (error) {
+    throw new OperatorMistake(
+      `${dir} is not a backup, or not a whole one: it has no ${manifestName} that can be read.`,
+      {
+        cause: error,
+      },
+    )
+  }
+  if (manifest.format === 1) return manifest
+  throw new OperatorMistake(`${dir} was made by a newer Assay (${manifest.assay}). Restore it with that version.`)
+}
+
+async function hashFile(path: string): Promise<string> {
+  const hash = createHash('sha256')
+  await pipeline(createReadStream(path), hash)
+  return hash.digest('hex')
+}

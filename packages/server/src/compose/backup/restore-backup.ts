@@ -1,0 +1,89 @@
+import { createReadStream, existsSync, readFileSync } from 'node:fs'
+import { copyFile, mkdir } from 'node:fs/promises'
+import { dirname, join, resolve } from 'node:path'
+import { createGunzip } from 'node:zlib'
+import { openMasterKey } from '../../blobs/master-key.ts'
+import type { Config } from '../../config/load-config.ts'
+import { countAccounts, loadTables } from '../../database/backup/load-tables.ts'
+import { countMigrationsDone, listMigrations, migrate } from '../../database/migrate.ts'
+import type { Database } from '../../database/open-database.ts'
+import { OperatorMistake } from '../../domain/problem.ts'
+import type { Logger } from '../../runtime/logger.ts'
+import { openConnection } from '../office.ts'
+import { masterKeyFile } from './kept-files.ts'
+import { type Manifest, readManifest, toTableFile } from './manifest.ts'
+
+/** Puts a backup into an installation that holds nothing yet, on this database or another. */
+export async function restoreBackup(config: Config, source: string, log: Logger): Promise<Manifest> {
+  const dir = resolve(source)
+  const manifest = await readManifest(dir)
+  requireKnownSchema(manifest)
+  requireSameKey(config, manifest, dir)
+  const { database, close } = await openConnection({ ...config, databaseConnections: 2 }, 'service', log)
+  try {
+    await prepareSchema(database, manifest)
+    // Files first: rows that speak of content which is not there yet would be worse than files without rows.
+    await placeFiles(config, manifest, dir)
+    await loadTables(database.pool, manifest.tables, ({ name }) => {
+      const file = createReadStream(join(dir, toTableFile(name)))
+      return file.pipe(createGunzip())
+    })
+    await migrate(database.kysely)
+    return manifest
+  } finally {
+    await close()
+  }
+}
+
+/** The schema that the rows came from. Newer migrations run on them afterwards, as they would have in place. */
+async function prepareSchema({ kysely, pool }: Database, { migrations }: Manifest) {
+  if ((await countMigrationsDone(kysely)) > 0) {
+    if ((await countAccounts(pool)) > 0) {
+      throw new OperatorMistake(
+        'There are accounts in this database. Restore into an empty data directory (ASSAY_DATA_DIR) or an empty database (ASSAY_DATABASE_URL). Nothing was changed.',
+      )
+    }
+    if ((await countMigrationsDone(kysely)) !== migrations.length) {
+      throw new OperatorMistake(
+        'The tables of this database are of another version than the backup. Restore into a database without tables. Nothing was changed.',
+      )
+    }
+    return
+  }
+  await migrate(kysely, migrations.at(-1))
+}
+
+function requireKnownSchema({ migrations, assay }: Manifest) {
+  const unknown = migrations.filter((name) => !listMigrations().includes(name))
+  if (unknown.length === 0) return
+  throw new OperatorMistake(
+    `The backup was made by a newer Assay (${assay}; it has ${unknown.join(', ')}). Restore it with that version, or a newer one.`,
+  )
+}
+
+/** Content of jobs that wait can be opened with the key it was sealed with, and with no other. */
+function requireSameKey(config: Config, { masterKeyId, files }: Manifest, dir: string) {
+  const own = join(resolve(config.dataDir), masterKeyFile)
+  const saved = join(dir, masterKeyFile)
+  if (config.masterKey !== undefined) {
+    if (openMasterKey(config.masterKey, config.dataDir).id === masterKeyId) return
+    throw new OperatorMistake('ASSAY_MASTER_KEY is not the key of this backup. Nothing was changed.')
+  }
+  if (existsSync(own)) {
+    if (openMasterKey(undefined, config.dataDir).id === masterKeyId) return
+    throw new OperatorMistake(`${own} is not the key of this backup. Restore into an empty data directory.`)
+  }
+  if (files[masterKeyFile] !== undefined && readFileSync(saved).length > 0) return
+  throw new OperatorMistake(
+    'The backup was made without its master key. Give it as ASSAY_MASTER_KEY, or place it in the data directory as master.key.',
+  )
+}
+
+async function placeFiles(config: Config, { files }: Manifest, dir: string) {
+  const root = resolve(config.dataDir)
+  for (const path of Object.keys(files).filter((path) => !path.startsWith('tables/'))) {
+    const target = join(root, path)
+    await mkdir(dirname(target), { recursive: true, mode: dirname(path) === 'jobs' ? 0o700 : 0o755 })
+    await copyFile(join(dir, path), target)
+  }
+}

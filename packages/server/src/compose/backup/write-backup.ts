@@ -1,0 +1,121 @@
+import { createHash } from 'node:crypto'
+import { createReadStream, createWriteStream, existsSync } from 'node:fs'
+import { mkdir, mkdtemp, open, readdir, rename, rm } from 'node:fs/promises'
+import { dirname, join, resolve } from 'node:path'
+import { Readable, Transform } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { createGzip } from 'node:zlib'
+import { openMasterKey } from '../../blobs/master-key.ts'
+import type { Config } from '../../config/load-config.ts'
+import { dumpTables } from '../../database/backup/dump-tables.ts'
+import { listMigrationsDone } from '../../database/migrate.ts'
+import { OperatorMistake } from '../../domain/problem.ts'
+import type { Logger } from '../../runtime/logger.ts'
+import { version } from '../../runtime/version.ts'
+import { openOffice } from '../office.ts'
+import { listKeptFiles } from './kept-files.ts'
+import { type Manifest, manifestName, toTableFile } from './manifest.ts'
+
+type Options = { withMasterKey: boolean; signal: AbortSignal; onTable(name: string): void }
+
+/**
+ * A backup of the whole installation, beside a running service or without one. It grows under another name and gets its
+ * own when it is whole and on the disk.
+ */
+export async function writeBackup(config: Config, target: string, options: Options, log: Logger): Promise<Manifest> {
+  const dir = resolve(target)
+  if (existsSync(dir)) throw new OperatorMistake(`${target} is there already. Choose another name, or remove it.`)
+  await mkdir(dirname(dir), { recursive: true })
+  const draft = await mkdtemp(`${dir}.part-`)
+  try {
+    const manifest = await fill(config, draft, options, log)
+    await saveFile(join(draft, manifestName), Readable.from([JSON.stringify(manifest, undefined, 2)]))
+    for (const folder of await listFolders(draft)) await syncFolder(folder)
+    await rename(draft, dir)
+    await syncFolder(dirname(dir))
+    return manifest
+  } catch (error) {
+    await rm(draft, { recursive: true, force: true })
+    if (options.signal.aborted) throw new OperatorMistake('Stopped. There is no backup.')
+    throw error
+  }
+}
+
+async function fill(config: Config, draft: string, { signal, ...options }: Options, log: Logger): Promise<Manifest> {
+  const files: Manifest['files'] = {}
+  await mkdir(join(draft, 'tables'), { mode: 0o700 })
+  const office = await openOffice({ ...config, databaseConnections: 2 }, 'guest', log)
+  try {
+    // Before the files: a job that the rows speak of has its content, unless it was settled meanwhile.
+    const tables = await dumpTables(office.database.pool, async ({ name }, copied) => {
+      options.onTable(name)
+      const counter = makeLineCounter()
+      const path = toTableFile(name)
+      files[path] = await saveFile(join(draft, path), copied, [counter.stream, createGzip({ level: 1 })], signal)
+      return { rows: counter.count() }
+    })
+    for (const path of await listKeptFiles(config, options.withMasterKey)) {
+      const hash = await copyFile(join(resolve(config.dataDir), path), join(draft, path), signal)
+      if (hash !== undefined) files[path] = hash
+    }
+    return {
+      ...{ format: 1, assay: version, createdAt: new Date().toISOString() },
+      migrations: await listMigrationsDone(office.database.kysely),
+      ...{ tables, masterKeyId: openMasterKey(config.masterKey, config.dataDir).id, files },
+    }
+  } finally {
+    await office.close()
+  }
+}
+
+/** Nothing when it is gone by now: its job was settled. */
+async function copyFile(from: string, to: string, signal: AbortSignal): Promise<string | undefined> {
+  if (!existsSync(from)) return undefined
+  await mkdir(dirname(to), { recursive: true, mode: 0o700 })
+  return saveFile(to, createReadStream(from), [], signal).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'ENOENT') throw error
+    return undefined
+  })
+}
+
+/** For its owner alone, on the disk when it resolves. Says its SHA-256. */
+async function saveFile(
+  path: string,
+  source: Readable,
+  steps: Transform[] = [],
+  signal?: AbortSignal,
+): Promise<string> {
+  const hash = createHash('sha256')
+  const hashing = new Transform({
+    transform(chunk, _encoding, done) {
+      hash.update(chunk)
+      done(undefined, chunk)
+    },
+  })
+  const file = createWriteStream(path, { flags: 'wx', mode: 0o600, flush: true })
+  await pipeline([source, ...steps, hashing, file], { signal })
+  return hash.digest('hex')
+}
+
+/** A copied row is a line: what is a line break in it is written as two characters. */
+function makeLineCounter() {
+  let lines = 0
+  const stream = new Transform({
+    transform(chunk: Buffer, _encoding, done) {
+      for (let at = chunk.indexOf(10); at !== -1; at = chunk.indexOf(10, at + 1)) lines++
+      done(undefined, chunk)
+    },
+  })
+  return { stream, count: () => lines }
+}
+
+async function listFolders(root: string): Promise<string[]> {
+  const entries = await readdir(root, { recursive: true, withFileTypes: true })
+  return [root, ...entries.filter((entry) => entry.isDirectory()).map(({ parentPath, name }) => join(parentPath, name))]
+}
+
+/** Otherwise a power cut could leave files without their names. */
+async function syncFolder(path: string) {
+  const handle = await open(path)
+  await handle.sync().finally(() => handle.close())
+}

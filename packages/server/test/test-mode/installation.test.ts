@@ -1,0 +1,62 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import { openOffice } from '../../src/compose/office.ts'
+import { type Config, loadConfig } from '../../src/config/load-config.ts'
+import { OperatorMistake } from '../../src/domain/problem.ts'
+import { openTestDatabase, silentLog } from '../support/test-database.ts'
+
+type Database = Awaited<ReturnType<typeof openTestDatabase>>
+const application = { name: 'first', plan: 'unlimited' }
+
+describe('an installation', () => {
+  const databases: Database[] = []
+  let fresh: Config
+  let earlier: Config
+  before(async () => {
+    const [one, two] = [await openTestDatabase({ migrated: false }), await openTestDatabase()]
+    databases.push(one, two)
+    fresh = loadConfig({ ASSAY_DATABASE_URL: one.url, ASSAY_DATABASE_CONNECTIONS: '2' }).config
+    earlier = loadConfig({ ASSAY_DATABASE_URL: two.url, ASSAY_DATABASE_CONNECTIONS: '2' }).config
+  })
+  after(async () => {
+    for (const database of databases) await database.drop()
+  })
+  const open = (config: Config, isTest: boolean) => openOffice(config, 'service', silentLog, { isTest })
+  const refuses = (config: Config, isTest: boolean, says: RegExp) =>
+    assert.rejects(open(config, isTest), (error) => error instanceof OperatorMistake && says.test(error.message))
+
+  test('that begins in test mode stays there: every key is for tests, and it never scans', async () => {
+    // Several nodes at once.
+    const offices = await Promise.all([open(fresh, true), open(fresh, true), open(fresh, true)])
+    const registered = await offices[0]?.registration.register({ ...application, apiKey: 'chosen-by-operator' })
+    for (const office of offices) await office.close()
+    await refuses(fresh, false, /belongs to a test installation.*--test/)
+
+    const guest = await openOffice(fresh, 'guest', silentLog)
+    await guest.registration.register(application)
+    await guest.registration.createKey(registered?.account.id ?? '', { name: 'another', expiresAt: null })
+    const keys = await guest.keys.listKeys(null)
+    await guest.close()
+    assert.deepEqual(
+      keys.map(({ isTest }) => isTest),
+      [true, true, true],
+    )
+  })
+
+  test('that had accounts before test mode was tried refuses it, then and later, and goes on scanning', async () => {
+    const guest = await openOffice(earlier, 'guest', silentLog)
+    await guest.registration.register(application)
+    await guest.close()
+    await refuses(earlier, true, /belongs to an installation that scans.*ASSAY_DATA_DIR/)
+    await (await open(earlier, false)).close()
+    await refuses(earlier, true, /belongs to an installation that scans/)
+  })
+
+  test('that was started to scan refuses test mode, also when it has no accounts any more', async () => {
+    const database = await openTestDatabase()
+    databases.push(database)
+    const config = loadConfig({ ASSAY_DATABASE_URL: database.url, ASSAY_DATABASE_CONNECTIONS: '2' }).config
+    await (await open(config, false)).close()
+    await refuses(config, true, /belongs to an installation that scans/)
+  })
+})

@@ -1,0 +1,178 @@
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { describe, mock, test } from 'node:test'
+import { type ScanKind, testAnswers } from '@assay/contract'
+import { makeDescriber } from '../../src/domain/content/describe.ts'
+import { EngineDown } from '../../src/domain/ports/scan-engine.ts'
+import type { Problem } from '../../src/domain/problem.ts'
+import type { Outcome, Outcomes } from '../../src/domain/scans/outcome.ts'
+import { findFileCase, findUrlCase } from '../../src/domain/test-mode/find-test-case.ts'
+import { type TestCase, testCases } from '../../src/domain/test-mode/test-cases.ts'
+import { isOfTest, toTestOutcome, withTestKeys } from '../../src/domain/test-mode/test-outcomes.ts'
+import { findTestRefusal } from '../../src/domain/test-mode/test-refusals.ts'
+import { statusOf } from '../../src/http/problem-response.ts'
+import { newContent } from '../scans/scan-support.ts'
+
+const kinds: ScanKind[] = ['malware', 'nsfw_image']
+const eicar = ['X5O!P%@AP[4\\PZX54(P^)7CC)7}$EICAR-STANDARD', '-ANTIVIRUS-TEST-FILE!$H+H*'].join('')
+const harmless = newContent('harmless')
+const never = new AbortController().signal
+const unused = async (): Promise<Outcome> => {
+  throw new Error('An engine was asked')
+}
+const asked = { kind: 'malware' as ScanKind, contentName: null as string | null, flagsSexy: true, isTest: true }
+const forUrl = { accountId: 'a', mode: 'sync' as const, signal: never }
+const { ofContent, ofUrl } = withTestKeys(
+  { ofContent: unused, ofUrl: unused },
+  { describe: makeDescriber({ entries: 0 }) },
+)
+const readDocument = () => readFileSync(new URL('../../../../docs/test-mode.md', import.meta.url), 'utf8')
+
+function readTable(name: string): string[][] {
+  const table = new RegExp(`<!-- ${name} -->\n(.*)<!-- /${name} -->`, 's').exec(readDocument())?.[1] ?? ''
+  const [, , ...rows] = table.trim().split('\n')
+  return rows.map((row) => row.split('|').slice(1, -1)).map((cells) => cells.map((cell) => cell.trim()))
+}
+
+describe('test mode', () => {
+  test('has the cases that docs/test-mode.md says it has', () => {
+    assert.deepEqual(readTable('cases'), testCases.map(toRow))
+  })
+
+  test('has the answers that docs/test-mode.md says it has', () => {
+    const statuses = testAnswers.map((answer) => {
+      const { refusal } = findTestRefusal([answer]) as Problem
+      return [`\`${answer}\``, String(statusOf[refusal.kind])]
+    })
+    assert.deepEqual(
+      readTable('answers').map((row) => row.slice(0, 2)),
+      statuses,
+    )
+  })
+
+  for (const kind of kinds) {
+    test(`finds each case of ${kind} by the name of a file and of a URL, and nowhere else`, () => {
+      for (const testCase of testCases) {
+        const name = `assay-test-${testCase.name}.png`
+        const reaches = (source: 'file' | 'url') => testCase.kinds.includes(kind) && testCase.sources.includes(source)
+        const expect = (source: 'file' | 'url') => (reaches(source) ? testCase.name : 'clean')
+        assert.equal(findFileCase({ kind, contentName: name }, harmless).name, expect('file'))
+        assert.equal(findUrlCase({ kind, contentName: name }, 'https://files.test/x').name, expect('url'))
+        const url = `https://files.test/in/${name}?signed=1`
+        assert.equal(findUrlCase({ kind, contentName: null }, url).name, expect('url'))
+      }
+    })
+  }
+
+  test('reads a name without regard to case, folders and endings, and takes no other for it', () => {
+    const find = (contentName: string | null) => findFileCase({ kind: 'malware', contentName }, harmless).name
+    for (const name of ['assay-test-threat', 'a/b\\Assay-Test-THREAT.tar.gz', 'assay-test-threat.']) {
+      assert.equal(find(name), 'threat', name)
+    }
+    for (const name of [null, 'threat.txt', 'my-assay-test-threat', 'assay-test-threats', 'assay-test-threat/a.txt']) {
+      assert.equal(find(name), 'clean', String(name))
+    }
+    const found = findUrlCase({ kind: 'malware', contentName: 'assay-test-clean' }, 'https://x.test/assay-test-threat')
+    assert.equal(found.name, 'clean', 'the name that was given wins')
+  })
+
+  test('knows EICAR as its inventors define it, where no name says otherwise', () => {
+    const find = (text: string, contentName: string | null = null) =>
+      findFileCase({ kind: 'malware', contentName }, newContent(text)).name
+    for (const text of [eicar, `${eicar}\r\n`, eicar + ' '.repeat(60)]) assert.equal(find(text), 'threat')
+    for (const text of [eicar + ' '.repeat(61), ` ${eicar}`, `${eicar}x`, eicar.slice(1)]) {
+      assert.equal(find(text), 'clean')
+    }
+    assert.equal(find(eicar, 'assay-test-error.txt'), 'error')
+  })
+
+  test('asks no engine, and marks whatever it ends in, with or without somebody waiting', async () => {
+    for (const testCase of testCases.filter(({ delayMs }) => delayMs === undefined)) {
+      for (const kind of testCase.kinds) {
+        const contentName = `assay-test-${testCase.name}.png`
+        const known = { contentLength: 8, contentType: 'text/plain', metadata: { hash_sha1: 'x' } }
+        const later = toTestOutcome(testCase, { kind, flagsSexy: true, known })
+        assert(isOfTest(later))
+        assert.equal(later.signals?.length === 0, later.status === 'clean')
+        const now = ofUrl('https://files.test/', { ...asked, ...forUrl, kind, contentName })
+        if (testCase.name === 'engine-failed') await assert.rejects(now, EngineDown)
+        else {
+          const { status, signals } = later
+          const { status: nowStatus, signals: nowSignals, metadata } = await now
+          assert.deepEqual([nowStatus, nowSignals, metadata?.test], [status, signals, 'true'])
+        }
+      }
+    }
+  })
+
+  test('tells of uploaded content what is true', async () => {
+    const { metadata, contentLength } = await ofContent(harmless, asked)
+    const { sha1: hash_sha1, sha256: hash_sha256 } = harmless
+    assert.deepEqual(metadata, { hash_sha1, hash_sha256, engine_versions: 'Assay test mode', test: 'true' })
+    assert.equal(contentLength, 8)
+  })
+
+  test('is slow for 5 seconds, or until nobody waits any more', async () => {
+    mock.timers.enable({ apis: ['setTimeout'] })
+    try {
+      let isDone = false
+      const slow = ofUrl('https://files.test/assay-test-slow', { ...asked, ...forUrl }).finally(() => {
+        isDone = true
+      })
+      await Promise.resolve()
+      mock.timers.tick(4999)
+      for (let i = 0; i < 10; i++) await Promise.resolve()
+      assert.equal(isDone, false)
+      mock.timers.tick(1)
+      assert.equal((await slow).status, 'clean')
+    } finally {
+      mock.timers.reset()
+    }
+    const gone = ofUrl('https://files.test/assay-test-slow', { ...asked, ...forUrl, signal: AbortSignal.abort() })
+    await assert.rejects(gone, { name: 'AbortError' })
+  })
+
+  test('leaves everything that no test key asked for to the engines', async () => {
+    const seen: string[] = []
+    const outcome: Outcome = { status: 'error', signals: ['Error:X'], metadata: {}, contentLength: 1, contentType: 'x' }
+    const live: Outcomes = {
+      async ofContent() {
+        seen.push('content')
+        return outcome
+      },
+      async ofUrl(url) {
+        seen.push(url)
+        return outcome
+      },
+    }
+    const both = withTestKeys(live, { describe: makeDescriber({ entries: 0 }) })
+    const earnest = { ...asked, contentName: 'assay-test-clean.txt', isTest: false }
+    assert.equal(await both.ofContent(harmless, earnest), outcome)
+    assert.equal(await both.ofUrl('https://files.test/assay-test-clean', { ...earnest, ...forUrl }), outcome)
+    assert.deepEqual(seen, ['content', 'https://files.test/assay-test-clean'])
+  })
+
+  test('calls sexy pictures clean for an account that wants them so', () => {
+    const testCase = testCases.find(({ name }) => name === 'sexy') as TestCase
+    const known = { contentLength: 1, contentType: 'image/png', metadata: null }
+    const { status, metadata } = toTestOutcome(testCase, { kind: 'nsfw_image', flagsSexy: false, known })
+    assert.deepEqual([status, metadata?.classification_sexy], ['clean', '0.9700'])
+  })
+})
+
+/** A row as it stands in the document. */
+function toRow(testCase: TestCase): string[] {
+  const cells = kinds.map((kind) => (testCase.kinds.includes(kind) ? toCell(testCase, kind) : '-'))
+  const sources = testCase.sources.map((source) => ({ file: 'files', url: 'URLs' })[source])
+  return [`\`assay-test-${testCase.name}\``, sources.join(', '), ...cells]
+}
+
+function toCell({ end, delayMs, ...testCase }: TestCase, kind: ScanKind): string {
+  const known = { contentLength: 1, contentType: 'x', metadata: null }
+  const { status, signals } = toTestOutcome({ ...testCase, end }, { kind, flagsSexy: true, known })
+  const told = [status, ...(signals ?? [])].map((word) => `\`${word}\``).join(' ')
+  const after = (ms: number) => (ms === 0 ? told : `${told} after ${ms / 1000} s`)
+  if (typeof end === 'object' && end.error === 'EngineFailed') return `scan: 500; submit: ${told}`
+  const { sync, async } = delayMs ?? { sync: 0, async: 0 }
+  return sync === async ? after(sync) : `scan: ${after(sync)}; submit: ${after(async)}`
+}
