@@ -21,8 +21,8 @@ export type Content = {
   length: number | undefined
   /** False once something that can be read only once was begun. */
   canRead(): boolean
-  /** From its beginning. */
-  read(): AsyncIterable<Uint8Array>
+  /** From its beginning. A chunk may be written over as soon as the next one is asked for, if the reader says so. */
+  read(reader?: { isDoneWithEach: boolean }): AsyncIterable<Uint8Array>
   /** All of it is in memory, or where the browser keeps it. */
   isWhole: boolean
   /** For those who send forms by the means of a browser. */

@@ -16,9 +16,9 @@ export function newMultipart({ fields, content }: Form, boundary: string) {
     length: content.length === undefined ? undefined : head.length + content.length + tail.length,
     head,
     tail,
-    async *readContent() {
+    async *readContent(reader?: { isDoneWithEach: boolean }) {
       let bytes = 0
-      for await (const chunk of content.read()) {
+      for await (const chunk of content.read(reader)) {
         bytes += chunk.length
         yield chunk
       }

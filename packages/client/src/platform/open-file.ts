@@ -4,7 +4,7 @@ import { basename } from 'node:path'
 import { type Content, requireSome } from '../content.ts'
 import { UnusableInput } from '../errors.ts'
 
-const chunkBytes = 128 * 1024
+const chunkBytes = 256 * 1024
 /** Without it, opening a named pipe waits until somebody writes to it. Windows has neither. */
 const readOnly = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0)
 
@@ -15,7 +15,7 @@ export async function openFile(path: string): Promise<Content> {
     name: basename(path),
     length,
     canRead: () => true,
-    read: () => readWhole(handle, length, path),
+    read: (reader) => readWhole(handle, length, path, reader?.isDoneWithEach),
     isWhole: false,
     async toBlob() {
       const chunks: Uint8Array<ArrayBuffer>[] = []
@@ -41,15 +41,18 @@ async function openRegular(path: string) {
   }
 }
 
-async function* readWhole(handle: FileHandle, length: number, path: string) {
+async function* readWhole(handle: FileHandle, length: number, path: string, isOneEnough = false) {
+  const newChunk = () => Buffer.allocUnsafe(Math.min(chunkBytes, length))
+  let chunk = newChunk()
   for (let at = 0; at < length; ) {
     const wanted = Math.min(chunkBytes, length - at)
-    const { bytesRead, buffer } = await handle.read(Buffer.allocUnsafe(wanted), 0, wanted, at).catch((error) => {
+    const { bytesRead } = await handle.read(chunk, 0, wanted, at).catch((error) => {
       throw toUnusable(path, error)
     })
     if (bytesRead === 0) throw new UnusableInput(`${path} became shorter while it was read. Try again.`)
     at += bytesRead
-    yield buffer.subarray(0, bytesRead)
+    yield chunk.subarray(0, bytesRead)
+    if (!isOneEnough) chunk = newChunk()
   }
 }
 

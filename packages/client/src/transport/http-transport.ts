@@ -62,11 +62,12 @@ const toTextHeaders = (body: string | undefined) =>
 function readAnswer(request: ClientRequest, { url }: Outgoing): Promise<Incoming> {
   const answer = new Promise<Incoming>((resolve, reject) => {
     const fail = (error: unknown) => reject(error instanceof AssayError ? error : toConnectionFailed(url, error))
-    request.once('error', fail)
-    request.once('close', () => fail(new Error('The connection was closed')))
+    const onClose = () => fail(new Error('The connection was closed before the answer'))
+    request.on('error', fail)
+    request.once('close', onClose)
     request.once('response', (response) => {
-      // Later errors are of a request that has its answer.
-      request.on('error', () => {})
+      // From here on the answer itself tells when it breaks off.
+      request.off('close', onClose)
       readText(response).then(
         (text) => resolve({ status: response.statusCode ?? 0, findHeader: makeFindHeader(response), text }),
         fail,
@@ -116,7 +117,8 @@ async function sendForm(request: ClientRequest, form: OpenForm, answer: Promise<
     if (isOver) return
     await write(multipart.head)
     let sent = 0
-    for await (const chunk of multipart.readContent()) {
+    // 250 MB in buffers of their own would leave more garbage than may lie around.
+    for await (const chunk of multipart.readContent({ isDoneWithEach: true })) {
       await write(chunk)
       if (isOver) return
       sent += chunk.length
