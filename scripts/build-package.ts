@@ -1,16 +1,27 @@
 import { spawnSync } from 'node:child_process'
-import { copyFileSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { copyFileSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 /**
- * Compiles the package of the working directory into dist/, which is then all that `npm publish ./dist` sends. In the
- * repository a package is used as it is written, so its exports name sources; those of dist/ name what they became.
+ * Compiles the package of the working directory into dist/, or the directory given, which is then all that
+ * `npm publish ./dist` sends. In the repository a package is used as it is written, so its exports name sources; those
+ * of dist/ name what they became.
  */
+const outDir = process.argv[2] ?? 'dist'
 const license = new URL('../LICENSE', import.meta.url).pathname
 
-rmSync('dist', { recursive: true, force: true })
-const { status } = spawnSync('tsc', ['-p', '.', '--pretty', 'false'], { stdio: 'inherit' })
+rmSync(outDir, { recursive: true, force: true })
+const tsc = new URL('../node_modules/.bin/tsc', import.meta.url).pathname
+const { status } = spawnSync(tsc, ['-p', '.', '--outDir', outDir, '--pretty', 'false'], { stdio: 'inherit' })
 if (status !== 0) process.exit(1)
+
+// The compiler rewrites imports in scripts, but not in declarations.
+for (const name of readdirSync(outDir, { recursive: true, encoding: 'utf8' }).filter((name) =>
+  name.endsWith('.d.ts'),
+)) {
+  const path = join(outDir, name)
+  writeFileSync(path, readFileSync(path, 'utf8').replaceAll(/(['"])(\.{1,2}\/[^'"]+)\.ts\1/g, '$1$2.js$1'))
+}
 
 const { private: _private, scripts: _scripts, devDependencies: _tools, ...manifest } = readManifest()
 const published = {
@@ -18,10 +29,10 @@ const published = {
   ...(manifest.exports !== undefined && { exports: toExports(manifest.exports) }),
   ...(manifest.bin !== undefined && { bin: toBuilt(manifest.bin, toScript) }),
 }
-writeFileSync(join('dist', 'package.json'), `${JSON.stringify(published, null, 2)}\n`)
-copyFileSync(license, join('dist', 'LICENSE'))
+writeFileSync(join(outDir, 'package.json'), `${JSON.stringify(published, null, 2)}\n`)
+copyFileSync(license, join(outDir, 'LICENSE'))
 for (const file of ['README.md', ...listDataFiles(manifest.exports)]) {
-  if (existsSync(file)) copyFileSync(file, join('dist', file))
+  if (existsSync(file)) copyFileSync(file, join(outDir, file))
 }
 
 type Tree = string | { [key: string]: Tree }

@@ -1,5 +1,5 @@
 import { findRetryAfter, toError } from './answer.ts'
-import { type Deadline, wait } from './deadline.ts'
+import { type Deadline, untilAborted, wait } from './deadline.ts'
 import { ConnectionFailed } from './errors.ts'
 import type { Incoming, Outgoing, Transport } from './transport/transport.ts'
 
@@ -34,7 +34,7 @@ export async function call(
 async function tryOnce(send: Transport, outgoing: Outgoing, signal: AbortSignal): Promise<Incoming | ConnectionFailed> {
   if (signal.aborted) throw signal.reason
   try {
-    return await send(outgoing, signal)
+    return await untilAborted(send(outgoing, signal), signal)
   } catch (error) {
     if (signal.aborted) throw signal.reason
     if (error instanceof ConnectionFailed) return error

@@ -81,18 +81,18 @@ function toBytesContent(bytes: Uint8Array): Content {
   }
 }
 
-function toOnceContent(source: AsyncIterable<Uint8Array>): Content {
-  let isBegun = false
+function toOnceContent(source: AsyncIterable<unknown>): Content {
+  let iterator: AsyncIterator<unknown> | undefined
   let kept: Blob | undefined
   const read = () => {
-    if (isBegun) throw new UnusableInput('The stream was read already. Give a new one for every scan.')
-    isBegun = true
-    return checked(source)
+    if (iterator !== undefined) throw new UnusableInput('The stream was read already. Give a new one for every scan.')
+    iterator = source[Symbol.asyncIterator]()
+    return readBytes(iterator)
   }
   return {
     name: 'path' in source && typeof source.path === 'string' ? source.path.replace(/^.*[\\/]/, '') : undefined,
     length: undefined,
-    canRead: () => !isBegun || kept !== undefined,
+    canRead: () => iterator === undefined || kept !== undefined,
     read,
     isWhole: false,
     async toBlob() {
@@ -100,18 +100,24 @@ function toOnceContent(source: AsyncIterable<Uint8Array>): Content {
       return kept
     },
     async close() {
-      // A source that nobody began would stay open otherwise.
-      if (!isBegun) await source[Symbol.asyncIterator]().return?.()
+      // Nothing is waited for: whoever calls this may do so because no more chunks come.
+      if ('destroy' in source && typeof source.destroy === 'function') source.destroy()
+      else (iterator ?? source[Symbol.asyncIterator]()).return?.().catch(() => {})
     },
   }
 }
 
 /** A stream of text, or of objects, would otherwise be sent as something else than it is. */
-async function* checked(source: AsyncIterable<unknown>) {
-  for await (const chunk of source) {
-    if (chunk instanceof Uint8Array) yield chunk
-    else if (typeof chunk === 'string') yield new TextEncoder().encode(chunk)
-    else throw new UnusableInput(`The stream gave a value of type ${typeof chunk}. It must give bytes.`)
+async function* readBytes(iterator: AsyncIterator<unknown>): AsyncGenerator<Uint8Array> {
+  for (;;) {
+    const { done, value } = await iterator.next().catch((cause: unknown) => {
+      const why = cause instanceof Error ? cause.message : String(cause)
+      throw new UnusableInput(`The stream could not be read to its end: ${why}`, { cause })
+    })
+    if (done) return
+    if (value instanceof Uint8Array) yield value
+    else if (typeof value === 'string') yield new TextEncoder().encode(value)
+    else throw new UnusableInput(`The stream gave a value of type ${typeof value}. It must give bytes.`)
   }
 }
 

@@ -21,6 +21,20 @@ export function openDeadline(given: AbortSignal | undefined, timeoutMs: number, 
 
 export type Deadline = ReturnType<typeof openDeadline>
 
+/** Whatever the other does about the signal: a stream that gives nothing more does not even notice it. */
+export async function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  let stop = () => {}
+  const aborted = new Promise<never>((_resolve, reject) => {
+    stop = () => reject(signal.reason)
+    signal.addEventListener('abort', stop)
+  })
+  try {
+    return await Promise.race([promise, aborted])
+  } finally {
+    signal.removeEventListener('abort', stop)
+  }
+}
+
 export async function wait(ms: number, signal: AbortSignal): Promise<void> {
   await new Promise<void>((resolve) => {
     if (signal.aborted) return resolve()

@@ -1,16 +1,17 @@
-/** Not every browser can iterate over a stream. */
-export async function* iterateStream(stream: ReadableStream<Uint8Array>) {
+/** Not every browser can iterate over a stream. `return` does not wait for a chunk that may never come. */
+export function iterateStream(stream: ReadableStream<Uint8Array>): AsyncIterableIterator<Uint8Array> {
   const reader = stream.getReader()
-  let isDone = false
-  try {
-    for (;;) {
+  return {
+    [Symbol.asyncIterator]() {
+      return this
+    },
+    async next() {
       const { done, value } = await reader.read()
-      isDone = done
-      if (done) return
-      yield value
-    }
-  } finally {
-    if (!isDone) await reader.cancel().catch(() => {})
-    reader.releaseLock()
+      return done ? { done, value: undefined } : { done, value }
+    },
+    async return() {
+      await reader.cancel().catch(() => {})
+      return { done: true, value: undefined }
+    },
   }
 }

@@ -115,7 +115,7 @@ function requireResult(bytes: Bytes): ScanResult {
 }
 
 function requireSecrets(secret: string | readonly string[]): string[] {
-  const secrets = typeof secret === 'string' ? [secret] : [...secret]
+  const secrets = typeof secret === 'string' ? [secret] : [...(secret ?? [])]
   const areGood = secrets.length > 0 && secrets.every((one) => typeof one === 'string' && one !== '')
   if (!areGood) throw new TypeError('The webhook secret is missing. It was shown when the account was created.')
   return secrets

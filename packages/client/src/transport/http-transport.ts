@@ -35,12 +35,12 @@ export function makeHttpTransport(newKey: () => string): Transport {
       return await answer
     }
     const sending = sendForm(request, form, answer)
+    sending.catch(() => {})
     try {
       return await Promise.race([answer, sending.then(() => answer)])
     } finally {
       // After an early answer nobody reads the rest.
       if (!request.writableFinished) request.destroy()
-      await sending.catch(() => {})
     }
   }
 }
@@ -110,7 +110,9 @@ async function sendForm(request: ClientRequest, form: OpenForm, answer: Promise<
     if (content.length !== undefined && content.length <= maxSmallBytes) {
       const chunks: Uint8Array[] = []
       for await (const chunk of multipart.readContent()) chunks.push(chunk)
-      request.end(Buffer.concat([multipart.head, ...chunks, multipart.tail]), () => form.onSent(content.length ?? 0))
+      const whole = Buffer.concat([multipart.head, ...chunks, multipart.tail])
+      await Promise.race([answer, new Promise<void>((resolve) => request.end(whole, resolve))])
+      form.onSent(content.length)
       return
     }
     if (request.hasHeader('expect')) await untilWanted(request, answer)

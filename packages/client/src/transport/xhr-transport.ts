@@ -34,7 +34,6 @@ function send(
   { onSent, data, size }: Form & { data: FormData; size: number },
   signal: AbortSignal,
 ): Promise<Incoming> {
-  const abort = () => xhr.abort()
   return new Promise<Incoming>((resolve, reject) => {
     xhr.open(method, url)
     for (const [name, value] of Object.entries(headers)) xhr.setRequestHeader(name, value)
@@ -48,7 +47,7 @@ function send(
         text: xhr.responseText,
       })
     signal.addEventListener('abort', () => {
-      abort()
+      xhr.abort()
       reject(signal.reason)
     })
     xhr.send(data)

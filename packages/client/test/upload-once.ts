@@ -1,0 +1,14 @@
+import { newClient } from '@assay/client'
+
+/** A process of its own, so that nothing else counts: sends a file, and says what it took. */
+const [baseUrl = '', path = ''] = process.argv.slice(2)
+let told = 0
+let sent = 0
+const { malware } = newClient({ apiKey: 'key', baseUrl, retries: 0 })
+await malware.submitFile(path, {
+  onProgress(progress) {
+    told++
+    sent = progress.sent
+  },
+})
+process.stdout.write(JSON.stringify({ told, sent, peakBytes: process.resourceUsage().maxRSS * 1024 }))
