@@ -4,11 +4,12 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { gzipSync } from 'node:zlib'
 import { build } from 'esbuild'
+import { alreadyTested } from '../../../acceptance/support/scanning.ts'
 import { buildClient } from './build-client.ts'
 
 const maxGzipBytes = 12 * 1024
 
-test('the built package is small, whole, and free of Node where browsers are', async (t) => {
+test('the built package is small, whole, and free of Node where browsers are', { skip: alreadyTested }, async (t) => {
   // Compiled with the libraries of ES2022 and the types of Node 18: nothing newer is used.
   const dir = buildClient(t)
   const manifest = JSON.parse(readFileSync(join(dir, 'package.json'), 'utf8')) as {

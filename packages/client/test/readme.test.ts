@@ -8,7 +8,7 @@ import { pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
 import { eicar } from '../../../acceptance/support/archives.ts'
 import { readCodeBlocks } from '../../../acceptance/support/code-blocks.ts'
-import { lacksClamAv } from '../../../acceptance/support/scanning.ts'
+import { alreadyTested, lacksClamAv } from '../../../acceptance/support/scanning.ts'
 import { getSharedService } from '../../../acceptance/support/shared-service.ts'
 import { waitUntil } from '../../../acceptance/support/wait-until.ts'
 import { findDeadUrl } from './hostile.ts'
@@ -19,7 +19,7 @@ const [first, background, errors, fastify, express, next, workers, anywhere] = b
 const modules = new URL('../../../node_modules/', import.meta.url).pathname
 const secret = 'whsec_WUOMk48YN/5jO/ak8ocbDIcUsz0hhfn4n9FTGWsRPd8='
 
-describe('the samples of the README', async () => {
+describe('the samples of the README', { skip: alreadyTested }, async () => {
   const dir = mkdtempSync(join(tmpdir(), 'assay-readme-'))
   const lacking = await lacksClamAv(service.url)
   let apiKey = ''

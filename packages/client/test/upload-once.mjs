@@ -1,7 +1,6 @@
-import { newClient } from '@assay/client'
-
-/** A process of its own, so that nothing else counts: sends a file, and says what it took. */
-const [baseUrl = '', path = ''] = process.argv.slice(2)
+/** A process of its own, and nothing in it but the built client: sends a file, and says what it took. */
+const [entry = '', baseUrl = '', path = ''] = process.argv.slice(2)
+const { newClient } = await import(entry)
 let told = 0
 let sent = 0
 const { malware } = newClient({ apiKey: 'key', baseUrl, retries: 0 })
