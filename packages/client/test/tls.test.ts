@@ -9,6 +9,7 @@ import { newClient } from '@assay/client'
 import { buildClient } from './build-client.ts'
 import { openSink } from './sink.ts'
 
+const openssl = 'openssl'
 const program = new URL('upload-once.mjs', import.meta.url).pathname
 const bytes = 20 * 1024 * 1024
 
@@ -18,7 +19,7 @@ test('a file goes by https to a certificate that is trusted, and to no other', a
   const [certFile, keyFile, path] = [join(dir, 'cert.pem'), join(dir, 'key.pem'), join(dir, 'large.bin')]
   const names = ['-subj', '/CN=assay', '-addext', 'subjectAltName=IP:127.0.0.1']
   const form = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes']
-  execFileSync('openssl', ['req', '-x509', ...form, ...names, '-keyout', keyFile, '-out', certFile], {
+  execFileSync(openssl, ['req', '-x509', ...form, ...names, '-keyout', keyFile, '-out', certFile], {
     stdio: 'ignore',
   })
   writeFileSync(path, '')

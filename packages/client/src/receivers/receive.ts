@@ -2,7 +2,7 @@ import { WebhookRejected } from '../errors.ts'
 import type { ScanResult } from '../results.ts'
 import type { VerifyOptions, VerifyWebhook, WebhookHeaders } from '../verify-webhook.ts'
 
-export type ReceiverOptions = VerifyOptions & {
+export type ReceiverOptions = Omit<VerifyOptions, 'at'> & {
   /** The webhook secret of the account, or several while it is being changed. */
   secret: string | readonly string[]
   /**

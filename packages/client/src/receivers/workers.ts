@@ -6,7 +6,7 @@ import type { Delivery } from './receive.ts'
 export type { Delivery } from './receive.ts'
 
 /** A worker learns its secrets with each request. */
-export type WorkerReceiverOptions<Env> = VerifyOptions & {
+export type WorkerReceiverOptions<Env> = Omit<VerifyOptions, 'at'> & {
   secret(env: Env): string | readonly string[]
   /** As with the other receivers, and with what the worker was given. */
   onResult(result: ScanResult, delivery: Delivery, env: Env): void | Promise<void>
