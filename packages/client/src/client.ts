@@ -99,7 +99,7 @@ export function makeClient(platform: Platform, options: ClientOptions): Client {
     const defaultMs = typeof request.body === 'object' ? defaultFileTimeoutMs : defaultTimeoutMs
     const ms = ownMs ?? timeoutMs ?? defaultMs
     const url = baseUrl + path
-    const deadline = openDeadline(signal, ms, `${new URL(url).host} did not answer within ${ms / 1000} s.`)
+    const deadline = openDeadline(signal, ms, () => `${new URL(url).host} did not answer within ${ms / 1000} s.`)
     try {
       const headers = {
         'X-API-Key': apiKey,

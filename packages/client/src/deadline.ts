@@ -1,14 +1,14 @@
 import { Aborted, TimedOut } from './errors.ts'
 
 /** A signal that follows the caller's and the clock. AbortSignal.any would do it, but not in Node 18. */
-export function openDeadline(given: AbortSignal | undefined, timeoutMs: number, timedOut: string) {
+export function openDeadline(given: AbortSignal | undefined, timeoutMs: number, toLate: () => string) {
   const controller = new AbortController()
   const endsAt = Date.now() + timeoutMs
   const abort = () => controller.abort(toAborted(given?.reason))
   if (given?.aborted) abort()
   given?.addEventListener('abort', abort)
   // Timers hold 2^31 - 1 ms, and fire at once when they are given more.
-  const timer = setTimeout(() => controller.abort(new TimedOut(timedOut)), Math.min(timeoutMs, 2 ** 31 - 1))
+  const timer = setTimeout(() => controller.abort(new TimedOut(toLate())), Math.min(timeoutMs, 2 ** 31 - 1))
   return {
     signal: controller.signal,
     leftMs: () => endsAt - Date.now(),

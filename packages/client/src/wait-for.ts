@@ -24,8 +24,9 @@ const maxPauseMs = 10_000
 /** Asks the service to answer when the job is settled. One that does not know how is asked again and again. */
 export function makeWaitFor(getResult: GetResult) {
   return async (id: string, { signal, timeoutMs = defaultTimeoutMs, onPoll }: WaitOptions = {}) => {
-    const late = `The result of ${id} was not there within ${timeoutMs / 1000} s. The scan goes on; fetch it later.`
-    const deadline = openDeadline(signal, timeoutMs, late)
+    const toLate = () =>
+      `The result of ${id} was not there within ${timeoutMs / 1000} s. The scan goes on; fetch it later.`
+    const deadline = openDeadline(signal, timeoutMs, toLate)
     let canWait = true
     let pauseMs = firstPauseMs
     try {
