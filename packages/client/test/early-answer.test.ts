@@ -18,7 +18,7 @@ before(() => {
 after(() => rmSync(dir, { recursive: true, force: true }))
 
 /** Takes a megabyte, then does this, and reads no further. */
-async function openStubborn(t: TestContext, act: (respond: () => void) => void): Promise<string> {
+async function openStubborn(t: TestContext, act: (respond: () => void) => void) {
   const problem = { status: 422, traceId: '00-1-1-01', errors: { file: ['file must not be larger than 1 MB.'] } }
   const server: Server = createServer((request, response) => {
     let received = 0
@@ -34,7 +34,13 @@ async function openStubborn(t: TestContext, act: (respond: () => void) => void):
     server.close()
     server.closeAllConnections()
   })
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  return {
+    baseUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    isAlone: () =>
+      new Promise<boolean>((resolve, reject) =>
+        server.getConnections((error, count) => (error ? reject(error) : resolve(count === 0))),
+      ),
+  }
 }
 
 const isOpen = () =>
@@ -47,7 +53,7 @@ const isOpen = () =>
   })
 
 test('an answer in the middle of an upload ends it, and is what the caller gets', async (t) => {
-  const baseUrl = await openStubborn(t, (respond) => respond())
+  const { baseUrl, isAlone } = await openStubborn(t, (respond) => respond())
   const told: Progress[] = []
   const scan = newClient({ apiKey: 'key', baseUrl }).malware.scanFile(path, {
     onProgress: (progress) => told.push(progress),
@@ -55,10 +61,11 @@ test('an answer in the middle of an upload ends it, and is what the caller gets'
   await assert.rejects(scan, { name: 'ValidationFailed', message: 'file must not be larger than 1 MB.' })
   assert((told.at(-1)?.sent ?? 0) < size, 'the rest was not sent')
   assert(!isOpen(), 'the file is closed')
+  await waitUntil('the connection to be closed', isAlone)
 })
 
 test('an upload that the network no longer takes is aborted at once, and its file closed', async (t) => {
-  const baseUrl = await openStubborn(t, () => {})
+  const { baseUrl, isAlone } = await openStubborn(t, () => {})
   const controller = new AbortController()
   let sent = 0
   const scan = newClient({ apiKey: 'key', baseUrl }).malware.scanFile(path, {
@@ -78,4 +85,5 @@ test('an upload that the network no longer takes is aborted at once, and its fil
   controller.abort()
   await assert.rejects(scan, { name: 'Aborted' })
   await waitUntil('the file to be closed', () => !isOpen())
+  await waitUntil('the connection to be closed', isAlone)
 })
