@@ -27,6 +27,7 @@ import { version } from '../runtime/version.ts'
 import { openSweeper } from '../workers/sweeper.ts'
 import { openBackground } from './background.ts'
 import { listChores } from './chores.ts'
+import { openDoors } from './doors.ts'
 import { openImages } from './images.ts'
 import { openMalware } from './malware.ts'
 import { openOffice } from './office.ts'
@@ -92,13 +93,16 @@ export async function openService(config: Config, { log, logRequest }: ServiceLo
     const readiness = makeReadiness({ checks: listChecks(database, engines), timeoutMs: 3000 })
     const listEngines = () => [...malware.listEngines(), ...engines.images.listEngines()]
 
+    const admission = makeAdmission({ gate, creditGate: config.creditGate, clock: systemClock })
+    const scanning = makeScanning({
+      ...{ ...shared, scans, repeats, outcomes, bell: background.bell, observeVerdict },
+      reportFailure: (error) => log.error({ err: error }, 'a scan failed'),
+    })
+    const doors = await openDoors(config, { admission, gate, scanning, contents, malware, metrics, log })
+    closers.add(doors.close)
+
     const app = await makeHttpServer({
-      admission: makeAdmission({ gate, creditGate: config.creditGate, clock: systemClock }),
-      accounts,
-      scanning: makeScanning({
-        ...{ ...shared, scans, repeats, outcomes, bell: background.bell, observeVerdict },
-        reportFailure: (error) => log.error({ err: error }, 'a scan failed'),
-      }),
+      ...{ admission, accounts, scanning },
       submitting: makeSubmitting({ ...shared, kinds, contents: jobContents, onQueued: background.onQueued }),
       ...{ contents, jobContents, policy },
       listEngines: () => listEngines().map((engine) => ({ name: engine.name, state: engine.findState() })),
@@ -123,6 +127,7 @@ export async function openService(config: Config, { log, logRequest }: ServiceLo
       /** Running requests may finish; what is not done by the deadline is cut off. */
       async close() {
         readiness.startStopping()
+        doors.startStopping(config.drainSeconds * 1000)
         const deadline = setTimeout(() => app.server.closeAllConnections(), config.drainSeconds * 1000)
         // A connection whose answer went out after the stop began stays open for its next request: nobody else ends it.
         const idle = setInterval(() => app.server.closeIdleConnections(), 50)
