@@ -58,8 +58,6 @@ export function newClamdParser() {
       // A copy: the chunk belongs to whoever got the content in it.
       kept = rest.length === 0 ? nothing : Buffer.from(rest)
     },
-    /** In the middle of something. */
-    isWithin: () => state !== 'command' || kept.length > 0,
   }
 }
 

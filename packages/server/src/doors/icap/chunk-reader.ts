@@ -10,11 +10,12 @@ const maxTrailerBytes = 8 * 1024
 
 /**
  * A chunked body, as far as it is there: `take` returns what happened and what is left, or undefined when it takes more
- * bytes to go on. Between two calls nothing is kept here but the place: the caller keeps the bytes.
+ * bytes to go on. Between two calls nothing is kept here but the place: the caller keeps the bytes. A preview has `maxBytes`.
  */
-export function newChunkReader() {
+export function newChunkReader(maxBytes = Number.POSITIVE_INFINITY) {
   let state: 'size' | 'content' | 'content-end' | 'trailer' = 'size'
   let left = 0
+  let total = 0
   let trailerBytes = 0
   let isWhole = false
 
@@ -53,6 +54,8 @@ export function newChunkReader() {
     const [, digits, extensions = ''] = /^([0-9a-f]{1,8})[ \t]*(;.*)?$/i.exec(line) ?? []
     if (digits === undefined) throw new IcapFault(400, 'The size of a chunk cannot be read.')
     left = Number.parseInt(digits, 16)
+    total += left
+    if (total > maxBytes) throw new IcapFault(400, 'The preview is longer than the Preview header says.')
     state = left === 0 ? 'trailer' : 'content'
     isWhole = left === 0 && /^;[ \t]*ieof[ \t]*(;|$)/i.test(extensions)
   }

@@ -24,7 +24,7 @@ export function newIcapParser() {
   let kept = nothing
   let request: IcapRequest | undefined
   let body: ReturnType<typeof newChunkReader> | undefined
-  let previewLeft: number | undefined
+  let isPreview = false
   let blankBytes = 0
   let mayGoOn = false
 
@@ -46,11 +46,8 @@ export function newIcapParser() {
     goOn() {
       if (!mayGoOn) throw new Error('There is no preview to go on from')
       mayGoOn = false
-      previewLeft = undefined
       body = newChunkReader()
     },
-    /** Something began and is not complete. */
-    isWithin: () => request !== undefined || body !== undefined || kept.length > 0,
   }
 
   type Step = { events: IcapEvent[]; rest: Buffer } | undefined
@@ -98,8 +95,8 @@ export function newIcapParser() {
     if (asked.layout.body === 'null-body') {
       return { events: [begun, { kind: 'end', inPreview: asked.preview !== undefined }], rest }
     }
-    body = newChunkReader()
-    previewLeft = asked.preview
+    body = newChunkReader(asked.preview)
+    isPreview = asked.preview !== undefined
     return { events: [begun], rest }
   }
 
@@ -108,16 +105,10 @@ export function newIcapParser() {
     if (step === undefined) return undefined
     const { event, rest } = step
     if (event === undefined) return { events: [], rest }
-    if (event.kind === 'content') {
-      if (previewLeft !== undefined) {
-        previewLeft -= event.bytes.length
-        if (previewLeft < 0) throw new IcapFault(400, 'The preview is longer than the Preview header says.')
-      }
-      return { events: [event], rest }
-    }
+    if (event.kind === 'content') return { events: [event], rest }
     body = undefined
-    const inPreview = previewLeft !== undefined
-    previewLeft = undefined
+    const inPreview = isPreview
+    isPreview = false
     if (inPreview && !event.isWhole) {
       mayGoOn = true
       return { events: [{ kind: 'preview-end' }], rest }
