@@ -128,6 +128,29 @@ export function testIcapDoor(subject: { doors(): Doors; dir(): string }) {
     assert.equal(await countCharges(), before)
   })
 
+  test('each file of a form is looked at, and paid for beside the form', async () => {
+    const send = (parts: string, encoding = '') =>
+      say(
+        toIcap('REQMOD', parts, {
+          icap: allow + close,
+          http: `Content-Type: multipart/form-data; boundary=BB\r\n${encoding}`,
+        }),
+      )
+    const file = (content: Buffer | string, name: string) =>
+      `--BB\r\nContent-Disposition: form-data; name="f"; filename="${name}"\r\n\r\n${content.toString('latin1')}\r\n`
+    const before = await countCharges()
+    assert.match(await send(`${file('one', 'a.txt')}${file('two', 'b.txt')}--BB--\r\n`), /^ICAP\/1\.0 204 /)
+    assert.equal(await countCharges(), before + 3)
+    const bad = `${file('one', 'a.txt')}${file(eicar, 'b.com')}--BB--\r\n`
+    assert.match(await send(bad), blocked('Eicar-Test-Signature'))
+    // Cut short, it may be read as another form than it is; packed, it is not read at all.
+    assert.match(await send(file('one', 'a.txt')), blocked('MalformedForm'))
+    assert.match(await send(bad, 'Content-Encoding: gzip\r\n'), blocked('UnsupportedEncoding'))
+    await waitUntil('the result', async () =>
+      (await subject.doors().listResults()).some(({ content_name }) => content_name === 'b.com'),
+    )
+  })
+
   test('what cannot be scanned is blocked, with a reason and a reference', async () => {
     const said = await say(toIcap('RESPMOD', newEncryptedDocx(), { icap: allow + close }))
     assert.match(said, blocked('EncryptedContent'))

@@ -7,6 +7,7 @@ import { type IcapHeaders, lastChunk, toChunk, toIcapHead } from './answers.ts'
 import { toBlockHeaders, toBlockPage } from './block-page.ts'
 import { type Decision, toDecision, toFailure } from './decision.ts'
 import type { IcapStatus } from './fault.ts'
+import { newFormScans } from './form-scans.ts'
 import type { IcapEvent } from './icap-parser.ts'
 import { readMessage } from './message.ts'
 
@@ -31,6 +32,7 @@ export function newExchange(line: Line, { request, headers }: IcapEvent & { kind
   const hasBody = request.layout.body !== 'null-body'
   const ownHeader = request.method === 'REQMOD' ? 'req-hdr' : 'res-hdr'
   const bodyName = request.method === 'REQMOD' ? 'req-body' : 'res-body'
+  const form = message.boundary === undefined ? undefined : newFormScans(deps.scans, message.boundary, leaveUnscanned)
   let scan: DoorScan | undefined
   let decision: Decision | undefined
   /** Bytes that go straight back, because they are let through unscanned. */
@@ -65,6 +67,7 @@ export function newExchange(line: Line, { request, headers }: IcapEvent & { kind
       }
       if (decision === undefined) {
         try {
+          await form?.write(chunk)
           await scan?.write(chunk)
           return true
         } catch (error) {
@@ -91,12 +94,17 @@ export function newExchange(line: Line, { request, headers }: IcapEvent & { kind
       }
       if (isRelaying) await line.send(lastChunk)
       else await answer(request.allows204 || inPreview, request.closes)
-      await scan?.abort()
+      await letGo()
       return !request.closes
     },
 
     /** The client is gone, or has said what cannot be understood. */
-    abandon: async () => scan?.abort(),
+    abandon: letGo,
+  }
+
+  async function letGo() {
+    await form?.abort()
+    await scan?.abort()
   }
 
   function leaveUnscanned(reason: string): Decision {
@@ -120,13 +128,12 @@ export function newExchange(line: Line, { request, headers }: IcapEvent & { kind
   async function answer(may204: boolean, closes: boolean) {
     let content: Content | undefined
     if (decision === undefined && hasBody) {
-      try {
-        if (scan === undefined) throw new Error('A scan neither began nor failed')
-        const scanned = await scan.finish(message.contentName)
-        content = scanned?.content
-        decision = scanned === undefined ? { is: 'pass' } : toDecision(scanned.scan)
-      } catch (error) {
-        decision = toFailure(error)
+      const inForm = await form?.finish()
+      if (inForm?.is === 'threat' || inForm?.is === 'failed') decision = inForm
+      else {
+        const whole = await conclude()
+        content = whole.content
+        decision = whole.decision.is === 'pass' ? (inForm ?? whole.decision) : whole.decision
       }
     }
     const end: Decision = decision === undefined || isLetThrough() ? { is: 'pass' } : decision
@@ -147,6 +154,16 @@ export function newExchange(line: Line, { request, headers }: IcapEvent & { kind
       await sendMessageHead(bodyName)
       if (content !== undefined) await sendContent(content)
       await line.send(lastChunk)
+    }
+  }
+
+  async function conclude(): Promise<{ decision: Decision; content: Content | undefined }> {
+    try {
+      if (scan === undefined) throw new Error('A scan neither began nor failed')
+      const scanned = await scan.finish(message.contentName)
+      return { decision: scanned === undefined ? { is: 'pass' } : toDecision(scanned.scan), content: scanned?.content }
+    } catch (error) {
+      return { decision: toFailure(error), content: undefined }
     }
   }
 
