@@ -5,6 +5,7 @@ import { toKeyDigest } from '../domain/accounts/secrets.ts'
 import type { AdmissionGate } from '../domain/ports/admission-gate.ts'
 import type { ContentStore } from '../domain/ports/content-store.ts'
 import type { ScanEngine } from '../domain/ports/scan-engine.ts'
+import { OperatorMistake } from '../domain/problem.ts'
 import type { Scanning } from '../domain/scans/scanning.ts'
 import { serveClamd } from '../doors/clamd/serve-clamd.ts'
 import { type DoorScans, makeDoorScans } from '../doors/door-scan.ts'
@@ -15,6 +16,8 @@ import { type Listener, openListener } from '../doors/listener.ts'
 import type { Logger } from '../runtime/logger.ts'
 import type { Metrics } from '../runtime/metrics.ts'
 import { version } from '../runtime/version.ts'
+
+type Place = { host: string; port: number }
 
 type Deps = {
   admission: Admission
@@ -44,7 +47,7 @@ export async function openDoors(config: Config, deps: Deps) {
   }
 
   async function openDoor(
-    { door, host, port, key }: { door: string; host: string; port: number; key: string | undefined },
+    { door, setting, host, port, key }: { door: string; setting: string; key: string | undefined } & Place,
     words: { late: string; full: string },
     serve: (line: Line, scans: DoorScans) => Promise<void>,
   ): Promise<Listener> {
@@ -59,6 +62,9 @@ export async function openDoors(config: Config, deps: Deps) {
         countFailure()
         log.error({ door, err: error }, 'a connection failed')
       },
+    }).catch((error: Error) => {
+      const what = `${setting} cannot be opened at ${host}:${port}`
+      throw new OperatorMistake(`${what}: ${error.message}. Stop what is there, or choose another.`, { cause: error })
     })
     open.push(listener)
     metrics.gauge(`assay_${door}_connections`, `Open connections to the ${door} door.`, listener.countConnections)
@@ -84,14 +90,14 @@ export async function openDoors(config: Config, deps: Deps) {
           .find(({ name }) => name === 'ClamAV')
           ?.findState()?.version ?? server
       const clamd = await openDoor(
-        { door: 'clamd', ...config.clamdListen, key: config.clamdListenKey },
+        { door: 'clamd', setting: 'ASSAY_CLAMD_LISTEN', ...config.clamdListen, key: config.clamdListenKey },
         { late: 'COMMAND READ TIMED OUT\n', full: '' },
         (line, scans) => serveClamd(line, { scans, findVersion, countLoad }),
       )
     }
     if (config.icapListen !== undefined) {
       await openDoor(
-        { door: 'icap', ...config.icapListen, key: config.icapKey },
+        { door: 'icap', setting: 'ASSAY_ICAP_LISTEN', ...config.icapListen, key: config.icapKey },
         { late: toLastWords(408), full: toLastWords(503) },
         (line, scans) =>
           serveIcap(line, {

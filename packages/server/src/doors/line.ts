@@ -41,7 +41,7 @@ export function makeLine(socket: Socket, deps: { isStopping(): boolean; lateWord
     async *chunks() {
       for await (const chunk of socket.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
         if (guard !== undefined) {
-          timer?.refresh()
+          wait(silenceMs)
           if (guard.add(chunk.length) !== undefined) hangUpLate()
         }
         yield chunk
