@@ -69,6 +69,7 @@ export function testClamdDoor(subject: { doors(): Doors; dir(): string }) {
     assert.equal(await say('zPING\0'), 'PONG\0')
     assert.equal(await say('nPING\n'), 'PONG\n')
     assert.equal(await say('PING\r\n'), 'PONG\n')
+    assert.equal(await say('PING'), 'PONG\n')
     assert.equal(await say('nINSTREAM\n', toStream(eicar)), 'stream: Eicar-Test-Signature FOUND\n')
     assert.equal(await say('INSTREAM\n', toStream('plain', 2)), 'stream: OK\n')
     assert.equal(await say('zWHATEVER\0'), 'UNKNOWN COMMAND\0')

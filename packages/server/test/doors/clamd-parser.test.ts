@@ -63,6 +63,20 @@ describe('what a client of clamd sends', () => {
     }
   })
 
+  test('PING and VERSION need no end, when nothing else is there', () => {
+    for (const text of ['PING', 'VERSION']) {
+      const parser = newClamdParser()
+      assert.deepEqual([...parser.push(Buffer.from(text))], [])
+      assert.deepEqual(parser.takeBare(), command(text, '\n', false))
+      assert.equal(parser.takeBare(), undefined)
+    }
+    for (const text of ['PIN', 'PINGS', 'zPING', 'nPING', 'INSTREAM', 'PING\n', 'INSTREAM\n', 'PING\nx']) {
+      const parser = newClamdParser()
+      for (const _event of parser.push(Buffer.from(text)));
+      assert.equal(parser.takeBare(), undefined, text)
+    }
+  })
+
   test('content is handed on as it comes and not gathered', () => {
     const parser = newClamdParser()
     assert.deepEqual([...parser.push(Buffer.from('zINSTREAM\0\xff\xff\xff\xff', 'latin1'))].length, 1)

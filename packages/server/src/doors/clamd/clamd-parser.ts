@@ -12,6 +12,7 @@ export type ClamdEvent =
 
 const maxCommandBytes = 4096
 const lengthBytes = 4
+const bare = ['PING', 'VERSION']
 const nothing: Buffer = Buffer.alloc(0)
 
 /**
@@ -57,6 +58,13 @@ export function newClamdParser() {
       }
       // A copy: the chunk belongs to whoever got the content in it.
       kept = rest.length === 0 ? nothing : Buffer.from(rest)
+    },
+    /** A command that came alone and without an end. clamd answers these at once, and some clients count on it. */
+    takeBare(): ClamdEvent | undefined {
+      if (state !== 'command' || !bare.some((text) => kept.equals(Buffer.from(text)))) return undefined
+      const text = kept.toString('latin1')
+      kept = nothing
+      return { kind: 'command', text, framed: false, end: '\n' }
     },
   }
 }

@@ -28,6 +28,8 @@ export async function serveClamd(line: Line, deps: ClamdDeps) {
     line.expectWithin(commandMs)
     for await (const chunk of line.chunks()) {
       for (const event of parser.push(chunk)) if (!(await take(event))) return
+      const last = number === undefined ? parser.takeBare() : undefined
+      if (last !== undefined && !(await take(last))) return
     }
   } finally {
     await stream?.scan?.abort()

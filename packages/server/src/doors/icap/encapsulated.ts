@@ -1,7 +1,7 @@
 import { IcapFault } from './fault.ts'
 
-export type SectionName = 'req-hdr' | 'res-hdr' | 'req-body' | 'res-body' | 'null-body' | 'opt-body'
-export type BodyName = Exclude<SectionName, 'req-hdr' | 'res-hdr'>
+type SectionName = 'req-hdr' | 'res-hdr' | 'req-body' | 'res-body' | 'null-body' | 'opt-body'
+type BodyName = Exclude<SectionName, 'req-hdr' | 'res-hdr'>
 
 /** Where the headers of the message lie, one behind the other, and what comes after them. */
 export type Layout = { headers: { name: 'req-hdr' | 'res-hdr'; bytes: number }[]; body: BodyName }
