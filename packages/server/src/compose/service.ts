@@ -32,6 +32,7 @@ import { openHeartbeat } from '../workers/heartbeat.ts'
 import { openSweeper } from '../workers/sweeper.ts'
 import { openBackground } from './background.ts'
 import { listChores } from './chores.ts'
+import { openDoors } from './doors.ts'
 import { openEngines } from './engines.ts'
 import { openErrands } from './errands.ts'
 import { type Office, openOffice } from './office.ts'
@@ -107,16 +108,22 @@ export async function openService(config: Config, { log, logRequest }: ServiceLo
       (engines?.listEngines() ?? []).map((engine) => ({ name: engine.name, state: engine.findState() }))
     const roles = listRoles(config)
 
+    const admission = makeAdmission({ gate, creditGate: config.creditGate, clock: systemClock })
+    const scanning = makeScanning({
+      ...{ ...shared, scans, repeats, outcomes, bell: errands.bell, observeVerdict },
+      reportFailure: (error) => log.error({ err: error }, 'a scan failed'),
+    })
+    // Content that others are to look at must be where they can read it.
+    const syncContents = engines === undefined ? jobContents : contents
+    const doors = await openDoors(config, {
+      ...{ admission, gate, scanning, contents: syncContents, malware: engines?.malware, metrics, log, isTest },
+    })
+    closers.add(doors.close)
+
     const app = await makeHttpServer({
-      admission: makeAdmission({ gate, creditGate: config.creditGate, clock: systemClock }),
-      accounts,
-      scanning: makeScanning({
-        ...{ ...shared, scans, repeats, outcomes, bell: errands.bell, observeVerdict },
-        reportFailure: (error) => log.error({ err: error }, 'a scan failed'),
-      }),
+      ...{ admission, accounts, scanning },
       submitting: makeSubmitting({ ...shared, kinds, contents: jobContents, onQueued: background.onQueued }),
-      // Content that others are to look at must be where they can read it.
-      contents: engines === undefined ? jobContents : contents,
+      contents: syncContents,
       ...{ jobContents, policy, listEngines, roles, servesApi: config.roles.api },
       countWorkers: engines === undefined ? nodes.countWorkers : undefined,
       ...{ log, logRequest, metrics, readiness, version },
@@ -142,6 +149,7 @@ export async function openService(config: Config, { log, logRequest }: ServiceLo
       /** Running requests may finish; what is not done by the deadline is cut off. */
       async close() {
         readiness.startStopping()
+        doors.startStopping(config.drainSeconds * 1000)
         const deadline = setTimeout(() => app.server.closeAllConnections(), config.drainSeconds * 1000)
         // A connection whose answer went out after the stop began stays open for its next request: nobody else ends it.
         const idle = setInterval(() => app.server.closeIdleConnections(), 50)

@@ -5,6 +5,7 @@ import {
   httpOrigin,
   httpUrl,
   key256,
+  listenAddress,
   listOf,
   network,
   oneOf,
@@ -207,6 +208,34 @@ export const knobs = {
     env: 'ASSAY_MODEL_DIR',
     read: text,
     about: 'Directory of the models. Unset: that of the installation, or models in the data directory.',
+  }),
+  clamdListen: knob({
+    env: 'ASSAY_CLAMD_LISTEN',
+    read: listenAddress,
+    about: 'Port, or address:port, for clients that speak the protocol of clamd. Unset: closed.',
+  }),
+  clamdListenKey: knob({
+    env: 'ASSAY_CLAMD_LISTEN_KEY',
+    read: credential,
+    secret: true,
+    about: 'API key of the account that pays for scans through ASSAY_CLAMD_LISTEN.',
+  }),
+  icapListen: knob({
+    env: 'ASSAY_ICAP_LISTEN',
+    read: listenAddress,
+    about: 'Port, or address:port, for proxies that speak ICAP. Unset: closed.',
+  }),
+  icapKey: knob({
+    env: 'ASSAY_ICAP_KEY',
+    read: credential,
+    secret: true,
+    about: 'API key of the account that pays for scans through ASSAY_ICAP_LISTEN.',
+  }),
+  icapOnError: knob({
+    env: 'ASSAY_ICAP_ON_ERROR',
+    read: oneOf('block', 'allow'),
+    fallback: 'block',
+    about: 'What ICAP does with content that cannot be scanned, such as an encrypted archive.',
   }),
   verdictCache: knob({
     env: 'ASSAY_VERDICT_CACHE',

@@ -103,6 +103,13 @@ function findContradictions(config: Partial<Config>): string[] {
   if (config.metricsPort !== undefined && config.metricsPort !== 0 && config.metricsPort === config.port) {
     mistakes.push('ASSAY_METRICS_PORT and ASSAY_PORT are the same; give the metrics a port of their own.')
   }
+  for (const [listen, key] of [
+    ['clamdListen', 'clamdListenKey'],
+    ['icapListen', 'icapKey'],
+  ] as const) {
+    if ((config[listen] === undefined) === (config[key] === undefined)) continue
+    mistakes.push(`${knobs[listen].env} and ${knobs[key].env} go together: the key is of the account that pays.`)
+  }
   return [...mistakes, ...checkRoles(config)]
 }
 

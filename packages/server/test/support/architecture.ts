@@ -13,9 +13,10 @@ const mayUse: Record<string, string[]> = {
   commands: ['commands', 'compose', 'config', 'domain', 'runtime'],
   compose: [
     ...['compose', 'config', 'domain', 'runtime', '@assay/contract'],
-    ...['http', 'workers', 'database', 'blobs', 'engines', 'outbound'],
+    ...['http', 'doors', 'workers', 'database', 'blobs', 'engines', 'outbound'],
   ],
   http: ['http', 'domain', 'runtime', '@assay/contract'],
+  doors: ['doors', 'domain', 'runtime', '@assay/contract'],
   workers: ['workers', 'domain', 'runtime', '@assay/contract'],
   blobs: ['blobs', 'domain', 'runtime', '@assay/contract'],
   engines: ['engines', 'domain', 'runtime', '@assay/contract'],
