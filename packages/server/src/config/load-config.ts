@@ -110,6 +110,9 @@ function findContradictions(config: Partial<Config>): string[] {
     if ((config[listen] === undefined) === (config[key] === undefined)) continue
     mistakes.push(`${knobs[listen].env} and ${knobs[key].env} go together: the key is of the account that pays.`)
   }
+  if (config.roles?.api === false && (config.clamdListen ?? config.icapListen) !== undefined) {
+    mistakes.push('ASSAY_CLAMD_LISTEN and ASSAY_ICAP_LISTEN need the role api: take them off this worker.')
+  }
   return [...mistakes, ...checkRoles(config)]
 }
 
