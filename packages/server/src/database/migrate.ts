@@ -1,58 +1,41 @@
-import { readdirSync, readFileSync } from 'node:fs'
-import { type Kysely, sql } from 'kysely'
-import { Migrator } from 'kysely/migration'
-import { OperatorMistake } from '../domain/problem.ts'
-import type { Tables } from './tables.ts'
+import type { Pool } from 'pg'
+import type { Logger } from '../runtime/logger.ts'
+import { createHistory, listDone, requireServed } from './migration-history.ts'
+import { withMigrationLock } from './migration-lock.ts'
+import { type Migration, readMigrations } from './read-migrations.ts'
+import { runMigration } from './run-migration.ts'
 
-const folder = new URL('./migrations/', import.meta.url)
+type Deps = { pool: Pool; log: Logger }
 
 /**
- * Brings the database up to this version. Forward only: there is no way down. Nodes that start together wait for each
- * other on the migrator's lock, and one of them does the work. Returns the names of the migrations it ran.
+ * Brings the database up to this version, while others use it. Forward only: there is no way down. Nodes that start
+ * together wait for each other, and one of them does the work. Returns the names of the migrations it ran.
  */
-export async function migrate(kysely: Kysely<Tables>): Promise<string[]> {
-  await refuseNewerSchema(kysely)
-  const migrator = new Migrator({ db: kysely, provider: { getMigrations: async () => readMigrations() } })
-  const { error, results } = await migrator.migrateToLatest()
-  if (error !== undefined) throw error
-  return (results ?? []).filter(({ status }) => status === 'Success').map(({ migrationName }) => migrationName)
+export async function migrate(deps: Deps): Promise<string[]> {
+  const ours = readMigrations()
+  await requireServed(deps, ours)
+  if ((await listMissing(deps.pool, ours)).length === 0) return []
+  return withMigrationLock(deps, async () => {
+    await deps.pool.query(createHistory)
+    const missing = await listMissing(deps.pool, ours)
+    for (const [i, migration] of missing.entries()) {
+      deps.log.info({ migration: migration.name, number: i + 1, of: missing.length }, 'migrating the database')
+      await runMigration(deps, migration)
+    }
+    return missing.map(({ name }) => name)
+  })
 }
 
-/** Migrations of this version that the database does not have yet. */
-export async function listPendingMigrations(kysely: Kysely<Tables>): Promise<string[]> {
-  const done = new Set(await listDone(kysely))
-  return Object.keys(readMigrations()).filter((name) => !done.has(name))
+/** Migrations of this version that the database does not have yet. One that is too new for this version is refused. */
+export async function listPendingMigrations(deps: Deps): Promise<string[]> {
+  const ours = readMigrations()
+  await requireServed(deps, ours)
+  return (await listMissing(deps.pool, ours)).map(({ name }) => name)
 }
 
-export const countMigrationsDone = async (kysely: Kysely<Tables>): Promise<number> => (await listDone(kysely)).length
+export const countMigrationsDone = async (pool: Pool): Promise<number> => (await listDone(pool)).length
 
-function readMigrations() {
-  const names = readdirSync(folder).filter((file) => file.endsWith('.sql'))
-  return Object.fromEntries(
-    names.sort().map((file) => {
-      const text = readFileSync(new URL(file, folder), 'utf8')
-      const up = async (db: Kysely<Tables>) => {
-        await sql.raw(text).execute(db)
-      }
-      return [file.slice(0, -'.sql'.length), { up }]
-    }),
-  )
-}
-
-async function refuseNewerSchema(kysely: Kysely<Tables>) {
-  const ours = new Set(Object.keys(readMigrations()))
-  const foreign = (await listDone(kysely)).filter((name) => !ours.has(name))
-  if (foreign.length > 0) {
-    throw new OperatorMistake(
-      `The database was migrated by a newer Assay (it has ${foreign.join(', ')}). Start that version, or a newer one.`,
-    )
-  }
-}
-
-async function listDone(kysely: Kysely<Tables>): Promise<string[]> {
-  const { rows: tables } = await sql<{ there: boolean }>`
-    select to_regclass('kysely_migration') is not null as there`.execute(kysely)
-  if (tables[0]?.there !== true) return []
-  const { rows } = await sql<{ name: string }>`select name from kysely_migration order by name`.execute(kysely)
-  return rows.map(({ name }) => name)
+async function listMissing(pool: Pool, ours: Migration[]): Promise<Migration[]> {
+  const done = new Set((await listDone(pool)).map(({ name }) => name))
+  return ours.filter(({ name }) => !done.has(name))
 }
