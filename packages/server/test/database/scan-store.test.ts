@@ -91,5 +91,4 @@ describe('the scan store', () => {
     assert.ok((await office.scans.findScan(accountId, 'malware', scan.id)) !== undefined)
     assert.deepEqual((await office.getBalance(accountId))?.remaining, 0)
   })
-
 })
