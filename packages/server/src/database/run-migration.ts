@@ -6,7 +6,7 @@ import { recordMigration } from './migration-history.ts'
 import type { Migration } from './read-migrations.ts'
 
 /** Whoever waits for a lock on a table makes everybody wait who comes later. So it waits no longer than this at a time. */
-const lockMs = 1000
+const lockMs = 500
 const longestPauseMs = 5000
 const deadlineMs = 15 * 60_000
 
