@@ -58,8 +58,8 @@ async function runOnExternal(): Promise<boolean> {
 }
 
 /**
- * ClamAV's own scanner and Debian's samples for it, to compare our verdicts with, and a pooler. By now the service has installed ClamAV
- * itself where it may; where this may not or cannot, the tests that want them are skipped.
+ * ClamAV's own scanner and Debian's samples for it, to compare our verdicts with, and a pooler. By now the service has
+ * installed ClamAV itself where it may; where this may not or cannot, the tests that want them are skipped.
  */
 function installSamples() {
   const isThere = ['/usr/bin/clamscan', '/usr/share/clamav-testfiles', '/usr/sbin/pgbouncer'].every((path) =>
