@@ -59,14 +59,14 @@ async function runOnExternal(): Promise<boolean> {
 }
 
 /**
- * ClamAV's own scanner and Debian's samples for it, to compare our verdicts with, and clients for the doors. By now the service has installed ClamAV
- * itself where it may; where this may not or cannot, the tests that want them are skipped.
+ * ClamAV's own scanner and Debian's samples for it, to compare our verdicts with, clients for the doors, and a pooler. By now
+ * the service has installed ClamAV itself where it may; where this may not or cannot, the tests that want them are skipped.
  */
 function installSamples() {
-  const wanted = ['bin/clamscan', 'share/clamav-testfiles', 'bin/clamdscan', 'bin/c-icap-client']
+  const wanted = ['bin/clamscan', 'share/clamav-testfiles', 'bin/clamdscan', 'bin/c-icap-client', 'sbin/pgbouncer']
   const isThere = wanted.every((path) => existsSync(`/usr/${path}`))
   if (isThere || process.getuid?.() !== 0) return
-  const packages = ['clamav', 'clamav-testfiles', 'clamdscan', 'c-icap']
+  const packages = ['clamav', 'clamav-testfiles', 'clamdscan', 'c-icap', 'pgbouncer']
   const options = ['install', '-y', '-q', '--no-install-recommends', ...packages]
   const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }
   spawnSync('/usr/bin/apt-get', options, { stdio: 'ignore', timeout: 180_000, env })
