@@ -4,6 +4,7 @@ import { makeFrameWriter } from './frame-writer.ts'
 import { type FrameKey, sealedFrameBytes } from './frames.ts'
 import type { MasterKey } from './master-key.ts'
 import { objectHeaderBytes as headerBytes, newObjectKey, openObjectKey } from './object-key.ts'
+import { writeAll } from './write-all.ts'
 
 /** Frames that come from the disk in one call. */
 const framesPerCall = 8
@@ -31,7 +32,7 @@ export type SealedWriter = {
 export async function createSealedFile(path: string, master: MasterKey): Promise<SealedWriter> {
   const { frameKey, header } = newObjectKey(master)
   const file = await open(path, 'wx+', 0o600)
-  const frames = makeFrameWriter({ frameKey, header, put: (batch) => file.writev(batch) })
+  const frames = makeFrameWriter({ frameKey, header, put: (batch) => writeAll(file, batch) })
   return {
     write: frames.write,
     async finish(bytes) {

@@ -3,7 +3,6 @@ import { join, resolve } from 'node:path'
 import { createSecureContext } from 'node:tls'
 import type { ScanKind } from '@assay/contract'
 import { openContentStore } from '../blobs/content-store.ts'
-import { makeJobContents } from '../blobs/job-contents.ts'
 import { openMasterKey } from '../blobs/master-key.ts'
 import type { Config } from '../config/load-config.ts'
 import { makeAdmissionGate } from '../database/admission-gate.ts'
@@ -28,6 +27,7 @@ import { openSweeper } from '../workers/sweeper.ts'
 import { openBackground } from './background.ts'
 import { listChores } from './chores.ts'
 import { openImages } from './images.ts'
+import { openJobContents } from './job-contents.ts'
 import { openMalware } from './malware.ts'
 import { openOffice } from './office.ts'
 import { makeOutbound } from './outbound.ts'
@@ -51,7 +51,10 @@ export async function openService(config: Config, { log, logRequest }: ServiceLo
     const dataDir = resolve(config.dataDir)
     const contents = openContentStore({ dir: join(dataDir, 'content'), master })
     closers.add(contents.close)
-    const jobContents = makeJobContents({ dir: join(dataDir, 'jobs'), master })
+    const metrics = makeMetrics({ region: config.region, version })
+    const jobStorage = await openJobContents(config, { master, metrics, log })
+    closers.add(jobStorage.close)
+    const jobContents = jobStorage.contents
     // Both at once: each waits for processes of its own.
     const opening = openImages(config, { log })
     closers.add(async () => (await opening).close())
@@ -59,7 +62,6 @@ export async function openService(config: Config, { log, logRequest }: ServiceLo
     closers.add(malware.close)
     const engines = { malware, images: await opening }
 
-    const metrics = makeMetrics({ region: config.region, version })
     observeDatabase(metrics, database)
     observeEngines(metrics, engines)
     const gate = makeAdmissionGate({ pool: database.pool, observeBatch: metrics.observeBatch })
@@ -81,15 +83,21 @@ export async function openService(config: Config, { log, logRequest }: ServiceLo
     closers.add(background.close)
     observeQueues(metrics, { jobs: background.jobs, deliveries })
     const sweeper = await openSweeper({
-      chores: listChores({
-        ...{ contents, jobContents, scans, deliveries, repeats, resultDays: config.resultDays },
-        jobs: background.jobs,
-        giveUpAbandoned: background.giveUpAbandoned,
-      }),
+      chores: [
+        ...listChores({
+          ...{ contents, jobContents, scans, deliveries, repeats, resultDays: config.resultDays },
+          jobs: background.jobs,
+          giveUpAbandoned: background.giveUpAbandoned,
+        }),
+        ...jobStorage.chores,
+      ],
       log,
     })
     closers.add(sweeper.close)
-    const readiness = makeReadiness({ checks: listChecks(database, engines), timeoutMs: 3000 })
+    const readiness = makeReadiness({
+      checks: [...listChecks(database, engines), ...jobStorage.checks],
+      timeoutMs: 3000,
+    })
     const listEngines = () => [...malware.listEngines(), ...engines.images.listEngines()]
 
     const app = await makeHttpServer({
