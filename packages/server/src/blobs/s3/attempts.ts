@@ -16,7 +16,9 @@ export type Attempts = {
   once?: true
 }
 
-const pausesMs = [200, 500, 1000, 2000, 4000]
+export type AttemptDeps = { observe: ObserveCall; log: Logger; pausesMs?: readonly number[] | undefined }
+
+const defaultPausesMs = [200, 500, 1000, 2000, 4000]
 /** No try begins later: somebody waits for the answer. */
 const lastTryMs = 30_000
 
@@ -24,7 +26,7 @@ const lastTryMs = 30_000
  * Calls to the store, tried again while it is away. In the end a call is answered, or throws: what the store said when
  * something is not there, `StorageAway` for everything else. That the store is away is logged once, not for each call.
  */
-export function makeAttempts({ observe, log }: { observe: ObserveCall; log: Logger }) {
+export function makeAttempts({ observe, log, pausesMs = defaultPausesMs }: AttemptDeps) {
   let isAway = false
 
   return async function attempt<T>(

@@ -1,6 +1,5 @@
 import { addAbortSignal, type Readable } from 'node:stream'
-import type { Logger } from '../../runtime/logger.ts'
-import { makeAttempts, type ObserveCall } from './attempts.ts'
+import { type AttemptDeps, makeAttempts } from './attempts.ts'
 
 export type S3Settings = {
   bucket: string
@@ -24,7 +23,7 @@ const checkMs = 2500
 const maxSockets = 64
 
 /** The calls that we make, and no others. The SDK is loaded here: whoever has no S3 pays nothing for it. */
-export async function openS3Calls(settings: S3Settings, deps: { observe: ObserveCall; log: Logger }) {
+export async function openS3Calls(settings: S3Settings, deps: AttemptDeps) {
   const sdk = await import('@aws-sdk/client-s3')
   const { bucket: Bucket, endpoint, region, credentials } = settings
   const agent = { keepAlive: true, maxSockets }

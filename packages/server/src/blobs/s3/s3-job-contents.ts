@@ -1,8 +1,7 @@
 import { OperatorMistake } from '../../domain/problem.ts'
-import type { Logger } from '../../runtime/logger.ts'
 import { makeLastingContents } from '../lasting-contents.ts'
 import type { MasterKey } from '../master-key.ts'
-import type { ObserveCall } from './attempts.ts'
+import type { AttemptDeps } from './attempts.ts'
 import { makePartBuffers } from './part-buffers.ts'
 import { partBytes } from './part-upload.ts'
 import { openS3Calls, type S3Settings } from './s3-calls.ts'
@@ -14,16 +13,14 @@ type Deps = {
   master: MasterKey
   /** Of this machine: where parts are gathered, encrypted. */
   stagingDir: string
-  observe: ObserveCall
-  log: Logger
-}
+} & AttemptDeps
 
 /** Parts that are on their way at once, from all uploads: 30 MB. */
 const buffersAtOnce = 6
 
 /** Content of background scans in a store that speaks S3: any process with the same store and the same key can scan it. */
-export async function openS3JobContents({ settings, master, stagingDir, observe, log }: Deps) {
-  const calls = await openS3Calls(settings, { observe, log })
+export async function openS3JobContents({ settings, master, stagingDir, ...deps }: Deps) {
+  const calls = await openS3Calls(settings, deps)
   const buffers = makePartBuffers({ count: buffersAtOnce, bytes: partBytes })
   // Installations with keys of their own may share a bucket: none takes the content of another for abandoned.
   const prefix = `${settings.prefix}${master.id}/`
