@@ -1,6 +1,6 @@
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
 import { closeSync, existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
+import { connect, createServer } from 'node:net'
 import { tmpdir, userInfo } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -19,6 +19,7 @@ const bucket = 'assay-test'
 
 /** Says why there can be no S3 on this machine; `false` when there can. For the `skip` of a test. */
 export function lacksTestS3(): string | false {
+  if (process.env.ASSAY_TEST_EXTERNAL !== undefined) return 'tested in the run on the embedded database'
   installSwift()
   return isInstalled() ? false : 'OpenStack Swift is not installed, and only root may install it'
 }
@@ -27,7 +28,7 @@ export function lacksTestS3(): string | false {
  * OpenStack Swift from Debian, which speaks S3: real signatures, multipart uploads, ranges. Its packages would start
  * services of their own; a policy keeps them from it.
  */
-export function installSwift() {
+function installSwift() {
   if (isInstalled() || process.getuid?.() !== 0 || !existsSync('/usr/bin/apt-get')) return
   const policy = '/usr/sbin/policy-rc.d'
   const isOurs = !existsSync(policy)
@@ -86,6 +87,7 @@ export async function openTestS3() {
   const endpoint = `http://127.0.0.1:${ports.proxy}`
   try {
     servers.forEach(start)
+    await Promise.all(servers.map((server) => waitForServer(ports[server])))
     await createBucket(endpoint)
   } catch (error) {
     const logs = servers.map((server) => readFileSync(join(dir, `${server}.log`), 'utf8')).join('\n')
@@ -93,27 +95,41 @@ export async function openTestS3() {
     throw new Error(`Swift did not start: ${logs}`, { cause: error })
   }
   return {
-    ...{ endpoint, region, bucket, ...credentials },
-    /** For ASSAY_BLOBS. A prefix keeps users of one store apart. */
-    toBlobsUrl: (prefix = '') => `s3://${bucket}/${prefix}?endpoint=${endpoint}&region=${region}`,
-    blobsUrl: `s3://${bucket}?endpoint=${endpoint}&region=${region}`,
-    /** Everything that the store writes. */
-    filesDir: devices,
+    ...toStore({ endpoint, filesDir: devices }),
     /** For tests that send signals: SIGSTOP to the proxy is a store that hangs. */
     findPid: (server: Server) => running.get(server)?.pid,
     /** A store that is away: connections to it are refused until `resume`. */
     halt: () => stop('proxy'),
     async resume() {
       start('proxy')
-      await waitForAnswer(endpoint)
+      await waitForServer(ports.proxy)
     },
     close,
   }
 }
 
-export type TestS3 = Awaited<ReturnType<typeof openTestS3>>
+/** The store of the whole test run, when there is one: it takes seconds to start. Else one of its own. */
+export async function joinTestS3(): Promise<TestS3> {
+  const handle = process.env.ASSAY_TEST_S3
+  return handle === undefined ? openTestS3() : { ...toStore(JSON.parse(handle)), async close() {} }
+}
 
-/** One process each: what is to be ended by its pid must have no children. */
+export type TestS3 = ReturnType<typeof toStore> & { close(): Promise<void> }
+
+/** `filesDir` has everything that the store writes. */
+function toStore({ endpoint, filesDir }: { endpoint: string; filesDir: string }) {
+  return {
+    ...{ endpoint, region, bucket, filesDir, ...credentials },
+    /** For ASSAY_BLOBS. */
+    blobsUrl: `s3://${bucket}?endpoint=${endpoint}&region=${region}`,
+    /** A prefix keeps users of one store apart. */
+    toBlobsUrl: (prefix: string) => `s3://${bucket}/${prefix}?endpoint=${endpoint}&region=${region}`,
+    /** Text from which another process makes the same thing, as ASSAY_TEST_S3. */
+    handle: JSON.stringify({ endpoint, filesDir }),
+  }
+}
+
+/** One process each: what is to be ended by its pid must have no children. Patient: machines that run tests are busy. */
 function writeSettings(dir: string, devices: string, ports: Record<Server, number>) {
   writeFileSync(
     join(dir, 'swift.conf'),
@@ -149,6 +165,9 @@ pipeline = catch_errors gatekeeper cache listing_formats bulk s3api tempauth cop
 [app:proxy-server]
 use = egg:swift#proxy
 account_autocreate = true
+conn_timeout = 10
+node_timeout = 60
+error_suppression_limit = 1000
 [filter:tempauth]
 use = egg:swift#tempauth
 user_test_tester = ${credentials.secretKey} .admin
@@ -173,7 +192,6 @@ function buildRings(dir: string, ports: Record<Server, number>) {
 }
 
 async function createBucket(endpoint: string) {
-  await waitForAnswer(endpoint)
   const { accessKey: accessKeyId, secretKey: secretAccessKey } = credentials
   const client = new S3Client({
     ...{ endpoint, region, forcePathStyle: true, maxAttempts: 8 },
@@ -183,16 +201,20 @@ async function createBucket(endpoint: string) {
   client.destroy()
 }
 
-async function waitForAnswer(endpoint: string) {
-  for (let left = 300; ; left--) {
-    try {
-      await fetch(endpoint, { signal: AbortSignal.timeout(5000) })
-      return
-    } catch (error) {
-      if (left === 0) throw error
-      await sleep(100)
-    }
+async function waitForServer(port: number) {
+  for (let left = 600; left > 0; left--) {
+    if (await accepts(port)) return
+    await sleep(50)
   }
+  throw new Error(`Nothing listens on port ${port}`)
+}
+
+function accepts(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1')
+    socket.once('connect', () => resolve(true)).once('error', () => resolve(false))
+    socket.once('connect', () => socket.destroy())
+  })
 }
 
 function findFreePort(): Promise<number> {

@@ -25,8 +25,13 @@ const later = () => new Date(Date.now() + 60_000)
 
 export async function take(contents: JobContents, clear: Buffer) {
   const writer = contents.newWriter()
-  for (let at = 0; at < clear.length; at += 30_000) await writer.write(Buffer.from(clear.subarray(at, at + 30_000)))
-  return writer.finish()
+  try {
+    for (let at = 0; at < clear.length; at += 30_000) await writer.write(Buffer.from(clear.subarray(at, at + 30_000)))
+    return await writer.finish()
+  } catch (error) {
+    await writer.abort()
+    throw error
+  }
 }
 
 /** What every storage must do for content of background scans. */
