@@ -4,7 +4,7 @@ import { connect, createServer } from 'node:net'
 import { tmpdir, userInfo } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { CreateBucketCommand, S3Client } from '@aws-sdk/client-s3'
+import { CreateBucketCommand, ListObjectsV2Command, S3Client } from '@aws-sdk/client-s3'
 
 const stores = ['account', 'container', 'object'] as const
 const servers = ['memcached', ...stores, 'proxy'] as const
@@ -124,6 +124,12 @@ function toStore({ endpoint, filesDir }: { endpoint: string; filesDir: string })
     blobsUrl: `s3://${bucket}?endpoint=${endpoint}&region=${region}`,
     /** A prefix keeps users of one store apart. */
     toBlobsUrl: (prefix: string) => `s3://${bucket}/${prefix}?endpoint=${endpoint}&region=${region}`,
+    async listNames(prefix: string): Promise<string[]> {
+      const client = newClient(endpoint)
+      const { Contents = [] } = await client.send(new ListObjectsV2Command({ Bucket: bucket, Prefix: prefix }))
+      client.destroy()
+      return Contents.map(({ Key = '' }) => Key)
+    },
     /** Text from which another process makes the same thing, as ASSAY_TEST_S3. */
     handle: JSON.stringify({ endpoint, filesDir }),
   }
@@ -191,12 +197,14 @@ function buildRings(dir: string, ports: Record<Server, number>) {
   execFileSync('/usr/bin/python3', ['-c', program], { cwd: dir, stdio: 'pipe' })
 }
 
-async function createBucket(endpoint: string) {
+function newClient(endpoint: string): S3Client {
   const { accessKey: accessKeyId, secretKey: secretAccessKey } = credentials
-  const client = new S3Client({
-    ...{ endpoint, region, forcePathStyle: true, maxAttempts: 8 },
-    credentials: { accessKeyId, secretAccessKey },
-  })
+  const shared = { endpoint, region, forcePathStyle: true, maxAttempts: 8 }
+  return new S3Client({ ...shared, credentials: { accessKeyId, secretAccessKey } })
+}
+
+async function createBucket(endpoint: string) {
+  const client = newClient(endpoint)
   await client.send(new CreateBucketCommand({ Bucket: bucket }))
   client.destroy()
 }
