@@ -60,7 +60,9 @@ function readValue(knob: Knob<unknown>, text: string, origin: string): unknown {
   try {
     return knob.read(text)
   } catch (error) {
-    const shown = knob.secret === true ? 'the given value' : JSON.stringify(text)
+    // Somebody may have put credentials where none belong.
+    const isShown = knob.secret !== true && !/:\/\/[^/?#]*@/.test(text)
+    const shown = isShown ? JSON.stringify(text) : 'the given value'
     throw new Error(`${knob.env} ${(error as Error).message}; ${shown} (from ${origin}) is not.`)
   }
 }
