@@ -1,6 +1,6 @@
 import { httpOrigin, type Reader } from './readers.ts'
 
-export type S3Place = {
+type S3Place = {
   at: 's3'
   bucket: string
   /** Empty, or a path that ends with a slash. */

@@ -5,7 +5,7 @@ import type { Logger } from '../../runtime/logger.ts'
 /** `missing`: there is no such thing. `refused`: it will not help to ask again. `failed`, `lost`: it may. */
 export type CallOutcome = 'ok' | 'missing' | 'refused' | 'failed' | 'lost'
 
-export type ObserveCall = (call: string, outcome: CallOutcome, seconds: number) => void
+type ObserveCall = (call: string, outcome: CallOutcome, seconds: number) => void
 
 export type Attempts = {
   /** One attempt ends after this. */
@@ -38,9 +38,11 @@ export function makeAttempts({ observe, log, pausesMs = defaultPausesMs }: Attem
     for (let tries = 0; ; tries++) {
       signal?.throwIfAborted()
       const startedAt = performance.now()
-      const limit = AbortSignal.timeout(attemptMs)
+      // Not AbortSignal.timeout: its timers live until they fire, and there may be thousands of calls in that time.
+      const limit = new AbortController()
+      const timer = setTimeout(() => limit.abort(new Error(`No answer within ${attemptMs} ms`)), attemptMs)
       try {
-        const answer = await run(signal === undefined ? limit : AbortSignal.any([limit, signal]))
+        const answer = await run(signal === undefined ? limit.signal : AbortSignal.any([limit.signal, signal]))
         observe(call, 'ok', (performance.now() - startedAt) / 1000)
         note(undefined)
         return answer
@@ -55,6 +57,8 @@ export function makeAttempts({ observe, log, pausesMs = defaultPausesMs }: Attem
           throw new StorageAway(`The content store did not do ${call}: ${(error as Error).message}`, { cause: error })
         }
         await pause(pauseMs, undefined, signal === undefined ? {} : { signal })
+      } finally {
+        clearTimeout(timer)
       }
     }
   }

@@ -20,6 +20,8 @@ const callMs = 30_000
 /** 5 MB at 50 KB/s. */
 const bodyMs = 100_000
 const checkMs = 2500
+/** Whoever sweeps comes again in a minute; and a start, which sweeps first, should not wait for a store that is away. */
+const sweeping = { attemptMs: callMs, once: true } as const
 const maxSockets = 64
 
 /** The calls that we make, and no others. The SDK is loaded here: whoever has no S3 pays nothing for it. */
@@ -121,9 +123,7 @@ export async function openS3Calls(settings: S3Settings, deps: AttemptDeps) {
     async *listObjects(Prefix: string) {
       for (let token: string | undefined; ; ) {
         const page = { Bucket, Prefix, ...(token === undefined ? {} : { ContinuationToken: token }) }
-        const found = await attempt('ListObjects', (abortSignal) => s3.listObjectsV2(page, { abortSignal }), {
-          attemptMs: callMs,
-        })
+        const found = await attempt('ListObjects', (abortSignal) => s3.listObjectsV2(page, { abortSignal }), sweeping)
         for (const { Key, LastModified } of found.Contents ?? []) {
           if (Key !== undefined && LastModified !== undefined) yield { key: Key, at: LastModified }
         }
@@ -139,7 +139,7 @@ export async function openS3Calls(settings: S3Settings, deps: AttemptDeps) {
         const found = await attempt(
           'ListMultipartUploads',
           (abortSignal) => s3.listMultipartUploads(page, { abortSignal }),
-          { attemptMs: callMs },
+          sweeping,
         )
         for (const { Key, UploadId, Initiated } of found.Uploads ?? []) {
           if (Key !== undefined && UploadId !== undefined && Initiated !== undefined)
