@@ -88,11 +88,11 @@ export async function openS3Calls(settings: S3Settings, deps: AttemptDeps) {
     },
 
     /** May be over already. */
-    async abortUpload(upload: Upload): Promise<void> {
+    async abortUpload(upload: Upload, options?: { once: true }): Promise<void> {
       await attempt(
         'AbortMultipartUpload',
         (abortSignal) => s3.abortMultipartUpload({ Bucket, ...upload }, { abortSignal }),
-        { attemptMs: callMs },
+        { attemptMs: callMs, ...options },
       ).catch(ignoreMissing)
     },
 
@@ -114,9 +114,9 @@ export async function openS3Calls(settings: S3Settings, deps: AttemptDeps) {
     },
 
     /** May be gone already. */
-    async remove(Key: string): Promise<void> {
+    async remove(Key: string, options?: { once: true }): Promise<void> {
       await attempt('DeleteObject', (abortSignal) => s3.deleteObject({ Bucket, Key }, { abortSignal }), {
-        attemptMs: callMs,
+        ...{ attemptMs: callMs, ...options },
       }).catch(ignoreMissing)
     },
 

@@ -39,7 +39,7 @@ export async function createSealedObject(key: string, deps: Deps): Promise<Seale
       await frames.settle()
       await leaveToSweeper(upload.abort())
       // It may be there although we were told nothing.
-      if (isEnding) await leaveToSweeper(calls.remove(key))
+      if (isEnding) await leaveToSweeper(calls.remove(key, { once: true }))
       await file.close()
     },
   }
@@ -86,7 +86,7 @@ async function openNameless(dir: string) {
   return file
 }
 
-/** What nobody needs is no reason to fail: it is found and removed later. */
+/** What nobody needs is no reason to fail, or to let somebody wait: it is found and removed later. */
 async function leaveToSweeper(removal: Promise<void>) {
   await removal.catch((error) => {
     if (!(error instanceof StorageAway)) throw error
