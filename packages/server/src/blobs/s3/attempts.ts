@@ -20,7 +20,7 @@ export type AttemptDeps = { observe: ObserveCall; log: Logger; pausesMs?: readon
 
 const defaultPausesMs = [200, 500, 1000, 2000, 4000]
 /** No try begins later: somebody waits for the answer. */
-const lastTryMs = 30_000
+const lastTryMs = 20_000
 
 /**
  * Calls to the store, tried again while it is away. In the end a call is answered, or throws: what the store said when

@@ -71,7 +71,7 @@ export function makePartUpload({ calls, key, buffers, file, signal }: Deps) {
     async abort(): Promise<void> {
       await Promise.allSettled(sending)
       const begun = await upload?.catch(() => undefined)
-      if (begun !== undefined) await calls.abortUpload(begun, { once: true })
+      if (begun !== undefined) await calls.abortUpload(begun, 'hasty')
     },
   }
 }

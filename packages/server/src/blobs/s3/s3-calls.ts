@@ -1,5 +1,5 @@
 import { addAbortSignal, type Readable } from 'node:stream'
-import { type AttemptDeps, makeAttempts } from './attempts.ts'
+import { type AttemptDeps, type Attempts, makeAttempts } from './attempts.ts'
 
 export type S3Settings = {
   bucket: string
@@ -15,13 +15,16 @@ type Upload = { Key: string; UploadId: string }
 export type Part = { PartNumber: number; ETag: string | undefined }
 
 /** A store that says nothing for this long is taken for lost. */
-const silenceMs = 20_000
+const silenceMs = 15_000
 const callMs = 30_000
 /** 5 MB at 50 KB/s. */
 const bodyMs = 100_000
 const checkMs = 2500
 /** Whoever sweeps comes again in a minute; and a start, which sweeps first, should not wait for a store that is away. */
 const sweeping = { attemptMs: callMs, once: true } as const
+/** `hasty` when somebody waits for other things: what stays behind is swept. */
+type Care = 'careful' | 'hasty'
+const toAttempts: Record<Care, Attempts> = { careful: { attemptMs: callMs }, hasty: { attemptMs: 5000, once: true } }
 const maxSockets = 64
 
 /** The calls that we make, and no others. The SDK is loaded here: whoever has no S3 pays nothing for it. */
@@ -88,11 +91,11 @@ export async function openS3Calls(settings: S3Settings, deps: AttemptDeps) {
     },
 
     /** May be over already. */
-    async abortUpload(upload: Upload, options?: { once: true }): Promise<void> {
+    async abortUpload(upload: Upload, care: Care): Promise<void> {
       await attempt(
         'AbortMultipartUpload',
         (abortSignal) => s3.abortMultipartUpload({ Bucket, ...upload }, { abortSignal }),
-        { attemptMs: callMs, ...options },
+        toAttempts[care],
       ).catch(ignoreMissing)
     },
 
@@ -114,10 +117,12 @@ export async function openS3Calls(settings: S3Settings, deps: AttemptDeps) {
     },
 
     /** May be gone already. */
-    async remove(Key: string, options?: { once: true }): Promise<void> {
-      await attempt('DeleteObject', (abortSignal) => s3.deleteObject({ Bucket, Key }, { abortSignal }), {
-        ...{ attemptMs: callMs, ...options },
-      }).catch(ignoreMissing)
+    async remove(Key: string, care: Care): Promise<void> {
+      await attempt(
+        'DeleteObject',
+        (abortSignal) => s3.deleteObject({ Bucket, Key }, { abortSignal }),
+        toAttempts[care],
+      ).catch(ignoreMissing)
     },
 
     async *listObjects(Prefix: string) {

@@ -34,7 +34,7 @@ export async function openS3JobContents({ settings, master, stagingDir, ...deps 
       id: `s3 ${settings.bucket}/${settings.prefix}`,
       create: (key) => createSealedObject(toName(key), shared),
       reopen: (key, bytes) => reopenSealedObject(toName(key), bytes, shared),
-      remove: (key) => calls.remove(toName(key)),
+      remove: (key) => calls.remove(toName(key), 'careful'),
       async syncNames() {},
       async listKeys(before) {
         const keys: string[] = []
@@ -54,7 +54,7 @@ export async function openS3JobContents({ settings, master, stagingDir, ...deps 
       let aborted = 0
       for await (const { upload, at } of calls.listUploads(prefix)) {
         if (at >= before) continue
-        await calls.abortUpload(upload)
+        await calls.abortUpload(upload, 'careful')
         aborted++
       }
       return aborted

@@ -39,7 +39,7 @@ export async function createSealedObject(key: string, deps: Deps): Promise<Seale
       await frames.settle()
       await leaveToSweeper(upload.abort())
       // It may be there although we were told nothing.
-      if (isEnding) await leaveToSweeper(calls.remove(key, { once: true }))
+      if (isEnding) await leaveToSweeper(calls.remove(key, 'hasty'))
       await file.close()
     },
   }
@@ -67,7 +67,7 @@ function openObject(key: string, deps: { calls: S3Calls; frameKey: FrameKey; byt
     },
     async remove() {
       released.abort()
-      await leaveToSweeper(calls.remove(key))
+      await leaveToSweeper(calls.remove(key, 'hasty'))
     },
     async close() {
       released.abort()
