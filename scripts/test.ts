@@ -8,6 +8,7 @@ import { newClosers } from '../packages/server/src/runtime/closers.ts'
 import { makeLogger } from '../packages/server/src/runtime/logger.ts'
 import { openTestOrigin, testNetwork } from './test-origin.ts'
 import { openTestPostgres } from './test-postgres.ts'
+import { lacksTestS3, openTestS3 } from './test-s3.ts'
 
 /**
  * The suite twice: on the database that Assay brings, and on a PostgreSQL of the operator's; what asks no database runs
@@ -34,7 +35,13 @@ async function runOnEmbedded(): Promise<boolean> {
     closers.add(database.close)
     const service = await startService({ ASSAY_OUTBOUND_ALLOW: testNetwork })
     closers.add(() => service.stop())
-    return await runTests(all, { ASSAY_TEST_DATABASE_URL: database.url, ASSAY_TEST_SERVICE: service.handle })
+    const s3 = wantsS3() ? await openTestS3() : undefined
+    closers.add(async () => s3?.close())
+    return await runTests(all, {
+      ASSAY_TEST_DATABASE_URL: database.url,
+      ASSAY_TEST_SERVICE: service.handle,
+      ...(s3 === undefined ? {} : { ASSAY_TEST_S3: s3.handle }),
+    })
   } finally {
     await closers.closeAll()
   }
@@ -56,6 +63,11 @@ async function runOnExternal(): Promise<boolean> {
   } finally {
     await closers.closeAll()
   }
+}
+
+/** Once is enough: what is tested there has nothing to do with the database. */
+function wantsS3(): boolean {
+  return (files.length === 0 || files.some((file) => file.includes('s3'))) && lacksTestS3() === false
 }
 
 /**
