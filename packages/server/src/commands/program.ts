@@ -4,6 +4,7 @@ import { makeAccountsCommand } from './accounts.ts'
 import { makeConfigCommand } from './config.ts'
 import { makeCreditsCommand } from './credits.ts'
 import { makeDoctorCommand } from './doctor.ts'
+import { makeHealthCommand } from './health.ts'
 import { makeJobsCommand } from './jobs.ts'
 import { makeKeysCommand } from './keys.ts'
 import { makeMigrateCommand } from './migrate.ts'
@@ -31,6 +32,7 @@ export function makeProgram(): Command {
     makeConfigCommand(),
     makeMigrateCommand(),
     makeDoctorCommand(),
+    makeHealthCommand(),
   ]) {
     program.addCommand(command)
   }

@@ -113,7 +113,10 @@ export async function openService(config: Config, { log, logRequest }: ServiceLo
     if (config.tlsCert !== undefined && config.tlsKey !== undefined) {
       closers.add(watchCertificate({ server: app.server, certFile: config.tlsCert, keyFile: config.tlsKey, log }))
     }
-    const metricsServer = await openMetricsServer(metrics, config.metricsPort ?? toMetricsPort(config.port))
+    const metricsServer = await openMetricsServer(metrics, {
+      host: config.metricsHost,
+      port: config.metricsPort ?? toMetricsPort(config.port),
+    })
     closers.add(metricsServer.close)
 
     return {
