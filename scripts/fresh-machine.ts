@@ -18,6 +18,8 @@ const missing = /ClamAV is not installed, and only root may install it\. Type: s
 
 const [install, , , , scan, , image] = readCodeBlocks('README.md').map(({ text }) => text)
 const times: [step: string, seconds: number][] = []
+/** Shown at the first start of a machine alone. */
+let lastKey = ''
 const work = mkdtempSync(join(tmpdir(), 'assay-fresh-'))
 process.env.ASSAY_PORT ??= String(await findPort())
 try {
@@ -61,7 +63,6 @@ async function asOrdinaryUser(machine: DebianRoot, clone: (home: string) => void
 }
 
 type Running = { url: string; apiKey: string; log(): string; interrupt(): Promise<void> }
-let lastKey = ''
 
 /** Returns when the banner is there. */
 function start(machine: DebianRoot, user: string): Promise<Running> {
@@ -78,7 +79,7 @@ function start(machine: DebianRoot, user: string): Promise<Running> {
     void ended.then((code) => reject(new Error(`It ended with ${code}:\n${said}`)))
     child.stdout?.on('data', () => {
       const [, url] = /is ready at (http:\S+) .*Ctrl-C stops it\.\n/.exec(said) ?? []
-      const [, key] = /API key {2,}(assay_\w+)[^]*\n {2}curl /.exec(said) ?? []
+      const [, key] = /API key {2,}(assay_\w+).*\n {2}curl /s.exec(said) ?? []
       if (url === undefined || (lastKey === '' && key === undefined)) return
       lastKey = key ?? lastKey
       clearTimeout(giveUp)
