@@ -23,7 +23,8 @@ export function makeDebianRoot(dir: string, packages: string[]) {
   execFileSync('debootstrap', ['--variant=minbase', include, suite, dir, mirror], {
     stdio: ['ignore', 'ignore', 'inherit'],
   })
-  addNode(dir)
+  // The one that a newcomer has, not the one of the lockfile that runs this.
+  addNode(dir, process.env.npm_node_execpath)
   addNetwork(dir)
 }
 
@@ -56,9 +57,9 @@ export async function openDebianRoot(dir: string): Promise<DebianRoot> {
   }
 }
 
-/** The Node and npm that started this script, copied as they are: the ones that a newcomer has. */
-function addNode(dir: string) {
-  const { npm_node_execpath: node, npm_execpath: npm } = process.env
+/** With the npm that started this script, copied as it is. */
+export function addNode(dir: string, node: string | undefined) {
+  const { npm_execpath: npm } = process.env
   if (node === undefined || npm === undefined) throw new Error('Start this with npm run: its Node and npm are copied.')
   copyFileSync(node, join(dir, 'usr/local/bin/node'))
   const modules = join(dir, 'usr/local/lib/node_modules')
