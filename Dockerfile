@@ -16,8 +16,8 @@ COPY --from=manifests /all/ ./
 
 # The tree that is shipped: no development dependencies, and of packages that bring every platform only the one asked for.
 FROM npm AS modules
-ARG TARGETARCH=amd64
-RUN cpu=$(echo "${TARGETARCH}" | sed s/amd64/x64/) \
+ARG TARGETARCH
+RUN cpu=$(echo "${TARGETARCH:-$(uname -m)}" | sed 's/amd64/x64/; s/x86_64/x64/; s/aarch64/arm64/') \
   && npm ci --os=linux --libc=glibc --cpu="$cpu" --omit=dev --workspace=packages/server --include-workspace-root \
   && rm -rf node_modules/node-linux-*/include node_modules/node-linux-*/share \
   && find node_modules/onnxruntime-node/bin -mindepth 3 -maxdepth 3 -type d ! -path "*/linux/$cpu" -exec rm -rf {} + \
