@@ -43,7 +43,13 @@ export function findImageSize(): string {
   return `${Math.round(Number(size) / 1e6)} MB`
 }
 
-export type Container = { url: string; podman(...args: string[]): string; kill(): void; close(): void }
+export type Container = {
+  url: string
+  podman(...args: string[]): string
+  readLog(): string
+  kill(): void
+  close(): void
+}
 
 /** As compose.yaml runs it: no root, nothing to write but the volume and memory, no capability. */
 export function runImage(options: { volume: string; port: number; key: string; like: 'docker' | 'podman' }): Container {
@@ -65,6 +71,10 @@ export function runImage(options: { volume: string; port: number; key: string; l
   return {
     url: `http://127.0.0.1:${options.port}`,
     podman: (...args) => podman(...args.map((arg) => (arg === '@' ? name : arg))),
+    readLog() {
+      const { stdout, stderr } = spawnSync('podman', ['logs', name], { encoding: 'utf8' })
+      return stdout + stderr
+    },
     kill: () => podman('kill', '--signal', 'KILL', name),
     close() {
       spawnSync('podman', ['rm', '--force', name], { stdio: 'ignore' })
