@@ -73,7 +73,8 @@ function start(machine: DebianRoot, user: string): Promise<Running> {
       said += text
     })
   }
-  const ended = new Promise<number | null>((resolve) => child.once('exit', resolve))
+  // Not `exit`: the first of the group ends before those it started, and this comes when the last has nothing more to say.
+  const ended = new Promise<number | null>((resolve) => child.once('close', resolve))
   return new Promise((resolve, reject) => {
     const giveUp = setTimeout(() => reject(new Error(`Not ready in time:\n${said}`)), startTimeoutMs)
     void ended.then((code) => reject(new Error(`It ended with ${code}:\n${said}`)))
