@@ -114,7 +114,7 @@ async function tryUnit() {
     booted.run('systemctl', 'stop', 'assay')
     say('unit: ready when active, EICAR found, ClamAV has a space of its own; restarted, killed and stopped')
   } finally {
-    booted.close()
+    await booted.close()
   }
 }
 

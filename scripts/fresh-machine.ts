@@ -20,7 +20,7 @@ const [install, , , , scan, , image] = readCodeBlocks('README.md').map(({ text }
 const times: [step: string, seconds: number][] = []
 /** Shown at the first start of a machine alone. */
 let lastKey = ''
-const work = mkdtempSync(join(tmpdir(), 'assay-fresh-'))
+const work = mkdtempSync(join(tmpdir(), 'fresh-machine-'))
 process.env.ASSAY_PORT ??= String(await findPort())
 try {
   await time('debootstrap', () => makeDebianRoot(join(work, 'first'), ['ca-certificates', 'curl']))

@@ -96,7 +96,7 @@ function makeSeccompProfile(like: 'docker' | 'podman'): string {
 
 /** As near to the official image as can be without it. */
 function makeBase(image: string, withNode: boolean) {
-  const dir = mkdtempSync(join(tmpdir(), 'assay-base-'))
+  const dir = mkdtempSync(join(tmpdir(), 'packaged-base-'))
   try {
     execFileSync('debootstrap', ['--variant=minbase', 'bookworm', dir], { stdio: ['ignore', 'ignore', 'inherit'] })
     for (const path of ['usr/share/doc', 'usr/share/man', 'usr/share/locale', 'var/cache/apt', 'var/lib/apt/lists']) {

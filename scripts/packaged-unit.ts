@@ -1,4 +1,4 @@
-import { execFileSync, spawn } from 'node:child_process'
+import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -10,7 +10,7 @@ const bootTimeoutMs = 60_000
 export type Booted = {
   /** Runs a command inside and returns what it says; throws when it fails. */
   run(...command: string[]): string
-  close(): void
+  close(): Promise<void>
 }
 
 /**
@@ -22,7 +22,7 @@ export async function bootWithUnit(
   image: string,
   settings: Record<string, string>,
 ): Promise<Booted> {
-  const dir = mkdtempSync(join(tmpdir(), 'assay-boot-'))
+  const dir = mkdtempSync(join(tmpdir(), 'packaged-unit-'))
   execFileSync('debootstrap', ['--variant=minbase', 'bookworm', dir], { stdio: ['ignore', 'ignore', 'inherit'] })
   const apt = ['-y', '-q', '--no-install-recommends']
   execFileSync('chroot', [dir, 'apt-get', 'install', ...apt, ...packages], {
@@ -36,18 +36,43 @@ export async function bootWithUnit(
 
   const options = ['--boot', '--register=no', '--keep-unit', '--private-network']
   const nspawn = spawn('systemd-nspawn', ['-D', dir, ...options], { stdio: 'ignore' })
-  const close = () => {
-    nspawn.kill('SIGKILL')
-    // Its processes end with the first of them, and only then can it be removed.
-    execFileSync('rm', ['-rf', '--one-file-system', dir])
+  const ended = new Promise((resolve) => nspawn.once('exit', resolve))
+  let init = ''
+  const close = async () => {
+    // All its processes end with the first of them, and only then can it be removed.
+    if (init === '') nspawn.kill('SIGKILL')
+    else process.kill(Number(init), 'SIGKILL')
+    await ended
+    rmSync(dir, { recursive: true, force: true, maxRetries: 5 })
+  }
+  const spaces = ['--mount', '--pid', '--net', '--uts', '--ipc', '--cgroup', '--root', '--wd', '--']
+  const run = (...command: string[]) => {
+    const { status, stdout, stderr } = spawnSync('nsenter', ['--target', init, ...spaces, ...command], {
+      encoding: 'utf8',
+    })
+    if (status !== 0) throw new Error(`${command.join(' ')}: ${stderr}`)
+    return stdout
   }
   try {
-    const init = await findInit(nspawn.pid ?? 0)
-    const spaces = ['--target', init, '--mount', '--pid', '--net', '--uts', '--ipc', '--cgroup', '--root', '--wd', '--']
-    return { run: (...command) => execFileSync('nsenter', [...spaces, ...command], { encoding: 'utf8' }), close }
+    init = await findInit(nspawn.pid ?? 0)
+    await waitForBus(run)
+    return { run, close }
   } catch (error) {
-    close()
+    await close()
     throw error
+  }
+}
+
+/** There is a moment in which it boots, and takes no orders yet. */
+async function waitForBus(run: (...command: string[]) => string) {
+  const deadline = performance.now() + bootTimeoutMs
+  for (;;) {
+    try {
+      return run('systemctl', 'show', '--property=Version')
+    } catch (error) {
+      if (performance.now() > deadline) throw error
+    }
+    await sleep(200)
   }
 }
 
