@@ -16,13 +16,16 @@ export type DebianRoot = {
 
 /**
  * The smallest Debian there is, with the packages named and nothing else. The caches of npm and apt are empty, as they are
- * on a new machine.
+ * on a new machine. `from` is one that debootstrap has made before, which saves minutes.
  */
-export function makeDebianRoot(dir: string, packages: string[]) {
+export function makeDebianRoot(dir: string, packages: string[], from?: string) {
   const include = `--include=${packages.join(',')}`
-  execFileSync('debootstrap', ['--variant=minbase', include, suite, dir, mirror], {
-    stdio: ['ignore', 'ignore', 'inherit'],
-  })
+  // Not by Node: it copies no devices and no owners.
+  if (from !== undefined) execFileSync('cp', ['-a', from, dir])
+  else
+    execFileSync('debootstrap', ['--variant=minbase', include, suite, dir, mirror], {
+      stdio: ['ignore', 'ignore', 'inherit'],
+    })
   // The one that a newcomer has, not the one of the lockfile that runs this.
   addNode(dir, process.env.npm_node_execpath)
   addNetwork(dir)

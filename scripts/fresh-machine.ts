@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
-import { cpSync, mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { parseArgs } from 'node:util'
 import { readCodeBlocks } from '../acceptance/support/code-blocks.ts'
 import { type DebianRoot, makeDebianRoot, openDebianRoot } from './debian-root.ts'
 
@@ -11,7 +12,9 @@ import { type DebianRoot, makeDebianRoot, openDebianRoot } from './debian-root.t
  * `npm run check:fresh-machine`: whether `npm ci && npm start` is really all it takes. Makes two Debian 12 from nothing,
  * each with Node, npm, ca-certificates and curl, and does there what the README says: as root, where ClamAV is installed
  * by itself, and as an ordinary user, who is told what to type. Needs root, debootstrap, and a way to Debian and npm.
+ * `-- root` and `-- user` do one of the two; `--from DIR` takes a root that debootstrap made with those packages before.
  */
+const { values: options, positionals } = parseArgs({ allowPositionals: true, options: { from: { type: 'string' } } })
 const repository = new URL('../', import.meta.url).pathname
 const startTimeoutMs = 15 * 60_000
 const missing = /ClamAV is not installed, and only root may install it\. Type: sudo (apt-get install [^;]*); then start/
@@ -23,10 +26,13 @@ let lastKey = ''
 const work = mkdtempSync(join(tmpdir(), 'fresh-machine-'))
 process.env.ASSAY_PORT ??= String(await findPort())
 try {
-  await time('debootstrap', () => makeDebianRoot(join(work, 'first'), ['ca-certificates', 'curl']))
-  cpSync(join(work, 'first'), join(work, 'second'), { recursive: true, verbatimSymlinks: true })
-  await withMachine('first', asRoot)
-  await withMachine('second', asOrdinaryUser)
+  for (const [name, story] of Object.entries({ root: asRoot, user: asOrdinaryUser })) {
+    if (positionals.length > 0 && !positionals.includes(name)) continue
+    await time(`${name}: a new Debian`, () =>
+      makeDebianRoot(join(work, name), ['ca-certificates', 'curl'], options.from),
+    )
+    await withMachine(name, story)
+  }
   process.stdout.write(`\n${times.map(([step, s]) => `${step.padEnd(56)} ${s.toFixed(1).padStart(6)} s`).join('\n')}\n`)
 } finally {
   rmSync(work, { recursive: true, force: true })
