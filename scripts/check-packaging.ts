@@ -113,6 +113,9 @@ async function tryUnit() {
     expectThreat()
     booted.run('systemctl', 'stop', 'assay')
     say('unit: ready when active, EICAR found, ClamAV has a space of its own; restarted, killed and stopped')
+  } catch (error) {
+    say(booted.run('journalctl', '--unit=assay', '--no-pager', '--lines=30'))
+    throw error
   } finally {
     await booted.close()
   }
