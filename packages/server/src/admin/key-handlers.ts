@@ -27,6 +27,9 @@ export function makeKeyHandlers(deps: KeyHandlerDeps): Handlers<Names & keyof ty
       if (expiresAt !== null && expiresAt <= clock.now()) {
         throw new Problem({ kind: 'validation', errors: { expires_at: ['This is in the past.'] } })
       }
+      if (name.trim() === consoleKeyName) {
+        throw new Problem({ kind: 'validation', errors: { name: ['The console itself has this name. Give another.'] } })
+      }
       const made = await registration.createKey(getAccountId(call), { name: name.trim(), expiresAt, isTest })
       await note(call, 'key.create', made.key.name)
       return { key: toRow(made.key), api_key: made.apiKey }

@@ -1,6 +1,7 @@
 import { Readable } from 'node:stream'
 import type { accountRoutes, ScanFilter, ScanRow } from '@assay/contract/admin'
 import { validate as isUuid } from 'uuid'
+import { consoleKeyName } from '../domain/console/console-keys.ts'
 import type { AccountStore } from '../domain/ports/account-store.ts'
 import type { Clock } from '../domain/ports/clock.ts'
 import type { DeliveryStore } from '../domain/ports/delivery-store.ts'
@@ -61,7 +62,8 @@ export function makeScanHandlers(deps: ScanHandlerDeps): Handlers<Names & keyof 
         days,
         latest: latest.map(toRow),
         checklist: {
-          has_key: allKeys.some(({ lastUsedAt }) => lastUsedAt !== null),
+          // A scan of the console uses a key that nobody has.
+          has_key: allKeys.some(({ name, lastUsedAt }) => name !== consoleKeyName && lastUsedAt !== null),
           has_scanned: latest.length > 0,
           has_webhook: endpoints.some(({ lastSuccessAt }) => lastSuccessAt !== null),
         },
@@ -80,7 +82,7 @@ export function makeScanHandlers(deps: ScanHandlerDeps): Handlers<Names & keyof 
       const accountId = getAccountId(call)
       const filter = toFilter(call.query)
       call.reply.type('text/csv; charset=utf-8').header('Content-Disposition', 'attachment; filename="scans.csv"')
-      call.reply.send(Readable.from(toCsv(accountId, filter)))
+      return Readable.from(toCsv(accountId, filter))
     },
 
     async getScan(call) {
