@@ -21,10 +21,8 @@ const operators: RoleName[] = ['operator', 'operator with an account', 'operator
 
 const allowed: Record<AdminRouteName, RoleName[]> = {
   ...{ findLink: everybody, acceptLink: everybody, signIn: everybody },
-  ...{ getSession: people, listSessions: people, signOutEverywhere: people, changePassword: people },
+  ...{ getSession: people, listSessions: people, signOut: people, signOutEverywhere: people, changePassword: people },
   ...{ startTotp: people, confirmTotp: people, removeTotp: people },
-  // Nothing to close there, and no harm.
-  signOut: [...people, 'operator token'],
   ...{ getOverview: holders, listScans: holders, exportScans: holders, getScan: holders, getUsage: holders },
   ...{ listKeys: holders, createKey: holders, rotateKey: holders, revokeKey: holders },
   ...{ getWebhooks: holders, revealWebhookSecret: holders, rotateWebhookSecret: holders, testWebhook: holders },
