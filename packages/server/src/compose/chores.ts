@@ -2,6 +2,9 @@ import type { IdempotencyStore } from '../domain/ports/admission-gate.ts'
 import type { JobContents } from '../domain/ports/content-store.ts'
 import type { DeliveryStore } from '../domain/ports/delivery-store.ts'
 import type { JobStore } from '../domain/ports/job-store.ts'
+import type { ListStore } from '../domain/ports/list-store.ts'
+import type { MemberStore } from '../domain/ports/member-store.ts'
+import type { RefusalStore } from '../domain/ports/scan-history.ts'
 import type { ScanStore } from '../domain/ports/scan-store.ts'
 import { systemClock } from '../runtime/clock.ts'
 import type { Chore } from '../workers/sweeper.ts'
@@ -13,6 +16,9 @@ type Deps = {
   scans: ScanStore
   deliveries: DeliveryStore
   repeats: IdempotencyStore
+  members: Pick<MemberStore, 'sweep'>
+  lists: Pick<ListStore, 'deleteExpired'>
+  refusals: Pick<RefusalStore, 'deleteOld'>
   giveUpAbandoned(before: Date): Promise<number>
   resultDays: number
   /** Where accounts come from another region. */
@@ -20,6 +26,8 @@ type Deps = {
 }
 
 const dayMs = 86_400_000
+/** The usage page shows 30 days. */
+const refusalDays = 40
 /** Content is stored before its job is recorded: what is younger may belong to one that is on its way. */
 const orphanMs = 15 * 60_000
 
@@ -38,6 +46,9 @@ export function listChores(deps: Deps): Chore[] {
       ? []
       : [{ name: 'books of accounts that came from the home region', sweep: async () => Number(await openBooks()) }]),
     { name: 'idempotency keys older than a day', sweep: () => deps.repeats.deleteIdempotency(ago(dayMs)) },
+    { name: 'sessions and links that ended', sweep: () => deps.members.sweep(ago(0), ago(dayMs)) },
+    { name: 'entries of lists that ended', sweep: () => deps.lists.deleteExpired(ago(0)) },
+    { name: 'refusals that no page shows', sweep: () => deps.refusals.deleteOld(ago(refusalDays * dayMs)) },
   ]
 }
 

@@ -107,10 +107,12 @@ export async function openService(config: Config, { log, logRequest }: ServiceLo
     })
     closers.add(background.close)
     observeQueues(metrics, { jobs: background.jobs, deliveries })
+    const entrance = makeEntrance(database)
+    const refusalStore = makeRefusalStore(database)
     const sweeper = await openSweeper({
       chores: listChores({
         ...{ contents, jobContents, scans, deliveries, repeats, resultDays: config.resultDays, openBooks },
-        jobs: background.jobs,
+        ...{ jobs: background.jobs, members: entrance.members, lists, refusals: refusalStore },
         giveUpAbandoned: background.giveUpAbandoned,
       }),
       log,
@@ -119,7 +121,6 @@ export async function openService(config: Config, { log, logRequest }: ServiceLo
     const readiness = makeReadiness({ checks: listChecks(database, isTest ? undefined : engines), timeoutMs: 3000 })
     const listEngines = () => [...malware.listEngines(), ...engines.images.listEngines()]
 
-    const entrance = makeEntrance(database)
     const describeEngines = () => listEngines().map((engine) => ({ name: engine.name, state: engine.findState() }))
     const desk = makeOperatorDesk(config, {
       ...{ office, operations: makeOperations(database), readiness, metrics, assess: bare, contents, log },
@@ -129,7 +130,7 @@ export async function openService(config: Config, { log, logRequest }: ServiceLo
       ...{ isTestMode: isTest, desk, lists, refreshLists: listed.refresh, onQueued: background.onQueued },
       ...{ ...entrance, office, sender, policy, onReplayed: background.onReplayed },
     })
-    const refusals = openRefusalCounter({ store: makeRefusalStore(database), clock: systemClock, log })
+    const refusals = openRefusalCounter({ store: refusalStore, clock: systemClock, log })
     closers.add(refusals.close)
     const doing = {
       admission: makeAdmission({ gate, creditGate: config.creditGate, clock: systemClock }),
