@@ -45,7 +45,13 @@ describe('the admin API refuses', () => {
       [admin.token, 'POST', `/operator/accounts/${account}/credits`, { amount: 0, note: '' }, ['amount', 'note']],
       [admin.token, 'POST', `/operator/accounts/${account}/credits`, { amount: 1e12, note: 'x' }, ['amount']],
       [admin.token, 'PUT', '/operator/plans/x', { credits_per_period: '1', rate: '1/1m' }, ['credits_per_period']],
-      [admin.token, 'POST', '/operator/lists', { list: 'allow', matches: 'sha256', value: 'x', reason: 'y' }, ['value']],
+      [
+        admin.token,
+        'POST',
+        '/operator/lists',
+        { list: 'allow', matches: 'sha256', value: 'x', reason: 'y' },
+        ['value'],
+      ],
       [admin.token, 'POST', '/operator/lists', { list: 'grey', matches: 'name', value: 'x', reason: 'y' }, two],
       [admin.token, 'POST', '/operator/lists', { ...signal, expires_at: '2020-01-01T00:00:00Z' }, ['expires_at']],
     ]
@@ -70,7 +76,15 @@ describe('the admin API refuses', () => {
       await assertProblem(await admin.send(who, 'GET', `${path}?limit=1&limit=2`), validation('limit'), path)
       await assertProblem(await admin.send(who, 'GET', `${path}?cursor=${'x'.repeat(201)}`), validation('cursor'), path)
       // A cursor that is none begins at the start.
-      for (const cursor of ['garbage', "';drop table scans;--", '-1', '9999999999999999999', randomUUID(), '%ff', '../..']) {
+      for (const cursor of [
+        'garbage',
+        "';drop table scans;--",
+        '-1',
+        '9999999999999999999',
+        randomUUID(),
+        '%ff',
+        '../..',
+      ]) {
         const answer = await admin.send(who, 'GET', `${path}?limit=2&cursor=${cursor}`)
         assert.equal(answer.status, 200, `${path} ${cursor}: ${answer.text}`)
         assert(JSON.parse(answer.text).items.length <= 2)
@@ -79,7 +93,10 @@ describe('the admin API refuses', () => {
     for (const filter of ['status=bad', 'kind=x', 'key=x', 'from=2027-13-01', 'to=yesterday', 'hash=abc']) {
       const answer = await admin.send(owner, 'GET', `/scans?${filter}`)
       await assertProblem(answer, validation(filter.split('=')[0] ?? ''), filter)
-      await assertProblem(await admin.send(owner, 'GET', `/scans.csv?${filter}`), validation(filter.split('=')[0] ?? ''))
+      await assertProblem(
+        await admin.send(owner, 'GET', `/scans.csv?${filter}`),
+        validation(filter.split('=')[0] ?? ''),
+      )
     }
   })
 
@@ -156,7 +173,10 @@ describe('the admin API refuses', () => {
         const isEmptyList = method === 'GET' && path.endsWith('/ledger') && answer.text === '[]'
         // A job that is not there is not held back either.
         const expected = path === '/operator/jobs/{id}/retry' ? [404, 409] : [404]
-        assert(expected.includes(answer.status) || isEmptyList, `${method} ${path} ${id}: ${answer.status} ${answer.text}`)
+        assert(
+          expected.includes(answer.status) || isEmptyList,
+          `${method} ${path} ${id}: ${answer.status} ${answer.text}`,
+        )
       }
     }
   })
