@@ -2,17 +2,22 @@ import type { AdminRouteName } from '@assay/contract/admin'
 import { keepPreviousData, type QueryClient, useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { type Answer, ApiError, call, type Input } from './call.ts'
 
-/** Reads a route, again every few seconds when `live`, and keeps what it had while it looks. */
+type Live<N extends AdminRouteName> = number | ((data: Answer<N> | undefined) => number | false)
+
+/** Reads a route, again every few seconds when `liveMs` says so, and keeps what it had while it looks. */
 export function useRead<N extends AdminRouteName>(
   name: N,
   input: Input<N> = {},
-  options: { liveMs?: number; enabled?: boolean } = {},
+  options: { liveMs?: Live<N>; enabled?: boolean } = {},
 ) {
+  const { liveMs } = options
   return useQuery<Answer<N>, ApiError>({
     queryKey: [name, input],
     queryFn: ({ signal }) => call(name, input, signal),
     placeholderData: keepPreviousData,
-    ...(options.liveMs === undefined ? {} : { refetchInterval: options.liveMs }),
+    ...(liveMs === undefined
+      ? {}
+      : { refetchInterval: ({ state }) => (typeof liveMs === 'number' ? liveMs : liveMs(state.data)) }),
     ...(options.enabled === undefined ? {} : { enabled: options.enabled }),
   })
 }

@@ -37,3 +37,6 @@ export const toSeconds = (seconds: number) =>
     : seconds < 3600
       ? `${Math.round(seconds / 60)} min`
       : `${(seconds / 3600).toFixed(1)} h`
+
+/** The most that can be set stands for no limit at all. */
+export const isUnlimited = (credits: number) => credits >= 2_000_000_000

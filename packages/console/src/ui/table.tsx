@@ -56,6 +56,15 @@ export function Table<T>({
   )
 }
 
+/** What the keyboard opens a row with; the click goes on to the row. */
+export function RowButton({ children }: { children: ReactNode }) {
+  return (
+    <button type="button" className="max-w-72 truncate text-left font-medium hover:underline">
+      {children}
+    </button>
+  )
+}
+
 const toClass = (isNumber = false, isExtra = false) =>
   `${isNumber ? 'text-right tabular-nums' : ''} ${isExtra ? 'hidden md:table-cell' : ''}`
 

@@ -1,7 +1,7 @@
 import type { accountRoutes, KeyRow } from '@assay/contract/admin'
 import type { ApiKey } from '../domain/accounts/account.ts'
 import type { Registration } from '../domain/accounts/registration.ts'
-import { consoleKeyPrefix } from '../domain/console/console-keys.ts'
+import { consoleKeyName, consoleKeyPrefix } from '../domain/console/console-keys.ts'
 import type { AuditLog } from '../domain/ports/audit-log.ts'
 import type { Clock } from '../domain/ports/clock.ts'
 import type { KeyStore } from '../domain/ports/key-store.ts'
@@ -26,6 +26,9 @@ export function makeKeyHandlers(deps: KeyHandlerDeps): Handlers<Names & keyof ty
       const expiresAt = expires_at === undefined || expires_at === null ? null : new Date(expires_at)
       if (expiresAt !== null && expiresAt <= clock.now()) {
         throw new Problem({ kind: 'validation', errors: { expires_at: ['This is in the past.'] } })
+      }
+      if (name.trim() === consoleKeyName) {
+        throw new Problem({ kind: 'validation', errors: { name: ['The console itself has this name. Give another.'] } })
       }
       const made = await registration.createKey(getAccountId(call), { name: name.trim(), expiresAt, isTest })
       await note(call, 'key.create', made.key.name)

@@ -62,6 +62,7 @@ export function makeScanHandlers(deps: ScanHandlerDeps): Handlers<Names & keyof 
         days,
         latest: latest.map(toRow),
         checklist: {
+          // A scan of the console uses a key that nobody has.
           has_key: allKeys.some(({ prefix, lastUsedAt }) => prefix !== consoleKeyPrefix && lastUsedAt !== null),
           has_scanned: latest.length > 0,
           has_webhook: endpoints.some(({ lastSuccessAt }) => lastSuccessAt !== null),

@@ -1,5 +1,122 @@
+import type { KeyRow } from '@assay/contract/admin'
+import { useState } from 'react'
+import { useRead } from '../../api/hooks.ts'
+import { Badge } from '../../ui/badge.tsx'
+import { Button } from '../../ui/button.tsx'
+import { Empty, Reading } from '../../ui/feedback.tsx'
+import { toAge, toDay } from '../../ui/format.ts'
 import { Page } from '../../ui/page.tsx'
+import { Table } from '../../ui/table.tsx'
+import { CreateKey } from './keys-create.tsx'
+import { RevokeKey } from './keys-revoke.tsx'
+import { RotateKey } from './keys-rotate.tsx'
 
+type Open = { what: 'create' } | { what: 'rotate' | 'revoke'; key: KeyRow }
+
+/** What software calls the interface with. */
 export function KeysPage() {
-  return <Page title="KeysPage">{''}</Page>
+  const keys = useRead('listKeys', {}, { liveMs: 5000 })
+  const [open, setOpen] = useState<Open>()
+  const close = () => setOpen(undefined)
+  const createButton = (
+    <Button look="main" onClick={() => setOpen({ what: 'create' })}>
+      Create a key
+    </Button>
+  )
+  return (
+    <Page
+      title="API keys"
+      about="Your software sends one in the header X-API-Key. A key is shown once, when it is made."
+      actions={createButton}
+    >
+      <Reading of={keys}>
+        {(rows) =>
+          rows.length === 0 ? (
+            <Empty title="There is no key">Create one, and your software can scan.</Empty>
+          ) : (
+            <KeyTable keys={[...rows].sort(byUse)} onOpen={(what, key) => setOpen({ what, key })} />
+          )
+        }
+      </Reading>
+      {open?.what === 'create' && <CreateKey onClose={close} />}
+      {open?.what === 'rotate' && <RotateKey apiKey={open.key} onClose={close} />}
+      {open?.what === 'revoke' && <RevokeKey apiKey={open.key} onClose={close} />}
+    </Page>
+  )
+}
+
+function KeyTable({ keys, onOpen }: { keys: KeyRow[]; onOpen: (what: 'rotate' | 'revoke', key: KeyRow) => void }) {
+  return (
+    <Table
+      caption="API keys"
+      rows={keys}
+      keyOf={({ id }) => id}
+      columns={[
+        {
+          title: 'Name',
+          cell: (key) => (
+            <span className="flex flex-col items-start">
+              <span className="max-w-60 truncate font-medium">{key.name}</span>
+              <code className="font-mono text-xs text-soft">{key.prefix}…</code>
+            </span>
+          ),
+        },
+        {
+          title: 'State',
+          cell: (key) => (
+            <span className="flex flex-wrap gap-1.5">
+              <Badge tone={stateTones[toState(key)]}>{toState(key)}</Badge>
+              {key.is_test && <Badge tone="error">test</Badge>}
+            </span>
+          ),
+        },
+        {
+          title: 'Last used',
+          cell: ({ last_used_at }) => (last_used_at === null ? 'Never' : toAge(last_used_at)),
+          isExtra: true,
+        },
+        {
+          title: 'Expires',
+          cell: ({ expires_at, revoked_at }) =>
+            revoked_at !== null ? `Revoked ${toAge(revoked_at)}` : expires_at === null ? 'Never' : toSoon(expires_at),
+          isExtra: true,
+        },
+        { title: 'Created', cell: ({ created_at }) => toDay(created_at), isExtra: true },
+        {
+          title: 'Actions',
+          cell: (key) =>
+            key.revoked_at === null && (
+              <span className="flex gap-2">
+                {toState(key) === 'active' && (
+                  <Button onClick={() => onOpen('rotate', key)} aria-label={`Rotate ${key.name}`} className={small}>
+                    Rotate
+                  </Button>
+                )}
+                <Button onClick={() => onOpen('revoke', key)} aria-label={`Revoke ${key.name}`} className={small}>
+                  Revoke
+                </Button>
+              </span>
+            ),
+        },
+      ]}
+    />
+  )
+}
+
+const small = 'px-2.5 py-1 text-xs'
+const stateTones = { active: 'clean', expired: 'plain', revoked: 'plain' } as const
+
+function toState({ expires_at, revoked_at }: KeyRow): keyof typeof stateTones {
+  if (revoked_at !== null) return 'revoked'
+  return expires_at !== null && Date.parse(expires_at) <= Date.now() ? 'expired' : 'active'
+}
+
+const weekMs = 7 * 86_400_000
+/** What comes soon is told as such: there is something to do. */
+const toSoon = (at: string) => (Date.parse(at) - Date.now() < weekMs ? toAge(at) : toDay(at))
+
+/** Those that work first, the newest of them on top. */
+function byUse(a: KeyRow, b: KeyRow): number {
+  const rank = (key: KeyRow) => (toState(key) === 'active' ? 0 : 1)
+  return rank(a) - rank(b) || b.created_at.localeCompare(a.created_at)
 }

@@ -4,8 +4,8 @@ import { toKeyDigest } from '../accounts/secrets.ts'
 import type { ConsoleKeyStore } from '../ports/key-store.ts'
 
 /** Scans from the console run with a key of their own, so that they have a rate window and a line in the usage. */
-const consoleKeyName = 'console'
-/** Shown keys have one; people may call theirs what they like. */
+export const consoleKeyName = 'console'
+/** Keys that people have begin with one; what they are called does not count. */
 export const consoleKeyPrefix = ''
 
 /** The digest of that key. Nobody ever has the key itself: it is made of a digest that belongs to no text we keep. */

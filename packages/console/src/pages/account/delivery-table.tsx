@@ -1,0 +1,42 @@
+import type { DeliveryRow } from '@assay/contract/admin'
+import { Badge, type Tone } from '../../ui/badge.tsx'
+import { toAge, toDateTime } from '../../ui/format.ts'
+import { RowButton, Table } from '../../ui/table.tsx'
+
+const states: Record<DeliveryRow['state'], [Tone, string]> = {
+  pending: ['pending', '… pending'],
+  delivered: ['clean', '✓ delivered'],
+  dead: ['threat', '! given up'],
+  stopped: ['error', '■ stopped'],
+}
+
+export function DeliveryState({ state }: Pick<DeliveryRow, 'state'>) {
+  const [tone, words] = states[state]
+  return <Badge tone={tone}>{words}</Badge>
+}
+
+export function DeliveryTable({ deliveries, onOpen }: { deliveries: DeliveryRow[]; onOpen: (id: string) => void }) {
+  return (
+    <Table
+      caption="Deliveries"
+      rows={deliveries}
+      keyOf={({ id }) => id}
+      onOpen={({ id }) => onOpen(id)}
+      columns={[
+        { title: 'State', cell: (delivery) => <DeliveryState {...delivery} /> },
+        { title: 'Receiver', cell: ({ url }) => <RowButton>{url}</RowButton> },
+        { title: 'Answer', cell: ({ last_status, attempts }) => last_status ?? (attempts === 0 ? '' : 'None') },
+        { title: 'Attempts', cell: ({ attempts }) => attempts, isNumber: true, isExtra: true },
+        { title: 'Next', cell: ({ next_at }) => (next_at === null ? '' : toAge(next_at)), isExtra: true },
+        {
+          title: 'When',
+          cell: ({ created_at }) => (
+            <time dateTime={created_at} title={toDateTime(created_at)} className="whitespace-nowrap text-soft">
+              {toAge(created_at)}
+            </time>
+          ),
+        },
+      ]}
+    />
+  )
+}

@@ -1,0 +1,131 @@
+import type { ScanResult } from '@assay/contract'
+import type { ReactNode } from 'react'
+import { Badge, Verdict } from '../../ui/badge.tsx'
+import { ScoreBar } from '../../ui/charts.tsx'
+import { Code, CopyButton } from '../../ui/copy.tsx'
+import { Notice } from '../../ui/feedback.tsx'
+import { toBytes, toDateTime, toSeconds } from '../../ui/format.ts'
+import { Facts } from '../../ui/page.tsx'
+
+const meanings: Record<ScanResult['status'], string> = {
+  clean: 'Nothing was found.',
+  threat: 'Do not accept this content.',
+  error: 'This could not be scanned. What was not scanned is not clean.',
+  pending: 'The scan is on its way.',
+}
+
+const scores = [
+  ['classification_clean', 'Clean', 'clean'],
+  ['classification_sexy', 'Sexy', 'error'],
+  ['classification_pornography', 'Pornography', 'threat'],
+] as const
+
+/** A result, with all that it tells. */
+export function ResultCard({ result, children }: { result: ScanResult; children?: ReactNode }) {
+  const metadata = result.metadata ?? {}
+  const signals = result.signals ?? []
+  return (
+    <article aria-label="Result" className="flex flex-col gap-5">
+      <header className="flex flex-wrap items-start justify-between gap-3">
+        <div className="min-w-0">
+          <h3 className="text-lg font-semibold break-all">{result.content_name ?? 'Without a name'}</h3>
+          <p className="text-soft">{meanings[result.status]}</p>
+        </div>
+        <span className="flex gap-2 pt-1">
+          {metadata.test === 'true' && <Badge tone="error">test</Badge>}
+          <Verdict status={result.status} />
+        </span>
+      </header>
+      {signals.length > 0 && <Signals signals={signals} />}
+      {metadata.reason !== undefined && <Notice>{metadata.reason}</Notice>}
+      {metadata.degraded !== undefined && <Notice>Scanned with fewer engines: {metadata.degraded}</Notice>}
+      <Scores metadata={metadata} />
+      {children}
+      <Facts rows={toFacts(result, metadata)} />
+      <details>
+        <summary className="cursor-pointer font-medium text-soft hover:text-ink">Raw JSON</summary>
+        <div className="mt-2">
+          <Code label="Answer" text={JSON.stringify(result, null, 2)} />
+        </div>
+      </details>
+    </article>
+  )
+}
+
+function Signals({ signals }: { signals: string[] }) {
+  return (
+    <ul aria-label="Signals" className="flex flex-wrap gap-2">
+      {signals.map((signal) => (
+        <li
+          key={signal}
+          className="rounded-lg border border-line bg-sunk px-2.5 py-1 font-mono text-xs font-medium break-all"
+        >
+          {signal}
+        </li>
+      ))}
+    </ul>
+  )
+}
+
+function Scores({ metadata }: { metadata: Record<string, string> }) {
+  const there = scores.filter(([key]) => metadata[key] !== undefined)
+  if (there.length === 0) return null
+  return (
+    <section aria-label="Scores" className="flex flex-col gap-1.5">
+      {there.map(([key, label, tone]) => (
+        <ScoreBar key={key} label={label} score={Number(metadata[key])} tone={tone} />
+      ))}
+    </section>
+  )
+}
+
+const named: Record<string, string> = { engine_versions: 'Engines', signatures_at: 'Signatures of' }
+/** These are shown in ways of their own. */
+const drawn = new Set([
+  'test',
+  'reason',
+  'degraded',
+  'location',
+  'frame_index',
+  'frames_scanned',
+  'hash_sha1',
+  'hash_sha256',
+  ...scores.map(([key]) => key),
+])
+
+function toFacts(result: ScanResult, metadata: Record<string, string>): [string, ReactNode][] {
+  const { location, frame_index: frame, frames_scanned: frames } = metadata
+  return [
+    ...pick('Found in', location, (path) => <Location path={path} />),
+    ...pick('Frame', frame, (index) => `number ${index} decides, ${frames ?? 'some'} were looked at`),
+    ['Size', `${toBytes(result.content_length)}, ${result.content_type}`],
+    ...pick('SHA-256', metadata.hash_sha256, (hash) => <Hash name="SHA-256" hash={hash} />),
+    ...pick('SHA-1', metadata.hash_sha1, (hash) => <Hash name="SHA-1" hash={hash} />),
+    ...Object.entries(metadata)
+      .filter(([key]) => !drawn.has(key))
+      .map(([key, value]): [string, ReactNode] => [
+        named[key] ?? key,
+        key.endsWith('_at') && !Number.isNaN(Date.parse(value)) ? toDateTime(value) : value,
+      ]),
+    ['Accepted', toDateTime(result.created_at)],
+    ...pick('Took', result.completed_at, (at) => toSeconds((Date.parse(at) - Date.parse(result.created_at)) / 1000)),
+    ...pick('Id', result.id, (id) => <code className="font-mono text-xs break-all">{id}</code>),
+  ]
+}
+
+const pick = (label: string, value: string | null | undefined, show: (value: string) => ReactNode) =>
+  value === undefined || value === null ? [] : [[label, show(value)] as [string, ReactNode]]
+
+function Hash({ name, hash }: { name: string; hash: string }) {
+  return (
+    <span className="flex items-start gap-2">
+      <code className="min-w-0 pt-0.5 font-mono text-xs break-all">{hash}</code>
+      <CopyButton text={hash} what={name} />
+    </span>
+  )
+}
+
+/** From the outermost container to the file inside. */
+function Location({ path }: { path: string }) {
+  return <code className="font-mono text-xs break-all">{path.split('!').join(' › ')}</code>
+}

@@ -1,0 +1,47 @@
+import type { ScanRow } from '@assay/contract/admin'
+import { useNavigate } from '@tanstack/react-router'
+import { Verdict } from '../../ui/badge.tsx'
+import { toAge, toBytes, toDateTime } from '../../ui/format.ts'
+import { RowButton, Table } from '../../ui/table.tsx'
+
+export const kindNames = { malware: 'Malware', nsfw_image: 'NSFW image' }
+
+/** Scans in rows; each opens in the history, where all of it is shown. */
+export function ScanTable({ scans, caption }: { scans: ScanRow[]; caption: string }) {
+  const navigate = useNavigate()
+  return (
+    <Table
+      caption={caption}
+      rows={scans}
+      keyOf={({ id }) => id}
+      onOpen={({ id }) =>
+        navigate({ to: '/history', search: (before: Record<string, unknown>) => ({ ...before, scan: id }) } as never)
+      }
+      columns={[
+        { title: 'Verdict', cell: ({ status }) => <Verdict status={status} /> },
+        {
+          title: 'Name',
+          cell: ({ content_name, signals }) => (
+            <span className="flex max-w-72 flex-col items-start">
+              <RowButton>{content_name ?? 'Without a name'}</RowButton>
+              {signals.length > 0 && (
+                <span className="w-full truncate font-mono text-xs text-soft">{signals.join(', ')}</span>
+              )}
+            </span>
+          ),
+        },
+        { title: 'Kind', cell: ({ scan_type }) => kindNames[scan_type], isExtra: true },
+        { title: 'Size', cell: ({ content_length }) => toBytes(content_length), isNumber: true, isExtra: true },
+        { title: 'Key', cell: ({ key_name }) => key_name ?? 'Unknown', isExtra: true },
+        {
+          title: 'When',
+          cell: ({ created_at }) => (
+            <time dateTime={created_at} title={toDateTime(created_at)} className="whitespace-nowrap text-soft">
+              {toAge(created_at)}
+            </time>
+          ),
+        },
+      ]}
+    />
+  )
+}
