@@ -2,15 +2,16 @@ import type pg from 'pg'
 
 /** The schema as the database itself describes it: tables, constraints and indexes, in a fixed order. */
 export async function describeSchema(pool: pg.Pool): Promise<string> {
-  const tables = await pool.query<{ name: string; options: string[] | null }>(
-    `select relname as name, reloptions as options from pg_class
+  const tables = await pool.query<{ name: string; kind: string; options: string[] | null }>(
+    `select relname as name, case relpersistence when 'u' then 'unlogged table' else 'table' end as kind,
+       reloptions as options from pg_class
      where relnamespace = 'public'::regnamespace and relkind = 'r' and relname not like 'kysely_%' order by relname`,
   )
   const parts: string[] = ['-- Made by `npm run schema` from the migrations; a test keeps it true. Do not edit.']
-  for (const { name, options } of tables.rows) {
+  for (const { name, kind, options } of tables.rows) {
     const lines = [...(await listColumns(pool, name)), ...(await listConstraints(pool, name))]
     const having = options === null ? '' : ` with (${options.join(', ').replaceAll('=', ' = ')})`
-    parts.push(`create table ${name} (\n${lines.map((line) => `  ${line}`).join(',\n')}\n)${having};`)
+    parts.push(`create ${kind} ${name} (\n${lines.map((line) => `  ${line}`).join(',\n')}\n)${having};`)
     const indexes = await listIndexes(pool, name)
     if (indexes.length > 0) parts.push(indexes.join('\n'))
   }

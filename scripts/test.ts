@@ -64,13 +64,15 @@ async function runOnExternal(): Promise<boolean> {
 }
 
 /**
- * ClamAV's own scanner and Debian's samples for it, to compare our verdicts with. By now the service has installed ClamAV
+ * ClamAV's own scanner and Debian's samples for it, to compare our verdicts with, and clients for the doors. By now the service has installed ClamAV
  * itself where it may; where this may not or cannot, the tests that want them are skipped.
  */
 function installSamples() {
-  const isThere = existsSync('/usr/bin/clamscan') && existsSync('/usr/share/clamav-testfiles')
+  const wanted = ['bin/clamscan', 'share/clamav-testfiles', 'bin/clamdscan', 'bin/c-icap-client']
+  const isThere = wanted.every((path) => existsSync(`/usr/${path}`))
   if (isThere || process.getuid?.() !== 0) return
-  const options = ['install', '-y', '-q', '--no-install-recommends', 'clamav', 'clamav-testfiles']
+  const packages = ['clamav', 'clamav-testfiles', 'clamdscan', 'c-icap']
+  const options = ['install', '-y', '-q', '--no-install-recommends', ...packages]
   const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }
   spawnSync('/usr/bin/apt-get', options, { stdio: 'ignore', timeout: 180_000, env })
 }

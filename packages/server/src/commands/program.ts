@@ -8,6 +8,7 @@ import { makeDoctorCommand } from './doctor.ts'
 import { makeJobsCommand } from './jobs.ts'
 import { makeKeysCommand } from './keys.ts'
 import { makeMigrateCommand } from './migrate.ts'
+import { makeNodesCommand } from './nodes.ts'
 import { makeOperatorsCommand } from './operators.ts'
 import { makePlansCommand } from './plans.ts'
 import { makeRegionsCommand } from './regions.ts'
@@ -31,6 +32,7 @@ export function makeProgram(): Command {
     makePlansCommand(),
     makeCreditsCommand(),
     makeJobsCommand(),
+    makeNodesCommand(),
     makeWebhooksCommand(),
     makeRegionsCommand(),
     makeConfigCommand(),

@@ -1,10 +1,9 @@
 import type { IdempotencyStore } from '../domain/ports/admission-gate.ts'
 import type { JobContents } from '../domain/ports/content-store.ts'
 import type { DeliveryStore } from '../domain/ports/delivery-store.ts'
+import type { ErrandStore } from '../domain/ports/errand-store.ts'
 import type { JobStore } from '../domain/ports/job-store.ts'
-import type { ListStore } from '../domain/ports/list-store.ts'
-import type { MemberStore } from '../domain/ports/member-store.ts'
-import type { RefusalStore } from '../domain/ports/scan-history.ts'
+import type { NodeStore } from '../domain/ports/node-store.ts'
 import type { ScanStore } from '../domain/ports/scan-store.ts'
 import { systemClock } from '../runtime/clock.ts'
 import type { Chore } from '../workers/sweeper.ts'
@@ -13,12 +12,11 @@ type Deps = {
   contents: { sweep(): Promise<number> }
   jobContents: JobContents
   jobs: JobStore
+  errands: ErrandStore
+  nodes: NodeStore
   scans: ScanStore
   deliveries: DeliveryStore
   repeats: IdempotencyStore
-  members: Pick<MemberStore, 'sweep'>
-  lists: Pick<ListStore, 'deleteExpired'>
-  refusals: Pick<RefusalStore, 'deleteOld'>
   giveUpAbandoned(before: Date): Promise<number>
   resultDays: number
   /** Where accounts come from another region. */
@@ -26,8 +24,6 @@ type Deps = {
 }
 
 const dayMs = 86_400_000
-/** The usage page shows 30 days. */
-const refusalDays = 40
 /** Content is stored before its job is recorded: what is younger may belong to one that is on its way. */
 const orphanMs = 15 * 60_000
 
@@ -39,6 +35,8 @@ export function listChores(deps: Deps): Chore[] {
   return [
     { name: 'content of processes that ended', sweep: deps.contents.sweep },
     { name: 'content of jobs that are not there', sweep: () => sweepOrphans(deps, ago(orphanMs)) },
+    { name: 'errands that nobody waits for', sweep: () => sweepErrands(deps) },
+    { name: 'nodes that have been silent for an hour', sweep: deps.nodes.deleteSilent },
     { name: 'jobs that nobody could do within a day', sweep: () => deps.giveUpAbandoned(ago(dayMs)) },
     { name: 'results older than ASSAY_RESULT_DAYS', sweep: () => deps.scans.deleteSettled(retention()) },
     { name: 'deliveries older than ASSAY_RESULT_DAYS', sweep: () => deps.deliveries.deleteOld(retention()) },
@@ -46,16 +44,20 @@ export function listChores(deps: Deps): Chore[] {
       ? []
       : [{ name: 'books of accounts that came from the home region', sweep: async () => Number(await openBooks()) }]),
     { name: 'idempotency keys older than a day', sweep: () => deps.repeats.deleteIdempotency(ago(dayMs)) },
-    { name: 'sessions and links that ended', sweep: () => deps.members.sweep(ago(0), ago(dayMs)) },
-    { name: 'entries of lists that ended', sweep: () => deps.lists.deleteExpired(ago(0)) },
-    { name: 'refusals that no page shows', sweep: () => deps.refusals.deleteOld(ago(refusalDays * dayMs)) },
   ]
 }
 
-async function sweepOrphans({ jobContents, jobs }: Deps, before: Date): Promise<number> {
+/** What a node that was killed has asked for. */
+export async function sweepErrands({ errands, jobContents }: Pick<Deps, 'errands' | 'jobContents'>): Promise<number> {
+  const sources = await errands.deleteExpired()
+  for (const source of sources) if (source.at !== 'url') await jobContents.remove(source)
+  return sources.length
+}
+
+async function sweepOrphans({ jobContents, jobs, errands }: Deps, before: Date): Promise<number> {
   const keys = await jobContents.listKeys(before)
   if (keys.length === 0) return 0
-  const needed = new Set(await jobs.listNeeded(keys))
+  const needed = new Set([...(await jobs.listNeeded(keys)), ...(await errands.listNeeded(keys))])
   const orphans = keys.filter((key) => !needed.has(key))
   for (const key of orphans) await jobContents.remove({ at: 'storage', key })
   return orphans.length

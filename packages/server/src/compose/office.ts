@@ -6,6 +6,7 @@ import { claimInstallation, isTestInstallation } from '../database/installation-
 import { makeJobStore } from '../database/job-store.ts'
 import { makeKeyStore } from '../database/key-store.ts'
 import { countMigrationsDone, listPendingMigrations, migrate } from '../database/migrate.ts'
+import { makeNodeStore } from '../database/node-store.ts'
 import { type Database, openDatabase } from '../database/open-database.ts'
 import { makePlanStore } from '../database/plan-store.ts'
 import { makeScanStore } from '../database/scan-store.ts'
@@ -58,7 +59,8 @@ export async function openOffice(config: Config, role: Role, log: Logger, wanted
     const [deliveries, scans] = [makeDeliveryStore(database), makeScanStore(database)]
     // To look at them: the lanes that jobs are taken from are the service's.
     const jobs = makeJobStore({ ...database, lanes: [] })
-    return { database, accounts, keys, plans, registration, jobs, deliveries, scans, close }
+    const nodes = makeNodeStore(database)
+    return { database, accounts, keys, plans, registration, jobs, deliveries, scans, nodes, close }
   } catch (error) {
     await close()
     throw error

@@ -5,6 +5,7 @@ import {
   httpOrigin,
   httpUrl,
   key256,
+  listenAddress,
   listOf,
   network,
   oneOf,
@@ -13,6 +14,7 @@ import {
   proxyUrl,
   type Reader,
   regionName,
+  roles,
   text,
   wholeNumber,
 } from './readers.ts'
@@ -44,6 +46,18 @@ export const knobs = {
     read: text,
     fallback: './data',
     about: 'Where everything that must survive lives.',
+  }),
+  roles: knob({
+    env: 'ASSAY_ROLES',
+    read: roles,
+    fallback: 'api,worker',
+    about: 'What this node does: answer requests (api), scan and deliver (worker), or both.',
+  }),
+  blobs: knob({
+    env: 'ASSAY_BLOBS',
+    read: text,
+    fallback: 'disk',
+    about: 'Where content of jobs is kept: disk, or an S3 bucket that nodes share.',
   }),
   databaseUrl: knob({
     env: 'ASSAY_DATABASE_URL',
@@ -194,6 +208,34 @@ export const knobs = {
     env: 'ASSAY_MODEL_DIR',
     read: text,
     about: 'Directory of the models. Unset: that of the installation, or models in the data directory.',
+  }),
+  clamdListen: knob({
+    env: 'ASSAY_CLAMD_LISTEN',
+    read: listenAddress,
+    about: 'Port, or address:port, for clients that speak the protocol of clamd. Unset: closed.',
+  }),
+  clamdListenKey: knob({
+    env: 'ASSAY_CLAMD_LISTEN_KEY',
+    read: credential,
+    secret: true,
+    about: 'API key of the account that pays for scans through ASSAY_CLAMD_LISTEN.',
+  }),
+  icapListen: knob({
+    env: 'ASSAY_ICAP_LISTEN',
+    read: listenAddress,
+    about: 'Port, or address:port, for proxies that speak ICAP. Unset: closed.',
+  }),
+  icapKey: knob({
+    env: 'ASSAY_ICAP_KEY',
+    read: credential,
+    secret: true,
+    about: 'API key of the account that pays for scans through ASSAY_ICAP_LISTEN.',
+  }),
+  icapOnError: knob({
+    env: 'ASSAY_ICAP_ON_ERROR',
+    read: oneOf('block', 'allow'),
+    fallback: 'block',
+    about: 'What ICAP does with content that cannot be scanned, such as an encrypted archive.',
   }),
   verdictCache: knob({
     env: 'ASSAY_VERDICT_CACHE',

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { parse as parseToml } from 'smol-toml'
+import { checkRoles } from './check-roles.ts'
 import { type Knob, type KnobName, knobs } from './knobs.ts'
 
 type ValueOf<K> = K extends Knob<infer T> ? (K extends { fallback: string } ? T : T | undefined) : never
@@ -102,7 +103,17 @@ function findContradictions(config: Partial<Config>): string[] {
   if (config.metricsPort !== undefined && config.metricsPort !== 0 && config.metricsPort === config.port) {
     mistakes.push('ASSAY_METRICS_PORT and ASSAY_PORT are the same; give the metrics a port of their own.')
   }
-  return mistakes
+  for (const [listen, key] of [
+    ['clamdListen', 'clamdListenKey'],
+    ['icapListen', 'icapKey'],
+  ] as const) {
+    if ((config[listen] === undefined) === (config[key] === undefined)) continue
+    mistakes.push(`${knobs[listen].env} and ${knobs[key].env} go together: the key is of the account that pays.`)
+  }
+  if (config.roles?.api === false && (config.clamdListen ?? config.icapListen) !== undefined) {
+    mistakes.push('ASSAY_CLAMD_LISTEN and ASSAY_ICAP_LISTEN need the role api: take them off this worker.')
+  }
+  return [...mistakes, ...checkRoles(config)]
 }
 
 /** Only a warning: other programs may share the prefix, and an older version may meet a newer environment. */

@@ -1,10 +1,8 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { malformed, Problem } from '../domain/problem.ts'
+import { makeSpeedGuard } from '../runtime/speed-guard.ts'
 
 const idleMs = 30_000
-const slowWindowMs = 60_000
-const slowBytes = 60 * 1024
-const wholeMs = 3_600_000
 const lingerMs = 5000
 
 /** What to do after a chunk: wait for this before the next one, read no further, or just go on. */
@@ -46,7 +44,8 @@ export function readBody(
     const onData = (chunk: Buffer) => {
       try {
         idle.refresh()
-        guard.add(chunk.length)
+        const late = guard.add(chunk.length)
+        if (late !== undefined) throw tooSlow(late)
         const after = take(chunk)
         if (after === undefined) return
         raw.pause()
@@ -58,23 +57,6 @@ export function readBody(
     }
     raw.on('data', onData).on('end', onEnd).on('error', onBroken).on('close', onBroken)
   })
-}
-
-function makeSpeedGuard() {
-  const started = Date.now()
-  let windowStart = started
-  let windowBytes = 0
-  return {
-    add(bytes: number) {
-      windowBytes += bytes
-      const now = Date.now()
-      if (now - started >= wholeMs) throw tooSlow('The body took more than an hour.')
-      if (now - windowStart < slowWindowMs) return
-      if (windowBytes < slowBytes) throw tooSlow('The body arrived at less than 1 KB a second.')
-      windowStart = now
-      windowBytes = 0
-    },
-  }
 }
 
 const tooSlow = (detail: string) => new Problem({ kind: 'request-timeout', detail })

@@ -22,6 +22,8 @@ export type HttpDeps = V1Deps &
     logRequest(line: RequestLine): void
     metrics: Metrics
     noteRefusal(accountId: string, status: number): void
+    /** False on a node that scans for others: it answers for its health alone. */
+    servesApi: boolean
     publicUrl: string | undefined
     corsOrigins: string[]
     tls: { cert: string; key: string } | undefined
@@ -32,7 +34,7 @@ export type HttpDeps = V1Deps &
 export async function makeHttpServer(deps: HttpDeps): Promise<FastifyInstance> {
   const app = openApp(deps)
   app.decorate('publicUrl', deps.publicUrl)
-  const answerUnmatched = watchRoutes(app)
+  const answerUnmatched = watchRoutes(app, deps)
   watchConnections(app, deps)
   observeAnswers(app, deps)
 
@@ -71,9 +73,11 @@ export async function makeHttpServer(deps: HttpDeps): Promise<FastifyInstance> {
 
   if (deps.corsOrigins.length > 0) await registerCors(app, deps.corsOrigins)
   await app.register(async (scope) => registerHealth(scope, deps))
-  await app.register(async (scope) => registerPages(scope, deps))
-  await app.register(async (scope) => registerV1(scope, deps))
-  for (const registerOne of deps.registerMore) await app.register(async (scope) => registerOne(scope))
+  if (deps.servesApi) {
+    await app.register(async (scope) => registerPages(scope, deps))
+    await app.register(async (scope) => registerV1(scope, deps))
+    for (const registerOne of deps.registerMore) await app.register(async (scope) => registerOne(scope))
+  }
   await app.ready()
   return app
 }

@@ -88,6 +88,15 @@ describe('mistakes', () => {
     const both = /ASSAY_TLS_CERT and ASSAY_TLS_KEY go together/
     assert.match(findMistakes({ ASSAY_TLS_CERT: 'a.pem' })[0] ?? '', both)
     assert.match(findMistakes({ ASSAY_TLS_KEY: 'a.key' })[0] ?? '', both)
+    for (const [listen, key] of [
+      ['ASSAY_CLAMD_LISTEN', 'ASSAY_CLAMD_LISTEN_KEY'],
+      ['ASSAY_ICAP_LISTEN', 'ASSAY_ICAP_KEY'],
+    ] as const) {
+      const paid = new RegExp(`${listen} and ${key} go together`)
+      assert.match(findMistakes({ [listen]: '3310' })[0] ?? '', paid)
+      assert.match(findMistakes({ [key]: 'some-key-or-other' })[0] ?? '', paid)
+      assert.deepEqual(findMistakes({ [listen]: '0.0.0.0:3310', [key]: 'some-key-or-other' }), [])
+    }
     assert.match(findMistakes({ ASSAY_PORT: '9000', ASSAY_METRICS_PORT: '9000' })[0] ?? '', /are the same/)
     assert.deepEqual(findMistakes({ ASSAY_PORT: '0', ASSAY_METRICS_PORT: '0' }), [])
   })
