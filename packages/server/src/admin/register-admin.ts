@@ -29,7 +29,6 @@ export function registerAdmin(app: FastifyInstance, deps: GuardDeps & { handlers
           reply,
         }
         const answer = await run(deps.handlers, name, call)
-        if (reply.sent) return reply
         return route.answer === undefined && answer === undefined ? reply.code(204).send() : answer
       },
     })

@@ -82,7 +82,7 @@ export function makeScanHandlers(deps: ScanHandlerDeps): Handlers<Names & keyof 
       const accountId = getAccountId(call)
       const filter = toFilter(call.query)
       call.reply.type('text/csv; charset=utf-8').header('Content-Disposition', 'attachment; filename="scans.csv"')
-      call.reply.send(Readable.from(toCsv(accountId, filter)))
+      return Readable.from(toCsv(accountId, filter))
     },
 
     async getScan(call) {
