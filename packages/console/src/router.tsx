@@ -5,24 +5,47 @@ import {
   lazyRouteComponent,
   Navigate,
   Outlet,
+  useLocation,
 } from '@tanstack/react-router'
 import { useSession } from './api/hooks.ts'
+import { EntryFrame } from './pages/entry/entry-frame.tsx'
 import { SignInPage } from './pages/entry/sign-in.tsx'
 import { WelcomePage } from './pages/entry/welcome.tsx'
 import { Shell } from './shell/shell.tsx'
+import { Button } from './ui/button.tsx'
 import { Failure } from './ui/feedback.tsx'
 
+const keepSearch = (search: Record<string, unknown>) => search as Record<string, string | undefined>
+
 const root = createRootRoute({ component: Outlet })
-const signIn = createRoute({ getParentRoute: () => root, path: '/sign-in', component: SignInPage })
+const signIn = createRoute({
+  getParentRoute: () => root,
+  path: '/sign-in',
+  validateSearch: keepSearch,
+  component: SignInPage,
+})
 const welcome = createRoute({ getParentRoute: () => root, path: '/welcome', component: WelcomePage })
 const inside = createRoute({ getParentRoute: () => root, id: 'inside', component: Inside })
 
 /** Everything but the way in is for those who are signed in. */
 function Inside() {
   const session = useSession()
-  if (session.error !== null) return <Failure error={session.error} />
-  if (session.data === undefined) return null
-  if (session.data === null) return <Navigate to="/sign-in" />
+  const { pathname } = useLocation()
+  if (session.data === null) {
+    return <Navigate to="/sign-in" search={{ back: location.pathname + location.search }} replace />
+  }
+  if (session.data === undefined) {
+    if (session.error === null) return null
+    return (
+      <EntryFrame title="Nobody answers">
+        <Failure error={session.error} />
+        <Button look="main" className="mt-4 w-full" isBusy={session.isFetching} onClick={() => session.refetch()}>
+          Try again
+        </Button>
+      </EntryFrame>
+    )
+  }
+  if (session.data.account === null && pathname === '/') return <Navigate to="/operator/status" replace />
   return <Shell session={session.data} />
 }
 
@@ -31,7 +54,7 @@ const page = (path: string, load: () => Promise<Record<string, unknown>>, name: 
   createRoute({
     getParentRoute: () => inside,
     path,
-    validateSearch: (search: Record<string, unknown>) => search as Record<string, string | undefined>,
+    validateSearch: keepSearch,
     component: lazyRouteComponent(load as () => Promise<Record<string, () => React.JSX.Element>>, name),
   })
 

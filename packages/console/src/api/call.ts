@@ -105,10 +105,19 @@ export function toApiError(status: number, text: string, retryAfter: string | nu
   const retryAfterSeconds = retryAfter === null ? undefined : Number(retryAfter)
   try {
     const { detail, title, errors, traceId } = JSON.parse(text)
-    return new ApiError(detail ?? title, { status, fields: errors, traceId, retryAfterSeconds })
+    return new ApiError(toSentences(errors) ?? detail ?? title, { status, fields: errors, traceId, retryAfterSeconds })
   } catch {
     return new ApiError(wordless[status] ?? `The service answered ${status}.`, { status, retryAfterSeconds })
   }
+}
+
+/** What is wrong with each field says more than that something is. */
+function toSentences(errors: Record<string, string[]> | undefined): string | undefined {
+  const sentences = Object.entries(errors ?? {}).map(([field, said]) => {
+    const words = said.join(' ')
+    return field === '' || words.startsWith(field) ? words : `${field}: ${words}`
+  })
+  return sentences.length === 0 ? undefined : sentences.join(' ')
 }
 
 const wordless: Record<number, string> = {

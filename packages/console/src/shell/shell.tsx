@@ -1,58 +1,59 @@
 import type { Session } from '@assay/contract/admin'
 import { Link, Outlet, useLocation } from '@tanstack/react-router'
-import { useEffect, useState } from 'react'
+import { useEffect, useRef, useState } from 'react'
+import { Icon } from './icon.tsx'
 import { accountPlaces, operatorPlaces, type Place } from './nav.ts'
 import { ThemeSwitch } from './theme-switch.tsx'
 import { UserMenu } from './user-menu.tsx'
 
 /** The frame around every page: where one can go, who one is, and how it looks. */
 export function Shell({ session }: { session: Session }) {
-  const [isOpen, setOpen] = useState(false)
-  const { pathname } = useLocation()
-  // biome-ignore lint/correctness/useExhaustiveDependencies: going somewhere closes the menu
-  useEffect(() => setOpen(false), [pathname])
+  const { isOpen, setOpen, button } = useMenu()
   return (
     <div className="min-h-dvh lg:grid lg:grid-cols-[15rem_1fr]">
       <a
         href="#content"
-        className="sr-only focus:not-sr-only focus:absolute focus:m-2 focus:rounded-lg focus:bg-panel focus:p-2"
+        className="sr-only focus:not-sr-only focus:fixed focus:z-20 focus:m-2 focus:rounded-lg focus:bg-panel focus:p-2"
       >
         Skip to the page
       </a>
-      <header className="flex items-center justify-between border-b border-line bg-panel px-4 py-3 lg:hidden">
+      <header className="sticky top-0 z-10 flex items-center justify-between border-b border-line bg-panel px-4 py-2.5 lg:hidden">
         <Brand session={session} />
         <button
+          ref={button}
           type="button"
           aria-expanded={isOpen}
           aria-controls="places"
           onClick={() => setOpen(!isOpen)}
-          className="rounded-lg border border-line px-3 py-1.5 font-medium"
+          className="rounded-lg border border-line px-3 py-1.5 font-medium aria-expanded:bg-sunk"
         >
           Menu
         </button>
       </header>
-      <aside
+      <div
         id="places"
-        className={`${isOpen ? 'flex' : 'hidden'} flex-col gap-6 border-line bg-panel px-3 py-4 lg:sticky lg:top-0 lg:flex lg:h-dvh lg:overflow-y-auto lg:border-r`}
+        className={`${isOpen ? 'flex' : 'hidden'} flex-col border-line bg-panel max-lg:border-b lg:sticky lg:top-0 lg:flex lg:h-dvh lg:border-r`}
       >
-        <div className="hidden px-3 pt-1 lg:block">
+        <div className="hidden px-6 pt-5 pb-4 lg:block">
           <Brand session={session} />
         </div>
-        <nav aria-label="Pages" className="flex flex-col gap-6">
+        <nav
+          aria-label="Pages"
+          className="flex min-h-0 flex-1 flex-col gap-5 p-3 max-lg:grid max-sm:grid-cols-1 sm:max-lg:grid-cols-2 lg:overflow-y-auto lg:pt-1"
+        >
           {session.account !== null && <Places title={session.account.name} places={accountPlaces} />}
           {session.member.role === 'operator' && <Places title="Operator" places={operatorPlaces} />}
-          <div className="flex flex-col gap-0.5">
-            <a href="/reference" className="rounded-lg px-3 py-1.5 text-soft hover:bg-sunk hover:text-ink">
-              API reference ↗
-            </a>
-          </div>
+          <a href="/reference" className={`${row} text-soft hover:bg-sunk hover:text-ink`}>
+            <Icon name="reference" />
+            API reference
+          </a>
         </nav>
-        <div className="mt-auto flex flex-col gap-3 px-1">
+        <div className="flex flex-col gap-3 border-t border-line p-3">
           <ThemeSwitch />
           <UserMenu session={session} />
         </div>
-      </aside>
-      <main id="content" className="min-w-0">
+      </div>
+      <main id="content" tabIndex={-1} className="min-w-0 outline-none">
         {session.test_mode && (
           <p className="bg-error-soft px-4 py-2 text-center font-medium text-error">
             Test mode: nothing is scanned, verdicts come from a table.
@@ -64,29 +65,54 @@ export function Shell({ session }: { session: Session }) {
   )
 }
 
+/** Where there is little room the pages are behind a button: going somewhere or Escape closes them again. */
+function useMenu() {
+  const [isOpen, setOpen] = useState(false)
+  const button = useRef<HTMLButtonElement>(null)
+  const { pathname } = useLocation()
+  // biome-ignore lint/correctness/useExhaustiveDependencies: going somewhere closes the menu
+  useEffect(() => setOpen(false), [pathname])
+  useEffect(() => {
+    if (!isOpen) return
+    const onKey = (event: KeyboardEvent) => {
+      if (event.key !== 'Escape') return
+      setOpen(false)
+      button.current?.focus()
+    }
+    document.addEventListener('keydown', onKey)
+    return () => document.removeEventListener('keydown', onKey)
+  }, [isOpen])
+  return { isOpen, setOpen, button }
+}
+
 function Brand({ session }: { session: Session }) {
   return (
-    <span className="flex items-center gap-2.5">
+    <span className="flex min-w-0 items-center gap-2.5">
       <img src="/console/icon.svg" alt="" className="size-7" />
       <span className="text-base font-semibold tracking-tight">Assay</span>
-      <span className="rounded bg-sunk px-1.5 py-0.5 text-xs text-soft">{session.region}</span>
+      <span className="truncate rounded bg-sunk px-1.5 text-xs leading-5 text-soft">{session.region}</span>
     </span>
   )
 }
 
+const row = 'flex items-center gap-2.5 rounded-lg px-3 py-1'
+
 function Places({ title, places }: { title: string; places: Place[] }) {
   return (
-    <div className="flex flex-col gap-0.5">
-      <p className="truncate px-3 pb-1 text-xs font-medium text-faint">{title}</p>
-      {places.map(({ path, label }) => (
+    <div className="flex min-w-0 flex-col gap-px">
+      <p className="truncate px-3 pb-1 text-xs font-medium text-faint" title={title}>
+        {title}
+      </p>
+      {places.map(({ path, label, icon }) => (
         <Link
           key={path}
           to={path}
-          activeOptions={{ exact: path === '/' }}
-          className="rounded-lg px-3 py-1.5"
+          activeOptions={{ exact: path === '/', includeSearch: false }}
+          className={row}
           activeProps={{ className: 'bg-brand-soft text-brand font-medium', 'aria-current': 'page' }}
           inactiveProps={{ className: 'text-soft hover:bg-sunk hover:text-ink' }}
         >
+          <Icon name={icon} />
           {label}
         </Link>
       ))}

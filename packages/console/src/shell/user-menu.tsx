@@ -1,26 +1,27 @@
 import type { Session } from '@assay/contract/admin'
-import { useQueryClient } from '@tanstack/react-query'
-import { Link, useNavigate } from '@tanstack/react-router'
-import { call } from '../api/call.ts'
+import { Link } from '@tanstack/react-router'
+import { useSignOut } from '../api/use-sign-out.ts'
 import { Button } from '../ui/button.tsx'
+import { Failure } from '../ui/feedback.tsx'
 
 export function UserMenu({ session }: { session: Session }) {
-  const client = useQueryClient()
-  const navigate = useNavigate()
-  const signOut = async () => {
-    await call('signOut')
-    client.clear()
-    await navigate({ to: '/sign-in' })
-  }
+  const signOut = useSignOut('signOut')
   return (
-    <div className="flex items-center justify-between gap-2 border-t border-line pt-3">
-      <Link to="/you" className="min-w-0 rounded-lg px-2 py-1 hover:bg-sunk">
-        <span className="block truncate font-medium">{session.member.name}</span>
-        <span className="block truncate text-xs text-faint">{session.member.email}</span>
-      </Link>
-      <Button look="quiet" onClick={signOut}>
-        Sign out
-      </Button>
+    <div className="flex flex-col gap-2">
+      <div className="flex items-center justify-between gap-1">
+        <Link
+          to="/you"
+          className="min-w-0 flex-1 rounded-lg px-2 py-1 leading-5 hover:bg-sunk"
+          activeProps={{ className: 'bg-brand-soft', 'aria-current': 'page' }}
+        >
+          <span className="block truncate font-medium">{session.member.name}</span>
+          <span className="block truncate text-xs text-soft">{session.member.email}</span>
+        </Link>
+        <Button look="quiet" onClick={() => signOut.mutate()} isBusy={signOut.isPending} className="px-2">
+          Sign out
+        </Button>
+      </div>
+      <Failure error={signOut.error} />
     </div>
   )
 }

@@ -9,20 +9,34 @@ const looks: Record<Look, string> = {
   danger: 'bg-threat text-panel hover:brightness-110 border-transparent shadow-xs',
 }
 
-type Props = ButtonHTMLAttributes<HTMLButtonElement> & { look?: Look; isBusy?: boolean; children: ReactNode }
+type Props = ButtonHTMLAttributes<HTMLButtonElement> & {
+  look?: Look
+  isBusy?: boolean
+  /** In the row of a table, or beside a text. */
+  isSmall?: boolean
+  children: ReactNode
+}
 
 /** Also for links that look like one: `buttonClass`. */
-export const buttonClass = (look: Look = 'plain') =>
-  `inline-flex items-center justify-center gap-2 rounded-lg border px-3.5 py-1.5 font-medium motion-safe:transition whitespace-nowrap disabled:opacity-55 ${looks[look]}`
+export const buttonClass = (look: Look = 'plain', isSmall = false) =>
+  `inline-flex items-center justify-center gap-2 rounded-lg border ${isSmall ? 'px-2.5 py-0.5 text-xs leading-5' : 'px-3.5 py-1.5'} font-medium motion-safe:transition whitespace-nowrap disabled:opacity-55 ${looks[look]}`
 
-export function Button({ look = 'plain', isBusy = false, children, className = '', type = 'button', ...rest }: Props) {
+export function Button({
+  look = 'plain',
+  isBusy = false,
+  isSmall = false,
+  children,
+  className = '',
+  type = 'button',
+  ...rest
+}: Props) {
   return (
     <button
       type={type}
       {...rest}
       disabled={rest.disabled === true || isBusy}
       aria-busy={isBusy}
-      className={`${buttonClass(look)} ${className}`}
+      className={`${buttonClass(look, isSmall)} ${className}`}
     >
       {isBusy && <Spinner />}
       {children}

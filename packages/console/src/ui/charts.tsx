@@ -28,7 +28,7 @@ export function StackedBars({ bars, caption }: { bars: Bar[]; caption: string })
   const width = 100 / Math.max(1, bars.length)
   const used = parts.filter((part) => bars.some((bar) => bar[part] > 0))
   return (
-    <figure>
+    <figure className="relative">
       <svg viewBox="0 0 100 40" preserveAspectRatio="none" className="h-40 w-full" aria-hidden="true">
         {[0, 0.5, 1].map((line) => (
           <line
@@ -79,21 +79,24 @@ export function StackedBars({ bars, caption }: { bars: Bar[]; caption: string })
           </span>
         ))}
       </figcaption>
-      <table className="sr-only">
-        <caption>{caption}</caption>
-        <tbody>
-          {bars.map((bar) => (
-            <tr key={bar.label}>
-              <th scope="row">{bar.label}</th>
-              {parts.map((part) => (
-                <td key={part}>
-                  {bar[part]} {part}
-                </td>
-              ))}
-            </tr>
-          ))}
-        </tbody>
-      </table>
+      {/* A table does not let itself be cut: what surrounds it is. */}
+      <div className="sr-only">
+        <table>
+          <caption>{caption}</caption>
+          <tbody>
+            {bars.map((bar) => (
+              <tr key={bar.label}>
+                <th scope="row">{bar.label}</th>
+                {parts.map((part) => (
+                  <td key={part}>
+                    {bar[part]} {part}
+                  </td>
+                ))}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
     </figure>
   )
 }

@@ -31,7 +31,8 @@ async function writeClipboard(text: string, near: HTMLElement) {
 }
 
 /** A text to be taken over as it is. */
-export function Code({ text, label }: { text: string; label?: string }) {
+export function Code({ text, label, isWrapped = false }: { text: string; label?: string; isWrapped?: boolean }) {
+  const wrap = isWrapped ? 'break-all whitespace-pre-wrap' : ''
   return (
     <figure className="overflow-hidden rounded-lg border border-line bg-sunk">
       <figcaption className="flex items-center justify-between gap-2 border-b border-line px-3 py-1.5 text-soft">
@@ -39,7 +40,7 @@ export function Code({ text, label }: { text: string; label?: string }) {
         <CopyButton text={text} {...(label === undefined ? {} : { what: label })} />
       </figcaption>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable by keyboard */}
-      <pre className="overflow-x-auto px-3 py-2 font-mono text-xs leading-5" tabIndex={0}>
+      <pre className={`max-h-112 overflow-auto px-3 py-2 font-mono text-xs leading-5 ${wrap}`} tabIndex={0}>
         {text}
       </pre>
     </figure>

@@ -1,4 +1,4 @@
-import { type ReactNode, useEffect, useId, useRef } from 'react'
+import { type ReactNode, useId, useLayoutEffect, useRef } from 'react'
 import { Button } from './button.tsx'
 
 type Props = { title: string; onClose: () => void; children: ReactNode; side?: boolean }
@@ -7,34 +7,40 @@ type Props = { title: string; onClose: () => void; children: ReactNode; side?: b
 export function Dialog({ title, onClose, children, side = false }: Props) {
   const dialog = useRef<HTMLDialogElement>(null)
   const id = useId()
-  useEffect(() => {
+  // Before it is taken from the page: a dialog that is gone cannot give the focus back.
+  useLayoutEffect(() => {
     const shown = dialog.current
     shown?.showModal()
+    if (!side) shown?.querySelector<HTMLElement>('input, select, textarea')?.focus()
     return () => shown?.close()
-  }, [])
+  }, [side])
   const place = side
-    ? 'm-0 ml-auto h-dvh max-h-none w-full max-w-xl rounded-none border-l'
-    : 'm-auto w-[calc(100%-2rem)] max-w-lg rounded-xl border'
+    ? 'm-0 ml-auto h-dvh max-h-none w-full max-w-xl border-l'
+    : 'm-auto max-h-[calc(100dvh-2rem)] w-[calc(100%-2rem)] max-w-lg rounded-xl border'
   return (
     <dialog
       ref={dialog}
       aria-labelledby={id}
-      onClose={onClose}
+      onClose={() => {
+        if (dialog.current?.open === false) onClose()
+      }}
       onCancel={(event) => {
+        // That of a file chooser within comes up here, too.
+        if (event.target !== event.currentTarget) return
         event.preventDefault()
         onClose()
       }}
-      className={`overflow-y-auto border-line bg-panel p-5 text-ink shadow-xl ${place}`}
+      className={`overflow-y-auto border-line bg-panel text-ink shadow-xl ${place}`}
     >
-      <div className="mb-4 flex items-start justify-between gap-4">
-        <h2 id={id} className="text-lg font-semibold">
+      <div className="sticky top-0 z-10 flex items-start justify-between gap-4 border-b border-line bg-panel px-5 py-3.5">
+        <h2 id={id} className="min-w-0 pt-0.5 text-base font-semibold [overflow-wrap:anywhere]">
           {title}
         </h2>
-        <Button look="quiet" onClick={onClose} aria-label="Close" className="-mt-1 -mr-2 px-2">
+        <Button look="quiet" onClick={onClose} aria-label="Close" className="-mr-2 px-2.5 py-1">
           ✕
         </Button>
       </div>
-      {children}
+      <div className="p-5">{children}</div>
     </dialog>
   )
 }

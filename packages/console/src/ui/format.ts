@@ -1,11 +1,14 @@
 const whole = new Intl.NumberFormat('en')
 const dateTime = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' })
+const exact = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' })
 const dayOnly = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium' })
 const shortDay = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short', timeZone: 'UTC' })
 const relative = new Intl.RelativeTimeFormat('en', { numeric: 'auto' })
 
 export const toNumber = (value: number) => whole.format(value)
 export const toDateTime = (iso: string) => dateTime.format(new Date(iso))
+/** To the second, for what happens in a row. */
+export const toExactTime = (iso: string) => exact.format(new Date(iso))
 export const toDay = (iso: string) => dayOnly.format(new Date(iso))
 export const toShortDay = (day: string) => shortDay.format(new Date(`${day}T00:00:00Z`))
 

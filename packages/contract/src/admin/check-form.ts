@@ -1,5 +1,6 @@
 import type { TSchema } from 'typebox'
 import { Value } from 'typebox/value'
+import { name, rate, sha256, totpCode, webAddress } from './fields.ts'
 
 /** What is wrong with a form, by field, in sentences; the same on both sides of the wire. Nothing when it is right. */
 export function checkForm(schema: TSchema, form: unknown): Record<string, string[]> {
@@ -36,12 +37,28 @@ function toSentence(keyword: string, params: Record<string, unknown>): string {
       return formats[String(params.format)] ?? 'This has another form.'
     case 'enum':
       return `Choose one of ${(params.allowedValues as string[]).join(', ')}.`
+    case 'pattern':
+      return toForm(params.pattern)
     case 'type':
-      return `This must be of type ${params.type}.`
+      return params.type === 'integer' ? 'Give a whole number.' : `This must be of type ${params.type}.`
     default:
       return 'This has another form.'
   }
 }
+
+function toForm(pattern: unknown): string {
+  const source = pattern instanceof RegExp ? pattern.source : pattern
+  const [, sentence] = patterns.find(([schema]) => 'pattern' in schema && schema.pattern === source) ?? []
+  return sentence ?? 'This has another form.'
+}
+
+const patterns: [TSchema, string][] = [
+  [name, 'This is needed.'],
+  [totpCode, 'Give the six digits that the app shows.'],
+  [sha256, 'Give 64 hex digits in small letters.'],
+  [rate, 'Give a rate such as 600/1m.'],
+  [webAddress, 'Give an address that begins with https:// or http://.'],
+]
 
 const formats: Record<string, string> = {
   email: 'Give an address such as ada@example.com.',

@@ -60,29 +60,32 @@ export function MembersCard({ canManage, ownId }: Props) {
               ]}
             />
             {invitations.length > 0 && (
-              <Table
-                caption="Open invitations"
-                rows={invitations}
-                keyOf={({ id }) => id}
-                columns={[
-                  { title: 'Invited', cell: ({ email }) => email ?? 'Whoever has the link' },
-                  { title: 'Role', cell: ({ role }) => role },
-                  { title: 'Ends', cell: ({ expires_at }) => toAge(expires_at) },
-                  ...(canManage
-                    ? [
-                        {
-                          title: 'Actions',
-                          cell: ({ id, email }: { id: string; email: string | null }) => {
-                            const name = email ?? 'the invitation'
-                            return (
-                              <RemoveButton name={name} onClick={() => setGone({ id, name, isInvitation: true })} />
-                            )
+              <>
+                <h3 className="mt-2 font-semibold">Open invitations</h3>
+                <Table
+                  caption="Open invitations"
+                  rows={invitations}
+                  keyOf={({ id }) => id}
+                  columns={[
+                    { title: 'Invited', cell: ({ email }) => email ?? 'Whoever has the link' },
+                    { title: 'Role', cell: ({ role }) => role },
+                    { title: 'Ends', cell: ({ expires_at }) => toAge(expires_at) },
+                    ...(canManage
+                      ? [
+                          {
+                            title: 'Actions',
+                            cell: ({ id, email }: { id: string; email: string | null }) => {
+                              const name = email ?? 'the invitation'
+                              return (
+                                <RemoveButton name={name} onClick={() => setGone({ id, name, isInvitation: true })} />
+                              )
+                            },
                           },
-                        },
-                      ]
-                    : []),
-                ]}
-              />
+                        ]
+                      : []),
+                  ]}
+                />
+              </>
             )}
           </>
         )}

@@ -16,7 +16,7 @@ export function AccountPage() {
   const who = session && { role: session.member.role, holdsAccount: session.account !== null }
   return (
     <Page title="Account" about="Its plan and limits are set by the operator of this service.">
-      <div className="grid items-start gap-6 lg:grid-cols-2">
+      <div className="grid grid-cols-1 items-start gap-6 lg:grid-cols-2">
         <Card title="Plan and limits">
           <Reading of={account}>{(data) => <Plan {...data} />}</Reading>
         </Card>

@@ -6,7 +6,7 @@ import { Button } from '../../ui/button.tsx'
 import { Code } from '../../ui/copy.tsx'
 import { Dialog } from '../../ui/dialog.tsx'
 import { Failure, Reading } from '../../ui/feedback.tsx'
-import { toAge, toDateTime } from '../../ui/format.ts'
+import { toAge, toExactTime } from '../../ui/format.ts'
 import { Facts } from '../../ui/page.tsx'
 import { DeliveryState } from './delivery-table.tsx'
 
@@ -30,7 +30,7 @@ export function DeliveryDrawer({ id, onClose }: { id: string; onClose: () => voi
             <Facts rows={toFacts(detail)} />
             <section>
               <h3 className="mb-2 font-semibold">Request</h3>
-              <Code label={`POST ${toHost(detail.delivery.url)}`} text={detail.body} />
+              <Code label={`POST ${toHost(detail.delivery.url)}`} text={detail.body} isWrapped />
             </section>
             <Attempts attempts={detail.attempts} />
           </div>
@@ -66,10 +66,10 @@ function toFacts({ delivery }: DeliveryDetail): [string, ReactNode][] {
         {delivery.id}
       </code>,
     ],
-    ['Created', toDateTime(delivery.created_at)],
+    ['Created', toExactTime(delivery.created_at)],
     [
       'Next attempt',
-      delivery.next_at === null ? 'None' : `${toAge(delivery.next_at)}, ${toDateTime(delivery.next_at)}`,
+      delivery.next_at === null ? 'None' : `${toAge(delivery.next_at)}, ${toExactTime(delivery.next_at)}`,
     ],
   ]
 }
@@ -88,7 +88,7 @@ function Attempts({ attempts }: Pick<DeliveryDetail, 'attempts'>) {
                 <span className="font-normal text-soft"> after {duration_ms} ms</span>
               </span>
               <time dateTime={at} className="text-soft">
-                {toDateTime(at)}
+                {toExactTime(at)}
               </time>
             </p>
             {answer !== '' && (

@@ -23,8 +23,8 @@ export function DeliveryTable({ deliveries, onOpen }: { deliveries: DeliveryRow[
       keyOf={({ id }) => id}
       onOpen={({ id }) => onOpen(id)}
       columns={[
-        { title: 'State', cell: (delivery) => <DeliveryState {...delivery} /> },
         { title: 'Receiver', cell: ({ url }) => <RowButton>{url}</RowButton> },
+        { title: 'State', cell: (delivery) => <DeliveryState {...delivery} /> },
         { title: 'Answer', cell: ({ last_status, attempts }) => last_status ?? (attempts === 0 ? '' : 'None') },
         { title: 'Attempts', cell: ({ attempts }) => attempts, isNumber: true, isExtra: true },
         { title: 'Next', cell: ({ next_at }) => (next_at === null ? '' : toAge(next_at)), isExtra: true },

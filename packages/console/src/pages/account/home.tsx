@@ -54,7 +54,7 @@ function OverviewPage({ name }: { name: string | undefined }) {
 function Figures({ credit_limit, credit_remaining, period_end, plan, today, webhooks }: Overview) {
   const sent = webhooks.delivered + webhooks.failed
   return (
-    <div className="grid gap-4 sm:grid-cols-2 xl:grid-cols-4">
+    <div className="grid grid-cols-2 gap-3 sm:gap-4 xl:grid-cols-4">
       <Figure
         label="Credits left"
         value={isUnlimited(credit_limit) ? 'No limit' : toNumber(credit_remaining)}
@@ -79,7 +79,7 @@ function Figures({ credit_limit, credit_remaining, period_end, plan, today, webh
       <Figure
         label="Threats today"
         value={<span className={today.threat > 0 ? 'text-threat' : ''}>{toNumber(today.threat)}</span>}
-        note={today.error > 0 ? `${toNumber(today.error)} could not be scanned` : 'All others could be scanned'}
+        note={today.error > 0 ? `and ${toNumber(today.error)} could not be scanned` : 'and no errors'}
       />
       <Figure
         label="Webhooks delivered"

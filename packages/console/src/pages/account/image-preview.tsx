@@ -6,14 +6,10 @@ export function ImagePreview({ file }: { file: File }) {
   const [url, setUrl] = useState<string>()
   useEffect(() => () => void (url !== undefined && URL.revokeObjectURL(url)), [url])
   if (url === undefined) {
-    return (
-      <div>
-        <Button onClick={() => setUrl(URL.createObjectURL(file))}>Show the image</Button>
-      </div>
-    )
+    return <Button onClick={() => setUrl(URL.createObjectURL(file))}>Show the image</Button>
   }
   return (
-    <div className="flex flex-col items-start gap-2">
+    <div className="flex w-full flex-col items-start gap-2">
       <img
         src={url}
         alt={`The scanned file ${file.name}`}

@@ -14,6 +14,13 @@ const meanings: Record<ScanResult['status'], string> = {
   pending: 'The scan is on its way.',
 }
 
+const tints: Record<ScanResult['status'], string> = {
+  clean: 'bg-clean-soft',
+  threat: 'bg-threat-soft',
+  error: 'bg-error-soft',
+  pending: 'bg-pending-soft',
+}
+
 const scores = [
   ['classification_clean', 'Clean', 'clean'],
   ['classification_sexy', 'Sexy', 'error'],
@@ -21,23 +28,23 @@ const scores = [
 ] as const
 
 /** A result, with all that it tells. */
-export function ResultCard({ result, children }: { result: ScanResult; children?: ReactNode }) {
+export function ResultCard({ result, name, children }: { result: ScanResult; name?: string; children?: ReactNode }) {
   const metadata = result.metadata ?? {}
   const signals = result.signals ?? []
   return (
     <article aria-label="Result" className="flex flex-col gap-5">
-      <header className="flex flex-wrap items-start justify-between gap-3">
+      <header className={`flex items-start justify-between gap-3 rounded-lg px-4 py-3 ${tints[result.status]}`}>
         <div className="min-w-0">
-          <h3 className="text-lg font-semibold break-all">{result.content_name ?? 'Without a name'}</h3>
-          <p className="text-soft">{meanings[result.status]}</p>
+          <h3 className="text-lg font-semibold break-all">{result.content_name ?? name ?? 'Without a name'}</h3>
+          <p>{meanings[result.status]}</p>
         </div>
-        <span className="flex gap-2 pt-1">
+        <span className="flex shrink-0 gap-2 rounded-full bg-panel p-1">
           {metadata.test === 'true' && <Badge tone="error">test</Badge>}
           <Verdict status={result.status} />
         </span>
       </header>
       {signals.length > 0 && <Signals signals={signals} />}
-      {metadata.reason !== undefined && <Notice>{metadata.reason}</Notice>}
+      {metadata.reason !== undefined && <p className="rounded-lg bg-sunk px-4 py-3 break-words">{metadata.reason}</p>}
       {metadata.degraded !== undefined && <Notice>Scanned with fewer engines: {metadata.degraded}</Notice>}
       <Scores metadata={metadata} />
       {children}
@@ -108,17 +115,19 @@ function toFacts(result: ScanResult, metadata: Record<string, string>): [string,
         key.endsWith('_at') && !Number.isNaN(Date.parse(value)) ? toDateTime(value) : value,
       ]),
     ['Accepted', toDateTime(result.created_at)],
-    ...pick('Took', result.completed_at, (at) => toSeconds((Date.parse(at) - Date.parse(result.created_at)) / 1000)),
+    ...pick('Took', result.completed_at, (at) => toTook(Date.parse(at) - Date.parse(result.created_at))),
     ...pick('Id', result.id, (id) => <code className="font-mono text-xs break-all">{id}</code>),
   ]
 }
+
+const toTook = (ms: number) => (ms < 1000 ? `${ms} ms` : toSeconds(ms / 1000))
 
 const pick = (label: string, value: string | null | undefined, show: (value: string) => ReactNode) =>
   value === undefined || value === null ? [] : [[label, show(value)] as [string, ReactNode]]
 
 function Hash({ name, hash }: { name: string; hash: string }) {
   return (
-    <span className="flex items-start gap-2">
+    <span className="flex items-start justify-between gap-3">
       <code className="min-w-0 pt-0.5 font-mono text-xs break-all">{hash}</code>
       <CopyButton text={hash} what={name} />
     </span>

@@ -2,7 +2,7 @@ import { Link } from '@tanstack/react-router'
 import { useRead } from '../../api/hooks.ts'
 import { Dialog } from '../../ui/dialog.tsx'
 import { Reading } from '../../ui/feedback.tsx'
-import { toDateTime } from '../../ui/format.ts'
+import { toExactTime } from '../../ui/format.ts'
 import { FalsePositive } from './false-positive.tsx'
 import { ResultCard } from './result-card.tsx'
 
@@ -23,7 +23,7 @@ export function ScanDrawer({ id, onClose }: { id: string; onClose: () => void })
                     <p className="flex flex-wrap justify-between gap-x-3">
                       <span className="font-medium">{event}</span>
                       <time dateTime={at} className="text-soft">
-                        {toDateTime(at)}
+                        {toExactTime(at)}
                       </time>
                     </p>
                     {detail !== null && detail !== '' && (

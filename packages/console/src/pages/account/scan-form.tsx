@@ -77,8 +77,8 @@ export function ScanForm({ onScan, isBusy }: Props) {
           value={kind}
           onChoose={setKind}
           options={[
-            { value: 'malware', label: 'Malware', about: 'In any file' },
-            { value: 'nsfw_image', label: 'NSFW content', about: 'In JPEG, PNG, GIF, WebP' },
+            { value: 'malware', label: 'Malware', about: 'Any file' },
+            { value: 'nsfw_image', label: 'NSFW content', about: 'JPEG, PNG, GIF, WebP' },
           ]}
         />
         <Choice
@@ -86,7 +86,7 @@ export function ScanForm({ onScan, isBusy }: Props) {
           value={mode}
           onChoose={setMode}
           options={[
-            { value: 'sync', label: 'While you wait', about: 'The answer is the verdict' },
+            { value: 'sync', label: 'While you wait', about: 'The verdict at once' },
             { value: 'async', label: 'In the background', about: 'Larger files, webhooks' },
           ]}
         />

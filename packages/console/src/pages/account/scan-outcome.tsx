@@ -26,7 +26,7 @@ export function ScanOutcome({ run, onCancel, onAgain }: Props) {
     )
   }
   return (
-    <div className="flex min-w-0 flex-col gap-6" aria-live="polite">
+    <div className="flex min-w-0 flex-col gap-6">
       <Card title="Result">
         {run.state === 'sending' && <Sending share={run.share} onCancel={onCancel} />}
         {run.state === 'failed' && <Failed run={run} onAgain={() => onAgain(run.order)} />}
@@ -60,24 +60,18 @@ function Sending({ share, onCancel }: { share: number; onCancel: () => void }) {
         aria-label="Upload"
         max={100}
         value={percent}
-        className="h-2 w-full overflow-hidden rounded-full accent-brand"
+        className="h-2 w-full appearance-none overflow-hidden rounded-full bg-sunk [&::-moz-progress-bar]:bg-brand [&::-webkit-progress-bar]:bg-sunk [&::-webkit-progress-value]:bg-brand"
       />
     </div>
   )
 }
 
 function Failed({ run, onAgain }: { run: Run & { state: 'failed' }; onAgain: () => void }) {
-  const { fields } = run.error
   return (
     <div className="flex flex-col items-start gap-3">
       <div className="w-full">
         <Failure error={run.error} />
       </div>
-      {Object.entries(fields ?? {}).map(([field, sentences]) => (
-        <p key={field}>
-          <code className="font-mono text-xs">{field}</code>: {sentences.join(' ')}
-        </p>
-      ))}
       <Button onClick={onAgain}>Try again</Button>
     </div>
   )
@@ -99,7 +93,14 @@ function Pending({ id, ...rest }: Settled & { id: string }) {
       </p>
     )
   }
-  return <Done result={scan.data.scan} {...rest} />
+  return (
+    <>
+      <p role="status" className="sr-only">
+        Verdict: {scan.data.scan.status}
+      </p>
+      <Done result={scan.data.scan} {...rest} />
+    </>
+  )
 }
 
 const isSettled = (scan: ScanResult | undefined) => scan !== undefined && scan.status !== 'pending'
@@ -107,9 +108,11 @@ const isSettled = (scan: ScanResult | undefined) => scan !== undefined && scan.s
 function Done({ result, order, onAgain }: Settled & { result: ScanResult }) {
   const { source } = order
   return (
-    <ResultCard result={result}>
-      {source.does === 'file' && source.file.type.startsWith('image/') && <ImagePreview file={source.file} />}
-      {result.status === 'threat' && <FalsePositive result={result} onAgain={() => onAgain(order)} />}
+    <ResultCard result={result} {...(source.does === 'url' ? { name: source.url } : {})}>
+      <div className="flex flex-wrap gap-3 empty:hidden">
+        {source.does === 'file' && source.file.type.startsWith('image/') && <ImagePreview file={source.file} />}
+        {result.status === 'threat' && <FalsePositive result={result} onAgain={() => onAgain(order)} />}
+      </div>
     </ResultCard>
   )
 }

@@ -18,7 +18,6 @@ export function ScanTable({ scans, caption }: { scans: ScanRow[]; caption: strin
         navigate({ to: '/history', search: (before: Record<string, unknown>) => ({ ...before, scan: id }) } as never)
       }
       columns={[
-        { title: 'Verdict', cell: ({ status }) => <Verdict status={status} /> },
         {
           title: 'Name',
           cell: ({ content_name, signals }) => (
@@ -30,6 +29,7 @@ export function ScanTable({ scans, caption }: { scans: ScanRow[]; caption: strin
             </span>
           ),
         },
+        { title: 'Verdict', cell: ({ status }) => <Verdict status={status} /> },
         { title: 'Kind', cell: ({ scan_type }) => kindNames[scan_type], isExtra: true },
         { title: 'Size', cell: ({ content_length }) => toBytes(content_length), isNumber: true, isExtra: true },
         { title: 'Key', cell: ({ key_name }) => key_name ?? 'Unknown', isExtra: true },

@@ -20,7 +20,7 @@ export function UsagePage() {
           <>
             <Figures {...data} />
             <Days days={data.days} />
-            <div className="grid items-start gap-6 lg:grid-cols-2">
+            <div className="grid grid-cols-1 items-start gap-6 lg:grid-cols-2">
               <UsageTable caption="By kind" title="Kind" rows={sumDays(data.days, ({ kind }) => kindNames[kind])} />
               <UsageTable caption="By key" title="Key" rows={sumDays(data.days, toKeyName)} />
             </div>
@@ -35,7 +35,7 @@ export function UsagePage() {
 function Figures({ credit_limit, credit_remaining, period_end, runs_out_at, days, refusals }: Usage) {
   const isFree = isUnlimited(credit_limit)
   return (
-    <div className="grid gap-4 sm:grid-cols-2 xl:grid-cols-4">
+    <div className="grid grid-cols-2 gap-3 sm:gap-4 xl:grid-cols-4">
       <Figure
         label="Credits left"
         value={isFree ? 'No limit' : toNumber(credit_remaining)}
@@ -53,11 +53,11 @@ function Figures({ credit_limit, credit_remaining, period_end, runs_out_at, days
         }
       />
       <Figure
-        label="Run out"
-        value={runs_out_at === null ? 'Not in this period' : toAge(runs_out_at)}
+        label="Credits run out"
+        value={runs_out_at === null ? 'They last' : toAge(runs_out_at)}
         note={
           runs_out_at === null
-            ? `They last until ${toDay(period_end)}`
+            ? `until new ones come on ${toDay(period_end)}`
             : `On ${toDay(runs_out_at)}, at the pace of the last 7 days`
         }
       />

@@ -1,8 +1,8 @@
 import type { Webhooks } from '@assay/contract/admin'
 import { useRead } from '../../api/hooks.ts'
-import { Badge } from '../../ui/badge.tsx'
+import { Badge, type Tone } from '../../ui/badge.tsx'
 import { Empty, Reading } from '../../ui/feedback.tsx'
-import { toAge } from '../../ui/format.ts'
+import { toAge, toDateTime } from '../../ui/format.ts'
 import { Table } from '../../ui/table.tsx'
 
 type Receiver = Webhooks['endpoints'][number]
@@ -43,7 +43,15 @@ export function ReceiversSection() {
 }
 
 function State({ paused_at, failing_since, last_success_at }: Receiver) {
-  if (paused_at !== null) return <Badge tone="error">paused {toAge(paused_at)}</Badge>
-  if (failing_since !== null) return <Badge tone="threat">failing since {toAge(failing_since)}</Badge>
+  if (paused_at !== null) return <Words tone="error" word="paused" since={paused_at} />
+  if (failing_since !== null) return <Words tone="threat" word="failing" since={failing_since} />
   return <Badge tone={last_success_at === null ? 'plain' : 'clean'}>{last_success_at === null ? 'new' : 'well'}</Badge>
+}
+
+function Words({ tone, word, since }: { tone: Tone; word: string; since: string }) {
+  return (
+    <span className="flex flex-wrap items-center gap-x-2">
+      <Badge tone={tone}>{word}</Badge> <span className="text-soft">since {toDateTime(since)}</span>
+    </span>
+  )
 }

@@ -12,7 +12,7 @@ export function WebhooksPage() {
       title="Webhooks"
       about="A background scan with a callback URL sends its result there by POST, signed with your secret."
     >
-      <div className="grid items-start gap-6 xl:grid-cols-2">
+      <div className="grid grid-cols-1 items-start gap-6 xl:grid-cols-2">
         <div className="flex min-w-0 flex-col gap-6">
           <SecretCard />
           <TestCard />

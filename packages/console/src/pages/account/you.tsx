@@ -1,11 +1,10 @@
-import { useQueryClient } from '@tanstack/react-query'
-import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
-import { call } from '../../api/call.ts'
 import { useChange, useRead, useSession } from '../../api/hooks.ts'
 import { useForm } from '../../api/use-form.ts'
+import { useSignOut } from '../../api/use-sign-out.ts'
 import { Badge } from '../../ui/badge.tsx'
 import { Button } from '../../ui/button.tsx'
+import { Confirm } from '../../ui/confirm.tsx'
 import { Secret } from '../../ui/copy.tsx'
 import { Actions, Dialog } from '../../ui/dialog.tsx'
 import { Failure, Reading } from '../../ui/feedback.tsx'
@@ -28,7 +27,16 @@ export function YouPage() {
 
 function PasswordCard() {
   const [isDone, setDone] = useState(false)
-  const form = useForm('changePassword', { current: '', next: '' }, { onDone: () => setDone(true) })
+  const form = useForm(
+    'changePassword',
+    { current: '', next: '' },
+    {
+      onDone: () => {
+        setDone(true)
+        form.reset()
+      },
+    },
+  )
   return (
     <Card title="Password">
       <form onSubmit={form.submit} className="flex max-w-sm flex-col gap-4" noValidate>
@@ -140,15 +148,10 @@ function RemoveTotp({ onClose }: { onClose: () => void }) {
 
 function SessionsCard() {
   const sessions = useRead('listSessions')
-  const client = useQueryClient()
-  const navigate = useNavigate()
-  const signOutEverywhere = async () => {
-    await call('signOutEverywhere')
-    client.clear()
-    await navigate({ to: '/sign-in' })
-  }
+  const signOut = useSignOut('signOutEverywhere')
+  const [isAsking, setAsking] = useState(false)
   return (
-    <Card title="Sessions" actions={<Button onClick={signOutEverywhere}>Sign out everywhere</Button>}>
+    <Card title="Sessions" actions={<Button onClick={() => setAsking(true)}>Sign out everywhere</Button>}>
       <Reading of={sessions}>
         {(rows) => (
           <Table
@@ -159,8 +162,9 @@ function SessionsCard() {
               {
                 title: 'Browser',
                 cell: ({ agent, is_this }) => (
-                  <span className="break-words">
-                    {agent.slice(0, 80)} {is_this && <Badge tone="brand">this one</Badge>}
+                  <span className="flex flex-wrap items-center gap-x-2">
+                    <span title={agent}>{toBrowser(agent)}</span>
+                    {is_this && <Badge tone="brand">this one</Badge>}
                   </span>
                 ),
               },
@@ -170,6 +174,41 @@ function SessionsCard() {
           />
         )}
       </Reading>
+      {isAsking && (
+        <Confirm
+          title="Sign out everywhere"
+          action="Sign out"
+          of={signOut}
+          onConfirm={() => signOut.mutate()}
+          onClose={() => setAsking(false)}
+        >
+          All your sessions end, this one too. API keys go on working.
+        </Confirm>
+      )}
     </Card>
   )
+}
+
+/** Such as “Chrome on Linux”; what is no browser, such as a script, by its own name. */
+function toBrowser(agent: string): string {
+  const names: [string, string][] = [
+    ['Edg/', 'Edge'],
+    ['OPR/', 'Opera'],
+    ['Firefox/', 'Firefox'],
+    ['Chrome/', 'Chrome'],
+    ['Safari/', 'Safari'],
+  ]
+  const systems: [string, string][] = [
+    ['Windows', 'Windows'],
+    ['Android', 'Android'],
+    ['iPhone', 'iPhone'],
+    ['iPad', 'iPad'],
+    ['Mac OS', 'macOS'],
+    ['Linux', 'Linux'],
+  ]
+  const find = (all: [string, string][]) => all.find(([mark]) => agent.includes(mark))?.[1]
+  const name = find(names)
+  if (name === undefined) return agent.slice(0, 60) || 'unknown'
+  const system = find(systems)
+  return system === undefined ? name : `${name} on ${system}`
 }

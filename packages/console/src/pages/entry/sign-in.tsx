@@ -1,5 +1,5 @@
 import { useQueryClient } from '@tanstack/react-query'
-import { useNavigate } from '@tanstack/react-router'
+import { useRouter, useSearch } from '@tanstack/react-router'
 import { useState } from 'react'
 import { useForm } from '../../api/use-form.ts'
 import { Button } from '../../ui/button.tsx'
@@ -9,7 +9,8 @@ import { EntryFrame } from './entry-frame.tsx'
 
 export function SignInPage() {
   const client = useQueryClient()
-  const navigate = useNavigate()
+  const router = useRouter()
+  const search: { back?: unknown } = useSearch({ strict: false })
   const [needsCode, setNeedsCode] = useState(false)
   const form = useForm(
     'signIn',
@@ -17,8 +18,9 @@ export function SignInPage() {
     {
       onDone: async ({ state }) => {
         if (state === 'code-needed') return setNeedsCode(true)
-        await client.resetQueries({ queryKey: ['getSession'] })
-        await navigate({ to: '/' })
+        // Nothing that somebody else may have read here is shown to who comes now.
+        client.clear()
+        router.history.push(toWayBack(search.back))
       },
     },
   )
@@ -56,10 +58,14 @@ export function SignInPage() {
         <Button type="submit" look="main" isBusy={form.isBusy}>
           Sign in
         </Button>
-        <p className="text-faint">
-          Forgotten? An operator makes a new link: npm run assay -- operators reset &lt;email&gt;
+        <p className="border-t border-line pt-4 text-faint">
+          Password forgotten? Whoever runs this service makes a new link:{' '}
+          <code className="font-mono text-xs text-soft">npm run assay -- operators reset &lt;email&gt;</code>
         </p>
       </form>
     </EntryFrame>
   )
 }
+
+/** Only to a page of the console: the address may come from anywhere. */
+const toWayBack = (back: unknown) => (typeof back === 'string' && back.startsWith('/console/') ? back : '/console/')

@@ -1,5 +1,5 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query'
-import { useNavigate } from '@tanstack/react-router'
+import { Link, useNavigate } from '@tanstack/react-router'
 import { call } from '../../api/call.ts'
 import { useForm } from '../../api/use-form.ts'
 import { Button } from '../../ui/button.tsx'
@@ -14,11 +14,18 @@ export function WelcomePage() {
     queryKey: ['findLink', token],
     queryFn: () => call('findLink', { body: { token } }),
     retry: false,
+    // Asked once: it is used up as soon as the form is sent.
+    enabled: ({ state }) => state.data === undefined,
   })
   if (link.error !== null) {
     return (
       <EntryFrame title="This link does not work">
         <Failure error={link.error} />
+        <p className="mt-4">
+          <Link to="/sign-in" className="font-medium text-brand hover:underline">
+            Sign in
+          </Link>
+        </p>
       </EntryFrame>
     )
   }

@@ -1,27 +1,36 @@
-import { useNavigate, useSearch } from '@tanstack/react-router'
+import type { Answer } from '../../api/call.ts'
 import { useChange, useRead } from '../../api/hooks.ts'
+import { useAddress } from '../../api/use-address.ts'
 import { Badge, type Tone } from '../../ui/badge.tsx'
 import { Button } from '../../ui/button.tsx'
 import { Empty, Failure, Reading } from '../../ui/feedback.tsx'
 import { SelectField } from '../../ui/field.tsx'
 import { toAge, toBytes } from '../../ui/format.ts'
+import { Long } from '../../ui/long.tsx'
 import { Page } from '../../ui/page.tsx'
 import { More, Table } from '../../ui/table.tsx'
 
+type Job = Answer<'listJobs'>['items'][number]
 type State = 'waiting' | 'running' | 'paused' | 'stuck'
-const tones: Record<Exclude<State, 'stuck'>, Tone> = { waiting: 'pending', running: 'brand', paused: 'error' }
+
+const tones: Record<Job['state'], Tone> = { waiting: 'pending', running: 'brand', paused: 'error' }
+const kinds: Record<string, string> = { malware: 'malware', nsfw_image: 'NSFW image' }
+const nothing: Record<State | 'all', string> = {
+  all: 'Nothing waits or runs',
+  waiting: 'Nothing waits',
+  running: 'Nothing runs',
+  paused: 'Nothing is paused',
+  stuck: 'Nothing is stuck',
+}
 
 /** Background scans of all accounts, oldest first. Never their content. */
 export function JobsPage() {
-  const { state, cursor } = useSearch({ strict: false }) as { state?: State; cursor?: string }
-  const navigate = useNavigate()
-  const query = { ...(state && { state }), ...(cursor && { cursor }) }
-  const jobs = useRead('listJobs', { query }, { liveMs: 2000 })
-  const retry = useChange('retryJob')
-  const go = (search: Record<string, string | undefined>) => void navigate({ to: '.', search })
+  const [address, setAddress] = useAddress()
+  const { state, cursor } = address as { state?: State; cursor?: string }
+  const jobs = useRead('listJobs', { query: { ...(state && { state }), ...(cursor && { cursor }) } }, { liveMs: 2000 })
   return (
-    <Page title="Jobs" about="Scans in the background that wait or run. What is settled is gone from here.">
-      <div className="max-w-56">
+    <Page title="Jobs" about="Scans in the background that wait or run, oldest first. What is done is gone from here.">
+      <div className="max-w-72">
         <SelectField
           label="Show"
           value={state ?? ''}
@@ -32,52 +41,79 @@ export function JobsPage() {
             ['paused', 'Paused after a failure'],
             ['stuck', 'Stuck: tried before, or old'],
           ]}
-          onText={(text) => go({ state: text === '' ? undefined : text })}
+          onText={(text) => setAddress({ state: text, cursor: undefined })}
         />
       </div>
-      <Failure error={retry.error} />
       <Reading of={jobs}>
         {({ items, next }) =>
           items.length === 0 ? (
-            <Empty title="Nothing waits">Jobs appear here while they wait or run.</Empty>
+            <Empty title={nothing[state ?? 'all']}>Jobs appear here by themselves while they wait or run.</Empty>
           ) : (
             <>
-              <Table
-                caption="Jobs"
-                rows={items}
-                keyOf={({ id }) => id}
-                columns={[
-                  { title: 'State', cell: (job) => <Badge tone={tones[job.state]}>{job.state}</Badge> },
-                  { title: 'Account', cell: ({ account_name }) => account_name },
-                  { title: 'Kind', cell: ({ scan_type }) => scan_type },
-                  { title: 'Size', isNumber: true, cell: (job) => toBytes(job.content_length) },
-                  { title: 'Attempts', isNumber: true, cell: ({ attempts }) => attempts },
-                  { title: 'Since', cell: ({ created_at }) => toAge(created_at) },
-                  {
-                    title: 'Id',
-                    isExtra: true,
-                    cell: ({ id }) => <code className="font-mono text-xs">{id}</code>,
-                  },
-                  {
-                    title: 'Actions',
-                    cell: (job) =>
-                      job.state === 'paused' && (
-                        <Button
-                          look="quiet"
-                          aria-label={`Try ${job.id} now`}
-                          onClick={() => retry.mutate({ params: { id: job.id } })}
-                        >
-                          Try now
-                        </Button>
-                      ),
-                  },
-                ]}
-              />
-              <More next={next} onMore={(after) => go({ ...(state && { state }), cursor: after })} />
+              <Jobs rows={items} />
+              <More label="Newer ones" next={next} onMore={(cursor) => setAddress({ cursor }, { asNewPage: true })} />
             </>
           )
         }
       </Reading>
     </Page>
+  )
+}
+
+function Jobs({ rows }: { rows: Job[] }) {
+  const retry = useChange('retryJob')
+  return (
+    <>
+      <Failure error={retry.error} />
+      <Table
+        caption="Jobs"
+        rows={rows}
+        keyOf={({ id }) => id}
+        columns={[
+          {
+            title: 'Account',
+            cell: ({ account_name }) => (
+              <Long>
+                <span className="font-medium">{account_name}</span>
+              </Long>
+            ),
+          },
+          {
+            title: 'State',
+            cell: ({ state, held_until }) => (
+              <span className="flex flex-wrap items-center gap-2">
+                <Badge tone={tones[state]}>{state}</Badge>
+                {state === 'paused' && held_until !== null && (
+                  <span className="whitespace-nowrap text-faint">next try {toAge(held_until)}</span>
+                )}
+              </span>
+            ),
+          },
+          { title: 'Kind', cell: ({ scan_type }) => kinds[scan_type] ?? scan_type },
+          {
+            title: 'Size',
+            isNumber: true,
+            cell: (job) => <span className="whitespace-nowrap">{toBytes(job.content_length)}</span>,
+          },
+          { title: 'Attempts', isNumber: true, cell: ({ attempts }) => attempts },
+          { title: 'Since', cell: ({ created_at }) => <span className="whitespace-nowrap">{toAge(created_at)}</span> },
+          { title: 'Id', isExtra: true, cell: ({ id }) => <Long isCode>{id}</Long> },
+          {
+            title: 'Actions',
+            isActions: true,
+            cell: (job) =>
+              job.state === 'paused' && (
+                <Button
+                  isSmall
+                  aria-label={`Try now: ${job.id}`}
+                  onClick={() => retry.mutate({ params: { id: job.id } })}
+                >
+                  Try now
+                </Button>
+              ),
+          },
+        ]}
+      />
+    </>
   )
 }

@@ -57,6 +57,7 @@ export function makeMemberStore({ pool }: { pool: Pool }): MemberStore {
          values ($1, decode($2, 'hex'), $3, $4, $5, $6, $7, $8)`,
         [id, digest, memberId, createdAt, lastSeenAt, expiresAt, address, agent],
       )
+      await pool.query('update members set last_seen_at = $2 where id = $1', [memberId, lastSeenAt])
     },
     async findSession(digest, now, idleSince) {
       const { rows } = await pool.query<{ id: string; member_id: string; last_seen_at: Date }>(
