@@ -9,6 +9,7 @@ import { newClosers } from '../packages/server/src/runtime/closers.ts'
 import { makeLogger } from '../packages/server/src/runtime/logger.ts'
 import { openTestOrigin, testNetwork } from './test-origin.ts'
 import { openTestPostgres } from './test-postgres.ts'
+import { lacksTestS3, openTestS3 } from './test-s3.ts'
 
 /**
  * The suite twice: on the database that Assay brings, and on a PostgreSQL of the operator's; what asks no database runs
@@ -39,7 +40,13 @@ async function runOnEmbedded(): Promise<boolean> {
     closers.add(database.close)
     const service = await startService(settings)
     closers.add(() => service.stop())
-    return await runTests(all, { ASSAY_TEST_DATABASE_URL: database.url, ASSAY_TEST_SERVICE: service.handle })
+    const s3 = wantsS3() ? await openTestS3() : undefined
+    closers.add(async () => s3?.close())
+    return await runTests(all, {
+      ASSAY_TEST_DATABASE_URL: database.url,
+      ASSAY_TEST_SERVICE: service.handle,
+      ...(s3 === undefined ? {} : { ASSAY_TEST_S3: s3.handle }),
+    })
   } finally {
     await closers.closeAll()
   }
@@ -63,15 +70,20 @@ async function runOnExternal(): Promise<boolean> {
   }
 }
 
+/** Once is enough: what is tested there has nothing to do with the database. */
+function wantsS3(): boolean {
+  return (files.length === 0 || files.some((file) => file.includes('s3'))) && lacksTestS3() === false
+}
+
 /**
- * ClamAV's own scanner and Debian's samples for it, to compare our verdicts with, and clients for the doors. By now the service has installed ClamAV
- * itself where it may; where this may not or cannot, the tests that want them are skipped.
+ * ClamAV's own scanner and Debian's samples for it, to compare our verdicts with, clients for the doors, and a pooler. By now
+ * the service has installed ClamAV itself where it may; where this may not or cannot, the tests that want them are skipped.
  */
 function installSamples() {
-  const wanted = ['bin/clamscan', 'share/clamav-testfiles', 'bin/clamdscan', 'bin/c-icap-client']
+  const wanted = ['bin/clamscan', 'share/clamav-testfiles', 'bin/clamdscan', 'bin/c-icap-client', 'sbin/pgbouncer']
   const isThere = wanted.every((path) => existsSync(`/usr/${path}`))
   if (isThere || process.getuid?.() !== 0) return
-  const packages = ['clamav', 'clamav-testfiles', 'clamdscan', 'c-icap']
+  const packages = ['clamav', 'clamav-testfiles', 'clamdscan', 'c-icap', 'pgbouncer']
   const options = ['install', '-y', '-q', '--no-install-recommends', ...packages]
   const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }
   spawnSync('/usr/bin/apt-get', options, { stdio: 'ignore', timeout: 180_000, env })

@@ -4,7 +4,8 @@ import { readFileSync } from 'node:fs'
 import type { ServerResponse } from 'node:http'
 import { after, before, describe, test } from 'node:test'
 import { headers } from '@assay/contract'
-import { eicar, eicarSignal } from '../support/archives.ts'
+import { lacksTestS3 } from '../../scripts/test-s3.ts'
+import { eicar, eicarMember, eicarSignal, newTar } from '../support/archives.ts'
 import { type Cluster, openCluster } from '../support/cluster.ts'
 import { sendTo } from '../support/http.ts'
 import { type Origin, openOrigin } from '../support/origin.ts'
@@ -22,7 +23,7 @@ const pictureSignal = 'Classification:pornography'
 
 type Caller = ReturnType<typeof makeCaller>
 
-describe('two API nodes and a worker', { skip: lacking || alreadyTested }, () => {
+describe('two API nodes and a worker', { skip: lacking || alreadyTested || lacksTestS3() }, () => {
   let cluster: Cluster
   let origin: Origin
   let worker: Service
@@ -49,6 +50,14 @@ describe('two API nodes and a worker', { skip: lacking || alreadyTested }, () =>
     await origin?.close()
   })
 
+  test('content that is larger than a row goes from one node to another through S3', async () => {
+    const large = newTar([{ name: 'noise', data: randomBytes(3_000_000) }, eicarMember])
+    const { status, signals } = toVerdict(await first().sendFile('malware', 'scan', large))
+    assert.deepEqual([status, signals], ['threat', [eicarSignal]])
+    const id = toId(await second().sendFile('malware', 'submit', large))
+    assert.equal((await first().settle('malware', id)).status, 'threat')
+  })
+
   test('the API nodes run no engine, and say so', async () => {
     for (const { url, pid } of apis) {
       assert.deepEqual(findChildren(pid, ''), [])
@@ -57,7 +66,13 @@ describe('two API nodes and a worker', { skip: lacking || alreadyTested }, () =>
       assert.deepEqual(
         { ...health, version: '', region: '' },
         {
-          ...{ status: 'ready', reasons: [], checks: { database: 'ok', workers: 'ok' }, version: '', region: '' },
+          ...{
+            status: 'ready',
+            reasons: [],
+            checks: { database: 'ok', workers: 'ok', 'content store': 'ok' },
+            version: '',
+            region: '',
+          },
           ...{ roles: ['api'], workers: 1 },
         },
       )

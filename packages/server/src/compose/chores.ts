@@ -33,12 +33,14 @@ export function listChores(deps: Deps): Chore[] {
   const { openBooks } = deps
   const retention = () => ago(deps.resultDays * dayMs)
   return [
+    { name: 'room for results to come', sweep: () => deps.scans.prepare(deps.resultDays).then(() => 0) },
     { name: 'content of processes that ended', sweep: deps.contents.sweep },
     { name: 'content of jobs that are not there', sweep: () => sweepOrphans(deps, ago(orphanMs)) },
     { name: 'errands that nobody waits for', sweep: () => sweepErrands(deps) },
     { name: 'nodes that have been silent for an hour', sweep: deps.nodes.deleteSilent },
     { name: 'jobs that nobody could do within a day', sweep: () => deps.giveUpAbandoned(ago(dayMs)) },
-    { name: 'results older than ASSAY_RESULT_DAYS', sweep: () => deps.scans.deleteSettled(retention()) },
+    { name: 'results older than ASSAY_RESULT_DAYS', sweep: () => deps.scans.deleteSettled(deps.resultDays) },
+    { name: 'debits older than ASSAY_RESULT_DAYS', sweep: () => deps.scans.foldLedger(deps.resultDays) },
     { name: 'deliveries older than ASSAY_RESULT_DAYS', sweep: () => deps.deliveries.deleteOld(retention()) },
     ...(openBooks === undefined
       ? []

@@ -42,15 +42,15 @@ export async function openConnection(config: Config, role: Role, log: Logger) {
 /** Returns the names of the migrations that were missing. */
 export async function migrateDatabase(config: Config, log: Logger): Promise<string[]> {
   const { database, close } = await openConnection(config, 'guest', log)
-  return migrate(database.kysely).finally(close)
+  return migrate({ ...database, log }).finally(close)
 }
 
 /** What operator commands work with. A service brings the schema up to date; a guest only creates one. */
 export async function openOffice(config: Config, role: Role, log: Logger, wanted = { isTest: false }) {
   const { database, close } = await openConnection(config, role, log)
   try {
-    if (role === 'service' || (await countMigrationsDone(database.kysely)) === 0) await migrate(database.kysely)
-    else await requireCurrentSchema(database)
+    if (role === 'service' || (await countMigrationsDone(database.pool)) === 0) await migrate({ ...database, log })
+    else await requireCurrentSchema(database, log)
     const isTest = role === 'service' ? await settleMode(database, wanted) : await isTestInstallation(database)
     const accounts = makeAccountStore(database)
     const keys = makeKeyStore(database)
@@ -82,8 +82,8 @@ async function settleMode(database: Database, { isTest }: { isTest: boolean }): 
   )
 }
 
-async function requireCurrentSchema({ kysely }: Database) {
-  const pending = await listPendingMigrations(kysely)
+async function requireCurrentSchema({ pool }: Database, log: Logger) {
+  const pending = await listPendingMigrations({ pool, log })
   if (pending.length === 0) return
   throw new OperatorMistake(
     `The database lacks ${pending.join(', ')}. Start the service of this version, or run: npm run assay -- migrate.`,

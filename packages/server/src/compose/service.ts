@@ -3,7 +3,6 @@ import { join, resolve } from 'node:path'
 import { createSecureContext } from 'node:tls'
 import type { ScanKind } from '@assay/contract'
 import { openContentStore } from '../blobs/content-store.ts'
-import { makeJobContents } from '../blobs/job-contents.ts'
 import { openMasterKey } from '../blobs/master-key.ts'
 import type { Config } from '../config/load-config.ts'
 import { makeAdmissionGate } from '../database/admission-gate.ts'
@@ -37,6 +36,7 @@ import { listConsoleChores } from './console-chores.ts'
 import { openDoors } from './doors.ts'
 import { openEngines } from './engines.ts'
 import { openErrands } from './errands.ts'
+import { openJobContents } from './job-contents.ts'
 import { type Office, openOffice } from './office.ts'
 import { makeOutbound } from './outbound.ts'
 import { listRoles, makeSelfPortrait } from './self-portrait.ts'
@@ -55,15 +55,17 @@ export async function openService(config: Config, { log, logRequest }: ServiceLo
     // A worker knows nothing of keys: it must not make the first one before a node that was given it.
     const first = config.roles.api ? await registerFirst(config, registration) : undefined
 
+    const metrics = makeMetrics({ region: config.region, version })
     const master = openMasterKey(config.masterKey, config.dataDir)
     const dataDir = resolve(config.dataDir)
     const contents = openContentStore({ dir: join(dataDir, 'content'), master })
     closers.add(contents.close)
-    const jobContents = makeJobContents({ dir: join(dataDir, 'jobs'), master })
+    const jobStorage = await openJobContents(config, { master, metrics, log })
+    closers.add(jobStorage.close)
+    const jobContents = jobStorage.contents
     const engines = isTest || config.roles.worker ? await openEngines(config, { contents, log, isTest }) : undefined
     if (engines !== undefined) closers.add(engines.close)
 
-    const metrics = makeMetrics({ region: config.region, version })
     observeDatabase(metrics, database)
     if (engines !== undefined) observeEngines(metrics, engines)
     const openBooks = (await isSatellite(database.pool)) ? makeBookOpener(database.pool) : undefined
@@ -102,14 +104,18 @@ export async function openService(config: Config, { log, logRequest }: ServiceLo
           errands: errands.errands,
           giveUpAbandoned: background.giveUpAbandoned,
         }),
+        ...jobStorage.chores,
       ],
       log,
     })
     closers.add(sweeper.close)
-    const checks = listChecks(database, {
-      engines: isTest ? undefined : engines,
-      nodes: engines === undefined ? nodes : undefined,
-    })
+    const checks = [
+      ...listChecks(database, {
+        engines: isTest ? undefined : engines,
+        nodes: engines === undefined ? nodes : undefined,
+      }),
+      ...jobStorage.checks,
+    ]
     const readiness = makeReadiness({ checks, timeoutMs: 3000 })
     const listEngines = () =>
       (engines?.listEngines() ?? []).map((engine) => ({ name: engine.name, state: engine.findState() }))
@@ -155,7 +161,10 @@ export async function openService(config: Config, { log, logRequest }: ServiceLo
     }
     const heartbeat = openHeartbeat({ nodes, describe: makeSelfPortrait({ roles, readiness, listEngines }), log })
     closers.add(heartbeat.close)
-    const metricsServer = await openMetricsServer(metrics, config.metricsPort ?? toMetricsPort(config.port))
+    const metricsServer = await openMetricsServer(metrics, {
+      host: config.metricsHost,
+      port: config.metricsPort ?? toMetricsPort(config.port),
+    })
     closers.add(metricsServer.close)
 
     return {

@@ -2,7 +2,7 @@ import type { Roles } from './readers.ts'
 
 type Shared = {
   roles?: Roles
-  blobs?: string
+  blobs?: { at: 'disk' | 's3' }
   databaseUrl?: string | undefined
   masterKey?: Buffer | undefined
 }
@@ -15,7 +15,7 @@ export function checkRoles({ roles, blobs, databaseUrl, masterKey }: Shared): st
     ...(databaseUrl === undefined
       ? [`${needs} a database that all nodes share: set ASSAY_DATABASE_URL to a PostgreSQL of yours.`]
       : []),
-    ...(isShared(blobs)
+    ...(blobs?.at === 's3'
       ? []
       : [`${needs} a place for content that all nodes share: set ASSAY_BLOBS to s3://bucket?endpoint=...&region=....`]),
     ...(masterKey === undefined
@@ -23,5 +23,3 @@ export function checkRoles({ roles, blobs, databaseUrl, masterKey }: Shared): st
       : []),
   ]
 }
-
-const isShared = (blobs: string | undefined) => blobs?.startsWith('s3://') === true

@@ -1,3 +1,4 @@
+import { blobsPlace } from './blobs-reader.ts'
 import {
   clamdAddress,
   credential,
@@ -53,12 +54,6 @@ export const knobs = {
     fallback: 'api,worker',
     about: 'What this node does: answer requests (api), scan and deliver (worker), or both.',
   }),
-  blobs: knob({
-    env: 'ASSAY_BLOBS',
-    read: text,
-    fallback: 'disk',
-    about: 'Where content of jobs is kept: disk, or an S3 bucket that nodes share.',
-  }),
   databaseUrl: knob({
     env: 'ASSAY_DATABASE_URL',
     read: postgresUrl,
@@ -70,6 +65,24 @@ export const knobs = {
     read: wholeNumber(2, 200),
     fallback: '8',
     about: 'Connections to PostgreSQL that this process may hold.',
+  }),
+  blobs: knob({
+    env: 'ASSAY_BLOBS',
+    read: blobsPlace,
+    fallback: 'disk',
+    about: 'Where content of background jobs lies: disk, or s3://bucket/prefix?endpoint=https://host:9000&region=name.',
+  }),
+  s3AccessKey: knob({
+    env: 'ASSAY_S3_ACCESS_KEY',
+    read: text,
+    secret: true,
+    about: 'Access key for S3. Unset: taken from the environment, profile or instance, as other programs for AWS do.',
+  }),
+  s3SecretKey: knob({
+    env: 'ASSAY_S3_SECRET_KEY',
+    read: text,
+    secret: true,
+    about: 'Secret key that belongs to the access key.',
   }),
   region: knob({
     env: 'ASSAY_REGION',
@@ -91,7 +104,13 @@ export const knobs = {
   metricsPort: knob({
     env: 'ASSAY_METRICS_PORT',
     read: port,
-    about: 'Port on 127.0.0.1 for Prometheus. Unset: ASSAY_PORT + 1000.',
+    about: 'Port for Prometheus. Unset: ASSAY_PORT + 1000.',
+  }),
+  metricsHost: knob({
+    env: 'ASSAY_METRICS_HOST',
+    read: text,
+    fallback: '127.0.0.1',
+    about: 'Address to listen on for Prometheus. What is there is for operators, not for callers.',
   }),
   creditGate: knob({
     env: 'ASSAY_CREDIT_GATE',

@@ -61,7 +61,9 @@ function readValue(knob: Knob<unknown>, text: string, origin: string): unknown {
   try {
     return knob.read(text)
   } catch (error) {
-    const shown = knob.secret === true ? 'the given value' : JSON.stringify(text)
+    // Somebody may have put credentials where none belong.
+    const isShown = knob.secret !== true && !/:\/\/[^/?#]*@/.test(text)
+    const shown = isShown ? JSON.stringify(text) : 'the given value'
     throw new Error(`${knob.env} ${(error as Error).message}; ${shown} (from ${origin}) is not.`)
   }
 }
@@ -99,6 +101,14 @@ function findContradictions(config: Partial<Config>): string[] {
   const mistakes: string[] = []
   if ((config.tlsCert === undefined) !== (config.tlsKey === undefined)) {
     mistakes.push('ASSAY_TLS_CERT and ASSAY_TLS_KEY go together: set both or neither.')
+  }
+  if (config.blobs?.at === 's3' && config.masterKey === undefined) {
+    mistakes.push(
+      'ASSAY_BLOBS names a store that others share, so ASSAY_MASTER_KEY must be set, the same for all of them: make one with `openssl rand -hex 32`.',
+    )
+  }
+  if ((config.s3AccessKey === undefined) !== (config.s3SecretKey === undefined)) {
+    mistakes.push('ASSAY_S3_ACCESS_KEY and ASSAY_S3_SECRET_KEY go together: set both or neither.')
   }
   if (config.metricsPort !== undefined && config.metricsPort !== 0 && config.metricsPort === config.port) {
     mistakes.push('ASSAY_METRICS_PORT and ASSAY_PORT are the same; give the metrics a port of their own.')

@@ -32,7 +32,13 @@ asking as materialized (
     earlier.scan_id as earlier_id, earlier.fingerprint as earlier_fingerprint
   from asked_scan
   join counted using (k)
-  left join lateral (select true as yes from scans where scans.id = asked_scan.id limit 1) as recorded on true
+  left join lateral (
+    (select true as yes from credit_ledger as c where c.scan_id = asked_scan.id and c.kind = 'debit' limit 1)
+    union all
+    -- Tests are charged nothing: their scans alone tell.
+    (select true from scans where counted.is_test and scans.id = asked_scan.id limit 1)
+    limit 1
+  ) as recorded on true
   left join lateral (
     select scan_id, fingerprint from idempotency_keys as known
     where known.account_id = counted.account_id and known.operation = asked_scan.operation and known.key = asked_scan.key

@@ -116,9 +116,10 @@ create table credit_ledger (
   constraint credit_ledger_scan_id_kind_key UNIQUE (scan_id, kind),
   constraint credit_ledger_pkey PRIMARY KEY (id),
   constraint credit_ledger_kind_check CHECK ((kind = ANY (ARRAY['opening'::text, 'debit'::text, 'refund'::text, 'grant'::text, 'roll'::text, 'adjust'::text])))
-);
+) with (autovacuum_vacuum_scale_factor = 0.05);
 
 CREATE INDEX credit_ledger_account ON public.credit_ledger USING btree (account_id, id);
+CREATE UNIQUE INDEX credit_ledger_days ON public.credit_ledger USING btree (account_id, kind, at) WHERE ((scan_id IS NULL) AND (kind = ANY (ARRAY['debit'::text, 'refund'::text])));
 
 create table deliveries (
   id uuid not null,
@@ -323,10 +324,10 @@ create table scans (
   constraint scans_kind_check CHECK ((kind = ANY (ARRAY['malware'::text, 'nsfw_image'::text]))),
   constraint scans_mode_check CHECK ((mode = ANY (ARRAY['sync'::text, 'async'::text]))),
   constraint scans_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'clean'::text, 'threat'::text, 'error'::text])))
-);
+) partition by range (id);
 
-CREATE INDEX scans_account ON public.scans USING btree (account_id, created_at);
-CREATE INDEX scans_completed ON public.scans USING brin (completed_at);
+CREATE INDEX scans_account ON ONLY public.scans USING btree (account_id, created_at);
+CREATE INDEX scans_completed ON ONLY public.scans USING brin (completed_at);
 
 create table sign_in_failures (
   subject text not null,

@@ -25,9 +25,12 @@ export function readBody(
     // Gone before we came to look: it would never say so again.
     if (raw.destroyed) throw malformed('The body ended before it was complete.')
     const guard = makeSpeedGuard()
-    const idle = setTimeout(() => settle(() => reject(tooSlow('The body stalled for 30 seconds.'))), idleMs)
+    const expectMore = () => setTimeout(() => settle(() => reject(tooSlow('The body stalled for 30 seconds.'))), idleMs)
+    let idle = expectMore()
 
+    let isSettled = false
     const settle = (answer: () => void) => {
+      isSettled = true
       clearTimeout(idle)
       raw.off('data', onData).off('end', onEnd).off('error', onBroken).off('close', onBroken)
       // Without anybody listening an error would end the process.
@@ -41,6 +44,17 @@ export function readBody(
     const onEnd = () => settle(resolve)
     // The client left or the connection broke. Nobody may be there to read this, but the log tells it.
     const onBroken = (error?: unknown) => fail(malformed('The body ended before it was complete.', { cause: error }))
+    /** That the client has to wait for us is not its fault. */
+    const waitFor = (caughtUp: Promise<void>) => {
+      const since = Date.now()
+      clearTimeout(idle)
+      caughtUp.then(() => {
+        if (isSettled) return
+        guard.forgive(Date.now() - since)
+        idle = expectMore()
+        raw.resume()
+      }, fail)
+    }
     const onData = (chunk: Buffer) => {
       try {
         idle.refresh()
@@ -49,8 +63,8 @@ export function readBody(
         const after = take(chunk)
         if (after === undefined) return
         raw.pause()
-        if (after === 'stop') settle(resolve)
-        else after.then(() => raw.resume(), fail)
+        if (after === 'stop') return settle(resolve)
+        waitFor(after)
       } catch (error) {
         fail(error)
       }

@@ -3,6 +3,7 @@ import { createServer as createHttpsServer } from 'node:https'
 import { headers, maxHeaderBytes } from '@assay/contract'
 import cors from '@fastify/cors'
 import fastify, { type FastifyError, type FastifyInstance } from 'fastify'
+import { StorageAway } from '../domain/ports/content-store.ts'
 import { Problem } from '../domain/problem.ts'
 import type { Logger, RequestLine } from '../runtime/logger.ts'
 import type { Metrics } from '../runtime/metrics.ts'
@@ -15,6 +16,9 @@ import { registerPages } from './routes/pages.ts'
 import { registerV1, type V1Deps } from './routes/v1.ts'
 import { newTraceId } from './trace.ts'
 import { isUnroutable, watchRoutes } from './unmatched.ts'
+
+/** It was tried for some seconds already. */
+const storageRetrySeconds = 10
 
 export type HttpDeps = V1Deps &
   HealthDeps & {
@@ -65,6 +69,11 @@ export async function makeHttpServer(deps: HttpDeps): Promise<FastifyInstance> {
     if (error.code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE') {
       const detail = 'The Content-Type is not a media type.'
       return sendProblem(request, reply, { kind: 'unsupported-media-type', detail })
+    }
+    if (error instanceof StorageAway) {
+      deps.log.warn({ traceId: request.id, err: error }, 'the content could not be stored')
+      const detail = 'The content cannot be stored at the moment. Nothing was charged.'
+      return sendProblem(request, reply, { kind: 'overloaded', retryAfterSeconds: storageRetrySeconds, detail })
     }
     deps.metrics.countFailure()
     deps.log.error({ traceId: request.id, err: error }, 'request failed')

@@ -1,3 +1,4 @@
+-- serves: 0005
 -- A look at content that one node asks of another while its caller waits. It is no job: nothing is charged for it and
 -- nothing is promised, so neither table is written to the log of the database, and both are empty after its crash.
 create unlogged table errands (
