@@ -1,4 +1,5 @@
 import { spawn, spawnSync } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
 import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -19,6 +20,10 @@ const files = args.filter((arg) => !arg.startsWith('--'))
 const all = ['packages/*/test/**/*.test.ts', 'acceptance/**/*.test.ts']
 const asksDatabase = ['packages/server/test/{database,http,webhooks,workers}/*.test.ts', 'acceptance/**/*.test.ts']
 
+/** Of the service that the tests share. */
+const settings = { ASSAY_OUTBOUND_ALLOW: testNetwork, ASSAY_ADMIN_TOKEN: randomBytes(24).toString('hex') }
+
+await import('./build-console.ts')
 let failed = false
 if (!args.includes('--external')) failed = !(await runOnEmbedded()) || failed
 if (!args.includes('--embedded')) failed = !(await runOnExternal()) || failed
@@ -33,7 +38,7 @@ async function runOnEmbedded(): Promise<boolean> {
     const log = makeLogger({ level: 'warn', region: 'test' })
     const database = await openEmbedded({ dataDir, as: 'guest', log })
     closers.add(database.close)
-    const service = await startService({ ASSAY_OUTBOUND_ALLOW: testNetwork })
+    const service = await startService(settings)
     closers.add(() => service.stop())
     const s3 = wantsS3() ? await openTestS3() : undefined
     closers.add(async () => s3?.close())
@@ -53,7 +58,7 @@ async function runOnExternal(): Promise<boolean> {
     const postgres = await openTestPostgres()
     closers.add(postgres.close)
     process.stdout.write(`\n# on an external PostgreSQL ${postgres.version}\n`)
-    const service = await startService({ ASSAY_DATABASE_URL: postgres.url, ASSAY_OUTBOUND_ALLOW: testNetwork })
+    const service = await startService({ ...settings, ASSAY_DATABASE_URL: postgres.url })
     closers.add(() => service.stop())
     return await runTests(asksDatabase, {
       ASSAY_TEST_DATABASE_URL: postgres.url,

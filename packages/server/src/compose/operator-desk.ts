@@ -106,6 +106,9 @@ async function withFile<T extends { path: string; bytes: number }>(
   bytes: AsyncIterable<Buffer>,
   use: (path: string) => Promise<T[]>,
 ): Promise<{ path: string; bytes: number }> {
+  if (!/^\w[\w.-]{0,99}$/.test(name)) {
+    throw new Problem({ kind: 'conflict', detail: 'Name the file with up to 100 letters, digits, dots and dashes.' })
+  }
   const folder = mkdtempSync(join(tmpdir(), 'assay-signatures-'))
   try {
     const path = join(folder, basename(name))

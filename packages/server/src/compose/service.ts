@@ -32,6 +32,7 @@ import { openSweeper } from '../workers/sweeper.ts'
 import { openBackground } from './background.ts'
 import { listChores } from './chores.ts'
 import { openConsole, openListed } from './console.ts'
+import { listConsoleChores } from './console-chores.ts'
 import { openDoors } from './doors.ts'
 import { openEngines } from './engines.ts'
 import { openErrands } from './errands.ts'
@@ -96,6 +97,7 @@ export async function openService(config: Config, { log, logRequest }: ServiceLo
     observeQueues(metrics, { jobs: background.jobs, deliveries })
     const sweeper = await openSweeper({
       chores: [
+        ...listConsoleChores(database),
         ...listChores({
           ...{ contents, jobContents, scans, deliveries, repeats, nodes, resultDays: config.resultDays, openBooks },
           jobs: background.jobs,
