@@ -1,16 +1,22 @@
 import type pg from 'pg'
 
-/** The schema as the database itself describes it: tables, constraints and indexes, in a fixed order. */
+/**
+ * The schema as the database itself describes it: tables, constraints and indexes, in a fixed order. Partitions are left
+ * out: they come and go.
+ */
 export async function describeSchema(pool: pg.Pool): Promise<string> {
-  const tables = await pool.query<{ name: string; options: string[] | null }>(
-    `select relname as name, reloptions as options from pg_class
-     where relnamespace = 'public'::regnamespace and relkind = 'r' and relname not like 'kysely_%' order by relname`,
+  const tables = await pool.query<{ name: string; kind: string; options: string[] | null; key: string | null }>(
+    `select relname as name, case relpersistence when 'u' then 'unlogged table' else 'table' end as kind,
+       reloptions as options, pg_get_partkeydef(oid) as key from pg_class
+     where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') and not relispartition
+       and relname not like 'kysely_%' and relname <> 'migrations' order by relname`,
   )
   const parts: string[] = ['-- Made by `npm run schema` from the migrations; a test keeps it true. Do not edit.']
-  for (const { name, options } of tables.rows) {
+  for (const { name, kind, options, key } of tables.rows) {
     const lines = [...(await listColumns(pool, name)), ...(await listConstraints(pool, name))]
     const having = options === null ? '' : ` with (${options.join(', ').replaceAll('=', ' = ')})`
-    parts.push(`create table ${name} (\n${lines.map((line) => `  ${line}`).join(',\n')}\n)${having};`)
+    const parted = key === null ? '' : ` partition by ${key.toLowerCase()}`
+    parts.push(`create ${kind} ${name} (\n${lines.map((line) => `  ${line}`).join(',\n')}\n)${parted}${having};`)
     const indexes = await listIndexes(pool, name)
     if (indexes.length > 0) parts.push(indexes.join('\n'))
   }

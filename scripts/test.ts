@@ -1,4 +1,5 @@
 import { spawn, spawnSync } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
 import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -8,6 +9,7 @@ import { newClosers } from '../packages/server/src/runtime/closers.ts'
 import { makeLogger } from '../packages/server/src/runtime/logger.ts'
 import { openTestOrigin, testNetwork } from './test-origin.ts'
 import { openTestPostgres } from './test-postgres.ts'
+import { lacksTestS3, openTestS3 } from './test-s3.ts'
 
 /**
  * The suite twice: on the database that Assay brings, and on a PostgreSQL of the operator's; what asks no database runs
@@ -18,6 +20,10 @@ const files = args.filter((arg) => !arg.startsWith('--'))
 const all = ['packages/*/test/**/*.test.ts', 'acceptance/**/*.test.ts']
 const asksDatabase = ['packages/server/test/{database,http,webhooks,workers}/*.test.ts', 'acceptance/**/*.test.ts']
 
+/** Of the service that the tests share. */
+const settings = { ASSAY_OUTBOUND_ALLOW: testNetwork, ASSAY_ADMIN_TOKEN: randomBytes(24).toString('hex') }
+
+await import('./build-console.ts')
 let failed = false
 if (!args.includes('--external')) failed = !(await runOnEmbedded()) || failed
 if (!args.includes('--embedded')) failed = !(await runOnExternal()) || failed
@@ -32,9 +38,15 @@ async function runOnEmbedded(): Promise<boolean> {
     const log = makeLogger({ level: 'warn', region: 'test' })
     const database = await openEmbedded({ dataDir, as: 'guest', log })
     closers.add(database.close)
-    const service = await startService({ ASSAY_OUTBOUND_ALLOW: testNetwork })
+    const service = await startService(settings)
     closers.add(() => service.stop())
-    return await runTests(all, { ASSAY_TEST_DATABASE_URL: database.url, ASSAY_TEST_SERVICE: service.handle })
+    const s3 = wantsS3() ? await openTestS3() : undefined
+    closers.add(async () => s3?.close())
+    return await runTests(all, {
+      ASSAY_TEST_DATABASE_URL: database.url,
+      ASSAY_TEST_SERVICE: service.handle,
+      ...(s3 === undefined ? {} : { ASSAY_TEST_S3: s3.handle }),
+    })
   } finally {
     await closers.closeAll()
   }
@@ -46,7 +58,7 @@ async function runOnExternal(): Promise<boolean> {
     const postgres = await openTestPostgres()
     closers.add(postgres.close)
     process.stdout.write(`\n# on an external PostgreSQL ${postgres.version}\n`)
-    const service = await startService({ ASSAY_DATABASE_URL: postgres.url, ASSAY_OUTBOUND_ALLOW: testNetwork })
+    const service = await startService({ ...settings, ASSAY_DATABASE_URL: postgres.url })
     closers.add(() => service.stop())
     return await runTests(asksDatabase, {
       ASSAY_TEST_DATABASE_URL: postgres.url,
@@ -58,14 +70,21 @@ async function runOnExternal(): Promise<boolean> {
   }
 }
 
+/** Once is enough: what is tested there has nothing to do with the database. */
+function wantsS3(): boolean {
+  return (files.length === 0 || files.some((file) => file.includes('s3'))) && lacksTestS3() === false
+}
+
 /**
- * ClamAV's own scanner and Debian's samples for it, to compare our verdicts with. By now the service has installed ClamAV
- * itself where it may; where this may not or cannot, the tests that want them are skipped.
+ * ClamAV's own scanner and Debian's samples for it, to compare our verdicts with, clients for the doors, and a pooler. By now
+ * the service has installed ClamAV itself where it may; where this may not or cannot, the tests that want them are skipped.
  */
 function installSamples() {
-  const isThere = existsSync('/usr/bin/clamscan') && existsSync('/usr/share/clamav-testfiles')
+  const wanted = ['bin/clamscan', 'share/clamav-testfiles', 'bin/clamdscan', 'bin/c-icap-client', 'sbin/pgbouncer']
+  const isThere = wanted.every((path) => existsSync(`/usr/${path}`))
   if (isThere || process.getuid?.() !== 0) return
-  const options = ['install', '-y', '-q', '--no-install-recommends', 'clamav', 'clamav-testfiles']
+  const packages = ['clamav', 'clamav-testfiles', 'clamdscan', 'c-icap', 'pgbouncer']
+  const options = ['install', '-y', '-q', '--no-install-recommends', ...packages]
   const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }
   spawnSync('/usr/bin/apt-get', options, { stdio: 'ignore', timeout: 180_000, env })
 }

@@ -12,7 +12,10 @@ export type Received = { path: string; headers: IncomingHttpHeaders; body: Buffe
 export type Reaction = { status: number; headers?: Record<string, string>; text?: string } | 'hang'
 
 /** Receives webhooks and keeps them. `react` is told how many of that path came before. */
-export async function openReceiver(react: (path: string, before: number) => Reaction = () => ({ status: 204 })) {
+export async function openReceiver(
+  react: (path: string, before: number) => Reaction = () => ({ status: 204 }),
+  place: { host?: string } = {},
+) {
   const received: Received[] = []
   const counts = new Map<string, number>()
   const onRequest = async (request: IncomingMessage, response: ServerResponse) => {
@@ -26,7 +29,7 @@ export async function openReceiver(react: (path: string, before: number) => Reac
     if (reaction === 'hang') return
     response.writeHead(reaction.status, reaction.headers).end(reaction.text)
   }
-  const origin = await openOrigin((request, response) => void onRequest(request, response).catch(() => {}))
+  const origin = await openOrigin((request, response) => void onRequest(request, response).catch(() => {}), place)
   return {
     url: origin.url,
     received,

@@ -13,6 +13,8 @@ export type Service = {
   /** First account's own, when this start created it. */
   apiKey: string
   webhookSecret: string
+  /** For the first operator of the console, when there is none yet. */
+  consoleLink: string
   /** Runs a command of the operator's program with --json; throws with what it printed when it fails. */
   operate(...args: string[]): Promise<unknown>
   /** What it has logged so far. */
@@ -58,7 +60,7 @@ export async function startService(
       reject(new Error(`The service ended with ${code} before it was ready:\n${out}${log}`))
     })
   })
-  const ready = JSON.parse(out) as { url: string; metrics_port: number; api_key: string; webhook_secret: string }
+  const ready = JSON.parse(out) as Ready
 
   return {
     url: ready.url,
@@ -67,6 +69,7 @@ export async function startService(
     pid: child.pid ?? 0,
     apiKey: ready.api_key,
     webhookSecret: ready.webhook_secret,
+    consoleLink: ready.console_link,
     operate: makeOperate(settings),
     log: () => log,
     async stop(signal = 'SIGTERM') {
@@ -75,9 +78,13 @@ export async function startService(
       // A killed one leaves its database running, and a test that kills wants to look at what is left.
       if (signal !== 'SIGKILL') removeOwnDir()
     },
-    handle: JSON.stringify({ url: ready.url, metricsPort: ready.metrics_port, settings }),
+    handle: JSON.stringify({
+      ...{ url: ready.url, metricsPort: ready.metrics_port, settings, consoleLink: ready.console_link },
+    }),
   }
 }
+
+type Ready = { url: string; metrics_port: number; api_key: string; webhook_secret: string; console_link: string }
 
 /** The operator's program with --json, pointed at the same installation. */
 export function makeOperate(settings: NodeJS.ProcessEnv) {

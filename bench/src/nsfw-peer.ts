@@ -1,3 +1,4 @@
+import type { AddressInfo } from 'node:net'
 import * as tf from '@tensorflow/tfjs'
 import '@tensorflow/tfjs-backend-wasm'
 import express from 'express'
@@ -27,7 +28,8 @@ app.post('/scan', upload.single('file'), async (request, response) => {
 })
 
 const server = app.listen(0, '127.0.0.1', () => {
-  process.stdout.write(`${JSON.stringify({ url: `http://127.0.0.1:${server.address().port}/scan` })}\n`)
+  const { port } = server.address() as AddressInfo
+  process.stdout.write(`${JSON.stringify({ url: `http://127.0.0.1:${port}/scan` })}\n`)
 })
 // While it looks at pictures it reads nothing, and takes connections whose next request is there for idle ones.
 server.keepAliveTimeout = 0

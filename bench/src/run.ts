@@ -8,6 +8,7 @@ import { benchNsfwParity } from './nsfw-parity.ts'
 import { benchPing } from './ping.ts'
 import { type Row, toMarkdown } from './results.ts'
 import { benchStart } from './start.ts'
+import { benchStored } from './stored.ts'
 
 /** `npm run bench`, or `npm run bench -- ping` for one of them. */
 const benches: Record<string, () => Promise<Row[]>> = {
@@ -20,6 +21,7 @@ const benches: Record<string, () => Promise<Row[]>> = {
   'nsfw-parity': benchNsfwParity,
   ping: benchPing,
   start: benchStart,
+  stored: benchStored,
 }
 
 const chosen = process.argv.slice(2)

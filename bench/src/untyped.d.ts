@@ -8,18 +8,17 @@ declare module 'clamscan' {
   }
 }
 
-declare module 'express' {
-  type Response = { status(code: number): Response; json(body: unknown): void }
-  type Handler = (request: { file?: { path: string; buffer: Buffer } }, response: Response) => Promise<void>
-  type Server = { address(): { port: number }; keepAliveTimeout: number }
-  export default function express(): {
-    post(path: string, before: unknown, handler: Handler): void
-    listen(port: number, host: string, ready: () => void): Server
+/** What multer adds to the requests of Express. */
+declare namespace Express {
+  interface Request {
+    file?: { path: string; buffer: Buffer }
   }
 }
 
 declare module 'multer' {
-  function multer(options: { storage: unknown }): { single(name: string): unknown }
+  import type { RequestHandler } from 'express'
+
+  function multer(options: { storage: unknown }): { single(name: string): RequestHandler }
   namespace multer {
     function diskStorage(options: { destination: string }): unknown
     function memoryStorage(): unknown

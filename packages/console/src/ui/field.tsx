@@ -3,7 +3,7 @@ import { type InputHTMLAttributes, type ReactNode, type SelectHTMLAttributes, us
 type Common = { label: string; hint?: ReactNode; error?: string | undefined }
 
 const control =
-  'h-9.5 w-full rounded-lg border border-line bg-panel px-3 py-1.5 text-ink shadow-xs placeholder:text-faint aria-invalid:border-threat'
+  'min-h-9.5 w-full min-w-0 rounded-lg border border-line bg-panel px-3 py-1.5 text-ink shadow-xs placeholder:text-faint aria-invalid:border-threat'
 
 /** A label, the control, and below it what is wrong or what helps; read out together. */
 function Frame({

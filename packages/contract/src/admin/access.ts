@@ -2,7 +2,7 @@
 export type Role = 'operator' | 'owner' | 'member'
 export const roles: readonly Role[] = ['operator', 'owner', 'member']
 
-/** Who may use a route. `account` and `owner` are for those who hold an account; an operator may hold one, too. */
+/** Who may use a route. `signed-in` is for people, not for the operator token. `account` and `owner` are for those who hold an account; an operator may hold one, too. */
 export type Access = 'anyone' | 'signed-in' | 'account' | 'owner' | 'operator'
 
 const admitted: Record<Exclude<Access, 'anyone'>, readonly Role[]> = {

@@ -12,6 +12,9 @@ export function checkForm(schema: TSchema, form: unknown): Record<string, string
       add(instancePath.split('/')[1] ?? '', toSentence(keyword, params as Record<string, unknown>))
     }
   }
+  for (const [field, value] of Object.entries(Object(form) as object)) {
+    if (typeof value === 'string' && value.includes('\u0000')) add(field, 'This has a character that cannot be stored.')
+  }
   return errors
 
   function add(field: string, sentence: string) {

@@ -1,4 +1,5 @@
 import type { AccountView, accountRoutes, Member as MemberView } from '@assay/contract/admin'
+import { validate as isUuid } from 'uuid'
 import type { Account } from '../domain/accounts/account.ts'
 import { toRateText } from '../domain/accounts/rate.ts'
 import type { Invitations } from '../domain/console/invitations.ts'
@@ -48,6 +49,7 @@ export function makeAccountHandlers(deps: AccountHandlerDeps): Handlers<Names & 
     async removeMember(call) {
       const accountId = getAccountId(call)
       const { id = '' } = call.params
+      requireThere(isUuid(id), 'member')
       if (id === call.who.memberId) {
         throw new Problem({ kind: 'conflict', detail: 'You cannot remove yourself. Another owner can.' })
       }

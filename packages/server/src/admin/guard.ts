@@ -16,6 +16,9 @@ export function makeGuard({ signIn, adminToken }: GuardDeps) {
     if (route.access === 'anyone') return nobody
     const who = await findWho(request)
     if (who === undefined) throw new Problem({ kind: 'signed-out', detail: 'There is no session. Sign in.' })
+    if (route.access === 'signed-in' && who.memberId === null) {
+      throw new Problem({ kind: 'forbidden', detail: 'This is for people with a session, not for the operator token.' })
+    }
     if (!mayUse(route.access, { role: who.role, holdsAccount: who.accountId !== null })) {
       throw new Problem({ kind: 'forbidden', detail: toReason(route.access, who) })
     }

@@ -1,7 +1,7 @@
 import type { accountRoutes, KeyRow } from '@assay/contract/admin'
 import type { ApiKey } from '../domain/accounts/account.ts'
 import type { Registration } from '../domain/accounts/registration.ts'
-import { consoleKeyName } from '../domain/console/console-keys.ts'
+import { consoleKeyName, consoleKeyPrefix } from '../domain/console/console-keys.ts'
 import type { AuditLog } from '../domain/ports/audit-log.ts'
 import type { Clock } from '../domain/ports/clock.ts'
 import type { KeyStore } from '../domain/ports/key-store.ts'
@@ -57,7 +57,7 @@ export function makeKeyHandlers(deps: KeyHandlerDeps): Handlers<Names & keyof ty
   }
 
   async function listOwn(accountId: string) {
-    return (await keys.listKeys(accountId)).filter(({ name }) => name !== consoleKeyName)
+    return (await keys.listKeys(accountId)).filter(({ prefix }) => prefix !== consoleKeyPrefix)
   }
 
   async function getKey(call: Call<'rotateKey' | 'revokeKey'>): Promise<ApiKey> {

@@ -57,17 +57,19 @@ export function makeOperatorAccountHandlers(deps: OperatorAccountDeps): Handlers
 
     async updateAccount(call) {
       const id = getId(call)
-      const { plan, rate, expires_at, flags_sexy, ...rest } = call.body
+      const { name, plan, credits, rate, suspended, expires_at, flags_sexy } = call.body
       if (plan !== undefined) await requirePlan(plan)
       const change = {
-        ...rest,
+        ...(name === undefined ? {} : { name: name.trim() }),
+        ...(credits === undefined ? {} : { credits }),
+        ...(suspended === undefined ? {} : { suspended }),
         ...(plan === undefined ? {} : { plan }),
         ...(rate === undefined ? {} : { rate: rate === null ? null : getRate(rate) }),
         ...(expires_at === undefined ? {} : { expiresAt: expires_at === null ? null : new Date(expires_at) }),
         ...(flags_sexy === undefined ? {} : { flagsSexy: flags_sexy }),
       }
       const account = requireThere(await accounts.updateAccount(id, change), 'account')
-      await note(call, 'account.update', id, JSON.stringify(call.body))
+      await note(call, 'account.update', id, JSON.stringify(change))
       return toAccountView(account)
     },
 

@@ -29,7 +29,6 @@ export function registerAdmin(app: FastifyInstance, deps: GuardDeps & { handlers
           reply,
         }
         const answer = await run(deps.handlers, name, call)
-        if (reply.sent) return reply
         return route.answer === undefined && answer === undefined ? reply.code(204).send() : answer
       },
     })
@@ -41,13 +40,16 @@ const run = (handlers: Handlers, name: AdminRouteName, call: unknown): Promise<u
   (handlers[name] as (call: Call<AdminRouteName>) => Promise<unknown>)(call as Call<AdminRouteName>)
 
 async function readInput(route: Route, request: FastifyRequest, reply: FastifyReply) {
+  const params = request.params as Record<string, string>
+  // Nothing can have such a name or id.
+  if (Object.values(params).some((value) => value.includes('\u0000'))) throw new Problem({ kind: 'not-found' })
   const query = (request.query ?? {}) as Record<string, unknown>
   requireRight(route.query === undefined ? {} : checkForm(route.query, query))
-  if (route.body === undefined) return { params: request.params as Record<string, string>, query, body: undefined }
+  if (route.body === undefined) return { params, query, body: undefined }
   requireMediaType(request, 'application/json')
   const body = await readJsonBody(request, reply)
   requireRight(checkForm(route.body, body))
-  return { params: request.params as Record<string, string>, query, body }
+  return { params, query, body }
 }
 
 function requireRight(errors: Record<string, string[]>) {

@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream'
 import type { accountRoutes, ScanFilter, ScanRow } from '@assay/contract/admin'
 import { validate as isUuid } from 'uuid'
-import { consoleKeyName } from '../domain/console/console-keys.ts'
+import { consoleKeyPrefix } from '../domain/console/console-keys.ts'
 import type { AccountStore } from '../domain/ports/account-store.ts'
 import type { Clock } from '../domain/ports/clock.ts'
 import type { DeliveryStore } from '../domain/ports/delivery-store.ts'
@@ -63,7 +63,7 @@ export function makeScanHandlers(deps: ScanHandlerDeps): Handlers<Names & keyof 
         latest: latest.map(toRow),
         checklist: {
           // A scan of the console uses a key that nobody has.
-          has_key: allKeys.some(({ name, lastUsedAt }) => name !== consoleKeyName && lastUsedAt !== null),
+          has_key: allKeys.some(({ prefix, lastUsedAt }) => prefix !== consoleKeyPrefix && lastUsedAt !== null),
           has_scanned: latest.length > 0,
           has_webhook: endpoints.some(({ lastSuccessAt }) => lastSuccessAt !== null),
         },

@@ -3,7 +3,7 @@ import type { ContentWriter } from '../domain/ports/content-store.ts'
 import { freeBuffer } from '../runtime/free-buffer.ts'
 import type { BlockPool } from './block-pool.ts'
 import { newMemoryContent } from './memory-content.ts'
-import type { SealedFileWriter } from './sealed-file.ts'
+import type { SealedWriter } from './sealed-file.ts'
 import { makeSpool, type StoredContent } from './spool.ts'
 
 /** Keeps content in memory as long as it is small, and hands it over to an encrypted file when it outgrows that. */
@@ -11,7 +11,7 @@ export function makeContentWriter(deps: {
   /** What is not larger than this is never written anywhere. */
   memoryBytes: number
   pool: BlockPool
-  createFile(): Promise<SealedFileWriter>
+  createFile(): Promise<SealedWriter>
 }): ContentWriter<Content | StoredContent> {
   /** A single chunk stays as it came; from the second on they are gathered in a block. */
   let only: Buffer | undefined

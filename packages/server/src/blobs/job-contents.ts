@@ -1,79 +1,30 @@
 import { mkdirSync, readFileSync } from 'node:fs'
 import { open, readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { buffer } from 'node:stream/consumers'
 import { v7 as newUuid } from 'uuid'
-import type { Content } from '../domain/content/content.ts'
-import { headBytes } from '../domain/content/media-type.ts'
-import type { ContentWriter, JobContents, KeptContent, LastingContent } from '../domain/ports/content-store.ts'
+import type { JobContents } from '../domain/ports/content-store.ts'
 import { writeOnce } from '../runtime/write-once.ts'
-import { makeBlockPool } from './block-pool.ts'
-import { makeContentWriter } from './content-writer.ts'
+import { type LastingStorage, makeLastingContents } from './lasting-contents.ts'
 import type { MasterKey } from './master-key.ts'
-import { maxSealedBytes, sealBytes, unsealBytes } from './sealed-bytes.ts'
 import { createSealedFile, removeSealedFile, reopenSealedFile } from './sealed-file.ts'
-import type { StoredContent } from './spool.ts'
 
-/**
- * Content of background scans on a disk. What is small goes into the row of its job instead, so that thousands can be
- * accepted in a second without a file for each.
- */
-export function makeJobContents({ dir, master }: { dir: string; master: MasterKey }): JobContents {
-  const pool = makeBlockPool({ blockBytes: maxSealedBytes + 1, maxFree: 256 })
+/** Content of background scans on a disk. */
+export const makeJobContents = (deps: { dir: string; master: MasterKey }): JobContents =>
+  makeLastingContents({ master: deps.master, storage: makeDiskStorage(deps) })
+
+function makeDiskStorage({ dir, master }: { dir: string; master: MasterKey }): LastingStorage {
   const toPath = (key: string) => join(dir, key)
-  const storeId = `${master.id} ${readStoreId(dir)}`
-
   return {
-    newWriter(): ContentWriter<LastingContent> {
-      const key = newUuid()
-      const createFile = () => createSealedFile(toPath(key), master)
-      const writer = makeContentWriter({ memoryBytes: maxSealedBytes, pool, createFile })
-      return { ...writer, finish: async () => toLasting(await writer.finish(), key) }
-    },
-
-    toPlace: (kept) => (kept.at === 'row' ? master.id : storeId),
-    places: [master.id, storeId],
-
-    async open(kept, known) {
-      if (kept.at === 'row') return openRow(unsealBytes(kept.sealed, master), known)
-      const file = await reopenSealedFile(toPath(kept.key), master, known.bytes)
-      const head = await buffer(file.read(0, Math.min(headBytes, known.bytes)))
-      return { ...known, head, whole: undefined, read: file.read, release: file.close }
-    },
-
-    async remove(kept) {
-      if (kept.at === 'row') return
-      await removeSealedFile(toPath(kept.key)).catch(ignoreMissing)
-    },
-
+    id: readStoreId(dir),
+    create: (key) => createSealedFile(toPath(key), master),
+    reopen: (key, bytes) => reopenSealedFile(toPath(key), master, bytes),
+    remove: (key) => removeSealedFile(toPath(key)).catch(ignoreMissing),
+    syncNames: () => syncDirectory(dir),
     async listKeys(before) {
       const keys = (await readdir(dir)).filter((name) => name !== storeFile)
       const found = await Promise.all(keys.map(async (key) => ({ key, at: await findTime(toPath(key)) })))
       return found.filter(({ at }) => at !== undefined && at < before).map(({ key }) => key)
     },
-  }
-
-  function toLasting(content: Content | StoredContent, key: string): LastingContent {
-    return Object.assign(content, {
-      async handOver(): Promise<KeptContent> {
-        if (!('keep' in content)) return { at: 'row', sealed: sealBytes(content.whole ?? Buffer.alloc(0), master) }
-        await content.keep()
-        await syncDirectory(dir)
-        return { at: 'storage', key }
-      },
-    })
-  }
-}
-
-function openRow(whole: Buffer, known: Pick<Content, 'bytes' | 'sha1' | 'sha256'>): Content {
-  return {
-    ...known,
-    head: whole.subarray(0, headBytes),
-    whole,
-    async *read(start = 0, end) {
-      yield whole.subarray(start, end)
-    },
-    async release() {},
   }
 }
 

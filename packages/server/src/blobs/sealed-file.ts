@@ -1,65 +1,50 @@
 import { type FileHandle, open, unlink } from 'node:fs/promises'
-import { freeBuffer } from '../runtime/free-buffer.ts'
-import { type FrameKey, frameBytes, openFrame, sealedFrameBytes, sealFrame } from './frames.ts'
+import { readFrames, toPlace } from './frame-reader.ts'
+import { makeFrameWriter } from './frame-writer.ts'
+import { type FrameKey, sealedFrameBytes } from './frames.ts'
 import type { MasterKey } from './master-key.ts'
 import { objectHeaderBytes as headerBytes, newObjectKey, openObjectKey } from './object-key.ts'
+import { writeAll } from './write-all.ts'
 
-/** Frames that go to the disk, or come from it, in one call. */
+/** Frames that come from the disk in one call. */
 const framesPerCall = 8
 
-/** Content on its way into an encrypted file: the wrapped key, then frames. */
-export async function createSealedFile(path: string, master: MasterKey) {
+/** Content that was sealed and stored, to be read, removed, or left there. */
+export type SealedContent = {
+  read(start?: number, end?: number): AsyncGenerator<Buffer>
+  remove(): Promise<void>
+  /** Lets go of it; it stays where it is. */
+  close(): Promise<void>
+  /** Until it would outlive a power cut. */
+  sync(): Promise<void>
+}
+
+/** Content on its way there. */
+export type SealedWriter = {
+  /** A promise when the storage has to catch up. */
+  write(chunk: Buffer): Promise<void> | undefined
+  finish(bytes: number): Promise<SealedContent>
+  /** Also when a write failed. */
+  remove(): Promise<void>
+}
+
+/** An encrypted file: the wrapped key, then frames. */
+export async function createSealedFile(path: string, master: MasterKey): Promise<SealedWriter> {
   const { frameKey, header } = newObjectKey(master)
   const file = await open(path, 'wx+', 0o600)
-  const clear = Buffer.allocUnsafe(frameBytes)
-  let filled = 0
-  let frames = 0
-  let sealed: Buffer[] = [header]
-  /** One write is under way, the next is being collected. A failure stays, and the next call reports it. */
-  let writing: Promise<unknown> = Promise.resolve()
-
-  const seal = (isLast: boolean) => {
-    sealed.push(...sealFrame(frameKey, frames, isLast, clear.subarray(0, filled)))
-    frames++
-    filled = 0
-  }
-  const flush = () => {
-    const batch = sealed
-    sealed = []
-    writing = writing.then(() => file.writev(batch)).then(() => batch.forEach(freeBuffer))
-    writing.catch(() => {})
-  }
-
+  const frames = makeFrameWriter({ frameKey, header, put: (batch) => writeAll(file, batch) })
   return {
-    /** A promise when the disk has to catch up. */
-    write(chunk: Buffer): Promise<void> | undefined {
-      const before = writing
-      for (let at = 0; at < chunk.length; ) {
-        // A full frame is sealed only when more follows: the last one carries the mark of the end.
-        if (filled === frameBytes) seal(false)
-        const taken = chunk.copy(clear, filled, at)
-        filled += taken
-        at += taken
-      }
-      if (sealed.length < 2 * framesPerCall) return undefined
-      flush()
-      return before.then(() => {})
-    },
-    async finish(bytes: number) {
-      seal(true)
-      flush()
-      await writing
+    write: frames.write,
+    async finish(bytes) {
+      await frames.finish()
       return openSealedFile({ file, path, frameKey, bytes })
     },
-    /** Also when a write failed. */
     async remove() {
-      await writing.catch(() => {})
+      await frames.settle()
       await erase(file, path)
     },
   }
 }
-
-export type SealedFileWriter = Awaited<ReturnType<typeof createSealedFile>>
 
 /** Without its key the content is gone, whatever the disk keeps of it; so the key goes first. */
 async function erase(file: FileHandle, path: string) {
@@ -70,7 +55,7 @@ async function erase(file: FileHandle, path: string) {
 }
 
 /** One that was written before, by this process or another. */
-export async function reopenSealedFile(path: string, master: MasterKey, bytes: number) {
+export async function reopenSealedFile(path: string, master: MasterKey, bytes: number): Promise<SealedContent> {
   const file = await open(path, 'r+')
   try {
     const header = Buffer.alloc(headerBytes)
@@ -89,35 +74,18 @@ export async function removeSealedFile(path: string) {
 
 type Sealed = { file: FileHandle; path: string; frameKey: FrameKey; bytes: number }
 
-function openSealedFile({ file, path, frameKey, bytes }: Sealed) {
-  const lastFrame = Math.max(0, Math.ceil(bytes / frameBytes) - 1)
-  const openAt = (index: number, sealed: Buffer) =>
-    openFrame(frameKey, index, index === lastFrame, sealed.subarray(0, sealedFrameBytes))
-
+function openSealedFile({ file, path, frameKey, bytes }: Sealed): SealedContent {
   return {
-    /** Frame by frame; the first and the last may be parts of one. */
-    async *read(start = 0, end = bytes): AsyncGenerator<Buffer> {
-      const stop = Math.min(end, bytes)
+    read(start, end) {
       const sealed = Buffer.allocUnsafe(framesPerCall * sealedFrameBytes)
-      for (let at = start; at < stop; ) {
-        const first = Math.floor(at / frameBytes)
-        const count = Math.min(framesPerCall, Math.ceil(stop / frameBytes) - first)
-        const place = headerBytes + first * sealedFrameBytes
-        const { bytesRead } = await file.read(sealed, 0, count * sealedFrameBytes, place)
-        for (let index = first; index < first + count; index++) {
-          const clear = openAt(index, sealed.subarray((index - first) * sealedFrameBytes, bytesRead))
-          const from = at - index * frameBytes
-          const part =
-            from === 0 && stop >= (index + 1) * frameBytes ? clear : clear.subarray(from, stop - index * frameBytes)
-          at += part.length
-          yield part
-        }
+      const fetch = async (first: number, count: number) => {
+        const { bytesRead } = await file.read(sealed, 0, count * sealedFrameBytes, toPlace(first))
+        return sealed.subarray(0, bytesRead)
       }
+      return readFrames({ frameKey, bytes, framesPerCall, fetch }, start, end)
     },
     remove: () => erase(file, path),
-    /** Lets go of it; it stays where it is. */
     close: () => file.close(),
-    /** Until the disk has it. */
     sync: () => file.sync(),
   }
 }

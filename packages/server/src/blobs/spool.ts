@@ -2,17 +2,17 @@ import { createHash } from 'node:crypto'
 import type { Content } from '../domain/content/content.ts'
 import { headBytes } from '../domain/content/media-type.ts'
 import { freeBuffer } from '../runtime/free-buffer.ts'
-import type { SealedFileWriter } from './sealed-file.ts'
+import type { SealedWriter } from './sealed-file.ts'
 
 /** `keep` leaves it in its file for good, and lets go of it. */
 export type StoredContent = Content & { keep(): Promise<void> }
 
 /** Content that outgrew the memory: hashed as it passes, then encrypted and written. */
-export function makeSpool(createFile: () => Promise<SealedFileWriter>) {
+export function makeSpool(createFile: () => Promise<SealedWriter>) {
   const sha1 = createHash('sha1')
   const sha256 = createHash('sha256')
   let head: Buffer = Buffer.alloc(0)
-  let file: SealedFileWriter | undefined
+  let file: SealedWriter | undefined
   const opening = createFile().then((opened) => {
     file = opened
   })
@@ -36,7 +36,7 @@ export function makeSpool(createFile: () => Promise<SealedFileWriter>) {
     },
     async finish(bytes: number): Promise<StoredContent> {
       await opening
-      const sealed = await (file as SealedFileWriter).finish(bytes)
+      const sealed = await (file as SealedWriter).finish(bytes)
       let removed: Promise<void> | undefined
       return {
         bytes,

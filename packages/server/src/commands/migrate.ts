@@ -8,7 +8,7 @@ export function makeMigrateCommand(): Command {
   return newCommand('migrate', 'bring the database up to this version; a starting service does it by itself').action(
     async (_options: unknown, command: Command) => {
       const { config } = loadConfig(process.env)
-      const log = makeLogger({ level: 'warn', region: config.region })
+      const log = makeLogger({ level: 'info', region: config.region })
       const ran = await migrateDatabase(config, log)
       print(command, { ran }, ran.length === 0 ? 'The database is up to date.' : `Ran ${ran.join(', ')}.`)
     },

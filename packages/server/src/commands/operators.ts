@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { makeEntrance } from '../compose/console.ts'
+import { makeEntrance } from '../compose/entrance.ts'
 import { OperatorMistake } from '../domain/problem.ts'
 import { addCommand, newCommand, print, withOffice } from './terminal.ts'
 

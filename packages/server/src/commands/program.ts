@@ -5,9 +5,11 @@ import { makeBackupCommand, makeRestoreCommand } from './backup.ts'
 import { makeConfigCommand } from './config.ts'
 import { makeCreditsCommand } from './credits.ts'
 import { makeDoctorCommand } from './doctor.ts'
+import { makeHealthCommand } from './health.ts'
 import { makeJobsCommand } from './jobs.ts'
 import { makeKeysCommand } from './keys.ts'
 import { makeMigrateCommand } from './migrate.ts'
+import { makeNodesCommand } from './nodes.ts'
 import { makeOperatorsCommand } from './operators.ts'
 import { makePlansCommand } from './plans.ts'
 import { makeRegionsCommand } from './regions.ts'
@@ -31,6 +33,7 @@ export function makeProgram(): Command {
     makePlansCommand(),
     makeCreditsCommand(),
     makeJobsCommand(),
+    makeNodesCommand(),
     makeWebhooksCommand(),
     makeRegionsCommand(),
     makeConfigCommand(),
@@ -38,6 +41,7 @@ export function makeProgram(): Command {
     makeBackupCommand(),
     makeRestoreCommand(),
     makeDoctorCommand(),
+    makeHealthCommand(),
   ]) {
     program.addCommand(command)
   }

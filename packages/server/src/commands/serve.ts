@@ -26,7 +26,8 @@ export function makeServeCommand(): Command {
         key: config.bootstrapKey !== undefined,
         webhookSecret: config.bootstrapWebhookSecret !== undefined,
       }
-      print(command, { ...toJson(service, given), ...(isTest && { test: true }) }, toGreeting(service, given, isTest))
+      const greeting = config.roles.api ? toGreeting(service, given, isTest) : toWorkerGreeting(url)
+      print(command, { ...toJson(service, given), ...(isTest && { test: true }) }, greeting)
       if (isTest) log.warn(testNotice)
       log.info({ url, metricsPort, version, pid: process.pid }, 'ready')
 
@@ -38,6 +39,9 @@ export function makeServeCommand(): Command {
 }
 
 const testNotice = 'Test mode: nothing is scanned. File names decide the verdicts; see docs/test-mode.md.'
+
+const toWorkerGreeting = (url: string) =>
+  `Assay ${version} works for other nodes; its health is at ${url}/readyz. Ctrl-C stops it.`
 
 type Service = {
   url: string

@@ -1,7 +1,9 @@
 import type { IdempotencyStore } from '../domain/ports/admission-gate.ts'
 import type { JobContents } from '../domain/ports/content-store.ts'
 import type { DeliveryStore } from '../domain/ports/delivery-store.ts'
+import type { ErrandStore } from '../domain/ports/errand-store.ts'
 import type { JobStore } from '../domain/ports/job-store.ts'
+import type { NodeStore } from '../domain/ports/node-store.ts'
 import type { ScanStore } from '../domain/ports/scan-store.ts'
 import { systemClock } from '../runtime/clock.ts'
 import type { Chore } from '../workers/sweeper.ts'
@@ -10,6 +12,8 @@ type Deps = {
   contents: { sweep(): Promise<number> }
   jobContents: JobContents
   jobs: JobStore
+  errands: ErrandStore
+  nodes: NodeStore
   scans: ScanStore
   deliveries: DeliveryStore
   repeats: IdempotencyStore
@@ -29,10 +33,14 @@ export function listChores(deps: Deps): Chore[] {
   const { openBooks } = deps
   const retention = () => ago(deps.resultDays * dayMs)
   return [
+    { name: 'room for results to come', sweep: () => deps.scans.prepare(deps.resultDays).then(() => 0) },
     { name: 'content of processes that ended', sweep: deps.contents.sweep },
     { name: 'content of jobs that are not there', sweep: () => sweepOrphans(deps, ago(orphanMs)) },
+    { name: 'errands that nobody waits for', sweep: () => sweepErrands(deps) },
+    { name: 'nodes that have been silent for an hour', sweep: deps.nodes.deleteSilent },
     { name: 'jobs that nobody could do within a day', sweep: () => deps.giveUpAbandoned(ago(dayMs)) },
-    { name: 'results older than ASSAY_RESULT_DAYS', sweep: () => deps.scans.deleteSettled(retention()) },
+    { name: 'results older than ASSAY_RESULT_DAYS', sweep: () => deps.scans.deleteSettled(deps.resultDays) },
+    { name: 'debits older than ASSAY_RESULT_DAYS', sweep: () => deps.scans.foldLedger(deps.resultDays) },
     { name: 'deliveries older than ASSAY_RESULT_DAYS', sweep: () => deps.deliveries.deleteOld(retention()) },
     ...(openBooks === undefined
       ? []
@@ -41,10 +49,17 @@ export function listChores(deps: Deps): Chore[] {
   ]
 }
 
-async function sweepOrphans({ jobContents, jobs }: Deps, before: Date): Promise<number> {
+/** What a node that was killed has asked for. */
+export async function sweepErrands({ errands, jobContents }: Pick<Deps, 'errands' | 'jobContents'>): Promise<number> {
+  const sources = await errands.deleteExpired()
+  for (const source of sources) if (source.at !== 'url') await jobContents.remove(source)
+  return sources.length
+}
+
+async function sweepOrphans({ jobContents, jobs, errands }: Deps, before: Date): Promise<number> {
   const keys = await jobContents.listKeys(before)
   if (keys.length === 0) return 0
-  const needed = new Set(await jobs.listNeeded(keys))
+  const needed = new Set([...(await jobs.listNeeded(keys)), ...(await errands.listNeeded(keys))])
   const orphans = keys.filter((key) => !needed.has(key))
   for (const key of orphans) await jobContents.remove({ at: 'storage', key })
   return orphans.length

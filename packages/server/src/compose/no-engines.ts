@@ -1,4 +1,3 @@
-import { makeDescriber } from '../domain/content/describe.ts'
 import { EngineDown } from '../domain/ports/scan-engine.ts'
 import type { openImages } from './images.ts'
 import type { openMalware } from './malware.ts'
@@ -13,13 +12,7 @@ export function makeNoEngines(): {
   }
   const none = { listEngines: () => [], countWaiting: () => 0, findFault: () => undefined, close: async () => {} }
   return {
-    malware: {
-      ...none,
-      updateSignatures: undefined,
-      listRefused: () => [],
-      malware: { assess },
-      describe: makeDescriber({ entries: 0 }),
-    },
+    malware: { ...none, updateSignatures: undefined, listRefused: () => [], malware: { assess } },
     images: { ...none, images: { assess } },
   }
 }

@@ -6,6 +6,7 @@ import { claimInstallation, isTestInstallation } from '../database/installation-
 import { makeJobStore } from '../database/job-store.ts'
 import { makeKeyStore } from '../database/key-store.ts'
 import { countMigrationsDone, listPendingMigrations, migrate } from '../database/migrate.ts'
+import { makeNodeStore } from '../database/node-store.ts'
 import { type Database, openDatabase } from '../database/open-database.ts'
 import { makePlanStore } from '../database/plan-store.ts'
 import { makeScanStore } from '../database/scan-store.ts'
@@ -41,15 +42,15 @@ export async function openConnection(config: Config, role: Role, log: Logger) {
 /** Returns the names of the migrations that were missing. */
 export async function migrateDatabase(config: Config, log: Logger): Promise<string[]> {
   const { database, close } = await openConnection(config, 'guest', log)
-  return migrate(database.kysely).finally(close)
+  return migrate({ ...database, log }).finally(close)
 }
 
 /** What operator commands work with. A service brings the schema up to date; a guest only creates one. */
 export async function openOffice(config: Config, role: Role, log: Logger, wanted = { isTest: false }) {
   const { database, close } = await openConnection(config, role, log)
   try {
-    if (role === 'service' || (await countMigrationsDone(database.kysely)) === 0) await migrate(database.kysely)
-    else await requireCurrentSchema(database)
+    if (role === 'service' || (await countMigrationsDone(database.pool)) === 0) await migrate({ ...database, log })
+    else await requireCurrentSchema(database, log)
     const isTest = role === 'service' ? await settleMode(database, wanted) : await isTestInstallation(database)
     const accounts = makeAccountStore(database)
     const keys = makeKeyStore(database)
@@ -58,7 +59,8 @@ export async function openOffice(config: Config, role: Role, log: Logger, wanted
     const [deliveries, scans] = [makeDeliveryStore(database), makeScanStore(database)]
     // To look at them: the lanes that jobs are taken from are the service's.
     const jobs = makeJobStore({ ...database, lanes: [] })
-    return { database, accounts, keys, plans, registration, jobs, deliveries, scans, close }
+    const nodes = makeNodeStore(database)
+    return { database, accounts, keys, plans, registration, jobs, deliveries, scans, nodes, close }
   } catch (error) {
     await close()
     throw error
@@ -80,8 +82,8 @@ async function settleMode(database: Database, { isTest }: { isTest: boolean }): 
   )
 }
 
-async function requireCurrentSchema({ kysely }: Database) {
-  const pending = await listPendingMigrations(kysely)
+async function requireCurrentSchema({ pool }: Database, log: Logger) {
+  const pending = await listPendingMigrations({ pool, log })
   if (pending.length === 0) return
   throw new OperatorMistake(
     `The database lacks ${pending.join(', ')}. Start the service of this version, or run: npm run assay -- migrate.`,

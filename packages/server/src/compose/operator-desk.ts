@@ -11,26 +11,27 @@ import type { Operations } from '../domain/ports/operations.ts'
 import type { EngineState } from '../domain/ports/scan-engine.ts'
 import { OperatorMistake, Problem } from '../domain/problem.ts'
 import type { Readiness } from '../domain/readiness.ts'
-import type { Assess } from '../domain/scans/assess.ts'
 import type { Logger } from '../runtime/logger.ts'
 import type { Metrics } from '../runtime/metrics.ts'
 import { version } from '../runtime/version.ts'
 import { writeBackup } from './backup/write-backup.ts'
+import type { Engines } from './engines.ts'
 import { toSignatureDirs } from './malware.ts'
 import type { Office } from './office.ts'
-import { makeSelfTest } from './self-test.ts'
+import { type Look, makeSelfTest } from './self-test.ts'
 import { makeSignatures } from './signatures.ts'
 
-type Deps = {
-  office: Pick<Office, 'jobs' | 'deliveries' | 'scans'>
+export type DeskDeps = {
+  office: Pick<Office, 'jobs' | 'deliveries' | 'scans' | 'nodes'>
   operations: Operations
   readiness: Readiness
   metrics: Metrics
-  assess: Assess
+  assess: Look
   contents: ContentStore
   listEngines(): { name: string; state: EngineState | undefined }[]
-  listRefused(): { path: string; reason: string }[]
-  updateSignatures: (() => Promise<{ ok: boolean; said: string }>) | undefined
+  /** Undefined on a node without engines. */
+  malware: Pick<Engines['malware'], 'listRefused' | 'updateSignatures'> | undefined
+  roles: string[]
   log: Logger
 }
 
@@ -38,7 +39,7 @@ const minuteMs = 60_000
 const maxSignatureBytes = 512 * 1024 * 1024
 
 /** What an operator sees of the service itself, and does to it. */
-export function makeOperatorDesk(config: Config, deps: Deps): Omit<SystemDeps, 'audit'> {
+export function makeOperatorDesk(config: Config, deps: DeskDeps): Omit<SystemDeps, 'audit'> {
   const signatures = makeSignatures(config)
   const dirs = toSignatureDirs(config)
   return {
@@ -48,7 +49,7 @@ export function makeOperatorDesk(config: Config, deps: Deps): Omit<SystemDeps, '
         ...{ name: env, value: text === undefined || text === '' ? null : secret ? '(hidden)' : text },
         ...{ origin, about: knobs[name].about, secret },
       })),
-    about: { version, node_version: process.version, region: config.region, roles: 'api, worker' },
+    about: { version, node_version: process.version, region: config.region, roles: deps.roles.join(', ') },
     async backup() {
       const directory = join(resolve(config.dataDir), 'backups', new Date().toISOString().replaceAll(':', '-'))
       const options = { withMasterKey: true, signal: new AbortController().signal, onTable: () => {} }
@@ -65,7 +66,7 @@ export function makeOperatorDesk(config: Config, deps: Deps): Omit<SystemDeps, '
           files: files.map((file) => ({ ...file, isOwn: own.some((dir) => file.path.startsWith(dir)) })),
         }
       },
-      listRefused: deps.listRefused,
+      listRefused: () => deps.malware?.listRefused() ?? [],
       listModels: () =>
         deps
           .listEngines()
@@ -85,13 +86,14 @@ export function makeOperatorDesk(config: Config, deps: Deps): Omit<SystemDeps, '
         }
       },
       async update() {
-        if (deps.updateSignatures === undefined) {
+        const updateNow = deps.malware?.updateSignatures
+        if (updateNow === undefined) {
           return {
             state: 'unavailable',
             detail: 'Updates are off here (ASSAY_SIGNATURE_HOURS), or freshclam is missing.',
           }
         }
-        const { ok, said } = await deps.updateSignatures()
+        const { ok, said } = await updateNow()
         return ok ? { state: 'up-to-date', detail: 'The mirror was asked.' } : { state: 'unavailable', detail: said }
       },
     },
@@ -104,6 +106,9 @@ async function withFile<T extends { path: string; bytes: number }>(
   bytes: AsyncIterable<Buffer>,
   use: (path: string) => Promise<T[]>,
 ): Promise<{ path: string; bytes: number }> {
+  if (!/^\w[\w.-]{0,99}$/.test(name)) {
+    throw new Problem({ kind: 'conflict', detail: 'Name the file with up to 100 letters, digits, dots and dashes.' })
+  }
   const folder = mkdtempSync(join(tmpdir(), 'assay-signatures-'))
   try {
     const path = join(folder, basename(name))
@@ -129,10 +134,10 @@ async function* limit(bytes: AsyncIterable<Buffer>) {
   }
 }
 
-async function lookAtAll(config: Config, deps: Deps): Promise<Status> {
+async function lookAtAll(config: Config, deps: DeskDeps): Promise<Status> {
   const now = Date.now()
   const toAge = (since: Date | undefined) => (since === undefined ? 0 : Math.max(0, now - since.getTime()) / 1000)
-  const [health, queue, webhooks, settled, database, disk, latency] = await Promise.all([
+  const [health, queue, webhooks, settled, database, disk, latency, nodes] = await Promise.all([
     deps.readiness.check(),
     deps.office.jobs.countJobs(),
     deps.office.deliveries.countDeliveries(),
@@ -140,6 +145,7 @@ async function lookAtAll(config: Config, deps: Deps): Promise<Status> {
     deps.operations.describeDatabase(),
     statfs(config.dataDir),
     deps.metrics.summariseRequests(),
+    deps.office.nodes.listNodes(),
   ])
   const checks = Object.entries(health.checks)
   return {
@@ -165,7 +171,9 @@ async function lookAtAll(config: Config, deps: Deps): Promise<Status> {
     latency,
     disk: { data_bytes_free: disk.bavail * disk.bsize, data_bytes_total: disk.blocks * disk.bsize },
     database,
-    nodes: [],
+    nodes: nodes.map(({ name, roles, version, seenAt }) => ({
+      ...{ id: name, roles: roles.join(', '), version, seen_at: seenAt.toISOString() },
+    })),
     memory_bytes: process.memoryUsage.rss(),
     uptime_seconds: Math.round(process.uptime()),
   }

@@ -1,5 +1,9 @@
+import type { Content } from '../domain/content/content.ts'
 import type { ContentStore } from '../domain/ports/content-store.ts'
-import type { Assess } from '../domain/scans/assess.ts'
+import type { Asked } from '../domain/scans/assess.ts'
+
+/** As the engines of this node see it, or those of others. */
+export type Look = (content: Content, asked: Asked) => Promise<{ status: string; signals: string[] | null }>
 
 /** Not in one piece, so that this file is not taken for what it looks for. */
 const eicar = ['X5O!P%@AP[4\\PZX54(P^)7CC)7}$EICAR-STANDARD', '-ANTIVIRUS-TEST-FILE!$H+H*'].join('')
@@ -11,7 +15,7 @@ const picture = Buffer.from(
 )
 
 /** Whether the engines still find what they must, and nothing where there is nothing. */
-export function makeSelfTest({ assess, contents }: { assess: Assess; contents: ContentStore }) {
+export function makeSelfTest({ assess, contents }: { assess: Look; contents: ContentStore }) {
   return async () => [
     await check('EICAR is found', Buffer.from(eicar), 'malware', 'threat'),
     await check('harmless text is clean', Buffer.from('A harmless line of text.\n'), 'malware', 'clean'),
@@ -24,7 +28,7 @@ export function makeSelfTest({ assess, contents }: { assess: Assess; contents: C
       await writer.write(Buffer.from(bytes))
       const content = await writer.finish()
       const { status, signals } = await assess(content, { kind, contentName: null, flagsSexy: true, isTest: false })
-      const said = [status, ...signals].join(' ')
+      const said = [status, ...(signals ?? [])].join(' ')
       return { name, ok: status === expected, detail: said }
     } catch (error) {
       return { name, ok: false, detail: (error as Error).message }

@@ -2,27 +2,19 @@ import { readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { createSecureContext } from 'node:tls'
 import type { ScanKind } from '@assay/contract'
-import { registerConsole } from '../admin/console-files.ts'
-import { registerAdmin } from '../admin/register-admin.ts'
-import { registerConsoleScans } from '../admin/register-console-scans.ts'
 import { openContentStore } from '../blobs/content-store.ts'
-import { makeJobContents } from '../blobs/job-contents.ts'
 import { openMasterKey } from '../blobs/master-key.ts'
 import type { Config } from '../config/load-config.ts'
 import { makeAdmissionGate } from '../database/admission-gate.ts'
-import { makeListStore } from '../database/console/list-store.ts'
-import { makeOperations } from '../database/console/operations.ts'
-import { makeRefusalStore } from '../database/console/refusal-store.ts'
 import { makeIdempotencyStore } from '../database/idempotency-store.ts'
 import { makeBookOpener } from '../database/regions/open-books.ts'
 import { isSatellite } from '../database/regions/satellite-region.ts'
 import { makeScanStore } from '../database/scan-store.ts'
 import { makeAdmission } from '../domain/accounts/admission.ts'
-import { makeConsoleKeys } from '../domain/console/console-keys.ts'
+import { makeDescriber } from '../domain/content/describe.ts'
 import { OperatorMistake } from '../domain/problem.ts'
 import { makeReadiness } from '../domain/readiness.ts'
-import { openLists, withLists } from '../domain/scans/allow-and-block.ts'
-import { makeAssess } from '../domain/scans/assess.ts'
+import { withLists } from '../domain/scans/allow-and-block.ts'
 import { makeDownload } from '../domain/scans/download.ts'
 import { makeOutcomes } from '../domain/scans/outcome.ts'
 import { makeScanning } from '../domain/scans/scanning.ts'
@@ -35,17 +27,19 @@ import { newClosers } from '../runtime/closers.ts'
 import type { ServiceLogs } from '../runtime/logger.ts'
 import { makeMetrics, openMetricsServer } from '../runtime/metrics.ts'
 import { version } from '../runtime/version.ts'
-import { openRefusalCounter } from '../workers/refusal-counter.ts'
+import { openHeartbeat } from '../workers/heartbeat.ts'
 import { openSweeper } from '../workers/sweeper.ts'
 import { openBackground } from './background.ts'
 import { listChores } from './chores.ts'
-import { consoleDir, makeConsoleHandlers, makeEntrance } from './console.ts'
-import { openImages } from './images.ts'
-import { openMalware } from './malware.ts'
-import { makeNoEngines } from './no-engines.ts'
-import { openOffice } from './office.ts'
-import { makeOperatorDesk } from './operator-desk.ts'
+import { openConsole, openListed } from './console.ts'
+import { listConsoleChores } from './console-chores.ts'
+import { openDoors } from './doors.ts'
+import { openEngines } from './engines.ts'
+import { openErrands } from './errands.ts'
+import { openJobContents } from './job-contents.ts'
+import { type Office, openOffice } from './office.ts'
 import { makeOutbound } from './outbound.ts'
+import { listRoles, makeSelfPortrait } from './self-portrait.ts'
 import { listChecks, observeDatabase, observeEngines, observeQueues } from './watch.ts'
 
 /**
@@ -57,103 +51,107 @@ export async function openService(config: Config, { log, logRequest }: ServiceLo
   try {
     const office = await openOffice(config, 'service', log, { isTest })
     closers.add(office.close)
-    const { database, accounts, registration, deliveries } = office
-    const first = await registration.registerFirst({
-      name: 'first account',
-      plan: 'unlimited',
-      ...(config.bootstrapKey === undefined ? {} : { apiKey: config.bootstrapKey }),
-      ...(config.bootstrapWebhookSecret === undefined ? {} : { webhookSecret: config.bootstrapWebhookSecret }),
-    })
+    const { database, accounts, registration, deliveries, nodes } = office
+    // A worker knows nothing of keys: it must not make the first one before a node that was given it.
+    const first = config.roles.api ? await registerFirst(config, registration) : undefined
 
+    const metrics = makeMetrics({ region: config.region, version })
     const master = openMasterKey(config.masterKey, config.dataDir)
     const dataDir = resolve(config.dataDir)
     const contents = openContentStore({ dir: join(dataDir, 'content'), master })
     closers.add(contents.close)
-    const jobContents = makeJobContents({ dir: join(dataDir, 'jobs'), master })
-    // Both at once: each waits for processes of its own.
-    const none = isTest ? makeNoEngines() : undefined
-    const opening = none === undefined ? openImages(config, { log }) : none.images
-    closers.add(async () => (await opening).close())
-    const malware = none?.malware ?? (await openMalware(config, { contents, log, as: 'service' }))
-    closers.add(malware.close)
-    const engines = { malware, images: await opening }
+    const jobStorage = await openJobContents(config, { master, metrics, log })
+    closers.add(jobStorage.close)
+    const jobContents = jobStorage.contents
+    const engines = isTest || config.roles.worker ? await openEngines(config, { contents, log, isTest }) : undefined
+    if (engines !== undefined) closers.add(engines.close)
 
-    const metrics = makeMetrics({ region: config.region, version })
     observeDatabase(metrics, database)
-    observeEngines(metrics, engines)
+    if (engines !== undefined) observeEngines(metrics, engines)
     const openBooks = (await isSatellite(database.pool)) ? makeBookOpener(database.pool) : undefined
     const gate = makeAdmissionGate({ pool: database.pool, observeBatch: metrics.observeBatch, openBooks })
     const scans = makeScanStore(database)
     const repeats = makeIdempotencyStore(database)
     const { policy, fetcher, sender } = makeOutbound(config)
-    const { describe } = malware
-    const lists = makeListStore(database)
-    const reportFailure = (error: unknown) => log.warn({ err: error }, 'the allow and block lists could not be read')
-    const listed = await openLists({ store: lists, clock: systemClock, everyMs: 3000, reportFailure })
-    closers.add(listed.close)
-    const bare = makeAssess({ malware: malware.malware, images: engines.images.images })
-    const assess = withLists(bare, listed.listCurrent)
-    const live = makeOutcomes({
-      describe,
-      assess,
-      download: makeDownload({ fetcher, contents, findDownloadHosts: accounts.findDownloadHosts }),
-    })
+    const describe = makeDescriber({ entries: config.verdictCache })
+    const kinds: ScanKind[] = isTest ? [] : config.nsfwProfile === 'off' ? ['malware'] : ['malware', 'nsfw_image']
+    const errands = openErrands(config, { database, contents: jobContents, kinds, log })
+    closers.add(errands.close)
+    const lists = await openListed(database, log)
+    closers.add(lists.close)
+    const live =
+      engines === undefined
+        ? errands.makeAsking(metrics)
+        : makeOutcomes({
+            describe,
+            assess: withLists(engines.assess, lists.listCurrent),
+            download: makeDownload({ fetcher, contents, findDownloadHosts: accounts.findDownloadHosts }),
+          })
     const outcomes = withTestKeys(live, { describe })
     const shared = { clock: systemClock, region: config.region, gate, describe }
     const observeVerdict = metrics.countVerdict
-    const kinds: ScanKind[] = isTest ? [] : config.nsfwProfile === 'off' ? ['malware'] : ['malware', 'nsfw_image']
     const background = openBackground(config, {
-      ...{ database, kinds, contents: jobContents, deliveries, outcomes, sender, observeVerdict, log },
+      ...{ database, kinds, contents: jobContents, deliveries, outcomes, errands, sender, observeVerdict, log },
     })
     closers.add(background.close)
     observeQueues(metrics, { jobs: background.jobs, deliveries })
     const sweeper = await openSweeper({
-      chores: listChores({
-        ...{ contents, jobContents, scans, deliveries, repeats, resultDays: config.resultDays, openBooks },
-        jobs: background.jobs,
-        giveUpAbandoned: background.giveUpAbandoned,
-      }),
+      chores: [
+        ...listConsoleChores(database),
+        ...listChores({
+          ...{ contents, jobContents, scans, deliveries, repeats, nodes, resultDays: config.resultDays, openBooks },
+          jobs: background.jobs,
+          errands: errands.errands,
+          giveUpAbandoned: background.giveUpAbandoned,
+        }),
+        ...jobStorage.chores,
+      ],
       log,
     })
     closers.add(sweeper.close)
-    const readiness = makeReadiness({ checks: listChecks(database, isTest ? undefined : engines), timeoutMs: 3000 })
-    const listEngines = () => [...malware.listEngines(), ...engines.images.listEngines()]
-
-    const entrance = makeEntrance(database)
-    const describeEngines = () => listEngines().map((engine) => ({ name: engine.name, state: engine.findState() }))
-    const desk = makeOperatorDesk(config, {
-      ...{ office, operations: makeOperations(database), readiness, metrics, assess: bare, contents, log },
-      ...{ listEngines: describeEngines, listRefused: malware.listRefused, updateSignatures: malware.updateSignatures },
-    })
-    const handlers = makeConsoleHandlers(config, {
-      ...{ isTestMode: isTest, desk, lists, refreshLists: listed.refresh, onQueued: background.onQueued },
-      ...{ ...entrance, office, sender, policy, onReplayed: background.onReplayed },
-    })
-    const refusals = openRefusalCounter({ store: makeRefusalStore(database), clock: systemClock, log })
-    closers.add(refusals.close)
-    const doing = {
-      admission: makeAdmission({ gate, creditGate: config.creditGate, clock: systemClock }),
-      scanning: makeScanning({
-        ...{ ...shared, scans, repeats, outcomes, bell: background.bell, observeVerdict },
-        reportFailure: (error) => log.error({ err: error }, 'a scan failed'),
+    const checks = [
+      ...listChecks(database, {
+        engines: isTest ? undefined : engines,
+        nodes: engines === undefined ? nodes : undefined,
       }),
+      ...jobStorage.checks,
+    ]
+    const readiness = makeReadiness({ checks, timeoutMs: 3000 })
+    const listEngines = () =>
+      (engines?.listEngines() ?? []).map((engine) => ({ name: engine.name, state: engine.findState() }))
+    const roles = listRoles(config)
+
+    const admission = makeAdmission({ gate, creditGate: config.creditGate, clock: systemClock })
+    const scanning = makeScanning({
+      ...{ ...shared, scans, repeats, outcomes, bell: errands.bell, observeVerdict },
+      reportFailure: (error) => log.error({ err: error }, 'a scan failed'),
+    })
+    // Content that others are to look at must be where they can read it.
+    const syncContents = engines === undefined ? jobContents : contents
+    const doors = await openDoors(config, {
+      ...{ admission, gate, scanning, contents: syncContents, malware: engines?.malware, metrics, log, isTest },
+    })
+    closers.add(doors.close)
+
+    const doing = {
+      ...{ admission, scanning, contents: syncContents, jobContents, policy },
       submitting: makeSubmitting({ ...shared, kinds, contents: jobContents, onQueued: background.onQueued }),
-      ...{ contents, jobContents, policy },
     }
-    const guarded = { ...entrance, adminToken: config.adminToken }
+    const site = openConsole(config, {
+      ...{ office, isTest, lists, doing, sender, background, readiness, metrics, listEngines, roles, log },
+      malware: engines?.malware,
+      assess: engines?.assess ?? live.ofContent,
+    })
+    closers.add(site.close)
     const app = await makeHttpServer({
-      ...{ ...doing, accounts, noteRefusal: refusals.note },
-      listEngines: describeEngines,
+      ...{ ...doing, accounts, listEngines, roles, servesApi: config.roles.api },
+      countWorkers: engines === undefined ? nodes.countWorkers : undefined,
+      noteRefusal: site.noteRefusal,
+      registerMore: site.scopes,
       ...{ log, logRequest, metrics, readiness, version },
       ...{ region: config.region, isTest },
       publicUrl: config.publicUrl,
       corsOrigins: config.corsOrigins,
-      registerMore: [
-        (scope) => registerConsole(scope, consoleDir),
-        (scope) => registerAdmin(scope, { ...guarded, handlers }),
-        (scope) =>
-          registerConsoleScans(scope, { ...guarded, ...doing, consoleKeys: makeConsoleKeys({ ...office, isTest }) }),
-      ],
       tls: readCertificate(config),
     })
     const url = await app.listen({ host: config.host, port: config.port })
@@ -161,17 +159,23 @@ export async function openService(config: Config, { log, logRequest }: ServiceLo
     if (config.tlsCert !== undefined && config.tlsKey !== undefined) {
       closers.add(watchCertificate({ server: app.server, certFile: config.tlsCert, keyFile: config.tlsKey, log }))
     }
-    const metricsServer = await openMetricsServer(metrics, config.metricsPort ?? toMetricsPort(config.port))
+    const heartbeat = openHeartbeat({ nodes, describe: makeSelfPortrait({ roles, readiness, listEngines }), log })
+    closers.add(heartbeat.close)
+    const metricsServer = await openMetricsServer(metrics, {
+      host: config.metricsHost,
+      port: config.metricsPort ?? toMetricsPort(config.port),
+    })
     closers.add(metricsServer.close)
 
     return {
       url,
       first,
-      welcome: await entrance.invitations.inviteFirstOperator(),
+      welcome: config.roles.api ? await site.inviteFirstOperator() : undefined,
       metricsPort: metricsServer.port,
       /** Running requests may finish; what is not done by the deadline is cut off. */
       async close() {
         readiness.startStopping()
+        doors.startStopping(config.drainSeconds * 1000)
         const deadline = setTimeout(() => app.server.closeAllConnections(), config.drainSeconds * 1000)
         // A connection whose answer went out after the stop began stays open for its next request: nobody else ends it.
         const idle = setInterval(() => app.server.closeIdleConnections(), 50)
@@ -186,6 +190,14 @@ export async function openService(config: Config, { log, logRequest }: ServiceLo
     throw error
   }
 }
+
+const registerFirst = (config: Config, registration: Office['registration']) =>
+  registration.registerFirst({
+    name: 'first account',
+    plan: 'unlimited',
+    ...(config.bootstrapKey === undefined ? {} : { apiKey: config.bootstrapKey }),
+    ...(config.bootstrapWebhookSecret === undefined ? {} : { webhookSecret: config.bootstrapWebhookSecret }),
+  })
 
 const toMetricsPort = (port: number) => (port === 0 ? 0 : port + 1000 > 65535 ? port - 1000 : port + 1000)
 

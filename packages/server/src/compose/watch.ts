@@ -1,14 +1,16 @@
 import type { Database } from '../database/open-database.ts'
 import type { DeliveryStore } from '../domain/ports/delivery-store.ts'
 import type { JobStore } from '../domain/ports/job-store.ts'
+import type { NodeStore } from '../domain/ports/node-store.ts'
 import type { Check } from '../domain/readiness.ts'
 import type { Metrics } from '../runtime/metrics.ts'
-import type { openImages } from './images.ts'
-import type { openMalware } from './malware.ts'
+import type { Engines } from './engines.ts'
 
-type Engines = { malware: Awaited<ReturnType<typeof openMalware>>; images: Awaited<ReturnType<typeof openImages>> }
-
-export function listChecks({ pool }: Database, engines: Engines | undefined): Check[] {
+/** `nodes`: only where others are to do the scans. */
+export function listChecks(
+  { pool }: Database,
+  { engines, nodes }: { engines: Engines | undefined; nodes: NodeStore | undefined },
+): Check[] {
   return [
     {
       name: 'database',
@@ -19,6 +21,7 @@ export function listChecks({ pool }: Database, engines: Engines | undefined): Ch
       },
     },
     ...(engines === undefined ? [] : listEngineChecks(engines)),
+    ...(nodes === undefined ? [] : [makeWorkerCheck(nodes)]),
   ]
 }
 
@@ -26,6 +29,16 @@ const listEngineChecks = ({ malware, images }: Engines): Check[] => [
   { name: 'malware engine', vital: false, findFault: async () => malware.findFault() },
   { name: 'NSFW image engine', vital: false, findFault: async () => images.findFault() },
 ]
+
+/** On a node without engines of its own. */
+const makeWorkerCheck = (nodes: NodeStore): Check => ({
+  name: 'workers',
+  vital: true,
+  async findFault() {
+    if ((await nodes.countWorkers()) > 0) return undefined
+    return 'This node has no engines of its own, and no worker was seen within 15 s. Start a node with ASSAY_ROLES=worker.'
+  },
+})
 
 export function observeEngines(metrics: Metrics, { malware, images }: Engines) {
   const states = () => malware.listEngines().flatMap((engine) => engine.findState() ?? [])

@@ -1,3 +1,4 @@
+import { blobsPlace } from './blobs-reader.ts'
 import {
   clamdAddress,
   credential,
@@ -5,6 +6,7 @@ import {
   httpOrigin,
   httpUrl,
   key256,
+  listenAddress,
   listOf,
   network,
   oneOf,
@@ -13,6 +15,7 @@ import {
   proxyUrl,
   type Reader,
   regionName,
+  roles,
   text,
   wholeNumber,
 } from './readers.ts'
@@ -45,6 +48,12 @@ export const knobs = {
     fallback: './data',
     about: 'Where everything that must survive lives.',
   }),
+  roles: knob({
+    env: 'ASSAY_ROLES',
+    read: roles,
+    fallback: 'api,worker',
+    about: 'What this node does: answer requests (api), scan and deliver (worker), or both.',
+  }),
   databaseUrl: knob({
     env: 'ASSAY_DATABASE_URL',
     read: postgresUrl,
@@ -56,6 +65,24 @@ export const knobs = {
     read: wholeNumber(2, 200),
     fallback: '8',
     about: 'Connections to PostgreSQL that this process may hold.',
+  }),
+  blobs: knob({
+    env: 'ASSAY_BLOBS',
+    read: blobsPlace,
+    fallback: 'disk',
+    about: 'Where content of background jobs lies: disk, or s3://bucket/prefix?endpoint=https://host:9000&region=name.',
+  }),
+  s3AccessKey: knob({
+    env: 'ASSAY_S3_ACCESS_KEY',
+    read: text,
+    secret: true,
+    about: 'Access key for S3. Unset: taken from the environment, profile or instance, as other programs for AWS do.',
+  }),
+  s3SecretKey: knob({
+    env: 'ASSAY_S3_SECRET_KEY',
+    read: text,
+    secret: true,
+    about: 'Secret key that belongs to the access key.',
   }),
   region: knob({
     env: 'ASSAY_REGION',
@@ -77,7 +104,13 @@ export const knobs = {
   metricsPort: knob({
     env: 'ASSAY_METRICS_PORT',
     read: port,
-    about: 'Port on 127.0.0.1 for Prometheus. Unset: ASSAY_PORT + 1000.',
+    about: 'Port for Prometheus. Unset: ASSAY_PORT + 1000.',
+  }),
+  metricsHost: knob({
+    env: 'ASSAY_METRICS_HOST',
+    read: text,
+    fallback: '127.0.0.1',
+    about: 'Address to listen on for Prometheus. What is there is for operators, not for callers.',
   }),
   creditGate: knob({
     env: 'ASSAY_CREDIT_GATE',
@@ -194,6 +227,34 @@ export const knobs = {
     env: 'ASSAY_MODEL_DIR',
     read: text,
     about: 'Directory of the models. Unset: that of the installation, or models in the data directory.',
+  }),
+  clamdListen: knob({
+    env: 'ASSAY_CLAMD_LISTEN',
+    read: listenAddress,
+    about: 'Port, or address:port, for clients that speak the protocol of clamd. Unset: closed.',
+  }),
+  clamdListenKey: knob({
+    env: 'ASSAY_CLAMD_LISTEN_KEY',
+    read: credential,
+    secret: true,
+    about: 'API key of the account that pays for scans through ASSAY_CLAMD_LISTEN.',
+  }),
+  icapListen: knob({
+    env: 'ASSAY_ICAP_LISTEN',
+    read: listenAddress,
+    about: 'Port, or address:port, for proxies that speak ICAP. Unset: closed.',
+  }),
+  icapKey: knob({
+    env: 'ASSAY_ICAP_KEY',
+    read: credential,
+    secret: true,
+    about: 'API key of the account that pays for scans through ASSAY_ICAP_LISTEN.',
+  }),
+  icapOnError: knob({
+    env: 'ASSAY_ICAP_ON_ERROR',
+    read: oneOf('block', 'allow'),
+    fallback: 'block',
+    about: 'What ICAP does with content that cannot be scanned, such as an encrypted archive.',
   }),
   verdictCache: knob({
     env: 'ASSAY_VERDICT_CACHE',

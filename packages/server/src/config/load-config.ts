@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { parse as parseToml } from 'smol-toml'
+import { checkRoles } from './check-roles.ts'
 import { type Knob, type KnobName, knobs } from './knobs.ts'
 
 type ValueOf<K> = K extends Knob<infer T> ? (K extends { fallback: string } ? T : T | undefined) : never
@@ -60,7 +61,9 @@ function readValue(knob: Knob<unknown>, text: string, origin: string): unknown {
   try {
     return knob.read(text)
   } catch (error) {
-    const shown = knob.secret === true ? 'the given value' : JSON.stringify(text)
+    // Somebody may have put credentials where none belong.
+    const isShown = knob.secret !== true && !/:\/\/[^/?#]*@/.test(text)
+    const shown = isShown ? JSON.stringify(text) : 'the given value'
     throw new Error(`${knob.env} ${(error as Error).message}; ${shown} (from ${origin}) is not.`)
   }
 }
@@ -99,10 +102,28 @@ function findContradictions(config: Partial<Config>): string[] {
   if ((config.tlsCert === undefined) !== (config.tlsKey === undefined)) {
     mistakes.push('ASSAY_TLS_CERT and ASSAY_TLS_KEY go together: set both or neither.')
   }
+  if (config.blobs?.at === 's3' && config.masterKey === undefined) {
+    mistakes.push(
+      'ASSAY_BLOBS names a store that others share, so ASSAY_MASTER_KEY must be set, the same for all of them: make one with `openssl rand -hex 32`.',
+    )
+  }
+  if ((config.s3AccessKey === undefined) !== (config.s3SecretKey === undefined)) {
+    mistakes.push('ASSAY_S3_ACCESS_KEY and ASSAY_S3_SECRET_KEY go together: set both or neither.')
+  }
   if (config.metricsPort !== undefined && config.metricsPort !== 0 && config.metricsPort === config.port) {
     mistakes.push('ASSAY_METRICS_PORT and ASSAY_PORT are the same; give the metrics a port of their own.')
   }
-  return mistakes
+  for (const [listen, key] of [
+    ['clamdListen', 'clamdListenKey'],
+    ['icapListen', 'icapKey'],
+  ] as const) {
+    if ((config[listen] === undefined) === (config[key] === undefined)) continue
+    mistakes.push(`${knobs[listen].env} and ${knobs[key].env} go together: the key is of the account that pays.`)
+  }
+  if (config.roles?.api === false && (config.clamdListen ?? config.icapListen) !== undefined) {
+    mistakes.push('ASSAY_CLAMD_LISTEN and ASSAY_ICAP_LISTEN need the role api: take them off this worker.')
+  }
+  return [...mistakes, ...checkRoles(config)]
 }
 
 /** Only a warning: other programs may share the prefix, and an older version may meet a newer environment. */

@@ -32,6 +32,16 @@ export const oneOf =
     return found
   }
 
+export type Roles = { api: boolean; worker: boolean }
+
+export const roles: Reader<Roles> = (value) => {
+  const names = value.split(',').map((name) => name.trim())
+  if (names.some((name) => name !== 'api' && name !== 'worker')) {
+    throw new Error('must be api, worker or both, separated by a comma')
+  }
+  return { api: names.includes('api'), worker: names.includes('worker') }
+}
+
 export const postgresUrl: Reader<string> = (value) => {
   // Not a URL to every parser: the host may be missing when `?host=/run/postgresql` names a socket.
   if (!/^postgres(ql)?:\/\/\S+$/.test(value)) {
@@ -82,6 +92,15 @@ export const clamdAddress: Reader<{ path: string } | { host: string; port: numbe
     )
   }
   return { host, port: Number(port) }
+}
+
+/** Where to listen: a port, on loopback then, or an address and a port. */
+export const listenAddress: Reader<{ host: string; port: number }> = (value) => {
+  const [, v6, name, digits] = /^(?:(?:\[([0-9a-f:.]+)\]|([\w.-]+)):)?(\d{1,5})$/i.exec(value) ?? []
+  if (digits === undefined || Number(digits) > 65535) {
+    throw new Error('must be a port such as 3310, or an address and a port such as 0.0.0.0:3310')
+  }
+  return { host: v6 ?? name ?? '127.0.0.1', port: Number(digits) }
 }
 
 export const key256: Reader<Buffer> = (value) => {

@@ -1,6 +1,14 @@
 import { scanColumns } from './scan-columns.ts'
 
 /**
+ * The scans of jobs that were claimed, $1, between the first and the last of them. Apart from the claims, which know
+ * only at their end which these are, and would have to open every partition to begin with.
+ */
+export const findScansStatement = `
+select ${scanColumns} from scans where id = any($1::uuid[]) and id between $2::uuid and $3::uuid
+`
+
+/**
  * Jobs whose worker let its lease run out, and those that have rested, wait again. In a statement of its own, so that
  * claims look in one place only, and account by account.
  */
@@ -12,8 +20,7 @@ where scan_id = any(array(
 `
 
 const claimedColumns = 'scan_id, account_id, attempts, lease_token, sealed, storage_key, url, test_case, callback_url'
-const withScan = `
-  cross join lateral (select ${scanColumns} from scans where scans.id = claimed.scan_id limit 1) as scan
+const withAccount = `
   left join lateral (select flags_sexy from accounts where accounts.id = claimed.account_id limit 1) as account on true`
 
 /** Those that nobody took since before $1, of any lane; $2 how many, $3 lease in milliseconds. */
@@ -26,7 +33,7 @@ with claimed as (
   ))
   returning ${claimedColumns}
 )
-select false as more, claimed.*, flags_sexy, scan.* from claimed ${withScan}
+select false as more, claimed.*, flags_sexy from claimed ${withAccount}
 `
 
 const nextAccount = (condition: string) => `
@@ -90,13 +97,13 @@ claimed as (
   where scan_id = any(array(select scan_id from picked))
   returning ${claimedColumns}
 )
-select more, claimed.*, flags_sexy, scan.*
+select more, claimed.*, flags_sexy
 from (
   select (select count(*) from seen) > (select count(*) from picked)
     or exists (select from seen cross join depth where turn >= depth) as more
 ) as rest
 left join (
-  picked join claimed using (scan_id) ${withScan}
+  picked join claimed using (scan_id) ${withAccount}
 ) on true
 order by turn, n
 `

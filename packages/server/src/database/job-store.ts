@@ -2,7 +2,8 @@ import { randomUUID } from 'node:crypto'
 import type { Pool } from 'pg'
 import { v7 } from 'uuid'
 import type { ClaimedJob, JobStore, Lease, Settlement } from '../domain/ports/job-store.ts'
-import { claimAbandonedStatement, claimStatement, requeueStatement } from './claim-statement.ts'
+import type { Scan } from '../domain/scans/scan.ts'
+import { claimAbandonedStatement, claimStatement, findScansStatement, requeueStatement } from './claim-statement.ts'
 import { makeGroupCommit } from './group-commit.ts'
 import { type SourceRow, toSource } from './job-columns.ts'
 import { lazily, runIndexed } from './run-indexed.ts'
@@ -45,13 +46,13 @@ export function makeJobStore(deps: { pool: Pool; lanes: string[] }): JobStore {
         claimed.push(...more.claimed)
         if (!more.isMore) break
       }
-      return claimed.map(toClaimed)
+      return withScans(deps.pool, claimed)
     },
 
     async claimAbandoned(before, limit, leaseMs) {
       const statement = { name: 'claim-abandoned', text: claimAbandonedStatement, values: [before, limit, leaseMs] }
       const { rows } = await runIndexed<ClaimedRow>(deps.pool, [statement])
-      return rows.map(toClaimed)
+      return withScans(deps.pool, rows)
     },
 
     async extend(leases, leaseMs) {
@@ -97,9 +98,8 @@ async function settleAll(pool: Pool, items: Settling[]): Promise<boolean[]> {
     // How and where it was asked for is known, and stays.
     ...toScanColumns({ ...scan, id: lease.scanId, mode: 'async', region: '' }),
   }))
-  const { rows } = await runIndexed<{ i: number }>(pool, [
-    { name: 'settle-jobs', text: settleStatement, values: [JSON.stringify(asked)] },
-  ])
+  const values = [JSON.stringify(asked), ...toEnds(asked.map(({ id }) => id))]
+  const { rows } = await runIndexed<{ i: number }>(pool, [{ name: 'settle-jobs', text: settleStatement, values }])
   const settled = new Set(rows.map(({ i }) => i))
   return items.map((_, i) => settled.has(i))
 }
@@ -152,24 +152,43 @@ from (select count(*) as listed from (select from jobs where held_until is null 
 
 const listNeeded = `select storage_key from jobs where storage_key = any($1::text[])`
 
-type ClaimedRow = ScanRow &
-  SourceRow & {
-    scan_id: string
-    account_id: string
-    attempts: number
-    lease_token: string
-    test_case: string | null
-    callback_url: string | null
-    flags_sexy: boolean | null
-    /** Not all that wait were taken. */
-    more: boolean
-  }
+type ClaimedRow = SourceRow & {
+  scan_id: string
+  account_id: string
+  attempts: number
+  lease_token: string
+  test_case: string | null
+  callback_url: string | null
+  flags_sexy: boolean | null
+  /** Not all that wait were taken. */
+  more: boolean
+}
 
-const toClaimed = (row: ClaimedRow): ClaimedJob => ({
+/** A scan changes only by the end of its job, and these have been claimed: it is no matter that time has passed. */
+async function withScans(pool: Pool, claimed: ClaimedRow[]): Promise<ClaimedJob[]> {
+  if (claimed.length === 0) return []
+  const ids = claimed.map(({ scan_id }) => scan_id)
+  const { rows } = await runIndexed<ScanRow>(pool, [
+    { name: 'find-scans', text: findScansStatement, values: [ids, ...toEnds(ids)] },
+  ])
+  const scans = new Map(rows.map((row) => [row.id, toScan(row)]))
+  return claimed.flatMap((row) => {
+    const scan = scans.get(row.scan_id)
+    return scan === undefined ? [] : [toClaimed(row, scan)]
+  })
+}
+
+/** The first and the last, in the order of the database, which is that of their digits. */
+function toEnds(ids: string[]): [string | undefined, string | undefined] {
+  const sorted = ids.map((id) => id.toLowerCase()).sort()
+  return [sorted[0], sorted.at(-1)]
+}
+
+const toClaimed = (row: ClaimedRow, scan: Scan): ClaimedJob => ({
   lease: { scanId: row.scan_id, token: row.lease_token },
   accountId: row.account_id,
   flagsSexy: row.flags_sexy ?? true,
-  scan: toScan(row),
+  scan,
   attempt: row.attempts,
   source: row.test_case === null ? toSource(row) : { at: 'test', testCase: row.test_case },
   callbackUrl: row.callback_url,

@@ -1,5 +1,6 @@
 import type { Kysely } from 'kysely'
 import type { ApiKey } from '../domain/accounts/account.ts'
+import { consoleKeyPrefix } from '../domain/console/console-keys.ts'
 import type { ConsoleKeyStore, KeyStore } from '../domain/ports/key-store.ts'
 import { insertKey } from './insert-key.ts'
 import type { Database } from './open-database.ts'
@@ -20,12 +21,12 @@ export function makeKeyStore(deps: Pick<Database, 'kysely'>): KeyStore & Console
       return rows.map(toApiKey)
     },
 
-    async findDigest(accountId, name) {
+    async findConsoleDigest(accountId) {
       const row = await kysely
         .selectFrom('api_keys')
         .select('digest')
         .where('account_id', '=', accountId)
-        .where('name', '=', name)
+        .where('prefix', '=', consoleKeyPrefix)
         .where('revoked_at', 'is', null)
         .orderBy('created_at')
         .limit(1)

@@ -1,6 +1,7 @@
 import { Kysely, PostgresDialect } from 'kysely'
 import pg from 'pg'
 import type { Logger } from '../runtime/logger.ts'
+import { requireSession } from './require-session.ts'
 import type { Tables } from './tables.ts'
 
 export type Database = { pool: pg.Pool; kysely: Kysely<Tables>; close(): Promise<void> }
@@ -14,15 +15,15 @@ export async function openDatabase(deps: { url: string; connections: number; log
     max: deps.connections,
     connectionTimeoutMillis: 10_000,
     application_name: 'assay',
-    // A statement that hangs must not hang its callers for ever.
-    statement_timeout: 60_000,
-    // One plan for each prepared statement, made once. Left to itself PostgreSQL plans the admission statement anew for
-    // every batch, because it can count the rows of a given array and only guess those of a parameter.
+    // Set when it is connected, not with the connection: pgbouncer refuses settings that it does not know. A statement
+    // that hangs must not hang its callers for ever. One plan for each prepared statement, made once: left to itself
+    // PostgreSQL plans the admission statement anew for every batch, because it can count the rows of a given array and
+    // only guess those of a parameter.
     onConnect: async (client) => {
       // The pool listens to those that are idle only. One that is lost in the middle of a transaction, between two of its
       // statements, would end the process; the next statement fails and tells.
       client.on('error', () => {})
-      await client.query('set plan_cache_mode = force_generic_plan')
+      await client.query('set statement_timeout = 60000; set plan_cache_mode = force_generic_plan')
     },
   })
   let closing = false
@@ -32,6 +33,7 @@ export async function openDatabase(deps: { url: string; connections: number; log
   })
   try {
     await requireVersion(pool)
+    await requireSession(pool)
   } catch (error) {
     await pool.end()
     throw error
@@ -39,7 +41,8 @@ export async function openDatabase(deps: { url: string; connections: number; log
   const kysely = new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) })
   const close = () => {
     closing = true
-    return kysely.destroy()
+    // Not by kysely, which ends nothing when it was not used.
+    return pool.end()
   }
   return { pool, kysely, close }
 }

@@ -1,8 +1,11 @@
 import type { ScanStore } from '../domain/ports/scan-store.ts'
+import { foldLedger } from './ledger-days.ts'
 import type { Database } from './open-database.ts'
 import { type ScanRow, scanColumns, scanRecord, toScan, toScanColumns } from './scan-columns.ts'
+import { makeScanPartitions } from './scan-partitions.ts'
 
 export function makeScanStore(deps: Pick<Database, 'pool'>): ScanStore {
+  const partitions = makeScanPartitions(deps)
   return {
     async findScan(accountId, kind, id) {
       const { rows } = await deps.pool.query<ScanRow>({
@@ -19,14 +22,11 @@ export function makeScanStore(deps: Pick<Database, 'pool'>): ScanStore {
       const { rows } = await deps.pool.query<{ count: number }>(countSettled, [since])
       return rows[0]?.count ?? 0
     },
-    async deleteSettled(before) {
-      let deleted = 0
-      for (;;) {
-        const { rowCount } = await deps.pool.query(deleteSettled, [before])
-        deleted += rowCount ?? 0
-        if ((rowCount ?? 0) < deleteAtOnce) return deleted
-      }
+    async deleteSettled(resultDays) {
+      return (await partitions.dropOld(resultDays)) + (await partitions.deleteOld(resultDays))
     },
+    prepare: (resultDays) => partitions.makeAhead(resultDays),
+    foldLedger: (resultDays) => foldLedger(deps.pool, resultDays),
   }
 }
 
@@ -41,10 +41,3 @@ select $1, ${scanColumns} from json_to_recordset($2::json) as scan (${scanRecord
 `
 
 const countSettled = `select count(*)::integer as count from scans where completed_at > $1 and mode = 'async'`
-
-/** In pieces: one long statement would hold up the vacuum, and its own time limit could undo all of it. */
-const deleteAtOnce = 5000
-
-const deleteSettled = `
-delete from scans where id in (select id from scans where completed_at < $1 limit ${deleteAtOnce})
-`

@@ -116,9 +116,10 @@ create table credit_ledger (
   constraint credit_ledger_scan_id_kind_key UNIQUE (scan_id, kind),
   constraint credit_ledger_pkey PRIMARY KEY (id),
   constraint credit_ledger_kind_check CHECK ((kind = ANY (ARRAY['opening'::text, 'debit'::text, 'refund'::text, 'grant'::text, 'roll'::text, 'adjust'::text])))
-);
+) with (autovacuum_vacuum_scale_factor = 0.05);
 
 CREATE INDEX credit_ledger_account ON public.credit_ledger USING btree (account_id, id);
+CREATE UNIQUE INDEX credit_ledger_days ON public.credit_ledger USING btree (account_id, kind, at) WHERE ((scan_id IS NULL) AND (kind = ANY (ARRAY['debit'::text, 'refund'::text])));
 
 create table deliveries (
   id uuid not null,
@@ -154,6 +155,30 @@ create table delivery_attempts (
   answer text not null,
   constraint delivery_attempts_pkey PRIMARY KEY (delivery_id, id)
 );
+
+create unlogged table errands (
+  id uuid not null,
+  lane text not null,
+  asked json not null,
+  sealed bytea,
+  storage_key text,
+  url text,
+  created_at timestamp with time zone not null default now(),
+  expires_at timestamp with time zone not null,
+  attempts integer not null default 0,
+  held_until timestamp with time zone,
+  lease_token uuid,
+  outcome json,
+  failure text,
+  constraint errands_pkey PRIMARY KEY (id),
+  constraint errands_check CHECK ((num_nonnulls(sealed, storage_key, url) = 1)),
+  constraint errands_check1 CHECK ((num_nonnulls(outcome, failure) <= 1)),
+  constraint errands_failure_check CHECK ((failure = ANY (ARRAY['busy'::text, 'down'::text])))
+) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_insert_scale_factor = 0, autovacuum_vacuum_insert_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
+
+CREATE INDEX errands_expiring ON public.errands USING btree (expires_at);
+CREATE INDEX errands_open ON public.errands USING btree (created_at) WHERE ((outcome IS NULL) AND (failure IS NULL));
+CREATE INDEX errands_storage ON public.errands USING btree (storage_key) WHERE (storage_key IS NOT NULL);
 
 create table idempotency_keys (
   account_id uuid not null,
@@ -235,6 +260,19 @@ create table members (
 CREATE INDEX members_account ON public.members USING btree (account_id);
 CREATE UNIQUE INDEX members_email ON public.members USING btree (lower(email));
 
+create unlogged table nodes (
+  id uuid not null,
+  name text not null,
+  roles text[] not null,
+  version text not null,
+  started_at timestamp with time zone not null,
+  seen_at timestamp with time zone not null default now(),
+  status text not null,
+  reasons text[] not null,
+  engines json not null,
+  constraint nodes_pkey PRIMARY KEY (id)
+) with (fillfactor = 50);
+
 create table plans (
   name text not null,
   credits_per_period integer not null,
@@ -286,10 +324,10 @@ create table scans (
   constraint scans_kind_check CHECK ((kind = ANY (ARRAY['malware'::text, 'nsfw_image'::text]))),
   constraint scans_mode_check CHECK ((mode = ANY (ARRAY['sync'::text, 'async'::text]))),
   constraint scans_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'clean'::text, 'threat'::text, 'error'::text])))
-);
+) partition by range (id);
 
-CREATE INDEX scans_account ON public.scans USING btree (account_id, created_at);
-CREATE INDEX scans_completed ON public.scans USING brin (completed_at);
+CREATE INDEX scans_account ON ONLY public.scans USING btree (account_id, created_at);
+CREATE INDEX scans_completed ON ONLY public.scans USING brin (completed_at);
 
 create table sign_in_failures (
   subject text not null,

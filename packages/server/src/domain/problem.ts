@@ -13,7 +13,7 @@ export type Refusal =
   | { kind: 'unsupported-media-type'; detail: string }
   | { kind: 'validation'; errors: FieldErrors }
   | { kind: 'engine-unavailable'; detail: string }
-  | { kind: 'overloaded'; retryAfterSeconds: number }
+  | { kind: 'overloaded'; retryAfterSeconds: number; detail?: string }
 
 /** Messages by the name the caller knows the field by. */
 export type FieldErrors = Record<string, string[]>

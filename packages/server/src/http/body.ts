@@ -1,10 +1,8 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { malformed, Problem } from '../domain/problem.ts'
+import { makeSpeedGuard } from '../runtime/speed-guard.ts'
 
 const idleMs = 30_000
-const slowWindowMs = 60_000
-const slowBytes = 60 * 1024
-const wholeMs = 3_600_000
 const lingerMs = 5000
 
 /** What to do after a chunk: wait for this before the next one, read no further, or just go on. */
@@ -27,9 +25,12 @@ export function readBody(
     // Gone before we came to look: it would never say so again.
     if (raw.destroyed) throw malformed('The body ended before it was complete.')
     const guard = makeSpeedGuard()
-    const idle = setTimeout(() => settle(() => reject(tooSlow('The body stalled for 30 seconds.'))), idleMs)
+    const expectMore = () => setTimeout(() => settle(() => reject(tooSlow('The body stalled for 30 seconds.'))), idleMs)
+    let idle = expectMore()
 
+    let isSettled = false
     const settle = (answer: () => void) => {
+      isSettled = true
       clearTimeout(idle)
       raw.off('data', onData).off('end', onEnd).off('error', onBroken).off('close', onBroken)
       // Without anybody listening an error would end the process.
@@ -43,38 +44,33 @@ export function readBody(
     const onEnd = () => settle(resolve)
     // The client left or the connection broke. Nobody may be there to read this, but the log tells it.
     const onBroken = (error?: unknown) => fail(malformed('The body ended before it was complete.', { cause: error }))
+    /** That the client has to wait for us is not its fault. */
+    const waitFor = (caughtUp: Promise<void>) => {
+      const since = Date.now()
+      clearTimeout(idle)
+      caughtUp.then(() => {
+        if (isSettled) return
+        guard.forgive(Date.now() - since)
+        idle = expectMore()
+        raw.resume()
+      }, fail)
+    }
     const onData = (chunk: Buffer) => {
       try {
         idle.refresh()
-        guard.add(chunk.length)
+        const late = guard.add(chunk.length)
+        if (late !== undefined) throw tooSlow(late)
         const after = take(chunk)
         if (after === undefined) return
         raw.pause()
-        if (after === 'stop') settle(resolve)
-        else after.then(() => raw.resume(), fail)
+        if (after === 'stop') return settle(resolve)
+        waitFor(after)
       } catch (error) {
         fail(error)
       }
     }
     raw.on('data', onData).on('end', onEnd).on('error', onBroken).on('close', onBroken)
   })
-}
-
-function makeSpeedGuard() {
-  const started = Date.now()
-  let windowStart = started
-  let windowBytes = 0
-  return {
-    add(bytes: number) {
-      windowBytes += bytes
-      const now = Date.now()
-      if (now - started >= wholeMs) throw tooSlow('The body took more than an hour.')
-      if (now - windowStart < slowWindowMs) return
-      if (windowBytes < slowBytes) throw tooSlow('The body arrived at less than 1 KB a second.')
-      windowStart = now
-      windowBytes = 0
-    },
-  }
 }
 
 const tooSlow = (detail: string) => new Problem({ kind: 'request-timeout', detail })

@@ -146,7 +146,9 @@ function toResponses(operation: Operation): Json {
       : {}),
     429: toLater('rate-limited', operation),
     500: problem(scans ? 'engine-unavailable' : 'internal'),
-    ...(scans && operation.mode === 'sync' ? { 503: toLater('overloaded', operation) } : {}),
+    ...(scans && (operation.mode === 'sync' || operation.does === 'file')
+      ? { 503: toLater('overloaded', operation) }
+      : {}),
   }
 }
 

@@ -3,6 +3,7 @@ import { createServer as createHttpsServer } from 'node:https'
 import { headers, maxHeaderBytes } from '@assay/contract'
 import cors from '@fastify/cors'
 import fastify, { type FastifyError, type FastifyInstance } from 'fastify'
+import { StorageAway } from '../domain/ports/content-store.ts'
 import { Problem } from '../domain/problem.ts'
 import type { Logger, RequestLine } from '../runtime/logger.ts'
 import type { Metrics } from '../runtime/metrics.ts'
@@ -16,12 +17,17 @@ import { registerV1, type V1Deps } from './routes/v1.ts'
 import { newTraceId } from './trace.ts'
 import { isUnroutable, watchRoutes } from './unmatched.ts'
 
+/** It was tried for some seconds already. */
+const storageRetrySeconds = 10
+
 export type HttpDeps = V1Deps &
   HealthDeps & {
     log: Logger
     logRequest(line: RequestLine): void
     metrics: Metrics
     noteRefusal(accountId: string, status: number): void
+    /** False on a node that scans for others: it answers for its health alone. */
+    servesApi: boolean
     publicUrl: string | undefined
     corsOrigins: string[]
     tls: { cert: string; key: string } | undefined
@@ -32,7 +38,7 @@ export type HttpDeps = V1Deps &
 export async function makeHttpServer(deps: HttpDeps): Promise<FastifyInstance> {
   const app = openApp(deps)
   app.decorate('publicUrl', deps.publicUrl)
-  const answerUnmatched = watchRoutes(app)
+  const answerUnmatched = watchRoutes(app, deps)
   watchConnections(app, deps)
   observeAnswers(app, deps)
 
@@ -64,6 +70,11 @@ export async function makeHttpServer(deps: HttpDeps): Promise<FastifyInstance> {
       const detail = 'The Content-Type is not a media type.'
       return sendProblem(request, reply, { kind: 'unsupported-media-type', detail })
     }
+    if (error instanceof StorageAway) {
+      deps.log.warn({ traceId: request.id, err: error }, 'the content could not be stored')
+      const detail = 'The content cannot be stored at the moment. Nothing was charged.'
+      return sendProblem(request, reply, { kind: 'overloaded', retryAfterSeconds: storageRetrySeconds, detail })
+    }
     deps.metrics.countFailure()
     deps.log.error({ traceId: request.id, err: error }, 'request failed')
     return sendProblem(request, reply, { kind: 'internal' })
@@ -71,9 +82,11 @@ export async function makeHttpServer(deps: HttpDeps): Promise<FastifyInstance> {
 
   if (deps.corsOrigins.length > 0) await registerCors(app, deps.corsOrigins)
   await app.register(async (scope) => registerHealth(scope, deps))
-  await app.register(async (scope) => registerPages(scope, deps))
-  await app.register(async (scope) => registerV1(scope, deps))
-  for (const registerOne of deps.registerMore) await app.register(async (scope) => registerOne(scope))
+  if (deps.servesApi) {
+    await app.register(async (scope) => registerPages(scope, deps))
+    await app.register(async (scope) => registerV1(scope, deps))
+    for (const registerOne of deps.registerMore) await app.register(async (scope) => registerOne(scope))
+  }
   await app.ready()
   return app
 }

@@ -1,12 +1,12 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Content } from '../domain/content/content.ts'
+import { newMultipartParser, type PartSink } from '../domain/content/multipart.ts'
+import type { PartHeader } from '../domain/content/part-header.ts'
 import type { ContentWriter } from '../domain/ports/content-store.ts'
 import { malformed } from '../domain/problem.ts'
 import type { Upload, UploadedFile } from '../domain/scans/submission.ts'
 import { readBody } from './body.ts'
 import { requireMediaType } from './media-type.ts'
-import { newMultipartParser, type PartSink } from './multipart.ts'
-import type { PartHeader } from './part-header.ts'
 
 const textFields = ['file_name', 'callback_url'] as const
 type TextField = (typeof textFields)[number]

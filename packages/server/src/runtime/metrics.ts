@@ -79,6 +79,15 @@ export function makeMetrics(labels: { region: string; version: string }) {
     observeBatch: (size: number) => batches.observe(size),
     countFailure: () => failures.inc(),
     countVerdict: (kind: string, status: string, isTest: boolean) => (isTest ? tests : verdicts).inc({ kind, status }),
+    /** How long something took, by the values of its labels. */
+    timer<const Label extends string>(name: string, help: string, labelNames: Label[]) {
+      const buckets = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 10, 30, 100]
+      const histogram = new Histogram({ name, help, labelNames, buckets, registers })
+      return (...observed: [...values: string[], seconds: number]) => {
+        const values = observed.slice(0, -1) as string[]
+        histogram.labels(...values).observe(observed.at(-1) as number)
+      }
+    },
     /** A number that is read when somebody asks. */
     gauge(name: string, help: string, read: () => number) {
       new Gauge({
@@ -115,15 +124,15 @@ export function makeMetrics(labels: { region: string; version: string }) {
   }
 }
 
-/** On loopback only: the numbers are for the operator, not for callers. */
-export async function openMetricsServer(metrics: Metrics, port: number) {
+/** On an address and port of their own: the numbers are for the operator, not for callers. */
+export async function openMetricsServer(metrics: Metrics, { host, port }: { host: string; port: number }) {
   const server = createServer(async (request, response) => {
     if (request.url !== '/metrics') return response.writeHead(404).end()
     response.writeHead(200, { 'Content-Type': metrics.registry.contentType }).end(await metrics.registry.metrics())
   })
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
-    server.listen(port, '127.0.0.1', resolve)
+    server.listen(port, host, resolve)
   })
   const address = server.address()
   return {

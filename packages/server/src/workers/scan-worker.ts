@@ -6,6 +6,8 @@ type Deps = {
   run(job: ClaimedJob, signal: AbortSignal): Promise<void>
   /** Jobs at once. */
   concurrency: number
+  /** Other work that takes of that, and comes first. */
+  countOthers?(): number
   log: Logger
 }
 
@@ -15,12 +17,14 @@ const extendEveryMs = 5000
 /** For jobs of other processes, and those whose pause is over; our own are told of at once. */
 const pollMs = 250
 const lastRetryMs = 5000
+/** However much else there is to do, nobody's job waits for ever. */
+const leastShare = 1 / 8
 
 /**
  * Claims jobs and runs them, as many at once as there is room for. A job is ours as long as its lease is extended; a
  * database that is away ends nothing: what was not settled is claimed again, by us or another.
  */
-export function openScanWorker({ jobs, run, concurrency, log }: Deps) {
+export function openScanWorker({ jobs, run, concurrency, countOthers = () => 0, log }: Deps) {
   const running = new Map<string, Lease>()
   const stopping = new AbortController()
   let failures = 0
@@ -39,8 +43,9 @@ export function openScanWorker({ jobs, run, concurrency, log }: Deps) {
     try {
       do {
         wasPoked = false
-        const room = concurrency - running.size
-        if (room === 0) break
+        const share = Math.max(concurrency - countOthers(), Math.ceil(concurrency * leastShare))
+        const room = share - running.size
+        if (room <= 0) break
         const claimed = await jobs.claim(room, leaseMs)
         for (const job of claimed) void start(job)
       } while (wasPoked)

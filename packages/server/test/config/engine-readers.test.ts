@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { clamdAddress, httpUrl, key256, listOf, type Reader } from '../../src/config/readers.ts'
+import { clamdAddress, httpUrl, key256, listenAddress, listOf, type Reader } from '../../src/config/readers.ts'
 
 function describeReader<T>(name: string, read: Reader<T>, good: Record<string, T>, bad: string[], says: RegExp) {
   describe(name, () => {
@@ -38,6 +38,20 @@ describeReader(
     ],
   ],
   /must be the path of a socket .* or a host and port/,
+)
+
+describeReader(
+  'where to listen',
+  listenAddress,
+  {
+    '3310': { host: '127.0.0.1', port: 3310 },
+    '0': { host: '127.0.0.1', port: 0 },
+    '0.0.0.0:3310': { host: '0.0.0.0', port: 3310 },
+    'localhost:1': { host: 'localhost', port: 1 },
+    '[::]:65535': { host: '::', port: 65_535 },
+  },
+  ['', ' ', '65536', '-1', ':3310', '::1', '[::1]', 'host', 'host:', 'host:x', '/run/sock', '3310 ', '1 2', 'a b:1'],
+  /must be a port such as 3310, or an address and a port/,
 )
 
 const hex = '0123456789abcdefABCDEF'.padEnd(64, '0')

@@ -49,7 +49,7 @@ describe('defaults', () => {
 
   test('every setting has a name with the prefix and a sentence about it', () => {
     for (const { env, about } of Object.values(knobs)) {
-      assert.match(env, /^ASSAY_[A-Z_]+$/)
+      assert.match(env, /^ASSAY_[A-Z0-9_]+$/)
       assert.match(about, /^[A-Z].*\.$/)
     }
   })
@@ -88,8 +88,31 @@ describe('mistakes', () => {
     const both = /ASSAY_TLS_CERT and ASSAY_TLS_KEY go together/
     assert.match(findMistakes({ ASSAY_TLS_CERT: 'a.pem' })[0] ?? '', both)
     assert.match(findMistakes({ ASSAY_TLS_KEY: 'a.key' })[0] ?? '', both)
+    for (const [listen, key] of [
+      ['ASSAY_CLAMD_LISTEN', 'ASSAY_CLAMD_LISTEN_KEY'],
+      ['ASSAY_ICAP_LISTEN', 'ASSAY_ICAP_KEY'],
+    ] as const) {
+      const paid = new RegExp(`${listen} and ${key} go together`)
+      assert.match(findMistakes({ [listen]: '3310' })[0] ?? '', paid)
+      assert.match(findMistakes({ [key]: 'some-key-or-other' })[0] ?? '', paid)
+      assert.deepEqual(findMistakes({ [listen]: '0.0.0.0:3310', [key]: 'some-key-or-other' }), [])
+    }
     assert.match(findMistakes({ ASSAY_PORT: '9000', ASSAY_METRICS_PORT: '9000' })[0] ?? '', /are the same/)
     assert.deepEqual(findMistakes({ ASSAY_PORT: '0', ASSAY_METRICS_PORT: '0' }), [])
+    const s3 = { ASSAY_BLOBS: 's3://bucket?region=eu-west-1' }
+    assert.match(findMistakes(s3)[0] ?? '', /ASSAY_MASTER_KEY must be set, the same for all of them/)
+    const shared = { ...s3, ASSAY_MASTER_KEY: '0'.repeat(64) }
+    assert.deepEqual(findMistakes(shared), [])
+    const keys = /ASSAY_S3_ACCESS_KEY and ASSAY_S3_SECRET_KEY go together/
+    assert.match(findMistakes({ ...shared, ASSAY_S3_ACCESS_KEY: 'key' })[0] ?? '', keys)
+    assert.match(findMistakes({ ...shared, ASSAY_S3_SECRET_KEY: 'key' })[0] ?? '', keys)
+    assert.deepEqual(findMistakes({ ...shared, ASSAY_S3_ACCESS_KEY: 'key', ASSAY_S3_SECRET_KEY: 'key' }), [])
+  })
+
+  test('credentials in an address are not shown', () => {
+    const [mistake = ''] = findMistakes({ ASSAY_BLOBS: 's3://key:hush@bucket?region=eu-west-1' })
+    assert.match(mistake, /ASSAY_BLOBS must carry no credentials .* the given value/)
+    assert.doesNotMatch(mistake, /hush/)
   })
 
   test('the message of the error has them all, one a line', () => {

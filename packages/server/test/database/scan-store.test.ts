@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
-import type { NewScan } from '../../src/domain/scans/scan.ts'
 import { toScanResult } from '../../src/domain/scans/scan-result.ts'
 import { newTestScan, openTestOffice, type TestOffice } from '../support/test-office.ts'
 
@@ -91,42 +90,5 @@ describe('the scan store', () => {
     await office.scans.recordFailure(accountId, scan)
     assert.ok((await office.scans.findScan(accountId, 'malware', scan.id)) !== undefined)
     assert.deepEqual((await office.getBalance(accountId))?.remaining, 0)
-  })
-
-  test('of results only those are forgotten that were settled before the time; what was charged stays', async () => {
-    const { id: accountId, digest } = await office.register({ credits: 10 })
-    const at = (time: string) => ({ createdAt: new Date('2020-01-01'), completedAt: new Date(time) })
-    const [old, edge, recent] = ['2020-01-01T00:00:00Z', '2020-02-01T00:00:00Z', '2020-03-01T00:00:00Z'].map((time) =>
-      newTestScan({ status: 'clean', signals: [], ...at(time) }),
-    ) as [NewScan, NewScan, NewScan]
-    const pending = newTestScan({ createdAt: new Date('2020-01-01') })
-    for (const scan of [old, edge, recent, pending]) {
-      await office.gate.ask({ keyDigest: digest, takesRequest: false, scan })
-    }
-    assert.equal(await office.scans.deleteSettled(new Date('2020-02-01T00:00:00Z')), 1)
-    const left = await Promise.all(
-      [old, edge, recent, pending].map(({ id }) => office.scans.findScan(accountId, 'malware', id)),
-    )
-    assert.deepEqual(
-      left.map((scan) => scan !== undefined),
-      [false, true, true, true],
-    )
-    assert.deepEqual(await office.getBalance(accountId), { remaining: 6, ledger: 6, debits: 4, scans: 3 })
-    assert.equal(await office.scans.deleteSettled(new Date('2020-02-01T00:00:00Z')), 0)
-  })
-
-  test('any number of old results is forgotten, in pieces', async (t) => {
-    const { id: accountId } = await office.register()
-    await office.database.pool.query(
-      `insert into scans (id, account_id, kind, mode, region, status, content_length, content_type, created_at, completed_at, signals)
-       select gen_random_uuid(), $1, 'malware', 'sync', 'test', 'clean', 1, 'text/plain', '2019-01-01', '2019-01-01', '{}'
-       from generate_series(1, 12001)`,
-      [accountId],
-    )
-    const query = t.mock.method(office.database.pool, 'query')
-    assert.equal(await office.scans.deleteSettled(new Date('2019-06-01')), 12_001)
-    assert.equal(query.mock.callCount(), 3)
-    query.mock.restore()
-    assert.equal((await office.getBalance(accountId))?.scans, 0)
   })
 })

@@ -14,7 +14,7 @@ export async function openTestDatabase(options: { migrated: boolean } = { migrat
   await runOnServer(server, `create database ${name}`)
   const url = server.replace(/\/\w+(?=\?|$)/, `/${name}`)
   const database = await openDatabase({ url, connections: 8, log: silentLog })
-  if (options.migrated) await migrate(database.kysely)
+  if (options.migrated) await migrate({ ...database, log: silentLog })
   return {
     ...database,
     url,

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { describe, test } from 'node:test'
 import { newWebhookSecret } from '../../src/domain/accounts/secrets.ts'
 import { toAnswerText } from '../../src/domain/webhooks/answer-text.ts'
@@ -17,7 +18,21 @@ function digestByOpenssl(key: Buffer, message: Buffer): Buffer {
   return execFileSync(openssl, args, { input: message })
 }
 
+type Vector = { name: string; signedWith?: string[]; body: string; headers: Record<string, string> }
+const vectorsFile = new URL('../../../client/webhook-vectors.json', import.meta.url)
+const { vectors } = JSON.parse(readFileSync(vectorsFile, 'utf8')) as { vectors: Vector[] }
+
 describe('the signature', () => {
+  test('is that of the vectors which receivers are tested with', () => {
+    const signed = vectors.filter(({ signedWith }) => signedWith !== undefined)
+    assert(signed.length >= 5)
+    for (const { name, signedWith = [], body: text, headers } of signed) {
+      const [id = '', timestamp = ''] = [headers['webhook-id'], headers['webhook-timestamp']]
+      const signing = { id, body: Buffer.from(text), secrets: signedWith, at: new Date(Number(timestamp) * 1000) }
+      assert.deepEqual(toSignatureHeaders(signing), headers, name)
+    }
+  })
+
   test('is that of the published example of Standard Webhooks', () => {
     const headers = toSignatureHeaders({
       id: 'msg_p5jXN8AQM9LWM0D4loKWxJek',

@@ -7,6 +7,7 @@ import { makeJobContents } from '../../src/blobs/job-contents.ts'
 import { openMasterKey } from '../../src/blobs/master-key.ts'
 import { makeJobStore } from '../../src/database/job-store.ts'
 import { makeDescriber } from '../../src/domain/content/describe.ts'
+import { StorageAway } from '../../src/domain/ports/content-store.ts'
 import { EngineBusy, EngineDown } from '../../src/domain/ports/scan-engine.ts'
 import type { Problem } from '../../src/domain/problem.ts'
 import { makeBell } from '../../src/domain/scans/bell.ts'
@@ -18,6 +19,7 @@ import { systemClock } from '../../src/runtime/clock.ts'
 import { makeLogger } from '../../src/runtime/logger.ts'
 import { openScanWorker } from '../../src/workers/scan-worker.ts'
 import { openTestJobs, type TestJobs } from '../database/test-jobs.ts'
+import { waitFor } from '../support/wait-for.ts'
 
 const log = makeLogger({ level: 'silent', region: 'test' })
 const clean: Outcome = {
@@ -144,18 +146,32 @@ describe('a background scan', () => {
     assert.equal(balance?.ledger, balance?.remaining)
   })
 
-  test('that meets a full engine waits as often as it takes', async () => {
-    let tries = 0
-    const { submitUrl } = openWorker({
-      async ofUrl() {
-        if (++tries < 6) throw new EngineBusy('full')
-        return clean
-      },
+  for (const [what, passing] of Object.entries({
+    'a full engine': new EngineBusy('full'),
+    'a storage that is away': new StorageAway('away'),
+  })) {
+    test(`that meets ${what} waits as often as it takes`, async () => {
+      let tries = 0
+      const { submitUrl } = openWorker({
+        async ofUrl() {
+          if (++tries < 6) throw passing
+          return clean
+        },
+      })
+      const { caller, accountId } = await newCaller()
+      const { scanId } = await submitUrl(caller, 'https://origin.test/a', order)
+      assert.equal((await readResult(accountId, scanId)).status, 'clean')
+      assert.equal(tries, 6)
     })
+  }
+
+  test('is settled, and those who wait are told, when its content cannot be removed', async (t) => {
+    t.mock.method(contents, 'remove', () => Promise.reject(new StorageAway('away')))
+    const { submitFile, settled } = openWorker({})
     const { caller, accountId } = await newCaller()
-    const { scanId } = await submitUrl(caller, 'https://origin.test/a', order)
+    const { scanId } = await submitFile(caller, await write(Buffer.from('hello')), order)
     assert.equal((await readResult(accountId, scanId)).status, 'clean')
-    assert.equal(tries, 6)
+    await waitFor(() => settled.includes(scanId))
   })
 
   test('whose worker died three times is not scanned a fourth time', async () => {

@@ -21,14 +21,14 @@ export async function restoreBackup(config: Config, source: string, log: Logger)
   requireSameKey(config, manifest, dir)
   const { database, close } = await openConnection({ ...config, databaseConnections: 2 }, 'service', log)
   try {
-    await prepareSchema(database, manifest)
+    await prepareSchema(database, manifest, log)
     // Files first: rows that speak of content which is not there yet would be worse than files without rows.
     await placeFiles(config, manifest, dir)
     await loadTables(database.pool, manifest.tables, ({ name }) => {
       const file = createReadStream(join(dir, toTableFile(name)))
       return file.pipe(createGunzip())
     })
-    await migrate(database.kysely)
+    await migrate({ ...database, log })
     return manifest
   } finally {
     await close()
@@ -36,21 +36,21 @@ export async function restoreBackup(config: Config, source: string, log: Logger)
 }
 
 /** The schema that the rows came from. Newer migrations run on them afterwards, as they would have in place. */
-async function prepareSchema({ kysely, pool }: Database, { migrations }: Manifest) {
-  if ((await countMigrationsDone(kysely)) > 0) {
+async function prepareSchema({ pool }: Database, { migrations }: Manifest, log: Logger) {
+  if ((await countMigrationsDone(pool)) > 0) {
     if ((await countAccounts(pool)) > 0) {
       throw new OperatorMistake(
         'There are accounts in this database. Restore into an empty data directory (ASSAY_DATA_DIR) or an empty database (ASSAY_DATABASE_URL). Nothing was changed.',
       )
     }
-    if ((await countMigrationsDone(kysely)) !== migrations.length) {
+    if ((await countMigrationsDone(pool)) !== migrations.length) {
       throw new OperatorMistake(
         'The tables of this database are of another version than the backup. Restore into a database without tables. Nothing was changed.',
       )
     }
     return
   }
-  await migrate(kysely, migrations.at(-1))
+  await migrate({ pool, log }, migrations.at(-1))
 }
 
 function requireKnownSchema({ migrations, assay }: Manifest) {

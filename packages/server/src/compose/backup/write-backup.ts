@@ -60,7 +60,7 @@ async function fill(config: Config, draft: string, { signal, ...options }: Optio
     }
     return {
       ...{ format: 1, assay: version, createdAt: new Date().toISOString() },
-      migrations: await listMigrationsDone(office.database.kysely),
+      migrations: await listMigrationsDone(office.database.pool),
       ...{ tables, masterKeyId: openMasterKey(config.masterKey, config.dataDir).id, files },
     }
   } finally {

@@ -2,7 +2,10 @@ import type { ClientBase } from 'pg'
 
 export type TableShape = { name: string; columns: string[] }
 
-/** Every table that holds something of ours, those that others refer to first: in this order they can be filled. */
+/**
+ * Every table that holds something of ours, those that others refer to first: in this order they can be filled. What is in
+ * unlogged tables need not survive.
+ */
 export async function listTables(client: ClientBase): Promise<TableShape[]> {
   const { rows } = await client.query<TableShape & { refers_to: string[] }>(
     `select c.relname as name,
@@ -12,7 +15,7 @@ export async function listTables(client: ClientBase): Promise<TableShape[]> {
         where f.conrelid = c.oid and f.contype = 'f' and f.confrelid <> c.oid) as refers_to
      from pg_class c
      where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p') and not c.relispartition
-       and c.relname not like 'kysely\\_%'
+       and c.relpersistence = 'p' and c.relname not like 'kysely\\_%' and c.relname <> 'migrations'
      order by c.relname`,
   )
   const ordered: TableShape[] = []

@@ -1,5 +1,6 @@
 import type { Pool } from 'pg'
 import type { Member, MemberStore, OpenSession } from '../../domain/ports/member-store.ts'
+import { makeAttemptStore } from './attempt-store.ts'
 import { makeLinkStore } from './link-store.ts'
 
 const selectMember = `
@@ -14,6 +15,7 @@ export function makeMemberStore({ pool }: { pool: Pool }): MemberStore {
 
   return {
     ...makeLinkStore({ pool }),
+    ...makeAttemptStore({ pool }),
     async findVacancy() {
       const { rows } = await pool.query<{ taken: boolean; accountId: string | null }>(
         `select exists (select from members where role = 'operator') as taken,
@@ -86,24 +88,6 @@ export function makeMemberStore({ pool }: { pool: Pool }): MemberStore {
       ])
     },
 
-    async countFailures(subject, since) {
-      const { rows } = await pool.query<{ failures: number; lastAt: Date }>(
-        'select failures, last_at as "lastAt" from sign_in_failures where subject = $1 and last_at > $2',
-        [subject, since],
-      )
-      return rows[0]
-    },
-    async noteFailure(subject, at, since) {
-      await pool.query(
-        `insert into sign_in_failures as f (subject, failures, last_at) values ($1, 1, $2)
-         on conflict (subject) do update set last_at = $2,
-           failures = case when f.last_at > $3 then f.failures + 1 else 1 end`,
-        [subject, at, since],
-      )
-    },
-    async forgetFailures(subject) {
-      await pool.query('delete from sign_in_failures where subject = $1', [subject])
-    },
     async sweep(now, failuresBefore) {
       const ended = await pool.query('delete from console_sessions where expires_at < $1', [now])
       const links = await pool.query('delete from console_links where expires_at < $1', [now])

@@ -1,3 +1,4 @@
+-- serves: 0005
 -- Keys whose verdicts come from names and not from engines; nothing is charged to them.
 alter table api_keys add is_test boolean not null default false;
 

@@ -1,3 +1,4 @@
+-- serves: 0005
 -- Who may use the console. Operators need no account, everybody else holds one.
 create table members (
   id uuid primary key,

@@ -47,7 +47,8 @@ export function makeInvitations({ members, signIn, audit, clock }: Deps) {
       }
       if (link.memberId !== null) await members.closeSessions(memberId)
       const action = link.memberId === null ? 'member.create' : 'password.reset'
-      await audit.note({ actor: given.email, action, target: link.role, accountId: link.accountId, ...origin })
+      const actor = link.memberId === null ? given.email : (link.email ?? '')
+      await audit.note({ actor, action, target: link.role, accountId: link.accountId, ...origin })
       return signIn.openSession({ id: memberId }, origin)
     },
   }

@@ -16,12 +16,9 @@ type Given = { email: string; password: string; code?: string | undefined }
 const hourMs = 3_600_000
 const idleMs = 12 * hourMs
 const lifetimeMs = 7 * 24 * hourMs
-/** Within this time failures add up. */
-const memoryMs = hourMs
-/** How many are free, for an address of a person and for one of a machine, behind which many people may be. */
+const patience = { firstPauseMs: 5000, longestPauseMs: 15 * 60_000, memoryMs: hourMs }
+/** For an address of a person, and for one of a machine, behind which many people may be. */
 const freeFailures = { email: 5, address: 50 }
-const firstPauseMs = 5000
-const longestPauseMs = 15 * 60_000
 
 /** Sessions: opened by a password and, where one is set up, a code; known by a token that only the browser has. */
 export function makeSignIn(deps: Deps) {
@@ -31,15 +28,20 @@ export function makeSignIn(deps: Deps) {
     /** The token of the new session, or that a code must come with the password. */
     async signIn(given: Given, origin: Origin): Promise<{ token: string } | 'code-needed'> {
       const subjects = toSubjects(given.email, origin)
-      await requirePatience(subjects)
+      await takeAttempt(subjects)
       const member = await members.findByEmail(given.email)
       const isRight = await isPassword(given.password, member?.passwordHash ?? (await getNobodysPassword()))
       if (member === undefined || !isRight) return refuse(given, origin)
       if (member.totpConfirmedAt !== null) {
-        if (given.code === undefined) return 'code-needed'
+        if (given.code === undefined) {
+          await members.giveBackAttempt(subjects.email)
+          await members.giveBackAttempt(subjects.address)
+          return 'code-needed'
+        }
         if (!(await takesCode(member, given.code))) return refuse(given, origin)
       }
       await members.forgetFailures(subjects.email)
+      await members.giveBackAttempt(subjects.address)
       await audit.note({ actor: member.email, action: 'session.open', accountId: member.accountId, ...origin })
       return { token: await openSession(member, origin) }
     },
@@ -70,23 +72,18 @@ export function makeSignIn(deps: Deps) {
   }
 
   async function refuse(given: Given, origin: Origin): Promise<never> {
-    const now = clock.now()
-    const since = new Date(now.getTime() - memoryMs)
-    for (const subject of Object.values(toSubjects(given.email, origin))) await members.noteFailure(subject, now, since)
     await audit.note({ actor: given.email.slice(0, 254), action: 'session.refused', address: origin.address })
     throw new Problem({ kind: 'signed-out', detail: 'The address, the password or the code is not right.' })
   }
 
-  /** Each failure beyond the free ones doubles the pause. The right password does not help while it lasts. */
-  async function requirePatience(subjects: ReturnType<typeof toSubjects>) {
-    const now = clock.now().getTime()
+  /** The right password does not help while a pause lasts. */
+  async function takeAttempt(subjects: ReturnType<typeof toSubjects>) {
+    const now = clock.now()
     for (const kind of ['email', 'address'] as const) {
-      const found = await members.countFailures(subjects[kind], new Date(now - memoryMs))
-      const extra = (found?.failures ?? 0) - freeFailures[kind]
-      if (found === undefined || extra < 0) continue
-      const waitMs = found.lastAt.getTime() + Math.min(firstPauseMs * 2 ** extra, longestPauseMs) - now
-      if (waitMs <= 0) continue
-      throw new Problem({ kind: 'rate-limited', retryAfterSeconds: Math.ceil(waitMs / 1000) })
+      const refused = await members.takeAttempt(subjects[kind], now, { ...patience, freeFailures: freeFailures[kind] })
+      if (refused === undefined) continue
+      if (kind === 'address') await members.giveBackAttempt(subjects.email)
+      throw new Problem({ kind: 'rate-limited', retryAfterSeconds: Math.ceil(refused.waitMs / 1000) })
     }
   }
 }

@@ -36,3 +36,6 @@ export type JobContents = {
   /** Of what was stored before that time. */
   listKeys(before: Date): Promise<string[]>
 }
+
+/** The storage cannot be reached or refuses us, and that passes: nothing is wrong with the content. Never a verdict. */
+export class StorageAway extends Error {}

@@ -11,8 +11,8 @@ export type NewApiKey = {
 
 /** What the console needs of keys, to scan by itself. */
 export type ConsoleKeyStore = Pick<KeyStore, 'createKey'> & {
-  /** Of the oldest that works; in hex. */
-  findDigest(accountId: string, name: string): Promise<string | undefined>
+  /** Of the console's own; in hex. */
+  findConsoleDigest(accountId: string): Promise<string | undefined>
 }
 
 export type KeyStore = {

@@ -70,9 +70,17 @@ export type MemberStore = {
   /** Uses the link up and gives the member it is for a new password. */
   acceptReset(digest: string, now: Date, passwordHash: string): Promise<'accepted' | 'gone'>
 
-  countFailures(subject: string, since: Date): Promise<{ failures: number; lastAt: Date } | undefined>
-  noteFailure(subject: string, at: Date, since: Date): Promise<void>
+  /**
+   * Counts an attempt as failed before its outcome is known, so that many at once are counted like many in turn. Returns
+   * the time left to wait, and counts nothing, when it comes within the pause that earlier failures have earned.
+   */
+  takeAttempt(subject: string, now: Date, patience: Patience): Promise<{ waitMs: number } | undefined>
+  /** It did not fail after all. */
+  giveBackAttempt(subject: string): Promise<void>
   forgetFailures(subject: string): Promise<void>
   /** Sessions and links that have ended, and failures nobody asks for any more. */
   sweep(now: Date, failuresBefore: Date): Promise<number>
 }
+
+/** So many failures are free; each one beyond them doubles the pause. They are forgotten after a time without any. */
+export type Patience = { freeFailures: number; firstPauseMs: number; longestPauseMs: number; memoryMs: number }

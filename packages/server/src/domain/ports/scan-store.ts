@@ -8,6 +8,10 @@ export type ScanStore = {
   recordFailure(accountId: string, scan: NewScan): Promise<void>
   /** Results since that time, of scans that nobody waited for. */
   countSettled(since: Date): Promise<number>
-  /** Forgets results that were settled before that time; says how many. */
-  deleteSettled(before: Date): Promise<number>
+  /** Makes room for the results of the next days. */
+  prepare(resultDays: number): Promise<void>
+  /** Forgets results that were settled so long ago, some of them a little later; says about how many. */
+  deleteSettled(resultDays: number): Promise<number>
+  /** Puts the debits and refunds of results that are forgotten together, by day; says how many. */
+  foldLedger(resultDays: number): Promise<number>
 }

@@ -1,7 +1,7 @@
 import type { ScanKind } from '@assay/contract'
 import { keepTrying } from '../keep-trying.ts'
 import type { Clock } from '../ports/clock.ts'
-import type { JobContents, KeptContent } from '../ports/content-store.ts'
+import { type JobContents, type KeptContent, StorageAway } from '../ports/content-store.ts'
 import type { ClaimedJob, JobStore, Settlement } from '../ports/job-store.ts'
 import { EngineBusy } from '../ports/scan-engine.ts'
 import { getTestCase } from '../test-mode/find-test-case.ts'
@@ -46,7 +46,8 @@ export function makeRunJob(deps: Deps) {
     const isOurs = await keepTrying(() => deps.jobs.settle(job.lease, settlement))
     // Somebody else has it by now, and needs the content.
     if (!isOurs) return
-    if (isKept(job.source)) await deps.contents.remove(job.source)
+    // It is settled all the same; what stays behind is swept.
+    if (isKept(job.source)) await deps.contents.remove(job.source).catch(deps.reportFailure)
     deps.observeVerdict(job.scan.kind, settlement.scan.status, isOfTest(job.scan))
     deps.onSettled(job.scan.id, settlement.deliveryBody !== undefined)
   }
@@ -57,8 +58,8 @@ export function makeRunJob(deps: Deps) {
     try {
       return { ...(await findOutcome(job, signal)), refunds: false }
     } catch (error) {
-      // Too much to do is nobody's failure, and passes; nor is it that we are stopping.
-      const counts = !(error instanceof EngineBusy || signal.aborted)
+      // Too much to do, or a storage that is away, is nobody's failure, and passes; nor is it that we are stopping.
+      const counts = !(error instanceof EngineBusy || error instanceof StorageAway || signal.aborted)
       if (counts) deps.reportFailure(error)
       if (counts && job.attempt >= maxAttempts) return toFailed(job.scan)
       await deps.jobs.giveBack(job.lease, { ms: pausesMs[job.attempt - 1] ?? 0, counts })

@@ -35,6 +35,8 @@ type Order = {
   /** The request is yet to be counted, with the charge. */
   takesRequest: boolean
   idempotency: Idempotency | undefined
+  /** Aborted when the caller has left. */
+  untilGone?(): AbortSignal
 }
 
 type Whose = Pick<Caller, 'accountId' | 'isTest'>
@@ -53,10 +55,18 @@ export function makeScanning(deps: Deps) {
     async getScan(whose: Whose, kind: ScanKind, id: string, { waitMs = 0, signal = never } = {}): Promise<Scan> {
       const deadline = performance.now() + waitMs
       for (;;) {
-        const scan = await getRecorded(whose, kind, id)
         const leftMs = deadline - performance.now()
-        if (scan.status !== 'pending' || leftMs <= 0 || signal.aborted) return scan
-        await deps.bell.wait(id, Math.min(leftMs, lookAgainMs), signal)
+        if (leftMs <= 0 || signal.aborted) return getRecorded(whose, kind, id)
+        const over = new AbortController()
+        try {
+          // Waited for before it is looked at: it may be settled in between.
+          const rung = deps.bell.wait(id, Math.min(leftMs, lookAgainMs), AbortSignal.any([signal, over.signal]))
+          const scan = await getRecorded(whose, kind, id)
+          if (scan.status !== 'pending') return scan
+          await rung
+        } finally {
+          over.abort()
+        }
       }
     },
 

@@ -5,6 +5,9 @@ import type { Readiness } from '../../domain/readiness.ts'
 export type HealthDeps = {
   readiness: Readiness
   listEngines(): { name: string; state: EngineState | undefined }[]
+  roles: string[]
+  /** Workers that are alive; undefined on a node that scans by itself. */
+  countWorkers: (() => Promise<number>) | undefined
   region: string
   version: string
   /** Nothing is scanned here: every answer is a test's. */
@@ -20,7 +23,9 @@ export function registerHealth(app: FastifyInstance, deps: HealthDeps) {
     reply.code(status === 'unavailable' ? 503 : 200).header('Cache-Control', 'no-store')
     const engines = deps.listEngines().map(({ name, state }) => toEngine(name, state))
     const mode = deps.isTest === true ? { mode: 'test mode' } : {}
-    return { status, ...mode, reasons, checks, engines, region: deps.region, version: deps.version }
+    const workers = deps.countWorkers && { workers: await deps.countWorkers().catch(() => null) }
+    const { roles, region, version } = deps
+    return { status, ...mode, reasons, checks, roles, ...workers, engines, region, version }
   })
 }
 

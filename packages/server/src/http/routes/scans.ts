@@ -32,7 +32,8 @@ export function makeFileHandler(target: Target, deps: ScanDeps): Handler {
   if (mode === 'sync') {
     return makeUploadHandler(target, deps, deps.contents, async (request, reply, content, { contentName }) => {
       const idempotency = findIdempotency(request, [content.sha256, contentName])
-      const order = { kind, contentName, idempotency, takesRequest: !request.isCounted }
+      const leaving = { untilGone: () => untilGone(reply) }
+      const order = { kind, contentName, idempotency, takesRequest: !request.isCounted, ...leaving }
       const { scan, ...admitted } = await deps.scanning.scanNow(getCaller(request), content, order)
       goOn(request, reply, admitted)
       reply.code(201)

@@ -1,4 +1,4 @@
-import { malformed } from '../domain/problem.ts'
+import { malformed } from '../problem.ts'
 import { type PartHeader, readPartHeader } from './part-header.ts'
 
 /** Takes the bytes of one part as they come. */

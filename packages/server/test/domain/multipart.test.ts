@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import busboy from 'busboy'
+import { newMultipartParser } from '../../src/domain/content/multipart.ts'
 import { Problem } from '../../src/domain/problem.ts'
-import { newMultipartParser } from '../../src/http/multipart.ts'
 
 type Part = { name: string; filename: string | undefined; content: string }
 

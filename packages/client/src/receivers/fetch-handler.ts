@@ -1,0 +1,19 @@
+import { iterateStream } from '../iterate-stream.ts'
+import type { VerifyWebhook } from '../verify-webhook.ts'
+import { notPosted, type ReceiverOptions, readBody, receive, tooLarge } from './receive.ts'
+
+/** For every framework that speaks in Request and Response. */
+export async function handleRequest(
+  verify: VerifyWebhook,
+  options: ReceiverOptions,
+  request: Request,
+): Promise<Response> {
+  const { status, text } = await toReply(verify, options, request)
+  return new Response(text, { status, headers: { 'Content-Type': 'text/plain; charset=utf-8' } })
+}
+
+async function toReply(verify: VerifyWebhook, options: ReceiverOptions, request: Request) {
+  if (request.method !== 'POST') return notPosted
+  const body = request.body === null ? new Uint8Array() : await readBody(iterateStream(request.body))
+  return body === undefined ? tooLarge : await receive(verify, options, body, request.headers)
+}

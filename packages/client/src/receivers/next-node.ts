@@ -1,0 +1,13 @@
+import { subtle } from '../platform/node-crypto.ts'
+import { makeVerifyWebhook } from '../verify-webhook.ts'
+import { handleRequest } from './fetch-handler.ts'
+import type { ReceiverOptions } from './receive.ts'
+
+export type { Delivery, ReceiverOptions } from './receive.ts'
+
+const verify = /* @__PURE__ */ makeVerifyWebhook(() => subtle)
+
+/** The same as next.ts, in Node 18 too. */
+export function receiveWebhooks(options: ReceiverOptions) {
+  return (request: Request): Promise<Response> => handleRequest(verify, options, request)
+}

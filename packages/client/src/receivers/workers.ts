@@ -1,0 +1,27 @@
+import type { ScanResult } from '../results.ts'
+import { makeVerifyWebhook, type VerifyOptions } from '../verify-webhook.ts'
+import { handleRequest } from './fetch-handler.ts'
+import type { Delivery } from './receive.ts'
+
+export type { Delivery } from './receive.ts'
+
+/** A worker learns its secrets with each request. */
+export type WorkerReceiverOptions<Env> = Omit<VerifyOptions, 'at'> & {
+  secret(env: Env): string | readonly string[]
+  /** As with the other receivers, and with what the worker was given. */
+  onResult(result: ScanResult, delivery: Delivery, env: Env): void | Promise<void>
+}
+
+const verify = /* @__PURE__ */ makeVerifyWebhook(() => globalThis.crypto.subtle)
+
+/** `export default receiveWebhooks({ secret: (env) => env.WEBHOOK_SECRET, onResult })` */
+export function receiveWebhooks<Env>({ secret, onResult, ...options }: WorkerReceiverOptions<Env>) {
+  return {
+    fetch: (request: Request, env: Env): Promise<Response> =>
+      handleRequest(
+        verify,
+        { ...options, secret: secret(env), onResult: (result, delivery) => onResult(result, delivery, env) },
+        request,
+      ),
+  }
+}

@@ -1,0 +1,9 @@
+import type { Form } from './transport.ts'
+
+/** For those who let the platform write the form. */
+export async function toFormData({ fields, content }: Form): Promise<FormData> {
+  const form = new FormData()
+  for (const [name, value] of Object.entries(fields)) form.append(name, value)
+  form.append('file', await content.toBlob(), content.name ?? '')
+  return form
+}

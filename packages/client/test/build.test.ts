@@ -1,0 +1,67 @@
+import assert from 'node:assert/strict'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { gzipSync } from 'node:zlib'
+import { build } from 'esbuild'
+import { alreadyTested } from '../../../acceptance/support/scanning.ts'
+import { buildClient } from './build-client.ts'
+
+const maxGzipBytes = 12 * 1024
+
+test('the built package is small, whole, and free of Node where browsers are', { skip: alreadyTested }, async (t) => {
+  // Compiled with the libraries of ES2022 and the types of Node 18: nothing newer is used.
+  const dir = buildClient(t)
+  const manifest = JSON.parse(readFileSync(join(dir, 'package.json'), 'utf8')) as {
+    exports: Record<string, unknown>
+    sideEffects: boolean
+    dependencies?: object
+    private?: boolean
+  }
+
+  await t.test('every entry is there, compiled, with its types, and nothing has to be installed with it', () => {
+    assert.equal(manifest.dependencies, undefined)
+    assert.equal(manifest.sideEffects, false)
+    assert.equal(manifest.private, undefined)
+    const files = listPaths(manifest.exports)
+    assert(files.length > 10)
+    for (const path of files) assert(readFileSync(join(dir, path), 'utf8').length > 0, path)
+    const names = readdirSync(dir, { recursive: true, encoding: 'utf8' })
+    for (const needed of ['README.md', 'LICENSE', 'webhook-vectors.json']) assert(names.includes(needed), needed)
+    for (const name of names.filter((name) => /\.(js|d\.ts)$/.test(name))) {
+      assert.doesNotMatch(readFileSync(join(dir, name), 'utf8'), /from '[^']*(?<!\.d)\.ts'|@assay\/contract/, name)
+    }
+  })
+
+  const bundle = async (source: string) => {
+    const { outputFiles } = await build({
+      stdin: { contents: source, resolveDir: dir },
+      bundle: true,
+      minify: true,
+      write: false,
+      format: 'esm',
+      platform: 'browser',
+      target: 'es2022',
+      logLevel: 'silent',
+    })
+    return outputFiles[0]?.text ?? ''
+  }
+
+  await t.test('all of it is under 12 KB, and a part of it is less', async () => {
+    const all = gzipSync(await bundle(`export * from './index.js'`)).length
+    const verifying = gzipSync(await bundle(`export { verifyWebhook } from './index.js'`)).length
+    t.diagnostic(`gzip: all ${all} bytes, verifyWebhook ${verifying}`)
+    assert(all < maxGzipBytes, `${all} bytes`)
+    assert(verifying < all / 2, `verifyWebhook alone takes ${verifying} of ${all} bytes`)
+  })
+
+  await t.test('the entries for browsers and Workers import nothing of Node', async () => {
+    for (const entry of ['./index.js', './receivers/workers.js', './receivers/next.js']) {
+      assert.doesNotMatch(await bundle(`export * from '${entry}'`), /node:|\bprocess\b|\bBuffer\b/)
+    }
+    await assert.rejects(bundle(`export * from './node.js'`), /Could not resolve "node:/)
+  })
+})
+
+const listPaths = (tree: unknown): string[] =>
+  typeof tree === 'string' ? [tree] : Object.values(tree as object).flatMap(listPaths)

@@ -1,0 +1,34 @@
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { promisify } from 'node:util'
+import { maxContentBytes } from '@assay/contract'
+import { alreadyTested } from '../../../acceptance/support/scanning.ts'
+import { buildClient } from './build-client.ts'
+import { openSink } from './sink.ts'
+
+const maxBytes = 120 * 1024 * 1024
+const program = new URL('upload-once.mjs', import.meta.url).pathname
+
+test('the largest file there is, is sent in under 120 MB of memory, with progress to its last byte', {
+  skip: alreadyTested,
+}, async (t) => {
+  const dir = mkdtempSync(join(tmpdir(), 'assay-client-'))
+  t.after(() => rmSync(dir, { recursive: true, force: true }))
+  const size = maxContentBytes.malware.async
+  const path = join(dir, 'large.bin')
+  writeFileSync(path, '')
+  truncateSync(path, size)
+  const entry = join(buildClient(t), 'node.js')
+  const sink = await openSink(t)
+  const { stdout } = await promisify(execFile)(process.execPath, [program, entry, sink.url, path])
+  const { told, sent, peakBytes } = JSON.parse(stdout) as { told: number; sent: number; peakBytes: number }
+  t.diagnostic(`peak ${Math.round(peakBytes / 1024 / 1024)} MB`)
+  assert.equal(sent, size)
+  assert(told > 500, `progress was told ${told} times`)
+  assert(sink.received() > size && sink.received() < size + 1000, `${sink.received()} bytes came`)
+  assert(peakBytes < maxBytes, `${peakBytes} bytes`)
+})

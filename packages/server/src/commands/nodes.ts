@@ -1,0 +1,34 @@
+import type { Command } from 'commander'
+import type { SeenNode } from '../domain/ports/node-store.ts'
+import { newCommand, print, toTable, withOffice } from './terminal.ts'
+
+export function makeNodesCommand(): Command {
+  return newCommand('nodes', 'list the processes of this installation: what they do, and how they are').action(
+    async (_options: unknown, command: Command) => {
+      const nodes = await withOffice((office) => office.nodes.listNodes())
+      print(command, nodes.map(toJson), toText(nodes))
+    },
+  )
+}
+
+const toJson = (node: SeenNode) => ({
+  ...{ id: node.id, name: node.name, roles: node.roles, version: node.version },
+  started_at: node.startedAt.toISOString(),
+  seen_at: node.seenAt.toISOString(),
+  alive: node.isAlive,
+  status: toStatus(node),
+  reasons: node.reasons,
+  engines: node.engines.map(({ name, version, signaturesAt }) => ({ name, version, signatures_at: signaturesAt })),
+})
+
+const toText = (nodes: SeenNode[]) =>
+  toTable(
+    ['id', 'name', 'roles', 'version', 'seen', 'status', 'engines'],
+    nodes.map((node) => [
+      ...[node.id, node.name, node.roles.join(','), node.version, node.seenAt.toISOString(), toStatus(node)],
+      node.engines.map(({ name, version }) => version ?? `${name} (away)`).join('; ') || null,
+    ]),
+  )
+
+/** What it said of itself counts only while it says anything. */
+const toStatus = ({ isAlive, status }: SeenNode) => (isAlive ? status : 'silent')

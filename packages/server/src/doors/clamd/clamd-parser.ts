@@ -1,0 +1,75 @@
+/** How a command ended, and so how its answer ends. */
+export type Terminator = '\0' | '\n'
+
+export type ClamdEvent =
+  /** Without its prefix and terminator. `framed`: it had a prefix, as some commands must. */
+  | { kind: 'command'; text: string; framed: boolean; end: Terminator }
+  /** Of the content that follows INSTREAM. */
+  | { kind: 'content'; bytes: Buffer }
+  | { kind: 'content-end' }
+  /** A command without an end: nothing after it can be understood. */
+  | { kind: 'too-long' }
+
+const maxCommandBytes = 4096
+const lengthBytes = 4
+const bare = ['PING', 'VERSION']
+const nothing: Buffer = Buffer.alloc(0)
+
+/**
+ * Reads what a client of clamd sends: `zCOMMAND\0`, `nCOMMAND\n` or `COMMAND\n`. After INSTREAM, which clamd itself takes
+ * with a prefix alone, come chunks, each with its length before it; one of length 0 is the end.
+ */
+export function newClamdParser() {
+  let state: 'command' | 'length' | 'content' = 'command'
+  let kept = nothing
+  let left = 0
+
+  return {
+    /** Takes up the rest of the chunk only when the events so far were dealt with. */
+    *push(chunk: Buffer): Generator<ClamdEvent> {
+      let rest = kept.length === 0 ? chunk : Buffer.concat([kept, chunk])
+      kept = nothing
+      while (rest.length > 0) {
+        if (state === 'content') {
+          const bytes = rest.subarray(0, left)
+          rest = rest.subarray(bytes.length)
+          left -= bytes.length
+          if (left === 0) state = 'length'
+          yield { kind: 'content', bytes }
+        } else if (state === 'length') {
+          if (rest.length < lengthBytes) break
+          left = rest.readUInt32BE()
+          rest = rest.subarray(lengthBytes)
+          state = left === 0 ? 'command' : 'content'
+          if (left === 0) yield { kind: 'content-end' }
+        } else {
+          const end: Terminator = rest[0] === 0x7a ? '\0' : '\n'
+          const at = rest.indexOf(end)
+          if (at > maxCommandBytes || (at === -1 && rest.length > maxCommandBytes)) {
+            yield { kind: 'too-long' }
+            return
+          }
+          if (at === -1) break
+          const command = toCommand(rest.toString('latin1', 0, at), end)
+          rest = rest.subarray(at + 1)
+          if (command.text === 'INSTREAM') state = 'length'
+          yield command
+        }
+      }
+      // A copy: the chunk belongs to whoever got the content in it.
+      kept = rest.length === 0 ? nothing : Buffer.from(rest)
+    },
+    /** A command that came alone and without an end. clamd answers these at once, and some clients count on it. */
+    takeBare(): ClamdEvent | undefined {
+      if (state !== 'command' || !bare.some((text) => kept.equals(Buffer.from(text)))) return undefined
+      const text = kept.toString('latin1')
+      kept = nothing
+      return { kind: 'command', text, framed: false, end: '\n' }
+    },
+  }
+}
+
+function toCommand(line: string, end: Terminator): ClamdEvent & { kind: 'command' } {
+  const framed = line.startsWith('z') || line.startsWith('n')
+  return { kind: 'command', text: framed ? line.slice(1) : line.replace(/\r$/, ''), framed, end }
+}

@@ -1,0 +1,149 @@
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { buffer as readAll } from 'node:stream/consumers'
+import { describe, type TestContext, test } from 'node:test'
+import { type MasterKey, openMasterKey } from '../../src/blobs/master-key.ts'
+import type { JobContents } from '../../src/domain/ports/content-store.ts'
+
+/** A storage of content, and what lies in it, seen from outside. */
+export type Storage = {
+  /** As another process would have it. */
+  open(master: MasterKey): JobContents | Promise<JobContents>
+  listStored(): Promise<string[]>
+  /** Everything that the storage has written, of all that lies in it. */
+  findClear(marker: string): Promise<string[]>
+  /** Changes a byte of what lies there. */
+  damage(key: string, place: number): Promise<void>
+  cutOff(key: string, bytes: number): Promise<void>
+}
+
+type Options = { skip: string | false; sizes: number[]; newStorage(t: TestContext): Promise<Storage> }
+
+const key = randomBytes(32)
+export const master = openMasterKey(key, '/nowhere')
+const later = () => new Date(Date.now() + 60_000)
+
+export async function take(contents: JobContents, clear: Buffer) {
+  const writer = contents.newWriter()
+  try {
+    for (let at = 0; at < clear.length; at += 30_000) await writer.write(Buffer.from(clear.subarray(at, at + 30_000)))
+    return await writer.finish()
+  } catch (error) {
+    await writer.abort()
+    throw error
+  }
+}
+
+/** What every storage must do for content of background scans. */
+export function describeJobContents(name: string, { skip, sizes, newStorage }: Options) {
+  describe(`content of a background scan ${name}`, { skip }, () => {
+    for (const bytes of sizes) {
+      test(`of ${bytes} bytes comes back in another process, which has only the key and what was handed over`, async (t) => {
+        const storage = await newStorage(t)
+        const clear = randomBytes(bytes)
+        const content = await take(await storage.open(master), clear)
+        const { sha1, sha256 } = content
+        const kept = await content.handOver()
+        await content.release()
+        assert.equal(kept.at, bytes <= 65_536 ? 'row' : 'storage')
+        assert.equal((await storage.listStored()).length, kept.at === 'row' ? 0 : 1)
+
+        const other = await storage.open(openMasterKey(key, '/nowhere'))
+        for (let again = 0; again < 2; again++) {
+          const opened = await other.open(kept, { bytes, sha1, sha256 })
+          assert.ok((await readAll(opened.read())).equals(clear))
+          assert.ok(opened.head.equals(clear.subarray(0, 65_536)))
+          assert.ok((await readAll(opened.read(5, 70_001))).equals(clear.subarray(5, 70_001)))
+          const end = Math.max(0, bytes - 100_000)
+          assert.ok((await readAll(opened.read(end))).equals(clear.subarray(end)))
+          await opened.release()
+        }
+        await other.remove(kept)
+        await other.remove(kept)
+        assert.deepEqual(await storage.listStored(), [])
+      })
+    }
+
+    test('is nowhere in clear', async (t) => {
+      const storage = await newStorage(t)
+      const contents = await storage.open(master)
+      const marker = 'a marker that is easy to find '
+      const small = await (await take(contents, Buffer.from(marker))).handOver()
+      assert.ok(small.at === 'row' && !small.sealed.includes(marker))
+      const large = await (await take(contents, Buffer.from(marker.repeat(10_000)))).handOver()
+      assert.ok(large.at === 'storage')
+      assert.deepEqual(await storage.findClear(marker), [])
+      await contents.remove(large)
+    })
+
+    test('that is not handed over is gone when it is released, or given up', async (t) => {
+      const storage = await newStorage(t)
+      const contents = await storage.open(master)
+      const content = await take(contents, randomBytes(200_000))
+      assert.equal((await storage.listStored()).length, 1)
+      await content.release()
+      const writer = contents.newWriter()
+      await writer.write(randomBytes(100_000))
+      await writer.abort()
+      const ended = contents.newWriter()
+      await ended.write(randomBytes(100_000))
+      await ended.finish()
+      await ended.abort()
+      assert.deepEqual(await storage.listStored(), [])
+    })
+
+    test('cannot be opened under another key, or read when it was changed or cut off', async (t) => {
+      const storage = await newStorage(t)
+      const contents = await storage.open(master)
+      const stranger = await storage.open(openMasterKey(randomBytes(32), '/nowhere'))
+      for (const bytes of [1000, 300_000]) {
+        const content = await take(contents, randomBytes(bytes))
+        const kept = await content.handOver()
+        const known = { bytes, sha1: content.sha1, sha256: content.sha256 }
+        await assert.rejects(stranger.open(kept, known))
+        if (kept.at === 'row') {
+          const changed = Buffer.from(kept.sealed)
+          changed[changed.length - 20] = (changed[changed.length - 20] ?? 0) ^ 1
+          await assert.rejects(contents.open({ at: 'row', sealed: changed }, known))
+          continue
+        }
+        await storage.damage(kept.key, 150_000)
+        const opened = await contents.open(kept, known)
+        await assert.rejects(readAll(opened.read()))
+        await opened.release()
+        await storage.cutOff(kept.key, 200_000)
+        const cut = await contents.open(kept, known)
+        await assert.rejects(readAll(cut.read()))
+        await cut.release()
+        await contents.remove(kept)
+        await assert.rejects(contents.open(kept, known))
+      }
+    })
+
+    test('is listed by its age, for whoever looks for what nobody needs', async (t) => {
+      const storage = await newStorage(t)
+      const contents = await storage.open(master)
+      assert.deepEqual(await contents.listKeys(later()), [])
+      const kept = await (await take(contents, randomBytes(100_000))).handOver()
+      assert.ok(kept.at === 'storage')
+      assert.deepEqual(await contents.listKeys(new Date(Date.now() - 60_000)), [])
+      assert.deepEqual(await contents.listKeys(later()), [kept.key])
+      await contents.remove(kept)
+    })
+
+    test('has a place that those share who have the key, and for objects the storage, and no others', async (t) => {
+      const storage = await newStorage(t)
+      const contents = await storage.open(master)
+      const row = await (await take(contents, Buffer.from('x'))).handOver()
+      const stored = await (await take(contents, randomBytes(100_000))).handOver()
+      const same = await storage.open(openMasterKey(key, '/nowhere'))
+      const beside = await (await newStorage(t)).open(master)
+      const stranger = await storage.open(openMasterKey(randomBytes(32), '/nowhere'))
+      const canOpen = (other: JobContents) => [row, stored].map((kept) => other.places.includes(contents.toPlace(kept)))
+      assert.deepEqual(canOpen(same), [true, true])
+      assert.deepEqual(canOpen(beside), [true, false])
+      assert.deepEqual(canOpen(stranger), [false, false])
+      await contents.remove(stored)
+    })
+  })
+}

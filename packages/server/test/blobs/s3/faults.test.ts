@@ -1,0 +1,188 @@
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { buffer as readAll } from 'node:stream/consumers'
+import { after, before, describe, test } from 'node:test'
+import { joinTestS3, lacksTestS3, type TestS3 } from '../../../../../scripts/test-s3.ts'
+import { StorageAway } from '../../../src/domain/ports/content-store.ts'
+import { master, take } from '../job-contents-contract.ts'
+import { type Call, type Fate, openFaultyDoor } from './faulty-door.ts'
+import { newCorner } from './store.ts'
+
+const skip = lacksTestS3()
+const soon = { pausesMs: [10, 50, 200, 500] }
+const bytes = 12_000_000
+const clear = randomBytes(bytes)
+
+let store: TestS3
+before(async () => {
+  if (skip === false) store = await joinTestS3()
+})
+after(() => store?.close())
+
+describe('a content store that fails', { skip }, () => {
+  test('now and then loses nothing: every call is tried again', async (t) => {
+    const corner = newCorner(t, store)
+    const seen = new Map<string, number>()
+    const fates: Fate[] = ['cut', { status: 503, code: 'SlowDown' }, 'pass']
+    const door = await openFaultyDoor(t, store.endpoint, ({ method, path, query, range }) => {
+      const call = [method, path, query, range].join(' ')
+      const times = seen.get(call) ?? 0
+      seen.set(call, times + 1)
+      return fates[times] ?? 'pass'
+    })
+    const { contents } = await corner.open(master, { endpoint: door.endpoint, ...soon })
+    const content = await take(contents, clear)
+    const kept = await content.handOver()
+    const opened = await contents.open(kept, content)
+    assert.ok((await readAll(opened.read())).equals(clear))
+    await opened.release()
+    await contents.remove(kept)
+    assert.deepEqual(await corner.listNames(), [])
+    for (const call of [
+      'CreateMultipartUpload',
+      'UploadPart',
+      'CompleteMultipartUpload',
+      'GetObject',
+      'DeleteObject',
+    ]) {
+      const outcomes = new Set(corner.observed.filter((each) => each.call === call).map(({ outcome }) => outcome))
+      assert.deepEqual([...outcomes].sort(), ['failed', 'lost', 'ok'], call)
+    }
+  })
+
+  test('in the middle of an answer is asked for the rest alone', async (t) => {
+    const corner = newCorner(t, store)
+    let cuts = 0
+    const isCut = ({ method, range }: Call) =>
+      method === 'GET' && range !== undefined && !range.endsWith('-66') && cuts++ < 3
+    const door = await openFaultyDoor(t, store.endpoint, (call) => (isCut(call) ? { cutAfter: 30_000 } : 'pass'))
+    const { contents } = await corner.open(master, { endpoint: door.endpoint, ...soon })
+    const content = await take(contents, clear.subarray(0, 3_000_000))
+    const kept = await content.handOver()
+    const opened = await contents.open(kept, content)
+    assert.ok((await readAll(opened.read())).equals(clear.subarray(0, 3_000_000)))
+    const ranges = door.calls.flatMap(({ range }) => range ?? [])
+    assert.deepEqual(ranges.slice(1, 5), [
+      ...['bytes=67-65618', 'bytes=30067-65618', 'bytes=60067-65618'],
+      'bytes=67-1048898',
+    ])
+    await opened.release()
+    await contents.remove(kept)
+  })
+
+  test('to say that an upload is complete is believed when the object is there', async (t) => {
+    const corner = newCorner(t, store)
+    let completions = 0
+    const isComplete = ({ method, query }: Call) => method === 'POST' && query.has('uploadId')
+    const fates: Fate[] = ['lose answer', { status: 404, code: 'NoSuchUpload' }]
+    const door = await openFaultyDoor(t, store.endpoint, (call) =>
+      isComplete(call) ? (fates[completions++] ?? 'pass') : 'pass',
+    )
+    const { contents } = await corner.open(master, { endpoint: door.endpoint, ...soon })
+    const kept = await (await take(contents, clear)).handOver()
+    assert.equal(completions, 2)
+    assert.equal((await corner.listNames()).length, 1)
+    await contents.remove(kept)
+  })
+
+  test('for long makes uploads and readings fail, and leaves nothing that would stop later ones', async (t) => {
+    const corner = newCorner(t, store)
+    let isDown = false
+    const door = await openFaultyDoor(t, store.endpoint, () => (isDown ? 'cut' : 'pass'))
+    const { contents, findFault, requireUsable } = await corner.open(master, { endpoint: door.endpoint, ...soon })
+    const content = await take(contents, clear)
+    const kept = await content.handOver()
+    isDown = true
+    // More than there is memory for at once.
+    const uploads = await Promise.allSettled(Array.from({ length: 10 }, () => take(contents, clear)))
+    for (const upload of uploads) assert.ok(upload.status === 'rejected' && upload.reason instanceof StorageAway)
+    await assert.rejects(contents.open(kept, content), StorageAway)
+    await assert.rejects(contents.remove(kept), StorageAway)
+    assert.match((await findFault()) ?? '', /^The content store does not answer: /)
+    await requireUsable()
+
+    isDown = false
+    assert.equal(await findFault(), undefined)
+    const again = await (await take(contents, clear)).handOver()
+    await contents.remove(again)
+    await contents.remove(kept)
+    assert.deepEqual(await corner.listNames(), [])
+    assert.deepEqual(await corner.listUploads(), [])
+  })
+
+  test('for good reason is not asked again, and the reason is told', async (t) => {
+    const corner = newCorner(t, store)
+    const says = async (change: Partial<typeof corner.settings>) => {
+      const before = { ...corner.settings }
+      Object.assign(corner.settings, change)
+      const { requireUsable, findFault, contents } = await corner.open(master)
+      Object.assign(corner.settings, before)
+      assert.match((await findFault()) ?? '', /^The content store refuses us: /)
+      await assert.rejects(take(contents, randomBytes(100_000)), StorageAway)
+      return requireUsable().then(
+        () => 'nothing',
+        ({ message }) => message,
+      )
+    }
+    const [accessKeyId, secretAccessKey] = [store.accessKey, 'not-the-secret']
+    assert.match(await says({ credentials: { accessKeyId, secretAccessKey } }), /Check ASSAY_S3_ACCESS_KEY and/)
+    assert.match(await says({ bucket: 'no-such-bucket' }), /has no bucket no-such-bucket\. Make it/)
+    assert.match(await says({ region: 'eu-west-1' }), /does not accept the region eu-west-1/)
+    assert.ok(!corner.observed.some(({ outcome }) => outcome !== 'refused'))
+  })
+})
+
+describe('an upload to the content store', { skip }, () => {
+  test('that is given up in the middle is ended there, too', async (t) => {
+    const corner = newCorner(t, store)
+    const { contents } = await corner.open(master)
+    const writer = contents.newWriter()
+    for (let at = 0; at < bytes; at += 2 ** 20) await writer.write(Buffer.from(clear.subarray(at, at + 2 ** 20)))
+    assert.equal((await corner.listUploads()).length, 1)
+    await writer.abort()
+    assert.deepEqual(await corner.listUploads(), [])
+    assert.deepEqual(await corner.listNames(), [])
+  })
+
+  test('whose process is gone is ended when it is old enough, and no other', async (t) => {
+    const corner = newCorner(t, store)
+    const { abortUploads } = await corner.open(master)
+    const stranger = { Bucket: store.bucket, Key: `${corner.settings.prefix}not-ours` }
+    const own = { Bucket: store.bucket, Key: `${corner.settings.prefix}${master.id}/left` }
+    await corner.s3.createMultipartUpload(stranger)
+    for (let left = 0; left < 3; left++) await corner.s3.createMultipartUpload(own)
+    assert.equal(await abortUploads(new Date(Date.now() - 60_000)), 0)
+    assert.equal(await abortUploads(new Date(Date.now() + 60_000)), 3)
+    assert.deepEqual(await corner.listUploads(), [stranger.Key])
+  })
+
+  test('that is slow keeps nobody waiting', async (t) => {
+    const corner = newCorner(t, store)
+    const { contents } = await corner.open(master)
+    // More than there are buffers; each has begun its second part, and says no more.
+    const slow = Array.from({ length: 8 }, () => contents.newWriter())
+    for (const writer of slow) await writer.write(Buffer.from(clear.subarray(0, 5_500_000)))
+    const quick = await (await take(contents, clear)).handOver()
+    await contents.remove(quick)
+    const finished = await Promise.all(slow.map((writer) => writer.finish()))
+    assert.equal((await corner.listNames()).length, 8)
+    await Promise.all(finished.map((content) => content.release()))
+    assert.deepEqual(await corner.listNames(), [])
+  })
+
+  test('shows in the files of the store when it is in clear', async (t) => {
+    const corner = newCorner(t, store)
+    const marker = `marker ${randomBytes(16).toString('hex')}`
+    const stored = { Bucket: store.bucket, Key: `${corner.settings.prefix}clear` }
+    await corner.s3.putObject({ ...stored, Body: marker })
+    assert.equal((await corner.findClear(marker)).length, 1)
+  })
+
+  test('of others is never taken for ours', async (t) => {
+    const corner = newCorner(t, store)
+    const { contents } = await corner.open(master)
+    for (const key of ['beside', `${master.id}/notes.txt`])
+      await corner.s3.putObject({ Bucket: store.bucket, Key: `${corner.settings.prefix}${key}`, Body: 'x' })
+    assert.deepEqual(await contents.listKeys(new Date(Date.now() + 60_000)), [])
+  })
+})

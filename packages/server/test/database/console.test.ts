@@ -1,0 +1,152 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import { makeAuditLog } from '../../src/database/console/audit-log.ts'
+import { makeListStore } from '../../src/database/console/list-store.ts'
+import { makeMemberStore } from '../../src/database/console/member-store.ts'
+import { makeRefusalStore } from '../../src/database/console/refusal-store.ts'
+import { makeScanHistory } from '../../src/database/console/scan-history.ts'
+import { makeInvitations } from '../../src/domain/console/invitations.ts'
+import { makeSignIn } from '../../src/domain/console/sign-in.ts'
+import type { ListEntry } from '../../src/domain/ports/list-store.ts'
+import { Problem } from '../../src/domain/problem.ts'
+import { openRefusalCounter } from '../../src/workers/refusal-counter.ts'
+import { silentLog } from '../support/test-database.ts'
+import { openTestOffice, type TestOffice } from '../support/test-office.ts'
+
+const hourMs = 3_600_000
+const dayMs = 24 * hourMs
+const origin = { address: '192.0.2.1', agent: 'test' }
+const given = { name: 'Ada', email: 'ada@example.com', password: 'correct horse battery' }
+
+describe('the console, as time goes by', () => {
+  let office: TestOffice
+  let now = Date.now()
+  const clock = { now: () => new Date(now) }
+  let members: ReturnType<typeof makeMemberStore>
+  let signIn: ReturnType<typeof makeSignIn>
+  let invitations: ReturnType<typeof makeInvitations>
+  before(async () => {
+    office = await openTestOffice()
+    const { pool } = office.database
+    const audit = makeAuditLog({ pool })
+    members = makeMemberStore({ pool })
+    signIn = makeSignIn({ members, audit, clock })
+    invitations = makeInvitations({ members, signIn, audit, clock })
+  })
+  after(() => office.close())
+
+  test('a link works for seven days and no longer', async () => {
+    const { token } = await invitations.invite({ role: 'operator', accountId: null })
+    now += 7 * dayMs - 1000
+    assert.equal((await invitations.getLink(token)).role, 'operator')
+    now += 2000
+    await assert.rejects(invitations.accept(token, given, origin), isKind('not-found'))
+    const { token: second } = await invitations.invite({ role: 'operator', accountId: null })
+    assert.match(await invitations.accept(second, given, origin), /^[\w-]{43}$/)
+  })
+
+  test('a session ends twelve hours after it was last used, and after seven days in any case', async () => {
+    const open = async () => {
+      const outcome = await signIn.signIn(given, origin)
+      assert(outcome !== 'code-needed')
+      return outcome.token
+    }
+    const idle = await open()
+    now += 12 * hourMs - 60_000
+    assert.equal((await signIn.findVisitor(idle))?.member.email, given.email)
+    now += 12 * hourMs + 1000
+    assert.equal(await signIn.findVisitor(idle), undefined)
+
+    const busy = await open()
+    const end = now + 7 * dayMs
+    while (now + 6 * hourMs < end) {
+      now += 6 * hourMs
+      assert(await signIn.findVisitor(busy))
+    }
+    now = end + 1000
+    assert.equal(await signIn.findVisitor(busy), undefined)
+    const { rows } = await office.database.pool.query('select from console_sessions')
+    assert(rows.length > 0)
+    await members.sweep(clock.now(), clock.now())
+    assert.equal((await office.database.pool.query('select from console_sessions')).rows.length, 0)
+  })
+
+  test('each wrong password beyond the fifth doubles the pause, up to a quarter of an hour; an hour forgets them', async () => {
+    const email = 'guessed@example.com'
+    const guess = () => signIn.signIn({ email, password: 'wrong' }, { ...origin, address: String(now) })
+    for (let n = 0; n < 5; n++) await assert.rejects(guess(), isKind('signed-out'))
+    const pauses: number[] = []
+    for (let n = 0; n < 10; n++) {
+      const refused = await guess().catch((error: Problem) => error.refusal)
+      assert(refused !== 'code-needed' && 'kind' in refused && refused.kind === 'rate-limited')
+      pauses.push(refused.retryAfterSeconds)
+      now += refused.retryAfterSeconds * 1000
+      await assert.rejects(guess(), isKind('signed-out'))
+    }
+    assert.deepEqual(pauses, [5, 10, 20, 40, 80, 160, 320, 640, 900, 900])
+    now += hourMs + 1000
+    for (let n = 0; n < 5; n++) await assert.rejects(guess(), isKind('signed-out'))
+    await assert.rejects(guess(), isKind('rate-limited'))
+  })
+
+  test('whoever tries many addresses from one machine must wait; who signs in there rightly is not counted', async () => {
+    const office = { address: '192.0.2.77', agent: 'test' }
+    const patience = { freeFailures: 50, firstPauseMs: 5000, longestPauseMs: 60_000, memoryMs: hourMs }
+    const fail = () => members.takeAttempt(`address:${office.address}`, clock.now(), patience)
+    for (let n = 0; n < 48; n++) assert.equal(await fail(), undefined)
+    for (let n = 0; n < 4; n++) assert.notEqual(await signIn.signIn(given, office), 'code-needed')
+    for (let n = 0; n < 2; n++) assert.equal(await fail(), undefined)
+    await assert.rejects(signIn.signIn(given, office), isKind('rate-limited'))
+    assert.notEqual(await signIn.signIn(given, { ...office, address: '192.0.2.78' }), 'code-needed')
+  })
+
+  test('the audit log cannot be changed or shortened, not even by us', async () => {
+    const { pool } = office.database
+    const count = async () => (await pool.query('select from audit_log')).rows.length
+    const before = await count()
+    assert(before > 0)
+    for (const statement of [
+      "update audit_log set actor = 'nobody'",
+      'delete from audit_log',
+      'delete from audit_log where false',
+    ]) {
+      await assert.rejects(pool.query(statement), /The audit log only grows/, statement)
+    }
+    assert.equal(await count(), before)
+  })
+
+  test('entries of lists that have ended are not listed, and go', async () => {
+    const lists = makeListStore(office.database)
+    const entry: ListEntry = {
+      ...{ id: '019b0000-0000-7000-8000-000000000001', value: 'a', reason: 'b' },
+      ...({ list: 'allow', matches: 'sha256' } as const),
+      ...{ createdBy: 'c', createdAt: clock.now(), expiresAt: new Date(now + 1000) },
+    }
+    await lists.addEntry(entry)
+    assert.equal((await lists.listEntries(clock.now())).length, 1)
+    now += 2000
+    assert.equal((await lists.listEntries(clock.now())).length, 0)
+    assert.equal(await lists.deleteExpired(clock.now()), 1)
+  })
+
+  test('refusals are counted by account, day and status, and written once', async () => {
+    const { id } = await office.register()
+    const store = makeRefusalStore(office.database)
+    for (let round = 0; round < 2; round++) {
+      const counter = openRefusalCounter({ store, clock, log: silentLog })
+      for (let n = 0; n < 3; n++) counter.note(id, 403)
+      counter.note(id, 429)
+      await counter.close()
+      await counter.close()
+    }
+    const day = clock.now().toISOString().slice(0, 10)
+    const history = makeScanHistory(office.database)
+    assert.deepEqual(await history.listRefusals(id, new Date(now - dayMs)), [
+      { day, status: 403, count: 6 },
+      { day, status: 429, count: 2 },
+    ])
+    assert.equal(await store.deleteOld(new Date(now + 2 * dayMs)), 2)
+  })
+})
+
+const isKind = (kind: string) => (error: unknown) => error instanceof Problem && error.refusal.kind === kind

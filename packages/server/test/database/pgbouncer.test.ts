@@ -1,0 +1,85 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { makeAccountStore } from '../../src/database/account-store.ts'
+import { makeAdmissionGate } from '../../src/database/admission-gate.ts'
+import { makeJobStore } from '../../src/database/job-store.ts'
+import { makeKeyStore } from '../../src/database/key-store.ts'
+import { migrate } from '../../src/database/migrate.ts'
+import { type Database, openDatabase } from '../../src/database/open-database.ts'
+import { makePlanStore } from '../../src/database/plan-store.ts'
+import { makeScanStore } from '../../src/database/scan-store.ts'
+import { makeRegistration } from '../../src/domain/accounts/registration.ts'
+import { toKeyDigest } from '../../src/domain/accounts/secrets.ts'
+import { systemClock } from '../../src/runtime/clock.ts'
+import { hasPgbouncer, openPgbouncer } from '../support/pgbouncer.ts'
+import { openTestDatabase, silentLog } from '../support/test-database.ts'
+import { leaseMs, newSubmit, testLane, toFailure } from './test-jobs.ts'
+
+describe('behind pgbouncer', { skip: hasPgbouncer() ? false : 'pgbouncer is not installed' }, () => {
+  test('in session mode all is as without', async () => {
+    await withPooled('session', async (url) => {
+      const database = await openPatiently(url)
+      try {
+        await migrate({ ...database, log: silentLog })
+        await charge(database)
+      } finally {
+        await database.close()
+      }
+    })
+  })
+
+  test('in transaction mode the service refuses to begin, and says what to set', async () => {
+    await withPooled('transaction', async (url) => {
+      await assert.rejects(
+        openPatiently(url),
+        /^Error: a pooler gives every transaction another connection, and Assay needs pool_mode = session$/,
+      )
+    })
+  })
+})
+
+async function withPooled(mode: 'session' | 'transaction', work: (url: string) => Promise<void>) {
+  const database = await openTestDatabase({ migrated: false })
+  const pooler = await openPgbouncer(database.url, mode)
+  try {
+    const name = /\/(\w+)(?=\?|$)/.exec(database.url)?.[1] ?? ''
+    await work(pooler.toUrl(name))
+  } finally {
+    await pooler.close()
+    await database.drop()
+  }
+}
+
+/** It takes a moment to listen. */
+async function openPatiently(url: string): Promise<Database> {
+  for (let left = 100; ; left--) {
+    try {
+      return await openDatabase({ url, connections: 4, log: silentLog })
+    } catch (error) {
+      if (left === 0 || (error as { code?: string }).code !== 'ECONNREFUSED') throw error
+      await sleep(50)
+    }
+  }
+}
+
+/** A charge, a job, its end and its refund, and the chores: every kind of statement there is. */
+async function charge(database: Database) {
+  const [accounts, keys, plans] = [makeAccountStore(database), makeKeyStore(database), makePlanStore(database)]
+  const { pool } = database
+  const [gate, scans, jobs] = [
+    makeAdmissionGate({ pool }),
+    makeScanStore(database),
+    makeJobStore({ pool, lanes: [testLane] }),
+  ]
+  const registration = makeRegistration({ accounts, keys, plans, clock: systemClock })
+  const { apiKey, account } = await registration.register({ name: 'pooled', plan: 'free', credits: 50 })
+  await scans.prepare(30)
+  await Promise.all(Array.from({ length: 20 }, () => gate.ask(newSubmit(toKeyDigest(apiKey)))))
+  const claimed = await jobs.claim(20, leaseMs)
+  assert.equal(claimed.length, 20)
+  await Promise.all(claimed.slice(5).map((job) => jobs.settle(job.lease, toFailure(job))))
+  assert.equal(await scans.deleteSettled(30), 0)
+  assert.equal((await accounts.findAccount(account.id))?.balance.creditRemaining, 45)
+  assert.deepEqual(await accounts.listUnbalanced(), [])
+}

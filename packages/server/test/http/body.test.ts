@@ -1,0 +1,47 @@
+import assert from 'node:assert/strict'
+import { PassThrough } from 'node:stream'
+import { describe, test } from 'node:test'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { readBody } from '../../src/http/body.ts'
+
+const reply = {} as FastifyReply
+const nextTurn = () => new Promise((resolve) => setImmediate(resolve))
+
+function newRequest() {
+  const raw = Object.assign(new PassThrough(), { headers: {}, httpVersionMinor: 1 })
+  return { raw, request: { raw } as unknown as FastifyRequest }
+}
+
+describe('a body', () => {
+  test('that stalls for 30 seconds is given up', async (t) => {
+    t.mock.timers.enable({ apis: ['setTimeout', 'Date'] })
+    const { raw, request } = newRequest()
+    const reading = readBody(request, reply, () => undefined)
+    raw.write('x')
+    await nextTurn()
+    t.mock.timers.tick(30_000)
+    await assert.rejects(reading, { refusal: { kind: 'request-timeout', detail: 'The body stalled for 30 seconds.' } })
+  })
+
+  test('that waits for us is not, however long that takes; afterwards its time counts again', async (t) => {
+    t.mock.timers.enable({ apis: ['setTimeout', 'Date'] })
+    const { raw, request } = newRequest()
+    const stored = Promise.withResolvers<void>()
+    let chunks = 0
+    const reading = readBody(request, reply, () => (chunks++ === 0 ? stored.promise : undefined))
+    raw.write('x')
+    await nextTurn()
+    for (let second = 0; second < 100; second++) t.mock.timers.tick(1000)
+    stored.resolve()
+    await nextTurn()
+    raw.write('y')
+    await nextTurn()
+    assert.equal(chunks, 2)
+    t.mock.timers.tick(29_000)
+    raw.write('z')
+    await nextTurn()
+    t.mock.timers.tick(30_000)
+    await assert.rejects(reading, { refusal: { kind: 'request-timeout', detail: 'The body stalled for 30 seconds.' } })
+    assert.equal(chunks, 3)
+  })
+})
