@@ -72,10 +72,13 @@ function Jobs({ rows }: { rows: Job[] }) {
         columns={[
           {
             title: 'Account',
-            cell: ({ account_name }) => (
-              <Long>
-                <span className="font-medium">{account_name}</span>
-              </Long>
+            cell: ({ account_name, id }) => (
+              <span className="flex flex-col">
+                <Long>
+                  <span className="font-medium">{account_name}</span>
+                </Long>
+                <code className="font-mono text-xs whitespace-nowrap text-faint">{id}</code>
+              </span>
             ),
           },
           {
@@ -89,7 +92,10 @@ function Jobs({ rows }: { rows: Job[] }) {
               </span>
             ),
           },
-          { title: 'Kind', cell: ({ scan_type }) => kinds[scan_type] ?? scan_type },
+          {
+            title: 'Kind',
+            cell: ({ scan_type }) => <span className="whitespace-nowrap">{kinds[scan_type] ?? scan_type}</span>,
+          },
           {
             title: 'Size',
             isNumber: true,
@@ -97,7 +103,6 @@ function Jobs({ rows }: { rows: Job[] }) {
           },
           { title: 'Attempts', isNumber: true, cell: ({ attempts }) => attempts },
           { title: 'Since', cell: ({ created_at }) => <span className="whitespace-nowrap">{toAge(created_at)}</span> },
-          { title: 'Id', isExtra: true, cell: ({ id }) => <Long isCode>{id}</Long> },
           {
             title: 'Actions',
             isActions: true,
