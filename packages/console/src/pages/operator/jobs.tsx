@@ -84,10 +84,10 @@ function Jobs({ rows }: { rows: Job[] }) {
           {
             title: 'State',
             cell: ({ state, held_until }) => (
-              <span className="flex flex-wrap items-center gap-2">
+              <span className="flex flex-col items-start gap-0.5">
                 <Badge tone={tones[state]}>{state}</Badge>
                 {state === 'paused' && held_until !== null && (
-                  <span className="whitespace-nowrap text-faint">next try {toAge(held_until)}</span>
+                  <span className="block text-faint md:max-w-24 md:leading-5">next try {toAge(held_until)}</span>
                 )}
               </span>
             ),
