@@ -24,13 +24,14 @@ RUN cpu=$(echo "${TARGETARCH:-$(uname -m)}" | sed 's/amd64/x64/; s/x86_64/x64/; 
   && find node_modules -type f \( -name '*.map' -o -name '*.d.ts' -o -name '*.d.cts' -o -name '*.d.mts' \) -delete
 
 # The same bytes come out on every architecture.
-FROM npm AS models
+FROM npm AS built
 RUN npm ci
 COPY packages/ packages/
 COPY scripts/ scripts/
 # fp32 adds 107 MB: docker build --build-arg PRECISIONS="int8 uint8 fp32"
 ARG PRECISIONS="int8 uint8"
-RUN npm run models \
+RUN npm run build:console \
+  && npm run models \
   && mkdir /models \
   && for precision in ${PRECISIONS}; do cp packages/server/models/built/*."$precision".onnx /models/; done
 
@@ -46,7 +47,8 @@ COPY --from=modules /opt/assay/ ./
 COPY LICENSE NOTICE ./
 COPY packages/contract/ packages/contract/
 COPY packages/server/ packages/server/
-COPY --from=models /models/ packages/server/models/built/
+COPY --from=built /models/ packages/server/models/built/
+COPY --from=built /opt/assay/packages/console/dist/ packages/console/dist/
 COPY --chmod=0755 packaging/assay /usr/local/bin/assay
 RUN ln -s /opt/assay/node_modules/node-linux-*/bin/node /usr/local/bin/node && assay --version
 

@@ -32,12 +32,19 @@ export function useForm<N extends AdminRouteName>(
     isBusy: change.isPending,
     submit(event?: FormEvent) {
       event?.preventDefault()
+      const form = event?.currentTarget
       const { body: schema } = adminRoutes[name] as Route
       const found = schema === undefined ? {} : checkForm(schema, values)
       setChecked(found)
-      if (Object.keys(found).length > 0) return
+      if (Object.keys(found).length > 0) return focusMistake(form)
       const { params } = options
-      change.mutate({ body: values, ...(params === undefined ? {} : { params }) } as Input<N>)
+      const input = { body: values, ...(params === undefined ? {} : { params }) } as Input<N>
+      change.mutate(input, { onError: () => focusMistake(form) })
     },
   }
+}
+
+/** Once it is drawn: whoever only hears the page is told what is wrong by going there. */
+function focusMistake(form: Element | undefined) {
+  requestAnimationFrame(() => form?.querySelector<HTMLElement>('[aria-invalid="true"]')?.focus())
 }

@@ -30,8 +30,9 @@ export function Shell({ session }: { session: Session }) {
           Menu
         </button>
       </header>
-      <div
+      <aside
         id="places"
+        aria-label="Menu"
         className={`${isOpen ? 'flex' : 'hidden'} flex-col border-line bg-panel max-lg:border-b lg:sticky lg:top-0 lg:flex lg:h-dvh lg:border-r`}
       >
         <div className="hidden px-6 pt-5 pb-4 lg:block">
@@ -52,7 +53,7 @@ export function Shell({ session }: { session: Session }) {
           <ThemeSwitch />
           <UserMenu session={session} />
         </div>
-      </div>
+      </aside>
       <main id="content" tabIndex={-1} className="min-w-0 outline-none">
         {session.test_mode && (
           <p className="bg-error-soft px-4 py-2 text-center font-medium text-error">

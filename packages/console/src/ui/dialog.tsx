@@ -36,7 +36,7 @@ export function Dialog({ title, onClose, children, side = false }: Props) {
         <h2 id={id} className="min-w-0 pt-0.5 text-base font-semibold [overflow-wrap:anywhere]">
           {title}
         </h2>
-        <Button look="quiet" onClick={onClose} aria-label="Close" className="-mr-2 px-2.5 py-1">
+        <Button look="quiet" onClick={onClose} aria-label="Close" isSmall className="-mr-1">
           ✕
         </Button>
       </div>

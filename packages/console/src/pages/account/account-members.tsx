@@ -4,6 +4,7 @@ import { useChange, useRead } from '../../api/hooks.ts'
 import { useForm } from '../../api/use-form.ts'
 import { Badge } from '../../ui/badge.tsx'
 import { Button } from '../../ui/button.tsx'
+import { Confirm } from '../../ui/confirm.tsx'
 import { Secret } from '../../ui/copy.tsx'
 import { Actions, Dialog } from '../../ui/dialog.tsx'
 import { Failure, Reading } from '../../ui/feedback.tsx'
@@ -49,6 +50,7 @@ export function MembersCard({ canManage, ownId }: Props) {
                   ? [
                       {
                         title: 'Actions',
+                        isActions: true,
                         cell: ({ id, name, role }: Member) =>
                           id !== ownId &&
                           role !== 'operator' && (
@@ -74,6 +76,7 @@ export function MembersCard({ canManage, ownId }: Props) {
                       ? [
                           {
                             title: 'Actions',
+                            isActions: true,
                             cell: ({ id, email }: { id: string; email: string | null }) => {
                               const name = email ?? 'the invitation'
                               return (
@@ -165,17 +168,14 @@ function InviteDialog({ onClose }: { onClose: () => void }) {
 function RemoveDialog({ gone, onClose }: { gone: Gone; onClose: () => void }) {
   const remove = useChange('removeMember', { onDone: onClose })
   return (
-    <Dialog title={`Remove ${gone.name}`} onClose={onClose}>
-      <p className="mb-4 text-soft">
-        {gone.isInvitation ? 'The link does not work any more.' : 'They are signed out at once and cannot come back.'}
-      </p>
-      <Failure error={remove.error} />
-      <Actions>
-        <Button onClick={onClose}>Cancel</Button>
-        <Button look="danger" isBusy={remove.isPending} onClick={() => remove.mutate({ params: { id: gone.id } })}>
-          Remove
-        </Button>
-      </Actions>
-    </Dialog>
+    <Confirm
+      title={`Remove ${gone.name}`}
+      action="Remove"
+      of={remove}
+      onConfirm={() => remove.mutate({ params: { id: gone.id } })}
+      onClose={onClose}
+    >
+      {gone.isInvitation ? 'The link does not work any more.' : 'They are signed out at once and cannot come back.'}
+    </Confirm>
   )
 }

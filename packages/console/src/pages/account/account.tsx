@@ -89,5 +89,10 @@ function Plan(account: AccountView) {
 /** Such as 600/1m. */
 function toRate(rate: string): string {
   const [requests = '', window = ''] = rate.split('/')
-  return isUnlimited(Number(requests)) ? 'No limit' : `${toNumber(Number(requests))} requests in ${window}`
+  if (isUnlimited(Number(requests))) return 'No limit'
+  const count = Number.parseInt(window, 10)
+  const unit = units[window.at(-1) ?? ''] ?? ''
+  return `${toNumber(Number(requests))} requests in ${count} ${unit}${count === 1 ? '' : 's'}`
 }
+
+const units: Record<string, string> = { s: 'second', m: 'minute', h: 'hour', d: 'day' }

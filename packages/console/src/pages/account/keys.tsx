@@ -56,7 +56,7 @@ function KeyTable({ keys, onOpen }: { keys: KeyRow[]; onOpen: (what: 'rotate' | 
           title: 'Name',
           cell: (key) => (
             <span className="flex flex-col items-start">
-              <span className="max-w-60 truncate font-medium">{key.name}</span>
+              <span className="max-w-52 truncate font-medium">{key.name}</span>
               <code className="font-mono text-xs text-soft">{key.prefix}…</code>
             </span>
           ),
@@ -72,7 +72,9 @@ function KeyTable({ keys, onOpen }: { keys: KeyRow[]; onOpen: (what: 'rotate' | 
         },
         {
           title: 'Last used',
-          cell: ({ last_used_at }) => (last_used_at === null ? 'Never' : toAge(last_used_at)),
+          cell: ({ last_used_at }) => (
+            <span className="whitespace-nowrap">{last_used_at === null ? 'Never' : toAge(last_used_at)}</span>
+          ),
           isExtra: true,
         },
         {
@@ -81,9 +83,14 @@ function KeyTable({ keys, onOpen }: { keys: KeyRow[]; onOpen: (what: 'rotate' | 
             revoked_at !== null ? `Revoked ${toAge(revoked_at)}` : expires_at === null ? 'Never' : toSoon(expires_at),
           isExtra: true,
         },
-        { title: 'Created', cell: ({ created_at }) => toDay(created_at), isExtra: true },
+        {
+          title: 'Created',
+          cell: ({ created_at }) => <span className="whitespace-nowrap">{toDay(created_at)}</span>,
+          isExtra: true,
+        },
         {
           title: 'Actions',
+          isActions: true,
           cell: (key) =>
             key.revoked_at === null && (
               <span className="flex gap-2">

@@ -1,8 +1,8 @@
 import { useState } from 'react'
 import { useChange, useRead } from '../../api/hooks.ts'
 import { Button } from '../../ui/button.tsx'
+import { Confirm } from '../../ui/confirm.tsx'
 import { Secret } from '../../ui/copy.tsx'
-import { Actions, Dialog } from '../../ui/dialog.tsx'
 import { Failure } from '../../ui/feedback.tsx'
 import { toAge, toDateTime } from '../../ui/format.ts'
 import { Card } from '../../ui/page.tsx'
@@ -64,19 +64,16 @@ export function SecretCard() {
 function RotateDialog({ onClose, onDone }: { onClose: () => void; onDone: (secret: string) => void }) {
   const rotate = useChange('rotateWebhookSecret', { onDone: ({ secret }) => onDone(secret) })
   return (
-    <Dialog title="Rotate the webhook secret" onClose={onClose}>
-      <p className="mb-4 text-soft">
-        <code className="font-mono text-xs text-ink">X-Api-Signature</code> is made with the new secret at once: a
-        receiver that checks it refuses what comes until it knows the new one, and that is tried again.{' '}
-        <code className="font-mono text-xs text-ink">webhook-signature</code> has a signature of each for 24 hours.
-      </p>
-      <Failure error={rotate.error} />
-      <Actions>
-        <Button onClick={onClose}>Cancel</Button>
-        <Button look="danger" isBusy={rotate.isPending} onClick={() => rotate.mutate({})}>
-          Make a new secret
-        </Button>
-      </Actions>
-    </Dialog>
+    <Confirm
+      title="Rotate the webhook secret"
+      action="Make a new secret"
+      of={rotate}
+      onConfirm={() => rotate.mutate({})}
+      onClose={onClose}
+    >
+      <code className="font-mono text-xs text-ink">X-Api-Signature</code> is made with the new secret at once: a
+      receiver that checks it refuses what comes until it knows the new one, and that is tried again.{' '}
+      <code className="font-mono text-xs text-ink">webhook-signature</code> has a signature of each for 24 hours.
+    </Confirm>
   )
 }

@@ -19,7 +19,7 @@ export function EditPlan({ plan, taken, onClose }: { plan: Plan; taken: string[]
     event.preventDefault()
     const found = isNew ? checkName(name.trim(), taken) : undefined
     setNameError(found)
-    if (found === undefined) form.submit()
+    if (found === undefined) form.submit(event)
   }
   return (
     <Dialog title={isNew ? 'New plan' : `Change ${plan.name}`} onClose={onClose}>

@@ -76,7 +76,7 @@ function Settings({ settings }: { settings: Setting[] }) {
       `${name} ${about}`.toLowerCase().includes(wanted) && (set === undefined || isSetHere(origin)),
   )
   return (
-    <section aria-label="Settings" className="flex flex-col gap-4">
+    <div className="flex flex-col gap-4">
       <div className="flex flex-wrap items-end gap-x-6 gap-y-3">
         <div className="w-80 max-w-full">
           <TextField
@@ -109,7 +109,7 @@ function Settings({ settings }: { settings: Setting[] }) {
           ]}
         />
       )}
-    </section>
+    </div>
   )
 }
 
