@@ -30,7 +30,12 @@ export const operatorPages: Record<string, string> = {
 
 /** A window on the console. What must never happen there is written down: another host, a breach of the CSP, an error. */
 export async function openWindow(browser: Browser, url: string, options: BrowserContextOptions = {}) {
-  const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options })
+  // Colours that are on their way from one to the other are neither.
+  const context = await browser.newContext({
+    viewport: { width: 1280, height: 800 },
+    reducedMotion: 'reduce',
+    ...options,
+  })
   await context.addInitScript({ content: axe })
   const page = await context.newPage()
   page.setDefaultTimeout(30_000)
@@ -58,20 +63,27 @@ export async function openWindow(browser: Browser, url: string, options: Browser
 
 export type Window = Awaited<ReturnType<typeof openWindow>>
 
-/** What axe finds serious or critical on the page as it is shown now. */
-export async function listSerious(page: Page): Promise<string[]> {
-  return page.evaluate(async () => {
-    const { axe } = globalThis as unknown as { axe: { run(): Promise<{ violations: Violation[] }> } }
-    type Violation = { id: string; impact: string; help: string; nodes: { html: string; failureSummary: string }[] }
-    const { violations } = await axe.run()
+/** What axe finds serious or critical on the page as it is shown now; `rules`: by these alone. */
+export const listSerious = (page: Page, rules: string[] = []): Promise<string[]> =>
+  page.evaluate(async (rules) => {
+    type Violation = { id: string; impact: string; nodes: { html: string; failureSummary: string }[] }
+    type Axe = { run(options: object): Promise<{ violations: Violation[] }> }
+    const { axe } = globalThis as unknown as { axe: Axe }
+    const { violations } = await axe.run(rules.length === 0 ? {} : { runOnly: rules })
     return violations
       .filter(({ impact }) => impact === 'serious' || impact === 'critical')
       .flatMap(({ id, nodes }) =>
         nodes.map(({ html, failureSummary }) => `${id}: ${html.slice(0, 200)} ${failureSummary}`),
       )
-  })
-}
+  }, rules)
+
+// As text: these run in the page, whose types are not those of the tests.
 
 /** By how many pixels the page is wider than the window. */
 export const measureOverflow = (page: Page): Promise<number> =>
-  page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth)
+  page.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth')
+
+export const readTheme = (page: Page): Promise<string> => page.evaluate('document.documentElement.dataset.theme')
+
+export const setTheme = (page: Page, theme: 'light' | 'dark'): Promise<unknown> =>
+  page.evaluate(`document.documentElement.dataset.theme = '${theme}'`)

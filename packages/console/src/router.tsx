@@ -6,7 +6,9 @@ import {
   Navigate,
   Outlet,
   useLocation,
+  useRouter,
 } from '@tanstack/react-router'
+import { useEffect, useRef } from 'react'
 import { useSession } from './api/hooks.ts'
 import { EntryFrame } from './pages/entry/entry-frame.tsx'
 import { SignInPage } from './pages/entry/sign-in.tsx'
@@ -32,7 +34,7 @@ function Inside() {
   const session = useSession()
   const { pathname } = useLocation()
   if (session.data === null) {
-    return <Navigate to="/sign-in" search={{ back: location.pathname + location.search }} replace />
+    return <Go to="/sign-in" back={location.pathname + location.search} />
   }
   if (session.data === undefined) {
     if (session.error === null) return null
@@ -45,8 +47,18 @@ function Inside() {
       </EntryFrame>
     )
   }
-  if (session.data.account === null && pathname === '/') return <Navigate to="/operator/status" replace />
+  if (session.data.account === null && pathname === '/') return <Go to="/operator/status" />
   return <Shell session={session.data} />
+}
+
+/** Once: the router's own Navigate goes again with every drawing, and this one draws whenever the address changes. */
+function Go({ to, back }: { to: string; back?: string }) {
+  const router = useRouter()
+  const first = useRef({ to, search: { back }, replace: true })
+  useEffect(() => {
+    void router.navigate(first.current)
+  }, [router])
+  return null
 }
 
 /** Each page is loaded when somebody goes there. What is filtered by stands in the address. */
