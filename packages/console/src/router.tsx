@@ -94,5 +94,6 @@ export const makeRouter = () =>
   createRouter({
     routeTree: root.addChildren([signIn, welcome, inside.addChildren(pages)]),
     basepath: '/console',
+    defaultPreload: 'intent',
     defaultNotFoundComponent: () => <Navigate to="/" />,
   })

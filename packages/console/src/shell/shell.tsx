@@ -35,12 +35,12 @@ export function Shell({ session }: { session: Session }) {
         aria-label="Menu"
         className={`${isOpen ? 'flex' : 'hidden'} flex-col border-line bg-panel max-lg:border-b lg:sticky lg:top-0 lg:flex lg:h-dvh lg:border-r`}
       >
-        <div className="hidden px-6 pt-5 pb-4 lg:block">
+        <div className="hidden px-6 pt-4 pb-3 lg:block">
           <Brand session={session} />
         </div>
         <nav
           aria-label="Pages"
-          className="flex min-h-0 flex-1 flex-col gap-5 p-3 max-lg:grid max-sm:grid-cols-1 sm:max-lg:grid-cols-2 lg:overflow-y-auto lg:pt-1"
+          className="flex min-h-0 flex-1 flex-col gap-4 p-3 max-lg:grid max-sm:grid-cols-1 sm:max-lg:grid-cols-2 lg:overflow-y-auto lg:pt-1"
         >
           {session.account !== null && <Places title={session.account.name} places={accountPlaces} />}
           {session.member.role === 'operator' && <Places title="Operator" places={operatorPlaces} />}
@@ -49,7 +49,7 @@ export function Shell({ session }: { session: Session }) {
             API reference
           </a>
         </nav>
-        <div className="flex flex-col gap-3 border-t border-line p-3">
+        <div className="flex flex-col gap-2 border-t border-line p-3">
           <ThemeSwitch />
           <UserMenu session={session} />
         </div>

@@ -11,13 +11,14 @@ export function UserMenu({ session }: { session: Session }) {
       <div className="flex items-center justify-between gap-1">
         <Link
           to="/you"
+          title={session.member.email}
           className="min-w-0 flex-1 rounded-lg px-2 py-1 leading-5 hover:bg-sunk"
           activeProps={{ className: 'bg-brand-soft', 'aria-current': 'page' }}
         >
           <span className="block truncate font-medium">{session.member.name}</span>
           <span className="block truncate text-xs text-soft">{session.member.email}</span>
         </Link>
-        <Button look="quiet" onClick={() => signOut.mutate()} isBusy={signOut.isPending} className="px-2">
+        <Button look="quiet" isSmall onClick={() => signOut.mutate()} isBusy={signOut.isPending}>
           Sign out
         </Button>
       </div>

@@ -11,7 +11,9 @@ import { StatusBanner } from './status-banner.tsx'
 
 /** Whether the service is well, and if not, why. */
 export function StatusPage() {
-  const status = useRead('getStatus', {}, { liveMs: 3000 })
+  const { data, error } = useRead('getStatus', {}, { liveMs: 3000 })
+  // That all was well a moment ago is no answer here.
+  const status = { data: error === null ? data : undefined, error }
   return (
     <Page title="Status" about="Looked at again every few seconds.">
       <Reading of={status}>{(seen) => <Seen seen={seen} />}</Reading>
