@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { before, describe, test } from 'node:test'
 import { headers, operations, problemKinds } from '@assay/contract'
+import { adminPath, adminRoutes } from '@assay/contract/admin'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { Check } from 'typebox/schema'
 import { sendTo } from '../support/http.ts'
@@ -42,12 +43,15 @@ describe('/openapi.json', () => {
     assert.deepEqual(document.servers, [{ url: service.url }])
   })
 
-  test('describes every operation of the interface at its path, and no other', () => {
+  test('describes every operation of the interface and of the admin API at its path, and no other', () => {
     const described = Object.entries(document.paths).flatMap(([path, methods]) =>
       Object.entries(methods).map(([method, { operationId }]) => `${operationId} ${method.toUpperCase()} ${path}`),
     )
     const wanted = operations.map(({ id, method, path }) => `${id} ${method} ${path}`)
-    assert.deepEqual(described.sort(), wanted.sort())
+    const admin = Object.entries(adminRoutes).map(
+      ([name, { method, path }]) => `admin_${name} ${method} ${adminPath}${path}`,
+    )
+    assert.deepEqual(described.sort(), [...wanted, ...admin].sort())
   })
 
   test('names the answers that every operation may give', () => {

@@ -10,6 +10,7 @@ export function readCodeBlocks(path: string): { language: string; text: string }
 export const maskVariables = (text: string): string =>
   text
     .replaceAll(/assay_(test_)?[0-9A-Za-z]{38}/g, 'KEY')
+    .replaceAll(/welcome#[\w-]{43}/g, 'welcome#TOKEN')
     .replaceAll(/whsec_[A-Za-z0-9+/]{43}=/g, 'SECRET')
     .replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, 'TIME')
     .replaceAll(/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, 'ID')

@@ -17,6 +17,7 @@ import {
   testAnswers,
   ValidationProblemDetails,
 } from '@assay/contract'
+import { adminSecurity, adminTag, toAdminPaths } from './openapi-admin.ts'
 import { examples } from './openapi-examples.ts'
 
 type Json = Record<string, unknown>
@@ -59,10 +60,11 @@ export function toOpenApi(origin: string, version: string): Json {
       { name: 'Malware', description: 'Malware in any file' },
       { name: 'NSFW images', description: 'NSFW content in JPEG, PNG, GIF and WebP images' },
       { name: 'General', description: 'The account, and a connectivity test' },
+      adminTag,
     ],
-    paths,
+    paths: { ...paths, ...toAdminPaths() },
     components: {
-      securitySchemes: { apiKey: { type: 'apiKey', in: 'header', name: headers.apiKey } },
+      securitySchemes: { apiKey: { type: 'apiKey', in: 'header', name: headers.apiKey }, ...adminSecurity },
       schemas,
       headers: headerDescriptions,
     },

@@ -1,0 +1,242 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { after, before, describe, test } from 'node:test'
+import type { Browser, Page } from 'playwright-core'
+import { eicar, eicarSignal, newZip } from '../support/archives.ts'
+import { lacksChromium, openChromium } from '../support/chromium.ts'
+import { goodPassword, newEmail } from '../support/console.ts'
+import {
+  accountPages,
+  listSerious,
+  measureOverflow,
+  openWindow,
+  operatorPages,
+  readTheme,
+  setTheme,
+  type Window,
+} from '../support/console-page.ts'
+import { world } from '../support/origin.ts'
+import { openReceiver, type Receiver, verifyDelivery } from '../support/receiver.ts'
+import { alreadyTested, lacksClamAv } from '../support/scanning.ts'
+import { getSharedService } from '../support/shared-service.ts'
+import { type Service, startService } from '../support/start-service.ts'
+import { makeCaller } from '../support/submitting.ts'
+import { waitUntil } from '../support/wait-until.ts'
+
+const lacking = alreadyTested || (await lacksClamAv(getSharedService().url)) || lacksChromium()
+const pages = Object.entries({ ...accountPages, ...operatorPages })
+const email = newEmail('first')
+/** A stranger chooses it, and it is shown on many pages. */
+const evilName = '<img src=x onerror="document.title=1"><script>document.title=2</script>.exe'
+
+describe('the console in a browser', { skip: lacking }, () => {
+  let service: Service
+  let receiver: Receiver
+  let browser: Browser
+  let window: Window
+  let page: Page
+  before(async () => {
+    receiver = await openReceiver()
+    service = await startService({ ASSAY_OUTBOUND_ALLOW: world })
+    browser = await openChromium()
+    window = await openWindow(browser, service.url)
+    page = window.page
+  })
+  after(async () => {
+    await browser?.close()
+    await service?.stop()
+    await receiver?.close()
+  })
+
+  const press = (name: string | RegExp, place: Pick<Page, 'getByRole'> = page) =>
+    place.getByRole('button', { name }).first().click()
+  const dialog = () => page.getByRole('dialog')
+  const shown = (heading: string) => page.getByRole('heading', { level: 1, name: heading, exact: true }).waitFor()
+
+  test('the first page is small, carries its policy, and asks for nothing else', async () => {
+    const answer = await fetch(`${service.url}/console`, { redirect: 'manual' })
+    const policy = answer.headers.get('content-security-policy') ?? ''
+    assert.match(policy, /default-src 'none'; script-src 'self'; style-src 'self';/)
+    assert(!policy.includes('unsafe'))
+    assert.equal(answer.headers.get('x-frame-options'), 'DENY')
+    let bytes = 0
+    const first = await openWindow(browser, service.url)
+    first.page.on('response', async (response) => {
+      if (response.request().resourceType() !== 'script') return
+      bytes += Number(response.headers()['content-length'] ?? Number.NaN)
+    })
+    await first.open('/')
+    await first.page.getByRole('button', { name: 'Sign in' }).waitFor()
+    await first.page.waitForLoadState('networkidle')
+    assert(bytes > 20_000 && bytes < 200_000, `${bytes} bytes of script`)
+    first.assertNoFaults()
+    await first.close()
+  })
+
+  test('from the link of the first start to a verdict on EICAR', async () => {
+    await page.goto(service.consoleLink)
+    await shown('Welcome to Assay')
+    await press('Start')
+    await page.getByText('Give at least 12 characters.').waitFor()
+    await page.getByLabel('Your name').fill('Ada Lovelace')
+    await page.getByLabel('Email').fill(email)
+    await page.getByLabel('Password').fill(goodPassword)
+    await press('Start')
+    await shown('Overview')
+    await page.getByText('Get started').waitFor()
+
+    await page.getByRole('link', { name: 'Scan', exact: true }).click()
+    await shown('Scan')
+    await press('EICAR test file')
+    const result = page.getByRole('article', { name: 'Result' })
+    await result.getByText(eicarSignal, { exact: true }).waitFor()
+    await result.getByText(/^\W?threat$/).waitFor()
+    window.assertNoFaults()
+  })
+
+  test('a false positive is allowed from its result, and the next scan of it is clean', async () => {
+    const content = newZip([{ name: randomUUID(), data: eicar }])
+    await page
+      .locator('input[type=file]')
+      .setInputFiles({ name: 'ours.zip', mimeType: 'application/zip', buffer: content })
+    await press('Scan')
+    const result = page.getByRole('article', { name: 'Result' })
+    await result.getByRole('heading', { name: 'ours.zip' }).waitFor()
+    await result.getByText(eicarSignal, { exact: true }).waitFor()
+    await press(/^False positive/)
+    await press('Allow', dialog())
+    await press('Scan again')
+    await result.getByText(/^\W?clean$/).waitFor()
+    const verdict = await makeCaller(service.url, service.apiKey).sendFile('malware', 'scan', content)
+    assert.equal(JSON.parse(verdict.text).status, 'clean')
+    window.assertNoFaults()
+  })
+
+  test('a key made in the browser works, and is shown once', async () => {
+    await window.open('/keys')
+    await press('Create a key')
+    await dialog().getByLabel('Name').fill('<b>build</b>')
+    await press('Create', dialog())
+    const key = (await dialog().locator('code').first().textContent()) ?? ''
+    const me = await fetch(`${service.url}/v1/me`, { headers: { 'x-api-key': key } })
+    assert.equal(me.status, 200, key)
+    await press('I have copied it', dialog())
+    await page.getByText('<b>build</b>').waitFor()
+    assert(!(await page.content()).includes(key))
+    const scan = await makeCaller(service.url, key).sendFile('malware', 'scan', eicar, { file_name: evilName })
+    assert.equal(scan.status, 201)
+    window.assertNoFaults()
+  })
+
+  test('a webhook is received, seen in the log, and sent again', async () => {
+    await window.open('/scan')
+    await page.getByText('In the background').click()
+    await page.getByLabel(/^Callback URL/).fill(`${receiver.url}/hook`)
+    await press('EICAR test file')
+    await page.getByRole('article', { name: 'Result' }).getByText(eicarSignal, { exact: true }).waitFor()
+    await waitUntil('the webhook', () => receiver.at('/hook').length === 1)
+    const [first] = receiver.at('/hook')
+    assert(first)
+    assert.equal(verifyDelivery(first, service.webhookSecret).status, 'threat')
+
+    await window.open('/webhooks')
+    await page.getByRole('button', { name: `${receiver.url}/hook` }).click()
+    await press('Replay', dialog())
+    await waitUntil('the replay', () => receiver.at('/hook').length === 2)
+    assert.equal(receiver.at('/hook')[1]?.headers['webhook-id'], first.headers['webhook-id'])
+    window.assertNoFaults()
+  })
+
+  test('an operator grants credits', async () => {
+    const account = (await service.operate('accounts', 'create', '--name', 'Poor Ltd', '--credits', '0')) as {
+      api_key: string
+    }
+    const caller = makeCaller(service.url, account.api_key)
+    assert.equal((await caller.sendFile('malware', 'scan', 'one')).status, 403)
+    await window.open('/operator/accounts')
+    await page.getByRole('button', { name: 'Poor Ltd' }).click()
+    await dialog().getByLabel('Credits').fill('25')
+    await dialog().getByLabel('Why').fill('to get going')
+    await press('Grant', dialog())
+    await dialog().getByText('grant: to get going').waitFor()
+    assert.equal((await caller.sendFile('malware', 'scan', 'one')).status, 201)
+    window.assertNoFaults()
+  })
+
+  test('what strangers named is shown as text, on every page that shows it', async () => {
+    for (const path of ['/', '/history']) {
+      await window.open(path)
+      await page.getByText(evilName).first().waitFor()
+    }
+    await page.getByText(evilName).first().click()
+    await dialog().getByText(evilName).first().waitFor()
+    assert.match(await page.title(), /Assay/)
+    window.assertNoFaults()
+  })
+
+  test('every page is free of serious findings of axe, light and dark, at every width', {
+    timeout: 240_000,
+  }, async () => {
+    const findings: string[] = []
+    for (const [path, heading] of pages) {
+      await window.open(path)
+      await shown(heading)
+      await page.waitForLoadState('networkidle')
+      for (const theme of ['light', 'dark'] as const) {
+        await setTheme(page, theme)
+        findings.push(
+          ...(await listSerious(page, theme === 'dark' ? ['color-contrast'] : [])).map(
+            (finding) => `${path} ${theme}: ${finding}`,
+          ),
+        )
+      }
+      await page.setViewportSize({ width: 360, height: 740 })
+      const overflow = await measureOverflow(page)
+      if (overflow > 0) findings.push(`${path} at 360 px is ${overflow} px too wide`)
+      await page.setViewportSize({ width: 1280, height: 800 })
+    }
+    assert.deepEqual(findings, [])
+    window.assertNoFaults()
+  })
+
+  test('the theme that was chosen stays, and the system decides until then', async () => {
+    const readBackground = () => page.evaluate<string>('getComputedStyle(document.body).backgroundColor')
+    await window.open('/')
+    await press('Dark')
+    assert.equal(await readTheme(page), 'dark')
+    await page.reload()
+    await shown('Overview')
+    assert.equal(await readTheme(page), 'dark')
+    const dark = await readBackground()
+    await press('Light')
+    assert.notEqual(await readBackground(), dark)
+
+    const nightly = await openWindow(browser, service.url, { colorScheme: 'dark' })
+    await nightly.open('/sign-in')
+    await nightly.page.getByRole('button', { name: 'Sign in' }).waitFor()
+    assert.equal(await readTheme(nightly.page), 'dark')
+    nightly.assertNoFaults()
+    await nightly.close()
+  })
+
+  test('signing out closes the session, and signing in again opens one; a phone can do it all', async () => {
+    await press('Sign out')
+    await page.getByRole('button', { name: 'Sign in' }).waitFor()
+    assert.deepEqual(await page.context().cookies(`${service.url}/admin`), [])
+    const phone = await openWindow(browser, service.url, { viewport: { width: 360, height: 740 }, hasTouch: true })
+    await phone.open('/keys')
+    await phone.page.getByLabel('Email').fill(email)
+    await phone.page.getByLabel('Password').fill('not this one at all')
+    await phone.page.getByRole('button', { name: 'Sign in' }).click()
+    await phone.page.getByText(/not right/).waitFor()
+    assert.deepEqual(await listSerious(phone.page), [])
+    await phone.page.getByLabel('Password').fill(goodPassword)
+    await phone.page.getByRole('button', { name: 'Sign in' }).click()
+    await phone.page.getByRole('button', { name: 'Menu' }).click()
+    await phone.page.getByRole('link', { name: 'History' }).click()
+    await phone.page.getByRole('heading', { level: 1, name: 'History' }).waitFor()
+    assert.equal(await measureOverflow(phone.page), 0)
+    phone.assertNoFaults()
+    await phone.close()
+  })
+})
