@@ -13,6 +13,8 @@ export type Progress = {
 
 const drawEveryMs = 100
 const barWidth = 24
+/** Some terminals do not tell, or tell 0. */
+const defaultColumns = 80
 
 /** A line at the bottom of a terminal, drawn over itself. */
 export function openProgress(stderr: NodeJS.WriteStream, expected: () => Expected): Progress {
@@ -28,7 +30,7 @@ export function openProgress(stderr: NodeJS.WriteStream, expected: () => Expecte
   const draw = () => {
     const bytes = [...state.inFlight].reduce((sum, file) => sum + file.bytes, state.bytes)
     const line = toProgressLine({ files: state.files, bytes, seconds: (Date.now() - startedAt) / 1000 }, expected())
-    stderr.write(`\r\x1b[K${line.slice(0, Math.max(0, (stderr.columns ?? 80) - 1))}`)
+    stderr.write(`\r\x1b[K${line.slice(0, Math.max(0, (stderr.columns || defaultColumns) - 1))}`)
     isShown = true
   }
   const timer = setInterval(draw, drawEveryMs)
