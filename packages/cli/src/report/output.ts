@@ -10,27 +10,37 @@ export function openOutput(onFailure: (sentence: string) => void): Output {
     hasFailed = true
     onFailure(toSentence(error))
   }
-  if (isStream()) {
-    process.stdout.on('error', fail)
-    return {
-      write: (text) => {
-        if (!hasFailed) process.stdout.write(text)
-      },
-      // A pipe takes only as much as it has room for; the rest would end with the process.
-      flush: () =>
-        hasFailed ? Promise.resolve() : new Promise((resolve) => process.stdout.write('', () => resolve())),
-    }
+  const put = isStream() ? newStreamWriter(fail) : newFileWriter(fail)
+  let lines = ''
+  const putAll = () => {
+    if (lines !== '' && !hasFailed) put(lines)
+    lines = ''
   }
   return {
-    write: (text) => {
-      if (hasFailed) return
-      try {
-        writeWhole(Buffer.from(text))
-      } catch (error) {
-        fail(error)
-      }
+    write(text) {
+      // Those of one turn go out together: a write costs as much as a scan. A terminal shares its lines with the bar.
+      if (lines === '' && !process.stdout.isTTY) setImmediate(putAll)
+      lines += text
+      if (process.stdout.isTTY) putAll()
     },
-    flush: async () => {},
+    async flush() {
+      putAll()
+      // A pipe takes only as much as it has room for; the rest would end with the process.
+      if (isStream() && !hasFailed) await new Promise<void>((resolve) => process.stdout.write('', () => resolve()))
+    },
+  }
+}
+
+function newStreamWriter(fail: (error: unknown) => void) {
+  process.stdout.on('error', fail)
+  return (text: string) => void process.stdout.write(text)
+}
+
+const newFileWriter = (fail: (error: unknown) => void) => (text: string) => {
+  try {
+    writeWhole(Buffer.from(text))
+  } catch (error) {
+    fail(error)
   }
 }
 
