@@ -10,6 +10,7 @@ import { makeReporter } from '../report/reporter.ts'
 import { toExitCode } from '../report/tally.ts'
 import { runAll } from '../scanning/run-all.ts'
 import { makeScanTarget } from '../scanning/scan-target.ts'
+import { newStop } from '../stop.ts'
 import { listTargets } from '../targets/list-targets.ts'
 import { readScanOptions } from './scan-options.ts'
 
@@ -66,19 +67,4 @@ function readBackground(parsed: Parsed) {
   if (callbackUrl !== undefined)
     throw new Mistake('--callback goes with --submit: only background scans are sent there.')
   return false
-}
-
-/** Ends the run: by the person, or because there is no point in going on. */
-function newStop(interrupted: AbortSignal) {
-  const controller = new AbortController()
-  let reason: string | undefined
-  interrupted.addEventListener('abort', () => controller.abort())
-  return {
-    signal: controller.signal,
-    reason: () => reason,
-    because(sentence: string) {
-      reason ??= sentence
-      controller.abort()
-    },
-  }
 }

@@ -12,6 +12,7 @@ import { toExitCode } from '../report/tally.ts'
 import { newFailed, type Outcome } from '../scanning/outcome.ts'
 import { runAll } from '../scanning/run-all.ts'
 import { makeScanTarget } from '../scanning/scan-target.ts'
+import { newStop } from '../stop.ts'
 import { toPlace } from '../targets/place.ts'
 import { toFileFault } from '../targets/target.ts'
 import { type Arrival, findPrint, makeArrivals } from '../watching/arrivals.ts'
@@ -36,15 +37,9 @@ export async function watch(parsed: Parsed, env: NodeJS.ProcessEnv): Promise<num
   const memory = openMemory(env, { directory: await realpath(directory), kind: options.kind })
 
   const interrupts = openInterrupts()
-  const controller = new AbortController()
-  const { signal } = controller
-  interrupts.signal.addEventListener('abort', () => controller.abort())
-  let stoppedBy: string | undefined
-  const stop = (sentence: string) => {
-    stoppedBy ??= sentence
-    controller.abort()
-  }
-  const output = openOutput(stop)
+  const stop = newStop(interrupts.signal)
+  const { signal } = stop
+  const output = openOutput(stop.because)
   const { report, tell, tally, close } = makeReporter(options, { output, progress: noProgress, env })
   const scanTarget = makeScanTarget({ ...options, client, background: false, signal, tell })
 
@@ -77,7 +72,7 @@ export async function watch(parsed: Parsed, env: NodeJS.ProcessEnv): Promise<num
 
   async function onOutcome(arrival: Arrival, outcome: Outcome) {
     if (outcome.kind === 'unfinished') return settleArrival(arrival, 'growing')
-    if (outcome.kind === 'failed' && hopeless.includes(outcome.code)) return stop(outcome.reason)
+    if (outcome.kind === 'failed' && hopeless.includes(outcome.code)) return stop.because(outcome.reason)
     if (outcome.kind === 'failed' && passing.includes(outcome.code)) {
       hold(outcome.reason)
       return settleArrival(arrival, 'growing')
@@ -117,6 +112,7 @@ export async function watch(parsed: Parsed, env: NodeJS.ProcessEnv): Promise<num
     work: async (arrival) => onOutcome(arrival, await scanTarget(arrival, () => {})),
   })
   save(true)
+  const stoppedBy = stop.reason()
   if (stoppedBy !== undefined) tell(stoppedBy)
   close()
   await output.flush()

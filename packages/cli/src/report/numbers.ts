@@ -1,4 +1,5 @@
-export const toCount = (number: number): string => number.toLocaleString('en-US')
+/** With commas. The formatter of the language takes 20 ms to load. */
+export const toCount = (number: number): string => String(number).replace(/\B(?=(\d{3})+$)/g, ',')
 
 const units = ['B', 'KB', 'MB', 'GB', 'TB']
 

@@ -6,7 +6,7 @@ import { findLabel } from './label.ts'
 import { type Kind, limits } from './limits.ts'
 import { newFailed, type Outcome } from './outcome.ts'
 import { makePatience } from './patience.ts'
-import { type ReadFile, readFile } from './read-file.ts'
+import { makeReadFile, type ReadFile } from './read-file.ts'
 import { readStream } from './read-stream.ts'
 import { toFailed } from './to-failed.ts'
 
@@ -32,6 +32,7 @@ export function makeScanTarget(deps: ScanDeps) {
   const { client, kind, background, signal, timeoutMs } = deps
   const scans: Scans = kind === 'malware' ? client.malware : client.nsfw.images
   const insist = makePatience(deps)
+  const readFile = makeReadFile()
   const options = { signal, ...(timeoutMs !== undefined && { timeoutMs }) }
 
   return async (target: Target, onSent: (bytes: number) => void): Promise<Outcome> => {
