@@ -29,7 +29,7 @@ export function getConfig(env: NodeJS.ProcessEnv): Config {
   return { url, apiKey }
 }
 
-export function findStored(env: NodeJS.ProcessEnv): Config | undefined {
+function findStored(env: NodeJS.ProcessEnv): Config | undefined {
   const path = toConfigPath(env)
   const broken = new Mistake(`${path} cannot be understood. Run assay-scan login to write it anew.`)
   let text: string

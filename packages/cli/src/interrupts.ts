@@ -21,5 +21,3 @@ export function openInterrupts() {
   for (const signal of signals) process.on(signal, onSignal)
   return { signal: controller.signal, received: () => received, close }
 }
-
-export type Interrupts = ReturnType<typeof openInterrupts>

@@ -37,7 +37,7 @@ export function parse(argv: string[]): Parsed {
   }
 }
 
-export function getCommand(name: CommandName): Command {
+function getCommand(name: CommandName): Command {
   const command = commands.find((each) => each.name === name)
   if (command === undefined) throw new Error(`There is no command ${name}`)
   return command

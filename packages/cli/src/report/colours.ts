@@ -1,4 +1,4 @@
-export type Colour = 'red' | 'green' | 'yellow' | 'bold'
+type Colour = 'red' | 'green' | 'yellow' | 'bold'
 
 const codes: Record<Colour, number> = { red: 31, green: 32, yellow: 33, bold: 1 }
 

@@ -68,7 +68,7 @@ export const noProgress: Progress = {
 
 type Done = { files: number; bytes: number; seconds: number }
 
-export function toProgressLine({ files, bytes, seconds }: Done, expected: Expected): string {
+function toProgressLine({ files, bytes, seconds }: Done, expected: Expected): string {
   const rate = `${toBytes(bytes)}, ${toBytes(seconds > 0 ? Math.round(bytes / seconds) : 0)}/s`
   if (!expected.isAll) return `${toCount(files)} files, ${rate}`
   const part = expected.bytes > 0 ? bytes / expected.bytes : expected.files > 0 ? files / expected.files : 1

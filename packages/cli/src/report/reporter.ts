@@ -39,8 +39,6 @@ export function makeReporter(
   }
 }
 
-export type Reporter = ReturnType<typeof makeReporter>
-
 /** What is not clean, and what nobody has looked at. */
 const isWorthTelling = (outcome: Outcome) =>
   outcome.kind === 'failed' ||

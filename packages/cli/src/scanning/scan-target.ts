@@ -118,6 +118,4 @@ export function makeScanTarget(deps: ScanDeps) {
   }
 }
 
-export type ScanTarget = ReturnType<typeof makeScanTarget>
-
 const toMegabytes = (bytes: number) => `${bytes / 1024 / 1024} MB`
