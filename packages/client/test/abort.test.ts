@@ -41,6 +41,17 @@ for (const [way, options] of Object.entries(ways)) {
   })
 }
 
+test('a fetch of the caller that never ends, and heeds no signal, holds up nobody', async () => {
+  const { ping, malware } = newClient({
+    apiKey: 'key',
+    baseUrl: 'http://127.0.0.1',
+    fetch: () => new Promise(() => {}),
+  })
+  await assert.rejects(ping({ timeoutMs: 20 }), { name: 'TimedOut' })
+  const scan = malware.scanFile(Buffer.from('x'), { signal: AbortSignal.timeout(20) })
+  await assert.rejects(scan, { name: 'TimedOut', message: /^The time that the signal gave is over\./ })
+})
+
 test('timeoutMs bounds a call with all its retries', async (t) => {
   const hostile = await openHostile(t, () => 'reset')
   const startedAt = performance.now()
