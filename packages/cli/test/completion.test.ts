@@ -41,7 +41,9 @@ for (const shell of ['bash', 'zsh', 'fish'] as const) {
         assert(script.includes(shell === 'fish' ? `-l ${option.name}` : `--${option.name}`), option.name)
     }
     if (!has(shell)) return t.diagnostic(`${shell} is not installed`)
-    const { status, stderr } = spawnSync(shell, ['-n'], { input: script, encoding: 'utf8' })
+    const path = join(openDir(t), 'script')
+    writeFileSync(path, script)
+    const { status, stderr } = spawnSync(shell, ['-n', path], { encoding: 'utf8' })
     assert.equal(status, 0, stderr)
   })
 }

@@ -93,6 +93,17 @@ test('a rate that is used up makes it slower, and loses nothing', async (t) => {
   assert.match(err, /^The rate of this key is used up\. Going on in 0 s\.$/m)
 })
 
+test('a connection that breaks is made up for, and the service is asked not to charge the repeats', async (t) => {
+  const cwd = newTree(t, 1)
+  const hostile = await openHostile(t, ({ count }) => (count < 2 ? 'reset' : { json: result }))
+  const env = newEnv(cwd, { ASSAY_URL: hostile.url, ASSAY_API_KEY: 'key' })
+  const { code, out } = await runCli(['--no-summary', 'tree'], { cwd, env })
+  assert.deepEqual([code, out], [0, 'tree/0.txt: OK\n'])
+  const keys = hostile.requests.map(({ headers }) => headers['idempotency-key'])
+  assert.equal(keys[0], undefined, 'the first is without, which is faster')
+  assert(keys[1] !== undefined && keys[1] === keys[2])
+})
+
 test('a directory without permission is an error of its own, and the rest is scanned', {
   skip: !isRoot && 'needs a second user',
 }, async (t) => {
