@@ -11,23 +11,29 @@ import { makeBlockPool } from './block-pool.ts'
 import { makeContentWriter } from './content-writer.ts'
 import type { MasterKey } from './master-key.ts'
 import { maxSealedBytes, sealBytes, unsealBytes } from './sealed-bytes.ts'
-import { createSealedFile, removeSealedFile, reopenSealedFile } from './sealed-file.ts'
+import { createSealedFile, type FileBounds, removeSealedFile, reopenSealedFile } from './sealed-file.ts'
 import type { StoredContent } from './spool.ts'
 
 /**
  * Content of background scans on a disk. What is small goes into the row of its job instead, so that thousands can be
  * accepted in a second without a file for each.
  */
-export function makeJobContents({ dir, master }: { dir: string; master: MasterKey }): JobContents {
+export function makeJobContents({
+  dir,
+  master,
+  ...bounds
+}: { dir: string; master: MasterKey } & FileBounds): JobContents {
   const pool = makeBlockPool({ blockBytes: maxSealedBytes + 1, maxFree: 256 })
   const toPath = (key: string) => join(dir, key)
   const storeId = `${master.id} ${readStoreId(dir)}`
 
   return {
     newWriter(): ContentWriter<LastingContent> {
+      // Also for what will lie in a row: rows are on a disk, too.
+      bounds.room?.requireSome()
       const key = newUuid()
-      const createFile = () => createSealedFile(toPath(key), master)
-      const writer = makeContentWriter({ memoryBytes: maxSealedBytes, pool, createFile })
+      const createFile = () => createSealedFile(toPath(key), master, bounds)
+      const writer = makeContentWriter({ memoryBytes: maxSealedBytes, pool, createFile, memory: bounds.memory })
       return { ...writer, finish: async () => toLasting(await writer.finish(), key) }
     },
 
@@ -43,7 +49,10 @@ export function makeJobContents({ dir, master }: { dir: string; master: MasterKe
 
     async remove(kept) {
       if (kept.at === 'row') return
-      await removeSealedFile(toPath(kept.key)).catch(ignoreMissing)
+      const path = toPath(kept.key)
+      const { size } = await stat(path).catch(() => ({ size: 0 }))
+      await removeSealedFile(path).catch(ignoreMissing)
+      bounds.room?.giveBack(size)
     },
 
     async listKeys(before) {

@@ -1,5 +1,7 @@
 import { type FileHandle, open, unlink } from 'node:fs/promises'
 import { freeBuffer } from '../runtime/free-buffer.ts'
+import type { ContentMemory } from './content-memory.ts'
+import { type DiskRoom, toRoomProblem } from './disk-room.ts'
 import { type FrameKey, frameBytes, openFrame, sealedFrameBytes, sealFrame } from './frames.ts'
 import type { MasterKey } from './master-key.ts'
 import { objectHeaderBytes as headerBytes, newObjectKey, openObjectKey } from './object-key.ts'
@@ -7,17 +9,25 @@ import { objectHeaderBytes as headerBytes, newObjectKey, openObjectKey } from '.
 /** Frames that go to the disk, or come from it, in one call. */
 const framesPerCall = 8
 
+/** `take` throws when the disk has no room. While memory is scarce, every frame is written by itself. */
+export type FileBounds = { room?: DiskRoom | undefined; memory?: ContentMemory | undefined }
+
 /** Content on its way into an encrypted file: the wrapped key, then frames. */
-export async function createSealedFile(path: string, master: MasterKey) {
+export async function createSealedFile(path: string, master: MasterKey, { room, memory }: FileBounds = {}) {
   const { frameKey, header } = newObjectKey(master)
-  const file = await open(path, 'wx+', 0o600)
+  room?.requireSome()
+  const file = await open(path, 'wx+', 0o600).catch((error) => {
+    throw toRoomProblem(error)
+  })
   const clear = Buffer.allocUnsafe(frameBytes)
   let filled = 0
   let frames = 0
   let sealed: Buffer[] = [header]
+  let taken = 0
   /** One write is under way, the next is being collected. A failure stays, and the next call reports it. */
   let writing: Promise<unknown> = Promise.resolve()
 
+  const giveBack = () => room?.giveBack(taken)
   const seal = (isLast: boolean) => {
     sealed.push(...sealFrame(frameKey, frames, isLast, clear.subarray(0, filled)))
     frames++
@@ -26,7 +36,13 @@ export async function createSealedFile(path: string, master: MasterKey) {
   const flush = () => {
     const batch = sealed
     sealed = []
-    writing = writing.then(() => file.writev(batch)).then(() => batch.forEach(freeBuffer))
+    const bytes = batch.reduce((sum, { length }) => sum + length, 0)
+    writing = writing.then(() => {
+      room?.take(bytes)
+      taken += bytes
+      return writeAll(file, batch)
+    })
+    writing = writing.then(() => batch.forEach(freeBuffer))
     writing.catch(() => {})
   }
 
@@ -41,7 +57,7 @@ export async function createSealedFile(path: string, master: MasterKey) {
         filled += taken
         at += taken
       }
-      if (sealed.length < 2 * framesPerCall) return undefined
+      if (sealed.length < 2 * (memory?.isScarce() ? 1 : framesPerCall)) return undefined
       flush()
       return before.then(() => {})
     },
@@ -49,13 +65,24 @@ export async function createSealedFile(path: string, master: MasterKey) {
       seal(true)
       flush()
       await writing
-      return openSealedFile({ file, path, frameKey, bytes })
+      return openSealedFile({ file, path, frameKey, bytes, onRemoved: giveBack })
     },
     /** Also when a write failed. */
     async remove() {
       await writing.catch(() => {})
-      await erase(file, path)
+      await erase(file, path).finally(giveBack)
     },
+  }
+}
+
+/** A disk that becomes full may take a part; then it says so to the rest. */
+async function writeAll(file: FileHandle, batch: Buffer[]) {
+  try {
+    const wanted = batch.reduce((sum, { length }) => sum + length, 0)
+    const { bytesWritten } = await file.writev(batch)
+    if (bytesWritten < wanted) await file.writeFile(Buffer.concat(batch).subarray(bytesWritten))
+  } catch (error) {
+    throw toRoomProblem(error)
   }
 }
 
@@ -87,9 +114,9 @@ export async function removeSealedFile(path: string) {
   await erase(await open(path, 'r+'), path)
 }
 
-type Sealed = { file: FileHandle; path: string; frameKey: FrameKey; bytes: number }
+type Sealed = { file: FileHandle; path: string; frameKey: FrameKey; bytes: number; onRemoved?(): void }
 
-function openSealedFile({ file, path, frameKey, bytes }: Sealed) {
+function openSealedFile({ file, path, frameKey, bytes, onRemoved }: Sealed) {
   const lastFrame = Math.max(0, Math.ceil(bytes / frameBytes) - 1)
   const openAt = (index: number, sealed: Buffer) =>
     openFrame(frameKey, index, index === lastFrame, sealed.subarray(0, sealedFrameBytes))
@@ -114,7 +141,7 @@ function openSealedFile({ file, path, frameKey, bytes }: Sealed) {
         }
       }
     },
-    remove: () => erase(file, path),
+    remove: () => erase(file, path).finally(onRemoved),
     /** Lets go of it; it stays where it is. */
     close: () => file.close(),
     /** Until the disk has it. */

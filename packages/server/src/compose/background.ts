@@ -53,7 +53,9 @@ export function openBackground(config: Config, deps: Deps) {
       if (isCalledBack) deliveryWorker.poke()
     },
   })
-  const scanWorker = openScanWorker({ jobs, run, concurrency: jobsPerCore * availableParallelism(), log })
+  const concurrency = jobsPerCore * availableParallelism()
+  const { isOutage } = database.watch
+  const scanWorker = openScanWorker({ jobs, run, concurrency, log, isOutage })
 
   return {
     jobs,
@@ -65,8 +67,9 @@ export function openBackground(config: Config, deps: Deps) {
       for (const job of abandoned) await giveUp(job)
       return abandoned.length
     },
-    async close() {
-      await scanWorker.close(config.drainSeconds * 1000)
+    stopClaiming: scanWorker.stop,
+    async close(withinMs: number) {
+      await scanWorker.close(withinMs)
       await deliveryWorker.close()
     },
   }

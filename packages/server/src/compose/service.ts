@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
 import { createSecureContext } from 'node:tls'
 import type { ScanKind } from '@assay/contract'
 import { openContentStore } from '../blobs/content-store.ts'
@@ -26,16 +27,19 @@ import { makeMetrics, openMetricsServer } from '../runtime/metrics.ts'
 import { version } from '../runtime/version.ts'
 import { openSweeper } from '../workers/sweeper.ts'
 import { openBackground } from './background.ts'
+import { openBounds } from './bounds.ts'
 import { listChores } from './chores.ts'
 import { openImages } from './images.ts'
 import { openMalware } from './malware.ts'
 import { openOffice } from './office.ts'
 import { makeOutbound } from './outbound.ts'
-import { listChecks, observeDatabase, observeEngines, observeQueues } from './watch.ts'
+import { listChecks, observeBounds, observeDatabase, observeEngines, observeQueues } from './watch.ts'
 
 /** The whole service, listening. Every part is built here, from the ground up; closing goes the other way. */
 export async function openService(config: Config, { log, logRequest }: ServiceLogs) {
   const closers = newClosers()
+  const draining = new AbortController()
+  let drainedByMs = 0
   try {
     const office = await openOffice(config, 'service', log)
     closers.add(office.close)
@@ -49,9 +53,10 @@ export async function openService(config: Config, { log, logRequest }: ServiceLo
 
     const master = openMasterKey(config.masterKey, config.dataDir)
     const dataDir = resolve(config.dataDir)
-    const contents = openContentStore({ dir: join(dataDir, 'content'), master })
+    const { memory, room, jobRoom, maxConnections } = await openBounds(config, dataDir)
+    const contents = openContentStore({ dir: join(dataDir, 'content'), master, memory, room })
     closers.add(contents.close)
-    const jobContents = makeJobContents({ dir: join(dataDir, 'jobs'), master })
+    const jobContents = makeJobContents({ dir: join(dataDir, 'jobs'), master, memory, room: jobRoom })
     // Both at once: each waits for processes of its own.
     const opening = openImages(config, { log })
     closers.add(async () => (await opening).close())
@@ -62,7 +67,13 @@ export async function openService(config: Config, { log, logRequest }: ServiceLo
     const metrics = makeMetrics({ region: config.region, version })
     observeDatabase(metrics, database)
     observeEngines(metrics, engines)
-    const gate = makeAdmissionGate({ pool: database.pool, observeBatch: metrics.observeBatch })
+    observeBounds(metrics, { memory, room })
+    const gate = makeAdmissionGate({
+      pool: database.pool,
+      observeBatch: metrics.observeBatch,
+      isAway: database.watch.isAway,
+      onOutage: database.watch.suspect,
+    })
     const scans = makeScanStore(database)
     const repeats = makeIdempotencyStore(database)
     const { policy, fetcher, sender } = makeOutbound(config)
@@ -78,7 +89,7 @@ export async function openService(config: Config, { log, logRequest }: ServiceLo
     const background = openBackground(config, {
       ...{ database, kinds, contents: jobContents, deliveries, outcomes, sender, observeVerdict, log },
     })
-    closers.add(background.close)
+    closers.add(() => background.close(Math.max(0, drainedByMs - performance.now())))
     observeQueues(metrics, { jobs: background.jobs, deliveries })
     const sweeper = await openSweeper({
       chores: listChores({
@@ -87,9 +98,10 @@ export async function openService(config: Config, { log, logRequest }: ServiceLo
         giveUpAbandoned: background.giveUpAbandoned,
       }),
       log,
+      isOutage: database.watch.isOutage,
     })
     closers.add(sweeper.close)
-    const readiness = makeReadiness({ checks: listChecks(database, engines), timeoutMs: 3000 })
+    const readiness = makeReadiness({ checks: listChecks(database, engines, jobRoom), timeoutMs: 3000 })
     const listEngines = () => [...malware.listEngines(), ...engines.images.listEngines()]
 
     const app = await makeHttpServer({
@@ -103,6 +115,9 @@ export async function openService(config: Config, { log, logRequest }: ServiceLo
       ...{ contents, jobContents, policy },
       listEngines: () => listEngines().map((engine) => ({ name: engine.name, state: engine.findState() })),
       ...{ log, logRequest, metrics, readiness, version },
+      draining: draining.signal,
+      maxConnections,
+      isOutage: database.watch.isOutage,
       region: config.region,
       publicUrl: config.publicUrl,
       corsOrigins: config.corsOrigins,
@@ -120,10 +135,18 @@ export async function openService(config: Config, { log, logRequest }: ServiceLo
       url,
       first,
       metricsPort: metricsServer.port,
-      /** Running requests may finish; what is not done by the deadline is cut off. */
+      /**
+       * Red first, while the door stays open: balancers need a moment to look elsewhere. Then running requests and jobs
+       * may finish. What is not done by the deadline is cut off, or given back to be done by another.
+       */
       async close() {
         readiness.startStopping()
-        const deadline = setTimeout(() => app.server.closeAllConnections(), config.drainSeconds * 1000)
+        background.stopClaiming()
+        await pause(config.drainDelaySeconds * 1000)
+        draining.abort()
+        const drainMs = config.drainSeconds * 1000
+        drainedByMs = performance.now() + drainMs
+        const deadline = setTimeout(() => app.server.closeAllConnections(), drainMs)
         // A connection whose answer went out after the stop began stays open for its next request: nobody else ends it.
         const idle = setInterval(() => app.server.closeIdleConnections(), 50)
         await closers.closeAll().finally(() => {

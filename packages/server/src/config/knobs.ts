@@ -207,6 +207,23 @@ export const knobs = {
     fallback: '30',
     about: 'Days that results are kept.',
   }),
+  maxConnections: knob({
+    env: 'ASSAY_MAX_CONNECTIONS',
+    read: wholeNumber(1, 1_000_000),
+    fallback: '10000',
+    about: 'Connections of clients at once; more get 503. Fewer where the limit of open files asks for it.',
+  }),
+  diskReserve: knob({
+    env: 'ASSAY_DISK_RESERVE_MB',
+    read: wholeNumber(0, 1_000_000_000),
+    fallback: '256',
+    about: 'Space that stays free on the disk of the data directory: content that would need it is refused with 503.',
+  }),
+  jobContent: knob({
+    env: 'ASSAY_JOB_CONTENT_MB',
+    read: wholeNumber(1, 1_000_000_000),
+    about: 'Space for content of background jobs that wait; more is refused with 503. Unset: all but the reserve.',
+  }),
   masterKey: knob({
     env: 'ASSAY_MASTER_KEY',
     read: key256,
@@ -224,6 +241,13 @@ export const knobs = {
     read: wholeNumber(0, 3600),
     fallback: '30',
     about: 'How long running requests may take to finish after a stop is asked for.',
+  }),
+  drainDelaySeconds: knob({
+    env: 'ASSAY_DRAIN_DELAY_SECONDS',
+    read: wholeNumber(0, 300),
+    fallback: '0',
+    about:
+      'How long requests are still taken after /readyz turned red. Behind a balancer: longer than it takes to notice.',
   }),
   bootstrapKey: knob({
     env: 'ASSAY_BOOTSTRAP_KEY',

@@ -2,8 +2,9 @@ import { Kysely, PostgresDialect } from 'kysely'
 import pg from 'pg'
 import type { Logger } from '../runtime/logger.ts'
 import type { Tables } from './tables.ts'
+import { type DatabaseWatch, watchDatabase } from './watch-database.ts'
 
-export type Database = { pool: pg.Pool; kysely: Kysely<Tables>; close(): Promise<void> }
+export type Database = { pool: pg.Pool; kysely: Kysely<Tables>; watch: DatabaseWatch; close(): Promise<void> }
 
 const oldestMajor = 15
 
@@ -16,6 +17,9 @@ export async function openDatabase(deps: { url: string; connections: number; log
     application_name: 'assay',
     // A statement that hangs must not hang its callers for ever.
     statement_timeout: 60_000,
+    // Nor must one whose answer got lost with the network.
+    query_timeout: 65_000,
+    keepAlive: true,
     // One plan for each prepared statement, made once. Left to itself PostgreSQL plans the admission statement anew for
     // every batch, because it can count the rows of a given array and only guess those of a parameter.
     onConnect: async (client) => {
@@ -25,23 +29,22 @@ export async function openDatabase(deps: { url: string; connections: number; log
       await client.query('set plan_cache_mode = force_generic_plan')
     },
   })
-  let closing = false
-  // Without a listener the loss of an idle connection would end the process. The error itself carries the whole client.
-  pool.on('error', ({ message }) => {
-    if (!closing) deps.log.warn({ reason: message }, 'a database connection was lost')
-  })
+  const watch = watchDatabase(deps)
+  // Without a listener the loss of an idle connection would end the process.
+  pool.on('error', watch.suspect)
   try {
     await requireVersion(pool)
   } catch (error) {
+    await watch.close()
     await pool.end()
     throw error
   }
   const kysely = new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) })
-  const close = () => {
-    closing = true
-    return kysely.destroy()
+  const close = async () => {
+    await watch.close()
+    await kysely.destroy()
   }
-  return { pool, kysely, close }
+  return { pool, kysely, watch, close }
 }
 
 async function requireVersion(pool: pg.Pool) {

@@ -50,6 +50,9 @@ describe('fetching a result', () => {
       publicUrl: undefined,
       corsOrigins: [],
       tls: undefined,
+      isOutage: () => false,
+      maxConnections: 100,
+      draining: new AbortController().signal,
     })
   })
   after(async () => {

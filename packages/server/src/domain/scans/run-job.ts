@@ -4,6 +4,7 @@ import type { Clock } from '../ports/clock.ts'
 import type { JobContents, KeptContent } from '../ports/content-store.ts'
 import type { ClaimedJob, JobStore, Settlement } from '../ports/job-store.ts'
 import { EngineBusy } from '../ports/scan-engine.ts'
+import { Problem } from '../problem.ts'
 import type { Outcome, Outcomes } from './outcome.ts'
 import type { Scan } from './scan.ts'
 import { toScanResult } from './scan-result.ts'
@@ -55,11 +56,12 @@ export function makeRunJob(deps: Deps) {
     try {
       return { ...(await findOutcome(job, signal)), refunds: false }
     } catch (error) {
-      // Too much to do is nobody's failure, and passes; nor is it that we are stopping.
-      const counts = !(error instanceof EngineBusy || signal.aborted)
+      // Too much to do, or no room for it, is nobody's failure, and passes; nor is it that we are stopping.
+      const counts = !(error instanceof EngineBusy || isFull(error) || signal.aborted)
       if (counts) deps.reportFailure(error)
       if (counts && job.attempt >= maxAttempts) return toFailed(job.scan)
-      await deps.jobs.giveBack(job.lease, { ms: pausesMs[job.attempt - 1] ?? 0, counts })
+      const ms = signal.aborted ? 0 : (pausesMs[job.attempt - 1] ?? 0)
+      await deps.jobs.giveBack(job.lease, { ms, counts })
       return undefined
     }
   }
@@ -88,3 +90,5 @@ const toFailed = ({ metadata, contentLength, contentType }: Scan): End => ({
   ...{ status: 'error', signals: ['Error:EngineFailed'], metadata, contentLength, contentType },
   refunds: true,
 })
+
+const isFull = (error: unknown) => error instanceof Problem && error.refusal.kind === 'storage-full'

@@ -45,8 +45,11 @@ export function makeSubmitting(deps: Deps) {
     const { contentType, hashes } = await deps.describe(content)
     const kept = await content.handOver()
     const known = { contentLength: content.bytes, contentType, metadata: hashes }
-    // When this throws we cannot know whether it was accepted: what nobody needs is swept later.
-    const submitted = await submit(caller, order, kept, known)
+    const submitted = await submit(caller, order, kept, known).catch(async (error) => {
+      // Anything else, and we cannot know whether it was accepted: what nobody needs is swept later.
+      if (isCertainlyRefused(error)) await deps.contents.remove(kept)
+      throw error
+    })
     if (!submitted.isQueued) await deps.contents.remove(kept)
     return submitted
   }
@@ -95,3 +98,5 @@ export function makeSubmitting(deps: Deps) {
 }
 
 export type Submitting = ReturnType<typeof makeSubmitting>
+
+const isCertainlyRefused = (error: unknown) => error instanceof Problem && error.refusal.kind !== 'outcome-unknown'
