@@ -8,15 +8,24 @@ import { waitUntil } from './wait-until.ts'
 
 export type Fault = 'service' | 'everything' | 'clamd' | 'database' | 'connection'
 
+type Options = {
+  /** Of its data directory, before the first start. */
+  prepare?: ((dataDir: string) => void) | undefined
+  /** See start-service.ts. */
+  under?: string[] | undefined
+}
+
 /** An installation of its own, on its own database, whose parts can be killed at any time; it always has the same address. */
-export async function openInstallation(settings: NodeJS.ProcessEnv) {
+export async function openInstallation(settings: NodeJS.ProcessEnv, { prepare, under }: Options = {}) {
   const dir = mkdtempSync(join(tmpdir(), 'assay-chaos-'))
   const dataDir = join(dir, 'data')
   const temporaryDir = join(dir, 'tmp')
   mkdirSync(temporaryDir, { mode: 0o1777 })
+  mkdirSync(dataDir, { mode: 0o711 })
+  prepare?.(dataDir)
   const port = String(await findFreePort())
   const own = { ASSAY_DATA_DIR: dataDir, ASSAY_DATABASE_URL: '', ASSAY_PORT: port, ASSAY_METRICS_PORT: '0' }
-  const start = () => startService({ ...own, TMPDIR: temporaryDir, ...settings })
+  const start = () => startService({ ...own, TMPDIR: temporaryDir, ...settings }, 'kept', under)
   let service: Service = await start()
   let oldLogs = ''
 
@@ -55,6 +64,7 @@ export async function openInstallation(settings: NodeJS.ProcessEnv) {
     temporaryDir,
     faults,
     listProcesses,
+    findPostmaster,
     operate: (...args: string[]) => service.operate(...args),
     /** Of the service, as it is now. */
     pid: () => service.pid,

@@ -26,7 +26,12 @@ export type Service = {
  * Starts the service as a user does, on free ports and, unless one is given, a new data directory. A benchmark drops the
  * logs, as a redirection to a file would: reading them costs more than writing them.
  */
-export async function startService(env: NodeJS.ProcessEnv, logs: 'kept' | 'dropped' = 'kept'): Promise<Service> {
+export async function startService(
+  env: NodeJS.ProcessEnv,
+  logs: 'kept' | 'dropped' = 'kept',
+  /** A program to run it under, with its arguments; it must become the service. */
+  under: string[] = [],
+): Promise<Service> {
   const ownDir = env.ASSAY_DATA_DIR === undefined
   const dataDir = env.ASSAY_DATA_DIR ?? mkdtempSync(join(tmpdir(), 'assay-acceptance-'))
   const removeOwnDir = () => {
@@ -34,7 +39,8 @@ export async function startService(env: NodeJS.ProcessEnv, logs: 'kept' | 'dropp
   }
   // No updates: tests are the same with and without the internet, and mirrors have better things to do.
   const settings = { ASSAY_PORT: '0', ASSAY_SIGNATURE_HOURS: '0', ASSAY_DATA_DIR: dataDir, ...env }
-  const child = spawn(process.execPath, [programFile, 'serve', '--json'], {
+  const [command = '', ...args] = [...under, process.execPath, programFile, 'serve', '--json']
+  const child = spawn(command, args, {
     env: { ...process.env, ...settings },
     stdio: ['ignore', 'pipe', logs === 'kept' ? 'pipe' : 'ignore'],
   })
