@@ -14,7 +14,7 @@ import { startScans } from './scans.ts'
 
 type Options = {
   settings?: NodeJS.ProcessEnv
-  prepare?: (dataDir: string) => void
+  prepare?: (dataDir: string) => undefined | (() => void)
   under?: string[]
   /** Says what was seen while it lasted. */
   disturb(installation: Installation, load: Load): Promise<string | undefined>
@@ -60,7 +60,8 @@ export async function underLoad({ settings, prepare, under, disturb, backMs = 60
     checkVerdicts(load.orders, results)
     await checkLedger(books, results)
     const sync = await scans.check()
-    assert.deepEqual(grepFiles(installation.dataDir, Buffer.from(marker)), [], 'nothing is there in clear')
+    const clear = grepFiles(installation.dataDir, Buffer.from(marker))
+    assert.deepEqual(clear, [], `in clear: ${clear}`)
     const lines = installation.log().split('\n').length - 1
     return [
       ...(seen === undefined ? [] : [seen]),

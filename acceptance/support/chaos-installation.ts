@@ -9,8 +9,8 @@ import { waitUntil } from './wait-until.ts'
 export type Fault = 'service' | 'everything' | 'clamd' | 'database' | 'connection'
 
 type Options = {
-  /** Of its data directory, before the first start. */
-  prepare?: ((dataDir: string) => void) | undefined
+  /** Of its data directory, before the first start; may say how to undo it. */
+  prepare?: ((dataDir: string) => undefined | (() => void)) | undefined
   /** See start-service.ts. */
   under?: string[] | undefined
 }
@@ -22,7 +22,7 @@ export async function openInstallation(settings: NodeJS.ProcessEnv, { prepare, u
   const temporaryDir = join(dir, 'tmp')
   mkdirSync(temporaryDir, { mode: 0o1777 })
   mkdirSync(dataDir, { mode: 0o711 })
-  prepare?.(dataDir)
+  const undo = prepare?.(dataDir)
   const port = String(await findFreePort())
   const own = { ASSAY_DATA_DIR: dataDir, ASSAY_DATABASE_URL: '', ASSAY_PORT: port, ASSAY_METRICS_PORT: '0' }
   const start = () => startService({ ...own, TMPDIR: temporaryDir, ...settings }, 'kept', under)
@@ -81,6 +81,7 @@ export async function openInstallation(settings: NodeJS.ProcessEnv, { prepare, u
     async remove() {
       await service.stop('SIGKILL')
       for (const pid of listProcesses()) kill(pid)
+      undo?.()
       rmSync(dir, { recursive: true, force: true })
     },
   }

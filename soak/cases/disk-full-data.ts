@@ -8,23 +8,20 @@ export const soak: Case = {
   about: 'the disk of the data directory is full to the last byte for 10 s, with PostgreSQL on another',
   async run() {
     let disk: ReturnType<typeof mountSmallDisk> | undefined
-    try {
-      return await withDatabase((proxy) =>
-        underLoad({
-          settings: { ASSAY_DATABASE_URL: proxy.url },
-          prepare(dataDir) {
-            disk = mountSmallDisk(dataDir, 256)
-          },
-          async disturb() {
-            await disk?.fill()
-            await pause(10_000)
-            disk?.empty()
-            return undefined
-          },
-        }),
-      )
-    } finally {
-      disk?.unmount()
-    }
+    return withDatabase((proxy) =>
+      underLoad({
+        settings: { ASSAY_DATABASE_URL: proxy.url },
+        prepare(dataDir) {
+          disk = mountSmallDisk(dataDir, 256)
+          return disk.unmount
+        },
+        async disturb() {
+          await disk?.fill()
+          await pause(10_000)
+          disk?.empty()
+          return undefined
+        },
+      }),
+    )
   },
 }

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { EngineDown, type EngineState, type ScanEngine } from '../../domain/ports/scan-engine.ts'
+import { EngineBusy, EngineDown, type EngineState, type ScanEngine } from '../../domain/ports/scan-engine.ts'
 import type { ClamdClient } from './client.ts'
 import { toReport } from './reply.ts'
 
@@ -24,7 +24,7 @@ export function makeClamAvEngine(deps: {
       try {
         return toReport(await client.scan(content, signal))
       } catch (error) {
-        if (signal.aborted || !(error instanceof EngineDown)) throw error
+        if (signal.aborted || error instanceof EngineBusy || !(error instanceof EngineDown)) throw error
         deps.onRetry(error)
         await waitUntilBack(client, signal)
         return toReport(await client.scan(content, signal))
