@@ -38,13 +38,14 @@ export function openBackground(config: Config, deps: Deps) {
   const { database, contents, outcomes, deliveries, observeVerdict, log } = deps
   const jobs = makeJobStore({ ...database, lanes: listLanes(deps.kinds, contents.places) })
   const bell = makeBell()
+  const { isOutage } = database.watch
   const deliver = makeDeliver({
     sender: deps.sender,
     store: deliveries,
     clock: systemClock,
     retryMs: config.webhookRetries,
   })
-  const deliveryWorker = openDeliveryWorker({ store: deliveries, deliver, log, clock: systemClock })
+  const deliveryWorker = openDeliveryWorker({ store: deliveries, deliver, log, clock: systemClock, isOutage })
   const { run, giveUp } = makeRunJob({
     ...{ jobs, contents, outcomes, clock: systemClock, observeVerdict },
     reportFailure: (error) => log.error({ err: error }, 'a background scan failed'),
@@ -54,7 +55,6 @@ export function openBackground(config: Config, deps: Deps) {
     },
   })
   const concurrency = jobsPerCore * availableParallelism()
-  const { isOutage } = database.watch
   const scanWorker = openScanWorker({ jobs, run, concurrency, log, isOutage })
 
   return {

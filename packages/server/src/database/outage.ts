@@ -1,5 +1,9 @@
+/** What was asked may have been committed, or not. */
+export class FateUnknown extends Error {}
+
 /** The database is away, lost, full or too slow: not the fault of a statement or of its values. */
 export function isOutage(error: unknown): boolean {
+  if (error instanceof FateUnknown) return true
   const { code, message, syscall, errors } = error as { [name: string]: unknown }
   if (code === undefined) return driverWords.test(String(message))
   if (serverCodes.test(String(code))) return true
@@ -17,9 +21,6 @@ export const isDiskFull = (error: unknown): boolean => (error as { code?: unknow
  */
 export const isFateUnknown = (error: unknown): boolean =>
   isOutage(error) && !/^(53|57014|57P03|58|25)/.test(String((error as { code?: unknown }).code))
-
-/** What was asked may have been committed, or not. */
-export class FateUnknown extends Error {}
 
 /**
  * Connections (class 08), resources (53), a server that is stopped, starting, or tired of the statement (57), input and
