@@ -8,7 +8,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 type Mode = 'pass' | 'cut' | 'hold' | 'mute'
 
 /** A network on the way to a server, which can be slow, silent or gone. */
-export async function openTcpProxy(target: NetConnectOpts) {
+async function openTcpProxy(target: NetConnectOpts) {
   const pairs = new Set<[Socket, Socket]>()
   let mode: Mode = 'pass'
   let delayMs = 0
@@ -75,8 +75,6 @@ export async function openTcpProxy(target: NetConnectOpts) {
     },
   }
 }
-
-export type TcpProxy = Awaited<ReturnType<typeof openTcpProxy>>
 
 /** The same database, through a proxy. */
 export async function openDatabaseProxy(url: string) {

@@ -14,6 +14,8 @@ export const soak: Case = {
   about: `${uploads} uploads at 4 KB a second for ${seconds} s: RSS at most 400 MB, ping p99 under 100 ms`,
   run: () =>
     withInstallation({}, async ({ url, pid, apiKey }) => {
+      const quiet: number[] = []
+      await pingUntil(performance.now() + 10_000, url, apiKey, quiet)
       const before = readRss(pid())
       const sockets: Socket[] = []
       let lost = 0
@@ -35,7 +37,7 @@ export const soak: Case = {
       const rate =
         Math.round((sockets.reduce((sum, { bytesWritten }) => sum + bytesWritten, 0) / uploads / seconds) * 10) / 10
       for (const socket of sockets) socket.destroy()
-      const seen = `RSS ${before} MB before, ${rss} MB after ${seconds} s, ${peak} MB at the most; ping p99 ${p99} ms of ${times.length}; ${lost} uploads lost; ${rate} bytes/s each`
+      const seen = `RSS ${before} MB before, ${rss} MB after ${seconds} s, ${peak} MB at the most; ping p99 ${p99} ms of ${times.length}, ${toP99(quiet)} ms before the uploads; ${lost} uploads lost; ${rate} bytes/s each`
       assert(lost === 0, seen)
       assert(peak <= 400 && p99 < 100, seen)
       return seen

@@ -5,8 +5,8 @@ import type { Config } from '../config/load-config.ts'
 import { readFileLimit } from '../runtime/file-limit.ts'
 
 const megabyte = 1024 * 1024
-/** Measured: as fast as without a bound up to 64 uploads of 1 MB at once, and a thousand slow ones stay small. */
-const contentMemoryBytes = 96 * megabyte
+/** 64 uploads of 1 MB at once need no file, and a thousand slow ones stay small. */
+const contentMemoryBytes = 64 * megabyte
 
 /** Connections to the database and the engines, pipes to processes, what is listened on. A request may need one more. */
 const filesForOthers = 160
