@@ -30,6 +30,8 @@ export async function startScans({ url, operate }: Books) {
   let maybe = 0
   let isOver = false
   const running = Promise.all(Array.from({ length: 3 }, (_, n) => scanOn(n)))
+  // Whoever ends it learns of a failure.
+  running.catch(() => {})
 
   async function scanOn(n: number) {
     for (let i = 0; !isOver; i++) {

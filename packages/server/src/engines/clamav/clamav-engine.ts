@@ -34,11 +34,11 @@ export function makeClamAvEngine(deps: {
 }
 
 async function waitUntilBack(client: Pick<ClamdClient, 'ask'>, signal: AbortSignal) {
-  const deadline = Date.now() + patienceMs
+  const deadline = performance.now() + patienceMs
   for (;;) {
     const answer = await client.ask('PING', 1000).catch(() => undefined)
     if (answer === 'PONG') return
-    if (Date.now() > deadline) throw new EngineDown(`clamd was not back after ${patienceMs / 1000} s`)
+    if (performance.now() > deadline) throw new EngineDown(`clamd was not back after ${patienceMs / 1000} s`)
     await sleep(pollMs, undefined, { signal })
   }
 }
