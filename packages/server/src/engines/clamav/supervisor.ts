@@ -39,10 +39,10 @@ export function superviseClamd(deps: { start(): Promise<RunningClamd>; socket: s
   async function keepRunning() {
     let pauseMs = firstPauseMs
     while (!stopping.signal.aborted) {
-      const since = performance.now()
+      const since = Date.now()
       await runOnce()
       if (stopping.signal.aborted) return
-      if (performance.now() - since > steadyMs) pauseMs = firstPauseMs
+      if (Date.now() - since > steadyMs) pauseMs = firstPauseMs
       await sleep(pauseMs, undefined, { signal: stopping.signal }).catch(() => {})
       pauseMs = Math.min(longestPauseMs, pauseMs * 2)
     }
