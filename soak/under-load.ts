@@ -61,7 +61,8 @@ export async function underLoad({ settings, prepare, under, disturb, backMs = 60
     await scans.end()
 
     const results = await settleAll(books, load)
-    checkVerdicts(load.orders, results)
+    // Our own server for downloads has a bad time, too.
+    checkVerdicts(load.orders, results, ['Error:DownloadFailed'])
     await checkLedger(books, results)
     const sync = await scans.check()
     const clear = grepFiles(installation.dataDir, Buffer.from(marker))

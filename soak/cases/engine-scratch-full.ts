@@ -6,7 +6,7 @@ import { toText } from '../counts.ts'
 import { underLoad } from '../under-load.ts'
 
 export const soak: Case = {
-  about: 'clamd has 64 MB to unpack in, and gets eight infected archives of 40 MB at once, over and over',
+  about: 'clamd has 64 MB to unpack in, and gets four infected archives of 40 MB at once, twice',
   run: () =>
     underLoad({
       settings: { ASSAY_SCRATCH_MB: '64' },
@@ -17,9 +17,9 @@ export const soak: Case = {
         const caller = makeCaller(url, made.api_key)
         const archive = newTar([{ name: 'filler', data: Buffer.alloc(40_000_000, 'x') }, eicarMember])
         const answers = new Map<string, number>()
-        for (let round = 0; round < 3; round++) {
+        for (let round = 0; round < 2; round++) {
           await Promise.all(
-            Array.from({ length: 8 }, async (_, n) => {
+            Array.from({ length: 4 }, async (_, n) => {
               // The cache must not answer.
               const content = Buffer.concat([archive, Buffer.from(`${round} ${n}`)])
               const answer = await caller.sendFile('malware', 'scan', content).catch(() => undefined)
