@@ -14,8 +14,6 @@ export function makeContentMemory({ maxBytes }: { maxBytes: number }) {
     giveBack(bytes: number) {
       taken -= bytes
     },
-    /** Files are written in smaller pieces then: what they collect is memory, too. */
-    isScarce: () => taken > maxBytes / 2,
     countBytes: () => taken,
   }
 }

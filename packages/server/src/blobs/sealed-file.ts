@@ -9,7 +9,7 @@ import { objectHeaderBytes as headerBytes, newObjectKey, openObjectKey } from '.
 /** Frames that go to the disk, or come from it, in one call. */
 const framesPerCall = 8
 
-/** `take` throws when the disk has no room. While memory is scarce, every frame is written by itself. */
+/** The room refuses what the disk should not take. Frames that find no memory to be collected in are written at once. */
 export type FileBounds = { room?: DiskRoom | undefined; memory?: ContentMemory | undefined }
 
 /** Content on its way into an encrypted file: the wrapped key, then frames. */
@@ -24,6 +24,9 @@ export async function createSealedFile(path: string, master: MasterKey, { room, 
   let frames = 0
   let sealed: Buffer[] = [header]
   let taken = 0
+  /** Of the shared memory, for frames that are being collected. */
+  let held = 0
+  let isFull = false
   /** One write is under way, the next is being collected. A failure stays, and the next call reports it. */
   let writing: Promise<unknown> = Promise.resolve()
 
@@ -32,17 +35,23 @@ export async function createSealedFile(path: string, master: MasterKey, { room, 
     sealed.push(...sealFrame(frameKey, frames, isLast, clear.subarray(0, filled)))
     frames++
     filled = 0
+    if (memory === undefined) return
+    if (memory.take(frameBytes)) held += frameBytes
+    else isFull = true
   }
   const flush = () => {
     const batch = sealed
+    const lent = held
     sealed = []
+    held = 0
+    isFull = false
     const bytes = batch.reduce((sum, { length }) => sum + length, 0)
     writing = writing.then(() => {
       room?.take(bytes)
       taken += bytes
       return writeAll(file, batch)
     })
-    writing = writing.then(() => batch.forEach(freeBuffer))
+    writing = writing.then(() => batch.forEach(freeBuffer)).finally(() => memory?.giveBack(lent))
     writing.catch(() => {})
   }
 
@@ -57,7 +66,7 @@ export async function createSealedFile(path: string, master: MasterKey, { room, 
         filled += taken
         at += taken
       }
-      if (sealed.length < 2 * (memory?.isScarce() ? 1 : framesPerCall)) return undefined
+      if (sealed.length < 2 * framesPerCall && !isFull) return undefined
       flush()
       return before.then(() => {})
     },
@@ -70,6 +79,8 @@ export async function createSealedFile(path: string, master: MasterKey, { room, 
     /** Also when a write failed. */
     async remove() {
       await writing.catch(() => {})
+      memory?.giveBack(held)
+      held = 0
       await erase(file, path).finally(giveBack)
     },
   }
