@@ -44,7 +44,7 @@ describe('a service in test mode alone', { skip: alreadyTested }, () => {
     assert.deepEqual(
       { status, mode, checks, engines },
       {
-        ...{ status: 'ready', mode: 'test mode', checks: { database: 'ok' }, engines: [] },
+        ...{ status: 'ready', mode: 'test mode', checks: { database: 'ok', disk: 'ok' }, engines: [] },
       },
     )
     assert.match(installation.log(), /Test mode: nothing is scanned/)

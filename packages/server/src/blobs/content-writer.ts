@@ -26,7 +26,14 @@ export function makeContentWriter(deps: {
   let finished: Promise<Content | StoredContent> | undefined
 
   const gather = (chunk: Buffer, at: number) => {
-    block ??= deps.pool.take()
+    const end = at + chunk.length
+    if (block === undefined) block = deps.pool.take(end)
+    else if (block.length <= end) {
+      const larger = deps.pool.take(end)
+      block.copy(larger, 0, 0, at)
+      deps.pool.giveBack(block)
+      block = larger
+    }
     chunk.copy(block, at)
     freeBuffer(chunk)
   }

@@ -1,7 +1,7 @@
 import { type FileHandle, open, unlink } from 'node:fs/promises'
 import type { ContentMemory } from './content-memory.ts'
 import { type DiskRoom, toRoomProblem } from './disk-room.ts'
-import { readFrames, toPlace } from './frame-reader.ts'
+import { countFrames, readFrames, toPlace } from './frame-reader.ts'
 import { makeFrameWriter } from './frame-writer.ts'
 import { type FrameKey, sealedFrameBytes } from './frames.ts'
 import type { MasterKey } from './master-key.ts'
@@ -26,6 +26,8 @@ export type SealedContent = {
 
 /** Content on its way there. */
 export type SealedWriter = {
+  /** It can be read again as quickly as from memory, or nearly so. */
+  isNear: boolean
   /** A promise when the storage has to catch up. */
   write(chunk: Buffer): Promise<void> | undefined
   finish(bytes: number): Promise<SealedContent>
@@ -54,6 +56,7 @@ export async function createSealedFile(
   }
   const frames = makeFrameWriter({ frameKey, header, put, memory })
   return {
+    isNear: true,
     write: frames.write,
     async finish(bytes) {
       await frames.finish()
@@ -97,7 +100,8 @@ type Sealed = { file: FileHandle; path: string; frameKey: FrameKey; bytes: numbe
 function openSealedFile({ file, path, frameKey, bytes, onRemoved }: Sealed): SealedContent {
   return {
     read(start, end) {
-      const sealed = Buffer.allocUnsafe(framesPerCall * sealedFrameBytes)
+      const frames = Math.min(framesPerCall, countFrames(Math.min(end ?? bytes, bytes)))
+      const sealed = Buffer.allocUnsafe(frames * sealedFrameBytes)
       const fetch = async (first: number, count: number) => {
         const { bytesRead } = await file.read(sealed, 0, count * sealedFrameBytes, toPlace(first))
         return sealed.subarray(0, bytesRead)

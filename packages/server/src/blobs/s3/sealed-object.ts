@@ -40,6 +40,7 @@ export async function createSealedObject(key: string, deps: Deps): Promise<Seale
   let isEnding = false
 
   return {
+    isNear: false,
     write: frames.write,
     async finish(bytes) {
       await frames.finish()
