@@ -103,6 +103,26 @@ test('doctor reports faults with what to do, and exit code 1', async () => {
   assert.equal(JSON.parse(wrong.out).findings.length, 2)
 })
 
+test('health tells by its exit code whether the service is ready', async () => {
+  const { port } = new URL(service.url)
+  const up = await runProgram({ ...service.settings, ASSAY_PORT: port }, 'health')
+  assert.match(up.out, new RegExp(`^${service.url} is (ready|degraded)\\.`))
+  assert.equal(up.code, 0)
+
+  const nowhere = { ASSAY_DATA_DIR: folder, ASSAY_PORT: '1', ASSAY_METRICS_PORT: '2' }
+  const down = await runProgram(nowhere, 'health', '--wait', '0.5', '--json')
+  assert.deepEqual(JSON.parse(down.out), {
+    url: 'http://127.0.0.1:1',
+    status: 'unavailable',
+    reasons: ['It does not answer (ECONNREFUSED).'],
+  })
+  assert.equal(down.code, 1)
+
+  const typo = await runProgram(nowhere, 'health', '--wait', 'long')
+  assert.match(typo.err, /--wait must be a number of seconds/)
+  assert.equal(typo.code, 1)
+})
+
 test('webhooks rotate-secret gives a new secret and lets the old one sign for a day', async () => {
   const account = await service.createAccount()
   const rotate = () =>

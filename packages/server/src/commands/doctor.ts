@@ -1,12 +1,10 @@
 import { X509Certificate } from 'node:crypto'
 import { accessSync, constants, existsSync, readFileSync, statfsSync } from 'node:fs'
-import { get as getPlain, type IncomingMessage } from 'node:http'
-import { get as getSecure } from 'node:https'
 import { dirname, resolve } from 'node:path'
-import { json as readJson } from 'node:stream/consumers'
 import { createSecureContext } from 'node:tls'
 import type { Command } from 'commander'
 import { type Config, ConfigMistakes, loadConfig } from '../config/load-config.ts'
+import { askReadiness, toLocalUrl } from './ask-readiness.ts'
 import { newCommand, print, withOffice } from './terminal.ts'
 
 /** What was looked at; with a fault, what is wrong and how to mend it. */
@@ -111,26 +109,15 @@ async function checkDatabase(): Promise<Finding[]> {
   }
 }
 
-async function checkService({ host, port, tlsCert }: Config): Promise<Finding> {
+async function checkService(config: Config): Promise<Finding> {
   const check = 'service'
-  if (port === 0) return { check, ok: true, says: 'listens on a free port of its choice; not looked at' }
-  const address = ['0.0.0.0', '::'].includes(host) ? '127.0.0.1' : host
-  const url = `${tlsCert === undefined ? 'http' : 'https'}://${address.includes(':') ? `[${address}]` : address}:${port}`
+  if (config.port === 0) return { check, ok: true, says: 'listens on a free port of its choice; not looked at' }
+  const url = toLocalUrl(config)
   try {
-    const { status, reasons } = await askReadiness(`${url}/readyz`)
+    const { status, reasons } = await askReadiness(url)
     return { check, ok: status === 'ready', says: [`${url} is ${status}.`, ...reasons].join(' ') }
   } catch (error) {
     const cause = (error as NodeJS.ErrnoException).code ?? (error as Error).message
     return { check, ok: false, says: `${url} does not answer (${cause}). Start it with: npm start.` }
   }
-}
-
-async function askReadiness(url: string): Promise<{ status: string; reasons: string[] }> {
-  const get = url.startsWith('https:') ? getSecure : getPlain
-  // Its certificate is for the name that clients use, not for this address; the certificate has a check of its own.
-  const options = { rejectUnauthorized: false, signal: AbortSignal.timeout(5000) }
-  const answer = await new Promise<IncomingMessage>((resolve, reject) => {
-    get(url, options, resolve).once('error', reject)
-  })
-  return (await readJson(answer)) as { status: string; reasons: string[] }
 }

@@ -5,6 +5,7 @@ import { makeBackupCommand, makeRestoreCommand } from './backup.ts'
 import { makeConfigCommand } from './config.ts'
 import { makeCreditsCommand } from './credits.ts'
 import { makeDoctorCommand } from './doctor.ts'
+import { makeHealthCommand } from './health.ts'
 import { makeJobsCommand } from './jobs.ts'
 import { makeKeysCommand } from './keys.ts'
 import { makeMigrateCommand } from './migrate.ts'
@@ -38,6 +39,7 @@ export function makeProgram(): Command {
     makeBackupCommand(),
     makeRestoreCommand(),
     makeDoctorCommand(),
+    makeHealthCommand(),
   ]) {
     program.addCommand(command)
   }

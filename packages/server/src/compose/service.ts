@@ -164,7 +164,10 @@ export async function openService(config: Config, { log, logRequest }: ServiceLo
       ...{ nodes, describe: makeSelfPortrait({ roles, readiness, listEngines }), log, isOutage },
     })
     closers.add(heartbeat.close)
-    const metricsServer = await openMetricsServer(metrics, config.metricsPort ?? toMetricsPort(config.port))
+    const metricsServer = await openMetricsServer(metrics, {
+      host: config.metricsHost,
+      port: config.metricsPort ?? toMetricsPort(config.port),
+    })
     closers.add(metricsServer.close)
 
     return {

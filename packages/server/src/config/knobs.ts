@@ -87,7 +87,13 @@ export const knobs = {
   metricsPort: knob({
     env: 'ASSAY_METRICS_PORT',
     read: port,
-    about: 'Port on 127.0.0.1 for Prometheus. Unset: ASSAY_PORT + 1000.',
+    about: 'Port for Prometheus. Unset: ASSAY_PORT + 1000.',
+  }),
+  metricsHost: knob({
+    env: 'ASSAY_METRICS_HOST',
+    read: text,
+    fallback: '127.0.0.1',
+    about: 'Address to listen on for Prometheus. What is there is for operators, not for callers.',
   }),
   creditGate: knob({
     env: 'ASSAY_CREDIT_GATE',

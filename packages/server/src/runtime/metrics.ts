@@ -106,15 +106,15 @@ export function makeMetrics(labels: { region: string; version: string }) {
   }
 }
 
-/** On loopback only: the numbers are for the operator, not for callers. */
-export async function openMetricsServer(metrics: Metrics, port: number) {
+/** On an address and port of their own: the numbers are for the operator, not for callers. */
+export async function openMetricsServer(metrics: Metrics, { host, port }: { host: string; port: number }) {
   const server = createServer(async (request, response) => {
     if (request.url !== '/metrics') return response.writeHead(404).end()
     response.writeHead(200, { 'Content-Type': metrics.registry.contentType }).end(await metrics.registry.metrics())
   })
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
-    server.listen(port, '127.0.0.1', resolve)
+    server.listen(port, host, resolve)
   })
   const address = server.address()
   return {

@@ -47,6 +47,8 @@ export function wrapGuarded(user: Unprivileged, command: string, args: string[],
 }
 
 const searchingAs = ({ uid, gid }: { uid: number; gid: number }) => [
+  // Without it access(2) leaves capabilities out of account for all but root, and PostgreSQL asks access(2) for its programs.
+  '--securebits=+no_setuid_fixup',
   `--reuid=${uid}`,
   `--regid=${gid}`,
   '--clear-groups',

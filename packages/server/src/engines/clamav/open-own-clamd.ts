@@ -58,6 +58,12 @@ export async function openOwnClamd(options: OwnClamdOptions): Promise<ClamAv> {
   const sandbox = choose(dir)
   if (sandbox.kind !== 'private')
     log.warn({ scratch: sandbox.scratchDir }, `ClamAV has no space of its own: ${sandbox.kind}`)
+  if (sandbox.megabytes < options.scratchMegabytes) {
+    log.warn(
+      `ClamAV can unpack into ${sandbox.megabytes} MB, not the ${options.scratchMegabytes} of ASSAY_SCRATCH_MB; what needs ` +
+        `more is answered with 500. Make ${dirname(sandbox.scratchDir)} larger, or ASSAY_SCRATCH_MB smaller.`,
+    )
+  }
   const trial = makeTrial({ binary, dataDir, user, chooseSandbox: choose })
   const library = makeSignatureLibrary({ dirs, databaseDir, trial, log })
   const config = toClamdConfig({ databaseDir, socket, scratchDir: sandbox.scratchDir, threads })

@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import { chownSync, lstatSync, mkdirSync, readdirSync, rmSync, statfsSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { OperatorMistake } from '../../domain/problem.ts'
 import { type Unprivileged, wrapGuarded } from '../../runtime/unprivileged.ts'
 
@@ -11,6 +11,8 @@ export type Sandbox = {
   scratchDir: string
   /** `private`: clamd has its scratch and no network to itself, and the kernel clears up when it ends. */
   kind: 'private' | 'shared memory' | 'disk'
+  /** Room in it. What lies in /dev/shm was sized by somebody else: Docker gives a container 64 MB. */
+  megabytes: number
   /** What to spawn so that clamd runs inside. */
   wrap(command: string, args: string[]): { command: string; args: string[] }
   /** Removes what an earlier clamd left when it was killed. */
@@ -71,6 +73,7 @@ function makePrivate({ user, scratchMegabytes }: Deps, scratchDir: string): Sand
   return {
     scratchDir,
     kind: 'private',
+    megabytes: scratchMegabytes,
     wrap(command, args) {
       // Root inside its name space, whoever we are outside.
       const guarded = wrapGuarded(user, command, args, true)
@@ -85,6 +88,7 @@ function makePlain({ user }: Deps, scratchDir: string, kind: Sandbox['kind']): S
   return {
     scratchDir,
     kind,
+    megabytes: measureRoom(dirname(scratchDir)),
     wrap: (command, args) => wrapGuarded(user, command, args),
     wipe() {
       mkdirSync(scratchDir, { recursive: true, mode: 0o700 })
@@ -100,6 +104,11 @@ function requireOwn(dir: string, { owner }: Unprivileged) {
   const found = lstatSync(dir)
   if (found.isDirectory() && [process.getuid?.(), owner?.uid].includes(found.uid)) return
   throw new Error(`${dir} was made by another user (uid ${found.uid}). Remove it.`)
+}
+
+function measureRoom(dir: string): number {
+  const { blocks, bsize } = statfsSync(dir)
+  return Math.floor((blocks * bsize) / 1024 ** 2)
 }
 
 const isInMemory = (dir: string) => {

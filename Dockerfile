@@ -1,0 +1,63 @@
+# The whole service in one image: Node, PostgreSQL, ClamAV, libyara and the models, for amd64 and arm64. Nothing is
+# installed, fetched or converted at the start, but for ClamAV's signatures. See docs/packaging.md.
+ARG DEBIAN=debian:12.15-slim
+ARG NODE=node:24.21.0-bookworm-slim
+
+# What decides about node_modules, apart from the source: a change of code does not install anything anew.
+FROM --platform=${BUILDPLATFORM} ${DEBIAN} AS manifests
+WORKDIR /all
+COPY . .
+RUN find . -type f ! -name package.json ! -name package-lock.json ! -name .npmrc -delete
+
+# Both stages run on the machine that builds, without emulation, whatever the image is for.
+FROM --platform=${BUILDPLATFORM} ${NODE} AS npm
+WORKDIR /opt/assay
+COPY --from=manifests /all/ ./
+
+# The tree that is shipped: no development dependencies, and of packages that bring every platform only the one asked for.
+FROM npm AS modules
+ARG TARGETARCH
+RUN cpu=$(echo "${TARGETARCH:-$(uname -m)}" | sed 's/amd64/x64/; s/x86_64/x64/; s/aarch64/arm64/') \
+  && npm ci --os=linux --libc=glibc --cpu="$cpu" --omit=dev --workspace=packages/server --include-workspace-root \
+  && rm -rf node_modules/node-linux-*/include node_modules/node-linux-*/share \
+  && find node_modules/onnxruntime-node/bin -mindepth 3 -maxdepth 3 -type d ! -path "*/linux/$cpu" -exec rm -rf {} + \
+  && find node_modules -type f \( -name '*.map' -o -name '*.d.ts' -o -name '*.d.cts' -o -name '*.d.mts' \) -delete
+
+# The same bytes come out on every architecture.
+FROM npm AS models
+RUN npm ci
+COPY packages/ packages/
+COPY scripts/ scripts/
+# fp32 adds 107 MB: docker build --build-arg PRECISIONS="int8 uint8 fp32"
+ARG PRECISIONS="int8 uint8"
+RUN npm run models \
+  && mkdir /models \
+  && for precision in ${PRECISIONS}; do cp packages/server/models/built/*."$precision".onnx /models/; done
+
+FROM ${DEBIAN} AS assay
+RUN apt-get update \
+  && apt-get upgrade -y \
+  && apt-get install -y --no-install-recommends ca-certificates clamav-daemon clamav-freshclam libyara9 tini \
+  && rm -rf /var/lib/apt/lists/* /var/cache/* /var/log/* \
+  && useradd --system --uid 10001 --user-group --no-create-home --home-dir /var/lib/assay --shell /usr/sbin/nologin assay \
+  && install -d -o assay -g assay -m 0711 /var/lib/assay
+WORKDIR /opt/assay
+COPY --from=modules /opt/assay/ ./
+COPY LICENSE NOTICE ./
+COPY packages/contract/ packages/contract/
+COPY packages/server/ packages/server/
+COPY --from=models /models/ packages/server/models/built/
+COPY --chmod=0755 packaging/assay /usr/local/bin/assay
+RUN ln -s /opt/assay/node_modules/node-linux-*/bin/node /usr/local/bin/node && assay --version
+
+ENV NODE_ENV=production \
+  ASSAY_HOST=0.0.0.0 \
+  ASSAY_DATA_DIR=/var/lib/assay \
+  ASSAY_CLAMAV_INSTALL=never
+USER 10001:10001
+VOLUME /var/lib/assay
+EXPOSE 8080
+HEALTHCHECK --interval=30s --timeout=10s --start-period=120s --retries=3 CMD ["assay", "health"]
+# PID 1 must collect the processes that the engines leave, which Node does not do.
+ENTRYPOINT ["tini", "--", "assay"]
+CMD ["serve"]

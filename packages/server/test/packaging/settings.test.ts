@@ -1,0 +1,56 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { knobs } from '../../src/config/knobs.ts'
+import { loadConfig } from '../../src/config/load-config.ts'
+import { composeFiles, listManifests, manifestDir, readCompose, readText } from './files.ts'
+
+const secrets = Object.values(knobs).filter((knob) => 'secret' in knob)
+const known = new Set([...Object.values(knobs).map(({ env }) => env), ...secrets.map(({ env }) => `${env}_FILE`)])
+
+const packaged = [
+  'Dockerfile',
+  ...composeFiles,
+  'packaging/systemd/assay.service',
+  `${manifestDir}/settings.env`,
+  ...listManifests(),
+]
+
+for (const file of packaged) {
+  test(`${file} names only settings that there are`, () => {
+    const text = readText(file).replaceAll(/^\s*#.*$/gm, '')
+    const named = new Set(text.match(/\bASSAY_[A-Z0-9_]+/g) ?? [])
+    assert.deepEqual(
+      [...named].filter((name) => !known.has(name)),
+      [],
+    )
+  })
+}
+
+test('the values that are packaged can be read', () => {
+  const nodes = composeFiles.flatMap((file) => Object.values(readCompose(file).services))
+  const environments = [
+    ...nodes.map(({ environment }) => environment ?? {}),
+    readAssignments(`${manifestDir}/settings.env`),
+    readAssignments('Dockerfile'),
+    readAssignments('packaging/systemd/assay.service'),
+  ]
+  for (const environment of environments) assert.deepEqual(loadConfig(toKnown(environment)).warnings, [])
+  assert.equal(readAssignments('Dockerfile').ASSAY_HOST, '0.0.0.0')
+})
+
+const readAssignments = (file: string): Record<string, string> =>
+  Object.fromEntries([...readText(file).matchAll(/\b(ASSAY_\w+)=(\S+)/g)].map(([, name, value]) => [name, value]))
+
+/** What lies in files that are not here. */
+const inFiles: Record<string, string> = {
+  ASSAY_DATABASE_URL: 'postgres://assay:secret@database/assay',
+  ASSAY_MASTER_KEY: '0'.repeat(64),
+}
+
+const toKnown = (environment: Record<string, string>) =>
+  Object.fromEntries(
+    Object.entries(environment).map(([name, value]) => {
+      const setting = name.replace(/_FILE$/, '')
+      return setting === name ? [name, value] : [setting, inFiles[setting] ?? 'something-secret']
+    }),
+  )

@@ -1,0 +1,22 @@
+#!/bin/sh
+# Makes what compose.yaml and compose.cluster.yaml need to keep secret, in ./secrets; what is there stays as it is.
+# Others are kept out by the directory. The files are readable, because the container's user is not the owner.
+set -eu
+cd "$(dirname "$0")/.."
+mkdir -p secrets
+chmod 0700 secrets
+cd secrets
+umask 022
+
+random() { od -An -v -tx1 -N "$1" /dev/urandom | tr -d ' \n'; }
+keep() { [ -s "$1" ] || printf '%s' "$2" > "$1"; }
+
+keep master_key "$(random 32)"
+keep bootstrap_key "assay_$(random 24)"
+keep postgres_password "$(random 24)"
+keep database_url "postgres://assay:$(cat postgres_password)@postgres:5432/assay"
+keep s3_access_key "$(random 10)"
+keep s3_secret_key "$(random 24)"
+keep s3_config "{\"identities\":[{\"name\":\"assay\",\"actions\":[\"Admin\",\"Read\",\"Write\",\"List\"],\"credentials\":\
+[{\"accessKey\":\"$(cat s3_access_key)\",\"secretKey\":\"$(cat s3_secret_key)\"}]}]}"
+echo "The first API key is in secrets/bootstrap_key."

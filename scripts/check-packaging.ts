@@ -1,0 +1,167 @@
+import assert from 'node:assert/strict'
+import { execFileSync, spawnSync } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { parseArgs } from 'node:util'
+import { buildImage, type Container, findImageSize, imageName, runImage } from './packaged-image.ts'
+import { checkSchemas } from './packaged-schemas.ts'
+import { bootWithUnit } from './packaged-unit.ts'
+
+/**
+ * `npm run check:packaging`: what is packaged, tried as far as this machine can, which takes minutes. `-- schemas`,
+ * `-- image` and `-- unit` do one part. Needs root; what else a part needs, and is missing, is said and counts as failed.
+ */
+const { positionals } = parseArgs({ allowPositionals: true })
+const repository = new URL('../', import.meta.url).pathname
+const key = 'assay_key_for_the_check_of_packages'
+const eicar = ['X5O!P%@AP[4\\PZX54(P^)7CC)7}', '$EICAR-STANDARD-ANTIVIRUS-TEST-FILE!$H+H*'].join('')
+const readyTimeoutMs = 120_000
+const work = mkdtempSync(join(tmpdir(), 'assay-packaging-'))
+
+const parts = { schemas: trySchemas, image: tryImage, unit: tryUnit }
+try {
+  for (const [name, run] of Object.entries(parts)) {
+    if (positionals.length > 0 && !positionals.includes(name)) continue
+    try {
+      await run()
+    } catch (error) {
+      process.exitCode = 1
+      say(`FAILED ${name}: ${(error as Error).message}`)
+    }
+  }
+} finally {
+  rmSync(work, { recursive: true, force: true })
+}
+
+function trySchemas() {
+  const { faults, notes } = checkSchemas(repository)
+  for (const note of notes) say(note)
+  assert.deepEqual(faults, [])
+  requirePrograms('haproxy')
+  // Its names are those of the containers, which nobody knows here.
+  const config = join(work, 'haproxy.cfg')
+  const text = readFileSync(join(repository, 'packaging/haproxy.cfg'), 'utf8')
+  writeFileSync(config, text.replaceAll(/ api-([12]):8080/g, ' 127.0.0.$1:8080'))
+  execFileSync('haproxy', ['-c', '-q', '-f', config], { stdio: 'inherit' })
+  say('haproxy: the configuration is valid')
+}
+
+async function tryImage() {
+  requirePrograms('buildah', 'podman', 'runc', 'debootstrap')
+  buildImage(repository)
+  say(`image: built, ${findImageSize()}`)
+  const volume = `assay-check-${process.pid}`
+  const port = await findPort()
+  try {
+    for (const like of ['podman', 'docker'] as const) {
+      const container = runImage({ volume, port, key, like })
+      try {
+        await expectScans(container)
+        container.podman('exec', '@', 'assay', 'health')
+        const scratch = /no space of its own/.test(container.readLog()) ? 'shared memory' : 'a space of its own'
+        // It has less than ASSAY_SCRATCH_MB here, which must be said.
+        if (like === 'docker') assert.match(container.readLog(), /can unpack into 512 MB, not the 2048/)
+        assert.equal(scratch, like === 'docker' ? 'shared memory' : 'a space of its own')
+        say(`image: ready, EICAR found, a picture scored, as with ${like}'s profile: ClamAV has ${scratch}`)
+        if (like === 'docker') container.podman('stop', '--time', '60', '@')
+        else container.kill()
+      } finally {
+        container.close()
+      }
+    }
+  } finally {
+    spawnSync('podman', ['volume', 'rm', '--force', volume], { stdio: 'ignore' })
+  }
+}
+
+async function tryUnit() {
+  requirePrograms('debootstrap', 'systemd-nspawn', 'podman')
+  if (spawnSync('podman', ['image', 'exists', imageName]).status !== 0) buildImage(repository)
+  const settings = { ASSAY_BOOTSTRAP_KEY: key, ASSAY_SIGNATURE_HOURS: '0' }
+  const booted = await bootWithUnit(repository, imageName, settings)
+  try {
+    const ask = ['curl', '-sS', '-H', `X-API-Key: ${key}`]
+    const scan = (body: string, path: string) =>
+      JSON.parse(
+        booted.run(
+          'sh',
+          '-c',
+          `${body} | ${ask.map((word) => `'${word}'`).join(' ')} -F file=@- http://127.0.0.1:8080${path}`,
+        ),
+      )
+    const expectThreat = () => {
+      const { status } = scan(
+        `printf '%s%s' 'X5O!P%@AP[4\\PZX54(P^)7CC)7}' '${eicar.slice(27)}'`,
+        '/v1/malware/scan/file',
+      )
+      assert.equal(status, 'threat')
+    }
+    // Active means ready: not a moment is waited here.
+    booted.run('systemctl', 'start', 'assay')
+    expectThreat()
+    assert.doesNotMatch(
+      booted.run('journalctl', '--unit=assay', '--no-pager'),
+      /no space of its own|cut off from the network/,
+    )
+    booted.run('systemctl', 'restart', 'assay')
+    expectThreat()
+    booted.run('systemctl', 'kill', '--signal=KILL', '--kill-who=main', 'assay')
+    await until(() => booted.run('systemctl', 'show', 'assay', '--property=NRestarts,ActiveState').includes('=active'))
+    expectThreat()
+    booted.run('systemctl', 'stop', 'assay')
+    say('unit: ready when active, EICAR found, ClamAV has a space of its own; restarted, killed and stopped')
+  } catch (error) {
+    say(booted.run('journalctl', '--unit=assay', '--no-pager', '--lines=30'))
+    throw error
+  } finally {
+    await booted.close()
+  }
+}
+
+async function expectScans({ url }: Container) {
+  await until(async () => (await fetch(`${url}/readyz`).catch(() => undefined))?.ok === true)
+  const { status, reasons } = (await (await fetch(`${url}/readyz`)).json()) as { status: string; reasons: string[] }
+  assert.equal(status, 'ready', reasons.join(' '))
+  const send = async (path: string, content: Uint8Array<ArrayBuffer>) => {
+    const body = new FormData()
+    body.set('file', new Blob([content]), 'file')
+    const answer = await fetch(`${url}${path}`, { method: 'POST', headers: { 'X-API-Key': key }, body })
+    return (await answer.json()) as { status: string; metadata: Record<string, string> }
+  }
+  assert.equal((await send('/v1/malware/scan/file', new TextEncoder().encode(eicar))).status, 'threat')
+  const picture = new Uint8Array(readFileSync(join(repository, 'acceptance/support/pictures/colours.jpg')))
+  const scored = await send('/v1/nsfw/images/scan/file', picture)
+  assert.match(scored.metadata.engine_versions ?? '', /^nsfwjs /)
+  // Over 1 MB it takes the way through the encrypted spool and ClamAV's scratch.
+  const large = await send('/v1/malware/scan/file', new Uint8Array(40_000_000).fill(7))
+  assert.equal(large.status, 'clean')
+}
+
+function requirePrograms(...names: string[]) {
+  const missing = names.filter((name) => spawnSync('which', [name]).status !== 0)
+  if (missing.length > 0) throw new Error(`not tried, for want of ${missing.join(', ')}`)
+}
+
+async function until(isSo: () => boolean | Promise<boolean>) {
+  const deadline = performance.now() + readyTimeoutMs
+  while (!(await isSo())) {
+    if (performance.now() > deadline) throw new Error('It did not come in time.')
+    await sleep(200)
+  }
+}
+
+function findPort(): Promise<number> {
+  return new Promise((resolve) => {
+    const server = createServer().listen(0, '127.0.0.1', () => {
+      const address = server.address()
+      server.close(() => resolve(typeof address === 'object' && address !== null ? address.port : 0))
+    })
+  })
+}
+
+function say(line: string) {
+  process.stdout.write(`${line}\n`)
+}

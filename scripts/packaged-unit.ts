@@ -1,0 +1,106 @@
+import { execFileSync, spawn, spawnSync } from 'node:child_process'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+const packages = ['systemd', 'systemd-sysv', 'dbus', 'curl', 'clamav-daemon', 'clamav-freshclam', 'libyara9']
+const bootTimeoutMs = 60_000
+
+export type Booted = {
+  /** Runs a command inside and returns what it says; throws when it fails. */
+  run(...command: string[]): string
+  close(): Promise<void>
+}
+
+/**
+ * Boots a Debian with a systemd of its own, by systemd-nspawn, with the installation of the image in /opt/assay and the
+ * unit. It has no network but its loopback.
+ */
+export async function bootWithUnit(
+  repository: string,
+  image: string,
+  settings: Record<string, string>,
+): Promise<Booted> {
+  const dir = mkdtempSync(join(tmpdir(), 'packaged-unit-'))
+  execFileSync('debootstrap', ['--variant=minbase', 'bookworm', dir], { stdio: ['ignore', 'ignore', 'inherit'] })
+  const apt = ['-y', '-q', '--no-install-recommends']
+  execFileSync('chroot', [dir, 'apt-get', 'install', ...apt, ...packages], {
+    env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },
+    stdio: 'ignore',
+  })
+  const mounted = execFileSync('podman', ['image', 'mount', image], { encoding: 'utf8' }).trim()
+  execFileSync('cp', ['-a', join(mounted, 'opt/assay'), join(dir, 'opt/assay')])
+  execFileSync('podman', ['image', 'unmount', image], { stdio: 'ignore' })
+  install(repository, dir, settings)
+
+  const options = ['--boot', '--register=no', '--keep-unit', '--private-network']
+  const nspawn = spawn('systemd-nspawn', ['-D', dir, ...options], { stdio: 'ignore' })
+  const ended = new Promise((resolve) => nspawn.once('exit', resolve))
+  let init = ''
+  const close = async () => {
+    // All its processes end with the first of them, and only then can it be removed.
+    if (init === '') nspawn.kill('SIGKILL')
+    else process.kill(Number(init), 'SIGKILL')
+    await ended
+    rmSync(dir, { recursive: true, force: true, maxRetries: 5 })
+  }
+  const spaces = ['--mount', '--pid', '--net', '--uts', '--ipc', '--cgroup', '--root', '--wd', '--']
+  const run = (...command: string[]) => {
+    const { status, stdout, stderr } = spawnSync('nsenter', ['--target', init, ...spaces, ...command], {
+      encoding: 'utf8',
+    })
+    if (status !== 0) throw new Error(`${command.join(' ')}: ${stderr}`)
+    return stdout
+  }
+  try {
+    init = await findInit(nspawn.pid ?? 0)
+    await waitForBus(run)
+    return { run, close }
+  } catch (error) {
+    await close()
+    throw error
+  }
+}
+
+/** There is a moment in which it boots, and takes no orders yet. */
+async function waitForBus(run: (...command: string[]) => string) {
+  const deadline = performance.now() + bootTimeoutMs
+  for (;;) {
+    try {
+      return run('systemctl', 'show', '--property=Version')
+    } catch (error) {
+      if (performance.now() > deadline) throw error
+    }
+    await sleep(200)
+  }
+}
+
+function install(repository: string, dir: string, settings: Record<string, string>) {
+  const read = (name: string) => readFileSync(join(repository, 'packaging/systemd', name))
+  writeFileSync(join(dir, 'etc/systemd/system/assay.service'), read('assay.service'))
+  writeFileSync(join(dir, 'usr/lib/sysusers.d/assay.conf'), read('assay.sysusers'))
+  mkdirSync(join(dir, 'etc/assay'))
+  const lines = Object.entries(settings).map(([name, value]) => `${name}=${value}\n`)
+  writeFileSync(join(dir, 'etc/assay/assay.env'), lines.join(''))
+  const wants = join(dir, 'etc/systemd/system/multi-user.target.wants')
+  mkdirSync(wants, { recursive: true })
+  symlinkSync('../assay.service', join(wants, 'assay.service'))
+  // The distribution's own are neither used nor needed.
+  for (const name of ['clamav-daemon.service', 'clamav-freshclam.service']) rmSync(join(wants, name), { force: true })
+  rmSync(join(dir, 'etc/machine-id'), { force: true })
+}
+
+async function findInit(parent: number): Promise<string> {
+  const deadline = performance.now() + bootTimeoutMs
+  while (performance.now() < deadline) {
+    const file = `/proc/${parent}/task/${parent}/children`
+    const children = existsSync(file) ? readFileSync(file, 'utf8').trim().split(' ') : []
+    for (const child of children) {
+      const comm = `/proc/${child}/comm`
+      if (child !== '' && existsSync(comm) && readFileSync(comm, 'utf8').trim() === 'systemd') return child
+    }
+    await sleep(100)
+  }
+  throw new Error('systemd did not boot in systemd-nspawn.')
+}
