@@ -34,7 +34,7 @@ describe('the first operator', { skip: alreadyTested }, () => {
   let service: Service
   let own: Admin
   before(async () => {
-    service = await startService({ ASSAY_PUBLIC_URL: 'https://scan.example.com' }, 'kept', ['--test'])
+    service = await startService({ ASSAY_PUBLIC_URL: 'https://scan.example.com' }, 'kept', { options: ['--test'] })
     own = makeAdmin(service.url, '')
   })
   after(() => service.stop())

@@ -55,6 +55,9 @@ describe('fetching a result', () => {
       tls: undefined,
       registerMore: [],
       noteRefusal: () => {},
+      isOutage: () => false,
+      maxConnections: 100,
+      draining: new AbortController().signal,
     })
   })
   after(async () => {
