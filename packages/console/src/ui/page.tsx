@@ -67,11 +67,11 @@ export function Figure({ label, value, note }: { label: string; value: ReactNode
 /** `label  value` rows. */
 export function Facts({ rows }: { rows: [string, ReactNode][] }) {
   return (
-    <dl className="grid grid-cols-1 gap-x-6 gap-y-1 sm:grid-cols-[max-content_1fr] sm:gap-y-2">
+    <dl className="grid grid-cols-[minmax(0,7.5rem)_minmax(0,1fr)] gap-x-4 gap-y-2 sm:grid-cols-[max-content_minmax(0,1fr)] sm:gap-x-6">
       {rows.map(([label, value]) => (
         <div key={label} className="contents">
           <dt className="text-soft">{label}</dt>
-          <dd className="mb-2 min-w-0 break-words sm:mb-0">{value}</dd>
+          <dd className="min-w-0 [overflow-wrap:anywhere]">{value}</dd>
         </div>
       ))}
     </dl>

@@ -1,5 +1,5 @@
 import type { Overview } from '@assay/contract/admin'
-import { Link, Navigate } from '@tanstack/react-router'
+import { Link } from '@tanstack/react-router'
 import { useRead, useSession } from '../../api/hooks.ts'
 import { buttonClass } from '../../ui/button.tsx'
 import { Meter, StackedBars } from '../../ui/charts.tsx'
@@ -9,19 +9,14 @@ import { Card, Figure, Page } from '../../ui/page.tsx'
 import { Checklist } from './checklist.tsx'
 import { ScanTable } from './scan-table.tsx'
 
-/** The account at a glance. An operator who holds none has the service itself for that. */
+/** The account at a glance. An operator who holds none is led to the status of the service before this is drawn. */
 export function HomePage() {
   const session = useSession()
-  if (session.data?.account === null) return <Navigate to="/operator/status" />
-  return <OverviewPage name={session.data?.account.name} />
-}
-
-function OverviewPage({ name }: { name: string | undefined }) {
   const overview = useRead('getOverview', {}, { liveMs: 5000 })
   return (
     <Page
       title="Overview"
-      about={name}
+      about={session.data?.account?.name}
       actions={
         <Link to="/scan" className={buttonClass('main')}>
           Scan something

@@ -27,7 +27,7 @@ const subjects: [begin: string, label: string][] = [
   ['webhook', 'Webhooks'],
   ['delivery.', 'Deliveries'],
   ['host.', 'Receivers by host'],
-  ['backup.', 'Backups'],
+  ['backup', 'Backups'],
 ]
 
 export function AuditPage() {

@@ -72,24 +72,30 @@ function Jobs({ rows }: { rows: Job[] }) {
         columns={[
           {
             title: 'Account',
-            cell: ({ account_name }) => (
-              <Long>
-                <span className="font-medium">{account_name}</span>
-              </Long>
+            cell: ({ account_name, id }) => (
+              <span className="flex flex-col">
+                <Long>
+                  <span className="font-medium">{account_name}</span>
+                </Long>
+                <code className="font-mono text-xs whitespace-nowrap text-faint">{id}</code>
+              </span>
             ),
           },
           {
             title: 'State',
             cell: ({ state, held_until }) => (
-              <span className="flex flex-wrap items-center gap-2">
+              <span className="flex flex-col items-start gap-0.5">
                 <Badge tone={tones[state]}>{state}</Badge>
                 {state === 'paused' && held_until !== null && (
-                  <span className="whitespace-nowrap text-faint">next try {toAge(held_until)}</span>
+                  <span className="block text-faint md:max-w-24 md:leading-5">next try {toAge(held_until)}</span>
                 )}
               </span>
             ),
           },
-          { title: 'Kind', cell: ({ scan_type }) => kinds[scan_type] ?? scan_type },
+          {
+            title: 'Kind',
+            cell: ({ scan_type }) => <span className="whitespace-nowrap">{kinds[scan_type] ?? scan_type}</span>,
+          },
           {
             title: 'Size',
             isNumber: true,
@@ -97,7 +103,6 @@ function Jobs({ rows }: { rows: Job[] }) {
           },
           { title: 'Attempts', isNumber: true, cell: ({ attempts }) => attempts },
           { title: 'Since', cell: ({ created_at }) => <span className="whitespace-nowrap">{toAge(created_at)}</span> },
-          { title: 'Id', isExtra: true, cell: ({ id }) => <Long isCode>{id}</Long> },
           {
             title: 'Actions',
             isActions: true,
