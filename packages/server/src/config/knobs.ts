@@ -1,4 +1,5 @@
 import { blobsPlace } from './blobs-reader.ts'
+import { knob } from './knob.ts'
 import {
   clamdAddress,
   credential,
@@ -13,30 +14,11 @@ import {
   port,
   postgresUrl,
   proxyUrl,
-  type Reader,
   regionName,
   roles,
   text,
   wholeNumber,
 } from './readers.ts'
-
-export type Knob<T> = {
-  /** The environment variable; `assay.toml` has it in lower case without the prefix. */
-  env: string
-  read: Reader<T>
-  /** Used when nothing is set. Absent: the setting is optional. */
-  fallback?: string
-  /** Never shown, and may be given as a file: `<env>_FILE`. */
-  secret?: true
-  about: string
-}
-
-/** Keeps in the type whether there is a fallback, so that a setting with one is never undefined. */
-function knob<T>(row: Knob<T> & { fallback: string }): Knob<T> & { fallback: string }
-function knob<T>(row: Knob<T>): Knob<T>
-function knob<T>(row: Knob<T>): Knob<T> {
-  return row
-}
 
 /** Every setting there is. Documentation, `assay config` and the reading itself are made from these rows. */
 export const knobs = {
