@@ -19,6 +19,15 @@ import { testNetwork } from './test-origin.ts'
 /** The pictures of the console in the README, from a real service with sample data. Run by hand. */
 const root = fileURLToPath(new URL('../', import.meta.url))
 const images = join(root, 'docs/images')
+const names = [
+  'invoice-2026-11.pdf',
+  'holiday.png',
+  'report.docx',
+  'backup.zip',
+  'avatar.jpg',
+  'setup.exe',
+  'notes.txt',
+]
 
 await import('./build-console.ts')
 const closers = newClosers()
@@ -46,16 +55,6 @@ try {
 } finally {
   await closers.closeAll()
 }
-
-const names = [
-  'invoice-2026-11.pdf',
-  'holiday.png',
-  'report.docx',
-  'backup.zip',
-  'avatar.jpg',
-  'setup.exe',
-  'notes.txt',
-]
 
 /** Some weeks of an account that is in use: made now, and dated back. */
 async function makeHistory(service: Service, receiver: string, databaseUrl: string) {

@@ -34,7 +34,7 @@ test('the commands of docs/console.md do what it says', { skip }, async () => {
   assert.equal(entry.value, env.SHA256)
   const days = (Date.parse(entry.expires_at) - Date.now()) / 86_400_000
   assert(days > 29 && days <= 30, entry.expires_at)
-  assert.equal(audit.items.length, 10)
+  assert(audit.items.length > 0 && audit.items.length <= 10)
   assert(
     audit.items.some(
       ({ action, target }: { action: string; target: string }) => action === 'list.allow' && target === env.SHA256,

@@ -1,9 +1,6 @@
 import assert from 'node:assert/strict'
-import { readFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
+import axe from 'axe-core'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
-
-const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
 /** Every page of the console by its address, with the heading it has. */
 export const accountPages: Record<string, string> = {
@@ -36,7 +33,7 @@ export async function openWindow(browser: Browser, url: string, options: Browser
     reducedMotion: 'reduce',
     ...options,
   })
-  await context.addInitScript({ content: axe })
+  await context.addInitScript({ content: axe.source })
   const page = await context.newPage()
   page.setDefaultTimeout(30_000)
   const faults: string[] = []

@@ -71,7 +71,7 @@ export type Admin = ReturnType<typeof makeAdmin>
 
 export const toToken = (link: string) => link.slice(link.indexOf('#') + 1)
 
-export function toCookie(answer: Answer): string {
+function toCookie(answer: Answer): string {
   const [set = ''] = answer.headers['set-cookie'] ?? []
   return set.split(';', 1)[0] ?? ''
 }

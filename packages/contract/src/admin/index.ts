@@ -1,3 +1,4 @@
+export type { Static, TSchema } from 'typebox'
 export * from './access.ts'
 export * from './account.ts'
 export { accountRoutes } from './account-routes.ts'

@@ -1,6 +1,5 @@
-import type { AdminRouteName, adminRoutes, Role } from '@assay/contract/admin'
+import type { AdminRouteName, adminRoutes, Role, Static, TSchema } from '@assay/contract/admin'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { Static, TSchema } from 'typebox'
 import type { Origin } from '../domain/console/sign-in.ts'
 import { Problem } from '../domain/problem.ts'
 

@@ -2,7 +2,7 @@ import type { operatorRoutes, Status } from '@assay/contract/admin'
 import type { AuditLog } from '../domain/ports/audit-log.ts'
 import { type Handlers, requireThere } from './call.ts'
 
-export type Shown = { name: string; value: string | null; origin: string; about: string; secret: boolean }
+type Shown = { name: string; value: string | null; origin: string; about: string; secret: boolean }
 type Placed = { path: string; bytes: number }
 
 export type SystemDeps = {

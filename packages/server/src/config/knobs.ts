@@ -1,6 +1,8 @@
 import { blobsPlace } from './blobs-reader.ts'
 import { knob } from './knob.ts'
+
 import { limitKnobs } from './limit-knobs.ts'
+
 import {
   clamdAddress,
   credential,

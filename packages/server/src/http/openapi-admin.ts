@@ -1,5 +1,4 @@
-import { adminPath, adminRoutes, csrfHeader, type Route } from '@assay/contract/admin'
-import type { TSchema } from 'typebox'
+import { adminPath, adminRoutes, csrfHeader, type Route, type TSchema } from '@assay/contract/admin'
 
 type Json = Record<string, unknown>
 

@@ -1,4 +1,4 @@
-export type AuditEntry = {
+type AuditEntry = {
   /** A member's address, or what else acted. */
   actor: string
   /** What was done, such as `key.create`. */

@@ -14,7 +14,7 @@ export type Member = {
   lastSeenAt: Date | null
 }
 
-export type NewMember = Pick<Member, 'id' | 'accountId' | 'role' | 'email' | 'name' | 'passwordHash'>
+type NewMember = Pick<Member, 'id' | 'accountId' | 'role' | 'email' | 'name' | 'passwordHash'>
 
 export type Link = {
   id: string
@@ -28,7 +28,7 @@ export type Link = {
   expiresAt: Date
 }
 
-export type NewLink = Omit<Link, 'accountName'> & { digest: string }
+type NewLink = Omit<Link, 'accountName'> & { digest: string }
 
 export type OpenSession = {
   id: string
@@ -83,4 +83,4 @@ export type MemberStore = {
 }
 
 /** So many failures are free; each one beyond them doubles the pause. They are forgotten after a time without any. */
-export type Patience = { freeFailures: number; firstPauseMs: number; longestPauseMs: number; memoryMs: number }
+type Patience = { freeFailures: number; firstPauseMs: number; longestPauseMs: number; memoryMs: number }
