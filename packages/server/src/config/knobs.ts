@@ -278,13 +278,6 @@ export const knobs = {
     secret: true,
     about: 'Token with which scripts use /admin/v1 as an operator. Unset: sessions of the console alone.',
   }),
-  drainDelaySeconds: knob({
-    env: 'ASSAY_DRAIN_DELAY_SECONDS',
-    read: wholeNumber(0, 300),
-    fallback: '0',
-    about:
-      'How long requests are still taken after /readyz turned red. Behind a balancer: longer than it takes to notice.',
-  }),
   bootstrapKey: knob({
     env: 'ASSAY_BOOTSTRAP_KEY',
     read: credential,

@@ -20,4 +20,11 @@ export const limitKnobs = {
     read: wholeNumber(1, 1_000_000_000),
     about: 'Space for content of background jobs that wait; more is refused with 503. Unset: all but the reserve.',
   }),
+  drainDelaySeconds: knob({
+    env: 'ASSAY_DRAIN_DELAY_SECONDS',
+    read: wholeNumber(0, 300),
+    fallback: '0',
+    about:
+      'How long requests are still taken after /readyz turned red. Behind a balancer: longer than it takes to notice.',
+  }),
 }
