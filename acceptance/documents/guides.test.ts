@@ -4,7 +4,7 @@ import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } fr
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { describe, test } from 'node:test'
-import { type CodeBlock, maskVariables, readCodeBlocks, toFileName } from '../support/code-blocks.ts'
+import { maskVariables, readCodeBlocks, toFileName } from '../support/code-blocks.ts'
 import { openOrigin } from '../support/origin.ts'
 import { alreadyTested, lacksClamAv } from '../support/scanning.ts'
 import { getSharedService } from '../support/shared-service.ts'
@@ -14,25 +14,29 @@ import { openTerminal } from '../support/terminal.ts'
  * Follows the guides as a reader would, in one terminal and one directory for each: a block that begins with the name of a
  * file is saved under it, a block of shell is typed, and the `json` or `text` after it is what must come.
  */
-const guides = ['quickstart', 'integrate']
+const guides = ['quickstart', 'integrate', 'verdicts', 'moving', 'security', 'faq']
 /** Is done before a guide begins: the README's test runs it, and `npm run check:fresh-machine`. */
 const start = 'npm ci && npm start\n'
 
 const repository = new URL('../../', import.meta.url).pathname
 const service = getSharedService()
-const installed = { curl: ['curl', '--version'], python: ['python3', '--version'] }
-const lacking = Object.entries(installed)
-  .filter(([, [command = '', ...args]]) => spawnSync(command, args).status !== 0)
-  .map(([name]) => name)
+/** `npm test` installs them where it may. */
+const lacking = ['curl', 'python3'].filter((command) => spawnSync(command, ['--version']).status !== 0)
+const skip = (await lacksClamAv(service.url)) || (lacking.length > 0 && `not installed: ${lacking.join(', ')}`)
+let account: ReturnType<typeof service.createAccount> | undefined
+/** One for all guides: it has credits without end. */
+const getAccount = () => {
+  account ??= service.createAccount('--plan', 'unlimited')
+  return account
+}
 
-describe('the guides', { skip: alreadyTested, concurrency: true }, async () => {
-  const skip = (await lacksClamAv(service.url)) || (lacking.length > 0 && `not installed: ${lacking.join(', ')}`)
+describe('the guides', { skip: alreadyTested || skip, concurrency: true }, () => {
   for (const guide of guides) {
-    test(`docs/${guide}.md shows what happens`, { skip }, async (t) => {
-      const { api_key, webhook_secret } = await service.createAccount()
+    test(`docs/${guide}.md shows what happens`, async (t) => {
+      const { api_key, webhook_secret } = await getAccount()
       const receiver = await findFreeAddress()
       const dir = makeReadersDirectory()
-      const terminal = openTerminal(dir, { ...process.env, ...service.settings, PATH: toPath(dir) })
+      const terminal = openTerminal(dir, { ...process.env, ASSAY_DATA_DIR: join(dir, 'data'), PATH: toPath(dir) })
       t.after(async () => {
         await terminal.close()
         rmSync(dir, { recursive: true, force: true })
@@ -45,6 +49,7 @@ describe('the guides', { skip: alreadyTested, concurrency: true }, async () => {
           .replaceAll('http://127.0.0.1:9000', receiver.url)
           .replaceAll(/\b9000\b/g, String(receiver.port))
           .replaceAll('https://example.com', process.env.ASSAY_TEST_ORIGIN ?? '')
+          .replaceAll('/var/lib/assay', join(dir, 'data'))
 
       const blocks = readCodeBlocks(`docs/${guide}.md`)
       let typed = 0
@@ -53,7 +58,8 @@ describe('the guides', { skip: alreadyTested, concurrency: true }, async () => {
         const name = toFileName(block)
         if (name !== undefined) writeFileSync(join(dir, name), toHere(text))
         else if (language === 'sh' && text !== start) {
-          requireSame(await terminal.type(toHere(text)), blocks[n + 1])
+          const { language: kind = '', text: shown = '' } = blocks[n + 1] ?? {}
+          requireSame(await terminal.type(toHere(text)), kind, toHere(shown))
           typed++
         } else if (!['sh', 'json', 'text'].includes(language)) assert.fail(`Nothing runs this block:\n${text}`)
       }
@@ -63,10 +69,9 @@ describe('the guides', { skip: alreadyTested, concurrency: true }, async () => {
 })
 
 /** A block of shell that no answer follows may print what it likes. */
-function requireSame(said: string, documented: CodeBlock | undefined) {
-  if (documented?.language === 'json')
-    assert.deepEqual(JSON.parse(maskVariables(said)), JSON.parse(maskVariables(documented.text)))
-  if (documented?.language === 'text') assert.equal(maskVariables(said), maskVariables(documented.text))
+function requireSame(said: string, kind: string, shown: string) {
+  if (kind === 'json') assert.deepEqual(JSON.parse(maskVariables(said)), JSON.parse(maskVariables(shown)))
+  if (kind === 'text') assert.equal(maskVariables(said), maskVariables(shown))
 }
 
 /** What of the repository the guides use, and room for what they make. */
@@ -76,6 +81,7 @@ function makeReadersDirectory(): string {
   for (const name of ['@assay/client', '.bin'])
     symlinkSync(join(repository, 'node_modules', name), join(dir, 'node_modules', name))
   cpSync(join(repository, 'docs', 'test-images'), join(dir, 'docs', 'test-images'), { recursive: true })
+  symlinkSync(join(repository, 'packages'), join(dir, 'packages'))
   cpSync(join(repository, 'package.json'), join(dir, 'package.json'))
   return dir
 }

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 
-export type CodeBlock = { language: string; text: string }
+type CodeBlock = { language: string; text: string }
 
 /** The fenced blocks of a document, in order; its path is that from the root of the repository. */
 export function readCodeBlocks(path: string): CodeBlock[] {
