@@ -68,7 +68,7 @@ function followQuickstart(machine: DebianRoot, user: string, { url, apiKey }: Ru
     .join('')
     .replaceAll(/assay_\w{38}/g, apiKey)
     .replaceAll('http://127.0.0.1:8080', url)
-  const said = machine.run(user, `cd assay\n${here}`)
+  const said = machine.run(user, `cd assay && set -e\n${here}`)
   for (const { language, text } of blocks) if (language === 'text') assert(said.includes(text.trim()), said)
 }
 

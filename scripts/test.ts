@@ -71,8 +71,9 @@ function wantsS3(): boolean {
 }
 
 /**
- * ClamAV's own scanner and Debian's samples for it, to compare our verdicts with, clients for the doors, a pooler, and what the guides use. By now
- * the service has installed ClamAV itself where it may; where this may not or cannot, the tests that want them are skipped.
+ * ClamAV's own scanner and Debian's samples for it, to compare our verdicts with, clients for the doors, a pooler, and what
+ * the guides use. By now the service has installed ClamAV itself where it may; where this may not or cannot, the tests that
+ * want them are skipped.
  */
 function installSamples() {
   const wanted = ['bin/clamscan', 'share/clamav-testfiles', 'bin/clamdscan', 'bin/c-icap-client', 'sbin/pgbouncer']
