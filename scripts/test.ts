@@ -17,7 +17,10 @@ import { lacksTestS3, openTestS3 } from './test-s3.ts'
 const args = process.argv.slice(2)
 const files = args.filter((arg) => !arg.startsWith('--'))
 const all = ['packages/*/test/**/*.test.ts', 'acceptance/**/*.test.ts']
-const asksDatabase = ['packages/server/test/{database,http,webhooks,workers}/*.test.ts', 'acceptance/**/*.test.ts']
+const asksDatabase = [
+  'packages/server/test/{database,errands,http,test-mode,webhooks,workers}/*.test.ts',
+  'acceptance/{edge,jobs,operations,operator,test-mode}/*.test.ts',
+]
 
 let failed = false
 if (!args.includes('--external')) failed = !(await runOnEmbedded()) || failed

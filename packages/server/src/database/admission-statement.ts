@@ -95,11 +95,7 @@ spender as materialized (
   -- A charge that was asked for before is in the ledger. Not looked for in scans: they are many tables, of which all would be
   -- opened.
   left join lateral (
-    (select true as yes from credit_ledger as c where c.scan_id = asked_scan.id and c.kind = 'debit' limit 1)
-    union all
-    -- Tests are charged nothing: their scans alone tell.
-    (select true from scans where counted.is_test and scans.id = asked_scan.id limit 1)
-    limit 1
+    select true as yes from credit_ledger as c where c.scan_id = asked_scan.id and c.kind = 'debit' limit 1
   ) as recorded on true
   where coalesce(nth <= granted, true) and recorded.yes is null
 ),`
@@ -138,9 +134,12 @@ debit as (
   where balances.account_id = s.account_id
 ),
 recorded as (
+  -- A charge that was recorded before is not spent again; a test is charged nothing, and is known by its scan alone.
   insert into scans (account_id, ${scanColumns})
   select spent.account_id, ${scanColumns}
   from spent join asked_scan using (i) where spent.balance >= 0
+  on conflict (id) do nothing
+  returning id
 ),
 written as (
   insert into credit_ledger (account_id, kind, amount, balance, scan_id)

@@ -33,11 +33,7 @@ asking as materialized (
   from asked_scan
   join counted using (k)
   left join lateral (
-    (select true as yes from credit_ledger as c where c.scan_id = asked_scan.id and c.kind = 'debit' limit 1)
-    union all
-    -- Tests are charged nothing: their scans alone tell.
-    (select true from scans where counted.is_test and scans.id = asked_scan.id limit 1)
-    limit 1
+    select true as yes from credit_ledger as c where c.scan_id = asked_scan.id and c.kind = 'debit' limit 1
   ) as recorded on true
   left join lateral (
     select scan_id, fingerprint from idempotency_keys as known
@@ -92,7 +88,8 @@ queued as (
   insert into jobs (scan_id, account_id, lane, sealed, storage_key, url, test_case, held_until, callback_url, callback_host)
   select spent.scan_id, spent.account_id, lane, substring($4::bytea from sealed_from for sealed_bytes), storage_key, url,
     test_case, now() + hold_ms * interval '1 millisecond', callback_url, callback_host
-  from spent join asked_scan using (i) where spent.balance >= 0 and is_job order by i
+  from spent join asked_scan using (i) join recorded on recorded.id = spent.scan_id
+  where spent.balance >= 0 and is_job order by i
 )`
 
 const enqueue = `${findSpenders}${openPurses}${spend}${record}${queue}
