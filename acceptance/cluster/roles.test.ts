@@ -69,7 +69,7 @@ describe('two API nodes and a worker', { skip: lacking || alreadyTested || lacks
           ...{
             status: 'ready',
             reasons: [],
-            checks: { database: 'ok', workers: 'ok', 'content store': 'ok' },
+            checks: { database: 'ok', disk: 'ok', workers: 'ok', 'content store': 'ok' },
             version: '',
             region: '',
           },

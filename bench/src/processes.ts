@@ -22,6 +22,12 @@ export function readCpuSeconds(pid: number): number {
   return (Number(fields[11] ?? 0) + Number(fields[12] ?? 0)) / ticksPerSecond
 }
 
+/** The same for all children of this process that have ended. */
+export function readEndedSeconds(): number {
+  const fields = readProc(process.pid, 'stat').split(') ').at(-1)?.split(' ') ?? []
+  return (Number(fields[13] ?? 0) + Number(fields[14] ?? 0)) / ticksPerSecond
+}
+
 /** The most memory it held since `forgetPeak`. */
 export const readPeakMegabytes = (pid: number) =>
   Number(/^VmHWM:\s+(\d+) kB/m.exec(readProc(pid, 'status'))?.[1] ?? 0) / 1024

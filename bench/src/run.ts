@@ -1,4 +1,5 @@
 import { benchAdmission } from './admission.ts'
+import { benchCli } from './cli.ts'
 import { benchFalsePositives } from './false-positives.ts'
 import { benchJobs } from './jobs.ts'
 import { benchMalware } from './malware.ts'
@@ -13,6 +14,7 @@ import { benchStored } from './stored.ts'
 /** `npm run bench`, or `npm run bench -- ping` for one of them. */
 const benches: Record<string, () => Promise<Row[]>> = {
   admission: benchAdmission,
+  cli: benchCli,
   'false-positives': benchFalsePositives,
   jobs: benchJobs,
   malware: benchMalware,

@@ -12,7 +12,8 @@ const maxPauseMs = 10_000
 const passing = [429, 502, 503, 504]
 
 /**
- * Sends until there is an answer that lasts. Nothing is done twice by that: what is not a GET has an idempotency key.
+ * Sends until there is an answer that lasts. Nothing is done twice by that: what is not a GET has an idempotency key, or
+ * is sent again only when the service has refused it.
  * Content that can be read only once is not sent again after its first byte was.
  */
 export async function call(
@@ -23,7 +24,7 @@ export async function call(
   for (let attempts = 1; ; attempts++) {
     const attempt = await tryOnce(send, outgoing, deadline.signal)
     if ('text' in attempt && attempt.status >= 200 && attempt.status < 300) return { ...attempt, attempts }
-    const pauseMs = toPauseMs(attempt, attempts)
+    const pauseMs = mayBeDone(attempt, outgoing) ? undefined : toPauseMs(attempt, attempts)
     const mayRepeat =
       attempts <= retries && canSendAgain(outgoing) && pauseMs !== undefined && pauseMs < deadline.leftMs()
     if (!mayRepeat) throw 'text' in attempt ? toError(attempt, attempts, outgoing.url) : attempt
@@ -43,6 +44,12 @@ async function tryOnce(send: Transport, outgoing: Outgoing, signal: AbortSignal)
 }
 
 const canSendAgain = ({ body }: Outgoing) => typeof body !== 'object' || body.content.canRead()
+
+/** Nobody knows whether it was done, and without a key it would be done again. */
+const mayBeDone = (attempt: Incoming | ConnectionFailed, { method, headers }: Outgoing) =>
+  method !== 'GET' &&
+  !('Idempotency-Key' in headers) &&
+  !('status' in attempt && (attempt.status === 429 || attempt.status === 503))
 
 /** Undefined: another attempt would end the same way, or come too soon. */
 function toPauseMs(attempt: Incoming | ConnectionFailed, attempts: number): number | undefined {

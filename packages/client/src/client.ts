@@ -39,8 +39,11 @@ export type CallOptions = {
 export type SendOptions = CallOptions & {
   /** A label of the content. Default: the name that the input has. */
   fileName?: string
-  /** The same key, operation and content are scanned and charged once. Default: a random one for every call. */
-  idempotencyKey?: string
+  /**
+   * The same key, operation and content are scanned and charged once. Default: a random one for every call. With null
+   * there is none: the service has less to do, and the call is not sent again after a connection that broke.
+   */
+  idempotencyKey?: string | null
 }
 
 export type SubmitOptions = SendOptions & {
@@ -82,7 +85,7 @@ export type Platform = {
   newKey(): string
 }
 
-type Request = Omit<Outgoing, 'url' | 'headers'> & { path: string; idempotencyKey?: string | undefined }
+type Request = Omit<Outgoing, 'url' | 'headers'> & { path: string; idempotencyKey?: string | null }
 
 const defaultTimeoutMs = 120_000
 const defaultFileTimeoutMs = 600_000
@@ -103,7 +106,7 @@ export function makeClient(platform: Platform, options: ClientOptions): Client {
     try {
       const headers = {
         'X-API-Key': apiKey,
-        ...(idempotencyKey !== undefined && { 'Idempotency-Key': idempotencyKey }),
+        ...(typeof idempotencyKey === 'string' && { 'Idempotency-Key': idempotencyKey }),
         ...(typeof request.body === 'string' && { 'Content-Type': 'application/json' }),
       }
       const answer = await call(send, { ...request, url, headers }, { retries, deadline })
@@ -128,7 +131,7 @@ export function makeClient(platform: Platform, options: ClientOptions): Client {
         content,
         onSent: (sent: number) => options.onProgress?.({ sent, total: content.length }),
       }
-      const idempotencyKey = options.idempotencyKey ?? platform.newKey()
+      const idempotencyKey = options.idempotencyKey === undefined ? platform.newKey() : options.idempotencyKey
       return await ask({ method: 'POST', path, body: form, idempotencyKey }, isExpected, options)
     } finally {
       await content.close()
@@ -142,7 +145,7 @@ export function makeClient(platform: Platform, options: ClientOptions): Client {
     isExpected: (value: unknown) => value is T,
   ) {
     const fields = { file_url: String(url), file_name: options.fileName, callback_url: options.callbackUrl }
-    const idempotencyKey = options.idempotencyKey ?? platform.newKey()
+    const idempotencyKey = options.idempotencyKey === undefined ? platform.newKey() : options.idempotencyKey
     const body = JSON.stringify(toFields(fields))
     return await ask({ method: 'POST', path, body, idempotencyKey }, isExpected, options)
   }

@@ -13,7 +13,11 @@ type Reaction =
  * A server that does what it likes. `react` is told how many requests came before; `atOnce` reacts before the body is
  * read.
  */
-export async function openHostile(t: TestContext, react: (asked: Asked) => Reaction, { atOnce = false } = {}) {
+export async function openHostile(
+  t: TestContext,
+  react: (asked: Asked) => Reaction | Promise<Reaction>,
+  { atOnce = false } = {},
+) {
   const requests: Asked[] = []
   let received = 0
   const onRequest = async (request: IncomingMessage, response: ServerResponse) => {
@@ -28,7 +32,7 @@ export async function openHostile(t: TestContext, react: (asked: Asked) => React
       }
       asked.body = Buffer.concat(chunks)
     }
-    answer(react(asked), request, response)
+    answer(await react(asked), request, response)
   }
   const server = createServer((request, response) => void onRequest(request, response).catch(() => {}))
   if (atOnce) server.on('checkContinue', (request, response) => void onRequest(request, response).catch(() => {}))

@@ -125,3 +125,16 @@ test('waiting for a result falls back to asking again, where the service does no
   )
   assert.equal((await open(strict.url).malware.waitFor(result.id)).status, 'clean')
 })
+
+test('without a key nothing is sent again but what was refused', async (t) => {
+  for (const failure of ['reset' as const, { status: 502 }, { status: 504 }]) {
+    const hostile = await openHostile(t, () => failure)
+    await assert.rejects(open(hostile.url).malware.scanFile(Buffer.from('x'), { idempotencyKey: null }))
+    assert.equal(hostile.requests.length, 1)
+    assert.equal(hostile.requests[0]?.headers['idempotency-key'], undefined)
+  }
+  const refusals = [later(429, '0'), later(503, '0')]
+  const hostile = await openHostile(t, ({ count }) => refusals[count] ?? { json: result })
+  const scan = await open(hostile.url).malware.scanFile(Buffer.from('x'), { idempotencyKey: null })
+  assert.equal(scan.meta.attempts, 3)
+})

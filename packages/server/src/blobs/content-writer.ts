@@ -2,9 +2,13 @@ import type { Content } from '../domain/content/content.ts'
 import type { ContentWriter } from '../domain/ports/content-store.ts'
 import { freeBuffer } from '../runtime/free-buffer.ts'
 import type { BlockPool } from './block-pool.ts'
+import type { ContentMemory } from './content-memory.ts'
 import { newMemoryContent } from './memory-content.ts'
 import type { SealedWriter } from './sealed-file.ts'
 import { makeSpool, type StoredContent } from './spool.ts'
+
+/** Chunks below this are gathered: each has a cost of its own. */
+const littleBytes = 16 * 1024
 
 /** Keeps content in memory as long as it is small, and hands it over to an encrypted file when it outgrows that. */
 export function makeContentWriter(deps: {
@@ -12,52 +16,87 @@ export function makeContentWriter(deps: {
   memoryBytes: number
   pool: BlockPool
   createFile(): Promise<SealedWriter>
+  /** Shared with others. What does not fit goes to a file, however small. */
+  memory?: ContentMemory | undefined
 }): ContentWriter<Content | StoredContent> {
-  /** A single chunk stays as it came; from the second on they are gathered in a block. */
-  let only: Buffer | undefined
+  /** As they came, but little ones are gathered: a slow upload holds no more than what has come of it. */
+  let pieces: Buffer[] = []
+  let gathering: { into: Buffer; filled: number } | undefined
+  /** All of it in one piece, when there is more than one. */
   let block: Buffer | undefined
   let bytes = 0
+  /** Of the memory that is shared. */
+  let taken = 0
   let spool: ReturnType<typeof makeSpool> | undefined
   let finished: Promise<Content | StoredContent> | undefined
 
-  const gather = (chunk: Buffer, at: number) => {
-    block ??= deps.pool.take()
-    chunk.copy(block, at)
-    freeBuffer(chunk)
+  const endGathering = () => {
+    if (gathering !== undefined) pieces.push(gathering.into.subarray(0, gathering.filled))
+    gathering = undefined
+  }
+  const keep = (chunk: Buffer) => {
+    if (gathering !== undefined && gathering.filled + chunk.length > gathering.into.length) endGathering()
+    if (chunk.length >= littleBytes || (pieces.length === 0 && gathering === undefined)) {
+      endGathering()
+      pieces.push(chunk)
+      return
+    }
+    gathering ??= { into: Buffer.allocUnsafeSlow(littleBytes), filled: 0 }
+    gathering.filled += chunk.copy(gathering.into, gathering.filled)
+  }
+  const takePieces = (): Buffer[] => {
+    endGathering()
+    const taken = pieces
+    pieces = []
+    return taken
+  }
+  const join = (): Buffer => {
+    const [first = Buffer.alloc(0), ...others] = takePieces()
+    if (others.length === 0) return first
+    block = deps.pool.take()
+    let at = 0
+    for (const piece of [first, ...others]) {
+      at += piece.copy(block, at)
+      freeBuffer(piece)
+    }
+    return block.subarray(0, at)
+  }
+  const take = (wanted: number): boolean => {
+    if (deps.memory?.take(wanted) === false) return false
+    taken += wanted
+    return true
   }
   const giveBack = () => {
+    deps.memory?.giveBack(taken)
+    taken = 0
     if (block !== undefined) deps.pool.giveBack(block)
     block = undefined
+    pieces = []
+    gathering = undefined
   }
-  const getKept = (length: number) => only ?? block?.subarray(0, length) ?? Buffer.alloc(0)
 
   return {
     write(chunk) {
       const before = bytes
       bytes += chunk.length
       if (spool !== undefined) return spool.write(chunk)
-      if (bytes > deps.memoryBytes) {
+      if (bytes > deps.memoryBytes || !take(chunk.length)) {
         const into = makeSpool(deps.createFile)
         spool = into
         if (before === 0) return into.write(chunk)
         // One right after the other: the file is not open yet, and what comes next must find its place behind both.
-        const moved = Promise.resolve(into.write(getKept(before))).then(giveBack)
+        const moved = Promise.all(takePieces().map(into.write)).finally(giveBack)
         const written = into.write(chunk)
         const both = Promise.all([moved, written]).then(() => {})
         // Whoever does not wait learns of a failure from `finish`.
         both.catch(() => {})
         return both
       }
-      if (before === 0) only = chunk
-      else {
-        if (only !== undefined) gather(only, 0)
-        only = undefined
-        gather(chunk, before)
-      }
+      keep(chunk)
       return undefined
     },
     finish() {
-      finished = spool === undefined ? newMemoryContent(getKept(bytes), giveBack) : spool.finish(bytes)
+      finished = spool === undefined ? newMemoryContent(join(), giveBack) : spool.finish(bytes)
       return finished
     },
     async abort() {

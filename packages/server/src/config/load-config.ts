@@ -2,7 +2,8 @@ import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { parse as parseToml } from 'smol-toml'
 import { checkRoles } from './check-roles.ts'
-import { type Knob, type KnobName, knobs } from './knobs.ts'
+import type { Knob } from './knob.ts'
+import { type KnobName, knobs } from './knobs.ts'
 
 type ValueOf<K> = K extends Knob<infer T> ? (K extends { fallback: string } ? T : T | undefined) : never
 export type Config = { readonly [N in KnobName]: ValueOf<(typeof knobs)[N]> }
@@ -102,7 +103,8 @@ function findContradictions(config: Partial<Config>): string[] {
   if ((config.tlsCert === undefined) !== (config.tlsKey === undefined)) {
     mistakes.push('ASSAY_TLS_CERT and ASSAY_TLS_KEY go together: set both or neither.')
   }
-  if (config.blobs?.at === 's3' && config.masterKey === undefined) {
+  // A node of one role is told so already.
+  if (config.blobs?.at === 's3' && config.masterKey === undefined && checkRoles(config).length === 0) {
     mistakes.push(
       'ASSAY_BLOBS names a store that others share, so ASSAY_MASTER_KEY must be set, the same for all of them: make one with `openssl rand -hex 32`.',
     )

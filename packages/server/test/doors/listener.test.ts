@@ -10,10 +10,16 @@ describe('a listener', () => {
   const sockets: Socket[] = []
   afterEach(async () => {
     mock.timers.reset()
+    mock.restoreAll()
     for (const socket of sockets.splice(0)) socket.destroy()
     await listener?.close()
     listener = undefined
   })
+
+  function turnClocks() {
+    mock.timers.enable({ apis: ['setTimeout', 'Date'] })
+    mock.method(performance, 'now', () => Date.now())
+  }
 
   async function open(serve: (line: Line) => Promise<void>, maxConnections = 10) {
     const failures: unknown[] = []
@@ -61,7 +67,7 @@ describe('a listener', () => {
   })
 
   test('content may take its time, as long as there is some', async () => {
-    mock.timers.enable({ apis: ['setTimeout', 'Date'] })
+    turnClocks()
     const got: number[] = []
     await open(listen((line) => line.expectContent(), got))
     const { socket, heard } = dial()
@@ -78,7 +84,7 @@ describe('a listener', () => {
   })
 
   test('a trickle is not content', async () => {
-    mock.timers.enable({ apis: ['setTimeout', 'Date'] })
+    turnClocks()
     const got: number[] = []
     await open(listen((line) => line.expectContent(), got))
     const { socket, heard } = dial()

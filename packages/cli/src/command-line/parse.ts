@@ -1,0 +1,68 @@
+import { parseArgs } from 'node:util'
+import { Mistake } from '../mistake.ts'
+import { type Command, type CommandName, commands, help, type Option, version } from './commands.ts'
+
+export type Parsed = {
+  command: Command
+  args: string[]
+  has(name: string): boolean
+  findText(name: string): string | undefined
+  /** Within bounds, or a Mistake. */
+  findNumber(name: string, bounds: { min: number; max: number; isWhole: boolean }): number | undefined
+}
+
+/** The first word chooses the command; anything else is something to scan. */
+export function parse(argv: string[]): Parsed {
+  const named = commands.find(({ name }) => name === argv[0])
+  const command = named ?? getCommand('scan')
+  const { values, positionals } = read(command, named === undefined ? argv : argv.slice(1))
+  const findText = (name: string) => {
+    const value = values[name]
+    return typeof value === 'string' ? value : undefined
+  }
+  return {
+    command,
+    args: positionals,
+    has: (name) => values[name] === true,
+    findText,
+    findNumber(name, { min, max, isWhole }) {
+      const text = findText(name)
+      if (text === undefined) return undefined
+      const number = /^\d+(\.\d+)?$/.test(text) ? Number(text) : Number.NaN
+      if (number >= min && number <= max && (!isWhole || Number.isInteger(number))) return number
+      throw new Mistake(
+        `--${name} must be a ${isWhole ? 'whole number' : 'number'} from ${min} to ${max}, not ${text}.`,
+      )
+    },
+  }
+}
+
+function getCommand(name: CommandName): Command {
+  const command = commands.find((each) => each.name === name)
+  if (command === undefined) throw new Error(`There is no command ${name}`)
+  return command
+}
+
+type Read = { values: Record<string, unknown>; positionals: string[] }
+
+function read(command: Command, args: string[]): Read {
+  try {
+    return parseArgs({
+      args,
+      allowPositionals: true,
+      options: Object.fromEntries([...command.options, help, version].map(toConfig)),
+    })
+  } catch (error) {
+    if (!(error instanceof TypeError) || !('code' in error) || !String(error.code).startsWith('ERR_PARSE_ARGS'))
+      throw error
+    const sentence = error.message.split(/\. |\n/)[0] ?? ''
+    throw new Mistake(
+      `${sentence.replace(/\.$/, '')}. See assay-scan ${command.name === 'scan' ? '' : `${command.name} `}--help.`,
+    )
+  }
+}
+
+const toConfig = ({ name, short, value }: Option) => [
+  name,
+  { type: value === undefined ? ('boolean' as const) : ('string' as const), ...(short !== undefined && { short }) },
+]

@@ -1,0 +1,61 @@
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { linkSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { toMatcher } from '../src/targets/glob.ts'
+import { toPlace } from '../src/targets/place.ts'
+import { walk } from '../src/targets/walk.ts'
+import { openDir } from './run-cli.ts'
+
+const maxGrowthBytes = 16 * 1024 * 1024
+
+test('100,000 files are walked in a few megabytes', async (t) => {
+  const dir = openDir(t)
+  const perDirectory = 10_000
+  // Links are made faster than files, and are files like others.
+  for (let i = 0; i < 10; i++) {
+    const one = join(dir, String(i))
+    mkdirSync(one)
+    writeFileSync(join(one, 'first'), 'x')
+    for (let n = 1; n < perDirectory; n++) linkSync(join(one, 'first'), join(one, String(n)))
+  }
+  const walker = new URL('../src/targets/walk.ts', import.meta.url).href
+  const program = `
+    const { walk } = await import(${JSON.stringify(walker)})
+    const grown = () => { gc(); return process.memoryUsage().heapUsed }
+    const before = grown()
+    let [files, most] = [0, 0]
+    for await (const { kind } of walk({ shown: ${JSON.stringify(dir)}, raw: ${JSON.stringify(dir)} })) {
+      if (kind === 'file' && ++files % 5000 === 0) most = Math.max(most, grown() - before)
+    }
+    process.stdout.write(JSON.stringify({ files, most }))`
+  const options = ['--expose-gc', '--input-type=module', '-e', program]
+  const { files, most } = JSON.parse(execFileSync(process.execPath, options, { encoding: 'utf8' }))
+  t.diagnostic(`heap grew by ${Math.round(most / 1024)} KB`)
+  assert.equal(files, 100_000)
+  assert(most < maxGrowthBytes, `${most} bytes`)
+})
+
+test('whoever stops in the middle leaves no directory open', async (t) => {
+  const dir = openDir(t)
+  mkdirSync(join(dir, 'a/b/c'), { recursive: true })
+  writeFileSync(join(dir, 'a/b/c/file'), 'x')
+  const countOpen = () => readdirSync('/proc/self/fd').length
+  const before = countOpen()
+  for (let i = 0; i < 20; i++) {
+    for await (const { kind } of walk(toPlace(dir))) {
+      assert.equal(kind, 'file')
+      break
+    }
+  }
+  assert(countOpen() < before + 10, `${countOpen()} are open, ${before} were before`)
+})
+
+test('patterns match as in shells', () => {
+  const matches = (pattern: string, name: string) => toMatcher(pattern)(name)
+  assert(matches('*.txt', 'a.txt') && matches('a?c', 'abc') && matches('[a-c]x', 'bx') && matches('[!a-c]x', 'dx'))
+  assert(matches('*', 'line\nbreak') && matches('a+(b)', 'a+(b)') && matches('[]]', ']') && matches('.*', '.profile'))
+  assert(!matches('*', '.profile') && !matches('*.txt', 'atxt') && !matches('[a-c]x', 'dx') && !matches('a?c', 'ac'))
+  assert(matches('[', '[') && matches('a[b', 'a[b') && matches('[\\]x', '\\x'))
+})
