@@ -68,7 +68,8 @@ export function addNode(dir: string, node: string | undefined) {
   const modules = join(dir, 'usr/local/lib/node_modules')
   mkdirSync(modules, { recursive: true })
   cpSync(dirname(dirname(npm)), join(modules, 'npm'), { recursive: true, dereference: true })
-  symlinkSync('../lib/node_modules/npm/bin/npm-cli.js', join(dir, 'usr/local/bin/npm'))
+  for (const name of ['npm', 'npx'])
+    symlinkSync(`../lib/node_modules/npm/bin/${name}-cli.js`, join(dir, 'usr/local/bin', name))
 }
 
 /** How this machine reaches Debian and the registry, through mirrors or proxies of its own, the new one does too. */

@@ -5,7 +5,7 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { readCodeBlocks } from '../acceptance/support/code-blocks.ts'
+import { readCodeBlocks, toFileName } from '../acceptance/support/code-blocks.ts'
 import { type DebianRoot, makeDebianRoot, openDebianRoot } from './debian-root.ts'
 
 /**
@@ -47,6 +47,29 @@ async function asRoot(machine: DebianRoot, clone: (home: string) => void) {
   await time('root: Ctrl-C', first.interrupt)
   const second = await time('root: npm start, the second time', () => start(machine, 'root'))
   await time('root: Ctrl-C, the second time', second.interrupt)
+  machine.run('root', 'rm -rf assay/data assay/packages/server/models/built')
+  lastKey = ''
+  await time('root: the whole quickstart, packages there', async () => {
+    const running = await start(machine, 'root')
+    followQuickstart(machine, 'root', running)
+    return running
+  }).then((running) => running.interrupt())
+}
+
+/** All that docs/quickstart.md has after the start, as one script; all that it shows must come. */
+function followQuickstart(machine: DebianRoot, user: string, { url, apiKey }: Running) {
+  const blocks = readCodeBlocks('docs/quickstart.md').filter(({ text }) => text !== install)
+  const script = blocks.map((block) => {
+    const name = toFileName(block)
+    if (name !== undefined) return `cat > ${name} <<'END'\n${block.text}END\n`
+    return block.language === 'sh' ? block.text : ''
+  })
+  const here = script
+    .join('')
+    .replaceAll(/assay_\w{38}/g, apiKey)
+    .replaceAll('http://127.0.0.1:8080', url)
+  const said = machine.run(user, `cd assay && set -e\n${here}`)
+  for (const { language, text } of blocks) if (language === 'text') assert(said.includes(text.trim()), said)
 }
 
 async function asOrdinaryUser(machine: DebianRoot, clone: (home: string) => void) {

@@ -79,14 +79,15 @@ function wantsS3(): boolean {
 }
 
 /**
- * ClamAV's own scanner and Debian's samples for it, to compare our verdicts with, clients for the doors, and a pooler. By now
- * the service has installed ClamAV itself where it may; where this may not or cannot, the tests that want them are skipped.
+ * ClamAV's own scanner and Debian's samples for it, to compare our verdicts with, clients for the doors, a pooler, and what
+ * the guides use. By now the service has installed ClamAV itself where it may; where this may not or cannot, the tests that
+ * want them are skipped.
  */
 function installSamples() {
   const wanted = ['bin/clamscan', 'share/clamav-testfiles', 'bin/clamdscan', 'bin/c-icap-client', 'sbin/pgbouncer']
-  const isThere = wanted.every((path) => existsSync(`/usr/${path}`))
+  const isThere = [...wanted, 'bin/curl', 'bin/python3'].every((path) => existsSync(`/usr/${path}`))
   if (isThere || process.getuid?.() !== 0) return
-  const packages = ['clamav', 'clamav-testfiles', 'clamdscan', 'c-icap', 'pgbouncer']
+  const packages = ['clamav', 'clamav-testfiles', 'clamdscan', 'c-icap', 'pgbouncer', 'curl', 'python3']
   const options = ['install', '-y', '-q', '--no-install-recommends', ...packages]
   const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }
   spawnSync('/usr/bin/apt-get', options, { stdio: 'ignore', timeout: 180_000, env })

@@ -1,10 +1,16 @@
 import { readFileSync } from 'node:fs'
 
-/** The fenced blocks of a document at the root of the repository, in order. */
-export function readCodeBlocks(path: string): { language: string; text: string }[] {
+type CodeBlock = { language: string; text: string }
+
+/** The fenced blocks of a document, in order; its path is that from the root of the repository. */
+export function readCodeBlocks(path: string): CodeBlock[] {
   const document = readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8')
   return [...document.matchAll(/^```(\w*)\n(.*?)^```$/gms)].map(([, language = '', text = '']) => ({ language, text }))
 }
+
+/** The name under which a reader saves a block: `// scan.mjs` or `# scan.py` in its first line. */
+export const toFileName = ({ text }: CodeBlock): string | undefined =>
+  /^(?:\/\/|#) ([\w-]+\.(?:mjs|py|sh))\n/.exec(text)?.[1]
 
 /** What differs from one run to the next, made the same. */
 export const maskVariables = (text: string): string =>
@@ -14,6 +20,7 @@ export const maskVariables = (text: string): string =>
     .replaceAll(/whsec_[A-Za-z0-9+/]{43}=/g, 'SECRET')
     .replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, 'TIME')
     .replaceAll(/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, 'ID')
+    .replaceAll(/00-[0-9a-f]{32}-[0-9a-f]{16}-0\d/g, 'TRACE')
     .replaceAll(/ClamAV \d+\.\d+\.\d+/g, 'ClamAV VERSION')
     .replaceAll(/127\.0\.0\.1:\d+/g, '127.0.0.1:PORT')
     .trim()

@@ -1,0 +1,40 @@
+import { spawn } from 'node:child_process'
+import { waitUntil } from './wait-until.ts'
+
+/**
+ * A shell that stays open, as a reader has it while following a document: what one block exports, defines or starts in
+ * the background is there for the next.
+ */
+export function openTerminal(cwd: string, env: NodeJS.ProcessEnv) {
+  const child = spawn('sh', [], { cwd, env, detached: true })
+  let out = ''
+  let err = ''
+  child.stdout.setEncoding('utf8').on('data', (text) => {
+    out += text
+  })
+  child.stderr.setEncoding('utf8').on('data', (text) => {
+    err += text
+  })
+  const ended = new Promise((resolve) => child.once('exit', resolve))
+  let blocks = 0
+
+  return {
+    /** What the block printed on standard output; throws when its last command failed. */
+    async type(block: string): Promise<string> {
+      out = ''
+      err = ''
+      const end = `end of block ${++blocks}:`
+      child.stdin.write(`${block}\nprintf '\\n%s%s\\n' '${end}' $?\n`)
+      const isDone = () => out.includes(end) && out.endsWith('\n')
+      await waitUntil(`the end of\n${block}`, () => isDone() || child.exitCode !== null, 30_000)
+      const [said = '', code] = out.split(`\n${end}`)
+      if (code?.trim() !== '0') throw new Error(`${block}\nended with ${code?.trim()}:\n${said}${err}`)
+      return said
+    },
+    /** Ends all that was started in it. */
+    async close() {
+      if (child.pid !== undefined && child.exitCode === null) process.kill(-child.pid, 'SIGKILL')
+      await ended
+    },
+  }
+}
