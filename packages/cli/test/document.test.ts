@@ -38,11 +38,11 @@ describe('docs/command-line.md', async () => {
   })
   const toReal = (text: string) =>
     text.replaceAll('https://scan.example.com', service.url).replaceAll('https://www.example.com', origin)
-  const toDocumented = (text: string) => text.replaceAll(service.url, 'https://scan.example.com')
+  const inDocument = (text: string) => text.replaceAll(service.url, 'https://scan.example.com')
   const run = (line: string) =>
     new Promise<{ code: number; out: string; err: string }>((resolve) => {
       execFile('bash', ['-c', toReal(line)], { cwd, env }, (error, out, err) =>
-        resolve({ code: error === null ? 0 : Number(error.code), out: toDocumented(out), err }),
+        resolve({ code: error === null ? 0 : Number(error.code), out: inDocument(out), err }),
       )
     })
   /** What differs from one run to the next, and the order in which scans end. */

@@ -291,8 +291,7 @@ describe('the sweep', () => {
   test('is not needed after a close', async (t) => {
     const { dir, store } = openTestStore(t)
     const writer = store.newWriter()
-    await writeAll(writer, randomBytes(mebibyte + 1))
-    await writer.finish()
+    await writeAll(writer, randomBytes(mebibyte + 1)).then(writer.finish)
     await store.close()
     assert.deepEqual(readdirSync(dir), [])
   })
