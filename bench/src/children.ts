@@ -36,10 +36,10 @@ export function openChildren() {
   return {
     dir,
     close,
-    /** As `npm start` does it, with its log in a file. */
-    async startService(path: string, settings: Record<string, string> = {}): Promise<Service> {
-      const log = openSync(logFile, 'w')
-      const dataDir = join(dir, 'data')
+    /** As `npm start` does it, with its log in a file. Several need a name each, for their directories. */
+    async startService(path: string, settings: Record<string, string> = {}, name = 'data'): Promise<Service> {
+      const log = openSync(logFile, 'a')
+      const dataDir = join(dir, name)
       const env = {
         ...process.env,
         ASSAY_PORT: '0',

@@ -1,4 +1,6 @@
 import { benchAdmission } from './admission.ts'
+import { benchCluster } from './cluster.ts'
+import { benchCurve } from './curve.ts'
 import { benchFalsePositives } from './false-positives.ts'
 import { benchJobs } from './jobs.ts'
 import { benchMalware } from './malware.ts'
@@ -13,6 +15,8 @@ import { benchStored } from './stored.ts'
 /** `npm run bench`, or `npm run bench -- ping` for one of them. */
 const benches: Record<string, () => Promise<Row[]>> = {
   admission: benchAdmission,
+  cluster: benchCluster,
+  curve: benchCurve,
   'false-positives': benchFalsePositives,
   jobs: benchJobs,
   malware: benchMalware,
