@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { ScanResult } from '@assay/contract'
-import { eicarSignal } from '../support/archives.ts'
+import { checkLedger, checkVerdicts, countFailed, settleAll } from '../support/chaos-checks.ts'
 import { type Fault, type Installation, openInstallation } from '../support/chaos-installation.ts'
 import { type Load, type Order, startLoad } from '../support/chaos-load.ts'
 import { newRandom } from '../support/chaos-random.ts'
@@ -14,7 +14,7 @@ import { openOrigin, world } from '../support/origin.ts'
 import { openReceiver, type Receiver, verifyDelivery } from '../support/receiver.ts'
 import { alreadyTested, lacksClamAv } from '../support/scanning.ts'
 import { getSharedService } from '../support/shared-service.ts'
-import { listKept, makeCaller } from '../support/submitting.ts'
+import { listKept } from '../support/submitting.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
 const lacking = await lacksClamAv(getSharedService().url)
@@ -58,9 +58,9 @@ test('whatever is killed under load, nothing that was acknowledged is lost, wron
     t.diagnostic(`${accepted.length} acknowledged, otherwise ${JSON.stringify(Object.fromEntries(load.refusals))}`)
     assert(accepted.length >= 50, 'there was a load')
 
-    const results = await settleAll(installation, load)
+    const results = await settleAll({ ...installation, apiKey }, load)
     checkVerdicts(load.orders, results)
-    await checkLedger(installation, results)
+    await checkLedger({ ...installation, apiKey }, results)
     await checkDeliveries(receiver, load.orders, results)
     const attempts = receiver.received.length
     t.diagnostic(`${results.size} results, ${countFailed(results)} of them failed; ${attempts} webhooks received`)
@@ -91,64 +91,6 @@ async function answers({ url }: Installation): Promise<boolean> {
   const answer = await fetch(`${url}/v1/me`, { headers: { 'x-api-key': apiKey } }).catch(() => undefined)
   await answer?.body?.cancel()
   return answer?.status === 200
-}
-
-/** Every job that was charged, acknowledged or not, comes to its end. */
-async function settleAll(installation: Installation, load: Load): Promise<Map<string, ScanResult>> {
-  for (const order of load.orders) if (order.idempotencyKey !== undefined) await load.submit(order)
-  const caller = makeCaller(installation.url, apiKey)
-  const ids = new Set((await listLedger(installation)).filter(({ kind }) => kind === 'debit').map((row) => row.scan_id))
-  for (const { id } of load.orders) assert(id === undefined || ids.has(id), `${id} was acknowledged and not charged`)
-  const results = new Map<string, ScanResult>()
-  for (const id of ids) results.set(id, await caller.settle('malware', id))
-  return results
-}
-
-function checkVerdicts(orders: Order[], results: Map<string, ScanResult>) {
-  const byName = new Map(orders.map((order) => [order.name, order]))
-  const accepted = new Map<string, number>()
-  for (const result of results.values()) {
-    const order = byName.get(String(result.content_name))
-    assert(order !== undefined)
-    accepted.set(order.name, (accepted.get(order.name) ?? 0) + 1)
-    const about = `${order.name}: ${JSON.stringify(result)}`
-    if (result.status === 'error') {
-      assert(['Error:EngineFailed', 'Error:ScanLimitExceeded'].includes(String(result.signals)), about)
-    } else {
-      assert.equal(result.status, order.isVirus ? 'threat' : 'clean', about)
-      assert.deepEqual(result.signals, order.isVirus ? [eicarSignal] : [], about)
-      assert.equal(result.content_length, order.content.length, about)
-    }
-  }
-  for (const { name, idempotencyKey, tries, id } of orders) {
-    const count = accepted.get(name) ?? 0
-    if (idempotencyKey !== undefined) assert.equal(count, 1, `${name}: one Idempotency-Key, one charge`)
-    else assert(count <= tries && (id === undefined || count === 1), `${name} was charged ${count} times`)
-  }
-  const statuses = new Set([...results.values()].map(({ status }) => status))
-  assert(statuses.has('clean') && statuses.has('threat'))
-}
-
-const isFailed = ({ signals }: ScanResult) => String(signals) === 'Error:EngineFailed'
-const countFailed = (results: Map<string, ScanResult>) => [...results.values()].filter(isFailed).length
-
-/** One debit a job (the database knows no second one), one refund for each that we could not do, and the sum is right. */
-async function checkLedger(installation: Installation, results: Map<string, ScanResult>) {
-  const ledger = await listLedger(installation)
-  const scansOf = (kind: string) => ledger.filter((row) => row.kind === kind).map((row) => row.scan_id)
-  assert.deepEqual(scansOf('debit').sort(), [...results.keys()].sort())
-  const failed = [...results.values()].filter(isFailed).map(({ id }) => id)
-  assert.deepEqual(scansOf('refund').sort(), failed.sort())
-  const sum = ledger.reduce((total, { amount }) => total + amount, 0)
-  const opening = ledger.find(({ kind }) => kind === 'opening')?.amount ?? 0
-  const spent = await makeCaller(installation.url, apiKey).readSpent()
-  assert.deepEqual([spent, sum], [results.size - failed.length, opening - spent], 'the ledger sums to the balance')
-}
-
-async function listLedger({ operate }: Installation) {
-  const [account] = (await operate('accounts', 'list')) as { id: string }[]
-  const ledger = await operate('credits', 'ledger', '--account', account?.id ?? '', '--limit', '100000')
-  return ledger as { kind: string; scan_id: string; amount: number }[]
 }
 
 /** Each job with a callback was told of, truly, and never in two ways. */

@@ -8,15 +8,25 @@ import { waitUntil } from './wait-until.ts'
 
 export type Fault = 'service' | 'everything' | 'clamd' | 'database' | 'connection'
 
+type Options = {
+  /** Of its data directory, before the first start; may say how to undo it. */
+  prepare?: ((dataDir: string) => undefined | (() => void)) | undefined
+  /** Both: see start-service.ts. */
+  options?: string[] | undefined
+  under?: string[] | undefined
+}
+
 /** An installation of its own, on its own database, whose parts can be killed at any time; it always has the same address. */
-export async function openInstallation(settings: NodeJS.ProcessEnv, options: string[] = []) {
+export async function openInstallation(settings: NodeJS.ProcessEnv, { prepare, options, under }: Options = {}) {
   const dir = mkdtempSync(join(tmpdir(), 'assay-chaos-'))
   const dataDir = join(dir, 'data')
   const temporaryDir = join(dir, 'tmp')
   mkdirSync(temporaryDir, { mode: 0o1777 })
+  mkdirSync(dataDir, { mode: 0o711 })
+  const undo = prepare?.(dataDir)
   const port = String(await findFreePort())
   const own = { ASSAY_DATA_DIR: dataDir, ASSAY_DATABASE_URL: '', ASSAY_PORT: port, ASSAY_METRICS_PORT: '0' }
-  const start = () => startService({ ...own, TMPDIR: temporaryDir, ...settings }, 'kept', options)
+  const start = () => startService({ ...own, TMPDIR: temporaryDir, ...settings }, 'kept', { options, under })
   let service: Service = await start()
   let oldLogs = ''
 
@@ -55,6 +65,7 @@ export async function openInstallation(settings: NodeJS.ProcessEnv, options: str
     temporaryDir,
     faults,
     listProcesses,
+    findPostmaster,
     operate: (...args: string[]) => service.operate(...args),
     /** Of the service, as it is now. */
     pid: () => service.pid,
@@ -71,6 +82,7 @@ export async function openInstallation(settings: NodeJS.ProcessEnv, options: str
     async remove() {
       await service.stop('SIGKILL')
       for (const pid of listProcesses()) kill(pid)
+      undo?.()
       rmSync(dir, { recursive: true, force: true })
     },
   }

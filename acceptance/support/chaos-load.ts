@@ -43,6 +43,7 @@ export function startLoad(deps: Deps) {
   let isOver = false
   let isAbandoned = false
   const running = Promise.all(Array.from({ length: deps.clients }, runClient))
+  running.catch(() => {})
 
   async function runClient() {
     while (!isOver) {

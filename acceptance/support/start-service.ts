@@ -24,12 +24,13 @@ export type Service = {
 
 /**
  * Starts the service as a user does, on free ports and, unless one is given, a new data directory. A benchmark drops the
- * logs, as a redirection to a file would: reading them costs more than writing them.
+ * logs, as a redirection to a file would: reading them costs more than writing them. `options` are for `serve`; `under`
+ * is a program to run it under, with its arguments, and must become the service.
  */
 export async function startService(
   env: NodeJS.ProcessEnv,
   logs: 'kept' | 'dropped' = 'kept',
-  options: string[] = [],
+  { options = [], under = [] }: { options?: string[] | undefined; under?: string[] | undefined } = {},
 ): Promise<Service> {
   const ownDir = env.ASSAY_DATA_DIR === undefined
   const dataDir = env.ASSAY_DATA_DIR ?? mkdtempSync(join(tmpdir(), 'assay-acceptance-'))
@@ -38,7 +39,8 @@ export async function startService(
   }
   // No updates: tests are the same with and without the internet, and mirrors have better things to do.
   const settings = { ASSAY_PORT: '0', ASSAY_SIGNATURE_HOURS: '0', ASSAY_DATA_DIR: dataDir, ...env }
-  const child = spawn(process.execPath, [programFile, 'serve', '--json', ...options], {
+  const [command = '', ...args] = [...under, process.execPath, programFile, 'serve', '--json', ...options]
+  const child = spawn(command, args, {
     env: { ...process.env, ...settings },
     stdio: ['ignore', 'pipe', logs === 'kept' ? 'pipe' : 'ignore'],
   })

@@ -30,7 +30,7 @@ describe('a service in test mode alone', { skip: alreadyTested }, () => {
   before(async () => {
     receiver = await openReceiver()
     const own = { ASSAY_BOOTSTRAP_KEY: apiKey, ASSAY_BOOTSTRAP_WEBHOOK_SECRET: secret, ASSAY_OUTBOUND_ALLOW: world }
-    installation = await openInstallation(own, ['--test'])
+    installation = await openInstallation(own, { options: ['--test'] })
     caller = makeCaller(installation.url, apiKey)
   })
   after(async () => {

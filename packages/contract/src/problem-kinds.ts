@@ -54,8 +54,24 @@ export const problemKinds = {
   },
   overloaded: {
     title: 'Overloaded',
-    meaning: 'So many scans wait for their turn already that one more would not be answered in time.',
+    meaning: 'So much waits for its turn already that one more would not be answered in time.',
     remedy: 'Try again after the number of seconds in the Retry-After header. It was not charged.',
+  },
+  unavailable: {
+    title: 'Temporarily unavailable',
+    meaning: 'The service cannot reach its database at the moment.',
+    remedy: 'Try again after the number of seconds in the Retry-After header. Nothing was charged.',
+  },
+  'storage-full': {
+    title: 'Storage full',
+    meaning: 'There is no room for more content at the moment: scans that wait take up what there is.',
+    remedy: 'Try again after the number of seconds in the Retry-After header. Nothing was charged or kept.',
+  },
+  'outcome-unknown': {
+    title: 'Outcome unknown',
+    meaning: 'The database was lost while this was being recorded: it may have been accepted and charged, or not.',
+    remedy:
+      'Send it again with the Idempotency-Key of this request: then it is done and charged once. Without one, compare the credits at /v1/me first.',
   },
   internal: {
     title: 'Server error',

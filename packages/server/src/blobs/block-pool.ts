@@ -1,3 +1,5 @@
+import { freeBuffer } from '../runtime/free-buffer.ts'
+
 /**
  * Memory for content that is small enough to stay there, used again and again. Taken anew for each upload, it made the
  * garbage collector run so often that it took most of the service's time with content of 1 MB.
@@ -9,6 +11,8 @@ export function makeBlockPool({ blockBytes, maxFree }: { blockBytes: number; max
     /** The block must not be used afterwards. */
     giveBack(block: Buffer) {
       if (free.length < maxFree) free.push(block)
+      // At once: after a thousand slow uploads the garbage collector would be in no hurry.
+      else freeBuffer(block)
     },
   }
 }

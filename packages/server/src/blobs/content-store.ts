@@ -5,8 +5,9 @@ import type { ContentStore } from '../domain/ports/content-store.ts'
 import { findProcessIdentity, isRunning } from '../runtime/process-identity.ts'
 import { makeBlockPool } from './block-pool.ts'
 import { makeContentWriter } from './content-writer.ts'
+import { toRoomProblem } from './disk-room.ts'
 import type { MasterKey } from './master-key.ts'
-import { createSealedFile } from './sealed-file.ts'
+import { createSealedFile, type FileBounds } from './sealed-file.ts'
 
 const memoryBytes = 1024 * 1024
 
@@ -14,7 +15,7 @@ const memoryBytes = 1024 * 1024
  * Content of scans that run in this process. Larger content lies in a directory that carries the name of the process:
  * when the process is gone, so is every reason to keep it, and whoever sweeps next removes it.
  */
-export function openContentStore(deps: { dir: string; master: MasterKey }): ContentStore & {
+export function openContentStore(deps: { dir: string; master: MasterKey } & FileBounds): ContentStore & {
   sweep(): Promise<number>
   close(): Promise<void>
 } {
@@ -29,13 +30,13 @@ export function openContentStore(deps: { dir: string; master: MasterKey }): Cont
     await created.catch((error) => {
       // The next one tries again: the disk may have room by then.
       created = undefined
-      throw error
+      throw toRoomProblem(error)
     })
-    return createSealedFile(join(own, newUuid()), deps.master)
+    return createSealedFile(join(own, newUuid()), deps.master, deps)
   }
 
   return {
-    newWriter: () => makeContentWriter({ memoryBytes, pool, createFile }),
+    newWriter: () => makeContentWriter({ memoryBytes, pool, createFile, memory: deps.memory }),
     /** Removes what processes that ended without a word left behind; says how many there were. */
     async sweep() {
       const owners = await readdir(deps.dir).catch(() => [])

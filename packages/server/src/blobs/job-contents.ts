@@ -6,19 +6,27 @@ import type { JobContents } from '../domain/ports/content-store.ts'
 import { writeOnce } from '../runtime/write-once.ts'
 import { type LastingStorage, makeLastingContents } from './lasting-contents.ts'
 import type { MasterKey } from './master-key.ts'
-import { createSealedFile, removeSealedFile, reopenSealedFile } from './sealed-file.ts'
+import { createSealedFile, type FileBounds, removeSealedFile, reopenSealedFile } from './sealed-file.ts'
+
+type Deps = { dir: string; master: MasterKey } & FileBounds
 
 /** Content of background scans on a disk. */
-export const makeJobContents = (deps: { dir: string; master: MasterKey }): JobContents =>
-  makeLastingContents({ master: deps.master, storage: makeDiskStorage(deps) })
+export const makeJobContents = (deps: Deps): JobContents =>
+  makeLastingContents({ master: deps.master, storage: makeDiskStorage(deps), memory: deps.memory })
 
-function makeDiskStorage({ dir, master }: { dir: string; master: MasterKey }): LastingStorage {
+function makeDiskStorage({ dir, master, ...bounds }: Deps): LastingStorage {
   const toPath = (key: string) => join(dir, key)
   return {
     id: readStoreId(dir),
-    create: (key) => createSealedFile(toPath(key), master),
+    requireRoom: () => bounds.room?.requireSome(),
+    create: (key) => createSealedFile(toPath(key), master, bounds),
     reopen: (key, bytes) => reopenSealedFile(toPath(key), master, bytes),
-    remove: (key) => removeSealedFile(toPath(key)).catch(ignoreMissing),
+    async remove(key) {
+      const path = toPath(key)
+      const { size } = await stat(path).catch(() => ({ size: 0 }))
+      await removeSealedFile(path).catch(ignoreMissing)
+      bounds.room?.giveBack(size)
+    },
     syncNames: () => syncDirectory(dir),
     async listKeys(before) {
       const keys = (await readdir(dir)).filter((name) => name !== storeFile)

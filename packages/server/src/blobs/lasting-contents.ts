@@ -4,6 +4,7 @@ import type { Content } from '../domain/content/content.ts'
 import { headBytes } from '../domain/content/media-type.ts'
 import type { ContentWriter, JobContents, KeptContent, LastingContent } from '../domain/ports/content-store.ts'
 import { makeBlockPool } from './block-pool.ts'
+import type { ContentMemory } from './content-memory.ts'
 import { makeContentWriter } from './content-writer.ts'
 import type { MasterKey } from './master-key.ts'
 import { maxSealedBytes, sealBytes, unsealBytes } from './sealed-bytes.ts'
@@ -14,6 +15,8 @@ import type { StoredContent } from './spool.ts'
 export type LastingStorage = {
   /** Whoever has this one, too, can open what lies in it. */
   id: string
+  /** Throws when there is none, not even for a row. */
+  requireRoom?(): void
   create(key: string): Promise<SealedWriter>
   reopen(key: string, bytes: number): Promise<SealedContent>
   /** May be gone already. */
@@ -24,19 +27,22 @@ export type LastingStorage = {
   listKeys(before: Date): Promise<string[]>
 }
 
+type Deps = { master: MasterKey; storage: LastingStorage; memory?: ContentMemory | undefined }
+
 /**
  * Content of background scans. What is small goes into the row of its job, so that thousands can be accepted in a second
  * without an object for each; the rest goes to the storage.
  */
-export function makeLastingContents({ master, storage }: { master: MasterKey; storage: LastingStorage }): JobContents {
+export function makeLastingContents({ master, storage, memory }: Deps): JobContents {
   const pool = makeBlockPool({ blockBytes: maxSealedBytes + 1, maxFree: 256 })
   const storeId = `${master.id} ${storage.id}`
 
   return {
     newWriter(): ContentWriter<LastingContent> {
+      storage.requireRoom?.()
       const key = newUuid()
       const createFile = () => storage.create(key)
-      const writer = makeContentWriter({ memoryBytes: maxSealedBytes, pool, createFile })
+      const writer = makeContentWriter({ memoryBytes: maxSealedBytes, pool, createFile, memory })
       return { ...writer, finish: async () => toLasting(await writer.finish(), key) }
     },
 

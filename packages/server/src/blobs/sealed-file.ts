@@ -1,13 +1,18 @@
 import { type FileHandle, open, unlink } from 'node:fs/promises'
+import type { ContentMemory } from './content-memory.ts'
+import { type DiskRoom, toRoomProblem } from './disk-room.ts'
 import { readFrames, toPlace } from './frame-reader.ts'
 import { makeFrameWriter } from './frame-writer.ts'
 import { type FrameKey, sealedFrameBytes } from './frames.ts'
 import type { MasterKey } from './master-key.ts'
 import { objectHeaderBytes as headerBytes, newObjectKey, openObjectKey } from './object-key.ts'
-import { writeAll } from './write-all.ts'
+import { countBytes, writeAll } from './write-all.ts'
 
 /** Frames that come from the disk in one call. */
 const framesPerCall = 8
+
+/** The room refuses what the disk should not take. Frames that find no memory to be collected in are written at once. */
+export type FileBounds = { room?: DiskRoom | undefined; memory?: ContentMemory | undefined }
 
 /** Content that was sealed and stored, to be read, removed, or left there. */
 export type SealedContent = {
@@ -29,19 +34,34 @@ export type SealedWriter = {
 }
 
 /** An encrypted file: the wrapped key, then frames. */
-export async function createSealedFile(path: string, master: MasterKey): Promise<SealedWriter> {
+export async function createSealedFile(
+  path: string,
+  master: MasterKey,
+  { room, memory }: FileBounds = {},
+): Promise<SealedWriter> {
   const { frameKey, header } = newObjectKey(master)
-  const file = await open(path, 'wx+', 0o600)
-  const frames = makeFrameWriter({ frameKey, header, put: (batch) => writeAll(file, batch) })
+  room?.requireSome()
+  const file = await open(path, 'wx+', 0o600).catch((error) => {
+    throw toRoomProblem(error)
+  })
+  let taken = 0
+  const giveBack = () => room?.giveBack(taken)
+  const put = (batch: Buffer[]) => {
+    const bytes = countBytes(batch)
+    room?.take(bytes)
+    taken += bytes
+    return writeAll(file, batch)
+  }
+  const frames = makeFrameWriter({ frameKey, header, put, memory })
   return {
     write: frames.write,
     async finish(bytes) {
       await frames.finish()
-      return openSealedFile({ file, path, frameKey, bytes })
+      return openSealedFile({ file, path, frameKey, bytes, onRemoved: giveBack })
     },
     async remove() {
       await frames.settle()
-      await erase(file, path)
+      await erase(file, path).finally(giveBack)
     },
   }
 }
@@ -72,9 +92,9 @@ export async function removeSealedFile(path: string) {
   await erase(await open(path, 'r+'), path)
 }
 
-type Sealed = { file: FileHandle; path: string; frameKey: FrameKey; bytes: number }
+type Sealed = { file: FileHandle; path: string; frameKey: FrameKey; bytes: number; onRemoved?(): void }
 
-function openSealedFile({ file, path, frameKey, bytes }: Sealed): SealedContent {
+function openSealedFile({ file, path, frameKey, bytes, onRemoved }: Sealed): SealedContent {
   return {
     read(start, end) {
       const sealed = Buffer.allocUnsafe(framesPerCall * sealedFrameBytes)
@@ -84,7 +104,7 @@ function openSealedFile({ file, path, frameKey, bytes }: Sealed): SealedContent 
       }
       return readFrames({ frameKey, bytes, framesPerCall, fetch }, start, end)
     },
-    remove: () => erase(file, path),
+    remove: () => erase(file, path).finally(onRemoved),
     close: () => file.close(),
     sync: () => file.sync(),
   }

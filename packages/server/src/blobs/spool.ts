@@ -11,7 +11,9 @@ export type StoredContent = Content & { keep(): Promise<void> }
 export function makeSpool(createFile: () => Promise<SealedWriter>) {
   const sha1 = createHash('sha1')
   const sha256 = createHash('sha256')
-  let head: Buffer = Buffer.alloc(0)
+  // In one piece from the beginning: growing it with each chunk of a slow upload left a megabyte of garbage.
+  const head = Buffer.allocUnsafeSlow(headBytes)
+  let headLength = 0
   let file: SealedWriter | undefined
   const opening = createFile().then((opened) => {
     file = opened
@@ -25,7 +27,7 @@ export function makeSpool(createFile: () => Promise<SealedWriter>) {
 
   return {
     write(chunk: Buffer): Promise<void> | undefined {
-      if (head.length < headBytes) head = Buffer.concat([head, chunk.subarray(0, headBytes - head.length)])
+      if (headLength < headBytes) headLength += chunk.copy(head, headLength)
       sha1.update(chunk)
       sha256.update(chunk)
       if (file !== undefined) return pass(chunk)
@@ -40,7 +42,7 @@ export function makeSpool(createFile: () => Promise<SealedWriter>) {
       let removed: Promise<void> | undefined
       return {
         bytes,
-        head,
+        head: head.subarray(0, headLength),
         sha1: sha1.digest('hex'),
         sha256: sha256.digest('hex'),
         whole: undefined,

@@ -39,6 +39,7 @@ export function openBackground(config: Config, deps: Deps) {
   const { database, contents, outcomes, deliveries, observeVerdict, log } = deps
   const { bell, wakeUps, openWorker } = deps.errands
   const jobs = makeJobStore({ ...database, lanes: listLanes(deps.kinds, contents.places) })
+  const { isOutage } = database.watch
   const { run, giveUp } = makeRunJob({
     ...{ jobs, contents, outcomes, clock: systemClock, observeVerdict },
     reportFailure: (error) => log.error({ err: error }, 'a background scan failed'),
@@ -60,7 +61,8 @@ export function openBackground(config: Config, deps: Deps) {
       for (const job of abandoned) await giveUp(job)
       return abandoned.length
     },
-    close: async () => workers?.close(),
+    stopClaiming: () => workers?.stopClaiming(),
+    close: async (withinMs: number) => workers?.close(withinMs),
   }
 
   function openWorkers() {
@@ -71,18 +73,21 @@ export function openBackground(config: Config, deps: Deps) {
       clock: systemClock,
       retryMs: config.webhookRetries,
     })
-    const deliveryWorker = openDeliveryWorker({ store: deliveries, deliver, log, clock: systemClock })
+    const deliveryWorker = openDeliveryWorker({ store: deliveries, deliver, log, clock: systemClock, isOutage })
     const concurrency = jobsPerCore * availableParallelism()
     const scanWorker = openScanWorker({
-      ...{ jobs, run, concurrency, log },
+      ...{ jobs, run, concurrency, log, isOutage },
       ...(errandWorker === undefined ? {} : { countOthers: errandWorker.countRunning }),
     })
     wakeUps.on('jobs', scanWorker.poke)
     return {
       pokeScans: scanWorker.poke,
       pokeDeliveries: deliveryWorker.poke,
-      async close() {
-        const withinMs = config.drainSeconds * 1000
+      stopClaiming() {
+        errandWorker?.stop()
+        scanWorker.stop()
+      },
+      async close(withinMs: number) {
         await Promise.all([errandWorker?.close(withinMs), scanWorker.close(withinMs)])
         await deliveryWorker.close()
       },

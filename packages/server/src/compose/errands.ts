@@ -56,7 +56,7 @@ export function openErrands(config: Config, { database, contents, kinds, log }: 
         onEnded: (id) => wakeUps.tell('settled', id),
       })
       const concurrency = errandsPerCore * availableParallelism()
-      return openErrandWorker({ errands, run, wakeUps, concurrency, log })
+      return openErrandWorker({ errands, run, wakeUps, concurrency, log, isOutage: database.watch.isOutage })
     },
     close: wakeUps.close,
   }

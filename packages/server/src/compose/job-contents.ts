@@ -2,6 +2,7 @@ import { join, resolve } from 'node:path'
 import { makeJobContents } from '../blobs/job-contents.ts'
 import type { MasterKey } from '../blobs/master-key.ts'
 import { openS3JobContents } from '../blobs/s3/s3-job-contents.ts'
+import type { FileBounds } from '../blobs/sealed-file.ts'
 import type { Config } from '../config/load-config.ts'
 import type { JobContents } from '../domain/ports/content-store.ts'
 import type { Check } from '../domain/readiness.ts'
@@ -18,11 +19,11 @@ const halfDoneMs = 86_400_000
 /** Where content of background jobs lies, by ASSAY_BLOBS, with what is to be watched and swept there. */
 export async function openJobContents(
   config: Config,
-  { master, metrics, log }: { master: MasterKey; metrics: Metrics; log: Logger },
+  { master, metrics, log, ...bounds }: { master: MasterKey; metrics: Metrics; log: Logger } & FileBounds,
 ): Promise<Opened> {
   const dataDir = resolve(config.dataDir)
   if (config.blobs.at === 'disk') {
-    const contents = makeJobContents({ dir: join(dataDir, 'jobs'), master })
+    const contents = makeJobContents({ dir: join(dataDir, 'jobs'), master, ...bounds })
     return { contents, checks: [], chores: [], close() {} }
   }
   const observe = metrics.timer(
@@ -32,7 +33,7 @@ export async function openJobContents(
   )
   const store = await openS3JobContents({
     settings: { ...config.blobs, credentials: toCredentials(config) },
-    ...{ master, stagingDir: join(dataDir, 'staging'), observe, log },
+    ...{ master, stagingDir: join(dataDir, 'staging'), observe, log, ...bounds },
   })
   try {
     await store.requireUsable()

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
 import { createSecureContext } from 'node:tls'
 import type { ScanKind } from '@assay/contract'
 import { openContentStore } from '../blobs/content-store.ts'
@@ -30,6 +31,7 @@ import { version } from '../runtime/version.ts'
 import { openHeartbeat } from '../workers/heartbeat.ts'
 import { openSweeper } from '../workers/sweeper.ts'
 import { openBackground } from './background.ts'
+import { openBounds } from './bounds.ts'
 import { listChores } from './chores.ts'
 import { openDoors } from './doors.ts'
 import { openEngines } from './engines.ts'
@@ -38,7 +40,7 @@ import { openJobContents } from './job-contents.ts'
 import { type Office, openOffice } from './office.ts'
 import { makeOutbound } from './outbound.ts'
 import { listRoles, makeSelfPortrait } from './self-portrait.ts'
-import { listChecks, observeDatabase, observeEngines, observeQueues } from './watch.ts'
+import { listChecks, observeBounds, observeDatabase, observeEngines, observeQueues } from './watch.ts'
 
 /**
  * The whole service, listening. Every part is built here, from the ground up; closing goes the other way. With `isTest`
@@ -46,6 +48,8 @@ import { listChecks, observeDatabase, observeEngines, observeQueues } from './wa
  */
 export async function openService(config: Config, { log, logRequest }: ServiceLogs, { isTest = false } = {}) {
   const closers = newClosers()
+  const draining = new AbortController()
+  let drainedByMs = 0
   try {
     const office = await openOffice(config, 'service', log, { isTest })
     closers.add(office.close)
@@ -56,9 +60,10 @@ export async function openService(config: Config, { log, logRequest }: ServiceLo
     const metrics = makeMetrics({ region: config.region, version })
     const master = openMasterKey(config.masterKey, config.dataDir)
     const dataDir = resolve(config.dataDir)
-    const contents = openContentStore({ dir: join(dataDir, 'content'), master })
+    const { memory, room, jobRoom, maxConnections } = await openBounds(config, dataDir)
+    const contents = openContentStore({ dir: join(dataDir, 'content'), master, memory, room })
     closers.add(contents.close)
-    const jobStorage = await openJobContents(config, { master, metrics, log })
+    const jobStorage = await openJobContents(config, { master, metrics, log, memory, room: jobRoom })
     closers.add(jobStorage.close)
     const jobContents = jobStorage.contents
     const engines = isTest || config.roles.worker ? await openEngines(config, { contents, log, isTest }) : undefined
@@ -66,8 +71,13 @@ export async function openService(config: Config, { log, logRequest }: ServiceLo
 
     observeDatabase(metrics, database)
     if (engines !== undefined) observeEngines(metrics, engines)
+    observeBounds(metrics, { memory, room })
     const openBooks = (await isSatellite(database.pool)) ? makeBookOpener(database.pool) : undefined
-    const gate = makeAdmissionGate({ pool: database.pool, observeBatch: metrics.observeBatch, openBooks })
+    const gate = makeAdmissionGate({
+      ...{ pool: database.pool, observeBatch: metrics.observeBatch, openBooks },
+      isAway: database.watch.isAway,
+      onOutage: database.watch.suspect,
+    })
     const scans = makeScanStore(database)
     const repeats = makeIdempotencyStore(database)
     const { policy, fetcher, sender } = makeOutbound(config)
@@ -89,7 +99,7 @@ export async function openService(config: Config, { log, logRequest }: ServiceLo
     const background = openBackground(config, {
       ...{ database, kinds, contents: jobContents, deliveries, outcomes, errands, sender, observeVerdict, log },
     })
-    closers.add(background.close)
+    closers.add(() => background.close(Math.max(0, drainedByMs - performance.now())))
     observeQueues(metrics, { jobs: background.jobs, deliveries })
     const sweeper = await openSweeper({
       chores: [
@@ -102,10 +112,12 @@ export async function openService(config: Config, { log, logRequest }: ServiceLo
         ...jobStorage.chores,
       ],
       log,
+      isOutage: database.watch.isOutage,
     })
     closers.add(sweeper.close)
     const checks = [
       ...listChecks(database, {
+        room: jobRoom,
         engines: isTest ? undefined : engines,
         nodes: engines === undefined ? nodes : undefined,
       }),
@@ -135,6 +147,8 @@ export async function openService(config: Config, { log, logRequest }: ServiceLo
       ...{ jobContents, policy, listEngines, roles, servesApi: config.roles.api },
       countWorkers: engines === undefined ? nodes.countWorkers : undefined,
       ...{ log, logRequest, metrics, readiness, version },
+      draining: draining.signal,
+      ...{ maxConnections, isOutage: database.watch.isOutage },
       ...{ region: config.region, isTest },
       publicUrl: config.publicUrl,
       corsOrigins: config.corsOrigins,
@@ -145,7 +159,10 @@ export async function openService(config: Config, { log, logRequest }: ServiceLo
     if (config.tlsCert !== undefined && config.tlsKey !== undefined) {
       closers.add(watchCertificate({ server: app.server, certFile: config.tlsCert, keyFile: config.tlsKey, log }))
     }
-    const heartbeat = openHeartbeat({ nodes, describe: makeSelfPortrait({ roles, readiness, listEngines }), log })
+    const { isOutage } = database.watch
+    const heartbeat = openHeartbeat({
+      ...{ nodes, describe: makeSelfPortrait({ roles, readiness, listEngines }), log, isOutage },
+    })
     closers.add(heartbeat.close)
     const metricsServer = await openMetricsServer(metrics, {
       host: config.metricsHost,
@@ -157,11 +174,19 @@ export async function openService(config: Config, { log, logRequest }: ServiceLo
       url,
       first,
       metricsPort: metricsServer.port,
-      /** Running requests may finish; what is not done by the deadline is cut off. */
+      /**
+       * Red first, while the door stays open: balancers need a moment to look elsewhere. Then running requests and jobs
+       * may finish. What is not done by the deadline is cut off, or given back to be done by another.
+       */
       async close() {
         readiness.startStopping()
-        doors.startStopping(config.drainSeconds * 1000)
-        const deadline = setTimeout(() => app.server.closeAllConnections(), config.drainSeconds * 1000)
+        background.stopClaiming()
+        await pause(config.drainDelaySeconds * 1000)
+        draining.abort()
+        const drainMs = config.drainSeconds * 1000
+        drainedByMs = performance.now() + drainMs
+        doors.startStopping(drainMs)
+        const deadline = setTimeout(() => app.server.closeAllConnections(), drainMs)
         // A connection whose answer went out after the stop began stays open for its next request: nobody else ends it.
         const idle = setInterval(() => app.server.closeIdleConnections(), 50)
         await closers.closeAll().finally(() => {

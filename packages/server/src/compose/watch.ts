@@ -1,3 +1,5 @@
+import type { ContentMemory } from '../blobs/content-memory.ts'
+import type { DiskRoom } from '../blobs/disk-room.ts'
 import type { Database } from '../database/open-database.ts'
 import type { DeliveryStore } from '../domain/ports/delivery-store.ts'
 import type { JobStore } from '../domain/ports/job-store.ts'
@@ -6,20 +8,17 @@ import type { Check } from '../domain/readiness.ts'
 import type { Metrics } from '../runtime/metrics.ts'
 import type { Engines } from './engines.ts'
 
-/** `nodes`: only where others are to do the scans. */
-export function listChecks(
-  { pool }: Database,
-  { engines, nodes }: { engines: Engines | undefined; nodes: NodeStore | undefined },
-): Check[] {
+type Checked = {
+  room: DiskRoom
+  engines: Engines | undefined
+  /** Only where others are to do the scans. */
+  nodes: NodeStore | undefined
+}
+
+export function listChecks({ watch }: Database, { room, engines, nodes }: Checked): Check[] {
   return [
-    {
-      name: 'database',
-      vital: true,
-      async findFault() {
-        await pool.query('select 1')
-        return undefined
-      },
-    },
+    { name: 'database', vital: true, findFault: watch.findFault },
+    { name: 'disk', vital: false, findFault: async () => room.findFault() },
     ...(engines === undefined ? [] : listEngineChecks(engines)),
     ...(nodes === undefined ? [] : [makeWorkerCheck(nodes)]),
   ]
@@ -50,9 +49,18 @@ export function observeEngines(metrics: Metrics, { malware, images }: Engines) {
   metrics.gauge('assay_images_waiting', 'Pictures that wait for their turn.', images.countWaiting)
 }
 
-export function observeDatabase(metrics: Metrics, { pool }: Database) {
+export function observeDatabase(metrics: Metrics, { pool, watch }: Database) {
+  metrics.gauge('assay_database_up', '1 while the database answers, 0 while it is away.', () =>
+    watch.isAway() ? 0 : 1,
+  )
+  metrics.gauge('assay_database_outages', 'How often the database was away since the start.', watch.countOutages)
   metrics.gauge('assay_database_connections', 'Open connections to the database.', () => pool.totalCount)
   metrics.gauge('assay_database_waiting', 'Callers that wait for a connection.', () => pool.waitingCount)
+}
+
+export function observeBounds(metrics: Metrics, { memory, room }: { memory: ContentMemory; room: DiskRoom }) {
+  metrics.gauge('assay_content_memory_bytes', 'Content that lies in memory.', memory.countBytes)
+  metrics.gauge('assay_disk_free_bytes', 'Free space on the disk of the data directory.', room.countFree)
 }
 
 export function observeQueues(metrics: Metrics, { jobs, deliveries }: { jobs: JobStore; deliveries: DeliveryStore }) {

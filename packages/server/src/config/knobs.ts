@@ -1,4 +1,6 @@
 import { blobsPlace } from './blobs-reader.ts'
+import { knob } from './knob.ts'
+import { limitKnobs } from './limit-knobs.ts'
 import {
   clamdAddress,
   credential,
@@ -13,30 +15,11 @@ import {
   port,
   postgresUrl,
   proxyUrl,
-  type Reader,
   regionName,
   roles,
   text,
   wholeNumber,
 } from './readers.ts'
-
-export type Knob<T> = {
-  /** The environment variable; `assay.toml` has it in lower case without the prefix. */
-  env: string
-  read: Reader<T>
-  /** Used when nothing is set. Absent: the setting is optional. */
-  fallback?: string
-  /** Never shown, and may be given as a file: `<env>_FILE`. */
-  secret?: true
-  about: string
-}
-
-/** Keeps in the type whether there is a fallback, so that a setting with one is never undefined. */
-function knob<T>(row: Knob<T> & { fallback: string }): Knob<T> & { fallback: string }
-function knob<T>(row: Knob<T>): Knob<T>
-function knob<T>(row: Knob<T>): Knob<T> {
-  return row
-}
 
 /** Every setting there is. Documentation, `assay config` and the reading itself are made from these rows. */
 export const knobs = {
@@ -268,6 +251,7 @@ export const knobs = {
     fallback: '30',
     about: 'Days that results are kept.',
   }),
+  ...limitKnobs,
   masterKey: knob({
     env: 'ASSAY_MASTER_KEY',
     read: key256,
@@ -285,6 +269,13 @@ export const knobs = {
     read: wholeNumber(0, 3600),
     fallback: '30',
     about: 'How long running requests may take to finish after a stop is asked for.',
+  }),
+  drainDelaySeconds: knob({
+    env: 'ASSAY_DRAIN_DELAY_SECONDS',
+    read: wholeNumber(0, 300),
+    fallback: '0',
+    about:
+      'How long requests are still taken after /readyz turned red. Behind a balancer: longer than it takes to notice.',
   }),
   bootstrapKey: knob({
     env: 'ASSAY_BOOTSTRAP_KEY',

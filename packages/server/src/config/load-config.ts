@@ -2,7 +2,8 @@ import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { parse as parseToml } from 'smol-toml'
 import { checkRoles } from './check-roles.ts'
-import { type Knob, type KnobName, knobs } from './knobs.ts'
+import type { Knob } from './knob.ts'
+import { type KnobName, knobs } from './knobs.ts'
 
 type ValueOf<K> = K extends Knob<infer T> ? (K extends { fallback: string } ? T : T | undefined) : never
 export type Config = { readonly [N in KnobName]: ValueOf<(typeof knobs)[N]> }

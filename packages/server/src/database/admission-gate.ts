@@ -1,10 +1,13 @@
-import type { Pool, QueryResult } from 'pg'
+import type { Pool, QueryConfig, QueryResult } from 'pg'
 import { periodAt } from '../domain/accounts/period.ts'
+import { keepTrying } from '../domain/keep-trying.ts'
 import type { AdmissionGate, Answer, Ask, Caller } from '../domain/ports/admission-gate.ts'
+import { Problem } from '../domain/problem.ts'
 import { chargeStatement, laterChargeStatement, requestStatement } from './admission-statement.ts'
 import { enqueueStatement, laterEnqueueStatement } from './enqueue-statement.ts'
 import { makeGroupCommit } from './group-commit.ts'
 import { toJobColumns } from './job-columns.ts'
+import { FateUnknown, isDiskFull, isFateUnknown, isOutage } from './outage.ts'
 import { rollPeriod } from './roll-period.ts'
 import { runIndexed } from './run-indexed.ts'
 import { toScanColumns } from './scan-columns.ts'
@@ -47,7 +50,12 @@ type Deps = {
   observeBatch?(size: number): void
   /** In a region whose keys come from another: true when there are keys that could not be answered before. */
   openBooks?: (() => Promise<boolean>) | undefined
+  /** While nobody can be reached it is not tried: callers learn so at once, and the database comes back in peace. */
+  isAway?(): boolean
+  onOutage?(error: unknown): void
 }
+
+const retryAfterSeconds = 5
 
 export function makeAdmissionGate(deps: Deps): AdmissionGate {
   const makeLane = () =>
@@ -73,26 +81,62 @@ export function makeAdmissionGate(deps: Deps): AdmissionGate {
   }
 
   async function askAgain(ask: Ask): Promise<Answer> {
-    const again = await askInBatch({ ...ask, takesRequest: false })
+    const again = await askSurely({ ...ask, takesRequest: false })
     if (again.outcome === 'period-over')
       throw new Error(`The period of account ${again.accountId} does not roll forward`)
     return again.outcome === 'doubtful' ? { ...again, outcome: 'out-of-credit' } : again
   }
 
+  /**
+   * A charge whose commit was not answered is asked for again: the same scan is never charged twice, so this finds out
+   * what became of it, or does it now. A request that was counted in vain harms nobody.
+   */
+  async function askSurely(ask: Ask): Promise<Settled> {
+    try {
+      return await askInBatch(ask)
+    } catch (error) {
+      if (!(error instanceof FateUnknown)) throw error
+      deps.onOutage?.(error.cause)
+      if (ask.scan === undefined) throw error.cause
+      try {
+        return await keepTrying(() => askInBatch(ask))
+      } catch (last) {
+        throw new Problem({ kind: 'outcome-unknown' }, { cause: last })
+      }
+    }
+  }
+
+  /** When it is certain that nothing was charged, the caller is told so. */
+  function toRefusal(error: unknown): unknown {
+    if (error instanceof Problem || !isOutage(error)) return error
+    deps.onOutage?.(error)
+    const kind = isDiskFull(error) ? 'storage-full' : 'unavailable'
+    return new Problem({ kind, retryAfterSeconds }, { cause: error })
+  }
+
+  async function answer(ask: Ask): Promise<Answer> {
+    let answer = await askSurely(ask)
+    if (answer.outcome === 'unknown-key' && (await deps.openBooks?.())) answer = await askSurely(ask)
+    if (answer.outcome !== 'period-over' && answer.outcome !== 'doubtful') return answer
+    // Both are rare, so they have no place in the statement. The request is counted already: only the rest is asked
+    // again.
+    if (answer.outcome === 'period-over') {
+      await rollPeriod(deps.pool, answer.accountId, (anchor) => periodAt(anchor, answer.at))
+    }
+    const again = await askAgain(ask)
+    if (again.outcome === 'unknown-key' || !ask.takesRequest) return again
+    const { requestsRemaining, resetsAt } = answer.caller
+    return { ...again, caller: { ...again.caller, requestsRemaining, resetsAt } }
+  }
+
   return {
     async ask(ask) {
-      let answer = await askInBatch(ask)
-      if (answer.outcome === 'unknown-key' && (await deps.openBooks?.())) answer = await askInBatch(ask)
-      if (answer.outcome !== 'period-over' && answer.outcome !== 'doubtful') return answer
-      // Both are rare, so they have no place in the statement. The request is counted already: only the rest is asked
-      // again.
-      if (answer.outcome === 'period-over') {
-        await rollPeriod(deps.pool, answer.accountId, (anchor) => periodAt(anchor, answer.at))
+      if (deps.isAway?.() === true) throw new Problem({ kind: 'unavailable', retryAfterSeconds })
+      try {
+        return await answer(ask)
+      } catch (error) {
+        throw toRefusal(error)
       }
-      const again = await askAgain(ask)
-      if (again.outcome === 'unknown-key' || !ask.takesRequest) return again
-      const { requestsRemaining, resetsAt } = answer.caller
-      return { ...again, caller: { ...again.caller, requestsRemaining, resetsAt } }
     },
   }
 }
@@ -109,18 +153,37 @@ async function askAll(pool: Pool, asks: Ask[]): Promise<Settled[]> {
   return answers
 }
 
+/** An answer that does not come is not waited for longer than a caller would. */
+const answerMs = 10_000
+
+/** One statement, and so one transaction. */
+async function runCommitting(pool: Pool, statement: QueryConfig): Promise<QueryResult<Row>> {
+  const client = await pool.connect()
+  let broken: Error | undefined
+  try {
+    // The driver takes this one, its types do not know it.
+    const bounded = { ...statement, query_timeout: answerMs }
+    return await client.query<Row>(bounded)
+  } catch (error) {
+    if (isOutage(error)) broken = error as Error
+    throw isFateUnknown(error) ? new FateUnknown('A charge was not answered', { cause: error }) : error
+  } finally {
+    client.release(broken)
+  }
+}
+
 function runStatement(pool: Pool, groups: Group[], arePlain: boolean): Promise<QueryResult<Row>> {
   const keys = [groups.map(({ digest }) => digest), groups.map(({ wanted }) => wanted)]
   const takesRequests = groups.some(({ wanted }) => wanted > 0)
   const sealed: Buffer[] = []
   const toRow = toScanRows(sealed)
   const scans = groups.flatMap(({ members }, k) => members.flatMap((member) => toRow(member, k + 1)))
-  if (scans.length === 0) return pool.query({ name: 'take-requests', text: requestStatement, values: keys })
+  if (scans.length === 0) return runCommitting(pool, { name: 'take-requests', text: requestStatement, values: keys })
   const values: unknown[] = [...keys, JSON.stringify(scans)]
   if (arePlain) {
     return takesRequests
-      ? pool.query({ name: 'charge-scans', text: chargeStatement, values })
-      : pool.query({ name: 'charge-later', text: laterChargeStatement, values })
+      ? runCommitting(pool, { name: 'charge-scans', text: chargeStatement, values })
+      : runCommitting(pool, { name: 'charge-later', text: laterChargeStatement, values })
   }
   values.push(Buffer.concat(sealed))
   return runIndexed(pool, [

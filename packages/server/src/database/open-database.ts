@@ -3,8 +3,9 @@ import pg from 'pg'
 import type { Logger } from '../runtime/logger.ts'
 import { requireSession } from './require-session.ts'
 import type { Tables } from './tables.ts'
+import { type DatabaseWatch, watchDatabase } from './watch-database.ts'
 
-export type Database = { pool: pg.Pool; kysely: Kysely<Tables>; close(): Promise<void> }
+export type Database = { pool: pg.Pool; kysely: Kysely<Tables>; watch: DatabaseWatch; close(): Promise<void> }
 
 const oldestMajor = 15
 
@@ -15,8 +16,11 @@ export async function openDatabase(deps: { url: string; connections: number; log
     max: deps.connections,
     connectionTimeoutMillis: 10_000,
     application_name: 'assay',
+    // A statement whose answer got lost with the network must not hang its callers for ever.
+    query_timeout: 65_000,
+    keepAlive: true,
     // Set when it is connected, not with the connection: pgbouncer refuses settings that it does not know. A statement
-    // that hangs must not hang its callers for ever. One plan for each prepared statement, made once: left to itself
+    // that hangs must not hang its callers either. One plan for each prepared statement, made once: left to itself
     // PostgreSQL plans the admission statement anew for every batch, because it can count the rows of a given array and
     // only guess those of a parameter.
     onConnect: async (client) => {
@@ -26,25 +30,24 @@ export async function openDatabase(deps: { url: string; connections: number; log
       await client.query('set statement_timeout = 60000; set plan_cache_mode = force_generic_plan')
     },
   })
-  let closing = false
-  // Without a listener the loss of an idle connection would end the process. The error itself carries the whole client.
-  pool.on('error', ({ message }) => {
-    if (!closing) deps.log.warn({ reason: message }, 'a database connection was lost')
-  })
+  const watch = watchDatabase(deps)
+  // Without a listener the loss of an idle connection would end the process.
+  pool.on('error', watch.suspect)
   try {
     await requireVersion(pool)
     await requireSession(pool)
   } catch (error) {
+    await watch.close()
     await pool.end()
     throw error
   }
   const kysely = new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) })
-  const close = () => {
-    closing = true
+  const close = async () => {
+    await watch.close()
     // Not by kysely, which ends nothing when it was not used.
-    return pool.end()
+    await pool.end()
   }
-  return { pool, kysely, close }
+  return { pool, kysely, watch, close }
 }
 
 async function requireVersion(pool: pg.Pool) {

@@ -1,4 +1,5 @@
 import type { Pool, QueryConfig, QueryResult, QueryResultRow } from 'pg'
+import { FateUnknown, isFateUnknown, isOutage } from './outage.ts'
 
 /**
  * Runs statements on a queue in a transaction that may not read whole tables. A plan is made once and kept, and a queue
@@ -12,18 +13,25 @@ export async function runIndexed<Row extends QueryResultRow>(
 ): Promise<QueryResult<Row>> {
   const client = await pool.connect()
   let broken: Error | undefined
+  let isCommitting = false
   try {
     const opening = ['begin', ...always, ...(options.settings ?? []).map((setting) => `set local ${setting}`)]
     if (options.lock !== undefined) opening.push(`select pg_advisory_xact_lock(${options.lock})`)
     await client.query(opening.join(';'))
     let result: QueryResult<Row> | undefined
     for (const statement of statements) result = await client.query<Row>(statement)
+    isCommitting = true
     await client.query('commit')
     return result as QueryResult<Row>
   } catch (error) {
-    await client.query('rollback').catch((reason: Error) => {
-      broken = reason
-    })
+    // On a connection that does not answer a rollback would wait as long as the statement has.
+    if (isOutage(error)) broken = error as Error
+    else {
+      await client.query('rollback').catch((reason: Error) => {
+        broken = reason
+      })
+    }
+    if (isCommitting && isFateUnknown(error)) throw new FateUnknown('A commit was not answered', { cause: error })
     throw error
   } finally {
     client.release(broken)

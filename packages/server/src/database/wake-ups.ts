@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import pg from 'pg'
 import type { Topic, WakeUps } from '../domain/ports/wake-ups.ts'
 import type { Logger } from '../runtime/logger.ts'
+import { isOutage } from './outage.ts'
 
 const channel = 'assay'
 /** Between two sendings. What is told meanwhile rides in the next one: a NOTIFY of each commit would slow all commits. */
@@ -139,6 +140,8 @@ export function openWakeUps({
   }
 
   function report(error: unknown) {
+    // The watch says that, once.
+    if (isOutage(error)) return
     if (!isReported && !isClosing) log.warn({ err: error }, 'processes cannot wake each other; they look by themselves')
     isReported = true
   }

@@ -10,6 +10,10 @@ export type Refusal =
   | { kind: 'validation'; errors: FieldErrors }
   | { kind: 'engine-unavailable'; detail: string }
   | { kind: 'overloaded'; retryAfterSeconds: number; detail?: string }
+  | { kind: 'unavailable'; retryAfterSeconds: number }
+  | { kind: 'storage-full'; retryAfterSeconds: number }
+  /** It may have been accepted and charged, or not. All the others above: it was not. */
+  | { kind: 'outcome-unknown' }
 
 /** Messages by the name the caller knows the field by. */
 export type FieldErrors = Record<string, string[]>

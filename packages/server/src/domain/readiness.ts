@@ -17,6 +17,7 @@ export function makeReadiness(deps: { checks: Check[]; timeoutMs: number }) {
     startStopping() {
       stopping = true
     },
+    isStopping: () => stopping,
     async check(): Promise<Health> {
       const faults = await Promise.all(deps.checks.map((check) => findFault(check, deps.timeoutMs)))
       const reasons = faults.filter((fault) => fault !== undefined)

@@ -46,11 +46,11 @@ export function readBody(
     const onBroken = (error?: unknown) => fail(malformed('The body ended before it was complete.', { cause: error }))
     /** That the client has to wait for us is not its fault. */
     const waitFor = (caughtUp: Promise<void>) => {
-      const since = Date.now()
+      const since = performance.now()
       clearTimeout(idle)
       caughtUp.then(() => {
         if (isSettled) return
-        guard.forgive(Date.now() - since)
+        guard.forgive(performance.now() - since)
         idle = expectMore()
         raw.resume()
       }, fail)

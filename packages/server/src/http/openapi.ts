@@ -146,14 +146,12 @@ function toResponses(operation: Operation): Json {
       : {}),
     429: toLater('rate-limited', operation),
     500: problem(scans ? 'engine-unavailable' : 'internal'),
-    ...(scans && (operation.mode === 'sync' || operation.does === 'file')
-      ? { 503: toLater('overloaded', operation) }
-      : {}),
+    503: toLater(!scans ? 'unavailable' : operation.mode === 'sync' ? 'overloaded' : 'storage-full', operation),
   }
 }
 
 /** Answers that say when to come again. */
-const toLater = (kind: 'rate-limited' | 'overloaded', operation: Operation): Json => ({
+const toLater = (kind: 'rate-limited' | 'overloaded' | 'unavailable' | 'storage-full', operation: Operation): Json => ({
   description: problemKinds[kind].meaning,
   headers: { ...creditHeaders, [headers.retryAfter]: refHeader(headers.retryAfter) },
   content: toProblemBody(kind, operation),

@@ -33,7 +33,10 @@ export const statusOf: Record<AnyProblem['kind'], number> = {
   'header-too-large': 431,
   'engine-unavailable': 500,
   internal: 500,
+  'outcome-unknown': 500,
   overloaded: 503,
+  unavailable: 503,
+  'storage-full': 503,
 }
 
 export function sendProblem(request: FastifyRequest, reply: FastifyReply, problem: AnyProblem): FastifyReply {

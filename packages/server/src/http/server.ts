@@ -8,10 +8,11 @@ import { Problem } from '../domain/problem.ts'
 import type { Logger, RequestLine } from '../runtime/logger.ts'
 import type { Metrics } from '../runtime/metrics.ts'
 import { discardRest } from './body.ts'
+import { boundConnections } from './connection-bound.ts'
 import { checkFraming, makeClientErrorHandler, watchConnections } from './framing.ts'
 import { observeAnswers } from './hooks/observe.ts'
 import { sendProblem, toPath } from './problem-response.ts'
-import { type HealthDeps, registerHealth } from './routes/health.ts'
+import { type HealthDeps, isHealth, registerHealth } from './routes/health.ts'
 import { registerPages } from './routes/pages.ts'
 import { registerV1, type V1Deps } from './routes/v1.ts'
 import { newTraceId } from './trace.ts'
@@ -30,6 +31,9 @@ export type HttpDeps = V1Deps &
     publicUrl: string | undefined
     corsOrigins: string[]
     tls: { cert: string; key: string } | undefined
+    /** The database is away, which is told apart from our own faults. */
+    isOutage(error: unknown): boolean
+    maxConnections: number
   }
 
 export async function makeHttpServer(deps: HttpDeps): Promise<FastifyInstance> {
@@ -37,14 +41,23 @@ export async function makeHttpServer(deps: HttpDeps): Promise<FastifyInstance> {
   app.decorate('publicUrl', deps.publicUrl)
   const answerUnmatched = watchRoutes(app, deps)
   watchConnections(app, deps)
+  const connections = boundConnections(app.server, deps.maxConnections)
+  deps.metrics.gauge('assay_http_connections', 'Open connections of clients.', connections.countOpen)
+  deps.metrics.gauge('assay_http_connections_refused', 'Connections beyond the bound.', connections.countRefused)
   observeAnswers(app, deps)
 
   // Hooks that wait for nothing take the callback form: they run for every request, and a promise costs more than they do.
   app.addHook('onRequest', (request, reply, done) => {
     reply.header(headers.region, deps.region)
+    // Whoever comes again, comes to another one.
+    if (deps.readiness.isStopping()) reply.header('Connection', 'close')
     if (isUnroutable(toPath(request))) {
       answerUnmatched(request, reply)
       return
+    }
+    if (connections.isSurplus(request)) {
+      reply.header('Connection', 'close')
+      if (!isHealth(toPath(request))) return done(new Problem({ kind: 'overloaded', retryAfterSeconds: 5 }))
     }
     const fault = checkFraming(request)
     // Who cannot speak HTTP is not spoken to any further. A broken body is another matter: it may still be on its way, and
@@ -72,6 +85,8 @@ export async function makeHttpServer(deps: HttpDeps): Promise<FastifyInstance> {
       const detail = 'The content cannot be stored at the moment. Nothing was charged.'
       return sendProblem(request, reply, { kind: 'overloaded', retryAfterSeconds: storageRetrySeconds, detail })
     }
+    // Reads, and what comes before a charge; the gate speaks for itself.
+    if (deps.isOutage(error)) return sendProblem(request, reply, { kind: 'unavailable', retryAfterSeconds: 5 })
     deps.metrics.countFailure()
     deps.log.error({ traceId: request.id, err: error }, 'request failed')
     return sendProblem(request, reply, { kind: 'internal' })

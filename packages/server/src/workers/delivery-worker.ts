@@ -19,6 +19,8 @@ export function openDeliveryWorker(deps: {
   deliver: Deliver
   log: Logger
   clock: Clock
+  /** The database is away: somebody else says so, once. */
+  isOutage?(error: unknown): boolean
   /** 32 unless told. */
   concurrency?: number
   /** 4 unless told. */
@@ -26,10 +28,10 @@ export function openDeliveryWorker(deps: {
   /** 30 s unless told. */
   leaseMs?: number
 }) {
-  const { store, deliver, log, clock, concurrency = 32, perHost = 4, leaseMs = 30_000 } = deps
+  const { store, deliver, log, clock, isOutage, concurrency = 32, perHost = 4, leaseMs = 30_000 } = deps
   const running = new Set<Promise<void>>()
   const alarm = newAlarm()
-  const outage = newOutage(log)
+  const outage = newOutage(log, isOutage)
   let isClosing = false
   const loop = run()
 
@@ -119,10 +121,11 @@ function newAlarm() {
 }
 
 /** Says once that something is broken, and once that it works again, however many attempts meet it meanwhile. */
-function newOutage(log: Logger) {
+function newOutage(log: Logger, isKnown: (error: unknown) => boolean = () => false) {
   let isReported = false
   return {
     report(error: unknown, deliveryId?: string) {
+      if (isKnown(error)) return
       if (!isReported) log.error({ err: error, deliveryId }, 'webhooks cannot be delivered; trying again')
       isReported = true
     },

@@ -3,8 +3,16 @@ import type { Logger } from '../runtime/logger.ts'
 
 const everyMs = 5000
 
+type Deps = {
+  nodes: NodeStore
+  describe(): Promise<AssayNode>
+  log: Logger
+  /** The database is away: somebody else says so, once. */
+  isOutage?(error: unknown): boolean
+}
+
 /** Says every few seconds that this process is alive, and once that it leaves. */
-export function openHeartbeat(deps: { nodes: NodeStore; describe(): Promise<AssayNode>; log: Logger }) {
+export function openHeartbeat(deps: Deps) {
   let failures = 0
   let id: string | undefined
   let running: Promise<void> | undefined
@@ -15,7 +23,9 @@ export function openHeartbeat(deps: { nodes: NodeStore; describe(): Promise<Assa
       await deps.nodes.see(node)
       failures = 0
     } catch (error) {
-      if (failures++ === 0) deps.log.warn({ err: error }, 'this node cannot say that it is alive; trying again')
+      if (failures++ === 0 && deps.isOutage?.(error) !== true) {
+        deps.log.warn({ err: error }, 'this node cannot say that it is alive; trying again')
+      }
     }
   }
   const beatOnce = () => {

@@ -5,8 +5,15 @@ export type Chore = { name: string; sweep(): Promise<number> }
 
 const everyMs = 60_000
 
+type Deps = {
+  chores: Chore[]
+  log: Logger
+  /** The database is away: somebody else says so, and the other chores may wait as well. */
+  isOutage?(error: unknown): boolean
+}
+
 /** Removes what crashes left behind and what is old enough, at the start and then every minute. */
-export async function openSweeper(deps: { chores: Chore[]; log: Logger }) {
+export async function openSweeper(deps: Deps) {
   let running: Promise<void> | undefined
   const sweep = () => {
     running ??= sweepAll(deps).finally(() => {
@@ -25,12 +32,13 @@ export async function openSweeper(deps: { chores: Chore[]; log: Logger }) {
   }
 }
 
-async function sweepAll({ chores, log }: { chores: Chore[]; log: Logger }) {
+async function sweepAll({ chores, log, isOutage }: Deps) {
   for (const { name, sweep } of chores) {
     try {
       const removed = await sweep()
       if (removed > 0) log.info({ removed }, `swept: ${name}`)
     } catch (error) {
+      if (isOutage?.(error)) return
       log.error({ err: error }, `could not sweep: ${name}`)
     }
   }

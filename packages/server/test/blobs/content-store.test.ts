@@ -10,6 +10,7 @@ import { describe, type TestContext, test } from 'node:test'
 import { openContentStore } from '../../src/blobs/content-store.ts'
 import { openMasterKey } from '../../src/blobs/master-key.ts'
 import type { ContentWriter } from '../../src/domain/ports/content-store.ts'
+import { Problem } from '../../src/domain/problem.ts'
 import { findProcessIdentity } from '../../src/runtime/process-identity.ts'
 import { newTestDir } from './test-dir.ts'
 
@@ -234,7 +235,7 @@ describe('a disk that does not take the content', () => {
     await assert.rejects(async () => {
       await writeAll(writer, randomBytes(4 * mebibyte))
       await writer.finish()
-    }, full)
+    }, isStorageFull)
     await writer.abort()
     assert.deepEqual(listFiles(), [])
   })
@@ -296,3 +297,5 @@ describe('the sweep', () => {
     assert.deepEqual(readdirSync(dir), [])
   })
 })
+
+const isStorageFull = (error: unknown) => error instanceof Problem && error.refusal.kind === 'storage-full'

@@ -3,7 +3,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, describe, test } from 'node:test'
-import { type Knob, knobs } from '../../src/config/knobs.ts'
+import type { Knob } from '../../src/config/knob.ts'
+import { knobs } from '../../src/config/knobs.ts'
 import { ConfigMistakes, loadConfig } from '../../src/config/load-config.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'assay-config-'))

@@ -75,3 +75,24 @@ test('a failure that is nobody’s own fails the whole batch at once', async () 
   assert.ok(settled.every(({ status }) => status === 'rejected'))
   assert.equal(runs, 1)
 })
+
+test('what has waited too long when its turn comes is refused, and was never sent', async () => {
+  const sent: number[] = []
+  const ask = makeGroupCommit({
+    run: async (items: number[]) => {
+      sent.push(...items)
+      await new Promise((resolve) => setTimeout(resolve, 1000))
+      return items
+    },
+    mayBeOneItemsFault: () => false,
+    maxBatch: 100,
+    maxWaiting: 100,
+    maxWaitMs: 500,
+  })
+  const first = ask(1)
+  await new Promise(setImmediate)
+  await assert.rejects(ask(2), { message: 'overloaded' })
+  assert.equal(await first, 1)
+  assert.equal(await ask(3), 3)
+  assert.deepEqual(sent, [1, 3])
+})

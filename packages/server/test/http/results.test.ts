@@ -53,6 +53,9 @@ describe('fetching a result', () => {
       publicUrl: undefined,
       corsOrigins: [],
       tls: undefined,
+      isOutage: () => false,
+      maxConnections: 100,
+      draining: new AbortController().signal,
     })
   })
   after(async () => {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { EngineBusy } from '../../src/domain/ports/scan-engine.ts'
 import { makeSlots } from '../../src/domain/scans/slots.ts'
 
 const turn = () => new Promise(setImmediate)
@@ -63,4 +64,18 @@ describe('slots', () => {
     assert.deepEqual(await Promise.all(taken), ['done', 'done', 'done'])
     assert.equal(await slots.use(async () => 'room again'), 'room again')
   })
+})
+
+test('who waits too long is turned away, and the place goes to the next', async () => {
+  const slots = makeSlots({ count: 1, maxWaiting: 10, maxWaitMs: 20 })
+  const { promise: over, resolve: end } = Promise.withResolvers<void>()
+  const first = slots.use(() => over)
+  await assert.rejects(
+    slots.use(async () => {}),
+    EngineBusy,
+  )
+  assert.equal(slots.countWaiting(), 0)
+  end()
+  await first
+  assert.equal(await slots.use(async () => 'in'), 'in')
 })

@@ -1,10 +1,13 @@
 import type { FileHandle } from 'node:fs/promises'
-import { writeAll } from '../write-all.ts'
+import { countBytes, writeAll } from '../write-all.ts'
 import type { PartBuffers } from './part-buffers.ts'
 import type { Part, S3Calls } from './s3-calls.ts'
 
 /** The least that S3 accepts for any part but the last. Some stores want all of them alike. */
 export const partBytes = 5 * 1024 * 1024
+
+/** The file has room for two. */
+export const maxStagedBytes = 2 * partBytes
 
 type Deps = { calls: S3Calls; key: string; buffers: PartBuffers; file: FileHandle; signal: AbortSignal }
 
@@ -53,7 +56,7 @@ export function makePartUpload({ calls, key, buffers, file, signal }: Deps) {
         }
         const { fitting, left } = split(rest, partBytes - filled)
         await writeAll(file, fitting, toSlot(gathered) * partBytes + filled)
-        filled += fitting.reduce((sum, { length }) => sum + length, 0)
+        filled += countBytes(fitting)
         rest = left
       }
     },

@@ -1,6 +1,7 @@
 import { OperatorMistake } from '../../domain/problem.ts'
 import { makeLastingContents } from '../lasting-contents.ts'
 import type { MasterKey } from '../master-key.ts'
+import type { FileBounds } from '../sealed-file.ts'
 import type { AttemptDeps } from './attempts.ts'
 import { makePartBuffers } from './part-buffers.ts'
 import { partBytes } from './part-upload.ts'
@@ -13,22 +14,23 @@ type Deps = {
   master: MasterKey
   /** Of this machine: where parts are gathered, encrypted. */
   stagingDir: string
-} & AttemptDeps
+} & FileBounds &
+  AttemptDeps
 
 /** Parts that are on their way at once, from all uploads: 30 MB. */
 const buffersAtOnce = 6
 
 /** Content of background scans in a store that speaks S3: any process with the same store and the same key can scan it. */
-export async function openS3JobContents({ settings, master, stagingDir, ...deps }: Deps) {
+export async function openS3JobContents({ settings, master, stagingDir, room, memory, ...deps }: Deps) {
   const calls = await openS3Calls(settings, deps)
   const buffers = makePartBuffers({ count: buffersAtOnce, bytes: partBytes })
   // Installations with keys of their own may share a bucket: none takes the content of another for abandoned.
   const prefix = `${settings.prefix}${master.id}/`
   const toName = (key: string) => `${prefix}${key}`
-  const shared = { calls, master, buffers, stagingDir }
+  const shared = { calls, master, buffers, stagingDir, room, memory }
 
   const contents = makeLastingContents({
-    master,
+    ...{ master, memory },
     storage: {
       // Not the endpoint: nodes may reach the same store by different names.
       id: `s3 ${settings.bucket}/${settings.prefix}`,

@@ -2,27 +2,41 @@ import { mkdir, open, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { v7 as newUuid } from 'uuid'
 import { StorageAway } from '../../domain/ports/content-store.ts'
+import { toRoomProblem } from '../disk-room.ts'
 import { readFrames } from '../frame-reader.ts'
 import { makeFrameWriter } from '../frame-writer.ts'
 import type { FrameKey } from '../frames.ts'
 import type { MasterKey } from '../master-key.ts'
 import { newObjectKey, objectHeaderBytes, openObjectKey } from '../object-key.ts'
-import type { SealedContent, SealedWriter } from '../sealed-file.ts'
+import type { FileBounds, SealedContent, SealedWriter } from '../sealed-file.ts'
+import { countBytes } from '../write-all.ts'
 import type { PartBuffers } from './part-buffers.ts'
-import { makePartUpload } from './part-upload.ts'
+import { makePartUpload, maxStagedBytes } from './part-upload.ts'
 import { framesPerCall, makeReadAhead } from './read-ahead.ts'
 import type { S3Calls } from './s3-calls.ts'
 
-type Deps = { calls: S3Calls; master: MasterKey; buffers: PartBuffers; stagingDir: string }
+type Deps = { calls: S3Calls; master: MasterKey; buffers: PartBuffers; stagingDir: string } & FileBounds
 
 /** An object of the store, in the same form as a sealed file: the wrapped key, then frames. */
 export async function createSealedObject(key: string, deps: Deps): Promise<SealedWriter> {
-  const { calls, buffers } = deps
+  const { calls, buffers, room, memory } = deps
   const { frameKey, header } = newObjectKey(deps.master)
-  const file = await openNameless(deps.stagingDir)
+  room?.requireSome()
+  const file = await openNameless(deps.stagingDir).catch((error) => {
+    throw toRoomProblem(error)
+  })
   const giveUp = new AbortController()
   const upload = makePartUpload({ calls, key, buffers, file, signal: giveUp.signal })
-  const frames = makeFrameWriter({ frameKey, header, put: upload.append })
+  let staged = 0
+  const append = (batch: Buffer[]) => {
+    // The file is used again and again, and grows no further than this.
+    const grows = Math.min(countBytes(batch), maxStagedBytes - staged)
+    if (grows > 0) room?.take(grows)
+    staged += grows
+    return upload.append(batch)
+  }
+  const frames = makeFrameWriter({ frameKey, header, put: append, memory })
+  const closeFile = () => file.close().finally(() => room?.giveBack(staged))
   let isEnding = false
 
   return {
@@ -31,7 +45,7 @@ export async function createSealedObject(key: string, deps: Deps): Promise<Seale
       await frames.finish()
       isEnding = true
       await upload.finish()
-      await file.close()
+      await closeFile()
       return openObject(key, { calls, frameKey, bytes })
     },
     async remove() {
@@ -40,7 +54,7 @@ export async function createSealedObject(key: string, deps: Deps): Promise<Seale
       await leaveToSweeper(upload.abort())
       // It may be there although we were told nothing.
       if (isEnding) await leaveToSweeper(calls.remove(key, 'hasty'))
-      await file.close()
+      await closeFile()
     },
   }
 }

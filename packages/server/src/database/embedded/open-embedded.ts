@@ -48,7 +48,7 @@ export async function openEmbedded(deps: {
 
   /** Connects and takes the locks; whoever holds the locks is using the database. */
   async function join(): Promise<pg.Client> {
-    const deadline = Date.now() + startTimeoutMs
+    const deadline = performance.now() + startTimeoutMs
     for (;;) {
       const client = await tryConnect(url)
       if (client !== undefined) {
@@ -59,7 +59,7 @@ export async function openEmbedded(deps: {
         })
         return client
       }
-      if (Date.now() > deadline) throw new Error(`The database did not start in time.\n${readServerLog(layout)}`)
+      if (performance.now() > deadline) throw new Error(`The database did not start in time.\n${readServerLog(layout)}`)
       await launch()
     }
   }

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import { keepTrying } from '../keep-trying.ts'
 import type { JobContents } from '../ports/content-store.ts'
 import type { ClaimedErrand, ErrandEnd, ErrandStore } from '../ports/errand-store.ts'
-import { EngineBusy } from '../ports/scan-engine.ts'
+import { isPassing } from '../scans/is-passing.ts'
 import type { Outcome, Outcomes } from '../scans/outcome.ts'
 
 type Deps = {
@@ -22,8 +22,8 @@ export function makeRunErrand(deps: Deps) {
       end = { outcome: await findOutcome(errand, signal) }
     } catch (error) {
       if (signal.aborted) return deps.errands.giveBack(errand.lease)
-      if (!(error instanceof EngineBusy)) deps.reportFailure(error)
-      end = { failure: error instanceof EngineBusy ? 'busy' : 'down' }
+      if (!isPassing(error)) deps.reportFailure(error)
+      end = { failure: isPassing(error) ? 'busy' : 'down' }
     }
     if (await keepTrying(() => deps.errands.settle(errand.lease, end))) deps.onEnded(errand.lease.id)
   }

@@ -2,7 +2,7 @@ import { isCompound } from '../content/compound.ts'
 import { type Container, findContainer } from '../content/container.ts'
 import type { Content } from '../content/content.ts'
 import type { ContentStore, ContentWriter } from '../ports/content-store.ts'
-import type { Doubt, EngineReport, ScanEngine } from '../ports/scan-engine.ts'
+import { type Doubt, EngineBusy, type EngineReport, type ScanEngine } from '../ports/scan-engine.ts'
 import type { UnpackBudget, Unpacker } from '../ports/unpacker.ts'
 import type { Slots } from './slots.ts'
 import type { Finding, Inspected } from './verdict.ts'
@@ -45,7 +45,8 @@ async function inspectWithin(deps: Deps, content: Content): Promise<Inspected> {
   try {
     await look(deps, content, { path: [], budget, signal, found })
   } catch (error) {
-    if (!signal.aborted) throw error
+    // Without a turn nothing was looked at: that is no limit of the content.
+    if (!signal.aborted || error instanceof EngineBusy) throw error
     found.doubts.push('ScanLimitExceeded')
   } finally {
     clearTimeout(timer)

@@ -1,11 +1,11 @@
 import type { ScanKind } from '@assay/contract'
 import { keepTrying } from '../keep-trying.ts'
 import type { Clock } from '../ports/clock.ts'
-import { type JobContents, type KeptContent, StorageAway } from '../ports/content-store.ts'
+import type { JobContents, KeptContent } from '../ports/content-store.ts'
 import type { ClaimedJob, JobStore, Settlement } from '../ports/job-store.ts'
-import { EngineBusy } from '../ports/scan-engine.ts'
 import { getTestCase } from '../test-mode/find-test-case.ts'
 import { isOfTest, toTestOutcome } from '../test-mode/test-outcomes.ts'
+import { isPassing } from './is-passing.ts'
 import type { Outcome, Outcomes } from './outcome.ts'
 import type { Scan } from './scan.ts'
 import { toScanResult } from './scan-result.ts'
@@ -58,11 +58,12 @@ export function makeRunJob(deps: Deps) {
     try {
       return { ...(await findOutcome(job, signal)), refunds: false }
     } catch (error) {
-      // Too much to do, or a storage that is away, is nobody's failure, and passes; nor is it that we are stopping.
-      const counts = !(error instanceof EngineBusy || error instanceof StorageAway || signal.aborted)
+      // That we are stopping is nobody's failure either.
+      const counts = !(isPassing(error) || signal.aborted)
       if (counts) deps.reportFailure(error)
       if (counts && job.attempt >= maxAttempts) return toFailed(job.scan)
-      await deps.jobs.giveBack(job.lease, { ms: pausesMs[job.attempt - 1] ?? 0, counts })
+      const ms = signal.aborted ? 0 : (pausesMs[job.attempt - 1] ?? 0)
+      await deps.jobs.giveBack(job.lease, { ms, counts })
       return undefined
     }
   }

@@ -146,6 +146,8 @@ export function makeScanning(deps: Deps) {
       return { ...asked, createdAt, ...(await end()), completedAt: deps.clock.now() }
     } catch (error) {
       if (error instanceof EngineBusy) throw new Problem({ kind: 'overloaded', retryAfterSeconds }, { cause: error })
+      // No room for it: that is a refusal, and no failure.
+      if (error instanceof Problem) throw error
       // One that a test asked for is not ours to mend.
       if (!caller.isTest) deps.reportFailure(error)
       deps.observeVerdict(kind, 'error', caller.isTest)

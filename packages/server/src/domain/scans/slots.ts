@@ -1,7 +1,9 @@
 import { EngineBusy } from '../ports/scan-engine.ts'
 
+type Bounds = { count: number; maxWaiting: number; maxWaitMs?: number }
+
 /** At most `count` pieces of work at once; the others wait their turn, first come first served. */
-export function makeSlots({ count, maxWaiting }: { count: number; maxWaiting: number }) {
+export function makeSlots({ count, maxWaiting, maxWaitMs = 30_000 }: Bounds) {
   const waiting: (() => void)[] = []
   let free = count
 
@@ -26,7 +28,17 @@ export function makeSlots({ count, maxWaiting }: { count: number; maxWaiting: nu
       return undefined
     }
     if (waiting.length >= maxWaiting) throw new EngineBusy(`${maxWaiting} others wait for a turn already`)
-    return new Promise((resolve) => waiting.push(resolve))
+    return new Promise((resolve, reject) => {
+      const begin = () => {
+        clearTimeout(late)
+        resolve()
+      }
+      const late = setTimeout(() => {
+        waiting.splice(waiting.indexOf(begin), 1)
+        reject(new EngineBusy(`No turn within ${maxWaitMs} ms`))
+      }, maxWaitMs)
+      waiting.push(begin)
+    })
   }
 }
 

@@ -50,8 +50,11 @@ export function makeSubmitting(deps: Deps) {
     requireEngine(order.kind)
     const kept = await content.handOver()
     const lane = toLane(order.kind, deps.contents.toPlace(kept))
-    // When this throws we cannot know whether it was accepted: what nobody needs is swept later.
-    const submitted = await submit(caller, order, { lane, source: kept }, known)
+    const submitted = await submit(caller, order, { lane, source: kept }, known).catch(async (error) => {
+      // Anything else, and we cannot know whether it was accepted: what nobody needs is swept later.
+      if (isCertainlyRefused(error)) await deps.contents.remove(kept)
+      throw error
+    })
     if (!submitted.isQueued) await deps.contents.remove(kept)
     return submitted
   }
@@ -112,3 +115,5 @@ export function makeSubmitting(deps: Deps) {
 }
 
 export type Submitting = ReturnType<typeof makeSubmitting>
+
+const isCertainlyRefused = (error: unknown) => error instanceof Problem && error.refusal.kind !== 'outcome-unknown'

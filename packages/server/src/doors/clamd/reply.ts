@@ -30,6 +30,16 @@ export function toFaultReply(error: unknown): string {
       return toError('The account has no credits left.')
     case 'overloaded':
       return toError(`Too many scans wait already. Try again in ${refusal.retryAfterSeconds} s.`)
+    case 'unavailable':
+      return toError(
+        `The service is away for a moment; nothing was charged. Try again in ${refusal.retryAfterSeconds} s.`,
+      )
+    case 'storage-full':
+      return toError(
+        `There is no room for the content; nothing was charged. Try again in ${refusal.retryAfterSeconds} s.`,
+      )
+    case 'outcome-unknown':
+      return toError('The verdict could not be recorded; it may have been charged. Try again.')
     case 'engine-unavailable':
       return toError('The malware engine did not answer; nothing was charged. Try again.')
     default:

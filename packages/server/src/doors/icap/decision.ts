@@ -23,6 +23,12 @@ export function toFailure(error: unknown): Decision & { is: 'failed' } {
       return busy('The rate limit is reached.', refusal.retryAfterSeconds)
     case 'overloaded':
       return busy('Too many scans wait already.', refusal.retryAfterSeconds)
+    case 'unavailable':
+      return busy('The service is away for a moment; nothing was charged.', refusal.retryAfterSeconds)
+    case 'storage-full':
+      return busy('There is no room for the content; nothing was charged.', refusal.retryAfterSeconds)
+    case 'outcome-unknown':
+      return failed('The verdict could not be recorded; it may have been charged.')
     case 'out-of-credit':
       return failed('The account has no credits left.')
     case 'unauthenticated':

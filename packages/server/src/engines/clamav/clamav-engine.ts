@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { EngineDown, type EngineState, type ScanEngine } from '../../domain/ports/scan-engine.ts'
+import { EngineBusy, EngineDown, type EngineState, type ScanEngine } from '../../domain/ports/scan-engine.ts'
 import type { ClamdClient } from './client.ts'
 import { toReport } from './reply.ts'
 
@@ -24,7 +24,7 @@ export function makeClamAvEngine(deps: {
       try {
         return toReport(await client.scan(content, signal))
       } catch (error) {
-        if (signal.aborted || !(error instanceof EngineDown)) throw error
+        if (signal.aborted || error instanceof EngineBusy || !(error instanceof EngineDown)) throw error
         deps.onRetry(error)
         await waitUntilBack(client, signal)
         return toReport(await client.scan(content, signal))
@@ -34,11 +34,11 @@ export function makeClamAvEngine(deps: {
 }
 
 async function waitUntilBack(client: Pick<ClamdClient, 'ask'>, signal: AbortSignal) {
-  const deadline = Date.now() + patienceMs
+  const deadline = performance.now() + patienceMs
   for (;;) {
     const answer = await client.ask('PING', 1000).catch(() => undefined)
     if (answer === 'PONG') return
-    if (Date.now() > deadline) throw new EngineDown(`clamd was not back after ${patienceMs / 1000} s`)
+    if (performance.now() > deadline) throw new EngineDown(`clamd was not back after ${patienceMs / 1000} s`)
     await sleep(pollMs, undefined, { signal })
   }
 }

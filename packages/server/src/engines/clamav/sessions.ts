@@ -1,10 +1,11 @@
 import type { Socket } from 'node:net'
-import { EngineDown } from '../../domain/ports/scan-engine.ts'
+import { EngineBusy } from '../../domain/ports/scan-engine.ts'
 import { type ClamdAddress, dial, maxReplyLength, toEngineDown, toLength } from './connection.ts'
 
 type Job = {
   data: Buffer
   signal: AbortSignal
+  sinceMs: number
   resolve(reply: string): void
   reject(error: unknown): void
   /** For one that gives up before its turn. */
@@ -14,6 +15,8 @@ type Job = {
 const command = Buffer.from('zINSTREAM\0')
 const endOfStream = Buffer.alloc(4)
 const maxWaiting = 10_000
+/** Whoever has waited longer would have too little time left for the scan itself. */
+const maxWaitMs = 20_000
 
 /**
  * Connections that are kept and used again, one scan at a time on each: twice as fast as a connection for each scan when
@@ -31,13 +34,14 @@ export function makeSessions(deps: { address: ClamdAddress; count: number }) {
   return {
     scan: (data: Buffer, signal: AbortSignal): Promise<string> =>
       new Promise((resolve, reject) => {
-        if (waiting.length >= maxWaiting) throw new EngineDown(`${maxWaiting} scans wait for clamd already`)
+        if (waiting.length >= maxWaiting) throw new EngineBusy(`${maxWaiting} scans wait for clamd already`)
         if (signal.aborted) throw signal.reason
         const leave = () => {
           waiting.splice(waiting.indexOf(job), 1)
-          reject(signal.reason)
+          // It was never looked at: that says nothing of the content.
+          reject(new EngineBusy('clamd had no time for it'))
         }
-        const job: Job = { data, signal, resolve, reject, leave }
+        const job: Job = { data, signal, sinceMs: performance.now(), resolve, reject, leave }
         signal.addEventListener('abort', leave, { once: true })
         waiting.push(job)
         serve()
@@ -50,12 +54,23 @@ export function makeSessions(deps: { address: ClamdAddress; count: number }) {
   }
 
   function serve() {
+    turnLateAway()
     while (waiting.length > 0) {
       const session = idle.pop() ?? (open < deps.count ? openSession() : undefined)
       if (session === undefined) return
       const job = waiting.shift() as Job
       job.signal.removeEventListener('abort', job.leave)
       session.run(job)
+    }
+  }
+
+  /** They came in order. */
+  function turnLateAway() {
+    const earliestMs = performance.now() - maxWaitMs
+    for (let [first] = waiting; first !== undefined && first.sinceMs < earliestMs; [first] = waiting) {
+      waiting.shift()
+      first.signal.removeEventListener('abort', first.leave)
+      first.reject(new EngineBusy(`No turn at clamd within ${maxWaitMs} ms`))
     }
   }
 

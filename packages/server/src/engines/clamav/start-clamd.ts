@@ -89,7 +89,7 @@ async function waitForAnswer(
   exited: Promise<void>,
   findComplaint: () => string | undefined,
 ) {
-  const deadline = Date.now() + startTimeoutMs
+  const deadline = performance.now() + startTimeoutMs
   let hasExited = false
   void exited.then(() => {
     hasExited = true
@@ -97,7 +97,7 @@ async function waitForAnswer(
   for (;;) {
     if (hasExited) throw new Error(findComplaint() ?? 'clamd ended without a word')
     if (await isAnswering({ path }, pingTimeoutMs)) return
-    if (Date.now() > deadline) {
+    if (performance.now() > deadline) {
       child.kill('SIGKILL')
       throw new Error(`clamd did not answer within ${startTimeoutMs / 1000} s`)
     }

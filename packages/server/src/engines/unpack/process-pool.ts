@@ -1,4 +1,4 @@
-import { EngineDown } from '../../domain/ports/scan-engine.ts'
+import { EngineBusy, EngineDown } from '../../domain/ports/scan-engine.ts'
 import type { UnpackProcess } from './child-process.ts'
 
 /** A process that is to be used by nobody else until it is given back. */
@@ -27,7 +27,7 @@ export function openProcessPool(deps: { start(): UnpackProcess; slots: number; m
       return
     }
     if (waiting.length >= maxWaiting)
-      throw new EngineDown(`${maxWaiting} containers are waiting to be unpacked already`)
+      throw new EngineBusy(`${maxWaiting} containers are waiting to be unpacked already`)
     await new Promise<void>((resolve, reject) => {
       const one: Waiting = {
         begin() {
@@ -37,7 +37,8 @@ export function openProcessPool(deps: { start(): UnpackProcess; slots: number; m
       }
       const leave = () => {
         waiting.splice(waiting.indexOf(one), 1)
-        reject(signal.reason)
+        // It was never begun: that says nothing of the container.
+        reject(new EngineBusy('The unpacker had no time for it'))
       }
       signal.addEventListener('abort', leave, { once: true })
       waiting.push(one)

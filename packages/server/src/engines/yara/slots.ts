@@ -1,4 +1,4 @@
-import { EngineDown } from '../../domain/ports/scan-engine.ts'
+import { EngineBusy } from '../../domain/ports/scan-engine.ts'
 import { makeLine } from '../worker/line.ts'
 
 /** Lends places, in the order of asking. */
@@ -6,8 +6,8 @@ export function makeSlots<P>(places: P[], deps: { maxWaiting: number; waitMs: nu
   const free = [...places]
   const line = makeLine<P>({
     ...deps,
-    toFull: () => new EngineDown('Too many scans wait for YARA'),
-    toLate: () => new EngineDown(`YARA was busy for ${deps.waitMs} ms`),
+    toFull: () => new EngineBusy('Too many scans wait for YARA'),
+    toLate: () => new EngineBusy(`YARA was busy for ${deps.waitMs} ms`),
   })
   let onDrained: (() => void) | undefined
 

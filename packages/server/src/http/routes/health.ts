@@ -14,6 +14,8 @@ export type HealthDeps = {
   isTest?: boolean
 }
 
+export const isHealth = (path: string): boolean => path === '/livez' || path === '/readyz'
+
 /** `/livez`: the process answers. `/readyz`: it can do its work, and if not, why, in sentences. */
 export function registerHealth(app: FastifyInstance, deps: HealthDeps) {
   app.get('/livez', async () => ({ status: 'alive' }))

@@ -20,6 +20,8 @@ export type V1Deps = {
   contents: ContentStore
   jobContents: JobContents
   policy: AddressPolicy
+  /** Aborted when we stop: who waits for a result is told how it stands, and asks again elsewhere. */
+  draining: AbortSignal
 }
 
 /** Every operation of the contract behind the same gate. */

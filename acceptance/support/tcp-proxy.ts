@@ -1,0 +1,92 @@
+import { connect, createServer, type NetConnectOpts, type Socket } from 'node:net'
+import { setTimeout as pause } from 'node:timers/promises'
+
+/**
+ * `cut` closes what is open and refuses the rest; `hold` lets nothing through any more, and tells nobody; `mute` lets the
+ * questions through, and breaks the connection instead of answering them.
+ */
+type Mode = 'pass' | 'cut' | 'hold' | 'mute'
+
+/** A network on the way to a server, which can be slow, silent or gone. */
+async function openTcpProxy(target: NetConnectOpts) {
+  const pairs = new Set<[Socket, Socket]>()
+  let mode: Mode = 'pass'
+  let delayMs = 0
+  let lastWords: string | undefined
+
+  const server = createServer((near) => {
+    if (mode === 'cut') {
+      near.destroy()
+      return
+    }
+    const far = connect(target)
+    const pair: [Socket, Socket] = [near, far]
+    pairs.add(pair)
+    for (const socket of pair) {
+      socket.on('error', () => {})
+      socket.once('close', () => {
+        for (const other of pair) other.destroy()
+        pairs.delete(pair)
+      })
+    }
+    near.on('data', (bytes) => {
+      if (lastWords !== undefined && bytes.includes(lastWords)) mode = 'mute'
+      void pass(near, far, bytes)
+    })
+    far.on('data', (bytes) => {
+      if (mode === 'mute') near.destroy()
+      else void pass(far, near, bytes)
+    })
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const address = server.address()
+
+  /** Bytes of one direction stay in order: the sender is not read while one piece waits. */
+  async function pass(from: Socket, to: Socket, bytes: Buffer) {
+    if (mode === 'hold') return
+    if (delayMs > 0) {
+      from.pause()
+      await pause(delayMs)
+      from.resume()
+    }
+    to.write(bytes)
+  }
+
+  return {
+    port: typeof address === 'object' && address !== null ? address.port : 0,
+    setMode(next: Mode) {
+      mode = next
+      lastWords = undefined
+      if (mode === 'cut') for (const [near] of pairs) near.destroy()
+    },
+    /** As soon as these words were passed on, nothing is answered any more. */
+    muteAfter(words: string) {
+      lastWords = words
+    },
+    /** Each way. */
+    setDelay(ms: number) {
+      delayMs = ms
+    },
+    countConnections: () => pairs.size,
+    async close() {
+      mode = 'cut'
+      for (const [near] of pairs) near.destroy()
+      await new Promise((resolve) => server.close(resolve))
+    },
+  }
+}
+
+/** The same database, through a proxy. */
+export async function openDatabaseProxy(url: string) {
+  const parsed = new URL(url.replace('@/', '@localhost/'))
+  const socketDir = parsed.searchParams.get('host')
+  const proxy = await openTcpProxy(
+    socketDir === null
+      ? { host: parsed.hostname, port: Number(parsed.port || 5432) }
+      : { path: `${socketDir}/.s.PGSQL.5432` },
+  )
+  parsed.searchParams.delete('host')
+  parsed.hostname = '127.0.0.1'
+  parsed.port = String(proxy.port)
+  return { ...proxy, url: parsed.href }
+}

@@ -1,0 +1,67 @@
+import assert from 'node:assert/strict'
+import { after, afterEach, before, describe, test } from 'node:test'
+import type { ClaimedJob } from '../../src/domain/ports/job-store.ts'
+import { openScanWorker } from '../../src/workers/scan-worker.ts'
+import { leaseMs, openTestJobs, type TestJobs, toSettlement } from '../database/test-jobs.ts'
+import { silentLog as log } from '../support/test-database.ts'
+import { waitFor } from '../support/wait-for.ts'
+
+describe('a worker that is stopped', () => {
+  let office: TestJobs
+  before(async () => {
+    office = await openTestJobs()
+  })
+  afterEach(() => office.clear())
+  after(() => office.close())
+
+  const claimNow = () => office.jobs.claim(10, leaseMs)
+
+  test('gives back what does not end in time: another has it at once, as if it had not been tried', async () => {
+    const { digest } = await office.register()
+    const scanId = await office.submit(digest)
+    const begun: ClaimedJob[] = []
+    const { promise: goOn, resolve: wake } = Promise.withResolvers<void>()
+    let wasOurs: boolean | undefined
+    const worker = openScanWorker({
+      ...{ jobs: office.jobs, concurrency: 4, log },
+      async run(job) {
+        begun.push(job)
+        await goOn
+        wasOurs = await office.jobs.settle(job.lease, toSettlement(job))
+      },
+    })
+    await waitFor(() => begun.length === 1)
+    assert.deepEqual(await claimNow(), [], 'it is taken')
+    await worker.close(10)
+
+    const [job] = await claimNow()
+    assert.deepEqual([job?.scan.id, job?.attempt], [scanId, 1])
+    wake()
+    await waitFor(() => wasOurs !== undefined)
+    assert.equal(wasOurs, false, 'and the first one can say nothing any more')
+  })
+
+  test('waits for what ends in time, and keeps nothing that it claimed too late', async () => {
+    const { digest } = await office.register()
+    const { promise: mayClaim, resolve: letClaim } = Promise.withResolvers<void>()
+    const begun: string[] = []
+    const worker = openScanWorker({
+      jobs: {
+        ...office.jobs,
+        async claim(limit, ms) {
+          await mayClaim
+          return office.jobs.claim(limit, ms)
+        },
+      },
+      ...{ concurrency: 4, log },
+      run: async ({ scan }) => void begun.push(scan.id),
+    })
+    const scanId = await office.submit(digest)
+    worker.stop()
+    letClaim()
+    await worker.close(1000)
+    assert.deepEqual(begun, [])
+    const [job] = await claimNow()
+    assert.deepEqual([job?.scan.id, job?.attempt], [scanId, 1])
+  })
+})

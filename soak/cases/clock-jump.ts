@@ -1,0 +1,50 @@
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import type { Case } from '../case.ts'
+import { withDatabase } from '../database.ts'
+import { underLoad } from '../under-load.ts'
+
+const library = `/usr/lib/${process.arch === 'arm64' ? 'aarch64' : 'x86_64'}-linux-gnu/faketime/libfaketimeMT.so.1`
+
+/** Only the clock on the wall: the one that timers go by does not jump on a real machine either. */
+export const soak: Case = {
+  about: 'the clock of the service jumps two hours ahead, then four back; that of PostgreSQL does not (libfaketime)',
+  async run() {
+    if (!existsSync(library)) throw new Error('Install faketime first: apt-get install faketime')
+    const dir = mkdtempSync(join(tmpdir(), 'assay-soak-clock-'))
+    const offset = join(dir, 'offset')
+    writeFileSync(offset, '+0')
+    try {
+      return await withDatabase((proxy) =>
+        underLoad({
+          settings: { ASSAY_DATABASE_URL: proxy.url },
+          under: [
+            ...['env', `LD_PRELOAD=${library}`, `FAKETIME_TIMESTAMP_FILE=${offset}`, 'FAKETIME_NO_CACHE=1'],
+            ...['FAKETIME_DONT_FAKE_MONOTONIC=1', 'DONT_FAKE_MONOTONIC=1'],
+          ],
+          async disturb({ url }) {
+            writeFileSync(offset, '+2h')
+            await pause(8000)
+            const ahead = await readHours(url)
+            writeFileSync(offset, '-2h')
+            await pause(8000)
+            const behind = await readHours(url)
+            writeFileSync(offset, '+0')
+            return `the service was ${ahead} and then ${behind} hours off`
+          },
+        }),
+      )
+    } finally {
+      rmSync(dir, { recursive: true, force: true })
+    }
+  },
+}
+
+/** By the Date header of its answers. */
+async function readHours(url: string): Promise<number> {
+  const answer = await fetch(`${url}/livez`)
+  await answer.body?.cancel()
+  return Math.round((Date.parse(answer.headers.get('date') ?? '') - Date.now()) / 3_600_000)
+}

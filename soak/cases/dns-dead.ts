@@ -1,0 +1,50 @@
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { makeCaller, toId } from '../../acceptance/support/submitting.ts'
+import type { Case } from '../case.ts'
+import { toText } from '../counts.ts'
+import { underLoad } from '../under-load.ts'
+
+export const soak: Case = {
+  about: 'the only name server is one that nobody answers at; 40 downloads and 20 webhooks by name, beside the load',
+  async run() {
+    const dir = mkdtempSync(join(tmpdir(), 'assay-soak-dns-'))
+    const dead = join(dir, 'resolv.conf')
+    // Kept for tests by RFC 5737: nobody is there, and nobody says so.
+    writeFileSync(dead, 'nameserver 192.0.2.1\n')
+    try {
+      return await underLoad({
+        under: ['unshare', '--mount', 'sh', '-c', `mount --bind ${dead} /etc/resolv.conf && exec "$0" "$@"`],
+        async disturb({ url, operate }) {
+          const made = (await operate('accounts', 'create', '--name', 'names', '--rate', '1000000/1m')) as {
+            api_key: string
+          }
+          const caller = makeCaller(url, made.api_key)
+          const ends = new Map<string, number>()
+          const note = (text: string) => {
+            const { status, signals } = JSON.parse(text) as { status: string; signals: string[] | null }
+            assert.notEqual(status, 'clean', 'what was not loaded is not clean')
+            const what = `${status} ${signals ?? ''}`
+            ends.set(what, (ends.get(what) ?? 0) + 1)
+          }
+          const startedAt = performance.now()
+          await Promise.all([
+            ...Array.from({ length: 20 }, async (_, n) => {
+              note((await caller.sendUrl('malware', 'scan', `http://scan-${n}.example.com/`)).text)
+            }),
+            ...Array.from({ length: 20 }, async (_, n) => {
+              const fields = { callback_url: `http://hook-${n}.example.com/` }
+              const id = toId(await caller.sendUrl('malware', 'submit', `http://submit-${n}.example.com/`, fields))
+              note(JSON.stringify(await caller.settle('malware', id)))
+            }),
+          ])
+          return `downloads by name: ${toText(ends)} within ${Math.round((performance.now() - startedAt) / 1000)} s`
+        },
+      })
+    } finally {
+      rmSync(dir, { recursive: true, force: true })
+    }
+  },
+}

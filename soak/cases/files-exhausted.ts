@@ -1,0 +1,40 @@
+import { connect, type Socket } from 'node:net'
+import { setTimeout as pause } from 'node:timers/promises'
+import type { Case } from '../case.ts'
+import { toText } from '../counts.ts'
+import { underLoad } from '../under-load.ts'
+
+export const soak: Case = {
+  about: 'the service may open 256 files and sockets, and 600 clients connect, half of them in the middle of an upload',
+  run: () =>
+    underLoad({
+      under: ['prlimit', '--nofile=256:256'],
+      async disturb({ url }) {
+        const ends = new Map<string, number>()
+        const note = (what: string) => void ends.set(what, (ends.get(what) ?? 0) + 1)
+        const { hostname, port } = new URL(url)
+        const sockets = Array.from({ length: 600 }, (_, n): Socket => {
+          const socket = connect(Number(port), hostname)
+          let got = ''
+          socket.on('error', () => {})
+          socket.on('data', (bytes) => {
+            got += bytes
+          })
+          socket.once('close', () => note(got === '' ? 'closed' : (/ (\d{3}) /.exec(got)?.[1] ?? '')))
+          socket.write(n % 2 === 0 ? 'GET /v1/ping HTTP/1.1\r\n' : openUpload)
+          return socket
+        })
+        await pause(10_000)
+        const held = sockets.filter(({ destroyed }) => !destroyed).length
+        const seen = toText(ends)
+        for (const socket of sockets) socket.destroy()
+        return `${held} of 600 connections held, the others: ${seen}`
+      },
+    }),
+}
+
+const openUpload = [
+  ...['POST /v1/malware/submit/file HTTP/1.1', 'Host: soak', 'X-API-Key: soak-test-key'],
+  ...['Content-Type: multipart/form-data; boundary=b', 'Content-Length: 100000000', '', '--b'],
+  ...['Content-Disposition: form-data; name="file"; filename="f"', '', 'x'.repeat(100_000)],
+].join('\r\n')

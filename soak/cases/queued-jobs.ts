@@ -1,0 +1,48 @@
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { openFakeClamd } from '../../acceptance/support/fake-clamd.ts'
+import { makeCaller, toId } from '../../acceptance/support/submitting.ts'
+import type { Case } from '../case.ts'
+import { withInstallation } from '../installation.ts'
+import { readPeakRss, readRss } from '../memory.ts'
+
+const jobs = 10_000
+
+export const soak: Case = {
+  about: `${jobs} jobs that wait for an engine which does not answer: RSS grows by at most 50 MB`,
+  async run() {
+    const dir = mkdtempSync(join(tmpdir(), 'assay-soak-clamd-'))
+    const socket = join(dir, 'clamd.sock')
+    const clamd = await openFakeClamd(socket)
+    try {
+      return await withInstallation({ ASSAY_CLAMD: socket }, ({ url, pid, apiKey }) => queue(url, pid(), apiKey))
+    } finally {
+      await clamd.close()
+      rmSync(dir, { recursive: true, force: true })
+    }
+  },
+}
+
+async function queue(url: string, pid: number, apiKey: string): Promise<string> {
+  const caller = makeCaller(url, apiKey)
+  const submit = async (count: number) => {
+    for (let n = 0; n < count; n++) {
+      toId(await caller.sendFile('malware', 'submit', `silent ${n} ${'content '.repeat(100)}`))
+    }
+  }
+  // What the first thousand need is there for good: code, connections, buffers.
+  await Promise.all(Array.from({ length: 8 }, () => submit(125)))
+  await pause(3000)
+  const before = readRss(pid)
+  const startedAt = performance.now()
+  await Promise.all(Array.from({ length: 8 }, () => submit((jobs - 1000) / 8)))
+  const seconds = Math.round((performance.now() - startedAt) / 1000)
+  await pause(3000)
+  const after = readRss(pid)
+  const seen = `RSS ${before} MB with 1,000 jobs, ${after} MB with ${jobs} (${readPeakRss(pid)} MB at the most); ${seconds} s to submit`
+  assert(after - before <= 50, seen)
+  return seen
+}

@@ -1,0 +1,39 @@
+import { setTimeout as pause } from 'node:timers/promises'
+
+/** Asks for the health of a service all the time, and keeps how long it took and what it said. */
+export function watchHealth(url: string) {
+  const livezMs: number[] = []
+  const readyzMs: number[] = []
+  const reasons = new Set<string>()
+  let failures = 0
+  let isOver = false
+  const watching = Promise.all([ask('/livez', livezMs), ask('/readyz', readyzMs)])
+
+  async function ask(path: string, times: number[]) {
+    while (!isOver) {
+      const startedAt = performance.now()
+      const answer = await fetch(`${url}${path}`, { signal: AbortSignal.timeout(10_000) }).catch(() => undefined)
+      if (answer === undefined) failures++
+      else {
+        times.push(performance.now() - startedAt)
+        const text = await answer.text().catch(() => '{}')
+        const { reasons: told = [] } = JSON.parse(text || '{}') as { reasons?: string[] }
+        for (const reason of told) reasons.add(reason.replaceAll(/\d+ s\b/g, 'N s'))
+      }
+      await pause(100)
+    }
+  }
+
+  return {
+    async end() {
+      isOver = true
+      await watching
+      return { livezMs: toP99(livezMs), readyzMs: toP99(readyzMs), reasons: [...reasons], failures }
+    },
+  }
+}
+
+export function toP99(times: number[]): number {
+  const sorted = times.toSorted((a, b) => a - b)
+  return Math.round(sorted[Math.floor(sorted.length * 0.99)] ?? 0)
+}

@@ -1,0 +1,10 @@
+import { readFileSync } from 'node:fs'
+
+/** Megabytes that a process holds now, or held at the most. */
+export const readRss = (pid: number) => read(pid, 'VmRSS')
+export const readPeakRss = (pid: number) => read(pid, 'VmHWM')
+
+function read(pid: number, name: string): number {
+  const status = readFileSync(`/proc/${pid}/status`, 'utf8')
+  return Math.round(Number(new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(status)?.[1]) / 1024)
+}

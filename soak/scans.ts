@@ -1,0 +1,83 @@
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { setTimeout as pause } from 'node:timers/promises'
+import { eicar } from '../acceptance/support/archives.ts'
+import { makeCaller } from '../acceptance/support/submitting.ts'
+import { toText } from './counts.ts'
+import { toP99 } from './health.ts'
+
+type Books = { url: string; operate(...args: string[]): Promise<unknown> }
+
+/** Clients of an account of their own that scan while they wait, good and bad things in turns. */
+export async function startScans({ url, operate }: Books) {
+  const account = (await operate(
+    'accounts',
+    'create',
+    '--name',
+    'scans',
+    '--rate',
+    '1000000/1m',
+    '--plan',
+    'unlimited',
+  )) as {
+    id: string
+    api_key: string
+  }
+  const caller = makeCaller(url, account.api_key)
+  const answers = new Map<string, number>()
+  const times: number[] = []
+  let answered = 0
+  let maybe = 0
+  let isOver = false
+  const running = Promise.all(Array.from({ length: 3 }, (_, n) => scanOn(n)))
+  // Whoever ends it learns of a failure.
+  running.catch(() => {})
+
+  async function scanOn(n: number) {
+    for (let i = 0; !isOver; i++) {
+      const isBad = (i + n) % 2 === 0
+      const bytes = i % 5 === 0 ? 1_500_000 : 2000
+      // Never the same twice: what is remembered is not scanned.
+      const content = isBad ? Buffer.concat([eicar, Buffer.from('\n'.repeat(i % 50))]) : randomBytes(bytes)
+      const startedAt = performance.now()
+      const answer = await caller.sendFile('malware', 'scan', content).catch(() => undefined)
+      times.push(performance.now() - startedAt)
+      note(answer?.status, answer?.text ?? '', answer?.headers['retry-after'], isBad)
+      await pause(answer?.status === 201 ? 20 : 100)
+    }
+  }
+
+  function note(status: number | undefined, text: string, retryAfter: unknown, isBad: boolean) {
+    const kind = /"type":"[^"]*\/problems\/([\w-]+)"/.exec(text)?.[1]
+    const what = kind === undefined ? String(status ?? 'none') : `${status} ${kind}`
+    answers.set(what, (answers.get(what) ?? 0) + 1)
+    if (status === 201) {
+      answered++
+      if (isBad) assert(!text.includes('"status":"clean"'), `a false clean: ${text}`)
+    } else if (status === 503) assert.match(String(retryAfter), /^[1-9]\d*$/, 'a 503 says when to come again')
+    // Without an answer, or told that nobody knows: it may be charged.
+    else if (status === undefined || kind === 'outcome-unknown') maybe++
+    else assert.equal(status, 500, text)
+  }
+
+  return {
+    async end() {
+      isOver = true
+      await running
+    },
+    /** Each answer was charged once, and nothing else was but what nobody could answer. */
+    async check(): Promise<string> {
+      const ledger = (await operate('credits', 'ledger', '--account', account.id, '--limit', '100000')) as {
+        kind: string
+        scan_id: string
+      }[]
+      const debits = ledger.filter(({ kind }) => kind === 'debit')
+      assert.equal(new Set(debits.map((row) => row.scan_id)).size, debits.length, 'no scan is charged twice')
+      const spent = await caller.readSpent()
+      assert.equal(spent, debits.length, 'the ledger is the balance')
+      const about = `${debits.length} charged, ${answered} answered, ${maybe} unknown`
+      assert(debits.length >= answered && debits.length <= answered + maybe, about)
+      return `${toText(answers)} (${about}; longest ${Math.round(Math.max(...times))} ms, p99 ${toP99(times)} ms)`
+    },
+  }
+}

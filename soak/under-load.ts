@@ -1,0 +1,95 @@
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { setTimeout as pause } from 'node:timers/promises'
+import { checkLedger, checkVerdicts, countFailed, settleAll } from '../acceptance/support/chaos-checks.ts'
+import { type Installation, openInstallation } from '../acceptance/support/chaos-installation.ts'
+import { type Load, type Order, startLoad } from '../acceptance/support/chaos-load.ts'
+import { newRandom } from '../acceptance/support/chaos-random.ts'
+import { grepFiles } from '../acceptance/support/content-files.ts'
+import { openOrigin, world } from '../acceptance/support/origin.ts'
+import { waitUntil } from '../acceptance/support/wait-until.ts'
+import { toText } from './counts.ts'
+import { watchHealth } from './health.ts'
+import { startScans } from './scans.ts'
+
+type Options = {
+  settings?: NodeJS.ProcessEnv
+  prepare?: (dataDir: string) => undefined | (() => void)
+  under?: string[]
+  /** Says what was seen while it lasted. */
+  disturb(installation: Installation, load: Load): Promise<string | undefined>
+  /** How long the service may take to be itself again. */
+  backMs?: number
+}
+
+const apiKey = 'soak-test-key'
+
+/**
+ * Submits and scans from several clients while something bad happens, and then the invariants: nothing that was accepted
+ * is lost, ledger and balance agree, nothing is charged twice, nothing bad is called clean, no content lies around in
+ * clear, and the service is ready again by itself.
+ */
+export async function underLoad({ settings, prepare, under, disturb, backMs = 60_000 }: Options): Promise<string> {
+  const marker = `marker-${randomBytes(16).toString('hex')}`
+  const contents = new Map<string, Buffer>()
+  const origin = await openOrigin((request, response) => {
+    // Webhooks come here as well. Their answers are kept for the operator to see, so they must not be content.
+    if (request.method === 'POST') response.writeHead(204).end()
+    else response.end(contents.get(request.url?.slice(1) ?? ''))
+  })
+  const installation = await openInstallation(
+    {
+      ...{ ASSAY_BOOTSTRAP_KEY: apiKey, ASSAY_OUTBOUND_ALLOW: world, ASSAY_NSFW_PROFILE: 'off' },
+      ...{ ASSAY_LOG_LEVEL: 'warn', ASSAY_DISK_RESERVE_MB: '0', ...settings },
+    },
+    { prepare, under },
+  )
+  const books = { ...installation, apiKey }
+  const load = startLoad({
+    ...{ url: installation.url, apiKey, originUrl: origin.url, receiverUrl: origin.url, marker },
+    ...{ random: newRandom(1), clients: 4, publish: (order: Order) => contents.set(order.name, order.content) },
+  })
+  const scans = await startScans(books)
+  const health = watchHealth(installation.url)
+  try {
+    await Promise.race([pause(3000), load.running])
+    const seen = await Promise.race([disturb(installation, load), load.running.then(() => undefined)])
+    await waitUntil('the service to be ready again', () => isReady(installation), backMs)
+    await pause(2000)
+    const vitals = await health.end()
+    await load.end()
+    await scans.end()
+
+    const results = await settleAll(books, load)
+    // Our own server for downloads has a bad time, too.
+    checkVerdicts(load.orders, results, ['Error:DownloadFailed'])
+    await checkLedger(books, results)
+    const sync = await scans.check()
+    const clear = grepFiles(installation.dataDir, Buffer.from(marker))
+    assert.deepEqual(clear, [], `in clear: ${clear}`)
+    const lines = installation.log().split('\n').length - 1
+    return [
+      ...(seen === undefined ? [] : [seen]),
+      `${results.size} jobs (${countFailed(results)} failed and refunded), refusals ${toText(load.refusals)}`,
+      `scans ${sync}`,
+      `livez p99 ${vitals.livezMs} ms, readyz p99 ${vitals.readyzMs} ms${vitals.failures > 0 ? `, ${vitals.failures} health checks unanswered` : ''}`,
+      `readyz said: ${vitals.reasons.join(' ') || 'ready'}`,
+      `${lines} log lines of warnings`,
+    ].join('; ')
+  } catch (error) {
+    process.stderr.write(installation.log().slice(-4000))
+    throw error
+  } finally {
+    await health.end().catch(() => {})
+    await scans.end().catch(() => {})
+    await load.abandon()
+    await installation.remove()
+    await origin.close()
+  }
+}
+
+async function isReady({ url }: Installation): Promise<boolean> {
+  const answer = await fetch(`${url}/readyz`).catch(() => undefined)
+  const { status } = JSON.parse((await answer?.text().catch(() => '')) || '{}') as { status?: string }
+  return status === 'ready'
+}
