@@ -6,14 +6,15 @@ import { makeLogger } from '../../packages/server/src/runtime/logger.ts'
 import { openTestPostgres } from '../../scripts/test-postgres.ts'
 import { openTestS3 } from '../../scripts/test-s3.ts'
 import { openChildren, type Service, whenIdle } from './children.ts'
+import type { CurveJob, CurveResult } from './curve-load.ts'
 import type { SubmitJob, LoadResult as SubmitResult } from './jobs-load.ts'
 import type { LoadResult as ScanResult, UploadJob } from './malware-load.ts'
 import { listTree, readCpuSeconds, readName } from './processes.ts'
 
 /** `one`: everything in one process. `cluster`: 2 API and 2 worker nodes. `both`: 2 nodes that each do both. */
 export type SideName = 'one' | 'cluster' | 'both'
-/** `apis` take requests; `pool` looks into the database. */
-export type Side = { apis: [Service, Service]; pool: pg.Pool }
+/** `apis` are the nodes that take requests; `pool` looks into the database. */
+export type Side = { nodes: Service[]; apis: [Service, Service]; pool: pg.Pool }
 export type Setting = Awaited<ReturnType<typeof openSetting>>
 
 /** Images would only be idle processes here. */
@@ -23,14 +24,14 @@ const alike = { ASSAY_NSFW_PROFILE: 'off' }
  * The same service three times on one machine: alone on its own database and disk, and as nodes over one PostgreSQL and
  * one S3, where each installation has a database and a prefix of its own. Whoever opens it closes it.
  */
-export async function openSetting() {
+export async function openSetting(postgresSettings: string[] = []) {
   const { startService, startWorker, close: closeChildren } = openChildren()
   const closers: (() => Promise<unknown>)[] = []
   const close = async () => {
     for (const end of closers.toReversed()) await end()
   }
   try {
-    const postgres = await openTestPostgres()
+    const postgres = await openTestPostgres(postgresSettings)
     closers.push(postgres.close)
     const s3 = await openTestS3()
     closers.push(s3.close, closeChildren)
@@ -42,7 +43,7 @@ export async function openSetting() {
     const office = await openOffice(config, 'guest', makeLogger({ level: 'warn', region: config.region }))
     closers.push(office.close)
     const sides: Record<SideName, Side> = {
-      one: { apis: [alone, alone], pool: office.database.pool },
+      one: { nodes: [alone], apis: [alone, alone], pool: office.database.pool },
       cluster: await startNodes('cluster', ['api', 'api', 'worker', 'worker']),
       both: await startNodes('both', ['api,worker', 'api,worker']),
     }
@@ -65,23 +66,24 @@ export async function openSetting() {
         nodes.push(await start(`${name}-${i}`, { ...shared, ASSAY_ROLES }))
       const pool = new pg.Pool({ connectionString: url, max: 2 })
       closers.push(() => pool.end())
-      return { apis: nodes.slice(0, 2) as [Service, Service], pool }
+      return { nodes, apis: nodes.slice(0, 2) as [Service, Service], pool }
     }
 
     const startTwice = <Job extends object, Result extends object>(file: URL) =>
       [startWorker<Job, Result>(file), startWorker<Job, Result>(file)] as const
     const scans = startTwice<UploadJob, ScanResult>(new URL('./malware-load.ts', import.meta.url))
     const submits = startTwice<SubmitJob, SubmitResult>(new URL('./jobs-load.ts', import.meta.url))
-    const loads = new Set([...scans, ...submits].map(({ pid }) => pid))
+    const curves = startTwice<CurveJob, CurveResult>(new URL('./curve-load.ts', import.meta.url))
+    const loads = new Set([...scans, ...submits, ...curves].map(({ pid }) => pid))
     const cpu = () => {
-      const parts: Record<string, number> = { nodes: 0, engines: 0, databases: 0, load: 0 }
+      const parts: Record<string, number> = { nodes: 0, engines: 0, databases: 0, s3: 0, load: 0 }
       for (const pid of listTree(process.pid)) {
         const part = loads.has(pid) ? 'load' : toPart(readName(pid))
         if (pid !== process.pid) parts[part] = (parts[part] ?? 0) + readCpuSeconds(pid)
       }
       return parts
     }
-    return { sides, scans, submits, cpu, whenIdle: () => whenIdle(cpu), close }
+    return { sides, adminUrl: postgres.adminUrl, scans, submits, curves, cpu, whenIdle: () => whenIdle(cpu), close }
   } catch (error) {
     await close()
     throw error
@@ -90,5 +92,6 @@ export async function openSetting() {
 
 function toPart(name: string): string {
   if (name === 'clamd') return 'engines'
+  if (name.startsWith('swift-') || name === 'memcached') return 's3'
   return name === 'postgres' ? 'databases' : 'nodes'
 }

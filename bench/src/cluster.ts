@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { watchCores } from './children.ts'
 import { openSetting, type Setting, type Side, type SideName } from './cluster-setting.ts'
+import { listTree, readShareMegabytes } from './processes.ts'
 import type { Row } from './results.ts'
 
 const sideNames: SideName[] = ['one', 'cluster', 'both']
@@ -23,6 +24,7 @@ export async function benchCluster(): Promise<Row[]> {
     return [
       ...toRows(`malware scans, 1 KB, ${2 * scanConnections} connections`, scans),
       ...toRows(`submits of 1 KB, ${2 * submitConnections} connections, until the queue is empty`, submits),
+      ...toMemoryRows(setting),
     ]
   } finally {
     await setting.close()
@@ -56,14 +58,19 @@ async function takeScans({ sides, scans }: Setting, name: SideName, seconds: num
 }
 
 /** From the first submission until no job is left, all of them clean. */
-async function takeSubmits({ sides, submits }: Setting, name: SideName, count: number): Promise<number> {
+export async function takeSubmits(
+  { sides, submits }: Setting,
+  name: SideName,
+  count: number,
+  bytes = 1024,
+): Promise<number> {
   const { apis, pool } = sides[name]
   const since = new Date()
   const start = performance.now()
   await Promise.all(
     apis.map(({ url, headers }, i) =>
       (submits[i] ?? submits[0]).run({
-        ...{ url: new URL('/v1/malware/submit/file', url).href, headers, bytes: 1024, count },
+        ...{ url: new URL('/v1/malware/submit/file', url).href, headers, bytes, count },
         connections: submitConnections,
       }),
     ),
@@ -83,7 +90,7 @@ async function takeSubmits({ sides, submits }: Setting, name: SideName, count: n
   return (2 * count) / seconds
 }
 
-async function whenReady({ apis }: Side) {
+export async function whenReady({ apis }: Side) {
   for (const { url } of apis) {
     for (let left = 300; (await fetch(new URL('/readyz', url))).status !== 200; left--) {
       if (left === 0) throw new Error('A node is not ready after half a minute')
@@ -106,6 +113,17 @@ function toRows(what: string, rates: Rates): Row[] {
     ratio: toMiddle(rates[name].map((rate, i) => rate / (rates.one[i] ?? rate))),
     wanted: '',
   }))
+}
+
+/** What was asked of them stays with them. */
+function toMemoryRows({ sides: { cluster } }: Setting): Row[] {
+  const [api, , worker] = cluster.nodes
+  const say = (pids: number[]) => `${Math.round(pids.reduce((all, pid) => all + readShareMegabytes(pid), 0))} MB`
+  const toRow = (what: string, pid: number): Row => ({
+    ...{ what: `memory of ${what} after these scans`, ours: say([pid]) },
+    ...{ against: `with its engines: ${say(listTree(pid))}`, ratio: undefined, wanted: '' },
+  })
+  return [toRow('an API node', api?.pid ?? 0), toRow('a worker node, images off', worker?.pid ?? 0)]
 }
 
 const toMiddle = (values: number[]) => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0

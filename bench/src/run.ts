@@ -1,6 +1,7 @@
 import { benchAdmission } from './admission.ts'
 import { benchCluster } from './cluster.ts'
 import { benchCurve } from './curve.ts'
+import { benchDatabase } from './database.ts'
 import { benchFalsePositives } from './false-positives.ts'
 import { benchJobs } from './jobs.ts'
 import { benchMalware } from './malware.ts'
@@ -17,6 +18,7 @@ const benches: Record<string, () => Promise<Row[]>> = {
   admission: benchAdmission,
   cluster: benchCluster,
   curve: benchCurve,
+  database: benchDatabase,
   'false-positives': benchFalsePositives,
   jobs: benchJobs,
   malware: benchMalware,
