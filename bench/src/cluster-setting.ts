@@ -42,11 +42,12 @@ export async function openSetting(postgresSettings: string[] = []) {
     const { config } = loadConfig({ ...process.env, ASSAY_DATA_DIR: alone.dataDir })
     const office = await openOffice(config, 'guest', makeLogger({ level: 'warn', region: config.region }))
     closers.push(office.close)
-    const sides: Record<SideName, Side> = {
-      one: { nodes: [alone], apis: [alone, alone], pool: office.database.pool },
-      cluster: await startNodes('cluster', ['api', 'api', 'worker', 'worker']),
-      both: await startNodes('both', ['api,worker', 'api,worker']),
-    }
+    const [cluster, both] = await Promise.all([
+      startNodes('cluster', ['api', 'api', 'worker', 'worker']),
+      startNodes('both', ['api,worker', 'api,worker']),
+    ])
+    const one = { nodes: [alone], apis: [alone, alone] as [Service, Service], pool: office.database.pool }
+    const sides: Record<SideName, Side> = { one, cluster, both }
 
     async function startNodes(name: string, roles: string[]): Promise<Side> {
       const url = postgres.url.replace(/\/assay$/, `/${name}_nodes`)
@@ -61,9 +62,8 @@ export async function openSetting(postgresSettings: string[] = []) {
         ASSAY_MASTER_KEY: randomBytes(32).toString('hex'),
         ASSAY_METRICS_PORT: '0',
       }
-      const nodes: Service[] = []
-      for (const [i, ASSAY_ROLES] of roles.entries())
-        nodes.push(await start(`${name}-${i}`, { ...shared, ASSAY_ROLES }))
+      const startNode = (ASSAY_ROLES: string, i: number) => start(`${name}-${i}`, { ...shared, ASSAY_ROLES })
+      const nodes = await Promise.all(roles.map(startNode))
       const pool = new pg.Pool({ connectionString: url, max: 2 })
       closers.push(() => pool.end())
       return { nodes, apis: nodes.slice(0, 2) as [Service, Service], pool }
