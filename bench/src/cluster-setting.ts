@@ -9,7 +9,7 @@ import { openChildren, type Service, whenIdle } from './children.ts'
 import type { CurveJob, CurveResult } from './curve-load.ts'
 import type { SubmitJob, LoadResult as SubmitResult } from './jobs-load.ts'
 import type { LoadResult as ScanResult, UploadJob } from './malware-load.ts'
-import { listTree, readCpuSeconds, readName } from './processes.ts'
+import { listTree, readCpuSeconds, readEndedCpuSeconds, readName } from './processes.ts'
 
 /** `one`: everything in one process. `cluster`: 2 API and 2 worker nodes. `both`: 2 nodes that each do both. */
 export type SideName = 'one' | 'cluster' | 'both'
@@ -79,7 +79,8 @@ export async function openSetting(postgresSettings: string[] = []) {
       const parts: Record<string, number> = { nodes: 0, engines: 0, databases: 0, s3: 0, load: 0 }
       for (const pid of listTree(process.pid)) {
         const part = loads.has(pid) ? 'load' : toPart(readName(pid))
-        if (pid !== process.pid) parts[part] = (parts[part] ?? 0) + readCpuSeconds(pid)
+        if (pid === process.pid) continue
+        parts[part] = (parts[part] ?? 0) + readCpuSeconds(pid) + readEndedCpuSeconds(pid)
       }
       return parts
     }
