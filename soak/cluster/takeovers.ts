@@ -3,6 +3,8 @@ import { setTimeout as pause } from 'node:timers/promises'
 import type pg from 'pg'
 
 const withinMs = 30_000
+/** A living worker extends its leases more often than that. */
+const aliveMs = 6000
 
 /** How long work that was under way when a node was killed takes to be done, or another's. */
 export function watchTakeovers(pool: pg.Pool) {
@@ -10,24 +12,25 @@ export function watchTakeovers(pool: pg.Pool) {
   let [held, late, longestMs] = [0, 0, 0]
 
   const listHeld = async () => {
-    const { rows } = await pool.query<{ token: string }>(
-      `select lease_token::text as token from jobs where lease_token is not null
-       union all select lease_token::text from errands where lease_token is not null and outcome is null`,
+    const { rows } = await pool.query<{ token: string; until: string }>(
+      `select lease_token::text as token, held_until::text as until from jobs where lease_token is not null
+       union all select lease_token::text, held_until::text from errands where lease_token is not null and outcome is null`,
     )
-    return new Set(rows.map(({ token }) => token))
+    return new Map(rows.map(({ token, until }) => [token, until]))
   }
 
+  /** What a living node has is done, or its lease is extended; what a dead one had is as it was until another takes it. */
   async function watch(): Promise<void> {
     const startedAt = performance.now()
     const before = await listHeld()
     held += before.size
     for (;;) {
       const now = await listHeld()
-      const left = [...before].filter((token) => now.has(token))
+      const left = [...before].filter(([token, until]) => now.get(token) === until)
       const ms = performance.now() - startedAt
       if (left.length === 0) {
         if (before.size > 0) longestMs = Math.max(longestMs, ms)
-        if (ms > 5000) late++
+        if (ms > aliveMs) late++
         return
       }
       assert(ms < withinMs, `${left.length} are in nobody's hands after ${Math.round(ms)} ms`)
