@@ -45,8 +45,10 @@ export function watchTakeovers(pool: pg.Pool) {
       one.catch(() => {})
       watching.push(one)
     },
-    async end(): Promise<string> {
+    /** Undefined when none was. */
+    async end(): Promise<string | undefined> {
       await Promise.all(watching)
+      if (watching.length === 0) return undefined
       const seconds = (longestMs / 1000).toFixed(1)
       return `${held} jobs and errands were under way at kills, ${late} times some were left to another node, the longest for ${seconds} s`
     },

@@ -107,8 +107,7 @@ export async function underClusterLoad(disturb: (scene: Scene) => Promise<string
         listNames: () => store.listNames('soak'),
       })
       return [
-        ...(seen === undefined ? [] : [seen]),
-        taken,
+        ...[seen, taken].filter((text) => text !== undefined),
         `${results.size} jobs (${countFailed(results)} failed and refunded), refusals ${toText(load.refusals)}`,
         ...sync.map((text, i) => `scans on API node ${i + 1}: ${text}`),
         ...[looked.text, told, rate, left],
