@@ -41,8 +41,17 @@ export async function openTestPostgres(moreSettings: string[] = []) {
     ...['-D', cluster, '-p', String(port)],
     ...settings.flatMap((setting) => ['-c', setting]),
   ])
-  const server = spawn(run.command, run.args, { ...run, env, cwd: dir, stdio: 'ignore' })
-  const ended = new Promise((resolve) => server.once('exit', resolve))
+  const start = () => {
+    const server = spawn(run.command, run.args, { ...run, env, cwd: dir, stdio: 'ignore' })
+    const ended = new Promise((resolve) => server.once('exit', resolve))
+    return {
+      async stop(signal: NodeJS.Signals) {
+        server.kill(signal)
+        await ended
+      },
+    }
+  }
+  let server = start()
 
   const admin = await connect({ host: dir, port, user: 'admin', database: 'postgres' })
   await admin.query("create role tester login createdb password 'p4ss word'")
@@ -55,9 +64,15 @@ export async function openTestPostgres(moreSettings: string[] = []) {
     url: toUrl('tester'),
     /** As the superuser. */
     adminUrl: toUrl('admin'),
+    dir,
+    /** SIGINT is how an operator does it. */
+    async restart(signal: NodeJS.Signals) {
+      await server.stop(signal)
+      server = start()
+      await (await connect({ host: dir, port, user: 'admin', database: 'postgres' })).end()
+    },
     async close() {
-      server.kill('SIGINT')
-      await ended
+      await server.stop('SIGINT')
       rmSync(dir, { recursive: true, force: true })
     },
   }

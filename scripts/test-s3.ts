@@ -183,6 +183,7 @@ memcache_servers = 127.0.0.1:${ports.memcached}
 [filter:s3api]
 use = egg:swift#s3api
 location = ${region}
+allowable_clock_skew = 172800
 ${filters.map((filter) => `[filter:${filter}]\nuse = egg:swift#${filter}\n`).join('')}`,
   )
 }

@@ -21,6 +21,8 @@ export type Order = {
 
 type Deps = {
   url: string
+  /** Of other nodes of the same installation: each request goes to one of them all. */
+  moreUrls?: string[]
   apiKey: string
   /** Where contents are fetched from, by the name of the order. */
   originUrl: string
@@ -36,7 +38,8 @@ type Deps = {
 /** Clients that submit one thing after the other, whatever happens to the service, until they are told to end. */
 export function startLoad(deps: Deps) {
   const { random } = deps
-  const caller = makeCaller(deps.url, deps.apiKey)
+  const callers = [deps.url, ...(deps.moreUrls ?? [])].map((url) => makeCaller(url, deps.apiKey))
+  const pickCaller = () => callers[random.between(0, callers.length - 1)] ?? makeCaller(deps.url, deps.apiKey)
   const orders: Order[] = []
   /** How often each answer came that was no acknowledgement; `none` without an answer. */
   const refusals = new Map<string, number>()
@@ -65,6 +68,7 @@ export function startLoad(deps: Deps) {
       ...(order.callbackPath && { callback_url: `${deps.receiverUrl}${order.callbackPath}` }),
     }
     const more: Record<string, string> = order.idempotencyKey ? { 'idempotency-key': order.idempotencyKey } : {}
+    const caller = pickCaller()
     const answer = await inTime(
       order.isUrl
         ? caller.sendUrl('malware', 'submit', `${deps.originUrl}/${order.name}`, fields, more)
@@ -78,7 +82,7 @@ export function startLoad(deps: Deps) {
 
   /** What was acknowledged is there at once, or nobody can say at the moment. */
   async function look(id: string) {
-    const answer = await inTime(caller.fetchResult('malware', id))
+    const answer = await inTime(pickCaller().fetchResult('malware', id))
     if (answer?.status !== 200) await refuse(answer)
   }
 

@@ -36,10 +36,10 @@ export function openChildren() {
   return {
     dir,
     close,
-    /** As `npm start` does it, with its log in a file. */
-    async startService(path: string, settings: Record<string, string> = {}): Promise<Service> {
-      const log = openSync(logFile, 'w')
-      const dataDir = join(dir, 'data')
+    /** As `npm start` does it, with its log in a file. Several need a name each, for their directories. */
+    async startService(path: string, settings: Record<string, string> = {}, name = 'data'): Promise<Service> {
+      const log = openSync(logFile, 'a')
+      const dataDir = join(dir, name)
       const env = {
         ...process.env,
         ASSAY_PORT: '0',
@@ -103,7 +103,7 @@ async function readUrl(child: ChildProcess): Promise<string> {
   for (const deadline = Date.now() + startTimeoutMs; Date.now() < deadline; ) {
     if ((await Promise.race([ended, sleep(20)])) === 'ended') throw new Error('It ended before it was ready')
     // Libraries may have something to say before.
-    const line = /^\{.*\}$/m.exec(text)?.[0]
+    const line = /^\{.*"url".*\}$/m.exec(text)?.[0]
     if (line !== undefined && text.endsWith('\n')) return (JSON.parse(line) as { url: string }).url
   }
   throw new Error('It was not ready in time')

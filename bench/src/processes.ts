@@ -16,10 +16,15 @@ export function listTree(root: number): number[] {
 export const readName = (pid: number) => readProc(pid, 'comm').trim()
 
 /** Seconds of processor time so far, in all threads. */
-export function readCpuSeconds(pid: number): number {
-  // After the name, which may hold blanks: user and system time are the 12th and 13th.
+export const readCpuSeconds = (pid: number) => readTimes(pid, 11)
+
+/** Of its children that have ended: a connection to PostgreSQL is a process, and takes its time with it. */
+export const readEndedCpuSeconds = (pid: number) => readTimes(pid, 13)
+
+/** After the name, which may hold blanks: user and system time are the 12th and 13th, of ended children the next two. */
+function readTimes(pid: number, first: 11 | 13): number {
   const fields = readProc(pid, 'stat').split(') ').at(-1)?.split(' ') ?? []
-  return (Number(fields[11] ?? 0) + Number(fields[12] ?? 0)) / ticksPerSecond
+  return (Number(fields[first] ?? 0) + Number(fields[first + 1] ?? 0)) / ticksPerSecond
 }
 
 /** The same for all children of this process that have ended. */

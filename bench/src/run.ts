@@ -1,5 +1,8 @@
 import { benchAdmission } from './admission.ts'
 import { benchCli } from './cli.ts'
+import { benchCluster } from './cluster.ts'
+import { benchCurve } from './curve.ts'
+import { benchDatabase } from './database.ts'
 import { benchFalsePositives } from './false-positives.ts'
 import { benchJobs } from './jobs.ts'
 import { benchMalware } from './malware.ts'
@@ -15,6 +18,9 @@ import { benchStored } from './stored.ts'
 const benches: Record<string, () => Promise<Row[]>> = {
   admission: benchAdmission,
   cli: benchCli,
+  cluster: benchCluster,
+  curve: benchCurve,
+  database: benchDatabase,
   'false-positives': benchFalsePositives,
   jobs: benchJobs,
   malware: benchMalware,

@@ -23,6 +23,7 @@ export async function benchStored(): Promise<Row[]> {
   const archives: Archive[] = []
   try {
     for (const size of sizes) archives.push(await openArchive(server.url, size, log))
+    const weighed = await Promise.all(archives.slice(-1).map(weigh))
     const sides = archives.map((archive) => ({ size: archive.size, read: newTimes(), charge: newTimes(), archive }))
     for (const { archive } of sides) await runAll(archive, newTimes(), newTimes(), 500)
     for (let round = 0; round < rounds; round++) {
@@ -33,14 +34,30 @@ export async function benchStored(): Promise<Row[]> {
     }
     const [least, ...more] = sides
     if (least === undefined) return []
-    return more.flatMap((side) => [
-      ...toRows('result reads', side.size, side.read, least.read),
-      ...toRows('charges', side.size, side.charge, least.charge),
-    ])
+    return [
+      ...more.flatMap((side) => [
+        ...toRows('result reads', side.size, side.read, least.read),
+        ...toRows('charges', side.size, side.charge, least.charge),
+      ]),
+      ...weighed,
+    ]
   } finally {
     for (const archive of archives) await archive.close()
     await server.close()
     rmSync(dataDir, { recursive: true, force: true })
+  }
+}
+
+/** Before anything is added: rows, indexes, and what lies between them. */
+async function weigh({ size, database }: Archive): Promise<Row> {
+  const { rows } = await database.pool.query<{ scans: string; ledger: string }>(`
+    select pg_total_relation_size('credit_ledger') as ledger,
+      (select sum(pg_total_relation_size(inhrelid)) from pg_inherits where inhparent = 'scans'::regclass) as scans`)
+  const each = (bytes = '0') => `${Math.round(Number(bytes) / size)} bytes`
+  return {
+    what: `what each of ${size} stored results takes, with indexes`,
+    ours: `${each(rows[0]?.scans)}, in the ledger ${each(rows[0]?.ledger)}`,
+    ...{ against: '', ratio: undefined, wanted: '' },
   }
 }
 

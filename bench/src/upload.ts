@@ -37,7 +37,7 @@ export function newForm({ url, headers }: HttpTarget, content: Content, fileName
   return mergeSmall([Buffer.from(head), ...content.pieces, Buffer.from(closing)])
 }
 
-function isWholeAnswer(reply: string): boolean {
+export function isWholeAnswer(reply: string): boolean {
   const body = reply.indexOf('\r\n\r\n') + 4
   const length = /\r\ncontent-length: (\d+)/i.exec(reply)?.[1]
   return body >= 4 && reply.length >= body + Number(length ?? 0)

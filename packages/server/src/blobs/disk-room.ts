@@ -1,4 +1,4 @@
-import { readdir, stat, statfs } from 'node:fs/promises'
+import { mkdir, readdir, stat, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Problem } from '../domain/problem.ts'
 
@@ -18,6 +18,8 @@ const retryAfterSeconds = 30
 
 /** Room for content on a disk. It is asked for before every piece that is written, and refused in time. */
 export async function openDiskRoom(deps: Deps) {
+  // A node whose database and content are elsewhere has nothing there yet, at its first start.
+  await mkdir(deps.dir, { recursive: true, mode: 0o711 })
   let free = await readFree()
   let used = await readUsed()
   let looking: Promise<void> | undefined

@@ -85,3 +85,8 @@ async function openJobs(t: TestContext, { reserveBytes = 0, budgetBytes = 1e15 }
 
 const listFiles = (dir: string) =>
   readdirSync(dir, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile())
+
+test('the disk of a directory that is not there yet can be asked', async (t) => {
+  const room = await openDiskRoom({ dir: join(newTestDir(t), 'not', 'there'), reserveBytes: 0 })
+  assert(room.countFree() > 0)
+})

@@ -1,0 +1,87 @@
+import { randomBytes } from 'node:crypto'
+import { newContent } from './malware-content.ts'
+import { isWholeAnswer, type Message, newForm, openKept } from './upload.ts'
+
+/** `scan` uploads 1 KB to `url`, no two the same; `get` asks for the `urls` in turns. */
+export type CurveJob = {
+  asks: { scan: string } | { get: string[] }
+  headers: string[]
+  connections: number
+  seconds: number
+}
+/** `ids`: of what was scanned last. `refused`: answers of 503, which are no part of the rate. */
+export type CurveResult = {
+  perSecond: number
+  p50Ms: number
+  p99Ms: number
+  done: number
+  refused: number
+  ids: string[]
+}
+
+/** A child process of the benchmark: jobs in, results out. */
+process.on('message', (job: CurveJob) => {
+  run(job).then(
+    (result: CurveResult) => process.send?.(result),
+    (error: Error) => process.send?.({ error: error.stack ?? error.message }),
+  )
+})
+process.on('disconnect', () => process.exit())
+
+const maxIds = 200
+
+async function run({ asks, headers, connections, seconds }: CurveJob): Promise<CurveResult> {
+  const took: number[] = []
+  const ids: string[] = []
+  const seed = randomBytes(4).toString('hex')
+  let [sent, refused] = [0, 0]
+  const [first = ''] = 'scan' in asks ? [asks.scan] : asks.get
+  const { hostname, port } = new URL(first)
+  const start = performance.now()
+  const end = start + seconds * 1000
+
+  const work = async (_: unknown, i: number) => {
+    let isRefused = false
+    const isGood = (reply: string) => {
+      isRefused = reply.startsWith('HTTP/1.1 503 ')
+      if (ids.length < maxIds) ids.push(...(/"id":"([^"]+)"/.exec(reply)?.slice(1) ?? []))
+      return isRefused || /^HTTP\/1\.1 20[01] /.test(reply)
+    }
+    const line = openKept({ host: hostname, port: Number(port) }, { isWhole: isWholeAnswer, isGood })
+    const next = 'scan' in asks ? newScans(asks.scan, i) : newGets(asks.get)
+    try {
+      do {
+        const message = next()
+        const at = performance.now()
+        await line.send(message)
+        if (isRefused) refused++
+        else took.push(performance.now() - at)
+      } while (performance.now() < end)
+    } finally {
+      line.close()
+    }
+  }
+
+  function newScans(url: string, variant: number): () => Message {
+    const content = newContent(1024, variant)
+    const form = newForm({ url, headers, expected: '' }, content, 'curve.txt')
+    return () => {
+      content.stamp(`${seed}${(sent++).toString(16).padStart(8, '0')}`)
+      return form
+    }
+  }
+
+  function newGets(urls: string[]): () => Message {
+    const heads = urls.map((url) => {
+      const { host, pathname } = new URL(url)
+      return [Buffer.from([`GET ${pathname} HTTP/1.1`, `Host: ${host}`, ...headers, '', ''].join('\r\n'))]
+    })
+    return () => () => heads[sent++ % heads.length] ?? []
+  }
+
+  await Promise.all(Array.from({ length: connections }, work))
+  const sorted = took.toSorted((a, b) => a - b)
+  const find = (share: number) => sorted[Math.floor(sorted.length * share)] ?? 0
+  const perSecond = (took.length * 1000) / (performance.now() - start)
+  return { perSecond, p50Ms: find(0.5), p99Ms: find(0.99), done: took.length, refused, ids }
+}

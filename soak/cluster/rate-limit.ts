@@ -1,0 +1,50 @@
+import assert from 'node:assert/strict'
+import { setTimeout as pause } from 'node:timers/promises'
+
+type Account = { api_key: string }
+type Deps = { urls: readonly string[]; operate(...args: string[]): Promise<unknown> }
+
+const allowed = 400
+
+/** An account with a limit that asks all nodes at once, more often than it may. */
+export async function startRateLimited({ urls, operate }: Deps) {
+  const options = ['--name', 'limited', '--rate', `${allowed}/1d`, '--plan', 'unlimited']
+  const { api_key: key } = (await operate('accounts', 'create', ...options)) as Account
+  let [granted, refused, unknown] = [0, 0, 0]
+  let isOver = false
+  const running = Promise.all(urls.flatMap((url) => [askOn(url), askOn(url)]))
+  running.catch(() => {})
+
+  async function ask(url: string) {
+    const answer = await fetch(`${url}/v1/ping`, { headers: { 'x-api-key': key } }).catch(() => undefined)
+    await answer?.body?.cancel().catch(() => {})
+    if (answer === undefined || answer.status >= 500) unknown++
+    else if (answer.status === 200) granted++
+    else {
+      assert.equal(answer.status, 429)
+      refused++
+    }
+  }
+
+  async function askOn(url: string) {
+    while (!isOver) {
+      await ask(url)
+      await pause(400)
+    }
+  }
+
+  return {
+    async end() {
+      isOver = true
+      await running
+    },
+    /** Exactly what is allowed was granted; what nobody answered may have been granted as well. */
+    async check(): Promise<string> {
+      while (refused === 0) await Promise.all(urls.map(ask))
+      await Promise.all(urls.flatMap((url) => Array.from({ length: 20 }, () => ask(url))))
+      const about = `${granted} granted of ${allowed}, ${refused} refused, ${unknown} unanswered`
+      assert(granted <= allowed && granted + unknown >= allowed, about)
+      return `rate limit ${about}`
+    },
+  }
+}

@@ -1,0 +1,124 @@
+import { randomBytes } from 'node:crypto'
+import { setTimeout as pause } from 'node:timers/promises'
+import pg from 'pg'
+import { checkLedger, checkVerdicts, countFailed, settleAll } from '../../acceptance/support/chaos-checks.ts'
+import { type Order, startLoad } from '../../acceptance/support/chaos-load.ts'
+import { newRandom, type Random } from '../../acceptance/support/chaos-random.ts'
+import { openOrigin } from '../../acceptance/support/origin.ts'
+import { openReceiver } from '../../acceptance/support/receiver.ts'
+import { openTestPostgres } from '../../scripts/test-postgres.ts'
+import { openTestS3 } from '../../scripts/test-s3.ts'
+import { toText } from '../counts.ts'
+import { startScans } from '../scans.ts'
+import { watchDeliveries } from './deliveries.ts'
+import { checkLeftovers, requireFaketime } from './leftovers.ts'
+import { apiKey, type Nodes, openNodes, secret } from './nodes.ts'
+import { startPictures } from './pictures.ts'
+import { startRateLimited } from './rate-limit.ts'
+import { openS3Faults, type S3Faults } from './s3-faults.ts'
+import { watchTakeovers } from './takeovers.ts'
+
+export type Scene = {
+  nodes: Nodes
+  s3: S3Faults
+  postgres: Awaited<ReturnType<typeof openTestPostgres>>
+  random: Random
+  /** A node was killed just now. */
+  onKilled(): void
+}
+
+/**
+ * Two API and two worker nodes under every kind of load while something bad happens, and then the invariants: nothing that
+ * was accepted is lost, nothing charged twice, ledger and balance agree, nothing bad is called clean, every callback came
+ * with a good signature, the rate limit was exact over all nodes, work of a dead node was taken over within 30 s, and no
+ * content is left, in clear or at all. `disturb` says what was seen while it lasted.
+ */
+export async function underClusterLoad(disturb: (scene: Scene) => Promise<string | undefined>): Promise<string> {
+  requireFaketime()
+  const seed = Number(process.env.ASSAY_TEST_SEED ?? 1)
+  const random = newRandom(seed)
+  const marker = `marker-${randomBytes(16).toString('hex')}`
+  const closers: (() => unknown)[] = []
+  const opened = async <T extends { close(): unknown }>(part: Promise<T>) => {
+    const one = await part
+    closers.push(one.close)
+    return one
+  }
+  try {
+    const contents = new Map<string, Buffer>()
+    const origin = await opened(
+      openOrigin(async (request, response) => {
+        // Some take a while, so that there is always something under way.
+        if (random.happens(0.3)) await pause(random.between(500, 4000))
+        response.end(contents.get(request.url?.slice(1) ?? ''))
+      }),
+    )
+    const receiver = await opened(openReceiver(() => ({ status: random.happens(0.03) ? 500 : 204 })))
+    const postgres = await opened(openTestPostgres())
+    const store = await opened(openTestS3())
+    const s3 = await opened(openS3Faults(store.endpoint))
+    const blobsUrl = store.toBlobsUrl('soak').replace(store.endpoint, s3.url)
+    const nodes = await opened(openNodes({ ...store, databaseUrl: postgres.url, blobsUrl }))
+    const pool = new pg.Pool({ connectionString: postgres.url, max: 2 })
+    pool.on('error', () => {})
+    closers.push(() => pool.end())
+    await nodes.whenReady()
+
+    const urls = nodes.apis.map(({ url }) => url)
+    const [{ url, operate }] = nodes.apis
+    const books = { url, operate, apiKey }
+    const load = startLoad({
+      ...{ url, moreUrls: urls.slice(1), apiKey, originUrl: origin.url, receiverUrl: receiver.url, marker },
+      ...{ random, clients: 4, publish: (order: Order) => contents.set(order.name, order.content) },
+    })
+    closers.push(load.abandon)
+    const scans = await Promise.all(nodes.apis.map((api) => startScans(api)))
+    const pictures = await startPictures({ urls, receiverUrl: receiver.url, operate })
+    const limited = await startRateLimited({ urls, operate })
+    const parts = [...scans, pictures, limited]
+    closers.push(() => Promise.allSettled(parts.map((part) => part.end())))
+    const deliveries = watchDeliveries(receiver, (path) => (path.startsWith('/picture-') ? pictures.secret : secret))
+    closers.push(deliveries.end)
+    const takeovers = watchTakeovers(pool)
+
+    try {
+      await Promise.race([pause(3000), load.running])
+      const seen = await Promise.race([
+        disturb({ nodes, s3, postgres, random, onKilled: takeovers.start }),
+        load.running.then(() => undefined),
+      ])
+      await nodes.whenReady()
+      const taken = await takeovers.end()
+      await load.end()
+      await Promise.all(parts.map((part) => part.end()))
+
+      const results = await settleAll(books, load)
+      checkVerdicts(load.orders, results)
+      await checkLedger(books, results)
+      const looked = await pictures.check()
+      const called = new Set(load.orders.filter((order) => order.callbackPath !== undefined).map(({ name }) => name))
+      const expected = [...results].filter(([, { content_name }]) => called.has(String(content_name)))
+      const submitted = [...looked.results].filter(([, result]) => pictures.isSubmitted(result))
+      const told = await deliveries.check(new Map([...expected, ...submitted]))
+      const sync = await Promise.all(scans.map((one) => one.check()))
+      const rate = await limited.check()
+      const left = await checkLeftovers({
+        ...{ nodes, marker, dirs: [postgres.dir, store.filesDir] },
+        listNames: () => store.listNames('soak'),
+      })
+      return [
+        ...[seen, taken].filter((text) => text !== undefined),
+        `${results.size} jobs (${countFailed(results)} failed and refunded), refusals ${toText(load.refusals)}`,
+        ...sync.map((text, i) => `scans on API node ${i + 1}: ${text}`),
+        ...[looked.text, told, rate, left],
+      ].join('; ')
+    } catch (error) {
+      for (const { name, installation } of nodes.nodes) {
+        process.stderr.write(`--- ${name}\n${installation.log().slice(-3000)}\n`)
+      }
+      throw error
+    }
+  } finally {
+    for (const close of closers.toReversed()) await close()
+  }
+}
