@@ -47,7 +47,7 @@ describe('a service in test mode alone', { skip: alreadyTested }, () => {
         ...{ status: 'ready', mode: 'test mode', checks: { database: 'ok', disk: 'ok' }, engines: [] },
       },
     )
-    assert.match(installation.log(), /Test mode: nothing is scanned/)
+    await waitUntil('the log', () => /Test mode: nothing is scanned/.test(installation.log()))
     // The database is a child of its own; nothing else is.
     assert.deepEqual(
       findChildren(installation.pid(), '').filter((pid) => !findChildren(installation.pid(), 'postgres').includes(pid)),
