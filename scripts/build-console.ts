@@ -17,7 +17,10 @@ const stamp = hashSources([
 ])
 if (!existsSync(stampFile) || readFileSync(stampFile, 'utf8') !== stamp) {
   process.stderr.write('Building the console…\n')
-  const { build } = await import('vite')
+  const { build } = await import('vite').catch(() => {
+    process.stderr.write('The console is not built: vite is missing. Run npm ci with development dependencies.\n')
+    process.exit(1)
+  })
   await build({ configFile: join(root, 'console/vite.config.ts'), logLevel: 'warn' })
   writeFileSync(stampFile, stamp)
 }
