@@ -20,7 +20,7 @@ const files = args.filter((arg) => !arg.startsWith('--'))
 const all = ['packages/*/test/**/*.test.ts', 'acceptance/**/*.test.ts']
 const asksDatabase = [
   'packages/server/test/{database,errands,http,test-mode,webhooks,workers}/*.test.ts',
-  'acceptance/{edge,jobs,operations,operator,test-mode}/*.test.ts',
+  'acceptance/{jobs,operations,test-mode}/*.test.ts',
 ]
 
 /** Of the service that the tests share. */
