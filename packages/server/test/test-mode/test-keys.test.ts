@@ -92,7 +92,13 @@ describe('a test key', () => {
       ...{ gate: office.gate, describe: unused, clock: systemClock, region: 'test', kinds: [], onQueued() {} },
       contents: { newWriter: unused, toPlace: unused, places: [], open: unused, remove: unused, listKeys: unused },
     })
-    const order = { kind: 'malware' as const, contentName: null, callbackUrl: null, idempotency: undefined }
+    const order = {
+      kind: 'malware' as const,
+      contentName: null,
+      callbackUrl: null,
+      idempotency: undefined,
+      takesRequest: false,
+    }
     const { scanId } = await submitUrl(admitted.caller, 'https://files.test/assay-test-pending.zip', order)
     const { rows } = await office.pool.query<{ seconds: number }>(
       'select extract(epoch from held_until - created_at)::float8 as seconds from jobs where scan_id = $1',

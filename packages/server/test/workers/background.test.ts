@@ -81,7 +81,13 @@ describe('a background scan', () => {
     await writer.write(bytes)
     return writer.finish()
   }
-  const order = { kind: 'malware' as const, contentName: 'a.txt', callbackUrl: null, idempotency: undefined }
+  const order = {
+    kind: 'malware' as const,
+    contentName: 'a.txt',
+    callbackUrl: null,
+    idempotency: undefined,
+    takesRequest: false,
+  }
 
   /** Until it is settled. */
   async function readResult(accountId: string, scanId: string) {

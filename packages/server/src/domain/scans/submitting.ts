@@ -1,5 +1,5 @@
 import type { ScanKind } from '@assay/contract'
-import { type Admitted, findRefusal, toLaterCaller } from '../accounts/admission.ts'
+import { type Admitted, findCaller, findRefusal, toLaterCaller } from '../accounts/admission.ts'
 import type { Describer } from '../content/describe.ts'
 import type { AdmissionGate, Caller, Idempotency } from '../ports/admission-gate.ts'
 import type { Clock } from '../ports/clock.ts'
@@ -32,6 +32,8 @@ type Order = {
   contentName: string | null
   callbackUrl: string | null
   idempotency: Idempotency | undefined
+  /** The request is yet to be counted, with the charge. */
+  takesRequest: boolean
 }
 
 type Known = Pick<Scan, 'contentLength' | 'contentType' | 'metadata'>
@@ -78,10 +80,10 @@ export function makeSubmitting(deps: Deps) {
     job: Omit<NewJob, 'callbackUrl'>,
     known: Known,
   ): Promise<Submitted> {
-    const { callbackUrl, idempotency } = order
+    const { callbackUrl, idempotency, takesRequest } = order
     const scan = newPending(order, known)
     const answer = await deps.gate.ask({
-      ...{ keyDigest: caller.keyDigest, takesRequest: false, scan, job: { ...job, callbackUrl } },
+      ...{ keyDigest: caller.keyDigest, takesRequest, scan, job: { ...job, callbackUrl } },
       ...(idempotency === undefined ? {} : { idempotency }),
     })
     const isQueued = answer.outcome === 'admitted'
@@ -91,7 +93,7 @@ export function makeSubmitting(deps: Deps) {
       scanId: first?.scanId ?? scan.id,
       refused: findRefusal(answer) ?? (first && idempotency && findMismatch(first, idempotency)),
       isQueued,
-      caller: toLaterCaller(caller, answer),
+      caller: takesRequest ? findCaller(answer) : toLaterCaller(caller, answer),
     }
   }
 

@@ -26,13 +26,14 @@ const maxTrustedBytes = 64 * 1024
 /** Key, rate window, credit, in this order; a known caller's numbers go on the answer, whatever it turns out to be. */
 export function makeAdmitHook(operation: Operation, { admission }: Deps) {
   const isScan = operation.does === 'file' || operation.does === 'url'
-  // Not for pictures: what is a threat in them is the account's to say, and asking is nothing beside looking.
-  const mayTrust = operation.does === 'file' && operation.mode === 'sync' && operation.kind === 'malware'
+  const isSubmit = operation.does === 'file' && operation.mode === 'async'
+  // Not for looking at pictures: what is a threat in them is the account's to say, and asking is nothing beside looking.
+  const mayTrust = isSubmit || (operation.does === 'file' && operation.kind === 'malware')
   return async (request: FastifyRequest, reply: FastifyReply) => {
     request.operationId = operation.id
     const keys = listHeader(request.raw, 'x-api-key')
-    // A repeat is known before the work, so it is asked for first.
-    const isTrustable = mayTrust && isSmall(request) && !hasIdempotencyKey(request)
+    // A repeat of a scan is to be known before the work, so it is asked for first.
+    const isTrustable = mayTrust && isSmall(request) && (isSubmit || !hasIdempotencyKey(request))
     const trusted = isTrustable ? admission.findTrusted(keys) : undefined
     if (trusted === undefined)
       return goOn(request, reply, withTest(request, await admission.admitRequest(keys, isScan)))

@@ -42,7 +42,7 @@ export function makeFileHandler(target: Target, deps: ScanDeps): Handler {
   }
   return makeUploadHandler(target, deps, deps.jobContents, async (request, reply, content, given) => {
     const idempotency = findIdempotency(request, [content.sha256, given.contentName, given.callbackUrl])
-    const order = { kind, ...given, idempotency }
+    const order = { kind, ...given, idempotency, takesRequest: !request.isCounted }
     return sendReceipt(request, reply, await deps.submitting.submitFile(getCaller(request), content, order))
   })
 }
@@ -56,7 +56,7 @@ export function makeUrlHandler({ kind, mode }: Target, deps: ScanDeps): Handler 
     const callbackUrl = mode === 'sync' ? null : findText(fields.callback_url)
     const idempotency = findIdempotency(request, [url, contentName, callbackUrl])
     if (mode === 'async') {
-      const order = { kind, contentName, callbackUrl, idempotency }
+      const order = { kind, contentName, callbackUrl, idempotency, takesRequest: false }
       return sendReceipt(request, reply, await deps.submitting.submitUrl(getCaller(request), url, order))
     }
     const order = { kind, contentName, idempotency, takesRequest: false }
