@@ -1,9 +1,15 @@
+import { enableCompileCache } from 'node:module'
+import { fileURLToPath } from 'node:url'
 import { CommanderError } from 'commander'
-import { makeProgram } from './commands/program.ts'
 import { ConfigMistakes } from './config/load-config.ts'
 import { OperatorMistake } from './domain/problem.ts'
 
+// Kept for the next start, which takes half the time then. In the installation itself: whoever may write there may change
+// the program anyway. Where nobody may, nothing is kept.
+enableCompileCache(fileURLToPath(new URL('../../../node_modules/.cache/assay', import.meta.url)))
+
 try {
+  const { makeProgram } = await import('./commands/program.ts')
   await makeProgram().parseAsync()
   await flush()
   process.exit()

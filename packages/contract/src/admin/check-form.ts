@@ -1,11 +1,12 @@
 import type { TSchema } from 'typebox'
-import { Value } from 'typebox/value'
+import { Errors } from 'typebox/schema'
 import { name, rate, sha256, totpCode, webAddress } from './fields.ts'
 
 /** What is wrong with a form, by field, in sentences; the same on both sides of the wire. Nothing when it is right. */
 export function checkForm(schema: TSchema, form: unknown): Record<string, string[]> {
   const errors: Record<string, string[]> = {}
-  for (const { keyword, instancePath, params } of Value.Errors(schema, form)) {
+  const [, found] = Errors(schema, form)
+  for (const { keyword, instancePath, params } of found) {
     if (keyword === 'required') {
       for (const field of (params as { requiredProperties: string[] }).requiredProperties) add(field, 'This is needed.')
     } else if (keyword !== 'anyOf' && (params as { type?: unknown }).type !== 'null') {

@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { extname, join, relative } from 'node:path'
-import { brotliCompressSync, constants } from 'node:zlib'
+import { promisify } from 'node:util'
+import { brotliCompress, constants } from 'node:zlib'
 import type { FastifyInstance } from 'fastify'
 
 /** Scripts and styles of our own files alone, nothing inline, no other host, in nobody's frame. */
@@ -39,18 +40,18 @@ export function registerConsole(app: FastifyInstance, dir: string) {
           .send(notBuilt)
       const isFixed = asset !== undefined && path.startsWith('assets/')
       if (asset === undefined && path.startsWith('assets/')) return reply.callNotFound()
-      const { type, body, small } = asset ?? page
+      const { type, body, compress } = asset ?? page
       reply.type(type).header('Cache-Control', isFixed ? 'public, max-age=31536000, immutable' : 'no-cache')
       reply.header('Vary', 'Accept-Encoding')
       const takesBrotli = String(request.headers['accept-encoding'] ?? '').includes('br')
-      return takesBrotli ? reply.header('Content-Encoding', 'br').send(small) : reply.send(body)
+      return takesBrotli ? reply.header('Content-Encoding', 'br').send(await compress()) : reply.send(body)
     })
   }
 }
 
 const notBuilt = '<!doctype html><title>Assay</title><p>The console is not built. Run: npm run build:console</p>'
 
-type Asset = { type: string; body: Buffer; small: Buffer }
+type Asset = { type: string; body: Buffer; compress(): Promise<Buffer> }
 
 /** All in memory: they are few and small, and no path of a caller ever reaches the disk. */
 function readFiles(dir: string): Map<string, Asset> {
@@ -61,8 +62,18 @@ function readFiles(dir: string): Map<string, Asset> {
     const type = types[extname(name)]
     if (type === undefined || !statSync(path).isFile()) continue
     const body = readFileSync(path)
-    const small = brotliCompressSync(body, { params: { [constants.BROTLI_PARAM_QUALITY]: 9 } })
-    files.set(relative(dir, path), { type, body, small })
+    files.set(relative(dir, path), { type, body, compress: makeCompress(body) })
   }
   return files
+}
+
+const brotli = promisify(brotliCompress)
+
+/** By the first who asks: a start need not wait for it. */
+function makeCompress(body: Buffer): () => Promise<Buffer> {
+  let small: Promise<Buffer> | undefined
+  return () => {
+    small ??= brotli(body, { params: { [constants.BROTLI_PARAM_QUALITY]: 9 } })
+    return small
+  }
 }

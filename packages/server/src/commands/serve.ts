@@ -1,4 +1,5 @@
 import type { Command } from 'commander'
+import { openOffice } from '../compose/office.ts'
 import { loadConfig } from '../config/load-config.ts'
 import type { Registered } from '../domain/accounts/registration.ts'
 import { makeServiceLogs } from '../runtime/logger.ts'
@@ -18,9 +19,12 @@ export function makeServeCommand(): Command {
       const { log } = logs
       for (const warning of warnings) log.warn(warning)
       const stop = waitForStop()
-      // Loaded only here: the other commands start twice as fast without the HTTP server.
-      const { openService } = await import('../compose/service.ts')
-      const service = await openService(config, logs, { isTest })
+      // Loaded only here, because the other commands start faster without it; and while the database starts.
+      const [office, { openService }] = await Promise.all([
+        openOffice(config, 'service', log, { isTest }),
+        import('../compose/service.ts'),
+      ])
+      const service = await openService(config, logs, { office, isTest })
       const { url, metricsPort } = service
       const given = {
         key: config.bootstrapKey !== undefined,

@@ -39,22 +39,21 @@ import { openDoors } from './doors.ts'
 import { openEngines } from './engines.ts'
 import { openErrands } from './errands.ts'
 import { openJobContents } from './job-contents.ts'
-import { type Office, openOffice } from './office.ts'
+import type { Office } from './office.ts'
 import { makeOutbound } from './outbound.ts'
 import { listRoles, makeSelfPortrait } from './self-portrait.ts'
 import { listChecks, observeBounds, observeDatabase, observeEngines, observeQueues } from './watch.ts'
 
-/**
- * The whole service, listening. Every part is built here, from the ground up; closing goes the other way. With `isTest`
- * there are no engines: all its keys are for tests.
- */
-export async function openService(config: Config, { log, logRequest }: ServiceLogs, { isTest = false } = {}) {
+/** With `isTest` there are no engines: all its keys are for tests. The office is the service's, which closes it. */
+type Given = { office: Office; isTest: boolean }
+
+/** The whole service, listening. Every part is built here, from the ground up; closing goes the other way. */
+export async function openService(config: Config, { log, logRequest }: ServiceLogs, { office, isTest }: Given) {
   const closers = newClosers()
   const draining = new AbortController()
   let drainedByMs = 0
+  closers.add(office.close)
   try {
-    const office = await openOffice(config, 'service', log, { isTest })
-    closers.add(office.close)
     const { database, accounts, registration, deliveries, nodes } = office
     // A worker knows nothing of keys: it must not make the first one before a node that was given it.
     const first = config.roles.api ? await registerFirst(config, registration) : undefined
