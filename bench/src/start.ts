@@ -1,3 +1,4 @@
+import { spawn } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -34,6 +35,13 @@ export async function benchStart(): Promise<Row[]> {
         wanted: 'at most 3 s',
       },
       {
+        what: 'npm start -- --test to ready, the second of its kind',
+        ours: `${(await timeTestMode()).toFixed(2)} s`,
+        against: '',
+        ratio: undefined,
+        wanted: 'about 1 s',
+      },
+      {
         what: 'idle memory, service and database',
         ours: `${Math.round(megabytes)} MB`,
         against: '',
@@ -57,6 +65,31 @@ async function timeStart(dataDir: string) {
   const start = performance.now()
   const service = await startService({ ASSAY_DATA_DIR: dataDir })
   return { service, seconds: (performance.now() - start) / 1000 }
+}
+
+/** Test mode alone, typed as its document has it, with npm's own time. */
+async function timeTestMode(): Promise<number> {
+  const dataDir = mkdtempSync(join(tmpdir(), 'assay-bench-'))
+  const start = async () => {
+    const startedAt = performance.now()
+    const env = { ...process.env, ASSAY_DATA_DIR: dataDir, ASSAY_PORT: '0' }
+    const npm = spawn('npm', ['start', '--silent', '--', '--test'], {
+      ...{ env, detached: true, stdio: ['ignore', 'pipe', 'ignore'] },
+    })
+    const ended = new Promise((resolve) => npm.once('close', resolve))
+    await new Promise((resolve) => npm.stdout.once('data', resolve))
+    const seconds = (performance.now() - startedAt) / 1000
+    process.kill(-(npm.pid ?? 0), 'SIGINT')
+    await ended
+    return seconds
+  }
+  try {
+    await start()
+    const times = [await start(), await start(), await start()]
+    return times.toSorted((a, b) => a - b)[1] ?? 0
+  } finally {
+    rmSync(dataDir, { recursive: true, force: true })
+  }
 }
 
 const isEngine = (pid: number) => readName(pid) === 'clamd' || readCommandLine(pid).includes('/engines/')
