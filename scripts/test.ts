@@ -23,6 +23,9 @@ const asksDatabase = [
   'acceptance/{jobs,operations,test-mode}/*.test.ts',
 ]
 
+/** Hundreds of processes load the same modules: they are compiled once. */
+const compiled = new URL('../node_modules/.cache/tests', import.meta.url).pathname
+
 /** Of the service that the tests share. */
 const settings = { ASSAY_OUTBOUND_ALLOW: testNetwork, ASSAY_ADMIN_TOKEN: randomBytes(24).toString('hex') }
 
@@ -101,7 +104,7 @@ async function runTests(suite: string[], env: NodeJS.ProcessEnv): Promise<boolea
   const options = ['--test', '--test-concurrency=2', '--test-timeout=120000', '--test-reporter=spec']
   const child = spawn(process.execPath, [...options, ...chosen], {
     stdio: 'inherit',
-    env: { ...process.env, ...env, ASSAY_TEST_ORIGIN: origin.url },
+    env: { ...process.env, ...env, ASSAY_TEST_ORIGIN: origin.url, NODE_COMPILE_CACHE: compiled },
   })
   const code = await new Promise((resolve) => child.once('exit', resolve))
   origin.close()
