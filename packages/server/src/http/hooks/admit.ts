@@ -3,6 +3,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Admission, Admitted } from '../../domain/accounts/admission.ts'
 import { toPeriodText } from '../../domain/accounts/rate.ts'
 import type { Caller } from '../../domain/ports/admission-gate.ts'
+import { Problem } from '../../domain/problem.ts'
 import { findTestRefusal } from '../../domain/test-mode/test-refusals.ts'
 import { listHeader } from '../headers.ts'
 import { hasIdempotencyKey } from '../idempotency.ts'
@@ -51,7 +52,9 @@ function withTest({ raw }: FastifyRequest, { caller, refused }: Admitted): Admit
 /** A trusted caller's request may fail before it came to the gate. It is counted then, and may be refused there. */
 export function countFailures(app: FastifyInstance, { admission }: Deps) {
   app.setErrorHandler(async (error, request, reply) => {
-    if (!request.isCounted) {
+    // One whose charge was not answered has been at the gate; that nobody knows its outcome is all there is to say.
+    const wasAsked = error instanceof Problem && error.refusal.kind === 'outcome-unknown'
+    if (!request.isCounted && !wasAsked) {
       goOn(request, reply, await admission.admitRequest(listHeader(request.raw, 'x-api-key'), true))
     }
     throw error
