@@ -26,6 +26,7 @@ RUN cpu=$(echo "${TARGETARCH:-$(uname -m)}" | sed 's/amd64/x64/; s/x86_64/x64/; 
 # The same bytes come out on every architecture.
 FROM npm AS built
 RUN npm ci
+COPY tsconfig.json ./
 COPY packages/ packages/
 COPY scripts/ scripts/
 # fp32 adds 107 MB: docker build --build-arg PRECISIONS="int8 uint8 fp32"
