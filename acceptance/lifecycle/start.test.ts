@@ -4,7 +4,7 @@ import { chmodSync, chownSync, mkdtempSync, readFileSync, rmSync } from 'node:fs
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
-import { findProcesses } from '../support/processes.ts'
+import { findProcesses, killAll } from '../support/processes.ts'
 import { programFile } from '../support/run-program.ts'
 import { makeOperate, type Service, startService } from '../support/start-service.ts'
 import { waitUntil } from '../support/wait-until.ts'
@@ -101,7 +101,7 @@ test('a start after kill -9 of everything just works', async () => {
   const { apiKey } = first
   const children = findProcesses(settings.ASSAY_DATA_DIR)
   await first.stop('SIGKILL')
-  for (const pid of children) process.kill(pid, 'SIGKILL')
+  killAll(children)
   const second = await startService(settings)
   assert.equal(await ping(second, apiKey), 200)
   await second.stop()
@@ -110,7 +110,7 @@ test('a start after kill -9 of everything just works', async () => {
 test('a database that dies under the service is brought back', async () => {
   const settings = newSettings()
   const service = await startService(settings)
-  for (const pid of findProcesses(settings.ASSAY_DATA_DIR)) process.kill(pid, 'SIGKILL')
+  killAll(findProcesses(settings.ASSAY_DATA_DIR))
   await waitUntil('the service answers again', async () => (await ping(service).catch(() => 0)) === 200)
   await service.stop()
   assert.deepEqual(findProcesses(settings.ASSAY_DATA_DIR), [])

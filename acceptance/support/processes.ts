@@ -5,6 +5,17 @@ export function findProcesses(text: string): number[] {
   return listProcesses().filter((pid) => read(pid, 'cmdline').replaceAll('\0', ' ').includes(text))
 }
 
+/** Ends them without a warning. One that has just ended by itself is no failure. */
+export function killAll(pids: number[]) {
+  for (const pid of pids) {
+    try {
+      process.kill(pid, 'SIGKILL')
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
+    }
+  }
+}
+
 /** The process of that name which this one has started. */
 export function findChild(parent: number, name: string): number | undefined {
   return listProcesses().find((pid) => {

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { test } from 'node:test'
-import { findProcesses } from '../../../../acceptance/support/processes.ts'
+import { findProcesses, killAll } from '../../../../acceptance/support/processes.ts'
 import { openOffice } from '../../src/compose/office.ts'
 import { loadConfig } from '../../src/config/load-config.ts'
 import { silentLog } from '../support/test-database.ts'
@@ -51,7 +51,7 @@ async function chargeAndKill(dataDir: string, atLeast: number): Promise<string[]
   for await (const line of createInterface({ input: child.stdout })) {
     ids.push(line)
     if (ids.length !== atLeast) continue
-    for (const pid of findProcesses(join(dataDir, 'postgres'))) process.kill(pid, 'SIGKILL')
+    killAll(findProcesses(join(dataDir, 'postgres')))
     child.kill('SIGKILL')
   }
   await ended

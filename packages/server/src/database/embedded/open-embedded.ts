@@ -50,8 +50,8 @@ export async function openEmbedded(deps: {
   async function join(): Promise<pg.Client> {
     const deadline = performance.now() + startTimeoutMs
     for (;;) {
-      // A server that is not there is not asked: it starts before anything is waited for.
-      const client = findPostmaster(layout.clusterDir) === undefined ? undefined : await tryConnect(url)
+      // Without a socket nobody need be asked: the server starts before anything is waited for.
+      const client = existsSync(toSocketFile(layout)) ? await tryConnect(url) : undefined
       if (client !== undefined) {
         await takeLocks(client)
         // Its end, when nobody asked for it, is how we learn that the server died.
