@@ -1,9 +1,11 @@
-import { cpSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { copyFileSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { after, before } from 'node:test'
 import { openTestPostgres } from '../../scripts/test-postgres.ts'
-import { newZip, eicar } from '../support/archives.ts'
+import { joinTestS3, lacksTestS3, type TestS3 } from '../../scripts/test-s3.ts'
+import { eicar, newZip } from '../support/archives.ts'
+import { readCodeBlocks } from '../support/code-blocks.ts'
 import { makeAdmin } from '../support/console.ts'
 import { followDocument } from '../support/follow-document.ts'
 import { findFreePort } from '../support/free-port.ts'
@@ -14,24 +16,38 @@ import { makeCaller, toId } from '../support/submitting.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
 const repository = new URL('../../', import.meta.url).pathname
-const assay = 'npm run --silent assay --'
 const dir = makeReadersDirectory()
-const write = (name: string, text: string | Buffer) => writeFileSync(join(dir, name), text)
-const port = await findFreePort()
-const url = `http://127.0.0.1:${port}`
+const inDir = (name: string) => join(dir, name)
+const assay = 'npm run --silent assay --'
+const [port, tlsPort] = [await findFreePort(), await findFreePort()]
+const lacksS3 = lacksTestS3()
 let receiver: Receiver
 let postgres: Awaited<ReturnType<typeof openTestPostgres>>
+let s3: TestS3 | undefined
 
 before(async () => {
   receiver = await openReceiver((path) =>
     path === '/in' ? { status: 500, text: 'no such shop' } : { status: 200, text: 'thanks' },
   )
   postgres = await openTestPostgres()
+  s3 = lacksS3 ? undefined : await joinTestS3()
 })
 after(async () => {
   await receiver.close()
   await postgres.close()
+  await s3?.close()
   rmSync(dir, { recursive: true, force: true })
+})
+
+/** For services beside the one that the document starts first: on the PostgreSQL of the operator, where it tells of that. */
+const newNeighbour = (name: string): NodeJS.ProcessEnv => ({
+  ...{
+    ASSAY_DATABASE_URL: postgres.url,
+    ASSAY_DATA_DIR: inDir(name),
+    ASSAY_NSFW_PROFILE: 'off',
+    ASSAY_PORT: '0',
+  },
+  ...{ ASSAY_BOOTSTRAP_KEY: 'key-of-the-neighbour', KEY: 'key-of-the-neighbour' },
 })
 
 followDocument({
@@ -40,27 +56,74 @@ followDocument({
   dir,
   env: {
     ...toReadersEnvironment(dir),
-    ASSAY_PORT: String(port),
-    ASSAY_OUTBOUND_ALLOW: world,
-    ASSAY_SIGNATURE_HOURS: '0',
-    ASSAY_WEBHOOK_RETRIES: '1s,5m',
+    ...{ ASSAY_PORT: String(port), ASSAY_OUTBOUND_ALLOW: world },
+    // The pause before the second attempt is the one that there is time to wait for.
+    ...{ ASSAY_SIGNATURE_HOURS: '0', ASSAY_WEBHOOK_RETRIES: '1s,5m' },
   },
   values: () => [
     ['127.0.0.1:8080', `127.0.0.1:${port}`],
     ['"metrics_port":9080', `"metrics_port":${port + 1000}`],
-    ['/var/lib/assay', join(dir, 'data')],
-    ['/opt/assay', repository.replace(/\/$/, '')],
-    ['/backups', join(dir, 'backups')],
-    ['/srv/assay', join(dir, 'restored')],
-    ['/media/stick', join(dir, 'stick')],
+    ['18443', String(tlsPort)],
+    ['/var/lib/assay', inDir('data')],
+    ['/opt/assay/', repository],
+    ['/backups', inDir('backups')],
+    ['/srv/assay', inDir('restored')],
+    ['/media/stick', inDir('stick')],
     ['https://hooks.example.com', receiver.url],
     ['https://shop.example.com', receiver.url],
+    ['postgres://tester:p4ss%20word@127.0.0.1:40499/assay', postgres.url],
+    [
+      's3://assay-content/production?endpoint=https://s3.example.com:9000&region=eu-west-1',
+      s3?.toBlobsUrl(`documents-${process.pid}`) ?? '',
+    ],
+    [
+      'ASSAY_S3_ACCESS_KEY=... ASSAY_S3_SECRET_KEY=...',
+      `ASSAY_S3_ACCESS_KEY=${s3?.accessKey} ASSAY_S3_SECRET_KEY=${s3?.secretKey}`,
+    ],
     ['box1', hostname()],
   ],
   before: {
     [`${assay} serve --json`]: async ({ greeting }) => {
-      await makeAdmin(url, '').comeIn(/http\S+welcome#\S+/.exec(greeting())?.[0] ?? '', 'ada@example.com')
+      const link = /http\S+welcome#\S+/.exec(greeting())?.[0] ?? ''
+      await makeAdmin(`http://127.0.0.1:${port}`, '').comeIn(link, 'ada@example.com')
       return undefined
     },
+    [`${assay} backup`]: () => void mkdirSync(inDir('backups')),
+    [`${assay} config`]() {
+      const example = readCodeBlocks('docs/operating.md').find(({ language }) => language === 'toml')
+      writeFileSync(inDir('assay.toml'), example?.text ?? '')
+      writeFileSync(inDir('key'), 'key-of-the-neighbour')
+      return { ASSAY_PORT: '', ASSAY_REGION: 'us', ASSAY_BOOTSTRAP_KEY_FILE: inDir('key') }
+    },
+    'ASSAY_PORT=99999': () => {
+      rmSync(inDir('assay.toml'))
+      return {}
+    },
+    /** Two jobs: one whose webhook is taken, and one whose webhook never is. */
+    [`${assay} jobs`]: async ({ find }) => {
+      const caller = makeCaller(`http://127.0.0.1:${port}`, find('assay_5xhNrziKTVwqdUtbhfKoZMf39nSgThlY1TaVow'))
+      for (const path of ['/', '/in'])
+        toId(await caller.sendFile('malware', 'submit', 'harmless', { callback_url: receiver.url + path }))
+      await waitUntil('the second attempt', () => receiver.at('/in').length === 2)
+      return undefined
+    },
+    [`${assay} scan invoices.zip`]: () =>
+      void writeFileSync(inDir('invoices.zip'), newZip([{ name: '2026/eicar.com', data: eicar }])),
+    [`${assay} scan --nsfw`]: () =>
+      void copyFileSync(join(repository, 'acceptance/support/pictures/one-in-a-hundred.gif'), inDir('banner.gif')),
+    [`${assay} signatures add example.ndb`]() {
+      writeFileSync(inDir('example.ndb'), 'Example.Signature:0:*:6578616d706c65207369676e6174757265\n')
+      writeFileSync(inDir('broken.ldb'), 'Example.Broken;Engine:51-255;0\n')
+      return undefined
+    },
+    [`${assay} signatures import`]() {
+      mkdirSync(inDir('stick/clamav'), { recursive: true })
+      writeFileSync(inDir('stick/clamav/daily.ndb'), 'Example.Imported:0:*:6578616d706c65206f6620616e206f74686572\n')
+      return undefined
+    },
+    'export ASSAY_BLOBS': () => newNeighbour('with-s3'),
+    'ASSAY_ROLES=api': () => ({}),
+    'openssl req': () => newNeighbour('with-tls'),
   },
+  skip: { 'export ASSAY_BLOBS': lacksS3 },
 })

@@ -55,12 +55,12 @@ const kinds: Kind[] = [
   same('ClamAV \\d+\\.\\d+\\.\\d+'),
   // Measured: durations, room on a disk, sizes and times of files, scores, what is left of credits and of a rate.
   { shown: '\\d+(?:\\.\\d+)?(?= (?:ms|s|GiB)\\b)', real: '\\d+(?:\\.\\d+)?' },
-  { shown: `\\d+(?= +${time})`, real: '\\d+' },
+  { shown: `(?<![.\\d])\\d+(?= +${time})`, real: '\\d+' },
   { shown: `(?<=${time}  \\d{3} +)\\d+`, real: '\\d+' },
   { shown: '\\b0\\.\\d{4}\\b', real: '[01]\\.\\d{4}' },
-  { shown: '(?<=remaining: )\\d+', real: '\\d+' },
-  { shown: '(?<="signatures":|"signatures_age_hours":)\\d+', real: '\\d+' },
-  { shown: '\\.\\.\\.|…', real: '[^]*?' },
+  { shown: '(?<=remaining: |retry-after: )\\d+', real: '\\d+' },
+  { shown: '(?<="(?:signatures|signatures_age_hours|of)":)\\d+', real: '\\d+' },
+  { shown: '\\s*(?:\\.\\.\\.|…)\\s*', real: '[^]*?' },
   { shown: '\\s+', real: '\\s+' },
 ]
 const anyKind = new RegExp(kinds.map(({ shown }) => `(${shown})`).join('|'), 'g')
@@ -74,28 +74,29 @@ function toPattern(text: string, findKnown: (shown: string) => string | undefine
   for (const match of text.matchAll(anyKind)) {
     const [shown, ...groups] = match
     const kind = kinds[groups.findIndex((group) => group !== undefined)]
-    pattern += escape(text.slice(at, match.index))
+    pattern += toLiteral(text.slice(at, match.index))
     const begin = shown.replace('…', '')
     const value = kind?.learnt ? findKnown(begin) : undefined
-    if (value !== undefined) pattern += escape(value)
+    if (value !== undefined) pattern += toLiteral(value)
     else if (!kind?.learnt) pattern += `(?:${kind?.real})`
     else if (learns.includes(begin)) pattern += `\\${learns.indexOf(begin) + 1}`
     else pattern += `(${kind.real})`
     if (kind?.learnt && value === undefined && !learns.includes(begin)) learns.push(begin)
     at = match.index + shown.length
   }
-  return { pattern: new RegExp(`^${pattern}${escape(text.slice(at))}$`), learns }
+  return { pattern: new RegExp(`^${pattern}${toLiteral(text.slice(at))}$`), learns }
 }
 
-const escape = (text: string) => text.replaceAll(/[\\^$.*+?()[\]{}|/-]/g, '\\$&')
+const toLiteral = (text: string) => text.replaceAll(/[\\^$.*+?()[\]{}|/-]/g, '\\$&')
 
 const trimLines = (text: string) => text.replaceAll(/[ \r]+$/gm, '').trim()
 
 /** Documents break a long line of JSON after a comma. */
 const joinBrokenLines = (text: string) => text.replaceAll(/,\n(?=")/g, ',')
 
-/** Log lines and headers that the document does not show. */
-function leaveOut(shown: string, said: string): string {
+/** Log lines and headers that the document does not show, and what npm has to say about the settings of its user. */
+function leaveOut(shown: string, whole: string): string {
+  const said = whole.replaceAll(/^npm warn .*\n/gm, '')
   const withoutLog = shown.includes('{"level":') ? said : said.replaceAll(/^\{"level":.*\n/gm, '')
   if (!shown.startsWith('HTTP/')) return withoutLog
   const names = new Set([...shown.matchAll(/^([\w-]+): /gm)].map(([, name = '']) => name.toLowerCase()))

@@ -37,7 +37,7 @@ export function openTerminal(cwd: string, env: NodeJS.ProcessEnv) {
       return said
     },
     /** All that its reader sees of it, also when it failed. */
-    see: async (block: string): Promise<string> => (await run(`{ ${block}\n} 2>&1`)).said,
+    see: (block: string) => run(`{ ${block}\n} 2>&1`),
     /** Ends all that was started in it. */
     async close() {
       if (child.pid !== undefined && child.exitCode === null) process.kill(-child.pid, 'SIGKILL')
