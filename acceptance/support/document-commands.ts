@@ -5,7 +5,7 @@ export type Step = { command: string; shown: string }
 
 /** Programs that a line of a document begins with when it is there to be typed. */
 const programs =
-  'assay|assay-scan|buildah|cat|cd|clamdscan|curl|docker|echo|export|git|install|journalctl|kubectl|node|npm|npx|openssl|' +
+  'assay|assay-scan|buildah|cat|cd|clamdscan|curl|docker|echo|export|git|journalctl|kubectl|node|npm|npx|openssl|' +
   'pg_dump|podman|printf|python3|sh|sudo|systemctl|packaging/\\S+'
 const command = new RegExp(`^(?:[A-Z_]+=\\S+ )*(?:${programs}) `)
 
@@ -29,7 +29,7 @@ export function toSteps({ language, text }: CodeBlock): Step[] {
 /** Lines that look as if they were to be typed, but neither a `$` nor the language of the block says so. */
 export function findUndeclared({ language, text }: CodeBlock): string[] {
   if (!['', 'text', 'console', 'bash', 'shell'].includes(language)) return []
-  return text.split('\n').filter((line) => command.test(line.trim()))
+  return text.split('\n').filter((line) => command.test(line))
 }
 
 export const isShell = ({ language }: CodeBlock): boolean => language === 'sh'

@@ -1,4 +1,5 @@
-import { copyFileSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, describe } from 'node:test'
 import { eicar, newZip } from '../support/archives.ts'
@@ -29,7 +30,14 @@ let receiver: Receiver
 let emptyOrigin: Origin
 
 before(async () => {
-  ;[service, receiver, emptyOrigin] = await Promise.all([startDoors(settings), openReceiver(react), openOrigin({})])
+  execFileSync(inDir('packaging/make-secrets.sh'))
+  const key = readFileSync(inDir('secrets/bootstrap_key'), 'utf8')
+  const keys = { ASSAY_BOOTSTRAP_KEY: key, ASSAY_CLAMD_LISTEN_KEY: key, ASSAY_ICAP_KEY: key }
+  ;[service, receiver, emptyOrigin] = await Promise.all([
+    startDoors({ ...settings, ...keys }),
+    openReceiver(react),
+    openOrigin({}),
+  ])
   for (const name of ['eicar.com', 'notes.txt']) writeFileSync(inDir(name), name === 'eicar.com' ? eicar : 'harmless')
   writeFileSync(inDir('invoices.zip'), newZip([{ name: '2026/eicar.com', data: eicar }]))
   copyFileSync(`${pictures}one-in-a-hundred.gif`, inDir('holiday.gif'))
@@ -71,7 +79,7 @@ describe('what documents show', () => {
     before: {
       'npm run --silent assay -- webhooks replay': async ({ learn }) => {
         const callback_url = `${receiver.url}/other/assay`
-        const first = makeCaller(service.url, service.apiKey)
+        const first = makeCaller(service.url, readFileSync(inDir('secrets/bootstrap_key'), 'utf8'))
         toId(await first.sendFile('malware', 'submit', eicar, { callback_url }))
         await waitUntil('two attempts', () => receiver.at('/other/assay').length === 2)
         const [delivery] = (await service.operate('webhooks', 'deliveries')) as Delivery[]
@@ -126,6 +134,8 @@ describe('what documents show', () => {
       'curl ': () => ({ KEY: caller.api_key }),
     },
   })
+
+  follow('docs/packaging.md')
 
   follow('docs/test-images/README.md', { before: { 'curl ': () => ({ KEY: caller.api_key }) } })
 
