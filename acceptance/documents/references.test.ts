@@ -1,8 +1,9 @@
 import { execFileSync } from 'node:child_process'
 import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { after, before, describe } from 'node:test'
+import { after, before, describe, test } from 'node:test'
 import { eicar, newZip } from '../support/archives.ts'
+import { readCodeBlocks } from '../support/code-blocks.ts'
 import { makeAdmin } from '../support/console.ts'
 import { type Doors, lacksClient, startDoors } from '../support/doors.ts'
 import { followDocument } from '../support/follow-document.ts'
@@ -10,6 +11,7 @@ import { findFreePort } from '../support/free-port.ts'
 import { type Origin, openOrigin, world } from '../support/origin.ts'
 import { makeReadersDirectory, toReadersEnvironment } from '../support/readers-directory.ts'
 import { openReceiver, type Receiver } from '../support/receiver.ts'
+import { newShownOutput } from '../support/shown-output.ts'
 import { makeCaller, toId } from '../support/submitting.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
@@ -91,6 +93,16 @@ describe('what documents show', () => {
         return undefined
       },
     },
+  })
+
+  test('docs/webhooks.md shows what comes', async () => {
+    const first = makeCaller(service.url, readFileSync(inDir('secrets/bootstrap_key'), 'utf8'))
+    const callback_url = `${receiver.url}/assay`
+    toId(await first.sendFile('malware', 'submit', eicar, { callback_url, file_name: 'eicar.com' }))
+    await waitUntil('the webhook', () => receiver.at('/assay').some(({ body }) => body.includes('eicar.com')))
+    const [shown] = readCodeBlocks('docs/webhooks.md').filter(({ language }) => language === 'http')
+    const text = shown?.text.replace('hooks.example.com', new URL(receiver.url).host) ?? ''
+    newShownOutput().require('a webhook', text, receiver.at('/assay').at(-1)?.raw ?? '')
   })
 
   follow('docs/console.md', {

@@ -66,6 +66,8 @@ export function followDocument({ document, test: file, dir, env, values, before,
   function requireSame(command: string, shown: string, { said, code }: { said: string; code: string | undefined }) {
     if (shown.trim() !== '') output.require(command, toHere(shown), said)
     else assert.equal(code, '0', `$ ${command}\n${said}`)
+    // curl succeeds also when it is refused, and a 401 has no body.
+    if (command.startsWith('curl')) assert.match(said, /\S/, `$ ${command}`)
   }
 
   /** A service that a block starts with settings of its own ends with the block; else it is the one from now on. */
