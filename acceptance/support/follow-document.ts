@@ -12,7 +12,7 @@ import { openTerminal } from './terminal.ts'
 import { waitUntil } from './wait-until.ts'
 
 /** Verbs for what is done before a command. */
-export type Stage = {
+type Stage = {
   /** Tells what a value of the document is in this run. */
   learn(shown: string, real: string): void
   /** What this value of the document is in this run, after a command has shown it. */
