@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
-import { spawnSync } from 'node:child_process'
 import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { maskVariables, readCodeBlocks, toFileName } from '../support/code-blocks.ts'
 import { getTaker, listDocuments } from '../support/document-runners.ts'
+import { lacksPrograms } from '../support/lacks-programs.ts'
 import { openOrigin } from '../support/origin.ts'
 import { makeReadersDirectory, toReadersEnvironment } from '../support/readers-directory.ts'
 import { alreadyTested, lacksClamAv } from '../support/scanning.ts'
@@ -18,9 +18,7 @@ import { openTerminal } from '../support/terminal.ts'
  */
 const guides = listDocuments(import.meta.filename)
 const service = getSharedService()
-/** `npm test` installs them where it may. */
-const lacking = ['curl', 'python3'].filter((command) => spawnSync(command, ['--version']).status !== 0)
-const skip = (await lacksClamAv(service.url)) || (lacking.length > 0 && `not installed: ${lacking.join(', ')}`)
+const skip = (await lacksClamAv(service.url)) || lacksPrograms('curl', 'python3')
 let account: ReturnType<typeof service.createAccount> | undefined
 /** One for all guides: it has credits without end. */
 const getAccount = () => {

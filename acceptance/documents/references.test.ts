@@ -8,9 +8,12 @@ import { makeAdmin } from '../support/console.ts'
 import { type Doors, lacksClient, startDoors } from '../support/doors.ts'
 import { followDocument } from '../support/follow-document.ts'
 import { findFreePort } from '../support/free-port.ts'
+import { lacksPrograms } from '../support/lacks-programs.ts'
 import { type Origin, openOrigin, world } from '../support/origin.ts'
 import { makeReadersDirectory, toReadersEnvironment } from '../support/readers-directory.ts'
 import { openReceiver, type Receiver } from '../support/receiver.ts'
+import { alreadyTested, lacksClamAv } from '../support/scanning.ts'
+import { getSharedService } from '../support/shared-service.ts'
 import { newShownOutput } from '../support/shown-output.ts'
 import { makeCaller, toId } from '../support/submitting.ts'
 import { waitUntil } from '../support/wait-until.ts'
@@ -26,30 +29,11 @@ const settings = {
   ...{ ASSAY_PORT: String(port), ASSAY_DATA_DIR: inDir('data'), ASSAY_OUTBOUND_ALLOW: world },
   ...{ ASSAY_SIGNATURE_HOURS: '0', ASSAY_WEBHOOK_RETRIES: '1s,5m' },
 }
+const skip = alreadyTested || (await lacksClamAv(getSharedService().url)) || lacksPrograms('curl')
 let service: Doors
 let caller: Created
 let receiver: Receiver
 let emptyOrigin: Origin
-
-before(async () => {
-  execFileSync(inDir('packaging/make-secrets.sh'))
-  const key = readFileSync(inDir('secrets/bootstrap_key'), 'utf8')
-  const keys = { ASSAY_BOOTSTRAP_KEY: key, ASSAY_CLAMD_LISTEN_KEY: key, ASSAY_ICAP_KEY: key }
-  ;[service, receiver, emptyOrigin] = await Promise.all([
-    startDoors({ ...settings, ...keys }),
-    openReceiver(react),
-    openOrigin({}),
-  ])
-  for (const name of ['eicar.com', 'notes.txt']) writeFileSync(inDir(name), name === 'eicar.com' ? eicar : 'harmless')
-  writeFileSync(inDir('invoices.zip'), newZip([{ name: '2026/eicar.com', data: eicar }]))
-  copyFileSync(`${pictures}one-in-a-hundred.gif`, inDir('holiday.gif'))
-})
-after(async () => {
-  await service?.stop()
-  await receiver.close()
-  await emptyOrigin.close()
-  rmSync(dir, { recursive: true, force: true })
-})
 
 /** One of the receivers is mended before a third attempt. */
 function react(path: string, attempts: number) {
@@ -75,7 +59,28 @@ const follow = (document: string, more: Partial<Parameters<typeof followDocument
     ...more,
   })
 
-describe('what documents show', () => {
+after(() => rmSync(dir, { recursive: true, force: true }))
+
+describe('what documents show', { skip }, () => {
+  before(async () => {
+    execFileSync(inDir('packaging/make-secrets.sh'))
+    const key = readFileSync(inDir('secrets/bootstrap_key'), 'utf8')
+    const keys = { ASSAY_BOOTSTRAP_KEY: key, ASSAY_CLAMD_LISTEN_KEY: key, ASSAY_ICAP_KEY: key }
+    ;[service, receiver, emptyOrigin] = await Promise.all([
+      startDoors({ ...settings, ...keys }),
+      openReceiver(react),
+      openOrigin({}),
+    ])
+    for (const name of ['eicar.com', 'notes.txt']) writeFileSync(inDir(name), name === 'eicar.com' ? eicar : 'harmless')
+    writeFileSync(inDir('invoices.zip'), newZip([{ name: '2026/eicar.com', data: eicar }]))
+    copyFileSync(`${pictures}one-in-a-hundred.gif`, inDir('holiday.gif'))
+  })
+  after(async () => {
+    await service.stop()
+    await receiver.close()
+    await emptyOrigin.close()
+  })
+
   // First, while there is one account: `webhooks test` need not be told which.
   follow('docs/webhooks.md', {
     before: {

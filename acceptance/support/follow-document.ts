@@ -6,7 +6,7 @@ import { readCodeBlocks } from './code-blocks.ts'
 import { type Step, toSteps } from './document-commands.ts'
 import { findException } from './document-exceptions.ts'
 import { getTaker } from './document-runners.ts'
-import { findProcesses } from './processes.ts'
+import { isRunning } from './processes.ts'
 import { newShownOutput } from './shown-output.ts'
 import { openTerminal } from './terminal.ts'
 import { waitUntil } from './wait-until.ts'
@@ -115,14 +115,14 @@ async function startService(terminal: ReturnType<typeof openTerminal>, command: 
   const name = `service-${Date.now()}`
   const pid = Number(await terminal.type(`${command} > ${name}.out 2> ${name}.err & echo $!`))
   const read = (end: string) => readFileSync(join(dir, `${name}.${end}`), 'utf8')
-  const isAlive = () => findProcesses('n').includes(pid)
-  const said = () => read('out').replace(/^\n(> .*\n)+\n/, '') + (isAlive() ? '' : read('err'))
+  const said = () => read('out').replace(/^\n(> .*\n)+\n/, '') + (isRunning(pid) ? '' : read('err'))
   return {
     said,
-    hasSaid: (shown: string) => !isAlive() || said().split('\n').length > Math.max(1, shown.trim().split('\n').length),
+    hasSaid: (shown: string) =>
+      !isRunning(pid) || said().split('\n').length > Math.max(1, shown.trim().split('\n').length),
     async stop() {
-      if (isAlive()) process.kill(pid)
-      await waitUntil('the service to stop', () => !isAlive(), 30_000)
+      if (isRunning(pid)) process.kill(pid)
+      await waitUntil('the service to stop', () => !isRunning(pid), 30_000)
       await terminal.close()
     },
   }

@@ -5,6 +5,9 @@ export function findProcesses(text: string): number[] {
   return listProcesses().filter((pid) => read(pid, 'cmdline').replaceAll('\0', ' ').includes(text))
 }
 
+/** Whether it has not ended yet. */
+export const isRunning = (pid: number): boolean => read(pid, 'cmdline') !== ''
+
 /** The process of that name which this one has started. */
 export function findChild(parent: number, name: string): number | undefined {
   return listProcesses().find((pid) => {
