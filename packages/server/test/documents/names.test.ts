@@ -81,6 +81,17 @@ test('every script of npm, long test and benchmark that a document names is ther
   )
 })
 
+test('every file of the repository that a document names is there', () => {
+  const named = find(/`((?:acceptance|bench|docs|packages|packaging|scripts|soak)\/[\w./-]*[\w])`/g)
+  assert(named.length > 50)
+  // What a build or the first start makes, and what stands for a number.
+  const isMade = (name: string) => /\/(?:dist|built|NNNN)\b/.test(name)
+  assert.deepEqual(
+    named.filter(({ name }) => !isMade(name) && !existsSync(join(repository, name))),
+    [],
+  )
+})
+
 test('every block of JSON in a document can be read', () => {
   for (const document of documents) {
     for (const { language, text, line } of readCodeBlocks(document)) {
