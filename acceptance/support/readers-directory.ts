@@ -17,14 +17,10 @@ export function makeReadersDirectory(): string {
   return dir
 }
 
-/**
- * The Node of the lockfile, as a reader with a newer Node than the oldest that works. What it has compiled is kept: the
- * operator's program is started many times, and a third of each start would be that.
- */
+/** The Node of the lockfile, as a reader with a newer Node than the oldest that works. */
 export const toReadersEnvironment = (dir: string): NodeJS.ProcessEnv => ({
   ...process.env,
   ASSAY_DATA_DIR: '',
   CURL_HOME: dir,
-  NODE_COMPILE_CACHE: join(dir, 'node_modules', '.compiled'),
   PATH: [join(dir, 'node_modules', '.bin'), process.env.PATH].join(delimiter),
 })
