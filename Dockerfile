@@ -27,6 +27,7 @@ RUN cpu=$(echo "${TARGETARCH:-$(uname -m)}" | sed 's/amd64/x64/; s/x86_64/x64/; 
 FROM npm AS built
 RUN npm ci
 COPY tsconfig.json ./
+COPY docs/test-images/ docs/test-images/
 COPY packages/ packages/
 COPY scripts/ scripts/
 # fp32 adds 107 MB: docker build --build-arg PRECISIONS="int8 uint8 fp32"

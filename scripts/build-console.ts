@@ -14,6 +14,7 @@ const stamp = hashSources([
   'console/index.html',
   'console/vite.config.ts',
   'contract/src',
+  '../docs/test-images',
 ])
 if (!existsSync(stampFile) || readFileSync(stampFile, 'utf8') !== stamp) {
   process.stderr.write('Building the console…\n')

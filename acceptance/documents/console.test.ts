@@ -1,14 +1,16 @@
 import assert from 'node:assert/strict'
-import { execFile, spawnSync } from 'node:child_process'
+import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { before, test } from 'node:test'
 import { promisify } from 'node:util'
 import { readCodeBlocks } from '../support/code-blocks.ts'
+import { getTaker } from '../support/document-runners.ts'
+import { lacksPrograms } from '../support/lacks-programs.ts'
 import { getSharedService } from '../support/shared-service.ts'
 
 const service = getSharedService()
-const skip = spawnSync('curl', ['--version']).status !== 0 && 'curl is not installed'
-const commands = readCodeBlocks('docs/console.md').filter(({ language }) => language === 'sh')
+const skip = lacksPrograms('curl')
+const commands = readCodeBlocks('docs/console.md').filter(getTaker('docs/console.md', import.meta.filename))
 
 let account = ''
 before(async () => {

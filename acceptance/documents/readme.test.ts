@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { promisify } from 'node:util'
 import { maskVariables, readCodeBlocks } from '../support/code-blocks.ts'
+import { getTaker } from '../support/document-runners.ts'
 import { findProcesses } from '../support/processes.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
@@ -21,12 +22,21 @@ const timeout = 240_000
 const hasCurl = spawnSync('curl', ['--version']).status === 0
 
 const blocks = readCodeBlocks('README.md')
+const takes = getTaker('README.md', import.meta.filename)
 const [install, greeting, curl, answer, scan, scanned, image, classified, background, testing, operating] = blocks.map(
   ({ text }) => text,
 )
 
 test('the README tells the test command that CI runs', () => {
   assert.equal(testing, 'npm ci && npm test\n')
+})
+
+test('no command of the README is left out below', () => {
+  const typed = [install, curl, scan, image, background, operating]
+  assert.deepEqual(
+    blocks.filter(takes).map(({ text }) => text),
+    typed,
+  )
 })
 
 test('the commands of the README do what it says, for the user who runs it', { skip: alreadyDone, timeout }, () =>

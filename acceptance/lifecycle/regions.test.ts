@@ -1,7 +1,12 @@
 import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
 import { after, before, test } from 'node:test'
+import { promisify } from 'node:util'
 import { openTestPostgres } from '../../scripts/test-postgres.ts'
-import { runProgram } from '../support/run-program.ts'
+import { readCodeBlocks } from '../support/code-blocks.ts'
+import { toSteps } from '../support/document-commands.ts'
+import { findException } from '../support/document-exceptions.ts'
+import { getTaker } from '../support/document-runners.ts'
 import { alreadyTested } from '../support/scanning.ts'
 import { type Service, startService } from '../support/start-service.ts'
 import { makeCaller, toResult } from '../support/submitting.ts'
@@ -11,20 +16,24 @@ type Created = { id: string; api_key: string }
 type Key = { id: string; account_id: string }
 
 const skip = alreadyTested
+const repository = new URL('../../', import.meta.url).pathname
 let databases: Awaited<ReturnType<typeof openTestPostgres>>[] = []
 let home: Service
 let satellite: Service
 
-/** Two deployments that share nothing but what the second follows of the first. */
+/** Two deployments that share nothing but what the second follows of the first, set up as docs/regions.md tells. */
 before(async () => {
   if (skip) return
   databases = await Promise.all([openTestPostgres(['wal_level=logical']), openTestPostgres()])
   const [first, second] = databases.map(({ adminUrl }) => adminUrl) as [string, string]
   home = await startService({ ASSAY_DATABASE_URL: first, ASSAY_REGION: 'eu', ASSAY_NSFW_PROFILE: 'off' })
-  await home.operate('regions', 'publish')
+  const [publish = '', follow = ''] = readCommands()
+    .map((commands) => commands.replace('postgres://assay:secret@db.us-east.internal/assay', second))
+    .map((commands) => commands.replace('postgres://replica:secret@db.eu.internal/assay?sslmode=verify-full', first))
+  await type(publish, { ASSAY_DATABASE_URL: first })
+  const exported = await type(`${follow}\nenv`, {})
+  assert.match(exported, /^ASSAY_REGION=us-east$/m)
   const settings = { ASSAY_DATABASE_URL: second, ASSAY_REGION: 'us-east' }
-  const followed = await runProgram(settings, 'regions', 'follow', first)
-  assert.equal(followed.code, 0, followed.err)
   satellite = await startService({ ...settings, ASSAY_NSFW_PROFILE: 'off' })
 })
 after(async () => {
@@ -32,6 +41,20 @@ after(async () => {
   await satellite?.stop()
   await Promise.all(databases.map(({ close }) => close()))
 })
+
+/** What is typed at home, and what in the other region. */
+function readCommands(): string[] {
+  const document = 'docs/regions.md'
+  const blocks = readCodeBlocks(document).filter(getTaker(document, import.meta.filename))
+  return blocks.map((block) =>
+    toSteps(block)
+      .map(({ command }) => command)
+      .filter((command) => findException(document, command) === undefined)
+      .join('\n'),
+  )
+}
+const type = async (commands: string, settings: NodeJS.ProcessEnv) =>
+  (await promisify(execFile)('sh', ['-ec', commands], { env: { ...process.env, ...settings }, cwd: repository })).stdout
 
 const createAccount = async (credits: number) =>
   (await home.operate('accounts', 'create', '--name', 'everywhere', '--credits', String(credits))) as Created

@@ -1,7 +1,7 @@
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { findFreePort } from './free-port.ts'
 import { findChild, findChildren, findProcesses } from './processes.ts'
 import { type Service, startService } from './start-service.ts'
 import { waitUntil } from './wait-until.ts'
@@ -97,18 +97,5 @@ function kill(pid: number | undefined): boolean {
     return process.kill(pid, 'SIGKILL')
   } catch {
     return false
-  }
-}
-
-/** Outside the range from which connections get theirs: nobody is to take it while the service is down. */
-async function findFreePort(): Promise<number> {
-  for (;;) {
-    const port = 20_000 + Math.floor(Math.random() * 10_000)
-    const server = createServer()
-    const isFree = await new Promise<boolean>((resolve) => {
-      server.once('error', () => resolve(false)).listen(port, '127.0.0.1', () => resolve(true))
-    })
-    await new Promise((resolve) => server.close(resolve))
-    if (isFree) return port
   }
 }

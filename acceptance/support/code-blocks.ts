@@ -1,11 +1,18 @@
 import { readFileSync } from 'node:fs'
 
-type CodeBlock = { language: string; text: string }
+/** `line`: where its text begins in the document, counted from 1. */
+export type CodeBlock = { language: string; text: string; line: number }
 
 /** The fenced blocks of a document, in order; its path is that from the root of the repository. */
 export function readCodeBlocks(path: string): CodeBlock[] {
   const document = readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8')
-  return [...document.matchAll(/^```(\w*)\n(.*?)^```$/gms)].map(([, language = '', text = '']) => ({ language, text }))
+  return [...document.matchAll(/^( *)```(\w*)\n(.*?)^\1```$/gms)].map(
+    ({ 0: whole, 2: language = '', 3: text = '', index }) => ({
+      language,
+      text,
+      line: document.slice(0, index + whole.indexOf('\n')).split('\n').length + 1,
+    }),
+  )
 }
 
 /** The name under which a reader saves a block: `// scan.mjs` or `# scan.py` in its first line. */

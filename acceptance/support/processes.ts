@@ -16,6 +16,9 @@ export function killAll(pids: number[]) {
   }
 }
 
+/** Whether it has not ended yet. */
+export const isRunning = (pid: number): boolean => read(pid, 'cmdline') !== ''
+
 /** The process of that name which this one has started. */
 export function findChild(parent: number, name: string): number | undefined {
   return listProcesses().find((pid) => {

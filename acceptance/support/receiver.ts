@@ -6,7 +6,8 @@ import { ScanResult } from '@assay/contract'
 import { Check } from 'typebox/value'
 import { openOrigin } from './origin.ts'
 
-export type Received = { path: string; headers: IncomingHttpHeaders; body: Buffer }
+/** `raw`: as it came, with its lines ended by \n alone. */
+export type Received = { path: string; headers: IncomingHttpHeaders; body: Buffer; raw: string }
 
 /** What to answer; 'hang': nothing. */
 export type Reaction = { status: number; headers?: Record<string, string>; text?: string } | 'hang'
@@ -24,7 +25,7 @@ export async function openReceiver(
     assert.equal(request.method, 'POST')
     const before = counts.get(path) ?? 0
     counts.set(path, before + 1)
-    received.push({ path, headers: request.headers, body })
+    received.push({ path, headers: request.headers, body, raw: toRaw(request, body) })
     const reaction = react(path, before)
     if (reaction === 'hang') return
     response.writeHead(reaction.status, reaction.headers).end(reaction.text)
@@ -39,6 +40,11 @@ export async function openReceiver(
 }
 
 export type Receiver = Awaited<ReturnType<typeof openReceiver>>
+
+function toRaw({ method, url, rawHeaders }: IncomingMessage, body: Buffer): string {
+  const lines = rawHeaders.flatMap((name, n) => (n % 2 === 0 ? [`${name}: ${rawHeaders[n + 1]}`] : []))
+  return [`${method} ${url} HTTP/1.1`, ...lines, '', body].join('\n')
+}
 
 /**
  * What a receiver does, written from the interface documents alone. Returns the result when the delivery is genuine.

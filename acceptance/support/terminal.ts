@@ -18,19 +18,26 @@ export function openTerminal(cwd: string, env: NodeJS.ProcessEnv) {
   const ended = new Promise((resolve) => child.once('exit', resolve))
   let blocks = 0
 
+  async function run(block: string) {
+    out = ''
+    err = ''
+    const end = `end of block ${++blocks}:`
+    child.stdin.write(`${block}\nprintf '\\n%s%s\\n' '${end}' $?\n`)
+    const isDone = () => out.includes(end) && out.endsWith('\n')
+    await waitUntil(`the end of\n${block}`, () => isDone() || child.exitCode !== null, 30_000)
+    const [said = '', code] = out.split(`\n${end}`)
+    return { said, code: code?.trim() }
+  }
+
   return {
     /** What the block printed on standard output; throws when its last command failed. */
     async type(block: string): Promise<string> {
-      out = ''
-      err = ''
-      const end = `end of block ${++blocks}:`
-      child.stdin.write(`${block}\nprintf '\\n%s%s\\n' '${end}' $?\n`)
-      const isDone = () => out.includes(end) && out.endsWith('\n')
-      await waitUntil(`the end of\n${block}`, () => isDone() || child.exitCode !== null, 30_000)
-      const [said = '', code] = out.split(`\n${end}`)
-      if (code?.trim() !== '0') throw new Error(`${block}\nended with ${code?.trim()}:\n${said}${err}`)
+      const { said, code } = await run(block)
+      if (code !== '0') throw new Error(`${block}\nended with ${code}:\n${said}${err}`)
       return said
     },
+    /** All that its reader sees of it, also when it failed. */
+    see: (block: string) => run(`{ ${block}\n} 2>&1`),
     /** Ends all that was started in it. */
     async close() {
       if (child.pid !== undefined && child.exitCode === null) process.kill(-child.pid, 'SIGKILL')

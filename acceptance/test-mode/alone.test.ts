@@ -8,6 +8,7 @@ import { after, before, describe, test } from 'node:test'
 import { promisify } from 'node:util'
 import { type Installation, openInstallation } from '../support/chaos-installation.ts'
 import { maskVariables, readCodeBlocks } from '../support/code-blocks.ts'
+import { getTaker } from '../support/document-runners.ts'
 import { images } from '../support/forms.ts'
 import { world } from '../support/origin.ts'
 import { findChildren, findProcesses } from '../support/processes.ts'
@@ -94,11 +95,12 @@ describe('a service in test mode alone', { skip: alreadyTested }, () => {
 
   test('does what docs/test-mode.md shows', async () => {
     const [, , ...examples] = readCodeBlocks('docs/test-mode.md')
+    const takes = getTaker('docs/test-mode.md', import.meta.filename)
     const dir = mkdtempSync(join(tmpdir(), 'assay-examples-'))
     let count = 0
-    for (const [n, { language, text }] of examples.entries()) {
-      if (language !== 'sh') continue
-      const command = text
+    for (const [n, example] of examples.entries()) {
+      if (!takes(example)) continue
+      const command = example.text
         .replaceAll(/assay_test_[0-9A-Za-z]{38}/g, apiKey)
         .replaceAll('http://127.0.0.1:8080', installation.url)
       const { stdout } = await promisify(execFile)('sh', ['-ec', command], { cwd: dir })

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { eicar } from '../../../acceptance/support/archives.ts'
 import { maskVariables, readCodeBlocks } from '../../../acceptance/support/code-blocks.ts'
+import { getTaker } from '../../../acceptance/support/document-runners.ts'
 import { lacksClamAv } from '../../../acceptance/support/scanning.ts'
 import { getSharedService } from '../../../acceptance/support/shared-service.ts'
 import { waitUntil } from '../../../acceptance/support/wait-until.ts'
@@ -16,8 +17,7 @@ const origin = process.env.ASSAY_TEST_ORIGIN ?? ''
 const blocks = readCodeBlocks('docs/command-line.md')
 const document = readFileSync(new URL('../../../docs/command-line.md', import.meta.url), 'utf8')
 const id = '0199a3c5-52f1-7c39-8f0e-6f1d5d0f6a3b'
-/** Those that others run: the build has a test of its own. */
-const runElsewhere = ['npm run build']
+const takes = getTaker('docs/command-line.md', import.meta.filename)
 
 describe('docs/command-line.md', async () => {
   const lacking = await lacksClamAv(service.url)
@@ -53,9 +53,9 @@ describe('docs/command-line.md', async () => {
       .split('\n')
       .sort()
 
-  for (const [i, { language, text }] of blocks.entries()) {
-    if (language !== 'sh' || runElsewhere.some((other) => text.includes(other))) continue
-    for (const line of text.trimEnd().split('\n')) {
+  for (const [i, block] of blocks.entries()) {
+    if (!takes(block)) continue
+    for (const line of block.text.trimEnd().split('\n')) {
       test(line, { skip: lacking }, async () => {
         if (line.includes(' watch ')) return await watch(line)
         const job = line.includes(id)

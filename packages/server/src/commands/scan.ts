@@ -2,7 +2,7 @@ import { createReadStream } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { basename } from 'node:path'
 import type { Command } from 'commander'
-import { openScanner } from '../compose/scanner.ts'
+import type { openScanner } from '../compose/scanner.ts'
 import { loadConfig } from '../config/load-config.ts'
 import { OperatorMistake } from '../domain/problem.ts'
 import { makeLogger } from '../runtime/logger.ts'
@@ -19,6 +19,8 @@ export function makeScanCommand(): Command {
       for (const file of files) await requireFile(file)
       const { config } = loadConfig(process.env)
       const log = makeLogger({ level: 'warn', region: config.region })
+      // Loaded only here: the other commands start faster without the engines.
+      const { openScanner } = await import('../compose/scanner.ts')
       const scanner = await openScanner(config, log, nsfw ? 'nsfw_image' : 'malware')
       try {
         const results = []

@@ -1,0 +1,73 @@
+/** A command that no test types, by how it begins: why, and what is done instead. */
+type Exception = { documents: string[]; command: string; because: string; instead: string }
+
+const readme = 'acceptance/documents/readme.test.ts'
+const installing = {
+  because: 'a test run has its packages already',
+  instead: `${readme} types it in a fresh copy, as root and as an ordinary user`,
+}
+const building = {
+  because: 'it writes into the repository, where others read at the same time',
+  instead: 'packages/client/test/build.test.ts and packages/cli/test/build.test.ts build into a directory of their own',
+}
+const developing = (command: string, because: string) => ({
+  ...{ documents: ['CONTRIBUTING.md'], command, because, instead: 'its names are looked up' },
+})
+const packaging = (command: string, because: string, instead: string) => ({
+  ...{ documents: ['docs/packaging.md'], command, because, instead },
+})
+const files = 'packages/server/test/packaging holds the files it names to what they promise'
+const checkedByScript = `npm run check:packaging does it; ${files}`
+
+export const exceptions: Exception[] = [
+  { documents: ['docs/operating.md', 'CONTRIBUTING.md'], command: 'npm ci', ...installing },
+  { documents: ['docs/quickstart.md'], command: 'npm ci && npm start', ...installing },
+  {
+    ...{ documents: ['README.md'], command: 'npm ci && npm test' },
+    because: 'it is the run that this is a part of',
+    instead: `${readme} holds the text to what CI runs`,
+  },
+  {
+    documents: ['docs/clients.md', 'docs/command-line.md'],
+    command: 'cd packages/client && npm run build',
+    ...building,
+  },
+  { documents: ['docs/command-line.md'], command: 'cd ../cli && npm run build', ...building },
+  {
+    ...{ documents: ['docs/interface.md'], command: 'curl -H "X-API-Key: $KEY" -F file=@report.pdf' },
+    because: 'the engine must be away for ten seconds',
+    instead: 'acceptance/malware/resilience.test.ts stops it and asks',
+  },
+  {
+    ...{ documents: ['docs/regions.md'], command: 'npm start' },
+    because: 'the test talks to that service, and must know its port',
+    instead: 'the test starts it with what the block exports',
+  },
+  developing('npm start', 'it would take the data directory of whoever runs the tests'),
+  developing('npm test', 'it is the run that this is a part of'),
+  developing('npm run check', 'it takes a minute, and CI runs it beside the tests'),
+  developing('npm run fix', 'it writes into the repository'),
+  packaging('docker build', 'there is no Docker here, and no registry', checkedByScript),
+  packaging('docker run', 'there is no Docker here', checkedByScript),
+  packaging('docker logs', 'there is no Docker here', checkedByScript),
+  packaging('docker exec', 'there is no Docker here', 'the command in it is typed from docs/operating.md'),
+  packaging('docker compose', 'there is no Docker here', `${files}; the schema of compose does so too`),
+  packaging('sudo apt-get', 'it changes the machine', 'npm test installs the same where it may'),
+  packaging('sudo git clone', 'the address stands for one of the reader', installing.instead),
+  packaging('cd /opt/assay && sudo npm ci', 'it installs a second time', installing.instead),
+  packaging('sudo cp packaging/systemd/assay.sysusers', 'it changes the machine', checkedByScript),
+  packaging('sudo cp packaging/systemd/assay.service', 'it changes the machine', checkedByScript),
+  packaging('sudo install -d -m 0755 /etc/assay', 'it changes the machine', checkedByScript),
+  packaging('sudo systemctl', 'it changes the machine', checkedByScript),
+  packaging(
+    'cd /opt/assay && sudo -u assay',
+    'there is no such user',
+    'the command in it is typed from docs/operating.md',
+  ),
+  packaging('kubectl', 'there is no cluster here', `npm run check:packaging renders the manifests; ${files}`),
+  packaging('npm run check:packaging', 'it takes minutes, and root', 'its name is looked up'),
+  packaging('npm run check:fresh-machine', 'it takes minutes, and root', 'its name is looked up'),
+]
+
+export const findException = (document: string, command: string): Exception | undefined =>
+  exceptions.find((one) => one.documents.includes(document) && command.startsWith(one.command))

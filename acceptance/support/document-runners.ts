@@ -1,0 +1,42 @@
+import type { CodeBlock } from './code-blocks.ts'
+import { isShell, isTranscript, toSteps } from './document-commands.ts'
+import { findException } from './document-exceptions.ts'
+
+/** A test that types the commands of these blocks of a document. */
+type Runner = { document: string; test: string; takes(block: CodeBlock): boolean }
+
+const guides = ['quickstart', 'integrate', 'verdicts', 'webhooks', 'moving', 'security', 'faq']
+const references = ['webhooks', 'doors', 'interface', 'test-mode', 'test-images/README']
+const callsOperator = (block: CodeBlock) => isShell(block) && block.text.startsWith('npm run assay')
+
+/** Who types what. The tests ask this table which blocks are theirs; complete.test.ts asks it whether any is nobody's. */
+export const runners: Runner[] = [
+  { document: 'README.md', test: 'acceptance/documents/readme.test.ts', takes: isShell },
+  ...guides.map((name) => ({
+    ...{ document: `docs/${name}.md`, test: 'acceptance/documents/guides.test.ts', takes: isShell },
+  })),
+  ...references.map((name) => ({
+    ...{ document: `docs/${name}.md`, test: 'acceptance/documents/references.test.ts', takes: isTranscript },
+  })),
+  { document: 'docs/packaging.md', test: 'acceptance/documents/references.test.ts', takes: isShell },
+  { document: 'docs/console.md', test: 'acceptance/documents/references.test.ts', takes: callsOperator },
+  {
+    ...{ document: 'docs/console.md', test: 'acceptance/documents/console.test.ts' },
+    takes: (block) => isShell(block) && !callsOperator(block),
+  },
+  { document: 'docs/operating.md', test: 'acceptance/documents/operating.test.ts', takes: isTranscript },
+  { document: 'docs/regions.md', test: 'acceptance/lifecycle/regions.test.ts', takes: isShell },
+  { document: 'docs/test-mode.md', test: 'acceptance/test-mode/alone.test.ts', takes: isShell },
+  { document: 'docs/command-line.md', test: 'packages/cli/test/document.test.ts', takes: isShell },
+]
+
+/** Whether a block of the document is for this test to run. */
+export function getTaker(document: string, test: string): (block: CodeBlock) => boolean {
+  const runner = runners.find((one) => one.document === document && test.endsWith(one.test))
+  if (runner === undefined) throw new Error(`document-runners.ts does not know that ${test} runs ${document}.`)
+  return (block) => runner.takes(block) && !toSteps(block).every(({ command }) => findException(document, command))
+}
+
+/** The documents that a test runs. */
+export const listDocuments = (test: string): string[] =>
+  runners.filter((one) => test.endsWith(one.test)).map(({ document }) => document)

@@ -1,0 +1,124 @@
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { after, describe, test } from 'node:test'
+import { readCodeBlocks } from './code-blocks.ts'
+import { type Step, toSteps } from './document-commands.ts'
+import { findException } from './document-exceptions.ts'
+import { getTaker } from './document-runners.ts'
+import { isRunning } from './processes.ts'
+import { newShownOutput } from './shown-output.ts'
+import { openTerminal } from './terminal.ts'
+import { waitUntil } from './wait-until.ts'
+
+/** Verbs for what is done before a command. */
+type Stage = {
+  /** Tells what a value of the document is in this run. */
+  learn(shown: string, real: string): void
+  /** What this value of the document is in this run, after a command has shown it. */
+  find(shown: string): string
+  /** What the service that the document started printed. */
+  greeting(): string
+}
+/** Returns settings for the block that begins with this command. */
+type Preparation = (stage: Stage) => Promise<NodeJS.ProcessEnv | undefined> | NodeJS.ProcessEnv | undefined
+
+type Plan = {
+  document: string
+  test: string
+  dir: string
+  env: NodeJS.ProcessEnv
+  /** What stands in the document and what takes its place here, longer ones first. */
+  values(): [string, string][]
+  /** By how a command begins: what is done before it. */
+  before: Record<string, Preparation>
+  /** By how its first command begins: why a block cannot be followed here. */
+  skip?: Record<string, string | false>
+}
+
+/** Types the commands of a document in their order, a shell for each block, and holds what they print against it. */
+export function followDocument({ document, test: file, dir, env, values, before, skip = {} }: Plan) {
+  const takes = getTaker(document, file)
+  const output = newShownOutput()
+  const toHere = (text: string) => values().reduce((so, [shown, real]) => so.replaceAll(shown, real), text)
+  const unused = new Set(Object.keys(before))
+  let service: RunningService | undefined
+  const stage: Stage = {
+    learn: output.learn,
+    find: output.toReal,
+    greeting: () => service?.said() ?? '',
+  }
+
+  async function prepare(command: string) {
+    const name = Object.keys(before).find((begin) => command.startsWith(begin))
+    if (name === undefined) return undefined
+    unused.delete(name)
+    return await before[name]?.(stage)
+  }
+
+  /** Without an answer in the document it may print what it likes, but must succeed. */
+  function requireSame(command: string, shown: string, { said, code }: { said: string; code: string | undefined }) {
+    if (shown.trim() !== '') return output.require(command, toHere(shown), said)
+    assert.equal(code, '0', `$ ${command}\n${said}`)
+    // curl succeeds also when it is refused, and a 401 has no body.
+    if (command.startsWith('curl')) assert.match(said, /^(?!.*"status":[45]\d\d).*\S/, `$ ${command}\n${said}`)
+  }
+
+  /** A service that a block starts with settings of its own ends with the block; else it is the one from now on. */
+  async function follow(steps: Step[]) {
+    const settings = await prepare(steps[0]?.command ?? '')
+    const terminal = openTerminal(dir, { ...env, ...settings })
+    let own: RunningService | undefined
+    try {
+      for (const [n, { command, shown }] of steps.entries()) {
+        if (n > 0) await prepare(command)
+        const typed = output.toReal(toHere(command))
+        if (!isStart(command)) requireSame(command, shown, await terminal.see(typed))
+        else {
+          if (settings === undefined) await service?.stop()
+          own = await startService(terminal, typed, dir)
+          await waitUntil(`an answer of ${typed}`, () => own?.hasSaid(shown) === true, 60_000)
+          requireSame(command, shown, { said: own.said(), code: own.said().includes('ready') ? '0' : '1' })
+        }
+      }
+    } finally {
+      if (settings === undefined && own !== undefined) service = own
+      else {
+        await own?.stop()
+        await terminal.close()
+      }
+    }
+  }
+
+  describe(document, () => {
+    after(() => service?.stop())
+    for (const block of readCodeBlocks(document).filter(takes)) {
+      const steps = toSteps(block).filter(({ command }) => findException(document, command) === undefined)
+      const [first = ''] = steps.map(({ command }) => command)
+      const lacking = Object.entries(skip).find(([begin]) => first.startsWith(begin))?.[1] ?? false
+      test(`line ${block.line}: ${first.split('\n', 1)}`, { skip: lacking }, () => follow(steps))
+    }
+    test('all that is prepared is needed', () => assert.deepEqual([...unused], []))
+  })
+}
+
+const isStart = (command: string) => /\bnpm start\b|assay -- serve\b/.test(command)
+
+/** In the background, as in a terminal of its own. One that refuses to start has said why on standard error. */
+async function startService(terminal: ReturnType<typeof openTerminal>, command: string, dir: string) {
+  const name = `service-${Date.now()}`
+  const pid = Number(await terminal.type(`${command} > ${name}.out 2> ${name}.err & echo $!`))
+  const read = (end: string) => readFileSync(join(dir, `${name}.${end}`), 'utf8')
+  const said = () => read('out').replace(/^\n(> .*\n)+\n/, '') + (isRunning(pid) ? '' : read('err'))
+  return {
+    said,
+    hasSaid: (shown: string) =>
+      !isRunning(pid) || said().split('\n').length > Math.max(1, shown.trim().split('\n').length),
+    async stop() {
+      if (isRunning(pid)) process.kill(pid)
+      await waitUntil('the service to stop', () => !isRunning(pid), 30_000)
+      await terminal.close()
+    },
+  }
+}
+type RunningService = Awaited<ReturnType<typeof startService>>
