@@ -1,5 +1,14 @@
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -23,6 +32,8 @@ export async function bootWithUnit(
   settings: Record<string, string>,
 ): Promise<Booted> {
   const dir = mkdtempSync(join(tmpdir(), 'packaged-unit-'))
+  // It is the root of the machine inside, where everybody may go.
+  chmodSync(dir, 0o755)
   execFileSync('debootstrap', ['--variant=minbase', 'bookworm', dir], { stdio: ['ignore', 'ignore', 'inherit'] })
   const apt = ['-y', '-q', '--no-install-recommends']
   execFileSync('chroot', [dir, 'apt-get', 'install', ...apt, ...packages], {
