@@ -7,6 +7,7 @@ import { changeAccount } from './change-account.ts'
 import { insertKey } from './insert-key.ts'
 import type { Database } from './open-database.ts'
 import { rollPeriod } from './roll-period.ts'
+import { runTransaction } from './run-transaction.ts'
 import type { Tables } from './tables.ts'
 
 const numberOutOfRange = '22003'
@@ -118,12 +119,15 @@ export function makeAccountStore(deps: Pick<Database, 'pool' | 'kysely'>): Accou
     },
 
     async listUnbalanced() {
-      const { rows } = await pool.query<{ id: string; balance: number; ledger: number }>(
-        `select account_id as id, credit_remaining as balance, coalesce(sum(amount), 0)::float8 as ledger
+      const text = `select account_id as id, credit_remaining as balance, coalesce(sum(amount), 0)::float8 as ledger
          from balances left join credit_ledger using (account_id)
          group by account_id, credit_remaining having coalesce(sum(amount), 0) <> credit_remaining
-         order by account_id limit 100`,
-      )
+         order by account_id limit 100`
+      // All of the ledger, so it may be read from end to end.
+      const settings = ['enable_seqscan = on']
+      const { rows } = await runTransaction<{ id: string; balance: number; ledger: number }>(pool, [{ text }], {
+        settings,
+      })
       return rows
     },
   }

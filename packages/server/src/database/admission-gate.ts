@@ -7,9 +7,9 @@ import { chargeStatement, laterChargeStatement, requestStatement } from './admis
 import { enqueueStatement, laterEnqueueStatement } from './enqueue-statement.ts'
 import { makeGroupCommit } from './group-commit.ts'
 import { toJobColumns } from './job-columns.ts'
-import { FateUnknown, isDiskFull, isFateUnknown, isOutage } from './outage.ts'
+import { FateUnknown, isDiskFull, isOutage } from './outage.ts'
 import { rollPeriod } from './roll-period.ts'
-import { runIndexed } from './run-indexed.ts'
+import { runTransaction } from './run-transaction.ts'
 import { toScanColumns } from './scan-columns.ts'
 
 /** What the statement says of one key of the batch. */
@@ -156,21 +156,7 @@ async function askAll(pool: Pool, asks: Ask[]): Promise<Settled[]> {
 /** An answer that does not come is not waited for longer than a caller would. */
 const answerMs = 10_000
 
-/** One statement, and so one transaction. */
-async function runCommitting(pool: Pool, statement: QueryConfig): Promise<QueryResult<Row>> {
-  const client = await pool.connect()
-  let broken: Error | undefined
-  try {
-    // The driver takes this one, its types do not know it.
-    const bounded = { ...statement, query_timeout: answerMs }
-    return await client.query<Row>(bounded)
-  } catch (error) {
-    if (isOutage(error)) broken = error as Error
-    throw isFateUnknown(error) ? new FateUnknown('A charge was not answered', { cause: error }) : error
-  } finally {
-    client.release(broken)
-  }
-}
+const run = (pool: Pool, statement: QueryConfig) => runTransaction<Row>(pool, [statement], { answerMs })
 
 function runStatement(pool: Pool, groups: Group[], arePlain: boolean): Promise<QueryResult<Row>> {
   const keys = [groups.map(({ digest }) => digest), groups.map(({ wanted }) => wanted)]
@@ -178,15 +164,15 @@ function runStatement(pool: Pool, groups: Group[], arePlain: boolean): Promise<Q
   const sealed: Buffer[] = []
   const toRow = toScanRows(sealed)
   const scans = groups.flatMap(({ members }, k) => members.flatMap((member) => toRow(member, k + 1)))
-  if (scans.length === 0) return runCommitting(pool, { name: 'take-requests', text: requestStatement, values: keys })
+  if (scans.length === 0) return run(pool, { name: 'take-requests', text: requestStatement, values: keys })
   const values: unknown[] = [...keys, JSON.stringify(scans)]
   if (arePlain) {
     return takesRequests
-      ? runCommitting(pool, { name: 'charge-scans', text: chargeStatement, values })
-      : runCommitting(pool, { name: 'charge-later', text: laterChargeStatement, values })
+      ? run(pool, { name: 'charge-scans', text: chargeStatement, values })
+      : run(pool, { name: 'charge-later', text: laterChargeStatement, values })
   }
   values.push(Buffer.concat(sealed))
-  return runIndexed(pool, [
+  return runTransaction(pool, [
     takesRequests
       ? { name: 'enqueue-scans', text: enqueueStatement, values }
       : { name: 'enqueue-later', text: laterEnqueueStatement, values },

@@ -1,7 +1,7 @@
 import type { Pool } from 'pg'
 import type { Attempt, Delivery, DeliveryStore, Endpoint } from '../domain/ports/delivery-store.ts'
 import { deliveryLock } from './delivery-claim-statement.ts'
-import { runIndexed } from './run-indexed.ts'
+import { runTransaction } from './run-transaction.ts'
 
 type DeliveryOffice = Pick<
   DeliveryStore,
@@ -29,7 +29,7 @@ export function makeDeliveryOffice({ pool }: { pool: Pool }): DeliveryOffice {
         'id' in which
           ? { text: replayOne, values: [which.id] }
           : { text: replayFailed, values: [which.failedSince, which.accountId] }
-      const { rows } = await runIndexed<{ replayed: number }>(pool, [statement], { lock: deliveryLock })
+      const { rows } = await runTransaction<{ replayed: number }>(pool, [statement], { lock: deliveryLock })
       return rows[0]?.replayed ?? 0
     },
 
@@ -40,7 +40,7 @@ export function makeDeliveryOffice({ pool }: { pool: Pool }): DeliveryOffice {
 
     async resumeEndpoint(accountId, url) {
       const values = [accountId, url]
-      const { rows } = await runIndexed<{ resumed: boolean }>(pool, [{ text: resumeEndpoint, values }], {
+      const { rows } = await runTransaction<{ resumed: boolean }>(pool, [{ text: resumeEndpoint, values }], {
         lock: deliveryLock,
       })
       return rows[0]?.resumed ?? false
@@ -49,7 +49,7 @@ export function makeDeliveryOffice({ pool }: { pool: Pool }): DeliveryOffice {
     async deleteOld(before) {
       let deleted = 0
       for (;;) {
-        const { rows } = await runIndexed<{ deleted: number }>(pool, [{ text: deleteOld, values: [before] }])
+        const { rows } = await runTransaction<{ deleted: number }>(pool, [{ text: deleteOld, values: [before] }])
         deleted += rows[0]?.deleted ?? 0
         if ((rows[0]?.deleted ?? 0) < deleteAtOnce) break
       }

@@ -10,7 +10,7 @@ import { claimDeliveriesStatement, deliveryLock, eachHost, parkStatement } from 
 import { makeDeliveryOffice } from './delivery-office.ts'
 import { settleDeliveriesStatement } from './delivery-settle-statement.ts'
 import { makeGroupCommit } from './group-commit.ts'
-import { lazily, runIndexed } from './run-indexed.ts'
+import { lazily, runTransaction } from './run-transaction.ts'
 
 export function makeDeliveryStore(deps: { pool: Pool }): DeliveryStore {
   let lastServed = ''
@@ -26,7 +26,7 @@ export function makeDeliveryStore(deps: { pool: Pool }): DeliveryStore {
     ...makeDeliveryOffice(deps),
 
     async claim({ limit, perHost, leaseMs }) {
-      const { rows } = await runIndexed<ClaimedRow>(
+      const { rows } = await runTransaction<ClaimedRow>(
         deps.pool,
         [
           { name: 'park-deliveries', text: parkStatement },
@@ -42,12 +42,14 @@ export function makeDeliveryStore(deps: { pool: Pool }): DeliveryStore {
       settleInBatch({ id: claimed.id, token: claimed.token, attempt, outcome, pauseAfterMs }),
 
     async findNextDue() {
-      const { rows } = await runIndexed<{ next_at: Date | null }>(deps.pool, [{ name: 'next-due', text: findNextDue }])
+      const { rows } = await runTransaction<{ next_at: Date | null }>(deps.pool, [
+        { name: 'next-due', text: findNextDue },
+      ])
       return rows[0]?.next_at ?? undefined
     },
 
     async countDeliveries() {
-      const { rows } = await runIndexed<{ waiting: number; oldest_due_at: Date | null }>(deps.pool, [
+      const { rows } = await runTransaction<{ waiting: number; oldest_due_at: Date | null }>(deps.pool, [
         { name: 'count-deliveries', text: countDeliveries },
       ])
       return { waiting: rows[0]?.waiting ?? 0, oldestDueAt: rows[0]?.oldest_due_at ?? undefined }
@@ -68,7 +70,7 @@ async function settleAll(pool: Pool, items: Settling[]): Promise<boolean[]> {
     next_at: outcome.state === 'pending' ? outcome.nextAt : null,
   }))
   const pauseAfterMs = Math.min(...items.map((item) => item.pauseAfterMs))
-  const { rows } = await runIndexed<{ i: number }>(pool, [
+  const { rows } = await runTransaction<{ i: number }>(pool, [
     { name: 'settle-deliveries', text: settleDeliveriesStatement, values: [JSON.stringify(asked), pauseAfterMs] },
   ])
   const settled = new Set(rows.map(({ i }) => i))

@@ -11,7 +11,7 @@ import {
 } from '../domain/ports/errand-store.ts'
 import { makeGroupCommit } from './group-commit.ts'
 import { type SourceRow, toSource } from './job-columns.ts'
-import { runIndexed } from './run-indexed.ts'
+import { runTransaction } from './run-transaction.ts'
 
 const expiredAtOnce = 1000
 
@@ -35,11 +35,11 @@ export function makeErrandStore({ pool, lanes }: { pool: Pool; lanes: string[] }
     settle: (lease, end) => settle({ lease, end }),
 
     async remove(id) {
-      await runIndexed(pool, [{ name: 'remove-errand', text: 'delete from errands where id = $1', values: [id] }])
+      await runTransaction(pool, [{ name: 'remove-errand', text: 'delete from errands where id = $1', values: [id] }])
     },
 
     async claim(limit, leaseMs) {
-      const { rows } = await runIndexed<ClaimedRow>(pool, [
+      const { rows } = await runTransaction<ClaimedRow>(pool, [
         { name: 'claim-errands', text: claimErrands, values: [limit, leaseMs, lanes] },
       ])
       return rows.map((row) => ({ lease: { id: row.id, token: row.token }, source: toSource(row), asked: row.asked }))
@@ -47,21 +47,23 @@ export function makeErrandStore({ pool, lanes }: { pool: Pool; lanes: string[] }
 
     async extend(leases, leaseMs) {
       const values = [leases.map(({ id }) => id), leases.map(({ token }) => token), leaseMs]
-      const { rows } = await runIndexed<ErrandLease>(pool, [{ name: 'extend-errands', text: extendErrands, values }])
+      const { rows } = await runTransaction<ErrandLease>(pool, [
+        { name: 'extend-errands', text: extendErrands, values },
+      ])
       return rows
     },
 
     async giveBack({ id, token }) {
-      await runIndexed(pool, [{ name: 'give-back-errand', text: giveBackErrand, values: [id, token] }])
+      await runTransaction(pool, [{ name: 'give-back-errand', text: giveBackErrand, values: [id, token] }])
     },
 
     async deleteExpired() {
-      const { rows } = await runIndexed<SourceRow>(pool, [{ name: 'delete-expired', text: deleteExpired }])
+      const { rows } = await runTransaction<SourceRow>(pool, [{ name: 'delete-expired', text: deleteExpired }])
       return rows.map(toSource)
     },
 
     async listNeeded(keys) {
-      const { rows } = await runIndexed<{ storage_key: string }>(pool, [
+      const { rows } = await runTransaction<{ storage_key: string }>(pool, [
         { name: 'list-needed-by-errands', text: listNeeded, values: [keys] },
       ])
       return rows.map(({ storage_key }) => storage_key)
@@ -100,7 +102,7 @@ type NewsRow = {
 }
 
 async function takeAll(pool: Pool, ids: string[]): Promise<ErrandNews[]> {
-  const { rows } = await runIndexed<NewsRow>(pool, [{ name: 'take-errands', text: takeErrands, values: [ids] }])
+  const { rows } = await runTransaction<NewsRow>(pool, [{ name: 'take-errands', text: takeErrands, values: [ids] }])
   const found = new Map(rows.map((row) => [row.id, row]))
   return ids.map((id) => toNews(found.get(id)))
 }
@@ -114,7 +116,7 @@ function toNews(row: NewsRow | undefined): ErrandNews {
 
 async function settleAll(pool: Pool, items: Settling[]): Promise<boolean[]> {
   const asked = items.map(({ lease, end }) => ({ ...lease, ...end }))
-  const { rows } = await runIndexed<{ id: string }>(pool, [
+  const { rows } = await runTransaction<{ id: string }>(pool, [
     { name: 'settle-errands', text: settleErrands, values: [JSON.stringify(asked)] },
   ])
   const settled = new Set(rows.map(({ id }) => id))

@@ -1,6 +1,6 @@
 import type { Pool } from 'pg'
 import type { IdempotencyStore } from '../domain/ports/admission-gate.ts'
-import { runIndexed } from './run-indexed.ts'
+import { runTransaction } from './run-transaction.ts'
 
 /** What the gate keeps of idempotency keys, for others to ask. It is written by `enqueue-statement.ts` alone. */
 export function makeIdempotencyStore(deps: { pool: Pool }): IdempotencyStore {
@@ -17,7 +17,7 @@ export function makeIdempotencyStore(deps: { pool: Pool }): IdempotencyStore {
     async deleteIdempotency(before) {
       let deleted = 0
       for (;;) {
-        const { rowCount } = await runIndexed(deps.pool, [{ text: deleteOld, values: [before] }])
+        const { rowCount } = await runTransaction(deps.pool, [{ text: deleteOld, values: [before] }])
         deleted += rowCount ?? 0
         if ((rowCount ?? 0) < deleteAtOnce) return deleted
       }

@@ -6,7 +6,7 @@ import type { Scan } from '../domain/scans/scan.ts'
 import { claimAbandonedStatement, claimStatement, findScansStatement, requeueStatement } from './claim-statement.ts'
 import { makeGroupCommit } from './group-commit.ts'
 import { type SourceRow, toSource } from './job-columns.ts'
-import { lazily, runIndexed } from './run-indexed.ts'
+import { lazily, runTransaction } from './run-transaction.ts'
 import { type ScanRow, toScan, toScanColumns } from './scan-columns.ts'
 import { settleStatement } from './settle-statement.ts'
 
@@ -23,7 +23,7 @@ export function makeJobStore(deps: { pool: Pool; lanes: string[] }): JobStore {
   })
 
   async function claimOnce(limit: number, leaseMs: number) {
-    const { rows } = await runIndexed<ClaimedRow | { lease_token: null; more: boolean }>(
+    const { rows } = await runTransaction<ClaimedRow | { lease_token: null; more: boolean }>(
       deps.pool,
       [
         { name: 'requeue-jobs', text: requeueStatement },
@@ -51,14 +51,14 @@ export function makeJobStore(deps: { pool: Pool; lanes: string[] }): JobStore {
 
     async claimAbandoned(before, limit, leaseMs) {
       const statement = { name: 'claim-abandoned', text: claimAbandonedStatement, values: [before, limit, leaseMs] }
-      const { rows } = await runIndexed<ClaimedRow>(deps.pool, [statement])
+      const { rows } = await runTransaction<ClaimedRow>(deps.pool, [statement])
       return withScans(deps.pool, rows)
     },
 
     async extend(leases, leaseMs) {
       if (leases.length === 0) return []
       const values = [leases.map(({ scanId }) => scanId), leases.map(({ token }) => token), leaseMs]
-      const { rows } = await runIndexed<{ scan_id: string; lease_token: string }>(
+      const { rows } = await runTransaction<{ scan_id: string; lease_token: string }>(
         deps.pool,
         [{ name: 'extend-leases', text: extendLeases, values }],
         { settings: lazily },
@@ -70,11 +70,11 @@ export function makeJobStore(deps: { pool: Pool; lanes: string[] }): JobStore {
 
     async giveBack({ scanId, token }, { ms, counts }) {
       const values = [scanId, token, ms, counts ? 0 : 1]
-      await runIndexed(deps.pool, [{ name: 'give-back-job', text: giveBackJob, values }], { settings: lazily })
+      await runTransaction(deps.pool, [{ name: 'give-back-job', text: giveBackJob, values }], { settings: lazily })
     },
 
     async countJobs() {
-      const { rows } = await runIndexed<{ waiting: number; running: number; oldest_at: Date | null }>(deps.pool, [
+      const { rows } = await runTransaction<{ waiting: number; running: number; oldest_at: Date | null }>(deps.pool, [
         { name: 'count-jobs', text: countJobs },
       ])
       const { waiting = 0, running = 0, oldest_at = null } = rows[0] ?? {}
@@ -82,7 +82,7 @@ export function makeJobStore(deps: { pool: Pool; lanes: string[] }): JobStore {
     },
 
     async listNeeded(keys) {
-      const { rows } = await runIndexed<{ storage_key: string }>(deps.pool, [
+      const { rows } = await runTransaction<{ storage_key: string }>(deps.pool, [
         { name: 'list-needed', text: listNeeded, values: [keys] },
       ])
       return rows.map(({ storage_key }) => storage_key)
@@ -99,7 +99,7 @@ async function settleAll(pool: Pool, items: Settling[]): Promise<boolean[]> {
     ...toScanColumns({ ...scan, id: lease.scanId, mode: 'async', region: '' }),
   }))
   const values = [JSON.stringify(asked), ...toEnds(asked.map(({ id }) => id))]
-  const { rows } = await runIndexed<{ i: number }>(pool, [{ name: 'settle-jobs', text: settleStatement, values }])
+  const { rows } = await runTransaction<{ i: number }>(pool, [{ name: 'settle-jobs', text: settleStatement, values }])
   const settled = new Set(rows.map(({ i }) => i))
   return items.map((_, i) => settled.has(i))
 }
@@ -168,7 +168,7 @@ type ClaimedRow = SourceRow & {
 async function withScans(pool: Pool, claimed: ClaimedRow[]): Promise<ClaimedJob[]> {
   if (claimed.length === 0) return []
   const ids = claimed.map(({ scan_id }) => scan_id)
-  const { rows } = await runIndexed<ScanRow>(pool, [
+  const { rows } = await runTransaction<ScanRow>(pool, [
     { name: 'find-scans', text: findScansStatement, values: [ids, ...toEnds(ids)] },
   ])
   const scans = new Map(rows.map((row) => [row.id, toScan(row)]))

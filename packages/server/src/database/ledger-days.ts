@@ -1,5 +1,5 @@
 import type { Pool } from 'pg'
-import { runIndexed } from './run-indexed.ts'
+import { runTransaction } from './run-transaction.ts'
 
 const ledgerLock = 52_115_008
 const foldAtOnce = 5000
@@ -13,7 +13,7 @@ export async function foldLedger(pool: Pool, resultDays: number): Promise<number
   let folded = 0
   for (;;) {
     const statement = { text: fold, values: [resultDays] }
-    const { rows } = await runIndexed<{ folded: number }>(pool, [statement], { lock: ledgerLock })
+    const { rows } = await runTransaction<{ folded: number }>(pool, [statement], { lock: ledgerLock })
     folded += rows[0]?.folded ?? 0
     if ((rows[0]?.folded ?? 0) < foldAtOnce) return folded
   }

@@ -22,12 +22,17 @@ export async function openDatabase(deps: { url: string; connections: number; log
     // Set when it is connected, not with the connection: pgbouncer refuses settings that it does not know. A statement
     // that hangs must not hang its callers either. One plan for each prepared statement, made once: left to itself
     // PostgreSQL plans the admission statement anew for every batch, because it can count the rows of a given array and
-    // only guess those of a parameter.
+    // only guess those of a parameter. Such a plan is kept, and queues are mostly empty when it is made: then it would be
+    // cheapest to read all of one, and still be done so when 100,000 wait. So whole tables are read only where nothing
+    // else can be done, and that is no reason to compile anything.
     onConnect: async (client) => {
       // The pool listens to those that are idle only. One that is lost in the middle of a transaction, between two of its
       // statements, would end the process; the next statement fails and tells.
       client.on('error', () => {})
-      await client.query('set statement_timeout = 60000; set plan_cache_mode = force_generic_plan')
+      await client.query(
+        'set statement_timeout = 60000; set plan_cache_mode = force_generic_plan;' +
+          'set enable_seqscan = off; set jit = off',
+      )
     },
   })
   const watch = watchDatabase(deps)
