@@ -4,16 +4,17 @@ import { connect, type NetConnectOpts, type Socket } from 'node:net'
 /** Pieces that make up one content. `stamp` changes the first, and with it the content: no two are the same. */
 export type Content = { bytes: number; pieces: Buffer[]; stamp(text: string): void }
 
-/** Where forms go; a good answer is a 201 that holds `expected`. */
-export type HttpTarget = { url: string; headers: string[]; expected: string }
+/** Where forms go; a good answer is a 201 that holds `expected`, or, where that is no failure, that it is too busy. */
+export type HttpTarget = { url: string; headers: string[]; expected: string; mayBeBusy?: boolean }
 
 /** What is to be written, as it is at that time: the first piece may have changed since the last. */
 export type Message = () => Buffer[]
 
 /** A connection to it that is kept, on a bare socket: a full client takes more of the machine than what it measures. */
-export function openHttp({ url, expected }: HttpTarget) {
+export function openHttp({ url, expected, mayBeBusy = false }: HttpTarget) {
   const { hostname, port } = new URL(url)
-  const isGood = (reply: string) => reply.startsWith('HTTP/1.1 201 ') && reply.includes(expected)
+  const isGood = (reply: string) =>
+    (reply.startsWith('HTTP/1.1 201 ') && reply.includes(expected)) || (mayBeBusy && reply.startsWith('HTTP/1.1 503 '))
   return openKept({ host: hostname, port: Number(port) }, { isWhole: isWholeAnswer, isGood })
 }
 

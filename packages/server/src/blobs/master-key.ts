@@ -3,6 +3,7 @@ import { chmodSync, mkdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { OperatorMistake } from '../domain/problem.ts'
 import { writeOnce } from '../runtime/write-once.ts'
+import { drawRandom } from './draw-random.ts'
 
 /** Wraps the data key of each object. Whoever has the stored content but not this key has nothing. */
 export type MasterKey = {
@@ -24,7 +25,7 @@ function makeMasterKey(bytes: Buffer): MasterKey {
   return {
     id: createHmac('sha256', key).update('which master key').digest('hex').slice(0, 16),
     wrap(dataKey) {
-      const nonce = randomBytes(12)
+      const nonce = drawRandom(12)
       const cipher = createCipheriv('aes-256-gcm', key, nonce)
       const sealed = cipher.update(dataKey)
       cipher.final()

@@ -1,4 +1,5 @@
-import { createSecretKey, randomBytes } from 'node:crypto'
+import { createSecretKey } from 'node:crypto'
+import { drawRandom } from './draw-random.ts'
 import { type FrameKey, noncePrefixBytes } from './frames.ts'
 import { type MasterKey, wrappedKeyBytes } from './master-key.ts'
 
@@ -6,7 +7,7 @@ import { type MasterKey, wrappedKeyBytes } from './master-key.ts'
 export const objectHeaderBytes = wrappedKeyBytes + noncePrefixBytes
 
 export function newObjectKey(master: MasterKey): { frameKey: FrameKey; header: Buffer } {
-  const [key, noncePrefix] = [randomBytes(32), randomBytes(noncePrefixBytes)]
+  const [key, noncePrefix] = [drawRandom(32), drawRandom(noncePrefixBytes)]
   const header = Buffer.concat([master.wrap(key), noncePrefix])
   return { frameKey: { key: createSecretKey(key), noncePrefix }, header }
 }
