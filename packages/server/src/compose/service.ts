@@ -12,6 +12,7 @@ import { makeBookOpener } from '../database/regions/open-books.ts'
 import { isSatellite } from '../database/regions/satellite-region.ts'
 import { makeScanStore } from '../database/scan-store.ts'
 import { makeAdmission } from '../domain/accounts/admission.ts'
+import { makeTrust } from '../domain/accounts/trust.ts'
 import { makeDescriber } from '../domain/content/describe.ts'
 import { OperatorMistake } from '../domain/problem.ts'
 import { makeReadiness } from '../domain/readiness.ts'
@@ -74,11 +75,14 @@ export async function openService(config: Config, { log, logRequest }: ServiceLo
     if (engines !== undefined) observeEngines(metrics, engines)
     observeBounds(metrics, { memory, room })
     const openBooks = (await isSatellite(database.pool)) ? makeBookOpener(database.pool) : undefined
-    const gate = makeAdmissionGate({
-      ...{ pool: database.pool, observeBatch: metrics.observeBatch, openBooks },
-      isAway: database.watch.isAway,
-      onOutage: database.watch.suspect,
-    })
+    const trust = makeTrust({ clock: systemClock })
+    const gate = trust.watch(
+      makeAdmissionGate({
+        ...{ pool: database.pool, observeBatch: metrics.observeBatch, openBooks },
+        isAway: database.watch.isAway,
+        onOutage: database.watch.suspect,
+      }),
+    )
     const scans = makeScanStore(database)
     const repeats = makeIdempotencyStore(database)
     const { policy, fetcher, sender } = makeOutbound(config)
@@ -132,7 +136,7 @@ export async function openService(config: Config, { log, logRequest }: ServiceLo
       (engines?.listEngines() ?? []).map((engine) => ({ name: engine.name, state: engine.findState() }))
     const roles = listRoles(config)
 
-    const admission = makeAdmission({ gate, creditGate: config.creditGate, clock: systemClock })
+    const admission = makeAdmission({ gate, creditGate: config.creditGate, trust })
     const scanning = makeScanning({
       ...{ ...shared, scans, repeats, outcomes, bell: errands.bell, observeVerdict },
       reportFailure: (error) => log.error({ err: error }, 'a scan failed'),

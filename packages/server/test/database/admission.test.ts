@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { type CreditGate, makeAdmission } from '../../src/domain/accounts/admission.ts'
+import { makeTrust } from '../../src/domain/accounts/trust.ts'
 import { systemClock } from '../../src/runtime/clock.ts'
 import { openTestOffice, type TestOffice } from '../support/test-office.ts'
 
@@ -14,10 +15,11 @@ describe('an account without credits', () => {
   after(() => office.close())
 
   const admit = async (creditGate: CreditGate, isScan: boolean) => {
-    const { refused } = await makeAdmission({ gate: office.gate, creditGate, clock: systemClock }).admitRequest(
-      [apiKey],
-      isScan,
-    )
+    const { refused } = await makeAdmission({
+      gate: office.gate,
+      creditGate,
+      trust: makeTrust({ clock: systemClock }),
+    }).admitRequest([apiKey], isScan)
     return refused?.refusal.kind
   }
 

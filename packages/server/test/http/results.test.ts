@@ -3,6 +3,7 @@ import { after, before, describe, test } from 'node:test'
 import type { ScanKind } from '@assay/contract'
 import type { FastifyInstance } from 'fastify'
 import { makeAdmission } from '../../src/domain/accounts/admission.ts'
+import { makeTrust } from '../../src/domain/accounts/trust.ts'
 import { makeReadiness } from '../../src/domain/readiness.ts'
 import { makeBell } from '../../src/domain/scans/bell.ts'
 import { makeAddressPolicy } from '../../src/domain/scans/public-address.ts'
@@ -33,7 +34,11 @@ describe('fetching a result', () => {
   before(async () => {
     office = await openTestOffice()
     app = await makeHttpServer({
-      admission: makeAdmission({ gate: office.gate, creditGate: 'all', clock: { now: () => new Date() } }),
+      admission: makeAdmission({
+        gate: office.gate,
+        creditGate: 'all',
+        trust: makeTrust({ clock: { now: () => new Date() } }),
+      }),
       accounts: office.accounts,
       scanning: makeScanning({ ...nothingToScanWith, scans: office.scans, gate: office.gate }),
       submitting: { submitFile: unused, submitUrl: unused },

@@ -1,8 +1,7 @@
 import type { AdmissionGate, Answer, Caller } from '../ports/admission-gate.ts'
-import type { Clock } from '../ports/clock.ts'
 import { Problem } from '../problem.ts'
 import { toKeyDigest } from './secrets.ts'
-import { makeTrust } from './trust.ts'
+import type { Trust } from './trust.ts'
 
 export type CreditGate = 'all' | 'scans'
 
@@ -13,9 +12,7 @@ export type Admitted = { caller: Caller | undefined; refused: Problem | undefine
  * Authentication, then the rate window, then credit: the order of the interface. The caller comes back even with a
  * refusal, because answers to known callers carry their credit and rate headers.
  */
-export function makeAdmission(deps: { gate: AdmissionGate; creditGate: CreditGate; clock: Clock }) {
-  const trust = makeTrust(deps)
-
+export function makeAdmission(deps: { gate: AdmissionGate; creditGate: CreditGate; trust: Pick<Trust, 'find'> }) {
   return {
     /** `keys` are the values of X-API-Key as they came: two that differ are no key at all. */
     async admitRequest(keys: readonly string[], isScan: boolean): Promise<Admitted> {
@@ -27,7 +24,7 @@ export function makeAdmission(deps: { gate: AdmissionGate; creditGate: CreditGat
     /** Whom work may be begun for before the gate is asked. */
     findTrusted(keys: readonly string[]): Caller | undefined {
       const key = findKey(keys)
-      return key === undefined ? undefined : trust.find(toKeyDigest(key))
+      return key === undefined ? undefined : deps.trust.find(toKeyDigest(key))
     },
   }
 
@@ -36,7 +33,6 @@ export function makeAdmission(deps: { gate: AdmissionGate; creditGate: CreditGat
     const refused = findRefusal(answer)
     if (answer.outcome === 'unknown-key' || refused !== undefined) return { caller: findCaller(answer), refused }
     const { caller } = answer
-    trust.note(caller)
     const isBroke = !caller.isTest && caller.creditRemaining === 0 && (isScan || deps.creditGate === 'all')
     return { caller, refused: isBroke ? new Problem({ kind: 'out-of-credit' }) : undefined }
   }

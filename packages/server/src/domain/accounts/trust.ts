@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache'
-import type { Caller } from '../ports/admission-gate.ts'
+import type { AdmissionGate, Caller } from '../ports/admission-gate.ts'
 import type { Clock } from '../ports/clock.ts'
 
 const trustMs = 1000
@@ -14,16 +14,28 @@ const maxCallers = 10_000
 export function makeTrust({ clock }: { clock: Clock }) {
   const callers = new LRUCache<string, { caller: Caller; untilMs: number }>({ max: maxCallers })
 
+  const note = (caller: Caller) => {
+    // A test may ask to be refused at the gate, so its requests always come there first.
+    const isRich = !caller.isTest && caller.requestsRemaining >= plenty && caller.creditRemaining >= plenty
+    if (isRich) callers.set(caller.keyDigest, { caller, untilMs: clock.now().getTime() + trustMs })
+    else callers.delete(caller.keyDigest)
+  }
+
   return {
-    note(caller: Caller) {
-      // A test may ask to be refused at the gate, so its requests always come there first.
-      const isRich = !caller.isTest && caller.requestsRemaining >= plenty && caller.creditRemaining >= plenty
-      if (isRich) callers.set(caller.keyDigest, { caller, untilMs: clock.now().getTime() + trustMs })
-      else callers.delete(caller.keyDigest)
-    },
     find(keyDigest: string): Caller | undefined {
       const known = callers.get(keyDigest)
       return known !== undefined && clock.now().getTime() < known.untilMs ? known.caller : undefined
     },
+    /** The same gate: what it says of anybody, to whomever, makes and ends trust in them. */
+    watch: (gate: AdmissionGate): AdmissionGate => ({
+      async ask(ask) {
+        const answer = await gate.ask(ask)
+        if (answer.outcome === 'unknown-key') callers.delete(ask.keyDigest)
+        else note(answer.caller)
+        return answer
+      },
+    }),
   }
 }
+
+export type Trust = ReturnType<typeof makeTrust>
