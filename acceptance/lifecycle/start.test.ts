@@ -4,6 +4,7 @@ import { chmodSync, chownSync, mkdtempSync, readFileSync, rmSync } from 'node:fs
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
+import { setTimeout as pause } from 'node:timers/promises'
 import { findProcesses, killAll } from '../support/processes.ts'
 import { programFile } from '../support/run-program.ts'
 import { makeOperate, type Service, startService } from '../support/start-service.ts'
@@ -48,6 +49,19 @@ test('a stop ends everything that was started', async () => {
   assert.ok(findProcesses(settings.ASSAY_DATA_DIR).length > 0)
   await service.stop('SIGINT')
   assert.deepEqual(findProcesses(settings.ASSAY_DATA_DIR), [])
+})
+
+test('a service whose output nobody reads any more ends all the same', async () => {
+  const env = { ...process.env, ...newSettings(), ASSAY_PORT: '0' }
+  const service = spawn(process.execPath, [programFile, 'serve', '--test', '--json'], { env })
+  const ended = new Promise((resolve) => service.once('exit', resolve))
+  await new Promise((resolve) => service.stdout.once('data', resolve))
+  service.stdout.destroy()
+  service.stderr.destroy()
+  service.kill('SIGTERM')
+  const end = await Promise.race([ended, pause(20_000, 'it goes on')])
+  service.kill('SIGKILL')
+  assert.equal(end, 0)
 })
 
 test('a request that runs when the stop comes is answered', async () => {

@@ -39,6 +39,7 @@ export function makeServeCommand(): Command {
       log.info({ signal }, 'stopping; running requests may finish')
       await service.close()
       log.info('stopped')
+      await logs.flush()
     })
 }
 

@@ -1,4 +1,5 @@
 import { type DestinationStream, type Logger, pino } from 'pino'
+import { atMost } from './at-most.ts'
 
 export type { Logger }
 
@@ -34,6 +35,7 @@ export function makeServiceLogs(options: { level: string; region: string }) {
       if (!log.isLevelEnabled('info')) return
       output.write(`${JSON.stringify({ level: 'info', time: toTime(), region, ...line, msg: 'request' })}\n`)
     },
+    flush: output.flush,
   }
 }
 
@@ -72,8 +74,18 @@ function openBunchedOutput() {
       if (lines.length === 0) setImmediate(handOn)
       lines.push(line)
     },
+    /**
+     * Before the end: what is left then is written at once, over and over if need be. Where nobody reads any more that
+     * would never end; a write that can be waited for finds it out.
+     */
+    async flush() {
+      handOn()
+      await atMost(new Promise<void>((resolve) => output.flush(() => resolve())), flushMs)
+    },
   }
 }
+
+const flushMs = 2000
 
 let stampedAt = 0
 let stamp = ''
