@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { openTestS3 } from '../../scripts/test-s3.ts'
 import type { Case } from '../case.ts'
 import { submitLarge, whatIsSubmitted } from '../large-submits.ts'
@@ -11,6 +12,7 @@ export const soak: Case = {
         ASSAY_BLOBS: store.toBlobsUrl('large'),
         ASSAY_S3_ACCESS_KEY: store.accessKey,
         ASSAY_S3_SECRET_KEY: store.secretKey,
+        ASSAY_MASTER_KEY: randomBytes(32).toString('hex'),
       })
     } finally {
       await store.close()
