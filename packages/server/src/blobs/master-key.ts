@@ -1,9 +1,9 @@
 import { createCipheriv, createDecipheriv, createHmac, createSecretKey, randomBytes } from 'node:crypto'
 import { chmodSync, mkdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
+import { drawRandom } from '../domain/draw-random.ts'
 import { OperatorMistake } from '../domain/problem.ts'
 import { writeOnce } from '../runtime/write-once.ts'
-import { drawRandom } from './draw-random.ts'
 
 /** Wraps the data key of each object. Whoever has the stored content but not this key has nothing. */
 export type MasterKey = {

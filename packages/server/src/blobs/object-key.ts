@@ -1,5 +1,5 @@
 import { createSecretKey } from 'node:crypto'
-import { drawRandom } from './draw-random.ts'
+import { drawRandom } from '../domain/draw-random.ts'
 import { type FrameKey, noncePrefixBytes } from './frames.ts'
 import { type MasterKey, wrappedKeyBytes } from './master-key.ts'
 

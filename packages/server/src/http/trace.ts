@@ -1,17 +1,8 @@
-import { randomFillSync } from 'node:crypto'
-
-/** Random bytes are drawn in bulk: one system call for hundreds of requests. */
-const pool = Buffer.alloc(24 * 256)
-let used = pool.length
+import { drawRandom } from '../domain/draw-random.ts'
 
 /** A W3C trace id of this request: a new span of the caller's trace, or of a trace of our own. */
 export function newTraceId(traceparent: string | undefined): string {
-  if (used === pool.length) {
-    randomFillSync(pool)
-    used = 0
-  }
-  const random = pool.toString('hex', used, used + 24)
-  used += 24
+  const random = drawRandom(24).toString('hex')
   return `00-${findTrace(traceparent) ?? random.slice(0, 32)}-${random.slice(32)}-01`
 }
 

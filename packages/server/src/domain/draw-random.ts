@@ -3,7 +3,7 @@ import { randomFillSync } from 'node:crypto'
 const pool = Buffer.allocUnsafeSlow(16 * 1024)
 let used = pool.length
 
-/** For keys and nonces. Drawn in bulk: one by one they cost more than sealing a kilobyte with them. Nothing is given twice. */
+/** Random bytes for keys, nonces and numbers. Drawn in bulk: one by one they cost more than what they are for. */
 export function drawRandom(bytes: number): Buffer {
   if (used + bytes > pool.length) {
     randomFillSync(pool)

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { drawRandom } from '../../src/blobs/draw-random.ts'
+import { drawRandom } from '../../src/domain/draw-random.ts'
 
 test('random bytes are never given out twice, also across the end of what was drawn', () => {
   const drawn = Array.from({ length: 3000 }, (_, n) => drawRandom(n % 2 === 0 ? 32 : 12))
