@@ -13,7 +13,7 @@ type Deps = { contents: ContentStore; log: Logger; isTest: boolean }
 /** Everything that looks at content, for a node that scans. */
 export async function openEngines(config: Config, { contents, log, isTest }: Deps) {
   if (isTest) return { ...toWhole(makeNoEngines()), listEngines: () => [], close: async () => {} }
-  // Only here: test mode starts in half the time without them.
+  // Only here: test mode starts faster without them.
   const [{ openImages }, { openMalware }] = await Promise.all([import('./images.ts'), import('./malware.ts')])
   const closers = newClosers()
   try {
