@@ -160,7 +160,7 @@ describe('a connection to clamd', () => {
 describe('the client', () => {
   test('keeps connections for small content and takes one each for large', async (t) => {
     const fake = await openFakeClamd(t)
-    const client = makeClamdClient({ address: fake.address, sessions: 2 })
+    const client = makeClamdClient({ address: fake.address })
     const limit = 256 * 1024
     for (const bytes of [1, limit, 1]) await client.scan(newContent(randomBytes(bytes)), noAbort)
     assert.equal(fake.connections.length, 1)
@@ -174,15 +174,15 @@ describe('the client', () => {
     const fake = await openFakeClamd(t, {
       onScan: ({ seen, n }) => setImmediate(() => answer(seen, n, 'stream: OK')),
     })
-    const client = makeClamdClient({ address: fake.address, sessions: 3 })
+    const client = makeClamdClient({ address: fake.address })
     await Promise.all(Array.from({ length: 100 }, () => client.scan(newContent(randomBytes(100)), noAbort)))
-    assert.equal(fake.findMost(), 3)
+    assert.equal(fake.findMost(), 16)
     client.close()
   })
 
   test('gives a command up after its time', async (t) => {
     const address = await openStranger(t, (socket) => socket.resume())
-    const client = makeClamdClient({ address, sessions: 1 })
+    const client = makeClamdClient({ address })
     await assert.rejects(client.ask('PING', 50))
   })
 })

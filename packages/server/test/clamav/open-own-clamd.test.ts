@@ -142,7 +142,7 @@ describe('a clamd of our own', options, () => {
     // In a process of its own: one that never starts must not hold up the others.
     const { fault } = await startHolder(t, dataDir)
     assert.match(fault ?? '', /broken\.ndb cannot be loaded/)
-    const client = makeClamdClient({ address: { path: join(dataDir, 'clamav', 'clamd.sock') }, sessions: 1 })
+    const client = makeClamdClient({ address: { path: join(dataDir, 'clamav', 'clamd.sock') } })
     assert.match(await client.scan(newContent(marker), noAbort), /Operator\.Marker/)
     client.close()
   })

@@ -5,9 +5,12 @@ import { makeSessions } from './sessions.ts'
 /** Up to here a kept connection pays; above, the scan itself takes so long that it makes no difference. */
 const sessionBytes = 256 * 1024
 
+/** More than clamd has threads: whenever one of them is free, the next scan lies there already. */
+const sessionCount = 16
+
 /** Speaks to clamd. Answers come back as they are: see `toReport` for what they mean. */
-export function makeClamdClient(deps: { address: ClamdAddress; sessions: number }) {
-  const sessions = makeSessions({ address: deps.address, count: deps.sessions })
+export function makeClamdClient(deps: { address: ClamdAddress }) {
+  const sessions = makeSessions({ address: deps.address, count: sessionCount })
 
   return {
     scan(content: Content, signal: AbortSignal): Promise<string> {

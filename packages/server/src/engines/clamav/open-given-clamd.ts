@@ -15,7 +15,7 @@ const withoutMarkers =
   'Copy packages/server/signatures into its database.'
 
 /** A clamd that the operator runs: it is used as it is, and asked now and then which signatures it has. */
-export async function openGivenClamd(deps: { address: ClamdAddress; sessions: number; log: Logger }): Promise<ClamAv> {
+export async function openGivenClamd(deps: { address: ClamdAddress; log: Logger }): Promise<ClamAv> {
   const { log } = deps
   const client = makeClamdClient(deps)
   let state: EngineState | undefined

@@ -90,7 +90,7 @@ export async function openOwnClamd(options: OwnClamdOptions): Promise<ClamAv> {
     },
   })
   closers.add(supervisor.close)
-  const client = makeClamdClient({ address: { path: socket }, sessions: threads })
+  const client = makeClamdClient({ address: { path: socket } })
   closers.add(client.close)
 
   const findState = (): EngineState => ({
