@@ -41,7 +41,7 @@ describe('the first operator', { skip: alreadyTested }, () => {
 
   test('comes in by the link of the first start, once, and holds the first account', async () => {
     const { consoleLink } = service
-    assert.match(consoleLink, /\/console\/welcome#[\w-]{43}$/)
+    assert.match(consoleLink, /^https:\/\/scan\.example\.com\/console\/welcome#[\w-]{43}$/)
     const link = await own.send(nobody, 'POST', '/link', { body: { token: toToken(consoleLink) } })
     assert.deepEqual(JSON.parse(link.text), {
       ...{ purpose: 'first-operator', role: 'operator', account_name: 'first account', email: null },
@@ -228,6 +228,30 @@ describe('sessions', () => {
     )
     await admin.ask(owner, 'DELETE', '/totp', { password: goodPassword })
     assert.deepEqual(JSON.parse((await admin.signIn(email)).text), { state: 'signed-in' })
+  })
+
+  test('a link for a new password does not stand for the code; the operator’s program can forget the app', async () => {
+    const { owner, email } = await openAccount(admin)
+    const { secret } = await admin.ask<{ secret: string }>(owner, 'POST', '/totp')
+    await admin.ask(owner, 'PUT', '/totp', { code: toCode(secret) })
+    const reset = async (...options: string[]) => {
+      const { path } = (await shared.operate('operators', 'reset', email, ...options)) as { path: string }
+      return path
+    }
+    const next = 'a password I remember'
+    const accepted = await admin.accept(await reset(), { password: next })
+    assert.deepEqual([JSON.parse(accepted.text), accepted.headers['set-cookie']], [{ state: 'code-needed' }, undefined])
+    await assertSignedOut(owner)
+    assert.deepEqual(JSON.parse((await admin.signIn(email, next)).text), { state: 'code-needed' })
+    assert.equal((await admin.signIn(email, next, { code: toCode(secret, 1) })).status, 200)
+
+    const last = 'another password I remember'
+    const back = await admin.toVisitor(await admin.accept(await reset('--forget-app'), { password: last }))
+    assert.equal((await getSession(back)).member.has_totp, false)
+    const audit = await admin.ask<{ items: { actor: string; target: string }[] }>(
+      ...([admin.token, 'GET', '/operator/audit?action=totp.remove&limit=1'] as const),
+    )
+    assert.deepEqual([audit.items[0]?.actor, audit.items[0]?.target], ['command line', email])
   })
 
   test('a suspended account lets its people in, to see why, and scans nothing', async () => {

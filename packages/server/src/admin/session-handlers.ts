@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto'
 import type { sessionRoutes } from '@assay/contract/admin'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Invitations } from '../domain/console/invitations.ts'
 import { hashPassword, isPassword } from '../domain/console/passwords.ts'
-import type { SignIn } from '../domain/console/sign-in.ts'
+import type { Entry, SignIn } from '../domain/console/sign-in.ts'
 import { findTotpStep, toBase32, toTotpUri } from '../domain/console/totp.ts'
 import type { AuditLog } from '../domain/ports/audit-log.ts'
 import type { Clock } from '../domain/ports/clock.ts'
@@ -34,14 +35,10 @@ export function makeSessionHandlers(deps: SessionDeps): Handlers<keyof typeof se
       return { purpose, role, account_name: accountName, email }
     },
     async acceptLink({ body, origin, request, reply }) {
-      setSessionCookie(request, reply, await invitations.accept(body.token, body, origin))
-      return { state: 'signed-in' }
+      return enter(await invitations.accept(body.token, body, origin), request, reply)
     },
     async signIn({ body, origin, request, reply }) {
-      const outcome = await signIn.signIn(body, origin)
-      if (outcome === 'code-needed') return { state: outcome }
-      setSessionCookie(request, reply, outcome.token)
-      return { state: 'signed-in' }
+      return enter(await signIn.signIn(body, origin), request, reply)
     },
     async getSession({ who }) {
       const member = await getMember(who)
@@ -111,6 +108,12 @@ export function makeSessionHandlers(deps: SessionDeps): Handlers<keyof typeof se
     if (member === undefined) throw new Problem({ kind: 'forbidden', detail: 'This is for people with a session.' })
     return member
   }
+}
+
+function enter(outcome: Entry, request: FastifyRequest, reply: FastifyReply) {
+  if (outcome === 'code-needed') return { state: outcome }
+  setSessionCookie(request, reply, outcome.token)
+  return { state: 'signed-in' as const }
 }
 
 async function requirePassword(member: Member, given: string, field: string) {

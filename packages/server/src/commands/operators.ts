@@ -17,8 +17,11 @@ export function makeOperatorsCommand(): Command {
 
   addCommand(operators, 'reset', 'make a one-time link for a new password, for anybody who uses the console')
     .argument('<email>', 'their address')
-    .action(async (email: string, _options: unknown, command: Command) => {
-      const link = await withOffice(({ database }) => makeEntrance(database).invitations.resetPassword(email))
+    .option('--forget-app', 'ask them for no code any more: the authenticator app is lost too')
+    .action(async (email: string, { forgetApp = false }: { forgetApp?: boolean }, command: Command) => {
+      const link = await withOffice(({ database }) =>
+        makeEntrance(database).invitations.resetPassword(email, { forgetsApp: forgetApp }),
+      )
       if (link === undefined) throw new OperatorMistake(`Nobody has the address ${email}.`)
       printLink(command, link.token, link.expiresAt)
     })

@@ -26,12 +26,13 @@ export function makeServeCommand(): Command {
       ])
       const service = await openService(config, logs, { office, isTest })
       const { url, metricsPort } = service
+      const opened = { ...service, publicUrl: config.publicUrl }
       const given = {
         key: config.bootstrapKey !== undefined,
         webhookSecret: config.bootstrapWebhookSecret !== undefined,
       }
-      const greeting = config.roles.api ? toGreeting(service, given, isTest) : toWorkerGreeting(url)
-      print(command, { ...toJson(service, given), ...(isTest && { test: true }) }, greeting)
+      const greeting = config.roles.api ? toGreeting(opened, given, isTest) : toWorkerGreeting(url)
+      print(command, { ...toJson(opened, given), ...(isTest && { test: true }) }, greeting)
       if (isTest) log.warn(testNotice)
       log.info({ url, metricsPort, version, pid: process.pid }, 'ready')
 
@@ -50,12 +51,14 @@ const toWorkerGreeting = (url: string) =>
 
 type Service = {
   url: string
+  publicUrl: string | undefined
   metricsPort: number
   first: Registered | undefined
   welcome: { token: string } | undefined
 }
 
-const toWelcomeUrl = ({ url, welcome }: Service) => welcome && `${url}/console/welcome#${welcome.token}`
+const toWelcomeUrl = ({ url, publicUrl, welcome }: Service) =>
+  welcome && `${publicUrl ?? url}/console/welcome#${welcome.token}`
 
 function toGreeting(service: Service, given: Given, isTest: boolean): string {
   const { url, first } = service

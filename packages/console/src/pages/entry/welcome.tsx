@@ -54,7 +54,8 @@ function WelcomeForm({ token, email, isReset }: { token: string; email: string; 
     'acceptLink',
     { token, name: isReset ? email : '', email, password: '' },
     {
-      onDone: async () => {
+      onDone: async ({ state }) => {
+        if (state === 'code-needed') return navigate({ to: '/sign-in' })
         await client.resetQueries({ queryKey: ['getSession'] })
         await navigate({ to: '/' })
       },

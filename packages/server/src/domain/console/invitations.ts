@@ -5,7 +5,7 @@ import type { Clock } from '../ports/clock.ts'
 import type { Link, MemberStore } from '../ports/member-store.ts'
 import { Problem } from '../problem.ts'
 import { hashPassword } from './passwords.ts'
-import { newToken, type Origin, type SignIn, toDigest } from './sign-in.ts'
+import { type Entry, newToken, type Origin, type SignIn, toDigest } from './sign-in.ts'
 
 type Deps = { members: MemberStore; signIn: SignIn; audit: AuditLog; clock: Clock }
 type Wanted = { role: Role; accountId: string | null; email?: string | undefined }
@@ -22,15 +22,32 @@ export function makeInvitations({ members, signIn, audit, clock }: Deps) {
       return vacancy && addLink('first-operator', { role: 'operator', ...vacancy }, null)
     },
     invite: (wanted: Wanted) => addLink('invitation', wanted, null),
-    /** For somebody who forgot the password. */
-    async resetPassword(email: string): Promise<{ token: string; expiresAt: Date } | undefined> {
+    /** For somebody who forgot the password. Whoever lost the authenticator app too is asked for no code any more. */
+    async resetPassword(
+      email: string,
+      { forgetsApp }: { forgetsApp: boolean },
+    ): Promise<{ token: string; expiresAt: Date } | undefined> {
       const member = await members.findByEmail(email)
-      return member && addLink('new-password', { ...member, email: member.email }, member.id)
+      if (member === undefined) return undefined
+      if (forgetsApp) {
+        await members.setTotp(member.id, null, null)
+        await audit.note({
+          actor: 'command line',
+          action: 'totp.remove',
+          target: member.email,
+          accountId: member.accountId,
+        })
+      }
+      return addLink('new-password', { ...member, email: member.email }, member.id)
     },
     getLink,
 
-    /** The token of a session for the new member. */
-    async accept(token: string, given: { name: string; email: string; password: string }, origin: Origin) {
+    /** Who has set up a code must still come with it: a link is worth no more than a password. */
+    async accept(
+      token: string,
+      given: { name: string; email: string; password: string },
+      origin: Origin,
+    ): Promise<Entry> {
       const link = await getLink(token)
       const passwordHash = await hashPassword(given.password)
       const memberId = link.memberId ?? newId()
@@ -49,7 +66,9 @@ export function makeInvitations({ members, signIn, audit, clock }: Deps) {
       const action = link.memberId === null ? 'member.create' : 'password.reset'
       const actor = link.memberId === null ? given.email : (link.email ?? '')
       await audit.note({ actor, action, target: link.role, accountId: link.accountId, ...origin })
-      return signIn.openSession({ id: memberId }, origin)
+      const member = await members.findMember(memberId)
+      if (member === undefined) throw newGone()
+      return member.totpConfirmedAt === null ? { token: await signIn.openSession(member, origin) } : 'code-needed'
     },
   }
 

@@ -11,6 +11,8 @@ type Deps = { members: MemberStore; audit: AuditLog; clock: Clock }
 /** Where a request comes from. */
 export type Origin = { address: string; agent: string }
 export type Visitor = { sessionId: string; member: Member; csrfToken: string }
+/** The token of a new session, or that a code must come with the password. */
+export type Entry = { token: string } | 'code-needed'
 type Given = { email: string; password: string; code?: string | undefined }
 
 const hourMs = 3_600_000
@@ -25,8 +27,7 @@ export function makeSignIn(deps: Deps) {
   const { members, audit, clock } = deps
 
   return {
-    /** The token of the new session, or that a code must come with the password. */
-    async signIn(given: Given, origin: Origin): Promise<{ token: string } | 'code-needed'> {
+    async signIn(given: Given, origin: Origin): Promise<Entry> {
       const subjects = toSubjects(given.email, origin)
       await takeAttempt(subjects)
       const member = await members.findByEmail(given.email)
