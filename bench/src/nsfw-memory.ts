@@ -8,6 +8,8 @@ import type { Row } from './results.ts'
 const megabyte = 1024 * 1024
 const atOnce = 16
 const wanted = 'under 600 MB'
+const thorough = { ASSAY_NSFW_PROFILE: 'thorough' }
+const bothOpen = ', both models open'
 type Pictures = Awaited<ReturnType<typeof openPictures>>
 
 /** What the service and its image processes hold while large pictures come from many sides. */
@@ -19,8 +21,9 @@ export async function benchMemory(pictures: Pictures): Promise<Row[]> {
   return [
     ...(await compare({}, '', eight, others)),
     // A process opens the second model when it first meets something suspicious: sooner or later all have both.
-    ...(await compare({ ASSAY_NSFW_PROFILE: 'thorough' }, ', both models open', eight, others)),
-    ...(await measureEngine(sixteen)),
+    ...(await compare(thorough, bothOpen, eight, others)),
+    ...(await measureEngine({}, '', sixteen)),
+    ...(await measureEngine(thorough, bothOpen, sixteen)),
   ]
 }
 
@@ -77,17 +80,17 @@ async function measurePeer({ getPeer, load }: Setting, files: string[]): Promise
 }
 
 /** The service takes 16 MB in background jobs alone. */
-async function measureEngine(files: string[]): Promise<Row[]> {
+async function measureEngine(more: Record<string, string>, note: string, files: string[]): Promise<Row[]> {
   const { dir, startWorker, close } = openChildren()
   try {
-    const settings = JSON.stringify({ ASSAY_DATA_DIR: dir, ASSAY_NSFW_PROFILE: 'thorough' })
+    const settings = JSON.stringify({ ASSAY_DATA_DIR: dir, ...more })
     const engine = startWorker<EngineJob, EngineResult>(new URL('./nsfw-engine.ts', import.meta.url), [settings])
     await engine.run({ files, rounds: 1, atOnce })
     const held = await watch(
       () => listTree(engine.pid),
       () => engine.run({ files, rounds: Math.ceil((atOnce * 2) / files.length), atOnce }),
     )
-    const what = `memory, ${atOnce} pictures of 16 MB at once, JPEG and PNG, engine without HTTP, both models open`
+    const what = `memory, ${atOnce} pictures of 16 MB at once, JPEG and PNG, engine without HTTP${note}`
     return [{ what, ours: toText(held), against: '', ratio: undefined, wanted }]
   } finally {
     await close()
