@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import type { ImageReport, Scores } from '../../src/domain/ports/image-engine.ts'
+import { toCores } from '../../src/engines/nsfw/cores.ts'
 import { waitFor } from '../support/wait-for.ts'
 import { newAnimation, newLandscape, newPicture, noAbort, openTestEngine, toContent } from './engine-support.ts'
 
@@ -76,6 +78,34 @@ test('more processes come with the work, and all but one go when it is done', as
   assert.ok(first !== undefined)
   getFrames(await engine.classify(toContent(picture), noAbort))
 })
+
+test('as many processes as cores keep to one each, and a new one to that of the one before', async (t) => {
+  const usable = readCores('self')
+  if (usable.length < 2) return t.diagnostic('there is one core')
+  const { engine, pids } = await openTestEngine(t, { processes: usable.length })
+  const fill = () =>
+    Promise.all(Array.from({ length: usable.length * 10 }, () => engine.classify(toContent(picture), noAbort)))
+  const listCores = () => pids().flatMap(readCores).sort()
+  await fill()
+  await waitFor(() => pids().length === usable.length)
+  assert.deepEqual(listCores(), usable.sort())
+  const [victim = 0] = pids()
+  process.kill(victim, 'SIGKILL')
+  await waitFor(() => !pids().includes(victim))
+  await fill()
+  await waitFor(() => pids().length === usable.length)
+  assert.deepEqual(listCores(), usable)
+})
+
+test('fewer processes than cores may go anywhere', async (t) => {
+  const usable = readCores('self')
+  if (usable.length < 2) return t.diagnostic('there is one core')
+  const { pids } = await openTestEngine(t, { processes: usable.length - 1 })
+  assert.deepEqual(pids().map(readCores), [usable])
+})
+
+const readCores = (pid: number | 'self') =>
+  toCores(/^Cpus_allowed_list:\s*(\S+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1] ?? '')
 
 function getFrames(report: ImageReport): [Scores & { index: number }, ...(Scores & { index: number })[]] {
   assert.ok('frames' in report, JSON.stringify(report))

@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { chooseUnprivileged, wrapGuarded } from '../../runtime/unprivileged.ts'
 import { findModulesDir } from '../worker/modules-dir.ts'
 import type { Launch } from '../worker/worker-process.ts'
+import { wrapPinned } from './cores.ts'
 
 /** Owners of nothing, first. */
 const imageUsers = ['nobody', 'node', 'daemon']
@@ -29,8 +30,8 @@ const allocation = {
 
 export type Confinement = {
   hasNetwork: boolean
-  /** What to spawn so that node runs this program confined. */
-  wrap(program: string): Launch
+  /** What to spawn so that node runs this program confined, on that core if one is given. */
+  wrap(program: string, core?: number): Launch
 }
 
 /**
@@ -55,7 +56,11 @@ export function chooseConfinement(deps: { modelDirs: string[]; maxDataMb: number
   const wrap = hasNetwork ? plain : offline
   return {
     hasNetwork,
-    wrap: (program) => ({ ...wrap(node, [...toFlags([here, ...beside, ...modules]), program]), env: allocation }),
+    wrap(program, core) {
+      const args = [...toFlags([here, ...beside, ...modules]), program]
+      const pinned = core === undefined ? { command: node, args } : wrapPinned(core, node, args)
+      return { ...wrap(pinned.command, pinned.args), env: allocation }
+    },
   }
 }
 

@@ -5,6 +5,7 @@ import { EngineDown, type EngineState } from '../../domain/ports/scan-engine.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { ProcessDied } from '../worker/worker-process.ts'
 import { chooseConfinement } from './confinement.ts'
+import { makeCores } from './cores.ts'
 import { toImageEngineState } from './engine-state.ts'
 import { startImageProcess } from './image-process.ts'
 import type { ModelName } from './models/manifest.ts'
@@ -65,6 +66,7 @@ export async function openImageEngine(deps: ImageEngineDeps): Promise<RunningIma
   if (confinement.hasNetwork) log.warn('the kernel does not let image processes be cut off from the network')
   const processDeps = {
     confinement,
+    cores: makeCores(settings),
     opening: { models: toPaths(models, profile), profile, suspicion },
     startMs: settings.startMs,
     sendMs,

@@ -5,6 +5,7 @@ import { EngineDown } from '../../domain/ports/scan-engine.ts'
 import { toBody } from '../worker/content-body.ts'
 import { AnswerLate, startWorkerProcess } from '../worker/worker-process.ts'
 import type { Confinement } from './confinement.ts'
+import type { Cores } from './cores.ts'
 import { watchMemory } from './memory-watch.ts'
 import type { Answer, Opening, Request } from './wire.ts'
 
@@ -22,6 +23,7 @@ export type ImageProcess = {
 
 export type ProcessDeps = {
   confinement: Confinement
+  cores: Cores
   opening: Opening
   startMs: number
   /** For taking the bytes, and again for the work. */
@@ -35,8 +37,10 @@ const program = fileURLToPath(new URL('child/main.ts', import.meta.url))
 
 /** A process that has its models open. Throws when it ends before that. */
 export async function startImageProcess(deps: ProcessDeps, signal: AbortSignal): Promise<ImageProcess> {
-  const { confinement, opening, startMs, sendMs, workMs, maxMemoryMb } = deps
-  const worker = startWorkerProcess<Request, Answer>('image process', confinement.wrap(program))
+  const { confinement, cores, opening, startMs, sendMs, workMs, maxMemoryMb } = deps
+  const core = cores.take()
+  const worker = startWorkerProcess<Request, Answer>('image process', confinement.wrap(program, core))
+  void worker.ended.then(() => cores.giveBack(core))
   signal.addEventListener('abort', worker.kill, { once: true })
   try {
     const answer = await worker.ask({ ask: 'open', ...opening }, noBytes, { sendMs, answerMs: startMs, signal })

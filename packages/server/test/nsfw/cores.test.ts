@@ -1,0 +1,34 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { makeCores, toCores } from '../../src/engines/nsfw/cores.ts'
+
+describe('cores for image processes', () => {
+  test('each process gets the one that has the fewest', () => {
+    const { take, giveBack } = makeCores({ processes: 3, usable: [4, 5] })
+    assert.deepEqual([take(), take(), take()], [4, 5, 4])
+    giveBack(5)
+    assert.equal(take(), 5)
+    giveBack(4)
+    giveBack(4)
+    assert.deepEqual([take(), take(), take()], [4, 4, 5])
+  })
+
+  test('none is given where the kernel has a choice, or none are known', () => {
+    for (const [processes, usable] of [
+      [1, [0, 1]],
+      [7, [0, 1, 2, 3, 4, 5, 6, 7]],
+      [2, [0]],
+      [2, []],
+    ] as const) {
+      const { take, giveBack } = makeCores({ processes, usable: [...usable] })
+      assert.equal(take(), undefined)
+      giveBack(undefined)
+    }
+  })
+
+  test('the list of the kernel', () => {
+    assert.deepEqual(toCores('0-2,5,8-9'), [0, 1, 2, 5, 8, 9])
+    assert.deepEqual(toCores('3'), [3])
+    assert.deepEqual(toCores(''), [])
+  })
+})
