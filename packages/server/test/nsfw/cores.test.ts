@@ -3,14 +3,16 @@ import { describe, test } from 'node:test'
 import { makeCores, toCores } from '../../src/engines/nsfw/cores.ts'
 
 describe('cores for image processes', () => {
-  test('each process gets the one that has the fewest', () => {
-    const { take, giveBack } = makeCores({ processes: 3, usable: [4, 5] })
-    assert.deepEqual([take(), take(), take()], [4, 5, 4])
+  test('one process may go anywhere, each other gets the one that has the fewest', () => {
+    const { take, giveBack } = makeCores({ processes: 4, usable: [4, 5] })
+    assert.deepEqual([take(), take(), take(), take()], [undefined, 4, 5, 4])
     giveBack(5)
     assert.equal(take(), 5)
     giveBack(4)
     giveBack(4)
     assert.deepEqual([take(), take(), take()], [4, 4, 5])
+    giveBack(undefined)
+    assert.deepEqual([take(), take()], [undefined, 4])
   })
 
   test('none is given where the kernel has a choice, or none are known', () => {

@@ -9,23 +9,29 @@ export type Cores = {
 }
 
 /**
- * A core for each process to stay on. Service and database wake up between two pictures, and the kernel would move the
- * processes out of their way and away from what they have in its caches: that costs a tenth of the pictures. Where there
- * are more cores than processes it does better by itself.
+ * A core for each process to stay on, but for one. Service and database wake up between two pictures, and the kernel would
+ * move the processes out of their way and away from what they have in its caches: that costs a tenth of the pictures. The
+ * one goes wherever it is quiet, which is best when there is one picture. Where there are more cores than processes the
+ * kernel does better by itself.
  */
 export function makeCores({ processes, usable = listUsable() }: { processes: number; usable?: number[] }): Cores {
   const users = new Map(usable.map((core) => [core, 0]))
   const isFree = usable.length < 2 || processes < usable.length
+  let roams = false
   const change = (core: number, by: number) => users.set(core, (users.get(core) ?? 0) + by)
   return {
     take() {
-      if (isFree) return undefined
+      if (isFree || !roams) {
+        roams = true
+        return undefined
+      }
       const [least] = [...users].sort(([, a], [, b]) => a - b)
       if (least !== undefined) change(least[0], 1)
       return least?.[0]
     },
     giveBack(core) {
-      if (core !== undefined) change(core, -1)
+      if (core === undefined) roams = false
+      else change(core, -1)
     },
   }
 }
