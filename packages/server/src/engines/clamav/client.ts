@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os'
 import type { Content } from '../../domain/content/content.ts'
 import { askClamd, type ClamdAddress, streamToClamd } from './connection.ts'
 import { makeSessions } from './sessions.ts'
@@ -5,8 +6,8 @@ import { makeSessions } from './sessions.ts'
 /** Up to here a kept connection pays; above, the scan itself takes so long that it makes no difference. */
 const sessionBytes = 256 * 1024
 
-/** More than clamd has threads: whenever one of them is free, the next scan lies there already. */
-const sessionCount = 16
+/** More than our clamd has threads (compose/malware.ts): when one of those is free, the next scan lies there already. */
+export const sessionCount = Math.max(16, 4 * availableParallelism())
 
 /** Speaks to clamd. Answers come back as they are: see `toReport` for what they mean. */
 export function makeClamdClient(deps: { address: ClamdAddress }) {
