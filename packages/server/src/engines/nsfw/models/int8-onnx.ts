@@ -1,3 +1,4 @@
+import { centreKernel } from './centred-kernel.ts'
 import { type Added, toDense } from './dense.ts'
 import {
   type Convolution,
@@ -12,14 +13,18 @@ import {
 import { type Graph, type Node, type Port, type Tensor, toOnnx } from './onnx.ts'
 import { listParts, type Ranges, type Step, toSteps } from './steps.ts'
 
-/** How the bytes of kernels are kept: as nsfwjs ships them, or each less 128, which comes to the same. */
-type Sign = 'signed' | 'unsigned'
+export type KernelForm = {
+  /** The bytes of kernels are kept as they are, or each less 128, which comes to the same. */
+  isSigned: boolean
+  /** See centred-kernel.ts; otherwise the bytes are those that nsfwjs ships. */
+  isCentred: boolean
+}
 
 /**
  * The network in bytes: the weights are those that nsfwjs ships, and what a layer gives is rounded to 256 steps over
  * its range. Channels stay last, so that the picture goes in as it is.
  */
-export function toInt8Onnx(network: Network, ranges: Ranges, sign: Sign): Buffer {
+export function toInt8Onnx(network: Network, ranges: Ranges, { isSigned, isCentred }: KernelForm): Buffer {
   const { size, layers } = network
   const steps = toSteps(network, ranges)
   const getStep = (name: string) => {
@@ -30,7 +35,7 @@ export function toInt8Onnx(network: Network, ranges: Ranges, sign: Sign): Buffer
   const nodes: Node[] = [{ op: 'Identity', inputs: ['pixels'], outputs: [picture] }]
   const tensors: Tensor[] = [...steps].flatMap(([name, { scale, zero }]) => newStep(name, scale, zero))
   for (const layer of layers) {
-    const added = toNodes(layer, network, getStep)
+    const added = toNodes(layer, { network, getStep, isCentred })
     nodes.push(...added.nodes)
     tensors.push(...added.tensors)
   }
@@ -39,7 +44,7 @@ export function toInt8Onnx(network: Network, ranges: Ranges, sign: Sign): Buffer
   const inputs: Port[] = [{ name: 'pixels', type: 'uint8', shape: [1, size, size, 3] }]
   const outputs: Port[] = [{ name: 'scores', type: 'float', shape: [1, classes.length] }]
   const graph = dropUnused({ name: 'nsfw', inputs, outputs, nodes, tensors })
-  return toOnnx(sign === 'signed' ? { ...graph, tensors: graph.tensors.map(toSigned) } : graph)
+  return toOnnx(isSigned ? { ...graph, tensors: graph.tensors.map(toSigned) } : graph)
 }
 
 /** Concatenations whose parts are taken instead, and steps that nobody asks for: onnxruntime would warn of them. */
@@ -53,13 +58,14 @@ function dropUnused(graph: Graph): Graph {
   return { ...graph, nodes: nodes.reverse(), tensors: graph.tensors.filter(({ name }) => used.has(name)) }
 }
 
-type GetStep = (name: string) => Step
+type Making = { network: Network; getStep: (name: string) => Step; isCentred: boolean }
 
-function toNodes(layer: Layer, network: Network, getStep: GetStep): Added {
+function toNodes(layer: Layer, making: Making): Added {
   const { name } = layer
+  const { network, getStep } = making
   switch (layer.kind) {
     case 'conv':
-      return toConvolution(layer, network, getStep)
+      return toConvolution(layer, making)
     case 'dense':
       return toDense(layer)
     case 'add': {
@@ -97,19 +103,20 @@ function toNodes(layer: Layer, network: Network, getStep: GetStep): Added {
 /** TensorFlow puts the odd row and column last. */
 const autoPads = { same: 'SAME_UPPER', valid: 'VALID' }
 
-function toConvolution(layer: Convolution, { pixelOffset }: Network, getStep: GetStep): Added {
+function toConvolution(layer: Convolution, { network, getStep, isCentred }: Making): Added {
   const { name, input, kernel, isDepthwise, factors, stride, padding } = layer
-  const { shape, values } = toKernelOrder(layer, kernel.bytes, new Uint8Array(kernel.bytes.length))
+  const { shape, values: bytes } = toKernelOrder(layer, kernel.bytes, new Uint8Array(kernel.bytes.length))
   const [channels = 0, , height = 0, width = 0] = shape
-  const zero = getZeroPoint(kernel)
+  const shipped = { values: bytes, zero: getZeroPoint(kernel), scales: factors.map((factor) => factor * kernel.scale) }
+  const { values, zero, scales } = isCentred ? centreKernel(shipped) : shipped
   const { scale, zero: inputZero } = getStep(input)
   // The picture's zero may lie between two bytes. What that shifts is the same for all places but the rim.
-  const shift = input === picture ? pixelOffset + inputZero * scale : 0
+  const shift = input === picture ? network.pixelOffset + inputZero * scale : 0
   const perChannel = values.length / channels
   const bias = layer.bias.map((value, channel) => {
     let sum = -zero * perChannel
     for (let i = channel * perChannel; i < (channel + 1) * perChannel; i++) sum += values[i] as number
-    return Math.round(value / (scale * kernel.scale * (factors[channel] as number)) + (shift / scale) * sum)
+    return Math.round(value / (scale * (scales[channel] as number)) + (shift / scale) * sum)
   })
   if (bias.some((value) => Math.abs(value) >= 2 ** 31)) throw new Error(`A bias of ${name} is too great for 32 bits`)
   const attributes = {
@@ -126,11 +133,7 @@ function toConvolution(layer: Convolution, { pixelOffset }: Network, getStep: Ge
     nodes: [{ op: 'QLinearConv', inputs, outputs: [name], attributes, isContributed: true }],
     tensors: [
       { name: `${name}:kernel`, shape, values },
-      {
-        name: `${name}:kernel scale`,
-        shape: [channels],
-        values: Float32Array.from(factors, (factor) => factor * kernel.scale),
-      },
+      { name: `${name}:kernel scale`, shape: [channels], values: Float32Array.from(scales) },
       { name: `${name}:kernel zero`, shape: [channels], values: new Uint8Array(channels).fill(zero) },
       { name: `${name}:bias`, shape: [channels], values: Int32Array.from(bias) },
     ],
