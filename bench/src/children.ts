@@ -150,3 +150,9 @@ export async function watchCores<T>(cpu: Cpu, work: () => Promise<T>) {
 }
 
 export const sum = (numbers: number[]) => numbers.reduce((total, number) => total + number, 0)
+
+export function toMiddle(numbers: number[]): number {
+  const sorted = numbers.toSorted((a, b) => a - b)
+  const half = sorted.length / 2
+  return ((sorted[Math.ceil(half) - 1] ?? 0) + (sorted[Math.floor(half)] ?? 0)) / 2
+}

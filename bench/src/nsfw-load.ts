@@ -1,10 +1,16 @@
 import { randomBytes } from 'node:crypto'
+import { toMiddle } from './children.ts'
 import { readPicture } from './nsfw-picture.ts'
 import { type HttpTarget, newForm, openHttp } from './upload.ts'
 
 /** Each of the pictures `rounds` times, no two with the same bytes; whichever connection is free takes the next. */
 export type PictureJob = { target: HttpTarget; files: string[]; rounds: number; connections: number }
-export type PictureResult = { perSecond: number; p50Ms: number }
+export type PictureResult = {
+  perSecond: number
+  p50Ms: number
+  /** Half of the uploads of each picture within that time. */
+  p50MsOfEach: number[]
+}
 
 /** A child process of the benchmark: jobs in, results out. */
 process.on('message', (job: PictureJob) => {
@@ -18,7 +24,7 @@ process.on('disconnect', () => process.exit())
 async function upload({ target, files, rounds, connections }: PictureJob): Promise<PictureResult> {
   const pictures = files.map(readPicture)
   const seed = randomBytes(4).toString('hex')
-  const times: number[] = []
+  const times: number[][] = files.map(() => [])
   let taken = 0
 
   const work = async () => {
@@ -29,12 +35,13 @@ async function upload({ target, files, rounds, connections }: PictureJob): Promi
     })
     try {
       for (let turn = taken++; turn < files.length * rounds; turn = taken++) {
-        const next = forms[turn % files.length]
+        const picture = turn % files.length
+        const next = forms[picture]
         if (next === undefined) throw new Error('There are no pictures to send')
         next.content.stamp(`${seed}${turn.toString(16).padStart(8, '0')}`)
         const start = performance.now()
         await line.send(next.form)
-        times.push(performance.now() - start)
+        times[picture]?.push(performance.now() - start)
       }
     } finally {
       line.close()
@@ -44,6 +51,6 @@ async function upload({ target, files, rounds, connections }: PictureJob): Promi
   const start = performance.now()
   await Promise.all(Array.from({ length: connections }, work))
   const seconds = (performance.now() - start) / 1000
-  times.sort((a, b) => a - b)
-  return { perSecond: times.length / seconds, p50Ms: times[times.length >> 1] ?? 0 }
+  const all = times.flat()
+  return { perSecond: all.length / seconds, p50Ms: toMiddle(all), p50MsOfEach: times.map(toMiddle) }
 }

@@ -11,23 +11,28 @@ const wanted = 'under 600 MB'
 const thorough = { ASSAY_NSFW_PROFILE: 'thorough' }
 const bothOpen = ', both models open'
 type Pictures = Awaited<ReturnType<typeof openPictures>>
+/** JPEGs come row by row; for the others a decoder holds more. */
+type Heavy = { jpegs: string[]; others: string[] }
+const ofOthersText = 'progressive JPEG and PNG'
 
 /** What the service and its image processes hold while large pictures come from many sides. */
 export async function benchMemory(pictures: Pictures): Promise<Row[]> {
   // A little less than the limit: the form is not counted, but the comment that makes each one new is.
-  const eight = await pictures.makeHeavy(8 * megabyte - 1024, ['jpeg'], 2)
-  const others = await pictures.makeHeavy(8 * megabyte - 1024, ['progressive', 'png'], 2)
-  const sixteen = await pictures.makeHeavy(16 * megabyte - 1024, ['jpeg', 'progressive', 'png'], 3)
+  const make = async (megabytes: number): Promise<Heavy> => ({
+    jpegs: await pictures.makeHeavy(megabytes * megabyte - 1024, ['jpeg'], 2),
+    others: await pictures.makeHeavy(megabytes * megabyte - 1024, ['progressive', 'png'], 2),
+  })
+  const [eight, sixteen] = [await make(8), await make(16)]
   return [
-    ...(await compare({}, '', eight, others)),
+    ...(await compare({}, '', eight)),
     // A process opens the second model when it first meets something suspicious: sooner or later all have both.
-    ...(await compare(thorough, bothOpen, eight, others)),
+    ...(await compare(thorough, bothOpen, eight)),
     ...(await measureEngine({}, '', sixteen)),
     ...(await measureEngine(thorough, bothOpen, sixteen)),
   ]
 }
 
-async function compare(settings: Record<string, string>, note: string, jpegs: string[], others: string[]) {
+async function compare(settings: Record<string, string>, note: string, { jpegs, others }: Heavy) {
   const isDefault = note === ''
   const setting = await openSetting({ peers: isDefault ? ['wasm'] : [], hasFloor: false, settings })
   try {
@@ -44,7 +49,7 @@ async function compare(settings: Record<string, string>, note: string, jpegs: st
         wanted,
       },
       {
-        what: `${what}, progressive JPEG and PNG${note}`,
+        what: `${what}, ${ofOthersText}${note}`,
         ours: toText(ofOthers),
         against: '',
         ratio: undefined,
@@ -80,18 +85,21 @@ async function measurePeer({ getPeer, load }: Setting, files: string[]): Promise
 }
 
 /** The service takes 16 MB in background jobs alone. */
-async function measureEngine(more: Record<string, string>, note: string, files: string[]): Promise<Row[]> {
+async function measureEngine(more: Record<string, string>, note: string, { jpegs, others }: Heavy): Promise<Row[]> {
   const { dir, startWorker, close } = openChildren()
   try {
     const settings = JSON.stringify({ ASSAY_DATA_DIR: dir, ...more })
     const engine = startWorker<EngineJob, EngineResult>(new URL('./nsfw-engine.ts', import.meta.url), [settings])
-    await engine.run({ files, rounds: 1, atOnce })
-    const held = await watch(
-      () => listTree(engine.pid),
-      () => engine.run({ files, rounds: Math.ceil((atOnce * 2) / files.length), atOnce }),
-    )
-    const what = `memory, ${atOnce} pictures of 16 MB at once, JPEG and PNG, engine without HTTP${note}`
-    return [{ what, ours: toText(held), against: '', ratio: undefined, wanted }]
+    const measure = async (files: string[], form: string): Promise<Row> => {
+      await engine.run({ files, rounds: Math.ceil(atOnce / files.length), atOnce })
+      const held = await watch(
+        () => listTree(engine.pid),
+        () => engine.run({ files, rounds: Math.ceil((atOnce * 2) / files.length), atOnce }),
+      )
+      const what = `memory, ${atOnce} pictures of 16 MB at once, ${form}, engine without HTTP${note}`
+      return { what, ours: toText(held), against: '', ratio: undefined, wanted }
+    }
+    return [await measure(jpegs, 'JPEG'), await measure(others, ofOthersText)]
   } finally {
     await close()
   }

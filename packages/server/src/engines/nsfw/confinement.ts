@@ -15,8 +15,9 @@ const [here = '', ...beside] = ['.', '../worker', '../../domain'].map((path) =>
 )
 /** Tells Node that the source is made of modules; without it every file is read twice. */
 const manifest = join(here, '..', '..', '..', 'package.json')
-/** Pictures lie outside the heap. */
+/** Pictures lie outside the heap. Young objects get little room, which is all they need and saves 15 MB. */
 const maxScriptHeapMb = 128
+const maxYoungMb = 1
 
 /**
  * For glibc. Opening a model leaves holes, which it would keep: larger blocks that go straight back to the system save 85 MB
@@ -24,7 +25,7 @@ const maxScriptHeapMb = 128
  */
 const allocation = {
   MALLOC_ARENA_MAX: '1',
-  MALLOC_MMAP_THRESHOLD_: '1048576',
+  MALLOC_MMAP_THRESHOLD_: '131072',
   MALLOC_TRIM_THRESHOLD_: '1048576',
 }
 
@@ -71,6 +72,7 @@ const toFlags = (readable: string[]) => [
   `--allow-fs-read=${manifest}`,
   '--disable-warning=SecurityWarning',
   `--max-old-space-size=${maxScriptHeapMb}`,
+  `--max-semi-space-size=${maxYoungMb}`,
 ]
 
 const works = ({ command, args }: Launch) => spawnSync(command, args, { stdio: 'ignore', timeout: 10_000 }).status === 0
