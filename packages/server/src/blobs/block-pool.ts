@@ -7,10 +7,12 @@ import { freeBuffer } from '../runtime/free-buffer.ts'
 export function makeBlockPool({ blockBytes, maxFree }: { blockBytes: number; maxFree: number }) {
   const free: Buffer[] = []
   return {
-    take: (): Buffer => free.pop() ?? Buffer.allocUnsafeSlow(blockBytes),
+    /** For so many bytes. More than a block holds get memory of their own, with a byte to spare as well. */
+    take: (bytes: number): Buffer =>
+      bytes < blockBytes ? (free.pop() ?? Buffer.allocUnsafeSlow(blockBytes)) : Buffer.allocUnsafeSlow(bytes + 1),
     /** The block must not be used afterwards. */
     giveBack(block: Buffer) {
-      if (free.length < maxFree) free.push(block)
+      if (block.length === blockBytes && free.length < maxFree) free.push(block)
       // At once: after a thousand slow uploads the garbage collector would be in no hurry.
       else freeBuffer(block)
     },

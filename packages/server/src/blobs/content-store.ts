@@ -9,6 +9,7 @@ import { toRoomProblem } from './disk-room.ts'
 import type { MasterKey } from './master-key.ts'
 import { createSealedFile, type FileBounds } from './sealed-file.ts'
 
+/** Of content about which nothing else is said. */
 const memoryBytes = 1024 * 1024
 
 /**
@@ -36,7 +37,7 @@ export function openContentStore(deps: { dir: string; master: MasterKey } & File
   }
 
   return {
-    newWriter: () => makeContentWriter({ memoryBytes, pool, createFile, memory: deps.memory }),
+    newWriter: (options) => makeContentWriter({ memoryBytes, ...options, pool, createFile, memory: deps.memory }),
     /** Removes what processes that ended without a word left behind; says how many there were. */
     async sweep() {
       const owners = await readdir(deps.dir).catch(() => [])

@@ -14,6 +14,7 @@ const littleBytes = 16 * 1024
 export function makeContentWriter(deps: {
   /** What is not larger than this is never written anywhere. */
   memoryBytes: number
+  expectedBytes?: number | undefined
   pool: BlockPool
   createFile(): Promise<SealedWriter>
   /** Shared with others. What does not fit goes to a file, however small. */
@@ -53,7 +54,7 @@ export function makeContentWriter(deps: {
   const join = (): Buffer => {
     const [first = Buffer.alloc(0), ...others] = takePieces()
     if (others.length === 0) return first
-    block = deps.pool.take()
+    block = deps.pool.take(bytes)
     let at = 0
     for (const piece of [first, ...others]) {
       at += piece.copy(block, at)
@@ -80,7 +81,7 @@ export function makeContentWriter(deps: {
       const before = bytes
       bytes += chunk.length
       if (spool !== undefined) return spool.write(chunk)
-      if (bytes > deps.memoryBytes || !take(chunk.length)) {
+      if (Math.max(bytes, deps.expectedBytes ?? 0) > deps.memoryBytes || !take(chunk.length)) {
         const into = makeSpool(deps.createFile)
         spool = into
         if (before === 0) return into.write(chunk)

@@ -38,11 +38,11 @@ export function makeLastingContents({ master, storage, memory }: Deps): JobConte
   const storeId = `${master.id} ${storage.id}`
 
   return {
-    newWriter(): ContentWriter<LastingContent> {
+    newWriter({ expectedBytes } = {}): ContentWriter<LastingContent> {
       storage.requireRoom?.()
       const key = newUuid()
       const createFile = () => storage.create(key)
-      const writer = makeContentWriter({ memoryBytes: maxSealedBytes, pool, createFile, memory })
+      const writer = makeContentWriter({ memoryBytes: maxSealedBytes, expectedBytes, pool, createFile, memory })
       return { ...writer, finish: async () => toLasting(await writer.finish(), key) }
     },
 

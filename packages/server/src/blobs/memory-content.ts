@@ -3,10 +3,15 @@ import type { Content } from '../domain/content/content.ts'
 import { headBytes } from '../domain/content/media-type.ts'
 
 const asyncHashBytes = 128 * 1024
+/** More than this is not hashed on the way to an answer. */
+const lazyHashBytes = 1024 * 1024
 
 /** Content that is never written anywhere. `onRelease` says that its memory may be used for other things. */
 export async function newMemoryContent(bytes: Buffer, onRelease: () => void): Promise<Content> {
-  const sha256 = await toSha256(bytes)
+  const [sha256, sha1] = await Promise.all([
+    toSha256(bytes),
+    bytes.length > lazyHashBytes ? digest('SHA-1', bytes) : undefined,
+  ])
   let whole: Buffer | undefined = bytes
   const getWhole = () => {
     if (whole === undefined) throw new Error('The content was released')
@@ -17,7 +22,7 @@ export async function newMemoryContent(bytes: Buffer, onRelease: () => void): Pr
     head: bytes.subarray(0, headBytes),
     // Seldom wanted: see describe.ts.
     get sha1() {
-      return hash('sha1', getWhole())
+      return sha1 ?? hash('sha1', getWhole())
     },
     sha256,
     get whole() {
@@ -35,6 +40,9 @@ export async function newMemoryContent(bytes: Buffer, onRelease: () => void): Pr
 
 /** Of more than a little on another thread: a megabyte would hold up all other requests for almost a millisecond. */
 async function toSha256(bytes: Buffer): Promise<string> {
-  if (bytes.length < asyncHashBytes) return hash('sha256', bytes)
-  return Buffer.from(await subtle.digest('SHA-256', bytes as Uint8Array<ArrayBuffer>)).toString('hex')
+  return bytes.length < asyncHashBytes ? hash('sha256', bytes) : digest('SHA-256', bytes)
+}
+
+async function digest(name: string, bytes: Buffer): Promise<string> {
+  return Buffer.from(await subtle.digest(name, bytes as Uint8Array<ArrayBuffer>)).toString('hex')
 }

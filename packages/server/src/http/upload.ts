@@ -2,7 +2,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Content } from '../domain/content/content.ts'
 import { newMultipartParser, type PartSink } from '../domain/content/multipart.ts'
 import type { PartHeader } from '../domain/content/part-header.ts'
-import type { ContentWriter } from '../domain/ports/content-store.ts'
+import type { ContentWriter, WriterOptions } from '../domain/ports/content-store.ts'
 import { malformed } from '../domain/problem.ts'
 import type { Upload, UploadedFile } from '../domain/scans/submission.ts'
 import { readBody } from './body.ts'
@@ -28,7 +28,7 @@ export async function readUpload<C extends Content>(
 ): Promise<Upload<C>> {
   const boundary = requireMediaType(request, 'multipart/form-data').params.get('boundary')
   if (boundary === null || boundary === '') throw malformed('The Content-Type names no boundary.')
-  const form = makeForm(deps)
+  const form = makeForm({ ...deps, expectedBytes: Number(request.raw.headers['content-length'] ?? 0) - maxFieldBytes })
   const parser = newMultipartParser({ boundary, maxParts, openPart: form.openPart })
   try {
     await readBody(request, reply, (chunk) => {
@@ -43,9 +43,11 @@ export async function readUpload<C extends Content>(
   }
 }
 
-type Deps<C> = { contents: { newWriter(): ContentWriter<C> }; maxBytes: number }
+type Deps<C> = { contents: Contents<C>; maxBytes: number }
+export type Contents<C> = { newWriter(options: Pick<WriterOptions, 'expectedBytes'>): ContentWriter<C> }
 
-function makeForm<C>(deps: Deps<C>) {
+/** At least so many bytes are those of the file. */
+function makeForm<C>(deps: Deps<C> & { expectedBytes: number }) {
   const fields: Partial<Record<TextField, unknown>> = {}
   const seen = new Set<string>()
   const repeated = new Set<string>()
@@ -67,7 +69,7 @@ function makeForm<C>(deps: Deps<C>) {
       if (isTextField(name)) fields[name] = notText
       if (name !== 'file' || writer !== undefined) return ignored
       partName = header.filename
-      return openFile(deps.contents.newWriter())
+      return openFile(deps.contents.newWriter(deps))
     },
     isOver: () => state === 'too large',
     takePause() {

@@ -7,6 +7,7 @@ import { open } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { buffer as readAll } from 'node:stream/consumers'
 import { describe, type TestContext, test } from 'node:test'
+import { makeContentMemory } from '../../src/blobs/content-memory.ts'
 import { openContentStore } from '../../src/blobs/content-store.ts'
 import { openMasterKey } from '../../src/blobs/master-key.ts'
 import type { ContentWriter } from '../../src/domain/ports/content-store.ts'
@@ -68,6 +69,50 @@ describe('content', () => {
       assert.equal(content.whole, undefined)
     })
   }
+
+  for (const bytes of [mebibyte, mebibyte + 1, 4 * mebibyte, 4 * mebibyte + 1]) {
+    test(`of ${bytes} bytes stays in memory where up to 4 MiB may`, async (t) => {
+      const { store, listFiles } = openTestStore(t)
+      const clear = randomBytes(bytes)
+      for (const round of ['once', 'again']) {
+        const writer = store.newWriter({ memoryBytes: 4 * mebibyte })
+        await writeAll(writer, Buffer.from(clear), 61_007)
+        const content = await writer.finish()
+        assert.equal(content.whole === undefined, bytes > 4 * mebibyte, round)
+        assert.equal(listFiles().length, bytes > 4 * mebibyte ? 1 : 0)
+        assert.equal(content.sha1, hashOf('sha1', clear))
+        assert.equal(content.sha256, hashOf('sha256', clear))
+        assert.ok((await readAll(content.read())).equals(clear))
+        assert.ok(
+          (await readAll(content.read(mebibyte - 1, mebibyte + 1))).equals(clear.subarray(mebibyte - 1, mebibyte + 1)),
+        )
+        await content.release()
+        await assert.rejects(readAll(content.read()))
+      }
+    })
+  }
+
+  test('that is known to outgrow the memory never begins there', async (t) => {
+    const dir = join(newTestDir(t), 'content')
+    const memory = makeContentMemory({ maxBytes: mebibyte })
+    const store = openContentStore({ dir, master, memory })
+    const clear = randomBytes(2 * mebibyte)
+    const writer = store.newWriter({ expectedBytes: clear.length })
+    await writer.write(Buffer.from(clear.subarray(0, 1000)))
+    assert.equal(memory.countBytes(), 0)
+    assert.equal(listFiles(dir).length, 1)
+    await writer.write(Buffer.from(clear.subarray(1000)))
+    const content = await writer.finish()
+    assert.ok((await readAll(content.read())).equals(clear))
+    await content.release()
+    // Less may come than was expected.
+    const shorter = store.newWriter({ expectedBytes: clear.length })
+    await shorter.write(Buffer.from('little'))
+    const little = await shorter.finish()
+    assert.equal((await readAll(little.read())).toString(), 'little')
+    await little.release()
+    assert.deepEqual(listFiles(dir), [])
+  })
 
   test('in one chunk or in single bytes is the same content', async (t) => {
     const { store } = openTestStore(t)

@@ -12,9 +12,16 @@ export type ContentWriter<Finished = Content> = {
   abort(): Promise<void>
 }
 
+export type WriterOptions = {
+  /** What is not larger stays in memory, as long as there is room; the store knows what is usual. */
+  memoryBytes?: number
+  /** How many bytes will come, where that is known: what will not stay in memory does not begin there. */
+  expectedBytes?: number | undefined
+}
+
 export type ContentStore = {
   /** Small content stays in memory; what grows larger goes to storage, encrypted. Clear bytes never reach a disk. */
-  newWriter(): ContentWriter
+  newWriter(options?: WriterOptions): ContentWriter
 }
 
 /** Content that outlives the process which took it in. */
@@ -25,7 +32,7 @@ export type LastingContent = Content & { handOver(): Promise<KeptContent> }
 
 /** Content of background scans, from its submission until the scan is settled. */
 export type JobContents = {
-  newWriter(): ContentWriter<LastingContent>
+  newWriter(options?: Pick<WriterOptions, 'expectedBytes'>): ContentWriter<LastingContent>
   /** Whoever has this place among theirs can open it. */
   toPlace(kept: KeptContent): string
   places: string[]
