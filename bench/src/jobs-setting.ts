@@ -16,10 +16,11 @@ export type Setting = Awaited<ReturnType<typeof openSetting>>
 
 /**
  * The service as a user starts it, with a hold on its worker and a look into its database; and what it is compared with:
- * its gate on another database, and its clamd without it. Whoever opens it closes it.
+ * its gate on a database of its own, without HTTP and behind a bare server, and its clamd without it. Whoever opens it
+ * closes it.
  */
 export async function openSetting() {
-  const { dir, startService, startWorker, close: closeChildren } = openChildren()
+  const { dir, startService, startServer, startWorker, close: closeChildren } = openChildren()
   const closers = [closeChildren]
   const close = async () => {
     for (const end of closers.toReversed()) await end()
@@ -36,6 +37,7 @@ export async function openSetting() {
     const load = startWorker<SubmitJob | PingJob, LoadResult>(new URL('./jobs-load.ts', import.meta.url))
     const latency = startWorker<LatencyJob, LatencyResult>(new URL('./jobs-latency.ts', import.meta.url))
     const gate = startWorker<GateJob, GateResult>(new URL('./jobs-gate.ts', import.meta.url), [join(dir, 'gate')])
+    const bare = await startServer(new URL('./bare-submit.ts', import.meta.url), [join(dir, 'bare')])
     const floor = startWorker<UploadJob, FloorResult>(new URL('./malware-load.ts', import.meta.url))
     const cpu: Cpu = () => {
       const parts = { service: 0, engine: 0, database: 0 }
@@ -43,19 +45,23 @@ export async function openSetting() {
       return {
         ...parts,
         gate: readCpuSeconds(gate.pid),
-        'its database': sum(listTree(gate.pid).map(readCpuSeconds)) - readCpuSeconds(gate.pid),
+        'its database': readChildren(gate.pid),
+        'bare server': readCpuSeconds(bare.pid),
+        'the database of that': readChildren(bare.pid),
         load: readCpuSeconds(load.pid),
         'bare client': readCpuSeconds(floor.pid),
       }
     }
     const clamd = toSocket(join(service.dataDir, 'clamav'))
     const { pool } = office.database
-    return { service, clamd, pool, hold, load, latency, gate, floor, cpu, whenIdle: () => whenIdle(cpu), close }
+    return { service, clamd, pool, hold, load, latency, gate, bare, floor, cpu, whenIdle: () => whenIdle(cpu), close }
   } catch (error) {
     await close()
     throw error
   }
 }
+
+const readChildren = (pid: number) => sum(listTree(pid).map(readCpuSeconds)) - readCpuSeconds(pid)
 
 function toPart(pid: number): 'service' | 'engine' | 'database' {
   const name = readName(pid)

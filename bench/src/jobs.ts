@@ -11,12 +11,13 @@ const latencyTimes = 100
 
 /** What is compared. `queue` are submissions, and then the queue that they made. */
 type Peer = 'queue' | Other
-type Other = 'scan' | 'job' | 'ping' | 'raw' | 'session'
-const peers: Peer[] = ['scan', 'job', 'ping', 'queue', 'raw', 'session']
+type Other = 'scan' | 'job' | 'bare' | 'ping' | 'raw' | 'session'
+const peers: Peer[] = ['scan', 'job', 'bare', 'ping', 'queue', 'raw', 'session']
 
 const names: Record<Other, string> = {
   scan: `admission in process, ${connections} callers`,
   job: `its two admissions in process, ${connections} callers`,
+  bare: `bare server, one admission, ${connections} connections`,
   ping: `GET /v1/ping, ${connections} connections`,
   raw: 'bare INSTREAM client',
   session: 'bare client, kept sessions',
@@ -43,7 +44,7 @@ type Found = Record<Rate, number> & { grown: number; held: number }
 /** All in turn, then in the other order, so that what comes before whom evens out; the mean for each, the most memory. */
 async function compare(setting: Setting): Promise<Found> {
   for (const peer of peers) await take(setting, peer, { seconds: 1, count: 2000 })
-  const found: Found = { scan: 0, job: 0, ping: 0, raw: 0, session: 0, submit: 0, drain: 0, grown: 0, held: 0 }
+  const found: Found = { scan: 0, job: 0, bare: 0, ping: 0, raw: 0, session: 0, submit: 0, drain: 0, grown: 0, held: 0 }
   for (let pass = 0; pass < passes; pass++) {
     for (const peer of pass % 2 === 0 ? peers : peers.toReversed()) {
       const { grown = 0, held = 0, ...rates } = await take(setting, peer, { seconds: 3, count: queued })
@@ -55,7 +56,10 @@ async function compare(setting: Setting): Promise<Found> {
   return found
 }
 
-async function take(setting: Setting, peer: Peer, { seconds, count }: { seconds: number; count: number }) {
+/** A turn, by time or, for submissions, by how many. */
+type Length = { seconds: number; count: number }
+
+async function take(setting: Setting, peer: Peer, length: Length) {
   const found: Partial<Found> = {}
   const watch = async <T extends { perSecond: number }>(name: Rate, work: () => Promise<T>) => {
     await setting.whenIdle()
@@ -69,20 +73,21 @@ async function take(setting: Setting, peer: Peer, { seconds, count }: { seconds:
     return result
   }
   if (peer !== 'queue') {
-    await watch(peer, () => run(setting, peer, seconds))
+    await watch(peer, () => run(setting, peer, length))
     return found
   }
   await setting.hold.hold()
-  const queue = await watch('submit', () => fillQueue(setting, { count, connections }))
+  const queue = await watch('submit', () => fillQueue(setting, { count: length.count, connections }))
   await checkHeld(setting, queue)
   const { beforeMegabytes, peakMegabytes: held } = await watch('drain', () => drainQueue(setting, queue))
   process.stderr.write(`  memory of the service: ${beforeMegabytes.toFixed(0)} MB, then ${held.toFixed(0)} MB\n`)
   return { ...found, grown: held - beforeMegabytes, held }
 }
 
-function run({ service, clamd, gate, load, floor }: Setting, peer: Other, seconds: number) {
+function run({ service, clamd, gate, bare, load, floor }: Setting, peer: Other, { seconds, count }: Length) {
   const { url, headers } = service
   if (peer === 'scan' || peer === 'job') return gate.run({ asks: peer, callers: connections, seconds })
+  if (peer === 'bare') return load.run({ url: bare.url, headers: [], bytes: 1024, count, connections })
   if (peer === 'ping') return load.run({ ping: { url: new URL('/v1/ping', url).href, headers, connections, seconds } })
   const target = { kind: peer, socket: clamd }
   return floor.run<{ perSecond: number }>({
@@ -103,6 +108,7 @@ function toRows(found: Found): Row[] {
   return [
     toRow(submits, 'submit', 'scan', 'at least 0.6'),
     toRow(submits, 'submit', 'job', ''),
+    toRow(submits, 'submit', 'bare', ''),
     toRow(submits, 'submit', 'ping', ''),
     toRow(drains, 'drain', 'raw', 'at least 0.7'),
     toRow(drains, 'drain', 'session', ''),
