@@ -6,18 +6,22 @@ import { loadConfig } from '../../packages/server/src/config/load-config.ts'
 import { makeAdmissionGate } from '../../packages/server/src/database/admission-gate.ts'
 import { toKeyDigest } from '../../packages/server/src/domain/accounts/secrets.ts'
 import { makeLogger } from '../../packages/server/src/runtime/logger.ts'
+import { drainBarely } from './bare-drain.ts'
 
 /**
  * The least that a submission can be: the body is read and hashed, and one question to the gate counts it, charges it and
- * stores it with its job, on a database of its own. No form, no checks, no type, no encryption, no log.
+ * stores it with its job, on a database of its own. No form, no checks, no type, no encryption, no log. `GET /drain` does
+ * those jobs.
  */
-const { config } = loadConfig({ ...process.env, ASSAY_DATA_DIR: process.argv[2] ?? '' })
+const [dataDir = '', socket = ''] = process.argv.slice(2)
+const { config } = loadConfig({ ...process.env, ASSAY_DATA_DIR: dataDir })
 const log = makeLogger({ level: 'warn', region: 'bench' })
 const { database, registration, close } = await openOffice(config, 'service', log)
 const { apiKey } = await registration.register({ name: 'hot', plan: 'unlimited' })
 const keyDigest = toKeyDigest(apiKey)
 const gate = makeAdmissionGate(database)
 const sealed = randomBytes(1024 + 128)
+const lane = 'bench'
 
 const submit = async (body: Buffer): Promise<string> => {
   const id = randomUUID()
@@ -30,7 +34,7 @@ const submit = async (body: Buffer): Promise<string> => {
       ...{ contentLength: 1024, contentType: 'text/plain', contentName: 'queued.txt' },
       ...{ createdAt: new Date(), completedAt: null },
     },
-    job: { lane: 'bench', source: { at: 'row', sealed }, callbackUrl: null },
+    job: { lane, source: { at: 'row', sealed }, callbackUrl: null },
   })
   if (outcome !== 'admitted') throw new Error(`The gate answers ${outcome}`)
   return id
@@ -40,7 +44,11 @@ const server = createServer((request, response) => {
   const chunks: Buffer[] = []
   request.on('data', (chunk) => chunks.push(chunk))
   request.on('end', async () => {
-    const body = JSON.stringify({ id: await submit(Buffer.concat(chunks)) })
+    const answer =
+      request.method === 'GET'
+        ? { drained: await drainBarely({ pool: database.pool, lane, socket }) }
+        : { id: await submit(Buffer.concat(chunks)) }
+    const body = JSON.stringify(answer)
     response.writeHead(202, { 'content-type': 'application/json', 'content-length': body.length }).end(body)
   })
 })

@@ -34,10 +34,11 @@ export async function openSetting() {
     closers.push(office.close)
     const hold = await openHold({ service, jobs: office.jobs })
     closers.push(hold.close)
+    const clamd = toSocket(join(service.dataDir, 'clamav'))
     const load = startWorker<SubmitJob | PingJob, LoadResult>(new URL('./jobs-load.ts', import.meta.url))
     const latency = startWorker<LatencyJob, LatencyResult>(new URL('./jobs-latency.ts', import.meta.url))
     const gate = startWorker<GateJob, GateResult>(new URL('./jobs-gate.ts', import.meta.url), [join(dir, 'gate')])
-    const bare = await startServer(new URL('./bare-submit.ts', import.meta.url), [join(dir, 'bare')])
+    const bare = await startServer(new URL('./bare-submit.ts', import.meta.url), [join(dir, 'bare'), clamd])
     const floor = startWorker<UploadJob, FloorResult>(new URL('./malware-load.ts', import.meta.url))
     const cpu: Cpu = () => {
       const parts = { service: 0, engine: 0, database: 0 }
@@ -52,7 +53,6 @@ export async function openSetting() {
         'bare client': readCpuSeconds(floor.pid),
       }
     }
-    const clamd = toSocket(join(service.dataDir, 'clamav'))
     const { pool } = office.database
     return { service, clamd, pool, hold, load, latency, gate, bare, floor, cpu, whenIdle: () => whenIdle(cpu), close }
   } catch (error) {

@@ -9,15 +9,16 @@ const queued = 10_000
 const passes = 4
 const latencyTimes = 100
 
-/** What is compared. `queue` are submissions, and then the queue that they made. */
-type Peer = 'queue' | Other
-type Other = 'scan' | 'job' | 'bare' | 'ping' | 'raw' | 'session'
+/** What is compared. `queue` are submissions, and then the queue that they made; `bare` is followed by its worker. */
+type Peer = 'queue' | Exclude<Other, 'bareWorker'>
+type Other = 'scan' | 'job' | 'bare' | 'bareWorker' | 'ping' | 'raw' | 'session'
 const peers: Peer[] = ['scan', 'job', 'bare', 'ping', 'queue', 'raw', 'session']
 
 const names: Record<Other, string> = {
   scan: `admission in process, ${connections} callers`,
   job: `its two admissions in process, ${connections} callers`,
   bare: `bare server, one admission, ${connections} connections`,
+  bareWorker: 'bare worker: claims, scans, ends',
   ping: `GET /v1/ping, ${connections} connections`,
   raw: 'bare INSTREAM client',
   session: 'bare client, kept sessions',
@@ -44,7 +45,10 @@ type Found = Record<Rate, number> & { grown: number; held: number }
 /** All in turn, then in the other order, so that what comes before whom evens out; the mean for each, the most memory. */
 async function compare(setting: Setting): Promise<Found> {
   for (const peer of peers) await take(setting, peer, { seconds: 1, count: 2000 })
-  const found: Found = { scan: 0, job: 0, bare: 0, ping: 0, raw: 0, session: 0, submit: 0, drain: 0, grown: 0, held: 0 }
+  const found: Found = {
+    ...{ scan: 0, job: 0, bare: 0, bareWorker: 0, ping: 0, raw: 0, session: 0 },
+    ...{ submit: 0, drain: 0, grown: 0, held: 0 },
+  }
   for (let pass = 0; pass < passes; pass++) {
     for (const peer of pass % 2 === 0 ? peers : peers.toReversed()) {
       const { grown = 0, held = 0, ...rates } = await take(setting, peer, { seconds: 3, count: queued })
@@ -74,6 +78,7 @@ async function take(setting: Setting, peer: Peer, length: Length) {
   }
   if (peer !== 'queue') {
     await watch(peer, () => run(setting, peer, length))
+    if (peer === 'bare') await watch('bareWorker', () => drainBare(setting))
     return found
   }
   await setting.hold.hold()
@@ -84,7 +89,18 @@ async function take(setting: Setting, peer: Peer, length: Length) {
   return { ...found, grown: held - beforeMegabytes, held }
 }
 
-function run({ service, clamd, gate, bare, load, floor }: Setting, peer: Other, { seconds, count }: Length) {
+/** What the bare server took. */
+async function drainBare({ bare }: Setting) {
+  const start = performance.now()
+  const { drained } = (await (await fetch(new URL('/drain', bare.url))).json()) as { drained: number }
+  return { perSecond: (drained * 1000) / (performance.now() - start) }
+}
+
+function run(
+  { service, clamd, gate, bare, load, floor }: Setting,
+  peer: Exclude<Peer, 'queue'>,
+  { seconds, count }: Length,
+) {
   const { url, headers } = service
   if (peer === 'scan' || peer === 'job') return gate.run({ asks: peer, callers: connections, seconds })
   if (peer === 'bare') return load.run({ url: bare.url, headers: [], bytes: 1024, count, connections })
@@ -112,6 +128,7 @@ function toRows(found: Found): Row[] {
     toRow(submits, 'submit', 'ping', ''),
     toRow(drains, 'drain', 'raw', 'at least 0.7'),
     toRow(drains, 'drain', 'session', ''),
+    toRow(drains, 'drain', 'bareWorker', ''),
     {
       what: `${drains}, memory growth of the service while they are done`,
       ours: `${Math.round(found.grown)} MB`,
