@@ -12,7 +12,7 @@ import type { Row } from './results.ts'
 type Peer = 'assay' | 'floor' | NsfwPeer
 
 /** Uploads in a turn, for the floor pictures in each process: the same pictures for all, more often for who is faster. */
-const turns: Record<Peer, number> = { assay: 192, floor: 96, wasm: 48, kind: 48, script: 4 }
+const turns: Record<Peer, number> = { assay: 384, floor: 192, wasm: 48, kind: 48, script: 4 }
 const names: Record<Peer, string> = {
   assay: 'Assay',
   floor: 'decoding and inference alone',
