@@ -3,7 +3,7 @@ import type { Content } from '../domain/content/content.ts'
 import { headBytes } from '../domain/content/media-type.ts'
 
 const asyncHashBytes = 128 * 1024
-/** More than this is not hashed on the way to an answer. */
+/** Above this also what is seldom wanted is hashed at once, on another thread. */
 const lazyHashBytes = 1024 * 1024
 
 /** Content that is never written anywhere. `onRelease` says that its memory may be used for other things. */

@@ -69,7 +69,7 @@ function makeForm<C>(deps: Deps<C> & { expectedBytes: number }) {
       if (isTextField(name)) fields[name] = notText
       if (name !== 'file' || writer !== undefined) return ignored
       partName = header.filename
-      return openFile(deps.contents.newWriter(deps))
+      return openFile(deps.contents.newWriter({ expectedBytes: deps.expectedBytes }))
     },
     isOver: () => state === 'too large',
     takePause() {

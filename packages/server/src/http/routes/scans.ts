@@ -33,7 +33,7 @@ export function makeFileHandler(target: Target, deps: ScanDeps): Handler {
     return makeUploadHandler(
       target,
       deps,
-      toMemory(kind, deps.contents),
+      keepLarger(kind, deps.contents),
       async (request, reply, content, { contentName }) => {
         const idempotency = findIdempotency(request, [content.sha256, contentName])
         const leaving = { untilGone: () => untilGone(reply) }
@@ -75,7 +75,7 @@ export function makeUrlHandler({ kind, mode }: Target, deps: ScanDeps): Handler 
 /** A picture goes to its process at once: a file in between would take half as long again as reading it. */
 const pictureMemoryBytes = 4 * 1024 * 1024
 
-const toMemory = (kind: ScanKind, { newWriter }: ContentStore): Contents<Content> =>
+const keepLarger = (kind: ScanKind, { newWriter }: ContentStore): Contents<Content> =>
   kind === 'malware'
     ? { newWriter }
     : { newWriter: (options) => newWriter({ ...options, memoryBytes: pictureMemoryBytes }) }
