@@ -1,11 +1,12 @@
 import { randomBytes } from 'node:crypto'
+import { availableParallelism } from 'node:os'
 import type { Pool } from 'pg'
+import { jobsPerCore } from '../../packages/server/src/compose/background.ts'
 import { makeJobStore } from '../../packages/server/src/database/job-store.ts'
 import type { ClaimedJob } from '../../packages/server/src/domain/ports/job-store.ts'
 import { makeClamdClient } from '../../packages/server/src/engines/clamav/client.ts'
 
-/** As many at once as the service has on two cores. */
-const atOnce = 32
+const atOnce = jobsPerCore * availableParallelism()
 const leaseMs = 15_000
 
 /**
@@ -16,8 +17,10 @@ export async function drainBarely({ pool, lane, socket }: { pool: Pool; lane: st
   const jobs = makeJobStore({ pool, lanes: [lane] })
   const client = makeClamdClient({ address: { path: socket } })
   const never = new AbortController().signal
-  const running = new Set<Promise<void>>()
-  let done = 0
+  let [running, done] = [0, 0]
+  /** When so many are left. */
+  let awaited = { left: 0, reached: Promise.withResolvers<void>() }
+  const failed = Promise.withResolvers<never>()
 
   const work = async ({ lease, scan }: ClaimedJob) => {
     const whole = randomBytes(1024)
@@ -27,18 +30,18 @@ export async function drainBarely({ pool, lane, socket }: { pool: Pool; lane: st
     const end = { ...scan, status: 'clean' as const, signals: [], completedAt: new Date() }
     await jobs.settle(lease, { scan: end, refunds: false, deliveryBody: undefined })
     done++
+    if (--running <= awaited.left) awaited.reached.resolve()
   }
 
   try {
     for (;;) {
-      const claimed = await jobs.claim(atOnce - running.size, leaseMs)
-      for (const job of claimed) {
-        const one: Promise<void> = work(job).finally(() => running.delete(one))
-        running.add(one)
-      }
-      if (running.size === 0) return done
+      const claimed = await jobs.claim(atOnce - running, leaseMs)
+      running += claimed.length
       // The next claim when half of them have ended, as in the service.
-      while (running.size > (claimed.length === 0 ? 0 : atOnce / 2)) await Promise.race(running)
+      awaited = { left: claimed.length === 0 ? 0 : atOnce / 2, reached: Promise.withResolvers() }
+      for (const job of claimed) work(job).catch(failed.reject)
+      if (running === 0) return done
+      if (running > awaited.left) await Promise.race([awaited.reached.promise, failed.promise])
     }
   } finally {
     client.close()

@@ -151,6 +151,7 @@ export async function watchCores<T>(cpu: Cpu, work: () => Promise<T>) {
 
 export const sum = (numbers: number[]) => numbers.reduce((total, number) => total + number, 0)
 
+/** Of an even number the mean of the two in the middle. */
 export function toMiddle(numbers: number[]): number {
   const sorted = numbers.toSorted((a, b) => a - b)
   const half = sorted.length / 2

@@ -1,4 +1,4 @@
-import { openChildren, watchCores, whenIdle } from './children.ts'
+import { openChildren, toMiddle, watchCores, whenIdle } from './children.ts'
 import type { CurveJob, CurveResult } from './curve-load.ts'
 import { listTree, readCpuSeconds, readName } from './processes.ts'
 import type { Row } from './results.ts'
@@ -59,7 +59,7 @@ export async function benchCurve(): Promise<Row[]> {
 }
 
 function toRows(what: string, found: Map<number, Point[]>): Row[] {
-  const middles = widths.map((width) => toMiddle(found.get(width) ?? []))
+  const middles = widths.map((width) => toMiddlePoint(found.get(width) ?? []))
   const [one] = middles
   if (one === undefined) return []
   return widths.map((width, i) => {
@@ -74,9 +74,8 @@ function toRows(what: string, found: Map<number, Point[]>): Row[] {
   })
 }
 
-const toMiddle = (points: Point[]): Point => {
-  const middle = (name: keyof Point) =>
-    points.map((point) => point[name]).toSorted((a, b) => a - b)[Math.floor(points.length / 2)] ?? 0
+const toMiddlePoint = (points: Point[]): Point => {
+  const middle = (name: keyof Point) => toMiddle(points.map((point) => point[name]))
   return {
     ...{ perSecond: middle('perSecond'), p50Ms: middle('p50Ms'), p99Ms: middle('p99Ms') },
     ...{ cpuMicros: middle('cpuMicros'), refused: middle('refused') },

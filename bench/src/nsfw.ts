@@ -123,8 +123,8 @@ function toTarget({ service, getPeer }: Setting, peer: 'assay' | NsfwPeer) {
 }
 
 /**
- * The same pictures with more pixels, one at a time. Each is held against itself: they differ as much from each other, and
- * the middle of all jumps between a photograph of 1.3 MB and one of 3.6.
+ * The same pictures with more pixels, one at a time. Each is held against itself: they are few, of 0.4 to 3.7 MB, and the
+ * middle of all their times changes with which two of them lie there.
  */
 async function compareLatency(setting: Setting, one: string[], twelve: string[]): Promise<Row[]> {
   const found = { one: newTimes(one), twelve: newTimes(twelve) }

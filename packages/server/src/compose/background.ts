@@ -29,7 +29,7 @@ type Deps = {
 }
 
 /** Many more than run at a time: most of a small scan is waiting for the engine and the database. */
-const jobsPerCore = 64
+export const jobsPerCore = 64
 
 const abandonedAtOnce = 100
 const abandonedLeaseMs = 60_000
