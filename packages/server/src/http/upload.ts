@@ -16,6 +16,8 @@ const notText = Symbol('not text')
 const maxParts = 110
 const maxFiles = 10
 const maxFieldBytes = 64 * 1024
+/** What else a form has beside its file is seldom more. */
+const aroundFileBytes = 64 * 1024
 
 /**
  * Streams a form once, its file straight into the store. The first byte over the limit ends the reading; what is known
@@ -28,7 +30,8 @@ export async function readUpload<C extends Content>(
 ): Promise<Upload<C>> {
   const boundary = requireMediaType(request, 'multipart/form-data').params.get('boundary')
   if (boundary === null || boundary === '') throw malformed('The Content-Type names no boundary.')
-  const form = makeForm({ ...deps, expectedBytes: Number(request.raw.headers['content-length'] ?? 0) - maxFieldBytes })
+  const expectedBytes = Number(request.raw.headers['content-length'] ?? 0) - aroundFileBytes
+  const form = makeForm({ ...deps, expectedBytes })
   const parser = newMultipartParser({ boundary, maxParts, openPart: form.openPart })
   try {
     await readBody(request, reply, (chunk) => {
@@ -46,8 +49,7 @@ export async function readUpload<C extends Content>(
 type Deps<C> = { contents: Contents<C>; maxBytes: number }
 export type Contents<C> = { newWriter(options: Pick<WriterOptions, 'expectedBytes'>): ContentWriter<C> }
 
-/** At least so many bytes are those of the file. */
-function makeForm<C>(deps: Deps<C> & { expectedBytes: number }) {
+function makeForm<C>({ contents, maxBytes, expectedBytes }: Deps<C> & { expectedBytes: number }) {
   const fields: Partial<Record<TextField, unknown>> = {}
   const seen = new Set<string>()
   const repeated = new Set<string>()
@@ -69,7 +71,7 @@ function makeForm<C>(deps: Deps<C> & { expectedBytes: number }) {
       if (isTextField(name)) fields[name] = notText
       if (name !== 'file' || writer !== undefined) return ignored
       partName = header.filename
-      return openFile(deps.contents.newWriter({ expectedBytes: deps.expectedBytes }))
+      return openFile(contents.newWriter({ expectedBytes }))
     },
     isOver: () => state === 'too large',
     takePause() {
@@ -94,7 +96,7 @@ function makeForm<C>(deps: Deps<C> & { expectedBytes: number }) {
     return {
       write(chunk) {
         bytes += chunk.length
-        if (bytes > deps.maxBytes) state = 'too large'
+        if (bytes > maxBytes) state = 'too large'
         if (state === 'too large') return
         pause = into.write(chunk) ?? pause
       },

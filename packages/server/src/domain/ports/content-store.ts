@@ -15,7 +15,7 @@ export type ContentWriter<Finished = Content> = {
 export type WriterOptions = {
   /** What is not larger stays in memory, as long as there is room; the store knows what is usual. */
   memoryBytes?: number
-  /** How many bytes will come, where that is known: what will not stay in memory does not begin there. */
+  /** About how many bytes will come, where that is known: what will not stay in memory does not begin there. */
   expectedBytes?: number | undefined
 }
 

@@ -30,20 +30,16 @@ export type ScanDeps = {
 export function makeFileHandler(target: Target, deps: ScanDeps): Handler {
   const { kind, mode } = target
   if (mode === 'sync') {
-    return makeUploadHandler(
-      target,
-      deps,
-      keepLarger(kind, deps.contents),
-      async (request, reply, content, { contentName }) => {
-        const idempotency = findIdempotency(request, [content.sha256, contentName])
-        const leaving = { untilGone: () => untilGone(reply) }
-        const order = { kind, contentName, idempotency, takesRequest: !request.isCounted, ...leaving }
-        const { scan, ...admitted } = await deps.scanning.scanNow(getCaller(request), content, order)
-        goOn(request, reply, admitted)
-        reply.code(201)
-        return toScanResult(scan)
-      },
-    )
+    const contents = kind === 'nsfw_image' ? withPictureMemory(deps.contents) : deps.contents
+    return makeUploadHandler(target, deps, contents, async (request, reply, content, { contentName }) => {
+      const idempotency = findIdempotency(request, [content.sha256, contentName])
+      const leaving = { untilGone: () => untilGone(reply) }
+      const order = { kind, contentName, idempotency, takesRequest: !request.isCounted, ...leaving }
+      const { scan, ...admitted } = await deps.scanning.scanNow(getCaller(request), content, order)
+      goOn(request, reply, admitted)
+      reply.code(201)
+      return toScanResult(scan)
+    })
   }
   return makeUploadHandler(target, deps, deps.jobContents, async (request, reply, content, given) => {
     const idempotency = findIdempotency(request, [content.sha256, given.contentName, given.callbackUrl])
@@ -72,13 +68,12 @@ export function makeUrlHandler({ kind, mode }: Target, deps: ScanDeps): Handler 
   }
 }
 
-/** A picture goes to its process at once: a file in between would take half as long again as reading it. */
+/** A picture is decoded in a moment: a file in between took 16 of the 27 ms that one of 1.7 MB cost the service. */
 const pictureMemoryBytes = 4 * 1024 * 1024
 
-const keepLarger = (kind: ScanKind, { newWriter }: ContentStore): Contents<Content> =>
-  kind === 'malware'
-    ? { newWriter }
-    : { newWriter: (options) => newWriter({ ...options, memoryBytes: pictureMemoryBytes }) }
+const withPictureMemory = ({ newWriter }: ContentStore): ContentStore => ({
+  newWriter: (options) => newWriter({ ...options, memoryBytes: pictureMemoryBytes }),
+})
 
 type Given = { contentName: string | null; callbackUrl: string | null }
 

@@ -13,8 +13,8 @@ import {
 import { type Graph, type Node, type Port, type Tensor, toOnnx } from './onnx.ts'
 import { listParts, type Ranges, type Step, toSteps } from './steps.ts'
 
-export type KernelForm = {
-  /** The bytes of kernels are kept as they are, or each less 128, which comes to the same. */
+type KernelForm = {
+  /** Each byte of a kernel is kept less 128, which comes to the same. */
   isSigned: boolean
   /** See centred-kernel.ts; otherwise the bytes are those that nsfwjs ships. */
   isCentred: boolean
@@ -58,14 +58,14 @@ function dropUnused(graph: Graph): Graph {
   return { ...graph, nodes: nodes.reverse(), tensors: graph.tensors.filter(({ name }) => used.has(name)) }
 }
 
-type Making = { network: Network; getStep: (name: string) => Step; isCentred: boolean }
+type Conversion = { network: Network; getStep: (name: string) => Step; isCentred: boolean }
 
-function toNodes(layer: Layer, making: Making): Added {
+function toNodes(layer: Layer, conversion: Conversion): Added {
   const { name } = layer
-  const { network, getStep } = making
+  const { network, getStep } = conversion
   switch (layer.kind) {
     case 'conv':
-      return toConvolution(layer, making)
+      return toConvolution(layer, conversion)
     case 'dense':
       return toDense(layer)
     case 'add': {
@@ -103,7 +103,7 @@ function toNodes(layer: Layer, making: Making): Added {
 /** TensorFlow puts the odd row and column last. */
 const autoPads = { same: 'SAME_UPPER', valid: 'VALID' }
 
-function toConvolution(layer: Convolution, { network, getStep, isCentred }: Making): Added {
+function toConvolution(layer: Convolution, { network, getStep, isCentred }: Conversion): Added {
   const { name, input, kernel, isDepthwise, factors, stride, padding } = layer
   const { shape, values: bytes } = toKernelOrder(layer, kernel.bytes, new Uint8Array(kernel.bytes.length))
   const [channels = 0, , height = 0, width = 0] = shape
