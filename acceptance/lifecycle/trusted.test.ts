@@ -1,45 +1,65 @@
 import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
 import { suite, test } from 'node:test'
 import { headers } from '@assay/contract'
+import { images } from '../support/forms.ts'
 import type { Answer } from '../support/http.ts'
 import { getSharedService } from '../support/shared-service.ts'
-import { makeCaller, toId } from '../support/submitting.ts'
+import { makeCaller, toId, toResult } from '../support/submitting.ts'
 
 const service = getSharedService()
+const sexyCard = new URL('../../docs/test-images/sexy.png', import.meta.url)
 
 /**
  * An account with plenty left is trusted for a moment after each request: small files are worked on before they are
  * counted. Nobody must be able to tell.
  */
 suite('a caller with plenty left', () => {
-  for (const how of ['scan', 'submit'] as const) {
-    test(`pays one credit and one request for each ${how}`, async () => {
+  for (const { name, kind, how, newContent } of [
+    { name: 'scan', kind: 'malware', how: 'scan', newContent: (text: string) => text },
+    { name: 'submit', kind: 'malware', how: 'submit', newContent: (text: string) => text },
+    { name: 'scan of a picture', kind: 'nsfw/images', how: 'scan', newContent: () => images['one.png'] },
+  ] as const) {
+    test(`pays one credit and one request for each ${name}`, async () => {
       const { caller } = await openAccount()
-      const before = readLeft(await caller.sendFile('malware', how, `${how} first`))
+      const before = readLeft(await caller.sendFile(kind, how, newContent(`${how} first`)))
       for (let n = 1; n <= 5; n++) {
-        const left = readLeft(await caller.sendFile('malware', how, `${how} ${n}`))
+        const left = readLeft(await caller.sendFile(kind, how, newContent(`${how} ${n}`)))
         assert.deepEqual(left, { credits: before.credits - n, requests: before.requests - n })
       }
     })
 
-    test(`is charged nothing for a ${how} that is refused, and the request counts`, async () => {
+    test(`is charged nothing for a ${name} that is refused, and the request counts`, async () => {
       const { caller } = await openAccount()
-      const before = readLeft(await caller.sendFile('malware', how, `${how} whole`))
-      const refused = await caller.sendFile('malware', how, '')
+      const before = readLeft(await caller.sendFile(kind, how, newContent(`${how} whole`)))
+      const refused = await caller.sendFile(kind, how, '')
       assert.equal(refused.status, 422, refused.text)
       assert.deepEqual(readLeft(refused), { credits: before.credits, requests: before.requests - 1 })
     })
 
-    test(`whose key is revoked gets no ${how} any more, at once`, async () => {
+    test(`whose key is revoked gets no ${name} any more, at once`, async () => {
       const { caller, revoke, countScans } = await openAccount()
-      await caller.sendFile('malware', how, `${how} before`)
+      await caller.sendFile(kind, how, newContent(`${how} before`))
       assert.equal(await countScans(), 1)
       await revoke()
-      const answer = await caller.sendFile('malware', how, `${how} after`)
+      const answer = await caller.sendFile(kind, how, newContent(`${how} after`))
       assert.equal(answer.status, 401, answer.text)
       assert.equal(await countScans(), 1)
     })
   }
+
+  test('has what is sexy judged by the setting of that moment, and pays for it once', async () => {
+    const { caller, id } = await openAccount()
+    const look = () => caller.sendFile('nsfw/images', 'scan', readFileSync(sexyCard))
+    const before = await look()
+    assert.equal(toResult(before, 201).status, 'threat')
+    // Over HTTP, because the operator's program takes longer than the trust lasts.
+    await service.admin.ask(service.admin.token, 'PATCH', `/operator/accounts/${id}`, { flags_sexy: false })
+    const after = await look()
+    assert.equal(toResult(after, 201).status, 'clean')
+    const left = readLeft(before)
+    assert.deepEqual(readLeft(after), { credits: left.credits - 1, requests: left.requests - 1 })
+  })
 
   test('has a submit repeated by its idempotency key charged and done once, and counted twice', async () => {
     const { caller } = await openAccount()
@@ -59,6 +79,7 @@ async function openAccount() {
   const readLedger = () => service.operate('credits', 'ledger', '--account', id) as Promise<{ kind: string }[]>
   return {
     caller,
+    id,
     async revoke() {
       const [key] = (await service.operate('keys', 'list', '--account', id)) as { id: string }[]
       // Asked again, so that the trust is as fresh as it can be.

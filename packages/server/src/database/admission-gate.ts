@@ -199,9 +199,9 @@ function groupByKey(asks: Ask[]): Group[] {
 /** The contents of jobs go into `sealed`. */
 function toScanRows(sealed: Buffer[]) {
   let sealedBytes = 0
-  return ({ ask: { scan, job, idempotency }, i, nth }: Numbered, k: number) => {
+  return ({ ask: { scan, job, idempotency, flagsSexy }, i, nth }: Numbered, k: number) => {
     if (scan === undefined) return []
-    const row = { i, k, nth, ...idempotency, ...toScanColumns(scan) }
+    const row = { i, k, nth, flags_sexy: flagsSexy, ...idempotency, ...toScanColumns(scan) }
     if (job === undefined) return row
     const columns = toJobColumns(job, sealedBytes)
     if (job.source.at === 'row') {
@@ -232,6 +232,7 @@ function toAnswer(row: Row, { ask, i, nth }: Numbered): Settled {
     return { outcome: 'rate-limited', caller, retryAfterSeconds: Math.max(1, Math.ceil(waitMs / 1000)) }
   }
   if (row.period_over) return { outcome: 'period-over', accountId: row.account_id, at: row.at, caller }
+  if (ask.flagsSexy !== undefined && ask.flagsSexy !== row.flags_sexy) return { outcome: 'changed', caller }
   const repeat = row.repeated?.find((other) => other.i === i)
   if (repeat !== undefined) {
     return { outcome: 'repeated', caller, scanId: repeat.scan_id, fingerprint: repeat.fingerprint }

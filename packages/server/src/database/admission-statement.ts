@@ -79,13 +79,14 @@ from counted join balances using (account_id)
 
 /**
  * The part of a batch with scans. $3 is their JSON: each with `k`, the position of its key in $1; `nth`, its position among the
- * requests of that key (null when it takes none); and `i`, any number to know it by.
+ * requests of that key (null when it takes none); `flags_sexy`, what the account must have it set to (null when that does not
+ * matter); and `i`, any number to know it by.
  */
 const findSpenders = `
 asked_scan as materialized (
   select s.*
   from json_to_recordset($3::json) as s (
-    i integer, k integer, nth integer, ${scanRecord}
+    i integer, k integer, nth integer, flags_sexy boolean, ${scanRecord}
   )
 ),
 spender as materialized (
@@ -98,6 +99,7 @@ spender as materialized (
     select true as yes from credit_ledger as c where c.scan_id = asked_scan.id and c.kind = 'debit' limit 1
   ) as recorded on true
   where coalesce(nth <= granted, true) and recorded.yes is null
+    and coalesce(asked_scan.flags_sexy = counted.flags_sexy, true)
 ),`
 
 export const openPurses = `

@@ -23,7 +23,7 @@ const findSpenders = `
 asked_scan as materialized (
   select s.*
   from json_to_recordset($3::json) as s (
-    i integer, k integer, nth integer, operation text, key text, fingerprint text, ${jobRecord}, ${scanRecord}
+    i integer, k integer, nth integer, flags_sexy boolean, operation text, key text, fingerprint text, ${jobRecord}, ${scanRecord}
   )
 ),
 asking as materialized (
@@ -41,6 +41,7 @@ asking as materialized (
     limit 1
   ) as earlier on true
   where coalesce(nth <= granted, true) and recorded.yes is null
+    and coalesce(asked_scan.flags_sexy = counted.flags_sexy, true)
 ),
 spender as materialized (
   select i, k, scan_id, account_id, is_test, operation, key, fingerprint,

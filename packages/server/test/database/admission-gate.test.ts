@@ -84,6 +84,25 @@ describe('the admission gate', () => {
     assert.deepEqual(await office.getBalance(id), { remaining: 4, ledger: 4, debits: 1, scans: 1 })
   })
 
+  for (const [how, more] of Object.entries({
+    'a scan': {},
+    'one with an idempotency key': { idempotency: { operation: 'scan', key: 'once', fingerprint: 'ab' } },
+  })) {
+    test(`${how} whose verdict rests on what the account has changed is counted, and neither charged nor recorded`, async () => {
+      const { digest, id } = await office.register({ credits: 5, rate: { requests: 9, periodSeconds: 60 } })
+      const ask = (flagsSexy: boolean) =>
+        office.gate.ask({ keyDigest: digest, takesRequest: true, scan: newTestScan(), flagsSexy, ...more })
+      await office.accounts.updateAccount(id, { flagsSexy: false })
+      const changed = await ask(true)
+      assert.ok(changed.outcome === 'changed' && !changed.caller.flagsSexy)
+      assert.equal(changed.caller.requestsRemaining, 8)
+      assert.deepEqual(await office.getBalance(id), { remaining: 5, ledger: 5, debits: 0, scans: 0 })
+      const admitted = await ask(false)
+      assert.ok(admitted.outcome === 'admitted' && admitted.caller.requestsRemaining === 7)
+      assert.deepEqual(await office.getBalance(id), { remaining: 4, ledger: 4, debits: 1, scans: 1 })
+    })
+  }
+
   test('a scan that the database refuses fails alone and is not charged', async () => {
     const { digest, id } = await office.register({ credits: 10 })
     const scans = [newTestScan(), newTestScan({ contentLength: -1 }), newTestScan(), newTestScan()]

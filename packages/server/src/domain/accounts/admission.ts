@@ -54,6 +54,7 @@ export function findRefusal(answer: Answer): Problem | undefined {
   switch (answer.outcome) {
     case 'admitted':
     case 'repeated':
+    case 'changed':
       return undefined
     case 'unknown-key':
       return new Problem({ kind: 'unauthenticated' })

@@ -14,6 +14,8 @@ export type Ask = {
   job?: NewJob
   /** With a scan: of all that carry the same key of the same account and operation, one is charged and recorded. */
   idempotency?: Idempotency
+  /** With a scan whose verdict rests on this setting: charged and recorded only if the account still has it so. */
+  flagsSexy?: boolean
 }
 
 export type Idempotency = {
@@ -51,6 +53,8 @@ export type Answer =
   | { outcome: 'out-of-credit'; caller: Caller }
   /** The key was used before, maybe for something else: nothing was charged or recorded. */
   | ({ outcome: 'repeated'; caller: Caller } & Repeat)
+  /** The account has changed what the verdict rests on: nothing was charged or recorded, the request was counted. */
+  | { outcome: 'changed'; caller: Caller }
 
 /** Exact over any number of processes: of any number of asks at once, just as many pass as are allowed. */
 export type AdmissionGate = { ask(ask: Ask): Promise<Answer> }

@@ -39,7 +39,12 @@ type Order = {
   untilGone?(): AbortSignal
 }
 
+/** What is asked for twice has the same number: should it have been charged the first time, it is not charged again. */
+type Numbered = Order & { id: string }
+
 type Whose = Pick<Caller, 'accountId' | 'isTest'>
+
+type End = (asking: Caller) => Promise<Outcome>
 
 type Scanned = Admitted & { scan: Scan }
 
@@ -71,11 +76,11 @@ export function makeScanning(deps: Deps) {
     },
 
     scanNow: (caller: Caller, content: Content, order: Order): Promise<Scanned> =>
-      scan(caller, order, content, () => deps.outcomes.ofContent(content, { ...caller, ...order })),
+      scan(caller, toNumbered(order), content, (asking) => deps.outcomes.ofContent(content, { ...asking, ...order })),
 
     scanUrlNow: (caller: Caller, url: string, order: Order, signal: AbortSignal): Promise<Scanned> =>
-      scan(caller, order, undefined, () =>
-        deps.outcomes.ofUrl(url, { ...caller, ...order, mode: 'sync' as const, signal }),
+      scan(caller, toNumbered(order), undefined, (asking) =>
+        deps.outcomes.ofUrl(url, { ...asking, ...order, mode: 'sync' as const, signal }),
       ),
   }
 
@@ -93,12 +98,7 @@ export function makeScanning(deps: Deps) {
    * While the caller waits. Charge, job and verdict are one transaction, after the scan: a crash before it has accepted
    * nothing, and there is nothing to undo or to give back.
    */
-  async function scan(
-    caller: Caller,
-    order: Order,
-    content: Content | undefined,
-    end: () => Promise<Outcome>,
-  ): Promise<Scanned> {
+  async function scan(caller: Caller, order: Numbered, content: Content | undefined, end: End): Promise<Scanned> {
     const { kind, takesRequest, idempotency } = order
     const first = idempotency && (await findFirst(caller, kind, idempotency))
     if (first !== undefined) return { scan: first, caller, refused: undefined }
@@ -106,7 +106,10 @@ export function makeScanning(deps: Deps) {
     const answer = await deps.gate.ask({
       ...{ keyDigest: caller.keyDigest, takesRequest, scan: done },
       ...(idempotency === undefined ? {} : { idempotency }),
+      // What is known of who is taken on trust may be a second old.
+      ...(takesRequest && kind === 'nsfw_image' ? { flagsSexy: caller.flagsSexy } : {}),
     })
+    if (answer.outcome === 'changed') return scan(answer.caller, { ...order, takesRequest: false }, content, end)
     // Refused when the key was revoked since it was last looked at, or other scans took the last credits.
     const refused = findRefusal(answer)
     const later = takesRequest ? findCaller(answer) : toLaterCaller(caller, answer)
@@ -136,14 +139,14 @@ export function makeScanning(deps: Deps) {
 
   async function settle(
     caller: Caller,
-    { kind, contentName }: Order,
+    { id, kind, contentName }: Numbered,
     content: Content | undefined,
-    end: () => Promise<Outcome>,
+    end: End,
   ): Promise<NewScan> {
-    const asked = { id: newScanId(), kind, mode: 'sync' as const, region: deps.region, contentName }
+    const asked = { id, kind, mode: 'sync' as const, region: deps.region, contentName }
     const createdAt = deps.clock.now()
     try {
-      return { ...asked, createdAt, ...(await end()), completedAt: deps.clock.now() }
+      return { ...asked, createdAt, ...(await end(caller)), completedAt: deps.clock.now() }
     } catch (error) {
       if (error instanceof EngineBusy) throw new Problem({ kind: 'overloaded', retryAfterSeconds }, { cause: error })
       // No room for it: that is a refusal, and no failure.
@@ -170,6 +173,8 @@ export function makeScanning(deps: Deps) {
     return { contentLength: content.bytes, contentType, metadata: { ...hashes, ...(isTest ? testMark : {}) } }
   }
 }
+
+const toNumbered = (order: Order): Numbered => ({ ...order, id: newScanId() })
 
 const never = new AbortController().signal
 

@@ -23,18 +23,20 @@ type Deps = { admission: Admission }
 
 /** Larger ones pay for being asked first: the work they could cause in vain is more than the question. */
 const maxTrustedBytes = 64 * 1024
+/** The smallest pictures of a camera are larger than that, and hardly more work. */
+const maxTrustedPictureBytes = 1024 * 1024
 
 /** Key, rate window, credit, in this order; a known caller's numbers go on the answer, whatever it turns out to be. */
 export function makeAdmitHook(operation: Operation, { admission }: Deps) {
   const isScan = operation.does === 'file' || operation.does === 'url'
   const isSubmit = operation.does === 'file' && operation.mode === 'async'
-  // Not for looking at pictures: what is a threat in them is the account's to say, and asking is nothing beside looking.
-  const mayTrust = isSubmit || (operation.does === 'file' && operation.kind === 'malware')
+  const mayTrust = operation.does === 'file'
+  const maxBytes = mayTrust && operation.kind === 'nsfw_image' && !isSubmit ? maxTrustedPictureBytes : maxTrustedBytes
   return async (request: FastifyRequest, reply: FastifyReply) => {
     request.operationId = operation.id
     const keys = listHeader(request.raw, 'x-api-key')
     // A repeat of a scan is to be known before the work, so it is asked for first.
-    const isTrustable = mayTrust && isSmall(request) && (isSubmit || !hasIdempotencyKey(request))
+    const isTrustable = mayTrust && isSmall(request, maxBytes) && (isSubmit || !hasIdempotencyKey(request))
     const trusted = isTrustable ? admission.findTrusted(keys) : undefined
     if (trusted === undefined)
       return goOn(request, reply, withTest(request, await admission.admitRequest(keys, isScan)))
@@ -82,7 +84,7 @@ export function getCaller(request: FastifyRequest): Caller {
   return request.caller
 }
 
-function isSmall({ raw }: FastifyRequest): boolean {
+function isSmall({ raw }: FastifyRequest, maxBytes: number): boolean {
   const bytes = Number(raw.headers['content-length'])
-  return bytes <= maxTrustedBytes && raw.headers.expect === undefined
+  return bytes <= maxBytes && raw.headers.expect === undefined
 }
