@@ -1,6 +1,6 @@
 import type { Content } from '../domain/content/content.ts'
 import type { ContentWriter } from '../domain/ports/content-store.ts'
-import { freeBuffer } from '../runtime/free-buffer.ts'
+import { freeBuffer, freeMemory } from '../runtime/free-buffer.ts'
 import type { BlockPool } from './block-pool.ts'
 import type { ContentMemory } from './content-memory.ts'
 import { newMemoryContent } from './memory-content.ts'
@@ -15,15 +15,17 @@ export function makeContentWriter(deps: {
   /** What is not larger than this is never written anywhere. */
   memoryBytes: number
   expectedBytes?: number | undefined
+  ownsMemory?: boolean
   pool: BlockPool
   createFile(): Promise<SealedWriter>
   /** Shared with others. What does not fit goes to a file, however small. */
   memory?: ContentMemory | undefined
 }): ContentWriter<Content | StoredContent> {
+  const free = deps.ownsMemory === true ? freeMemory : freeBuffer
   /** As they came, but little ones are gathered: a slow upload holds no more than what has come of it. */
   let pieces: Buffer[] = []
   let gathering: { into: Buffer; filled: number } | undefined
-  /** All of it in one piece, when there is more than one. */
+  /** All of it in one piece, unless that is how it came and it is little. */
   let block: Buffer | undefined
   let bytes = 0
   /** Of the memory that is shared. */
@@ -52,13 +54,15 @@ export function makeContentWriter(deps: {
     return taken
   }
   const join = (): Buffer => {
-    const [first = Buffer.alloc(0), ...others] = takePieces()
-    if (others.length === 0) return first
+    const all = takePieces()
+    const [first = Buffer.alloc(0)] = all
+    // A single large one is copied as well: its memory can be given back now, and nobody knows when later.
+    if (all.length <= 1 && bytes < littleBytes) return first
     block = deps.pool.take(bytes)
     let at = 0
-    for (const piece of [first, ...others]) {
+    for (const piece of all) {
       at += piece.copy(block, at)
-      freeBuffer(piece)
+      free(piece)
     }
     return block.subarray(0, at)
   }

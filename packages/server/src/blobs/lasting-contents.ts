@@ -38,11 +38,11 @@ export function makeLastingContents({ master, storage, memory }: Deps): JobConte
   const storeId = `${master.id} ${storage.id}`
 
   return {
-    newWriter({ expectedBytes } = {}): ContentWriter<LastingContent> {
+    newWriter(options = {}): ContentWriter<LastingContent> {
       storage.requireRoom?.()
       const key = newUuid()
       const createFile = () => storage.create(key)
-      const writer = makeContentWriter({ memoryBytes: maxSealedBytes, expectedBytes, pool, createFile, memory })
+      const writer = makeContentWriter({ ...options, memoryBytes: maxSealedBytes, pool, createFile, memory })
       return { ...writer, finish: async () => toLasting(await writer.finish(), key) }
     },
 

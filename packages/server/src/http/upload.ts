@@ -47,7 +47,7 @@ export async function readUpload<C extends Content>(
 }
 
 type Deps<C> = { contents: Contents<C>; maxBytes: number }
-export type Contents<C> = { newWriter(options: Pick<WriterOptions, 'expectedBytes'>): ContentWriter<C> }
+export type Contents<C> = { newWriter(options: Pick<WriterOptions, 'expectedBytes' | 'ownsMemory'>): ContentWriter<C> }
 
 function makeForm<C>({ contents, maxBytes, expectedBytes }: Deps<C> & { expectedBytes: number }) {
   const fields: Partial<Record<TextField, unknown>> = {}
@@ -71,7 +71,7 @@ function makeForm<C>({ contents, maxBytes, expectedBytes }: Deps<C> & { expected
       if (isTextField(name)) fields[name] = notText
       if (name !== 'file' || writer !== undefined) return ignored
       partName = header.filename
-      return openFile(contents.newWriter({ expectedBytes }))
+      return openFile(contents.newWriter({ expectedBytes, ownsMemory: true }))
     },
     isOver: () => state === 'too large',
     takePause() {

@@ -1,6 +1,7 @@
 type Detachable = ArrayBuffer & { transfer(bytes: number): ArrayBuffer }
 
-const worthBytes = 16 * 1024
+/** Never what small buffers share. */
+const worthBytes = Math.max(16 * 1024, Buffer.poolSize + 1)
 
 /**
  * Gives the memory of a buffer back at once, instead of when the garbage collector comes by: whoever has it finds it empty.
@@ -9,7 +10,10 @@ const worthBytes = 16 * 1024
  * alone.
  */
 export function freeBuffer(buffer: Buffer) {
-  const memory = buffer.buffer as Detachable
-  if (buffer.byteLength < worthBytes || buffer.byteLength !== memory.byteLength) return
-  memory.transfer(0)
+  if (buffer.byteLength === buffer.buffer.byteLength) freeMemory(buffer)
+}
+
+/** Also what the buffer is only a part of: for whoever knows that nobody needs the rest. */
+export function freeMemory({ buffer }: Buffer) {
+  if (buffer.byteLength >= worthBytes) (buffer as Detachable).transfer(0)
 }

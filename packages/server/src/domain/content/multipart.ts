@@ -14,6 +14,7 @@ const maxPaddingBytes = 256
 const ambiguous = () => malformed('A line of the content begins like the boundary of the form.')
 
 const nothing: Buffer = Buffer.alloc(0)
+const lineEnd: Buffer = Buffer.from('\r\n')
 const headerEnd = Buffer.from('\r\n\r\n')
 
 /**
@@ -28,15 +29,14 @@ export function newMultipartParser(deps: {
 }) {
   const delimiter = Buffer.from(`\r\n--${deps.boundary}`, 'latin1')
   let state: State = 'preamble'
-  // The first delimiter has no line before it: it begins as if one had just ended.
-  let kept: Buffer = Buffer.from('\r\n')
+  let kept: Buffer = lineEnd
   let sink: PartSink | undefined
   let parts = 0
   let preambleBytes = 0
 
   return {
     push(chunk: Buffer) {
-      let rest = kept.length === 0 ? chunk : Buffer.concat([kept, chunk])
+      let rest = open(chunk) ?? (kept.length === 0 ? chunk : Buffer.concat([kept, chunk]))
       kept = nothing
       while (rest.length > 0 && state !== 'closed') {
         const next = advance(rest)
@@ -47,6 +47,17 @@ export function newMultipartParser(deps: {
     finish() {
       if (state !== 'closed') throw malformed('The form is cut short.')
     },
+  }
+
+  /**
+   * The first delimiter has no line before it: it begins as if one had just ended. Almost always the body begins with it,
+   * and its first chunk need not be copied to be behind that line end.
+   */
+  function open(chunk: Buffer): Buffer | undefined {
+    const opening = delimiter.subarray(lineEnd.length)
+    if (kept !== lineEnd || !chunk.subarray(0, opening.length).equals(opening)) return undefined
+    state = 'delimiter'
+    return chunk.subarray(opening.length)
   }
 
   /** What is left to read after one step; undefined when it takes more bytes to go on. */

@@ -17,6 +17,8 @@ export type WriterOptions = {
   memoryBytes?: number
   /** About how many bytes will come, where that is known: what will not stay in memory does not begin there. */
   expectedBytes?: number | undefined
+  /** When `finish` is called, nobody needs anything else of the memory that chunks are part of. */
+  ownsMemory?: boolean
 }
 
 export type ContentStore = {
@@ -32,7 +34,7 @@ export type LastingContent = Content & { handOver(): Promise<KeptContent> }
 
 /** Content of background scans, from its submission until the scan is settled. */
 export type JobContents = {
-  newWriter(options?: Pick<WriterOptions, 'expectedBytes'>): ContentWriter<LastingContent>
+  newWriter(options?: Pick<WriterOptions, 'expectedBytes' | 'ownsMemory'>): ContentWriter<LastingContent>
   /** Whoever has this place among theirs can open it. */
   toPlace(kept: KeptContent): string
   places: string[]
