@@ -1,7 +1,6 @@
 type Detachable = ArrayBuffer & { transfer(bytes: number): ArrayBuffer }
 
-/** Never what small buffers share. */
-const worthBytes = Math.max(16 * 1024, Buffer.poolSize + 1)
+const worthBytes = 16 * 1024
 
 /**
  * Gives the memory of a buffer back at once, instead of when the garbage collector comes by: whoever has it finds it empty.
@@ -10,10 +9,14 @@ const worthBytes = Math.max(16 * 1024, Buffer.poolSize + 1)
  * alone.
  */
 export function freeBuffer(buffer: Buffer) {
-  if (buffer.byteLength === buffer.buffer.byteLength) freeMemory(buffer)
+  const memory = buffer.buffer as Detachable
+  if (memory.byteLength >= worthBytes && buffer.byteLength === memory.byteLength) memory.transfer(0)
 }
 
 /** Also what the buffer is only a part of: for whoever knows that nobody needs the rest. */
-export function freeMemory({ buffer }: Buffer) {
-  if (buffer.byteLength >= worthBytes) (buffer as Detachable).transfer(0)
+export function freeMemory(buffer: Buffer) {
+  const memory = buffer.buffer as Detachable
+  // What Node cuts small buffers from has this size: others have the rest of it.
+  if (memory.byteLength === Buffer.poolSize) freeBuffer(buffer)
+  else if (memory.byteLength >= worthBytes) memory.transfer(0)
 }
