@@ -35,7 +35,7 @@ export async function readUpload<C extends Content>(
   const parser = newMultipartParser({ boundary, maxParts, openPart: form.openPart })
   try {
     await readBody(request, reply, (chunk) => {
-      parser.push(chunk)
+      parser.push(toOwn(chunk))
       return form.isOver() ? 'stop' : form.takePause()
     })
     if (!form.isOver()) parser.finish()
@@ -45,6 +45,9 @@ export async function readUpload<C extends Content>(
     throw error
   }
 }
+
+/** Node gives each chunk memory of its own, which the writer may give back. Should it ever not, this does. */
+const toOwn = (chunk: Buffer) => (chunk.byteLength === chunk.buffer.byteLength ? chunk : Buffer.from(chunk))
 
 type Deps<C> = { contents: Contents<C>; maxBytes: number }
 export type Contents<C> = { newWriter(options: Pick<WriterOptions, 'expectedBytes' | 'ownsMemory'>): ContentWriter<C> }
