@@ -23,7 +23,7 @@ const names: Record<Peer, string> = {
   kind: 'nsfwjs, WASM, sharp',
   script: 'nsfwjs, pure JavaScript',
 }
-/** They take turns more often: of these the ratio is nearest to what the machine's moods make of it. */
+/** These two alternate: the machine changes its speed by more than lies between them. */
 const closeRace: Peer[] = ['floor', 'assay', 'assay', 'floor', 'floor', 'assay', 'assay', 'floor']
 const connections = 4
 const pictureCount = 48

@@ -16,7 +16,7 @@ export function freeBuffer(buffer: Buffer) {
 /** Also what the buffer is only a part of: for whoever knows that nobody needs the rest. */
 export function freeMemory(buffer: Buffer) {
   const memory = buffer.buffer as Detachable
-  // What Node cuts small buffers from has this size: others have the rest of it.
+  // It may be what Node cuts small buffers from, which has this size: then strangers have the rest.
   if (memory.byteLength === Buffer.poolSize) freeBuffer(buffer)
   else if (memory.byteLength >= worthBytes) memory.transfer(0)
 }

@@ -44,6 +44,7 @@ type Numbered = Order & { id: string }
 
 type Whose = Pick<Caller, 'accountId' | 'isTest'>
 
+/** Finds out how a scan ends, for a caller with these settings. */
 type End = (asking: Caller) => Promise<Outcome>
 
 type Scanned = Admitted & { scan: Scan }
@@ -106,7 +107,7 @@ export function makeScanning(deps: Deps) {
     const answer = await deps.gate.ask({
       ...{ keyDigest: caller.keyDigest, takesRequest, scan: done },
       ...(idempotency === undefined ? {} : { idempotency }),
-      // What is known of who is taken on trust may be a second old.
+      // What is known of a caller who is taken on trust may be a second old.
       ...(takesRequest && kind === 'nsfw_image' ? { flagsSexy: caller.flagsSexy } : {}),
     })
     if (answer.outcome === 'changed') return scan(answer.caller, { ...order, takesRequest: false }, content, end)

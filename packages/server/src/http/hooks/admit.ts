@@ -23,20 +23,21 @@ type Deps = { admission: Admission }
 
 /** Larger ones pay for being asked first: the work they could cause in vain is more than the question. */
 const maxTrustedBytes = 64 * 1024
-/** The smallest pictures of a camera are larger than that, and hardly more work. */
+/** Ordinary pictures are larger than that; looking at one in vain takes about 20 ms of a core. */
 const maxTrustedPictureBytes = 1024 * 1024
 
 /** Key, rate window, credit, in this order; a known caller's numbers go on the answer, whatever it turns out to be. */
 export function makeAdmitHook(operation: Operation, { admission }: Deps) {
-  const isScan = operation.does === 'file' || operation.does === 'url'
-  const isSubmit = operation.does === 'file' && operation.mode === 'async'
-  const mayTrust = operation.does === 'file'
-  const maxBytes = mayTrust && operation.kind === 'nsfw_image' && !isSubmit ? maxTrustedPictureBytes : maxTrustedBytes
+  const isUpload = operation.does === 'file'
+  const isScan = isUpload || operation.does === 'url'
+  const isSubmit = isUpload && operation.mode === 'async'
+  const isPicture = isUpload && operation.mode === 'sync' && operation.kind === 'nsfw_image'
+  const maxBytes = isPicture ? maxTrustedPictureBytes : maxTrustedBytes
   return async (request: FastifyRequest, reply: FastifyReply) => {
     request.operationId = operation.id
     const keys = listHeader(request.raw, 'x-api-key')
     // A repeat of a scan is to be known before the work, so it is asked for first.
-    const isTrustable = mayTrust && isSmall(request, maxBytes) && (isSubmit || !hasIdempotencyKey(request))
+    const isTrustable = isUpload && isSmall(request, maxBytes) && (isSubmit || !hasIdempotencyKey(request))
     const trusted = isTrustable ? admission.findTrusted(keys) : undefined
     if (trusted === undefined)
       return goOn(request, reply, withTest(request, await admission.admitRequest(keys, isScan)))
