@@ -119,7 +119,7 @@ describe('what documents show', { skip }, () => {
     },
   })
 
-  follow('docs/doors.md', {
+  follow('docs/listeners.md', {
     before: {
       'cat clamd.conf': () =>
         void writeFileSync(inDir('clamd.conf'), `TCPSocket ${service.ports.clamd}\nTCPAddr 127.0.0.1\n`),

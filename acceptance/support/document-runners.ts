@@ -6,7 +6,7 @@ import { findException } from './document-exceptions.ts'
 type Runner = { document: string; test: string; takes(block: CodeBlock): boolean }
 
 const guides = ['quickstart', 'integrate', 'verdicts', 'webhooks', 'moving', 'security', 'faq']
-const references = ['webhooks', 'doors', 'interface', 'test-mode', 'test-images/README']
+const references = ['webhooks', 'listeners', 'interface', 'test-mode', 'test-images/README']
 const callsOperator = (block: CodeBlock) => isShell(block) && block.text.startsWith('npm run assay')
 
 /** Who types what. The tests ask this table which blocks are theirs; complete.test.ts asks it whether any is nobody's. */
