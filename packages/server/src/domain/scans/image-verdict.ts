@@ -8,7 +8,7 @@ export type ImagePolicy = {
   flagsSexy: boolean
 }
 
-/** Chosen from what they did to neutral pictures: docs/decisions/0014-thresholds-for-pictures.md. */
+/** Chosen from what they did to neutral pictures: docs/decisions/0014-image-thresholds.md. */
 export const imageThresholds = { strict: 0.5, default: 0.7, lenient: 0.85 }
 
 export type ImageVerdict = Pick<Verdict, 'status' | 'signals'> & { metadata: Record<string, string> }
