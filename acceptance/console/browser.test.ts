@@ -77,7 +77,7 @@ describe('the console in a browser', { skip: lacking }, () => {
     await page.goto(service.consoleLink)
     await shown('Welcome to Assay')
     await press('Start')
-    await page.getByText('Give at least 12 characters.').waitFor()
+    await page.getByText('Enter at least 12 characters.').waitFor()
     await page.getByLabel('Your name').fill('Ada Lovelace')
     await page.getByLabel('Email').fill(email)
     await page.getByLabel('Password').fill(goodPassword)

@@ -1,4 +1,4 @@
-/** Names exactly as they go out. They are matched without regard to case when they come in. */
+/** Header names as the service sends them. Incoming names match in any case. */
 export const headers = {
   apiKey: 'X-API-Key',
   result: 'X-API-Result',
@@ -8,10 +8,14 @@ export const headers = {
   rateRemaining: 'X-Rate-Limit-Remaining',
   rateReset: 'X-Rate-Limit-Reset',
   retryAfter: 'Retry-After',
-  /** Ours: the same key, operation and content are answered and charged once. */
+  /** Extension: requests with the same key, operation and content are processed and charged once. */
   idempotencyKey: 'Idempotency-Key',
-  /** Ours: the answer that a request with a test key asks for. */
+  /** Extension: selects one of `testAnswers` for a request with a test key. */
   test: 'X-Assay-Test',
-  /** Ours: which region answered. */
+  /** Extension: region that processed the request. */
   region: 'X-Assay-Region',
 } as const
+
+/** Values of X-Assay-Test: the responses that a request with a test key can ask for. */
+export const testAnswers = ['out-of-credits', 'rate-limited', 'server-error', 'overloaded'] as const
+export type TestAnswer = (typeof testAnswers)[number]

@@ -1,7 +1,8 @@
-export { headers } from './headers.ts'
+export { headers, type TestAnswer, testAnswers } from './headers.ts'
 export {
   imageFormats,
   maxContentBytes,
+  maxCredits,
   maxFileNameLength,
   maxHeaderBytes,
   maxJsonBytes,
@@ -15,4 +16,3 @@ export {
 export { type Operation, operations } from './operations.ts'
 export { type ProblemKind, problemKinds } from './problem-kinds.ts'
 export * from './schemas.ts'
-export { type TestAnswer, testAnswers } from './test-answers.ts'

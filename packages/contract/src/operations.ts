@@ -1,26 +1,26 @@
 import type { ScanKind, ScanMode } from './limits.ts'
 
-/** What an operation does, with just what its handler and its documentation need to know. */
-type Doing =
+/** What an operation does, with the parameters that its handler and its documentation need. */
+type Action =
   | { does: 'ping' }
   | { does: 'account' }
   | { does: 'result'; kind: ScanKind }
   | { does: 'file' | 'url'; kind: ScanKind; mode: ScanMode }
 
-export type Operation = Doing & {
+export type Operation = Action & {
   id: string
   method: 'GET' | 'POST'
-  /** Path parameters in braces, as in the specification. */
+  /** Path with parameters in braces, as in OpenAPI. */
   path: string
   summary: string
 }
 
-const scanning = (kind: ScanKind, idPrefix: string, root: string, what: string): Operation[] => [
+const newScanOperations = (kind: ScanKind, idPrefix: string, root: string, scan: string): Operation[] => [
   {
     id: `${idPrefix}.GetResult`,
     method: 'GET',
     path: `${root}/{id}`,
-    summary: `Fetch the result of ${what} scan`,
+    summary: `Fetch the result of ${scan}`,
     does: 'result',
     kind,
   },
@@ -28,7 +28,7 @@ const scanning = (kind: ScanKind, idPrefix: string, root: string, what: string):
     id: `${idPrefix}.ScanFile`,
     method: 'POST',
     path: `${root}/scan/file`,
-    summary: `Run ${what} scan of a file and wait`,
+    summary: `Run ${scan} of a file and wait for the result`,
     does: 'file',
     kind,
     mode: 'sync',
@@ -37,7 +37,7 @@ const scanning = (kind: ScanKind, idPrefix: string, root: string, what: string):
     id: `${idPrefix}.ScanUrl`,
     method: 'POST',
     path: `${root}/scan/url`,
-    summary: `Run ${what} scan of a URL and wait`,
+    summary: `Run ${scan} of a URL and wait for the result`,
     does: 'url',
     kind,
     mode: 'sync',
@@ -46,7 +46,7 @@ const scanning = (kind: ScanKind, idPrefix: string, root: string, what: string):
     id: `${idPrefix}.SubmitFile`,
     method: 'POST',
     path: `${root}/submit/file`,
-    summary: `Submit a file for ${what} scan in the background`,
+    summary: `Submit a file for ${scan} in the background`,
     does: 'file',
     kind,
     mode: 'async',
@@ -55,18 +55,18 @@ const scanning = (kind: ScanKind, idPrefix: string, root: string, what: string):
     id: `${idPrefix}.SubmitUrl`,
     method: 'POST',
     path: `${root}/submit/url`,
-    summary: `Submit a URL for ${what} scan in the background`,
+    summary: `Submit a URL for ${scan} in the background`,
     does: 'url',
     kind,
     mode: 'async',
   },
 ]
 
-/** The whole interface, one row an operation. Routes, OpenAPI and the acceptance tests are made from this table. */
+/** The whole public API. Routes, OpenAPI and the acceptance tests are built from this table. */
 export const operations: readonly Operation[] = [
-  ...scanning('malware', 'Malware', '/v1/malware', 'a malware'),
-  ...scanning('nsfw_image', 'Nsfw.Images', '/v1/nsfw/images', 'an NSFW image'),
-  { id: 'General.Me', method: 'GET', path: '/v1/me', summary: 'Show the account behind the key', does: 'account' },
+  ...newScanOperations('malware', 'Malware', '/v1/malware', 'a malware scan'),
+  ...newScanOperations('nsfw_image', 'Nsfw.Images', '/v1/nsfw/images', 'an NSFW image scan'),
+  { id: 'General.Me', method: 'GET', path: '/v1/me', summary: 'Show the account of the API key', does: 'account' },
   {
     id: 'General.Ping',
     method: 'GET',

@@ -1,99 +1,100 @@
-/** The kinds of problem a caller can meet, with the words of their pages at `/problems/<kind>`. */
+import { maxHeaderBytes, maxJsonBytes } from './limits.ts'
+
+/** Every kind of problem that a response can report, with the text of its page at `/problems/<kind>`. */
 export const problemKinds = {
   'malformed-request': {
     title: 'Malformed request',
-    meaning: 'The request could not be read: its HTTP framing, its JSON or its multipart body is broken or cut short.',
+    meaning: 'The request cannot be parsed: its HTTP framing, its JSON or its multipart body is invalid or incomplete.',
     remedy: 'Check that the body is complete and matches its Content-Type and Content-Length, then send it again.',
   },
   'not-found': {
     title: 'Not found',
-    meaning: 'No operation lives at this path.',
+    meaning: 'There is no operation at this path.',
     remedy: 'Compare the path with the reference at /reference. Every path begins with /v1.',
   },
   'signed-out': {
     title: 'Not signed in',
-    meaning:
-      'The console does not know who is asking: there is no session, it has ended, or the sign-in was not right.',
-    remedy: 'Sign in. Scripts send an operator token as Authorization: Bearer.',
+    meaning: 'The request has no valid session, or the sign-in failed.',
+    remedy: 'Sign in. A script sends the admin token in the header Authorization: Bearer.',
   },
   forbidden: {
     title: 'Not allowed',
-    meaning:
-      'Whoever is signed in may not do this, or the request lacks the token that shows it comes from the console.',
-    remedy: 'Ask somebody with the right role. From a script, send X-CSRF-Token as GET /admin/v1/session gives it.',
+    meaning: 'Your role does not permit this action, or the request lacks a valid CSRF token.',
+    remedy:
+      'Ask someone with the required role. In a script, send X-CSRF-Token with the value from GET /admin/v1/session.',
   },
   conflict: {
     title: 'Conflict',
-    meaning: 'It cannot be done as things are now; detail says why.',
-    remedy: 'Look at the present state, then try again.',
+    meaning: 'The current state does not permit this action; detail gives the reason.',
+    remedy: 'Check the current state, then try again.',
   },
   'method-not-allowed': {
     title: 'Method not allowed',
-    meaning: 'The path exists, but not for this method.',
-    remedy: 'Use one of the methods in the Allow header of the answer.',
+    meaning: 'The path exists but does not support this method.',
+    remedy: 'Use one of the methods in the Allow header of the response.',
   },
   'request-timeout': {
     title: 'Request timeout',
-    meaning: 'The request arrived too slowly: it stalled for 30 seconds, or stayed under 1 KB a second for a minute.',
-    remedy: 'Send it again over a better connection.',
+    meaning: 'The request arrived too slowly: it stalled for 30 seconds, or stayed below 1 KB per second for a minute.',
+    remedy: 'Send the request again over a faster connection.',
   },
   'content-too-large': {
     title: 'Content too large',
-    meaning: 'The JSON body is larger than 64 KiB.',
-    remedy: 'Send only the documented members. To scan large content, upload it or give its URL.',
+    meaning: `The JSON body is larger than ${maxJsonBytes / 1024} KiB.`,
+    remedy: 'Send only the documented fields. To scan large content, upload it or give its URL.',
   },
   'unsupported-media-type': {
     title: 'Unsupported media type',
-    meaning:
-      'The body has a Content-Type, charset or Content-Encoding that this endpoint does not take, or none at all.',
+    meaning: 'The Content-Type, charset or Content-Encoding of the body is missing or not supported here.',
     remedy:
       'Send files as multipart/form-data and URL commands as application/json in UTF-8, without Content-Encoding.',
   },
   validation: {
     title: 'Validation failed',
-    meaning: 'One or more fields are missing or wrong. All of them are listed in errors, by field.',
-    remedy: 'Mend the listed fields and send the request again. It was not charged.',
+    meaning: 'One or more fields are missing or invalid; errors lists all of them by field.',
+    remedy: 'Correct the listed fields and send the request again. You were not charged.',
   },
   'rate-limited': {
     title: 'Too many requests',
-    meaning: 'The key has used up the requests of its current window.',
+    meaning: 'The API key has used all requests of its current rate-limit window.',
     remedy: 'Wait for the number of seconds in the Retry-After header.',
   },
   'header-too-large': {
     title: 'Request header too large',
-    meaning: 'The request line and headers are larger than 32 KiB.',
+    meaning: `The request line and headers are larger than ${maxHeaderBytes / 1024} KiB.`,
     remedy: 'Send fewer or shorter headers.',
   },
   'engine-unavailable': {
     title: 'Engine unavailable',
-    meaning: 'No engine could give a verdict on this content. What was not scanned is never called clean.',
-    remedy: 'Try again later. It was not charged. An operator finds the reason at /readyz.',
+    meaning: 'No engine could scan this content, so there is no verdict.',
+    remedy: 'Try again later. You were not charged. Operators find the reason at /readyz.',
   },
   overloaded: {
     title: 'Overloaded',
-    meaning: 'So much waits for its turn already that one more would not be answered in time.',
-    remedy: 'Try again after the number of seconds in the Retry-After header. It was not charged.',
+    meaning: 'The queue is full: the service could not answer this request in time.',
+    remedy: 'Try again after the number of seconds in the Retry-After header. You were not charged.',
   },
   unavailable: {
     title: 'Temporarily unavailable',
-    meaning: 'The service cannot reach its database at the moment.',
-    remedy: 'Try again after the number of seconds in the Retry-After header. Nothing was charged.',
+    meaning: 'The service cannot reach its database.',
+    remedy: 'Try again after the number of seconds in the Retry-After header. You were not charged.',
   },
   'storage-full': {
     title: 'Storage full',
-    meaning: 'There is no room for more content at the moment: scans that wait take up what there is.',
-    remedy: 'Try again after the number of seconds in the Retry-After header. Nothing was charged or kept.',
+    meaning: 'Content that waits for a scan has filled the storage of the service.',
+    remedy:
+      'Try again after the number of seconds in the Retry-After header. You were not charged, and nothing was stored.',
   },
   'outcome-unknown': {
     title: 'Outcome unknown',
-    meaning: 'The database was lost while this was being recorded: it may have been accepted and charged, or not.',
+    meaning: 'The service lost its database while it recorded this request, which may have been accepted and charged.',
     remedy:
-      'Send it again with the Idempotency-Key of this request: then it is done and charged once. Without one, compare the credits at /v1/me first.',
+      'Send the request again with the same Idempotency-Key: it is then processed and charged once. If it had no key, compare the credits at /v1/me first.',
   },
   internal: {
     title: 'Server error',
-    meaning: 'Something went wrong on our side.',
-    remedy: 'Try again later. When it lasts, give the traceId to the operator: the log holds the cause under it.',
+    meaning: 'The service failed to process the request.',
+    remedy: 'Try again later. If the error persists, give the traceId to the operator, who finds the cause in the log.',
   },
 } as const
 

@@ -2,7 +2,7 @@ import { type Static, type TSchema, Type } from 'typebox'
 
 const uuid = Type.String({ format: 'uuid' })
 const dateTime = Type.String({ format: 'date-time' })
-/** `anyOf` would be valid too; two types in one schema is what generators of clients understand best. */
+/** Client generators handle a list of two types better than `anyOf`. */
 const nullable = <S extends TSchema>(schema: S) =>
   Type.Unsafe<Static<S> | null>({ ...schema, type: [(schema as unknown as { type: string }).type, 'null'] })
 
@@ -11,7 +11,7 @@ export const JobType = Type.String({ enum: ['malware', 'nsfw_image', 'nsfw_text'
 export const ScanResultType = Type.Unsafe<'pending' | 'clean' | 'threat' | 'error'>({
   type: 'string',
   enum: ['pending', 'clean', 'threat', 'error'],
-  description: 'pending until the job completes, then clean, threat or error, once',
+  description: 'pending until the job completes, then clean, threat or error; a completed status never changes',
 })
 export type ScanResultType = Static<typeof ScanResultType>
 
@@ -22,12 +22,12 @@ export const ScanResult = Type.Object({
   content_length: Type.Integer({ format: 'int64', description: 'Size of the scanned content in bytes' }),
   content_type: Type.String({ description: 'Media type detected by inspecting the content itself' }),
   signals: Type.Optional(
-    nullable(Type.Array(Type.String(), { description: 'Names of what was found, or the reason of an error' })),
+    nullable(Type.Array(Type.String(), { description: 'Names of the threats found, or the reason for an error' })),
   ),
   metadata: Type.Optional(nullable(Type.Record(Type.String(), Type.String(), { description: 'Hashes and scores' }))),
   created_at: Type.String({ format: 'date-time', description: 'Time the job was first submitted' }),
   completed_at: Type.Optional(nullable(Type.String({ format: 'date-time', description: 'Time the job completed' }))),
-  content_name: Type.Optional(Type.String({ description: 'Name given to the content, when one is known' })),
+  content_name: Type.Optional(Type.String({ description: 'Name of the content, if known' })),
 })
 export type ScanResult = Static<typeof ScanResult>
 
@@ -47,7 +47,7 @@ export const SubmitUrlCommand = Type.Object({
 
 const file = Type.String({ contentMediaType: 'application/octet-stream', description: 'The content to scan' })
 const formFileName = Type.String({
-  description: 'Name to associate with the content; wins over the part’s own filename',
+  description: 'Name to associate with the content; takes precedence over the filename of the part',
 })
 
 export const ScanFileForm = Type.Object({ file, file_name: Type.Optional(formFileName) })
@@ -79,7 +79,7 @@ const problemFields = {
   status: Type.Optional(nullable(Type.Integer({ format: 'int32' }))),
   detail: Type.Optional(nullable(Type.String())),
   instance: Type.Optional(nullable(Type.String({ description: 'The request path' }))),
-  traceId: Type.String({ description: 'W3C trace id; the same one is in the log of the service' }),
+  traceId: Type.String({ description: 'W3C trace id, which the log of the service also contains' }),
 }
 
 export const ProblemDetails = Type.Object(problemFields)
@@ -88,7 +88,7 @@ export type ProblemDetails = Static<typeof ProblemDetails>
 export const ValidationProblemDetails = Type.Object({
   ...problemFields,
   errors: Type.Record(Type.String(), Type.Array(Type.String()), {
-    description: 'Every offending field with its messages',
+    description: 'Every invalid field with its messages',
   }),
 })
 export type ValidationProblemDetails = Static<typeof ValidationProblemDetails>

@@ -1,3 +1,5 @@
+import { maxCredits } from '@assay/contract'
+
 const whole = new Intl.NumberFormat('en')
 const dateTime = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' })
 const exact = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' })
@@ -41,5 +43,4 @@ export const toSeconds = (seconds: number) =>
       ? `${Math.round(seconds / 60)} min`
       : `${(seconds / 3600).toFixed(1)} h`
 
-/** The most that can be set stands for no limit at all. */
-export const isUnlimited = (credits: number) => credits >= 2_000_000_000
+export const isUnlimited = (credits: number) => credits >= maxCredits

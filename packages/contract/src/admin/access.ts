@@ -1,11 +1,14 @@
-/** Operators run the service. Owners and members hold an account: a member may do all but manage members and the account. */
+/** Operators run the service. Owners and members belong to an account; only owners manage its members. */
 export type Role = 'operator' | 'owner' | 'member'
 export const roles: readonly Role[] = ['operator', 'owner', 'member']
 
-/** Who may use a route. `signed-in` is for people, not for the operator token. `account` and `owner` are for those who hold an account; an operator may hold one, too. */
+/**
+ * Who may use a route. `signed-in` needs a session, so the operator token does not qualify. `account` and `owner` need a
+ * role in an account, which an operator can have as well.
+ */
 export type Access = 'anyone' | 'signed-in' | 'account' | 'owner' | 'operator'
 
-const admitted: Record<Exclude<Access, 'anyone'>, readonly Role[]> = {
+const rolesByAccess: Record<Exclude<Access, 'anyone'>, readonly Role[]> = {
   'signed-in': roles,
   account: roles,
   owner: ['operator', 'owner'],
@@ -14,9 +17,9 @@ const admitted: Record<Exclude<Access, 'anyone'>, readonly Role[]> = {
 
 export function mayUse(access: Access, who: { role: Role; holdsAccount: boolean } | undefined): boolean {
   if (access === 'anyone') return true
-  if (who === undefined || !admitted[access].includes(who.role)) return false
+  if (who === undefined || !rolesByAccess[access].includes(who.role)) return false
   return who.holdsAccount || (access !== 'account' && access !== 'owner')
 }
 
-/** The session is a cookie that scripts cannot read; a change also needs this header, with what `GET session` gave. */
+/** Every request that changes something carries this header, with the `csrf_token` of `GET /session`. */
 export const csrfHeader = 'X-CSRF-Token'

@@ -3,50 +3,69 @@ import { get, post, remove } from './route.ts'
 import * as scanning from './scanning.ts'
 import * as session from './session.ts'
 
-/** What those who hold an account see and do. */
+/** Routes for owners and members of an account. */
 export const accountRoutes = {
-  getOverview: get('/overview', 'account', 'Credits, scans and webhooks at a glance', { answer: scanning.Overview }),
-  listScans: get('/scans', 'account', 'Scans, newest first', { query: scanning.ScanFilter, answer: scanning.ScanPage }),
-  exportScans: get('/scans.csv', 'account', 'The same as CSV, all of them', { query: scanning.ScanFilter }),
-  getScan: get('/scans/{id}', 'account', 'One scan and what happened to it', { answer: scanning.ScanDetail }),
-  getUsage: get('/usage', 'account', 'Scans by day, kind and key, and refusals', { answer: scanning.Usage }),
-  listKeys: get('/keys', 'account', 'API keys', { answer: account.Keys }),
-  createKey: post('/keys', 'account', 'Create an API key; it is shown once', {
+  getOverview: get('/overview', 'account', 'Summary of credits, scans and webhooks', { answer: scanning.Overview }),
+  listScans: get('/scans', 'account', 'List scans, newest first', {
+    query: scanning.ScanFilter,
+    answer: scanning.ScanPage,
+  }),
+  exportScans: get('/scans.csv', 'account', 'Export all matching scans as CSV', { query: scanning.ScanFilter }),
+  getScan: get('/scans/{id}', 'account', 'Show one scan with its timeline', { answer: scanning.ScanDetail }),
+  getUsage: get('/usage', 'account', 'Count scans by day, kind and key, and rejected requests', {
+    answer: scanning.Usage,
+  }),
+  listKeys: get('/keys', 'account', 'List API keys', { answer: account.Keys }),
+  createKey: post('/keys', 'account', 'Create an API key; the response is the only place that shows it', {
     body: account.CreateKey,
     answer: account.NewKey,
   }),
-  rotateKey: post('/keys/{id}/rotate', 'account', 'Replace a key; the old one works a while longer', {
-    body: account.RotateKey,
-    answer: account.NewKey,
+  rotateKey: post(
+    '/keys/{id}/rotate',
+    'account',
+    'Replace an API key; the old one keeps working for a chosen overlap',
+    {
+      body: account.RotateKey,
+      answer: account.NewKey,
+    },
+  ),
+  revokeKey: post('/keys/{id}/revoke', 'account', 'Revoke an API key permanently', { body: account.RevokeKey }),
+  getWebhooks: get('/webhooks', 'account', 'Show when the webhook secret was rotated, and the receivers', {
+    answer: account.Webhooks,
   }),
-  revokeKey: post('/keys/{id}/revoke', 'account', 'Revoke a key for good', { body: account.RevokeKey }),
-  getWebhooks: get('/webhooks', 'account', 'Webhook secret and receivers', { answer: account.Webhooks }),
   revealWebhookSecret: post('/webhooks/secret/reveal', 'account', 'Show the webhook secret', {
     answer: account.WebhookSecret,
   }),
   rotateWebhookSecret: post(
     '/webhooks/secret/rotate',
     'account',
-    'New webhook secret; the old one signs along for a day',
+    'Rotate the webhook secret; the old one also signs webhooks for 24 hours',
     { answer: account.WebhookSecret },
   ),
-  testWebhook: post('/webhooks/test', 'account', 'Send a signed sample', {
+  testWebhook: post('/webhooks/test', 'account', 'Send a signed test webhook', {
     body: account.TestWebhook,
     answer: account.TestedWebhook,
   }),
-  listDeliveries: get('/deliveries', 'account', 'Webhook deliveries, newest first', {
+  listDeliveries: get('/deliveries', 'account', 'List webhook deliveries, newest first', {
     query: account.DeliveryFilter,
     answer: account.DeliveryPage,
   }),
-  getDelivery: get('/deliveries/{id}', 'account', 'One delivery with its attempts', { answer: account.DeliveryDetail }),
-  replayDelivery: post('/deliveries/{id}/replay', 'account', 'Send one again'),
-  replayFailed: post('/deliveries/replay-failed', 'account', 'Send again all that failed since a time', {
-    body: account.ReplaySince,
-    answer: account.Replayed,
+  getDelivery: get('/deliveries/{id}', 'account', 'Show one delivery with its attempts', {
+    answer: account.DeliveryDetail,
   }),
-  getAccount: get('/account', 'account', 'Plan and limits', { answer: account.AccountView }),
-  listMembers: get('/members', 'account', 'Who holds this account', { answer: session.Members }),
-  inviteMember: post('/members', 'owner', 'Invite somebody by a link', {
+  replayDelivery: post('/deliveries/{id}/replay', 'account', 'Send one delivery again'),
+  replayFailed: post(
+    '/deliveries/replay-failed',
+    'account',
+    'Send again all deliveries that failed since a given time',
+    {
+      body: account.ReplaySince,
+      answer: account.Replayed,
+    },
+  ),
+  getAccount: get('/account', 'account', 'Show plan and limits', { answer: account.AccountView }),
+  listMembers: get('/members', 'account', 'List members and open invitations', { answer: session.Members }),
+  inviteMember: post('/members', 'owner', 'Create an invitation link', {
     body: session.Invite,
     answer: session.Invitation,
   }),

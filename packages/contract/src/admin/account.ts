@@ -14,11 +14,11 @@ export const KeyRow = Type.Object({
 export type KeyRow = Static<typeof KeyRow>
 export const Keys = Type.Array(KeyRow)
 export const CreateKey = Type.Object({ name, expires_at: Type.Optional(nullable(time)), is_test: Type.Optional(flag) })
-/** The key itself is shown once and stored nowhere. */
+/** `api_key` appears only in this response: the service stores a hash of it. */
 export const NewKey = Type.Object({ key: KeyRow, api_key: text })
-/** The old one goes on working for so long. */
+/** `overlap_hours`: how long the old key keeps working. */
 export const RotateKey = Type.Object({ overlap_hours: Type.Integer({ minimum: 0, maximum: 720 }) })
-/** Its name, typed. */
+/** `name` must equal the name of the key, as a confirmation. */
 export const RevokeKey = Type.Object({ name: text })
 
 export const Webhooks = Type.Object({
@@ -58,7 +58,7 @@ export const DeliveryFilter = Type.Object({
 })
 export const DeliveryDetail = Type.Object({
   delivery: DeliveryRow,
-  /** The request as it was sent. */
+  /** Body of the request as it was sent. */
   body: text,
   attempts: Type.Array(Type.Object({ at: time, status: nullable(count), duration_ms: count, answer: text })),
 })

@@ -1,6 +1,7 @@
 import { type TSchema, Type } from 'typebox'
+import { maxCredits } from '../limits.ts'
 
-/** The building blocks of the console's forms and answers. */
+/** Field schemas that the forms and responses of the admin API share. */
 export const id = Type.String({ format: 'uuid' })
 export const time = Type.String({ format: 'date-time' })
 export const day = Type.String({ format: 'date' })
@@ -17,16 +18,16 @@ export const email = Type.String({ format: 'email', maxLength: 254 })
 export const password = Type.String({ minLength: 12, maxLength: 200 })
 export const totpCode = Type.String({ pattern: '^[0-9]{6}$' })
 export const sha256 = Type.String({ pattern: '^[0-9a-f]{64}$' })
-/** Requests in a period, such as 600/1m. */
+/** A rate limit: requests per window, such as 600/1m. */
 export const rate = Type.String({ pattern: '^[1-9][0-9]{0,8}/[1-9][0-9]{0,3}[smhd]$' })
-export const credits = Type.Integer({ minimum: 0, maximum: 2_000_000_000 })
+export const credits = Type.Integer({ minimum: 0, maximum: maxCredits })
 export const webAddress = Type.String({ pattern: '^https?://', maxLength: 2048 })
 export const reason = Type.String({ minLength: 1, maxLength: 500, pattern: '\\S' })
 
 export const scanKind = oneOf('malware', 'nsfw_image')
 export const scanStatus = oneOf('pending', 'clean', 'threat', 'error')
 
-/** A page of a list, newest first; `next` is the cursor of the one after it. */
+/** One page of a list, newest first. `next` is the cursor of the following page, null on the last. */
 export const page = <S extends TSchema>(item: S) => Type.Object({ items: Type.Array(item), next: nullable(text) })
 export const pageQuery = {
   cursor: Type.Optional(Type.String({ maxLength: 200 })),

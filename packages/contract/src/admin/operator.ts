@@ -1,4 +1,5 @@
 import { type Static, Type } from 'typebox'
+import { maxCredits } from '../limits.ts'
 import { AccountView } from './account.ts'
 import {
   count,
@@ -19,13 +20,15 @@ import {
 
 const health = oneOf('ok', 'degraded', 'down')
 
-/** Each part with its state, and the reason in words when it is not well. */
+/** State of the service and of each part; `detail` explains why a part is degraded or down. */
 export const Status = Type.Object({
   status: health,
   parts: Type.Array(Type.Object({ name: text, status: health, detail: text })),
   engines: Type.Array(
     Type.Object({
       name: text,
+      /** What the engine looks for; optional until every server reports it. */
+      kind: Type.Optional(oneOf('malware', 'image')),
       version: nullable(text),
       signatures: nullable(count),
       signatures_at: nullable(time),
@@ -50,7 +53,7 @@ export const CreateAccount = Type.Object({
   plan: text,
   credits: Type.Optional(nullable(credits)),
   rate: Type.Optional(nullable(rate)),
-  /** Gets a link to set up the owner. */
+  /** Restricts the invitation link to this address. */
   owner_email: Type.Optional(email),
 })
 export const CreatedAccount = Type.Object({
@@ -68,7 +71,7 @@ export const UpdateAccount = Type.Object({
   flags_sexy: Type.Optional(flag),
   expires_at: Type.Optional(nullable(time)),
 })
-export const GrantCredits = Type.Object({ amount: Type.Integer({ minimum: 1, maximum: 2_000_000_000 }), note: reason })
+export const GrantCredits = Type.Object({ amount: Type.Integer({ minimum: 1, maximum: maxCredits }), note: reason })
 export const LedgerRow = Type.Object({
   id: text,
   kind: text,
@@ -84,7 +87,7 @@ export const PlanView = Type.Object({ name: text, credits_per_period: count, rat
 export const Plans = Type.Array(PlanView)
 export const SavePlan = Type.Object({ credits_per_period: credits, rate })
 
-/** Never its content. */
+/** A job in the queue, without the content to scan. */
 export const JobRow = Type.Object({
   id,
   account_id: id,
@@ -123,7 +126,7 @@ export const Signatures = Type.Object({
 })
 export const SignatureAdded = Type.Object({ path: text, bytes: count })
 export const UpdateStarted = Type.Object({ state: oneOf('updated', 'up-to-date', 'unavailable'), detail: text })
-/** Whether the engines still find what they must. */
+/** Result of scanning known samples with every engine. */
 export const SelfTest = Type.Object({
   ok: flag,
   checks: Type.Array(Type.Object({ name: text, ok: flag, detail: text })),

@@ -3,12 +3,12 @@ import type { Access } from './access.ts'
 
 type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
-/** No answer: 204. */
+/** Schemas of a route. A route without `answer` responds with 204. */
 type Schemas = { query?: TSchema; body?: TSchema; answer?: TSchema }
 
 export type Route = Schemas & {
   method: Method
-  /** Below /admin/v1; parameters in braces. */
+  /** Path below /admin/v1, with parameters in braces. */
   path: string
   access: Access
   summary: string

@@ -3,11 +3,11 @@ import { operatorRoutes } from './operator-routes.ts'
 import type { Route } from './route.ts'
 import { sessionRoutes } from './session-routes.ts'
 
-/** Everything the console does, one row a route: scripts can do the same. Checks, OpenAPI and tests are made from this table. */
+/** The whole admin API. Request validation, OpenAPI and the acceptance tests are built from this table. */
 export const adminRoutes = { ...sessionRoutes, ...accountRoutes, ...operatorRoutes } satisfies Record<string, Route>
 
 export type AdminRouteName = keyof typeof adminRoutes
 
 export const adminPath = '/admin/v1'
-/** The scan page: below it the same operations as below /v1, with the session in place of a key. */
+/** Prefix under which the scan page calls the operations of /v1 with its session instead of an API key. */
 export const consoleScanPath = '/admin/v1/scan'

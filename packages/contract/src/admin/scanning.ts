@@ -18,7 +18,7 @@ export const ScanRow = Type.Object({
 export type ScanRow = Static<typeof ScanRow>
 export const ScanPage = page(ScanRow)
 
-/** All of it may be given in the address of the history page. */
+/** Filters of the scan list; the history page keeps the same names in its address. */
 export const ScanFilter = Type.Object({
   ...pageQuery,
   status: Type.Optional(scanStatus),
@@ -30,7 +30,7 @@ export const ScanFilter = Type.Object({
 })
 export type ScanFilter = Static<typeof ScanFilter>
 
-/** One scan with all that happened to it, in order. */
+/** One scan with its events in chronological order. */
 export const ScanDetail = Type.Object({
   scan: ScanResult,
   key_name: nullable(text),
@@ -62,7 +62,7 @@ export const Usage = Type.Object({
   credit_limit: count,
   credit_remaining: count,
   period_end: time,
-  /** When the credits run out at the pace of the last seven days; null when they last. */
+  /** When the credits run out at the pace of the last seven days; null if they last until the period ends. */
   runs_out_at: nullable(time),
 })
 export type Usage = Static<typeof Usage>

@@ -1,22 +1,27 @@
 import { get, post, put, remove } from './route.ts'
 import * as session from './session.ts'
 
-/** Signing in, and what belongs to the person. */
+/** Routes for signing in and for the signed-in person's own password, authenticator app and sessions. */
 export const sessionRoutes = {
-  findLink: post('/link', 'anyone', 'What a one-time link is for', { body: session.FindLink, answer: session.Link }),
-  acceptLink: post('/link/accept', 'anyone', 'Set up the member that a one-time link is for', {
+  findLink: post('/link', 'anyone', 'Show the purpose of a one-time link', {
+    body: session.FindLink,
+    answer: session.Link,
+  }),
+  acceptLink: post('/link/accept', 'anyone', 'Accept a one-time link: create the member or set the password', {
     body: session.AcceptLink,
     answer: session.SignedIn,
   }),
   signIn: post('/session', 'anyone', 'Sign in', { body: session.SignIn, answer: session.SignedIn }),
-  getSession: get('/session', 'signed-in', 'Who is signed in', { answer: session.Session }),
+  getSession: get('/session', 'signed-in', 'Show the current session', { answer: session.Session }),
   signOut: remove('/session', 'signed-in', 'Sign out'),
-  listSessions: get('/sessions', 'signed-in', 'Where you are signed in', { answer: session.OpenSessions }),
-  signOutEverywhere: remove('/sessions', 'signed-in', 'Sign out everywhere'),
-  changePassword: put('/password', 'signed-in', 'Change your password; other sessions end', {
+  listSessions: get('/sessions', 'signed-in', 'List your sessions', { answer: session.OpenSessions }),
+  signOutEverywhere: remove('/sessions', 'signed-in', 'End all your sessions'),
+  changePassword: put('/password', 'signed-in', 'Change your password and end your other sessions', {
     body: session.ChangePassword,
   }),
-  startTotp: post('/totp', 'signed-in', 'Begin with an authenticator app', { answer: session.TotpSecret }),
-  confirmTotp: put('/totp', 'signed-in', 'Ask for a code at each sign-in from now on', { body: session.ConfirmTotp }),
-  removeTotp: remove('/totp', 'signed-in', 'Stop asking for a code', { body: session.RemoveTotp }),
+  startTotp: post('/totp', 'signed-in', 'Start setting up an authenticator app', { answer: session.TotpSecret }),
+  confirmTotp: put('/totp', 'signed-in', 'Confirm the authenticator app; each sign-in then needs a code', {
+    body: session.ConfirmTotp,
+  }),
+  removeTotp: remove('/totp', 'signed-in', 'Remove the authenticator app', { body: session.RemoveTotp }),
 }

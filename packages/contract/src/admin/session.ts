@@ -11,22 +11,22 @@ export const SignIn = Type.Object({
 })
 export type SignIn = Static<typeof SignIn>
 
-/** `code-needed`: the password is right, and a code of the authenticator app must come with it. */
+/** `code-needed`: the password is correct; send it again with a code from the authenticator app. */
 export const SignedIn = Type.Object({ state: oneOf('signed-in', 'code-needed') })
 
 export const Session = Type.Object({
   member: Type.Object({ id, name: text, email: text, role, has_totp: flag }),
-  /** Null for an operator who holds none. */
+  /** Null for an operator without an account. */
   account: nullable(Type.Object({ id, name: text })),
   csrf_token: text,
   region: text,
   version: text,
-  /** The service answers from tables and scans nothing. */
+  /** True if the service runs in test mode: verdicts come from a table and nothing is scanned. */
   test_mode: flag,
 })
 export type Session = Static<typeof Session>
 
-/** What a one-time link is for: the first operator, a member that was invited, or a new password. */
+/** Purpose of a one-time link: set up the first operator, accept an invitation, or set a new password. */
 export const Link = Type.Object({
   purpose: oneOf('first-operator', 'invitation', 'new-password'),
   role,
@@ -35,7 +35,7 @@ export const Link = Type.Object({
 })
 export type Link = Static<typeof Link>
 
-/** In the body, not in the path: paths are logged. */
+/** Token of a one-time link. Requests carry it in the body because paths are logged. */
 const token = Type.String({ minLength: 1, maxLength: 100 })
 export const FindLink = Type.Object({ token })
 export const AcceptLink = Type.Object({ token, name, email, password })
@@ -52,7 +52,7 @@ export const OpenSession = Type.Object({
 export const OpenSessions = Type.Array(OpenSession)
 
 export const ChangePassword = Type.Object({ current: Type.String({ minLength: 1, maxLength: 200 }), next: password })
-/** To be shown to an authenticator app; it counts once a code was confirmed. */
+/** Secret for an authenticator app. It takes effect once a code is confirmed. */
 export const TotpSecret = Type.Object({ secret: text, uri: text })
 export const ConfirmTotp = Type.Object({ code: totpCode })
 export const RemoveTotp = Type.Object({ password: Type.String({ minLength: 1, maxLength: 200 }) })
@@ -72,5 +72,5 @@ export const Members = Type.Object({
   invitations: Type.Array(Type.Object({ id, role, email: nullable(text), created_at: time, expires_at: time })),
 })
 export const Invite = Type.Object({ role: oneOf('owner', 'member'), email: Type.Optional(email) })
-/** Shown once. */
+/** An invitation link; `url` appears only in this response. */
 export const Invitation = Type.Object({ id, url: text, expires_at: time })
