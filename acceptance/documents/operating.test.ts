@@ -59,7 +59,7 @@ describe('an operator', { skip }, () => {
   })
 
   followDocument({
-    document: 'docs/operating.md',
+    documents: ['operating', 'settings', 'operator-commands', 'engines'].map((name) => `docs/${name}.md`),
     test: import.meta.filename,
     dir,
     env: {
@@ -98,7 +98,7 @@ describe('an operator', { skip }, () => {
       },
       [`${assay} backup`]: () => void mkdirSync(inDir('backups')),
       [`${assay} config`]() {
-        const example = readCodeBlocks('docs/operating.md').find(({ language }) => language === 'toml')
+        const example = readCodeBlocks('docs/settings.md').find(({ language }) => language === 'toml')
         writeFileSync(inDir('assay.toml'), example?.text ?? '')
         writeFileSync(inDir('key'), 'key-of-the-neighbour')
         return { ASSAY_PORT: '', ASSAY_REGION: 'us', ASSAY_BOOTSTRAP_KEY_FILE: inDir('key') }

@@ -45,7 +45,10 @@ const createAccount = async (...options: string[]) =>
 
 const follow = (document: string, more: Partial<Parameters<typeof followDocument>[0]> = {}) =>
   followDocument({
-    ...{ document, test: import.meta.filename, dir, before: {} },
+    documents: [document],
+    test: import.meta.filename,
+    dir,
+    before: {},
     env: { ...toReadersEnvironment(dir), ...settings },
     values: () => [
       ['127.0.0.1:8080', `127.0.0.1:${port}`],

@@ -50,7 +50,7 @@ export const exceptions: Exception[] = [
   packaging('docker build', 'there is no Docker here, and no registry', checkedByScript),
   packaging('docker run', 'there is no Docker here', checkedByScript),
   packaging('docker logs', 'there is no Docker here', checkedByScript),
-  packaging('docker exec', 'there is no Docker here', 'the command in it is typed from docs/operating.md'),
+  packaging('docker exec', 'there is no Docker here', 'the command in it is typed from docs/operator-commands.md'),
   packaging('docker compose', 'there is no Docker here', `${files}; the schema of compose does so too`),
   packaging('sudo apt-get', 'it changes the machine', 'npm test installs the same where it may'),
   packaging('sudo git clone', 'the address stands for one of the reader', installing.instead),
@@ -62,7 +62,7 @@ export const exceptions: Exception[] = [
   packaging(
     'cd /opt/assay && sudo -u assay',
     'there is no such user',
-    'the command in it is typed from docs/operating.md',
+    'the command in it is typed from docs/operator-commands.md',
   ),
   packaging('kubectl', 'there is no cluster here', `npm run check:packaging renders the manifests; ${files}`),
   packaging('npm run check:packaging', 'it takes minutes, and root', 'its name is looked up'),

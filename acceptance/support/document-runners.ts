@@ -7,6 +7,7 @@ type Runner = { document: string; test: string; takes(block: CodeBlock): boolean
 
 const guides = ['quickstart', 'integrate', 'verdicts', 'webhooks', 'moving', 'security', 'faq']
 const references = ['webhooks', 'listeners', 'interface', 'test-mode', 'test-images/README']
+const operating = ['operating', 'settings', 'operator-commands', 'engines']
 const callsOperator = (block: CodeBlock) => isShell(block) && block.text.startsWith('npm run assay')
 
 /** Who types what. The tests ask this table which blocks are theirs; complete.test.ts asks it whether any is nobody's. */
@@ -24,7 +25,11 @@ export const runners: Runner[] = [
     ...{ document: 'docs/console.md', test: 'acceptance/documents/console.test.ts' },
     takes: (block) => isShell(block) && !callsOperator(block),
   },
-  { document: 'docs/operating.md', test: 'acceptance/documents/operating.test.ts', takes: isTranscript },
+  ...operating.map((name) => ({
+    document: `docs/${name}.md`,
+    test: 'acceptance/documents/operating.test.ts',
+    takes: isTranscript,
+  })),
   { document: 'docs/regions.md', test: 'acceptance/lifecycle/regions.test.ts', takes: isShell },
   { document: 'docs/test-mode.md', test: 'acceptance/test-mode/alone.test.ts', takes: isShell },
   { document: 'docs/command-line.md', test: 'packages/cli/test/document.test.ts', takes: isShell },

@@ -24,7 +24,8 @@ type Stage = {
 type Preparation = (stage: Stage) => Promise<NodeJS.ProcessEnv | undefined> | NodeJS.ProcessEnv | undefined
 
 type Plan = {
-  document: string
+  /** Followed in this order, with one service and one set of known values. */
+  documents: string[]
   test: string
   dir: string
   env: NodeJS.ProcessEnv
@@ -36,9 +37,8 @@ type Plan = {
   skip?: Record<string, string | false>
 }
 
-/** Types the commands of a document in their order, a shell for each block, and holds what they print against it. */
-export function followDocument({ document, test: file, dir, env, values, before, skip = {} }: Plan) {
-  const takes = getTaker(document, file)
+/** Runs the commands of documents in their order, a shell for each block, and compares their output with what is shown. */
+export function followDocument({ documents, test: file, dir, env, values, before, skip = {} }: Plan) {
   const output = newShownOutput()
   const toHere = (text: string) => values().reduce((so, [shown, real]) => so.replaceAll(shown, real), text)
   const unused = new Set(Object.keys(before))
@@ -90,13 +90,17 @@ export function followDocument({ document, test: file, dir, env, values, before,
     }
   }
 
-  describe(document, () => {
+  describe(`the commands of ${documents.join(', ')}`, () => {
     after(() => service?.stop())
-    for (const block of readCodeBlocks(document).filter(takes)) {
-      const steps = toSteps(block).filter(({ command }) => findException(document, command) === undefined)
-      const [first = ''] = steps.map(({ command }) => command)
-      const lacking = Object.entries(skip).find(([begin]) => first.startsWith(begin))?.[1] ?? false
-      test(`line ${block.line}: ${first.split('\n', 1)}`, { skip: lacking }, () => follow(steps))
+    for (const document of documents) {
+      const takes = getTaker(document, file)
+      for (const block of readCodeBlocks(document).filter(takes)) {
+        const steps = toSteps(block).filter(({ command }) => findException(document, command) === undefined)
+        const [first = ''] = steps.map(({ command }) => command)
+        const lacking = Object.entries(skip).find(([begin]) => first.startsWith(begin))?.[1] ?? false
+        const name = `${document}:${block.line}: ${first.split('\n', 1)}`
+        test(name, { skip: lacking }, () => follow(steps))
+      }
     }
     test('all that is prepared is needed', () => assert.deepEqual([...unused], []))
   })

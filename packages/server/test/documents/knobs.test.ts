@@ -4,8 +4,8 @@ import { test } from 'node:test'
 import type { Knob } from '../../src/config/knob.ts'
 import { knobs } from '../../src/config/knobs.ts'
 
-test('the settings in docs/operating.md are the settings there are', () => {
-  const document = readFileSync(new URL('../../../../docs/operating.md', import.meta.url), 'utf8')
+test('the settings in docs/settings.md are the settings there are', () => {
+  const document = readFileSync(new URL('../../../../docs/settings.md', import.meta.url), 'utf8')
   const table = /<!-- knobs -->\n(.*)<!-- \/knobs -->/s.exec(document)?.[1] ?? ''
   const [, , ...rows] = table.trim().split('\n')
   const written = rows.map((row) =>

@@ -52,9 +52,9 @@ test('every setting that a document names is there', () => {
   )
 })
 
-test('docs/operating.md names every secret that can be given as a file', () => {
-  const operating = read('docs/operating.md')
-  const missing = Object.values(knobs).filter(({ env, secret }) => secret && !operating.includes(`\`${env}_FILE\``))
+test('docs/settings.md names every secret that can be given as a file', () => {
+  const settings = read('docs/settings.md')
+  const missing = Object.values(knobs).filter(({ env, secret }) => secret && !settings.includes(`\`${env}_FILE\``))
   assert.deepEqual(
     missing.map(({ env }) => env),
     [],
