@@ -6,7 +6,7 @@ import { knobs } from '../../src/config/knobs.ts'
 
 test('the settings in docs/settings.md are the settings there are', () => {
   const document = readFileSync(new URL('../../../../docs/settings.md', import.meta.url), 'utf8')
-  const table = /<!-- knobs -->\n(.*)<!-- \/knobs -->/s.exec(document)?.[1] ?? ''
+  const table = /<!-- settings -->\n(.*)<!-- \/settings -->/s.exec(document)?.[1] ?? ''
   const [, , ...rows] = table.trim().split('\n')
   const written = rows.map((row) =>
     row
