@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { getSharedService } from '../../../acceptance/support/shared-service.ts'
-import { findDeadUrl, openHostile } from '../../client/test/hostile.ts'
+import { findUnusedUrl, openFakeServer } from '../../client/test/fake-server.ts'
 import { newEnv, openDir, runCli } from './run-cli.ts'
 
 const service = getSharedService()
@@ -55,7 +55,7 @@ describe('address and key', async () => {
       return err
     }
     assert.match(await said(['--url', service.url], 'assay_wrong'), /does not accept this API key/)
-    assert.match(await said(['--url', await findDeadUrl()], apiKey), /Nothing listens at/)
+    assert.match(await said(['--url', await findUnusedUrl()], apiKey), /Cannot reach/)
     assert.match(await said(['--url', service.url], '\n'), /The key is empty\. Nothing was stored\./)
     assert.match(
       await said(['--url', 'scan.example.com'], apiKey),
@@ -73,18 +73,18 @@ describe('address and key', async () => {
       join(cwd, '.config/assay/config.json'),
       JSON.stringify({ url: 'https://scan.example.com', api_key: 'stored' }),
     )
-    const hostile = await openHostile(t, () => ({ json: {} }))
-    const { code, err } = await runCli(['me'], { cwd, env: newEnv(cwd, { ASSAY_URL: hostile.url }) })
+    const fake = await openFakeServer(t, () => ({ json: {} }))
+    const { code, err } = await runCli(['me'], { cwd, env: newEnv(cwd, { ASSAY_URL: fake.url }) })
     assert.equal(code, 2)
     assert.match(
       err,
       /^assay-scan: The stored key is for https:\/\/scan\.example\.com, not for http:.*\. Set ASSAY_API_KEY as well\.\n$/,
     )
-    assert.equal(hostile.requests.length, 0)
+    assert.equal(fake.requests.length, 0)
     writeFileSync(join(cwd, '.config/assay/config.json'), '{"url": 1')
     const broken = await runCli(['me'], { cwd, env: newEnv(cwd) })
     assert.match(broken.err, /config\.json cannot be understood\. Run assay-scan login to write it anew\.\n$/)
     const half = await runCli(['me'], { cwd, env: newEnv(cwd, { ASSAY_URL: 'gopher://x', ASSAY_API_KEY: 'a b' }) })
-    assert.match(half.err, /^assay-scan: The API key must be the API key as it was shown|ASSAY_URL must be/)
+    assert.match(half.err, /^assay-scan: The API key must be an API key|ASSAY_URL must be/)
   })
 })

@@ -3,7 +3,7 @@ import { chmodSync, closeSync, existsSync, mkdirSync, openSync, writeFileSync } 
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { getSharedService } from '../../../acceptance/support/shared-service.ts'
-import { findDeadUrl, openHostile } from '../../client/test/hostile.ts'
+import { findUnusedUrl, openFakeServer } from '../../client/test/fake-server.ts'
 import { newEnv, openDir, runCli, startCli } from './run-cli.ts'
 
 const service = getSharedService()
@@ -31,7 +31,7 @@ test('a wrong key is told once, and nothing more is tried', async (t) => {
   assert.equal(code, 2)
   assert.match(
     out,
-    /^tree\/\d+\.txt: 127\.0\.0\.1:\d+ does not accept this API key\. Check that it is complete and in force ERROR\n$/,
+    /^tree\/\d+\.txt: 127\.0\.0\.1:\d+ does not accept this API key\. Check that the key is complete, and neither revoked nor expired ERROR\n$/,
   )
   assert.equal(err, 'Stopped: the rest would fare the same. What is not listed above was not scanned.\n')
 })
@@ -49,33 +49,33 @@ test('so is an account without credits', async (t) => {
 
 test('a service that is not there, or is not Assay, is a sentence', async (t) => {
   const cwd = newTree(t, 5)
-  const down = newEnv(cwd, { ASSAY_URL: await findDeadUrl(), ASSAY_API_KEY: 'key' })
+  const down = newEnv(cwd, { ASSAY_URL: await findUnusedUrl(), ASSAY_API_KEY: 'key' })
   const nobodyHome = await runCli(['--no-summary', 'tree'], { cwd, env: down })
   assert.equal(nobodyHome.code, 2)
   assert.match(
     nobodyHome.out,
-    /^tree\/\d\.txt: Nothing listens at 127\.0\.0\.1:\d+\. Check that ASSAY_URL is right and that the service can be reached ERROR\n$/,
+    /^tree\/\d\.txt: Cannot reach 127\.0\.0\.1:\d+: the connection was refused\. Check that ASSAY_URL is correct and that the service is running ERROR\n$/,
   )
-  const hostile = await openHostile(t, () => ({ status: 200, text: '<html>' }))
+  const fake = await openFakeServer(t, () => ({ status: 200, text: '<html>' }))
   const other = await runCli(['--no-summary', 'tree'], {
     cwd,
-    env: newEnv(cwd, { ASSAY_URL: hostile.url, ASSAY_API_KEY: 'key' }),
+    env: newEnv(cwd, { ASSAY_URL: fake.url, ASSAY_API_KEY: 'key' }),
   })
   assert.equal(other.code, 2)
   assert.match(
     other.out,
-    /answered with something that is not of Assay\. Check that ASSAY_URL is the address of Assay ERROR/,
+    /sent a response that is not from Assay\. Check that ASSAY_URL is the address of Assay ERROR/,
   )
   const me = await runCli(['me'], { cwd, env: down })
   assert.equal(me.code, 2)
-  assert.match(me.err, /^assay-scan: Nothing listens at .*\n$/)
+  assert.match(me.err, /^assay-scan: Cannot reach .*\n$/)
   for (const { out, err } of [nobodyHome, other, me]) noStack(out + err)
 })
 
 test('a service that does not answer is given up after --timeout', async (t) => {
   const cwd = newTree(t, 1)
-  const hostile = await openHostile(t, () => 'silence')
-  const env = newEnv(cwd, { ASSAY_URL: hostile.url, ASSAY_API_KEY: 'key' })
+  const fake = await openFakeServer(t, () => 'silence')
+  const env = newEnv(cwd, { ASSAY_URL: fake.url, ASSAY_API_KEY: 'key' })
   const { code, out } = await runCli(['--no-summary', '--timeout', '0.3', 'tree'], { cwd, env })
   assert.equal(code, 2)
   assert.match(out, /^tree\/0\.txt: 127\.0\.0\.1:\d+ did not answer within 0\.3 s ERROR\n$/)
@@ -83,10 +83,10 @@ test('a service that does not answer is given up after --timeout', async (t) => 
 
 test('a rate that is used up makes it slower, and loses nothing', async (t) => {
   const cwd = newTree(t, 6)
-  const hostile = await openHostile(t, ({ count }) =>
+  const fake = await openFakeServer(t, ({ count }) =>
     count % 6 < 5 ? { status: 429, headers: { 'retry-after': '0' }, json: { traceId: '00-1' } } : { json: result },
   )
-  const env = newEnv(cwd, { ASSAY_URL: hostile.url, ASSAY_API_KEY: 'key' })
+  const env = newEnv(cwd, { ASSAY_URL: fake.url, ASSAY_API_KEY: 'key' })
   const { code, out, err } = await runCli(['--no-summary', '--parallel', '1', 'tree'], { cwd, env })
   assert.equal(code, 0)
   assert.equal(out.match(/: OK$/gm)?.length, 6)
@@ -95,11 +95,11 @@ test('a rate that is used up makes it slower, and loses nothing', async (t) => {
 
 test('a connection that breaks is made up for, and the service is asked not to charge the repeats', async (t) => {
   const cwd = newTree(t, 1)
-  const hostile = await openHostile(t, ({ count }) => (count < 2 ? 'reset' : { json: result }))
-  const env = newEnv(cwd, { ASSAY_URL: hostile.url, ASSAY_API_KEY: 'key' })
+  const fake = await openFakeServer(t, ({ count }) => (count < 2 ? 'reset' : { json: result }))
+  const env = newEnv(cwd, { ASSAY_URL: fake.url, ASSAY_API_KEY: 'key' })
   const { code, out } = await runCli(['--no-summary', 'tree'], { cwd, env })
   assert.deepEqual([code, out], [0, 'tree/0.txt: OK\n'])
-  const keys = hostile.requests.map(({ headers }) => headers['idempotency-key'])
+  const keys = fake.requests.map(({ headers }) => headers['idempotency-key'])
   assert.equal(keys[0], undefined, 'the first is without, which is faster')
   assert(keys[1] !== undefined && keys[1] === keys[2])
 })
@@ -124,8 +124,8 @@ test('a directory without permission is an error of its own, and the rest is sca
 
 test('a full disk behind the output ends the run, with a sentence', { skip: !existsSync('/dev/full') }, async (t) => {
   const cwd = newTree(t, 30)
-  const hostile = await openHostile(t, () => ({ json: result }))
-  const env = newEnv(cwd, { ASSAY_URL: hostile.url, ASSAY_API_KEY: 'key' })
+  const fake = await openFakeServer(t, () => ({ json: result }))
+  const env = newEnv(cwd, { ASSAY_URL: fake.url, ASSAY_API_KEY: 'key' })
   for (const args of [['--parallel', '2', 'tree'], ['--help'], ['completion', 'bash']]) {
     const stdout = openSync('/dev/full', 'w')
     const { code, err } = await runCli(args, { cwd, env, stdout })
@@ -134,19 +134,19 @@ test('a full disk behind the output ends the run, with a sentence', { skip: !exi
     assert.match(err, /The output cannot be written: the disk is full\. Make room, or write it elsewhere\./)
     noStack(err)
   }
-  assert(hostile.requests.length < 10, `${hostile.requests.length} files were scanned for nobody`)
+  assert(fake.requests.length < 10, `${fake.requests.length} files were scanned for nobody`)
 })
 
 test('when nobody reads the output any more, the run ends', async (t) => {
   const cwd = newTree(t, 200)
-  const hostile = await openHostile(t, () => ({ json: result }))
-  const env = newEnv(cwd, { ASSAY_URL: hostile.url, ASSAY_API_KEY: 'key' })
+  const fake = await openFakeServer(t, () => ({ json: result }))
+  const env = newEnv(cwd, { ASSAY_URL: fake.url, ASSAY_API_KEY: 'key' })
   const running = startCli(['--parallel', '1', 'tree'], { cwd, env })
   running.child.stdout?.once('data', () => running.child.stdout?.destroy())
   const { code, err } = await running.ended
   assert.equal(code, 2)
   assert.match(err, /^Nobody reads the output any more\. /)
-  assert(hostile.requests.length < 200)
+  assert(fake.requests.length < 200)
 })
 
 test('what is typed wrong is told, with exit code 2', async (t) => {

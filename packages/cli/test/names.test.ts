@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { openHostile } from '../../client/test/hostile.ts'
+import { openFakeServer } from '../../client/test/fake-server.ts'
 import { toInert, toInertJson } from '../src/report/inert.ts'
 import { newEnv, openDir, runCli } from './run-cli.ts'
 
@@ -16,8 +16,8 @@ test('names and findings cannot speak to the terminal', async (t) => {
   const names = ['\x1b[2Jclear', 'two\nlines: OK', 'bell\x07', '\u202egnp.exe', 'c1\u009b31m', 'plain é €']
   for (const name of names) writeFileSync(join(cwd, name), name)
   writeFileSync(Buffer.concat([Buffer.from(join(cwd, 'no-utf8-')), Buffer.from([0xff, 0xfe])]), 'x')
-  const hostile = await openHostile(t, () => ({ json: result }))
-  const env = newEnv(cwd, { ASSAY_URL: hostile.url, ASSAY_API_KEY: 'key' })
+  const fake = await openFakeServer(t, () => ({ json: result }))
+  const env = newEnv(cwd, { ASSAY_URL: fake.url, ASSAY_API_KEY: 'key' })
   const { code, out } = await runCli(['--no-summary', '.'], { cwd, env })
   assert.equal(code, 1)
   assert.deepEqual(

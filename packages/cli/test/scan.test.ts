@@ -7,7 +7,7 @@ import { openReceiver } from '../../../acceptance/support/receiver.ts'
 import { lacksClamAv } from '../../../acceptance/support/scanning.ts'
 import { getSharedService } from '../../../acceptance/support/shared-service.ts'
 import { waitUntil } from '../../../acceptance/support/wait-until.ts'
-import { openHostile } from '../../client/test/hostile.ts'
+import { openFakeServer } from '../../client/test/fake-server.ts'
 import { newEnv, openDir, runCli } from './run-cli.ts'
 
 const service = getSharedService()
@@ -183,13 +183,13 @@ describe('assay-scan, against the service', () => {
 
 test('what is too large for a verdict at once goes to the background, and what is too large for that is not sent', async (t) => {
   const result = { id, scan_type: 'nsfw_image', status: 'clean', content_length: 1, content_type: '', created_at: '' }
-  const hostile = await openHostile(t, ({ path }) => ({ json: path.endsWith('/submit/file') ? { id } : result }))
+  const fake = await openFakeServer(t, ({ path }) => ({ json: path.endsWith('/submit/file') ? { id } : result }))
   const cwd = openDir(t)
   for (const [name, megabytes] of Object.entries({ 'small.png': 8, 'large.png': 9, 'huge.png': 17 })) {
     writeFileSync(join(cwd, name), '\x89PNG', 'latin1')
     truncateSync(join(cwd, name), megabytes * 1024 * 1024)
   }
-  const env = newEnv(cwd, { ASSAY_URL: hostile.url, ASSAY_API_KEY: 'key' })
+  const env = newEnv(cwd, { ASSAY_URL: fake.url, ASSAY_API_KEY: 'key' })
   const { code, out } = await runCli(
     ['--nsfw', '--no-summary', '--parallel', '1', 'small.png', 'large.png', 'huge.png'],
     { cwd, env },
@@ -197,7 +197,7 @@ test('what is too large for a verdict at once goes to the background, and what i
   assert.equal(code, 2)
   assert.equal(out, 'small.png: OK\nlarge.png: OK\nhuge.png: Larger than 16 MB ERROR\n')
   assert.deepEqual(
-    hostile.requests.map(({ path }) => path),
+    fake.requests.map(({ path }) => path),
     ['/v1/nsfw/images/scan/file', '/v1/nsfw/images/submit/file', `/v1/nsfw/images/${id}?wait=30`],
   )
 })

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { getSharedService } from '../../../acceptance/support/shared-service.ts'
 import { waitUntil } from '../../../acceptance/support/wait-until.ts'
-import { openHostile } from '../../client/test/hostile.ts'
+import { openFakeServer } from '../../client/test/fake-server.ts'
 import { newEnv, openDir, startInTerminal, toCommand } from './run-cli.ts'
 
 const skip = spawnSync('script', ['--version']).status !== 0 && 'needs script of util-linux'
@@ -21,11 +21,11 @@ test('on a terminal there are colours and a bar with files, bytes and rate, whic
   truncateSync(join(cwd, 'large.bin'), 20_000_000)
   writeFileSync(join(cwd, 'small.txt'), 'small')
   const settled: (() => void)[] = []
-  const hostile = await openHostile(t, async () => {
+  const fake = await openFakeServer(t, async () => {
     await new Promise<void>((resolve) => settled.push(resolve))
     return { json: threat }
   })
-  const env = newEnv(cwd, { ASSAY_URL: hostile.url, ASSAY_API_KEY: 'key' })
+  const env = newEnv(cwd, { ASSAY_URL: fake.url, ASSAY_API_KEY: 'key' })
   const running = startInTerminal(toCommand('--parallel', '1', 'large.bin', 'small.txt'), env, cwd)
   await waitUntil('the bar', () => /\[#{10,}-*\] +\d+ % +0 of 2 files, 19\.1 MB, [\d.]+ [KM]?B\/s/.test(running.out()))
   await waitUntil('the question', () => settled.length === 1)
@@ -41,8 +41,8 @@ test('on a terminal there are colours and a bar with files, bytes and rate, whic
 test('NO_COLOR is honoured, and what is redirected has neither colours nor a bar', { skip }, async (t) => {
   const cwd = openDir(t)
   writeFileSync(join(cwd, 'small.txt'), 'small')
-  const hostile = await openHostile(t, () => ({ json: threat }))
-  const env = newEnv(cwd, { ASSAY_URL: hostile.url, ASSAY_API_KEY: 'key' })
+  const fake = await openFakeServer(t, () => ({ json: threat }))
+  const env = newEnv(cwd, { ASSAY_URL: fake.url, ASSAY_API_KEY: 'key' })
   const plain = await startInTerminal(toCommand('--no-summary', 'small.txt'), { ...env, NO_COLOR: '1' }, cwd).ended
   assert.match(plain.out, /small\.txt: Test FOUND\r\n$/)
   await startInTerminal(`${toCommand('--no-summary', 'small.txt')} > lines.txt 2> bar.txt`, env, cwd).ended

@@ -3,7 +3,7 @@ import { appendFileSync, existsSync, mkdirSync, readdirSync, readFileSync, write
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { waitUntil } from '../../../acceptance/support/wait-until.ts'
-import { openHostile } from '../../client/test/hostile.ts'
+import { openFakeServer } from '../../client/test/fake-server.ts'
 import { newEnv, openDir, startCli } from './run-cli.ts'
 
 const base = { scan_type: 'malware', content_length: 1, content_type: '', created_at: '' }
@@ -11,20 +11,20 @@ const id = '0199a3c5-52f1-7c39-8f0e-6f1d5d0f6a3b'
 const fast = ['--settle', '0.3', '--interval', '0.1', '--no-summary']
 const waitMs = 60_000
 
-type Asked = Parameters<Parameters<typeof openHostile>[1]>[0]
+type Asked = Parameters<Parameters<typeof openFakeServer>[1]>[0]
 
 /** A service that calls bad what has BAD in it, and a directory that is watched. */
 async function openWatched(t: TestContext, react?: (asked: Asked) => { status: number; json?: object } | undefined) {
   const cwd = openDir(t)
   const inbox = join(cwd, 'inbox')
   mkdirSync(join(inbox, 'sub'), { recursive: true })
-  const hostile = await openHostile(t, (asked) => {
+  const fake = await openFakeServer(t, (asked) => {
     const own = react?.(asked)
     if (own !== undefined) return own
     const isBad = asked.body.includes('BAD')
     return { json: { ...base, id, status: isBad ? 'threat' : 'clean', signals: isBad ? ['Virus:Bad'] : [] } }
   })
-  const env = newEnv(cwd, { ASSAY_URL: hostile.url, ASSAY_API_KEY: 'key' })
+  const env = newEnv(cwd, { ASSAY_URL: fake.url, ASSAY_API_KEY: 'key' })
   const start = (...args: string[]) => {
     const running = startCli(['watch', ...args, 'inbox'], { cwd, env })
     t.after(() => running.child.kill('SIGKILL'))
@@ -42,11 +42,11 @@ async function openWatched(t: TestContext, react?: (asked: Asked) => { status: n
       },
     }
   }
-  return { cwd, inbox, hostile, start }
+  return { cwd, inbox, fake, start }
 }
 
 test('what is there and what arrives is scanned, once it has stopped growing; Ctrl-C ends with a summary', async (t) => {
-  const { inbox, hostile, start } = await openWatched(t)
+  const { inbox, fake, start } = await openWatched(t)
   writeFileSync(join(inbox, 'before.txt'), 'before')
   const watching = start('--settle', '1.5', '--interval', '0.1')
   await watching.until('inbox/before.txt: OK')
@@ -66,7 +66,7 @@ test('what is there and what arrives is scanned, once it has stopped growing; Ct
   const { code, out } = await watching.stop()
   assert.equal(code, 1)
   assert.match(out, /SCAN SUMMARY -+\nScanned files: 3\nInfected files: 1\n/)
-  const sent = hostile.requests.filter(({ body }) => body.includes('line'))
+  const sent = fake.requests.filter(({ body }) => body.includes('line'))
   assert.deepEqual(
     sent.map(({ body }) => body.includes('last line')),
     [true],
@@ -75,7 +75,7 @@ test('what is there and what arrives is scanned, once it has stopped growing; Ct
 })
 
 test('after a restart only what is new or has changed is scanned, and threats are told again', async (t) => {
-  const { inbox, hostile, start } = await openWatched(t)
+  const { inbox, fake, start } = await openWatched(t)
   for (const name of ['same.txt', 'changes.txt']) writeFileSync(join(inbox, name), name)
   writeFileSync(join(inbox, 'bad.txt'), 'BAD')
   const first = start(...fast)
@@ -87,7 +87,7 @@ test('after a restart only what is new or has changed is scanned, and threats ar
   for (const line of ['changes.txt: OK', 'new.txt: OK', 'bad.txt: Bad FOUND']) await second.until(`inbox/${line}`)
   const { out } = await second.stop()
   assert(!out.includes('same.txt'))
-  assert.equal(hostile.requests.length, 6)
+  assert.equal(fake.requests.length, 6)
 })
 
 test('threats are moved when asked, never over another file, and are not scanned there', async (t) => {

@@ -2,8 +2,8 @@ import { UnusableInput } from './errors.ts'
 import { iterateStream } from './iterate-stream.ts'
 
 /**
- * What can be scanned. A string is the path of a file, in Node alone. Streams of Node are async iterables. What is read
- * once, streams and iterables, is not sent again after its first byte was.
+ * Content to scan. A string is the path of a file, in Node only. Node streams are async iterables. Streams and iterables
+ * can be read once, so the client does not retry after it has read their first byte.
  */
 export type FileInput =
   | string
@@ -13,51 +13,51 @@ export type FileInput =
   | ReadableStream<Uint8Array>
   | AsyncIterable<Uint8Array>
 
-/** An input, opened. Whoever opened it closes it. */
+/** An opened input. The caller that opened it must close it. */
 export type Content = {
-  /** That the input itself has. */
+  /** Name that the input itself has, such as that of a file. */
   name: string | undefined
-  /** Bytes; undefined when only reading tells. */
+  /** Length in bytes; undefined for a stream. */
   length: number | undefined
-  /** False once something that can be read only once was begun. */
+  /** False once reading has begun of content that can be read only once. */
   canRead(): boolean
-  /** From its beginning. A chunk may be written over as soon as the next one is asked for, if the reader says so. */
-  read(reader?: { isDoneWithEach: boolean }): AsyncIterable<Uint8Array>
-  /** All of it is in memory, or where the browser keeps it. */
-  isWhole: boolean
-  /** For those who send forms by the means of a browser. */
+  /** Reads from the beginning. With `canReuseChunks`, a chunk is valid only until the next one is requested. */
+  read(options?: { canReuseChunks: boolean }): AsyncIterable<Uint8Array>
+  /** Whether the content is in memory or in a Blob. */
+  isInMemory: boolean
+  /** All of the content, for transports that let the platform encode the form. */
   toBlob(): Promise<Blob>
   close(): Promise<void>
 }
 
-/** Inputs that are the same everywhere; undefined for a path. */
+/** Opens an input that every platform supports; undefined for a path. */
 export function findContent(input: FileInput): Content | undefined {
   if (typeof input === 'string') return undefined
   if (input instanceof Blob) return toBlobContent(input)
   if (input instanceof ArrayBuffer) return toBytesContent(new Uint8Array(input))
   if (ArrayBuffer.isView(input)) return toBytesContent(new Uint8Array(input.buffer, input.byteOffset, input.byteLength))
-  if (isAsyncIterable(input)) return toOnceContent(input)
-  if (isReadableStream(input)) return toOnceContent(iterateStream(input))
+  if (isAsyncIterable(input)) return toStreamContent(input)
+  if (isReadableStream(input)) return toStreamContent(iterateStream(input))
   throw new UnusableInput(
-    `Cannot scan ${input === null ? 'null' : `a value of type ${typeof input}`}. Give a path, bytes, a Blob or a stream.`,
+    `Cannot scan ${input === null ? 'null' : `a value of type ${typeof input}`}. Pass a path, bytes, a Blob or a stream.`,
   )
 }
 
-export const requireSome = (length: number | undefined, what: string) => {
-  if (length === 0) throw new UnusableInput(`${what} is empty. There is nothing to scan in it.`)
+export const requireNotEmpty = (length: number | undefined, subject: string) => {
+  if (length === 0) throw new UnusableInput(`${subject} is empty: there is nothing to scan.`)
 }
 
 const nothingToClose = async () => {}
 
 function toBlobContent(blob: Blob): Content {
   const name = 'name' in blob && typeof blob.name === 'string' && blob.name !== '' ? blob.name : undefined
-  requireSome(blob.size, name ?? 'The blob')
+  requireNotEmpty(blob.size, name ?? 'The blob')
   return {
     name,
     length: blob.size,
     canRead: () => true,
     read: () => iterateStream(blob.stream()),
-    isWhole: true,
+    isInMemory: true,
     toBlob: async () => blob,
     close: nothingToClose,
   }
@@ -66,58 +66,59 @@ function toBlobContent(blob: Blob): Content {
 const sliceBytes = 256 * 1024
 
 function toBytesContent(bytes: Uint8Array): Content {
-  requireSome(bytes.length, 'The buffer')
+  requireNotEmpty(bytes.length, 'The buffer')
   return {
     name: undefined,
     length: bytes.length,
     canRead: () => true,
-    // In slices, so that progress can be told.
+    // Slices let the transport report progress.
     async *read() {
       for (let at = 0; at < bytes.length; at += sliceBytes) yield bytes.subarray(at, at + sliceBytes)
     },
-    isWhole: true,
+    isInMemory: true,
     toBlob: async () => new Blob([bytes as Uint8Array<ArrayBuffer>]),
     close: nothingToClose,
   }
 }
 
-function toOnceContent(source: AsyncIterable<unknown>): Content {
+function toStreamContent(source: AsyncIterable<unknown>): Content {
   let iterator: AsyncIterator<unknown> | undefined
-  let kept: Blob | undefined
+  let blob: Blob | undefined
   const read = () => {
-    if (iterator !== undefined) throw new UnusableInput('The stream was read already. Give a new one for every scan.')
+    if (iterator !== undefined)
+      throw new UnusableInput('The stream has already been read. Pass a new one for every scan.')
     iterator = source[Symbol.asyncIterator]()
     return readBytes(iterator)
   }
   return {
     name: 'path' in source && typeof source.path === 'string' ? source.path.replace(/^.*[\\/]/, '') : undefined,
     length: undefined,
-    canRead: () => iterator === undefined || kept !== undefined,
+    canRead: () => iterator === undefined || blob !== undefined,
     read,
-    isWhole: false,
+    isInMemory: false,
     async toBlob() {
-      kept ??= await collect(read())
-      return kept
+      blob ??= await collect(read())
+      return blob
     },
     async close() {
-      // Nothing is waited for: whoever calls this may do so because no more chunks come.
+      // The caller may close a stream because it has stalled, so nothing here waits for the stream.
       if ('destroy' in source && typeof source.destroy === 'function') source.destroy()
       else (iterator ?? source[Symbol.asyncIterator]()).return?.().catch(() => {})
     },
   }
 }
 
-/** A stream of text, or of objects, would otherwise be sent as something else than it is. */
+/** Accepts bytes and text; chunks of another type have no defined encoding. */
 async function* readBytes(iterator: AsyncIterator<unknown>): AsyncGenerator<Uint8Array> {
   for (;;) {
     const { done, value } = await iterator.next().catch((cause: unknown) => {
-      const why = cause instanceof Error ? cause.message : String(cause)
-      throw new UnusableInput(`The stream could not be read to its end: ${why}`, { cause })
+      const reason = cause instanceof Error ? cause.message : String(cause)
+      throw new UnusableInput(`Reading the stream failed: ${reason}`, { cause })
     })
     if (done) return
     if (value instanceof Uint8Array) yield value
     else if (typeof value === 'string') yield new TextEncoder().encode(value)
-    else throw new UnusableInput(`The stream gave a value of type ${typeof value}. It must give bytes.`)
+    else throw new UnusableInput(`The stream produced a value of type ${typeof value}. It must produce bytes.`)
   }
 }
 
@@ -125,7 +126,7 @@ async function collect(source: AsyncIterable<Uint8Array>): Promise<Blob> {
   const parts: Uint8Array<ArrayBuffer>[] = []
   for await (const chunk of source) parts.push(chunk as Uint8Array<ArrayBuffer>)
   const blob = new Blob(parts)
-  requireSome(blob.size, 'The stream')
+  requireNotEmpty(blob.size, 'The stream')
   return blob
 }
 

@@ -1,14 +1,14 @@
 import { Aborted, TimedOut } from './errors.ts'
 
-/** A signal that follows the caller's and the clock. AbortSignal.any would do it, but not in Node 18. */
-export function openDeadline(given: AbortSignal | undefined, timeoutMs: number, toLate: () => string) {
+/** A signal that aborts with the caller's signal or after `timeoutMs`. Node 18 lacks AbortSignal.any. */
+export function openDeadline(given: AbortSignal | undefined, timeoutMs: number, toMessage: () => string) {
   const controller = new AbortController()
   const endsAt = Date.now() + timeoutMs
   const abort = () => controller.abort(toAborted(given?.reason))
   if (given?.aborted) abort()
   given?.addEventListener('abort', abort)
-  // Timers hold 2^31 - 1 ms, and fire at once when they are given more.
-  const timer = setTimeout(() => controller.abort(new TimedOut(toLate())), Math.min(timeoutMs, 2 ** 31 - 1))
+  // A timer of more than 2^31 - 1 ms would fire immediately.
+  const timer = setTimeout(() => controller.abort(new TimedOut(toMessage())), Math.min(timeoutMs, 2 ** 31 - 1))
   return {
     signal: controller.signal,
     leftMs: () => endsAt - Date.now(),
@@ -21,7 +21,7 @@ export function openDeadline(given: AbortSignal | undefined, timeoutMs: number, 
 
 export type Deadline = ReturnType<typeof openDeadline>
 
-/** Whatever the other does about the signal: a stream that gives nothing more does not even notice it. */
+/** Rejects when the signal aborts, even if the promise ignores the signal, as a stalled stream does. */
 export async function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   let stop = () => {}
   const aborted = new Promise<never>((_resolve, reject) => {
@@ -49,8 +49,8 @@ export async function wait(ms: number, signal: AbortSignal): Promise<void> {
   if (signal.aborted) throw signal.reason
 }
 
-/** `AbortSignal.timeout` is a clock as well. */
+/** Tells `AbortSignal.timeout` from a signal that the caller aborted. */
 const toAborted = (reason: unknown) =>
   reason instanceof Error && reason.name === 'TimeoutError'
-    ? new TimedOut('The time that the signal gave is over. Nothing is known of the outcome.', { cause: reason })
-    : new Aborted('The call was aborted by its signal. Nothing is known of the outcome.', { cause: reason })
+    ? new TimedOut('The timeout of the signal expired. The service may have processed the request.', { cause: reason })
+    : new Aborted('The signal aborted the call. The service may have processed the request.', { cause: reason })

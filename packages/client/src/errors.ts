@@ -2,16 +2,16 @@ import type { Meta, ProblemDetails } from './results.ts'
 
 type Details = { cause?: unknown; meta?: Meta; problem?: ProblemDetails }
 
-/** Everything that this package throws on purpose. `message` is a sentence that says what to do. */
+/** Base of all errors of this package. `message` is a sentence that says what to do. */
 export class AssayError extends Error {
   override readonly name: string = 'AssayError'
-  /** Of HTTP; undefined when there was no answer. */
+  /** HTTP status; undefined if there was no response. */
   readonly status: number | undefined
-  /** The operator finds the cause in the log under it. */
+  /** Trace id under which the operator finds the cause in the log. */
   readonly traceId: string | undefined
-  /** Headers of the answer, if there was one. */
+  /** Values from the response headers, if there was a response. */
   readonly meta: Meta | undefined
-  /** The body of the answer, if it had one. 401 and 403 have none. */
+  /** Body of the response, if it had one. 401 and 403 have none. */
   readonly problem: ProblemDetails | undefined
 
   constructor(message: string, { cause, meta, problem }: Details = {}) {
@@ -23,32 +23,32 @@ export class AssayError extends Error {
   }
 }
 
-/** 400, and other refusals of a request that is not well-formed: 405, 408, 413, 431. */
+/** 400, 405, 408, 413 or 431: the request is malformed. */
 export class BadRequest extends AssayError {
   override readonly name: string = 'BadRequest'
 }
 
-/** 401 */
+/** 401: the service does not accept the API key. */
 export class Unauthorized extends AssayError {
   override readonly name: string = 'Unauthorized'
 }
 
-/** 403 */
+/** 403: the account has no credits left. */
 export class OutOfCredits extends AssayError {
   override readonly name: string = 'OutOfCredits'
 }
 
-/** 404: no such path. A job that is not there is a ValidationFailed of the field `id`. */
+/** 404: no such path. A scan that does not exist is a ValidationFailed with the field `id`. */
 export class NotFound extends AssayError {
   override readonly name: string = 'NotFound'
 }
 
-/** 415 */
+/** 415: the service does not support the media type. */
 export class UnsupportedMediaType extends AssayError {
   override readonly name: string = 'UnsupportedMediaType'
 }
 
-/** 422 */
+/** 422: fields are missing or invalid. */
 export class ValidationFailed extends AssayError {
   override readonly name: string = 'ValidationFailed'
   /** Messages by field. */
@@ -60,64 +60,65 @@ export class ValidationFailed extends AssayError {
   }
 }
 
-type Later = Details & { retryAfterSeconds: number | undefined }
+type RetryDetails = Details & { retryAfterSeconds: number | undefined }
 
-/** 429 */
+/** 429: the rate limit of the API key is reached. */
 export class RateLimited extends AssayError {
   override readonly name: string = 'RateLimited'
-  /** Seconds. */
+  /** Seconds to wait before the next attempt. */
   readonly retryAfter: number | undefined
 
-  constructor(message: string, details: Later) {
+  constructor(message: string, details: RetryDetails) {
     super(message, details)
     this.retryAfter = details.retryAfterSeconds
   }
 }
 
-/** 5xx */
+/** 5xx: the service failed. */
 export class ServerError extends AssayError {
   override readonly name: string = 'ServerError'
 }
 
-/** 503 */
+/** 503: the service is overloaded or temporarily unavailable. */
 export class Overloaded extends ServerError {
   override readonly name: string = 'Overloaded'
-  /** Seconds. */
+  /** Seconds to wait before the next attempt. */
   readonly retryAfter: number | undefined
 
-  constructor(message: string, details: Later) {
+  constructor(message: string, details: RetryDetails) {
     super(message, details)
     this.retryAfter = details.retryAfterSeconds
   }
 }
 
-/** There is something at this address, and it does not speak like Assay. */
+/** The response does not come from Assay. */
 export class UnexpectedAnswer extends AssayError {
   override readonly name: string = 'UnexpectedAnswer'
 }
 
-/** No connection, or it broke before the answer was there. */
+/** The connection failed, or broke before the response was complete. */
 export class ConnectionFailed extends AssayError {
   override readonly name: string = 'ConnectionFailed'
 }
 
+/** The call took longer than `timeoutMs`, or the timeout of its signal expired. */
 export class TimedOut extends AssayError {
   override readonly name: string = 'TimedOut'
 }
 
-/** The caller's signal; `cause` is its reason. */
+/** The caller's signal aborted the call; `cause` is the reason of the signal. */
 export class Aborted extends AssayError {
   override readonly name: string = 'Aborted'
 }
 
-/** What was to be scanned cannot be sent: no such file, a directory, no permission, empty. Nothing was sent. */
+/** The content cannot be read: no such file, a directory, no permission, empty, or a stream that failed. */
 export class UnusableInput extends AssayError {
   override readonly name: string = 'UnusableInput'
 }
 
 export type WebhookFault = 'unsigned' | 'wrong-signature' | 'too-old' | 'unreadable'
 
-/** A webhook that must not be believed. */
+/** A webhook whose signature, age or body is not acceptable; `fault` says which. */
 export class WebhookRejected extends AssayError {
   override readonly name: string = 'WebhookRejected'
   readonly fault: WebhookFault

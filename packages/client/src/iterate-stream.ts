@@ -1,4 +1,4 @@
-/** Not every browser can iterate over a stream. `return` does not wait for a chunk that may never come. */
+/** Iterates over a stream, which not every browser supports. `return` does not wait for a pending chunk. */
 export function iterateStream(stream: ReadableStream<Uint8Array>): AsyncIterableIterator<Uint8Array> {
   const reader = stream.getReader()
   return {

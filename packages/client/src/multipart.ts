@@ -1,7 +1,7 @@
-import { requireSome } from './content.ts'
+import { requireNotEmpty } from './content.ts'
 import type { Form } from './transport/transport.ts'
 
-/** A form as bytes, for those who do not have a browser to write it. */
+/** Encodes a form as multipart/form-data, for transports that send bytes. */
 export function newMultipart({ fields, content }: Form, boundary: string) {
   const head = encode(
     Object.entries(fields)
@@ -16,18 +16,18 @@ export function newMultipart({ fields, content }: Form, boundary: string) {
     length: content.length === undefined ? undefined : head.length + content.length + tail.length,
     head,
     tail,
-    async *readContent(reader?: { isDoneWithEach: boolean }) {
+    async *readContent(options?: { canReuseChunks: boolean }) {
       let bytes = 0
-      for await (const chunk of content.read(reader)) {
+      for await (const chunk of content.read(options)) {
         bytes += chunk.length
         yield chunk
       }
-      requireSome(bytes, 'The stream')
+      requireNotEmpty(bytes, 'The stream')
     },
   }
 }
 
 const encode = (text: string) => new TextEncoder().encode(text)
 
-/** As browsers do; a backslash too, which some parsers take for an escape. */
+/** Escapes a file name as browsers do, and also the backslash, which some parsers treat as an escape character. */
 const escapeName = (name: string) => name.replace(/["\\\r\n\0]/g, (char) => encodeURIComponent(char))

@@ -1,52 +1,23 @@
-import { type Client, type ClientOptions, makeClient } from './client.ts'
-import { node } from './platform/node.ts'
+import { randomUUID } from 'node:crypto'
+import { type Client, makeClient, type Platform } from './client.ts'
+import type { ClientOptions } from './client-options.ts'
+import { findContent } from './content.ts'
 import { subtle } from './platform/node-crypto.ts'
+import { openFile } from './platform/open-file.ts'
+import { makeFetchTransport } from './transport/fetch-transport.ts'
+import { makeHttpTransport } from './transport/http-transport.ts'
 import { makeVerifyWebhook } from './verify-webhook.ts'
 
-export type {
-  CallOptions,
-  Client,
-  ClientOptions,
-  Progress,
-  ProgressOptions,
-  Scans,
-  SendOptions,
-  SubmitOptions,
-} from './client.ts'
-export type { FileInput } from './content.ts'
-export {
-  Aborted,
-  AssayError,
-  BadRequest,
-  ConnectionFailed,
-  NotFound,
-  OutOfCredits,
-  Overloaded,
-  RateLimited,
-  ServerError,
-  TimedOut,
-  Unauthorized,
-  UnexpectedAnswer,
-  UnsupportedMediaType,
-  UnusableInput,
-  ValidationFailed,
-  type WebhookFault,
-  WebhookRejected,
-} from './errors.ts'
-export type {
-  Account,
-  Meta,
-  ProblemDetails,
-  ScanReceipt,
-  ScanResult,
-  ScanStatus,
-  ValidationProblemDetails,
-  WithMeta,
-} from './results.ts'
-export type { VerifyOptions, VerifyWebhook, WebhookHeaders } from './verify-webhook.ts'
-export type { WaitOptions } from './wait-for.ts'
+export * from './public.ts'
+
+const node: Platform = {
+  openContent: async (input) => findContent(input) ?? (await openFile(String(input))),
+  makeTransport: (fetch) =>
+    fetch === undefined ? makeHttpTransport(randomUUID) : makeFetchTransport(fetch, randomUUID),
+  newKey: randomUUID,
+}
 
 export const newClient = (options: ClientOptions): Client => makeClient(node, options)
 
-/** The result that a webhook carries, once its signature is verified. Give the bytes of the body as they came. */
+/** Verifies the signature of a webhook and returns the result in it. Pass the body as the bytes that were received. */
 export const verifyWebhook = /* @__PURE__ */ makeVerifyWebhook(() => subtle)

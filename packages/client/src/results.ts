@@ -1,23 +1,23 @@
-/** What the service answers. A test compares these types and the paths with those of the service itself. */
+// Types of the API. A test compares them with the contract of the service.
 
 export type ScanStatus = 'pending' | 'clean' | 'threat' | 'error'
 
-/** Only `clean` means that all of the content was looked at and nothing was found. */
+/** Accept content only if `status` is `clean`. */
 export type ScanResult = {
-  /** Of the job. */
+  /** Identifier of the scan. */
   id: string
   /** `malware` or `nsfw_image`. */
   scan_type: string
   status: ScanStatus
-  /** Bytes. */
+  /** Size in bytes. */
   content_length: number
-  /** As found in the content itself. */
+  /** Media type detected from the content. */
   content_type: string
-  /** Names of what was found, or the reason of an error; null while pending. */
+  /** Names of the threats found, or the reason for an error; null while pending. */
   signals?: string[] | null
-  /** Hashes, scores and more, by name. */
+  /** Hashes, scores and other details by name. */
   metadata?: Record<string, string> | null
-  /** ISO 8601, like all times. */
+  /** Times are in ISO 8601. */
   created_at: string
   completed_at?: string | null
   content_name?: string
@@ -45,31 +45,28 @@ export type ProblemDetails = {
 
 export type ValidationProblemDetails = ProblemDetails & { errors: Record<string, string[]> }
 
-/** What the headers of an answer said. A member is missing when its headers were, or when a page may not read them. */
+/** Values from the response headers. A member is missing if its headers are, or if a page may not read them. */
 export type Meta = {
-  /** Of HTTP. */
+  /** HTTP status. */
   status: number
   credits?: { limit: number; remaining: number }
-  /** Requests left in the window of the key. There is none on the answer that a window is used up. */
+  /** Requests left in the rate-limit window of the key. Missing on a 429. */
   rate?: { window: string; remaining: number; resetsAt: Date }
-  /** The name of the region that answered. */
+  /** Region that processed the request. */
   region?: string
-  /** How many times the request was sent. */
+  /** Number of times that the request was sent. */
   attempts: number
 }
 
-/**
- * The answer with its `meta`. It cannot be enumerated: what is logged, compared or written as JSON is what the service
- * said, and nothing else.
- */
+/** A response body with its `meta`, which is not enumerable: logs, comparisons and JSON contain only the body. */
 export type WithMeta<T> = T & { readonly meta: Meta }
 
-export const withMeta = <T extends object>(answer: T, meta: Meta): WithMeta<T> =>
-  Object.defineProperty(answer, 'meta', { value: meta }) as WithMeta<T>
+export const withMeta = <T extends object>(body: T, meta: Meta): WithMeta<T> =>
+  Object.defineProperty(body, 'meta', { value: meta }) as WithMeta<T>
 
 const statuses: readonly unknown[] = ['pending', 'clean', 'threat', 'error'] satisfies ScanStatus[]
 
-/** Nobody must take something else for a verdict: code that looks for `threat` alone would let it pass. */
+/** Rejects unknown statuses: code that checks only for `threat` would accept them. */
 export const isScanResult = (value: unknown): value is ScanResult =>
   isReceipt(value) && 'status' in value && statuses.includes(value.status)
 

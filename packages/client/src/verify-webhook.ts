@@ -1,21 +1,21 @@
 import { WebhookRejected } from './errors.ts'
 import { isScanResult, type ScanResult } from './results.ts'
 
-/** As fetch has them, or as Node has them. Names are matched without regard to case. */
+/** Headers as fetch or as Node represents them. Names match in any case. */
 export type WebhookHeaders = { get(name: string): string | null } | Record<string, string | string[] | undefined>
 
 export type VerifyOptions = {
-  /** How far the time of the webhook may be from now. Default: 300. */
+  /** Largest difference between the timestamp of the webhook and the current time. Default: 300. */
   toleranceSeconds?: number
-  /** `standard`: only the signature that covers the time. Default: `any`. */
+  /** `standard` accepts only `webhook-signature`, which covers the timestamp. Default: `any`. */
   accept?: 'any' | 'standard'
-  /** Default: now. */
+  /** Time to compare the timestamp with. Default: now. */
   at?: Date
 }
 
 export type Subtle = typeof globalThis.crypto.subtle
 
-/** `secret`: one, or several of which one must fit, as while it is being changed. */
+/** `secret` is one secret, or several of which one must match, as during a rotation. */
 export type VerifyWebhook = (
   body: Uint8Array | ArrayBuffer,
   headers: WebhookHeaders,
@@ -24,11 +24,11 @@ export type VerifyWebhook = (
 ) => Promise<ScanResult>
 
 /**
- * Where there is the signature of Standard Webhooks, it alone decides: it covers the time, and after a change of the
- * secret it still fits the one before.
+ * Verifies `webhook-signature` (Standard Webhooks) if the request has it, because it covers the timestamp and also
+ * matches the previous secret after a rotation. Otherwise verifies `X-Api-Signature`.
  */
 export function makeVerifyWebhook(getSubtle: () => Subtle): VerifyWebhook {
-  /** Of WebCrypto, because it compares in constant time. */
+  /** Uses WebCrypto, which compares in constant time. */
   async function isSigned(key: Bytes, signature: Bytes, message: Bytes): Promise<boolean> {
     const subtle = getSubtle()
     const algorithm = { name: 'HMAC', hash: 'SHA-256' }
@@ -52,12 +52,12 @@ export function makeVerifyWebhook(getSubtle: () => Subtle): VerifyWebhook {
       const id = findHeader(headers, 'webhook-id') ?? ''
       const timestamp = findHeader(headers, 'webhook-timestamp') ?? ''
       const message = concat(encode(`${id}.${timestamp}.`), bytes)
-      if (!(await isAnySigned(secrets.map(toStandardKey), readStandard(standard), message))) throw wrong()
+      if (!(await isAnySigned(secrets.map(toStandardKey), readStandard(standard), message))) throw newWrongSignature()
       requireFresh(timestamp, at, toleranceSeconds)
     } else if (hex !== undefined && accept === 'any') {
-      if (!(await isAnySigned(secrets.map(encode), readHex(hex), bytes))) throw wrong()
+      if (!(await isAnySigned(secrets.map(encode), readHex(hex), bytes))) throw newWrongSignature()
     } else {
-      throw new WebhookRejected('The request has no signature that is accepted. It is not from Assay.', 'unsigned')
+      throw new WebhookRejected('The request has no acceptable signature. It is not from Assay.', 'unsigned')
     }
     return requireResult(bytes)
   }
@@ -65,10 +65,10 @@ export function makeVerifyWebhook(getSubtle: () => Subtle): VerifyWebhook {
 
 type Bytes = Uint8Array<ArrayBuffer>
 
-/** More than Assay ever sends; each one costs an HMAC. */
+/** Limit on the signatures to try: each costs an HMAC, and Assay sends fewer. */
 const maxSignatures = 8
 
-/** `v1,<base64>`, several with blanks between them. Other versions are passed over. */
+/** Reads `v1,<base64>` entries separated by spaces, and ignores other versions. */
 const readStandard = (header: string): Bytes[] =>
   header
     .split(' ')
@@ -81,7 +81,7 @@ const readHex = (header: string): Bytes[] =>
     ? [Uint8Array.from(header.match(/../g) ?? [], (pair) => Number.parseInt(pair, 16))]
     : []
 
-/** What stands after `whsec_`, decoded. A secret of any other form is used as text. */
+/** Decodes the part after `whsec_`. A secret in another format is used as text. */
 function toStandardKey(secret: string): Bytes {
   const encoded = /^whsec_([A-Za-z0-9+/]+={0,2})$/.exec(secret)?.[1]
   return (encoded === undefined ? undefined : fromBase64(encoded)) ?? encode(secret)
@@ -99,7 +99,7 @@ function requireFresh(timestamp: string, at: Date, toleranceSeconds: number): vo
   const ageSeconds = Math.abs(at.getTime() / 1000 - Number(timestamp))
   if (/^\d+$/.test(timestamp) && ageSeconds <= toleranceSeconds) return
   throw new WebhookRejected(
-    `The webhook is ${Math.round(ageSeconds)} s away from now, more than ${toleranceSeconds} s. Check the clock here.`,
+    `The timestamp of the webhook is ${Math.round(ageSeconds)} s from the current time; ${toleranceSeconds} s are allowed. Check the clock of this machine.`,
     'too-old',
   )
 }
@@ -109,21 +109,21 @@ function requireResult(bytes: Bytes): ScanResult {
     const value: unknown = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes))
     if (isScanResult(value)) return value
   } catch {
-    // Told below.
+    // The error below covers a body that is not JSON.
   }
-  throw new WebhookRejected('The webhook is signed, but its body is no scan result.', 'unreadable')
+  throw new WebhookRejected('The webhook is signed, but its body is not a scan result.', 'unreadable')
 }
 
 function requireSecrets(secret: string | readonly string[]): string[] {
   const secrets = typeof secret === 'string' ? [secret] : [...(secret ?? [])]
-  const areGood = secrets.length > 0 && secrets.every((one) => typeof one === 'string' && one !== '')
-  if (!areGood) throw new TypeError('The webhook secret is missing. It was shown when the account was created.')
+  const areValid = secrets.length > 0 && secrets.every((one) => typeof one === 'string' && one !== '')
+  if (!areValid) throw new TypeError('The webhook secret is missing. The operator and the console can show it.')
   return secrets
 }
 
-const wrong = () =>
+const newWrongSignature = () =>
   new WebhookRejected(
-    'The signature does not fit. Check that the secret is right, and that the body is given as the bytes that came.',
+    'The signature does not match. Check the secret, and pass the body as the bytes that were received.',
     'wrong-signature',
   )
 
@@ -135,11 +135,11 @@ function findHeader(headers: WebhookHeaders, name: string): string | undefined {
 
 const encode = (text: string): Bytes => new TextEncoder().encode(text) as Bytes
 
-/** A body that was parsed cannot be verified any more. */
+/** Rejects a parsed body, which cannot be verified. */
 function toBytes(body: Uint8Array | ArrayBuffer): Bytes {
   if (body instanceof ArrayBuffer) return new Uint8Array(body)
   if (body instanceof Uint8Array) return body as Bytes
-  throw new TypeError('Give the body of the webhook as the bytes that came, before anything parses it.')
+  throw new TypeError('Pass the body of the webhook as the bytes that were received, before anything parses it.')
 }
 
 function concat(head: Bytes, tail: Bytes): Bytes {

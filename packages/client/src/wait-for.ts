@@ -5,7 +5,7 @@ import type { ScanResult, WithMeta } from './results.ts'
 export type WaitOptions = {
   signal?: AbortSignal
   timeoutMs?: number
-  /** Is told each time that the job is still pending. */
+  /** Called each time that the scan is still pending. */
   onPoll?(result: WithMeta<ScanResult>): void
 }
 
@@ -16,37 +16,37 @@ type GetResult = (
 ) => Promise<WithMeta<ScanResult>>
 
 const defaultTimeoutMs = 300_000
-/** The service waits no longer than this. */
+/** Longest wait that the service supports. */
 const maxWaitSeconds = 30
 const firstPauseMs = 250
 const maxPauseMs = 10_000
 
-/** Asks the service to answer when the job is settled. One that does not know how is asked again and again. */
+/** Asks the service to hold its response until the scan completes, and polls a service that does not support that. */
 export function makeWaitFor(getResult: GetResult) {
   return async (id: string, { signal, timeoutMs = defaultTimeoutMs, onPoll }: WaitOptions = {}) => {
-    const toLate = () =>
-      `The result of ${id} was not there within ${timeoutMs / 1000} s. The scan goes on; fetch it later.`
-    const deadline = openDeadline(signal, timeoutMs, toLate)
-    let canWait = true
+    const toMessage = () =>
+      `The result of ${id} was not available within ${timeoutMs / 1000} s. The scan continues; fetch it later.`
+    const deadline = openDeadline(signal, timeoutMs, toMessage)
+    let supportsWait = true
     let pauseMs = firstPauseMs
     try {
       for (;;) {
         const askedAt = Date.now()
         const seconds = Math.max(0, Math.min(maxWaitSeconds, Math.floor(deadline.leftMs() / 1000)))
-        const asking = getResult(
+        const request = getResult(
           id,
           { signal: deadline.signal, timeoutMs: timeoutMs + 1000 },
-          toQuery(canWait, seconds),
+          toQuery(supportsWait, seconds),
         )
-        const result = await asking.catch((error) => {
-          if (!canWait || !isRefusalToWait(error)) throw error
-          canWait = false
+        const result = await request.catch((error) => {
+          if (!supportsWait || !isWaitRejected(error)) throw error
+          supportsWait = false
           return undefined
         })
         if (result === undefined) continue
         if (result.status !== 'pending') return result
         onPoll?.(result)
-        // It did not wait as it was asked to, so the waiting is ours.
+        // The service answered without waiting, so pause here before the next request.
         const tookMs = Date.now() - askedAt
         if (tookMs >= (seconds * 1000) / 2 && seconds > 0) continue
         await wait(pauseMs, deadline.signal)
@@ -58,6 +58,6 @@ export function makeWaitFor(getResult: GetResult) {
   }
 }
 
-const toQuery = (canWait: boolean, seconds: number) => (canWait && seconds > 0 ? `?wait=${seconds}` : '')
+const toQuery = (supportsWait: boolean, seconds: number) => (supportsWait && seconds > 0 ? `?wait=${seconds}` : '')
 
-const isRefusalToWait = (error: unknown) => error instanceof ValidationFailed && 'wait' in error.errors
+const isWaitRejected = (error: unknown) => error instanceof ValidationFailed && 'wait' in error.errors

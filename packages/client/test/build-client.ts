@@ -4,7 +4,7 @@ import type { TestContext } from 'node:test'
 
 const root = new URL('..', import.meta.url).pathname
 
-/** The package as it is published, in a directory of its own: two test files may build at the same time. */
+/** Builds the package into its own directory, because several test files build at the same time. */
 export function buildClient(t: TestContext): string {
   const dir = `${root}dist-test-${process.pid}`
   t.after(() => rmSync(dir, { recursive: true, force: true }))

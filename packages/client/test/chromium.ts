@@ -5,14 +5,14 @@ import { type Browser, chromium } from 'playwright-core'
 
 const executablePath = '/usr/bin/chromium'
 
-/** Debian's, installed where that is allowed. Undefined: there is none, and the test is skipped with this reason. */
+/** Opens Debian's Chromium, installing it if the tests run as root. Otherwise skips the test and returns undefined. */
 export async function openChromium(t: TestContext): Promise<Browser | undefined> {
   if (!existsSync(executablePath) && process.getuid?.() === 0) install()
   if (!existsSync(executablePath)) {
-    t.skip('chromium is not installed, and only root may install it')
+    t.skip('chromium is not installed, and only root can install it')
     return undefined
   }
-  // Its sandbox does not work for root.
+  // The sandbox of Chromium does not work for root.
   const browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] })
   t.after(() => browser.close())
   return browser

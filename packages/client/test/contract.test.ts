@@ -4,13 +4,13 @@ import type * as client from '@assay/client'
 import { newClient } from '@assay/client'
 import type * as contract from '@assay/contract'
 import { headers, maxWaitSeconds, operations } from '@assay/contract'
-import { openHostile } from './hostile.ts'
+import { newResult, openFakeServer } from './fake-server.ts'
 
-/** True for types that are the same in every detail; assignable is not enough. */
+/** True only for identical types; types that are merely assignable give false. */
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false
 type Flat<T> = { [K in keyof T]: T[K] }
 
-/** These lines do not compile when the client and the service come apart. */
+/** These lines do not compile if the types of the client differ from the contract. */
 export const sameScanResult: Same<Flat<client.ScanResult>, Flat<contract.ScanResult>> = true
 export const sameStatus: Same<client.ScanStatus, contract.ScanResultType> = true
 export const sameAccount: Same<Flat<client.Account>, Flat<contract.Account>> = true
@@ -20,13 +20,13 @@ export const sameValidationProblem: Same<
   Flat<contract.ValidationProblemDetails>
 > = true
 
-const id = '0199a3c5-52f1-7c39-8f0e-6f1d5d0f6a3b'
-const result = { id, scan_type: 'malware', status: 'clean', content_length: 1, content_type: '', created_at: '' }
+const result = newResult()
+const { id } = result
 const account = { plan: 'p', credit_limit: 1, credit_remaining: 1 }
 
-test('every operation of the interface has one verb, with its method, path and key', async (t) => {
-  const hostile = await openHostile(t, ({ path }) => ({ json: path === '/v1/me' ? account : result }))
-  const { malware, nsfw, account: me, ping } = newClient({ apiKey: 'key', baseUrl: hostile.url })
+test('every operation of the API has one function that sends its method, path and key', async (t) => {
+  const fake = await openFakeServer(t, ({ path }) => ({ json: path === '/v1/me' ? account : result }))
+  const { malware, nsfw, account: me, ping } = newClient({ apiKey: 'key', baseUrl: fake.url })
   for (const scans of [malware, nsfw.images]) {
     await scans.getResult(id)
     await scans.scanFile(Buffer.from('x'))
@@ -38,23 +38,23 @@ test('every operation of the interface has one verb, with its method, path and k
   await ping()
   const expected = operations.map(({ method, path }) => `${method} ${path.replace('{id}', id)}`)
   assert.deepEqual(
-    hostile.requests.map(({ method, path }) => `${method} ${path}`),
+    fake.requests.map(({ method, path }) => `${method} ${path}`),
     expected,
   )
-  for (const { method, headers: sent } of hostile.requests) {
+  for (const { method, headers: sent } of fake.requests) {
     assert.equal(sent[headers.apiKey.toLowerCase()], 'key')
     const key = sent[headers.idempotencyKey.toLowerCase()]
     assert(method === 'GET' ? key === undefined : /^\S{16,}$/.test(String(key)), `${method} with key ${key}`)
   }
-  const keys = hostile.requests.flatMap(({ headers: sent }) => sent[headers.idempotencyKey.toLowerCase()] ?? [])
-  assert.equal(new Set(keys).size, 8, 'every call has a key of its own')
+  const keys = fake.requests.flatMap(({ headers: sent }) => sent[headers.idempotencyKey.toLowerCase()] ?? [])
+  assert.equal(new Set(keys).size, 8, 'every call has its own key')
 })
 
-test('waiting asks for no more than the service waits', async (t) => {
-  const hostile = await openHostile(t, () => ({ json: result }))
-  await newClient({ apiKey: 'key', baseUrl: hostile.url }).malware.waitFor(id)
+test('waitFor requests the longest wait that the service supports', async (t) => {
+  const fake = await openFakeServer(t, () => ({ json: result }))
+  await newClient({ apiKey: 'key', baseUrl: fake.url }).malware.waitFor(id)
   assert.deepEqual(
-    hostile.requests.map(({ path }) => path),
+    fake.requests.map(({ path }) => path),
     [`/v1/malware/${id}?wait=${maxWaitSeconds}`],
   )
 })

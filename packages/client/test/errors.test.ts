@@ -15,11 +15,11 @@ import {
   ValidationFailed,
 } from '@assay/client'
 import { getSharedService } from '../../../acceptance/support/shared-service.ts'
-import { findDeadUrl, openHostile } from './hostile.ts'
+import { findUnusedUrl, openFakeServer, scanId } from './fake-server.ts'
 
 const service = getSharedService()
 
-/** The error that a call ends with. */
+/** The error that a call rejects with. */
 async function getError(call: Promise<unknown>): Promise<AssayError> {
   const error = await call.then(
     () => undefined,
@@ -32,10 +32,10 @@ async function getError(call: Promise<unknown>): Promise<AssayError> {
 
 const { api_key: apiKey } = await service.createAccount()
 
-describe('a refusal of the service', () => {
+describe('an error response of the service', () => {
   const newOwn = () => newClient({ apiKey, baseUrl: service.url })
 
-  test('of a key is Unauthorized, also for a file that is never sent', async () => {
+  test('401 is Unauthorized, and a large file is not sent', async () => {
     const { ping, malware } = newClient({ apiKey: 'assay_wrong', baseUrl: service.url })
     let sent = 0
     const large = Buffer.alloc(50 * 1024 * 1024)
@@ -52,7 +52,7 @@ describe('a refusal of the service', () => {
     assert.equal(sent, 0)
   })
 
-  test('without credits is OutOfCredits, with the credits', async () => {
+  test('403 is OutOfCredits, with the credits', async () => {
     const { api_key } = await service.createAccount('--credits', '0')
     const error = await getError(
       newClient({ apiKey: api_key, baseUrl: service.url }).malware.scanFile(Buffer.from('x')),
@@ -62,7 +62,7 @@ describe('a refusal of the service', () => {
     assert.equal(error.meta?.credits?.remaining, 0)
   })
 
-  test('of fields is ValidationFailed, with all of them and a trace id', async () => {
+  test('422 is ValidationFailed, with all fields and a trace id', async () => {
     const { nsfw, malware } = newOwn()
     const error = await getError(nsfw.images.submitUrl('ftp://x', { fileName: 'a.exe', callbackUrl: '/hook' }))
     assert(error instanceof ValidationFailed)
@@ -71,14 +71,14 @@ describe('a refusal of the service', () => {
     assert.match(error.message, /file_url must be .* callback_url must be /)
     assert.match(error.traceId ?? '', /^00-[0-9a-f]{32}-/)
     assert.equal(error.problem?.instance, '/v1/nsfw/images/submit/url')
-    for (const id of ['0199a3c5-52f1-7c39-8f0e-6f1d5d0f6a3b', '../me', '']) {
+    for (const id of [scanId, '../me', '']) {
       assert(['ValidationFailed', 'NotFound'].includes((await getError(malware.getResult(id))).name), id)
     }
     const tooLarge = await getError(nsfw.images.scanFile(Buffer.alloc(9 * 1024 * 1024)))
     assert.match(tooLarge.message, /file must not be larger than 8 MB/)
   })
 
-  test('of too many requests is RateLimited, with the time to wait, when that is longer than it waits', async () => {
+  test('429 with a long Retry-After is RateLimited, with the seconds to wait', async () => {
     const account = await service.createAccount('--rate', '1/5m')
     const { ping } = newClient({ apiKey: account.api_key, baseUrl: service.url })
     await ping()
@@ -90,7 +90,7 @@ describe('a refusal of the service', () => {
     assert.equal(error.meta?.attempts, 1)
   })
 
-  test('has a type of its own for every status', async (t) => {
+  test('each status has its error type', async (t) => {
     const names: Record<number, string> = {
       400: 'BadRequest',
       404: 'NotFound',
@@ -104,11 +104,11 @@ describe('a refusal of the service', () => {
       503: 'Overloaded',
     }
     const traceId = '00-861b31e3c9e762f383db108216a6e563-ea31d25c1dc6b6e9-01'
-    const hostile = await openHostile(t, ({ path }) => {
+    const fake = await openFakeServer(t, ({ path }) => {
       const status = Number(path.split('/').at(-1))
       return { status, json: { title: 'T', status, detail: 'It is so.', traceId }, headers: { 'retry-after': '7' } }
     })
-    const { malware } = newClient({ apiKey: 'key', baseUrl: hostile.url, retries: 0 })
+    const { malware } = newClient({ apiKey: 'key', baseUrl: fake.url, retries: 0 })
     for (const [status, name] of Object.entries(names)) {
       const error = await getError(malware.getResult(status))
       assert.equal(error.name, name, status)
@@ -122,9 +122,9 @@ describe('a refusal of the service', () => {
   })
 })
 
-describe('what is no answer of Assay', () => {
-  test('is never taken for a result', async (t) => {
-    const id = '0199a3c5-52f1-7c39-8f0e-6f1d5d0f6a3b'
+describe('a response that is not from Assay', () => {
+  test('is never used as a result', async (t) => {
+    const id = scanId
     const answers = [
       { text: '<html>Welcome</html>' },
       { json: {} },
@@ -138,19 +138,17 @@ describe('what is no answer of Assay', () => {
       { status: 302, headers: { location: 'https://elsewhere.example/' } },
       { status: 404, text: '<html>Not Found</html>' },
     ]
-    const hostile = await openHostile(t, ({ count }) => answers[count] ?? 'reset')
-    const clients = [newClient({ apiKey: 'key', baseUrl: hostile.url, retries: 0 })]
-    for (const { malware } of clients) {
-      for (const { text } of answers) {
-        const error = await getError(malware.scanFile(Buffer.from('x')))
-        assert.equal(error.name, 'UnexpectedAnswer', text)
-        assert.match(error.message, /Check that baseUrl is the address of Assay/)
-      }
+    const fake = await openFakeServer(t, ({ count }) => answers[count] ?? 'reset')
+    const { malware } = newClient({ apiKey: 'key', baseUrl: fake.url, retries: 0 })
+    for (const { text } of answers) {
+      const error = await getError(malware.scanFile(Buffer.from('x')))
+      assert.equal(error.name, 'UnexpectedAnswer', text)
+      assert.match(error.message, /Check that baseUrl is the address of Assay/)
     }
   })
 
-  test('is told apart from no answer at all', async () => {
-    const baseUrl = await findDeadUrl()
+  test('differs from a failed connection', async () => {
+    const baseUrl = await findUnusedUrl()
     for (const options of [{}, { fetch }]) {
       const { ping, malware } = newClient({ apiKey: 'key', baseUrl, retries: 0, ...options })
       for (const call of [
@@ -160,15 +158,15 @@ describe('what is no answer of Assay', () => {
       ]) {
         const error = await getError(call())
         assert.equal(error.name, 'ConnectionFailed')
-        assert.match(error.message, /^Nothing listens at 127\.0\.0\.1:\d+\. Check/)
+        assert.match(error.message, /^Cannot reach 127\.0\.0\.1:\d+: the connection was refused\. Check/)
       }
     }
     const error = await getError(newClient({ apiKey: 'key', baseUrl: 'http://no.invalid', retries: 0 }).ping())
-    assert.match(error.message, /no host by the name of|could not be looked up of no\.invalid/)
+    assert.match(error.message, /^Cannot reach no\.invalid: the host name (does not exist|could not be resolved)\./)
   })
 })
 
-describe('content that cannot be sent', () => {
+describe('content that cannot be read', () => {
   const dir = mkdtempSync(join(tmpdir(), 'assay-client-'))
   const file = (name: string) => join(dir, name)
   const { malware } = newClient({ apiKey, baseUrl: service.url })
@@ -180,22 +178,22 @@ describe('content that cannot be sent', () => {
   })
   after(() => rmSync(dir, { recursive: true, force: true }))
 
-  test('is told in a sentence', async () => {
+  test('is reported in a sentence', async () => {
     const broken = new Readable({ read: () => broken.destroy(new Error('the disk is gone')) })
     const cases: [input: Parameters<typeof malware.scanFile>[0], message: RegExp][] = [
-      [file('missing'), /^There is no file .*missing\. Check the path\.$/],
-      [file('empty/below'), /^There is no file .*below\. Check the path\.$/],
-      [dir, /is a directory\. Give the path of a file\.$/],
-      [file('empty'), /empty is empty\. There is nothing to scan in it\.$/],
-      [file('pipe'), /pipe is no regular file\. Give a stream of it instead\.$/],
-      [Buffer.alloc(0), /^The buffer is empty\./],
-      [new Blob([]), /^The blob is empty\./],
-      [Readable.from([]), /^The stream is empty\./],
-      [Readable.from([7]), /^The stream gave a value of type number\. It must give bytes\.$/],
-      [broken, /^The stream could not be read to its end: the disk is gone/],
+      [file('missing'), /missing does not exist\. Check the path\.$/],
+      [file('empty/below'), /below does not exist\. Check the path\.$/],
+      [dir, /is a directory\. Pass the path of a file\.$/],
+      [file('empty'), /empty is empty: there is nothing to scan\.$/],
+      [file('pipe'), /pipe is not a regular file\. Pass a stream instead\.$/],
+      [Buffer.alloc(0), /^The buffer is empty:/],
+      [new Blob([]), /^The blob is empty:/],
+      [Readable.from([]), /^The stream is empty:/],
+      [Readable.from([7]), /^The stream produced a value of type number\. It must produce bytes\.$/],
+      [broken, /^Reading the stream failed: the disk is gone/],
       [
         undefined as unknown as string,
-        /^Cannot scan a value of type undefined\. Give a path, bytes, a Blob or a stream\.$/,
+        /^Cannot scan a value of type undefined\. Pass a path, bytes, a Blob or a stream\.$/,
       ],
     ]
     for (const [input, message] of cases) {
@@ -206,17 +204,17 @@ describe('content that cannot be sent', () => {
     }
   })
 
-  test('is a file without permission', async () => {
-    // Root may read everything, so for this it is nobody.
+  test('includes a file without permission', async () => {
+    // Root can read every file, so the call runs as another user.
     if (process.getuid?.() === 0) process.seteuid?.(65534)
     const call = malware.scanFile(file('secret'))
     await call.catch(() => {})
     if (process.getuid?.() === 0) process.seteuid?.(0)
-    assert.match((await getError(call)).message, /^There is no permission to read .*secret\.$/)
+    assert.match((await getError(call)).message, /^Permission to read .*secret is denied\.$/)
   })
 })
 
-test('mistakes in the options are told when the client is made', () => {
+test('newClient throws on invalid options', () => {
   const good = { apiKey: 'key', baseUrl: 'https://scan.example.com' }
   const cases: [options: object, message: RegExp][] = [
     [{ apiKey: '' }, /^apiKey must be/],
@@ -225,10 +223,10 @@ test('mistakes in the options are told when the client is made', () => {
     [{ baseUrl: undefined }, /^baseUrl must be/],
     [{ baseUrl: 'scan.example.com' }, /^baseUrl must be/],
     [{ baseUrl: 'ftp://scan.example.com' }, /^baseUrl must be/],
-    [{ baseUrl: 'https://me:pw@scan.example.com' }, /user name or password/],
-    [{ region: 'eu' }, /^region needs a baseUrl with \{region\}/],
-    [{ baseUrl: 'https://{region}.example.com' }, /give region as well/],
-    [{ baseUrl: 'https://{region}.example.com', region: 'evil.test/' }, /^region must be/],
+    [{ baseUrl: 'https://me:pw@scan.example.com' }, /user name or password\.$/],
+    [{ region: 'eu' }, /^region requires a baseUrl that contains \{region\}/],
+    [{ baseUrl: 'https://{region}.example.com' }, /set region as well/],
+    [{ baseUrl: 'https://{region}.example.com', region: 'evil.test/' }, /^region must consist/],
     [{ timeoutMs: 0 }, /^timeoutMs/],
     [{ retries: -1 }, /^retries/],
     [{ retries: 1.5 }, /^retries/],
@@ -238,10 +236,10 @@ test('mistakes in the options are told when the client is made', () => {
   }
 })
 
-test('a region is put into the address', async (t) => {
-  const hostile = await openHostile(t, () => ({}))
-  const baseUrl = hostile.url.replace('127.0.0.1', '127.0.0.{region}')
+test('the region becomes part of the address', async (t) => {
+  const fake = await openFakeServer(t, () => ({}))
+  const baseUrl = fake.url.replace('127.0.0.1', '127.0.0.{region}')
   const { ping } = newClient({ apiKey: 'key', baseUrl, region: '1' })
   await ping()
-  assert.equal(hostile.requests.length, 1)
+  assert.equal(fake.requests.length, 1)
 })

@@ -11,7 +11,7 @@ import { readCodeBlocks } from '../../../acceptance/support/code-blocks.ts'
 import { alreadyTested, lacksClamAv } from '../../../acceptance/support/scanning.ts'
 import { getSharedService } from '../../../acceptance/support/shared-service.ts'
 import { waitUntil } from '../../../acceptance/support/wait-until.ts'
-import { findDeadUrl } from './hostile.ts'
+import { findUnusedUrl } from './fake-server.ts'
 
 const service = getSharedService()
 const blocks = readCodeBlocks('packages/client/README.md').filter(({ language }) => language === 'js')
@@ -19,7 +19,7 @@ const [first, background, errors, fastify, express, next, workers, anywhere] = b
 const modules = new URL('../../../node_modules/', import.meta.url).pathname
 const secret = 'whsec_WUOMk48YN/5jO/ak8ocbDIcUsz0hhfn4n9FTGWsRPd8='
 
-describe('the samples of the README', { skip: alreadyTested }, async () => {
+describe('the examples in the README', { skip: alreadyTested }, async () => {
   const dir = mkdtempSync(join(tmpdir(), 'assay-readme-'))
   const lacking = await lacksClamAv(service.url)
   let apiKey = ''
@@ -53,12 +53,12 @@ describe('the samples of the README', { skip: alreadyTested }, async () => {
     ['Express', express],
   ]) {
     test(`receive webhooks with ${name}`, async (t) => {
-      const url = await findDeadUrl()
+      const url = await findUnusedUrl()
       const sample = write(text.replace('3000', new URL(url).port))
       const child = spawn(process.execPath, [sample], { cwd: dir, env: getEnv(), stdio: 'ignore' })
       t.after(() => child.kill())
       const post = () => fetch(`${url}/webhooks/assay`, { method: 'POST', body: '{}' }).catch(() => undefined)
-      await waitUntil('it to listen', async () => (await post()) !== undefined)
+      await waitUntil('the receiver to listen', async () => (await post()) !== undefined)
       assert.equal((await post())?.status, 401)
     })
   }

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { createHmac } from 'node:crypto'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { Readable } from 'node:stream'
 import { type TestContext, test } from 'node:test'
 import { newClient, type ScanResult } from '@assay/client'
@@ -13,25 +12,19 @@ import express from 'express'
 import Fastify from 'fastify'
 import { getSharedService } from '../../../acceptance/support/shared-service.ts'
 import { waitUntil } from '../../../acceptance/support/wait-until.ts'
+import { listen, newResult } from './fake-server.ts'
 
 const service = getSharedService()
 const { api_key: apiKey, webhook_secret } = await service.createAccount()
 const path = '/webhooks/assay'
 const secret = 'whsec_WUOMk48YN/5jO/ak8ocbDIcUsz0hhfn4n9FTGWsRPd8='
-const result = {
-  id: '01a1df24-84f7-73fd-93f9-609eb7031830',
-  scan_type: 'malware',
-  status: 'clean',
-  content_length: 1,
-  content_type: 'text/plain',
-  created_at: '2026-11-15T12:17:54.935Z',
-}
+const result = newResult()
 
 type Options = { secret: string; onResult(result: ScanResult, delivery: { id: string | undefined }): Promise<void> }
-/** Where the service of the test run may call. */
+/** An address that the service under test may call. */
 const host = '127.9.9.9'
 
-/** Each framework with the receiver as its documents say, at an address of its own. */
+/** Starts each framework with the receiver set up as documented, and returns its address. */
 const frameworks: Record<string, (t: TestContext, options: Options) => Promise<string>> = {
   async Fastify(t, options) {
     const app = Fastify()
@@ -45,20 +38,15 @@ const frameworks: Record<string, (t: TestContext, options: Options) => Promise<s
     app.post(path, receiveInExpress(options))
     app.use(express.json())
     app.post('/other', (request, response) => void response.json(request.body))
-    // The error that a receiver passes on is the application's to answer; silent, to keep the output readable.
-    app.use((_error: unknown, _request: express.Request, response: express.Response, _next: express.NextFunction) => {
-      response.status(500).end()
-    })
-    return await listen(t, app)
+    app.use(answer500)
+    return await listenOnHost(t, app)
   },
-  async 'Express, with bytes that were read already'(t, options) {
+  async 'Express after express.raw()'(t, options) {
     const app = express()
     app.use(express.raw({ type: '*/*', limit: '1mb' }))
     app.post(path, receiveInExpress(options))
-    app.use((_error: unknown, _request: express.Request, response: express.Response, _next: express.NextFunction) => {
-      response.status(500).end()
-    })
-    return await listen(t, app)
+    app.use(answer500)
+    return await listenOnHost(t, app)
   },
   async Next(t, options) {
     const POST = receiveInNext(options)
@@ -71,7 +59,7 @@ const frameworks: Record<string, (t: TestContext, options: Options) => Promise<s
 }
 
 for (const [name, open] of Object.entries(frameworks)) {
-  test(`${name}: what is genuine is handed over once and answered, all else is refused`, async (t) => {
+  test(`${name}: a genuine webhook reaches onResult once, and others are rejected`, async (t) => {
     const results: unknown[] = []
     let failure: Error | undefined
     const url = await open(t, {
@@ -89,34 +77,34 @@ for (const [name, open] of Object.entries(frameworks)) {
     assert.equal(await post(body, sign(body)), 200)
     assert.deepEqual(results, [{ received: result, delivery: { id: 'delivery-1' } }])
 
-    const refusals: [status: number, body: string | Buffer, headers: Record<string, string>][] = [
+    const rejections: [status: number, body: string | Buffer, headers: Record<string, string>][] = [
       [401, body, {}],
       [401, `${body} `, sign(body)],
       [401, body, { ...sign(body), 'webhook-timestamp': '1' }],
       [400, 'no result', sign('no result')],
     ]
-    for (const [status, sent, headers] of refusals) assert.equal(await post(sent, headers), status, String(sent))
+    for (const [status, sent, headers] of rejections) assert.equal(await post(sent, headers), status, String(sent))
     const huge = await post(Buffer.alloc(300 * 1024, ' '), sign(''))
     assert([400, 401, 413].includes(huge), `${huge}`)
     const got = await fetch(url + path)
     assert([404, 405].includes(got.status), `GET: ${got.status}`)
     failure = new Error('the database is away')
-    assert.equal(await post(body, sign(body)), 500, 'it is sent again')
+    assert.equal(await post(body, sign(body)), 500, 'so that Assay sends it again')
     assert.equal(results.length, 1)
   })
 
-  test(`${name}: gets the result of a scan from the service itself`, async (t) => {
+  test(`${name}: receives the result of a scan from the service`, async (t) => {
     const results: ScanResult[] = []
     const onResult = async (received: ScanResult) => void results.push(received)
     const url = await open(t, { secret: webhook_secret, onResult })
     const { malware } = newClient({ apiKey, baseUrl: service.url })
-    const { id } = await malware.submitFile(Buffer.from('told of'), { callbackUrl: url + path })
+    const { id } = await malware.submitFile(Buffer.from('content'), { callbackUrl: url + path })
     await waitUntil('the webhook', () => results.length > 0)
     assert.deepEqual(results[0], await malware.waitFor(id))
   })
 }
 
-test('the parsers of the application stay as they are', async (t) => {
+test('the receiver does not change the parsers of the application', async (t) => {
   for (const name of ['Fastify', 'Express']) {
     const url = await frameworks[name]?.(t, { secret, async onResult() {} })
     const options = { method: 'POST', body: '{"a":1}', headers: { 'content-type': 'application/json' } }
@@ -124,19 +112,19 @@ test('the parsers of the application stay as they are', async (t) => {
   }
 })
 
-test('Express is told when something parsed the body before', async (t) => {
+test('in Express, a body that was parsed before is an error', async (t) => {
   const app = express()
   app.use(express.json())
   app.post(path, receiveInExpress({ secret, onResult() {} }))
-  let told = ''
+  let message = ''
   app.use((error: Error, _request: express.Request, response: express.Response, _next: express.NextFunction) => {
-    told = error.message
+    message = error.message
     response.status(500).end()
   })
-  const url = await listen(t, app)
+  const url = await listenOnHost(t, app)
   const body = JSON.stringify(result)
   await fetch(url + path, { method: 'POST', body, headers: { 'content-type': 'application/json', ...sign(body) } })
-  assert.match(told, /Put receiveWebhooks before express\.json\(\)/)
+  assert.match(message, /Put receiveWebhooks before express\.json\(\)/)
 })
 
 function sign(body: string): Record<string, string> {
@@ -146,19 +134,22 @@ function sign(body: string): Record<string, string> {
   return { 'webhook-id': 'delivery-1', 'webhook-timestamp': timestamp, 'webhook-signature': `v1,${signature}` }
 }
 
-async function listen(t: TestContext, handler: Parameters<typeof createServer>[1]): Promise<string> {
-  const server = createServer(handler)
-  await new Promise<void>((resolve) => server.listen(0, host, resolve))
-  t.after(() => {
-    server.close()
-    server.closeAllConnections()
-  })
-  return `http://${host}:${(server.address() as AddressInfo).port}`
+/** An error handler for Express that prints nothing. */
+function answer500(
+  _error: unknown,
+  _request: express.Request,
+  response: express.Response,
+  _next: express.NextFunction,
+) {
+  response.status(500).end()
 }
 
-/** As the frameworks do: a Request in, a Response out, and 500 for what is thrown. */
+const listenOnHost = async (t: TestContext, handler: Parameters<typeof createServer>[1]) =>
+  `http://${await listen(t, createServer(handler), { host })}`
+
+/** Serves a handler from Request to Response, with status 500 if it throws. */
 async function serve(t: TestContext, handle: (request: Request) => Promise<Response>): Promise<string> {
-  return await listen(t, async (incoming, outgoing) => {
+  return await listenOnHost(t, async (incoming, outgoing) => {
     const headers = new Headers()
     for (const [name, value] of Object.entries(incoming.headers)) headers.set(name, String(value))
     const { method = '' } = incoming

@@ -13,10 +13,10 @@ const service = getSharedService()
 const lacking = await lacksClamAv(service.url)
 const card = readFileSync(new URL('../../../docs/test-images/pornography.png', import.meta.url))
 const origin = process.env.ASSAY_TEST_ORIGIN ?? ''
-/** Over what is sent in one write, and over what the service keeps in memory. */
+/** Larger than what the client sends in one write and what the service keeps in memory. */
 const large = Buffer.alloc(3 * 1024 * 1024 + 7, 'all work and no play ')
 
-describe('the client, against the service', () => {
+describe('the client with the real service', () => {
   const dir = mkdtempSync(join(tmpdir(), 'assay-client-'))
   const eicarPath = join(dir, 'eicar.com')
   const largePath = join(dir, 'large.txt')
@@ -40,8 +40,8 @@ describe('the client, against the service', () => {
     Buffer: () => content,
     ArrayBuffer: () => Uint8Array.from(content).buffer,
     Blob: () => new Blob([content]),
-    'stream of the web': () => new Blob([content]).stream(),
-    'stream of Node': () => createReadStream(path),
+    'web stream': () => new Blob([content]).stream(),
+    'Node stream': () => createReadStream(path),
     'async iterable': () => Readable.from([content.subarray(0, 10), content.subarray(10)]),
   })
 
@@ -56,24 +56,24 @@ describe('the client, against the service', () => {
       }
     })
 
-    test(`sends all of a large one, and tells how far it is (${way})`, async () => {
+    test(`sends all of a large input and reports progress (${way})`, async () => {
       const expected = (await get(way).malware.scanFile(large)).metadata?.hash_sha256
       for (const [kind, open] of Object.entries(inputs(large, largePath))) {
-        const told: Progress[] = []
-        const scan = await get(way).malware.scanFile(open(), { onProgress: (progress) => told.push(progress) })
+        const steps: Progress[] = []
+        const scan = await get(way).malware.scanFile(open(), { onProgress: (progress) => steps.push(progress) })
         assert.equal(scan.metadata?.hash_sha256, expected, kind)
         assert.deepEqual(
-          told.map(({ sent }) => sent),
-          told.map(({ sent }) => sent).sort((a, b) => a - b),
+          steps.map(({ sent }) => sent),
+          steps.map(({ sent }) => sent).sort((a, b) => a - b),
           kind,
         )
         const isStream = kind.includes('stream') || kind.includes('iterable')
-        assert.deepEqual(told.at(-1), { sent: large.length, total: isStream ? undefined : large.length }, kind)
+        assert.deepEqual(steps.at(-1), { sent: large.length, total: isStream ? undefined : large.length }, kind)
       }
     })
   }
 
-  test('gives content the name that it has, and none when it has none', async () => {
+  test('sends the name of the input, if it has one', async () => {
     const { malware } = get('own')
     assert.equal((await malware.scanFile(largePath)).content_name, 'large.txt')
     assert.equal((await malware.scanFile(createReadStream(largePath))).content_name, 'large.txt')
@@ -82,7 +82,7 @@ describe('the client, against the service', () => {
     assert.equal((await get('fetch').malware.scanFile(Buffer.from('x'))).content_name, undefined)
   })
 
-  test('carries credits, rate and region beside every answer, and writes only the answer as JSON', async () => {
+  test('every response has credits, rate and region in meta, which JSON does not include', async () => {
     const { malware, account, ping } = get('own')
     const scan = await malware.scanFile(Buffer.from('counted'))
     const receipt = await malware.submitFile(Buffer.from('counted'))
@@ -102,7 +102,7 @@ describe('the client, against the service', () => {
     assert.equal(me.credit_remaining, me.meta.credits?.remaining)
   })
 
-  test('submits, and waits for the result', { skip: lacking }, async () => {
+  test('submits a file and waits for the result', { skip: lacking }, async () => {
     for (const { malware } of Object.values(clients)) {
       const { id } = await malware.submitFile(eicarPath)
       const result = await malware.waitFor(id)
@@ -112,7 +112,7 @@ describe('the client, against the service', () => {
     }
   })
 
-  test('has the service fetch URLs, of both kinds', async () => {
+  test('scans URLs for malware and for NSFW content', async () => {
     const { malware, nsfw } = get('own')
     for (const scans of [malware, nsfw.images]) {
       const scan = await scans.scanUrl(`${origin}/one.png`, { fileName: 'given.png' })
@@ -133,7 +133,7 @@ describe('the client, against the service', () => {
     assert.equal((await images.getResult(id)).status, 'threat')
   })
 
-  test('is charged once for the same key, and told so when the content differs', async () => {
+  test('is charged once for an idempotency key, and other content with that key is rejected', async () => {
     const { malware } = get('own')
     const idempotencyKey = crypto.randomUUID()
     const first = await malware.scanFile(Buffer.from('once'), { idempotencyKey })

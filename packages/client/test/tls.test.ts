@@ -14,7 +14,7 @@ const openssl = 'openssl'
 const program = new URL('upload-once.mjs', import.meta.url).pathname
 const bytes = 20 * 1024 * 1024
 
-test('a file goes by https to a certificate that is trusted, and to no other', { skip: alreadyTested }, async (t) => {
+test('a file is sent over https only if the certificate is trusted', { skip: alreadyTested }, async (t) => {
   const dir = mkdtempSync(join(tmpdir(), 'assay-client-'))
   t.after(() => rmSync(dir, { recursive: true, force: true }))
   const [certFile, keyFile, path] = [join(dir, 'cert.pem'), join(dir, 'key.pem'), join(dir, 'large.bin')]
@@ -30,7 +30,7 @@ test('a file goes by https to a certificate that is trusted, and to no other', {
   const { malware } = newClient({ apiKey: 'key', baseUrl: sink.url, retries: 0 })
   await assert.rejects(malware.submitFile(path), {
     name: 'ConnectionFailed',
-    message: /^The certificate is not valid of/,
+    message: /: the certificate is not valid\./,
   })
   assert.equal(sink.received(), 0)
 

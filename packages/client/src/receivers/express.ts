@@ -1,10 +1,10 @@
 import { subtle } from '../platform/node-crypto.ts'
 import { makeVerifyWebhook, type WebhookHeaders } from '../verify-webhook.ts'
-import { notPosted, type ReceiverOptions, type Reply, readBody, receive, tooLarge } from './receive.ts'
+import { methodNotAllowed, type ReceiverOptions, type Reply, readBody, receive, tooLarge } from './receive.ts'
 
 export type { Delivery, ReceiverOptions } from './receive.ts'
 
-/** As much of Express, or of Node itself, as is used here. */
+/** The part of Express, or of Node's http, that the receiver uses. */
 type Request = AsyncIterable<Uint8Array> & {
   method?: string | undefined
   headers: Record<string, string | string[] | undefined>
@@ -19,7 +19,10 @@ type Next = (error?: unknown) => void
 
 const verify = /* @__PURE__ */ makeVerifyWebhook(() => subtle)
 
-/** `app.post('/webhooks/assay', receiveWebhooks({ secret, onResult }))`, before `express.json()` or on a path without it. */
+/**
+ * Handler for `app.post('/webhooks/assay', receiveWebhooks({ secret, onResult }))`. Register it before `express.json()`,
+ * or on a path without it.
+ */
 export function receiveWebhooks(options: ReceiverOptions) {
   return async (request: Request, response: Response, next: Next): Promise<void> => {
     try {
@@ -34,14 +37,14 @@ export function receiveWebhooks(options: ReceiverOptions) {
 }
 
 async function toReply(request: Request, options: ReceiverOptions): Promise<Reply> {
-  if (request.method !== 'POST') return notPosted
+  if (request.method !== 'POST') return methodNotAllowed
   const body = await getBytes(request)
   return body === undefined ? tooLarge : await receive(verify, options, body, request.headers as WebhookHeaders)
 }
 
-/** `express.raw()` leaves the bytes; any other parser takes them away. */
+/** Takes the bytes that `express.raw()` left, or reads them. Other parsers do not keep the bytes. */
 async function getBytes(request: Request): Promise<Uint8Array | undefined> {
   if (request.body instanceof Uint8Array) return request.body
   if (request.body === undefined) return await readBody(request)
-  throw new Error('Something parsed the webhook already. Put receiveWebhooks before express.json().')
+  throw new Error('Another parser has already read the webhook. Put receiveWebhooks before express.json().')
 }

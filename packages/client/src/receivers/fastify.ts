@@ -4,7 +4,7 @@ import { maxBodyBytes, type ReceiverOptions, receive } from './receive.ts'
 
 export type { Delivery, ReceiverOptions } from './receive.ts'
 
-/** As much of Fastify as is used here. */
+/** The part of Fastify that the receiver uses. */
 type Fastify = {
   removeAllContentTypeParsers(): void
   addContentTypeParser(
@@ -19,7 +19,10 @@ type FastifyReply = { code(status: number): { type(type: string): { send(text: s
 
 const verify = /* @__PURE__ */ makeVerifyWebhook(() => subtle)
 
-/** `app.register(receiveWebhooks({ path: '/webhooks/assay', secret, onResult }))`. The parsers of the app stay as they are. */
+/**
+ * Plugin for `app.register(receiveWebhooks({ path: '/webhooks/assay', secret, onResult }))`. It does not change the
+ * parsers of the rest of the application.
+ */
 export function receiveWebhooks({ path, ...options }: ReceiverOptions & { path: string }) {
   return async (app: Fastify): Promise<void> => {
     app.removeAllContentTypeParsers()

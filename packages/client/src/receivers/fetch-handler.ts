@@ -1,8 +1,8 @@
 import { iterateStream } from '../iterate-stream.ts'
 import type { VerifyWebhook } from '../verify-webhook.ts'
-import { notPosted, type ReceiverOptions, readBody, receive, tooLarge } from './receive.ts'
+import { methodNotAllowed, type ReceiverOptions, readBody, receive, tooLarge } from './receive.ts'
 
-/** For every framework that speaks in Request and Response. */
+/** Handles a webhook in any framework that uses Request and Response. */
 export async function handleRequest(
   verify: VerifyWebhook,
   options: ReceiverOptions,
@@ -13,7 +13,7 @@ export async function handleRequest(
 }
 
 async function toReply(verify: VerifyWebhook, options: ReceiverOptions, request: Request) {
-  if (request.method !== 'POST') return notPosted
+  if (request.method !== 'POST') return methodNotAllowed
   const body = request.body === null ? new Uint8Array() : await readBody(iterateStream(request.body))
   return body === undefined ? tooLarge : await receive(verify, options, body, request.headers)
 }

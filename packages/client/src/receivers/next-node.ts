@@ -7,7 +7,7 @@ export type { Delivery, ReceiverOptions } from './receive.ts'
 
 const verify = /* @__PURE__ */ makeVerifyWebhook(() => subtle)
 
-/** The same as next.ts, in Node 18 too. */
+/** The handler of next.ts with Node's crypto, because Node 18 has no global WebCrypto. */
 export function receiveWebhooks(options: ReceiverOptions) {
   return (request: Request): Promise<Response> => handleRequest(verify, options, request)
 }

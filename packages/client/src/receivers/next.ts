@@ -6,7 +6,7 @@ export type { Delivery, ReceiverOptions } from './receive.ts'
 
 const verify = /* @__PURE__ */ makeVerifyWebhook(() => globalThis.crypto.subtle)
 
-/** In `app/webhooks/assay/route.ts`: `export const POST = receiveWebhooks({ secret, onResult })`. */
+/** Handler for `app/webhooks/assay/route.ts`: `export const POST = receiveWebhooks({ secret, onResult })`. */
 export function receiveWebhooks(options: ReceiverOptions) {
   return (request: Request): Promise<Response> => handleRequest(verify, options, request)
 }

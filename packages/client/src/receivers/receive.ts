@@ -3,29 +3,29 @@ import type { ScanResult } from '../results.ts'
 import type { VerifyOptions, VerifyWebhook, WebhookHeaders } from '../verify-webhook.ts'
 
 export type ReceiverOptions = Omit<VerifyOptions, 'at'> & {
-  /** The webhook secret of the account, or several while it is being changed. */
+  /** Webhook secret of the account, or several during a rotation. */
   secret: string | readonly string[]
   /**
-   * Gets every result that is genuine. A result can come more than once: keep the `id` of what was dealt with. What
-   * throws here is answered with 500, and Assay sends it again. It gives up waiting for the answer after 15 seconds.
+   * Called with each result whose signature is valid. A result can arrive more than once: keep the `id` of processed
+   * results. If this throws, the response is 500 and Assay sends the webhook again. Assay waits 15 seconds for a response.
    */
   onResult(result: ScanResult, delivery: Delivery): void | Promise<void>
 }
 
 export type Delivery = {
-  /** `webhook-id`: the same in every attempt at this delivery. Undefined where the sender gives none. */
+  /** Value of `webhook-id`, the same in every attempt of this delivery. Undefined if the request has none. */
   id: string | undefined
 }
 
-/** A result has less than 10 KB. */
+/** Limit on the body of a webhook. A result has less than 10 KB. */
 export const maxBodyBytes = 256 * 1024
 
 export type Reply = { status: 200 | 400 | 401 | 405; text: string }
 
 export const tooLarge: Reply = { status: 400, text: `The body is larger than ${maxBodyBytes} bytes.\n` }
-export const notPosted: Reply = { status: 405, text: 'Webhooks come by POST.\n' }
+export const methodNotAllowed: Reply = { status: 405, text: 'Send webhooks by POST.\n' }
 
-/** What every receiver does with the bytes of a request. */
+/** Verifies a webhook, passes its result to `onResult` and returns the response to send. */
 export async function receive(
   verify: VerifyWebhook,
   { secret, onResult, ...options }: ReceiverOptions,
@@ -43,7 +43,7 @@ export async function receive(
   return { status: 200, text: 'ok\n' }
 }
 
-/** Undefined: there is more of it than a webhook has. */
+/** Reads the body; undefined if it is larger than `maxBodyBytes`. */
 export async function readBody(chunks: AsyncIterable<Uint8Array>): Promise<Uint8Array | undefined> {
   const all: Uint8Array[] = []
   let bytes = 0

@@ -5,16 +5,16 @@ import type { Delivery } from './receive.ts'
 
 export type { Delivery } from './receive.ts'
 
-/** A worker learns its secrets with each request. */
+/** Options of a Worker, which gets its secrets from `env` with each request. */
 export type WorkerReceiverOptions<Env> = Omit<VerifyOptions, 'at'> & {
   secret(env: Env): string | readonly string[]
-  /** As with the other receivers, and with what the worker was given. */
+  /** As in the other receivers, with the `env` of the Worker. */
   onResult(result: ScanResult, delivery: Delivery, env: Env): void | Promise<void>
 }
 
 const verify = /* @__PURE__ */ makeVerifyWebhook(() => globalThis.crypto.subtle)
 
-/** `export default receiveWebhooks({ secret: (env) => env.WEBHOOK_SECRET, onResult })` */
+/** Worker for `export default receiveWebhooks({ secret: (env) => env.WEBHOOK_SECRET, onResult })`. */
 export function receiveWebhooks<Env>({ secret, onResult, ...options }: WorkerReceiverOptions<Env>) {
   return {
     fetch: (request: Request, env: Env): Promise<Response> =>

@@ -1,28 +1,29 @@
 import { ConnectionFailed } from '../errors.ts'
 
-/** What a platform says of a connection, as a sentence. */
+/** Turns the error of a platform into a sentence about the connection. */
 export function toConnectionFailed(url: string, cause: unknown): ConnectionFailed {
   const { host } = new URL(url)
-  // fetch hides the reason one level deeper.
+  // fetch puts the reason into the cause of its error.
   const inner = cause instanceof Error && cause.cause instanceof Error ? cause.cause : cause
   const code = typeof inner === 'object' && inner !== null && 'code' in inner ? String(inner.code) : ''
-  const reason = reasons[code] ?? (/CERT|SSL|TLS/.test(code) ? certificate : 'There was no connection to')
-  return new ConnectionFailed(`${reason} ${host}. Check that baseUrl is right and that the service can be reached.`, {
-    cause,
-  })
+  const reason = reasons[code] ?? (/CERT|SSL|TLS/.test(code) ? 'the certificate is not valid' : 'no connection')
+  return new ConnectionFailed(
+    `Cannot reach ${host}: ${reason}. Check that baseUrl is correct and that the service is running.`,
+    { cause },
+  )
 }
 
-const certificate = 'The certificate is not valid of'
+const broken = 'the connection broke'
+const unreachable = 'the network has no route to the host'
 
 const reasons: Record<string, string> = {
-  ECONNREFUSED: 'Nothing listens at',
-  ENOTFOUND: 'There is no host by the name of',
-  EAI_AGAIN: 'The address could not be looked up of',
-  ECONNRESET: 'The connection broke to',
-  EPIPE: 'The connection broke to',
-  UND_ERR_SOCKET: 'The connection broke to',
-  ETIMEDOUT: 'No connection could be made to',
-  EHOSTUNREACH: 'There is no way to',
-  ENETUNREACH: 'There is no way to',
-  DEPTH_ZERO_SELF_SIGNED_CERT: certificate,
+  ECONNREFUSED: 'the connection was refused',
+  ENOTFOUND: 'the host name does not exist',
+  EAI_AGAIN: 'the host name could not be resolved',
+  ECONNRESET: broken,
+  EPIPE: broken,
+  UND_ERR_SOCKET: broken,
+  ETIMEDOUT: 'the connection timed out',
+  EHOSTUNREACH: unreachable,
+  ENETUNREACH: unreachable,
 }

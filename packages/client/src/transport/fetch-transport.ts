@@ -1,20 +1,20 @@
 import { newMultipart } from '../multipart.ts'
 import { toConnectionFailed } from './connection-failed.ts'
 import { toFormData } from './form-data.ts'
-import { type Form, type Incoming, maxAnswerBytes, type Outgoing, type Transport } from './transport.ts'
+import { type Form, type HttpRequest, type HttpResponse, maxResponseBytes, type Transport } from './transport.ts'
 
 type Fetch = typeof globalThis.fetch
 
-/** For platforms that have no better way, and for callers who bring a fetch of their own. */
+/** Transport for platforms without a better one, and for callers that pass their own fetch. */
 export function makeFetchTransport(fetch: Fetch, newKey: () => string): Transport {
-  async function send({ method, url, headers }: Outgoing, body: Body, signal: AbortSignal): Promise<Incoming> {
+  async function send({ method, url, headers }: HttpRequest, body: Body, signal: AbortSignal): Promise<HttpResponse> {
     const init = {
       method,
       headers: { ...headers, ...body.headers },
       redirect: 'manual' as const,
       signal,
       ...(body.value !== undefined && { body: body.value }),
-      // A body that is a stream needs it.
+      // fetch requires this for a body that is a stream.
       duplex: 'half' as const,
     }
     try {
@@ -29,21 +29,21 @@ export function makeFetchTransport(fetch: Fetch, newKey: () => string): Transpor
     }
   }
 
-  return async (outgoing, signal) => {
-    const { body } = outgoing
-    if (typeof body !== 'object') return await send(outgoing, body === undefined ? {} : { value: body }, signal)
-    if (!body.content.isWhole) return await send(outgoing, toStream(body, newKey()), signal)
-    // Only http/2 lets a page send a stream. What a blob's progress is, fetch does not tell.
-    const answer = await send(outgoing, { value: await toFormData(body) }, signal)
+  return async (request, signal) => {
+    const { body } = request
+    if (typeof body !== 'object') return await send(request, body === undefined ? {} : { value: body }, signal)
+    if (!body.content.isInMemory) return await send(request, toStream(body, newKey()), signal)
+    // Pages can send a stream over HTTP/2 only, and fetch does not report the progress of a Blob.
+    const response = await send(request, { value: await toFormData(body) }, signal)
     body.onSent(body.content.length ?? 0)
-    return answer
+    return response
   }
 }
 
 type Body = {
   value?: string | FormData | ReadableStream<Uint8Array>
   headers?: Record<string, string>
-  /** Why the content could not be read on, if that is why the request failed. */
+  /** The error of the content, if reading it made the request fail. */
   findFailure?(): unknown
 }
 
@@ -55,7 +55,7 @@ function toStream(form: Form, boundary: string): Body {
     let sent = 0
     for await (const chunk of multipart.readContent()) {
       yield chunk
-      // The next one is asked for when this one was taken.
+      // fetch requests the next chunk after it has sent this one.
       sent += chunk.length
       form.onSent(sent)
     }
@@ -91,7 +91,7 @@ async function readText(response: Response): Promise<string> {
     const { done, value } = await reader.read()
     if (done) return text + decoder.decode()
     text += decoder.decode(value, { stream: true })
-    if (text.length > maxAnswerBytes) {
+    if (text.length > maxResponseBytes) {
       await reader.cancel()
       return text
     }

@@ -1,6 +1,6 @@
 import type { Form } from './transport.ts'
 
-/** For those who let the platform write the form. */
+/** Builds the form for transports that let the platform encode it. */
 export async function toFormData({ fields, content }: Form): Promise<FormData> {
   const form = new FormData()
   for (const [name, value] of Object.entries(fields)) form.append(name, value)

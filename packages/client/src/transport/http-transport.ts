@@ -3,43 +3,43 @@ import { Agent as HttpsAgent, request as requestHttps } from 'node:https'
 import { AssayError } from '../errors.ts'
 import { newMultipart } from '../multipart.ts'
 import { toConnectionFailed } from './connection-failed.ts'
-import { type Form, type Incoming, maxAnswerBytes, type Outgoing, type Transport } from './transport.ts'
+import { type Form, type HttpRequest, type HttpResponse, maxResponseBytes, type Transport } from './transport.ts'
 
-/** Up to this a form is one write. */
+/** Largest content that is sent with its form in a single write. */
 const maxSmallBytes = 256 * 1024
-/** From this on, and for streams, the service is asked first whether it wants the content. */
-const minAskBytes = 1024 * 1024
-/** Who does not know that question says nothing. */
-const maxAskMs = 1000
+/** Smallest content for which the client sends Expect: 100-continue. Streams always use it. */
+const minExpectBytes = 1024 * 1024
+/** How long to wait for 100 Continue: servers that do not support it stay silent. */
+const maxExpectMs = 1000
 
 /**
- * The http of Node itself: a file goes out chunk by chunk as the network takes it, and is not begun for a key that is
- * refused. Sending 250 MB with fetch took more memory and told less.
+ * Transport on Node's http module. It sends a file chunk by chunk with backpressure, and does not start an upload that
+ * the service rejects. fetch takes more memory for 250 MB and reports less progress.
  */
 export function makeHttpTransport(newKey: () => string): Transport {
-  // Idle connections do not keep the process alive.
+  // Idle keep-alive connections of these agents do not keep the process running.
   const agents = { 'http:': new HttpAgent({ keepAlive: true }), 'https:': new HttpsAgent({ keepAlive: true }) }
 
-  return async (outgoing, signal) => {
-    const { body, method } = outgoing
-    const url = new URL(outgoing.url)
+  return async (httpRequest, signal) => {
+    const { body, method } = httpRequest
+    const url = new URL(httpRequest.url)
     const isTls = url.protocol === 'https:'
     const form = typeof body === 'object' ? { ...body, multipart: newMultipart(body, newKey()) } : undefined
     const text = typeof body === 'object' ? undefined : body
-    const headers = { ...outgoing.headers, ...(form ? toFormHeaders(form) : toTextHeaders(text)) }
+    const headers = { ...httpRequest.headers, ...(form ? toFormHeaders(form) : toTextHeaders(text)) }
     const agent = agents[isTls ? 'https:' : 'http:']
     const request = (isTls ? requestHttps : requestHttp)(url, { method, headers, agent, signal })
-    const answer = readAnswer(request, outgoing)
+    const response = readResponse(request, httpRequest)
     if (form === undefined) {
       request.end(text)
-      return await answer
+      return await response
     }
-    const sending = sendForm(request, form, answer)
+    const sending = sendForm(request, form, response)
     sending.catch(() => {})
     try {
-      return await Promise.race([answer, sending.then(() => answer)])
+      return await Promise.race([response, sending.then(() => response)])
     } finally {
-      // After an early answer nobody reads the rest.
+      // After an early response the service does not read the rest of the form.
       if (!request.writableFinished) request.destroy()
     }
   }
@@ -48,25 +48,25 @@ export function makeHttpTransport(newKey: () => string): Transport {
 type OpenForm = Form & { multipart: ReturnType<typeof newMultipart> }
 
 function toFormHeaders({ content, multipart }: OpenForm): Record<string, string | number> {
-  const isAsked = content.length === undefined || content.length >= minAskBytes
+  const isExpecting = content.length === undefined || content.length >= minExpectBytes
   return {
     'Content-Type': multipart.type,
     ...(multipart.length !== undefined && { 'Content-Length': multipart.length }),
-    ...(isAsked && { Expect: '100-continue' }),
+    ...(isExpecting && { Expect: '100-continue' }),
   }
 }
 
 const toTextHeaders = (body: string | undefined) =>
   body === undefined ? {} : { 'Content-Length': new TextEncoder().encode(body).length }
 
-function readAnswer(request: ClientRequest, { url }: Outgoing): Promise<Incoming> {
-  const answer = new Promise<Incoming>((resolve, reject) => {
+function readResponse(request: ClientRequest, { url }: HttpRequest): Promise<HttpResponse> {
+  const result = new Promise<HttpResponse>((resolve, reject) => {
     const fail = (error: unknown) => reject(error instanceof AssayError ? error : toConnectionFailed(url, error))
-    const onClose = () => fail(new Error('The connection was closed before the answer'))
+    const onClose = () => fail(new Error('The connection was closed before the response'))
     request.on('error', fail)
     request.once('close', onClose)
     request.once('response', (response) => {
-      // From here on the answer itself tells when it breaks off.
+      // From here on, reading the response reports a broken connection.
       request.off('close', onClose)
       readText(response).then(
         (text) => resolve({ status: response.statusCode ?? 0, findHeader: makeFindHeader(response), text }),
@@ -74,9 +74,9 @@ function readAnswer(request: ClientRequest, { url }: Outgoing): Promise<Incoming
       )
     })
   })
-  // It may fail while the form is still being written.
-  answer.catch(() => {})
-  return answer
+  // The response may fail while sendForm is still writing and nothing awaits it yet.
+  result.catch(() => {})
+  return result
 }
 
 const makeFindHeader = (response: IncomingMessage) => (name: string) => {
@@ -90,51 +90,52 @@ async function readText(response: IncomingMessage): Promise<string> {
   for await (const chunk of response) {
     chunks.push(chunk)
     bytes += chunk.length
-    if (bytes > maxAnswerBytes) break
+    if (bytes > maxResponseBytes) break
   }
   return Buffer.concat(chunks).toString()
 }
 
-/** Ends when all was sent, when an answer came before that, or with what went wrong. */
-async function sendForm(request: ClientRequest, form: OpenForm, answer: Promise<Incoming>): Promise<void> {
+/** Writes the form until all of it is sent or a response arrives; throws if the content cannot be read. */
+async function sendForm(request: ClientRequest, form: OpenForm, response: Promise<HttpResponse>): Promise<void> {
   const { multipart, content } = form
-  let isOver = false
-  const over = () => {
-    isOver = true
+  let hasEnded = false
+  const end = () => {
+    hasEnded = true
   }
-  request.once('response', over)
-  answer.catch(over)
+  request.once('response', end)
+  response.catch(end)
   const write = (chunk: Uint8Array) =>
-    Promise.race([answer, new Promise<void>((resolve) => request.write(chunk, () => resolve()))])
+    Promise.race([response, new Promise<void>((resolve) => request.write(chunk, () => resolve()))])
   try {
     if (content.length !== undefined && content.length <= maxSmallBytes) {
       const chunks: Uint8Array[] = []
       for await (const chunk of multipart.readContent()) chunks.push(chunk)
       const whole = Buffer.concat([multipart.head, ...chunks, multipart.tail])
-      await Promise.race([answer, new Promise<void>((resolve) => request.end(whole, resolve))])
+      await Promise.race([response, new Promise<void>((resolve) => request.end(whole, resolve))])
       form.onSent(content.length)
       return
     }
-    if (request.hasHeader('expect')) await untilWanted(request, answer)
-    if (isOver) return
+    if (request.hasHeader('expect')) await waitForContinue(request, response)
+    if (hasEnded) return
     await write(multipart.head)
     let sent = 0
-    // 250 MB in buffers of their own would leave more garbage than may lie around.
-    for await (const chunk of multipart.readContent({ isDoneWithEach: true })) {
+    // Reusing one buffer keeps memory low: 250 MB in separate buffers would outrun the garbage collector.
+    for await (const chunk of multipart.readContent({ canReuseChunks: true })) {
       await write(chunk)
-      if (isOver) return
+      if (hasEnded) return
       sent += chunk.length
       form.onSent(sent)
     }
     request.end(multipart.tail)
   } catch (error) {
-    // With an error of the content this ends the request too.
+    // The service must not take a partial form for a complete one.
     request.destroy(error instanceof Error ? error : new Error(String(error)))
     throw error
   }
 }
 
-function untilWanted(request: ClientRequest, answer: Promise<Incoming>): Promise<unknown> {
+/** Resolves on 100 Continue, on a response, on a failure, or after `maxExpectMs`. */
+function waitForContinue(request: ClientRequest, response: Promise<HttpResponse>): Promise<unknown> {
   request.flushHeaders()
   return new Promise<void>((resolve) => {
     const go = () => {
@@ -144,13 +145,13 @@ function untilWanted(request: ClientRequest, answer: Promise<Incoming>): Promise
     let timer: ReturnType<typeof setTimeout> | undefined
     request.once('socket', (socket) => {
       const begin = () => {
-        timer = setTimeout(go, maxAskMs)
+        timer = setTimeout(go, maxExpectMs)
       }
       if (socket.connecting) socket.once('connect', begin)
       else begin()
     })
     request.once('continue', go)
     request.once('response', go)
-    answer.catch(go)
+    response.catch(go)
   })
 }

@@ -1,7 +1,7 @@
 import type { Content } from '../content.ts'
 
-/** One request to one address, sent once. */
-export type Outgoing = {
+/** A request as a transport sends it, once. */
+export type HttpRequest = {
   method: 'GET' | 'POST'
   url: string
   headers: Record<string, string>
@@ -9,21 +9,24 @@ export type Outgoing = {
 }
 
 export type Form = {
-  /** Text fields, by name. They go first. */
+  /** Text fields by name, sent before the content. */
   fields: Record<string, string>
   content: Content
-  /** Is told how many bytes of the content the network has taken so far. */
+  /** Called with the number of bytes of the content sent so far. */
   onSent(bytes: number): void
 }
 
-export type Incoming = {
+export type HttpResponse = {
   status: number
   findHeader(name: string): string | undefined
   text: string
 }
 
-/** Throws ConnectionFailed, an error of the content, or anything when the signal is aborted. Follows no redirect. */
-export type Transport = (outgoing: Outgoing, signal: AbortSignal) => Promise<Incoming>
+/**
+ * Sends a request without following redirects. Throws ConnectionFailed or an error of the content; after the signal
+ * aborts it may throw anything.
+ */
+export type Transport = (request: HttpRequest, signal: AbortSignal) => Promise<HttpResponse>
 
-/** Answers are short. Whoever sends more is not Assay. */
-export const maxAnswerBytes = 1024 * 1024
+/** Limit on a response body. Responses of Assay are much shorter. */
+export const maxResponseBytes = 1024 * 1024

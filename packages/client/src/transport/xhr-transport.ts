@@ -1,8 +1,8 @@
 import { toConnectionFailed } from './connection-failed.ts'
 import { toFormData } from './form-data.ts'
-import type { Form, Incoming, Outgoing, Transport } from './transport.ts'
+import type { Form, HttpRequest, HttpResponse, Transport } from './transport.ts'
 
-/** As much of it as is used here; Node does not have its types. */
+/** The part of XMLHttpRequest that this transport uses; the types of Node do not include it. */
 export type Xhr = {
   open(method: string, url: string): void
   setRequestHeader(name: string, value: string): void
@@ -16,28 +16,28 @@ export type Xhr = {
   upload: { onprogress: ((event: { loaded: number; total: number }) => void) | null }
 }
 
-/** Files from a page: fetch tells nothing of its progress, and sends streams by http/2 alone. */
-export function makeXhrTransport(newXhr: () => Xhr, fetching: Transport): Transport {
-  return async (outgoing, signal) => {
-    const { body } = outgoing
-    if (typeof body !== 'object') return await fetching(outgoing, signal)
+/** Sends files from a page with progress, which fetch does not report. Other requests go to `fetchTransport`. */
+export function makeXhrTransport(newXhr: () => Xhr, fetchTransport: Transport): Transport {
+  return async (request, signal) => {
+    const { body } = request
+    if (typeof body !== 'object') return await fetchTransport(request, signal)
     const data = await toFormData(body)
     const size = (await body.content.toBlob()).size
     if (signal.aborted) throw signal.reason
-    return await send(newXhr(), outgoing, { ...body, data, size }, signal)
+    return await send(newXhr(), request, { ...body, data, size }, signal)
   }
 }
 
 function send(
   xhr: Xhr,
-  { method, url, headers }: Outgoing,
+  { method, url, headers }: HttpRequest,
   { onSent, data, size }: Form & { data: FormData; size: number },
   signal: AbortSignal,
-): Promise<Incoming> {
-  return new Promise<Incoming>((resolve, reject) => {
+): Promise<HttpResponse> {
+  return new Promise<HttpResponse>((resolve, reject) => {
     xhr.open(method, url)
     for (const [name, value] of Object.entries(headers)) xhr.setRequestHeader(name, value)
-    // The form is a little larger than its content, which stands at its end.
+    // The content is the last part of the form, which is a little larger than the content.
     xhr.upload.onprogress = ({ loaded, total }) => onSent(Math.max(0, Math.min(size, size + loaded - total)))
     xhr.onerror = () => reject(toConnectionFailed(url, new Error('XMLHttpRequest failed')))
     xhr.onload = () =>

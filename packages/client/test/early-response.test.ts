@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { mkdtempSync, readdirSync, readlinkSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, type TestContext, test } from 'node:test'
 import { newClient, type Progress } from '@assay/client'
 import { waitUntil } from '../../../acceptance/support/wait-until.ts'
+import { listen } from './fake-server.ts'
 
 const dir = mkdtempSync(join(tmpdir(), 'assay-client-'))
 const path = join(dir, 'large.bin')
@@ -17,8 +17,8 @@ before(() => {
 })
 after(() => rmSync(dir, { recursive: true, force: true }))
 
-/** Takes a megabyte, then does this, and has no use for the rest. */
-async function openStubborn(t: TestContext, act: (respond: () => void) => void) {
+/** A server that reads 1 MB of the body, calls `act`, and reads nothing more. */
+async function openStoppingServer(t: TestContext, act: (respond: () => void) => void) {
   const problem = { status: 422, traceId: '00-1-1-01', errors: { file: ['file must not be larger than 1 MB.'] } }
   const server: Server = createServer((request, response) => {
     let received = 0
@@ -28,21 +28,16 @@ async function openStubborn(t: TestContext, act: (respond: () => void) => void) 
       request.pause()
       act(() => {
         response.writeHead(422).end(JSON.stringify(problem))
-        // So that it sees the end of the connection.
+        // Reading lets the server notice that the connection closes.
         request.removeAllListeners('data').resume()
       })
     })
   })
-  // It closes nothing by itself.
+  // The server must not close idle connections itself: the test checks that the client does.
   server.keepAliveTimeout = 0
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  t.after(() => {
-    server.close()
-    server.closeAllConnections()
-  })
   return {
-    baseUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    isAlone: () =>
+    baseUrl: `http://${await listen(t, server)}`,
+    hasNoConnection: () =>
       new Promise<boolean>((resolve, reject) =>
         server.getConnections((error, count) => (error ? reject(error) : resolve(count === 0))),
       ),
@@ -58,20 +53,20 @@ const isOpen = () =>
     }
   })
 
-test('an answer in the middle of an upload ends it, and is what the caller gets', async (t) => {
-  const { baseUrl, isAlone } = await openStubborn(t, (respond) => respond())
-  const told: Progress[] = []
+test('a response during an upload stops the upload, and the caller gets that response', async (t) => {
+  const { baseUrl, hasNoConnection } = await openStoppingServer(t, (respond) => respond())
+  const progress: Progress[] = []
   const scan = newClient({ apiKey: 'key', baseUrl }).malware.scanFile(path, {
-    onProgress: (progress) => told.push(progress),
+    onProgress: (step) => progress.push(step),
   })
   await assert.rejects(scan, { name: 'ValidationFailed', message: 'file must not be larger than 1 MB.' })
-  assert((told.at(-1)?.sent ?? 0) < size, 'the rest was not sent')
+  assert((progress.at(-1)?.sent ?? 0) < size, 'the rest was not sent')
   assert(!isOpen(), 'the file is closed')
-  await waitUntil('the connection to be closed', isAlone)
+  await waitUntil('the connection to be closed', hasNoConnection)
 })
 
-test('an upload that the network no longer takes is aborted at once, and its file closed', async (t) => {
-  const { baseUrl } = await openStubborn(t, () => {})
+test('a stalled upload can be aborted, and its file is closed', async (t) => {
+  const { baseUrl } = await openStoppingServer(t, () => {})
   const controller = new AbortController()
   let sent = 0
   const scan = newClient({ apiKey: 'key', baseUrl }).malware.scanFile(path, {

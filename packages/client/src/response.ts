@@ -12,9 +12,9 @@ import {
   ValidationFailed,
 } from './errors.ts'
 import type { Meta, ProblemDetails } from './results.ts'
-import type { Incoming } from './transport/transport.ts'
+import type { HttpResponse } from './transport/transport.ts'
 
-export function toMeta({ status, findHeader }: Incoming, attempts: number): Meta {
+export function toMeta({ status, findHeader }: HttpResponse, attempts: number): Meta {
   const limit = findNumber(findHeader('x-api-credit-limit'))
   const remaining = findNumber(findHeader('x-api-credit-remaining'))
   const window = findHeader('x-rate-limit-limit')
@@ -32,8 +32,8 @@ export function toMeta({ status, findHeader }: Incoming, attempts: number): Meta
   }
 }
 
-/** Seconds, or a date, as HTTP has it. */
-export function findRetryAfter({ findHeader }: Incoming): number | undefined {
+/** Seconds until the time in Retry-After, which HTTP allows to be a number of seconds or a date. */
+export function findRetryAfter({ findHeader }: HttpResponse): number | undefined {
   const value = findHeader('retry-after')
   const seconds = findNumber(value) ?? (Date.parse(value ?? '') - Date.now()) / 1000
   return Number.isNaN(seconds) ? undefined : Math.max(0, seconds)
@@ -47,56 +47,66 @@ export function parseJson(text: string): unknown {
   }
 }
 
-/** The error for an answer that is none of the expected ones. */
-export function toError(incoming: Incoming, attempts: number, url: string): AssayError {
-  const { status } = incoming
+/** The error for a response whose status is not 2xx. */
+export function toError(response: HttpResponse, attempts: number, url: string): AssayError {
+  const { status } = response
   const { host } = new URL(url)
-  const problem = findProblem(incoming.text)
-  const meta = toMeta(incoming, attempts)
+  const problem = findProblem(response.text)
+  const meta = toMeta(response, attempts)
   const details = { meta, ...(problem && { problem }) }
-  const retryAfterSeconds = findRetryAfter(incoming)
-  const said = problem?.detail ?? problem?.title
-  const later = retryAfterSeconds === undefined ? 'Try again later.' : `Try again in ${Math.ceil(retryAfterSeconds)} s.`
+  const retryAfterSeconds = findRetryAfter(response)
+  const explanation = problem?.detail ?? problem?.title
+  const advice =
+    retryAfterSeconds === undefined ? 'Try again later.' : `Try again in ${Math.ceil(retryAfterSeconds)} s.`
 
   if (status === 401) {
-    return new Unauthorized(`${host} does not accept this API key. Check that it is complete and in force.`, details)
+    return new Unauthorized(
+      `${host} does not accept this API key. Check that the key is complete, and neither revoked nor expired.`,
+      details,
+    )
   }
   if (status === 403) {
     return new OutOfCredits('No credits are left. Wait for the next period, or ask the operator for more.', details)
   }
   if (status === 429) {
-    return new RateLimited(said ?? `Too many requests were made with this key. ${later}`, {
+    return new RateLimited(explanation ?? `The rate limit of this API key is reached. ${advice}`, {
       ...details,
       retryAfterSeconds,
     })
   }
   if (status === 503) {
-    return new Overloaded(`${said ?? `${host} has too much to do.`} ${later}`, { ...details, retryAfterSeconds })
+    return new Overloaded(`${explanation ?? `${host} is overloaded.`} ${advice}`, { ...details, retryAfterSeconds })
   }
   if (status >= 500) {
-    const trace = problem ? `When it lasts, give this to the operator: ${problem.traceId}` : 'Try again later.'
-    return new ServerError(`${said ?? `${host} failed with status ${status}.`} ${trace}`, details)
+    const trace = problem ? `If the error persists, give this trace id to the operator: ${problem.traceId}` : advice
+    return new ServerError(`${explanation ?? `${host} failed with status ${status}.`} ${trace}`, details)
   }
   if (problem === undefined) {
     return new UnexpectedAnswer(
-      `${host} answered with status ${status}, but not as Assay does. Check that baseUrl is the address of Assay.`,
+      `${host} answered with status ${status}, which is not a response of Assay. Check that baseUrl is the address of Assay.`,
       details,
     )
   }
   if (status === 422) {
     const errors = findFieldErrors(problem)
-    const all = Object.values(errors).flat().join(' ')
-    return new ValidationFailed(all === '' ? (said ?? 'A field is not valid.') : all, { ...details, errors })
+    const messages = Object.values(errors).flat().join(' ')
+    return new ValidationFailed(messages === '' ? (explanation ?? 'A field is invalid.') : messages, {
+      ...details,
+      errors,
+    })
   }
-  if (status === 404) return new NotFound(`${said ?? 'Not found.'} Check that baseUrl is right.`, details)
-  if (status === 415) return new UnsupportedMediaType(said ?? 'The service does not take this media type.', details)
-  return new BadRequest(said ?? `The service refused the request with status ${status}.`, details)
+  if (status === 404) return new NotFound(`${explanation ?? 'Not found.'} Check that baseUrl is correct.`, details)
+  if (status === 415) {
+    return new UnsupportedMediaType(explanation ?? 'The service does not support this media type.', details)
+  }
+  return new BadRequest(explanation ?? `The service rejected the request with status ${status}.`, details)
 }
 
-export const unexpected = (incoming: Incoming, attempts: number, url: string) =>
+/** The error for a response with status 2xx whose body is not what the operation returns. */
+export const newUnexpectedAnswer = (response: HttpResponse, attempts: number, url: string) =>
   new UnexpectedAnswer(
-    `${new URL(url).host} answered with something that is not of Assay. Check that baseUrl is the address of Assay.`,
-    { meta: toMeta(incoming, attempts) },
+    `${new URL(url).host} sent a response that is not from Assay. Check that baseUrl is the address of Assay.`,
+    { meta: toMeta(response, attempts) },
   )
 
 function findProblem(text: string): ProblemDetails | undefined {
