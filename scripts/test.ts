@@ -19,7 +19,7 @@ const args = process.argv.slice(2)
 const files = args.filter((arg) => !arg.startsWith('--'))
 const all = ['packages/*/test/**/*.test.ts', 'acceptance/**/*.test.ts']
 const asksDatabase = [
-  'packages/server/test/{database,errands,http,test-mode,webhooks,workers}/*.test.ts',
+  'packages/server/test/{database,http,remote-scans,test-mode,webhooks,workers}/*.test.ts',
   'acceptance/{jobs,operations,test-mode}/*.test.ts',
 ]
 
@@ -83,7 +83,7 @@ function wantsS3(): boolean {
 }
 
 /**
- * ClamAV's own scanner and Debian's samples for it, to compare our verdicts with, clients for the doors, a pooler, and what
+ * ClamAV's own scanner and Debian's samples for it, to compare our verdicts with, clients for the listeners, a pooler, and what
  * the guides use. By now the service has installed ClamAV itself where it may; where this may not or cannot, the tests that
  * want them are skipped.
  */

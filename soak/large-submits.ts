@@ -34,7 +34,7 @@ export function submitLarge(settings: NodeJS.ProcessEnv): Promise<string> {
     const submitted = readPeakRss(pid())
     const seconds = Math.round((performance.now() - startedAt) / 1000)
     const caller = makeCaller(url, apiKey)
-    const results = await Promise.all(answers.map((answer) => settle(caller, toId(answer))))
+    const results = await Promise.all(answers.map((answer) => complete(caller, toId(answer))))
     const verdicts = [...new Set(results.map(({ status, signals }) => [status, ...(signals ?? [])].join(' ')))]
     const peak = readPeakRss(pid())
     const all = Math.round((performance.now() - startedAt) / 1000)
@@ -57,10 +57,10 @@ function* toBody(head: string, block: Buffer, tail: string): Generator<Buffer> {
 }
 
 /** As long as it takes: 8 GB are scanned here. */
-async function settle(caller: ReturnType<typeof makeCaller>, id: string) {
+async function complete(caller: ReturnType<typeof makeCaller>, id: string) {
   for (let tries = 0; ; tries++) {
     try {
-      return await caller.settle('malware', id)
+      return await caller.complete('malware', id)
     } catch (error) {
       if (tries === 4) throw error
     }

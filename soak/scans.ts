@@ -6,10 +6,10 @@ import { makeCaller } from '../acceptance/support/submitting.ts'
 import { toText } from './counts.ts'
 import { toP99 } from './health.ts'
 
-type Books = { url: string; operate(...args: string[]): Promise<unknown> }
+type Balances = { url: string; operate(...args: string[]): Promise<unknown> }
 
 /** Clients of an account of their own that scan while they wait, good and bad things in turns. */
-export async function startScans({ url, operate }: Books) {
+export async function startScans({ url, operate }: Balances) {
   const account = (await operate(
     'accounts',
     'create',

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
-import { checkLedger, checkVerdicts, countFailed, settleAll } from '../acceptance/support/chaos-checks.ts'
+import { checkLedger, checkVerdicts, completeAll, countFailed } from '../acceptance/support/chaos-checks.ts'
 import { type Installation, openInstallation } from '../acceptance/support/chaos-installation.ts'
 import { type Load, type Order, startLoad } from '../acceptance/support/chaos-load.ts'
 import { newRandom } from '../acceptance/support/chaos-random.ts'
@@ -44,12 +44,12 @@ export async function underLoad({ settings, prepare, under, disturb, backMs = 60
     },
     { prepare, under },
   )
-  const books = { ...installation, apiKey }
+  const balances = { ...installation, apiKey }
   const load = startLoad({
     ...{ url: installation.url, apiKey, originUrl: origin.url, receiverUrl: origin.url, marker },
     ...{ random: newRandom(1), clients: 4, publish: (order: Order) => contents.set(order.name, order.content) },
   })
-  const scans = await startScans(books)
+  const scans = await startScans(balances)
   const health = watchHealth(installation.url)
   try {
     await Promise.race([pause(3000), load.running])
@@ -60,10 +60,10 @@ export async function underLoad({ settings, prepare, under, disturb, backMs = 60
     await load.end()
     await scans.end()
 
-    const results = await settleAll(books, load)
+    const results = await completeAll(balances, load)
     // Our own server for downloads has a bad time, too.
     checkVerdicts(load.orders, results, ['Error:DownloadFailed'])
-    await checkLedger(books, results)
+    await checkLedger(balances, results)
     const sync = await scans.check()
     const clear = grepFiles(installation.dataDir, Buffer.from(marker))
     assert.deepEqual(clear, [], `in clear: ${clear}`)

@@ -55,7 +55,7 @@ describe('two API nodes and a worker', { skip: lacking || alreadyTested || lacks
     const { status, signals } = toVerdict(await first().sendFile('malware', 'scan', large))
     assert.deepEqual([status, signals], ['threat', [eicarSignal]])
     const id = toId(await second().sendFile('malware', 'submit', large))
-    assert.equal((await first().settle('malware', id)).status, 'threat')
+    assert.equal((await first().complete('malware', id)).status, 'threat')
   })
 
   test('the API nodes run no engine, and say so', async () => {
@@ -103,13 +103,13 @@ describe('two API nodes and a worker', { skip: lacking || alreadyTested || lacks
     assert.deepEqual(missing.signals, ['Error:DownloadFailed'])
 
     const id = toId(await first().sendFile('malware', 'submit', eicar))
-    assert.deepEqual((await second().settle('malware', id)).signals, [eicarSignal])
+    assert.deepEqual((await second().complete('malware', id)).signals, [eicarSignal])
     const pictureId = toId(await second().sendFile('nsfw/images', 'submit', picture))
-    assert.deepEqual((await first().settle('nsfw/images', pictureId)).signals, [pictureSignal])
+    assert.deepEqual((await first().complete('nsfw/images', pictureId)).signals, [pictureSignal])
     assert.equal((await second().readSpent()) - before, 7)
   })
 
-  test('answer within moments, also for what another node settles', async (t) => {
+  test('answer within moments, also for what another node completes', async (t) => {
     const scans: number[] = []
     const waits: number[] = []
     for (let i = 0; i < 30; i++) {
@@ -117,7 +117,7 @@ describe('two API nodes and a worker', { skip: lacking || alreadyTested || lacks
       toVerdict(await first().sendFile('malware', 'scan', randomBytes(1024)))
       scans.push(performance.now() - start)
       const submitted = performance.now()
-      await second().settle('malware', toId(await first().sendFile('malware', 'submit', randomBytes(1024))))
+      await second().complete('malware', toId(await first().sendFile('malware', 'submit', randomBytes(1024))))
       waits.push(performance.now() - submitted)
     }
     const toMedian = (ms: number[]) => Math.round(ms.toSorted((a, b) => a - b)[15] ?? 0)

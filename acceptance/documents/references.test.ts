@@ -5,10 +5,10 @@ import { after, before, describe, test } from 'node:test'
 import { eicar, newZip } from '../support/archives.ts'
 import { readCodeBlocks } from '../support/code-blocks.ts'
 import { makeAdmin } from '../support/console.ts'
-import { type Doors, lacksClient, startDoors } from '../support/doors.ts'
 import { followDocument } from '../support/follow-document.ts'
 import { findFreePort } from '../support/free-port.ts'
 import { lacksPrograms } from '../support/lacks-programs.ts'
+import { type Listeners, lacksClient, startListeners } from '../support/listeners.ts'
 import { type Origin, openOrigin, world } from '../support/origin.ts'
 import { makeReadersDirectory, toReadersEnvironment } from '../support/readers-directory.ts'
 import { openReceiver, type Receiver } from '../support/receiver.ts'
@@ -30,7 +30,7 @@ const settings = {
   ...{ ASSAY_SIGNATURE_HOURS: '0', ASSAY_WEBHOOK_RETRIES: '1s,5m' },
 }
 const skip = alreadyTested || (await lacksClamAv(getSharedService().url)) || lacksPrograms('curl')
-let service: Doors
+let service: Listeners
 let caller: Created
 let receiver: Receiver
 let emptyOrigin: Origin
@@ -70,7 +70,7 @@ describe('what documents show', { skip }, () => {
     const key = readFileSync(inDir('secrets/bootstrap_key'), 'utf8')
     const keys = { ASSAY_BOOTSTRAP_KEY: key, ASSAY_CLAMD_LISTEN_KEY: key, ASSAY_ICAP_KEY: key }
     ;[service, receiver, emptyOrigin] = await Promise.all([
-      startDoors({ ...settings, ...keys }),
+      startListeners({ ...settings, ...keys }),
       openReceiver(react),
       openOrigin({}),
     ])

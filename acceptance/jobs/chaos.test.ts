@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { ScanResult } from '@assay/contract'
-import { checkLedger, checkVerdicts, countFailed, settleAll } from '../support/chaos-checks.ts'
+import { checkLedger, checkVerdicts, completeAll, countFailed } from '../support/chaos-checks.ts'
 import { type Fault, type Installation, openInstallation } from '../support/chaos-installation.ts'
 import { type Load, type Order, startLoad } from '../support/chaos-load.ts'
 import { newRandom } from '../support/chaos-random.ts'
@@ -58,7 +58,7 @@ test('whatever is killed under load, nothing that was acknowledged is lost, wron
     t.diagnostic(`${accepted.length} acknowledged, otherwise ${JSON.stringify(Object.fromEntries(load.refusals))}`)
     assert(accepted.length >= 50, 'there was a load')
 
-    const results = await settleAll({ ...installation, apiKey }, load)
+    const results = await completeAll({ ...installation, apiKey }, load)
     checkVerdicts(load.orders, results)
     await checkLedger({ ...installation, apiKey }, results)
     await checkDeliveries(receiver, load.orders, results)

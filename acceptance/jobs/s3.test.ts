@@ -56,7 +56,7 @@ describe('background scans with their content in S3', { skip }, () => {
     const caller = makeCaller(service.url, apiKey)
     const id = toId(await caller.sendFile('malware', 'submit', newMarked(7)))
     assert.deepEqual(findMarker(), [])
-    const { status, signals } = await caller.settle('malware', id)
+    const { status, signals } = await caller.complete('malware', id)
     assert.deepEqual([status, signals], ['threat', [eicarSignal]])
     await waitUntil('the content to be gone', async () => (await listStored()).length === 0)
     assert.deepEqual(findMarker(), [])
@@ -84,11 +84,11 @@ describe('background scans with their content in S3', { skip }, () => {
     assert.equal(checks['content store'], 'fault')
     assert.match(reasons.join(), /The content store does not answer/)
     // What fits into the row of its job needs no store.
-    await caller.settle('malware', toId(await caller.sendFile('malware', 'submit', 'small')))
+    await caller.complete('malware', toId(await caller.sendFile('malware', 'submit', 'small')))
 
     relay.mend()
     const id = toId(await caller.sendFile('malware', 'submit', newMarked(1)))
-    assert.equal((await caller.settle('malware', id)).status, 'threat')
+    assert.equal((await caller.complete('malware', id)).status, 'threat')
     assert.equal((await readReadiness()).status, 'ready')
   })
 
@@ -101,7 +101,7 @@ describe('background scans with their content in S3', { skip }, () => {
     relay.cut()
     await waitUntil('the scan to notice', () => countFaults() > before, 30_000)
     relay.mend()
-    const { status, signals } = await caller.settle('malware', id)
+    const { status, signals } = await caller.complete('malware', id)
     assert.deepEqual([status, signals], ['threat', [eicarSignal]])
     await waitUntil('the content to be gone', async () => (await listStored()).length === 0)
   })

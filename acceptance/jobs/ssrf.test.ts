@@ -81,7 +81,7 @@ describe('an address that is not public', { skip: alreadyTested }, () => {
       const url = `http://${name}:${canaries.port}/`
       assertDownloadFailed(toResult(await caller.sendUrl('malware', 'scan', url), 201), name)
       const id = toId(await caller.sendUrl('malware', 'submit', url, { callback_url: url }))
-      assertDownloadFailed(await caller.settle('malware', id), name)
+      assertDownloadFailed(await caller.complete('malware', id), name)
     }
     assert.deepEqual(canaries.touched, [])
   })

@@ -40,7 +40,7 @@ describe('a file that is submitted', () => {
     test(`${what} for ${kind} has its result in the end, for one credit`, { skip: lacking }, async () => {
       const before = await caller.readSpent()
       const answer = await caller.sendFile(kind, 'submit', content, { file_name: `${what}.png` })
-      const result = await caller.settle(kind, toId(answer))
+      const result = await caller.complete(kind, toId(answer))
       assert.equal(
         answer.headers['x-api-credit-remaining'],
         String(Number(answer.headers['x-api-credit-limit']) - before - 1),
@@ -57,22 +57,22 @@ describe('a file that is submitted', () => {
     })
   }
 
-  test('is gone from the disk when it is settled', { skip: lacking }, async () => {
+  test('is gone from the disk when it is completed', { skip: lacking }, async () => {
     const dataDir = String(shared.settings.ASSAY_DATA_DIR)
     const before = new Set(listKept(dataDir))
     const ids = await Promise.all(
       Array.from({ length: 5 }, async () => toId(await caller.sendFile('malware', 'submit', filler(5_000_000)))),
     )
     const ours = listKept(dataDir).filter((name) => !before.has(name))
-    for (const id of ids) await caller.settle('malware', id)
+    for (const id of ids) await caller.complete('malware', id)
     await waitUntil('what was kept to go', () => !listKept(dataDir).some((name) => ours.includes(name)))
   })
 
-  test('200, then 304: a settled result may be kept by whoever asked for it', { skip: lacking }, async () => {
+  test('200, then 304: a completed result may be kept by whoever asked for it', { skip: lacking }, async () => {
     const id = toId(await caller.sendFile('malware', 'submit', 'kept'))
-    const settled = await caller.settle('malware', id)
+    const completed = await caller.complete('malware', id)
     const answer = await caller.fetchResult('malware', id)
-    assert.deepEqual(toResult(answer, 200), settled, 'it never changes')
+    assert.deepEqual(toResult(answer, 200), completed, 'it never changes')
     assert.match(String(answer.headers['cache-control']), /\bprivate\b/)
     const tag = String(answer.headers.etag)
     assert.match(tag, /^"[^"]+"$/)
@@ -82,7 +82,7 @@ describe('a file that is submitted', () => {
       assert.notEqual(again.headers['x-api-credit-remaining'], undefined)
     }
     const other = await caller.fetchResult('malware', id, '', { 'if-none-match': '"other"' })
-    assert.deepEqual(toResult(other, 200), settled)
+    assert.deepEqual(toResult(other, 200), completed)
   })
 
   test('422: a wait that is no number of seconds up to 30', async () => {
@@ -185,9 +185,9 @@ describe('a job whose engine fails every time', { skip: alreadyTested }, () => {
     const failing = [await send('error small'), await send(Buffer.alloc(3_000_000, 'error '))]
     const good = await send('good content')
     assert.equal(await caller.readSpent(), 3)
-    assert.equal((await caller.settle('malware', good)).status, 'clean')
+    assert.equal((await caller.complete('malware', good)).status, 'clean')
     for (const id of failing) {
-      const { status, signals, metadata } = await caller.settle('malware', id)
+      const { status, signals, metadata } = await caller.complete('malware', id)
       assert.deepEqual([status, signals], ['error', ['Error:EngineFailed']])
       assert.match(String(metadata?.hash_sha256), /^[0-9a-f]{64}$/)
     }

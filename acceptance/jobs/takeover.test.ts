@@ -47,7 +47,7 @@ test('a job whose service is killed in the middle is taken over by the next one,
     const seconds = Math.round((Date.now() - since) / 1000)
     t.diagnostic(`taken over ${seconds} s after the new start`)
     assert(seconds < 30)
-    const { status, signals } = await caller.settle('malware', id)
+    const { status, signals } = await caller.complete('malware', id)
     assert.deepEqual([status, signals], ['threat', [eicarSignal]])
     assert.equal(await caller.readSpent(), 1)
     await waitUntil('the callback', () => receiver.received.length > 0)

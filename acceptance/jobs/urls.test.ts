@@ -64,7 +64,7 @@ describe('content that is fetched by its URL', { skip: lacking || alreadyTested 
   /** The result of it, waited for in either way. */
   async function scan(kind: Kind, how: 'scan' | 'submit', url: string, fields = {}) {
     const answer = await caller.sendUrl(kind, how, url, fields)
-    return how === 'scan' ? toResult(answer, 201) : caller.settle(kind, toId(answer))
+    return how === 'scan' ? toResult(answer, 201) : caller.complete(kind, toId(answer))
   }
 
   for (const how of ['scan', 'submit'] as const) {
@@ -141,7 +141,10 @@ describe('content that is fetched by its URL', { skip: lacking || alreadyTested 
       for (const url of [`${other.url}/`, `${origin.url}/text`]) {
         const { status, signals } = toResult(await mayNot.sendUrl('malware', 'scan', url), 201)
         assert.deepEqual([status, signals], ['error', ['Error:DownloadFailed']])
-        const { signals: later } = await mayNot.settle('malware', toId(await mayNot.sendUrl('malware', 'submit', url)))
+        const { signals: later } = await mayNot.complete(
+          'malware',
+          toId(await mayNot.sendUrl('malware', 'submit', url)),
+        )
         assert.deepEqual(later, ['Error:DownloadFailed'])
       }
       assert.equal(origin.asked.length, before)

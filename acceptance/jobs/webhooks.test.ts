@@ -80,7 +80,7 @@ describe('a webhook', { skip: lacking || alreadyTested }, () => {
       const result = verifyDelivery(delivery, service.webhookSecret)
       assert.deepEqual(result.signals, expected[n])
       const kind = n % 2 === 0 ? 'malware' : 'nsfw/images'
-      assert.deepEqual(result, await caller.settle(kind, toId(answer)), 'the same as who asks is told')
+      assert.deepEqual(result, await caller.complete(kind, toId(answer)), 'the same as who asks is told')
     }
     await origin.close()
   })

@@ -57,7 +57,7 @@ describe('a service with bounds', () => {
     assert.deepEqual(listKept(service.dataDir), [])
     for (let n = 0; n < 4; n++) {
       const id = toId(await caller.sendFile('malware', 'submit', randomBytes(700_000)))
-      assert.equal((await caller.settle('malware', id)).status, 'clean')
+      assert.equal((await caller.complete('malware', id)).status, 'clean')
       await waitUntil('its content to be gone', () => listKept(service.dataDir).length === 0)
     }
     assert.equal(await caller.readSpent(), 4)

@@ -18,7 +18,7 @@ const backup = join(folder, 'backup')
 const own = { ASSAY_BOOTSTRAP_KEY: 'backup-test-key', ASSAY_NSFW_PROFILE: 'off' }
 /** Large enough to lie in a file. */
 const large = newTar([{ name: 'noise', data: randomBytes(200_000) }, eicarMember])
-let settled = ''
+let completed = ''
 let pending = ''
 
 /** Saved while the service runs, and while an engine that never answers keeps a job waiting. */
@@ -32,7 +32,7 @@ before(async () => {
   })
   try {
     const caller = makeCaller(service.url, own.ASSAY_BOOTSTRAP_KEY)
-    settled = toResult(await caller.sendFile('malware', 'scan', 'bad content'), 201).id
+    completed = toResult(await caller.sendFile('malware', 'scan', 'bad content'), 201).id
     pending = toId(await caller.sendFile('malware', 'submit', large))
     await service.operate('backup', backup)
   } finally {
@@ -50,9 +50,9 @@ test('a backup brings back keys, credits and results, and the jobs that waited a
   const service = await startService({ ...own, ASSAY_DATA_DIR: join(folder, 'second') })
   try {
     const caller = makeCaller(service.url, own.ASSAY_BOOTSTRAP_KEY)
-    const result = toResult(await caller.fetchResult('malware', settled), 200)
+    const result = toResult(await caller.fetchResult('malware', completed), 200)
     assert.deepEqual([result.status, result.signals], ['threat', ['Virus:Fake.Threat']])
-    const { status, signals } = await caller.settle('malware', pending)
+    const { status, signals } = await caller.complete('malware', pending)
     assert.deepEqual([status, signals], ['threat', [eicarSignal]])
     assert.equal(await caller.readSpent(), 2)
     assert.equal(toResult(await caller.sendFile('malware', 'scan', eicar), 201).status, 'threat')

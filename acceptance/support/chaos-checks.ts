@@ -5,16 +5,19 @@ import type { Load, Order } from './chaos-load.ts'
 import { makeCaller } from './submitting.ts'
 
 /** Where the first account of an installation can be looked at. */
-type Books = { url: string; apiKey: string; operate(...args: string[]): Promise<unknown> }
+type Balances = { url: string; apiKey: string; operate(...args: string[]): Promise<unknown> }
 
 /** Every job that was charged, acknowledged or not, comes to its end. */
-export async function settleAll(books: Books, load: Pick<Load, 'orders' | 'submit'>): Promise<Map<string, ScanResult>> {
+export async function completeAll(
+  balances: Balances,
+  load: Pick<Load, 'orders' | 'submit'>,
+): Promise<Map<string, ScanResult>> {
   for (const order of load.orders) if (order.idempotencyKey !== undefined) await load.submit(order)
-  const caller = makeCaller(books.url, books.apiKey)
-  const ids = new Set((await listLedger(books)).filter(({ kind }) => kind === 'debit').map((row) => row.scan_id))
+  const caller = makeCaller(balances.url, balances.apiKey)
+  const ids = new Set((await listLedger(balances)).filter(({ kind }) => kind === 'debit').map((row) => row.scan_id))
   for (const { id } of load.orders) assert(id === undefined || ids.has(id), `${id} was acknowledged and not charged`)
   const results = new Map<string, ScanResult>()
-  for (const id of ids) results.set(id, await caller.settle('malware', id))
+  for (const id of ids) results.set(id, await caller.complete('malware', id))
   return results
 }
 
@@ -49,19 +52,19 @@ const isFailed = ({ signals }: ScanResult) => String(signals) === 'Error:EngineF
 export const countFailed = (results: Map<string, ScanResult>) => [...results.values()].filter(isFailed).length
 
 /** One debit a job (the database knows no second one), one refund for each that we could not do, and the sum is right. */
-export async function checkLedger(books: Books, results: Map<string, ScanResult>) {
-  const ledger = await listLedger(books)
+export async function checkLedger(balances: Balances, results: Map<string, ScanResult>) {
+  const ledger = await listLedger(balances)
   const scansOf = (kind: string) => ledger.filter((row) => row.kind === kind).map((row) => row.scan_id)
   assert.deepEqual(scansOf('debit').sort(), [...results.keys()].sort())
   const failed = [...results.values()].filter(isFailed).map(({ id }) => id)
   assert.deepEqual(scansOf('refund').sort(), failed.sort())
   const sum = ledger.reduce((total, { amount }) => total + amount, 0)
   const opening = ledger.find(({ kind }) => kind === 'opening')?.amount ?? 0
-  const spent = await makeCaller(books.url, books.apiKey).readSpent()
+  const spent = await makeCaller(balances.url, balances.apiKey).readSpent()
   assert.deepEqual([spent, sum], [results.size - failed.length, opening - spent], 'the ledger sums to the balance')
 }
 
-async function listLedger({ operate }: Books) {
+async function listLedger({ operate }: Balances) {
   const accounts = (await operate('accounts', 'list')) as { id: string; name: string }[]
   const first = accounts.find(({ name }) => name === 'first account')
   const ledger = await operate('credits', 'ledger', '--account', first?.id ?? '', '--limit', '100000')

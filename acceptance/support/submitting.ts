@@ -36,7 +36,7 @@ export function makeCaller(url: string, key: string) {
     },
 
     /** Waits for the end of it. */
-    async settle(kind: Kind, id: string): Promise<ScanResult> {
+    async complete(kind: Kind, id: string): Promise<ScanResult> {
       for (let tries = 0; tries < 4; tries++) {
         const result = toResult(await fetchResult(kind, id, '?wait=30'), 200)
         if (result.status !== 'pending') return result

@@ -83,7 +83,7 @@ describe('a service in test mode alone', { skip: alreadyTested }, () => {
     const [slow, pending] = [await submit('assay-test-slow'), await submit('assay-test-pending')]
     await installation.faults.everything()
     assert.equal(toResult(await caller.fetchResult('malware', pending), 200).status, 'pending')
-    const { status, created_at, completed_at } = await caller.settle('malware', slow)
+    const { status, created_at, completed_at } = await caller.complete('malware', slow)
     assert.equal(status, 'clean')
     assert(Date.parse(completed_at ?? '') - Date.parse(created_at) >= 5000)
     await waitUntil('its webhook', () => receiver.at('/held').length > 0)

@@ -67,7 +67,7 @@ describe('every documented name gives what the document says', { concurrency: 32
             assert.deepEqual([status, metadata?.test], ['pending', 'true'])
             return
           }
-          const result = await tests.settle(kind, id)
+          const result = await tests.complete(kind, id)
           const { status, signals, metadata } = result
           assert.deepEqual([status, signals, metadata?.test], [submit.status, submit.signals, 'true'])
           assert(toSeconds(result) >= submit.seconds, `${toSeconds(result)} s`)
@@ -155,7 +155,7 @@ describe('a key that is not for tests', () => {
     assert.notEqual(metadata.engine_versions, 'Assay test mode')
 
     const id = toId(await earnest.sendFile('malware', 'submit', eicar, { file_name: 'assay-test-pending.txt' }, header))
-    assert.equal((await earnest.settle('malware', id)).status, 'threat')
+    assert.equal((await earnest.complete('malware', id)).status, 'threat')
     assert.equal(await earnest.readSpent(), 4, 'and pays')
   })
 

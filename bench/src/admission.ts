@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type pg from 'pg'
-import { openOffice } from '../../packages/server/src/compose/office.ts'
+import { openStores } from '../../packages/server/src/compose/stores.ts'
 import { loadConfig } from '../../packages/server/src/config/load-config.ts'
 import { makeAdmissionGate } from '../../packages/server/src/database/admission-gate.ts'
 import { toKeyDigest } from '../../packages/server/src/domain/accounts/secrets.ts'
@@ -19,12 +19,12 @@ export async function benchAdmission(): Promise<Row[]> {
   const dataDir = mkdtempSync(join(tmpdir(), 'assay-bench-'))
   const { config } = loadConfig({ ASSAY_DATA_DIR: dataDir, ASSAY_DATABASE_CONNECTIONS: String(callers) })
   const log = makeLogger({ level: 'warn', region: 'bench' })
-  const { database, registration, close } = await openOffice(config, 'service', log)
+  const { database, registration, close } = await openStores(config, 'service', log)
   try {
     const { apiKey } = await registration.register({ name: 'hot', plan: 'unlimited' })
     const digest = toKeyDigest(apiKey)
     const gate = makeAdmissionGate({ pool: database.pool })
-    const grouped = () => gate.ask({ keyDigest: digest, takesRequest: true, scan: newScan() })
+    const grouped = () => gate.ask({ keyDigest: digest, countsRequest: true, scan: newScan() })
     const single = () => admitInTransaction(database.pool, digest)
 
     const rounds: { grouped: number; single: number }[] = []

@@ -13,8 +13,8 @@ const leaseMs = 15_000
  * The least that a worker can do: claims, a scan over a kept connection, and the end in the database. No decryption, no
  * lists, no verdict to make, no content to remove, no log. Returns how many there were.
  */
-export async function drainBarely({ pool, lane, socket }: { pool: Pool; lane: string; socket: string }) {
-  const jobs = makeJobStore({ pool, lanes: [lane] })
+export async function drainBarely({ pool, queue, socket }: { pool: Pool; queue: string; socket: string }) {
+  const jobs = makeJobStore({ pool, queues: [queue] })
   const client = makeClamdClient({ address: { path: socket } })
   const never = new AbortController().signal
   let [running, done] = [0, 0]
@@ -28,7 +28,7 @@ export async function drainBarely({ pool, lane, socket }: { pool: Pool; lane: st
     const answer = await client.scan(content, never)
     if (!answer.endsWith('OK')) throw new Error(`clamd says ${answer}`)
     const end = { ...scan, status: 'clean' as const, signals: [], completedAt: new Date() }
-    await jobs.settle(lease, { scan: end, refunds: false, deliveryBody: undefined })
+    await jobs.complete(lease, { scan: end, refunds: false, deliveryBody: undefined })
     done++
     if (--running <= awaited.left) awaited.reached.resolve()
   }

@@ -1,7 +1,7 @@
 import { hash, randomBytes, randomUUID } from 'node:crypto'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { openOffice } from '../../packages/server/src/compose/office.ts'
+import { openStores } from '../../packages/server/src/compose/stores.ts'
 import { loadConfig } from '../../packages/server/src/config/load-config.ts'
 import { makeAdmissionGate } from '../../packages/server/src/database/admission-gate.ts'
 import { toKeyDigest } from '../../packages/server/src/domain/accounts/secrets.ts'
@@ -16,25 +16,25 @@ import { drainBarely } from './bare-drain.ts'
 const [dataDir = '', socket = ''] = process.argv.slice(2)
 const { config } = loadConfig({ ...process.env, ASSAY_DATA_DIR: dataDir })
 const log = makeLogger({ level: 'warn', region: 'bench' })
-const { database, registration, close } = await openOffice(config, 'service', log)
+const { database, registration, close } = await openStores(config, 'service', log)
 const { apiKey } = await registration.register({ name: 'hot', plan: 'unlimited' })
 const keyDigest = toKeyDigest(apiKey)
 const gate = makeAdmissionGate(database)
 const sealed = randomBytes(1024 + 128)
-const lane = 'bench'
+const queue = 'bench'
 
 const submit = async (body: Buffer): Promise<string> => {
   const id = randomUUID()
   const metadata = { hash_sha1: hash('sha1', body), hash_sha256: hash('sha256', body) }
   const { outcome } = await gate.ask({
     keyDigest,
-    takesRequest: true,
+    countsRequest: true,
     scan: {
       ...{ id, kind: 'malware', mode: 'async', region: 'bench', status: 'pending', signals: null, metadata },
       ...{ contentLength: 1024, contentType: 'text/plain', contentName: 'queued.txt' },
       ...{ createdAt: new Date(), completedAt: null },
     },
-    job: { lane, source: { at: 'row', sealed }, callbackUrl: null },
+    job: { queue, source: { at: 'row', sealed }, callbackUrl: null },
   })
   if (outcome !== 'admitted') throw new Error(`The gate answers ${outcome}`)
   return id
@@ -46,7 +46,7 @@ const server = createServer((request, response) => {
   request.on('end', async () => {
     const answer =
       request.method === 'GET'
-        ? { drained: await drainBarely({ pool: database.pool, lane, socket }) }
+        ? { drained: await drainBarely({ pool: database.pool, queue, socket }) }
         : { id: await submit(Buffer.concat(chunks)) }
     const body = JSON.stringify(answer)
     response.writeHead(202, { 'content-type': 'application/json', 'content-length': body.length }).end(body)

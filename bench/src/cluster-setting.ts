@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import pg from 'pg'
-import { openOffice } from '../../packages/server/src/compose/office.ts'
+import { openStores } from '../../packages/server/src/compose/stores.ts'
 import { loadConfig } from '../../packages/server/src/config/load-config.ts'
 import { makeLogger } from '../../packages/server/src/runtime/logger.ts'
 import { openTestPostgres } from '../../scripts/test-postgres.ts'
@@ -40,13 +40,13 @@ export async function openSetting(postgresSettings: string[] = []) {
 
     const alone = await start('one', {})
     const { config } = loadConfig({ ...process.env, ASSAY_DATA_DIR: alone.dataDir })
-    const office = await openOffice(config, 'guest', makeLogger({ level: 'warn', region: config.region }))
-    closers.push(office.close)
+    const stores = await openStores(config, 'guest', makeLogger({ level: 'warn', region: config.region }))
+    closers.push(stores.close)
     const [cluster, both] = await Promise.all([
       startNodes('cluster', ['api', 'api', 'worker', 'worker']),
       startNodes('both', ['api,worker', 'api,worker']),
     ])
-    const one = { nodes: [alone], apis: [alone, alone] as [Service, Service], pool: office.database.pool }
+    const one = { nodes: [alone], apis: [alone, alone] as [Service, Service], pool: stores.database.pool }
     const sides: Record<SideName, Side> = { one, cluster, both }
 
     async function startNodes(name: string, roles: string[]): Promise<Side> {

@@ -14,7 +14,7 @@ export async function fillQueue(setting: Setting, size: { count: number; connect
   return { count: size.count, lastId, since, perSecond }
 }
 
-/** Lets the worker go, until the last job is settled. */
+/** Lets the worker go, until the last job is completed. */
 export async function drainQueue(setting: Setting, { count, lastId, since }: Queue): Promise<Drained> {
   const { service, hold } = setting
   const beforeMegabytes = readMegabytes(service.pid)
@@ -24,7 +24,7 @@ export async function drainQueue(setting: Setting, { count, lastId, since }: Que
   await whenEmpty(setting, lastId)
   const seconds = (performance.now() - start) / 1000
   const peakMegabytes = readPeakMegabytes(service.pid)
-  await checkSettled(setting, count, since)
+  await checkCompleted(setting, count, since)
   return { perSecond: count / seconds, beforeMegabytes, peakMegabytes }
 }
 
@@ -60,7 +60,7 @@ async function whenEmpty({ service, pool }: Setting, lastId: string) {
 }
 
 /** A queue that is empty because its jobs failed would be a fast one. */
-async function checkSettled({ pool }: Setting, count: number, since: Date) {
+async function checkCompleted({ pool }: Setting, count: number, since: Date) {
   const { rows } = await pool.query<{ status: string; found: string }>(
     `select status, count(*) as found from scans where content_name = 'queued.txt' and created_at >= $1 group by status`,
     [since],

@@ -1,5 +1,5 @@
 import { randomBytes, randomUUID } from 'node:crypto'
-import { openOffice } from '../../packages/server/src/compose/office.ts'
+import { openStores } from '../../packages/server/src/compose/stores.ts'
 import { loadConfig } from '../../packages/server/src/config/load-config.ts'
 import { makeAdmissionGate } from '../../packages/server/src/database/admission-gate.ts'
 import { toKeyDigest } from '../../packages/server/src/domain/accounts/secrets.ts'
@@ -29,7 +29,7 @@ process.on('disconnect', stop)
 process.on('SIGTERM', stop)
 
 async function openGate() {
-  const { database, registration, close } = await openOffice(
+  const { database, registration, close } = await openStores(
     config,
     'service',
     makeLogger({ level: 'warn', region: 'bench' }),
@@ -42,14 +42,14 @@ async function measure({ asks, callers, seconds }: GateJob): Promise<GateResult>
   const { pool, keyDigest, gate } = await opening
   await pool.query('truncate jobs')
   const source = { at: 'row' as const, sealed: randomBytes(1024 + 128) }
-  const askScan = () => gate.ask({ keyDigest, takesRequest: true, scan: newScan('sync') })
+  const askScan = () => gate.ask({ keyDigest, countsRequest: true, scan: newScan('sync') })
   const askJob = async () => {
-    await gate.ask({ keyDigest, takesRequest: true })
+    await gate.ask({ keyDigest, countsRequest: true })
     return gate.ask({
       keyDigest,
-      takesRequest: false,
+      countsRequest: false,
       scan: newScan('async'),
-      job: { lane: 'bench', source, callbackUrl: null },
+      job: { queue: 'bench', source, callbackUrl: null },
     })
   }
   const ask = asks === 'scan' ? askScan : askJob

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { openOrigin } from '../../acceptance/support/origin.ts'
-import type { Office } from '../../packages/server/src/compose/office.ts'
+import type { Stores } from '../../packages/server/src/compose/stores.ts'
 import type { Service } from './children.ts'
 
 /** The service gives up a download that stands still for longer. */
@@ -12,7 +12,7 @@ const fullMs = 2000
  * Keeps the worker from its jobs, so that a queue can be made and let go at one moment: downloads that do not end take all
  * of its places. The service runs as it always does; while it is held, a worker with no place left asks for nothing.
  */
-export async function openHold({ service, jobs }: { service: Service; jobs: Office['jobs'] }) {
+export async function openHold({ service, jobs }: { service: Service; jobs: Stores['jobs'] }) {
   const held: (() => void)[] = []
   let isHolding = false
   let asked = 0

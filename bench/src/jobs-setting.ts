@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { world } from '../../acceptance/support/origin.ts'
-import { openOffice } from '../../packages/server/src/compose/office.ts'
+import { openStores } from '../../packages/server/src/compose/stores.ts'
 import { loadConfig } from '../../packages/server/src/config/load-config.ts'
 import { toSocket } from '../../packages/server/src/engines/clamav/clamd-dir.ts'
 import { makeLogger } from '../../packages/server/src/runtime/logger.ts'
@@ -30,9 +30,9 @@ export async function openSetting() {
     const engine = listTree(service.pid).find((pid) => readName(pid) === 'clamd')
     if (engine === undefined) throw new Error('The service runs no clamd of its own')
     const { config } = loadConfig({ ...process.env, ASSAY_DATA_DIR: service.dataDir })
-    const office = await openOffice(config, 'guest', makeLogger({ level: 'warn', region: config.region }))
-    closers.push(office.close)
-    const hold = await openHold({ service, jobs: office.jobs })
+    const stores = await openStores(config, 'guest', makeLogger({ level: 'warn', region: config.region }))
+    closers.push(stores.close)
+    const hold = await openHold({ service, jobs: stores.jobs })
     closers.push(hold.close)
     const clamd = toSocket(join(service.dataDir, 'clamav'))
     const load = startWorker<SubmitJob | PingJob, LoadResult>(new URL('./jobs-load.ts', import.meta.url))
@@ -53,7 +53,7 @@ export async function openSetting() {
         'bare client': readCpuSeconds(floor.pid),
       }
     }
-    const { pool } = office.database
+    const { pool } = stores.database
     return { service, clamd, pool, hold, load, latency, gate, bare, floor, cpu, whenIdle: () => whenIdle(cpu), close }
   } catch (error) {
     await close()

@@ -1,5 +1,5 @@
 import { createReadStream } from 'node:fs'
-import { openScanner } from '../../packages/server/src/compose/scanner.ts'
+import { openScanner } from '../../packages/server/src/compose/local-scan.ts'
 import { loadConfig } from '../../packages/server/src/config/load-config.ts'
 import { makeLogger } from '../../packages/server/src/runtime/logger.ts'
 

@@ -52,14 +52,14 @@ export function openKept(
   const socket = connect(address)
   socket.setEncoding('latin1')
   let reply = ''
-  let settle: { resolve(): void; reject(error: Error): void } | undefined
-  const fail = (error: Error) => settle?.reject(error)
+  let complete: { resolve(): void; reject(error: Error): void } | undefined
+  const fail = (error: Error) => complete?.reject(error)
   socket.on('data', (text) => {
     reply += text
     if (!isWhole(reply)) return
     const answer = reply
     reply = ''
-    if (isGood(answer)) settle?.resolve()
+    if (isGood(answer)) complete?.resolve()
     else fail(new Error(`An unexpected answer: ${answer.slice(0, 1000)}`))
   })
   socket.on('error', fail)
@@ -68,7 +68,7 @@ export function openKept(
     socket,
     send: (message: Message) =>
       new Promise<void>((resolve, reject) => {
-        settle = { resolve, reject }
+        complete = { resolve, reject }
         writeAll(socket, message(), reject)
       }),
     close: () => socket.destroy(),

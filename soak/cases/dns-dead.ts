@@ -37,7 +37,7 @@ export const soak: Case = {
             ...Array.from({ length: 20 }, async (_, n) => {
               const fields = { callback_url: `http://hook-${n}.example.com/` }
               const id = toId(await caller.sendUrl('malware', 'submit', `http://submit-${n}.example.com/`, fields))
-              note(JSON.stringify(await caller.settle('malware', id)))
+              note(JSON.stringify(await caller.complete('malware', id)))
             }),
           ])
           return `downloads by name: ${toText(ends)} within ${Math.round((performance.now() - startedAt) / 1000)} s`

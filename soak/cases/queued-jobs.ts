@@ -39,7 +39,7 @@ async function queue(url: string, pid: number, apiKey: string): Promise<string> 
   const submitAll = (engineIs: 'good' | 'silent') =>
     Promise.all(Array.from({ length: callers }, () => submit(engineIs)))
   // As many that do not stay: what requests need, code and room for garbage, is there before jobs are counted.
-  for (const id of await submitAll('good')) await caller.settle('malware', id)
+  for (const id of await submitAll('good')) await caller.complete('malware', id)
   await pause(3000)
   const before = readRss(pid)
   const startedAt = performance.now()

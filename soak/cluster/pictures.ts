@@ -85,7 +85,7 @@ export async function startPictures({ urls, receiverUrl, operate }: Deps) {
       const results = new Map<string, ScanResult>()
       let failed = 0
       for (const id of debits) {
-        const result = await caller.settle('nsfw/images', id)
+        const result = await caller.complete('nsfw/images', id)
         if (checkVerdict(result) === 'failed') failed++
         results.set(id, result)
       }

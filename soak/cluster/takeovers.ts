@@ -14,7 +14,7 @@ export function watchTakeovers(pool: pg.Pool) {
   const listHeld = async () => {
     const { rows } = await pool.query<{ token: string; until: string }>(
       `select lease_token::text as token, held_until::text as until from jobs where lease_token is not null
-       union all select lease_token::text, held_until::text from errands where lease_token is not null and outcome is null`,
+       union all select lease_token::text, held_until::text from remote_scans where lease_token is not null and outcome is null`,
     )
     return new Map(rows.map(({ token, until }) => [token, until]))
   }
@@ -50,7 +50,7 @@ export function watchTakeovers(pool: pg.Pool) {
       await Promise.all(watching)
       if (watching.length === 0) return undefined
       const seconds = (longestMs / 1000).toFixed(1)
-      return `${held} jobs and errands were under way at kills, ${late} times some were left to another node, the longest for ${seconds} s`
+      return `${held} jobs and remote scans were under way at kills, ${late} times some were left to another node, the longest for ${seconds} s`
     },
   }
 }

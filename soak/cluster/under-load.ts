@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import pg from 'pg'
-import { checkLedger, checkVerdicts, countFailed, settleAll } from '../../acceptance/support/chaos-checks.ts'
+import { checkLedger, checkVerdicts, completeAll, countFailed } from '../../acceptance/support/chaos-checks.ts'
 import { type Order, startLoad } from '../../acceptance/support/chaos-load.ts'
 import { newRandom, type Random } from '../../acceptance/support/chaos-random.ts'
 import { openOrigin } from '../../acceptance/support/origin.ts'
@@ -66,7 +66,7 @@ export async function underClusterLoad(disturb: (scene: Scene) => Promise<string
 
     const urls = nodes.apis.map(({ url }) => url)
     const [{ url, operate }] = nodes.apis
-    const books = { url, operate, apiKey }
+    const balances = { url, operate, apiKey }
     const load = startLoad({
       ...{ url, moreUrls: urls.slice(1), apiKey, originUrl: origin.url, receiverUrl: receiver.url, marker },
       ...{ random, clients: 4, publish: (order: Order) => contents.set(order.name, order.content) },
@@ -92,9 +92,9 @@ export async function underClusterLoad(disturb: (scene: Scene) => Promise<string
       await load.end()
       await Promise.all(parts.map((part) => part.end()))
 
-      const results = await settleAll(books, load)
+      const results = await completeAll(balances, load)
       checkVerdicts(load.orders, results)
-      await checkLedger(books, results)
+      await checkLedger(balances, results)
       const looked = await pictures.check()
       const called = new Set(load.orders.filter((order) => order.callbackPath !== undefined).map(({ name }) => name))
       const expected = [...results].filter(([, { content_name }]) => called.has(String(content_name)))

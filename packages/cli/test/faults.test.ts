@@ -62,10 +62,7 @@ test('a service that is not there, or is not Assay, is a sentence', async (t) =>
     env: newEnv(cwd, { ASSAY_URL: fake.url, ASSAY_API_KEY: 'key' }),
   })
   assert.equal(other.code, 2)
-  assert.match(
-    other.out,
-    /sent a response that is not from Assay\. Check that ASSAY_URL is the address of Assay ERROR/,
-  )
+  assert.match(other.out, /sent a response that is not from Assay\. Check that ASSAY_URL is the address of Assay ERROR/)
   const me = await runCli(['me'], { cwd, env: down })
   assert.equal(me.code, 2)
   assert.match(me.err, /^assay-scan: Cannot reach .*\n$/)

@@ -2,7 +2,7 @@ import { type Operation, operations } from '@assay/contract'
 import { consoleScanPath } from '@assay/contract/admin'
 import type { FastifyInstance } from 'fastify'
 import type { Admission } from '../domain/accounts/admission.ts'
-import { goOn } from '../http/hooks/admit.ts'
+import { applyAdmission } from '../http/hooks/admit.ts'
 import { makeFileHandler, makeUrlHandler, type ScanDeps } from '../http/routes/scans.ts'
 import { getAccountId } from './call.ts'
 import { type GuardDeps, makeGuard } from './guard.ts'
@@ -27,7 +27,7 @@ export function registerConsoleScans(app: FastifyInstance, deps: Deps) {
         request.operationId = operation.id
         const who = await guard({ access: 'account', method: 'POST' }, request)
         const digest = await deps.consoleKeys.getDigest(getAccountId({ who }))
-        goOn(request, reply, await deps.admission.admitDigest(digest, true))
+        applyAdmission(request, reply, await deps.admission.admitDigest(digest, true))
       },
       handler,
     })

@@ -11,7 +11,7 @@ export function makeBlockPool({ blockBytes, maxFree }: { blockBytes: number; max
     take: (bytes: number): Buffer =>
       bytes < blockBytes ? (free.pop() ?? Buffer.allocUnsafeSlow(blockBytes)) : Buffer.allocUnsafeSlow(bytes + 1),
     /** The block must not be used afterwards. */
-    giveBack(block: Buffer) {
+    release(block: Buffer) {
       if (block.length === blockBytes && free.length < maxFree) free.push(block)
       // At once: after a thousand slow uploads the garbage collector would be in no hurry.
       else freeBuffer(block)

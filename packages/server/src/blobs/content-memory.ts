@@ -11,7 +11,7 @@ export function makeContentMemory({ maxBytes }: { maxBytes: number }) {
       taken += bytes
       return true
     },
-    giveBack(bytes: number) {
+    release(bytes: number) {
       taken -= bytes
     },
     countBytes: () => taken,

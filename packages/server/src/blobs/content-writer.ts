@@ -71,10 +71,10 @@ export function makeContentWriter(deps: {
     taken += wanted
     return true
   }
-  const giveBack = () => {
-    deps.memory?.giveBack(taken)
+  const release = () => {
+    deps.memory?.release(taken)
     taken = 0
-    if (block !== undefined) deps.pool.giveBack(block)
+    if (block !== undefined) deps.pool.release(block)
     block = undefined
     pieces = []
     gathering = undefined
@@ -90,7 +90,7 @@ export function makeContentWriter(deps: {
         spool = into
         if (before === 0) return into.write(chunk)
         // One right after the other: the file is not open yet, and what comes next must find its place behind both.
-        const moved = Promise.all(takePieces().map(into.write)).finally(giveBack)
+        const moved = Promise.all(takePieces().map(into.write)).finally(release)
         const written = into.write(chunk)
         const both = Promise.all([moved, written]).then(() => {})
         // Whoever does not wait learns of a failure from `finish`.
@@ -101,14 +101,14 @@ export function makeContentWriter(deps: {
       return undefined
     },
     finish() {
-      finished = spool === undefined ? newMemoryContent(join(), giveBack) : spool.finish(bytes)
+      finished = spool === undefined ? newMemoryContent(join(), release) : spool.finish(bytes)
       return finished
     },
     async abort() {
       const content = await finished?.catch(() => undefined)
       if (content !== undefined) await content.release()
       else if (spool !== undefined) await spool.abort()
-      else giveBack()
+      else release()
     },
   }
 }

@@ -40,7 +40,7 @@ export async function openDiskRoom(deps: Deps) {
       requireRoom(1)
     },
     /** The disk itself is looked at for the rest: it knows when room came back. */
-    giveBack(bytes: number) {
+    release(bytes: number) {
       used = Math.max(0, used - bytes)
     },
     countFree: () => free,

@@ -70,7 +70,7 @@ export function makeFrameWriter(deps: Deps) {
     writing = writing
       .then(() => deps.put(batch))
       .then(() => batch.forEach(freeBuffer))
-      .finally(() => memory?.giveBack(lent))
+      .finally(() => memory?.release(lent))
     writing.catch(() => {})
   }
 
@@ -96,10 +96,10 @@ export function makeFrameWriter(deps: Deps) {
       await writing
     },
     /** Until nothing is under way, also when a call failed. */
-    async settle() {
+    async complete() {
       await writing.catch(() => {})
       letGo()
-      memory?.giveBack(held)
+      memory?.release(held)
       held = 0
     },
   }

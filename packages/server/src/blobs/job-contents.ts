@@ -4,17 +4,17 @@ import { join } from 'node:path'
 import { v7 as newUuid } from 'uuid'
 import type { JobContents } from '../domain/ports/content-store.ts'
 import { writeOnce } from '../runtime/write-once.ts'
-import { type LastingStorage, makeLastingContents } from './lasting-contents.ts'
 import type { MasterKey } from './master-key.ts'
+import { makePersistentContents, type PersistentStorage } from './persistent-contents.ts'
 import { createSealedFile, type FileBounds, removeSealedFile, reopenSealedFile } from './sealed-file.ts'
 
 type Deps = { dir: string; master: MasterKey } & FileBounds
 
 /** Content of background scans on a disk. */
 export const makeJobContents = (deps: Deps): JobContents =>
-  makeLastingContents({ master: deps.master, storage: makeDiskStorage(deps), memory: deps.memory })
+  makePersistentContents({ master: deps.master, storage: makeDiskStorage(deps), memory: deps.memory })
 
-function makeDiskStorage({ dir, master, ...bounds }: Deps): LastingStorage {
+function makeDiskStorage({ dir, master, ...bounds }: Deps): PersistentStorage {
   const toPath = (key: string) => join(dir, key)
   return {
     id: readStoreId(dir),
@@ -25,7 +25,7 @@ function makeDiskStorage({ dir, master, ...bounds }: Deps): LastingStorage {
       const path = toPath(key)
       const { size } = await stat(path).catch(() => ({ size: 0 }))
       await removeSealedFile(path).catch(ignoreMissing)
-      bounds.room?.giveBack(size)
+      bounds.room?.release(size)
     },
     syncNames: () => syncDirectory(dir),
     async listKeys(before) {

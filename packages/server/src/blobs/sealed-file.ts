@@ -47,7 +47,7 @@ export async function createSealedFile(
     throw toRoomProblem(error)
   })
   let taken = 0
-  const giveBack = () => room?.giveBack(taken)
+  const release = () => room?.release(taken)
   const put = (batch: Buffer[]) => {
     const bytes = countBytes(batch)
     room?.take(bytes)
@@ -60,11 +60,11 @@ export async function createSealedFile(
     write: frames.write,
     async finish(bytes) {
       await frames.finish()
-      return openSealedFile({ file, path, frameKey, bytes, onRemoved: giveBack })
+      return openSealedFile({ file, path, frameKey, bytes, onRemoved: release })
     },
     async remove() {
-      await frames.settle()
-      await erase(file, path).finally(giveBack)
+      await frames.complete()
+      await erase(file, path).finally(release)
     },
   }
 }

@@ -13,7 +13,7 @@ import {
   requireFound,
   toNullable,
 } from './options.ts'
-import { addCommand, newCommand, print, toCard, toTable, withOffice } from './terminal.ts'
+import { addCommand, newCommand, print, toCard, toTable, withStores } from './terminal.ts'
 
 type CreateOptions = {
   name: string
@@ -53,7 +53,7 @@ export function makeAccountsCommand(): Command {
     .option('--test-key', 'its first key is for tests: nothing is scanned or charged with it (docs/test-mode.md)')
     .action(async (options: CreateOptions, command: Command) => {
       const { name, plan, credits, rate, expires, sexy, downloadHosts, testKey } = options
-      const { account, apiKey, webhookSecret } = await withOffice(({ registration }) =>
+      const { account, apiKey, webhookSecret } = await withStores(({ registration }) =>
         registration.register({
           ...{ name, plan },
           ...(credits === undefined ? {} : { credits }),
@@ -70,7 +70,7 @@ export function makeAccountsCommand(): Command {
     })
 
   addCommand(accounts, 'list', 'list all accounts').action(async (_options: unknown, command: Command) => {
-    const found = await withOffice((office) => office.accounts.listAccounts())
+    const found = await withStores((stores) => stores.accounts.listAccounts())
     const columns = ['id', 'name', 'plan', 'credits', 'rate', 'state']
     const rows = found.map((a) => [a.id, a.name, a.plan, toCredits(a), toRateText(a.rate), toState(a)])
     print(command, found.map(toJson), toTable(columns, rows))
@@ -79,7 +79,7 @@ export function makeAccountsCommand(): Command {
   addCommand(accounts, 'show', 'show one account')
     .argument('<id>', 'the account', readId)
     .action(async (id: string, _options: unknown, command: Command) => {
-      printAccount(command, await withOffice((office) => office.accounts.findAccount(id)), id)
+      printAccount(command, await withStores((stores) => stores.accounts.findAccount(id)), id)
     })
 
   addCommand(accounts, 'update', 'change an account; a new plan or allowance counts at once')
@@ -102,9 +102,9 @@ export function makeAccountsCommand(): Command {
         ...(sexy === undefined ? {} : { flagsSexy: sexy === 'threat' }),
         ...(downloadHosts === undefined ? {} : { downloadHosts: toNullable(downloadHosts) }),
       }
-      const changed = await withOffice(async (office) => {
-        if (plan !== undefined) await office.registration.requirePlan(plan)
-        return office.accounts.updateAccount(id, change)
+      const changed = await withStores(async (stores) => {
+        if (plan !== undefined) await stores.registration.requirePlan(plan)
+        return stores.accounts.updateAccount(id, change)
       })
       printAccount(command, changed, id)
     })
@@ -116,7 +116,7 @@ export function makeAccountsCommand(): Command {
     addCommand(accounts, name, about)
       .argument('<id>', 'the account', readId)
       .action(async (id: string, _options: unknown, command: Command) => {
-        printAccount(command, await withOffice((office) => office.accounts.updateAccount(id, { suspended })), id)
+        printAccount(command, await withStores((stores) => stores.accounts.updateAccount(id, { suspended })), id)
       })
   }
   return accounts

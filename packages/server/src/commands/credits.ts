@@ -2,7 +2,7 @@ import { type Command, InvalidArgumentError } from 'commander'
 import type { LedgerEntry } from '../domain/accounts/account.ts'
 import { printAccount } from './accounts.ts'
 import { readCredits, readId, requireFound } from './options.ts'
-import { addCommand, newCommand, print, toTable, withOffice } from './terminal.ts'
+import { addCommand, newCommand, print, toTable, withStores } from './terminal.ts'
 
 export function makeCreditsCommand(): Command {
   const credits = newCommand('credits', 'grant credits and read the ledger')
@@ -13,7 +13,7 @@ export function makeCreditsCommand(): Command {
     .option('--note <text>', 'why, for the ledger')
     .action(
       async ({ account: id, amount, note }: { account: string; amount: number; note?: string }, command: Command) => {
-        const granted = await withOffice(({ accounts }) => accounts.grantCredits(id, amount, note ?? null))
+        const granted = await withStores(({ accounts }) => accounts.grantCredits(id, amount, note ?? null))
         printAccount(command, granted, id)
       },
     )
@@ -22,7 +22,7 @@ export function makeCreditsCommand(): Command {
     .requiredOption('--account <id>', 'the account', readId)
     .option('--limit <n>', 'how many rows', readLimit, 50)
     .action(async ({ account: id, limit }: { account: string; limit: number }, command: Command) => {
-      const entries = await withOffice(async ({ accounts }) => {
+      const entries = await withStores(async ({ accounts }) => {
         requireFound(await accounts.findAccount(id), `account ${id}`)
         return accounts.listLedger(id, limit)
       })

@@ -5,7 +5,7 @@ import { createSecureContext } from 'node:tls'
 import type { Command } from 'commander'
 import { type Config, ConfigMistakes, loadConfig } from '../config/load-config.ts'
 import { askReadiness, toLocalUrl } from './ask-readiness.ts'
-import { newCommand, print, withOffice } from './terminal.ts'
+import { newCommand, print, withStores } from './terminal.ts'
 
 /** What was looked at; with a fault, what is wrong and how to mend it. */
 type Finding = { check: string; ok: boolean; says: string }
@@ -85,7 +85,7 @@ function checkCertificate({ tlsCert, tlsKey }: Config): Finding {
 async function checkDatabase(): Promise<Finding[]> {
   const check = 'database'
   try {
-    return await withOffice(async ({ accounts }) => {
+    return await withStores(async ({ accounts }) => {
       const all = await accounts.listAccounts()
       const unbalanced = await accounts.listUnbalanced()
       const ledger = unbalanced.map(

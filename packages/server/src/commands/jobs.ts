@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Command } from 'commander'
-import type { Office } from '../compose/office.ts'
-import { newCommand, print, toTable, withOffice } from './terminal.ts'
+import type { Stores } from '../compose/stores.ts'
+import { newCommand, print, toTable, withStores } from './terminal.ts'
 
 const minuteMs = 60_000
 const everyMs = 1000
@@ -10,10 +10,10 @@ export function makeJobsCommand(): Command {
   return newCommand('jobs', 'show background scans and webhooks: how many wait, how long, how fast they go')
     .option('--watch', 'look again every second, until Ctrl-C')
     .action(async ({ watch }: { watch?: true }, command: Command) => {
-      await withOffice(async (office) => {
+      await withStores(async (stores) => {
         const stopped = watch ? whenInterrupted() : AbortSignal.abort()
         do {
-          const seen = await look(office)
+          const seen = await look(stores)
           // On a terminal each table takes the place of the one before.
           if (watch && process.stdout.isTTY && !command.opts().json) process.stdout.write('\x1b[H\x1b[J')
           print(command, seen, toText(seen))
@@ -23,19 +23,19 @@ export function makeJobsCommand(): Command {
     })
 }
 
-async function look({ jobs, deliveries, scans }: Office) {
+async function look({ jobs, deliveries, scans }: Stores) {
   const now = Date.now()
   const toAge = (since: Date | undefined) => (since === undefined ? 0 : Math.max(0, now - since.getTime()) / 1000)
-  const [queue, webhooks, settled] = await Promise.all([
+  const [queue, webhooks, completed] = await Promise.all([
     jobs.countJobs(),
     deliveries.countDeliveries(),
-    scans.countSettled(new Date(now - minuteMs)),
+    scans.countCompleted(new Date(now - minuteMs)),
   ])
   return {
     waiting: queue.waiting,
     running: queue.running,
     oldest_seconds: toAge(queue.oldestAt),
-    settled_last_minute: settled,
+    settled_last_minute: completed,
     webhooks_waiting: webhooks.waiting,
     webhooks_late_seconds: toAge(webhooks.oldestDueAt),
   }

@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import type { ApiKey } from '../domain/accounts/account.ts'
 import { OperatorMistake } from '../domain/problem.ts'
 import { readDate, readId, readName, requireFound } from './options.ts'
-import { addCommand, newCommand, print, toCard, toTable, withOffice } from './terminal.ts'
+import { addCommand, newCommand, print, toCard, toTable, withStores } from './terminal.ts'
 
 type CreateOptions = { account: string; name: string; expires?: Date; test?: boolean }
 
@@ -15,7 +15,7 @@ export function makeKeysCommand(): Command {
     .option('--expires <date>', 'when it stops working', readDate)
     .option('--test', 'for tests: nothing is scanned or charged, names decide (docs/test-mode.md)')
     .action(async ({ account, name, expires, test }: CreateOptions, command: Command) => {
-      const { key, apiKey } = await withOffice(async ({ accounts, registration }) => {
+      const { key, apiKey } = await withStores(async ({ accounts, registration }) => {
         requireFound(await accounts.findAccount(account), `account ${account}`)
         return registration.createKey(account, { name, expiresAt: expires ?? null, isTest: test === true })
       })
@@ -26,7 +26,7 @@ export function makeKeysCommand(): Command {
   addCommand(keys, 'list', 'list the keys of an account, or all')
     .option('--account <id>', 'only of this account', readId)
     .action(async ({ account }: { account?: string }, command: Command) => {
-      const found = await withOffice((office) => office.keys.listKeys(account ?? null))
+      const found = await withStores((stores) => stores.keys.listKeys(account ?? null))
       const columns = ['id', 'account', 'name', 'for', 'prefix', 'last used', 'state']
       const toRow = (k: ApiKey) => [
         k.name,
@@ -42,7 +42,7 @@ export function makeKeysCommand(): Command {
   addCommand(keys, 'revoke', 'make a key useless, on all nodes at once')
     .argument('<id>', 'the id of the key, not the key itself', readId)
     .action(async (id: string, _options: unknown, command: Command) => {
-      const revoked = await withOffice((office) => office.keys.revokeKey(id))
+      const revoked = await withStores((stores) => stores.keys.revokeKey(id))
       if (!revoked) throw new OperatorMistake(`There is no key ${id}.`)
       print(command, { id, revoked }, `Key ${id} is revoked.`)
     })

@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { migrateDatabase } from '../compose/office.ts'
+import { migrateDatabase } from '../compose/stores.ts'
 import { loadConfig } from '../config/load-config.ts'
 import { makeLogger } from '../runtime/logger.ts'
 import { newCommand, print } from './terminal.ts'

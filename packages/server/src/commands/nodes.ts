@@ -1,11 +1,11 @@
 import type { Command } from 'commander'
 import type { SeenNode } from '../domain/ports/node-store.ts'
-import { newCommand, print, toTable, withOffice } from './terminal.ts'
+import { newCommand, print, toTable, withStores } from './terminal.ts'
 
 export function makeNodesCommand(): Command {
   return newCommand('nodes', 'list the processes of this installation: what they do, and how they are').action(
     async (_options: unknown, command: Command) => {
-      const nodes = await withOffice((office) => office.nodes.listNodes())
+      const nodes = await withStores((stores) => stores.nodes.listNodes())
       print(command, nodes.map(toJson), toText(nodes))
     },
   )

@@ -3,13 +3,13 @@ import type { Plan } from '../domain/accounts/account.ts'
 import { type Rate, toRateText } from '../domain/accounts/rate.ts'
 import { OperatorMistake } from '../domain/problem.ts'
 import { readCredits, readName, readRate } from './options.ts'
-import { addCommand, newCommand, print, toTable, withOffice } from './terminal.ts'
+import { addCommand, newCommand, print, toTable, withStores } from './terminal.ts'
 
 export function makePlansCommand(): Command {
   const plans = newCommand('plans', 'list, save and delete plans')
 
   addCommand(plans, 'list', 'list all plans').action(async (_options: unknown, command: Command) => {
-    const found = await withOffice((office) => office.plans.listPlans())
+    const found = await withStores((stores) => stores.plans.listPlans())
     const rows = found.map((plan) => [plan.name, plan.creditsPerPeriod, toRateText(plan.rate)])
     print(command, found.map(toJson), toTable(['name', 'credits per period', 'rate'], rows))
   })
@@ -20,14 +20,14 @@ export function makePlansCommand(): Command {
     .requiredOption('--rate <n/period>', 'rate, such as 600/1m', readRate)
     .action(async (name: string, { credits, rate }: { credits: number; rate: Rate }, command: Command) => {
       const plan = { name, creditsPerPeriod: credits, rate }
-      await withOffice((office) => office.plans.savePlan(plan))
+      await withStores((stores) => stores.plans.savePlan(plan))
       print(command, toJson(plan), `Plan ${name}: ${credits} credits per period, ${toRateText(rate)}.`)
     })
 
   addCommand(plans, 'delete', 'delete a plan that no account is on')
     .argument('<name>', 'the plan', readName)
     .action(async (name: string, _options: unknown, command: Command) => {
-      const deleted = await withOffice((office) => office.plans.deletePlan(name))
+      const deleted = await withStores((stores) => stores.plans.deletePlan(name))
       if (!deleted) throw new OperatorMistake(`There is no plan ${name}.`)
       print(command, { name, deleted }, `Plan ${name} is deleted.`)
     })

@@ -2,7 +2,7 @@ import { createReadStream } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { basename } from 'node:path'
 import type { Command } from 'commander'
-import type { openScanner } from '../compose/scanner.ts'
+import type { openScanner } from '../compose/local-scan.ts'
 import { loadConfig } from '../config/load-config.ts'
 import { OperatorMistake } from '../domain/problem.ts'
 import { makeLogger } from '../runtime/logger.ts'
@@ -20,7 +20,7 @@ export function makeScanCommand(): Command {
       const { config } = loadConfig(process.env)
       const log = makeLogger({ level: 'warn', region: config.region })
       // Loaded only here: the other commands start faster without the engines.
-      const { openScanner } = await import('../compose/scanner.ts')
+      const { openScanner } = await import('../compose/local-scan.ts')
       const scanner = await openScanner(config, log, nsfw ? 'nsfw_image' : 'malware')
       try {
         const results = []

@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { openOffice } from '../compose/office.ts'
+import { openStores } from '../compose/stores.ts'
 import { loadConfig } from '../config/load-config.ts'
 import type { Registered } from '../domain/accounts/registration.ts'
 import { makeServiceLogs } from '../runtime/logger.ts'
@@ -20,11 +20,11 @@ export function makeServeCommand(): Command {
       for (const warning of warnings) log.warn(warning)
       const stop = waitForStop()
       // Loaded only here, because the other commands start faster without it; and while the database starts.
-      const [office, { openService }] = await Promise.all([
-        openOffice(config, 'service', log, { isTest }),
+      const [stores, { openService }] = await Promise.all([
+        openStores(config, 'service', log, { isTest }),
         import('../compose/service.ts'),
       ])
-      const service = await openService(config, logs, { office, isTest })
+      const service = await openService(config, logs, { stores, isTest })
       const { url, metricsPort } = service
       const opened = { ...service, publicUrl: config.publicUrl }
       const given = {

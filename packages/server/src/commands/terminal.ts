@@ -1,5 +1,5 @@
 import { Command } from 'commander'
-import { type Office, openOffice } from '../compose/office.ts'
+import { openStores, type Stores } from '../compose/stores.ts'
 import { loadConfig } from '../config/load-config.ts'
 import { makeLogger } from '../runtime/logger.ts'
 
@@ -21,14 +21,14 @@ export function print(command: Command, value: unknown, text: string) {
 }
 
 /** Opens what the command needs, beside a running service or without one, and closes it again. */
-export async function withOffice<T>(work: (office: Office) => Promise<T>): Promise<T> {
+export async function withStores<T>(work: (stores: Stores) => Promise<T>): Promise<T> {
   const { config } = loadConfig(process.env)
   const log = makeLogger({ level: 'warn', region: config.region })
-  const office = await openOffice({ ...config, databaseConnections: 2 }, 'guest', log)
+  const stores = await openStores({ ...config, databaseConnections: 2 }, 'guest', log)
   try {
-    return await work(office)
+    return await work(stores)
   } finally {
-    await office.close()
+    await stores.close()
   }
 }
 

@@ -1,5 +1,5 @@
 import { type Command, InvalidArgumentError } from 'commander'
-import type { Office } from '../compose/office.ts'
+import type { Stores } from '../compose/stores.ts'
 import { loadConfig } from '../config/load-config.ts'
 import type { Attempt, Delivery, DeliveryState, Endpoint } from '../domain/ports/delivery-store.ts'
 import { OperatorMistake } from '../domain/problem.ts'
@@ -8,7 +8,7 @@ import { isSuccess } from '../domain/webhooks/schedule.ts'
 import { type SampleSent, sendSample } from '../domain/webhooks/send-sample.ts'
 import { systemClock } from '../runtime/clock.ts'
 import { readDate, readId, requireFound } from './options.ts'
-import { addCommand, newCommand, print, toCard, toTable, withOffice } from './terminal.ts'
+import { addCommand, newCommand, print, toCard, toTable, withStores } from './terminal.ts'
 
 export function makeWebhooksCommand(): Command {
   const webhooks = newCommand('webhooks', 'see and repeat deliveries, try receivers, change secrets')
@@ -26,7 +26,7 @@ function addRotateSecret(webhooks: Command) {
   addCommand(webhooks, 'rotate-secret', 'give an account a new webhook secret; the old one also signs for 24 hours')
     .requiredOption('--account <id>', 'the account', readId)
     .action(async ({ account }: { account: string }, command: Command) => {
-      const rotated = await withOffice(({ registration }) => registration.rotateWebhookSecret(account))
+      const rotated = await withStores(({ registration }) => registration.rotateWebhookSecret(account))
       const { webhookSecret, previousUntil } = requireFound(rotated, `account ${account}`)
       const json = { id: account, webhook_secret: webhookSecret, previous_until: previousUntil }
       const card = { 'webhook secret': webhookSecret, 'old one until': previousUntil.toISOString() }
@@ -42,7 +42,7 @@ function addDeliveries(webhooks: Command) {
     .option('--limit <n>', 'how many rows', readLimit, 50)
     .action(async ({ account, state, limit }: Options, command: Command) => {
       const filter = { limit, ...(account && { accountId: account }), ...(state && { state }) }
-      const found = await withOffice(({ deliveries }) => deliveries.listDeliveries(filter))
+      const found = await withStores(({ deliveries }) => deliveries.listDeliveries(filter))
       const columns = ['id', 'scan', 'state', 'attempts', 'last status', 'next', 'url']
       const rows = found.map((d) => [d.id, d.scanId, d.state, d.attempts, d.lastStatus, toTime(d.nextAt), d.url])
       print(command, found.map(toDeliveryJson), toTable(columns, rows))
@@ -53,7 +53,7 @@ function addShow(webhooks: Command) {
   addCommand(webhooks, 'show', 'show a delivery with its body and all its attempts')
     .argument('<id>', 'the id of the delivery', readId)
     .action(async (id: string, _options: unknown, command: Command) => {
-      const found = await withOffice(({ deliveries }) => deliveries.findDelivery(id))
+      const found = await withStores(({ deliveries }) => deliveries.findDelivery(id))
       const delivery = requireFound(found, `delivery ${id}`)
       const card = {
         ...{ id, scan: delivery.scanId, account: delivery.accountId, url: delivery.url, state: delivery.state },
@@ -77,7 +77,7 @@ function addReplay(webhooks: Command) {
       }
       const which =
         failedSince === undefined ? { id: id ?? '' } : { failedSince, ...(account && { accountId: account }) }
-      const replayed = await withOffice(({ deliveries }) => deliveries.replay(which))
+      const replayed = await withStores(({ deliveries }) => deliveries.replay(which))
       if (id !== undefined && replayed === 0) throw new OperatorMistake(`There is no delivery ${id}.`)
       print(command, { replayed }, `${replayed} ${replayed === 1 ? 'delivery is' : 'deliveries are'} due again.`)
     })
@@ -88,7 +88,7 @@ function addEndpoints(webhooks: Command) {
     .option('--account <id>', 'only of this account', readId)
     .action(async ({ account }: { account?: string }, command: Command) => {
       const filter = { ...(account && { accountId: account }) }
-      const found = await withOffice(({ deliveries }) => deliveries.listEndpoints(filter))
+      const found = await withStores(({ deliveries }) => deliveries.listEndpoints(filter))
       const columns = ['account', 'failing since', 'paused', 'last success', 'waiting', 'url']
       const toRow = (e: Endpoint) => [toTime(e.failingSince), toTime(e.pausedAt), toTime(e.lastSuccessAt), e.waiting]
       const rows = found.map((endpoint) => [endpoint.accountId, ...toRow(endpoint), endpoint.url])
@@ -101,7 +101,7 @@ function addResume(webhooks: Command) {
     .requiredOption('--account <id>', 'the account', readId)
     .requiredOption('--url <url>', 'the address of the receiver, as `webhooks endpoints` shows it')
     .action(async ({ account, url }: { account: string; url: string }, command: Command) => {
-      const isResumed = await withOffice(({ deliveries }) => deliveries.resumeEndpoint(account, url))
+      const isResumed = await withStores(({ deliveries }) => deliveries.resumeEndpoint(account, url))
       if (!isResumed) throw new OperatorMistake(`Account ${account} has no paused receiver of that address.`)
       print(command, { account_id: account, url, resumed: true }, 'The receiver gets its deliveries again.')
     })
@@ -118,20 +118,20 @@ function addTest(webhooks: Command) {
       const { policy, sender } = makeOutbound(config)
       const [error] = checkWebAddress(url, policy)
       if (error !== undefined) throw new OperatorMistake(`The address ${error}`)
-      const secrets = await withOffice((office) => getSecrets(office, account))
+      const secrets = await withStores((stores) => getSecrets(stores, account))
       const sent = await sendSample({ sender, clock: systemClock }, { url, secrets })
       print(command, toSampleJson(url, sent), toSampleText(url, sent))
       if (!isSuccess(sent.status)) process.exitCode = 1
     })
 }
 
-async function getSecrets({ accounts }: Office, given: string | undefined): Promise<string[]> {
+async function getSecrets({ accounts }: Stores, given: string | undefined): Promise<string[]> {
   const id = given ?? (await getOnlyAccount(accounts))
   const secrets = await accounts.listWebhookSecrets(id)
   return requireFound(secrets.length === 0 ? undefined : secrets, `account ${id}`)
 }
 
-async function getOnlyAccount(accounts: Office['accounts']): Promise<string> {
+async function getOnlyAccount(accounts: Stores['accounts']): Promise<string> {
   const found = await accounts.listAccounts()
   const [only] = found
   if (only !== undefined && found.length === 1) return only.id

@@ -6,22 +6,22 @@ import type { Database } from '../database/open-database.ts'
 import type { JobContents } from '../domain/ports/content-store.ts'
 import type { DeliveryStore } from '../domain/ports/delivery-store.ts'
 import type { WebhookSender } from '../domain/ports/webhook-sender.ts'
-import { listLanes } from '../domain/scans/lanes.ts'
-import type { Outcomes } from '../domain/scans/outcome.ts'
+import { listQueues } from '../domain/scans/queues.ts'
 import { makeRunJob } from '../domain/scans/run-job.ts'
+import type { Scanner } from '../domain/scans/scanner.ts'
 import { makeDeliver } from '../domain/webhooks/deliver.ts'
 import { systemClock } from '../runtime/clock.ts'
 import type { Logger } from '../runtime/logger.ts'
 import { openDeliveryWorker } from '../workers/delivery-worker.ts'
 import { openScanWorker } from '../workers/scan-worker.ts'
-import type { Errands } from './errands.ts'
+import type { RemoteScans } from './remote-scans.ts'
 
 type Deps = {
   database: Database
   contents: JobContents
   deliveries: DeliveryStore
-  outcomes: Outcomes
-  errands: Errands
+  scanner: Scanner
+  remoteScans: RemoteScans
   kinds: ScanKind[]
   sender: WebhookSender
   observeVerdict(kind: ScanKind, status: string, isTest: boolean): void
@@ -36,16 +36,16 @@ const abandonedLeaseMs = 60_000
 
 /** What is done after the answer: background scans, and the webhooks that tell of them. */
 export function openBackground(config: Config, deps: Deps) {
-  const { database, contents, outcomes, deliveries, observeVerdict, log } = deps
-  const { bell, wakeUps, openWorker } = deps.errands
-  const jobs = makeJobStore({ ...database, lanes: listLanes(deps.kinds, contents.places) })
+  const { database, contents, scanner, deliveries, observeVerdict, log } = deps
+  const { resultWaiters, notifications, openWorker } = deps.remoteScans
+  const jobs = makeJobStore({ ...database, queues: listQueues(deps.kinds, contents.places) })
   const { isOutage } = database.watch
   const { run, giveUp } = makeRunJob({
-    ...{ jobs, contents, outcomes, clock: systemClock, observeVerdict },
+    ...{ jobs, contents, scanner, clock: systemClock, observeVerdict },
     reportFailure: (error) => log.error({ err: error }, 'a background scan failed'),
-    onSettled(scanId, isCalledBack) {
-      bell.ring(scanId)
-      wakeUps.tell('settled', scanId)
+    onCompleted(scanId, isCalledBack) {
+      resultWaiters.ring(scanId)
+      notifications.tell('completed', scanId)
       if (isCalledBack) workers?.pokeDeliveries()
     },
   })
@@ -54,7 +54,7 @@ export function openBackground(config: Config, deps: Deps) {
   return {
     jobs,
     /** There is a new job, for whoever can do it. */
-    onQueued: workers?.pokeScans ?? (() => wakeUps.tell('jobs')),
+    onQueued: workers?.pokeScans ?? (() => notifications.tell('jobs')),
     /** A delivery is due; without workers here, others find it by looking. */
     onReplayed: () => workers?.pokeDeliveries(),
     /** Settles jobs that nobody has taken since before that time; says how many. */
@@ -68,7 +68,7 @@ export function openBackground(config: Config, deps: Deps) {
   }
 
   function openWorkers() {
-    const errandWorker = openWorker(outcomes)
+    const remoteScanWorker = openWorker(scanner)
     const deliver = makeDeliver({
       sender: deps.sender,
       store: deliveries,
@@ -79,18 +79,18 @@ export function openBackground(config: Config, deps: Deps) {
     const concurrency = jobsPerCore * availableParallelism()
     const scanWorker = openScanWorker({
       ...{ jobs, run, concurrency, log, isOutage },
-      ...(errandWorker === undefined ? {} : { countOthers: errandWorker.countRunning }),
+      ...(remoteScanWorker === undefined ? {} : { countOthers: remoteScanWorker.countRunning }),
     })
-    wakeUps.on('jobs', scanWorker.poke)
+    notifications.on('jobs', scanWorker.poke)
     return {
       pokeScans: scanWorker.poke,
       pokeDeliveries: deliveryWorker.poke,
       stopClaiming() {
-        errandWorker?.stop()
+        remoteScanWorker?.stop()
         scanWorker.stop()
       },
       async close(withinMs: number) {
-        await Promise.all([errandWorker?.close(withinMs), scanWorker.close(withinMs)])
+        await Promise.all([remoteScanWorker?.close(withinMs), scanWorker.close(withinMs)])
         await deliveryWorker.close()
       },
     }

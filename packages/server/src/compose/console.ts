@@ -16,7 +16,7 @@ import { makeWebhookHandlers } from '../admin/webhook-handlers.ts'
 import type { Config } from '../config/load-config.ts'
 import { makeListStore } from '../database/console/list-store.ts'
 import { makeOperations } from '../database/console/operations.ts'
-import { makeRefusalStore } from '../database/console/refusal-store.ts'
+import { makeRejectedRequestStore } from '../database/console/rejected-request-store.ts'
 import { makeScanHistory } from '../database/console/scan-history.ts'
 import type { Database } from '../database/open-database.ts'
 import type { Admission } from '../domain/accounts/admission.ts'
@@ -27,10 +27,10 @@ import type { ScanDeps } from '../http/routes/scans.ts'
 import { systemClock } from '../runtime/clock.ts'
 import type { Logger } from '../runtime/logger.ts'
 import { version } from '../runtime/version.ts'
-import { openRefusalCounter } from '../workers/refusal-counter.ts'
-import { makeEntrance } from './entrance.ts'
-import type { Office } from './office.ts'
-import { type DeskDeps, makeOperatorDesk } from './operator-desk.ts'
+import { openRejectedRequests } from '../workers/rejected-requests.ts'
+import { makeAuth } from './auth.ts'
+import type { Stores } from './stores.ts'
+import { makeSystemStatus, type SystemStatusDeps } from './system-status.ts'
 
 const consoleDir = fileURLToPath(new URL('../../../console/dist/', import.meta.url))
 const listsEveryMs = 3000
@@ -42,8 +42,8 @@ export async function openListed(database: Database, log: Logger) {
   return { store, ...(await openLists({ store, clock: systemClock, everyMs: listsEveryMs, reportFailure })) }
 }
 
-type Deps = Omit<DeskDeps, 'operations' | 'contents'> & {
-  office: Office
+type Deps = Omit<SystemStatusDeps, 'operations' | 'contents'> & {
+  stores: Stores
   isTest: boolean
   lists: Awaited<ReturnType<typeof openListed>>
   /** What the interface does with scans; the console does the same. */
@@ -54,29 +54,33 @@ type Deps = Omit<DeskDeps, 'operations' | 'contents'> & {
 
 /** The console and the API behind it, to be served beside the interface. */
 export function openConsole(config: Config, deps: Deps) {
-  const { office, isTest, doing } = deps
-  const entrance = makeEntrance(office.database)
-  const handlers = makeHandlers(config, deps, entrance)
-  const refusals = openRefusalCounter({ store: makeRefusalStore(office.database), clock: systemClock, log: deps.log })
-  const guarded = { ...entrance, adminToken: config.adminToken }
+  const { stores, isTest, doing } = deps
+  const auth = makeAuth(stores.database)
+  const handlers = makeHandlers(config, deps, auth)
+  const refusals = openRejectedRequests({
+    store: makeRejectedRequestStore(stores.database),
+    clock: systemClock,
+    log: deps.log,
+  })
+  const guarded = { ...auth, adminToken: config.adminToken }
   return {
     scopes: [
       (scope: FastifyInstance) => registerConsole(scope, consoleDir),
       (scope: FastifyInstance) => registerAdmin(scope, { ...guarded, handlers }),
       (scope: FastifyInstance) =>
-        registerConsoleScans(scope, { ...guarded, ...doing, consoleKeys: makeConsoleKeys({ ...office, isTest }) }),
+        registerConsoleScans(scope, { ...guarded, ...doing, consoleKeys: makeConsoleKeys({ ...stores, isTest }) }),
     ],
-    noteRefusal: refusals.note,
-    inviteFirstOperator: entrance.invitations.inviteFirstOperator,
+    countRejectedRequest: refusals.note,
+    inviteFirstOperator: auth.invitations.inviteFirstOperator,
     close: refusals.close,
   }
 }
 
-function makeHandlers(config: Config, deps: Deps, entrance: ReturnType<typeof makeEntrance>): Handlers {
-  const { office, lists, doing, sender, background } = deps
-  const { database, accounts, keys, plans, deliveries, registration } = office
+function makeHandlers(config: Config, deps: Deps, auth: ReturnType<typeof makeAuth>): Handlers {
+  const { stores, lists, doing, sender, background } = deps
+  const { database, accounts, keys, plans, deliveries, registration } = stores
   const operations = makeOperations(database)
-  const shared = { ...entrance, ...background, accounts, keys, plans, deliveries, registration, clock: systemClock }
+  const shared = { ...auth, ...background, accounts, keys, plans, deliveries, registration, clock: systemClock }
   return {
     ...makeSessionHandlers({ ...shared, region: config.region, version, isTestMode: deps.isTest }),
     ...makeScanHandlers({ ...shared, history: makeScanHistory(database) }),
@@ -87,8 +91,8 @@ function makeHandlers(config: Config, deps: Deps, entrance: ReturnType<typeof ma
     ...makeJobHandlers({ ...shared, operations }),
     ...makeListHandlers({ ...shared, lists: lists.store, refreshLists: lists.refresh }),
     ...makeSystemHandlers({
-      ...makeOperatorDesk(config, { ...deps, operations, contents: doing.contents }),
-      audit: entrance.audit,
+      ...makeSystemStatus(config, { ...deps, operations, contents: doing.contents }),
+      audit: auth.audit,
     }),
   }
 }

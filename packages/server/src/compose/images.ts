@@ -3,7 +3,7 @@ import { join, resolve } from 'node:path'
 import type { Config } from '../config/load-config.ts'
 import { makeImageScan } from '../domain/scans/image-scan.ts'
 import { imageThresholds } from '../domain/scans/image-verdict.ts'
-import { makeStampedCache } from '../domain/scans/stamped-cache.ts'
+import { makeVersionedCache } from '../domain/scans/versioned-cache.ts'
 import { openImageEngine } from '../engines/nsfw/image-engine.ts'
 import { builtDir } from '../engines/nsfw/models/manifest.ts'
 import { openModels } from '../engines/nsfw/models/open-models.ts'
@@ -19,7 +19,7 @@ export async function openImages(config: Config, { log }: { log: Logger }) {
   return {
     images: makeImageScan({
       findEngine: () => engine,
-      cache: makeStampedCache({ entries: config.verdictCache }),
+      cache: makeVersionedCache({ entries: config.verdictCache }),
       threshold: imageThresholds[config.nsfwThreshold],
       knowsTestImages: config.nsfwTestImages === 'on',
     }),

@@ -9,9 +9,9 @@ import type { Check } from '../domain/readiness.ts'
 import { systemClock } from '../runtime/clock.ts'
 import type { Logger } from '../runtime/logger.ts'
 import type { Metrics } from '../runtime/metrics.ts'
-import type { Chore } from '../workers/sweeper.ts'
+import type { CleanupTask } from '../workers/sweeper.ts'
 
-type Opened = { contents: JobContents; checks: Check[]; chores: Chore[]; close(): void }
+type Opened = { contents: JobContents; checks: Check[]; cleanupTasks: CleanupTask[]; close(): void }
 
 /** Longer than any request may take: what is older belongs to nobody. */
 const halfDoneMs = 86_400_000
@@ -24,7 +24,7 @@ export async function openJobContents(
   const dataDir = resolve(config.dataDir)
   if (config.blobs.at === 'disk') {
     const contents = makeJobContents({ dir: join(dataDir, 'jobs'), master, ...bounds })
-    return { contents, checks: [], chores: [], close() {} }
+    return { contents, checks: [], cleanupTasks: [], close() {} }
   }
   const observe = metrics.timer(
     'assay_s3_call_duration_seconds',
@@ -47,7 +47,7 @@ export async function openJobContents(
     contents: store.contents,
     // Not vital: all but large content of background scans is served without it.
     checks: [{ name: 'content store', vital: false, findFault: store.findFault }],
-    chores: [{ name: 'uploads to the content store that nobody ended', sweep: abortUploads }],
+    cleanupTasks: [{ name: 'uploads to the content store that nobody ended', sweep: abortUploads }],
     close: store.close,
   }
 }

@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Config } from '../config/load-config.ts'
 import { isPublished, listFollowers, publishAccounts } from '../database/regions/home-region.ts'
-import { openBooks } from '../database/regions/open-books.ts'
+import { openBalances } from '../database/regions/open-balances.ts'
 import { followHome, isSatellite, leaveHome, listIncomplete } from '../database/regions/satellite-region.ts'
 import { OperatorMistake } from '../domain/problem.ts'
 import type { Logger } from '../runtime/logger.ts'
-import { openOffice } from './office.ts'
+import { openStores } from './stores.ts'
 
 const lookAgainMs = 200
 const patienceMs = 10 * 60_000
@@ -17,7 +17,7 @@ export async function openRegions(config: Config, log: Logger) {
       'Regions share accounts between two PostgreSQL servers that reach each other: set ASSAY_DATABASE_URL.',
     )
   }
-  const { database, close } = await openOffice({ ...config, databaseConnections: 2 }, 'guest', log)
+  const { database, close } = await openStores({ ...config, databaseConnections: 2 }, 'guest', log)
   const { pool } = database
 
   return {
@@ -31,7 +31,7 @@ export async function openRegions(config: Config, log: Logger) {
         onWait(tables)
         await sleep(lookAgainMs)
       }
-      await openBooks(pool)
+      await openBalances(pool)
     },
     leave: (homeUrl: string) => leaveHome(pool, homeUrl, config.region),
     async look() {

@@ -8,20 +8,20 @@ import { openMasterKey } from '../blobs/master-key.ts'
 import type { Config } from '../config/load-config.ts'
 import { makeAdmissionGate } from '../database/admission-gate.ts'
 import { makeIdempotencyStore } from '../database/idempotency-store.ts'
-import { makeBookOpener } from '../database/regions/open-books.ts'
+import { makeBalanceOpener } from '../database/regions/open-balances.ts'
 import { isSatellite } from '../database/regions/satellite-region.ts'
 import { makeScanStore } from '../database/scan-store.ts'
 import { makeAdmission } from '../domain/accounts/admission.ts'
-import { makeTrust } from '../domain/accounts/trust.ts'
+import { makeRecentCallers } from '../domain/accounts/recent-callers.ts'
 import { makeDescriber } from '../domain/content/describe.ts'
 import { OperatorMistake } from '../domain/problem.ts'
 import { makeReadiness } from '../domain/readiness.ts'
 import { withLists } from '../domain/scans/allow-and-block.ts'
 import { makeDownload } from '../domain/scans/download.ts'
-import { makeOutcomes } from '../domain/scans/outcome.ts'
+import { makeScanner } from '../domain/scans/scanner.ts'
 import { makeScanning } from '../domain/scans/scanning.ts'
 import { makeSubmitting } from '../domain/scans/submitting.ts'
-import { withTestKeys } from '../domain/test-mode/test-outcomes.ts'
+import { withTestKeys } from '../domain/test-mode/test-results.ts'
 import { makeHttpServer } from '../http/server.ts'
 import { watchCertificate } from '../http/watch-certificate.ts'
 import { systemClock } from '../runtime/clock.ts'
@@ -33,29 +33,29 @@ import { openHeartbeat } from '../workers/heartbeat.ts'
 import { openSweeper } from '../workers/sweeper.ts'
 import { openBackground } from './background.ts'
 import { openBounds } from './bounds.ts'
-import { listChores } from './chores.ts'
+import { listCleanupTasks } from './cleanup-tasks.ts'
 import { openConsole, openListed } from './console.ts'
-import { listConsoleChores } from './console-chores.ts'
-import { openDoors } from './doors.ts'
+import { listConsoleCleanupTasks } from './console-cleanup-tasks.ts'
 import { openEngines } from './engines.ts'
-import { openErrands } from './errands.ts'
 import { openJobContents } from './job-contents.ts'
-import type { Office } from './office.ts'
+import { openListeners } from './listeners.ts'
+import { listRoles, makeNodeInfo } from './node-info.ts'
 import { makeOutbound } from './outbound.ts'
-import { listRoles, makeSelfPortrait } from './self-portrait.ts'
+import { openRemoteScans } from './remote-scans.ts'
+import type { Stores } from './stores.ts'
 import { listChecks, observeBounds, observeDatabase, observeEngines, observeQueues } from './watch.ts'
 
 /** With `isTest` there are no engines: all its keys are for tests. The office is the service's, which closes it. */
-type Given = { office: Office; isTest: boolean }
+type Given = { stores: Stores; isTest: boolean }
 
 /** The whole service, listening. Every part is built here, from the ground up; closing goes the other way. */
-export async function openService(config: Config, { log, logRequest }: ServiceLogs, { office, isTest }: Given) {
+export async function openService(config: Config, { log, logRequest }: ServiceLogs, { stores, isTest }: Given) {
   const closers = newClosers()
   const draining = new AbortController()
   let drainedByMs = 0
-  closers.add(office.close)
+  closers.add(stores.close)
   try {
-    const { database, accounts, registration, deliveries, nodes } = office
+    const { database, accounts, registration, deliveries, nodes } = stores
     // A worker knows nothing of keys: it must not make the first one before a node that was given it.
     const first = config.roles.api ? await registerFirst(config, registration) : undefined
 
@@ -74,11 +74,11 @@ export async function openService(config: Config, { log, logRequest }: ServiceLo
     observeDatabase(metrics, database)
     if (engines !== undefined) observeEngines(metrics, engines)
     observeBounds(metrics, { memory, room })
-    const openBooks = (await isSatellite(database.pool)) ? makeBookOpener(database.pool) : undefined
-    const trust = makeTrust({ clock: systemClock })
-    const gate = trust.watch(
+    const openBalances = (await isSatellite(database.pool)) ? makeBalanceOpener(database.pool) : undefined
+    const recentCallers = makeRecentCallers({ clock: systemClock })
+    const gate = recentCallers.watch(
       makeAdmissionGate({
-        ...{ pool: database.pool, observeBatch: metrics.observeBatch, openBooks },
+        ...{ pool: database.pool, observeBatch: metrics.observeBatch, openBalances },
         isAway: database.watch.isAway,
         onOutage: database.watch.suspect,
       }),
@@ -88,36 +88,36 @@ export async function openService(config: Config, { log, logRequest }: ServiceLo
     const { policy, fetcher, sender } = makeOutbound(config)
     const describe = makeDescriber({ entries: config.verdictCache })
     const kinds: ScanKind[] = isTest ? [] : config.nsfwProfile === 'off' ? ['malware'] : ['malware', 'nsfw_image']
-    const errands = openErrands(config, { database, contents: jobContents, kinds, log })
-    closers.add(errands.close)
+    const remoteScans = openRemoteScans(config, { database, contents: jobContents, kinds, log })
+    closers.add(remoteScans.close)
     const lists = await openListed(database, log)
     closers.add(lists.close)
     const live =
       engines === undefined
-        ? errands.makeAsking(metrics)
-        : makeOutcomes({
+        ? remoteScans.makeRemoteScanClient(metrics)
+        : makeScanner({
             describe,
             assess: withLists(engines.assess, lists.listCurrent),
             download: makeDownload({ fetcher, contents, findDownloadHosts: accounts.findDownloadHosts }),
           })
-    const outcomes = withTestKeys(live, { describe })
+    const scanner = withTestKeys(live, { describe })
     const shared = { clock: systemClock, region: config.region, gate, describe }
     const observeVerdict = metrics.countVerdict
     const background = openBackground(config, {
-      ...{ database, kinds, contents: jobContents, deliveries, outcomes, errands, sender, observeVerdict, log },
+      ...{ database, kinds, contents: jobContents, deliveries, scanner, remoteScans, sender, observeVerdict, log },
     })
     closers.add(() => background.close(Math.max(0, drainedByMs - performance.now())))
     observeQueues(metrics, { jobs: background.jobs, deliveries })
     const sweeper = await openSweeper({
-      chores: [
-        ...listConsoleChores(database),
-        ...listChores({
-          ...{ contents, jobContents, scans, deliveries, repeats, nodes, resultDays: config.resultDays, openBooks },
+      cleanupTasks: [
+        ...listConsoleCleanupTasks(database),
+        ...listCleanupTasks({
+          ...{ contents, jobContents, scans, deliveries, repeats, nodes, resultDays: config.resultDays, openBalances },
           jobs: background.jobs,
-          errands: errands.errands,
+          remoteScans: remoteScans.remoteScans,
           giveUpAbandoned: background.giveUpAbandoned,
         }),
-        ...jobStorage.chores,
+        ...jobStorage.cleanupTasks,
       ],
       log,
       isOutage: database.watch.isOutage,
@@ -136,32 +136,32 @@ export async function openService(config: Config, { log, logRequest }: ServiceLo
       (engines?.listEngines() ?? []).map((engine) => ({ name: engine.name, state: engine.findState() }))
     const roles = listRoles(config)
 
-    const admission = makeAdmission({ gate, creditGate: config.creditGate, trust })
+    const admission = makeAdmission({ gate, creditGate: config.creditGate, recentCallers })
     const scanning = makeScanning({
-      ...{ ...shared, scans, repeats, outcomes, bell: errands.bell, observeVerdict },
+      ...{ ...shared, scans, repeats, scanner, resultWaiters: remoteScans.resultWaiters, observeVerdict },
       reportFailure: (error) => log.error({ err: error }, 'a scan failed'),
     })
     // Content that others are to look at must be where they can read it.
     const syncContents = engines === undefined ? jobContents : contents
-    const doors = await openDoors(config, {
+    const listeners = await openListeners(config, {
       ...{ admission, gate, scanning, contents: syncContents, malware: engines?.malware, metrics, log, isTest },
     })
-    closers.add(doors.close)
+    closers.add(listeners.close)
 
     const doing = {
       ...{ admission, scanning, contents: syncContents, jobContents, policy },
       submitting: makeSubmitting({ ...shared, kinds, contents: jobContents, onQueued: background.onQueued }),
     }
     const site = openConsole(config, {
-      ...{ office, isTest, lists, doing, sender, background, readiness, metrics, listEngines, roles, log },
+      ...{ stores, isTest, lists, doing, sender, background, readiness, metrics, listEngines, roles, log },
       malware: engines?.malware,
-      assess: engines?.assess ?? live.ofContent,
+      assess: engines?.assess ?? live.scanContent,
     })
     closers.add(site.close)
     const app = await makeHttpServer({
       ...{ ...doing, accounts, listEngines, roles, servesApi: config.roles.api },
       countWorkers: engines === undefined ? nodes.countWorkers : undefined,
-      noteRefusal: site.noteRefusal,
+      countRejectedRequest: site.countRejectedRequest,
       registerMore: site.scopes,
       ...{ log, logRequest, metrics, readiness, version },
       draining: draining.signal,
@@ -178,7 +178,7 @@ export async function openService(config: Config, { log, logRequest }: ServiceLo
     }
     const { isOutage } = database.watch
     const heartbeat = openHeartbeat({
-      ...{ nodes, describe: makeSelfPortrait({ roles, readiness, listEngines }), log, isOutage },
+      ...{ nodes, describe: makeNodeInfo({ roles, readiness, listEngines }), log, isOutage },
     })
     closers.add(heartbeat.close)
     const metricsServer = await openMetricsServer(metrics, {
@@ -193,7 +193,7 @@ export async function openService(config: Config, { log, logRequest }: ServiceLo
       welcome: config.roles.api ? await site.inviteFirstOperator() : undefined,
       metricsPort: metricsServer.port,
       /**
-       * Red first, while the door stays open: balancers need a moment to look elsewhere. Then running requests and jobs
+       * Red first, while the listener stays open: balancers need a moment to look elsewhere. Then running requests and jobs
        * may finish. What is not done by the deadline is cut off, or given back to be done by another.
        */
       async close() {
@@ -203,7 +203,7 @@ export async function openService(config: Config, { log, logRequest }: ServiceLo
         draining.abort()
         const drainMs = config.drainSeconds * 1000
         drainedByMs = performance.now() + drainMs
-        doors.startStopping(drainMs)
+        listeners.startStopping(drainMs)
         const deadline = setTimeout(() => app.server.closeAllConnections(), drainMs)
         // A connection whose answer went out after the stop began stays open for its next request: nobody else ends it.
         const idle = setInterval(() => app.server.closeIdleConnections(), 50)
@@ -219,7 +219,7 @@ export async function openService(config: Config, { log, logRequest }: ServiceLo
   }
 }
 
-const registerFirst = (config: Config, registration: Office['registration']) =>
+const registerFirst = (config: Config, registration: Stores['registration']) =>
   registration.registerFirst({
     name: 'first account',
     plan: 'unlimited',

@@ -2,13 +2,13 @@ import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { parse as parseToml } from 'smol-toml'
 import { checkRoles } from './check-roles.ts'
-import type { Knob } from './knob.ts'
-import { type KnobName, knobs } from './knobs.ts'
+import type { SettingDefinition } from './setting.ts'
+import { type SettingName, settingDefinitions } from './settings.ts'
 
-type ValueOf<K> = K extends Knob<infer T> ? (K extends { fallback: string } ? T : T | undefined) : never
-export type Config = { readonly [N in KnobName]: ValueOf<(typeof knobs)[N]> }
+type ValueOf<K> = K extends SettingDefinition<infer T> ? (K extends { fallback: string } ? T : T | undefined) : never
+export type Config = { readonly [N in SettingName]: ValueOf<(typeof settingDefinitions)[N]> }
 
-export type Setting = { name: KnobName; env: string; text: string | undefined; origin: string; secret: boolean }
+export type Setting = { name: SettingName; env: string; text: string | undefined; origin: string; secret: boolean }
 export type Loaded = { config: Config; settings: Setting[]; warnings: string[] }
 
 /** Every mistake at once: a person mends them in one go instead of one start each. */
@@ -27,11 +27,11 @@ export function loadConfig(env: NodeJS.ProcessEnv, tomlPath = env.ASSAY_CONFIG |
   const settings: Setting[] = []
   const values: Record<string, unknown> = {}
 
-  for (const [name, knob] of Object.entries(knobs) as [KnobName, Knob<unknown>][]) {
+  for (const [name, definition] of Object.entries(settingDefinitions) as [SettingName, SettingDefinition<unknown>][]) {
     try {
-      const { text, origin } = findText(knob, env, toml, tomlPath)
-      settings.push({ name, env: knob.env, text, origin, secret: knob.secret === true })
-      values[name] = text === undefined ? undefined : readValue(knob, text, origin)
+      const { text, origin } = findText(definition, env, toml, tomlPath)
+      settings.push({ name, env: definition.env, text, origin, secret: definition.secret === true })
+      values[name] = text === undefined ? undefined : readValue(definition, text, origin)
     } catch (error) {
       mistakes.push((error as Error).message)
     }
@@ -42,30 +42,35 @@ export function loadConfig(env: NodeJS.ProcessEnv, tomlPath = env.ASSAY_CONFIG |
   return { config: values as Config, settings, warnings: findUnknownVariables(env) }
 }
 
-const tomlName = (knob: Knob<unknown>) => knob.env.slice('ASSAY_'.length).toLowerCase()
+const tomlName = (definition: SettingDefinition<unknown>) => definition.env.slice('ASSAY_'.length).toLowerCase()
 
 /** The environment wins over a secret's file, which wins over assay.toml, which wins over the default. */
-function findText(knob: Knob<unknown>, env: NodeJS.ProcessEnv, toml: Map<string, string>, tomlPath: string) {
-  const given = env[knob.env]
+function findText(
+  definition: SettingDefinition<unknown>,
+  env: NodeJS.ProcessEnv,
+  toml: Map<string, string>,
+  tomlPath: string,
+) {
+  const given = env[definition.env]
   // An empty variable is how many tools say "not set".
-  if (given !== undefined && given !== '') return { text: given, origin: knob.env }
-  const file = env[`${knob.env}_FILE`]
-  if (knob.secret === true && file !== undefined && file !== '') {
-    return { text: readSecretFile(file, `${knob.env}_FILE`), origin: `${knob.env}_FILE` }
+  if (given !== undefined && given !== '') return { text: given, origin: definition.env }
+  const file = env[`${definition.env}_FILE`]
+  if (definition.secret === true && file !== undefined && file !== '') {
+    return { text: readSecretFile(file, `${definition.env}_FILE`), origin: `${definition.env}_FILE` }
   }
-  const written = toml.get(tomlName(knob))
+  const written = toml.get(tomlName(definition))
   if (written !== undefined) return { text: written, origin: tomlPath }
-  return { text: knob.fallback, origin: knob.fallback === undefined ? 'not set' : 'default' }
+  return { text: definition.fallback, origin: definition.fallback === undefined ? 'not set' : 'default' }
 }
 
-function readValue(knob: Knob<unknown>, text: string, origin: string): unknown {
+function readValue(definition: SettingDefinition<unknown>, text: string, origin: string): unknown {
   try {
-    return knob.read(text)
+    return definition.read(text)
   } catch (error) {
     // Somebody may have put credentials where none belong.
-    const isShown = knob.secret !== true && !/:\/\/[^/?#]*@/.test(text)
+    const isShown = definition.secret !== true && !/:\/\/[^/?#]*@/.test(text)
     const shown = isShown ? JSON.stringify(text) : 'the given value'
-    throw new Error(`${knob.env} ${(error as Error).message}; ${shown} (from ${origin}) is not.`)
+    throw new Error(`${definition.env} ${(error as Error).message}; ${shown} (from ${origin}) is not.`)
   }
 }
 
@@ -87,7 +92,7 @@ function readToml(path: string, required: boolean, mistakes: string[]): Map<stri
     if (!missing || required) mistakes.push(`${resolve(path)} cannot be read: ${(error as Error).message.trim()}`)
     return values
   }
-  const known = new Set(Object.values(knobs).map(tomlName))
+  const known = new Set(Object.values(settingDefinitions).map(tomlName))
   for (const [name, value] of Object.entries(table)) {
     if (!known.has(name)) mistakes.push(`${path} sets ${name}, which is not a setting.${suggest(name, known)}`)
     else if (Array.isArray(value)) values.set(name, value.map(String).join(','))
@@ -120,7 +125,9 @@ function findContradictions(config: Partial<Config>): string[] {
     ['icapListen', 'icapKey'],
   ] as const) {
     if ((config[listen] === undefined) === (config[key] === undefined)) continue
-    mistakes.push(`${knobs[listen].env} and ${knobs[key].env} go together: the key is of the account that pays.`)
+    mistakes.push(
+      `${settingDefinitions[listen].env} and ${settingDefinitions[key].env} go together: the key is of the account that pays.`,
+    )
   }
   if (config.roles?.api === false && (config.clamdListen ?? config.icapListen) !== undefined) {
     mistakes.push('ASSAY_CLAMD_LISTEN and ASSAY_ICAP_LISTEN need the role api: take them off this worker.')
@@ -131,9 +138,9 @@ function findContradictions(config: Partial<Config>): string[] {
 /** Only a warning: other programs may share the prefix, and an older version may meet a newer environment. */
 function findUnknownVariables(env: NodeJS.ProcessEnv): string[] {
   const known = new Set(['ASSAY_CONFIG'])
-  for (const knob of Object.values(knobs) as Knob<unknown>[]) {
-    known.add(knob.env)
-    if (knob.secret === true) known.add(`${knob.env}_FILE`)
+  for (const definition of Object.values(settingDefinitions) as SettingDefinition<unknown>[]) {
+    known.add(definition.env)
+    if (definition.secret === true) known.add(`${definition.env}_FILE`)
   }
   return Object.keys(env)
     .filter((name) => name.startsWith('ASSAY_') && !name.startsWith('ASSAY_TEST_') && !known.has(name))

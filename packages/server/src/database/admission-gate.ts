@@ -39,7 +39,7 @@ type Row = {
 /** An ask with what is needed to find its share of the row: its number, and its place among its key's requests. */
 type Numbered = { ask: Ask; i: number; nth: number | null }
 
-type Settled =
+type BatchAnswer =
   | Answer
   | { outcome: 'period-over'; accountId: string; at: Date; caller: Caller }
   /** Without credit, or so it seems: the same key, or the credit that was put aside, may be there by now. */
@@ -49,7 +49,7 @@ type Deps = {
   pool: Pool
   observeBatch?(size: number): void
   /** In a region whose keys come from another: true when there are keys that could not be answered before. */
-  openBooks?: (() => Promise<boolean>) | undefined
+  openBalances?: (() => Promise<boolean>) | undefined
   /** While nobody can be reached it is not tried: callers learn so at once, and the database comes back in peace. */
   isAway?(): boolean
   onOutage?(error: unknown): void
@@ -58,7 +58,7 @@ type Deps = {
 const retryAfterSeconds = 5
 
 export function makeAdmissionGate(deps: Deps): AdmissionGate {
-  const makeLane = () =>
+  const makeBatcher = () =>
     makeGroupCommit({
       run(asks: Ask[]) {
         deps.observeBatch?.(asks.length)
@@ -70,18 +70,18 @@ export function makeAdmissionGate(deps: Deps): AdmissionGate {
       maxWaiting: 20_000,
     })
   // Apart, because a charge waits for the disk and a request need not.
-  const requests = makeLane()
-  const charges = makeLane()
+  const requests = makeBatcher()
+  const charges = makeBatcher()
   // Apart, because their statement does more, and charges alone need not wait for it.
-  const jobs = makeLane()
+  const jobs = makeBatcher()
 
-  function askInBatch(ask: Ask): Promise<Settled> {
+  function askInBatch(ask: Ask): Promise<BatchAnswer> {
     if (ask.scan === undefined) return requests(ask)
     return isPlain(ask) ? charges(ask) : jobs(ask)
   }
 
   async function askAgain(ask: Ask): Promise<Answer> {
-    const again = await askSurely({ ...ask, takesRequest: false })
+    const again = await askSurely({ ...ask, countsRequest: false })
     if (again.outcome === 'period-over')
       throw new Error(`The period of account ${again.accountId} does not roll forward`)
     return again.outcome === 'doubtful' ? { ...again, outcome: 'out-of-credit' } : again
@@ -91,7 +91,7 @@ export function makeAdmissionGate(deps: Deps): AdmissionGate {
    * A charge whose commit was not answered is asked for again: the same scan is never charged twice, so this finds out
    * what became of it, or does it now. A request that was counted in vain harms nobody.
    */
-  async function askSurely(ask: Ask): Promise<Settled> {
+  async function askSurely(ask: Ask): Promise<BatchAnswer> {
     try {
       return await askInBatch(ask)
     } catch (error) {
@@ -116,7 +116,7 @@ export function makeAdmissionGate(deps: Deps): AdmissionGate {
 
   async function answer(ask: Ask): Promise<Answer> {
     let answer = await askSurely(ask)
-    if (answer.outcome === 'unknown-key' && (await deps.openBooks?.())) answer = await askSurely(ask)
+    if (answer.outcome === 'unknown-key' && (await deps.openBalances?.())) answer = await askSurely(ask)
     if (answer.outcome !== 'period-over' && answer.outcome !== 'doubtful') return answer
     // Both are rare, so they have no place in the statement. The request is counted already: only the rest is asked
     // again.
@@ -124,7 +124,7 @@ export function makeAdmissionGate(deps: Deps): AdmissionGate {
       await rollPeriod(deps.pool, answer.accountId, (anchor) => periodAt(anchor, answer.at))
     }
     const again = await askAgain(ask)
-    if (again.outcome === 'unknown-key' || !ask.takesRequest) return again
+    if (again.outcome === 'unknown-key' || !ask.countsRequest) return again
     const { requestsRemaining, resetsAt } = answer.caller
     return { ...again, caller: { ...again.caller, requestsRemaining, resetsAt } }
   }
@@ -143,10 +143,10 @@ export function makeAdmissionGate(deps: Deps): AdmissionGate {
 
 const isPlain = (ask: Ask) => ask.job === undefined && ask.idempotency === undefined
 
-async function askAll(pool: Pool, asks: Ask[]): Promise<Settled[]> {
+async function askAll(pool: Pool, asks: Ask[]): Promise<BatchAnswer[]> {
   const groups = groupByKey(asks)
   const { rows } = await runStatement(pool, groups, asks.every(isPlain))
-  const answers: Settled[] = new Array(asks.length).fill({ outcome: 'unknown-key' })
+  const answers: BatchAnswer[] = new Array(asks.length).fill({ outcome: 'unknown-key' })
   for (const row of rows) {
     for (const member of groups[row.k - 1]?.members ?? []) answers[member.i] = toAnswer(row, member)
   }
@@ -160,20 +160,20 @@ const run = (pool: Pool, statement: QueryConfig) => runTransaction<Row>(pool, [s
 
 function runStatement(pool: Pool, groups: Group[], arePlain: boolean): Promise<QueryResult<Row>> {
   const keys = [groups.map(({ digest }) => digest), groups.map(({ wanted }) => wanted)]
-  const takesRequests = groups.some(({ wanted }) => wanted > 0)
+  const countsRequests = groups.some(({ wanted }) => wanted > 0)
   const sealed: Buffer[] = []
   const toRow = toScanRows(sealed)
   const scans = groups.flatMap(({ members }, k) => members.flatMap((member) => toRow(member, k + 1)))
   if (scans.length === 0) return run(pool, { name: 'take-requests', text: requestStatement, values: keys })
   const values: unknown[] = [...keys, JSON.stringify(scans)]
   if (arePlain) {
-    return takesRequests
+    return countsRequests
       ? run(pool, { name: 'charge-scans', text: chargeStatement, values })
       : run(pool, { name: 'charge-later', text: laterChargeStatement, values })
   }
   values.push(Buffer.concat(sealed))
   return runTransaction(pool, [
-    takesRequests
+    countsRequests
       ? { name: 'enqueue-scans', text: enqueueStatement, values }
       : { name: 'enqueue-later', text: laterEnqueueStatement, values },
   ])
@@ -190,8 +190,8 @@ function groupByKey(asks: Ask[]): Group[] {
       group = { digest, wanted: 0, members: [] }
       groups.set(digest, group)
     }
-    if (ask.takesRequest) group.wanted++
-    group.members.push({ ask, i, nth: ask.takesRequest ? group.wanted : null })
+    if (ask.countsRequest) group.wanted++
+    group.members.push({ ask, i, nth: ask.countsRequest ? group.wanted : null })
   })
   return [...groups.values()]
 }
@@ -212,7 +212,7 @@ function toScanRows(sealed: Buffer[]) {
   }
 }
 
-function toAnswer(row: Row, { ask, i, nth }: Numbered): Settled {
+function toAnswer(row: Row, { ask, i, nth }: Numbered): BatchAnswer {
   const charge = row.charged?.indexOf(i) ?? -1
   const balance = charge === -1 ? undefined : row.balances?.[charge]
   const taken = nth ?? row.granted

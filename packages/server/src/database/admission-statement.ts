@@ -102,7 +102,7 @@ spender as materialized (
     and coalesce(asked_scan.flags_sexy = counted.flags_sexy, true)
 ),`
 
-export const openPurses = `
+export const lockBalances = `
 purse as materialized (
   select account_id, credit_limit, credit_remaining, period_end <= now() as period_over
   from balances
@@ -155,14 +155,14 @@ export const tellOfCharges = `
   (select array_agg(spent.i) from spent where spent.k = counted.k) as charged,
   (select array_agg(spent.balance) from spent where spent.k = counted.k) as balances`
 
-export const fromPurses = `
+export const fromLockedBalances = `
 from counted
 join balances using (account_id)
 left join purse using (account_id)
 `
 
-const charge = `${findSpenders}${openPurses}${spend}${record}
-select ${tellOfKeys},${tellOfCharges}${fromPurses}`
+const charge = `${findSpenders}${lockBalances}${spend}${record}
+select ${tellOfKeys},${tellOfCharges}${fromLockedBalances}`
 
 /** Requests and scans together. */
 export const chargeStatement = `${takeRequests}, ${charge}`

@@ -23,7 +23,7 @@ const claimedColumns = 'scan_id, account_id, attempts, lease_token, sealed, stor
 const withAccount = `
   left join lateral (select flags_sexy from accounts where accounts.id = claimed.account_id limit 1) as account on true`
 
-/** Those that nobody took since before $1, of any lane; $2 how many, $3 lease in milliseconds. */
+/** Those that nobody took since before $1, of any queue; $2 how many, $3 lease in milliseconds. */
 export const claimAbandonedStatement = `
 with claimed as (
   update jobs set attempts = attempts + 1, lease_token = gen_random_uuid(),
@@ -37,7 +37,7 @@ select false as more, claimed.*, flags_sexy from claimed ${withAccount}
 `
 
 const nextAccount = (condition: string) => `
-    (select next.account_id from jobs as next where next.held_until is null and next.lane = any($4::text[]) and ${condition}
+    (select next.account_id from jobs as next where next.held_until is null and next.queue = any($4::text[]) and ${condition}
      order by next.account_id limit 1)`
 
 /**
@@ -45,7 +45,7 @@ const nextAccount = (condition: string) => `
  * was served last ($3), so that also claims of one job at a time go around. It is found by jumping through the index from
  * account to account, no further than $1 of them: it matters neither how many jobs wait nor how many accounts.
  *
- * $1 how many, $2 lease in milliseconds, $4 the lanes that may be taken from. Always tells whether there may be more, also when it took none.
+ * $1 how many, $2 lease in milliseconds, $4 the queues that may be taken from. Always tells whether there may be more, also when it took none.
  */
 export const claimStatement = `
 with recursive ahead (account_id, n) as (
@@ -74,7 +74,7 @@ seen as materialized (
   select job.scan_id, n, row_number() over (partition by n order by job.position) as turn
   from seat cross join lateral (
     select scan_id, position from jobs
-    where jobs.account_id = seat.account_id and held_until is null and lane = any($4::text[])
+    where jobs.account_id = seat.account_id and held_until is null and queue = any($4::text[])
     order by position limit (select depth from depth)
   ) as job
 ),

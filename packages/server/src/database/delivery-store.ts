@@ -3,27 +3,27 @@ import type {
   Attempt,
   ClaimedDelivery,
   Delivery,
-  DeliveryOutcome,
   DeliveryStore,
+  NextDeliveryState,
 } from '../domain/ports/delivery-store.ts'
+import { makeDeliveryAdmin } from './delivery-admin.ts'
+import { recordAttemptsStatement } from './delivery-attempt-statement.ts'
 import { claimDeliveriesStatement, deliveryLock, eachHost, parkStatement } from './delivery-claim-statement.ts'
-import { makeDeliveryOffice } from './delivery-office.ts'
-import { settleDeliveriesStatement } from './delivery-settle-statement.ts'
 import { makeGroupCommit } from './group-commit.ts'
 import { lazily, runTransaction } from './run-transaction.ts'
 
 export function makeDeliveryStore(deps: { pool: Pool }): DeliveryStore {
   let lastServed = ''
 
-  const settleInBatch = makeGroupCommit({
-    run: (items: Settling[]) => settleAll(deps.pool, items),
+  const completeInBatch = makeGroupCommit({
+    run: (items: Settling[]) => completeAll(deps.pool, items),
     mayBeOneItemsFault: (error) => /^(22|23|40)/.test(String((error as { code?: unknown }).code)),
     maxBatch: 256,
     maxWaiting: 20_000,
   })
 
   return {
-    ...makeDeliveryOffice(deps),
+    ...makeDeliveryAdmin(deps),
 
     async claim({ limit, perHost, leaseMs }) {
       const { rows } = await runTransaction<ClaimedRow>(
@@ -38,8 +38,8 @@ export function makeDeliveryStore(deps: { pool: Pool }): DeliveryStore {
       return rows.map(toClaimed)
     },
 
-    settle: (claimed, attempt, outcome, pauseAfterMs) =>
-      settleInBatch({ id: claimed.id, token: claimed.token, attempt, outcome, pauseAfterMs }),
+    recordAttempt: (claimed, attempt, outcome, pauseAfterMs) =>
+      completeInBatch({ id: claimed.id, token: claimed.token, attempt, outcome, pauseAfterMs }),
 
     async findNextDue() {
       const { rows } = await runTransaction<{ next_at: Date | null }>(deps.pool, [
@@ -59,11 +59,11 @@ export function makeDeliveryStore(deps: { pool: Pool }): DeliveryStore {
 
 type Settling = Pick<ClaimedDelivery, 'id' | 'token'> & {
   attempt: Attempt
-  outcome: DeliveryOutcome
+  outcome: NextDeliveryState
   pauseAfterMs: number
 }
 
-async function settleAll(pool: Pool, items: Settling[]): Promise<boolean[]> {
+async function completeAll(pool: Pool, items: Settling[]): Promise<boolean[]> {
   const asked = items.map(({ id, token, attempt, outcome }, i) => ({
     ...{ i, id, token, at: attempt.at, status: attempt.status, duration_ms: Math.round(attempt.durationMs) },
     ...{ answer: toStorable(attempt.answer), state: outcome.state },
@@ -71,10 +71,10 @@ async function settleAll(pool: Pool, items: Settling[]): Promise<boolean[]> {
   }))
   const pauseAfterMs = Math.min(...items.map((item) => item.pauseAfterMs))
   const { rows } = await runTransaction<{ i: number }>(pool, [
-    { name: 'settle-deliveries', text: settleDeliveriesStatement, values: [JSON.stringify(asked), pauseAfterMs] },
+    { name: 'settle-deliveries', text: recordAttemptsStatement, values: [JSON.stringify(asked), pauseAfterMs] },
   ])
-  const settled = new Set(rows.map(({ i }) => i))
-  return items.map((_, i) => settled.has(i))
+  const completed = new Set(rows.map(({ i }) => i))
+  return items.map((_, i) => completed.has(i))
 }
 
 /** A stranger's words: PostgreSQL takes neither a zero nor half a character. */

@@ -1,6 +1,6 @@
 import {
-  fromPurses,
-  openPurses,
+  fromLockedBalances,
+  lockBalances,
   readWindows,
   record,
   takeRequests,
@@ -86,18 +86,18 @@ repeated as materialized (
 
 const queue = `,
 queued as (
-  insert into jobs (scan_id, account_id, lane, sealed, storage_key, url, test_case, held_until, callback_url, callback_host)
-  select spent.scan_id, spent.account_id, lane, substring($4::bytea from sealed_from for sealed_bytes), storage_key, url,
+  insert into jobs (scan_id, account_id, queue, sealed, storage_key, url, test_case, held_until, callback_url, callback_host)
+  select spent.scan_id, spent.account_id, queue, substring($4::bytea from sealed_from for sealed_bytes), storage_key, url,
     test_case, now() + hold_ms * interval '1 millisecond', callback_url, callback_host
   from spent join asked_scan using (i) join recorded on recorded.id = spent.scan_id
   where spent.balance >= 0 and is_job order by i
 )`
 
-const enqueue = `${findSpenders}${openPurses}${spend}${record}${queue}
+const enqueue = `${findSpenders}${lockBalances}${spend}${record}${queue}
 select ${tellOfKeys},${tellOfCharges},
   (select json_agg(repeated) from repeated where repeated.k = counted.k) as repeated,
   exists (select from judged where judged.account_id = counted.account_id and not pays and kept_id is not null) as raced
-${fromPurses}`
+${fromLockedBalances}`
 
 /** Requests and scans together. */
 export const enqueueStatement = `${takeRequests}, ${enqueue}`

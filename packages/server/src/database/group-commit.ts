@@ -42,7 +42,7 @@ export function makeGroupCommit<Item, Result>(deps: {
       refuseLate()
       const batch = waiting.slice(0, deps.maxBatch)
       waiting = waiting.slice(deps.maxBatch)
-      if (batch.length > 0) await settle(batch)
+      if (batch.length > 0) await complete(batch)
     }
     busy = false
   }
@@ -56,14 +56,14 @@ export function makeGroupCommit<Item, Result>(deps: {
     }
   }
 
-  async function settle(batch: Waiting[]) {
+  async function complete(batch: Waiting[]) {
     try {
       const results = await deps.run(batch.map(({ item }) => item))
       batch.forEach(({ resolve }, i) => {
         resolve(results[i] as Result)
       })
     } catch (error) {
-      if (batch.length > 1 && deps.mayBeOneItemsFault(error)) for (const one of batch) await settle([one])
+      if (batch.length > 1 && deps.mayBeOneItemsFault(error)) for (const one of batch) await complete([one])
       else for (const { reject } of batch) reject(error)
     }
   }

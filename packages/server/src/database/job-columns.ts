@@ -4,12 +4,12 @@ import type { JobSource, NewJob } from '../domain/ports/job-store.ts'
  * How a new job travels to the database, beside its scan. Its content goes another way, because bytes in JSON would be
  * twice as long: all contents of a batch lie one behind the other in a parameter of their own, and the job says where.
  */
-export const jobRecord = `is_job boolean, lane text, sealed_from integer, sealed_bytes integer, storage_key text, url text,
+export const jobRecord = `is_job boolean, queue text, sealed_from integer, sealed_bytes integer, storage_key text, url text,
     test_case text, hold_ms integer, callback_url text, callback_host text`
 
-export const toJobColumns = ({ source, callbackUrl, lane, holdMs }: NewJob, sealedBefore: number) => ({
+export const toJobColumns = ({ source, callbackUrl, queue, holdMs }: NewJob, sealedBefore: number) => ({
   is_job: true,
-  lane,
+  queue,
   // The database counts from 1.
   sealed_from: sealedBefore + 1,
   sealed_bytes: source.at === 'row' ? source.sealed.length : null,

@@ -1,22 +1,22 @@
 import { randomUUID } from 'node:crypto'
 import type { Pool } from 'pg'
 import { v7 } from 'uuid'
-import type { ClaimedJob, JobStore, Lease, Settlement } from '../domain/ports/job-store.ts'
+import type { ClaimedJob, Completion, JobStore, Lease } from '../domain/ports/job-store.ts'
 import type { Scan } from '../domain/scans/scan.ts'
 import { claimAbandonedStatement, claimStatement, findScansStatement, requeueStatement } from './claim-statement.ts'
+import { completeStatement } from './complete-statement.ts'
 import { makeGroupCommit } from './group-commit.ts'
 import { type SourceRow, toSource } from './job-columns.ts'
 import { lazily, runTransaction } from './run-transaction.ts'
 import { type ScanRow, toScan, toScanColumns } from './scan-columns.ts'
-import { settleStatement } from './settle-statement.ts'
 
-/** `lanes` are those that this process can take jobs from. */
-export function makeJobStore(deps: { pool: Pool; lanes: string[] }): JobStore {
+/** `queues` are those that this process can take jobs from. */
+export function makeJobStore(deps: { pool: Pool; queues: string[] }): JobStore {
   // Anywhere in the circle: processes that begin at the same place would get in each other's way.
   let lastServed: string = randomUUID()
 
-  const settleInBatch = makeGroupCommit({
-    run: (items: Settling[]) => settleAll(deps.pool, items),
+  const completeInBatch = makeGroupCommit({
+    run: (items: Settling[]) => completeAll(deps.pool, items),
     mayBeOneItemsFault: (error) => /^(22|23|40)/.test(String((error as { code?: unknown }).code)),
     maxBatch: 256,
     maxWaiting: 20_000,
@@ -27,7 +27,7 @@ export function makeJobStore(deps: { pool: Pool; lanes: string[] }): JobStore {
       deps.pool,
       [
         { name: 'requeue-jobs', text: requeueStatement },
-        { name: 'claim-jobs', text: claimStatement, values: [limit, leaseMs, lastServed, deps.lanes] },
+        { name: 'claim-jobs', text: claimStatement, values: [limit, leaseMs, lastServed, deps.queues] },
       ],
       { settings: lazily },
     )
@@ -66,11 +66,11 @@ export function makeJobStore(deps: { pool: Pool; lanes: string[] }): JobStore {
       return rows.map((row) => ({ scanId: row.scan_id, token: row.lease_token }))
     },
 
-    settle: (lease, settlement) => settleInBatch({ lease, settlement }),
+    complete: (lease, completion) => completeInBatch({ lease, completion }),
 
-    async giveBack({ scanId, token }, { ms, counts }) {
+    async release({ scanId, token }, { ms, counts }) {
       const values = [scanId, token, ms, counts ? 0 : 1]
-      await runTransaction(deps.pool, [{ name: 'give-back-job', text: giveBackJob, values }], { settings: lazily })
+      await runTransaction(deps.pool, [{ name: 'give-back-job', text: releaseJob, values }], { settings: lazily })
     },
 
     async countJobs() {
@@ -90,18 +90,18 @@ export function makeJobStore(deps: { pool: Pool; lanes: string[] }): JobStore {
   }
 }
 
-type Settling = { lease: Lease; settlement: Settlement }
+type Settling = { lease: Lease; completion: Completion }
 
-async function settleAll(pool: Pool, items: Settling[]): Promise<boolean[]> {
-  const asked = items.map(({ lease, settlement: { scan, refunds, deliveryBody } }, i) => ({
+async function completeAll(pool: Pool, items: Settling[]): Promise<boolean[]> {
+  const asked = items.map(({ lease, completion: { scan, refunds, deliveryBody } }, i) => ({
     ...{ i, token: lease.token, refunds, delivery_id: v7(), delivery_body: deliveryBody },
     // How and where it was asked for is known, and stays.
     ...toScanColumns({ ...scan, id: lease.scanId, mode: 'async', region: '' }),
   }))
   const values = [JSON.stringify(asked), ...toEnds(asked.map(({ id }) => id))]
-  const { rows } = await runTransaction<{ i: number }>(pool, [{ name: 'settle-jobs', text: settleStatement, values }])
-  const settled = new Set(rows.map(({ i }) => i))
-  return items.map((_, i) => settled.has(i))
+  const { rows } = await runTransaction<{ i: number }>(pool, [{ name: 'settle-jobs', text: completeStatement, values }])
+  const completed = new Set(rows.map(({ i }) => i))
+  return items.map((_, i) => completed.has(i))
 }
 
 const extendLeases = `
@@ -117,7 +117,7 @@ where scan_id = any(array(select scan_id from held))
 returning scan_id, lease_token
 `
 
-const giveBackJob = `
+const releaseJob = `
 update jobs set lease_token = null, attempts = attempts - $4::integer,
   held_until = case when $3::integer > 0 then now() + $3::integer * interval '1 millisecond' end
 where scan_id = $1 and lease_token = $2

@@ -51,5 +51,5 @@ function toOpening(settings: readonly string[], lock: number | undefined): strin
   return ['begin', ...all, ...locking].join(';')
 }
 
-/** For leases: one that is lost in a power cut can settle nothing, and its work is done again. */
+/** For leases: one that is lost in a power cut can complete nothing, and its work is done again. */
 export const lazily = ['synchronous_commit = off'] as const

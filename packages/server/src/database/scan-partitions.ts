@@ -89,7 +89,7 @@ async function makePartition(client: PoolClient, resultDays: number, from: Date)
   await client.query(`alter table scans attach partition ${name} for values from ('${low}') to ('${high}')`)
 }
 
-/** Old enough, nothing in it was settled later, and no job waits for an end. */
+/** Old enough, nothing in it was completed later, and no job waits for an end. */
 async function isOver(db: Pool | PoolClient, { name, to, from }: Partition, resultDays: number): Promise<boolean> {
   const { rows } = await db.query<{ over: boolean }>(
     `select $2::timestamptz <= now() - make_interval(days => $1)

@@ -18,11 +18,11 @@ export function makeScanStore(deps: Pick<Database, 'pool'>): ScanStore {
     async recordFailure(accountId, scan) {
       await deps.pool.query(recordFailure, [accountId, JSON.stringify([toScanColumns(scan)])])
     },
-    async countSettled(since) {
-      const { rows } = await deps.pool.query<{ count: number }>(countSettled, [since])
+    async countCompleted(since) {
+      const { rows } = await deps.pool.query<{ count: number }>(countCompleted, [since])
       return rows[0]?.count ?? 0
     },
-    async deleteSettled(resultDays) {
+    async deleteCompleted(resultDays) {
       return (await partitions.dropOld(resultDays)) + (await partitions.deleteOld(resultDays))
     },
     prepare: (resultDays) => partitions.makeAhead(resultDays),
@@ -40,4 +40,4 @@ insert into scans (account_id, ${scanColumns})
 select $1, ${scanColumns} from json_to_recordset($2::json) as scan (${scanRecord})
 `
 
-const countSettled = `select count(*)::integer as count from scans where completed_at > $1 and mode = 'async'`
+const countCompleted = `select count(*)::integer as count from scans where completed_at > $1 and mode = 'async'`

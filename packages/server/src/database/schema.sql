@@ -156,9 +156,9 @@ create table delivery_attempts (
   constraint delivery_attempts_pkey PRIMARY KEY (delivery_id, id)
 );
 
-create unlogged table errands (
+create unlogged table remote_scans (
   id uuid not null,
-  lane text not null,
+  queue text not null,
   asked json not null,
   sealed bytea,
   storage_key text,
@@ -176,9 +176,9 @@ create unlogged table errands (
   constraint errands_failure_check CHECK ((failure = ANY (ARRAY['busy'::text, 'down'::text])))
 ) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_insert_scale_factor = 0, autovacuum_vacuum_insert_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
 
-CREATE INDEX errands_expiring ON public.errands USING btree (expires_at);
-CREATE INDEX errands_open ON public.errands USING btree (created_at) WHERE ((outcome IS NULL) AND (failure IS NULL));
-CREATE INDEX errands_storage ON public.errands USING btree (storage_key) WHERE (storage_key IS NOT NULL);
+CREATE INDEX errands_expiring ON public.remote_scans USING btree (expires_at);
+CREATE INDEX errands_open ON public.remote_scans USING btree (created_at) WHERE ((outcome IS NULL) AND (failure IS NULL));
+CREATE INDEX errands_storage ON public.remote_scans USING btree (storage_key) WHERE (storage_key IS NOT NULL);
 
 create table idempotency_keys (
   account_id uuid not null,
@@ -202,7 +202,7 @@ create table installation (
 create table jobs (
   scan_id uuid not null,
   account_id uuid not null,
-  lane text not null,
+  queue text not null,
   position bigint not null generated always as identity,
   created_at timestamp with time zone not null default now(),
   attempts integer not null default 0,
@@ -222,7 +222,7 @@ create table jobs (
 
 CREATE INDEX jobs_held ON public.jobs USING btree (held_until) WHERE (held_until IS NOT NULL);
 CREATE INDEX jobs_storage ON public.jobs USING btree (storage_key) WHERE (storage_key IS NOT NULL);
-CREATE INDEX jobs_waiting ON public.jobs USING btree (account_id, "position") INCLUDE (lane) WHERE (held_until IS NULL);
+CREATE INDEX jobs_waiting ON public.jobs USING btree (account_id, "position") INCLUDE (queue) WHERE (held_until IS NULL);
 
 create table list_entries (
   id uuid not null,

@@ -25,12 +25,13 @@ export function readBody(
     // Gone before we came to look: it would never say so again.
     if (raw.destroyed) throw malformed('The body ended before it was complete.')
     const guard = makeSpeedGuard()
-    const expectMore = () => setTimeout(() => settle(() => reject(tooSlow('The body stalled for 30 seconds.'))), idleMs)
+    const expectMore = () =>
+      setTimeout(() => complete(() => reject(tooSlow('The body stalled for 30 seconds.'))), idleMs)
     let idle = expectMore()
 
-    let isSettled = false
-    const settle = (answer: () => void) => {
-      isSettled = true
+    let isCompleted = false
+    const complete = (answer: () => void) => {
+      isCompleted = true
       clearTimeout(idle)
       raw.off('data', onData).off('end', onEnd).off('error', onBroken).off('close', onBroken)
       // Without anybody listening an error would end the process.
@@ -39,9 +40,9 @@ export function readBody(
     }
     const fail = (error: unknown) => {
       raw.pause()
-      settle(() => reject(error))
+      complete(() => reject(error))
     }
-    const onEnd = () => settle(resolve)
+    const onEnd = () => complete(resolve)
     // The client left or the connection broke. Nobody may be there to read this, but the log tells it.
     const onBroken = (error?: unknown) => fail(malformed('The body ended before it was complete.', { cause: error }))
     /** That the client has to wait for us is not its fault. */
@@ -49,7 +50,7 @@ export function readBody(
       const since = performance.now()
       clearTimeout(idle)
       caughtUp.then(() => {
-        if (isSettled) return
+        if (isCompleted) return
         guard.forgive(performance.now() - since)
         idle = expectMore()
         raw.resume()
@@ -63,7 +64,7 @@ export function readBody(
         const after = take(chunk)
         if (after === undefined) return
         raw.pause()
-        if (after === 'stop') return settle(resolve)
+        if (after === 'stop') return complete(resolve)
         waitFor(after)
       } catch (error) {
         fail(error)

@@ -101,7 +101,7 @@ const idParameter = {
 const waitParameter = {
   name: 'wait',
   in: 'query',
-  description: 'Seconds to wait for a job that is pending: it is answered as soon as it is settled',
+  description: 'Seconds to wait for a job that is pending: it is answered as soon as it is completed',
   schema: { type: 'integer', minimum: 0, maximum: maxWaitSeconds, default: 0 },
 }
 
@@ -168,7 +168,7 @@ function toSuccess(operation: Operation): Json {
     case 'result':
       return {
         200: answer('The job as it stands', { rate: true, body: json('ScanResult', examples.result(operation.kind)) }),
-        304: answer('It is settled, and its ETag is the one in If-None-Match. No body.', { rate: true }),
+        304: answer('It is completed, and its ETag is the one in If-None-Match. No body.', { rate: true }),
       }
     default:
       return operation.mode === 'sync'

@@ -26,7 +26,7 @@ export type HttpDeps = V1Deps &
     log: Logger
     logRequest(line: RequestLine): void
     metrics: Metrics
-    noteRefusal(accountId: string, status: number): void
+    countRejectedRequest(accountId: string, status: number): void
     /** False on a node that scans for others: it answers for its health alone. */
     servesApi: boolean
     publicUrl: string | undefined

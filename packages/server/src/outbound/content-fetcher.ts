@@ -1,6 +1,6 @@
 import type { Client, Dispatcher } from 'undici'
 import type { Content } from '../domain/content/content.ts'
-import type { ContentFetcher, FetchFailure, FetchOutcome, FetchRequest } from '../domain/ports/content-fetcher.ts'
+import type { ContentFetcher, FetchFailure, FetchRequest, FetchResult } from '../domain/ports/content-fetcher.ts'
 import type { AddressPolicy } from '../domain/scans/public-address.ts'
 import { checkWebAddress } from '../domain/scans/web-address.ts'
 import { version } from '../runtime/version.ts'
@@ -43,7 +43,7 @@ export function makeContentFetcher(deps: {
     },
   }
 
-  async function followRedirects(first: string, request: FetchRequest, signal: AbortSignal): Promise<FetchOutcome> {
+  async function followRedirects(first: string, request: FetchRequest, signal: AbortSignal): Promise<FetchResult> {
     let address = first
     for (let followed = 0; followed <= maxRedirects; followed++) {
       const url = toUrl(address, request, followed > 0)
@@ -105,7 +105,7 @@ export function makeContentFetcher(deps: {
     return answer
   }
 
-  async function store(answer: Answer, request: FetchRequest, time: TimeLimit): Promise<FetchOutcome> {
+  async function store(answer: Answer, request: FetchRequest, time: TimeLimit): Promise<FetchResult> {
     const writer = request.contents.newWriter()
     let content: Content | undefined
     try {
@@ -157,7 +157,7 @@ function toTarget(location: string | string[] | undefined, base: URL): string {
   return target.href
 }
 
-const newFailure = (failure: FetchFailure, reason: string): FetchOutcome => ({ failure, reason })
+const newFailure = (failure: FetchFailure, reason: string): FetchResult => ({ failure, reason })
 
 const newTooLarge = ({ maxBytes }: FetchRequest) =>
   newFailure('TooLarge', `The content is larger than ${maxBytes} bytes.`)

@@ -1,5 +1,5 @@
 import type { Client } from 'undici'
-import type { WebhookOutcome, WebhookRequest, WebhookSender } from '../domain/ports/webhook-sender.ts'
+import type { WebhookRequest, WebhookResponse, WebhookSender } from '../domain/ports/webhook-sender.ts'
 import type { AddressPolicy } from '../domain/scans/public-address.ts'
 import { checkWebAddress } from '../domain/scans/web-address.ts'
 import { version } from '../runtime/version.ts'
@@ -51,7 +51,7 @@ const toHeaders = (headers: Record<string, string>) => ({
   ...headers,
 })
 
-async function exchange(client: Client, url: URL, request: WebhookRequest): Promise<WebhookOutcome> {
+async function exchange(client: Client, url: URL, request: WebhookRequest): Promise<WebhookResponse> {
   let informational = 0
   const { statusCode, headers, body } = await client.request({
     method: 'POST',

@@ -31,14 +31,14 @@ export function makeMetrics(labels: { region: string; version: string }) {
 
   const verdicts = new Counter({
     name: 'assay_scans_total',
-    help: 'Scans that were settled.',
+    help: 'Scans that were completed.',
     labelNames: ['kind', 'status'],
     registers,
   })
 
   const tests = new Counter({
     name: 'assay_test_scans_total',
-    help: 'Scans of test keys that were settled; they are in no other count of scans.',
+    help: 'Scans of test keys that were completed; they are in no other count of scans.',
     labelNames: ['kind', 'status'],
     registers,
   })

@@ -10,7 +10,7 @@ type Deps<Work, Lease> = {
   toId(work: Work): string
   /** What `lost` says: somebody else has it, or nobody wants it any more. */
   run(work: Work, signals: { stopping: AbortSignal; lost: AbortSignal }): Promise<void>
-  giveBack(leases: Lease[]): Promise<unknown>
+  release(leases: Lease[]): Promise<unknown>
   /** Says which are still ours; undefined: all that are left. */
   extend(leases: Lease[]): Promise<Lease[] | undefined>
   extendEveryMs: number
@@ -26,11 +26,11 @@ type Deps<Work, Lease> = {
 
 const lastRetryMs = 5000
 /** For giving work back, when time was up already. */
-const giveBackMs = 3000
+const releaseMs = 3000
 
 /**
  * Claims work and does it, as much at once as there is room for. It is ours as long as its lease is extended; a database
- * that is away ends nothing: what was not settled is claimed again, by us or another.
+ * that is away ends nothing: what was not completed is claimed again, by us or another.
  */
 export function openLeasedWork<Work, Lease extends { token: string }>(deps: Deps<Work, Lease>) {
   const { name, log, isOutage } = deps
@@ -62,7 +62,7 @@ export function openLeasedWork<Work, Lease extends { token: string }>(deps: Deps
         if (room <= 0) break
         const claimed = await deps.claim(room)
         // They came too late for us, and nobody is to wait for their leases to end.
-        if (stopping.signal.aborted) await giveBack(claimed.map(deps.toLease))
+        if (stopping.signal.aborted) await release(claimed.map(deps.toLease))
         else for (const work of claimed) void start(work)
       } while (wasPoked && !stopping.signal.aborted)
       failures = 0
@@ -87,8 +87,8 @@ export function openLeasedWork<Work, Lease extends { token: string }>(deps: Deps
     }
   }
 
-  const giveBack = (leases: Lease[]) =>
-    deps.giveBack(leases).catch((error) => {
+  const release = (leases: Lease[]) =>
+    deps.release(leases).catch((error) => {
       log.warn(
         { err: error, count: leases.length },
         `${name} could not be given back; they wait for their leases to end`,
@@ -127,7 +127,7 @@ export function openLeasedWork<Work, Lease extends { token: string }>(deps: Deps
     /** What runs may finish; what does not in time is given back, for another to begin anew at once. */
     async close(withinMs: number) {
       stop()
-      await atMost(claiming, giveBackMs)
+      await atMost(claiming, releaseMs)
       if (running.size > 0) {
         await atMost(
           new Promise<void>((resolve) => {
@@ -140,7 +140,7 @@ export function openLeasedWork<Work, Lease extends { token: string }>(deps: Deps
       const left = listLeases()
       if (left.length === 0) return
       log.info({ count: left.length }, `${name} that did not end in time are given back`)
-      await atMost(giveBack(left), giveBackMs)
+      await atMost(release(left), releaseMs)
     },
   }
 }

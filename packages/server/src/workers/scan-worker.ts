@@ -32,10 +32,10 @@ export function openScanWorker(deps: Deps) {
     toLease: ({ lease }) => lease,
     toId: ({ scan }) => scan.id,
     run: (job, { stopping }) => run(job, stopping),
-    giveBack: (leases) => Promise.all(leases.map((lease) => jobs.giveBack(lease, { ms: 0, counts: false }))),
+    release: (leases) => Promise.all(leases.map((lease) => jobs.release(lease, { ms: 0, counts: false }))),
     async extend(leases) {
       await jobs.extend(leases, leaseMs)
-      // One that is another's by now cannot be settled by us: no need to end it.
+      // One that is another's by now cannot be completed by us: no need to end it.
       return undefined
     },
     // Claims are for many at a time: not for each that ends, but before there is nothing to do.

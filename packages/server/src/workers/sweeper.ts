@@ -1,14 +1,14 @@
 import type { Logger } from '../runtime/logger.ts'
 
 /** `sweep` says how many things it removed. */
-export type Chore = { name: string; sweep(): Promise<number> }
+export type CleanupTask = { name: string; sweep(): Promise<number> }
 
 const everyMs = 60_000
 
 type Deps = {
-  chores: Chore[]
+  cleanupTasks: CleanupTask[]
   log: Logger
-  /** The database is away: somebody else says so, and the other chores may wait as well. */
+  /** The database is away: somebody else says so, and the other cleanup tasks may wait as well. */
   isOutage?(error: unknown): boolean
 }
 
@@ -32,8 +32,8 @@ export async function openSweeper(deps: Deps) {
   }
 }
 
-async function sweepAll({ chores, log, isOutage }: Deps) {
-  for (const { name, sweep } of chores) {
+async function sweepAll({ cleanupTasks, log, isOutage }: Deps) {
+  for (const { name, sweep } of cleanupTasks) {
     try {
       const removed = await sweep()
       if (removed > 0) log.info({ removed }, `swept: ${name}`)

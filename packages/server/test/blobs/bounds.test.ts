@@ -57,7 +57,7 @@ test('jobs get as much room as their budget has, and again what they gave back',
     try {
       await writer.write(randomBytes(bytes))
       const content = await writer.finish()
-      return await content.handOver()
+      return await content.persist()
     } catch (error) {
       await writer.abort()
       throw error

@@ -43,7 +43,7 @@ export function describeJobContents(name: string, { skip, sizes, newStorage }: O
         const clear = randomBytes(bytes)
         const content = await take(await storage.open(master), clear)
         const { sha1, sha256 } = content
-        const kept = await content.handOver()
+        const kept = await content.persist()
         await content.release()
         assert.equal(kept.at, bytes <= 65_536 ? 'row' : 'storage')
         assert.equal((await storage.listStored()).length, kept.at === 'row' ? 0 : 1)
@@ -68,9 +68,9 @@ export function describeJobContents(name: string, { skip, sizes, newStorage }: O
       const storage = await newStorage(t)
       const contents = await storage.open(master)
       const marker = 'a marker that is easy to find '
-      const small = await (await take(contents, Buffer.from(marker))).handOver()
+      const small = await (await take(contents, Buffer.from(marker))).persist()
       assert.ok(small.at === 'row' && !small.sealed.includes(marker))
-      const large = await (await take(contents, Buffer.from(marker.repeat(10_000)))).handOver()
+      const large = await (await take(contents, Buffer.from(marker.repeat(10_000)))).persist()
       assert.ok(large.at === 'storage')
       assert.deepEqual(await storage.findClear(marker), [])
       await contents.remove(large)
@@ -98,7 +98,7 @@ export function describeJobContents(name: string, { skip, sizes, newStorage }: O
       const stranger = await storage.open(openMasterKey(randomBytes(32), '/nowhere'))
       for (const bytes of [1000, 300_000]) {
         const content = await take(contents, randomBytes(bytes))
-        const kept = await content.handOver()
+        const kept = await content.persist()
         const known = { bytes, sha1: content.sha1, sha256: content.sha256 }
         await assert.rejects(stranger.open(kept, known))
         if (kept.at === 'row') {
@@ -124,7 +124,7 @@ export function describeJobContents(name: string, { skip, sizes, newStorage }: O
       const storage = await newStorage(t)
       const contents = await storage.open(master)
       assert.deepEqual(await contents.listKeys(later()), [])
-      const kept = await (await take(contents, randomBytes(100_000))).handOver()
+      const kept = await (await take(contents, randomBytes(100_000))).persist()
       assert.ok(kept.at === 'storage')
       assert.deepEqual(await contents.listKeys(new Date(Date.now() - 60_000)), [])
       assert.deepEqual(await contents.listKeys(later()), [kept.key])
@@ -134,8 +134,8 @@ export function describeJobContents(name: string, { skip, sizes, newStorage }: O
     test('has a place that those share who have the key, and for objects the storage, and no others', async (t) => {
       const storage = await newStorage(t)
       const contents = await storage.open(master)
-      const row = await (await take(contents, Buffer.from('x'))).handOver()
-      const stored = await (await take(contents, randomBytes(100_000))).handOver()
+      const row = await (await take(contents, Buffer.from('x'))).persist()
+      const stored = await (await take(contents, randomBytes(100_000))).persist()
       const same = await storage.open(openMasterKey(key, '/nowhere'))
       const beside = await (await newStorage(t)).open(master)
       const stranger = await storage.open(openMasterKey(randomBytes(32), '/nowhere'))

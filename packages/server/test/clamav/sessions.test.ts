@@ -129,13 +129,13 @@ describe('sessions with clamd', () => {
     const fake = await openFakeClamd(t, { onScan: (scan) => waiting.push(scan) })
     const sessions = makeSessions({ address: fake.address, count: 2 })
     const scans = ['a', 'b', 'c'].map((name) => sessions.scan(Buffer.from(name), noAbort))
-    const settled = Promise.allSettled(scans)
+    const completed = Promise.allSettled(scans)
     await waitFor(() => waiting.length === 2)
     const fallen = waiting.find(({ data }) => data.toString() === 'a')
     fallen?.seen.socket.destroy()
     await waitFor(() => waiting.length === 3)
     for (const scan of waiting.filter((one) => one !== fallen)) answer(scan.seen, scan.n, 'stream: OK')
-    const [a, b, c] = await settled
+    const [a, b, c] = await completed
     assert.ok(a?.status === 'rejected' && a.reason instanceof EngineDown)
     assert.deepEqual([b, c], Array(2).fill({ status: 'fulfilled', value: 'stream: OK' }))
     sessions.close()

@@ -3,9 +3,9 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, describe, test } from 'node:test'
-import type { Knob } from '../../src/config/knob.ts'
-import { knobs } from '../../src/config/knobs.ts'
 import { ConfigMistakes, loadConfig } from '../../src/config/load-config.ts'
+import type { SettingDefinition } from '../../src/config/setting.ts'
+import { settingDefinitions } from '../../src/config/settings.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'assay-config-'))
 after(() => rmSync(folder, { recursive: true }))
@@ -39,7 +39,7 @@ describe('defaults', () => {
     assert.equal(config.databaseUrl, undefined)
     assert.deepEqual(config.corsOrigins, [])
     assert.deepEqual(warnings, [])
-    assert.equal(settings.length, Object.keys(knobs).length)
+    assert.equal(settings.length, Object.keys(settingDefinitions).length)
     for (const { origin } of settings) assert.match(origin, /^(default|not set)$/)
   })
 
@@ -49,7 +49,7 @@ describe('defaults', () => {
   })
 
   test('every setting has a name with the prefix and a sentence about it', () => {
-    for (const { env, about } of Object.values(knobs)) {
+    for (const { env, about } of Object.values(settingDefinitions)) {
       assert.match(env, /^ASSAY_[A-Z0-9_]+$/)
       assert.match(about, /^[A-Z].*\.$/)
     }
@@ -141,9 +141,9 @@ describe('secrets from files', () => {
     assert.equal(config.region, 'local')
     assert.equal(warnings.length, 1)
     assert.match(warnings[0] ?? '', /^ASSAY_REGION_FILE is set but is not a setting/)
-    for (const knob of Object.values(knobs) as Knob<unknown>[]) {
-      const known = loadConfig({ [`${knob.env}_FILE`]: '' }, noToml).warnings.length === 0
-      assert.equal(known, knob.secret === true, knob.env)
+    for (const definition of Object.values(settingDefinitions) as SettingDefinition<unknown>[]) {
+      const known = loadConfig({ [`${definition.env}_FILE`]: '' }, noToml).warnings.length === 0
+      assert.equal(known, definition.secret === true, definition.env)
     }
   })
 })

@@ -3,27 +3,27 @@ import { after, before, describe, test } from 'node:test'
 import { makeAdmissionGate } from '../../src/database/admission-gate.ts'
 import { toKeyDigest } from '../../src/domain/accounts/secrets.ts'
 import type { AdmissionGate, Answer } from '../../src/domain/ports/admission-gate.ts'
-import { newTestScan, openTestOffice, type TestOffice } from '../support/test-office.ts'
+import { newTestScan, openTestStores, type TestStores } from '../support/test-stores.ts'
 
 const count = (answers: Answer[], outcome: Answer['outcome']) => answers.filter((a) => a.outcome === outcome).length
 const times = <T>(n: number, make: () => T) => Array.from({ length: n }, make)
 
 describe('the admission gate', () => {
-  let office: TestOffice
+  let stores: TestStores
   let gates: AdmissionGate[]
   before(async () => {
-    office = await openTestOffice()
+    stores = await openTestStores()
     // Three gates are three processes as far as the database can tell: each has its own batches.
-    gates = [office.gate, makeAdmissionGate(office.database), makeAdmissionGate(office.database)]
+    gates = [stores.gate, makeAdmissionGate(stores.database), makeAdmissionGate(stores.database)]
   })
-  after(() => office.close())
+  after(() => stores.close())
 
   const askAll = (asks: number, ask: (gate: AdmissionGate) => Promise<Answer>) =>
     Promise.all(Array.from({ length: asks }, (_, i) => ask(gates[i % gates.length] as AdmissionGate)))
 
   test('of 300 requests at once on a rate of 50, exactly 50 pass', async () => {
-    const { digest } = await office.register({ rate: { requests: 50, periodSeconds: 60 } })
-    const answers = await askAll(300, (gate) => gate.ask({ keyDigest: digest, takesRequest: true }))
+    const { digest } = await stores.register({ rate: { requests: 50, periodSeconds: 60 } })
+    const answers = await askAll(300, (gate) => gate.ask({ keyDigest: digest, countsRequest: true }))
     assert.equal(count(answers, 'admitted'), 50)
     assert.equal(count(answers, 'rate-limited'), 250)
     const left = answers.flatMap((a) => (a.outcome === 'admitted' ? a.caller.requestsRemaining : []))
@@ -34,34 +34,34 @@ describe('the admission gate', () => {
   })
 
   test('of 120 scans at once on 30 credits, exactly 30 are recorded and charged', async () => {
-    const { digest, id } = await office.register({ credits: 30 })
+    const { digest, id } = await stores.register({ credits: 30 })
     const answers = await askAll(120, (gate) =>
-      gate.ask({ keyDigest: digest, takesRequest: true, scan: newTestScan() }),
+      gate.ask({ keyDigest: digest, countsRequest: true, scan: newTestScan() }),
     )
     assert.equal(count(answers, 'admitted'), 30)
     assert.equal(count(answers, 'out-of-credit'), 90)
-    assert.deepEqual(await office.getBalance(id), { remaining: 0, ledger: 0, debits: 30, scans: 30 })
+    assert.deepEqual(await stores.getBalance(id), { remaining: 0, ledger: 0, debits: 30, scans: 30 })
   })
 
   test('12 scans at once on 3 credits give exactly 3, in one batch or in many', async () => {
-    const { digest, id } = await office.register({ credits: 3 })
+    const { digest, id } = await stores.register({ credits: 3 })
     const answers = await Promise.all(
-      times(12, () => office.gate.ask({ keyDigest: digest, takesRequest: true, scan: newTestScan() })),
+      times(12, () => stores.gate.ask({ keyDigest: digest, countsRequest: true, scan: newTestScan() })),
     )
     assert.equal(count(answers, 'admitted'), 3)
     const left = answers.flatMap((a) => (a.outcome === 'admitted' ? a.caller.creditRemaining : []))
     assert.deepEqual(left.toSorted(), [0, 1, 2])
-    assert.deepEqual(await office.getBalance(id), { remaining: 0, ledger: 0, debits: 3, scans: 3 })
+    assert.deepEqual(await stores.getBalance(id), { remaining: 0, ledger: 0, debits: 3, scans: 3 })
   })
 
-  test('keys of one account have windows of their own and one purse together', async () => {
-    const { digest, id } = await office.register({ credits: 10, rate: { requests: 8, periodSeconds: 60 } })
-    const { apiKey } = await office.registration.createKey(id, { name: 'second', expiresAt: null })
+  test('keys of one account have windows of their own and one balance together', async () => {
+    const { digest, id } = await stores.register({ credits: 10, rate: { requests: 8, periodSeconds: 60 } })
+    const { apiKey } = await stores.registration.createKey(id, { name: 'second', expiresAt: null })
     const digests = [digest, toKeyDigest(apiKey)]
     const answers = await Promise.all(
       Array.from({ length: 40 }, (_, i) => {
         const gate = gates[i % 3] as AdmissionGate
-        return gate.ask({ keyDigest: digests[i % 2] as string, takesRequest: true, scan: newTestScan() })
+        return gate.ask({ keyDigest: digests[i % 2] as string, countsRequest: true, scan: newTestScan() })
       }),
     )
     assert.equal(count(answers, 'admitted'), 10)
@@ -70,18 +70,18 @@ describe('the admission gate', () => {
   })
 
   test('a limited request charges nothing and records nothing', async () => {
-    const { digest, id } = await office.register({ credits: 100, rate: { requests: 2, periodSeconds: 60 } })
-    await Promise.all(times(9, () => office.gate.ask({ keyDigest: digest, takesRequest: true, scan: newTestScan() })))
-    assert.deepEqual(await office.getBalance(id), { remaining: 98, ledger: 98, debits: 2, scans: 2 })
+    const { digest, id } = await stores.register({ credits: 100, rate: { requests: 2, periodSeconds: 60 } })
+    await Promise.all(times(9, () => stores.gate.ask({ keyDigest: digest, countsRequest: true, scan: newTestScan() })))
+    assert.deepEqual(await stores.getBalance(id), { remaining: 98, ledger: 98, debits: 2, scans: 2 })
   })
 
   test('asking again with the same scan is admitted and never charged twice', async () => {
-    const { digest, id } = await office.register({ credits: 5 })
+    const { digest, id } = await stores.register({ credits: 5 })
     const scan = newTestScan()
-    const ask = () => office.gate.ask({ keyDigest: digest, takesRequest: false, scan })
+    const ask = () => stores.gate.ask({ keyDigest: digest, countsRequest: false, scan })
     assert.equal((await ask()).outcome, 'admitted')
     assert.equal((await ask()).outcome, 'admitted')
-    assert.deepEqual(await office.getBalance(id), { remaining: 4, ledger: 4, debits: 1, scans: 1 })
+    assert.deepEqual(await stores.getBalance(id), { remaining: 4, ledger: 4, debits: 1, scans: 1 })
   })
 
   for (const [how, more] of Object.entries({
@@ -89,59 +89,59 @@ describe('the admission gate', () => {
     'one with an idempotency key': { idempotency: { operation: 'scan', key: 'once', fingerprint: 'ab' } },
   })) {
     test(`${how} whose verdict rests on what the account has changed is counted, and neither charged nor recorded`, async () => {
-      const { digest, id } = await office.register({ credits: 5, rate: { requests: 9, periodSeconds: 60 } })
+      const { digest, id } = await stores.register({ credits: 5, rate: { requests: 9, periodSeconds: 60 } })
       const ask = (flagsSexy: boolean) =>
-        office.gate.ask({ keyDigest: digest, takesRequest: true, scan: newTestScan(), flagsSexy, ...more })
-      await office.accounts.updateAccount(id, { flagsSexy: false })
+        stores.gate.ask({ keyDigest: digest, countsRequest: true, scan: newTestScan(), flagsSexy, ...more })
+      await stores.accounts.updateAccount(id, { flagsSexy: false })
       const changed = await ask(true)
       assert.ok(changed.outcome === 'changed' && !changed.caller.flagsSexy)
       assert.equal(changed.caller.requestsRemaining, 8)
-      assert.deepEqual(await office.getBalance(id), { remaining: 5, ledger: 5, debits: 0, scans: 0 })
+      assert.deepEqual(await stores.getBalance(id), { remaining: 5, ledger: 5, debits: 0, scans: 0 })
       const admitted = await ask(false)
       assert.ok(admitted.outcome === 'admitted' && admitted.caller.requestsRemaining === 7)
-      assert.deepEqual(await office.getBalance(id), { remaining: 4, ledger: 4, debits: 1, scans: 1 })
+      assert.deepEqual(await stores.getBalance(id), { remaining: 4, ledger: 4, debits: 1, scans: 1 })
     })
   }
 
   test('a scan that the database refuses fails alone and is not charged', async () => {
-    const { digest, id } = await office.register({ credits: 10 })
+    const { digest, id } = await stores.register({ credits: 10 })
     const scans = [newTestScan(), newTestScan({ contentLength: -1 }), newTestScan(), newTestScan()]
     // The first fills a batch by itself; the bad one is in the middle of the next.
-    const settled = await Promise.allSettled(
-      [newTestScan(), ...scans].map((scan) => office.gate.ask({ keyDigest: digest, takesRequest: false, scan })),
+    const completed = await Promise.allSettled(
+      [newTestScan(), ...scans].map((scan) => stores.gate.ask({ keyDigest: digest, countsRequest: false, scan })),
     )
-    assert.equal(settled.filter(({ status }) => status === 'rejected').length, 1)
-    assert.deepEqual(await office.getBalance(id), { remaining: 6, ledger: 6, debits: 4, scans: 4 })
+    assert.equal(completed.filter(({ status }) => status === 'rejected').length, 1)
+    assert.deepEqual(await stores.getBalance(id), { remaining: 6, ledger: 6, debits: 4, scans: 4 })
   })
 
   test('the window opens with its first request and is fresh when it is over', async () => {
-    const { digest } = await office.register({ rate: { requests: 1, periodSeconds: 60 } })
-    const ask = () => office.gate.ask({ keyDigest: digest, takesRequest: true })
+    const { digest } = await stores.register({ rate: { requests: 1, periodSeconds: 60 } })
+    const ask = () => stores.gate.ask({ keyDigest: digest, countsRequest: true })
     assert.equal((await ask()).outcome, 'admitted')
     const limited = await ask()
     assert.ok(limited.outcome === 'rate-limited' && limited.retryAfterSeconds >= 59 && limited.retryAfterSeconds <= 60)
-    await office.ageWindows(59)
+    await stores.ageWindows(59)
     const nearly = await ask()
     assert.ok(nearly.outcome === 'rate-limited' && nearly.retryAfterSeconds === 1)
-    await office.ageWindows(1)
+    await stores.ageWindows(1)
     assert.equal((await ask()).outcome, 'admitted')
   })
 
   test('a key stops working in the moment it is revoked', async () => {
-    const { digest, id } = await office.register()
-    const [key] = await office.keys.listKeys(id)
-    await office.keys.revokeKey(key?.id ?? '')
-    assert.equal((await office.gate.ask({ keyDigest: digest, takesRequest: true })).outcome, 'unknown-key')
+    const { digest, id } = await stores.register()
+    const [key] = await stores.keys.listKeys(id)
+    await stores.keys.revokeKey(key?.id ?? '')
+    assert.equal((await stores.gate.ask({ keyDigest: digest, countsRequest: true })).outcome, 'unknown-key')
   })
 
   test('an account lets nobody in while it is suspended or expired', async () => {
-    const { digest, id } = await office.register()
-    const ask = async () => (await office.gate.ask({ keyDigest: digest, takesRequest: true })).outcome
-    await office.accounts.updateAccount(id, { suspended: true })
+    const { digest, id } = await stores.register()
+    const ask = async () => (await stores.gate.ask({ keyDigest: digest, countsRequest: true })).outcome
+    await stores.accounts.updateAccount(id, { suspended: true })
     assert.equal(await ask(), 'unknown-key')
-    await office.accounts.updateAccount(id, { suspended: false, expiresAt: new Date(Date.now() - 1000) })
+    await stores.accounts.updateAccount(id, { suspended: false, expiresAt: new Date(Date.now() - 1000) })
     assert.equal(await ask(), 'unknown-key')
-    await office.accounts.updateAccount(id, { expiresAt: null })
+    await stores.accounts.updateAccount(id, { expiresAt: null })
     assert.equal(await ask(), 'admitted')
   })
 })

@@ -1,24 +1,24 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { type CreditGate, makeAdmission } from '../../src/domain/accounts/admission.ts'
-import { makeTrust } from '../../src/domain/accounts/trust.ts'
+import { makeRecentCallers } from '../../src/domain/accounts/recent-callers.ts'
 import { systemClock } from '../../src/runtime/clock.ts'
-import { openTestOffice, type TestOffice } from '../support/test-office.ts'
+import { openTestStores, type TestStores } from '../support/test-stores.ts'
 
 describe('an account without credits', () => {
-  let office: TestOffice
+  let stores: TestStores
   let apiKey: string
   before(async () => {
-    office = await openTestOffice()
-    apiKey = (await office.register({ credits: 0 })).apiKey
+    stores = await openTestStores()
+    apiKey = (await stores.register({ credits: 0 })).apiKey
   })
-  after(() => office.close())
+  after(() => stores.close())
 
   const admit = async (creditGate: CreditGate, isScan: boolean) => {
     const { refused } = await makeAdmission({
-      gate: office.gate,
+      gate: stores.gate,
       creditGate,
-      trust: makeTrust({ clock: systemClock }),
+      recentCallers: makeRecentCallers({ clock: systemClock }),
     }).admitRequest([apiKey], isScan)
     return refused?.refusal.kind
   }

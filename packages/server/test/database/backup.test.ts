@@ -6,17 +6,17 @@ import { dumpTables } from '../../src/database/backup/dump-tables.ts'
 import { loadTables } from '../../src/database/backup/load-tables.ts'
 import { listMigrations, migrate } from '../../src/database/migrate.ts'
 import { openTestDatabase, silentLog } from '../support/test-database.ts'
-import { openTestOffice } from '../support/test-office.ts'
+import { openTestStores } from '../support/test-stores.ts'
 
 const dump = async (pool: Parameters<typeof dumpTables>[0]) =>
   dumpTables(pool, async (_table, rows) => ({ bytes: await buffer(rows) }))
 
 test('what is loaded equals what was saved, and new rows come after it', async () => {
-  const office = await openTestOffice()
+  const stores = await openTestStores()
   const copy = await openTestDatabase()
   try {
-    for (let n = 0; n < 3; n++) await office.register({ name: `back\\slash\n\ttab ${n}` })
-    const saved = await dump(office.database.pool)
+    for (let n = 0; n < 3; n++) await stores.register({ name: `back\\slash\n\ttab ${n}` })
+    const saved = await dump(stores.database.pool)
     const toBytes = new Map(saved.map(({ name, bytes }) => [name, bytes]))
     await loadTables(copy.pool, saved, ({ name }) => Readable.from([toBytes.get(name)]))
     assert.deepEqual(await dump(copy.pool), saved)
@@ -28,16 +28,16 @@ test('what is loaded equals what was saved, and new rows come after it', async (
     assert.deepEqual(rows, [{ later: true }])
   } finally {
     await copy.drop()
-    await office.close()
+    await stores.close()
   }
 })
 
 test('what cannot be loaded whole changes nothing', async () => {
-  const office = await openTestOffice()
+  const stores = await openTestStores()
   const copy = await openTestDatabase()
   try {
-    await office.register()
-    const saved = await dump(office.database.pool)
+    await stores.register()
+    const saved = await dump(stores.database.pool)
     const before = await dump(copy.pool)
     const cut = ({ name }: { name: string }) => {
       const { bytes = Buffer.alloc(0) } = saved.find((table) => table.name === name) ?? {}
@@ -47,7 +47,7 @@ test('what cannot be loaded whole changes nothing', async () => {
     assert.deepEqual(await dump(copy.pool), before)
   } finally {
     await copy.drop()
-    await office.close()
+    await stores.close()
   }
 })
 

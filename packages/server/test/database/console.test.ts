@@ -3,15 +3,15 @@ import { after, before, describe, test } from 'node:test'
 import { makeAuditLog } from '../../src/database/console/audit-log.ts'
 import { makeListStore } from '../../src/database/console/list-store.ts'
 import { makeMemberStore } from '../../src/database/console/member-store.ts'
-import { makeRefusalStore } from '../../src/database/console/refusal-store.ts'
+import { makeRejectedRequestStore } from '../../src/database/console/rejected-request-store.ts'
 import { makeScanHistory } from '../../src/database/console/scan-history.ts'
 import { makeInvitations } from '../../src/domain/console/invitations.ts'
 import { makeSignIn } from '../../src/domain/console/sign-in.ts'
 import type { ListEntry } from '../../src/domain/ports/list-store.ts'
 import { Problem } from '../../src/domain/problem.ts'
-import { openRefusalCounter } from '../../src/workers/refusal-counter.ts'
+import { openRejectedRequests } from '../../src/workers/rejected-requests.ts'
 import { silentLog } from '../support/test-database.ts'
-import { openTestOffice, type TestOffice } from '../support/test-office.ts'
+import { openTestStores, type TestStores } from '../support/test-stores.ts'
 
 const hourMs = 3_600_000
 const dayMs = 24 * hourMs
@@ -19,21 +19,21 @@ const origin = { address: '192.0.2.1', agent: 'test' }
 const given = { name: 'Ada', email: 'ada@example.com', password: 'correct horse battery' }
 
 describe('the console, as time goes by', () => {
-  let office: TestOffice
+  let stores: TestStores
   let now = Date.now()
   const clock = { now: () => new Date(now) }
   let members: ReturnType<typeof makeMemberStore>
   let signIn: ReturnType<typeof makeSignIn>
   let invitations: ReturnType<typeof makeInvitations>
   before(async () => {
-    office = await openTestOffice()
-    const { pool } = office.database
+    stores = await openTestStores()
+    const { pool } = stores.database
     const audit = makeAuditLog({ pool })
     members = makeMemberStore({ pool })
     signIn = makeSignIn({ members, audit, clock })
     invitations = makeInvitations({ members, signIn, audit, clock })
   })
-  after(() => office.close())
+  after(() => stores.close())
 
   test('a link works for seven days and no longer', async () => {
     const { token } = await invitations.invite({ role: 'operator', accountId: null })
@@ -67,10 +67,10 @@ describe('the console, as time goes by', () => {
     }
     now = end + 1000
     assert.equal(await signIn.findVisitor(busy), undefined)
-    const { rows } = await office.database.pool.query('select from console_sessions')
+    const { rows } = await stores.database.pool.query('select from console_sessions')
     assert(rows.length > 0)
     await members.sweep(clock.now(), clock.now())
-    assert.equal((await office.database.pool.query('select from console_sessions')).rows.length, 0)
+    assert.equal((await stores.database.pool.query('select from console_sessions')).rows.length, 0)
   })
 
   test('each wrong password beyond the fifth doubles the pause, up to a quarter of an hour; an hour forgets them', async () => {
@@ -92,18 +92,18 @@ describe('the console, as time goes by', () => {
   })
 
   test('whoever tries many addresses from one machine must wait; who signs in there rightly is not counted', async () => {
-    const office = { address: '192.0.2.77', agent: 'test' }
+    const stores = { address: '192.0.2.77', agent: 'test' }
     const patience = { freeFailures: 50, firstPauseMs: 5000, longestPauseMs: 60_000, memoryMs: hourMs }
-    const fail = () => members.takeAttempt(`address:${office.address}`, clock.now(), patience)
+    const fail = () => members.takeAttempt(`address:${stores.address}`, clock.now(), patience)
     for (let n = 0; n < 48; n++) assert.equal(await fail(), undefined)
-    for (let n = 0; n < 4; n++) assert.notEqual(await signIn.signIn(given, office), 'code-needed')
+    for (let n = 0; n < 4; n++) assert.notEqual(await signIn.signIn(given, stores), 'code-needed')
     for (let n = 0; n < 2; n++) assert.equal(await fail(), undefined)
-    await assert.rejects(signIn.signIn(given, office), isKind('rate-limited'))
-    assert.notEqual(await signIn.signIn(given, { ...office, address: '192.0.2.78' }), 'code-needed')
+    await assert.rejects(signIn.signIn(given, stores), isKind('rate-limited'))
+    assert.notEqual(await signIn.signIn(given, { ...stores, address: '192.0.2.78' }), 'code-needed')
   })
 
   test('the audit log cannot be changed or shortened, not even by us', async () => {
-    const { pool } = office.database
+    const { pool } = stores.database
     const count = async () => (await pool.query('select from audit_log')).rows.length
     const before = await count()
     assert(before > 0)
@@ -118,7 +118,7 @@ describe('the console, as time goes by', () => {
   })
 
   test('entries of lists that have ended are not listed, and go', async () => {
-    const lists = makeListStore(office.database)
+    const lists = makeListStore(stores.database)
     const entry: ListEntry = {
       ...{ id: '019b0000-0000-7000-8000-000000000001', value: 'a', reason: 'b' },
       ...({ list: 'allow', matches: 'sha256' } as const),
@@ -132,17 +132,17 @@ describe('the console, as time goes by', () => {
   })
 
   test('refusals are counted by account, day and status, and written once', async () => {
-    const { id } = await office.register()
-    const store = makeRefusalStore(office.database)
+    const { id } = await stores.register()
+    const store = makeRejectedRequestStore(stores.database)
     for (let round = 0; round < 2; round++) {
-      const counter = openRefusalCounter({ store, clock, log: silentLog })
+      const counter = openRejectedRequests({ store, clock, log: silentLog })
       for (let n = 0; n < 3; n++) counter.note(id, 403)
       counter.note(id, 429)
       await counter.close()
       await counter.close()
     }
     const day = clock.now().toISOString().slice(0, 10)
-    const history = makeScanHistory(office.database)
+    const history = makeScanHistory(stores.database)
     assert.deepEqual(await history.listRefusals(id, new Date(now - dayMs)), [
       { day, status: 403, count: 6 },
       { day, status: 429, count: 2 },

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { test } from 'node:test'
 import { findProcesses, killAll } from '../../../../acceptance/support/processes.ts'
-import { openOffice } from '../../src/compose/office.ts'
+import { openStores } from '../../src/compose/stores.ts'
 import { loadConfig } from '../../src/config/load-config.ts'
 import { silentLog } from '../support/test-database.ts'
 
@@ -20,9 +20,9 @@ test('kill -9 of service and database under load loses no acknowledged charge an
     assert.ok(acknowledged.length >= rounds * 500)
 
     const { config } = loadConfig({ ASSAY_DATA_DIR: dataDir })
-    const office = await openOffice(config, 'service', silentLog)
+    const stores = await openStores(config, 'service', silentLog)
     try {
-      const { rows } = await office.database.pool.query<{ lost: number; debits: number; scans: number }>(
+      const { rows } = await stores.database.pool.query<{ lost: number; debits: number; scans: number }>(
         `select (select count(*)::int from unnest($1::uuid[]) as a (id) where not exists (select from scans where scans.id = a.id)) as lost,
            (select count(*)::int from credit_ledger where kind = 'debit') as debits,
            (select count(*)::int from scans) as scans`,
@@ -30,9 +30,9 @@ test('kill -9 of service and database under load loses no acknowledged charge an
       )
       assert.equal(rows[0]?.lost, 0)
       assert.equal(rows[0]?.debits, rows[0]?.scans)
-      assert.deepEqual(await office.accounts.listUnbalanced(), [])
+      assert.deepEqual(await stores.accounts.listUnbalanced(), [])
     } finally {
-      await office.close()
+      await stores.close()
     }
   } finally {
     rmSync(dataDir, { recursive: true, force: true })

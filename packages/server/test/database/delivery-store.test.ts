@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, before, beforeEach, describe, test } from 'node:test'
 import { makeDeliveryStore } from '../../src/database/delivery-store.ts'
-import type { Attempt, ClaimedDelivery, DeliveryOutcome } from '../../src/domain/ports/delivery-store.ts'
+import type { Attempt, ClaimedDelivery, NextDeliveryState } from '../../src/domain/ports/delivery-store.ts'
 import { leaseMs, openTestJobs, type TestJobs } from './test-jobs.ts'
 
 const pauseAfterMs = 5 * 86_400_000
@@ -11,30 +11,30 @@ const toAttempt = (change: Partial<Attempt> = {}): Attempt => ({
   ...{ at: new Date(), status: 500, durationMs: 12.4, answer: 'no' },
   ...change,
 })
-const later = (ms: number): DeliveryOutcome => ({ state: 'pending', nextAt: new Date(Date.now() + ms) })
+const later = (ms: number): NextDeliveryState => ({ state: 'pending', nextAt: new Date(Date.now() + ms) })
 
 describe('deliveries', () => {
-  let office: TestJobs
+  let stores: TestJobs
   let accountId: string
   before(async () => {
-    office = await openTestJobs()
-    accountId = (await office.register()).id
+    stores = await openTestJobs()
+    accountId = (await stores.register()).id
   })
-  beforeEach(() => office.clear())
-  after(() => office.close())
+  beforeEach(() => stores.clear())
+  after(() => stores.close())
 
   async function post(url: string, count = 1): Promise<string[]> {
-    const { rows } = await office.pool.query<{ id: string }>(
+    const { rows } = await stores.pool.query<{ id: string }>(
       `insert into deliveries (id, scan_id, account_id, url, host, body)
        select gen_random_uuid(), gen_random_uuid(), $1, $2, $3, '{}' from generate_series(1, $4) returning id`,
       [accountId, url, new URL(url).host, count],
     )
     return rows.map(({ id }) => id)
   }
-  const claim = () => office.deliveries.claim(claimable)
-  const settle = (claimed: ClaimedDelivery, outcome: DeliveryOutcome, attempt: Partial<Attempt> = {}) =>
-    office.deliveries.settle(claimed, toAttempt(attempt), outcome, pauseAfterMs)
-  const makeDue = () => office.pool.query(`update deliveries set next_at = now() where next_at is not null`)
+  const claim = () => stores.deliveries.claim(claimable)
+  const recordAttempt = (claimed: ClaimedDelivery, outcome: NextDeliveryState, attempt: Partial<Attempt> = {}) =>
+    stores.deliveries.recordAttempt(claimed, toAttempt(attempt), outcome, pauseAfterMs)
+  const makeDue = () => stores.pool.query(`update deliveries set next_at = now() where next_at is not null`)
   const toIds = (claimed: { id: string }[]) => claimed.map(({ id }) => id)
   /** Fails one delivery of the endpoint so that it is paused. */
   async function pause(url: string) {
@@ -42,17 +42,17 @@ describe('deliveries', () => {
       const [id] = await post(url)
       const claimed = (await claim()).find((one) => one.id === id)
       assert.ok(claimed !== undefined)
-      await settle(claimed, { state: 'dead' }, { at: new Date(Date.now() - daysAgo * 86_400_000) })
+      await recordAttempt(claimed, { state: 'dead' }, { at: new Date(Date.now() - daysAgo * 86_400_000) })
     }
   }
   const findEndpoint = async (url: string) =>
-    (await office.deliveries.listEndpoints({ accountId })).find((endpoint) => endpoint.url === url)
+    (await stores.deliveries.listEndpoints({ accountId })).find((endpoint) => endpoint.url === url)
 
   test('are lent with all that an attempt needs, and not again before the lease is over', async () => {
     const [id] = await post('https://a.test/x')
     const [claimed] = await claim()
     const { webhook_secret: secret } = (
-      await office.pool.query<{ webhook_secret: string }>('select webhook_secret from accounts where id = $1', [
+      await stores.pool.query<{ webhook_secret: string }>('select webhook_secret from accounts where id = $1', [
         accountId,
       ])
     ).rows[0] ?? { webhook_secret: '' }
@@ -66,22 +66,22 @@ describe('deliveries', () => {
   })
 
   test('are signed with the secret before as well, while that holds', async () => {
-    const { id } = await office.register()
+    const { id } = await stores.register()
     const days = (n: number) => new Date(Date.now() + n * 86_400_000)
     const listSecrets = async () => {
-      await office.pool.query(
+      await stores.pool.query(
         `insert into deliveries (id, scan_id, account_id, url, host, body) values ($1, $1, $2, 'https://s.test/', 's.test', '')`,
         [randomUUID(), id],
       )
       const secrets = (await claim())[0]?.secrets
-      await office.clear()
+      await stores.clear()
       return secrets
     }
-    await office.accounts.rotateWebhookSecret(id, 'second', days(1))
+    await stores.accounts.rotateWebhookSecret(id, 'second', days(1))
     assert.equal((await listSecrets())?.length, 2)
-    await office.accounts.rotateWebhookSecret(id, 'third', days(1))
+    await stores.accounts.rotateWebhookSecret(id, 'third', days(1))
     assert.deepEqual(await listSecrets(), ['third', 'second'])
-    await office.accounts.rotateWebhookSecret(id, 'fourth', days(-1))
+    await stores.accounts.rotateWebhookSecret(id, 'fourth', days(-1))
     assert.deepEqual(await listSecrets(), ['fourth'])
   })
 
@@ -89,16 +89,21 @@ describe('deliveries', () => {
     await post('https://slow.test/a', 50)
     await post('https://slow.test/b', 50)
     await post('https://other.test:8443/', 3)
-    const stores = [office.deliveries, makeDeliveryStore(office), makeDeliveryStore(office), makeDeliveryStore(office)]
+    const replicas = [
+      stores.deliveries,
+      makeDeliveryStore(stores),
+      makeDeliveryStore(stores),
+      makeDeliveryStore(stores),
+    ]
     for (let round = 0; round < 5; round++) {
-      const lent = (await Promise.all(stores.map((store) => store.claim(claimable)))).flat()
+      const lent = (await Promise.all(replicas.map((store) => store.claim(claimable)))).flat()
       const ofSlow = lent.filter(({ url }) => url.startsWith('https://slow'))
       assert.equal(ofSlow.length, 4)
       assert.equal(lent.length, round === 0 ? 7 : 4)
-      assert.deepEqual(await office.deliveries.claim(claimable), [])
-      await settle(ofSlow[0] as ClaimedDelivery, { state: 'delivered' })
-      assert.equal((await office.deliveries.claim(claimable)).length, 1, 'a place is free again')
-      await office.pool.query(
+      assert.deepEqual(await stores.deliveries.claim(claimable), [])
+      await recordAttempt(ofSlow[0] as ClaimedDelivery, { state: 'delivered' })
+      assert.equal((await stores.deliveries.claim(claimable)).length, 1, 'a place is free again')
+      await stores.pool.query(
         `update deliveries set lease_token = null, next_at = now() where host = 'slow.test' and lease_token is not null`,
       )
     }
@@ -107,11 +112,11 @@ describe('deliveries', () => {
   test('of a receiver with very many do not hold up another’s one', async () => {
     await post('https://many.test/', 2000)
     const [id] = await post('https://one.test/')
-    assert.ok(toIds(await office.deliveries.claim({ limit: 2, perHost: 100, leaseMs })).includes(id ?? ''))
+    assert.ok(toIds(await stores.deliveries.claim({ limit: 2, perHost: 100, leaseMs })).includes(id ?? ''))
     const [other] = await post('https://two.test/')
     const one = [
-      await office.deliveries.claim({ limit: 1, perHost: 100, leaseMs }),
-      await office.deliveries.claim({ limit: 1, perHost: 100, leaseMs }),
+      await stores.deliveries.claim({ limit: 1, perHost: 100, leaseMs }),
+      await stores.deliveries.claim({ limit: 1, perHost: 100, leaseMs }),
     ]
     assert.ok(toIds(one.flat()).includes(other ?? ''), 'receivers take turns')
   })
@@ -121,14 +126,14 @@ describe('deliveries', () => {
     const [first] = await claim()
     assert.ok(first !== undefined)
     const nextAt = new Date(Date.now() + 5000)
-    assert.equal(await settle(first, { state: 'pending', nextAt }, { answer: 'no\0\ud83d', status: null }), true)
+    assert.equal(await recordAttempt(first, { state: 'pending', nextAt }, { answer: 'no\0\ud83d', status: null }), true)
     assert.deepEqual(await claim(), [])
-    assert.deepEqual(await office.deliveries.findNextDue(), nextAt)
+    assert.deepEqual(await stores.deliveries.findNextDue(), nextAt)
     await makeDue()
     const [second] = await claim()
     assert.ok(second !== undefined && second.attempts === 1)
-    assert.equal(await settle(second, { state: 'delivered' }, { status: 204, answer: '' }), true)
-    const found = await office.deliveries.findDelivery(id)
+    assert.equal(await recordAttempt(second, { state: 'delivered' }, { status: 204, answer: '' }), true)
+    const found = await stores.deliveries.findDelivery(id)
     assert.deepEqual([found?.state, found?.attempts, found?.nextAt, found?.lastStatus], ['delivered', 2, null, 204])
     assert.deepEqual(
       found?.log.map(({ at, ...rest }) => rest),
@@ -137,23 +142,23 @@ describe('deliveries', () => {
         { status: 204, durationMs: 12, answer: '' },
       ],
     )
-    assert.equal(await office.deliveries.findNextDue(), undefined)
-    assert.equal(await office.deliveries.findDelivery(randomUUID()), undefined)
+    assert.equal(await stores.deliveries.findNextDue(), undefined)
+    assert.equal(await stores.deliveries.findDelivery(randomUUID()), undefined)
   })
 
-  test('cannot be settled by who was too late, also in a batch of good ones', async () => {
+  test('cannot be completed by who was too late, also in a batch of good ones', async () => {
     const ids = await post('https://a.test/', 3)
     const stale = await claim()
     await makeDue()
-    const fresh = await makeDeliveryStore(office).claim({ ...claimable, limit: 1 })
-    const results = await Promise.all(stale.map((one) => settle(one, { state: 'dead' })))
+    const fresh = await makeDeliveryStore(stores).claim({ ...claimable, limit: 1 })
+    const results = await Promise.all(stale.map((one) => recordAttempt(one, { state: 'dead' })))
     assert.equal(results.filter(Boolean).length, 2)
     const [mine] = fresh
     assert.ok(mine !== undefined)
-    assert.deepEqual((await office.deliveries.findDelivery(mine.id))?.log, [])
-    assert.equal(await settle(mine, { state: 'delivered' }), true)
-    assert.equal(await settle(mine, { state: 'dead' }), false)
-    const states = (await office.deliveries.listDeliveries({ limit: 10 })).map(({ state }) => state)
+    assert.deepEqual((await stores.deliveries.findDelivery(mine.id))?.log, [])
+    assert.equal(await recordAttempt(mine, { state: 'delivered' }), true)
+    assert.equal(await recordAttempt(mine, { state: 'dead' }), false)
+    const states = (await stores.deliveries.listDeliveries({ limit: 10 })).map(({ state }) => state)
     assert.deepEqual(states.toSorted(), ['dead', 'dead', 'delivered'])
     assert.equal(ids.length, 3)
   })
@@ -166,12 +171,12 @@ describe('deliveries', () => {
     const [neighbour] = await post('https://down.test/b')
     assert.deepEqual(toIds(await claim()), [neighbour])
     assert.equal((await findEndpoint(url))?.waiting, 1)
-    assert.equal((await office.deliveries.countDeliveries()).waiting, 1)
-    assert.equal(await office.deliveries.resumeEndpoint(accountId, url), true)
-    assert.equal(await office.deliveries.resumeEndpoint(accountId, url), false)
+    assert.equal((await stores.deliveries.countDeliveries()).waiting, 1)
+    assert.equal(await stores.deliveries.resumeEndpoint(accountId, url), true)
+    assert.equal(await stores.deliveries.resumeEndpoint(accountId, url), false)
     const [resumed] = await claim()
     assert.equal(resumed?.id, held)
-    await settle(resumed as ClaimedDelivery, { state: 'dead' })
+    await recordAttempt(resumed as ClaimedDelivery, { state: 'dead' })
     assert.equal((await findEndpoint(url))?.pausedAt, null, 'the five days begin anew')
   })
 
@@ -181,7 +186,7 @@ describe('deliveries', () => {
     for (const [i, at] of attempts.entries()) {
       await post(url)
       const [claimed] = await claim()
-      await settle(claimed as ClaimedDelivery, { state: i === 1 ? 'delivered' : 'dead' }, { at })
+      await recordAttempt(claimed as ClaimedDelivery, { state: i === 1 ? 'delivered' : 'dead' }, { at })
     }
     const endpoint = await findEndpoint(url)
     assert.deepEqual([endpoint?.failingSince, endpoint?.lastSuccessAt], [attempts[2], attempts[1]])
@@ -195,20 +200,20 @@ describe('deliveries', () => {
     const found: string[] = []
     for (let i = 0; i < 5 && found.length === 0; i++) found.push(...toIds(await claim()))
     assert.deepEqual(found, [id])
-    assert.equal((await office.deliveries.countDeliveries()).waiting <= 2001, true)
+    assert.equal((await stores.deliveries.countDeliveries()).waiting <= 2001, true)
   })
 
   test('are not forgotten when an endpoint is resumed while they are put aside', async () => {
     const url = 'https://down.test/'
     await pause(url)
-    const stores = [office.deliveries, makeDeliveryStore(office)]
+    const replicas = [stores.deliveries, makeDeliveryStore(stores)]
     for (let round = 0; round < 40; round++) {
-      await office.pool.query('update webhook_endpoints set paused_at = now()')
+      await stores.pool.query('update webhook_endpoints set paused_at = now()')
       await post(url, 20)
-      const resuming = office.deliveries.resumeEndpoint(accountId, url)
-      const lent = (await Promise.all(stores.map((store) => store.claim({ ...claimable, perHost: 1000 })))).flat()
+      const resuming = stores.deliveries.resumeEndpoint(accountId, url)
+      const lent = (await Promise.all(replicas.map((store) => store.claim({ ...claimable, perHost: 1000 })))).flat()
       assert.equal(await resuming, true)
-      lent.push(...(await office.deliveries.claim({ ...claimable, perHost: 1000 })))
+      lent.push(...(await stores.deliveries.claim({ ...claimable, perHost: 1000 })))
       assert.equal(lent.length, 20)
     }
   })
@@ -217,17 +222,17 @@ describe('deliveries', () => {
     const url = 'https://a.test/'
     const [id = ''] = await post(url)
     const [claimed] = await claim()
-    assert.equal(await office.deliveries.replay({ id }), 1)
+    assert.equal(await stores.deliveries.replay({ id }), 1)
     assert.deepEqual(await claim(), [], 'it is under way')
-    await settle(claimed as ClaimedDelivery, { state: 'delivered' })
-    assert.equal(await office.deliveries.replay({ id }), 1)
+    await recordAttempt(claimed as ClaimedDelivery, { state: 'delivered' })
+    assert.equal(await stores.deliveries.replay({ id }), 1)
     const [again] = await claim()
     assert.deepEqual([again?.id, again?.attempts], [id, 0])
-    await settle(again as ClaimedDelivery, later(60_000))
-    assert.equal(await office.deliveries.replay({ id }), 1)
+    await recordAttempt(again as ClaimedDelivery, later(60_000))
+    assert.equal(await stores.deliveries.replay({ id }), 1)
     assert.equal((await claim()).length, 1)
-    assert.equal((await office.deliveries.findDelivery(id))?.log.length, 2)
-    assert.equal(await office.deliveries.replay({ id: randomUUID() }), 0)
+    assert.equal((await stores.deliveries.findDelivery(id))?.log.length, 2)
+    assert.equal(await stores.deliveries.replay({ id: randomUUID() }), 0)
   })
 
   test('that failed since a time are replayed together, and their endpoint with them', async () => {
@@ -236,11 +241,11 @@ describe('deliveries', () => {
     const [held] = await post(url)
     assert.deepEqual(await claim(), [])
     const [good] = await post('https://up.test/')
-    await settle((await claim())[0] as ClaimedDelivery, { state: 'delivered' })
+    await recordAttempt((await claim())[0] as ClaimedDelivery, { state: 'delivered' })
     const since = new Date(Date.now() - 86_400_000)
-    assert.equal(await office.deliveries.replay({ failedSince: since, accountId: randomUUID() }), 0)
+    assert.equal(await stores.deliveries.replay({ failedSince: since, accountId: randomUUID() }), 0)
     // One that died half a day ago, and the one that was put aside; not the one of six days ago.
-    assert.equal(await office.deliveries.replay({ failedSince: since, accountId }), 2)
+    assert.equal(await stores.deliveries.replay({ failedSince: since, accountId }), 2)
     const claimed = toIds(await claim())
     assert.equal(claimed.length, 2)
     assert.ok(claimed.includes(held ?? '') && !claimed.includes(good ?? ''))
@@ -250,27 +255,27 @@ describe('deliveries', () => {
   test('are listed by account and state, the newest first, and counted', async () => {
     const ids = []
     for (let i = 0; i < 3; i++) ids.push(...(await post('https://a.test/')))
-    await office.pool.query(`update deliveries set account_id = $1 where id = $2`, [randomUUID(), ids[0]])
-    assert.deepEqual(toIds(await office.deliveries.listDeliveries({ limit: 10 })), ids.toReversed())
-    assert.deepEqual(toIds(await office.deliveries.listDeliveries({ limit: 1 })), [ids[2]])
-    assert.deepEqual(toIds(await office.deliveries.listDeliveries({ limit: 9, accountId })), [ids[2], ids[1]])
-    assert.deepEqual(await office.deliveries.listDeliveries({ limit: 9, state: 'dead' }), [])
-    const { waiting, oldestDueAt } = await office.deliveries.countDeliveries()
+    await stores.pool.query(`update deliveries set account_id = $1 where id = $2`, [randomUUID(), ids[0]])
+    assert.deepEqual(toIds(await stores.deliveries.listDeliveries({ limit: 10 })), ids.toReversed())
+    assert.deepEqual(toIds(await stores.deliveries.listDeliveries({ limit: 1 })), [ids[2]])
+    assert.deepEqual(toIds(await stores.deliveries.listDeliveries({ limit: 9, accountId })), [ids[2], ids[1]])
+    assert.deepEqual(await stores.deliveries.listDeliveries({ limit: 9, state: 'dead' }), [])
+    const { waiting, oldestDueAt } = await stores.deliveries.countDeliveries()
     assert.equal(waiting, 3)
     assert.ok(oldestDueAt !== undefined && oldestDueAt <= new Date())
   })
 
   test('are forgotten with their log when they are old and done', async () => {
     const [done = ''] = await post('https://a.test/')
-    await settle((await claim())[0] as ClaimedDelivery, { state: 'delivered' }, { at: new Date('2020-01-01') })
+    await recordAttempt((await claim())[0] as ClaimedDelivery, { state: 'delivered' }, { at: new Date('2020-01-01') })
     const [waiting = ''] = await post('https://a.test/')
-    await office.pool.query(`update deliveries set created_at = '2020-01-01'`)
+    await stores.pool.query(`update deliveries set created_at = '2020-01-01'`)
     const [recent = ''] = await post('https://a.test/')
-    assert.equal(await office.deliveries.deleteOld(new Date('2021-01-01')), 1)
-    const left = toIds(await office.deliveries.listDeliveries({ limit: 10 }))
+    assert.equal(await stores.deliveries.deleteOld(new Date('2021-01-01')), 1)
+    const left = toIds(await stores.deliveries.listDeliveries({ limit: 10 }))
     assert.deepEqual(left.toSorted(), [waiting, recent].toSorted())
-    assert.equal(await office.deliveries.findDelivery(done), undefined)
-    const { rows } = await office.pool.query('select from delivery_attempts')
+    assert.equal(await stores.deliveries.findDelivery(done), undefined)
+    const { rows } = await stores.pool.query('select from delivery_attempts')
     assert.equal(rows.length, 0)
     assert.equal(await findEndpoint('https://a.test/'), undefined)
   })

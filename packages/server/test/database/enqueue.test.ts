@@ -5,25 +5,25 @@ import { makeAdmissionGate } from '../../src/database/admission-gate.ts'
 import { openDatabase } from '../../src/database/open-database.ts'
 import type { AdmissionGate, Answer } from '../../src/domain/ports/admission-gate.ts'
 import { silentLog } from '../support/test-database.ts'
-import { newTestScan } from '../support/test-office.ts'
-import { leaseMs, newSubmit, openTestJobs, type TestJobs, testLane } from './test-jobs.ts'
+import { newTestScan } from '../support/test-stores.ts'
+import { leaseMs, newSubmit, openTestJobs, type TestJobs, testQueue } from './test-jobs.ts'
 
 const count = (answers: Answer[], outcome: Answer['outcome']) => answers.filter((a) => a.outcome === outcome).length
 
 describe('a submission', () => {
-  let office: TestJobs
+  let stores: TestJobs
   before(async () => {
-    office = await openTestJobs()
+    stores = await openTestJobs()
   })
-  after(() => office.close())
+  after(() => stores.close())
 
   test('is charged, recorded and queued in one, with its content as it was', async () => {
-    const { id, digest } = await office.register({ credits: 5 })
+    const { id, digest } = await stores.register({ credits: 5 })
     const contents = [randomBytes(1), randomBytes(100_000), Buffer.alloc(0), randomBytes(1024)]
     const asks = contents.map((sealed) => newSubmit(digest, { source: { at: 'row', sealed } }))
-    await Promise.all(asks.map((ask) => office.gate.ask(ask)))
-    assert.deepEqual(await office.getBalance(id), { remaining: 1, ledger: 1, debits: 4, scans: 4 })
-    const claimed = await office.jobs.claim(10, leaseMs)
+    await Promise.all(asks.map((ask) => stores.gate.ask(ask)))
+    assert.deepEqual(await stores.getBalance(id), { remaining: 1, ledger: 1, debits: 4, scans: 4 })
+    const claimed = await stores.jobs.claim(10, leaseMs)
     assert.deepEqual(
       claimed.map(({ scan }) => scan.id),
       asks.map(({ scan }) => scan.id),
@@ -35,72 +35,72 @@ describe('a submission', () => {
   })
 
   test('comes back with all that a worker needs', async () => {
-    await office.clear()
-    const { id, digest } = await office.register({ flagsSexy: false })
+    await stores.clear()
+    const { id, digest } = await stores.register({ flagsSexy: false })
     const scan = newTestScan({ mode: 'async', kind: 'nsfw_image', contentName: 'ü.png' })
     const job = { source: { at: 'storage' as const, key: 'a/b' }, callbackUrl: 'https://User@Receiver.test:8443/x?y' }
-    await office.gate.ask({ keyDigest: digest, takesRequest: false, scan, job: { ...job, lane: testLane } })
-    const [claimed] = await office.jobs.claim(1, leaseMs)
+    await stores.gate.ask({ keyDigest: digest, countsRequest: false, scan, job: { ...job, queue: testQueue } })
+    const [claimed] = await stores.jobs.claim(1, leaseMs)
     const { mode, region, ...kept } = scan
     const { lease, ...rest } = claimed ?? {}
     assert.deepEqual(rest, { ...job, accountId: id, flagsSexy: false, scan: kept, attempt: 1 })
     assert.equal(lease?.scanId, scan.id)
-    assert.deepEqual(await office.jobs.listNeeded(['a/b', 'a/c']), ['a/b'])
+    assert.deepEqual(await stores.jobs.listNeeded(['a/b', 'a/c']), ['a/b'])
   })
 
   test('without credit leaves no job, and of many at once exactly those that are paid are queued', async () => {
-    const { id, digest } = await office.register({ credits: 7 })
-    const gates = [office.gate, makeAdmissionGate(office.database)]
+    const { id, digest } = await stores.register({ credits: 7 })
+    const gates = [stores.gate, makeAdmissionGate(stores.database)]
     const answers = await Promise.all(Array.from({ length: 40 }, (_, i) => gates[i % 2]?.ask(newSubmit(digest))))
     assert.equal(answers.filter((a) => a?.outcome === 'admitted').length, 7)
     assert.equal(answers.filter((a) => a?.outcome === 'out-of-credit').length, 33)
-    assert.deepEqual(await office.getBalance(id), { remaining: 0, ledger: 0, debits: 7, scans: 7 })
-    assert.equal(await office.count('jobs', id), 7)
+    assert.deepEqual(await stores.getBalance(id), { remaining: 0, ledger: 0, debits: 7, scans: 7 })
+    assert.equal(await stores.count('jobs', id), 7)
   })
 
   test('that is limited leaves no job', async () => {
-    const { id, digest } = await office.register({ rate: { requests: 2, periodSeconds: 60 } })
-    await Promise.all(Array.from({ length: 5 }, () => office.gate.ask(newSubmit(digest))))
-    assert.equal(await office.count('jobs', id), 2)
+    const { id, digest } = await stores.register({ rate: { requests: 2, periodSeconds: 60 } })
+    await Promise.all(Array.from({ length: 5 }, () => stores.gate.ask(newSubmit(digest))))
+    assert.equal(await stores.count('jobs', id), 2)
   })
 
   test('asked for again with the same id is queued and charged once', async () => {
-    const { id, digest } = await office.register({ credits: 5 })
+    const { id, digest } = await stores.register({ credits: 5 })
     const ask = newSubmit(digest)
-    const answers = await Promise.all([ask, ask, newSubmit(digest)].map((a) => office.gate.ask(a)))
-    assert.equal(count([...answers, await office.gate.ask(ask)], 'admitted'), 4)
-    assert.deepEqual(await office.getBalance(id), { remaining: 3, ledger: 3, debits: 2, scans: 2 })
-    assert.equal(await office.count('jobs', id), 2)
+    const answers = await Promise.all([ask, ask, newSubmit(digest)].map((a) => stores.gate.ask(a)))
+    assert.equal(count([...answers, await stores.gate.ask(ask)], 'admitted'), 4)
+    assert.deepEqual(await stores.getBalance(id), { remaining: 3, ledger: 3, debits: 2, scans: 2 })
+    assert.equal(await stores.count('jobs', id), 2)
   })
 
   test('that the database refuses fails alone, without charge or job', async () => {
-    const { id, digest } = await office.register({ credits: 5 })
+    const { id, digest } = await stores.register({ credits: 5 })
     const bad = { ...newSubmit(digest), scan: newTestScan({ contentLength: -1 }) }
-    const settled = await Promise.allSettled(
-      [newSubmit(digest), bad, newSubmit(digest)].map((ask) => office.gate.ask(ask)),
+    const completed = await Promise.allSettled(
+      [newSubmit(digest), bad, newSubmit(digest)].map((ask) => stores.gate.ask(ask)),
     )
     assert.deepEqual(
-      settled.map(({ status }) => status),
+      completed.map(({ status }) => status),
       ['fulfilled', 'rejected', 'fulfilled'],
     )
-    assert.deepEqual(await office.getBalance(id), { remaining: 3, ledger: 3, debits: 2, scans: 2 })
-    assert.equal(await office.count('jobs', id), 2)
+    assert.deepEqual(await stores.getBalance(id), { remaining: 3, ledger: 3, debits: 2, scans: 2 })
+    assert.equal(await stores.count('jobs', id), 2)
   })
 
   test('after the end of a period rolls it, and is charged to the new one', async () => {
-    const { id, digest } = await office.register({ credits: 3 })
-    await office.age(id, 40)
-    assert.equal((await office.gate.ask(newSubmit(digest))).outcome, 'admitted')
-    assert.equal((await office.getBalance(id))?.remaining, 2)
+    const { id, digest } = await stores.register({ credits: 3 })
+    await stores.age(id, 40)
+    assert.equal((await stores.gate.ask(newSubmit(digest))).outcome, 'admitted')
+    assert.equal((await stores.getBalance(id))?.remaining, 2)
   })
 })
 
 describe('an idempotency key', () => {
-  let office: TestJobs
+  let stores: TestJobs
   before(async () => {
-    office = await openTestJobs()
+    stores = await openTestJobs()
   })
-  after(() => office.close())
+  after(() => stores.close())
 
   const withKey = (digest: string, key: string, fingerprint = 'aabb', operation = 'submit') => ({
     ...newSubmit(digest),
@@ -108,69 +108,69 @@ describe('an idempotency key', () => {
   })
 
   test('is charged once, and a repeat is told of the first', async () => {
-    const { id, digest } = await office.register({ credits: 5 })
+    const { id, digest } = await stores.register({ credits: 5 })
     const first = withKey(digest, 'k', 'aa')
-    assert.equal(await office.idempotency.findRepeat(id, 'submit', 'k'), undefined)
-    assert.equal((await office.gate.ask(first)).outcome, 'admitted')
-    const again = await office.gate.ask(withKey(digest, 'k', 'bb'))
+    assert.equal(await stores.idempotency.findRepeat(id, 'submit', 'k'), undefined)
+    assert.equal((await stores.gate.ask(first)).outcome, 'admitted')
+    const again = await stores.gate.ask(withKey(digest, 'k', 'bb'))
     assert.ok(again.outcome === 'repeated')
     assert.deepEqual([again.scanId, again.fingerprint], [first.scan.id, 'aa'])
     assert.equal(again.caller.creditRemaining, 4)
-    assert.deepEqual(await office.idempotency.findRepeat(id, 'submit', 'k'), {
+    assert.deepEqual(await stores.idempotency.findRepeat(id, 'submit', 'k'), {
       scanId: first.scan.id,
       fingerprint: 'aa',
     })
-    assert.deepEqual(await office.getBalance(id), { remaining: 4, ledger: 4, debits: 1, scans: 1 })
-    assert.equal(await office.count('jobs', id), 1)
+    assert.deepEqual(await stores.getBalance(id), { remaining: 4, ledger: 4, debits: 1, scans: 1 })
+    assert.equal(await stores.count('jobs', id), 1)
   })
 
   test('counts within its account and its operation', async () => {
-    const [a, b] = [await office.register(), await office.register()]
+    const [a, b] = [await stores.register(), await stores.register()]
     const asks = [withKey(a.digest, 'k'), withKey(b.digest, 'k'), withKey(a.digest, 'k', 'aa', 'other')]
-    assert.equal(count(await Promise.all(asks.map((ask) => office.gate.ask(ask))), 'admitted'), 3)
+    assert.equal(count(await Promise.all(asks.map((ask) => stores.gate.ask(ask))), 'admitted'), 3)
   })
 
   test('serves a scan that was done at once just so', async () => {
-    const { id, digest } = await office.register({ credits: 5 })
+    const { id, digest } = await stores.register({ credits: 5 })
     const ask = () => {
       const scan = newTestScan({ status: 'clean', signals: [], completedAt: new Date() })
       const idempotency = { operation: 'scan', key: 'k', fingerprint: 'aa' }
-      return office.gate.ask({ keyDigest: digest, takesRequest: true, scan, idempotency })
+      return stores.gate.ask({ keyDigest: digest, countsRequest: true, scan, idempotency })
     }
     const answers = await Promise.all([ask(), ask(), ask()])
     assert.deepEqual([count(answers, 'admitted'), count(answers, 'repeated')], [1, 2])
-    assert.deepEqual(await office.getBalance(id), { remaining: 4, ledger: 4, debits: 1, scans: 1 })
-    assert.equal(await office.count('jobs', id), 0)
+    assert.deepEqual(await stores.getBalance(id), { remaining: 4, ledger: 4, debits: 1, scans: 1 })
+    assert.equal(await stores.count('jobs', id), 0)
   })
 
   test('is not kept for a submission that was not paid', async () => {
-    const { id, digest } = await office.register({ credits: 0 })
-    assert.equal((await office.gate.ask(withKey(digest, 'k'))).outcome, 'out-of-credit')
-    assert.equal(await office.count('idempotency_keys', id), 0)
-    await office.accounts.grantCredits(id, 1, 'test')
-    assert.equal((await office.gate.ask(withKey(digest, 'k'))).outcome, 'admitted')
-    assert.equal((await office.gate.ask(withKey(digest, 'k'))).outcome, 'repeated', 'the last credit went to the first')
+    const { id, digest } = await stores.register({ credits: 0 })
+    assert.equal((await stores.gate.ask(withKey(digest, 'k'))).outcome, 'out-of-credit')
+    assert.equal(await stores.count('idempotency_keys', id), 0)
+    await stores.accounts.grantCredits(id, 1, 'test')
+    assert.equal((await stores.gate.ask(withKey(digest, 'k'))).outcome, 'admitted')
+    assert.equal((await stores.gate.ask(withKey(digest, 'k'))).outcome, 'repeated', 'the last credit went to the first')
   })
 
   test('is one charge and one repeat in a batch of many others', async () => {
-    const { id, digest } = await office.register({ credits: 3 })
+    const { id, digest } = await stores.register({ credits: 3 })
     const twins = [withKey(digest, 'k'), withKey(digest, 'k')]
     const asks = [newSubmit(digest), ...twins, newSubmit(digest), newSubmit(digest)]
-    const answers = await Promise.all(asks.map((ask) => office.gate.ask(ask)))
+    const answers = await Promise.all(asks.map((ask) => stores.gate.ask(ask)))
     assert.deepEqual(
       answers.map(({ outcome }) => outcome),
       ['admitted', 'admitted', 'repeated', 'admitted', 'out-of-credit'],
     )
-    assert.deepEqual(await office.getBalance(id), { remaining: 0, ledger: 0, debits: 3, scans: 3 })
+    assert.deepEqual(await stores.getBalance(id), { remaining: 0, ledger: 0, debits: 3, scans: 3 })
   })
 
   test('used by two services at the same time is charged once, in every one of many rounds', async () => {
-    const url = office.database.url
+    const url = stores.database.url
     const pools = await Promise.all([1, 2].map(() => openDatabase({ url, connections: 3, log: silentLog })))
     try {
       const gates = [...pools, ...pools].map(makeAdmissionGate) as AdmissionGate[]
-      const { id, digest } = await office.register({ credits: 1000 })
-      const other = await office.register({ credits: 1000 })
+      const { id, digest } = await stores.register({ credits: 1000 })
+      const other = await stores.register({ credits: 1000 })
       for (let round = 0; round < 60; round++) {
         const keys = [randomUUID(), randomUUID(), randomUUID()]
         const answers = await Promise.all(
@@ -182,52 +182,52 @@ describe('an idempotency key', () => {
           }),
         )
         assert.equal(count(answers, 'admitted') + count(answers, 'repeated'), answers.length)
-        assert.equal(await office.count('scans', id), 3 * (round + 1))
+        assert.equal(await stores.count('scans', id), 3 * (round + 1))
       }
       const balance = { remaining: 820, ledger: 820, debits: 180, scans: 180 }
-      assert.deepEqual(await office.getBalance(id), balance)
-      assert.deepEqual(await office.getBalance(other.id), balance)
-      assert.equal(await office.count('jobs', id), 180)
-      assert.deepEqual(await office.accounts.listUnbalanced(), [])
+      assert.deepEqual(await stores.getBalance(id), balance)
+      assert.deepEqual(await stores.getBalance(other.id), balance)
+      assert.equal(await stores.count('jobs', id), 180)
+      assert.deepEqual(await stores.accounts.listUnbalanced(), [])
     } finally {
       await Promise.all(pools.map(({ close }) => close()))
     }
   })
 
   test('used by two services for the last credit is admitted once and repeated, never refused', async () => {
-    const gates = [office.gate, makeAdmissionGate(office.database), makeAdmissionGate(office.database)]
+    const gates = [stores.gate, makeAdmissionGate(stores.database), makeAdmissionGate(stores.database)]
     for (let round = 0; round < 30; round++) {
-      const { digest, id } = await office.register({ credits: 1 })
+      const { digest, id } = await stores.register({ credits: 1 })
       const answers = await Promise.all(gates.map((gate) => gate.ask(withKey(digest, 'k'))))
       assert.deepEqual([count(answers, 'admitted'), count(answers, 'repeated')], [1, 2])
-      assert.deepEqual(await office.getBalance(id), { remaining: 0, ledger: 0, debits: 1, scans: 1 })
+      assert.deepEqual(await stores.getBalance(id), { remaining: 0, ledger: 0, debits: 1, scans: 1 })
     }
   })
 
   test('that turns out a repeat takes no credit from its neighbours', async () => {
-    const gates = [office.gate, makeAdmissionGate(office.database)] as [AdmissionGate, AdmissionGate]
+    const gates = [stores.gate, makeAdmissionGate(stores.database)] as [AdmissionGate, AdmissionGate]
     for (let round = 0; round < 30; round++) {
-      const { digest, id } = await office.register({ credits: 2 })
+      const { digest, id } = await stores.register({ credits: 2 })
       const answers = await Promise.all([
         gates[0].ask(withKey(digest, 'k')),
         gates[1].ask(withKey(digest, 'k')),
         gates[1].ask(newSubmit(digest)),
       ])
       assert.deepEqual([count(answers, 'admitted'), count(answers, 'repeated')], [2, 1])
-      assert.deepEqual(await office.getBalance(id), { remaining: 0, ledger: 0, debits: 2, scans: 2 })
+      assert.deepEqual(await stores.getBalance(id), { remaining: 0, ledger: 0, debits: 2, scans: 2 })
     }
   })
 
   test('is forgotten when it is old', async () => {
-    const { id, digest } = await office.register()
-    await office.gate.ask(withKey(digest, 'old'))
-    await office.gate.ask(withKey(digest, 'new'))
-    await office.pool.query(
+    const { id, digest } = await stores.register()
+    await stores.gate.ask(withKey(digest, 'old'))
+    await stores.gate.ask(withKey(digest, 'new'))
+    await stores.pool.query(
       `update idempotency_keys set created_at = '2020-01-01' where account_id = $1 and key = 'old'`,
       [id],
     )
-    assert.equal(await office.idempotency.deleteIdempotency(new Date('2020-01-02')), 1)
-    assert.equal(await office.idempotency.findRepeat(id, 'submit', 'old'), undefined)
-    assert.ok((await office.idempotency.findRepeat(id, 'submit', 'new')) !== undefined)
+    assert.equal(await stores.idempotency.deleteIdempotency(new Date('2020-01-02')), 1)
+    assert.equal(await stores.idempotency.findRepeat(id, 'submit', 'old'), undefined)
+    assert.ok((await stores.idempotency.findRepeat(id, 'submit', 'new')) !== undefined)
   })
 })

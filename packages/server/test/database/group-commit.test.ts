@@ -35,9 +35,9 @@ test('one bad item fails alone, and the others of its batch are done', async () 
     maxBatch: 100,
     maxWaiting: 100,
   })
-  const settled = await Promise.allSettled([1, 2, 3, 4].map(ask))
+  const completed = await Promise.allSettled([1, 2, 3, 4].map(ask))
   assert.deepEqual(
-    settled.map(({ status }) => status),
+    completed.map(({ status }) => status),
     ['fulfilled', 'fulfilled', 'rejected', 'fulfilled'],
   )
 })
@@ -54,8 +54,8 @@ test('batches stay within their size, and the queue within its bound', async () 
     maxBatch: 4,
     maxWaiting: 10,
   })
-  const settled = await Promise.allSettled(Array.from({ length: 20 }, (_, i) => ask(i)))
-  assert.equal(settled.filter(({ status }) => status === 'fulfilled').length, 10)
+  const completed = await Promise.allSettled(Array.from({ length: 20 }, (_, i) => ask(i)))
+  assert.equal(completed.filter(({ status }) => status === 'fulfilled').length, 10)
   assert.ok(Math.max(...sizes) <= 4)
 })
 
@@ -71,8 +71,8 @@ test('a failure that is nobody’s own fails the whole batch at once', async () 
     maxBatch: 100,
     maxWaiting: 100,
   })
-  const settled = await Promise.allSettled([1, 2, 3, 4].map(ask))
-  assert.ok(settled.every(({ status }) => status === 'rejected'))
+  const completed = await Promise.allSettled([1, 2, 3, 4].map(ask))
+  assert.ok(completed.every(({ status }) => status === 'rejected'))
   assert.equal(runs, 1)
 })
 

@@ -3,44 +3,44 @@ import { randomUUID } from 'node:crypto'
 import { after, before, beforeEach, describe, test } from 'node:test'
 import { makeJobStore } from '../../src/database/job-store.ts'
 import type { ClaimedJob } from '../../src/domain/ports/job-store.ts'
-import { leaseMs, openTestJobs, type TestJobs, toSettlement } from './test-jobs.ts'
+import { leaseMs, openTestJobs, type TestJobs, toCompletion } from './test-jobs.ts'
 
 const toIds = (claimed: ClaimedJob[]) => claimed.map(({ scan }) => scan.id)
 
 describe('claims', () => {
-  let office: TestJobs
+  let stores: TestJobs
   before(async () => {
-    office = await openTestJobs()
+    stores = await openTestJobs()
   })
-  beforeEach(() => office.clear())
-  after(() => office.close())
+  beforeEach(() => stores.clear())
+  after(() => stores.close())
 
   test('of an account come first in, first out', async () => {
-    const { digest } = await office.register()
+    const { digest } = await stores.register()
     const ids: string[] = []
-    for (let i = 0; i < 20; i++) ids.push(await office.submit(digest))
+    for (let i = 0; i < 20; i++) ids.push(await stores.submit(digest))
     const claimed: string[] = []
-    for (const limit of [1, 7, 100]) claimed.push(...toIds(await office.jobs.claim(limit, leaseMs)))
+    for (const limit of [1, 7, 100]) claimed.push(...toIds(await stores.jobs.claim(limit, leaseMs)))
     assert.deepEqual(claimed, ids)
-    assert.deepEqual(await office.jobs.claim(10, leaseMs), [])
+    assert.deepEqual(await stores.jobs.claim(10, leaseMs), [])
   })
 
   test('let one job be next though another account has 10,000', async () => {
-    const [many, few] = [await office.register(), await office.register()]
-    await office.fill(many.id, 10_000)
-    const id = await office.submit(few.digest)
-    const claimed = await office.jobs.claim(8, leaseMs)
+    const [many, few] = [await stores.register(), await stores.register()]
+    await stores.fill(many.id, 10_000)
+    const id = await stores.submit(few.digest)
+    const claimed = await stores.jobs.claim(8, leaseMs)
     assert.equal(claimed.length, 8, 'and the rest is for the other')
     assert.ok(toIds(claimed).includes(id))
   })
 
-  test('of one job at a time go around the accounts, also when each is settled before the next', async () => {
-    const accounts = await Promise.all([1, 2, 3].map(() => office.register()))
-    for (const { id } of accounts) await office.fill(id, 100)
+  test('of one job at a time go around the accounts, also when each is completed before the next', async () => {
+    const accounts = await Promise.all([1, 2, 3].map(() => stores.register()))
+    for (const { id } of accounts) await stores.fill(id, 100)
     const served: string[] = []
     for (let i = 0; i < 9; i++) {
-      const [job] = await office.jobs.claim(1, leaseMs)
-      assert.ok(job !== undefined && (await office.jobs.settle(job.lease, toSettlement(job))))
+      const [job] = await stores.jobs.claim(1, leaseMs)
+      assert.ok(job !== undefined && (await stores.jobs.complete(job.lease, toCompletion(job))))
       served.push(job.accountId)
     }
     for (const { id } of accounts) assert.equal(served.filter((other) => other === id).length, 3)
@@ -48,21 +48,21 @@ describe('claims', () => {
   })
 
   test('give each of many accounts its share, and fill up with those who have more', async () => {
-    const accounts = await Promise.all(Array.from({ length: 10 }, () => office.register()))
-    for (const { id } of accounts.slice(1)) await office.fill(id, 2)
-    await office.fill(accounts[0]?.id ?? '', 500)
-    const claimed = await office.jobs.claim(64, leaseMs)
+    const accounts = await Promise.all(Array.from({ length: 10 }, () => stores.register()))
+    for (const { id } of accounts.slice(1)) await stores.fill(id, 2)
+    await stores.fill(accounts[0]?.id ?? '', 500)
+    const claimed = await stores.jobs.claim(64, leaseMs)
     assert.equal(claimed.length, 64)
     for (const { id } of accounts.slice(1)) assert.equal(claimed.filter((job) => job.accountId === id).length, 2)
   })
 
   test('by many at once give every job to one of them, and leave none', async () => {
-    const accounts = await Promise.all([1, 2, 3].map(() => office.register()))
-    for (const { id } of accounts) await office.fill(id, 200)
-    const stores = [office.jobs, makeJobStore(office), makeJobStore(office), makeJobStore(office)]
+    const accounts = await Promise.all([1, 2, 3].map(() => stores.register()))
+    for (const { id } of accounts) await stores.fill(id, 200)
+    const replicas = [stores.jobs, makeJobStore(stores), makeJobStore(stores), makeJobStore(stores)]
     const claimed: string[] = []
     await Promise.all(
-      stores.map(async (store) => {
+      replicas.map(async (store) => {
         for (let empty = 0; empty < 2; ) {
           const ids = toIds(await store.claim(16, leaseMs))
           claimed.push(...ids)
@@ -75,69 +75,69 @@ describe('claims', () => {
   })
 
   test('count attempts, and take over what another let lapse, but not before', async () => {
-    const { digest } = await office.register()
-    const id = await office.submit(digest)
-    const other = makeJobStore(office)
-    const [first] = await office.jobs.claim(1, leaseMs)
+    const { digest } = await stores.register()
+    const id = await stores.submit(digest)
+    const other = makeJobStore(stores)
+    const [first] = await stores.jobs.claim(1, leaseMs)
     assert.deepEqual(await other.claim(1, leaseMs), [])
-    await office.endLeases()
+    await stores.endLeases()
     const [second] = await other.claim(1, leaseMs)
     assert.deepEqual([first?.attempt, second?.attempt, second?.scan.id], [1, 2, id])
     assert.notEqual(first?.lease.token, second?.lease.token)
   })
 
   test('lapse by the clock of the database', async () => {
-    const { digest } = await office.register()
-    await office.submit(digest)
-    assert.equal((await office.jobs.claim(1, 1)).length, 1)
-    await office.pool.query('select pg_sleep(0.01)')
-    assert.equal((await office.jobs.claim(1, leaseMs)).length, 1)
+    const { digest } = await stores.register()
+    await stores.submit(digest)
+    assert.equal((await stores.jobs.claim(1, 1)).length, 1)
+    await stores.pool.query('select pg_sleep(0.01)')
+    assert.equal((await stores.jobs.claim(1, leaseMs)).length, 1)
   })
 
   test('that are extended stay ours; those that are lost are told apart', async () => {
-    const { digest } = await office.register()
-    await office.submit(digest)
-    await office.submit(digest)
-    const [kept, lost] = await office.jobs.claim(2, leaseMs)
+    const { digest } = await stores.register()
+    await stores.submit(digest)
+    await stores.submit(digest)
+    const [kept, lost] = await stores.jobs.claim(2, leaseMs)
     assert.ok(kept !== undefined && lost !== undefined)
-    await office.pool.query(`update jobs set held_until = now() - interval '1 s' where scan_id = $1`, [lost.scan.id])
-    assert.equal((await makeJobStore(office).claim(5, leaseMs)).length, 1)
-    await office.endLeases()
+    await stores.pool.query(`update jobs set held_until = now() - interval '1 s' where scan_id = $1`, [lost.scan.id])
+    assert.equal((await makeJobStore(stores).claim(5, leaseMs)).length, 1)
+    await stores.endLeases()
     const leases = [kept.lease, lost.lease, { scanId: randomUUID(), token: randomUUID() }]
-    assert.deepEqual(await office.jobs.extend(leases, leaseMs), [kept.lease])
-    const claimed = await office.jobs.claim(5, leaseMs)
+    assert.deepEqual(await stores.jobs.extend(leases, leaseMs), [kept.lease])
+    const claimed = await stores.jobs.claim(5, leaseMs)
     assert.deepEqual(toIds(claimed), [lost.scan.id], 'the other one is held again')
   })
 
   test('that are given back wait for their pause, keep their place and their attempts', async () => {
-    const { digest } = await office.register()
-    const [a, b] = [await office.submit(digest), await office.submit(digest)]
-    const [first] = await office.jobs.claim(1, leaseMs)
-    await office.jobs.giveBack(first?.lease ?? { scanId: '', token: '' }, { ms: 60_000, counts: true })
-    assert.deepEqual((await office.jobs.countJobs()).waiting, 2)
-    const [other] = await office.jobs.claim(5, leaseMs)
+    const { digest } = await stores.register()
+    const [a, b] = [await stores.submit(digest), await stores.submit(digest)]
+    const [first] = await stores.jobs.claim(1, leaseMs)
+    await stores.jobs.release(first?.lease ?? { scanId: '', token: '' }, { ms: 60_000, counts: true })
+    assert.deepEqual((await stores.jobs.countJobs()).waiting, 2)
+    const [other] = await stores.jobs.claim(5, leaseMs)
     assert.equal(other?.scan.id, b)
-    await office.jobs.giveBack(other?.lease ?? { scanId: '', token: '' }, { ms: 0, counts: true })
-    await office.pool.query(`update jobs set held_until = now() - interval '1 ms' where scan_id = $1`, [a])
-    const claimed = await office.jobs.claim(5, leaseMs)
+    await stores.jobs.release(other?.lease ?? { scanId: '', token: '' }, { ms: 0, counts: true })
+    await stores.pool.query(`update jobs set held_until = now() - interval '1 ms' where scan_id = $1`, [a])
+    const claimed = await stores.jobs.claim(5, leaseMs)
     assert.deepEqual(toIds(claimed), [a, b])
     assert.deepEqual(
       claimed.map(({ attempt }) => attempt),
       [2, 2],
     )
-    await office.jobs.giveBack(first?.lease ?? { scanId: '', token: '' }, { ms: 0, counts: true })
-    assert.deepEqual(await office.jobs.claim(5, leaseMs), [], 'a stale lease gives nothing back')
+    await stores.jobs.release(first?.lease ?? { scanId: '', token: '' }, { ms: 0, counts: true })
+    assert.deepEqual(await stores.jobs.claim(5, leaseMs), [], 'a stale lease gives nothing back')
   })
 
   test('are counted', async () => {
-    assert.deepEqual(await office.jobs.countJobs(), { waiting: 0, running: 0, oldestAt: undefined })
-    const { digest } = await office.register()
-    for (let i = 0; i < 5; i++) await office.submit(digest)
-    await office.jobs.claim(2, leaseMs)
+    assert.deepEqual(await stores.jobs.countJobs(), { waiting: 0, running: 0, oldestAt: undefined })
+    const { digest } = await stores.register()
+    for (let i = 0; i < 5; i++) await stores.submit(digest)
+    await stores.jobs.claim(2, leaseMs)
     const oldest = new Date('2026-01-01T00:00:00Z')
-    await office.pool.query('update jobs set created_at = $1 where lease_token is not null', [oldest])
-    assert.deepEqual(await office.jobs.countJobs(), { waiting: 3, running: 2, oldestAt: oldest })
-    await office.endLeases()
-    assert.deepEqual(await office.jobs.countJobs(), { waiting: 5, running: 0, oldestAt: oldest })
+    await stores.pool.query('update jobs set created_at = $1 where lease_token is not null', [oldest])
+    assert.deepEqual(await stores.jobs.countJobs(), { waiting: 3, running: 2, oldestAt: oldest })
+    await stores.endLeases()
+    assert.deepEqual(await stores.jobs.countJobs(), { waiting: 5, running: 0, oldestAt: oldest })
   })
 })

@@ -8,26 +8,26 @@ import { type Database, openDatabase } from '../../src/database/open-database.ts
 import type { Ask } from '../../src/domain/ports/admission-gate.ts'
 import { Problem } from '../../src/domain/problem.ts'
 import { silentLog } from '../support/test-database.ts'
-import { newTestScan, openTestOffice, type TestOffice } from '../support/test-office.ts'
+import { newTestScan, openTestStores, type TestStores } from '../support/test-stores.ts'
 
 /** `words` are the last that the server hears: with them it commits. */
 type Way = { name: string; words: string; toAsk(keyDigest: string): Ask }
 type Proxy = Awaited<ReturnType<typeof openDatabaseProxy>>
 
 describe('a database that is lost', () => {
-  let office: TestOffice & { database: { url: string } }
+  let stores: TestStores & { database: { url: string } }
   let proxy: Proxy
   let far: Database
   before(async () => {
-    office = (await openTestOffice()) as typeof office
-    proxy = await openDatabaseProxy(office.database.url)
+    stores = (await openTestStores()) as typeof stores
+    proxy = await openDatabaseProxy(stores.database.url)
     far = await openDatabase({ url: proxy.url, connections: 4, log: silentLog })
   })
   after(async () => {
     proxy.setMode('pass')
     await far.close()
     await proxy.close()
-    await office.close()
+    await stores.close()
   })
 
   afterEach(async () => {
@@ -40,50 +40,50 @@ describe('a database that is lost', () => {
   const waysToCharge: Way[] = [
     {
       ...{ name: 'a charge', words: 'charge-later' },
-      toAsk: (keyDigest) => ({ keyDigest, takesRequest: false, scan: newTestScan() }),
+      toAsk: (keyDigest) => ({ keyDigest, countsRequest: false, scan: newTestScan() }),
     },
     {
       ...{ name: 'a charge with its request', words: 'charge-scans' },
-      toAsk: (keyDigest) => ({ keyDigest, takesRequest: true, scan: newTestScan() }),
+      toAsk: (keyDigest) => ({ keyDigest, countsRequest: true, scan: newTestScan() }),
     },
     {
       ...{ name: 'a job', words: 'commit' },
       toAsk: (keyDigest) => ({
-        ...{ keyDigest, takesRequest: false, scan: newTestScan({ mode: 'async' }) },
-        job: { lane: 'any', source: { at: 'url', url: 'http://example.com/' }, callbackUrl: null },
+        ...{ keyDigest, countsRequest: false, scan: newTestScan({ mode: 'async' }) },
+        job: { queue: 'any', source: { at: 'url', url: 'http://example.com/' }, callbackUrl: null },
       }),
     },
     {
       ...{ name: 'a scan with an idempotency key', words: 'commit' },
       toAsk: (keyDigest) => ({
-        ...{ keyDigest, takesRequest: false, scan: newTestScan() },
+        ...{ keyDigest, countsRequest: false, scan: newTestScan() },
         idempotency: { operation: 'test', key: randomUUID(), fingerprint: 'ab' },
       }),
     },
   ]
   for (const { name, words, toAsk } of waysToCharge) {
     test(`${name} whose commit was not answered is asked for again, and charged once`, async () => {
-      const { digest, id } = await office.register()
+      const { digest, id } = await stores.register()
       const gate = newGate()
       assert.equal((await gate.ask(toAsk(digest))).outcome, 'admitted')
       proxy.muteAfter(words)
       const answered = gate.ask(toAsk(digest))
-      await waitUntil('the charge to be committed', async () => (await office.getBalance(id))?.debits === 2)
+      await waitUntil('the charge to be committed', async () => (await stores.getBalance(id))?.debits === 2)
       proxy.setMode('pass')
       assert.equal((await answered).outcome, 'admitted')
-      const balance = await office.getBalance(id)
+      const balance = await stores.getBalance(id)
       assert.deepEqual([balance?.debits, balance?.scans], [2, 2])
       assert.equal(balance?.remaining, balance?.ledger)
     })
   }
 
   test('while it is away, callers are told at once that nothing was charged, and it is found again', async () => {
-    const { digest, id } = await office.register()
+    const { digest, id } = await stores.register()
     const gate = newGate()
-    const ask = () => gate.ask({ keyDigest: digest, takesRequest: true, scan: newTestScan() })
+    const ask = () => gate.ask({ keyDigest: digest, countsRequest: true, scan: newTestScan() })
     proxy.setMode('cut')
     await waitUntil('the loss to be noticed', async () => {
-      await gate.ask({ keyDigest: digest, takesRequest: true }).catch(() => {})
+      await gate.ask({ keyDigest: digest, countsRequest: true }).catch(() => {})
       return far.watch.isAway()
     })
     const refused = await ask().then(
@@ -93,7 +93,7 @@ describe('a database that is lost', () => {
     assert(refused instanceof Problem)
     assert.equal(refused.refusal.kind, 'unavailable')
     assert.match((await far.watch.findFault()) ?? '', /^The database has not answered for \d+ s\. Requests get 503/)
-    assert.equal((await office.getBalance(id))?.debits, 0)
+    assert.equal((await stores.getBalance(id))?.debits, 0)
 
     proxy.setMode('pass')
     await waitUntil('the return', () => !far.watch.isAway())
@@ -102,9 +102,9 @@ describe('a database that is lost', () => {
   })
 
   test('a charge whose fate nobody can tell in time is neither promised nor refused', { timeout: 40_000 }, async () => {
-    const { digest } = await office.register()
+    const { digest } = await stores.register()
     const gate = newGate()
-    const ask = () => gate.ask({ keyDigest: digest, takesRequest: false, scan: newTestScan() })
+    const ask = () => gate.ask({ keyDigest: digest, countsRequest: false, scan: newTestScan() })
     await ask()
     proxy.muteAfter('charge-later')
     const unknown = await ask().then(

@@ -3,12 +3,12 @@ import { after, before, describe, test } from 'node:test'
 import { v7 } from 'uuid'
 import { chargeStatement } from '../../src/database/admission-statement.ts'
 import { findScansStatement } from '../../src/database/claim-statement.ts'
+import { completeStatement } from '../../src/database/complete-statement.ts'
 import { enqueueStatement } from '../../src/database/enqueue-statement.ts'
 import { findGaps, toPartition, toScanIdAt } from '../../src/database/partition-bounds.ts'
-import { settleStatement } from '../../src/database/settle-statement.ts'
 import type { NewJob } from '../../src/domain/ports/job-store.ts'
-import { newTestScan } from '../support/test-office.ts'
-import { openTestJobs, type TestJobs, testLane, toFailure } from './test-jobs.ts'
+import { newTestScan } from '../support/test-stores.ts'
+import { openTestJobs, type TestJobs, testQueue, toFailure } from './test-jobs.ts'
 
 const dayMs = 86_400_000
 const ago = (days: number) => new Date(Date.now() - days * dayMs)
@@ -45,21 +45,21 @@ describe('the spans of partitions', () => {
 })
 
 describe('the partitions of results', () => {
-  let office: TestJobs
+  let stores: TestJobs
   before(async () => {
-    office = await openTestJobs()
+    stores = await openTestJobs()
   })
-  after(() => office.close())
+  after(() => stores.close())
 
   const listNames = async () => {
-    const { rows } = await office.pool.query<{ name: string }>(
+    const { rows } = await stores.pool.query<{ name: string }>(
       `select inhrelid::regclass::text as name from pg_inherits where inhparent = 'scans'::regclass order by 1`,
     )
     return rows.map(({ name }) => name)
   }
   /** Where a scan lies. */
   const locate = async (id: string) => {
-    const { rows } = await office.pool.query<{ name: string }>(
+    const { rows } = await stores.pool.query<{ name: string }>(
       'select tableoid::regclass::text as name from scans where id = $1',
       [id],
     )
@@ -70,22 +70,22 @@ describe('the partitions of results', () => {
     const from = new Date(Math.floor(time.getTime() / dayMs) * dayMs)
     const name = `scans_${from.toISOString().slice(0, 10).replaceAll('-', '')}`
     const bounds = [from, new Date(from.getTime() + dayMs)].map((end) => `('${toScanIdAt(end)}')`)
-    await office.pool.query(`create table ${name} partition of scans for values from ${bounds[0]} to ${bounds[1]}`)
+    await stores.pool.query(`create table ${name} partition of scans for values from ${bounds[0]} to ${bounds[1]}`)
     return name
   }
   const record = async (digest: string, createdAt: Date, completedAt: Date | null) => {
-    const settled = completedAt === null ? {} : { status: 'clean' as const, signals: [] }
-    const scan = newTestScan({ id: newIdAt(createdAt), createdAt, completedAt, ...settled })
-    assert.equal((await office.gate.ask({ keyDigest: digest, takesRequest: false, scan })).outcome, 'admitted')
+    const completed = completedAt === null ? {} : { status: 'clean' as const, signals: [] }
+    const scan = newTestScan({ id: newIdAt(createdAt), createdAt, completedAt, ...completed })
+    assert.equal((await stores.gate.ask({ keyDigest: digest, countsRequest: false, scan })).outcome, 'admitted')
     return scan.id
   }
 
   test('are made ahead by nodes that do not know of each other, and once', async () => {
-    const { digest } = await office.register()
+    const { digest } = await stores.register()
     const early = await record(digest, ago(-1), null)
     assert.equal(await locate(early), 'scans_default')
-    await Promise.all(Array.from({ length: 4 }, () => office.scans.prepare(30)))
-    await office.scans.prepare(30)
+    await Promise.all(Array.from({ length: 4 }, () => stores.scans.prepare(30)))
+    await stores.scans.prepare(30)
     const days = [0, -2].map((n) => `scans_${ago(n).toISOString().slice(0, 10).replaceAll('-', '')}`)
     // That of tomorrow is not there: a result of it came before, and stays where it is.
     assert.deepEqual(await listNames(), [...days, 'scans_default'].sort())
@@ -95,48 +95,48 @@ describe('the partitions of results', () => {
     assert.equal(await locate(await record(digest, ago(-400), null)), 'scans_default')
   })
 
-  test('go as a whole when they are over; what was settled later, waits or is younger stays', async () => {
-    const { id: accountId, digest } = await office.register({ credits: 100 })
+  test('go as a whole when they are over; what was completed later, waits or is younger stays', async () => {
+    const { id: accountId, digest } = await stores.register({ credits: 100 })
     const [over, late, busy, young] = [ago(50), ago(48), ago(46), ago(20)]
     const names = await Promise.all([over, late, busy, young].map(makeDay))
     await record(digest, over, over)
-    // Recorded and never settled, by nobody's job: it would be there for ever.
+    // Recorded and never completed, by nobody's job: it would be there for ever.
     await record(digest, over, null)
     const lateId = await record(digest, late, ago(10))
     const youngId = await record(digest, young, young)
-    const job: NewJob = { lane: testLane, source: { at: 'url', url: 'https://a.test/' }, callbackUrl: null }
+    const job: NewJob = { queue: testQueue, source: { at: 'url', url: 'https://a.test/' }, callbackUrl: null }
     const scan = newTestScan({ id: newIdAt(busy), createdAt: busy, mode: 'async' })
-    await office.gate.ask({ keyDigest: digest, takesRequest: false, scan, job })
+    await stores.gate.ask({ keyDigest: digest, countsRequest: false, scan, job })
 
-    assert.ok((await office.scans.deleteSettled(30)) > 0)
+    assert.ok((await stores.scans.deleteCompleted(30)) > 0)
     const left = await listNames()
     assert.deepEqual(
       names.map((name) => left.includes(name)),
       [false, true, true, true],
     )
-    assert.ok((await office.scans.findScan(accountId, 'malware', lateId)) !== undefined)
-    assert.ok((await office.scans.findScan(accountId, 'malware', youngId)) !== undefined)
+    assert.ok((await stores.scans.findScan(accountId, 'malware', lateId)) !== undefined)
+    assert.ok((await stores.scans.findScan(accountId, 'malware', youngId)) !== undefined)
 
-    const [claimed] = await office.jobs.claim(1, 30_000)
-    assert.ok(claimed !== undefined && (await office.jobs.settle(claimed.lease, toFailure(claimed))))
-    assert.equal((await office.scans.findScan(accountId, 'malware', scan.id))?.status, 'error')
-    assert.deepEqual(await office.accounts.listUnbalanced(), [])
+    const [claimed] = await stores.jobs.claim(1, 30_000)
+    assert.ok(claimed !== undefined && (await stores.jobs.complete(claimed.lease, toFailure(claimed))))
+    assert.equal((await stores.scans.findScan(accountId, 'malware', scan.id))?.status, 'error')
+    assert.deepEqual(await stores.accounts.listUnbalanced(), [])
   })
 
   test('do not hold up requests while somebody reads for long; the old ones go later', async () => {
     const name = await makeDay(ago(60))
-    const reader = await office.pool.connect()
+    const reader = await stores.pool.connect()
     try {
       await reader.query('begin')
       await reader.query('select count(*) from scans')
-      const { digest } = await office.register()
+      const { digest } = await stores.register()
       const start = performance.now()
-      const [deleted] = await Promise.all([office.scans.deleteSettled(30), record(digest, new Date(), null)])
+      const [deleted] = await Promise.all([stores.scans.deleteCompleted(30), record(digest, new Date(), null)])
       assert.ok(performance.now() - start < 5000)
       assert.equal(deleted, 0)
       assert.ok((await listNames()).includes(name))
       await reader.query('commit')
-      await office.scans.deleteSettled(30)
+      await stores.scans.deleteCompleted(30)
       assert.ok(!(await listNames()).includes(name))
     } finally {
       reader.release()
@@ -144,23 +144,23 @@ describe('the partitions of results', () => {
   })
 
   test('of results that have none, those are forgotten that are old, in pieces', async () => {
-    const { id: accountId, digest } = await office.register()
+    const { id: accountId, digest } = await stores.register()
     const kept = await record(digest, ago(100), ago(1))
-    await office.pool.query(
+    await stores.pool.query(
       `insert into scans (id, account_id, kind, mode, region, status, content_length, content_type, created_at, completed_at, signals)
        select gen_random_uuid(), $1, 'malware', 'sync', 'test', 'clean', 1, 'text/plain', '2019-01-01', '2019-01-01', '{}'
        from generate_series(1, 12001)`,
       [accountId],
     )
-    assert.ok((await office.scans.deleteSettled(30)) >= 12_001)
-    assert.equal(await office.count('scans', accountId), 1)
+    assert.ok((await stores.scans.deleteCompleted(30)) >= 12_001)
+    assert.equal(await stores.count('scans', accountId), 1)
     assert.equal(await locate(kept), 'scans_default')
   })
 
   test('are looked at only where a statement needs them', async (t) => {
     for (let day = 1; day <= 40; day++) await makeDay(ago(200 + day))
     const id = newIdAt(ago(210))
-    const client = await office.pool.connect()
+    const client = await stores.pool.connect()
     /** The scans of partitions that are in the plan for any values, when it is run with these. */
     const listOpened = async (statement: string, types: string, values: string) => {
       await client.query(`prepare looked_at (${types}) as ${statement}`)
@@ -169,14 +169,14 @@ describe('the partitions of results', () => {
       return rows.map((row) => row['QUERY PLAN']).filter((line) => /Scan.* on scans_/.test(line))
     }
     try {
-      const settled = await listOpened(settleStatement, 'text, uuid, uuid', `'[]', '${id}', '${id}'`)
+      const completed = await listOpened(completeStatement, 'text, uuid, uuid', `'[]', '${id}', '${id}'`)
       const found = await listOpened(findScansStatement, 'uuid[], uuid, uuid', `'{${id}}', '${id}', '${id}'`)
       const charged = await listOpened(chargeStatement, 'text[], integer[], text', `'{}', '{}', '[]'`)
       const queued = await listOpened(enqueueStatement, 'text[], integer[], text, bytea', `'{}', '{}', '[]', ''`)
       t.diagnostic(
-        `${settled.length} to settle, ${found.length} to find, ${charged.length} and ${queued.length} to charge`,
+        `${completed.length} to settle, ${found.length} to find, ${charged.length} and ${queued.length} to charge`,
       )
-      assert.deepEqual([settled.length, found.length, charged.length, queued.length], [1, 1, 0, 0])
+      assert.deepEqual([completed.length, found.length, charged.length, queued.length], [1, 1, 0, 0])
     } finally {
       client.release()
     }
@@ -184,29 +184,29 @@ describe('the partitions of results', () => {
 })
 
 describe('the ledger', () => {
-  let office: TestJobs
+  let stores: TestJobs
   before(async () => {
-    office = await openTestJobs()
+    stores = await openTestJobs()
   })
-  after(() => office.close())
+  after(() => stores.close())
 
   const charge = async (digest: string, at: Date, job?: NewJob) => {
     const scan = newTestScan({ id: newIdAt(at), createdAt: at, mode: job === undefined ? 'sync' : 'async' })
-    await office.gate.ask({ keyDigest: digest, takesRequest: false, scan, ...(job === undefined ? {} : { job }) })
-    await office.pool.query('update credit_ledger set at = $2 where scan_id = $1', [scan.id, at])
+    await stores.gate.ask({ keyDigest: digest, countsRequest: false, scan, ...(job === undefined ? {} : { job }) })
+    await stores.pool.query('update credit_ledger set at = $2 where scan_id = $1', [scan.id, at])
     return scan.id
   }
 
   test('keeps old debits by day, and still sums to the balance', async () => {
-    const { id, digest } = await office.register({ credits: 100 })
-    const { id: other, digest: otherDigest } = await office.register({ credits: 100 })
+    const { id, digest } = await stores.register({ credits: 100 })
+    const { id: other, digest: otherDigest } = await stores.register({ credits: 100 })
     const [first, second] = [new Date('2026-01-05T03:00:00Z'), new Date('2026-01-06T23:59:00Z')]
     for (const at of [first, first, second]) await charge(digest, at)
     await charge(otherDigest, first)
     const recent = await charge(digest, new Date())
-    assert.equal(await office.scans.foldLedger(30), 4)
+    assert.equal(await stores.scans.foldLedger(30), 4)
     const list = async (account: string) =>
-      (await office.accounts.listLedger(account, 100)).map(({ kind, amount, balance, note, scanId, at }) => [
+      (await stores.accounts.listLedger(account, 100)).map(({ kind, amount, balance, note, scanId, at }) => [
         ...[kind, amount, balance, note, scanId],
         kind === 'opening' || scanId !== null ? undefined : at.toISOString(),
       ])
@@ -219,33 +219,33 @@ describe('the ledger', () => {
     assert.equal((await list(other)).length, 2)
 
     await charge(digest, new Date('2026-01-05T20:00:00Z'))
-    assert.equal(await office.scans.foldLedger(30), 1)
-    assert.equal(await office.scans.foldLedger(30), 0)
+    assert.equal(await stores.scans.foldLedger(30), 1)
+    assert.equal(await stores.scans.foldLedger(30), 0)
     assert.deepEqual(
       (await list(id)).filter(([, amount]) => amount === -3),
       [['debit', -3, 95, '3 scans', null, '2026-01-05T00:00:00.000Z']],
     )
-    assert.deepEqual(await office.accounts.listUnbalanced(), [])
+    assert.deepEqual(await stores.accounts.listUnbalanced(), [])
   })
 
   test('keeps the rows of a job that can still be refunded, and then refunds it once', async () => {
-    const { id, digest } = await office.register({ credits: 10 })
-    const job: NewJob = { lane: testLane, source: { at: 'url', url: 'https://a.test/' }, callbackUrl: null }
+    const { id, digest } = await stores.register({ credits: 10 })
+    const job: NewJob = { queue: testQueue, source: { at: 'url', url: 'https://a.test/' }, callbackUrl: null }
     const scanId = await charge(digest, ago(90), job)
-    assert.equal(await office.scans.foldLedger(30), 0)
-    const [claimed] = await office.jobs.claim(1, 30_000)
+    assert.equal(await stores.scans.foldLedger(30), 0)
+    const [claimed] = await stores.jobs.claim(1, 30_000)
     assert.ok(claimed?.lease.scanId === scanId)
-    assert.equal(await office.jobs.settle(claimed.lease, toFailure(claimed)), true)
-    assert.equal(await office.jobs.settle(claimed.lease, toFailure(claimed)), false)
+    assert.equal(await stores.jobs.complete(claimed.lease, toFailure(claimed)), true)
+    assert.equal(await stores.jobs.complete(claimed.lease, toFailure(claimed)), false)
     // The refund is new, and the debit is not: each is folded in its time.
-    assert.equal(await office.scans.foldLedger(30), 1)
-    assert.deepEqual((await office.getBalance(id))?.ledger, 10)
-    assert.deepEqual(await office.accounts.listUnbalanced(), [])
+    assert.equal(await stores.scans.foldLedger(30), 1)
+    assert.deepEqual((await stores.getBalance(id))?.ledger, 10)
+    assert.deepEqual(await stores.accounts.listUnbalanced(), [])
   })
 
   test('is folded in pieces, by nodes that do not know of each other', async () => {
-    const { id } = await office.register({ credits: 20_000 })
-    await office.pool.query(
+    const { id } = await stores.register({ credits: 20_000 })
+    await stores.pool.query(
       `with made as (
          insert into credit_ledger (account_id, kind, amount, balance, scan_id, at)
          select $1, 'debit', -1, 20000 - n, (lpad(to_hex(1700000000000 + n), 12, '0') || repeat('0', 20))::uuid,
@@ -255,12 +255,12 @@ describe('the ledger', () => {
        update balances set credit_remaining = 20000 - 12001 where account_id = $1`,
       [id],
     )
-    const folded = await Promise.all(Array.from({ length: 3 }, () => office.scans.foldLedger(30)))
+    const folded = await Promise.all(Array.from({ length: 3 }, () => stores.scans.foldLedger(30)))
     assert.equal(
       folded.reduce((sum, n) => sum + n),
       12_001,
     )
-    assert.equal((await office.accounts.listLedger(id, 10)).length, 2)
-    assert.deepEqual(await office.accounts.listUnbalanced(), [])
+    assert.equal((await stores.accounts.listLedger(id, 10)).length, 2)
+    assert.deepEqual(await stores.accounts.listUnbalanced(), [])
   })
 })

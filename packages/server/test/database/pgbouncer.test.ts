@@ -14,7 +14,7 @@ import { toKeyDigest } from '../../src/domain/accounts/secrets.ts'
 import { systemClock } from '../../src/runtime/clock.ts'
 import { hasPgbouncer, openPgbouncer } from '../support/pgbouncer.ts'
 import { openTestDatabase, silentLog } from '../support/test-database.ts'
-import { leaseMs, newSubmit, testLane, toFailure } from './test-jobs.ts'
+import { leaseMs, newSubmit, testQueue, toFailure } from './test-jobs.ts'
 
 describe('behind pgbouncer', { skip: hasPgbouncer() ? false : 'pgbouncer is not installed' }, () => {
   test('in session mode all is as without', async () => {
@@ -63,14 +63,14 @@ async function openPatiently(url: string): Promise<Database> {
   }
 }
 
-/** A charge, a job, its end and its refund, and the chores: every kind of statement there is. */
+/** A charge, a job, its end and its refund, and the cleanup tasks: every kind of statement there is. */
 async function charge(database: Database) {
   const [accounts, keys, plans] = [makeAccountStore(database), makeKeyStore(database), makePlanStore(database)]
   const { pool } = database
   const [gate, scans, jobs] = [
     makeAdmissionGate({ pool }),
     makeScanStore(database),
-    makeJobStore({ pool, lanes: [testLane] }),
+    makeJobStore({ pool, queues: [testQueue] }),
   ]
   const registration = makeRegistration({ accounts, keys, plans, clock: systemClock })
   const { apiKey, account } = await registration.register({ name: 'pooled', plan: 'free', credits: 50 })
@@ -78,8 +78,8 @@ async function charge(database: Database) {
   await Promise.all(Array.from({ length: 20 }, () => gate.ask(newSubmit(toKeyDigest(apiKey)))))
   const claimed = await jobs.claim(20, leaseMs)
   assert.equal(claimed.length, 20)
-  await Promise.all(claimed.slice(5).map((job) => jobs.settle(job.lease, toFailure(job))))
-  assert.equal(await scans.deleteSettled(30), 0)
+  await Promise.all(claimed.slice(5).map((job) => jobs.complete(job.lease, toFailure(job))))
+  assert.equal(await scans.deleteCompleted(30), 0)
   assert.equal((await accounts.findAccount(account.id))?.balance.creditRemaining, 45)
   assert.deepEqual(await accounts.listUnbalanced(), [])
 }

@@ -2,30 +2,30 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
 import { toScanResult } from '../../src/domain/scans/scan-result.ts'
-import { newTestScan, openTestOffice, type TestOffice } from '../support/test-office.ts'
+import { newTestScan, openTestStores, type TestStores } from '../support/test-stores.ts'
 
 describe('the scan store', () => {
-  let office: TestOffice
+  let stores: TestStores
   before(async () => {
-    office = await openTestOffice()
+    stores = await openTestStores()
   })
-  after(() => office.close())
+  after(() => stores.close())
 
   test('a scan is found by its own account and kind only', async () => {
-    const [mine, other] = [await office.register(), await office.register()]
+    const [mine, other] = [await stores.register(), await stores.register()]
     const scan = newTestScan({ kind: 'nsfw_image', contentName: 'a.png', metadata: { hash_sha1: 'x' } })
-    await office.gate.ask({ keyDigest: mine.digest, takesRequest: false, scan })
-    assert.ok((await office.scans.findScan(mine.id, 'nsfw_image', scan.id)) !== undefined)
-    assert.equal(await office.scans.findScan(mine.id, 'malware', scan.id), undefined)
-    assert.equal(await office.scans.findScan(other.id, 'nsfw_image', scan.id), undefined)
-    assert.equal(await office.scans.findScan(mine.id, 'nsfw_image', randomUUID()), undefined)
+    await stores.gate.ask({ keyDigest: mine.digest, countsRequest: false, scan })
+    assert.ok((await stores.scans.findScan(mine.id, 'nsfw_image', scan.id)) !== undefined)
+    assert.equal(await stores.scans.findScan(mine.id, 'malware', scan.id), undefined)
+    assert.equal(await stores.scans.findScan(other.id, 'nsfw_image', scan.id), undefined)
+    assert.equal(await stores.scans.findScan(mine.id, 'nsfw_image', randomUUID()), undefined)
   })
 
   test('a pending scan has every key of a result, null where nothing is known', async () => {
-    const { id: accountId, digest } = await office.register()
+    const { id: accountId, digest } = await stores.register()
     const scan = newTestScan({ contentLength: 0, contentType: 'application/octet-stream' })
-    await office.gate.ask({ keyDigest: digest, takesRequest: false, scan })
-    const found = await office.scans.findScan(accountId, 'malware', scan.id)
+    await stores.gate.ask({ keyDigest: digest, countsRequest: false, scan })
+    const found = await stores.scans.findScan(accountId, 'malware', scan.id)
     assert.ok(found !== undefined)
     const { created_at, ...result } = toScanResult(found)
     assert.match(created_at, /^\d{4}-\d\d-\d\dT.*Z$/)
@@ -41,8 +41,8 @@ describe('the scan store', () => {
     })
   })
 
-  test('a settled scan is charged once and comes back whole', async () => {
-    const { id: accountId, digest } = await office.register({ credits: 5 })
+  test('a completed scan is charged once and comes back whole', async () => {
+    const { id: accountId, digest } = await stores.register({ credits: 5 })
     const scan = newTestScan({
       status: 'threat',
       contentLength: 262_144_000,
@@ -53,24 +53,24 @@ describe('the scan store', () => {
       createdAt: new Date('2026-11-14T06:25:00.123Z'),
       completedAt: new Date('2026-11-14T06:25:01.987Z'),
     })
-    const ask = () => office.gate.ask({ keyDigest: digest, takesRequest: false, scan })
+    const ask = () => stores.gate.ask({ keyDigest: digest, countsRequest: false, scan })
     assert.equal((await ask()).outcome, 'admitted')
     assert.equal((await ask()).outcome, 'admitted')
     const { mode, region, ...kept } = scan
-    assert.deepEqual(await office.scans.findScan(accountId, 'malware', scan.id), kept)
-    assert.deepEqual(await office.getBalance(accountId), { remaining: 4, ledger: 4, debits: 1, scans: 1 })
+    assert.deepEqual(await stores.scans.findScan(accountId, 'malware', scan.id), kept)
+    assert.deepEqual(await stores.getBalance(accountId), { remaining: 4, ledger: 4, debits: 1, scans: 1 })
   })
 
   test('a scan without findings has an empty list of them, not none', async () => {
-    const { id: accountId, digest } = await office.register()
+    const { id: accountId, digest } = await stores.register()
     const scan = newTestScan({ status: 'clean', signals: [], metadata: {}, completedAt: new Date() })
-    await office.gate.ask({ keyDigest: digest, takesRequest: false, scan })
-    const found = await office.scans.findScan(accountId, 'malware', scan.id)
+    await stores.gate.ask({ keyDigest: digest, countsRequest: false, scan })
+    const found = await stores.scans.findScan(accountId, 'malware', scan.id)
     assert.deepEqual([found?.signals, found?.metadata], [[], {}])
   })
 
   test('a scan that failed by our fault is recorded and charged nothing', async () => {
-    const { id: accountId } = await office.register({ credits: 5 })
+    const { id: accountId } = await stores.register({ credits: 5 })
     const scan = newTestScan({
       status: 'error',
       contentName: 'a.txt',
@@ -78,17 +78,17 @@ describe('the scan store', () => {
       metadata: { hash_sha1: 'x' },
       completedAt: new Date(),
     })
-    await office.scans.recordFailure(accountId, scan)
+    await stores.scans.recordFailure(accountId, scan)
     const { mode, region, ...kept } = scan
-    assert.deepEqual(await office.scans.findScan(accountId, 'malware', scan.id), kept)
-    assert.deepEqual(await office.getBalance(accountId), { remaining: 5, ledger: 5, debits: 0, scans: 1 })
+    assert.deepEqual(await stores.scans.findScan(accountId, 'malware', scan.id), kept)
+    assert.deepEqual(await stores.getBalance(accountId), { remaining: 5, ledger: 5, debits: 0, scans: 1 })
   })
 
   test('a failure without credits is recorded too', async () => {
-    const { id: accountId } = await office.register({ credits: 0 })
+    const { id: accountId } = await stores.register({ credits: 0 })
     const scan = newTestScan({ status: 'error', signals: ['Error:EngineFailed'], completedAt: new Date() })
-    await office.scans.recordFailure(accountId, scan)
-    assert.ok((await office.scans.findScan(accountId, 'malware', scan.id)) !== undefined)
-    assert.deepEqual((await office.getBalance(accountId))?.remaining, 0)
+    await stores.scans.recordFailure(accountId, scan)
+    assert.ok((await stores.scans.findScan(accountId, 'malware', scan.id)) !== undefined)
+    assert.deepEqual((await stores.getBalance(accountId))?.remaining, 0)
   })
 })

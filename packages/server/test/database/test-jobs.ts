@@ -2,27 +2,27 @@ import { makeDeliveryStore } from '../../src/database/delivery-store.ts'
 import { makeIdempotencyStore } from '../../src/database/idempotency-store.ts'
 import { makeJobStore } from '../../src/database/job-store.ts'
 import type { Ask } from '../../src/domain/ports/admission-gate.ts'
-import type { ClaimedJob, NewJob, Settlement } from '../../src/domain/ports/job-store.ts'
-import { newTestScan, openTestOffice } from '../support/test-office.ts'
+import type { ClaimedJob, Completion, NewJob } from '../../src/domain/ports/job-store.ts'
+import { newTestScan, openTestStores } from '../support/test-stores.ts'
 
 export const leaseMs = 30_000
-export const testLane = 'malware anywhere'
+export const testQueue = 'malware anywhere'
 
 /** An office with a queue, and the few things that tests of jobs do over and over. */
 export async function openTestJobs() {
-  const office = await openTestOffice()
-  const { pool } = office.database
+  const stores = await openTestStores()
+  const { pool } = stores.database
   return {
-    ...office,
+    ...stores,
     pool,
-    lanes: [testLane],
-    jobs: makeJobStore({ pool, lanes: [testLane] }),
+    queues: [testQueue],
+    jobs: makeJobStore({ pool, queues: [testQueue] }),
     deliveries: makeDeliveryStore({ pool }),
     idempotency: makeIdempotencyStore({ pool }),
     /** Returns the id of the scan. */
     async submit(keyDigest: string, job: Partial<NewJob> = {}): Promise<string> {
       const ask = newSubmit(keyDigest, job)
-      const { outcome } = await office.gate.ask(ask)
+      const { outcome } = await stores.gate.ask(ask)
       if (outcome !== 'admitted') throw new Error(`The gate says ${outcome}`)
       return ask.scan.id
     },
@@ -34,7 +34,7 @@ export async function openTestJobs() {
            insert into scans (id, account_id, kind, mode, region, content_length, content_type)
            select id, $1, 'malware', 'async', 'test', 1, 'text/plain' from made
          )
-         insert into jobs (scan_id, account_id, lane, sealed) select id, $1, '${testLane}', 'x' from made`,
+         insert into jobs (scan_id, account_id, queue, sealed) select id, $1, '${testQueue}', 'x' from made`,
         [accountId, count],
       )
     },
@@ -59,20 +59,20 @@ export type TestJobs = Awaited<ReturnType<typeof openTestJobs>>
 export const newSubmit = (keyDigest: string, job: Partial<NewJob> = {}) =>
   ({
     keyDigest,
-    takesRequest: true,
+    countsRequest: true,
     scan: newTestScan({ mode: 'async' }),
-    job: { lane: testLane, source: { at: 'url', url: 'https://origin.test/a' }, callbackUrl: null, ...job },
+    job: { queue: testQueue, source: { at: 'url', url: 'https://origin.test/a' }, callbackUrl: null, ...job },
   }) satisfies Ask
 
-export const toSettlement = (job: ClaimedJob, change: Partial<Settlement> = {}): Settlement => ({
+export const toCompletion = (job: ClaimedJob, change: Partial<Completion> = {}): Completion => ({
   scan: { ...job.scan, status: 'clean', signals: [], metadata: { hash_sha1: 'x' }, completedAt: new Date() },
   refunds: false,
   deliveryBody: job.callbackUrl === null ? undefined : `{"id":"${job.scan.id}"}`,
   ...change,
 })
 
-export const toFailure = (job: ClaimedJob): Settlement =>
-  toSettlement(job, {
+export const toFailure = (job: ClaimedJob): Completion =>
+  toCompletion(job, {
     scan: { ...job.scan, status: 'error', signals: ['Error:EngineFailed'], completedAt: new Date() },
     refunds: true,
   })

@@ -147,7 +147,7 @@ function startPrevious(pool: pg.Pool, account: { id: string; digest: string }) {
       return scan.id
     }),
     loop(async () => {
-      const scan = { ...newScan(), mode: 'async', is_job: true, lane: 'previous', url: 'https://a.test/' }
+      const scan = { ...newScan(), mode: 'async', is_job: true, queue: 'previous', url: 'https://a.test/' }
       await run('enqueue', [[account.digest], [1], JSON.stringify([{ i: 0, k: 1, nth: 1, ...scan }]), Buffer.alloc(0)])
       const [job] = await run('claim', [1, 30_000, randomUUID(), ['previous']])
       const end = { status: 'clean', signals: [], completed_at: new Date(), refunds: false, token: job?.lease_token }

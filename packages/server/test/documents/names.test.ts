@@ -5,7 +5,7 @@ import { test } from 'node:test'
 import type { Command } from 'commander'
 import { readCodeBlocks } from '../../../../acceptance/support/code-blocks.ts'
 import { makeProgram } from '../../src/commands/program.ts'
-import { knobs } from '../../src/config/knobs.ts'
+import { settingDefinitions } from '../../src/config/settings.ts'
 
 const repository = new URL('../../../../', import.meta.url).pathname
 const read = (path: string) => readFileSync(join(repository, path), 'utf8')
@@ -40,7 +40,9 @@ test('every operator command that a document names is there, with its options', 
 })
 
 test('every setting that a document names is there', () => {
-  const settings = Object.values(knobs).flatMap(({ env, secret }) => (secret === true ? [env, `${env}_FILE`] : [env]))
+  const settings = Object.values(settingDefinitions).flatMap(({ env, secret }) =>
+    secret === true ? [env, `${env}_FILE`] : [env],
+  )
   // Of those who call, in their own samples; and a slip that a document shows.
   const others = ['ASSAY_URL', 'ASSAY_API_KEY', 'ASSAY_WEBHOOK_SECRET', 'ASSAY_CONFIG', 'ASSAY_REGOIN']
   const known = new Set([...settings, ...others])
@@ -54,7 +56,9 @@ test('every setting that a document names is there', () => {
 
 test('docs/settings.md names every secret that can be given as a file', () => {
   const settings = read('docs/settings.md')
-  const missing = Object.values(knobs).filter(({ env, secret }) => secret && !settings.includes(`\`${env}_FILE\``))
+  const missing = Object.values(settingDefinitions).filter(
+    ({ env, secret }) => secret && !settings.includes(`\`${env}_FILE\``),
+  )
   assert.deepEqual(
     missing.map(({ env }) => env),
     [],

@@ -3,23 +3,23 @@ import { after, before, describe, test } from 'node:test'
 import type { ScanKind } from '@assay/contract'
 import type { FastifyInstance } from 'fastify'
 import { makeAdmission } from '../../src/domain/accounts/admission.ts'
-import { makeTrust } from '../../src/domain/accounts/trust.ts'
+import { makeRecentCallers } from '../../src/domain/accounts/recent-callers.ts'
 import { makeReadiness } from '../../src/domain/readiness.ts'
-import { makeBell } from '../../src/domain/scans/bell.ts'
 import { makeAddressPolicy } from '../../src/domain/scans/public-address.ts'
+import { makeResultWaiters } from '../../src/domain/scans/result-waiters.ts'
 import { makeScanning } from '../../src/domain/scans/scanning.ts'
 import { makeHttpServer } from '../../src/http/server.ts'
 import { makeMetrics } from '../../src/runtime/metrics.ts'
 import { silentLog } from '../support/test-database.ts'
-import { newTestScan, openTestOffice, type TestOffice } from '../support/test-office.ts'
+import { newTestScan, openTestStores, type TestStores } from '../support/test-stores.ts'
 
 const unused = () => {
   throw new Error('Fetching a result scans nothing')
 }
 const nothingToScanWith = {
-  outcomes: { ofContent: unused, ofUrl: unused },
+  scanner: { scanContent: unused, scanUrl: unused },
   repeats: { findRepeat: unused, deleteIdempotency: unused },
-  bell: makeBell(),
+  resultWaiters: makeResultWaiters(),
   describe: unused,
   clock: { now: unused },
   region: 'test',
@@ -29,18 +29,18 @@ const nothingToScanWith = {
 
 /** The answers that need a job in any state, which the store makes faster than engines do. */
 describe('fetching a result', () => {
-  let office: TestOffice
+  let stores: TestStores
   let app: FastifyInstance
   before(async () => {
-    office = await openTestOffice()
+    stores = await openTestStores()
     app = await makeHttpServer({
       admission: makeAdmission({
-        gate: office.gate,
+        gate: stores.gate,
         creditGate: 'all',
-        trust: makeTrust({ clock: { now: () => new Date() } }),
+        recentCallers: makeRecentCallers({ clock: { now: () => new Date() } }),
       }),
-      accounts: office.accounts,
-      scanning: makeScanning({ ...nothingToScanWith, scans: office.scans, gate: office.gate }),
+      accounts: stores.accounts,
+      scanning: makeScanning({ ...nothingToScanWith, scans: stores.scans, gate: stores.gate }),
       submitting: { submitFile: unused, submitUrl: unused },
       contents: { newWriter: unused },
       jobContents: { newWriter: unused, toPlace: unused, places: [], open: unused, remove: unused, listKeys: unused },
@@ -59,7 +59,7 @@ describe('fetching a result', () => {
       corsOrigins: [],
       tls: undefined,
       registerMore: [],
-      noteRefusal: () => {},
+      countRejectedRequest: () => {},
       isOutage: () => false,
       maxConnections: 100,
       draining: new AbortController().signal,
@@ -67,7 +67,7 @@ describe('fetching a result', () => {
   })
   after(async () => {
     await app.close()
-    await office.close()
+    await stores.close()
   })
 
   for (const [kind, root] of [
@@ -77,21 +77,21 @@ describe('fetching a result', () => {
     const get = (id: string, apiKey: string) =>
       app.inject({ url: `${root}/${id}`, headers: { host: 'localhost', 'x-api-key': apiKey } })
 
-    test(`200: a ${kind} job of the account comes back whole, pending and settled`, async () => {
-      const { digest, apiKey } = await office.register()
+    test(`200: a ${kind} job of the account comes back whole, pending and completed`, async () => {
+      const { digest, apiKey } = await stores.register()
       const scan = newTestScan({ kind, contentName: 'résumé.png', metadata: { hash_sha1: 'a', hash_sha256: 'b' } })
-      await office.gate.ask({ keyDigest: digest, takesRequest: false, scan })
+      await stores.gate.ask({ keyDigest: digest, countsRequest: false, scan })
 
       const pending = await get(scan.id, apiKey)
       assert.equal(pending.statusCode, 200)
       assert.deepEqual([pending.json().status, pending.json().completed_at], ['pending', null])
 
-      await office.database.pool.query(
+      await stores.database.pool.query(
         `update scans set status = 'threat', completed_at = created_at, signals = '{Virus:Test}' where id = $1`,
         [scan.id],
       )
-      const settled = (await get(scan.id.toUpperCase(), apiKey)).json()
-      assert.deepEqual(settled, {
+      const completed = (await get(scan.id.toUpperCase(), apiKey)).json()
+      assert.deepEqual(completed, {
         id: scan.id,
         scan_type: kind,
         status: 'threat',
@@ -99,18 +99,18 @@ describe('fetching a result', () => {
         content_type: 'text/plain',
         signals: ['Virus:Test'],
         metadata: { hash_sha1: 'a', hash_sha256: 'b' },
-        created_at: settled.created_at,
-        completed_at: settled.created_at,
+        created_at: completed.created_at,
+        completed_at: completed.created_at,
         content_name: 'résumé.png',
       })
     })
 
     test(`422: a ${kind} job of another account or of the other kind is not there`, async () => {
-      const [mine, other] = [await office.register(), await office.register()]
+      const [mine, other] = [await stores.register(), await stores.register()]
       const scan = newTestScan({ kind })
       const otherKind = newTestScan({ kind: kind === 'malware' ? 'nsfw_image' : 'malware' })
-      await office.gate.ask({ keyDigest: mine.digest, takesRequest: false, scan })
-      await office.gate.ask({ keyDigest: mine.digest, takesRequest: false, scan: otherKind })
+      await stores.gate.ask({ keyDigest: mine.digest, countsRequest: false, scan })
+      await stores.gate.ask({ keyDigest: mine.digest, countsRequest: false, scan: otherKind })
       for (const answer of [await get(scan.id, other.apiKey), await get(otherKind.id, mine.apiKey)]) {
         assert.equal(answer.statusCode, 422)
         assert.deepEqual(answer.json().errors, { id: ['The job could not be found.'] })

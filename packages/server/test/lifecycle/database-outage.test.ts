@@ -23,7 +23,7 @@ test('a database that is cut off costs a 503 and no credit, is told of in words,
   }
   try {
     const first = toId(await caller.sendFile('malware', 'submit', randomBytes(1000)))
-    assert.equal((await caller.settle('malware', first)).status, 'clean')
+    assert.equal((await caller.complete('malware', first)).status, 'clean')
 
     proxy.setMode('cut')
     await waitUntil('red health', async () => (await readReadiness()).code === 503)
@@ -38,7 +38,7 @@ test('a database that is cut off costs a 503 and no credit, is told of in words,
     proxy.setMode('pass')
     await waitUntil('green health', async () => (await readReadiness()).code === 200)
     const second = toId(await caller.sendFile('malware', 'submit', randomBytes(1000)))
-    assert.equal((await caller.settle('malware', second)).status, 'clean')
+    assert.equal((await caller.complete('malware', second)).status, 'clean')
     assert.equal(await caller.readSpent(), 2)
     const listTold = () => service.log().match(/the database (is away|answers again)/g) ?? []
     await waitUntil('both lines in the log', () => listTold().length >= 2)

@@ -41,7 +41,7 @@ test('two services are restarted one after the other under load, and no request 
     assert.ok((counts['201'] ?? 0) > 20 && ids.length > 20, JSON.stringify(counts))
 
     const caller = makeCaller(balancer.url, apiKey)
-    await Promise.all(ids.map(async (id) => assert.equal((await caller.settle('malware', id)).status, 'clean')))
+    await Promise.all(ids.map(async (id) => assert.equal((await caller.complete('malware', id)).status, 'clean')))
     assert.equal(await caller.readSpent(), (counts['201'] ?? 0) + ids.length)
   } finally {
     await load.end().catch(() => {})

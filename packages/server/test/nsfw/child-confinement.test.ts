@@ -13,8 +13,8 @@ import { chooseConfinement } from '../../src/engines/nsfw/confinement.ts'
 const probe = fileURLToPath(new URL('child-probe.ts', import.meta.url))
 
 test('an image process can read no file of others, write none, start nothing and become nobody else', async (t) => {
-  const { outcomes, confinement, wasReached, dir } = await runProbe(t)
-  const { user, ...attempts } = outcomes
+  const { scanner, confinement, wasReached, dir } = await runProbe(t)
+  const { user, ...attempts } = scanner
   const refused = 'ERR_ACCESS_DENIED'
   assert.deepEqual(attempts, {
     'read a file': refused,
@@ -49,6 +49,6 @@ async function runProbe(t: { after(work: () => void): void }) {
   const confinement = chooseConfinement({ modelDirs: [], maxDataMb: 2048 })
   const { command, args } = confinement.wrap(probe)
   const { stdout } = await promisify(execFile)(command, [...args, `${port}`, dir], { cwd: '/' })
-  const outcomes: Record<string, string> = JSON.parse(stdout)
-  return { outcomes, confinement, wasReached, dir }
+  const scanner: Record<string, string> = JSON.parse(stdout)
+  return { scanner, confinement, wasReached, dir }
 }

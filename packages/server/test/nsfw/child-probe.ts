@@ -4,14 +4,14 @@ import koffi from 'koffi'
 
 /** Tries what a decoder that was taken over would try, through Node and past it, and prints what came of each. */
 const [port, writable] = process.argv.slice(2)
-const outcomes: Record<string, string> = {}
+const scanner: Record<string, string> = {}
 const attempt = async (name: string, work: () => unknown) => {
   try {
     await work()
-    outcomes[name] = 'done'
+    scanner[name] = 'done'
   } catch (error) {
     const { code, message } = error as Error & { code?: string }
-    outcomes[name] = code ?? message
+    scanner[name] = code ?? message
   }
 }
 
@@ -32,7 +32,7 @@ const getuid = libc.func('getuid', 'int', [])
 const setuid = libc.func('setuid', 'int', ['int'])
 const createAndWrite = 0o1 | 0o100
 process.on('SIGXFSZ', () => {})
-outcomes.user = String(getuid())
+scanner.user = String(getuid())
 await attempt('become root', () => {
   if (setuid(0) !== 0) throw new Error('refused')
 })
@@ -40,5 +40,5 @@ await attempt('write past Node', () => {
   const file = open(`${writable}/past-node`, createAndWrite, 0o600)
   if (file < 0 || write(file, 'x', 1) !== 1) throw new Error('refused')
 })
-console.log(JSON.stringify(outcomes))
+console.log(JSON.stringify(scanner))
 process.exit()

@@ -4,14 +4,14 @@ import { makeCores, toCores } from '../../src/engines/nsfw/cores.ts'
 
 describe('cores for image processes', () => {
   test('one process may go anywhere, each other gets the one that has the fewest', () => {
-    const { take, giveBack } = makeCores({ processes: 4, usable: [4, 5] })
+    const { take, release } = makeCores({ processes: 4, usable: [4, 5] })
     assert.deepEqual([take(), take(), take(), take()], [undefined, 4, 5, 4])
-    giveBack(5)
+    release(5)
     assert.equal(take(), 5)
-    giveBack(4)
-    giveBack(4)
+    release(4)
+    release(4)
     assert.deepEqual([take(), take(), take()], [4, 4, 5])
-    giveBack(undefined)
+    release(undefined)
     assert.deepEqual([take(), take()], [undefined, 4])
   })
 
@@ -22,9 +22,9 @@ describe('cores for image processes', () => {
       [2, [0]],
       [2, []],
     ] as const) {
-      const { take, giveBack } = makeCores({ processes, usable: [...usable] })
+      const { take, release } = makeCores({ processes, usable: [...usable] })
       assert.equal(take(), undefined)
-      giveBack(undefined)
+      release(undefined)
     }
   })
 

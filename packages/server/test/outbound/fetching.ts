@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
-import type { FetchOutcome, FetchRequest } from '../../src/domain/ports/content-fetcher.ts'
+import type { FetchRequest, FetchResult } from '../../src/domain/ports/content-fetcher.ts'
 import { makeAddressPolicy } from '../../src/domain/scans/public-address.ts'
 import { makeContentFetcher } from '../../src/outbound/content-fetcher.ts'
 import { makeGuardedAgent } from '../../src/outbound/guarded-agent.ts'
@@ -37,7 +37,7 @@ export function newFetching(t: TestContext, { allowed = [world], names, proxy, l
   const agent = makeGuardedAgent({ policy, proxy, resolve, ...longLimits, ...limits })
   const fetcher = makeContentFetcher({ agent, policy, ...longLimits, ...limits })
 
-  async function fetch(url: string, request: Partial<FetchRequest> = {}): Promise<FetchOutcome> {
+  async function fetch(url: string, request: Partial<FetchRequest> = {}): Promise<FetchResult> {
     const before = dialled.length
     const written = countWritten()
     const signal = new AbortController().signal
@@ -53,12 +53,12 @@ export function newFetching(t: TestContext, { allowed = [world], names, proxy, l
   return { fetch, agent, fetcher }
 }
 
-export function getContent(outcome: FetchOutcome) {
+export function getContent(outcome: FetchResult) {
   if ('failure' in outcome) throw new Error(`${outcome.failure}: ${outcome.reason}`)
   return outcome.content
 }
 
-export function assertFailed(outcome: FetchOutcome, failure: string, reason: RegExp) {
+export function assertFailed(outcome: FetchResult, failure: string, reason: RegExp) {
   assert.ok('failure' in outcome, 'it did not fail')
   assert.equal(outcome.failure, failure)
   assert.match(outcome.reason, reason)

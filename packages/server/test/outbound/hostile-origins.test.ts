@@ -233,10 +233,10 @@ describe('an origin that', () => {
   test('accepts no connection, nor refuses it, ends in DownloadFailed when the time to connect is over', async (t) => {
     const { fetch } = newFetching(t, { limits: shortLimits })
     const hole = await openBlackHole(t)
-    const outcomes = await Promise.all(Array.from({ length: 8 }, () => fetch(`http://127.0.0.2:${hole}/`)))
-    const connecting = outcomes.filter((outcome) => 'reason' in outcome && /complete a connection/.test(outcome.reason))
+    const scanner = await Promise.all(Array.from({ length: 8 }, () => fetch(`http://127.0.0.2:${hole}/`)))
+    const connecting = scanner.filter((outcome) => 'reason' in outcome && /complete a connection/.test(outcome.reason))
     assert.ok(connecting.length >= 1, 'the queue of the listener was never full')
-    for (const outcome of outcomes) assertFailed(outcome, 'DownloadFailed', /in time/)
+    for (const outcome of scanner) assertFailed(outcome, 'DownloadFailed', /in time/)
   })
 })
 

@@ -90,7 +90,7 @@ export function openCountedContents(t: TestContext): {
       const writer = store.newWriter()
       open += 1
       let isOpen = true
-      const settle = () => {
+      const complete = () => {
         if (isOpen) open -= 1
         isOpen = false
       }
@@ -100,11 +100,11 @@ export function openCountedContents(t: TestContext): {
           return writer.write(chunk)
         },
         async finish() {
-          const content = await writer.finish().finally(settle)
+          const content = await writer.finish().finally(complete)
           taken.push(content)
           return content
         },
-        abort: () => writer.abort().finally(settle),
+        abort: () => writer.abort().finally(complete),
       }
     },
   }

@@ -4,14 +4,14 @@ import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { test } from 'node:test'
-import { knobs } from '../../src/config/knobs.ts'
+import { settingDefinitions } from '../../src/config/settings.ts'
 import { composeFiles, listManifests, manifestDir, readCompose, readText, readYaml, repository } from './files.ts'
 
 const megabytes = (size: string) => {
   const [, count, unit] = /^(\d+)(mb|gb|Mi|Gi|M|G)$/.exec(size) ?? []
   return Number(count) * (unit?.startsWith('g') || unit?.startsWith('G') ? 1024 : 1)
 }
-const drainSeconds = Number(knobs.drainSeconds.fallback)
+const drainSeconds = Number(settingDefinitions.drainSeconds.fallback)
 
 test('the Dockerfile knows every package that npm ci wants to see', () => {
   const { workspaces } = JSON.parse(readText('package.json')) as { workspaces: string[] }
@@ -46,7 +46,7 @@ for (const file of composeFiles) {
       assert.equal(node.read_only, true)
       assert.deepEqual(node.cap_drop, ['ALL'])
       assert.deepEqual(node.security_opt, ['no-new-privileges:true'])
-      const scratch = Number(node.environment?.ASSAY_SCRATCH_MB ?? knobs.scratchMegabytes.fallback)
+      const scratch = Number(node.environment?.ASSAY_SCRATCH_MB ?? settingDefinitions.scratchMegabytes.fallback)
       assert.equal(megabytes(node.shm_size ?? ''), scratch)
       assert.equal(node.memswap_limit, node.mem_limit)
       assert(Number.parseInt(node.stop_grace_period ?? '', 10) > 2 * drainSeconds)

@@ -1,11 +1,14 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { knobs } from '../../src/config/knobs.ts'
 import { loadConfig } from '../../src/config/load-config.ts'
+import { settingDefinitions } from '../../src/config/settings.ts'
 import { composeFiles, listManifests, manifestDir, readCompose, readText } from './files.ts'
 
-const secrets = Object.values(knobs).filter((knob) => 'secret' in knob)
-const known = new Set([...Object.values(knobs).map(({ env }) => env), ...secrets.map(({ env }) => `${env}_FILE`)])
+const secrets = Object.values(settingDefinitions).filter((definition) => 'secret' in definition)
+const known = new Set([
+  ...Object.values(settingDefinitions).map(({ env }) => env),
+  ...secrets.map(({ env }) => `${env}_FILE`),
+])
 
 const packaged = [
   'Dockerfile',

@@ -4,7 +4,7 @@ import { describe, test } from 'node:test'
 import type { ImageEngine, ImageReport } from '../../src/domain/ports/image-engine.ts'
 import { EngineDown } from '../../src/domain/ports/scan-engine.ts'
 import { makeImageScan } from '../../src/domain/scans/image-scan.ts'
-import { makeStampedCache } from '../../src/domain/scans/stamped-cache.ts'
+import { makeVersionedCache } from '../../src/domain/scans/versioned-cache.ts'
 import { newContent, state } from './scan-support.ts'
 
 const neutral: ImageReport = { frames: [{ index: 0, clean: 1, pornography: 0, sexy: 0 }], isAnimated: false }
@@ -22,7 +22,7 @@ function newImageScan(setup: { engine?: Partial<ImageEngine> | null; report?: Im
   }
   const images = makeImageScan({
     findEngine: () => (setup.engine === null ? undefined : engine),
-    cache: makeStampedCache({ entries: 10 }),
+    cache: makeVersionedCache({ entries: 10 }),
     threshold: 0.6,
     knowsTestImages: setup.tests ?? true,
   })

@@ -3,14 +3,14 @@ import { describe, test } from 'node:test'
 import { EngineDown, type ScanEngine } from '../../src/domain/ports/scan-engine.ts'
 import type { Unpacker } from '../../src/domain/ports/unpacker.ts'
 import { makeInspection } from '../../src/domain/scans/inspection.ts'
-import { makeSlots } from '../../src/domain/scans/slots.ts'
+import { makeSemaphore } from '../../src/domain/semaphore.ts'
 import { newTar } from '../engines/unpack-archives.ts'
 import { box, newContent, newContents, newEngine, newUnpacker, nothing, toBytes } from './scan-support.ts'
 
 function newInspection(engines: ScanEngine[], unpacker: Unpacker = newUnpacker()) {
   const { contents, countHeld } = newContents()
-  const slots = makeSlots({ count: 1, maxWaiting: 10 })
-  return { ...makeInspection({ listEngines: () => engines, unpacker, contents, slots }), countHeld, slots }
+  const semaphore = makeSemaphore({ count: 1, maxWaiting: 10 })
+  return { ...makeInspection({ listEngines: () => engines, unpacker, contents, semaphore }), countHeld, semaphore }
 }
 
 /** Waits until the caller gives up, as an engine with a scan in hand does. */
@@ -221,12 +221,12 @@ describe('an inspection', () => {
   })
 
   test('of content that is not in memory waits for its turn; of small content it does not', async () => {
-    const { inspect, slots } = newInspection([newEngine()])
+    const { inspect, semaphore } = newInspection([newEngine()])
     const gate = Promise.withResolvers<void>()
-    const working = slots.use(() => gate.promise)
+    const working = semaphore.use(() => gate.promise)
     const large = inspect(newContent('large', { whole: undefined }))
     await inspect(newContent('small'))
-    assert.equal(slots.countWaiting(), 1)
+    assert.equal(semaphore.countWaiting(), 1)
     gate.resolve()
     await working
     assert.deepEqual(await large, { findings: [], doubts: [] })

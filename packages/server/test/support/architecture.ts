@@ -13,11 +13,11 @@ const mayUse: Record<string, string[]> = {
   commands: ['commands', 'compose', 'config', 'domain', 'runtime'],
   compose: [
     ...['compose', 'config', 'domain', 'runtime', '@assay/contract'],
-    ...['http', 'admin', 'doors', 'workers', 'database', 'blobs', 'engines', 'outbound'],
+    ...['http', 'admin', 'listeners', 'workers', 'database', 'blobs', 'engines', 'outbound'],
   ],
   http: ['http', 'domain', 'runtime', '@assay/contract'],
   admin: ['admin', 'http', 'domain', 'runtime', '@assay/contract'],
-  doors: ['doors', 'domain', 'runtime', '@assay/contract'],
+  listeners: ['listeners', 'domain', 'runtime', '@assay/contract'],
   workers: ['workers', 'domain', 'runtime', '@assay/contract'],
   blobs: ['blobs', 'domain', 'runtime', '@assay/contract'],
   engines: ['engines', 'domain', 'runtime', '@assay/contract'],

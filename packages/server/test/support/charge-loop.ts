@@ -1,13 +1,13 @@
-import { openOffice } from '../../src/compose/office.ts'
+import { openStores } from '../../src/compose/stores.ts'
 import { loadConfig } from '../../src/config/load-config.ts'
 import { makeAdmissionGate } from '../../src/database/admission-gate.ts'
 import { toKeyDigest } from '../../src/domain/accounts/secrets.ts'
 import { silentLog } from './test-database.ts'
-import { newTestScan } from './test-office.ts'
+import { newTestScan } from './test-stores.ts'
 
 /** A process to be killed: charges scans from many callers at once and prints the id of each when it is acknowledged. */
 const { config } = loadConfig(process.env)
-const { database, registration } = await openOffice(config, 'service', silentLog)
+const { database, registration } = await openStores(config, 'service', silentLog)
 const { apiKey } = await registration.register({ name: 'loop', plan: 'standard' })
 const gate = makeAdmissionGate(database)
 const keyDigest = toKeyDigest(apiKey)
@@ -15,7 +15,7 @@ const keyDigest = toKeyDigest(apiKey)
 async function chargeForever(): Promise<never> {
   for (;;) {
     const scan = newTestScan()
-    const { outcome } = await gate.ask({ keyDigest, takesRequest: false, scan })
+    const { outcome } = await gate.ask({ keyDigest, countsRequest: false, scan })
     if (outcome === 'admitted') process.stdout.write(`${scan.id}\n`)
   }
 }

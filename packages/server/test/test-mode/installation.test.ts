@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { openOffice } from '../../src/compose/office.ts'
+import { openStores } from '../../src/compose/stores.ts'
 import { type Config, loadConfig } from '../../src/config/load-config.ts'
 import { OperatorMistake } from '../../src/domain/problem.ts'
 import { openTestDatabase, silentLog } from '../support/test-database.ts'
@@ -21,7 +21,7 @@ describe('an installation', () => {
   after(async () => {
     for (const database of databases) await database.drop()
   })
-  const open = (config: Config, isTest: boolean) => openOffice(config, 'service', silentLog, { isTest })
+  const open = (config: Config, isTest: boolean) => openStores(config, 'service', silentLog, { isTest })
   const refuses = (config: Config, isTest: boolean, says: RegExp) =>
     assert.rejects(open(config, isTest), (error) => error instanceof OperatorMistake && says.test(error.message))
 
@@ -29,10 +29,10 @@ describe('an installation', () => {
     // Several nodes at once.
     const offices = await Promise.all([open(fresh, true), open(fresh, true), open(fresh, true)])
     const registered = await offices[0]?.registration.register({ ...application, apiKey: 'chosen-by-operator' })
-    for (const office of offices) await office.close()
+    for (const stores of offices) await stores.close()
     await refuses(fresh, false, /belongs to a test installation.*--test/)
 
-    const guest = await openOffice(fresh, 'guest', silentLog)
+    const guest = await openStores(fresh, 'guest', silentLog)
     await guest.registration.register(application)
     await guest.registration.createKey(registered?.account.id ?? '', { name: 'another', expiresAt: null })
     const keys = await guest.keys.listKeys(null)
@@ -44,7 +44,7 @@ describe('an installation', () => {
   })
 
   test('that had accounts before test mode was tried refuses it, then and later, and goes on scanning', async () => {
-    const guest = await openOffice(earlier, 'guest', silentLog)
+    const guest = await openStores(earlier, 'guest', silentLog)
     await guest.registration.register(application)
     await guest.close()
     await refuses(earlier, true, /belongs to an installation that scans.*ASSAY_DATA_DIR/)

@@ -5,11 +5,11 @@ import { type ScanKind, testAnswers } from '@assay/contract'
 import { makeDescriber } from '../../src/domain/content/describe.ts'
 import { EngineDown } from '../../src/domain/ports/scan-engine.ts'
 import type { Problem } from '../../src/domain/problem.ts'
-import type { Outcome, Outcomes } from '../../src/domain/scans/outcome.ts'
+import type { FinalResult, Scanner } from '../../src/domain/scans/scanner.ts'
 import { findFileCase, findUrlCase } from '../../src/domain/test-mode/find-test-case.ts'
 import { type TestCase, testCases } from '../../src/domain/test-mode/test-cases.ts'
-import { isOfTest, toTestOutcome, withTestKeys } from '../../src/domain/test-mode/test-outcomes.ts'
 import { findTestRefusal } from '../../src/domain/test-mode/test-refusals.ts'
+import { isOfTest, toTestResult, withTestKeys } from '../../src/domain/test-mode/test-results.ts'
 import { statusOf } from '../../src/http/problem-response.ts'
 import { newContent } from '../scans/scan-support.ts'
 
@@ -17,13 +17,13 @@ const kinds: ScanKind[] = ['malware', 'nsfw_image']
 const eicar = ['X5O!P%@AP[4\\PZX54(P^)7CC)7}$EICAR-STANDARD', '-ANTIVIRUS-TEST-FILE!$H+H*'].join('')
 const harmless = newContent('harmless')
 const never = new AbortController().signal
-const unused = async (): Promise<Outcome> => {
+const unused = async (): Promise<FinalResult> => {
   throw new Error('An engine was asked')
 }
 const asked = { kind: 'malware' as ScanKind, contentName: null as string | null, flagsSexy: true, isTest: true }
 const forUrl = { accountId: 'a', mode: 'sync' as const, signal: never }
-const { ofContent, ofUrl } = withTestKeys(
-  { ofContent: unused, ofUrl: unused },
+const { scanContent, scanUrl } = withTestKeys(
+  { scanContent: unused, scanUrl: unused },
   { describe: makeDescriber({ entries: 0 }) },
 )
 const readDocument = () => readFileSync(new URL('../../../../docs/test-mode.md', import.meta.url), 'utf8')
@@ -91,10 +91,10 @@ describe('test mode', () => {
       for (const kind of testCase.kinds) {
         const contentName = `assay-test-${testCase.name}.png`
         const known = { contentLength: 8, contentType: 'text/plain', metadata: { hash_sha1: 'x' } }
-        const later = toTestOutcome(testCase, { kind, flagsSexy: true, known })
+        const later = toTestResult(testCase, { kind, flagsSexy: true, known })
         assert(isOfTest(later))
         assert.equal(later.signals?.length === 0, later.status === 'clean')
-        const now = ofUrl('https://files.test/', { ...asked, ...forUrl, kind, contentName })
+        const now = scanUrl('https://files.test/', { ...asked, ...forUrl, kind, contentName })
         if (testCase.name === 'engine-failed') await assert.rejects(now, EngineDown)
         else {
           const { status, signals } = later
@@ -106,7 +106,7 @@ describe('test mode', () => {
   })
 
   test('tells of uploaded content what is true', async () => {
-    const { metadata, contentLength } = await ofContent(harmless, asked)
+    const { metadata, contentLength } = await scanContent(harmless, asked)
     const { sha1: hash_sha1, sha256: hash_sha256 } = harmless
     assert.deepEqual(metadata, { hash_sha1, hash_sha256, engine_versions: 'Assay test mode', test: 'true' })
     assert.equal(contentLength, 8)
@@ -116,7 +116,7 @@ describe('test mode', () => {
     mock.timers.enable({ apis: ['setTimeout'] })
     try {
       let isDone = false
-      const slow = ofUrl('https://files.test/assay-test-slow', { ...asked, ...forUrl }).finally(() => {
+      const slow = scanUrl('https://files.test/assay-test-slow', { ...asked, ...forUrl }).finally(() => {
         isDone = true
       })
       await Promise.resolve()
@@ -128,34 +128,40 @@ describe('test mode', () => {
     } finally {
       mock.timers.reset()
     }
-    const gone = ofUrl('https://files.test/assay-test-slow', { ...asked, ...forUrl, signal: AbortSignal.abort() })
+    const gone = scanUrl('https://files.test/assay-test-slow', { ...asked, ...forUrl, signal: AbortSignal.abort() })
     await assert.rejects(gone, { name: 'AbortError' })
   })
 
   test('leaves everything that no test key asked for to the engines', async () => {
     const seen: string[] = []
-    const outcome: Outcome = { status: 'error', signals: ['Error:X'], metadata: {}, contentLength: 1, contentType: 'x' }
-    const live: Outcomes = {
-      async ofContent() {
+    const outcome: FinalResult = {
+      status: 'error',
+      signals: ['Error:X'],
+      metadata: {},
+      contentLength: 1,
+      contentType: 'x',
+    }
+    const live: Scanner = {
+      async scanContent() {
         seen.push('content')
         return outcome
       },
-      async ofUrl(url) {
+      async scanUrl(url) {
         seen.push(url)
         return outcome
       },
     }
     const both = withTestKeys(live, { describe: makeDescriber({ entries: 0 }) })
     const earnest = { ...asked, contentName: 'assay-test-clean.txt', isTest: false }
-    assert.equal(await both.ofContent(harmless, earnest), outcome)
-    assert.equal(await both.ofUrl('https://files.test/assay-test-clean', { ...earnest, ...forUrl }), outcome)
+    assert.equal(await both.scanContent(harmless, earnest), outcome)
+    assert.equal(await both.scanUrl('https://files.test/assay-test-clean', { ...earnest, ...forUrl }), outcome)
     assert.deepEqual(seen, ['content', 'https://files.test/assay-test-clean'])
   })
 
   test('calls sexy pictures clean for an account that wants them so', () => {
     const testCase = testCases.find(({ name }) => name === 'sexy') as TestCase
     const known = { contentLength: 1, contentType: 'image/png', metadata: null }
-    const { status, metadata } = toTestOutcome(testCase, { kind: 'nsfw_image', flagsSexy: false, known })
+    const { status, metadata } = toTestResult(testCase, { kind: 'nsfw_image', flagsSexy: false, known })
     assert.deepEqual([status, metadata?.classification_sexy], ['clean', '0.9700'])
   })
 })
@@ -169,7 +175,7 @@ function toRow(testCase: TestCase): string[] {
 
 function toCell({ end, delayMs, ...testCase }: TestCase, kind: ScanKind): string {
   const known = { contentLength: 1, contentType: 'x', metadata: null }
-  const { status, signals } = toTestOutcome({ ...testCase, end }, { kind, flagsSexy: true, known })
+  const { status, signals } = toTestResult({ ...testCase, end }, { kind, flagsSexy: true, known })
   const told = [status, ...(signals ?? [])].map((word) => `\`${word}\``).join(' ')
   const after = (ms: number) => (ms === 0 ? told : `${told} after ${ms / 1000} s`)
   if (typeof end === 'object' && end.error === 'EngineFailed') return `scan: 500; submit: ${told}`

@@ -2,37 +2,37 @@ import assert from 'node:assert/strict'
 import { after, afterEach, before, describe, test } from 'node:test'
 import { makeJobStore } from '../../src/database/job-store.ts'
 import { toKeyDigest } from '../../src/domain/accounts/secrets.ts'
-import { listLanes } from '../../src/domain/scans/lanes.ts'
+import { listQueues } from '../../src/domain/scans/queues.ts'
 import { makeSubmitting } from '../../src/domain/scans/submitting.ts'
 import { systemClock } from '../../src/runtime/clock.ts'
 import { openTestJobs, type TestJobs } from '../database/test-jobs.ts'
-import { newTestScan } from '../support/test-office.ts'
+import { newTestScan } from '../support/test-stores.ts'
 
 const unused = () => {
   throw new Error('A test keeps no content and has none looked at')
 }
 
 describe('a test key', () => {
-  let office: TestJobs
+  let stores: TestJobs
   before(async () => {
-    office = await openTestJobs()
+    stores = await openTestJobs()
   })
-  afterEach(() => office.clear())
-  after(() => office.close())
+  afterEach(() => stores.clear())
+  after(() => stores.close())
 
   /** An account with so many credits, and the digests of a key of each kind. */
   async function register(credits: number) {
-    const { id, digest } = await office.register({ credits })
-    const { key, apiKey } = await office.registration.createKey(id, { name: 'ci', expiresAt: null, isTest: true })
+    const { id, digest } = await stores.register({ credits })
+    const { key, apiKey } = await stores.registration.createKey(id, { name: 'ci', expiresAt: null, isTest: true })
     return { id, live: digest, test: toKeyDigest(apiKey), key, apiKey }
   }
-  const charge = (keyDigest: string) => office.gate.ask({ keyDigest, takesRequest: true, scan: newTestScan() })
+  const charge = (keyDigest: string) => stores.gate.ask({ keyDigest, countsRequest: true, scan: newTestScan() })
 
   test('can be told by its beginning, and is kept as what it is', async () => {
     const { id, apiKey, key } = await register(1)
     assert.match(apiKey, /^assay_test_[0-9A-Za-z]{38}$/)
     assert.match(key.prefix, /^assay_test_.{5}$/)
-    const kept = await office.keys.listKeys(id)
+    const kept = await stores.keys.listKeys(id)
     assert.deepEqual(kept.map(({ name, isTest }) => [name, isTest]).sort(), [
       ['ci', true],
       ['default', false],
@@ -42,54 +42,54 @@ describe('a test key', () => {
   test('is charged nothing, in one batch with keys of the same account that are', async () => {
     const { id, live, test } = await register(5)
     const asks = Array.from({ length: 20 }, (_, n) => charge(n % 2 === 0 ? live : test))
-    const outcomes = (await Promise.all(asks)).map(({ outcome }) => outcome)
-    assert(outcomes.every((outcome, n) => n % 2 === 0 || outcome === 'admitted'))
-    assert.equal(outcomes.filter((outcome) => outcome === 'admitted').length, 15, 'ten tests, and five that paid')
-    assert.deepEqual(await office.getBalance(id), { remaining: 0, ledger: 0, debits: 5, scans: 15 })
-    assert.deepEqual(await office.accounts.listUnbalanced(), [])
+    const scanner = (await Promise.all(asks)).map(({ outcome }) => outcome)
+    assert(scanner.every((outcome, n) => n % 2 === 0 || outcome === 'admitted'))
+    assert.equal(scanner.filter((outcome) => outcome === 'admitted').length, 15, 'ten tests, and five that paid')
+    assert.deepEqual(await stores.getBalance(id), { remaining: 0, ledger: 0, debits: 5, scans: 15 })
+    assert.deepEqual(await stores.accounts.listUnbalanced(), [])
   })
 
   test('is charged nothing for jobs and with idempotency keys, whatever the account has left', async () => {
     const { id, live, test } = await register(0)
     const ask = (keyDigest: string, idempotencyKey: string) =>
-      office.gate.ask({
-        ...{ keyDigest, takesRequest: true, scan: newTestScan({ mode: 'async' }) },
-        job: { lane: 'test', source: { at: 'test', testCase: 'clean' }, callbackUrl: null },
+      stores.gate.ask({
+        ...{ keyDigest, countsRequest: true, scan: newTestScan({ mode: 'async' }) },
+        job: { queue: 'test', source: { at: 'test', testCase: 'clean' }, callbackUrl: null },
         idempotency: { operation: 'test', key: idempotencyKey, fingerprint: 'ab'.repeat(32) },
       })
     const answers = await Promise.all([ask(test, 'a'), ask(live, 'b'), ask(test, 'a'), ask(test, 'c')])
-    const outcomes = answers.map(({ outcome }) => outcome)
-    assert.deepEqual(outcomes, ['admitted', 'out-of-credit', 'repeated', 'admitted'])
-    assert.deepEqual(await office.getBalance(id), { remaining: 0, ledger: 0, debits: 0, scans: 2 })
+    const scanner = answers.map(({ outcome }) => outcome)
+    assert.deepEqual(scanner, ['admitted', 'out-of-credit', 'repeated', 'admitted'])
+    assert.deepEqual(await stores.getBalance(id), { remaining: 0, ledger: 0, debits: 0, scans: 2 })
   })
 
   test('has a scan recorded once when the gate is asked again, as after an answer that was lost', async () => {
     const { id, test } = await register(0)
     const [scan, background] = [newTestScan(), newTestScan({ mode: 'async' })]
-    const job = { lane: 'test', source: { at: 'test' as const, testCase: 'clean' }, callbackUrl: null }
-    const later = { keyDigest: test, takesRequest: false }
+    const job = { queue: 'test', source: { at: 'test' as const, testCase: 'clean' }, callbackUrl: null }
+    const later = { keyDigest: test, countsRequest: false }
     for (let times = 0; times < 2; times++) {
-      assert.equal((await office.gate.ask({ ...later, scan })).outcome, 'admitted')
-      assert.equal((await office.gate.ask({ ...later, scan: background, job })).outcome, 'admitted')
+      assert.equal((await stores.gate.ask({ ...later, scan })).outcome, 'admitted')
+      assert.equal((await stores.gate.ask({ ...later, scan: background, job })).outcome, 'admitted')
     }
-    assert.equal((await office.getBalance(id))?.scans, 2)
-    assert.equal(await office.count('jobs', id), 1)
+    assert.equal((await stores.getBalance(id))?.scans, 2)
+    assert.equal(await stores.count('jobs', id), 1)
   })
 
   test('is held to its rate like any other', async () => {
-    const { id } = await office.register({ rate: { requests: 2, periodSeconds: 60 } })
-    const { apiKey } = await office.registration.createKey(id, { name: 'ci', expiresAt: null, isTest: true })
-    const asks = [1, 2, 3].map(() => office.gate.ask({ keyDigest: toKeyDigest(apiKey), takesRequest: true }))
-    const outcomes = (await Promise.all(asks)).map(({ outcome }) => outcome)
-    assert.deepEqual(outcomes, ['admitted', 'admitted', 'rate-limited'])
+    const { id } = await stores.register({ rate: { requests: 2, periodSeconds: 60 } })
+    const { apiKey } = await stores.registration.createKey(id, { name: 'ci', expiresAt: null, isTest: true })
+    const asks = [1, 2, 3].map(() => stores.gate.ask({ keyDigest: toKeyDigest(apiKey), countsRequest: true }))
+    const scanner = (await Promise.all(asks)).map(({ outcome }) => outcome)
+    assert.deepEqual(scanner, ['admitted', 'admitted', 'rate-limited'])
   })
 
   test('has its pending job held for 60 s, then taken by any process, and never paid back', async () => {
     const { id, test } = await register(3)
-    const admitted = await office.gate.ask({ keyDigest: test, takesRequest: true })
+    const admitted = await stores.gate.ask({ keyDigest: test, countsRequest: true })
     assert(admitted.outcome === 'admitted' && admitted.caller.isTest)
     const { submitUrl } = makeSubmitting({
-      ...{ gate: office.gate, describe: unused, clock: systemClock, region: 'test', kinds: [], onQueued() {} },
+      ...{ gate: stores.gate, describe: unused, clock: systemClock, region: 'test', kinds: [], onQueued() {} },
       contents: { newWriter: unused, toPlace: unused, places: [], open: unused, remove: unused, listKeys: unused },
     })
     const order = {
@@ -97,20 +97,20 @@ describe('a test key', () => {
       contentName: null,
       callbackUrl: null,
       idempotency: undefined,
-      takesRequest: false,
+      countsRequest: false,
     }
     const { scanId } = await submitUrl(admitted.caller, 'https://files.test/assay-test-pending.zip', order)
-    const { rows } = await office.pool.query<{ seconds: number }>(
+    const { rows } = await stores.pool.query<{ seconds: number }>(
       'select extract(epoch from held_until - created_at)::float8 as seconds from jobs where scan_id = $1',
       [scanId],
     )
     assert.deepEqual(rows, [{ seconds: 60 }])
 
     // A process without engines and without the content of others.
-    const jobs = makeJobStore({ ...office, lanes: listLanes([], []) })
+    const jobs = makeJobStore({ ...stores, queues: listQueues([], []) })
     assert.deepEqual(await jobs.claim(10, 30_000), [])
     assert.deepEqual(await jobs.countJobs(), { waiting: 0, running: 0, oldestAt: undefined })
-    await office.endLeases()
+    await stores.endLeases()
     const [job] = await jobs.claim(10, 30_000)
     assert(job !== undefined)
     assert.deepEqual(job.source, { at: 'test', testCase: 'pending' })
@@ -118,7 +118,7 @@ describe('a test key', () => {
     assert.deepEqual(job.scan.metadata, { test: 'true' })
 
     const scan = { ...job.scan, status: 'clean' as const, signals: [], completedAt: new Date() }
-    assert(await jobs.settle(job.lease, { scan, refunds: false, deliveryBody: undefined }))
-    assert.deepEqual(await office.getBalance(id), { remaining: 3, ledger: 3, debits: 0, scans: 1 })
+    assert(await jobs.complete(job.lease, { scan, refunds: false, deliveryBody: undefined }))
+    assert.deepEqual(await stores.getBalance(id), { remaining: 3, ledger: 3, debits: 0, scans: 1 })
   })
 })

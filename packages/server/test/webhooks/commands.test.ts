@@ -18,7 +18,7 @@ let settings: NodeJS.ProcessEnv
 let holder: ChildProcess
 before(async () => {
   deliveries = await openDeliveries()
-  settings = { ASSAY_DATABASE_URL: deliveries.office.database.url, ASSAY_OUTBOUND_ALLOW: '127.0.0.0/8' }
+  settings = { ASSAY_DATABASE_URL: deliveries.stores.database.url, ASSAY_OUTBOUND_ALLOW: '127.0.0.0/8' }
   holder = fork(new URL('program-holder.ts', import.meta.url))
 })
 after(async () => {
@@ -102,9 +102,9 @@ describe('webhooks test', () => {
   })
 
   test('asks whose secret it is to be when there are several, and does not know that of nobody', async () => {
-    const other = await deliveries.office.register()
+    const other = await deliveries.stores.register()
     const { code, err } = await run(['test', 'https://example.com/'])
-    await deliveries.office.database.pool.query('delete from accounts where id = $1', [other.id])
+    await deliveries.stores.database.pool.query('delete from accounts where id = $1', [other.id])
     assert.equal(code, 1)
     assert.match(err, /^There are 2 accounts\. Say whose secret signs with --account <id>/)
     const unknown = await run(['test', 'https://example.com/', '--account', nobody])
@@ -175,7 +175,7 @@ test('webhooks endpoints shows a receiver that only failed and is paused, and re
   const receiver = await openReceiver(() => ({ status: 500 }))
   await deliveries.add(receiver.url)
   await attemptAll({ retryMs: [0, 0, 0] })
-  await deliveries.office.database.pool.query(
+  await deliveries.stores.database.pool.query(
     `update webhook_endpoints set failing_since = failing_since - $1 * interval '1 millisecond'`,
     [fiveDaysMs],
   )

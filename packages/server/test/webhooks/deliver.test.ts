@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { createHmac, randomUUID, timingSafeEqual } from 'node:crypto'
 import { describe, test } from 'node:test'
 import { newWebhookSecret } from '../../src/domain/accounts/secrets.ts'
-import type { Attempt, ClaimedDelivery, DeliveryOutcome } from '../../src/domain/ports/delivery-store.ts'
+import type { Attempt, ClaimedDelivery, NextDeliveryState } from '../../src/domain/ports/delivery-store.ts'
 import { makeDeliver } from '../../src/domain/webhooks/deliver.ts'
 import { sendSample } from '../../src/domain/webhooks/send-sample.ts'
 import { newLoopbackSender, openRawReceiver, openReceiver, type Received, type Reply } from './receivers.ts'
@@ -10,25 +10,25 @@ import { newLoopbackSender, openRawReceiver, openReceiver, type Received, type R
 const now = new Date('2027-03-01T12:00:00Z')
 const sender = newLoopbackSender()
 
-type Settled = { id: string; token: string; attempt: Attempt; outcome: DeliveryOutcome; pauseAfterMs: number }
+type BatchAnswer = { id: string; token: string; attempt: Attempt; outcome: NextDeliveryState; pauseAfterMs: number }
 
-/** Records what is settled; the first `failures` times the database is away. */
-function newDesk({ failures = 0, isOurs = true, at = now, attemptMs = 2000 } = {}) {
-  const settled: Settled[] = []
+/** Records what is completed; the first `failures` times the database is away. */
+function newSystemStatus({ failures = 0, isOurs = true, at = now, attemptMs = 2000 } = {}) {
+  const completed: BatchAnswer[] = []
   let tries = 0
   const store = {
-    async settle(...[{ id, token }, attempt, outcome, pauseAfterMs]: Parameters<Settle>) {
+    async recordAttempt(...[{ id, token }, attempt, outcome, pauseAfterMs]: Parameters<Settle>) {
       tries += 1
       if (tries <= failures) throw new Error('the database is away')
-      settled.push({ id, token, attempt, outcome, pauseAfterMs })
+      completed.push({ id, token, attempt, outcome, pauseAfterMs })
       return isOurs
     },
   }
   const deliver = makeDeliver({ sender, store, clock: { now: () => at }, random: () => 0.5, attemptMs })
-  return { deliver, settled, countTries: () => tries }
+  return { deliver, completed, countTries: () => tries }
 }
 
-type Settle = Parameters<typeof makeDeliver>[0]['store']['settle']
+type Settle = Parameters<typeof makeDeliver>[0]['store']['recordAttempt']
 
 const newClaimed = (url: string, change: Partial<ClaimedDelivery> = {}): ClaimedDelivery => ({
   id: randomUUID(),
@@ -44,17 +44,18 @@ const newClaimed = (url: string, change: Partial<ClaimedDelivery> = {}): Claimed
 /** Delivers once to a receiver that answers like this. */
 async function deliverTo(reply: Reply, change: Partial<ClaimedDelivery> = {}) {
   const receiver = await openReceiver(() => reply)
-  const desk = newDesk({ attemptMs: reply === 'never' ? 200 : 2000 })
+  const systemStatus = newSystemStatus({ attemptMs: reply === 'never' ? 200 : 2000 })
   const claimed = newClaimed(receiver.url, change)
-  const delivered = await desk.deliver(claimed)
+  const delivered = await systemStatus.deliver(claimed)
   await receiver.close()
-  const [settled] = desk.settled
-  assert(settled !== undefined)
-  assert.deepEqual([settled.id, settled.token], [claimed.id, claimed.token])
-  return { ...settled, delivered, received: receiver.received }
+  const [completed] = systemStatus.completed
+  assert(completed !== undefined)
+  assert.deepEqual([completed.id, completed.token], [claimed.id, claimed.token])
+  return { ...completed, delivered, received: receiver.received }
 }
 
-const getNextAt = (outcome: DeliveryOutcome) => (outcome.state === 'pending' ? outcome.nextAt.toISOString() : undefined)
+const getNextAt = (outcome: NextDeliveryState) =>
+  outcome.state === 'pending' ? outcome.nextAt.toISOString() : undefined
 
 /** All that the interface says of a receiver: an HMAC of the payload with the webhook secret, in one header. */
 const isGenuine = ({ headers, body }: Received, secret: string) => {
@@ -112,9 +113,9 @@ describe('a delivery', () => {
     const receiver = await openReceiver((_, index) => ({ status: index < 3 ? 500 : 200 }))
     const claimed = newClaimed(receiver.url)
     for (let attempts = 0; attempts < 4; attempts++) {
-      const desk = newDesk({ at: new Date(now.getTime() + attempts * 60_000) })
-      await desk.deliver({ ...claimed, attempts, token: randomUUID() })
-      assert.equal(desk.settled[0]?.outcome.state, attempts < 3 ? 'pending' : 'delivered')
+      const systemStatus = newSystemStatus({ at: new Date(now.getTime() + attempts * 60_000) })
+      await systemStatus.deliver({ ...claimed, attempts, token: randomUUID() })
+      assert.equal(systemStatus.completed[0]?.outcome.state, attempts < 3 ? 'pending' : 'delivered')
     }
     await receiver.close()
     const distinct = (values: unknown[]) => new Set(values.map(String)).size
@@ -153,29 +154,29 @@ describe('a delivery', () => {
     assert(attempt.durationMs >= 190)
     assert.equal(outcome.state, 'pending')
     const receiver = await openRawReceiver((socket) => socket.resetAndDestroy())
-    const desk = newDesk()
-    await desk.deliver(newClaimed(receiver.url, { attempts: 7 }))
+    const systemStatus = newSystemStatus()
+    await systemStatus.deliver(newClaimed(receiver.url, { attempts: 7 }))
     await receiver.close()
-    assert.deepEqual(desk.settled[0]?.outcome, { state: 'dead' })
-    assert.match(desk.settled[0]?.attempt.answer ?? '', /^The host closed the connection/)
+    assert.deepEqual(systemStatus.completed[0]?.outcome, { state: 'dead' })
+    assert.match(systemStatus.completed[0]?.attempt.answer ?? '', /^The host closed the connection/)
   })
 
   test('is recorded when the database is back, without a second request', async () => {
     const receiver = await openReceiver(() => ({ status: 200 }))
-    const desk = newDesk({ failures: 2 })
-    assert((await desk.deliver(newClaimed(receiver.url))).isRecorded)
+    const systemStatus = newSystemStatus({ failures: 2 })
+    assert((await systemStatus.deliver(newClaimed(receiver.url))).isRecorded)
     await receiver.close()
-    assert.equal(desk.countTries(), 3)
-    assert.equal(desk.settled.length, 1)
+    assert.equal(systemStatus.countTries(), 3)
+    assert.equal(systemStatus.completed.length, 1)
     assert.equal(receiver.received.length, 1)
   })
 
   test('that somebody else has by then is not claimed to be recorded', async () => {
     const receiver = await openReceiver(() => ({ status: 200 }))
-    const desk = newDesk({ isOurs: false })
-    assert.equal((await desk.deliver(newClaimed(receiver.url))).isRecorded, false)
+    const systemStatus = newSystemStatus({ isOurs: false })
+    assert.equal((await systemStatus.deliver(newClaimed(receiver.url))).isRecorded, false)
     await receiver.close()
-    assert.equal(desk.countTries(), 1)
+    assert.equal(systemStatus.countTries(), 1)
   })
 })
 

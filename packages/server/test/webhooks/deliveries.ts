@@ -1,17 +1,17 @@
 import { randomUUID } from 'node:crypto'
 import { makeDeliveryStore } from '../../src/database/delivery-store.ts'
 import type { DeliveryState } from '../../src/domain/ports/delivery-store.ts'
-import { openTestOffice } from '../support/test-office.ts'
+import { openTestStores } from '../support/test-stores.ts'
 
 /** The store of deliveries on a database of its own, with an account, and a way to put deliveries in without scans. */
 export async function openDeliveries() {
-  const office = await openTestOffice()
-  const { pool } = office.database
-  const account = await office.register()
-  const store = makeDeliveryStore(office.database)
+  const stores = await openTestStores()
+  const { pool } = stores.database
+  const account = await stores.register()
+  const store = makeDeliveryStore(stores.database)
 
   return {
-    office,
+    stores,
     store,
     account,
     async add(url: string, body = '{}', dueInMs = 0) {
@@ -29,7 +29,7 @@ export async function openDeliveries() {
     async clear() {
       await pool.query('truncate deliveries, delivery_attempts, webhook_endpoints')
     },
-    close: office.close,
+    close: stores.close,
   }
 }
 

@@ -89,7 +89,7 @@ describe('the delivery worker', () => {
     const id = await deliveries.add(receiver.url, '{"name":"ä€😀"}')
     await deliveries.add(refusing.url)
     worker.poke()
-    await waitUntil('both are settled', async () => {
+    await waitUntil('both are completed', async () => {
       return receiver.received.length === 3 && (await deliveries.countIn('dead')) === 1
     })
     await worker.close()
@@ -102,8 +102,8 @@ describe('the delivery worker', () => {
 
   test('signs with the new secret and the one before after a rotation', async () => {
     const receiver = await openReceiver(fine)
-    const { account, office } = deliveries
-    const rotated = await office.registration.rotateWebhookSecret(account.id)
+    const { account, stores } = deliveries
+    const rotated = await stores.registration.rotateWebhookSecret(account.id)
     await deliveries.add(receiver.url, '{"number":1}')
     const worker = openWorker()
     await waitUntil('it is delivered', () => receiver.received.length === 1)
@@ -171,7 +171,7 @@ describe('the delivery worker', () => {
     assert(ms >= 350 && ms < 1700, `${ms} ms`)
     assert.equal(receiver.received[0]?.headers['webhook-id'], lost.id)
     const attempt = { at: new Date(), status: 200, durationMs: 1, answer: '' }
-    assert.equal(await deliveries.store.settle(lost, attempt, { state: 'delivered' }, 1000), false)
+    assert.equal(await deliveries.store.recordAttempt(lost, attempt, { state: 'delivered' }, 1000), false)
   })
 
   test('brings what is under way to its end when it is closed, and begins nothing', async () => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { decideOutcome, defaultRetryMs } from '../../src/domain/webhooks/schedule.ts'
+import { decideNextState, defaultRetryMs } from '../../src/domain/webhooks/schedule.ts'
 
 const now = new Date('2027-03-01T12:00:00Z')
 const minute = 60_000
@@ -10,7 +10,7 @@ type Case = { attempts?: number; status?: number | null; retryAfter?: string; ra
 
 function decide({ attempts = 0, status = 500, retryAfter, random = 0.5, retryMs }: Case) {
   const answer = { status, retryAfter }
-  return decideOutcome(retryMs ?? defaultRetryMs, { attempts, answer, now, random })
+  return decideNextState(retryMs ?? defaultRetryMs, { attempts, answer, now, random })
 }
 
 /** Milliseconds until the next attempt. */

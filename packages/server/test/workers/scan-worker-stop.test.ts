@@ -2,32 +2,32 @@ import assert from 'node:assert/strict'
 import { after, afterEach, before, describe, test } from 'node:test'
 import type { ClaimedJob } from '../../src/domain/ports/job-store.ts'
 import { openScanWorker } from '../../src/workers/scan-worker.ts'
-import { leaseMs, openTestJobs, type TestJobs, toSettlement } from '../database/test-jobs.ts'
+import { leaseMs, openTestJobs, type TestJobs, toCompletion } from '../database/test-jobs.ts'
 import { silentLog as log } from '../support/test-database.ts'
 import { waitFor } from '../support/wait-for.ts'
 
 describe('a worker that is stopped', () => {
-  let office: TestJobs
+  let stores: TestJobs
   before(async () => {
-    office = await openTestJobs()
+    stores = await openTestJobs()
   })
-  afterEach(() => office.clear())
-  after(() => office.close())
+  afterEach(() => stores.clear())
+  after(() => stores.close())
 
-  const claimNow = () => office.jobs.claim(10, leaseMs)
+  const claimNow = () => stores.jobs.claim(10, leaseMs)
 
   test('gives back what does not end in time: another has it at once, as if it had not been tried', async () => {
-    const { digest } = await office.register()
-    const scanId = await office.submit(digest)
+    const { digest } = await stores.register()
+    const scanId = await stores.submit(digest)
     const begun: ClaimedJob[] = []
-    const { promise: goOn, resolve: wake } = Promise.withResolvers<void>()
+    const { promise: resumed, resolve: wake } = Promise.withResolvers<void>()
     let wasOurs: boolean | undefined
     const worker = openScanWorker({
-      ...{ jobs: office.jobs, concurrency: 4, log },
+      ...{ jobs: stores.jobs, concurrency: 4, log },
       async run(job) {
         begun.push(job)
-        await goOn
-        wasOurs = await office.jobs.settle(job.lease, toSettlement(job))
+        await resumed
+        wasOurs = await stores.jobs.complete(job.lease, toCompletion(job))
       },
     })
     await waitFor(() => begun.length === 1)
@@ -42,21 +42,21 @@ describe('a worker that is stopped', () => {
   })
 
   test('waits for what ends in time, and keeps nothing that it claimed too late', async () => {
-    const { digest } = await office.register()
+    const { digest } = await stores.register()
     const { promise: mayClaim, resolve: letClaim } = Promise.withResolvers<void>()
     const begun: string[] = []
     const worker = openScanWorker({
       jobs: {
-        ...office.jobs,
+        ...stores.jobs,
         async claim(limit, ms) {
           await mayClaim
-          return office.jobs.claim(limit, ms)
+          return stores.jobs.claim(limit, ms)
         },
       },
       ...{ concurrency: 4, log },
       run: async ({ scan }) => void begun.push(scan.id),
     })
-    const scanId = await office.submit(digest)
+    const scanId = await stores.submit(digest)
     worker.stop()
     letClaim()
     await worker.close(1000)

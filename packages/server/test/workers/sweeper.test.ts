@@ -15,8 +15,8 @@ describe('the sweeper', () => {
     t.mock.timers.enable({ apis: ['setInterval'] })
     let sweeps = 0
     const { log } = newLog()
-    const chore = { name: 'test', sweep: async () => ++sweeps }
-    const sweeper = await openSweeper({ chores: [chore], log })
+    const task = { name: 'test', sweep: async () => ++sweeps }
+    const sweeper = await openSweeper({ cleanupTasks: [task], log })
     assert.equal(sweeps, 1)
     for (let minute = 2; minute <= 4; minute++) {
       t.mock.timers.tick(60_000)
@@ -29,7 +29,7 @@ describe('the sweeper', () => {
     assert.equal(sweeps, 4)
   })
 
-  test('does the other chores when one fails, and that one again the next time', async (t) => {
+  test('does the other cleanup tasks when one fails, and that one again the next time', async (t) => {
     t.mock.timers.enable({ apis: ['setInterval'] })
     const swept: string[] = []
     const { log, lines } = newLog()
@@ -54,7 +54,7 @@ describe('the sweeper', () => {
         return 3
       },
     }
-    const sweeper = await openSweeper({ chores: [failing, throwing, working], log })
+    const sweeper = await openSweeper({ cleanupTasks: [failing, throwing, working], log })
     assert.deepEqual(swept, ['failing', 'throwing', 'working'])
     t.mock.timers.tick(60_000)
     await turn()
@@ -75,7 +75,7 @@ describe('the sweeper', () => {
     let gate = Promise.resolve()
     let sweeps = 0
     const { log } = newLog()
-    const chore = {
+    const task = {
       name: 'slow',
       async sweep() {
         sweeps++
@@ -83,7 +83,7 @@ describe('the sweeper', () => {
         return 0
       },
     }
-    const sweeper = await openSweeper({ chores: [chore], log })
+    const sweeper = await openSweeper({ cleanupTasks: [task], log })
     const { promise, resolve } = Promise.withResolvers<void>()
     gate = promise
     t.mock.timers.tick(60_000)

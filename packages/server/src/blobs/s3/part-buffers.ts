@@ -14,7 +14,7 @@ export function makePartBuffers({ count, bytes }: { count: number; bytes: number
     made++
     return Buffer.allocUnsafeSlow(bytes)
   }
-  const giveBack = (buffer: Buffer) => {
+  const release = (buffer: Buffer) => {
     const next = waiting.shift()
     if (next === undefined) free.push(buffer)
     else next(buffer)
@@ -27,7 +27,7 @@ export function makePartBuffers({ count, bytes }: { count: number; bytes: number
       try {
         return await work(buffer)
       } finally {
-        giveBack(buffer)
+        release(buffer)
       }
     },
     countWaiting: () => waiting.length,

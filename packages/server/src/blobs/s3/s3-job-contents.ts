@@ -1,6 +1,6 @@
 import { OperatorMistake } from '../../domain/problem.ts'
-import { makeLastingContents } from '../lasting-contents.ts'
 import type { MasterKey } from '../master-key.ts'
+import { makePersistentContents } from '../persistent-contents.ts'
 import type { FileBounds } from '../sealed-file.ts'
 import type { AttemptDeps } from './attempts.ts'
 import { makePartBuffers } from './part-buffers.ts'
@@ -29,7 +29,7 @@ export async function openS3JobContents({ settings, master, stagingDir, room, me
   const toName = (key: string) => `${prefix}${key}`
   const shared = { calls, master, buffers, stagingDir, room, memory }
 
-  const contents = makeLastingContents({
+  const contents = makePersistentContents({
     ...{ master, memory },
     storage: {
       // Not the endpoint: nodes may reach the same store by different names.

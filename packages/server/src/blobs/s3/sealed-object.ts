@@ -36,7 +36,7 @@ export async function createSealedObject(key: string, deps: Deps): Promise<Seale
     return upload.append(batch)
   }
   const frames = makeFrameWriter({ frameKey, header, put: append, memory })
-  const closeFile = () => file.close().finally(() => room?.giveBack(staged))
+  const closeFile = () => file.close().finally(() => room?.release(staged))
   let isEnding = false
 
   return {
@@ -51,7 +51,7 @@ export async function createSealedObject(key: string, deps: Deps): Promise<Seale
     },
     async remove() {
       giveUp.abort()
-      await frames.settle()
+      await frames.complete()
       await leaveToSweeper(upload.abort())
       // It may be there although we were told nothing.
       if (isEnding) await leaveToSweeper(calls.remove(key, 'hasty'))

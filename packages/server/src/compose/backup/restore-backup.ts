@@ -9,7 +9,7 @@ import { countMigrationsDone, listMigrations, migrate } from '../../database/mig
 import type { Database } from '../../database/open-database.ts'
 import { OperatorMistake } from '../../domain/problem.ts'
 import type { Logger } from '../../runtime/logger.ts'
-import { openConnection } from '../office.ts'
+import { openConnection } from '../stores.ts'
 import { masterKeyFile } from './kept-files.ts'
 import { type Manifest, readManifest, toTableFile } from './manifest.ts'
 

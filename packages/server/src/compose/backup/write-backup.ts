@@ -12,7 +12,7 @@ import { listMigrationsDone } from '../../database/migrate.ts'
 import { OperatorMistake } from '../../domain/problem.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { version } from '../../runtime/version.ts'
-import { openOffice } from '../office.ts'
+import { openStores } from '../stores.ts'
 import { listKeptFiles } from './kept-files.ts'
 import { type Manifest, manifestName, toTableFile } from './manifest.ts'
 
@@ -44,10 +44,10 @@ export async function writeBackup(config: Config, target: string, options: Optio
 async function fill(config: Config, draft: string, { signal, ...options }: Options, log: Logger): Promise<Manifest> {
   const files: Manifest['files'] = {}
   await mkdir(join(draft, 'tables'), { mode: 0o700 })
-  const office = await openOffice({ ...config, databaseConnections: 2 }, 'guest', log)
+  const stores = await openStores({ ...config, databaseConnections: 2 }, 'guest', log)
   try {
-    // Before the files: a job that the rows speak of has its content, unless it was settled meanwhile.
-    const tables = await dumpTables(office.database.pool, async ({ name }, copied) => {
+    // Before the files: a job that the rows speak of has its content, unless it was completed meanwhile.
+    const tables = await dumpTables(stores.database.pool, async ({ name }, copied) => {
       options.onTable(name)
       const counter = makeLineCounter()
       const path = toTableFile(name)
@@ -60,15 +60,15 @@ async function fill(config: Config, draft: string, { signal, ...options }: Optio
     }
     return {
       ...{ format: 1, assay: version, createdAt: new Date().toISOString() },
-      migrations: await listMigrationsDone(office.database.pool),
+      migrations: await listMigrationsDone(stores.database.pool),
       ...{ tables, masterKeyId: openMasterKey(config.masterKey, config.dataDir).id, files },
     }
   } finally {
-    await office.close()
+    await stores.close()
   }
 }
 
-/** Nothing when it is gone by now: its job was settled. */
+/** Nothing when it is gone by now: its job was completed. */
 async function copyFile(from: string, to: string, signal: AbortSignal): Promise<string | undefined> {
   if (!existsSync(from)) return undefined
   await mkdir(dirname(to), { recursive: true, mode: 0o700 })

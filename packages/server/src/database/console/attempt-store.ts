@@ -1,7 +1,7 @@
 import type { Pool } from 'pg'
 import type { MemberStore } from '../../domain/ports/member-store.ts'
 
-type AttemptStore = Pick<MemberStore, 'takeAttempt' | 'giveBackAttempt' | 'forgetFailures'>
+type AttemptStore = Pick<MemberStore, 'takeAttempt' | 'forgiveAttempt' | 'forgetFailures'>
 
 /** Past this the pause is the longest anyway, and the power would not fit. */
 const pauseEnd = `f.last_at + least($4 * power(2, least(f.failures - $3, 20)), $5) * interval '1 millisecond'`
@@ -23,7 +23,7 @@ export function makeAttemptStore({ pool }: { pool: Pool }): AttemptStore {
       )
       return { waitMs: Math.max(1, (rows[0]?.until.getTime() ?? 0) - now.getTime()) }
     },
-    async giveBackAttempt(subject) {
+    async forgiveAttempt(subject) {
       await pool.query('update sign_in_failures set failures = greatest(failures - 1, 0) where subject = $1', [subject])
     },
     async forgetFailures(subject) {

@@ -4,7 +4,7 @@ create table jobs (
   scan_id uuid primary key,
   account_id uuid not null,
   -- What a process must have to do it: an engine for its kind, and a way to its content.
-  lane text not null,
+  queue text not null,
   -- First in, first out within an account.
   position bigint generated always as identity,
   created_at timestamptz not null default now(),
@@ -31,7 +31,7 @@ create table jobs (
 -- What is encrypted does not get smaller.
 alter table jobs alter column sealed set storage external;
 
-create index jobs_waiting on jobs (account_id, position) include (lane) where held_until is null;
+create index jobs_waiting on jobs (account_id, position) include (queue) where held_until is null;
 create index jobs_held on jobs (held_until) where held_until is not null;
 create index jobs_storage on jobs (storage_key) where storage_key is not null;
 

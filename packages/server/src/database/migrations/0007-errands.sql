@@ -1,10 +1,10 @@
 -- serves: 0005
 -- A look at content that one node asks of another while its caller waits. It is no job: nothing is charged for it and
 -- nothing is promised, so neither table is written to the log of the database, and both are empty after its crash.
-create unlogged table errands (
+create unlogged table remote_scans (
   id uuid primary key,
   -- What a node must have to do it, as with jobs.
-  lane text not null,
+  queue text not null,
   asked json not null,
   sealed bytea,
   storage_key text,
@@ -28,11 +28,11 @@ create unlogged table errands (
 );
 
 -- What is encrypted does not get smaller.
-alter table errands alter column sealed set storage external;
+alter table remote_scans alter column sealed set storage external;
 
-create index errands_open on errands (created_at) where outcome is null and failure is null;
-create index errands_expiring on errands (expires_at);
-create index errands_storage on errands (storage_key) where storage_key is not null;
+create index errands_open on remote_scans (created_at) where outcome is null and failure is null;
+create index errands_expiring on remote_scans (expires_at);
+create index errands_storage on remote_scans (storage_key) where storage_key is not null;
 
 -- Every process of the installation says here that it is alive.
 create unlogged table nodes (

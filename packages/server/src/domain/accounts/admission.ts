@@ -1,7 +1,7 @@
 import type { AdmissionGate, Answer, Caller } from '../ports/admission-gate.ts'
 import { Problem } from '../problem.ts'
+import type { RecentCallers } from './recent-callers.ts'
 import { toKeyDigest } from './secrets.ts'
-import type { Trust } from './trust.ts'
 
 export type CreditGate = 'all' | 'scans'
 
@@ -12,7 +12,11 @@ export type Admitted = { caller: Caller | undefined; refused: Problem | undefine
  * Authentication, then the rate window, then credit: the order of the interface. The caller comes back even with a
  * refusal, because answers to known callers carry their credit and rate headers.
  */
-export function makeAdmission(deps: { gate: AdmissionGate; creditGate: CreditGate; trust: Pick<Trust, 'find'> }) {
+export function makeAdmission(deps: {
+  gate: AdmissionGate
+  creditGate: CreditGate
+  recentCallers: Pick<RecentCallers, 'find'>
+}) {
   return {
     /** `keys` are the values of X-API-Key as they came: two that differ are no key at all. */
     async admitRequest(keys: readonly string[], isScan: boolean): Promise<Admitted> {
@@ -22,14 +26,14 @@ export function makeAdmission(deps: { gate: AdmissionGate; creditGate: CreditGat
     },
     admitDigest,
     /** Whom work may be begun for before the gate is asked. */
-    findTrusted(keys: readonly string[]): Caller | undefined {
+    findRecentCaller(keys: readonly string[]): Caller | undefined {
       const key = findKey(keys)
-      return key === undefined ? undefined : deps.trust.find(toKeyDigest(key))
+      return key === undefined ? undefined : deps.recentCallers.find(toKeyDigest(key))
     },
   }
 
   async function admitDigest(keyDigest: string, isScan: boolean): Promise<Admitted> {
-    const answer = await deps.gate.ask({ keyDigest, takesRequest: true })
+    const answer = await deps.gate.ask({ keyDigest, countsRequest: true })
     const refused = findRefusal(answer)
     if (answer.outcome === 'unknown-key' || refused !== undefined) return { caller: findCaller(answer), refused }
     const { caller } = answer

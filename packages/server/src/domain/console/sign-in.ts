@@ -35,14 +35,14 @@ export function makeSignIn(deps: Deps) {
       if (member === undefined || !isRight) return refuse(given, origin)
       if (member.totpConfirmedAt !== null) {
         if (given.code === undefined) {
-          await members.giveBackAttempt(subjects.email)
-          await members.giveBackAttempt(subjects.address)
+          await members.forgiveAttempt(subjects.email)
+          await members.forgiveAttempt(subjects.address)
           return 'code-needed'
         }
         if (!(await takesCode(member, given.code))) return refuse(given, origin)
       }
       await members.forgetFailures(subjects.email)
-      await members.giveBackAttempt(subjects.address)
+      await members.forgiveAttempt(subjects.address)
       await audit.note({ actor: member.email, action: 'session.open', accountId: member.accountId, ...origin })
       return { token: await openSession(member, origin) }
     },
@@ -83,7 +83,7 @@ export function makeSignIn(deps: Deps) {
     for (const kind of ['email', 'address'] as const) {
       const refused = await members.takeAttempt(subjects[kind], now, { ...patience, freeFailures: freeFailures[kind] })
       if (refused === undefined) continue
-      if (kind === 'address') await members.giveBackAttempt(subjects.email)
+      if (kind === 'address') await members.forgiveAttempt(subjects.email)
       throw new Problem({ kind: 'rate-limited', retryAfterSeconds: Math.ceil(refused.waitMs / 1000) })
     }
   }

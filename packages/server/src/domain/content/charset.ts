@@ -62,7 +62,7 @@ function withoutCutCharacter(head: Buffer): Buffer {
   return head
 }
 
-/** A byte order mark settles it, unless the rest contradicts: `ff fe` also begins MPEG frames. */
+/** A byte order mark completes it, unless the rest contradicts: `ff fe` also begins MPEG frames. */
 function findMarked(head: Buffer, isCut: boolean): Text | undefined {
   const [a, b, c, d] = head
   if (a === 0xef && b === 0xbb && c === 0xbf)

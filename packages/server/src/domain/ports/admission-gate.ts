@@ -7,7 +7,7 @@ export type Ask = {
   /** As `toKeyDigest` makes it. */
   keyDigest: string
   /** Count this against the rate window of the key. */
-  takesRequest: boolean
+  countsRequest: boolean
   /** Charge one credit, unless the key is for tests, and record this, or do neither. Asking again with the same id never charges twice. */
   scan?: NewScan
   /** With a scan that is pending: what a worker needs for it. Recorded with the charge, or neither. */

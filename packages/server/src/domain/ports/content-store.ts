@@ -29,12 +29,12 @@ export type ContentStore = {
 /** Content that outlives the process which took it in. */
 export type KeptContent = Exclude<JobSource, { at: 'url' }>
 
-/** `handOver` makes it last, beyond a crash and a power cut; from then on `release` only lets go of it. */
-export type LastingContent = Content & { handOver(): Promise<KeptContent> }
+/** `persist` makes it last, beyond a crash and a power cut; from then on `release` only lets go of it. */
+export type JobContent = Content & { persist(): Promise<KeptContent> }
 
-/** Content of background scans, from its submission until the scan is settled. */
+/** Content of background scans, from its submission until the scan is completed. */
 export type JobContents = {
-  newWriter(options?: Pick<WriterOptions, 'expectedBytes' | 'ownsMemory'>): ContentWriter<LastingContent>
+  newWriter(options?: Pick<WriterOptions, 'expectedBytes' | 'ownsMemory'>): ContentWriter<JobContent>
   /** Whoever has this place among theirs can open it. */
   toPlace(kept: KeptContent): string
   places: string[]

@@ -31,7 +31,7 @@ export type Delivery = {
 
 export type ClaimedDelivery = {
   id: string
-  /** Only the newest claim can settle. */
+  /** Only the newest claim can complete. */
   token: string
   accountId: string
   url: string
@@ -53,7 +53,7 @@ export type Endpoint = {
   waiting: number
 }
 
-export type DeliveryOutcome = { state: 'delivered' | 'dead' | 'stopped' } | { state: 'pending'; nextAt: Date }
+export type NextDeliveryState = { state: 'delivered' | 'dead' | 'stopped' } | { state: 'pending'; nextAt: Date }
 
 export type DeliveryStore = {
   /**
@@ -65,10 +65,10 @@ export type DeliveryStore = {
    * Logs the attempt and what comes of it, and pauses the endpoint that has only failed for `pauseAfterMs`. False when
    * somebody else has the delivery by now.
    */
-  settle(
+  recordAttempt(
     claimed: Pick<ClaimedDelivery, 'id' | 'token'>,
     attempt: Attempt,
-    outcome: DeliveryOutcome,
+    outcome: NextDeliveryState,
     pauseAfterMs: number,
   ): Promise<boolean>
   /**

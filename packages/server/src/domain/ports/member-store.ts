@@ -76,7 +76,7 @@ export type MemberStore = {
    */
   takeAttempt(subject: string, now: Date, patience: Patience): Promise<{ waitMs: number } | undefined>
   /** It did not fail after all. */
-  giveBackAttempt(subject: string): Promise<void>
+  forgiveAttempt(subject: string): Promise<void>
   forgetFailures(subject: string): Promise<void>
   /** Sessions and links that have ended, and failures nobody asks for any more. */
   sweep(now: Date, failuresBefore: Date): Promise<number>

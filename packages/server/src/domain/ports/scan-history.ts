@@ -40,7 +40,7 @@ export type ScanHistory = {
 }
 
 /** Refusals are counted in memory and written now and then: a refused request must cost nothing. */
-export type RefusalStore = {
+export type RejectedRequestStore = {
   add(counts: { accountId: string; day: string; status: number; count: number }[]): Promise<void>
   deleteOld(before: Date): Promise<number>
 }

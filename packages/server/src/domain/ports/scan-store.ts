@@ -7,11 +7,11 @@ export type ScanStore = {
   /** Records a scan that ended by our own fault, and charges nothing. */
   recordFailure(accountId: string, scan: NewScan): Promise<void>
   /** Results since that time, of scans that nobody waited for. */
-  countSettled(since: Date): Promise<number>
+  countCompleted(since: Date): Promise<number>
   /** Makes room for the results of the next days. */
   prepare(resultDays: number): Promise<void>
-  /** Forgets results that were settled so long ago, some of them a little later; says about how many. */
-  deleteSettled(resultDays: number): Promise<number>
+  /** Forgets results that were completed so long ago, some of them a little later; says about how many. */
+  deleteCompleted(resultDays: number): Promise<number>
   /** Puts the debits and refunds of results that are forgotten together, by day; says how many. */
   foldLedger(resultDays: number): Promise<number>
 }

@@ -7,7 +7,7 @@ export type WebhookRequest = {
   totalMs: number
 }
 
-export type WebhookOutcome =
+export type WebhookResponse =
   /** A status came. What follows it decides nothing, so an answer that was cut off is one too. */
   | { status: number; retryAfter: string | undefined; beginning: Buffer }
   /** `reason` is a sentence; `fault` is there when it was not the receiver's but ours. */
@@ -15,7 +15,7 @@ export type WebhookOutcome =
 
 export type WebhookSender = {
   /** Never throws for what a receiver does, and follows no redirect. */
-  send(request: WebhookRequest): Promise<WebhookOutcome>
+  send(request: WebhookRequest): Promise<WebhookResponse>
   /** All headers of a request with these. */
   toHeaders(headers: Record<string, string>): Record<string, string>
 }

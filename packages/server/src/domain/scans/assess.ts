@@ -11,7 +11,7 @@ export type Asked = {
   /** By a test key: names decide, no engine. */
   isTest: boolean
   /** Aborted when the caller has left. Made only where somebody asks for it: most scans are over sooner. */
-  untilGone?(): AbortSignal
+  abortWhenClientLeaves?(): AbortSignal
 }
 
 /** Whatever the kind, and whether somebody waits for it or not: one way to a verdict. Throws when there is none. */

@@ -1,5 +1,5 @@
 import { maxContentBytes, type ScanKind, type ScanMode } from '@assay/contract'
-import type { ContentFetcher, FetchOutcome } from '../ports/content-fetcher.ts'
+import type { ContentFetcher, FetchResult } from '../ports/content-fetcher.ts'
 import type { ContentStore } from '../ports/content-store.ts'
 
 type Deps = {
@@ -10,7 +10,7 @@ type Deps = {
 }
 
 export type Wanted = { accountId: string; kind: ScanKind; mode: ScanMode; signal: AbortSignal }
-export type Download = (url: string, wanted: Wanted) => Promise<FetchOutcome>
+export type Download = (url: string, wanted: Wanted) => Promise<FetchResult>
 
 const totalMs: Record<ScanMode, number> = { sync: 60_000, async: 300_000 }
 

@@ -3,13 +3,13 @@ import type { ImageEngine, ImageReport } from '../ports/image-engine.ts'
 import { EngineBusy, EngineDown } from '../ports/scan-engine.ts'
 import { decideImage } from './image-verdict.ts'
 import type { Assessment } from './malware-scan.ts'
-import type { StampedCache } from './stamped-cache.ts'
 import { findTestReport } from './test-images.ts'
+import type { VersionedCache } from './versioned-cache.ts'
 
 type Deps = {
   /** Undefined where none could be started. */
   findEngine(): ImageEngine | undefined
-  cache: StampedCache<ImageReport>
+  cache: VersionedCache<ImageReport>
   threshold: number
   /** Our own test images get the verdict they stand for. */
   knowsTestImages: boolean

@@ -4,7 +4,7 @@ import type { Content } from '../content/content.ts'
 import type { ContentStore, ContentWriter } from '../ports/content-store.ts'
 import { type Doubt, EngineBusy, type EngineReport, type ScanEngine } from '../ports/scan-engine.ts'
 import type { UnpackBudget, Unpacker } from '../ports/unpacker.ts'
-import type { Slots } from './slots.ts'
+import type { Semaphore } from '../semaphore.ts'
 import type { Finding, Inspected } from './verdict.ts'
 
 /** A process of the unpacker waits at each depth. ClamAV itself goes further down in what it can open. */
@@ -19,7 +19,7 @@ type Deps = {
   unpacker: Unpacker
   contents: ContentStore
   /** Turns for content that is not in memory; small content needs none. */
-  slots: Slots
+  semaphore: Semaphore
 }
 
 /** Looks at content with every engine, and at the members of containers that an engine cannot open by itself. */
@@ -28,7 +28,7 @@ export function makeInspection(deps: Deps) {
     /** Throws `EngineDown` when an engine cannot answer. */
     inspect(content: Content): Promise<Inspected> {
       const inspectNow = () => inspectWithin(deps, content)
-      return content.whole === undefined ? deps.slots.use(inspectNow) : inspectNow()
+      return content.whole === undefined ? deps.semaphore.use(inspectNow) : inspectNow()
     },
   }
 }

@@ -14,7 +14,7 @@ export type Scan = {
 }
 
 /**
- * A scan as it is recorded first: settled already when its caller waited for it, else pending. The content of a URL is
+ * A scan as it is recorded first: completed already when its caller waited for it, else pending. The content of a URL is
  * not known then: length 0, `application/octet-stream`.
  */
 export type NewScan = Scan & { mode: ScanMode; region: string }

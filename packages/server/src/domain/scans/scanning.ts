@@ -8,20 +8,20 @@ import type { Clock } from '../ports/clock.ts'
 import { EngineBusy, EngineDown } from '../ports/scan-engine.ts'
 import type { ScanStore } from '../ports/scan-store.ts'
 import { Problem } from '../problem.ts'
-import { isOfTest, testMark } from '../test-mode/test-outcomes.ts'
-import type { Bell } from './bell.ts'
+import { isOfTest, testMark } from '../test-mode/test-results.ts'
 import { findMismatch } from './idempotency.ts'
-import { nothingKnown, type Outcome, type Outcomes } from './outcome.ts'
+import type { ResultWaiters } from './result-waiters.ts'
 import type { NewScan, Scan } from './scan.ts'
 import { newScanId } from './scan-id.ts'
+import { type FinalResult, nothingKnown, type Scanner } from './scanner.ts'
 
 type Deps = {
   scans: ScanStore
   gate: AdmissionGate
   repeats: IdempotencyStore
-  outcomes: Outcomes
+  scanner: Scanner
   describe: Describer
-  bell: Bell
+  resultWaiters: ResultWaiters
   clock: Clock
   region: string
   /** Told of each scan that the engines could not answer. */
@@ -33,10 +33,10 @@ type Order = {
   kind: ScanKind
   contentName: string | null
   /** The request is yet to be counted, with the charge. */
-  takesRequest: boolean
+  countsRequest: boolean
   idempotency: Idempotency | undefined
   /** Aborted when the caller has left. */
-  untilGone?(): AbortSignal
+  abortWhenClientLeaves?(): AbortSignal
 }
 
 /** What is asked for twice has the same number: should it have been charged the first time, it is not charged again. */
@@ -45,14 +45,14 @@ type Numbered = Order & { id: string }
 type Whose = Pick<Caller, 'accountId' | 'isTest'>
 
 /** Finds out how a scan ends, for a caller with these settings. */
-type End = (asking: Caller) => Promise<Outcome>
+type End = (asking: Caller) => Promise<FinalResult>
 
 type Scanned = Admitted & { scan: Scan }
 
 const nameOf: Record<ScanKind, string> = { malware: 'malware', nsfw_image: 'NSFW image' }
 /** About what a full queue takes to empty. */
 const retryAfterSeconds = 5
-/** A result that another process settled is found by looking again. */
+/** A result that another process completed is found by looking again. */
 const lookAgainMs = 500
 
 export function makeScanning(deps: Deps) {
@@ -65,8 +65,12 @@ export function makeScanning(deps: Deps) {
         if (leftMs <= 0 || signal.aborted) return getRecorded(whose, kind, id)
         const over = new AbortController()
         try {
-          // Waited for before it is looked at: it may be settled in between.
-          const rung = deps.bell.wait(id, Math.min(leftMs, lookAgainMs), AbortSignal.any([signal, over.signal]))
+          // Waited for before it is looked at: it may be completed in between.
+          const rung = deps.resultWaiters.wait(
+            id,
+            Math.min(leftMs, lookAgainMs),
+            AbortSignal.any([signal, over.signal]),
+          )
           const scan = await getRecorded(whose, kind, id)
           if (scan.status !== 'pending') return scan
           await rung
@@ -77,11 +81,11 @@ export function makeScanning(deps: Deps) {
     },
 
     scanNow: (caller: Caller, content: Content, order: Order): Promise<Scanned> =>
-      scan(caller, toNumbered(order), content, (asking) => deps.outcomes.ofContent(content, { ...asking, ...order })),
+      scan(caller, toNumbered(order), content, (asking) => deps.scanner.scanContent(content, { ...asking, ...order })),
 
     scanUrlNow: (caller: Caller, url: string, order: Order, signal: AbortSignal): Promise<Scanned> =>
       scan(caller, toNumbered(order), undefined, (asking) =>
-        deps.outcomes.ofUrl(url, { ...asking, ...order, mode: 'sync' as const, signal }),
+        deps.scanner.scanUrl(url, { ...asking, ...order, mode: 'sync' as const, signal }),
       ),
   }
 
@@ -100,20 +104,20 @@ export function makeScanning(deps: Deps) {
    * nothing, and there is nothing to undo or to give back.
    */
   async function scan(caller: Caller, order: Numbered, content: Content | undefined, end: End): Promise<Scanned> {
-    const { kind, takesRequest, idempotency } = order
+    const { kind, countsRequest, idempotency } = order
     const first = idempotency && (await findFirst(caller, kind, idempotency))
     if (first !== undefined) return { scan: first, caller, refused: undefined }
-    const done = await settle(caller, order, content, end)
+    const done = await complete(caller, order, content, end)
     const answer = await deps.gate.ask({
-      ...{ keyDigest: caller.keyDigest, takesRequest, scan: done },
+      ...{ keyDigest: caller.keyDigest, countsRequest, scan: done },
       ...(idempotency === undefined ? {} : { idempotency }),
       // What is known of a caller who is taken on trust may be a second old.
-      ...(takesRequest && kind === 'nsfw_image' ? { flagsSexy: caller.flagsSexy } : {}),
+      ...(countsRequest && kind === 'nsfw_image' ? { flagsSexy: caller.flagsSexy } : {}),
     })
-    if (answer.outcome === 'changed') return scan(answer.caller, { ...order, takesRequest: false }, content, end)
+    if (answer.outcome === 'changed') return scan(answer.caller, { ...order, countsRequest: false }, content, end)
     // Refused when the key was revoked since it was last looked at, or other scans took the last credits.
     const refused = findRefusal(answer)
-    const later = takesRequest ? findCaller(answer) : toLaterCaller(caller, answer)
+    const later = countsRequest ? findCaller(answer) : toLaterCaller(caller, answer)
     if (answer.outcome !== 'repeated' || idempotency === undefined) {
       if (refused === undefined) deps.observeVerdict(kind, done.status, caller.isTest)
       return { scan: done, caller: later, refused }
@@ -138,7 +142,7 @@ export function makeScanning(deps: Deps) {
     return getRecorded(caller, kind, first.scanId)
   }
 
-  async function settle(
+  async function complete(
     caller: Caller,
     { id, kind, contentName }: Numbered,
     content: Content | undefined,

@@ -3,17 +3,17 @@ import { type Admitted, findCaller, findRefusal, toLaterCaller } from '../accoun
 import type { Describer } from '../content/describe.ts'
 import type { AdmissionGate, Caller, Idempotency } from '../ports/admission-gate.ts'
 import type { Clock } from '../ports/clock.ts'
-import type { JobContents, LastingContent } from '../ports/content-store.ts'
+import type { JobContent, JobContents } from '../ports/content-store.ts'
 import type { NewJob } from '../ports/job-store.ts'
 import { Problem } from '../problem.ts'
 import { findFileCase, findUrlCase } from '../test-mode/find-test-case.ts'
 import type { TestCase } from '../test-mode/test-cases.ts'
-import { testMark } from '../test-mode/test-outcomes.ts'
+import { testMark } from '../test-mode/test-results.ts'
 import { findMismatch } from './idempotency.ts'
-import { anywhere, testLane, toLane } from './lanes.ts'
-import { nothingKnown } from './outcome.ts'
+import { anywhere, testQueue, toQueueName } from './queues.ts'
 import type { NewScan, Scan } from './scan.ts'
 import { newScanId } from './scan-id.ts'
+import { nothingKnown } from './scanner.ts'
 
 type Deps = {
   gate: AdmissionGate
@@ -33,7 +33,7 @@ type Order = {
   callbackUrl: string | null
   idempotency: Idempotency | undefined
   /** The request is yet to be counted, with the charge. */
-  takesRequest: boolean
+  countsRequest: boolean
 }
 
 type Known = Pick<Scan, 'contentLength' | 'contentType' | 'metadata'>
@@ -45,14 +45,14 @@ type Submitted = Admitted & { scanId: string; isQueued: boolean }
 export function makeSubmitting(deps: Deps) {
   return { submitFile, submitUrl }
 
-  async function submitFile(caller: Caller, content: LastingContent, order: Order): Promise<Submitted> {
+  async function submitFile(caller: Caller, content: JobContent, order: Order): Promise<Submitted> {
     const { contentType, hashes } = await deps.describe(content)
     const known = { contentLength: content.bytes, contentType, metadata: hashes }
     if (caller.isTest) return submitTest(caller, order, findFileCase(order, content), known)
     requireEngine(order.kind)
-    const kept = await content.handOver()
-    const lane = toLane(order.kind, deps.contents.toPlace(kept))
-    const submitted = await submit(caller, order, { lane, source: kept }, known).catch(async (error) => {
+    const kept = await content.persist()
+    const queue = toQueueName(order.kind, deps.contents.toPlace(kept))
+    const submitted = await submit(caller, order, { queue, source: kept }, known).catch(async (error) => {
       // Anything else, and we cannot know whether it was accepted: what nobody needs is swept later.
       if (isCertainlyRefused(error)) await deps.contents.remove(kept)
       throw error
@@ -64,13 +64,13 @@ export function makeSubmitting(deps: Deps) {
   async function submitUrl(caller: Caller, url: string, order: Order): Promise<Submitted> {
     if (caller.isTest) return submitTest(caller, order, findUrlCase(order, url), nothingKnown)
     requireEngine(order.kind)
-    return submit(caller, order, { lane: toLane(order.kind, anywhere), source: { at: 'url', url } }, nothingKnown)
+    return submit(caller, order, { queue: toQueueName(order.kind, anywhere), source: { at: 'url', url } }, nothingKnown)
   }
 
   /** How it ends is decided now, and its content is let go: any process can end it, when its time has come. */
   function submitTest(caller: Caller, order: Order, { name, delayMs }: TestCase, known: Known): Promise<Submitted> {
     const source = { at: 'test' as const, testCase: name }
-    const job = { lane: testLane, source, ...(delayMs && { holdMs: delayMs.async }) }
+    const job = { queue: testQueue, source, ...(delayMs && { holdMs: delayMs.async }) }
     return submit(caller, order, job, { ...known, metadata: { ...known.metadata, ...testMark } })
   }
 
@@ -80,10 +80,10 @@ export function makeSubmitting(deps: Deps) {
     job: Omit<NewJob, 'callbackUrl'>,
     known: Known,
   ): Promise<Submitted> {
-    const { callbackUrl, idempotency, takesRequest } = order
+    const { callbackUrl, idempotency, countsRequest } = order
     const scan = newPending(order, known)
     const answer = await deps.gate.ask({
-      ...{ keyDigest: caller.keyDigest, takesRequest, scan, job: { ...job, callbackUrl } },
+      ...{ keyDigest: caller.keyDigest, countsRequest, scan, job: { ...job, callbackUrl } },
       ...(idempotency === undefined ? {} : { idempotency }),
     })
     const isQueued = answer.outcome === 'admitted'
@@ -93,7 +93,7 @@ export function makeSubmitting(deps: Deps) {
       scanId: first?.scanId ?? scan.id,
       refused: findRefusal(answer) ?? (first && idempotency && findMismatch(first, idempotency)),
       isQueued,
-      caller: takesRequest ? findCaller(answer) : toLaterCaller(caller, answer),
+      caller: countsRequest ? findCaller(answer) : toLaterCaller(caller, answer),
     }
   }
 

@@ -1,9 +1,9 @@
 import { keepTrying } from '../keep-trying.ts'
 import type { Clock } from '../ports/clock.ts'
-import type { Attempt, ClaimedDelivery, DeliveryOutcome, DeliveryStore } from '../ports/delivery-store.ts'
-import type { WebhookOutcome, WebhookSender } from '../ports/webhook-sender.ts'
+import type { Attempt, ClaimedDelivery, DeliveryStore, NextDeliveryState } from '../ports/delivery-store.ts'
+import type { WebhookResponse, WebhookSender } from '../ports/webhook-sender.ts'
 import { toAnswerText } from './answer-text.ts'
-import { decideOutcome, defaultRetryMs } from './schedule.ts'
+import { decideNextState, defaultRetryMs } from './schedule.ts'
 import { toSignatureHeaders } from './signature.ts'
 
 /** An attempt as a whole. Leases must be longer. */
@@ -14,7 +14,7 @@ const pauseEndpointAfterMs = 5 * 24 * 3_600_000
 
 export type Delivered = {
   attempt: Attempt
-  outcome: DeliveryOutcome
+  outcome: NextDeliveryState
   /** False when somebody else had the delivery by then: what came of it is his to say. */
   isRecorded: boolean
   /** Why it could not be sent, when that was not the receiver's fault. */
@@ -24,7 +24,7 @@ export type Delivered = {
 /** Makes one attempt at a claimed delivery and records it. Throws only when it cannot be recorded, or for a fault of ours. */
 export function makeDeliver(deps: {
   sender: WebhookSender
-  store: Pick<DeliveryStore, 'settle'>
+  store: Pick<DeliveryStore, 'recordAttempt'>
   clock: Clock
   retryMs?: readonly number[]
   random?: () => number
@@ -43,21 +43,21 @@ export function makeDeliver(deps: {
     const answer = await sender.send({ url: claimed.url, headers, body, totalMs })
     const durationMs = Math.round(performance.now() - startedAt)
     const attempt = { at, status: answer.status, durationMs, answer: toLogText(answer) }
-    const outcome = decideOutcome(retryMs, {
+    const outcome = decideNextState(retryMs, {
       attempts: claimed.attempts,
       answer: { status: answer.status, retryAfter: answer.status === null ? undefined : answer.retryAfter },
       now: clock.now(),
       random: random(),
     })
     // What is not recorded is delivered again when the lease is over.
-    const isRecorded = await keepTrying(() => store.settle(claimed, attempt, outcome, pauseAfterMs))
+    const isRecorded = await keepTrying(() => store.recordAttempt(claimed, attempt, outcome, pauseAfterMs))
     return { attempt, outcome, isRecorded, fault: answer.status === null ? answer.fault : undefined }
   }
 }
 
 export type Deliver = ReturnType<typeof makeDeliver>
 
-function toLogText(answer: WebhookOutcome): string {
+function toLogText(answer: WebhookResponse): string {
   if (answer.status === null) return answer.reason
   const text = toAnswerText(answer.beginning)
   return text === '' && answer.status >= 300 && answer.status <= 399 ? 'Redirects are not followed.' : text

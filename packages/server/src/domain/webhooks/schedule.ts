@@ -1,4 +1,4 @@
-import type { DeliveryOutcome } from '../ports/delivery-store.ts'
+import type { NextDeliveryState } from '../ports/delivery-store.ts'
 
 const second = 1000
 const minute = 60 * second
@@ -33,7 +33,10 @@ type Tried = {
 }
 
 /** Redirects are failures like any other: whoever answers elsewhere was not named by the account. */
-export function decideOutcome(retryMs: readonly number[], { attempts, answer, now, random }: Tried): DeliveryOutcome {
+export function decideNextState(
+  retryMs: readonly number[],
+  { attempts, answer, now, random }: Tried,
+): NextDeliveryState {
   if (isSuccess(answer.status)) return { state: 'delivered' }
   if (answer.status === gone) return { state: 'stopped' }
   const stepMs = retryMs[attempts]

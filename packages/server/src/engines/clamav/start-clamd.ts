@@ -30,7 +30,7 @@ export async function startClamd(options: {
   writeFileSync(options.configFile, options.config, { mode: 0o644 })
   // Line by line: into a pipe it would hold its words back until there are 4 KB of them.
   const heard = ['-oL', options.binary, `--config-file=${options.configFile}`]
-  // It gives way: whoever hands it a small file would else stand aside until that is scanned, with others at the door.
+  // It gives way: whoever hands it a small file would else stand aside until that is scanned, with others at the listener.
   const { command, args } = sandbox.wrap('nice', ['-n', '10', 'stdbuf', ...heard])
   const child = spawn(command, args, {
     cwd: '/',
@@ -52,20 +52,20 @@ export async function startClamd(options: {
 function listen(child: ChildProcess) {
   const lines: string[] = []
   let waiting: ((loaded: boolean) => void)[] = []
-  const settle = (loaded: boolean) => {
+  const complete = (loaded: boolean) => {
     for (const resolve of waiting.splice(0)) resolve(loaded)
   }
   const hear = (line: string) => {
     lines.push(line)
     if (lines.length > 20) lines.shift()
     // Not "Database correctly reloaded", which comes a moment before it is in use.
-    if (line.startsWith('Activating the newly loaded database')) settle(true)
-    else if (/reload.*(failed|error)|Database load failed/i.test(line)) settle(false)
+    if (line.startsWith('Activating the newly loaded database')) complete(true)
+    else if (/reload.*(failed|error)|Database load failed/i.test(line)) complete(false)
   }
   for (const stream of [child.stdout, child.stderr]) {
     if (stream !== null) createInterface({ input: stream }).on('line', hear)
   }
-  child.once('exit', () => settle(false))
+  child.once('exit', () => complete(false))
   return {
     /** The first complaint is the cause; what follows it is the way up. */
     findComplaint: () =>

@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs'
 export type Cores = {
   /** The one for a process that is started; undefined: any. Given back when it has ended. */
   take(): number | undefined
-  giveBack(core: number | undefined): void
+  release(core: number | undefined): void
 }
 
 /**
@@ -29,7 +29,7 @@ export function makeCores({ processes, usable = listUsable() }: { processes: num
       if (least !== undefined) change(least[0], 1)
       return least?.[0]
     },
-    giveBack(core) {
+    release(core) {
       if (core === undefined) roams = false
       else change(core, -1)
     },

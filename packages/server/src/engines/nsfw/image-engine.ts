@@ -82,7 +82,7 @@ export async function openImageEngine(deps: ImageEngineDeps): Promise<RunningIma
       return process
     },
   })
-  await pool.settled
+  await pool.completed
 
   return {
     name: 'NSFW',

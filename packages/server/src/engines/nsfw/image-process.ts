@@ -40,7 +40,7 @@ export async function startImageProcess(deps: ProcessDeps, signal: AbortSignal):
   const { confinement, cores, opening, startMs, sendMs, workMs, maxMemoryMb } = deps
   const core = cores.take()
   const worker = startWorkerProcess<Request, Answer>('image process', confinement.wrap(program, core))
-  void worker.ended.then(() => cores.giveBack(core))
+  void worker.ended.then(() => cores.release(core))
   signal.addEventListener('abort', worker.kill, { once: true })
   try {
     const answer = await worker.ask({ ask: 'open', ...opening }, noBytes, { sendMs, answerMs: startMs, signal })

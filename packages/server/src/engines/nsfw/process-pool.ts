@@ -1,6 +1,6 @@
 import { EngineBusy, EngineDown } from '../../domain/ports/scan-engine.ts'
 import type { Logger } from '../../runtime/logger.ts'
-import { makeLine } from '../worker/line.ts'
+import { makeLine } from '../worker/wait-queue.ts'
 import type { ImageProcess } from './image-process.ts'
 
 type Deps = {
@@ -108,7 +108,7 @@ export function openProcessPool(deps: Deps) {
   grow()
   return {
     /** Resolves when the first process is there, or could not be started. */
-    settled: Promise.all(starting).then(() => {}),
+    completed: Promise.all(starting).then(() => {}),
     /** Gives `work` a process of its own. The signal is for waiting alone. */
     async use<T>(work: (process: ImageProcess) => Promise<T>, signal: AbortSignal): Promise<T> {
       signal.throwIfAborted()

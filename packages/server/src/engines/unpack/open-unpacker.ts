@@ -7,7 +7,7 @@ import type { Logger } from '../../runtime/logger.ts'
 import { makeProcessStarter } from './child-process.ts'
 import { listDoubts } from './job-doubts.ts'
 import { openProcessPool } from './process-pool.ts'
-import { type JobOutcome, runJob } from './unpack-job.ts'
+import { runJob, type UnpackResult } from './unpack-job.ts'
 
 type Options = Parameters<Unpacker['unpack']>[1]
 
@@ -20,18 +20,18 @@ const maxIdleBytes = 256 * 2 ** 20
  */
 export function openUnpacker(deps: {
   log: Logger
-  slots?: number
+  semaphore?: number
   maxWaiting?: number
   idleMs?: number
   workMs?: number
 }): Unpacker & { close(): Promise<void>; processIds(): number[] } {
-  const { log, slots = 2, maxWaiting = 1000, idleMs = 30_000, workMs = 60_000 } = deps
-  const pool = openProcessPool({ start: makeProcessStarter({ log }), slots, maxWaiting, idleMs })
+  const { log, semaphore = 2, maxWaiting = 1000, idleMs = 30_000, workMs = 60_000 } = deps
+  const pool = openProcessPool({ start: makeProcessStarter({ log }), semaphore, maxWaiting, idleMs })
 
   /** A scan has one budget for all depths: who comes with one that is at work comes from inside that work. */
   const atWork = new Set<UnpackBudget>()
 
-  async function tryOnce(content: Content, options: Options): Promise<JobOutcome> {
+  async function tryOnce(content: Content, options: Options): Promise<UnpackResult> {
     const isNested = atWork.has(options.budget)
     const lease = await pool.lease(options.signal, { isNested })
     let reuse = false
@@ -42,7 +42,7 @@ export function openUnpacker(deps: {
       return outcome
     } finally {
       if (!isNested) atWork.delete(options.budget)
-      lease.giveBack({ reuse })
+      lease.release({ reuse })
     }
   }
 

@@ -2,13 +2,18 @@ import { EngineBusy, EngineDown } from '../../domain/ports/scan-engine.ts'
 import type { UnpackProcess } from './child-process.ts'
 
 /** A process that is to be used by nobody else until it is given back. */
-export type Lease = { process: UnpackProcess; giveBack(options: { reuse: boolean }): void }
+export type Lease = { process: UnpackProcess; release(options: { reuse: boolean }): void }
 
 type Waiting = { begin(): void }
 
 /** At most `slots` at once; started when needed, kept a while for the next. Who waits can go away. */
-export function openProcessPool(deps: { start(): UnpackProcess; slots: number; maxWaiting: number; idleMs: number }) {
-  const { start, slots, maxWaiting, idleMs } = deps
+export function openProcessPool(deps: {
+  start(): UnpackProcess
+  semaphore: number
+  maxWaiting: number
+  idleMs: number
+}) {
+  const { start, semaphore, maxWaiting, idleMs } = deps
   const idle: { process: UnpackProcess; timer: NodeJS.Timeout }[] = []
   const running = new Set<UnpackProcess>()
   const waiting: Waiting[] = []
@@ -22,7 +27,7 @@ export function openProcessPool(deps: { start(): UnpackProcess; slots: number; m
   async function takeSlot(signal: AbortSignal) {
     signal.throwIfAborted()
     throwIfClosed()
-    if (busy < slots) {
+    if (busy < semaphore) {
       busy++
       return
     }
@@ -91,10 +96,10 @@ export function openProcessPool(deps: { start(): UnpackProcess; slots: number; m
         let given = false
         return {
           process,
-          giveBack({ reuse }) {
+          release({ reuse }) {
             if (given) return
             given = true
-            if (reuse && process.alive && !closed && idle.length < slots) keep(process)
+            if (reuse && process.alive && !closed && idle.length < semaphore) keep(process)
             else process.kill()
             leave()
           },

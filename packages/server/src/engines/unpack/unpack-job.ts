@@ -7,7 +7,7 @@ import { toMemberPath } from './member-path.ts'
 
 type Take = Parameters<Unpacker['unpack']>[1]['take']
 
-export type JobOutcome =
+export type UnpackResult =
   | { kind: 'end'; end: JobEnd }
   /** More came out than may, or it took longer than may. The process is gone. */
   | { kind: 'limit' }
@@ -27,7 +27,7 @@ export async function runJob(
   unpacking: UnpackProcess,
   content: Content,
   options: { take: Take; budget: UnpackBudget; signal: AbortSignal; workMs: number },
-): Promise<JobOutcome> {
+): Promise<UnpackResult> {
   const { take, budget, signal } = options
   const kill = () => unpacking.kill()
   signal.addEventListener('abort', kill, { once: true })

@@ -25,7 +25,7 @@ export function makeRequests<Request extends object, Answer extends object>() {
   }
 
   /** At once: while this process waits for the next request, no garbage collector comes by. */
-  const giveBack = () => {
+  const release = () => {
     borrowed?.buffer.transfer(0)
     borrowed = undefined
   }
@@ -33,7 +33,7 @@ export function makeRequests<Request extends object, Answer extends object>() {
   return {
     /** The next one, or undefined when the other side is gone. The body is good until then. */
     read(): Received<Request> | undefined {
-      giveBack()
+      release()
       const headerBytes = readLength()
       if (headerBytes === undefined) return undefined
       if (headerBytes > maxHeaderBytes) throw new Error(`A header of ${headerBytes} bytes`)

@@ -2,7 +2,7 @@ import { EngineDown } from '../../domain/ports/scan-engine.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { startWithRules } from './compile-rules.ts'
 import type { RuleFile } from './rule-files.ts'
-import { makeSlots } from './slots.ts'
+import { makeSemaphore } from './slots.ts'
 import type { Compiled } from './wire.ts'
 import type { ProcessOptions, YaraProcess } from './yara-process.ts'
 
@@ -37,7 +37,7 @@ export async function openProcessPool(deps: PoolDeps, files: RuleFile[]): Promis
   const refused = new Set(compiled.refused.map(({ file }) => file))
   const sound = files.filter(({ file }) => !refused.has(file))
   const places: Place[] = Array.from({ length: deps.processes }, () => newPlace())
-  const slots = makeSlots(places, deps)
+  const semaphore = makeSemaphore(places, deps)
   let isClosed = false
 
   /** What is there, on its way, or started now because the last attempt failed. */
@@ -108,7 +108,7 @@ export async function openProcessPool(deps: PoolDeps, files: RuleFile[]): Promis
   return {
     compiled,
     use: (work, signal) =>
-      slots.use(async (place) => {
+      semaphore.use(async (place) => {
         const process = await getProcess(place)
         try {
           return await work(process)
@@ -118,7 +118,7 @@ export async function openProcessPool(deps: PoolDeps, files: RuleFile[]): Promis
       }, signal),
     isUp: () => places.some(({ isDown }) => !isDown),
     async retire() {
-      await slots.drain()
+      await semaphore.drain()
       await end((process) => process.end())
     },
     kill: () => end((process) => process.kill()),

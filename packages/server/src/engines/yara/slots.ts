@@ -1,8 +1,8 @@
 import { EngineBusy } from '../../domain/ports/scan-engine.ts'
-import { makeLine } from '../worker/line.ts'
+import { makeLine } from '../worker/wait-queue.ts'
 
 /** Lends places, in the order of asking. */
-export function makeSlots<P>(places: P[], deps: { maxWaiting: number; waitMs: number }) {
+export function makeSemaphore<P>(places: P[], deps: { maxWaiting: number; waitMs: number }) {
   const free = [...places]
   const line = makeLine<P>({
     ...deps,
@@ -11,7 +11,7 @@ export function makeSlots<P>(places: P[], deps: { maxWaiting: number; waitMs: nu
   })
   let onDrained: (() => void) | undefined
 
-  const giveBack = (place: P) => {
+  const release = (place: P) => {
     if (line.give(place)) return
     free.push(place)
     if (free.length === places.length) onDrained?.()
@@ -25,7 +25,7 @@ export function makeSlots<P>(places: P[], deps: { maxWaiting: number; waitMs: nu
       try {
         return await work(place)
       } finally {
-        giveBack(place)
+        release(place)
       }
     },
     /** Resolves when nothing runs or waits. Nothing may be asked for afterwards. */

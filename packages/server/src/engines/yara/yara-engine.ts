@@ -70,8 +70,8 @@ export async function openYaraEngine(deps: YaraDeps): Promise<YaraEngine> {
   const look = async () => {
     const [listing] = await Promise.allSettled([listRuleFiles(rulesDir, shipped)])
     const marks = listing.status === 'fulfilled' ? toMarks(listing.value) : String(listing.reason)
-    const isSettled = failures === 0 || performance.now() < retryAt
-    if (signal.aborted || (marks === seen && isSettled)) return
+    const isCompleted = failures === 0 || performance.now() < retryAt
+    if (signal.aborted || (marks === seen && isCompleted)) return
     seen = marks
     try {
       const listed = listing.status === 'fulfilled' ? listing.value : fail(listing.reason)

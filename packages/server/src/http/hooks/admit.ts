@@ -22,9 +22,9 @@ declare module 'fastify' {
 type Deps = { admission: Admission }
 
 /** Larger ones pay for being asked first: the work they could cause in vain is more than the question. */
-const maxTrustedBytes = 64 * 1024
+const maxFastPathBytes = 64 * 1024
 /** Ordinary pictures are larger than that; looking at one in vain takes about 20 ms of a core. */
-const maxTrustedPictureBytes = 1024 * 1024
+const maxFastPathPictureBytes = 1024 * 1024
 
 /** Key, rate window, credit, in this order; a known caller's numbers go on the answer, whatever it turns out to be. */
 export function makeAdmitHook(operation: Operation, { admission }: Deps) {
@@ -32,15 +32,15 @@ export function makeAdmitHook(operation: Operation, { admission }: Deps) {
   const isScan = isUpload || operation.does === 'url'
   const isSubmit = isUpload && operation.mode === 'async'
   const isPicture = isUpload && operation.mode === 'sync' && operation.kind === 'nsfw_image'
-  const maxBytes = isPicture ? maxTrustedPictureBytes : maxTrustedBytes
+  const maxBytes = isPicture ? maxFastPathPictureBytes : maxFastPathBytes
   return async (request: FastifyRequest, reply: FastifyReply) => {
     request.operationId = operation.id
     const keys = listHeader(request.raw, 'x-api-key')
     // A repeat of a scan is to be known before the work, so it is asked for first.
-    const isTrustable = isUpload && isSmall(request, maxBytes) && (isSubmit || !hasIdempotencyKey(request))
-    const trusted = isTrustable ? admission.findTrusted(keys) : undefined
+    const canTakeFastPath = isUpload && isSmall(request, maxBytes) && (isSubmit || !hasIdempotencyKey(request))
+    const trusted = canTakeFastPath ? admission.findRecentCaller(keys) : undefined
     if (trusted === undefined)
-      return goOn(request, reply, withTest(request, await admission.admitRequest(keys, isScan)))
+      return applyAdmission(request, reply, withTest(request, await admission.admitRequest(keys, isScan)))
     request.caller = trusted
     request.isCounted = false
   }
@@ -58,14 +58,14 @@ export function countFailures(app: FastifyInstance, { admission }: Deps) {
     // One whose charge was not answered has been at the gate; that nobody knows its outcome is all there is to say.
     const wasAsked = error instanceof Problem && error.refusal.kind === 'outcome-unknown'
     if (!request.isCounted && !wasAsked) {
-      goOn(request, reply, await admission.admitRequest(listHeader(request.raw, 'x-api-key'), true))
+      applyAdmission(request, reply, await admission.admitRequest(listHeader(request.raw, 'x-api-key'), true))
     }
     throw error
   })
 }
 
 /** Puts what the gate said on the answer, and throws its refusal. */
-export function goOn(request: FastifyRequest, reply: FastifyReply, { caller, refused }: Admitted) {
+export function applyAdmission(request: FastifyRequest, reply: FastifyReply, { caller, refused }: Admitted) {
   request.isCounted = true
   if (caller !== undefined) {
     request.caller = caller

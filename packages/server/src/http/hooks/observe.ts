@@ -7,7 +7,7 @@ type Deps = {
   logRequest(line: RequestLine): void
   metrics: Metrics
   /** Told of every request of a known account that was refused. */
-  noteRefusal(accountId: string, status: number): void
+  countRejectedRequest(accountId: string, status: number): void
 }
 
 /** One log line and one observation for each answer. Neither has headers, queries or bodies in it. */
@@ -16,7 +16,7 @@ export function observeAnswers(app: FastifyInstance, deps: Deps) {
   app.addHook('onResponse', (request, reply, done) => {
     const ms = reply.elapsedTime
     const accountId = request.caller?.accountId
-    if (reply.statusCode >= 400 && accountId !== undefined) deps.noteRefusal(accountId, reply.statusCode)
+    if (reply.statusCode >= 400 && accountId !== undefined) deps.countRejectedRequest(accountId, reply.statusCode)
     // Tests are slow and fail as they are told to: apart, or they would be taken for the service's own ways.
     const operation = request.caller?.isTest === true ? 'test' : request.operationId
     deps.metrics.observeRequest(operation ?? 'other', reply.statusCode, ms / 1000)

@@ -3,18 +3,21 @@ import type { FastifyRequest } from 'fastify'
 import { Problem } from '../../domain/problem.ts'
 import { toScanResult } from '../../domain/scans/scan-result.ts'
 import type { Scanning } from '../../domain/scans/scanning.ts'
+import { abortWhenClientLeaves } from '../client-abort.ts'
 import { getCaller } from '../hooks/admit.ts'
-import { untilGone } from '../until-gone.ts'
 import type { Handler } from './handler.ts'
 
 type Deps = { scanning: Scanning; draining: AbortSignal }
 
-/** A settled result never changes, so whoever has it need not load it again; one that is pending must not be kept. */
+/** A completed result never changes, so whoever has it need not load it again; one that is pending must not be kept. */
 export function makeResultHandler(target: { kind: ScanKind }, deps: Deps): Handler {
   return async (request, reply) => {
     const { id } = request.params as { id: string }
     const waitMs = readWait(request) * 1000
-    const asked = { waitMs, ...(waitMs > 0 ? { signal: AbortSignal.any([untilGone(reply), deps.draining]) } : {}) }
+    const asked = {
+      waitMs,
+      ...(waitMs > 0 ? { signal: AbortSignal.any([abortWhenClientLeaves(reply), deps.draining]) } : {}),
+    }
     const scan = await deps.scanning.getScan(getCaller(request), target.kind, id, asked)
     if (scan.status === 'pending') {
       reply.header('Cache-Control', 'no-store')

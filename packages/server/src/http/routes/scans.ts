@@ -9,11 +9,11 @@ import { toScanResult } from '../../domain/scans/scan-result.ts'
 import type { Scanning } from '../../domain/scans/scanning.ts'
 import { checkFileSubmission, checkUrlSubmission, findText, toContentName } from '../../domain/scans/submission.ts'
 import type { Submitting } from '../../domain/scans/submitting.ts'
-import { getCaller, goOn } from '../hooks/admit.ts'
+import { abortWhenClientLeaves } from '../client-abort.ts'
+import { applyAdmission, getCaller } from '../hooks/admit.ts'
 import { checkIdempotency, findIdempotency } from '../idempotency.ts'
 import { readJsonBody } from '../json-body.ts'
 import { requireMediaType } from '../media-type.ts'
-import { untilGone } from '../until-gone.ts'
 import { type Contents, readUpload } from '../upload.ts'
 import type { Handler } from './handler.ts'
 
@@ -33,17 +33,17 @@ export function makeFileHandler(target: Target, deps: ScanDeps): Handler {
     const contents = kind === 'nsfw_image' ? withPictureMemory(deps.contents) : deps.contents
     return makeUploadHandler(target, deps, contents, async (request, reply, content, { contentName }) => {
       const idempotency = findIdempotency(request, [content.sha256, contentName])
-      const leaving = { untilGone: () => untilGone(reply) }
-      const order = { kind, contentName, idempotency, takesRequest: !request.isCounted, ...leaving }
+      const leaving = { abortWhenClientLeaves: () => abortWhenClientLeaves(reply) }
+      const order = { kind, contentName, idempotency, countsRequest: !request.isCounted, ...leaving }
       const { scan, ...admitted } = await deps.scanning.scanNow(getCaller(request), content, order)
-      goOn(request, reply, admitted)
+      applyAdmission(request, reply, admitted)
       reply.code(201)
       return toScanResult(scan)
     })
   }
   return makeUploadHandler(target, deps, deps.jobContents, async (request, reply, content, given) => {
     const idempotency = findIdempotency(request, [content.sha256, given.contentName, given.callbackUrl])
-    const order = { kind, ...given, idempotency, takesRequest: !request.isCounted }
+    const order = { kind, ...given, idempotency, countsRequest: !request.isCounted }
     return sendReceipt(request, reply, await deps.submitting.submitFile(getCaller(request), content, order))
   })
 }
@@ -57,12 +57,17 @@ export function makeUrlHandler({ kind, mode }: Target, deps: ScanDeps): Handler 
     const callbackUrl = mode === 'sync' ? null : findText(fields.callback_url)
     const idempotency = findIdempotency(request, [url, contentName, callbackUrl])
     if (mode === 'async') {
-      const order = { kind, contentName, callbackUrl, idempotency, takesRequest: false }
+      const order = { kind, contentName, callbackUrl, idempotency, countsRequest: false }
       return sendReceipt(request, reply, await deps.submitting.submitUrl(getCaller(request), url, order))
     }
-    const order = { kind, contentName, idempotency, takesRequest: false }
-    const { scan, ...admitted } = await deps.scanning.scanUrlNow(getCaller(request), url, order, untilGone(reply))
-    goOn(request, reply, admitted)
+    const order = { kind, contentName, idempotency, countsRequest: false }
+    const { scan, ...admitted } = await deps.scanning.scanUrlNow(
+      getCaller(request),
+      url,
+      order,
+      abortWhenClientLeaves(reply),
+    )
+    applyAdmission(request, reply, admitted)
     reply.code(201)
     return toScanResult(scan)
   }
@@ -100,7 +105,7 @@ function makeUploadHandler<C extends Content>(
 }
 
 function sendReceipt(request: FastifyRequest, reply: FastifyReply, submitted: Admitted & { scanId: string }) {
-  goOn(request, reply, submitted)
+  applyAdmission(request, reply, submitted)
   reply.code(202).header(headers.result, submitted.scanId)
   return { id: submitted.scanId }
 }

@@ -5,7 +5,7 @@ import { after, before, describe, test } from 'node:test'
 import { joinTestS3, lacksTestS3, type TestS3 } from '../../../../../scripts/test-s3.ts'
 import { StorageAway } from '../../../src/domain/ports/content-store.ts'
 import { master, take } from '../job-contents-contract.ts'
-import { type Call, type Fate, openFaultyDoor } from './faulty-door.ts'
+import { type Call, type Fate, openFaultyProxy } from './faulty-proxy.ts'
 import { newCorner } from './store.ts'
 
 const skip = lacksTestS3()
@@ -24,15 +24,15 @@ describe('a content store that fails', { skip }, () => {
     const corner = newCorner(t, store)
     const seen = new Map<string, number>()
     const fates: Fate[] = ['cut', { status: 503, code: 'SlowDown' }, 'pass']
-    const door = await openFaultyDoor(t, store.endpoint, ({ method, path, query, range }) => {
+    const listener = await openFaultyProxy(t, store.endpoint, ({ method, path, query, range }) => {
       const call = [method, path, query, range].join(' ')
       const times = seen.get(call) ?? 0
       seen.set(call, times + 1)
       return fates[times] ?? 'pass'
     })
-    const { contents } = await corner.open(master, { endpoint: door.endpoint, ...soon })
+    const { contents } = await corner.open(master, { endpoint: listener.endpoint, ...soon })
     const content = await take(contents, clear)
-    const kept = await content.handOver()
+    const kept = await content.persist()
     const opened = await contents.open(kept, content)
     assert.ok((await readAll(opened.read())).equals(clear))
     await opened.release()
@@ -45,8 +45,8 @@ describe('a content store that fails', { skip }, () => {
       'GetObject',
       'DeleteObject',
     ]) {
-      const outcomes = new Set(corner.observed.filter((each) => each.call === call).map(({ outcome }) => outcome))
-      assert.deepEqual([...outcomes].sort(), ['failed', 'lost', 'ok'], call)
+      const scanner = new Set(corner.observed.filter((each) => each.call === call).map(({ outcome }) => outcome))
+      assert.deepEqual([...scanner].sort(), ['failed', 'lost', 'ok'], call)
     }
   })
 
@@ -55,13 +55,13 @@ describe('a content store that fails', { skip }, () => {
     let cuts = 0
     const isCut = ({ method, range }: Call) =>
       method === 'GET' && range !== undefined && !range.endsWith('-66') && cuts++ < 3
-    const door = await openFaultyDoor(t, store.endpoint, (call) => (isCut(call) ? { cutAfter: 30_000 } : 'pass'))
-    const { contents } = await corner.open(master, { endpoint: door.endpoint, ...soon })
+    const listener = await openFaultyProxy(t, store.endpoint, (call) => (isCut(call) ? { cutAfter: 30_000 } : 'pass'))
+    const { contents } = await corner.open(master, { endpoint: listener.endpoint, ...soon })
     const content = await take(contents, clear.subarray(0, 3_000_000))
-    const kept = await content.handOver()
+    const kept = await content.persist()
     const opened = await contents.open(kept, content)
     assert.ok((await readAll(opened.read())).equals(clear.subarray(0, 3_000_000)))
-    const ranges = door.calls.flatMap(({ range }) => range ?? [])
+    const ranges = listener.calls.flatMap(({ range }) => range ?? [])
     assert.deepEqual(ranges.slice(1, 5), [
       ...['bytes=67-65618', 'bytes=30067-65618', 'bytes=60067-65618'],
       'bytes=67-1048898',
@@ -75,11 +75,11 @@ describe('a content store that fails', { skip }, () => {
     let completions = 0
     const isComplete = ({ method, query }: Call) => method === 'POST' && query.has('uploadId')
     const fates: Fate[] = ['lose answer', { status: 404, code: 'NoSuchUpload' }]
-    const door = await openFaultyDoor(t, store.endpoint, (call) =>
+    const listener = await openFaultyProxy(t, store.endpoint, (call) =>
       isComplete(call) ? (fates[completions++] ?? 'pass') : 'pass',
     )
-    const { contents } = await corner.open(master, { endpoint: door.endpoint, ...soon })
-    const kept = await (await take(contents, clear)).handOver()
+    const { contents } = await corner.open(master, { endpoint: listener.endpoint, ...soon })
+    const kept = await (await take(contents, clear)).persist()
     assert.equal(completions, 2)
     assert.equal((await corner.listNames()).length, 1)
     await contents.remove(kept)
@@ -88,10 +88,10 @@ describe('a content store that fails', { skip }, () => {
   test('for long makes uploads and readings fail, and leaves nothing that would stop later ones', async (t) => {
     const corner = newCorner(t, store)
     let isDown = false
-    const door = await openFaultyDoor(t, store.endpoint, () => (isDown ? 'cut' : 'pass'))
-    const { contents, findFault, requireUsable } = await corner.open(master, { endpoint: door.endpoint, ...soon })
+    const listener = await openFaultyProxy(t, store.endpoint, () => (isDown ? 'cut' : 'pass'))
+    const { contents, findFault, requireUsable } = await corner.open(master, { endpoint: listener.endpoint, ...soon })
     const content = await take(contents, clear)
-    const kept = await content.handOver()
+    const kept = await content.persist()
     isDown = true
     // More than there is memory for at once.
     const uploads = await Promise.allSettled(Array.from({ length: 10 }, () => take(contents, clear)))
@@ -103,7 +103,7 @@ describe('a content store that fails', { skip }, () => {
 
     isDown = false
     assert.equal(await findFault(), undefined)
-    const again = await (await take(contents, clear)).handOver()
+    const again = await (await take(contents, clear)).persist()
     await contents.remove(again)
     await contents.remove(kept)
     assert.deepEqual(await corner.listNames(), [])
@@ -162,7 +162,7 @@ describe('an upload to the content store', { skip }, () => {
     // More than there are buffers; each has begun its second part, and says no more.
     const slow = Array.from({ length: 8 }, () => contents.newWriter())
     for (const writer of slow) await writer.write(Buffer.from(clear.subarray(0, 5_500_000)))
-    const quick = await (await take(contents, clear)).handOver()
+    const quick = await (await take(contents, clear)).persist()
     await contents.remove(quick)
     const finished = await Promise.all(slow.map((writer) => writer.finish()))
     assert.equal((await corner.listNames()).length, 8)

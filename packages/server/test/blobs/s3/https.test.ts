@@ -18,7 +18,7 @@ const host = '127.0.0.2'
 test('content goes over HTTPS too, with credentials that the environment has', { skip: lacksTestS3() }, async (t) => {
   const store = await joinTestS3()
   t.after(store.close)
-  const door = createServer({ cert, key }, (incoming, outgoing) => {
+  const listener = createServer({ cert, key }, (incoming, outgoing) => {
     const { method, headers, url = '/' } = incoming
     const onward = request(new URL(url, store.endpoint), { method, headers }, (response) => {
       outgoing.writeHead(response.statusCode ?? 500, response.headers)
@@ -26,22 +26,22 @@ test('content goes over HTTPS too, with credentials that the environment has', {
     })
     incoming.pipe(onward)
   })
-  await new Promise<void>((resolve) => door.listen(0, host, resolve))
+  await new Promise<void>((resolve) => listener.listen(0, host, resolve))
   t.after(() => {
-    door.close()
-    door.closeAllConnections()
+    listener.close()
+    listener.closeAllConnections()
   })
   setDefaultCACertificates([...getCACertificates('default'), cert])
   process.env.AWS_ACCESS_KEY_ID = store.accessKey
   process.env.AWS_SECRET_ACCESS_KEY = store.secretKey
   const corner = newCorner(t, store)
   Object.assign(corner.settings, { credentials: undefined })
-  const endpoint = `https://${host}:${(door.address() as { port: number }).port}`
+  const endpoint = `https://${host}:${(listener.address() as { port: number }).port}`
   const { contents, requireUsable } = await corner.open(master, { endpoint })
   await requireUsable()
   const clear = randomBytes(6_000_000)
   const content = await take(contents, clear)
-  const kept = await content.handOver()
+  const kept = await content.persist()
   const opened = await contents.open(kept, content)
   assert.ok((await readAll(opened.read())).equals(clear))
   await opened.release()

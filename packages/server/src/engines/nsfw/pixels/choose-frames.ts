@@ -1,6 +1,6 @@
 import { chooseApart, type Thumbnail, toThumbnail } from './choose-apart.ts'
 import { type Background, findBackgrounds, flatten } from './flatten.ts'
-import type { Reel } from './reel.ts'
+import type { FrameSource } from './frame-source.ts'
 import { largeShape, smallShape } from './render.ts'
 
 /** A frame as a viewer may show it. One that is transparent may be there twice, on white and on black. */
@@ -20,11 +20,11 @@ type Candidate = Frame & { thumbnail: Thumbnail }
  * Two reels of the same frames are two ways to show them. Of each pass only the chosen frames are kept; the last choice
  * among those is nearly as good as one among all, and what is unlike everything else outlives both.
  */
-export async function chooseFrames(reels: Reel[], most: number): Promise<Frame[]> {
+export async function chooseFrames(frameSources: FrameSource[], most: number): Promise<Frame[]> {
   const kept: Candidate[] = []
-  for (const reel of reels) {
-    for (let first = 0; first < reel.frames; first += reel.framesPerPass) {
-      kept.push(...(await choosePass(reel, first, most)))
+  for (const frameSource of frameSources) {
+    for (let first = 0; first < frameSource.frames; first += frameSource.framesPerPass) {
+      kept.push(...(await choosePass(frameSource, first, most)))
     }
   }
   return chooseApart(kept, most)
@@ -32,8 +32,12 @@ export async function chooseFrames(reels: Reel[], most: number): Promise<Frame[]
     .map(({ thumbnail: _, ...frame }) => frame)
 }
 
-async function choosePass(reel: Reel, first: number, most: number): Promise<Candidate[]> {
-  const rasters = await reel.read(first, Math.min(reel.framesPerPass, reel.frames - first), smallShape)
+async function choosePass(frameSource: FrameSource, first: number, most: number): Promise<Candidate[]> {
+  const rasters = await frameSource.read(
+    first,
+    Math.min(frameSource.framesPerPass, frameSource.frames - first),
+    smallShape,
+  )
   const looks = rasters.flatMap((raster, i) =>
     findBackgrounds(raster).map((background) => {
       const thumbnail = toThumbnail(flatten(raster, background), smallShape.side)
@@ -42,7 +46,7 @@ async function choosePass(reel: Reel, first: number, most: number): Promise<Cand
   )
   const chosen = chooseApart(looks, most)
   const readLarge = makeLargeReader(
-    reel,
+    frameSource,
     chosen.map(({ index }) => index),
   )
   return chosen.map(({ index, background, raster, thumbnail }) => ({
@@ -55,13 +59,13 @@ async function choosePass(reel: Reel, first: number, most: number): Promise<Cand
 }
 
 /** One pass serves all of them, because whoever asks for one frame often asks for its neighbours. */
-function makeLargeReader(reel: Reel, indexes: number[]) {
+function makeLargeReader(frameSource: FrameSource, indexes: number[]) {
   const first = Math.min(...indexes)
   const count = Math.max(...indexes) - first + 1
   let reading: Promise<Map<string, Buffer>> | undefined
 
   const read = async () => {
-    const rasters = await reel.read(first, count, largeShape)
+    const rasters = await frameSource.read(first, count, largeShape)
     const wanted = new Set(indexes)
     const flats = new Map<string, Buffer>()
     for (const [i, raster] of rasters.entries()) {

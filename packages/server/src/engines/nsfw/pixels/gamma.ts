@@ -1,6 +1,6 @@
 import { readPng } from './damaged-png.ts'
+import type { FrameSource } from './frame-source.ts'
 import { readPngChunks } from './png-chunks.ts'
-import type { Reel } from './reel.ts'
 import { attempt, openSharp, type Raster, type Shape } from './render.ts'
 
 /** Between these a picture looks much the same with and without. */
@@ -22,7 +22,7 @@ export function findUnusualGamma(bytes: Buffer): number | undefined {
 }
 
 /** The picture as a browser shows it. In 16 bits, because the hidden one may live in the lowest of them. */
-export function makeGammaReel(bytes: Buffer, gamma: number): Reel {
+export function makeGammaFrames(bytes: Buffer, gamma: number): FrameSource {
   const exponent = 1 / (2.2 * gamma)
   const curve = Uint8Array.from({ length: 65_536 }, (_, value) => Math.round(255 * (value / 65_535) ** exponent))
 

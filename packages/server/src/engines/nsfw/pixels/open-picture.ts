@@ -1,17 +1,17 @@
 import type { Metadata } from 'sharp'
 import { findImageFormat } from '../../../domain/content/image-format.ts'
-import { makeApngReel } from './apng-reel.ts'
+import { makeApngFrames } from './apng-frames.ts'
 import { chooseFrames, type Frame } from './choose-frames.ts'
-import { findUnusualGamma, makeGammaReel } from './gamma.ts'
+import type { FrameSource } from './frame-source.ts'
+import { findUnusualGamma, makeGammaFrames } from './gamma.ts'
 import { readJpegScans } from './jpeg-scans.ts'
 import { defaultLimits, type Limits } from './limits.ts'
 import { allowFourLoaders } from './loaders.ts'
 import { findApng } from './read-apng.ts'
-import type { Reel } from './reel.ts'
 import { newOverLimit, newUnsupported, Refusal, type Unscanned } from './refusal.ts'
 import { readMetadata } from './render.ts'
-import { makeRollReel } from './roll-reel.ts'
-import { makeStillReel } from './still-reel.ts'
+import { makeRolledFrames } from './rolled-frames.ts'
+import { makeStillFrame } from './still-frame.ts'
 
 export type { Frame, Unscanned }
 
@@ -34,9 +34,9 @@ export async function openPicture(bytes: Buffer, options: OpenOptions = {}): Pro
   allowFourLoaders()
   try {
     const header = await readHeader(bytes)
-    const reels = findReels(bytes, header, { both, limits })
-    const frames = await chooseFrames(reels, maxChosen)
-    return { frames, isAnimated: (reels[0]?.frames ?? 0) > 1 }
+    const frameSources = findFrameSources(bytes, header, { both, limits })
+    const frames = await chooseFrames(frameSources, maxChosen)
+    return { frames, isAnimated: (frameSources[0]?.frames ?? 0) > 1 }
   } catch (error) {
     if (error instanceof Refusal) return { unscanned: error.unscanned, reason: error.message }
     throw error
@@ -60,7 +60,7 @@ async function readHeader(bytes: Buffer): Promise<Header> {
 
 type FindOptions = { both: boolean; limits: Limits }
 
-function findReels(bytes: Buffer, header: Header, { both, limits }: FindOptions): Reel[] {
+function findFrameSources(bytes: Buffer, header: Header, { both, limits }: FindOptions): FrameSource[] {
   const { format, pages } = header
   checkSize(header, limits)
   if (format === 'image/jpeg') checkJpeg(bytes, header, limits)
@@ -69,19 +69,19 @@ function findReels(bytes: Buffer, header: Header, { both, limits }: FindOptions)
     const gamma = findUnusualGamma(bytes)
     if (apng !== undefined) {
       if (gamma !== undefined) throw newUnsupported('an animation with an unusual gamma')
-      const reel = makeApngReel(apng)
-      if (reel.frames > limits.maxApngFrames) throw newOverLimit(`${reel.frames} frames`)
-      checkAnimation(header, reel, limits)
-      return [reel]
+      const frameSource = makeApngFrames(apng)
+      if (frameSource.frames > limits.maxApngFrames) throw newOverLimit(`${frameSource.frames} frames`)
+      checkAnimation(header, frameSource, limits)
+      return [frameSource]
     }
     checkInterlaced(header, limits)
-    const still = makeStillReel(bytes, { isPng: true, both })
-    return gamma === undefined ? [still] : [still, makeGammaReel(bytes, gamma)]
+    const still = makeStillFrame(bytes, { isPng: true, both })
+    return gamma === undefined ? [still] : [still, makeGammaFrames(bytes, gamma)]
   }
-  if (pages === 1) return [makeStillReel(bytes, { isPng: false, both })]
-  const reel = makeRollReel(bytes, header, limits.maxHeldBytes)
-  checkAnimation(header, reel, limits)
-  return [reel]
+  if (pages === 1) return [makeStillFrame(bytes, { isPng: false, both })]
+  const frameSource = makeRolledFrames(bytes, header, limits.maxHeldBytes)
+  checkAnimation(header, frameSource, limits)
+  return [frameSource]
 }
 
 function checkSize({ width, height }: Header, { maxPixels, maxSide }: Limits) {
@@ -103,7 +103,7 @@ function checkInterlaced({ width, height, metadata }: Header, { maxHeldBytes }: 
   if (metadata.isProgressive && heldBytes > maxHeldBytes) throw newOverLimit(`${width} x ${height} pixels interlaced`)
 }
 
-function checkAnimation({ width, height }: Header, { frames, framesPerPass, heldBytes }: Reel, limits: Limits) {
+function checkAnimation({ width, height }: Header, { frames, framesPerPass, heldBytes }: FrameSource, limits: Limits) {
   if (frames > limits.maxFrames) throw newOverLimit(`${frames} frames`)
   // The second pass decodes what the first one did, to get behind it, and so on.
   const passes = (Math.ceil(frames / framesPerPass) + 1) / 2

@@ -2,12 +2,12 @@ import type { Refused } from '../wire.ts'
 
 export type RuleText = { file: string; text: Buffer }
 
-type ScanOutcome = { findings: string[]; limited: boolean }
+type YaraResult = { findings: string[]; limited: boolean }
 
 export type RuleSet = {
   rules: number
   /** Names of the rules that match, without private ones. Blocks until it is done. */
-  scan(content: Buffer, timeoutMs: number): ScanOutcome
+  scan(content: Buffer, timeoutMs: number): YaraResult
   free(): void
 }
 

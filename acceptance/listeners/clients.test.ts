@@ -1,0 +1,37 @@
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { testClamdListener } from '../support/clamd-listener-rules.ts'
+import { testIcapListener } from '../support/icap-listener-rules.ts'
+import { type Listeners, startListeners } from '../support/listeners.ts'
+import { alreadyTested, lacksClamAv } from '../support/scanning.ts'
+import { getSharedService } from '../support/shared-service.ts'
+
+const lacking = await lacksClamAv(getSharedService().url)
+
+describe('listeners for clients that are there already', { skip: lacking || alreadyTested }, () => {
+  let listeners: Listeners
+  let dir = ''
+  before(async () => {
+    dir = mkdtempSync(join(tmpdir(), 'assay-listeners-'))
+    listeners = await startListeners()
+  })
+  after(async () => {
+    await listeners.stop()
+    rmSync(dir, { recursive: true, force: true })
+  })
+
+  const subject = { listeners: () => listeners, dir: () => dir }
+  describe('clamd', () => testClamdListener(subject))
+  describe('ICAP', () => testIcapListener(subject))
+
+  test('the ledger has each scan that was paid for, once', async () => {
+    const [account] = (await listeners.operate('accounts', 'list')) as { id: string }[]
+    const ledger = await listeners.operate('credits', 'ledger', '--account', account?.id ?? '', '--limit', '1000')
+    const scans = (ledger as { scan_id: string | null }[]).flatMap(({ scan_id }) => scan_id ?? [])
+    assert.equal(scans.length, await listeners.countCharges())
+    assert.equal(new Set(scans).size, scans.length)
+  })
+})

@@ -1,0 +1,111 @@
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { openFakeClamd } from '../support/fake-clamd.ts'
+import { type Listeners, openTalk, startListeners, talk, toIcap, toLength, toStream } from '../support/listeners.ts'
+import { alreadyTested } from '../support/scanning.ts'
+import { waitUntil } from '../support/wait-until.ts'
+
+const close = 'Connection: close\r\n'
+const allow = 'Allow: 204\r\n'
+
+describe('listeners before an engine that fails', { skip: alreadyTested }, () => {
+  let dir = ''
+  let clamd: Awaited<ReturnType<typeof openFakeClamd>>
+  let listeners: Listeners
+  before(async () => {
+    dir = mkdtempSync(join(tmpdir(), 'assay-listeners-'))
+    clamd = await openFakeClamd(join(dir, 'clamd.sock'))
+    listeners = await startListeners({ ASSAY_CLAMD: join(dir, 'clamd.sock'), ASSAY_ICAP_ON_ERROR: 'allow' })
+  })
+  after(async () => {
+    await listeners.stop()
+    await clamd.close()
+    rmSync(dir, { recursive: true, force: true })
+  })
+
+  const instream = (content: string) => talk(listeners.ports.clamd, 'zINSTREAM\0', toStream(content))
+  const respmod = (content: Buffer | string, icap = allow, http = '') =>
+    talk(listeners.ports.icap, toIcap('RESPMOD', content, { icap: icap + close, http }))
+
+  test('what it says is passed on', async () => {
+    assert.equal(await instream('good one'), 'stream: OK\0')
+    assert.equal(await instream('bad one'), 'stream: Fake.Threat FOUND\0')
+    assert.match(await respmod('good two'), /^ICAP\/1\.0 204 /)
+    assert.match(await respmod('bad two'), /X-Virus-ID: Fake\.Threat/)
+  })
+
+  for (const behaviour of ['closes', 'garbage', 'empty', 'half', 'almost-ok']) {
+    test(`${behaviour}: never clean, never charged, not even where errors are let through`, async () => {
+      const before = await listeners.countCharges()
+      assert.match(await instream(`${behaviour} for clamd`), /^stream: .* did not answer.* ERROR\0$/)
+      assert.match(await respmod(`${behaviour} for icap`), /^ICAP\/1\.0 500 .*did not answer/s)
+      assert.equal(await listeners.countCharges(), before)
+    })
+  }
+
+  test('what cannot be scanned goes through unchanged, where the operator wants that', async () => {
+    const encoded = 'Content-Encoding: br\r\n'
+    assert.match(await respmod('packed', allow, encoded), /^ICAP\/1\.0 204 /)
+    assert.match(await respmod('packed', 'Preview: 6\r\n', encoded), /^ICAP\/1\.0 204 /)
+    const echoed = await respmod('packed', '', encoded)
+    assert.match(echoed, /^ICAP\/1\.0 200 OK\r\n.*Encapsulated: res-hdr=0, res-body=41\r\n\r\nHTTP\/1\.1 200 OK\r\n/s)
+    assert(echoed.endsWith('\r\n\r\n6\r\npacked\r\n0\r\n\r\n'))
+  })
+
+  test('what is too large goes through unchanged, too: all of it', async () => {
+    const { socket, heard } = openTalk(listeners.ports.icap)
+    let bytes = 0
+    socket.removeAllListeners('data').on('data', (chunk) => {
+      bytes += chunk.length
+    })
+    socket.write(toIcap('RESPMOD', 'begin', { icap: close, end: '' }))
+    const piece = Buffer.concat([Buffer.from('100000\r\n'), Buffer.alloc(2 ** 20, 'x'), Buffer.from('\r\n')])
+    for (let n = 0; n < 110; n++) await new Promise((resolve) => socket.write(piece, resolve))
+    socket.write('0\r\n\r\n')
+    await waitUntil('the end', () => socket.readableEnded)
+    assert.equal(heard(), '')
+    assert(bytes > 110 * 2 ** 20 && bytes < 110 * 2 ** 20 + 200_000, `${bytes} bytes came back`)
+  })
+
+  test('without requests, credits or a valid key there is an error and no charge', async () => {
+    const [account] = (await listeners.operate('accounts', 'list')) as { id: string }[]
+    const id = account?.id ?? ''
+    await listeners.operate('accounts', 'update', id, '--rate', '5/1h')
+    await waitUntil('the limit to be reached', async () => / rate limit .* ERROR\0$/.test(await instream('good')))
+    assert.match(await respmod('good'), /^ICAP\/1\.0 503 .*Retry-After: \d+\r\n/s)
+
+    await listeners.operate('accounts', 'update', id, '--rate', '100000/1m')
+    const spent = await listeners.countCharges()
+    await listeners.operate('accounts', 'update', id, '--credits', String(spent + 1))
+    assert.equal(await instream('good the last one'), 'stream: OK\0')
+    const broke = 'stream: The account has no credits left. ERROR'
+    assert.equal(await instream('good but one too many'), `${broke}\0`)
+    const session = await talk(listeners.ports.clamd, 'zIDSESSION\0zINSTREAM\0', toStream('bad'), 'zPING\0zEND\0')
+    assert.equal(session, `1: ${broke}\x002: PONG\0`)
+    assert.match(await respmod('good'), /^ICAP\/1\.0 500 .*no credits left/s)
+    // Told at the end of the preview: the rest need not be sent.
+    assert.match(await respmod('good', `Preview: 4\r\n${allow}`), /^ICAP\/1\.0 500 /)
+
+    await listeners.operate('accounts', 'suspend', id)
+    assert.equal(await instream('good'), 'stream: The API key behind this listener is not valid. ERROR\0')
+    assert.match(await respmod('good'), /^ICAP\/1\.0 500 .*not valid/s)
+    await listeners.operate('accounts', 'resume', id)
+    await listeners.operate('accounts', 'update', id, '--credits', 'none')
+    assert.equal(await listeners.countCharges(), spent + 1)
+  })
+
+  test('a stop waits for the scan that is under way, and for nobody else', async () => {
+    const [busy, idle] = [openTalk(listeners.ports.clamd), openTalk(listeners.ports.clamd)]
+    idle.socket.write('zIDSESSION\0zPING\0')
+    busy.socket.write(Buffer.concat([Buffer.from('zIDSESSION\0zINSTREAM\0'), toLength(5), Buffer.from('goo')]))
+    await waitUntil('both to be there', () => idle.heard() === '1: PONG\0')
+    process.kill(listeners.pid, 'SIGTERM')
+    await waitUntil('the idle one to be let go', () => idle.socket.readableEnded)
+    busy.socket.write(Buffer.concat([Buffer.from('d '), toLength(0), Buffer.from('zPING\0')]))
+    await waitUntil('the busy one to be let go', () => busy.socket.readableEnded)
+    assert.equal(busy.heard(), '1: stream: OK\0')
+  })
+})

@@ -1,0 +1,106 @@
+import { spawnSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { connect, type Socket } from 'node:net'
+import { readSpent } from './scanning.ts'
+import { type Service, startService } from './start-service.ts'
+import { waitUntil } from './wait-until.ts'
+
+const key = 'the-key-of-the-listeners'
+
+export type Listeners = Service & {
+  ports: { clamd: number; icap: number }
+  /** Credits that were spent. */
+  countCharges(): Promise<number>
+  /** Results of all scans through the listeners, as far as the log tells of them. */
+  listResults(): Promise<{ id: string; status: string; content_name?: string }[]>
+}
+
+/** A service with both listeners open, on ports of their own, and its first account behind both. */
+export async function startListeners(env: NodeJS.ProcessEnv = {}): Promise<Listeners> {
+  const listen = { ASSAY_CLAMD_LISTEN: '0', ASSAY_ICAP_LISTEN: '0' }
+  const keys = { ASSAY_BOOTSTRAP_KEY: key, ASSAY_CLAMD_LISTEN_KEY: key, ASSAY_ICAP_KEY: key }
+  const service = await startService({ ...listen, ...keys, ...env })
+  const findPort = (protocol: string) =>
+    Number(new RegExp(`"protocol":"${protocol}".*"port":(\\d+)`).exec(service.log())?.[1])
+  await waitUntil('the listeners to be open', () => findPort('clamd') > 0 && findPort('icap') > 0)
+  const fetchResult = async (id: string) => {
+    const answer = await fetch(`${service.url}/v1/malware/${id}`, { headers: { 'X-API-Key': key } })
+    return (await answer.json()) as { id: string; status: string; content_name?: string }
+  }
+  return {
+    ...service,
+    apiKey: key,
+    ports: { clamd: findPort('clamd'), icap: findPort('icap') },
+    countCharges: () => readSpent({ url: service.url, apiKey: key }),
+    listResults: () =>
+      Promise.all([...service.log().matchAll(/"scanId":"([^"]+)"/g)].map(([, id]) => fetchResult(id ?? ''))),
+  }
+}
+
+/** Sends it, and gives what came back until the service hung up. */
+export async function talk(port: number, ...pieces: (Buffer | string)[]): Promise<string> {
+  const { socket, heard } = openTalk(port)
+  for (const piece of pieces) socket.write(piece)
+  await waitUntil('the service to hang up', () => socket.destroyed || socket.readableEnded)
+  socket.destroy()
+  return heard()
+}
+
+/** A connection that stays; `heard` is all that came back so far. */
+export function openTalk(port: number): { socket: Socket; heard(): string } {
+  const socket = connect({ port, host: '127.0.0.1' })
+  let text = ''
+  socket
+    .on('error', () => {})
+    .on('data', (chunk) => {
+      text += chunk.toString('latin1')
+    })
+  return { socket, heard: () => text }
+}
+
+/** A file for INSTREAM: pieces with their lengths, and the end. */
+export function toStream(content: Buffer | string, pieceBytes = 64 * 1024): Buffer {
+  const bytes = Buffer.from(content)
+  const pieces: Buffer[] = []
+  for (let at = 0; at < bytes.length; at += pieceBytes) {
+    const piece = bytes.subarray(at, at + pieceBytes)
+    pieces.push(toLength(piece.length), piece)
+  }
+  return Buffer.concat([...pieces, toLength(0)])
+}
+
+export function toLength(bytes: number): Buffer {
+  const length = Buffer.alloc(4)
+  length.writeUInt32BE(bytes)
+  return length
+}
+
+/** An ICAP request with an HTTP message in it. */
+export function toIcap(
+  method: 'REQMOD' | 'RESPMOD',
+  body: Buffer | string | undefined,
+  { icap = '', http = '', end = '0\r\n\r\n' } = {},
+): Buffer {
+  const request = `${method === 'REQMOD' ? 'POST' : 'GET'} http://x.test/dir/a%20file.bin HTTP/1.1\r\nHost: x.test\r\n`
+  const sections =
+    method === 'REQMOD' ? [`${request}${http}\r\n`] : [`${request}\r\n`, `HTTP/1.1 200 OK\r\n${http}\r\n`]
+  const names = method === 'REQMOD' ? ['req-hdr', 'req-body'] : ['req-hdr', 'res-hdr', 'res-body']
+  const starts = sections.map((_, i) => sections.slice(0, i).join('').length)
+  const bodyName = body === undefined ? 'null-body' : names.at(-1)
+  const layout = [...starts.map((start, i) => `${names[i]}=${start}`), `${bodyName}=${sections.join('').length}`]
+  const head = `${method} icap://127.0.0.1/avscan ICAP/1.0\r\nHost: x\r\n${icap}Encapsulated: ${layout.join(', ')}\r\n\r\n`
+  if (body === undefined) return Buffer.from(`${head}${sections.join('')}`)
+  const bytes = Buffer.from(body)
+  const chunk = bytes.length === 0 ? [] : [Buffer.from(`${bytes.length.toString(16)}\r\n`), bytes, Buffer.from('\r\n')]
+  return Buffer.concat([Buffer.from(`${head}${sections.join('')}`), ...chunk, Buffer.from(end)])
+}
+
+/** A reason to skip what takes a client of Debian's, or false where it is there. */
+export const lacksClient = (path: string, name: string) =>
+  existsSync(path) ? false : `${name} is not installed, and only root may install it`
+
+/** A client as typed, with what it printed. */
+export function runClient(path: string, ...args: string[]): { code: number | null; out: string } {
+  const { status, stdout, stderr } = spawnSync(path, args, { encoding: 'latin1', timeout: 60_000 })
+  return { code: status, out: `${stdout}${stderr}` }
+}

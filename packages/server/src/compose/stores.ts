@@ -1,0 +1,91 @@
+import type { Config } from '../config/load-config.ts'
+import { makeAccountStore } from '../database/account-store.ts'
+import { makeDeliveryStore } from '../database/delivery-store.ts'
+import { openEmbedded } from '../database/embedded/open-embedded.ts'
+import { claimInstallation, isTestInstallation } from '../database/installation-store.ts'
+import { makeJobStore } from '../database/job-store.ts'
+import { makeKeyStore } from '../database/key-store.ts'
+import { countMigrationsDone, listPendingMigrations, migrate } from '../database/migrate.ts'
+import { makeNodeStore } from '../database/node-store.ts'
+import { type Database, openDatabase } from '../database/open-database.ts'
+import { makePlanStore } from '../database/plan-store.ts'
+import { makeScanStore } from '../database/scan-store.ts'
+import { makeRegistration } from '../domain/accounts/registration.ts'
+import { OperatorMistake } from '../domain/problem.ts'
+import { systemClock } from '../runtime/clock.ts'
+import { newClosers } from '../runtime/closers.ts'
+import type { Logger } from '../runtime/logger.ts'
+
+type Role = 'service' | 'guest'
+
+/** The database of this installation: our own under the data directory, or the one that is set. */
+export async function openConnection(config: Config, role: Role, log: Logger) {
+  const closers = newClosers()
+  let url = config.databaseUrl
+  if (url === undefined) {
+    const embedded = await openEmbedded({ dataDir: config.dataDir, as: role, log })
+    closers.add(embedded.close)
+    url = embedded.url
+  }
+  try {
+    const database = await openDatabase({ url, connections: config.databaseConnections, log })
+    closers.add(database.close)
+    return { database, close: closers.closeAll }
+  } catch (error) {
+    await closers.closeAll()
+    if (config.databaseUrl === undefined) throw error
+    const { message } = error as Error
+    throw new OperatorMistake(`The database cannot be used: ${message}. Check ASSAY_DATABASE_URL.`, { cause: error })
+  }
+}
+
+/** Returns the names of the migrations that were missing. */
+export async function migrateDatabase(config: Config, log: Logger): Promise<string[]> {
+  const { database, close } = await openConnection(config, 'guest', log)
+  return migrate({ ...database, log }).finally(close)
+}
+
+/** What operator commands work with. A service brings the schema up to date; a guest only creates one. */
+export async function openStores(config: Config, role: Role, log: Logger, wanted = { isTest: false }) {
+  const { database, close } = await openConnection(config, role, log)
+  try {
+    if (role === 'service' || (await countMigrationsDone(database.pool)) === 0) await migrate({ ...database, log })
+    else await requireCurrentSchema(database, log)
+    const isTest = role === 'service' ? await claimMode(database, wanted) : await isTestInstallation(database)
+    const accounts = makeAccountStore(database)
+    const keys = makeKeyStore(database)
+    const plans = makePlanStore(database)
+    const registration = makeRegistration({ accounts, keys, plans, clock: systemClock, isTestInstallation: isTest })
+    const [deliveries, scans] = [makeDeliveryStore(database), makeScanStore(database)]
+    // To look at them: the queues that jobs are taken from are the service's.
+    const jobs = makeJobStore({ ...database, queues: [] })
+    const nodes = makeNodeStore(database)
+    return { database, accounts, keys, plans, registration, jobs, deliveries, scans, nodes, close }
+  } catch (error) {
+    await close()
+    throw error
+  }
+}
+
+export type Stores = Awaited<ReturnType<typeof openStores>>
+
+/** Test mode calls clean what nobody looked at. It must not get at accounts that want to know, by whatever accident. */
+async function claimMode(database: Database, { isTest }: { isTest: boolean }): Promise<boolean> {
+  const decided = await claimInstallation(database, { isTest })
+  if (decided === isTest) return decided
+  throw new OperatorMistake(
+    isTest
+      ? 'This database belongs to an installation that scans, and test mode would answer its accounts without scanning. ' +
+          'Give test mode a data directory of its own (ASSAY_DATA_DIR), or a database of its own (ASSAY_DATABASE_URL).'
+      : 'This database belongs to a test installation, because it was first started with --test. ' +
+          'Start it with --test, or choose another ASSAY_DATA_DIR or ASSAY_DATABASE_URL to scan.',
+  )
+}
+
+async function requireCurrentSchema({ pool }: Database, log: Logger) {
+  const pending = await listPendingMigrations({ pool, log })
+  if (pending.length === 0) return
+  throw new OperatorMistake(
+    `The database lacks ${pending.join(', ')}. Start the service of this version, or run: npm run assay -- migrate.`,
+  )
+}

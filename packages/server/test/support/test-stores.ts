@@ -1,0 +1,76 @@
+import { randomUUID } from 'node:crypto'
+import { makeAccountStore } from '../../src/database/account-store.ts'
+import { makeAdmissionGate } from '../../src/database/admission-gate.ts'
+import { makeKeyStore } from '../../src/database/key-store.ts'
+import { makePlanStore } from '../../src/database/plan-store.ts'
+import { makeScanStore } from '../../src/database/scan-store.ts'
+import { type Application, makeRegistration } from '../../src/domain/accounts/registration.ts'
+import { toKeyDigest } from '../../src/domain/accounts/secrets.ts'
+import type { NewScan } from '../../src/domain/scans/scan.ts'
+import { systemClock } from '../../src/runtime/clock.ts'
+import { openTestDatabase } from './test-database.ts'
+
+/** All stores on a database of their own, with the few things that tests of accounts do over and over. */
+export async function openTestStores() {
+  const database = await openTestDatabase()
+  const accounts = makeAccountStore(database)
+  const keys = makeKeyStore(database)
+  const plans = makePlanStore(database)
+  const registration = makeRegistration({ accounts, keys, plans, clock: systemClock })
+
+  return {
+    database,
+    accounts,
+    keys,
+    plans,
+    registration,
+    scans: makeScanStore(database),
+    gate: makeAdmissionGate(database),
+    async register(application: Partial<Application> = {}) {
+      const registered = await registration.register({ name: 'test', plan: 'unlimited', ...application })
+      return { ...registered, id: registered.account.id, digest: toKeyDigest(registered.apiKey) }
+    },
+    /** Moves the account back in time by so many days, as if it had been idle for them. */
+    async age(accountId: string, days: number) {
+      await database.pool.query(
+        `update balances set period_anchor = period_anchor - $2 * interval '1 day',
+           period_start = period_start - $2 * interval '1 day', period_end = period_end - $2 * interval '1 day'
+         where account_id = $1`,
+        [accountId, days],
+      )
+    },
+    async ageWindows(seconds: number) {
+      await database.pool.query(`update rate_windows set started_at = started_at - $1 * interval '1 second'`, [seconds])
+    },
+    async getBalance(accountId: string) {
+      const { rows } = await database.pool.query<{ remaining: number; ledger: number; debits: number; scans: number }>(
+        `select credit_remaining as remaining,
+           (select sum(amount)::int from credit_ledger where account_id = $1) as ledger,
+           (select count(*)::int from credit_ledger where account_id = $1 and kind = 'debit') as debits,
+           (select count(*)::int from scans where account_id = $1) as scans
+         from balances where account_id = $1`,
+        [accountId],
+      )
+      return rows[0]
+    },
+    close: database.drop,
+  }
+}
+
+export type TestStores = Awaited<ReturnType<typeof openTestStores>>
+
+export const newTestScan = (change: Partial<NewScan> = {}): NewScan => ({
+  id: randomUUID(),
+  kind: 'malware',
+  mode: 'sync',
+  region: 'test',
+  contentLength: 68,
+  contentType: 'text/plain',
+  contentName: null,
+  metadata: null,
+  status: 'pending',
+  signals: null,
+  createdAt: new Date(),
+  completedAt: null,
+  ...change,
+})
