@@ -7,24 +7,23 @@ export const limitSettings = {
     env: 'ASSAY_MAX_CONNECTIONS',
     read: wholeNumber(1, 1_000_000),
     fallback: '10000',
-    about: 'Connections of clients at once; more get 503. Fewer where the limit of open files asks for it.',
+    about: 'Maximum number of client connections. More get 503. Reduced if the limit of open files requires it.',
   }),
   diskReserve: definition({
     env: 'ASSAY_DISK_RESERVE_MB',
     read: wholeNumber(0, 1_000_000_000),
     fallback: '256',
-    about: 'Space that stays free on the disk of the data directory: content that would need it is refused with 503.',
+    about: 'Free space to keep on the disk of the data directory, in MB. Content that would use it gets 503.',
   }),
   jobContent: definition({
     env: 'ASSAY_JOB_CONTENT_MB',
     read: wholeNumber(1, 1_000_000_000),
-    about: 'Space for content of background jobs that wait; more is refused with 503. Unset: all but the reserve.',
+    about: 'Maximum content of waiting background jobs, in MB. More gets 503. Unset: only the reserve limits it.',
   }),
   drainDelaySeconds: definition({
     env: 'ASSAY_DRAIN_DELAY_SECONDS',
     read: wholeNumber(0, 300),
     fallback: '0',
-    about:
-      'How long requests are still taken after /readyz turned red. Behind a balancer: longer than it takes to notice.',
+    about: 'Seconds to accept requests after /readyz reports a stop. Exceed the check interval of your load balancer.',
   }),
 }
