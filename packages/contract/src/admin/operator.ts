@@ -27,8 +27,8 @@ export const Status = Type.Object({
   engines: Type.Array(
     Type.Object({
       name: text,
-      /** What the engine looks for; optional until every server reports it. */
-      kind: Type.Optional(oneOf('malware', 'image')),
+      /** What the engine decides on: malware in any content, or NSFW content in images. */
+      kind: oneOf('malware', 'image'),
       version: nullable(text),
       signatures: nullable(count),
       signatures_at: nullable(time),

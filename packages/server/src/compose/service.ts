@@ -133,7 +133,11 @@ export async function openService(config: Config, { log, logRequest }: ServiceLo
     ]
     const readiness = makeReadiness({ checks, timeoutMs: 3000 })
     const listEngines = () =>
-      (engines?.listEngines() ?? []).map((engine) => ({ name: engine.name, state: engine.findState() }))
+      (engines?.listEngines() ?? []).map((engine) => ({
+        name: engine.name,
+        kind: engine.kind,
+        state: engine.findState(),
+      }))
     const roles = listRoles(config)
 
     const admission = makeAdmission({ gate, creditGate: config.creditGate, recentCallers })

@@ -8,7 +8,7 @@ import { type Config, loadConfig } from '../config/load-config.ts'
 import { settingDefinitions } from '../config/settings.ts'
 import type { ContentStore } from '../domain/ports/content-store.ts'
 import type { Operations } from '../domain/ports/operations.ts'
-import type { EngineState } from '../domain/ports/scan-engine.ts'
+import type { EngineKind, EngineState } from '../domain/ports/scan-engine.ts'
 import { OperatorMistake, Problem } from '../domain/problem.ts'
 import type { Readiness } from '../domain/readiness.ts'
 import type { Logger } from '../runtime/logger.ts'
@@ -28,7 +28,7 @@ export type SystemStatusDeps = {
   metrics: Metrics
   assess: Look
   contents: ContentStore
-  listEngines(): { name: string; state: EngineState | undefined }[]
+  listEngines(): { name: string; kind: EngineKind; state: EngineState | undefined }[]
   /** Undefined on a node without engines. */
   malware: Pick<Engines['malware'], 'listRefused' | 'updateSignatures'> | undefined
   roles: string[]
@@ -70,10 +70,8 @@ export function makeSystemStatus(config: Config, deps: SystemStatusDeps): Omit<S
       listModels: () =>
         deps
           .listEngines()
-          .flatMap(({ name, state }) =>
-            name.includes('ClamAV') || state === undefined
-              ? []
-              : [{ name: state.version, precision: config.nsfwPrecision }],
+          .flatMap(({ kind, state }) =>
+            kind !== 'image' || state === undefined ? [] : [{ name: state.version, precision: config.nsfwPrecision }],
           ),
       place: (name, bytes) => withFile(name, bytes, (path) => signatures.import(path)),
       remove(name) {
@@ -156,8 +154,11 @@ async function lookAtAll(config: Config, deps: SystemStatusDeps): Promise<Status
         .map(([name]) => ({ name, status: 'ok' as const, detail: 'works' })),
       ...health.reasons.map((detail) => ({ name: 'attention', status: 'degraded' as const, detail })),
     ],
-    engines: deps.listEngines().map(({ name, state }) => ({
-      ...{ name, version: state?.version ?? null, signatures: state?.signatures ?? null },
+    engines: deps.listEngines().map(({ name, kind, state }) => ({
+      name,
+      kind,
+      version: state?.version ?? null,
+      signatures: state?.signatures ?? null,
       signatures_at: state?.signaturesAt?.toISOString() ?? null,
       is_up: state !== undefined,
     })),

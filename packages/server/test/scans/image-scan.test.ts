@@ -13,6 +13,7 @@ function newImageScan(setup: { engine?: Partial<ImageEngine> | null; report?: Im
   let asked = 0
   const engine: ImageEngine = {
     name: 'Test',
+    kind: 'image',
     findState: () => state,
     async classify() {
       asked++

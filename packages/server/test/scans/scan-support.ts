@@ -14,6 +14,7 @@ export function newEngine(change: Partial<ScanEngine> & { seen?: string[] } = {}
   const { seen, ...rest } = change
   return {
     name: 'Test',
+    kind: 'malware',
     opensContainers: false,
     findState: () => state,
     async scan(content) {

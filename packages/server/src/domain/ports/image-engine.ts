@@ -15,6 +15,7 @@ export type ImageReport =
 
 export type ImageEngine = {
   name: string
+  kind: 'image'
   /** Undefined while it cannot scan. */
   findState(): EngineState | undefined
   /** Throws `EngineDown` when it cannot answer. */

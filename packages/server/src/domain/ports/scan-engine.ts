@@ -21,8 +21,12 @@ export type EngineState = {
   signaturesAt: Date | undefined
 }
 
+/** What an engine decides on: malware in any content, or NSFW content in images. */
+export type EngineKind = 'malware' | 'image'
+
 export type ScanEngine = {
   name: string
+  kind: 'malware'
   /** Looks into containers by itself. For one that does not, the members are unpacked and given to it. */
   opensContainers: boolean
   /** Undefined while it cannot scan. */

@@ -18,6 +18,7 @@ export function makeClamAvEngine(deps: {
   const { client } = deps
   return {
     name: 'ClamAV',
+    kind: 'malware',
     opensContainers: true,
     findState: deps.findState,
     async scan(content, signal) {

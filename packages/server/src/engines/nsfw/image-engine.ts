@@ -86,6 +86,7 @@ export async function openImageEngine(deps: ImageEngineDeps): Promise<RunningIma
 
   return {
     name: 'NSFW',
+    kind: 'image',
     findState: () => (pool.isUp() ? state : undefined),
     countWaiting: pool.countWaiting,
     findFault() {

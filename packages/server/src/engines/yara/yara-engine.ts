@@ -106,6 +106,7 @@ export async function openYaraEngine(deps: YaraDeps): Promise<YaraEngine> {
 
   return {
     name: 'YARA',
+    kind: 'malware',
     opensContainers: false,
     isActive: () => loaded?.pool !== undefined || loaded === undefined,
     findState() {
