@@ -44,8 +44,8 @@ export function openBackground(config: Config, deps: Deps) {
     ...{ jobs, contents, scanner, clock: systemClock, observeVerdict },
     reportFailure: (error) => log.error({ err: error }, 'a background scan failed'),
     onCompleted(scanId, isCalledBack) {
-      resultWaiters.ring(scanId)
-      notifications.tell('completed', scanId)
+      resultWaiters.notify(scanId)
+      notifications.send('completed', scanId)
       if (isCalledBack) workers?.pokeDeliveries()
     },
   })
@@ -54,7 +54,7 @@ export function openBackground(config: Config, deps: Deps) {
   return {
     jobs,
     /** There is a new job, for whoever can do it. */
-    onQueued: workers?.pokeScans ?? (() => notifications.tell('jobs')),
+    onQueued: workers?.pokeScans ?? (() => notifications.send('jobs')),
     /** A delivery is due; without workers here, others find it by looking. */
     onReplayed: () => workers?.pokeDeliveries(),
     /** Settles jobs that nobody has taken since before that time; says how many. */

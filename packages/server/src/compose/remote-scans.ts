@@ -31,7 +31,7 @@ export function openRemoteScans(config: Config, { database, contents, kinds, log
   const notifications =
     databaseUrl === undefined ? makeSilence() : openNotifications({ url: databaseUrl, pool: database.pool, log })
   const resultWaiters = makeResultWaiters()
-  notifications.on('completed', (ids) => ids.forEach(resultWaiters.ring))
+  notifications.on('completed', (ids) => ids.forEach(resultWaiters.notify))
   const remoteScans = makeRemoteScanStore({ ...database, queues: listQueues(kinds, contents.places) })
 
   return {
@@ -53,7 +53,7 @@ export function openRemoteScans(config: Config, { database, contents, kinds, log
       const run = makeRunRemoteScan({
         ...{ remoteScans, contents, scanner },
         reportFailure: (error) => log.error({ err: error }, 'a scan for another node failed'),
-        onEnded: (id) => notifications.tell('completed', id),
+        onEnded: (id) => notifications.send('completed', id),
       })
       const concurrency = remoteScansPerCore * availableParallelism()
       return openRemoteScanWorker({
@@ -76,4 +76,4 @@ export type RemoteScans = {
 }
 
 /** Alone on its database: there is nobody to tell. */
-const makeSilence = () => ({ tell: () => {}, on: () => {}, isListening: () => true, close: async () => {} })
+const makeSilence = () => ({ send: () => {}, on: () => {}, isListening: () => true, close: async () => {} })

@@ -1,9 +1,9 @@
 import type { Content } from '../domain/content/content.ts'
 import type { ContentStore } from '../domain/ports/content-store.ts'
-import type { Asked } from '../domain/scans/assess.ts'
+import type { ScanOptions } from '../domain/scans/assess.ts'
 
 /** As the engines of this node see it, or those of others. */
-export type Look = (content: Content, asked: Asked) => Promise<{ status: string; signals: string[] | null }>
+export type Look = (content: Content, asked: ScanOptions) => Promise<{ status: string; signals: string[] | null }>
 
 /** Not in one piece, so that this file is not taken for what it looks for. */
 const eicar = ['X5O!P%@AP[4\\PZX54(P^)7CC)7}$EICAR-STANDARD', '-ANTIVIRUS-TEST-FILE!$H+H*'].join('')

@@ -44,7 +44,7 @@ export function openNotifications({
   let opening = open()
 
   return {
-    tell(topic, id) {
+    send(topic, id) {
       const ids = untold.get(topic) ?? new Set()
       untold.set(topic, ids)
       if (id !== undefined && ids.size < maxUntold) ids.add(id)

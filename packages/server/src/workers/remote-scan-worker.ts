@@ -36,7 +36,7 @@ export function openRemoteScanWorker(deps: Deps) {
     async release(leases) {
       await Promise.all(leases.map((lease) => remoteScans.release(lease)))
       // Nobody else hears of them otherwise: it would look by itself half a second later.
-      notifications.tell('remote-scans')
+      notifications.send('remote-scans')
     },
     extend: (leases) => remoteScans.extend(leases, leaseMs),
     isHungry: (running) => running === concurrency - 1,

@@ -30,7 +30,7 @@ describe('processes wake each other', () => {
   test('with every id that was told, however many at once', async () => {
     const [one, two] = [await open(), await open()]
     const ids = Array.from({ length: 1000 }, () => randomUUID())
-    for (const id of ids) one.tell('completed', id)
+    for (const id of ids) one.send('completed', id)
     await waitFor(() => two.heard.length === ids.length)
     assert.deepEqual(two.heard.toSorted(), ids.toSorted())
   })
@@ -38,8 +38,8 @@ describe('processes wake each other', () => {
   test('with few messages for much news, so that commits are not held up', async () => {
     const [one, two] = [await open(), await open()]
     const before = two.countJobs()
-    for (let i = 0; i < 10_000; i++) one.tell('jobs')
-    one.tell('completed', 'last')
+    for (let i = 0; i < 10_000; i++) one.send('jobs')
+    one.send('completed', 'last')
     await waitFor(() => two.heard.includes('last'))
     const messages = two.countJobs() - before
     assert.ok(messages >= 1 && messages <= 2, `${messages} messages`)
@@ -54,7 +54,7 @@ describe('processes wake each other', () => {
     )
     await waitFor(() => !two.isListening() || two.countJobs() > before)
     await waitFor(() => one.isListening() && two.isListening() && two.countJobs() > before)
-    one.tell('completed', 'later')
+    one.send('completed', 'later')
     await waitFor(() => two.heard.includes('later'))
   })
 })

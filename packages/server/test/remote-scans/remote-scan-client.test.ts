@@ -59,7 +59,7 @@ describe('a scan that another node is asked for', () => {
   /** Half of it is a node without engines. */
   function openApi({ patienceMs = 5000, notifications = listen() } = {}) {
     const resultWaiters = makeResultWaiters()
-    notifications.on('completed', (ids) => ids.forEach(resultWaiters.ring))
+    notifications.on('completed', (ids) => ids.forEach(resultWaiters.notify))
     const failures: unknown[] = []
     const reportFailure = (error: unknown) => void failures.push(error)
     const kinds = ['malware' as const]
@@ -81,7 +81,7 @@ describe('a scan that another node is asked for', () => {
     const run = makeRunRemoteScan({
       ...{ remoteScans, contents, scanner: { scanContent: unused, scanUrl: unused, ...scanner } },
       reportFailure: () => {},
-      onEnded: (id) => notifications.tell('completed', id),
+      onEnded: (id) => notifications.send('completed', id),
     })
     const worker = openRemoteScanWorker({ remoteScans, run, notifications, concurrency: 4, log: silentLog, leaseMs })
     closers.push(() => worker.close(1000))
@@ -114,7 +114,7 @@ describe('a scan that another node is asked for', () => {
   }
 
   test('is done soon also where nobody can be woken', async () => {
-    const deaf = { tell: () => {}, on: () => {}, isListening: () => false }
+    const deaf = { send: () => {}, on: () => {}, isListening: () => false }
     openWorker({ scanContent: async (content) => toClean(content) }, {}, deaf)
     const asking = openApi({ notifications: deaf })
     const times: number[] = []

@@ -56,7 +56,7 @@ describe('a background scan', () => {
       reportFailure: () => {},
       onCompleted(scanId) {
         completed.push(scanId)
-        resultWaiters.ring(scanId)
+        resultWaiters.notify(scanId)
       },
     })
     const worker = openScanWorker({ jobs, run, concurrency: 4, log })

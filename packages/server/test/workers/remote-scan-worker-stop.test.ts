@@ -21,7 +21,7 @@ describe('a worker of remote scans that is stopped', () => {
   after(() => database.drop())
 
   const told: string[] = []
-  const notifications = { tell: (topic: string) => void told.push(topic), on: () => {}, isListening: () => true }
+  const notifications = { send: (topic: string) => void told.push(topic), on: () => {}, isListening: () => true }
   const claimNow = () => remoteScans.claim(10, leaseMs)
 
   async function ask(): Promise<string> {

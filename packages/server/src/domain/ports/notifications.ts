@@ -6,7 +6,7 @@ export type Topic = 'jobs' | 'remote-scans' | 'completed'
  * himself now and then, more often while `isListening` is false.
  */
 export type Notifications = {
-  tell(topic: Topic, id?: string): void
+  send(topic: Topic, id?: string): void
   /** `hear` gets the ids that were told of, if any. */
   on(topic: Topic, hear: (ids: string[]) => void): void
   isListening(): boolean

@@ -6,7 +6,7 @@ import type { JobSource } from '../ports/job-store.ts'
 import type { Notifications } from '../ports/notifications.ts'
 import { maxRemoteScanAttempts, type RemoteScanOptions, type RemoteScanStore } from '../ports/remote-scan-store.ts'
 import { EngineBusy, EngineDown } from '../ports/scan-engine.ts'
-import type { Asked } from '../scans/assess.ts'
+import type { ScanOptions } from '../scans/assess.ts'
 import { anywhere, toQueueName } from '../scans/queues.ts'
 import type { ResultWaiters } from '../scans/result-waiters.ts'
 import type { Scanner } from '../scans/scanner.ts'
@@ -44,7 +44,7 @@ export function makeRemoteScanClient(deps: Deps): Scanner & { countWaiting(): nu
 
   return { scanContent, scanUrl, countWaiting: () => waiting }
 
-  async function scanContent(content: Content, { abortWhenClientLeaves, ...asked }: Asked) {
+  async function scanContent(content: Content, { abortWhenClientLeaves, ...asked }: ScanOptions) {
     requireRoom(asked.kind)
     const known = { bytes: content.bytes, sha1: content.sha1, sha256: content.sha256 }
     const source = await toJobContent(content).persist()
@@ -87,7 +87,7 @@ export function makeRemoteScanClient(deps: Deps): Scanner & { countWaiting(): nu
       // Before anybody can know of it: the end may come at once.
       let rung = wait()
       await deps.remoteScans.add({ id, queue, source, asked, ttlMs: Math.ceil(leftMs) + graceMs })
-      deps.notifications.tell('remote-scans')
+      deps.notifications.send('remote-scans')
       for (;;) {
         await rung
         signal.throwIfAborted()

@@ -4,7 +4,7 @@ import type { ImageScan } from './image-scan.ts'
 import type { Assessment, MalwareScan } from './malware-scan.ts'
 
 /** What a verdict depends on beside the content. */
-export type Asked = {
+export type ScanOptions = {
   kind: ScanKind
   contentName: string | null
   flagsSexy: boolean
@@ -15,7 +15,7 @@ export type Asked = {
 }
 
 /** Whatever the kind, and whether somebody waits for it or not: one way to a verdict. Throws when there is none. */
-export type Assess = (content: Content, asked: Asked) => Promise<Assessment>
+export type Assess = (content: Content, asked: ScanOptions) => Promise<Assessment>
 
 export const makeAssess =
   ({ malware, images }: { malware: MalwareScan; images: ImageScan }): Assess =>

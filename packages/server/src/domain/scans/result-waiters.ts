@@ -3,7 +3,7 @@ export function makeResultWaiters() {
   const waiting = new Map<string, Set<() => void>>()
 
   return {
-    ring(scanId: string) {
+    notify(scanId: string) {
       for (const wake of waiting.get(scanId) ?? []) wake()
     },
     /** Until it rings for this scan, the time is over, or nobody wants to know any more. */

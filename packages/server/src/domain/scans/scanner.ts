@@ -1,7 +1,7 @@
 import type { Content } from '../content/content.ts'
 import type { Describer } from '../content/describe.ts'
 import { findImageFormat } from '../content/image-format.ts'
-import type { Asked, Assess } from './assess.ts'
+import type { Assess, ScanOptions } from './assess.ts'
 import type { Download, Wanted } from './download.ts'
 import type { Scan } from './scan.ts'
 
@@ -9,7 +9,7 @@ import type { Scan } from './scan.ts'
 export type FinalResult = Pick<Scan, 'status' | 'signals' | 'metadata' | 'contentLength' | 'contentType'>
 
 /** Until a URL was fetched. */
-export const nothingKnown = { contentLength: 0, contentType: 'application/octet-stream', metadata: null }
+export const unknownContent = { contentLength: 0, contentType: 'application/octet-stream', metadata: null }
 
 /** One way to an end for content that is here and content that has to be fetched, with or without somebody waiting. */
 export function makeScanner({
@@ -24,7 +24,7 @@ export function makeScanner({
   return { scanContent, scanUrl }
 
   /** Throws when the engines do not answer. */
-  async function scanContent(content: Content, asked: Asked): Promise<FinalResult> {
+  async function scanContent(content: Content, asked: ScanOptions): Promise<FinalResult> {
     const { contentType, hashes } = await describe(content)
     const found = { contentLength: content.bytes, contentType }
     if (asked.kind === 'nsfw_image' && findImageFormat(content.head) === undefined) {
@@ -35,10 +35,10 @@ export function makeScanner({
   }
 
   /** What fails on the other side is an end like any other; throws only for what fails on ours. */
-  async function scanUrl(url: string, asked: Asked & Wanted): Promise<FinalResult> {
+  async function scanUrl(url: string, asked: ScanOptions & Wanted): Promise<FinalResult> {
     const fetched = await download(url, asked)
     if ('failure' in fetched) {
-      return { ...nothingKnown, ...toError(fetched.failure), metadata: { reason: fetched.reason } }
+      return { ...unknownContent, ...toError(fetched.failure), metadata: { reason: fetched.reason } }
     }
     return scanContent(fetched.content, asked).finally(fetched.content.release)
   }

@@ -13,7 +13,7 @@ import { findMismatch } from './idempotency.ts'
 import type { ResultWaiters } from './result-waiters.ts'
 import type { NewScan, Scan } from './scan.ts'
 import { newScanId } from './scan-id.ts'
-import { type FinalResult, nothingKnown, type Scanner } from './scanner.ts'
+import { type FinalResult, type Scanner, unknownContent } from './scanner.ts'
 
 type Deps = {
   scans: ScanStore
@@ -173,7 +173,7 @@ export function makeScanning(deps: Deps) {
   }
 
   async function toKnown({ isTest }: Caller, content: Content | undefined) {
-    if (content === undefined) return { ...nothingKnown, metadata: isTest ? testMark : null }
+    if (content === undefined) return { ...unknownContent, metadata: isTest ? testMark : null }
     const { contentType, hashes } = await deps.describe(content)
     return { contentLength: content.bytes, contentType, metadata: { ...hashes, ...(isTest ? testMark : {}) } }
   }

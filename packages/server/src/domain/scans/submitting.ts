@@ -13,7 +13,7 @@ import { findMismatch } from './idempotency.ts'
 import { anywhere, testQueue, toQueueName } from './queues.ts'
 import type { NewScan, Scan } from './scan.ts'
 import { newScanId } from './scan-id.ts'
-import { nothingKnown } from './scanner.ts'
+import { unknownContent } from './scanner.ts'
 
 type Deps = {
   gate: AdmissionGate
@@ -62,9 +62,14 @@ export function makeSubmitting(deps: Deps) {
   }
 
   async function submitUrl(caller: Caller, url: string, order: Order): Promise<Submitted> {
-    if (caller.isTest) return submitTest(caller, order, findUrlCase(order, url), nothingKnown)
+    if (caller.isTest) return submitTest(caller, order, findUrlCase(order, url), unknownContent)
     requireEngine(order.kind)
-    return submit(caller, order, { queue: toQueueName(order.kind, anywhere), source: { at: 'url', url } }, nothingKnown)
+    return submit(
+      caller,
+      order,
+      { queue: toQueueName(order.kind, anywhere), source: { at: 'url', url } },
+      unknownContent,
+    )
   }
 
   /** How it ends is decided now, and its content is let go: any process can end it, when its time has come. */

@@ -6,7 +6,7 @@ import type { Scores } from '../ports/image-engine.ts'
 import { EngineDown } from '../ports/scan-engine.ts'
 import { decideImage, imageThresholds } from '../scans/image-verdict.ts'
 import type { Scan } from '../scans/scan.ts'
-import { type FinalResult, nothingKnown, type Scanner } from '../scans/scanner.ts'
+import { type FinalResult, type Scanner, unknownContent } from '../scans/scanner.ts'
 import { testScores } from '../scans/test-images.ts'
 import { findFileCase, findUrlCase } from './find-test-case.ts'
 import type { ErrorReason, TestCase, TestEnd } from './test-cases.ts'
@@ -34,7 +34,7 @@ export function withTestKeys(live: Scanner, { describe }: { describe: Describer 
       if (!asked.isTest) return live.scanUrl(url, asked)
       const testCase = findUrlCase(asked, url)
       await endSync(testCase, asked.signal)
-      return toTestResult(testCase, { ...asked, known: nothingKnown })
+      return toTestResult(testCase, { ...asked, known: unknownContent })
     },
   }
 }
@@ -47,7 +47,7 @@ export function toTestResult(
   const reason = typeof end === 'object' ? end.error : undefined
   if (reason !== undefined && isOfDownload(reason)) {
     const metadata = { reason: 'A test asked for this. Nothing was downloaded.', ...testMark }
-    return { ...nothingKnown, status: 'error', signals: [`Error:${reason}`], metadata }
+    return { ...unknownContent, status: 'error', signals: [`Error:${reason}`], metadata }
   }
   const content = known.contentLength === 0 ? standIns[kind] : known
   const { status, signals, metadata } = decideTest(end, kind, flagsSexy)
