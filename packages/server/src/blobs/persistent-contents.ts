@@ -2,7 +2,7 @@ import { buffer } from 'node:stream/consumers'
 import { v7 as newUuid } from 'uuid'
 import type { Content } from '../domain/content/content.ts'
 import { headBytes } from '../domain/content/media-type.ts'
-import type { ContentWriter, JobContent, JobContents, KeptContent } from '../domain/ports/content-store.ts'
+import type { ContentLocation, ContentWriter, JobContent, JobContents } from '../domain/ports/content-store.ts'
 import { makeBlockPool } from './block-pool.ts'
 import type { ContentMemory } from './content-memory.ts'
 import { makeContentWriter } from './content-writer.ts'
@@ -46,8 +46,8 @@ export function makePersistentContents({ master, storage, memory }: Deps): JobCo
       return { ...writer, finish: async () => toJobContent(await writer.finish(), key) }
     },
 
-    toPlace: (kept) => (kept.at === 'row' ? master.id : storeId),
-    places: [master.id, storeId],
+    toStoreId: (kept) => (kept.at === 'row' ? master.id : storeId),
+    storeIds: [master.id, storeId],
 
     async open(kept, known) {
       if (kept.at === 'row') return openRow(unsealBytes(kept.sealed, master), known)
@@ -70,7 +70,7 @@ export function makePersistentContents({ master, storage, memory }: Deps): JobCo
 
   function toJobContent(content: Content | StoredContent, key: string): JobContent {
     return Object.assign(content, {
-      async persist(): Promise<KeptContent> {
+      async persist(): Promise<ContentLocation> {
         if (!('keep' in content)) return { at: 'row', sealed: sealBytes(content.whole ?? Buffer.alloc(0), master) }
         await content.keep()
         await storage.syncNames()

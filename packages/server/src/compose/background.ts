@@ -38,7 +38,7 @@ const abandonedLeaseMs = 60_000
 export function openBackground(config: Config, deps: Deps) {
   const { database, contents, scanner, deliveries, observeVerdict, log } = deps
   const { resultWaiters, notifications, openWorker } = deps.remoteScans
-  const jobs = makeJobStore({ ...database, queues: listQueues(deps.kinds, contents.places) })
+  const jobs = makeJobStore({ ...database, queues: listQueues(deps.kinds, contents.storeIds) })
   const { isOutage } = database.watch
   const { run, giveUp } = makeRunJob({
     ...{ jobs, contents, scanner, clock: systemClock, observeVerdict },

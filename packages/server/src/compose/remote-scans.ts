@@ -32,7 +32,7 @@ export function openRemoteScans(config: Config, { database, contents, kinds, log
     databaseUrl === undefined ? makeSilence() : openNotifications({ url: databaseUrl, pool: database.pool, log })
   const resultWaiters = makeResultWaiters()
   notifications.on('completed', (ids) => ids.forEach(resultWaiters.notify))
-  const remoteScans = makeRemoteScanStore({ ...database, queues: listQueues(kinds, contents.places) })
+  const remoteScans = makeRemoteScanStore({ ...database, queues: listQueues(kinds, contents.storeIds) })
 
   return {
     remoteScans,

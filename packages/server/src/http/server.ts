@@ -3,7 +3,7 @@ import { createServer as createHttpsServer } from 'node:https'
 import { headers, maxHeaderBytes } from '@assay/contract'
 import cors from '@fastify/cors'
 import fastify, { type FastifyError, type FastifyInstance } from 'fastify'
-import { StorageAway } from '../domain/ports/content-store.ts'
+import { StorageUnavailable } from '../domain/ports/content-store.ts'
 import { Problem } from '../domain/problem.ts'
 import type { Logger, RequestLine } from '../runtime/logger.ts'
 import type { Metrics } from '../runtime/metrics.ts'
@@ -83,7 +83,7 @@ export async function makeHttpServer(deps: HttpDeps): Promise<FastifyInstance> {
       const detail = 'The Content-Type is not a media type.'
       return sendProblem(request, reply, { kind: 'unsupported-media-type', detail })
     }
-    if (error instanceof StorageAway) {
+    if (error instanceof StorageUnavailable) {
       deps.log.warn({ traceId: request.id, err: error }, 'the content could not be stored')
       const detail = 'The content cannot be stored at the moment. Nothing was charged.'
       return sendProblem(request, reply, { kind: 'overloaded', retryAfterSeconds: storageRetrySeconds, detail })

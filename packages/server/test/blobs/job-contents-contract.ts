@@ -139,7 +139,8 @@ export function describeJobContents(name: string, { skip, sizes, newStorage }: O
       const same = await storage.open(openMasterKey(key, '/nowhere'))
       const beside = await (await newStorage(t)).open(master)
       const stranger = await storage.open(openMasterKey(randomBytes(32), '/nowhere'))
-      const canOpen = (other: JobContents) => [row, stored].map((kept) => other.places.includes(contents.toPlace(kept)))
+      const canOpen = (other: JobContents) =>
+        [row, stored].map((kept) => other.storeIds.includes(contents.toStoreId(kept)))
       assert.deepEqual(canOpen(same), [true, true])
       assert.deepEqual(canOpen(beside), [true, false])
       assert.deepEqual(canOpen(stranger), [false, false])

@@ -47,7 +47,8 @@ describe('a scan that another node is asked for', () => {
     rmSync(join(dir, '..'), { recursive: true, force: true })
   })
 
-  const openStore = () => makeRemoteScanStore({ pool: database.pool, queues: listQueues(['malware'], contents.places) })
+  const openStore = () =>
+    makeRemoteScanStore({ pool: database.pool, queues: listQueues(['malware'], contents.storeIds) })
   const countRemoteScans = async () => (await database.pool.query('select from remote scans')).rowCount
 
   function listen(): Notifications {

@@ -90,7 +90,7 @@ describe('a test key', () => {
     assert(admitted.outcome === 'admitted' && admitted.caller.isTest)
     const { submitUrl } = makeSubmitting({
       ...{ gate: stores.gate, describe: unused, clock: systemClock, region: 'test', kinds: [], onQueued() {} },
-      contents: { newWriter: unused, toPlace: unused, places: [], open: unused, remove: unused, listKeys: unused },
+      contents: { newWriter: unused, toStoreId: unused, storeIds: [], open: unused, remove: unused, listKeys: unused },
     })
     const order = {
       kind: 'malware' as const,

@@ -7,7 +7,7 @@ import { makeJobContents } from '../../src/blobs/job-contents.ts'
 import { openMasterKey } from '../../src/blobs/master-key.ts'
 import { makeJobStore } from '../../src/database/job-store.ts'
 import { makeDescriber } from '../../src/domain/content/describe.ts'
-import { StorageAway } from '../../src/domain/ports/content-store.ts'
+import { StorageUnavailable } from '../../src/domain/ports/content-store.ts'
 import { EngineBusy, EngineDown } from '../../src/domain/ports/scan-engine.ts'
 import type { Problem } from '../../src/domain/problem.ts'
 import { listQueues } from '../../src/domain/scans/queues.ts'
@@ -48,7 +48,7 @@ describe('a background scan', () => {
   function openWorker(scanner: Partial<Scanner>) {
     const completed: string[] = []
     const resultWaiters = makeResultWaiters()
-    const jobs = makeJobStore({ ...stores, queues: listQueues(['malware'], contents.places) })
+    const jobs = makeJobStore({ ...stores, queues: listQueues(['malware'], contents.storeIds) })
     const { run, giveUp } = makeRunJob({
       ...{ jobs, contents, clock: systemClock, pausesMs: [0, 0] },
       scanner: { scanContent: async () => clean, scanUrl: async () => clean, ...scanner },
@@ -154,7 +154,7 @@ describe('a background scan', () => {
 
   for (const [what, passing] of Object.entries({
     'a full engine': new EngineBusy('full'),
-    'a storage that is away': new StorageAway('away'),
+    'a storage that is away': new StorageUnavailable('away'),
   })) {
     test(`that meets ${what} waits as often as it takes`, async () => {
       let tries = 0
@@ -172,7 +172,7 @@ describe('a background scan', () => {
   }
 
   test('is completed, and those who wait are told, when its content cannot be removed', async (t) => {
-    t.mock.method(contents, 'remove', () => Promise.reject(new StorageAway('away')))
+    t.mock.method(contents, 'remove', () => Promise.reject(new StorageUnavailable('away')))
     const { submitFile, completed } = openWorker({})
     const { caller, accountId } = await newCaller()
     const { scanId } = await submitFile(caller, await write(Buffer.from('hello')), order)
@@ -203,7 +203,7 @@ describe('a background scan', () => {
       async scanContent() {
         // As if this worker had been away for longer than its lease.
         await stores.endLeases()
-        await makeJobStore({ ...stores, queues: listQueues(['malware'], contents.places) }).claim(5, 60_000)
+        await makeJobStore({ ...stores, queues: listQueues(['malware'], contents.storeIds) }).claim(5, 60_000)
         return clean
       },
     })

@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { StorageAway } from '../../domain/ports/content-store.ts'
+import { StorageUnavailable } from '../../domain/ports/content-store.ts'
 import type { Logger } from '../../runtime/logger.ts'
 
 /** `missing`: there is no such thing. `refused`: it will not help to ask again. `failed`, `lost`: it may. */
@@ -24,7 +24,7 @@ const lastTryMs = 20_000
 
 /**
  * Calls to the store, tried again while it is away. In the end a call is answered, or throws: what the store said when
- * something is not there, `StorageAway` for everything else. That the store is away is logged once, not for each call.
+ * something is not there, `StorageUnavailable` for everything else. That the store is away is logged once, not for each call.
  */
 export function makeAttempts({ observe, log, pausesMs = defaultPausesMs }: AttemptDeps) {
   let isAway = false
@@ -54,7 +54,9 @@ export function makeAttempts({ observe, log, pausesMs = defaultPausesMs }: Attem
         note(error)
         const pauseMs = (pausesMs[tries] ?? Number.POSITIVE_INFINITY) * (0.5 + Math.random())
         if (once || outcome === 'refused' || performance.now() + pauseMs > endsAt) {
-          throw new StorageAway(`The content store did not do ${call}: ${(error as Error).message}`, { cause: error })
+          throw new StorageUnavailable(`The content store did not do ${call}: ${(error as Error).message}`, {
+            cause: error,
+          })
         }
         await pause(pauseMs, undefined, signal === undefined ? {} : { signal })
       } finally {

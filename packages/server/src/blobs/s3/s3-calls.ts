@@ -169,7 +169,7 @@ export async function openS3Calls(settings: S3Settings, deps: AttemptDeps) {
 
 export type S3Calls = Awaited<ReturnType<typeof openS3Calls>>
 
-/** What the store says when something is not there comes as it is; everything else is `StorageAway`. */
+/** What the store says when something is not there comes as it is; everything else is `StorageUnavailable`. */
 function ignoreMissing(error: Error & { $metadata?: { httpStatusCode?: number } }) {
   if (error.$metadata?.httpStatusCode !== 404) throw error
 }

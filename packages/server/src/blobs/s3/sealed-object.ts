@@ -1,7 +1,7 @@
 import { mkdir, open, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { v7 as newUuid } from 'uuid'
-import { StorageAway } from '../../domain/ports/content-store.ts'
+import { StorageUnavailable } from '../../domain/ports/content-store.ts'
 import { toRoomProblem } from '../disk-room.ts'
 import { readFrames } from '../frame-reader.ts'
 import { makeFrameWriter } from '../frame-writer.ts'
@@ -104,6 +104,6 @@ async function openNameless(dir: string) {
 /** What nobody needs is no reason to fail, or to let somebody wait: it is found and removed later. */
 async function leaveToSweeper(removal: Promise<void>) {
   await removal.catch((error) => {
-    if (!(error instanceof StorageAway)) throw error
+    if (!(error instanceof StorageUnavailable)) throw error
   })
 }

@@ -27,24 +27,24 @@ export type ContentStore = {
 }
 
 /** Content that outlives the process which took it in. */
-export type KeptContent = Exclude<JobSource, { at: 'url' }>
+export type ContentLocation = Exclude<JobSource, { at: 'url' }>
 
 /** `persist` makes it last, beyond a crash and a power cut; from then on `release` only lets go of it. */
-export type JobContent = Content & { persist(): Promise<KeptContent> }
+export type JobContent = Content & { persist(): Promise<ContentLocation> }
 
 /** Content of background scans, from its submission until the scan is completed. */
 export type JobContents = {
   newWriter(options?: Pick<WriterOptions, 'expectedBytes' | 'ownsMemory'>): ContentWriter<JobContent>
   /** Whoever has this place among theirs can open it. */
-  toPlace(kept: KeptContent): string
-  places: string[]
+  toStoreId(kept: ContentLocation): string
+  storeIds: string[]
   /** To be released like any other; that does not remove it. */
-  open(kept: KeptContent, known: Pick<Content, 'bytes' | 'sha1' | 'sha256'>): Promise<Content>
+  open(kept: ContentLocation, known: Pick<Content, 'bytes' | 'sha1' | 'sha256'>): Promise<Content>
   /** May be gone already. */
-  remove(kept: KeptContent): Promise<void>
+  remove(kept: ContentLocation): Promise<void>
   /** Of what was stored before that time. */
   listKeys(before: Date): Promise<string[]>
 }
 
 /** The storage cannot be reached or refuses us, and that passes: nothing is wrong with the content. Never a verdict. */
-export class StorageAway extends Error {}
+export class StorageUnavailable extends Error {}

@@ -83,7 +83,7 @@ export function makeRemoteScanClient(deps: Deps): Scanner & { countWaiting(): nu
     let isTold = false
     waiting++
     try {
-      const queue = toQueueName(asked.kind, source.at === 'url' ? anywhere : deps.contents.toPlace(source))
+      const queue = toQueueName(asked.kind, source.at === 'url' ? anywhere : deps.contents.toStoreId(source))
       // Before anybody can know of it: the end may come at once.
       let rung = wait()
       await deps.remoteScans.add({ id, queue, source, asked, ttlMs: Math.ceil(leftMs) + graceMs })

@@ -10,9 +10,9 @@ export const testQueue = 'test'
  * Jobs wait in queues, by what a process must have to do them: an engine for the kind of scan, and a way to the content.
  * So processes that share a database but not their keys, disks or engines leave each other's jobs alone.
  */
-export const toQueueName = (kind: ScanKind, place: string): string => `${kind} ${place}`
+export const toQueueName = (kind: ScanKind, storeId: string): string => `${kind} ${storeId}`
 
-export const listQueues = (kinds: ScanKind[], places: string[]): string[] => [
+export const listQueues = (kinds: ScanKind[], storeIds: string[]): string[] => [
   testQueue,
-  ...kinds.flatMap((kind) => [anywhere, ...places].map((place) => toQueueName(kind, place))),
+  ...kinds.flatMap((kind) => [anywhere, ...storeIds].map((storeId) => toQueueName(kind, storeId))),
 ]

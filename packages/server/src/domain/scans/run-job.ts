@@ -1,7 +1,7 @@
 import type { ScanKind } from '@assay/contract'
 import { keepTrying } from '../keep-trying.ts'
 import type { Clock } from '../ports/clock.ts'
-import type { JobContents, KeptContent } from '../ports/content-store.ts'
+import type { ContentLocation, JobContents } from '../ports/content-store.ts'
 import type { ClaimedJob, Completion, JobStore } from '../ports/job-store.ts'
 import { getTestCase } from '../test-mode/find-test-case.ts'
 import { isOfTest, toTestResult } from '../test-mode/test-results.ts'
@@ -79,7 +79,7 @@ export function makeRunJob(deps: Deps) {
   }
 
   async function ofKept(
-    kept: KeptContent,
+    kept: ContentLocation,
     scan: Scan,
     asked: Parameters<Scanner['scanContent']>[1],
   ): Promise<FinalResult> {
@@ -101,4 +101,5 @@ const toFailed = ({ metadata, contentLength, contentType }: Scan): End => ({
   refunds: !isOfTest({ metadata }),
 })
 
-const isKept = (source: ClaimedJob['source']): source is KeptContent => source.at === 'row' || source.at === 'storage'
+const isKept = (source: ClaimedJob['source']): source is ContentLocation =>
+  source.at === 'row' || source.at === 'storage'

@@ -51,7 +51,7 @@ export function makeSubmitting(deps: Deps) {
     if (caller.isTest) return submitTest(caller, order, findFileCase(order, content), known)
     requireEngine(order.kind)
     const kept = await content.persist()
-    const queue = toQueueName(order.kind, deps.contents.toPlace(kept))
+    const queue = toQueueName(order.kind, deps.contents.toStoreId(kept))
     const submitted = await submit(caller, order, { queue, source: kept }, known).catch(async (error) => {
       // Anything else, and we cannot know whether it was accepted: what nobody needs is swept later.
       if (isCertainlyRefused(error)) await deps.contents.remove(kept)

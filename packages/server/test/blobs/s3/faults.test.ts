@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { buffer as readAll } from 'node:stream/consumers'
 import { after, before, describe, test } from 'node:test'
 import { joinTestS3, lacksTestS3, type TestS3 } from '../../../../../scripts/test-s3.ts'
-import { StorageAway } from '../../../src/domain/ports/content-store.ts'
+import { StorageUnavailable } from '../../../src/domain/ports/content-store.ts'
 import { master, take } from '../job-contents-contract.ts'
 import { type Call, type Fate, openFaultyProxy } from './faulty-proxy.ts'
 import { newCorner } from './store.ts'
@@ -95,9 +95,9 @@ describe('a content store that fails', { skip }, () => {
     isDown = true
     // More than there is memory for at once.
     const uploads = await Promise.allSettled(Array.from({ length: 10 }, () => take(contents, clear)))
-    for (const upload of uploads) assert.ok(upload.status === 'rejected' && upload.reason instanceof StorageAway)
-    await assert.rejects(contents.open(kept, content), StorageAway)
-    await assert.rejects(contents.remove(kept), StorageAway)
+    for (const upload of uploads) assert.ok(upload.status === 'rejected' && upload.reason instanceof StorageUnavailable)
+    await assert.rejects(contents.open(kept, content), StorageUnavailable)
+    await assert.rejects(contents.remove(kept), StorageUnavailable)
     assert.match((await findFault()) ?? '', /^The content store does not answer: /)
     await requireUsable()
 
@@ -118,7 +118,7 @@ describe('a content store that fails', { skip }, () => {
       const { requireUsable, findFault, contents } = await corner.open(master)
       Object.assign(corner.settings, before)
       assert.match((await findFault()) ?? '', /^The content store refuses us: /)
-      await assert.rejects(take(contents, randomBytes(100_000)), StorageAway)
+      await assert.rejects(take(contents, randomBytes(100_000)), StorageUnavailable)
       return requireUsable().then(
         () => 'nothing',
         ({ message }) => message,
