@@ -124,6 +124,6 @@ export async function openListeners(config: Config, deps: Deps) {
 /** At most 32 characters, in quotes. Proxies forget what they remember when it changes. */
 function toTag(engines: ScanEngine[]): string {
   const states = engines.map((engine) => engine.findState())
-  const known = states.map((state) => state?.stamp ?? `${state?.version} ${state?.signaturesAt?.getTime()}`)
+  const known = states.map((state) => state?.verdictVersion ?? `${state?.version} ${state?.signaturesAt?.getTime()}`)
   return `"${createHash('sha256').update(known.join('\n')).digest('hex').slice(0, 24)}"`
 }

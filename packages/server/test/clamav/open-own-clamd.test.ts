@@ -151,10 +151,10 @@ describe('a clamd of our own', options, () => {
   test('takes new signatures in while it runs, and refuses broken ones without losing any', async (t) => {
     const { engine, dataDir, findFault } = await openClamd(t)
     const find = async () => (await engine.scan(newContent(marker), noAbort)).findings
-    const stamp = engine.findState()?.stamp
+    const verdictVersion = engine.findState()?.verdictVersion
     assert.deepEqual(await find(), [])
     writeOwn(dataDir, 'marker.ndb', ownRule)
-    await waitFor(() => engine.findState()?.stamp !== stamp, 20_000)
+    await waitFor(() => engine.findState()?.verdictVersion !== verdictVersion, 20_000)
     assert.deepEqual(await find(), ['Operator.Marker'])
     writeOwn(dataDir, 'marker.ndb', 'broken')
     await waitFor(() => findFault() !== undefined, 20_000)
@@ -170,9 +170,9 @@ describe('a clamd of our own', options, () => {
   })) {
     test(`takes ${name} in`, async (t) => {
       const { engine, dataDir, findFault } = await openClamd(t)
-      const stamp = engine.findState()?.stamp
+      const verdictVersion = engine.findState()?.verdictVersion
       writeOwn(dataDir, name, text)
-      await waitFor(() => engine.findState()?.stamp !== stamp || findFault() !== undefined, 20_000)
+      await waitFor(() => engine.findState()?.verdictVersion !== verdictVersion || findFault() !== undefined, 20_000)
       assert.equal(findFault(), undefined)
     })
   }

@@ -3,7 +3,12 @@ import { test } from 'node:test'
 import { makeSystemStatus, type SystemStatusDeps } from '../../src/compose/system-status.ts'
 import { loadConfig } from '../../src/config/load-config.ts'
 
-const newState = (version: string) => ({ version, stamp: undefined, signatures: undefined, signaturesAt: undefined })
+const newState = (version: string) => ({
+  version,
+  verdictVersion: undefined,
+  signatures: undefined,
+  signaturesAt: undefined,
+})
 
 test('only image engines are listed as image models, whatever the engines are called', () => {
   const { config } = loadConfig({ ASSAY_NSFW_PRECISION: 'int8' }, '/nonexistent/assay.toml')

@@ -94,7 +94,7 @@ for (const backend of ['libyara', 'yara-x'] as const) {
       assert.match(engine.listRefused()[0]?.reason ?? '', /includ/)
     })
 
-    test('the state names version, rules and their age, and its stamp follows the rules', async (t) => {
+    test('the state names version, rules and their age, and its verdictVersion follows the rules', async (t) => {
       const { engine, write } = await openTestYara(t, { backend, rules: { 'marker.yar': markerRule } })
       const before = engine.findState()
       assert.match(before?.version ?? '', backend === 'libyara' ? /^YARA .*libyara/ : /^YARA-X 1\./)
@@ -103,7 +103,7 @@ for (const backend of ['libyara', 'yara-x'] as const) {
       await engine.reload()
       const after = engine.findState()
       assert.equal(after?.signatures, 2)
-      assert.notEqual(after?.stamp, before?.stamp)
+      assert.notEqual(after?.verdictVersion, before?.verdictVersion)
     })
 
     test('one file can be checked before it is added', async (t) => {

@@ -48,18 +48,18 @@ test('balanced asks for a second opinion from its suspicion level on, and only t
   // Of the size that one decoding for both models makes, so that it is the same as two.
   const square = await newLandscape({ width: 598, height: 598 }).png().toBuffer()
   const scores: Scores[] = []
-  const stamps = new Set<string | undefined>()
+  const versions = new Set<string | undefined>()
   for (const look of looks) {
     const { engine } = await openTestEngine(t, look)
     scores.push(getFrames(await engine.classify(toContent(square), noAbort))[0])
-    stamps.add(engine.findState()?.stamp)
+    versions.add(engine.findState()?.verdictVersion)
     await engine.close()
   }
   const [fast, unsuspecting, suspecting, thorough] = scores
   assert.deepEqual(unsuspecting, fast)
   assert.deepEqual(suspecting, thorough)
   assert.notDeepEqual(fast, thorough)
-  assert.equal(stamps.size, looks.length)
+  assert.equal(versions.size, looks.length)
 })
 
 test('more processes come with the work, and all but one go when it is done', async (t) => {

@@ -7,7 +7,12 @@ import type { Unpacker } from '../../src/domain/ports/unpacker.ts'
 
 export const nothing: EngineReport = { findings: [], doubts: [], unopened: false }
 
-export const state: EngineState = { version: 'Test 1.0', stamp: 'stamp', signatures: 1, signaturesAt: undefined }
+export const state: EngineState = {
+  version: 'Test 1.0',
+  verdictVersion: 'version 1',
+  signatures: 1,
+  signaturesAt: undefined,
+}
 
 /** An engine that looks for words: `virus` is one. */
 export function newEngine(change: Partial<ScanEngine> & { seen?: string[] } = {}): ScanEngine {

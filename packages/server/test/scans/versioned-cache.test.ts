@@ -5,17 +5,17 @@ import { makeVersionedCache } from '../../src/domain/scans/versioned-cache.ts'
 describe('the memory for what was found', () => {
   const [clean, threat] = [{ status: 'clean' }, { status: 'threat' }]
 
-  test('gives it again under the stamp it was given under, and under no other', () => {
+  test('gives it again under the version it was given under, and under no other', () => {
     const cache = makeVersionedCache({ entries: 10 })
-    cache.keep('one', 'stamp 1', clean)
-    cache.keep('other', 'stamp 1', threat)
-    assert.equal(cache.find('one', 'stamp 1'), clean)
-    assert.equal(cache.find('other', 'stamp 1'), threat)
-    assert.equal(cache.find('one', 'stamp 2'), undefined)
-    assert.equal(cache.find('third', 'stamp 1'), undefined)
-    cache.keep('one', 'stamp 2', threat)
-    assert.equal(cache.find('one', 'stamp 2'), threat)
-    assert.equal(cache.find('one', 'stamp 1'), undefined)
+    cache.keep('one', 'version 1', clean)
+    cache.keep('other', 'version 1', threat)
+    assert.equal(cache.find('one', 'version 1'), clean)
+    assert.equal(cache.find('other', 'version 1'), threat)
+    assert.equal(cache.find('one', 'version 2'), undefined)
+    assert.equal(cache.find('third', 'version 1'), undefined)
+    cache.keep('one', 'version 2', threat)
+    assert.equal(cache.find('one', 'version 2'), threat)
+    assert.equal(cache.find('one', 'version 1'), undefined)
   })
 
   test('forgets what was not asked for longest when it is full', () => {
@@ -32,7 +32,7 @@ describe('the memory for what was found', () => {
 
   test('of no entries remembers nothing', () => {
     const cache = makeVersionedCache({ entries: 0 })
-    cache.keep('one', 'stamp', clean)
-    assert.equal(cache.find('one', 'stamp'), undefined)
+    cache.keep('one', 'version', clean)
+    assert.equal(cache.find('one', 'version'), undefined)
   })
 })

@@ -14,8 +14,11 @@ export type EngineReport = {
 export type EngineState = {
   /** `ClamAV 1.4.6` */
   version: string
-  /** Changes whenever a verdict could: with the engine, its settings and its signatures. Undefined: not to be known. */
-  stamp: string | undefined
+  /**
+   * Identifies everything that a verdict depends on: the engine, its settings and its signatures. The verdict cache keeps
+   * results under it. Undefined when the engine cannot tell; then nothing is cached.
+   */
+  verdictVersion: string | undefined
   /** How many; undefined where the engine does not tell. */
   signatures: number | undefined
   signaturesAt: Date | undefined

@@ -33,12 +33,12 @@ export function makeImageScan({ findEngine, cache, threshold, knowsTestImages }:
     const engine = findEngine()
     const state = engine?.findState()
     if (engine === undefined || state === undefined) throw new EngineDown('There is no image engine')
-    const { version, stamp } = state
-    const kept = stamp === undefined ? undefined : cache.find(content.sha256, stamp)
+    const { version, verdictVersion } = state
+    const kept = verdictVersion === undefined ? undefined : cache.find(content.sha256, verdictVersion)
     if (kept !== undefined) return { report: kept, version }
     const report = await withPatience((signal) => engine.classify(content, signal))
     // What ran out of time may go better another time.
-    if (stamp !== undefined && 'frames' in report) cache.keep(content.sha256, stamp, report)
+    if (verdictVersion !== undefined && 'frames' in report) cache.keep(content.sha256, verdictVersion, report)
     return { report, version }
   }
 }

@@ -56,7 +56,7 @@ function toState(answer: string): EngineState {
   return {
     version,
     // Signatures of the operator's own come and go without a trace in this answer: nothing to remember verdicts by.
-    stamp: undefined,
+    verdictVersion: undefined,
     // It tells the number of the database, not of what is in it.
     signatures: undefined,
     signaturesAt: Number.isNaN(at) ? undefined : new Date(at),

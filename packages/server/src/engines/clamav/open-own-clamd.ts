@@ -95,7 +95,7 @@ export async function openOwnClamd(options: OwnClamdOptions): Promise<ClamAv> {
 
   const findState = (): EngineState => ({
     version,
-    stamp: `${version} ${loaded.digest}`,
+    verdictVersion: `${version} ${loaded.digest}`,
     signatures: loaded.count,
     signaturesAt: loaded.releasedAt,
   })

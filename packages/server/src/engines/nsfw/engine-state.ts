@@ -9,7 +9,7 @@ const revision = 'assay-nsfw-1'
 
 const titles: Record<ModelName, string> = { 'mobilenet-v2-mid': 'MobileNetV2Mid', 'inception-v3': 'InceptionV3' }
 
-/** `nsfwjs MobileNetV2Mid+InceptionV3 int8`, and a stamp of all that scores depend on. */
+/** `nsfwjs MobileNetV2Mid+InceptionV3 int8`, and a hash of everything that the scores depend on. */
 export function toImageEngineState(
   settings: { models: Model[]; profile: Profile; suspicion: number },
   versions: Record<string, string>,
@@ -20,7 +20,7 @@ export function toImageEngineState(
   const basis = [revision, models.map(({ name, sha256 }) => [name, sha256]), profile, suspicion, versions]
   return {
     version: `nsfwjs ${names} ${precisions}`,
-    stamp: createHash('sha256').update(JSON.stringify(basis)).digest('hex'),
+    verdictVersion: createHash('sha256').update(JSON.stringify(basis)).digest('hex'),
     signatures: undefined,
     signaturesAt: undefined,
   }

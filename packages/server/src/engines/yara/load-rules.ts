@@ -28,12 +28,12 @@ export async function loadRules(deps: PoolDeps, listed: ListedFile[]): Promise<L
 function toState(compiled: Compiled, files: RuleFile[]): EngineState {
   const refused = new Set(compiled.refused.map(({ file }) => file))
   const used = files.filter(({ file }) => !refused.has(file))
-  const stamp = createHash('sha256').update(JSON.stringify([revision, compiled.version, compiled.build]))
-  for (const { file, text } of used) stamp.update(JSON.stringify([file, text.length])).update(text)
+  const digest = createHash('sha256').update(JSON.stringify([revision, compiled.version, compiled.build]))
+  for (const { file, text } of used) digest.update(JSON.stringify([file, text.length])).update(text)
   const changes = used.map(({ changedAt }) => changedAt.getTime())
   return {
     version: compiled.version,
-    stamp: stamp.digest('hex'),
+    verdictVersion: digest.digest('hex'),
     signatures: compiled.rules,
     signaturesAt: changes.length === 0 ? undefined : new Date(Math.max(...changes)),
   }
