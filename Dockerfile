@@ -1,20 +1,20 @@
-# The whole service in one image: Node, PostgreSQL, ClamAV, libyara and the models, for amd64 and arm64. Nothing is
-# installed, fetched or converted at the start, but for ClamAV's signatures. See docs/packaging.md.
+# One image for all roles, for amd64 and arm64: Node, PostgreSQL, ClamAV, libyara, the models and the console. A start
+# installs and converts nothing; it downloads only ClamAV's signatures. See docs/packaging.md.
 ARG DEBIAN=debian:12.15-slim
 ARG NODE=node:24.21.0-bookworm-slim
 
-# What decides about node_modules, apart from the source: a change of code does not install anything anew.
+# This stage keeps only the files that determine node_modules, so that a change of code does not reinstall packages.
 FROM --platform=${BUILDPLATFORM} ${DEBIAN} AS manifests
 WORKDIR /all
 COPY . .
 RUN find . -type f ! -name package.json ! -name package-lock.json ! -name .npmrc -delete
 
-# Both stages run on the machine that builds, without emulation, whatever the image is for.
+# The stages that run npm use the platform of the build machine, without emulation, whatever the target is.
 FROM --platform=${BUILDPLATFORM} ${NODE} AS npm
 WORKDIR /opt/assay
 COPY --from=manifests /all/ ./
 
-# The tree that is shipped: no development dependencies, and of packages that bring every platform only the one asked for.
+# The packages of the image: no development dependencies, and only the target platform of packages that contain several.
 FROM npm AS modules
 ARG TARGETARCH
 RUN cpu=$(echo "${TARGETARCH:-$(uname -m)}" | sed 's/amd64/x64/; s/x86_64/x64/; s/aarch64/arm64/') \
@@ -23,7 +23,7 @@ RUN cpu=$(echo "${TARGETARCH:-$(uname -m)}" | sed 's/amd64/x64/; s/x86_64/x64/; 
   && find node_modules/onnxruntime-node/bin -mindepth 3 -maxdepth 3 -type d ! -path "*/linux/$cpu" -exec rm -rf {} + \
   && find node_modules -type f \( -name '*.map' -o -name '*.d.ts' -o -name '*.d.cts' -o -name '*.d.mts' \) -delete
 
-# The same bytes come out on every architecture.
+# The models and the console are the same bytes on each architecture.
 FROM npm AS built
 RUN npm ci
 COPY tsconfig.json ./
@@ -62,6 +62,6 @@ USER 10001:10001
 VOLUME /var/lib/assay
 EXPOSE 8080
 HEALTHCHECK --interval=30s --timeout=10s --start-period=120s --retries=3 CMD ["assay", "health"]
-# PID 1 must collect the processes that the engines leave, which Node does not do.
+# PID 1 must reap the orphaned processes of the engines, which Node does not do.
 ENTRYPOINT ["tini", "--", "assay"]
 CMD ["serve"]

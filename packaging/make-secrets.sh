@@ -1,6 +1,6 @@
 #!/bin/sh
-# Makes what compose.yaml and compose.cluster.yaml need to keep secret, in ./secrets; what is there stays as it is.
-# Others are kept out by the directory. The files are readable, because the container's user is not the owner.
+# Creates the secrets of compose.yaml and compose.cluster.yaml in ./secrets. Existing files are not changed.
+# The directory is closed to other users. The files are readable, because the user of the container is not their owner.
 set -eu
 cd "$(dirname "$0")/.."
 mkdir -p secrets
