@@ -2,68 +2,75 @@ import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node
 import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { type Client, newClient } from '@assay/client'
-import { Mistake } from './mistake.ts'
+import { toMessage, UserError } from './user-errors.ts'
 
-/** Which service, and whose key. */
 export type Config = { url: string; apiKey: string }
 
 export const toConfigPath = (env: NodeJS.ProcessEnv): string =>
-  join(isAbsolute(env.XDG_CONFIG_HOME) ?? join(homedir(), '.config'), 'assay', 'config.json')
+  join(findAbsolute(env.XDG_CONFIG_HOME) ?? join(homedir(), '.config'), 'assay', 'config.json')
 
-/** Where what is remembered between runs is kept. */
+/** Directory for state that survives a restart. */
 export const toStateDir = (env: NodeJS.ProcessEnv): string =>
-  join(isAbsolute(env.XDG_STATE_HOME) ?? join(homedir(), '.local', 'state'), 'assay')
+  join(findAbsolute(env.XDG_STATE_HOME) ?? join(homedir(), '.local', 'state'), 'assay')
 
-/** From the environment, or as it was stored by `login`. A stored key goes to the address it was stored with alone. */
+/**
+ * Takes address and key from the environment, or else from the file that `login` wrote. A stored key is sent only to the
+ * address it was stored with.
+ */
 export function getConfig(env: NodeJS.ProcessEnv): Config {
-  const given = { url: toGiven(env.ASSAY_URL), apiKey: toGiven(env.ASSAY_API_KEY) }
+  const given = { url: findText(env.ASSAY_URL), apiKey: findText(env.ASSAY_API_KEY) }
   const stored = given.url && given.apiKey ? undefined : findStored(env)
   const url = given.url ?? stored?.url
-  if (url === undefined) throw new Mistake('Which service? Run assay-scan login, or set ASSAY_URL and ASSAY_API_KEY.')
-  const isStoredUrl = stored !== undefined && toAddress(url) === toAddress(stored.url)
+  if (url === undefined) {
+    throw new UserError('No service is configured. Run assay-scan login, or set ASSAY_URL and ASSAY_API_KEY.')
+  }
+  const isStoredUrl = stored !== undefined && normalizeUrl(url) === normalizeUrl(stored.url)
   if (given.apiKey === undefined && stored !== undefined && !isStoredUrl) {
-    throw new Mistake(`The stored key is for ${stored.url}, not for ${url}. Set ASSAY_API_KEY as well.`)
+    throw new UserError(`The stored API key is for ${stored.url}, not for ${url}. Set ASSAY_API_KEY as well.`)
   }
   const apiKey = given.apiKey ?? stored?.apiKey
-  if (apiKey === undefined) throw new Mistake('There is no API key. Run assay-scan login, or set ASSAY_API_KEY.')
+  if (apiKey === undefined) {
+    throw new UserError('No API key is configured. Run assay-scan login, or set ASSAY_API_KEY.')
+  }
   return { url, apiKey }
 }
 
 function findStored(env: NodeJS.ProcessEnv): Config | undefined {
   const path = toConfigPath(env)
-  const broken = new Mistake(`${path} cannot be understood. Run assay-scan login to write it anew.`)
+  const invalid = new UserError(`${path} is not a valid configuration file. Run assay-scan login to replace it.`)
   let text: string
   try {
     text = readFileSync(path, 'utf8')
   } catch (error) {
     if (error instanceof Error && 'code' in error && (error.code === 'ENOENT' || error.code === 'ENOTDIR'))
       return undefined
-    throw new Mistake(`${path} cannot be read: ${error instanceof Error ? error.message : String(error)}.`)
+    throw new UserError(`Cannot read ${path}: ${toMessage(error)}.`)
   }
   let value: unknown
   try {
     value = JSON.parse(text)
   } catch {
-    throw broken
+    throw invalid
   }
   const { url, api_key: apiKey } = (value ?? {}) as Record<string, unknown>
-  if (typeof url !== 'string' || typeof apiKey !== 'string') throw broken
+  if (typeof url !== 'string' || typeof apiKey !== 'string') throw invalid
   return { url, apiKey }
 }
 
-/** Nobody but the owner can read it, at no moment; and it is there whole or not at all. */
-export function store(env: NodeJS.ProcessEnv, { url, apiKey }: Config): string {
+/** Stores address and key, readable by the owner only, and returns the path. */
+export function storeConfig(env: NodeJS.ProcessEnv, { url, apiKey }: Config): string {
   const path = toConfigPath(env)
   try {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
-    writePrivately(path, `${JSON.stringify({ url, api_key: apiKey }, null, 2)}\n`)
+    writePrivateFile(path, `${JSON.stringify({ url, api_key: apiKey }, null, 2)}\n`)
   } catch (error) {
-    throw new Mistake(`${path} cannot be written: ${error instanceof Error ? error.message : String(error)}.`)
+    throw new UserError(`Cannot write ${path}: ${toMessage(error)}.`)
   }
   return path
 }
 
-export function writePrivately(path: string, text: string) {
+/** Writes a file with mode 0600 under another name and renames it, so that no reader sees a partial file. */
+export function writePrivateFile(path: string, text: string) {
   const draft = `${path}.${process.pid}`
   try {
     writeFileSync(draft, text, { mode: 0o600, flag: 'wx' })
@@ -78,15 +85,15 @@ export function openClient({ url, apiKey }: Config): Client {
   try {
     return newClient({ apiKey, baseUrl: url })
   } catch (error) {
-    // It speaks of its own options.
+    // The client names its own options, which the user knows by other names.
     if (!(error instanceof TypeError)) throw error
-    throw new Mistake(error.message.replace('baseUrl', 'ASSAY_URL').replace('apiKey', 'The API key'))
+    throw new UserError(error.message.replace('baseUrl', 'ASSAY_URL').replace('apiKey', 'The API key'))
   }
 }
 
-const toGiven = (text: string | undefined) => (text === undefined || text.trim() === '' ? undefined : text.trim())
+const findText = (text: string | undefined) => (text === undefined || text.trim() === '' ? undefined : text.trim())
 
-const toAddress = (url: string) => url.replace(/\/+$/, '').toLowerCase()
+const normalizeUrl = (url: string) => url.replace(/\/+$/, '').toLowerCase()
 
-/** The XDG specification has others ignored. */
-const isAbsolute = (path: string | undefined) => (path?.startsWith('/') ? path : undefined)
+/** The XDG specification requires programs to ignore relative paths. */
+const findAbsolute = (path: string | undefined) => (path?.startsWith('/') ? path : undefined)

@@ -1,4 +1,4 @@
-/** Those of clamscan; 128 and the number of the signal for a run that was interrupted, as shells have it. */
+/** Exit codes of clamscan. An interrupted run exits with 128 plus the number of the signal, as in shells. */
 export const exitCodes = { clean: 0, threat: 1, error: 2 } as const
 
 export const toInterruptedCode = (signal: Signal): number => 128 + numbers[signal]

@@ -1,8 +1,9 @@
+import { setMaxListeners } from 'node:events'
 import type { Signal } from './exit-codes.ts'
 
 const signals: Signal[] = ['SIGINT', 'SIGTERM', 'SIGHUP']
 
-/** The first signal lets the work end in order; the second ends the process as if nobody had listened. */
+/** The first signal ends the run in order; a second one terminates the process immediately. */
 export function openInterrupts() {
   const controller = new AbortController()
   let received: Signal | undefined
@@ -20,4 +21,22 @@ export function openInterrupts() {
   }
   for (const signal of signals) process.on(signal, onSignal)
   return { signal: controller.signal, received: () => received, close }
+}
+
+/** Ends the run after an interrupt or for a reason, such as a rejected key. Only the first reason is kept. */
+export function newStop(interrupted: AbortSignal) {
+  const controller = new AbortController()
+  const { signal } = controller
+  // Every scan in progress listens to this signal, which some versions of Node report as a leak.
+  setMaxListeners(0, signal)
+  let reason: string | undefined
+  interrupted.addEventListener('abort', () => controller.abort())
+  return {
+    signal,
+    reason: () => reason,
+    because(message: string) {
+      reason ??= message
+      controller.abort()
+    },
+  }
 }

@@ -1,13 +1,13 @@
-/** Ends early, without an error, when the signal is aborted: whoever waits looks at it anyway. */
+/** Resolves after `ms`, or early when the signal aborts. Callers check the signal themselves. */
 export function wait(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal.aborted || ms <= 0) return resolve()
-    const end = () => {
+    const finish = () => {
       clearTimeout(timer)
-      signal.removeEventListener('abort', end)
+      signal.removeEventListener('abort', finish)
       resolve()
     }
-    const timer = setTimeout(end, ms)
-    signal.addEventListener('abort', end)
+    const timer = setTimeout(finish, ms)
+    signal.addEventListener('abort', finish)
   })
 }

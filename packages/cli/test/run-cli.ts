@@ -2,33 +2,35 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { TestContext } from 'node:test'
+import { openFakeServer } from '../../client/test/fake-server.ts'
 
 export const mainFile = new URL('../src/main.ts', import.meta.url).pathname
 
-/** Compiling the same files for every run would take most of the time. */
+/** Compiling the sources for every run would take most of the time. */
 const cacheDir = new URL('../../../node_modules/.cache/assay-cli', import.meta.url).pathname
 
-export type Ran = { code: number | null; out: string; err: string }
+export type CliResult = { code: number | null; out: string; err: string }
 
 type RunOptions = {
   env?: NodeJS.ProcessEnv
   cwd?: string
   input?: string | Buffer
-  /** It stays open, and nothing comes. */
+  /** Keeps standard input open without sending anything. */
   isInputOpen?: boolean
   uid?: number
-  /** Where standard output goes, instead of being read. */
+  /** File descriptor for standard output, instead of a pipe to the test. */
   stdout?: number
 }
 
-/** A directory of its own, which is also the home of those who run in it. */
+/** A temporary directory, which is also the home directory of the commands that run in it. */
 export function openDir(t: { after(work: () => void): void }): string {
   const dir = mkdtempSync(join(tmpdir(), 'assay-cli-'))
   t.after(() => rmSync(dir, { recursive: true, force: true }))
   return dir
 }
 
-/** The program as it is typed, in a terminal or not, with nothing of this run's own settings. */
+/** The environment of this process without its own settings of Assay and of the terminal. */
 export function newEnv(home: string, given: NodeJS.ProcessEnv = {}): NodeJS.ProcessEnv {
   const kept = Object.entries(process.env).filter(
     ([name]) => !/^(ASSAY_|XDG_|NO_COLOR|NODE_TEST|FORCE_COLOR)/.test(name),
@@ -36,28 +38,33 @@ export function newEnv(home: string, given: NodeJS.ProcessEnv = {}): NodeJS.Proc
   return { ...Object.fromEntries(kept), HOME: home, TERM: 'xterm', NODE_COMPILE_CACHE: cacheDir, ...given }
 }
 
+/** A fake server, and a directory in which assay-scan is configured to use that server. */
+export async function openFakeCli(t: TestContext, react: Parameters<typeof openFakeServer>[1], cwd = openDir(t)) {
+  const fake = await openFakeServer(t, react)
+  const env = newEnv(cwd, { ASSAY_URL: fake.url, ASSAY_API_KEY: 'key' })
+  const start = (args: string[], options: RunOptions = {}) => startCli(args, { cwd, env, ...options })
+  const run = (...args: string[]) => start(args).ended
+  return { cwd, env, fake, start, run }
+}
+
 export function startCli(args: string[], { input, isInputOpen = false, stdout, ...options }: RunOptions = {}) {
-  const stdio = [input !== undefined || isInputOpen ? 'pipe' : 'ignore', stdout ?? 'pipe', 'pipe'] as (
-    | 'ignore'
-    | 'pipe'
-    | number
-  )[]
-  const child = spawn(process.execPath, [mainFile, ...args], { ...options, stdio })
-  // It may have ended before it has read everything.
+  const stdin = input !== undefined || isInputOpen ? ('pipe' as const) : ('ignore' as const)
+  const child = spawn(process.execPath, [mainFile, ...args], { ...options, stdio: [stdin, stdout ?? 'pipe', 'pipe'] })
+  // The command may end before it has read all of its input.
   child.stdin?.on('error', () => {})
   if (input !== undefined) child.stdin?.end(input)
   return collect(child)
 }
 
-export const runCli = (args: string[], options: RunOptions = {}): Promise<Ran> => startCli(args, options).ended
+export const runCli = (args: string[], options: RunOptions = {}): Promise<CliResult> => startCli(args, options).ended
 
-/** In a pseudo-terminal; what is written to standard error comes out there too. */
+/** Runs a shell command in a pseudo-terminal, whose output contains standard error as well. */
 export function startInTerminal(command: string, env: NodeJS.ProcessEnv, cwd?: string) {
   const child = spawn('script', ['-qefc', command, '/dev/null'], { env, cwd, stdio: ['pipe', 'pipe', 'pipe'] })
   return collect(child)
 }
 
-/** For a shell. */
+/** The command line of assay-scan for a shell. */
 export const toCommand = (...args: string[]) => [process.execPath, mainFile, ...args].map((arg) => `'${arg}'`).join(' ')
 
 function collect(child: ChildProcess) {
@@ -68,6 +75,6 @@ function collect(child: ChildProcess) {
   child.stderr?.setEncoding('utf8').on('data', (text) => {
     err += text
   })
-  const ended = new Promise<Ran>((resolve) => child.once('close', (code) => resolve({ code, out, err })))
+  const ended = new Promise<CliResult>((resolve) => child.once('close', (code) => resolve({ code, out, err })))
   return { child, ended, out: () => out, err: () => err }
 }

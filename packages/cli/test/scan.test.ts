@@ -7,16 +7,15 @@ import { openReceiver } from '../../../acceptance/support/receiver.ts'
 import { lacksClamAv } from '../../../acceptance/support/scanning.ts'
 import { getSharedService } from '../../../acceptance/support/shared-service.ts'
 import { waitUntil } from '../../../acceptance/support/wait-until.ts'
-import { openFakeServer } from '../../client/test/fake-server.ts'
-import { newEnv, openDir, runCli } from './run-cli.ts'
+import { newResult, scanId } from '../../client/test/fake-server.ts'
+import { newEnv, openDir, openFakeCli, runCli } from './run-cli.ts'
 
 const service = getSharedService()
 const lacking = await lacksClamAv(service.url)
 const card = new URL('../../../docs/test-images/pornography.png', import.meta.url).pathname
 const origin = process.env.ASSAY_TEST_ORIGIN ?? ''
-const id = '0199a3c5-52f1-7c39-8f0e-6f1d5d0f6a3b'
 
-describe('assay-scan, against the service', () => {
+describe('assay-scan with the real service', () => {
   const cwd = openDir({ after })
   let env = newEnv(cwd)
   before(async () => {
@@ -36,7 +35,9 @@ describe('assay-scan, against the service', () => {
     runCli(args, { cwd, env, ...(input !== undefined && { input }) })
   const sorted = (text: string) => text.trimEnd().split('\n').sort()
 
-  test('a tree is scanned whole, links are not followed, and a threat is exit code 1', { skip: lacking }, async () => {
+  test('a whole tree is scanned without following links, and a threat gives exit code 1', {
+    skip: lacking,
+  }, async () => {
     const { code, out, err } = await run(['tree'])
     assert.equal(code, 1)
     assert.equal(err, '')
@@ -51,7 +52,7 @@ describe('assay-scan, against the service', () => {
       'files: 2',
       'Infected files: 1',
       'Empty files: 1',
-      'Not scanned: 2',
+      'Skipped: 2',
       'Data scanned: 80 B',
     ]) {
       assert(summary.includes(line), `${line} in ${summary}`)
@@ -59,13 +60,13 @@ describe('assay-scan, against the service', () => {
     assert.match(summary, /Credits left: [\d,]+ of [\d,]+\nTime: \d+\.\d{3} sec \(0 m \d+ s\)\n$/)
   })
 
-  test('what is clean is exit code 0, with as many lines as files', async () => {
+  test('clean files give exit code 0 and one line each', async () => {
     const { code, out } = await run(['--no-summary', '--parallel', '1', 'clean'])
     assert.equal(code, 0)
     assert.deepEqual(sorted(out), ['clean/one.txt: OK', 'clean/two.log: OK'])
   })
 
-  test('--infected leaves out what is clean, and nothing else', { skip: lacking }, async () => {
+  test('--infected hides clean files only', { skip: lacking }, async () => {
     const { code, out } = await run(['-i', '--no-summary', 'clean', 'tree', 'missing'])
     assert.equal(code, 1)
     assert.deepEqual(sorted(out), [
@@ -74,7 +75,7 @@ describe('assay-scan, against the service', () => {
     ])
   })
 
-  test('an error is exit code 2 where there is no threat', async () => {
+  test('an error without a threat gives exit code 2', async () => {
     const { code, out } = await run(['clean/one.txt', 'missing', 'nothing*.like'])
     assert.equal(code, 2)
     assert.match(out, /^clean\/one\.txt: OK$/m)
@@ -82,7 +83,7 @@ describe('assay-scan, against the service', () => {
     assert.match(out, /^Total errors: 2$/m)
   })
 
-  test('patterns are expanded where the shell has not', { skip: lacking }, async () => {
+  test('patterns that the shell did not expand are expanded', { skip: lacking }, async () => {
     assert.deepEqual(sorted((await run(['--no-summary', 'clean/*.txt', 'tree/[!a-f]*.tx?'])).out), [
       'clean/one.txt: OK',
       'tree/good.txt: OK',
@@ -97,7 +98,7 @@ describe('assay-scan, against the service', () => {
     ])
   })
 
-  test('standard input is scanned under the name that is given', { skip: lacking }, async () => {
+  test('standard input is scanned under the given name', { skip: lacking }, async () => {
     assert.deepEqual(await run(['--no-summary', '-'], eicar), {
       code: 1,
       out: 'stdin: Eicar-Test-Signature FOUND\n',
@@ -109,24 +110,24 @@ describe('assay-scan, against the service', () => {
     assert.equal(result.content_name, 'mail.eml')
     const empty = await run(['--no-summary', '-'], '')
     assert.equal(empty.code, 2)
-    assert.equal(empty.out, 'stdin: Nothing came from it, there is nothing to scan ERROR\n')
+    assert.equal(empty.out, 'stdin: No data received ERROR\n')
   })
 
-  test('URLs are fetched by the service', async () => {
+  test('the service downloads URLs', async () => {
     const { code, out } = await run(['--no-summary', `${origin}/one.png`, 'http://192.0.2.1/'])
     assert.equal(code, 2)
     assert.match(out, /^http:\/\/127\.9\.9\.9:\d+\/one\.png: OK$/m)
     assert.match(out, /^http:\/\/192\.0\.2\.1\/: .+ ERROR$/m)
   })
 
-  test('--nsfw looks at images, and leaves out what is none unless it is named', async () => {
+  test('--nsfw scans images and skips other files unless they are named', async () => {
     mkdirSync(join(cwd, 'pictures'), { recursive: true })
     copyFileSync(card, join(cwd, 'pictures/card.bin'))
     writeFileSync(join(cwd, 'pictures/notes.txt'), 'no picture')
     const { code, out } = await run(['--nsfw', 'pictures'])
     assert.equal(code, 1)
     assert.match(out, /^pictures\/card\.bin: pornography FOUND\n\n/)
-    assert.match(out, /Unsafe images: 1\nNot scanned: 1 /)
+    assert.match(out, /Unsafe images: 1\nSkipped: 1 /)
     const named = await run(['--nsfw', '--no-summary', 'pictures/notes.txt'])
     assert.deepEqual(
       [named.code, named.out],
@@ -134,7 +135,7 @@ describe('assay-scan, against the service', () => {
     )
   })
 
-  test('--json is one line for each file, with all that the service said', { skip: lacking }, async () => {
+  test('--json prints one line per file with the whole result', { skip: lacking }, async () => {
     const { code, out, err } = await run(['--json', 'tree', 'missing'])
     assert.deepEqual([code, err], [1, ''])
     const lines = out
@@ -156,14 +157,14 @@ describe('assay-scan, against the service', () => {
     assert.match(threat.metadata.hash_sha256, /^[0-9a-f]{64}$/)
   })
 
-  test('--submit prints ids, result tells what became of them, --wait waits', { skip: lacking }, async () => {
+  test('--submit prints ids, result shows their results, and --wait waits', { skip: lacking }, async () => {
     const submitted = await run(['--submit', '--no-summary', 'tree/sub/.hidden/eicar.com'])
     assert.equal(submitted.code, 0)
     const job = /^tree\/sub\/\.hidden\/eicar\.com: ([0-9a-f-]{36}) SUBMITTED\n$/.exec(submitted.out)?.[1] ?? ''
     const waited = await run(['result', '--wait', job])
     assert.deepEqual([waited.code, waited.out], [1, `${job}: Eicar-Test-Signature FOUND\n`])
-    const unknown = await run(['result', id])
-    assert.deepEqual([unknown.code, unknown.out], [2, `${id}: There is no such scan ERROR\n`])
+    const unknown = await run(['result', scanId])
+    assert.deepEqual([unknown.code, unknown.out], [2, `${scanId}: No such scan ERROR\n`])
     const both = await run(['--submit', '--wait', '--no-summary', 'tree/sub/.hidden/eicar.com', `${origin}/one.png`])
     assert.equal(both.code, 1)
     assert.deepEqual(sorted(both.out), [
@@ -172,7 +173,7 @@ describe('assay-scan, against the service', () => {
     ])
   })
 
-  test('--callback has the result sent there', async (t) => {
+  test('--callback sends the result to the URL', async (t) => {
     const receiver = await openReceiver()
     t.after(receiver.close)
     const { code } = await run(['--submit', '--callback', `${receiver.url}/hook`, 'clean/one.txt'])
@@ -181,23 +182,19 @@ describe('assay-scan, against the service', () => {
   })
 })
 
-test('what is too large for a verdict at once goes to the background, and what is too large for that is not sent', async (t) => {
-  const result = { id, scan_type: 'nsfw_image', status: 'clean', content_length: 1, content_type: '', created_at: '' }
-  const fake = await openFakeServer(t, ({ path }) => ({ json: path.endsWith('/submit/file') ? { id } : result }))
-  const cwd = openDir(t)
+test('a file over the synchronous limit is scanned in the background, and one over the background limit is not sent', async (t) => {
+  const { cwd, fake, run } = await openFakeCli(t, ({ path }) => ({
+    json: path.endsWith('/submit/file') ? { id: scanId } : newResult(),
+  }))
   for (const [name, megabytes] of Object.entries({ 'small.png': 8, 'large.png': 9, 'huge.png': 17 })) {
     writeFileSync(join(cwd, name), '\x89PNG', 'latin1')
     truncateSync(join(cwd, name), megabytes * 1024 * 1024)
   }
-  const env = newEnv(cwd, { ASSAY_URL: fake.url, ASSAY_API_KEY: 'key' })
-  const { code, out } = await runCli(
-    ['--nsfw', '--no-summary', '--parallel', '1', 'small.png', 'large.png', 'huge.png'],
-    { cwd, env },
-  )
+  const { code, out } = await run('--nsfw', '--no-summary', '--parallel', '1', 'small.png', 'large.png', 'huge.png')
   assert.equal(code, 2)
   assert.equal(out, 'small.png: OK\nlarge.png: OK\nhuge.png: Larger than 16 MB ERROR\n')
   assert.deepEqual(
     fake.requests.map(({ path }) => path),
-    ['/v1/nsfw/images/scan/file', '/v1/nsfw/images/submit/file', `/v1/nsfw/images/${id}?wait=30`],
+    ['/v1/nsfw/images/scan/file', '/v1/nsfw/images/submit/file', `/v1/nsfw/images/${scanId}?wait=30`],
   )
 })

@@ -3,30 +3,29 @@ import { appendFileSync, existsSync, mkdirSync, readdirSync, readFileSync, write
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { waitUntil } from '../../../acceptance/support/wait-until.ts'
-import { openFakeServer } from '../../client/test/fake-server.ts'
-import { newEnv, openDir, startCli } from './run-cli.ts'
+import { newResult, type ReceivedRequest } from '../../client/test/fake-server.ts'
+import { openFakeCli } from './run-cli.ts'
 
-const base = { scan_type: 'malware', content_length: 1, content_type: '', created_at: '' }
-const id = '0199a3c5-52f1-7c39-8f0e-6f1d5d0f6a3b'
 const fast = ['--settle', '0.3', '--interval', '0.1', '--no-summary']
 const waitMs = 60_000
 
-type Asked = Parameters<Parameters<typeof openFakeServer>[1]>[0]
-
-/** A service that calls bad what has BAD in it, and a directory that is watched. */
-async function openWatched(t: TestContext, react?: (asked: Asked) => { status: number; json?: object } | undefined) {
-  const cwd = openDir(t)
+/** A directory to watch, and a fake server that reports content with BAD in it as a threat. */
+async function openWatched(
+  t: TestContext,
+  react?: (request: ReceivedRequest) => { status: number; json?: object } | undefined,
+) {
+  const {
+    cwd,
+    fake,
+    start: startCli,
+  } = await openFakeCli(t, (request) => {
+    const isBad = request.body.includes('BAD')
+    return react?.(request) ?? { json: newResult(isBad ? 'threat' : 'clean', isBad ? ['Virus:Bad'] : []) }
+  })
   const inbox = join(cwd, 'inbox')
   mkdirSync(join(inbox, 'sub'), { recursive: true })
-  const fake = await openFakeServer(t, (asked) => {
-    const own = react?.(asked)
-    if (own !== undefined) return own
-    const isBad = asked.body.includes('BAD')
-    return { json: { ...base, id, status: isBad ? 'threat' : 'clean', signals: isBad ? ['Virus:Bad'] : [] } }
-  })
-  const env = newEnv(cwd, { ASSAY_URL: fake.url, ASSAY_API_KEY: 'key' })
   const start = (...args: string[]) => {
-    const running = startCli(['watch', ...args, 'inbox'], { cwd, env })
+    const running = startCli(['watch', ...args, 'inbox'])
     t.after(() => running.child.kill('SIGKILL'))
     return {
       ...running,
@@ -45,15 +44,15 @@ async function openWatched(t: TestContext, react?: (asked: Asked) => { status: n
   return { cwd, inbox, fake, start }
 }
 
-test('what is there and what arrives is scanned, once it has stopped growing; Ctrl-C ends with a summary', async (t) => {
+test('present and new files are scanned once they stop growing, and Ctrl-C ends with a summary', async (t) => {
   const { inbox, fake, start } = await openWatched(t)
   writeFileSync(join(inbox, 'before.txt'), 'before')
   const watching = start('--settle', '1.5', '--interval', '0.1')
   await watching.until('inbox/before.txt: OK')
   writeFileSync(join(inbox, 'sub/arrives.txt'), 'BAD')
-  // Is written to for as long as the other takes to be found, which came at the same time.
+  // grows.txt keeps changing until arrives.txt, which was created at the same time, is scanned.
   await waitUntil(
-    'the other',
+    'arrives.txt',
     () => {
       appendFileSync(join(inbox, 'grows.txt'), 'line\n')
       return watching.out().includes('inbox/sub/arrives.txt: Bad FOUND\n')
@@ -71,10 +70,10 @@ test('what is there and what arrives is scanned, once it has stopped growing; Ct
     sent.map(({ body }) => body.includes('last line')),
     [true],
   )
-  assert(existsSync(join(inbox, 'sub/arrives.txt')), 'nothing is moved unless it is asked for')
+  assert(existsSync(join(inbox, 'sub/arrives.txt')), 'threats stay in place without an option')
 })
 
-test('after a restart only what is new or has changed is scanned, and threats are told again', async (t) => {
+test('after a restart only new and changed files are scanned, and threats are reported again', async (t) => {
   const { inbox, fake, start } = await openWatched(t)
   for (const name of ['same.txt', 'changes.txt']) writeFileSync(join(inbox, name), name)
   writeFileSync(join(inbox, 'bad.txt'), 'BAD')
@@ -90,7 +89,7 @@ test('after a restart only what is new or has changed is scanned, and threats ar
   assert.equal(fake.requests.length, 6)
 })
 
-test('threats are moved when asked, never over another file, and are not scanned there', async (t) => {
+test('--move-threats moves threats without overwriting files, and does not scan its directory', async (t) => {
   const { cwd, inbox, start } = await openWatched(t)
   mkdirSync(join(inbox, 'away'))
   writeFileSync(join(inbox, 'away/bad.txt'), 'was here before')
@@ -109,9 +108,9 @@ test('threats are moved when asked, never over another file, and are not scanned
   assert(existsSync(join(cwd, '.local/state/assay')))
 })
 
-test('threats are deleted when asked, and what was put in their place is not', async (t) => {
+test('--delete-threats deletes threats, and not a file that replaced one', async (t) => {
   const watched = await openWatched(t, ({ body }) => {
-    // Somebody is quicker than the verdict.
+    // The file changes before the verdict arrives.
     if (body.includes('BAD swap')) writeFileSync(join(watched.inbox, 'swap.txt'), 'good and new')
     return undefined
   })
@@ -126,19 +125,19 @@ test('threats are deleted when asked, and what was put in their place is not', a
   assert.deepEqual(readdirSync(inbox).sort(), ['sub', 'swap.txt'])
 })
 
-test('a service that is away for a while is waited for; a key that is refused ends it', async (t) => {
-  let isAway = true
-  let isRefused = false
+test('the watch continues after an outage of the service, and ends when the key is rejected', async (t) => {
+  let isDown = true
+  let isRejected = false
   const { inbox, start } = await openWatched(t, () =>
-    isRefused ? { status: 401 } : isAway ? { status: 500, json: { traceId: '00-1' } } : undefined,
+    isRejected ? { status: 401 } : isDown ? { status: 500, json: { traceId: '00-1' } } : undefined,
   )
   writeFileSync(join(inbox, 'a.txt'), 'a')
   const watching = start(...fast)
-  await waitUntil('the message', () => watching.err().includes('Trying again until it is better.'), waitMs)
-  isAway = false
+  await waitUntil('the message', () => watching.err().includes('Retrying until the service recovers.'), waitMs)
+  isDown = false
   await watching.until('inbox/a.txt: OK')
-  assert.match(watching.err(), /\nGoing on\.\n/)
-  isRefused = true
+  assert.match(watching.err(), /\nThe service has recovered\.\n/)
+  isRejected = true
   writeFileSync(join(inbox, 'b.txt'), 'b')
   const { code, err } = await watching.ended
   assert.equal(code, 2)

@@ -1,11 +1,13 @@
-/** Everything that can be typed. Parsing, help and completion all come from this table. */
+/** Version of package.json, which the built package has in another place; a test compares the two. */
+export const versionText = '0.1.0'
+
 export type Option = {
   name: string
   short?: string
-  /** The word for its value in help; without it the option is a switch. */
+  /** Placeholder of the value in the help; an option without one takes no value. */
   value?: string
   about: string
-  /** What completes its value. */
+  /** What the shell completes the value with. */
   completes?: 'file' | 'directory'
 }
 
@@ -14,7 +16,7 @@ export type Command = {
   args: string
   about: string
   options: readonly Option[]
-  /** What completes its arguments. */
+  /** What the shell completes the arguments with. */
   completes: 'file' | 'directory' | readonly string[]
 }
 
@@ -22,34 +24,35 @@ export type CommandName = 'scan' | 'watch' | 'result' | 'login' | 'logout' | 'me
 
 export const shells = ['bash', 'zsh', 'fish'] as const
 
-const json: Option = { name: 'json', about: 'write one line of JSON for each file, and no summary' }
-const nsfw: Option = { name: 'nsfw', about: 'look for NSFW content in images instead of malware' }
-const infected: Option = { name: 'infected', short: 'i', about: 'leave out the lines of clean files' }
-const noSummary: Option = { name: 'no-summary', about: 'leave out the summary' }
-const parallel: Option = { name: 'parallel', value: 'N', about: 'scan up to N files at a time (default 8)' }
+const json: Option = { name: 'json', about: 'print one line of JSON per file and no summary' }
+const nsfw: Option = { name: 'nsfw', about: 'scan images for NSFW content instead of malware' }
+const infected: Option = { name: 'infected', short: 'i', about: 'do not print clean files' }
+const noSummary: Option = { name: 'no-summary', about: 'do not print the summary' }
+const parallel: Option = { name: 'parallel', value: 'N', about: 'scan up to N files at the same time (default 8)' }
 const timeout: Option = {
   name: 'timeout',
   value: 'seconds',
-  about: 'give up on a file after this time (default 600; waiting for a background scan 3600)',
+  about: 'time limit per file (default 600; 3600 for a background scan)',
 }
-export const help: Option = { name: 'help', short: 'h', about: 'show this' }
+export const help: Option = { name: 'help', short: 'h', about: 'show this help' }
 export const version: Option = { name: 'version', about: 'show the version' }
 
+/** All commands. Parsing, help and completion are built from this table. */
 export const commands: readonly Command[] = [
   {
     name: 'scan',
     args: '<path|pattern|url|->...',
-    about: 'Scans files, whole directories, URLs, or standard input (-).',
+    about: 'Scan files, directories, URLs or standard input (-).',
     options: [
       nsfw,
       infected,
       json,
       noSummary,
       parallel,
-      { name: 'name', value: 'name', about: 'what standard input is called (default stdin)' },
-      { name: 'submit', about: 'scan in the background, and print ids instead of verdicts' },
+      { name: 'name', value: 'name', about: 'name for standard input (default stdin)' },
+      { name: 'submit', about: 'scan in the background and print ids instead of verdicts' },
       { name: 'wait', about: 'with --submit: wait for the verdicts' },
-      { name: 'callback', value: 'url', about: 'with --submit: have each result sent there by POST' },
+      { name: 'callback', value: 'url', about: 'with --submit: send each result to this URL by POST' },
       timeout,
     ],
     completes: 'file',
@@ -57,12 +60,12 @@ export const commands: readonly Command[] = [
   {
     name: 'watch',
     args: '<directory>',
-    about: 'Scans what is in a directory and what arrives in it, until it is interrupted.',
+    about: 'Scan the files in a directory and new files that arrive, until interrupted.',
     options: [
-      { name: 'move-threats', value: 'directory', about: 'move threats there', completes: 'directory' },
+      { name: 'move-threats', value: 'directory', about: 'move threats to this directory', completes: 'directory' },
       { name: 'delete-threats', about: 'delete threats' },
-      { name: 'settle', value: 'seconds', about: 'how long a file must have stayed the same (default 2)' },
-      { name: 'interval', value: 'seconds', about: 'how often to look for new files (default 2)' },
+      { name: 'settle', value: 'seconds', about: 'scan a file once it has not changed for this time (default 2)' },
+      { name: 'interval', value: 'seconds', about: 'time between checks for new files (default 2)' },
       nsfw,
       infected,
       json,
@@ -75,37 +78,37 @@ export const commands: readonly Command[] = [
   {
     name: 'result',
     args: '<id>...',
-    about: 'Shows the results of background scans.',
-    options: [{ name: 'wait', about: 'wait for those that are pending' }, nsfw, json, timeout],
+    about: 'Show the results of background scans.',
+    options: [{ name: 'wait', about: 'wait for pending results' }, nsfw, json, timeout],
     completes: [],
   },
   {
     name: 'login',
     args: '',
-    about: 'Stores the address of the service and an API key, once they are known to work.',
+    about: 'Verify and store the address of the service and an API key.',
     options: [
-      { name: 'url', value: 'address', about: 'the address, as https://scan.example.com' },
+      { name: 'url', value: 'address', about: 'address of the service, such as https://scan.example.com' },
       {
         name: 'key-file',
         value: 'file',
-        about: 'read the key from this file; - is standard input',
+        about: 'read the key from this file, or from standard input (-)',
         completes: 'file',
       },
     ],
     completes: [],
   },
-  { name: 'logout', args: '', about: 'Forgets the stored address and key.', options: [], completes: [] },
+  { name: 'logout', args: '', about: 'Remove the stored address and key.', options: [], completes: [] },
   {
     name: 'me',
     args: '',
-    about: 'Shows the account: its plan, credits and period.',
-    options: [{ name: 'json', about: 'write JSON' }],
+    about: 'Show plan, credits and period of the account.',
+    options: [{ name: 'json', about: 'print JSON' }],
     completes: [],
   },
   {
     name: 'completion',
     args: shells.join('|'),
-    about: 'Writes a script that has the shell complete these commands.',
+    about: 'Print a completion script for a shell.',
     options: [],
     completes: shells,
   },

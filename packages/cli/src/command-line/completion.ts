@@ -2,7 +2,7 @@ import { type Command, commands, help, type Option, type shells, version } from 
 
 export type Shell = (typeof shells)[number]
 
-/** A script for the shell to read: `source <(assay-scan completion bash)`. */
+/** A completion script, to load with `source <(assay-scan completion bash)` or the like. */
 export const toCompletion = (shell: Shell): string => ({ bash: toBash, zsh: toZsh, fish: toFish })[shell]()
 
 const listOptions = ({ name, options }: Command): Option[] => [...options, help, ...(name === 'scan' ? [version] : [])]
@@ -10,18 +10,18 @@ const listOptions = ({ name, options }: Command): Option[] => [...options, help,
 const subcommands = commands.filter(({ name }) => name !== 'scan')
 
 function toBash(): string {
-  const words = (command: Command) => listOptions(command).map(({ name }) => `--${name}`)
   const cases = commands.map((command) => {
-    const completing = Array.isArray(command.completes) ? command.completes.join(' ') : ''
-    return `    ${command.name}) options='${words(command).join(' ')}'; words='${completing}'; kind='${toKind(command.completes)}' ;;`
+    const options = listOptions(command).map(({ name }) => `--${name}`)
+    const words = Array.isArray(command.completes) ? command.completes.join(' ') : ''
+    return `    ${command.name}) options='${options.join(' ')}'; words='${words}'; kind='${toKind(command.completes)}' ;;`
   })
-  const valued = [
+  const uniqueOptions = [
     ...new Map(commands.flatMap(({ options }) => options).map((option) => [option.name, option])).values(),
   ]
-  const values = valued
+  const values = uniqueOptions
     .filter(({ value }) => value !== undefined)
     .map(({ name, completes }) => `    --${name}) ${completes ? `_assay_scan_paths ${completes}` : ':'}; return ;;`)
-  return `# bash completion of assay-scan
+  return `# bash completion for assay-scan
 _assay_scan_paths() {
   local IFS=$'\\n'
   compopt -o filenames 2>/dev/null
@@ -49,10 +49,10 @@ complete -F _assay_scan assay-scan
 }
 
 function toZsh(): string {
-  const clean = (text: string) => text.replaceAll("'", "'\\''").replaceAll(/[[\]:]/g, '\\$&')
+  const escapeZsh = (text: string) => text.replaceAll("'", "'\\''").replaceAll(/[[\]:]/g, '\\$&')
   const spec = ({ name, short, value, about, completes }: Option) => {
-    const ending = value === undefined ? '' : `:${clean(value)}:${completes ? toZshAction(completes) : ' '}`
-    const text = `[${clean(about)}]${ending}`
+    const ending = value === undefined ? '' : `:${escapeZsh(value)}:${completes ? toZshAction(completes) : ' '}`
+    const text = `[${escapeZsh(about)}]${ending}`
     return short === undefined ? [`'--${name}${text}'`] : [`'--${name}${text}'`, `'-${short}${text}'`]
   }
   const cases = commands.map((command) => {
@@ -63,7 +63,7 @@ function toZsh(): string {
 _assay_scan() {
   local command=scan
   local -a commands=(
-${subcommands.map(({ name, about }) => `    '${name}:${clean(about)}'`).join('\n')}
+${subcommands.map(({ name, about }) => `    '${name}:${escapeZsh(about)}'`).join('\n')}
   )
   case "\${words[2]}" in
     ${subcommands.map(({ name }) => name).join('|')}) if (( CURRENT > 2 )); then command=\${words[2]}; shift words; (( CURRENT-- )); fi ;;
@@ -89,16 +89,16 @@ function toFish(): string {
       const flags = `-l ${name}${short === undefined ? '' : ` -s ${short}`}${value === undefined ? '' : ` -r${completes ? ' -F' : ' -f'}`}`
       return `complete -c assay-scan -n ${condition} ${flags} -d ${quote(about)}`
     })
-    const itself = isScan
+    const subcommand = isScan
       ? []
       : [`complete -c assay-scan -n __fish_use_subcommand -a ${command.name} -d ${quote(command.about)}`]
     const args =
       isScan || typeof command.completes === 'string'
         ? []
         : [`complete -c assay-scan -n ${condition} -f -a ${quote(command.completes.join(' '))}`]
-    return [...itself, ...options, ...args]
+    return [...subcommand, ...options, ...args]
   })
-  return `# fish completion of assay-scan\n${lines.join('\n')}\n`
+  return `# fish completion for assay-scan\n${lines.join('\n')}\n`
 }
 
 const toKind = (completes: Command['completes']) => (typeof completes === 'string' ? completes : '')

@@ -13,7 +13,13 @@ export function toHelp(command: Command): string {
     'Options:',
     ...toTable(options.map((option) => [toFlag(option), option.about])),
     ...(isMain
-      ? ['', 'Commands (to scan a file of such a name, write ./watch):', ...toTable(listCommands()), '', ...ending]
+      ? [
+          '',
+          'Commands (to scan a file with the name of a command, prefix it with ./):',
+          ...toTable(listCommands()),
+          '',
+          ...footer,
+        ]
       : []),
     '',
   ].join('\n')
@@ -24,9 +30,9 @@ const listCommands = () =>
     .filter(({ name }) => name !== 'scan')
     .map(({ name, args, about }): [string, string] => [`${name} ${args}`.trimEnd(), about])
 
-const ending = [
-  'The exit code is 0 when all is clean, 1 when there is a threat, else 2 when there was an error.',
-  'ASSAY_URL and ASSAY_API_KEY tell the service and the key; else those that login has stored.',
+const footer = [
+  'Exit codes: 0 all files are clean, 1 a threat was found, 2 an error occurred and no threat was found.',
+  'ASSAY_URL and ASSAY_API_KEY take precedence over the address and key that login stored.',
 ]
 
 const toFlag = ({ name, short, value }: Option) =>

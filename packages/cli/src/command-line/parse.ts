@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util'
-import { Mistake } from '../mistake.ts'
+import { UserError } from '../user-errors.ts'
 import { type Command, type CommandName, commands, help, type Option, version } from './commands.ts'
 
 export type Parsed = {
@@ -7,11 +7,11 @@ export type Parsed = {
   args: string[]
   has(name: string): boolean
   findText(name: string): string | undefined
-  /** Within bounds, or a Mistake. */
+  /** Throws a UserError if the value is not a number within the bounds. */
   findNumber(name: string, bounds: { min: number; max: number; isWhole: boolean }): number | undefined
 }
 
-/** The first word chooses the command; anything else is something to scan. */
+/** The first argument selects the command; if it is not a command, all arguments are targets of a scan. */
 export function parse(argv: string[]): Parsed {
   const named = commands.find(({ name }) => name === argv[0])
   const command = named ?? getCommand('scan')
@@ -30,7 +30,7 @@ export function parse(argv: string[]): Parsed {
       if (text === undefined) return undefined
       const number = /^\d+(\.\d+)?$/.test(text) ? Number(text) : Number.NaN
       if (number >= min && number <= max && (!isWhole || Number.isInteger(number))) return number
-      throw new Mistake(
+      throw new UserError(
         `--${name} must be a ${isWhole ? 'whole number' : 'number'} from ${min} to ${max}, not ${text}.`,
       )
     },
@@ -39,7 +39,7 @@ export function parse(argv: string[]): Parsed {
 
 function getCommand(name: CommandName): Command {
   const command = commands.find((each) => each.name === name)
-  if (command === undefined) throw new Error(`There is no command ${name}`)
+  if (command === undefined) throw new Error(`Unknown command ${name}`)
   return command
 }
 
@@ -56,7 +56,7 @@ function read(command: Command, args: string[]): Read {
     if (!(error instanceof TypeError) || !('code' in error) || !String(error.code).startsWith('ERR_PARSE_ARGS'))
       throw error
     const sentence = error.message.split(/\. |\n/)[0] ?? ''
-    throw new Mistake(
+    throw new UserError(
       `${sentence.replace(/\.$/, '')}. See assay-scan ${command.name === 'scan' ? '' : `${command.name} `}--help.`,
     )
   }

@@ -3,7 +3,7 @@ import type { ReportOptions } from '../report/reporter.ts'
 
 const defaultParallel = 8
 
-/** Those that scan and watch have in common. */
+/** Reads the options that scan, watch and result share. */
 export function readScanOptions(parsed: Parsed): ReportOptions & { parallel: number; timeoutMs?: number } {
   const seconds = parsed.findNumber('timeout', { min: 0.1, max: 86_400, isWhole: false })
   return {

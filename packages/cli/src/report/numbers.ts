@@ -1,9 +1,9 @@
-/** With commas. The formatter of the language takes 20 ms to load. */
+/** A number with thousands separators. Intl.NumberFormat would take 20 ms to load. */
 export const toCount = (number: number): string => String(number).replace(/\B(?=(\d{3})+$)/g, ',')
 
 const units = ['B', 'KB', 'MB', 'GB', 'TB']
 
-/** Three digits are enough to see it move. */
+/** A size with three significant digits. */
 export function toBytes(bytes: number): string {
   let value = bytes
   let unit = 0

@@ -1,14 +1,16 @@
 import { fstatSync, writeSync } from 'node:fs'
+import { exitCodes } from '../exit-codes.ts'
+import { toMessage } from '../user-errors.ts'
 
-/** Lines for standard output. `onFailure` is called once, when nothing more can be written. */
+/** Writer for standard output. `onFailure` is called once, when writing is no longer possible. */
 export type Output = { write(text: string): void; flush(): Promise<void> }
 
-export function openOutput(onFailure: (sentence: string) => void): Output {
+export function openOutput(onFailure: (message: string) => void): Output {
   let hasFailed = false
   const fail = (error: unknown) => {
     if (hasFailed) return
     hasFailed = true
-    onFailure(toSentence(error))
+    onFailure(toOutputError(error))
   }
   const put = isStream() ? newStreamWriter(fail) : newFileWriter(fail)
   let lines = ''
@@ -18,17 +20,30 @@ export function openOutput(onFailure: (sentence: string) => void): Output {
   }
   return {
     write(text) {
-      // Those of one turn go out together: a write costs as much as a scan. A terminal shares its lines with the bar.
+      // Lines of one turn of the event loop go out in one write, which costs as much as a scan. On a terminal each line
+      // goes out alone, because the progress bar is redrawn between lines.
       if (lines === '' && !process.stdout.isTTY) setImmediate(putAll)
       lines += text
       if (process.stdout.isTTY) putAll()
     },
     async flush() {
       putAll()
-      // A pipe takes only as much as it has room for; the rest would end with the process.
+      // A pipe accepts only what fits its buffer; the rest would be lost when the process exits.
       if (isStream() && !hasFailed) await new Promise<void>((resolve) => process.stdout.write('', () => resolve()))
     },
   }
+}
+
+/** Prints the output of a short command and returns its exit code. */
+export async function print(text: string): Promise<number> {
+  let code: number = exitCodes.clean
+  const output = openOutput((message) => {
+    code = exitCodes.error
+    process.stderr.write(`assay-scan: ${message}\n`)
+  })
+  output.write(text)
+  await output.flush()
+  return code
 }
 
 function newStreamWriter(fail: (error: unknown) => void) {
@@ -38,7 +53,7 @@ function newStreamWriter(fail: (error: unknown) => void) {
 
 const newFileWriter = (fail: (error: unknown) => void) => (text: string) => {
   try {
-    writeWhole(Buffer.from(text))
+    writeAll(Buffer.from(text))
   } catch (error) {
     fail(error)
   }
@@ -49,19 +64,19 @@ function isStream(): boolean {
   return process.stdout.isTTY || stats.isFIFO() || stats.isSocket()
 }
 
-/** A disk that is almost full takes a part of it; Node's own stream takes that for all. */
-function writeWhole(bytes: Buffer) {
+/** Continues after a partial write, as on a nearly full disk, which the stream of Node takes for a complete one. */
+function writeAll(bytes: Buffer) {
   for (let at = 0; at < bytes.length; ) at += writeSync(1, bytes, at)
 }
 
-function toSentence(error: unknown): string {
+function toOutputError(error: unknown): string {
   const code = error instanceof Error && 'code' in error ? String(error.code) : ''
-  return reasons[code] ?? `The output cannot be written: ${error instanceof Error ? error.message : String(error)}.`
+  return messages[code] ?? `Cannot write the output: ${toMessage(error)}.`
 }
 
-const reasons: Record<string, string> = {
-  EPIPE: 'Nobody reads the output any more.',
-  ENOSPC: 'The output cannot be written: the disk is full. Make room, or write it elsewhere.',
-  EDQUOT: 'The output cannot be written: the quota is used up. Make room, or write it elsewhere.',
-  EIO: 'The output cannot be written: the terminal is gone, or the disk has failed.',
+const messages: Record<string, string> = {
+  EPIPE: 'The reader of the output has closed it.',
+  ENOSPC: 'Cannot write the output: the disk is full. Free some space, or write the output elsewhere.',
+  EDQUOT: 'Cannot write the output: the disk quota is exceeded. Free some space, or write the output elsewhere.',
+  EIO: 'Cannot write the output: the terminal was closed, or the disk failed.',
 }

@@ -1,27 +1,29 @@
+import { lstat } from 'node:fs/promises'
+import type { Target } from '../targets/target.ts'
 import { toBytes, toCount } from './numbers.ts'
 
-/** What there is to do, as far as it is known yet. */
-export type Expected = { files: number; bytes: number; isAll: boolean }
+/** Files and bytes counted so far; `isComplete` once all targets are counted. */
+type Totals = { files: number; bytes: number; isComplete: boolean }
 
 export type Progress = {
-  /** A file is begun; the verbs tell how many of its bytes were sent, and that it is done. */
+  /** Starts a file. `sent` records how many of its bytes were sent, `end` that it is done. */
   begin(): { sent(bytes: number): void; end(): void }
-  /** Takes the bar away, has something else written, and puts it back. */
-  aside(write: () => void): void
+  /** Clears the bar while `write` runs; the next redraw shows it again. */
+  writeAbove(write: () => void): void
   close(): void
 }
 
 const drawEveryMs = 100
 const barWidth = 24
-/** Some terminals do not tell, or tell 0. */
+/** Width to assume if the terminal reports none, or 0. */
 const defaultColumns = 80
 
-/** A line at the bottom of a terminal, drawn over itself. */
-export function openProgress(stderr: NodeJS.WriteStream, expected: () => Expected): Progress {
+/** Draws a progress bar in the last line of a terminal. */
+export function openProgress(stderr: NodeJS.WriteStream, getTotals: () => Totals): Progress {
   const startedAt = Date.now()
   const state = { files: 0, bytes: 0, inFlight: new Set<{ bytes: number }>() }
   let isShown = false
-  // The terminal may go away before we do.
+  // The terminal may close before the process ends.
   stderr.on('error', () => {})
   const clear = () => {
     if (isShown) stderr.write('\r\x1b[K')
@@ -29,7 +31,7 @@ export function openProgress(stderr: NodeJS.WriteStream, expected: () => Expecte
   }
   const draw = () => {
     const bytes = [...state.inFlight].reduce((sum, file) => sum + file.bytes, state.bytes)
-    const line = toProgressLine({ files: state.files, bytes, seconds: (Date.now() - startedAt) / 1000 }, expected())
+    const line = toProgressLine({ files: state.files, bytes, seconds: (Date.now() - startedAt) / 1000 }, getTotals())
     stderr.write(`\r\x1b[K${line.slice(0, Math.max(0, (stderr.columns || defaultColumns) - 1))}`)
     isShown = true
   }
@@ -49,7 +51,7 @@ export function openProgress(stderr: NodeJS.WriteStream, expected: () => Expecte
         },
       }
     },
-    aside(write) {
+    writeAbove(write) {
       clear()
       write()
     },
@@ -62,18 +64,37 @@ export function openProgress(stderr: NodeJS.WriteStream, expected: () => Expecte
 
 export const noProgress: Progress = {
   begin: () => ({ sent() {}, end() {} }),
-  aside: (write) => write(),
+  writeAbove: (write) => write(),
   close() {},
+}
+
+/**
+ * Counts all targets ahead of the scans, so that the bar can show a percentage. Targets that cannot be counted leave the
+ * totals incomplete; the scan itself reports them.
+ */
+export function countTargets(targets: AsyncGenerator<Target>, signal: AbortSignal): () => Totals {
+  const totals: Totals = { files: 0, bytes: 0, isComplete: false }
+  const count = async () => {
+    for await (const target of targets) {
+      if (signal.aborted) return
+      totals.files++
+      if (target.kind !== 'file') continue
+      totals.bytes += (await lstat(target.path.raw).catch(() => undefined))?.size ?? 0
+    }
+    totals.isComplete = true
+  }
+  count().catch(() => {})
+  return () => totals
 }
 
 type Done = { files: number; bytes: number; seconds: number }
 
-function toProgressLine({ files, bytes, seconds }: Done, expected: Expected): string {
+function toProgressLine({ files, bytes, seconds }: Done, totals: Totals): string {
   const rate = `${toBytes(bytes)}, ${toBytes(seconds > 0 ? Math.round(bytes / seconds) : 0)}/s`
-  if (!expected.isAll) return `${toCount(files)} files, ${rate}`
-  const part = expected.bytes > 0 ? bytes / expected.bytes : expected.files > 0 ? files / expected.files : 1
+  if (!totals.isComplete) return `${toCount(files)} files, ${rate}`
+  const part = totals.bytes > 0 ? bytes / totals.bytes : totals.files > 0 ? files / totals.files : 1
   const share = Math.min(1, part)
   const filled = Math.round(share * barWidth)
   const bar = `[${'#'.repeat(filled)}${'-'.repeat(barWidth - filled)}] ${String(Math.floor(share * 100)).padStart(3)} %`
-  return `${bar}  ${toCount(files)} of ${toCount(expected.files)} files, ${rate}`
+  return `${bar}  ${toCount(files)} of ${toCount(totals.files)} files, ${rate}`
 }

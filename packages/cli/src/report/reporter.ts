@@ -1,17 +1,15 @@
 import type { Kind } from '../scanning/limits.ts'
 import type { Outcome } from '../scanning/outcome.ts'
 import type { Target } from '../targets/target.ts'
-import { makePaint } from './colours.ts'
-import { toInert } from './inert.ts'
-import { findJson, findLine } from './lines.ts'
+import { findJson, findLine, makePaint } from './lines.ts'
 import type { Output } from './output.ts'
 import type { Progress } from './progress.ts'
-import { toSummary } from './summary.ts'
-import { count, newTally } from './tally.ts'
+import { sanitize } from './sanitize.ts'
+import { countOutcome, newTally, toSummary } from './tally.ts'
 
 export type ReportOptions = { json: boolean; infected: boolean; summary: boolean; kind: Kind }
 
-/** Writes what becomes of the targets, and counts it. */
+/** Prints and counts the outcomes of the targets. */
 export function makeReporter(
   { json, infected, summary, kind }: ReportOptions,
   { output, progress, env }: { output: Output; progress: Progress; env: NodeJS.ProcessEnv },
@@ -21,16 +19,16 @@ export function makeReporter(
   return {
     tally,
     report(target: Target, outcome: Outcome) {
-      count(tally, outcome)
-      if (infected && !isWorthTelling(outcome)) return
-      // In a tree there may be thousands; the summary has their number.
+      countOutcome(tally, outcome)
+      if (infected && !isNotable(outcome)) return
+      // A tree may contain thousands of skipped files, so the summary has only their number.
       if (outcome.kind === 'skipped' && !json) return
       const line = json ? findJson(target, outcome) : findLine(target, outcome, paint)
-      if (line !== undefined) progress.aside(() => output.write(`${line}\n`))
+      if (line !== undefined) progress.writeAbove(() => output.write(`${line}\n`))
     },
-    /** For the person, beside the results. */
-    tell(sentence: string) {
-      progress.aside(() => process.stderr.write(`${toInert(sentence)}\n`))
+    /** Prints a message for the user on standard error. */
+    notice(message: string) {
+      progress.writeAbove(() => process.stderr.write(`${sanitize(message)}\n`))
     },
     close() {
       progress.close()
@@ -39,8 +37,8 @@ export function makeReporter(
   }
 }
 
-/** What is not clean, and what nobody has looked at. */
-const isWorthTelling = (outcome: Outcome) =>
+/** Outcomes that --infected shows: threats, errors, and submitted files, which have no verdict yet. */
+const isNotable = (outcome: Outcome) =>
   outcome.kind === 'failed' ||
   outcome.kind === 'submitted' ||
   (outcome.kind === 'scanned' && outcome.result.status !== 'clean')

@@ -1,8 +1,10 @@
 import type { Meta } from '@assay/client'
 import { exitCodes } from '../exit-codes.ts'
+import type { Kind } from '../scanning/limits.ts'
 import type { Outcome } from '../scanning/outcome.ts'
+import { toBytes, toCount } from './numbers.ts'
 
-/** What was done so far. */
+/** Counts of a run, for the summary and the exit code. */
 export function newTally() {
   return {
     directories: 0,
@@ -21,18 +23,39 @@ export function newTally() {
 
 export type Tally = ReturnType<typeof newTally>
 
-export function count(tally: Tally, outcome: Outcome) {
+export function countOutcome(tally: Tally, outcome: Outcome) {
   if ('meta' in outcome) tally.credits = outcome.meta?.credits ?? tally.credits
   if (outcome.kind === 'scanned') {
     tally.scanned++
     tally.bytes += outcome.result.content_length
     if (outcome.result.status === 'threat') tally.threats++
-    // Whatever is not one of these two is not clean.
+    // Any status other than clean and threat, such as pending, counts as an error.
     else if (outcome.result.status !== 'clean') tally.errors++
   } else if (outcome.kind === 'failed') tally.errors++
   else tally[outcome.kind]++
 }
 
-/** As clamscan: a threat counts more than an error. */
+/** As with clamscan, a threat takes precedence over an error. */
 export const toExitCode = ({ threats, errors }: Tally): number =>
   threats > 0 ? exitCodes.threat : errors > 0 ? exitCodes.error : exitCodes.clean
+
+/** The summary in the format of clamscan, without lines whose count is 0. */
+export function toSummary(tally: Tally, kind: Kind): string {
+  const seconds = (Date.now() - tally.startedAt) / 1000
+  const { directories, empty, skipped, submitted, unfinished, errors, credits } = tally
+  const skippedKinds = `links, special files${kind === 'nsfw' ? ', files that are not images' : ''}`
+  const lines = [
+    directories > 0 && `Scanned directories: ${toCount(directories)}`,
+    `Scanned files: ${toCount(tally.scanned)}`,
+    `${kind === 'nsfw' ? 'Unsafe images' : 'Infected files'}: ${toCount(tally.threats)}`,
+    submitted > 0 && `Submitted files: ${toCount(submitted)}`,
+    errors > 0 && `Total errors: ${toCount(errors)}`,
+    empty > 0 && `Empty files: ${toCount(empty)}`,
+    skipped > 0 && `Skipped: ${toCount(skipped)} (${skippedKinds})`,
+    unfinished > 0 && `Interrupted scans: ${toCount(unfinished)}`,
+    `Data scanned: ${toBytes(tally.bytes)}`,
+    credits && `Credits left: ${toCount(credits.remaining)} of ${toCount(credits.limit)}`,
+    `Time: ${seconds.toFixed(3)} sec (${Math.floor(seconds / 60)} m ${Math.floor(seconds % 60)} s)`,
+  ]
+  return `\n----------- SCAN SUMMARY -----------\n${lines.filter((line) => typeof line === 'string').join('\n')}\n`
+}

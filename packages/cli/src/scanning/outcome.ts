@@ -1,16 +1,49 @@
-import type { Meta, ScanResult } from '@assay/client'
+import {
+  Aborted,
+  AssayError,
+  ConnectionFailed,
+  type Meta,
+  NotFound,
+  OutOfCredits,
+  Overloaded,
+  RateLimited,
+  type ScanResult,
+  Unauthorized,
+  UnexpectedAnswer,
+} from '@assay/client'
+import { toFileError } from '../targets/target.ts'
 
-/** What became of one target. */
+/** What happened to one target. */
 export type Outcome =
-  /** The service has looked at it; `status` is clean, threat or error. */
+  /** The service returned a result, which may also be an error. */
   | { kind: 'scanned'; result: ScanResult; meta?: Meta }
   | { kind: 'submitted'; id: string; meta?: Meta }
-  /** It was not looked at. `isForAll`: the others would fare the same, until somebody does something about it. */
-  | { kind: 'failed'; reason: string; code: string; isForAll: boolean }
-  /** There is nothing in it to look at. */
+  /** There is no result. `affectsAll`: the other targets would fail for the same reason. */
+  | { kind: 'failed'; reason: string; code: string; affectsAll: boolean }
   | { kind: 'empty' }
   | { kind: 'skipped'; reason: string }
-  /** The run was ended first. */
+  /** The run ended before the scan did. */
   | { kind: 'unfinished' }
 
-export const newFailed = (reason: string, code = ''): Outcome => ({ kind: 'failed', reason, code, isForAll: false })
+export const newFailure = (reason: string, code = ''): Outcome => ({ kind: 'failed', reason, code, affectsAll: false })
+
+const errorsAffectingAll = [
+  Unauthorized,
+  OutOfCredits,
+  ConnectionFailed,
+  NotFound,
+  UnexpectedAnswer,
+  RateLimited,
+  Overloaded,
+]
+
+/** Converts an error of the client or of the file system. */
+export function toFailure(error: unknown): Outcome {
+  if (error instanceof Aborted) return { kind: 'unfinished' }
+  if (!(error instanceof AssayError)) return { kind: 'failed', ...toFileError(error), affectsAll: false }
+  const affectsAll = errorsAffectingAll.some((type) => error instanceof type)
+  return { kind: 'failed', reason: toUserMessage(error), code: error.name, affectsAll }
+}
+
+/** The message of the client, with the setting that the user knows instead of the option of the client. */
+export const toUserMessage = ({ message }: AssayError): string => message.replaceAll('baseUrl', 'ASSAY_URL')

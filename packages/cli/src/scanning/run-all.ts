@@ -1,4 +1,4 @@
-/** Works on up to `parallel` targets at a time; the next is asked for when there is room. Ends when all are done, or aborted. */
+/** Processes up to `parallel` targets at a time, requesting each next target only when there is room for it. */
 export async function runAll<T>(
   targets: AsyncGenerator<T>,
   { parallel, signal, work }: { parallel: number; signal: AbortSignal; work(target: T): Promise<void> },

@@ -1,12 +1,12 @@
 import { lstat, opendir } from 'node:fs/promises'
 
-/** Shells expand patterns themselves; these are for those that do not, and for patterns in quotes. */
+/** Patterns reach the program from shells that do not expand them, and from quoted arguments. */
 export const isGlob = (text: string): boolean => /[*?[]/.test(text)
 
 /**
- * Paths that match, as they are found: `*` and `?` within a name, `[a-z]` and `[!a-z]`, `**` for any depth of
- * directories. As in shells, a leading dot must be written out; links are not followed by `**`. Behind `**` a pattern
- * matches files alone: those in a directory that matches are matched themselves, and would be scanned twice.
+ * Lists the paths that match a pattern of `*` and `?` within a name, `[a-z]`, `[!a-z]`, and `**` for any depth of
+ * directories. As in shells, only a literal dot matches a leading dot, and `**` does not follow links. After `**` a
+ * pattern matches files only: the files in a matching directory match themselves and would be scanned twice.
  */
 export async function* expandGlob(pattern: string): AsyncGenerator<string> {
   const parts = pattern.split('/').filter((part) => part !== '')
@@ -39,7 +39,7 @@ async function* expandDeep(base: string, rest: string[]): AsyncGenerator<string>
   }
 }
 
-/** Nothing of what cannot be read: it may not match. */
+/** Lists a directory. An unreadable directory is empty, because nothing in it is known to match. */
 async function* list(base: string) {
   const dir = await opendir(base === '' ? '.' : base).catch(() => undefined)
   if (dir === undefined) return

@@ -1,28 +1,28 @@
 import type { Readable } from 'node:stream'
-import type { Place } from './place.ts'
+import type { FilePath } from './file-path.ts'
 
-/** One thing to scan, or one that cannot be. */
+/** Something to scan, or something that cannot be scanned. */
 export type Target =
-  /** `isNamed`: the person named this very file, or a pattern for it; the others were found in a directory. */
-  | { kind: 'file'; place: Place; isNamed: boolean }
+  /** `isNamed`: the user named this file or a pattern that matches it; other files were found in a directory. */
+  | { kind: 'file'; path: FilePath; isNamed: boolean }
   | { kind: 'url'; url: string }
-  /** Read once. */
-  | { kind: 'stream'; shown: string; open(): Readable }
-  | { kind: 'unreadable'; place: Place; code: string; reason: string }
-  /** Found in a directory, and not of a kind that is scanned. */
-  | { kind: 'skipped'; place: Place; reason: string }
+  /** Content that can be read once. */
+  | { kind: 'stream'; display: string; open(): Readable }
+  | { kind: 'unreadable'; path: FilePath; code: string; reason: string }
+  /** Found in a directory, and not a regular file. */
+  | { kind: 'skipped'; path: FilePath; reason: string }
 
-export const toShown = (target: Target): string =>
-  'place' in target ? target.place.shown : target.kind === 'url' ? target.url : target.shown
+export const toDisplay = (target: Target): string =>
+  'path' in target ? target.path.display : target.kind === 'url' ? target.url : target.display
 
-export const toUnreadable = (place: Place, error: unknown): Target => ({
+export const toUnreadable = (path: FilePath, error: unknown): Target => ({
   kind: 'unreadable',
-  place,
-  ...toFileFault(error),
+  path,
+  ...toFileError(error),
 })
 
-/** What the system says of a file, in words. */
-export function toFileFault(error: unknown): { code: string; reason: string } {
+/** Describes an error of the file system. */
+export function toFileError(error: unknown): { code: string; reason: string } {
   const code = error instanceof Error && 'code' in error ? String(error.code) : ''
   return { code, reason: reasons[code] ?? (error instanceof Error ? error.message : String(error)) }
 }
@@ -32,9 +32,9 @@ const reasons: Record<string, string> = {
   ENOTDIR: 'No such file or directory',
   EACCES: 'Permission denied',
   EPERM: 'Permission denied',
-  ELOOP: 'Symbolic links that lead nowhere',
-  EMFILE: 'Too many open files, use a smaller --parallel',
+  ELOOP: 'Too many symbolic links',
+  EMFILE: 'Too many open files: use a smaller --parallel',
   ENFILE: 'Too many open files in the system',
-  ENAMETOOLONG: 'The name is too long',
-  EIO: 'The disk could not read it',
+  ENAMETOOLONG: 'File name too long',
+  EIO: 'Read error on the disk',
 }

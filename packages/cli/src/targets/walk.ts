@@ -1,45 +1,45 @@
 import type { Dir } from 'node:fs'
 import { opendir } from 'node:fs/promises'
-import { joinPlace, nameEncoding, type Place } from './place.ts'
+import { type FilePath, joinPath, nameEncoding } from './file-path.ts'
 import { type Target, toUnreadable } from './target.ts'
 
 export type WalkOptions = {
   onDirectory?(): void
-  /** Directories that are left out. */
-  isLeftOut?(place: Place): boolean
+  /** Whether to skip a directory. */
+  isExcluded?(path: FilePath): boolean
 }
 
-/** Entries that are read ahead. */
+/** Number of directory entries to read ahead. */
 const bufferSize = 128
 
 /**
- * Everything below a directory, as it is read: what is held is one open directory for each level. Symbolic links are not
- * followed, so nothing outside is scanned, nothing twice, and there are no loops.
+ * Lists everything below a directory while reading it, with one open directory per level. It does not follow symbolic
+ * links, so it stays below the root, lists nothing twice and cannot loop.
  */
-export async function* walk(root: Place, { onDirectory, isLeftOut }: WalkOptions = {}): AsyncGenerator<Target> {
-  const levels: { place: Place; dir: Dir }[] = []
-  const enter = async (place: Place) => {
-    levels.push({ place, dir: await opendir(place.raw, { encoding: nameEncoding, bufferSize }) })
+export async function* walk(root: FilePath, { onDirectory, isExcluded }: WalkOptions = {}): AsyncGenerator<Target> {
+  const levels: { path: FilePath; dir: Dir }[] = []
+  const enter = async (path: FilePath) => {
+    levels.push({ path, dir: await opendir(path.raw, { encoding: nameEncoding, bufferSize }) })
     onDirectory?.()
   }
   try {
-    const fault = await enter(root).catch((error) => toUnreadable(root, error))
-    if (fault !== undefined) yield fault
+    const unreadable = await enter(root).catch((error) => toUnreadable(root, error))
+    if (unreadable !== undefined) yield unreadable
     for (let level = levels.at(-1); level !== undefined; level = levels.at(-1)) {
-      const entry = await level.dir.read().catch((error) => toUnreadable(level.place, error))
+      const entry = await level.dir.read().catch((error) => toUnreadable(level.path, error))
       if (entry === null || 'kind' in entry) {
         levels.pop()
         await level.dir.close()
         if (entry !== null) yield entry
         continue
       }
-      const place = joinPlace(level.place, entry.name)
-      if (entry.isFile()) yield { kind: 'file', place, isNamed: false }
+      const path = joinPath(level.path, entry.name)
+      if (entry.isFile()) yield { kind: 'file', path, isNamed: false }
       else if (!entry.isDirectory()) {
-        yield { kind: 'skipped', place, reason: entry.isSymbolicLink() ? 'Symbolic link' : 'Not a regular file' }
-      } else if (isLeftOut?.(place) !== true) {
-        const fault = await enter(place).catch((error) => toUnreadable(place, error))
-        if (fault !== undefined) yield fault
+        yield { kind: 'skipped', path, reason: entry.isSymbolicLink() ? 'Symbolic link' : 'Not a regular file' }
+      } else if (isExcluded?.(path) !== true) {
+        const unreadable = await enter(path).catch((error) => toUnreadable(path, error))
+        if (unreadable !== undefined) yield unreadable
       }
     }
   } finally {
