@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
+import { maxUnpackedBytes } from '../../src/domain/ports/unpacker.ts'
 
 /** The folder that we ship and clamd loads. */
 export const signaturesDir = new URL('../../signatures/', import.meta.url).pathname
@@ -35,7 +36,7 @@ export function runClamscan(args: string[]): Map<string, string> {
 
 /** Fails on anything but an answer: a database that does not load must not look like a clean file. */
 export function callClamscan(args: string[]): { stdout: string; stderr: string } {
-  const limits = ['--alert-encrypted=yes', '--max-filesize=1000M', '--max-scansize=1000M']
+  const limits = ['--alert-encrypted=yes', `--max-filesize=${maxUnpackedBytes}`, `--max-scansize=${maxUnpackedBytes}`]
   const all = ['--database', signaturesDir, ...limits, ...args]
   const run = spawnSync(program, all, { encoding: 'utf8', maxBuffer: 64 * 2 ** 20 })
   if (run.error) throw new Error(`These tests need ClamAV on the PATH (Debian package clamav): ${run.error.message}`)

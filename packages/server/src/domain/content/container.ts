@@ -1,4 +1,5 @@
 import type { Doubt } from '../ports/scan-engine.ts'
+import { maxUnpackedBytes } from '../ports/unpacker.ts'
 import { isEncryptedInside } from './container-encryption.ts'
 import { type ContainerFormat, findContainerFormat } from './container-formats.ts'
 import type { Content } from './content.ts'
@@ -12,9 +13,6 @@ export type Container = {
   /** What is known before anything is unpacked. */
   doubts: Doubt[]
 }
-
-/** ClamAV's `MaxFileSize` and `MaxScanSize`: above them it would answer OK for what it did not read. */
-const maxMemberBytes = 1000 * 2 ** 20
 
 /** Stored, imploded, deflated (both), bzip2: found inside by ClamAV. LZMA, xz and PPMd were not. */
 const engineMethods = new Set([0, 6, 8, 9, 12])
@@ -39,6 +37,6 @@ async function inspectZip(content: Content, container: Container) {
   const isReadable = [...zip.methods].every((method) => engineMethods.has(method))
   container.engineOpens = zip.sound && !zip.zip64 && isReadable
   if (zip.encrypted) container.doubts.push('EncryptedContent')
-  if (zip.tooLarge || zip.largestBytes > maxMemberBytes || zip.totalBytes > maxMemberBytes)
+  if (zip.tooLarge || zip.largestBytes > maxUnpackedBytes || zip.totalBytes > maxUnpackedBytes)
     container.doubts.push('ScanLimitExceeded')
 }

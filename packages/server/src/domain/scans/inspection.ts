@@ -3,14 +3,13 @@ import { type Container, findContainer } from '../content/container.ts'
 import type { Content } from '../content/content.ts'
 import type { ContentStore, ContentWriter } from '../ports/content-store.ts'
 import { type Doubt, EngineBusy, type EngineReport, type ScanEngine } from '../ports/scan-engine.ts'
-import type { UnpackBudget, Unpacker } from '../ports/unpacker.ts'
+import { maxUnpackedBytes, type UnpackBudget, type Unpacker } from '../ports/unpacker.ts'
 import type { Semaphore } from '../semaphore.ts'
 import type { Finding, Inspected } from './verdict.ts'
 
 /** A process of the unpacker waits at each depth. ClamAV itself goes further down in what it can open. */
 const maxDepth = 8
 const maxMembers = 10_000
-const maxUnpackedBytes = 1000 * 1024 * 1024
 /** For one scan, from its turn on: the caller of a synchronous scan waits for it. */
 const deadlineMs = 50_000
 

@@ -1,3 +1,5 @@
+import { maxUnpackedBytes } from '../../domain/ports/unpacker.ts'
+
 /**
  * The settings of our own clamd. The limits are wide enough that whatever our size limits let in is looked at whole; what
  * exceeds them all the same is reported, never passed over. Measured: with MaxFileSize at 260M a member of 300 MB in a
@@ -34,9 +36,9 @@ export function toClamdConfig(options: {
     ['BytecodeTimeout', 20_000],
 
     // As much as a member may have: those of containers that clamd cannot open are streamed to it one by one.
-    ['StreamMaxLength', '1000M'],
-    ['MaxFileSize', '1000M'],
-    ['MaxScanSize', '1000M'],
+    ['StreamMaxLength', maxUnpackedBytes],
+    ['MaxFileSize', maxUnpackedBytes],
+    ['MaxScanSize', maxUnpackedBytes],
     ['MaxScanTime', 45_000],
     ['MaxRecursion', 20],
     ['MaxFiles', 50_000],
