@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { basename } from 'node:path'
-import type { ImageReport } from '../../packages/server/src/domain/ports/image-engine.ts'
+import type { ImageReport } from '../../packages/server/src/domain/ports/engines.ts'
 import type { Server } from './children.ts'
 import type { NsfwPeer, Setting } from './nsfw-setting.ts'
 

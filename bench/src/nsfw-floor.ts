@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import type { ImageReport } from '../../packages/server/src/domain/ports/image-engine.ts'
+import type { ImageReport } from '../../packages/server/src/domain/ports/engines.ts'
 import { openClassifier } from '../../packages/server/src/engines/nsfw/child/classifier.ts'
 import type { Opening } from '../../packages/server/src/engines/nsfw/wire.ts'
 

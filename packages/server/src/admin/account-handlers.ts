@@ -1,7 +1,6 @@
 import type { AccountView, accountRoutes, Member as MemberView } from '@assay/contract/admin'
 import { validate as isUuid } from 'uuid'
-import type { Account } from '../domain/accounts/account.ts'
-import { toRateText } from '../domain/accounts/rate.ts'
+import { type Account, toRateText } from '../domain/accounts/account.ts'
 import type { Invitations } from '../domain/console/invitations.ts'
 import type { AccountStore } from '../domain/ports/account-store.ts'
 import type { AuditLog } from '../domain/ports/audit-log.ts'

@@ -1,6 +1,6 @@
 import type { operatorRoutes } from '@assay/contract/admin'
 import { validate as isUuid } from 'uuid'
-import { findRate, toRateText } from '../domain/accounts/rate.ts'
+import { findRate, toRateText } from '../domain/accounts/account.ts'
 import type { Registration } from '../domain/accounts/registration.ts'
 import type { Invitations } from '../domain/console/invitations.ts'
 import type { AccountStore } from '../domain/ports/account-store.ts'

@@ -7,7 +7,7 @@ import type { Clock } from '../domain/ports/clock.ts'
 import type { DeliveryStore } from '../domain/ports/delivery-store.ts'
 import type { KeyStore } from '../domain/ports/key-store.ts'
 import type { Counts, HistoryFilter, RecordedScan, ScanHistory } from '../domain/ports/scan-history.ts'
-import { toScanResult } from '../domain/scans/scan-result.ts'
+import { toScanResult } from '../domain/scans/scan.ts'
 import { getAccountId, type Handlers, requireThere } from './call.ts'
 import { toCsvLine } from './csv.ts'
 

@@ -1,6 +1,5 @@
 import { type Command, Option } from 'commander'
-import type { Account } from '../domain/accounts/account.ts'
-import { type Rate, toRateText } from '../domain/accounts/rate.ts'
+import { type Account, type Rate, toRateText } from '../domain/accounts/account.ts'
 import type { AccountChange } from '../domain/ports/account-store.ts'
 import {
   orNone,

@@ -1,6 +1,6 @@
 import { InvalidArgumentError } from 'commander'
 import { validate as isUuid } from 'uuid'
-import { findRate, type Rate } from '../domain/accounts/rate.ts'
+import { findRate, type Rate } from '../domain/accounts/account.ts'
 import { OperatorMistake } from '../domain/problem.ts'
 
 /** Readers of option values. What they throw, commander shows beside the option's name. */

@@ -1,6 +1,5 @@
 import type { Command } from 'commander'
-import type { Plan } from '../domain/accounts/account.ts'
-import { type Rate, toRateText } from '../domain/accounts/rate.ts'
+import { type Plan, type Rate, toRateText } from '../domain/accounts/account.ts'
 import { OperatorMistake } from '../domain/problem.ts'
 import { readCredits, readName, readRate } from './options.ts'
 import { addCommand, newCommand, print, toTable, withStores } from './terminal.ts'

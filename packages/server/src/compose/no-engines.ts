@@ -1,4 +1,4 @@
-import { EngineDown } from '../domain/ports/scan-engine.ts'
+import { EngineDown } from '../domain/ports/engines.ts'
 import type { openImages } from './images.ts'
 import type { openMalware } from './malware.ts'
 

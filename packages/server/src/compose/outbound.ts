@@ -1,5 +1,5 @@
 import type { Config } from '../config/load-config.ts'
-import { makeAddressPolicy } from '../domain/scans/public-address.ts'
+import { makeAddressPolicy } from '../domain/scans/web-address.ts'
 import { makeContentFetcher } from '../outbound/content-fetcher.ts'
 import { makeGuardedAgent } from '../outbound/guarded-agent.ts'
 import { makeWebhookSender } from '../outbound/webhook-sender.ts'

@@ -1,6 +1,5 @@
 import { type Kysely, sql, type Transaction } from 'kysely'
-import type { Account } from '../domain/accounts/account.ts'
-import { periodAt } from '../domain/accounts/period.ts'
+import { type Account, periodAt } from '../domain/accounts/account.ts'
 import type { AccountStore, NewAccount } from '../domain/ports/account-store.ts'
 import { OperatorMistake } from '../domain/problem.ts'
 import { changeAccount } from './change-account.ts'

@@ -1,5 +1,5 @@
 import type { Pool } from 'pg'
-import type { Period } from '../domain/accounts/period.ts'
+import type { Period } from '../domain/accounts/account.ts'
 
 /**
  * Moves an account into the period that is current now. The end it read fences the change: of any number of callers

@@ -1,4 +1,4 @@
-import { EngineBusy } from './ports/scan-engine.ts'
+import { EngineBusy } from './ports/engines.ts'
 
 type Bounds = { count: number; maxWaiting: number; maxWaitMs?: number }
 

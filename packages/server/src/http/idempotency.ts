@@ -2,7 +2,7 @@ import { headers } from '@assay/contract'
 import type { FastifyRequest } from 'fastify'
 import type { Idempotency } from '../domain/ports/admission-gate.ts'
 import type { FieldErrors } from '../domain/problem.ts'
-import { checkIdempotencyKey, toFingerprint } from '../domain/scans/idempotency.ts'
+import { checkIdempotencyKey, toFingerprint } from '../domain/scans/check-submission.ts'
 import { listHeader } from './headers.ts'
 
 const { idempotencyKey: header } = headers

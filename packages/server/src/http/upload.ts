@@ -4,7 +4,7 @@ import { newMultipartParser, type PartSink } from '../domain/content/multipart.t
 import type { PartHeader } from '../domain/content/part-header.ts'
 import type { ContentWriter, WriterOptions } from '../domain/ports/content-store.ts'
 import { malformed } from '../domain/problem.ts'
-import type { Upload, UploadedFile } from '../domain/scans/submission.ts'
+import type { Upload, UploadedFile } from '../domain/scans/check-submission.ts'
 import { readBody } from './body.ts'
 import { requireMediaType } from './media-type.ts'
 

@@ -1,7 +1,7 @@
 import { isIP, type Socket } from 'node:net'
 import { connect as startTls } from 'node:tls'
 import { type buildConnector, Client } from 'undici'
-import type { AddressPolicy } from '../domain/scans/public-address.ts'
+import type { AddressPolicy } from '../domain/scans/web-address.ts'
 import { dialFirst, openSocket, tooSlow, whenEvent } from './dial.ts'
 import { OutboundError } from './outbound-error.ts'
 import { enterTunnel } from './proxy-tunnel.ts'

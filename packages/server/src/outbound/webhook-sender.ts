@@ -1,7 +1,6 @@
 import type { Client } from 'undici'
 import type { WebhookRequest, WebhookResponse, WebhookSender } from '../domain/ports/webhook-sender.ts'
-import type { AddressPolicy } from '../domain/scans/public-address.ts'
-import { checkWebAddress } from '../domain/scans/web-address.ts'
+import { type AddressPolicy, checkWebAddress } from '../domain/scans/web-address.ts'
 import { version } from '../runtime/version.ts'
 import type { GuardedAgent } from './guarded-agent.ts'
 import { OutboundError, toOutboundError } from './outbound-error.ts'

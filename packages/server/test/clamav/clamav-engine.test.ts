@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { EngineDown } from '../../src/domain/ports/scan-engine.ts'
+import { EngineDown } from '../../src/domain/ports/engines.ts'
 import { makeClamAvEngine } from '../../src/engines/clamav/clamav-engine.ts'
 import type { ClamdClient } from '../../src/engines/clamav/client.ts'
 import { newContent } from '../engines/unpack-archives.ts'

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { type CreditGate, makeAdmission } from '../../src/domain/accounts/admission.ts'
-import { makeRecentCallers } from '../../src/domain/accounts/recent-callers.ts'
+import { type CreditGate, makeAdmission, makeRecentCallers } from '../../src/domain/accounts/admission.ts'
 import { systemClock } from '../../src/runtime/clock.ts'
 import { openTestStores, type TestStores } from '../support/test-stores.ts'
 

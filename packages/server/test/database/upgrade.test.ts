@@ -8,7 +8,7 @@ import { makeAccountStore } from '../../src/database/account-store.ts'
 import { migrate } from '../../src/database/migrate.ts'
 import { readMigrations, toNumber } from '../../src/database/read-migrations.ts'
 import { makeScanStore } from '../../src/database/scan-store.ts'
-import { newScanId } from '../../src/domain/scans/scan-id.ts'
+import { newScanId } from '../../src/domain/scans/scan.ts'
 import { openTestDatabase, silentLog } from '../support/test-database.ts'
 import { waitFor } from '../support/wait-for.ts'
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { periodAt } from '../../src/domain/accounts/period.ts'
+import { periodAt } from '../../src/domain/accounts/account.ts'
 
 const at = (text: string) => new Date(text)
 const show = ({ start, end }: { start: Date; end: Date }) => [start.toISOString(), end.toISOString()]

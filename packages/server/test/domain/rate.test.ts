@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { findRate, toPeriodText, toRateText } from '../../src/domain/accounts/rate.ts'
+import { findRate, toPeriodText, toRateText } from '../../src/domain/accounts/account.ts'
 
 test('a rate reads and prints the same', () => {
   for (const text of ['50/1m', '1/1s', '5000/1d', '7/90s', '100/2h']) {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { EngineBusy } from '../../src/domain/ports/scan-engine.ts'
+import { EngineBusy } from '../../src/domain/ports/engines.ts'
 import { makeSemaphore } from '../../src/domain/semaphore.ts'
 
 const turn = () => new Promise(setImmediate)

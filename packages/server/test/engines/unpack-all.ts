@@ -1,4 +1,4 @@
-import type { UnpackBudget, Unpacker } from '../../src/domain/ports/unpacker.ts'
+import type { UnpackBudget, Unpacker } from '../../src/domain/ports/engines.ts'
 import { newContent } from './unpack-archives.ts'
 
 export const newBudget = (): UnpackBudget => ({ members: 10_000, bytes: 100_000_000 })

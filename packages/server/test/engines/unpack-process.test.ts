@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { after, describe, test } from 'node:test'
-import { EngineBusy, EngineDown } from '../../src/domain/ports/scan-engine.ts'
+import { EngineBusy, EngineDown } from '../../src/domain/ports/engines.ts'
 import { openUnpacker } from '../../src/engines/unpack/open-unpacker.ts'
 import { makeLogger } from '../../src/runtime/logger.ts'
 import { newBudget, unpackAll } from './unpack-all.ts'

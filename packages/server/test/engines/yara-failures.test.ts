@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { describe, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { EngineDown } from '../../src/domain/ports/scan-engine.ts'
+import { EngineDown } from '../../src/domain/ports/engines.ts'
 import { isRunning } from '../support/own-children.ts'
 import { waitFor } from '../support/wait-for.ts'
 import {

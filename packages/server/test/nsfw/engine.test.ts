@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
-import type { ImageReport, Scores } from '../../src/domain/ports/image-engine.ts'
+import type { ImageReport, Scores } from '../../src/domain/ports/engines.ts'
 import { toCores } from '../../src/engines/nsfw/cores.ts'
 import { waitFor } from '../support/wait-for.ts'
 import { newAnimation, newLandscape, newPicture, noAbort, openTestEngine, toContent } from './engine-support.ts'

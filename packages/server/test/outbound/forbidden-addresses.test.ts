@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { isIP } from 'node:net'
 import { describe, type TestContext, test } from 'node:test'
-import { makeAddressPolicy } from '../../src/domain/scans/public-address.ts'
+import { makeAddressPolicy } from '../../src/domain/scans/web-address.ts'
 import { makeGuardedAgent } from '../../src/outbound/guarded-agent.ts'
 import { OutboundError } from '../../src/outbound/outbound-error.ts'
 import { assertFailed, newFetching } from './fetching.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import type { Scores } from '../../src/domain/ports/image-engine.ts'
+import type { Scores } from '../../src/domain/ports/engines.ts'
 import { decideImage } from '../../src/domain/scans/image-verdict.ts'
 
 const policy = { threshold: 0.6, flagsSexy: true }

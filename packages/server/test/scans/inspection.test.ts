@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { EngineDown, type ScanEngine } from '../../src/domain/ports/scan-engine.ts'
-import type { Unpacker } from '../../src/domain/ports/unpacker.ts'
+import { EngineDown, type ScanEngine, type Unpacker } from '../../src/domain/ports/engines.ts'
 import { makeInspection } from '../../src/domain/scans/inspection.ts'
 import { makeSemaphore } from '../../src/domain/semaphore.ts'
 import { newTar } from '../engines/unpack-archives.ts'

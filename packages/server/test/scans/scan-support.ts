@@ -2,8 +2,7 @@ import { createHash } from 'node:crypto'
 import { buffer } from 'node:stream/consumers'
 import type { Content } from '../../src/domain/content/content.ts'
 import type { ContentStore } from '../../src/domain/ports/content-store.ts'
-import type { EngineReport, EngineState, ScanEngine } from '../../src/domain/ports/scan-engine.ts'
-import type { Unpacker } from '../../src/domain/ports/unpacker.ts'
+import type { EngineReport, EngineState, ScanEngine, Unpacker } from '../../src/domain/ports/engines.ts'
 
 export const nothing: EngineReport = { findings: [], doubts: [], unopened: false }
 

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { maxUnpackedBytes } from '../../src/domain/ports/unpacker.ts'
+import { maxUnpackedBytes } from '../../src/domain/ports/engines.ts'
 
 /** The folder that we ship and clamd loads. */
 export const signaturesDir = new URL('../../signatures/', import.meta.url).pathname

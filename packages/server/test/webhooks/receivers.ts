@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { createServer, type IncomingHttpHeaders, type Server } from 'node:http'
 import { type AddressInfo, createServer as createNetServer, type Socket } from 'node:net'
-import { makeAddressPolicy } from '../../src/domain/scans/public-address.ts'
+import { makeAddressPolicy } from '../../src/domain/scans/web-address.ts'
 import { makeGuardedAgent } from '../../src/outbound/guarded-agent.ts'
 import { makeWebhookSender } from '../../src/outbound/webhook-sender.ts'
 

@@ -1,5 +1,5 @@
 import type { Pool } from 'pg'
-import { periodAt } from '../../domain/accounts/period.ts'
+import { periodAt } from '../../domain/accounts/account.ts'
 
 /**
  * Credits and rate windows belong to a region; accounts and keys may come from another one. Opens what is missing for

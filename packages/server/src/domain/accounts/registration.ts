@@ -4,8 +4,7 @@ import type { Clock } from '../ports/clock.ts'
 import type { KeyStore, NewApiKey } from '../ports/key-store.ts'
 import type { PlanStore } from '../ports/plan-store.ts'
 import { OperatorMistake } from '../problem.ts'
-import type { Account, ApiKey } from './account.ts'
-import type { Rate } from './rate.ts'
+import type { Account, ApiKey, Rate } from './account.ts'
 import { newApiKey, newWebhookSecret, toKeyDigest, toKeyPrefix } from './secrets.ts'
 
 export type Application = {

@@ -1,5 +1,4 @@
-import type { Doubt } from '../ports/scan-engine.ts'
-import { maxUnpackedBytes } from '../ports/unpacker.ts'
+import { type Doubt, maxUnpackedBytes } from '../ports/engines.ts'
 import { isEncryptedInside } from './container-encryption.ts'
 import { type ContainerFormat, findContainerFormat } from './container-formats.ts'
 import type { Content } from './content.ts'

@@ -1,5 +1,4 @@
-import type { Account, LedgerEntry } from '../accounts/account.ts'
-import type { Rate } from '../accounts/rate.ts'
+import type { Account, LedgerEntry, Rate } from '../accounts/account.ts'
 import type { NewApiKey } from './key-store.ts'
 
 export type NewAccount = {

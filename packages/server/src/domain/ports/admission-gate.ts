@@ -1,4 +1,4 @@
-import type { Rate } from '../accounts/rate.ts'
+import type { Rate } from '../accounts/account.ts'
 import type { NewScan } from '../scans/scan.ts'
 import type { NewJob } from './job-store.ts'
 

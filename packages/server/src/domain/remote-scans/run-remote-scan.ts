@@ -1,8 +1,7 @@
 import { hash } from 'node:crypto'
-import { keepTrying } from '../keep-trying.ts'
 import type { JobContents } from '../ports/content-store.ts'
 import type { ClaimedRemoteScan, RemoteScanEnd, RemoteScanStore } from '../ports/remote-scan-store.ts'
-import { isTransient } from '../scans/is-transient.ts'
+import { isTransient, keepTrying } from '../retry.ts'
 import type { FinalResult, Scanner } from '../scans/scanner.ts'
 
 type Deps = {

@@ -1,6 +1,5 @@
 import { maxContentBytes, type ScanKind, type ScanMode } from '@assay/contract'
-import type { ContentFetcher, FetchResult } from '../ports/content-fetcher.ts'
-import type { ContentStore } from '../ports/content-store.ts'
+import type { ContentFetcher, ContentStore, FetchResult } from '../ports/content-store.ts'
 
 type Deps = {
   fetcher: ContentFetcher

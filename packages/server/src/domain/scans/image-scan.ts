@@ -1,6 +1,5 @@
 import type { Content } from '../content/content.ts'
-import type { ImageEngine, ImageReport } from '../ports/image-engine.ts'
-import { EngineBusy, EngineDown } from '../ports/scan-engine.ts'
+import { EngineBusy, EngineDown, type ImageEngine, type ImageReport } from '../ports/engines.ts'
 import { decideImage } from './image-verdict.ts'
 import type { Assessment } from './malware-scan.ts'
 import { findTestReport } from './test-images.ts'

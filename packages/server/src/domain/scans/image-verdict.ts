@@ -1,4 +1,4 @@
-import type { ImageReport, Scores } from '../ports/image-engine.ts'
+import type { ImageReport, Scores } from '../ports/engines.ts'
 import type { Verdict } from './verdict.ts'
 
 export type ImagePolicy = {

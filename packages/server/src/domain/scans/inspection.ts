@@ -2,8 +2,15 @@ import { isCompound } from '../content/compound.ts'
 import { type Container, findContainer } from '../content/container.ts'
 import type { Content } from '../content/content.ts'
 import type { ContentStore, ContentWriter } from '../ports/content-store.ts'
-import { type Doubt, EngineBusy, type EngineReport, type ScanEngine } from '../ports/scan-engine.ts'
-import { maxUnpackedBytes, type UnpackBudget, type Unpacker } from '../ports/unpacker.ts'
+import {
+  type Doubt,
+  EngineBusy,
+  type EngineReport,
+  maxUnpackedBytes,
+  type ScanEngine,
+  type UnpackBudget,
+  type Unpacker,
+} from '../ports/engines.ts'
 import type { Semaphore } from '../semaphore.ts'
 import type { Finding, Inspected } from './verdict.ts'
 

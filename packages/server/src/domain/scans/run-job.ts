@@ -1,13 +1,11 @@
 import type { ScanKind } from '@assay/contract'
-import { keepTrying } from '../keep-trying.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { ContentLocation, JobContents } from '../ports/content-store.ts'
 import type { ClaimedJob, Completion, JobStore } from '../ports/job-store.ts'
+import { isTransient, keepTrying } from '../retry.ts'
 import { getTestCase } from '../test-mode/find-test-case.ts'
 import { isOfTest, toTestResult } from '../test-mode/test-results.ts'
-import { isTransient } from './is-transient.ts'
-import type { Scan } from './scan.ts'
-import { toScanResult } from './scan-result.ts'
+import { type Scan, toScanResult } from './scan.ts'
 import type { FinalResult, Scanner } from './scanner.ts'
 
 type Deps = {

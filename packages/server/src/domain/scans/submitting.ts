@@ -9,10 +9,9 @@ import { Problem } from '../problem.ts'
 import { findFileCase, findUrlCase } from '../test-mode/find-test-case.ts'
 import type { TestCase } from '../test-mode/test-cases.ts'
 import { testMark } from '../test-mode/test-results.ts'
-import { findMismatch } from './idempotency.ts'
+import { findMismatch } from './check-submission.ts'
 import { anywhere, testQueue, toQueueName } from './queues.ts'
-import type { NewScan, Scan } from './scan.ts'
-import { newScanId } from './scan-id.ts'
+import { type NewScan, newScanId, type Scan } from './scan.ts'
 import { unknownContent } from './scanner.ts'
 
 type Deps = {

@@ -1,4 +1,4 @@
-import type { ImageReport, Scores } from '../ports/image-engine.ts'
+import type { ImageReport, Scores } from '../ports/engines.ts'
 
 /**
  * What EICAR is for viruses: cards of plain text (docs/test-images) that are known by their SHA-256 and get the verdict they

@@ -1,4 +1,4 @@
-import type { Doubt } from '../ports/scan-engine.ts'
+import type { Doubt } from '../ports/engines.ts'
 
 /** What was found, and in which member of which container: `[]` is the content itself. */
 export type Finding = { name: string; path: string[] }

@@ -1,7 +1,6 @@
 import type { ScanKind } from '@assay/contract'
-import type { FetchFailure } from '../ports/content-fetcher.ts'
-import type { ImageReport } from '../ports/image-engine.ts'
-import type { Doubt } from '../ports/scan-engine.ts'
+import type { FetchFailure } from '../ports/content-store.ts'
+import type { Doubt, ImageReport } from '../ports/engines.ts'
 
 type Unscanned = Extract<ImageReport, { unscanned: string }>['unscanned']
 export type ErrorReason = Doubt | FetchFailure | Unscanned | 'EngineFailed'

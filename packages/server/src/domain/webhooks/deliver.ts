@@ -1,7 +1,7 @@
-import { keepTrying } from '../keep-trying.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { Attempt, ClaimedDelivery, DeliveryStore, NextDeliveryState } from '../ports/delivery-store.ts'
 import type { WebhookResponse, WebhookSender } from '../ports/webhook-sender.ts'
+import { keepTrying } from '../retry.ts'
 import { toAnswerText } from './answer-text.ts'
 import { decideNextState, defaultRetryMs } from './schedule.ts'
 import { toSignatureHeaders } from './signature.ts'

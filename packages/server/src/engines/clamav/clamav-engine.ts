@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { EngineBusy, EngineDown, type EngineState, type ScanEngine } from '../../domain/ports/scan-engine.ts'
+import { EngineBusy, EngineDown, type EngineState, type ScanEngine } from '../../domain/ports/engines.ts'
 import type { ClamdClient } from './client.ts'
 import { toReport } from './reply.ts'
 

@@ -1,4 +1,4 @@
-import { maxUnpackedBytes } from '../../domain/ports/unpacker.ts'
+import { maxUnpackedBytes } from '../../domain/ports/engines.ts'
 
 /**
  * The settings of our own clamd. The limits are wide enough that whatever our size limits let in is looked at whole; what

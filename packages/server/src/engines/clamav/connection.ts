@@ -1,6 +1,6 @@
 import { connect, type NetConnectOpts, type Socket } from 'node:net'
 import type { Content } from '../../domain/content/content.ts'
-import { EngineDown } from '../../domain/ports/scan-engine.ts'
+import { EngineDown } from '../../domain/ports/engines.ts'
 import { freeBuffer } from '../../runtime/free-buffer.ts'
 
 export type ClamdAddress = { path: string } | { host: string; port: number }

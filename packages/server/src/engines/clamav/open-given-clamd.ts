@@ -1,4 +1,4 @@
-import type { EngineState } from '../../domain/ports/scan-engine.ts'
+import type { EngineState } from '../../domain/ports/engines.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { makeClamAvEngine } from './clamav-engine.ts'
 import { makeClamdClient } from './client.ts'

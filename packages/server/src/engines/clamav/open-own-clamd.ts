@@ -1,7 +1,7 @@
 import { mkdirSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { EngineState, ScanEngine } from '../../domain/ports/scan-engine.ts'
+import type { EngineState, ScanEngine } from '../../domain/ports/engines.ts'
 import { OperatorMistake } from '../../domain/problem.ts'
 import { newClosers } from '../../runtime/closers.ts'
 import type { Logger } from '../../runtime/logger.ts'

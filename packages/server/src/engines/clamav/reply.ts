@@ -1,4 +1,4 @@
-import { type Doubt, EngineDown, type EngineReport } from '../../domain/ports/scan-engine.ts'
+import { type Doubt, EngineDown, type EngineReport } from '../../domain/ports/engines.ts'
 
 /** Alerts that tell what the engine could not look at. They are no viruses. */
 const doubtsByPrefix: [prefix: string, doubt: Doubt][] = [

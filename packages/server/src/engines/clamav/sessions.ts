@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net'
-import { EngineBusy } from '../../domain/ports/scan-engine.ts'
+import { EngineBusy } from '../../domain/ports/engines.ts'
 import { type ClamdAddress, dial, maxReplyLength, toEngineDown, toLength } from './connection.ts'
 
 type Job = {

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { EngineState } from '../../domain/ports/scan-engine.ts'
+import type { EngineState } from '../../domain/ports/engines.ts'
 import type { ModelName } from './models/manifest.ts'
 import type { Model } from './models/open-models.ts'
 import type { Profile } from './wire.ts'

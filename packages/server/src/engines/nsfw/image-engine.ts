@@ -1,7 +1,6 @@
 import { dirname } from 'node:path'
 import type { Content } from '../../domain/content/content.ts'
-import type { ImageEngine, ImageReport } from '../../domain/ports/image-engine.ts'
-import { EngineDown, type EngineState } from '../../domain/ports/scan-engine.ts'
+import { EngineDown, type EngineState, type ImageEngine, type ImageReport } from '../../domain/ports/engines.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { ProcessDied } from '../worker/worker-process.ts'
 import { chooseConfinement } from './confinement.ts'

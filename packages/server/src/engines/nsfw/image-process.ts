@@ -1,7 +1,6 @@
 import { fileURLToPath } from 'node:url'
 import type { Content } from '../../domain/content/content.ts'
-import type { ImageReport } from '../../domain/ports/image-engine.ts'
-import { EngineDown } from '../../domain/ports/scan-engine.ts'
+import { EngineDown, type ImageReport } from '../../domain/ports/engines.ts'
 import { toBody } from '../worker/content-body.ts'
 import { AnswerLate, startWorkerProcess } from '../worker/worker-process.ts'
 import type { Confinement } from './confinement.ts'

@@ -1,4 +1,4 @@
-import { EngineBusy, EngineDown } from '../../domain/ports/scan-engine.ts'
+import { EngineBusy, EngineDown } from '../../domain/ports/engines.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { makeLine } from '../worker/wait-queue.ts'
 import type { ImageProcess } from './image-process.ts'

@@ -1,4 +1,4 @@
-import type { ImageReport } from '../../domain/ports/image-engine.ts'
+import type { ImageReport } from '../../domain/ports/engines.ts'
 
 export type Profile = 'fast' | 'balanced' | 'thorough'
 

@@ -1,4 +1,4 @@
-import type { Doubt } from '../../domain/ports/scan-engine.ts'
+import type { Doubt } from '../../domain/ports/engines.ts'
 import type { JobEnd } from './frames.ts'
 
 const failed = 2

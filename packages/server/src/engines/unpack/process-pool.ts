@@ -1,4 +1,4 @@
-import { EngineBusy, EngineDown } from '../../domain/ports/scan-engine.ts'
+import { EngineBusy, EngineDown } from '../../domain/ports/engines.ts'
 import type { UnpackProcess } from './child-process.ts'
 
 /** A process that is to be used by nobody else until it is given back. */

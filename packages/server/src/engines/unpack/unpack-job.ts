@@ -1,6 +1,6 @@
 import { findContainerFormat } from '../../domain/content/container-formats.ts'
 import type { Content } from '../../domain/content/content.ts'
-import type { UnpackBudget, Unpacker } from '../../domain/ports/unpacker.ts'
+import type { UnpackBudget, Unpacker } from '../../domain/ports/engines.ts'
 import type { UnpackProcess } from './child-process.ts'
 import { frameKinds, type JobEnd } from './frames.ts'
 import { toMemberPath } from './member-path.ts'

@@ -1,5 +1,5 @@
 import type { Content } from '../../domain/content/content.ts'
-import { EngineDown } from '../../domain/ports/scan-engine.ts'
+import { EngineDown } from '../../domain/ports/engines.ts'
 
 /** The content as a process is given it. */
 export const toBody = (content: Content): Buffer | AsyncIterable<Buffer> =>

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import type { Writable } from 'node:stream'
-import { EngineDown } from '../../domain/ports/scan-engine.ts'
+import { EngineDown } from '../../domain/ports/engines.ts'
 import { toLength } from './wire.ts'
 
 /** Sends a body in chunks, as fast as the other side takes them. Returns why it could not, if it could not. */

@@ -1,4 +1,4 @@
-import { EngineDown } from '../../domain/ports/scan-engine.ts'
+import { EngineDown } from '../../domain/ports/engines.ts'
 import type { RuleFile } from './rule-files.ts'
 import type { Answer, Compiled } from './wire.ts'
 import { type ProcessOptions, startYaraProcess, type YaraProcess } from './yara-process.ts'

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { EngineState } from '../../domain/ports/scan-engine.ts'
+import type { EngineState } from '../../domain/ports/engines.ts'
 import { openProcessPool, type PoolDeps, type ProcessPool } from './process-pool.ts'
 import { type ListedFile, type RuleFile, readRuleFiles } from './rule-files.ts'
 import type { Compiled, Refused } from './wire.ts'

@@ -1,4 +1,4 @@
-import { EngineDown } from '../../domain/ports/scan-engine.ts'
+import { EngineDown } from '../../domain/ports/engines.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { startWithRules } from './compile-rules.ts'
 import type { RuleFile } from './rule-files.ts'

@@ -1,5 +1,5 @@
 import type { Content } from '../../domain/content/content.ts'
-import { EngineDown, type EngineReport } from '../../domain/ports/scan-engine.ts'
+import { EngineDown, type EngineReport } from '../../domain/ports/engines.ts'
 import { toBody } from '../worker/content-body.ts'
 import { AnswerLate, ProcessDied } from '../worker/worker-process.ts'
 import type { ProcessPool } from './process-pool.ts'

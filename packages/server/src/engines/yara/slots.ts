@@ -1,4 +1,4 @@
-import { EngineBusy } from '../../domain/ports/scan-engine.ts'
+import { EngineBusy } from '../../domain/ports/engines.ts'
 import { makeLine } from '../worker/wait-queue.ts'
 
 /** Lends places, in the order of asking. */

@@ -1,4 +1,4 @@
-import { EngineDown, type ScanEngine } from '../../domain/ports/scan-engine.ts'
+import { EngineDown, type ScanEngine } from '../../domain/ports/engines.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import type { Unprivileged } from '../../runtime/unprivileged.ts'
 import { watchDirectories } from '../../runtime/watch-directories.ts'

@@ -1,7 +1,7 @@
 import { headers, type Operation } from '@assay/contract'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { toPeriodText } from '../../domain/accounts/account.ts'
 import type { Admission, Admitted } from '../../domain/accounts/admission.ts'
-import { toPeriodText } from '../../domain/accounts/rate.ts'
 import type { Caller } from '../../domain/ports/admission-gate.ts'
 import { Problem } from '../../domain/problem.ts'
 import { findTestRefusal } from '../../domain/test-mode/test-refusals.ts'

@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify'
-import type { EngineState } from '../../domain/ports/scan-engine.ts'
+import type { EngineState } from '../../domain/ports/engines.ts'
 import type { Readiness } from '../../domain/readiness.ts'
 
 export type HealthDeps = {

@@ -1,7 +1,7 @@
 import { maxWaitSeconds, type ScanKind } from '@assay/contract'
 import type { FastifyRequest } from 'fastify'
 import { Problem } from '../../domain/problem.ts'
-import { toScanResult } from '../../domain/scans/scan-result.ts'
+import { toScanResult } from '../../domain/scans/scan.ts'
 import type { Scanning } from '../../domain/scans/scanning.ts'
 import { abortWhenClientLeaves } from '../client-abort.ts'
 import { getCaller } from '../hooks/admit.ts'

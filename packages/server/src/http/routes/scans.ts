@@ -4,11 +4,16 @@ import type { Admitted } from '../../domain/accounts/admission.ts'
 import type { Content } from '../../domain/content/content.ts'
 import type { ContentStore, JobContents } from '../../domain/ports/content-store.ts'
 import { type FieldErrors, Problem } from '../../domain/problem.ts'
-import type { AddressPolicy } from '../../domain/scans/public-address.ts'
-import { toScanResult } from '../../domain/scans/scan-result.ts'
+import {
+  checkFileSubmission,
+  checkUrlSubmission,
+  findText,
+  toContentName,
+} from '../../domain/scans/check-submission.ts'
+import { toScanResult } from '../../domain/scans/scan.ts'
 import type { Scanning } from '../../domain/scans/scanning.ts'
-import { checkFileSubmission, checkUrlSubmission, findText, toContentName } from '../../domain/scans/submission.ts'
 import type { Submitting } from '../../domain/scans/submitting.ts'
+import type { AddressPolicy } from '../../domain/scans/web-address.ts'
 import { abortWhenClientLeaves } from '../client-abort.ts'
 import { applyAdmission, getCaller } from '../hooks/admit.ts'
 import { checkIdempotency, findIdempotency } from '../idempotency.ts'

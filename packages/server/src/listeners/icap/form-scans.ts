@@ -1,6 +1,6 @@
 import { newMultipartParser } from '../../domain/content/multipart.ts'
 import { Problem } from '../../domain/problem.ts'
-import { toContentName } from '../../domain/scans/submission.ts'
+import { toContentName } from '../../domain/scans/check-submission.ts'
 import type { ListenerScan, ListenerScans } from '../listener-scan.ts'
 import { type Decision, toDecision, toFailure } from './decision.ts'
 

@@ -1,5 +1,5 @@
 import { MIMEType } from 'node:util'
-import { toContentName } from '../../domain/scans/submission.ts'
+import { toContentName } from '../../domain/scans/check-submission.ts'
 import { maxBytes } from '../listener-scan.ts'
 import type { Encapsulated } from './icap-parser.ts'
 import type { IcapRequest } from './request.ts'

@@ -1,6 +1,6 @@
 import { env } from 'onnxruntime-node'
 import sharp from 'sharp'
-import type { ImageReport, Scores } from '../../../domain/ports/image-engine.ts'
+import type { ImageReport, Scores } from '../../../domain/ports/engines.ts'
 import { type Frame, openPicture, type Picture } from '../pixels/open-picture.ts'
 import { Refusal } from '../pixels/refusal.ts'
 import type { Opening } from '../wire.ts'

@@ -1,4 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
+import { StorageUnavailable } from './ports/content-store.ts'
+import { EngineBusy } from './ports/engines.ts'
+import { Problem } from './problem.ts'
 
 const pausesMs = [100, 500, 2000, 5000]
 /** No try begins later: whoever holds a lease has it for longer, and a stop waits no longer. */
@@ -17,3 +20,9 @@ export async function keepTrying<T>(record: () => Promise<T>): Promise<T> {
   }
   return record()
 }
+
+/** Too much to do, no room for it, or a storage that is away: nobody's failure, and it passes. */
+export const isTransient = (error: unknown): boolean =>
+  error instanceof EngineBusy ||
+  error instanceof StorageUnavailable ||
+  (error instanceof Problem && ['overloaded', 'storage-full'].includes(error.refusal.kind))

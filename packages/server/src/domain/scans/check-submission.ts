@@ -1,9 +1,17 @@
-import { imageFormats, maxContentBytes, maxFileNameLength, type ScanKind, type ScanMode } from '@assay/contract'
+import { hash } from 'node:crypto'
+import {
+  headers,
+  imageFormats,
+  maxContentBytes,
+  maxFileNameLength,
+  maxKeyLength,
+  type ScanKind,
+  type ScanMode,
+} from '@assay/contract'
 import type { Content } from '../content/content.ts'
 import { findImageFormat } from '../content/image-format.ts'
-import type { FieldErrors } from '../problem.ts'
-import type { AddressPolicy } from './public-address.ts'
-import { checkWebAddress } from './web-address.ts'
+import { type FieldErrors, Problem } from '../problem.ts'
+import { type AddressPolicy, checkWebAddress } from './web-address.ts'
 
 /** The file part as far as it was read: over the limit nothing after the first excess byte is looked at. */
 export type UploadedFile<C = Content> = { content: C } | { tooLarge: true } | { missing: true }
@@ -97,4 +105,23 @@ const checkUrl = (url: unknown, policy: AddressPolicy): string[] =>
 function toFieldErrors(found: Record<string, string[]>): FieldErrors {
   const withErrors = Object.entries(found).filter(([, messages]) => messages.length > 0)
   return Object.fromEntries(withErrors.map(([field, messages]) => [field, messages.map((m) => `${field} ${m}`)]))
+}
+
+/** As callers know it, also in errors. */
+const { idempotencyKey: header } = headers
+
+/** What is wrong with a key, as sentences. */
+export const checkIdempotencyKey = (key: string): string[] =>
+  key.length > 0 && key.length <= maxKeyLength && /^[\x20-\x7e]*$/.test(key)
+    ? []
+    : [`${header} must be 1 to ${maxKeyLength} visible ASCII characters.`]
+
+/** What makes two requests the same: everything that was given, in a fixed order. */
+export const toFingerprint = (given: (string | null)[]): string => hash('sha256', JSON.stringify(given))
+
+/** The same key for something else is a mistake of the caller's, whichever of the two was meant. */
+export function findMismatch(first: { fingerprint: string }, now: { fingerprint: string }): Problem | undefined {
+  if (first.fingerprint === now.fingerprint) return undefined
+  const error = `${header} was used for another request within the last 24 hours.`
+  return new Problem({ kind: 'validation', errors: { [header]: [error] } })
 }
