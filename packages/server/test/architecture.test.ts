@@ -1,38 +1,99 @@
 import assert from 'node:assert/strict'
+import { readdirSync, readFileSync } from 'node:fs'
 import { test } from 'node:test'
-import { checkArchitecture, readSourceFiles, type SourceFile } from './support/architecture.ts'
+import {
+  checkArchitecture,
+  packageArrows,
+  readSourceFiles,
+  type SourceFile,
+  serverArrows,
+} from './support/architecture.ts'
 
-test('the arrows between folders point one way', () => {
-  assert.deepEqual(checkArchitecture(readSourceFiles()), [])
+const repository = new URL('../../../', import.meta.url)
+const document = readFileSync(new URL('docs/architecture.md', repository), 'utf8')
+
+for (const name of Object.keys(packageArrows)) {
+  test(`imports of packages/${name} follow the arrows, without cycles, in files of at most 300 lines`, () => {
+    assert.deepEqual(checkArchitecture(name, readSourceFiles(name)), [])
+  })
+}
+
+test('docs/architecture.md has the arrows that this test enforces', () => {
+  const toRows = (arrows: Record<string, string[]>) =>
+    Object.entries(arrows).map(([from, to]) => [from, [...to].sort()] as const)
+  assert.deepEqual(readTable('server-arrows'), toRows(serverArrows))
+  assert.deepEqual(readTable('package-arrows'), toRows(packageArrows))
 })
+
+test('docs/architecture.md lists the folders that exist', () => {
+  const listed = [...readSection('folders').matchAll(/^\| `([^`]+)`/gm)].map(([, folder = '']) => folder)
+  assert.deepEqual(listed.toSorted(), listFolders().toSorted())
+})
+
+/** Every top-level folder, every package, and every folder below the server's `src`. */
+function listFolders(): string[] {
+  const list = (path: string, skip: string[] = []) =>
+    readdirSync(new URL(path, repository), { withFileTypes: true })
+      .filter((entry) => entry.isDirectory() && !entry.name.startsWith('.') && !skip.includes(entry.name))
+      .map((entry) => `${path}${entry.name}/`)
+  const source = 'packages/server/src/'
+  return [
+    ...list('./', ['node_modules', 'packages', 'data', 'dist']).map((folder) => folder.slice(2)),
+    ...list('packages/'),
+    ...list(source),
+    ...list(source).flatMap((folder) => list(folder)),
+  ]
+}
+
+/** Rows of a table whose first cell names an importer and whose second lists, in backticks, what it may import. */
+function readTable(marker: string): (readonly [string, string[]])[] {
+  const rows = readSection(marker).split('\n').slice(2).filter(Boolean)
+  return rows.map((row) => {
+    const [, from = '', to = ''] = row.split('|')
+    const toNames = (cell: string) => [...cell.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name)
+    return [toNames(from)[0] ?? '', toNames(to).sort()] as const
+  })
+}
+
+function readSection(marker: string): string {
+  const found = new RegExp(`<!-- ${marker} -->\\n+([\\s\\S]*?)\\n+<!-- /${marker} -->`).exec(document)?.[1]
+  assert.ok(found, `docs/architecture.md has no section between <!-- ${marker} --> and <!-- /${marker} -->`)
+  return found
+}
 
 const imports = (path: string, ...targets: string[]): SourceFile => ({ path, lines: 10, imports: targets })
 
 test('a forbidden import is found', () => {
-  const found = checkArchitecture([
-    imports('domain/scans/scan.ts', 'database/tables.ts'),
-    imports('database/tables.ts'),
+  const found = checkArchitecture('server', [
+    imports('domain/scans/scan.ts', 'database/scan-store.ts'),
+    imports('database/scan-store.ts'),
   ])
-  assert.deepEqual(found, [
-    'domain/scans/scan.ts imports database/tables.ts: domain may use only domain, @assay/contract',
+  assert.deepEqual(found, ['domain/scans/scan.ts imports database/scan-store.ts: domain may import only contract'])
+})
+
+test('a forbidden import of a package is found', () => {
+  assert.deepEqual(checkArchitecture('client', [imports('client.ts', '@assay/contract')]), [
+    'client/client.ts imports @assay/contract: client may import only nothing of ours',
   ])
 })
 
 test('a cycle is found', () => {
-  const found = checkArchitecture([
-    imports('domain/a.ts', 'domain/b.ts'),
-    imports('domain/b.ts', 'domain/c.ts'),
-    imports('domain/c.ts', 'domain/a.ts'),
+  const found = checkArchitecture('cli', [
+    imports('a.ts', 'b.ts'),
+    imports('b.ts', 'commands/c.ts'),
+    imports('commands/c.ts', 'a.ts'),
   ])
-  assert.deepEqual(found, ['cycle: domain/a.ts -> domain/b.ts -> domain/c.ts -> domain/a.ts'])
+  assert.deepEqual(found, ['cli has a cycle: a.ts -> b.ts -> commands/c.ts -> a.ts'])
 })
 
 test('a file over 300 lines is found', () => {
-  assert.deepEqual(checkArchitecture([{ path: 'domain/a.ts', lines: 301, imports: [] }]), ['domain/a.ts has 301 lines'])
+  assert.deepEqual(checkArchitecture('console', [{ path: 'main.tsx', lines: 301, imports: [] }]), [
+    'console/main.tsx has 301 lines',
+  ])
 })
 
 test('SQL outside the database folder is found', () => {
-  assert.deepEqual(checkArchitecture([imports('http/a.ts', 'pg')]), [
-    'http/a.ts imports pg: only database speaks to PostgreSQL',
+  assert.deepEqual(checkArchitecture('server', [imports('http/server.ts', 'pg')]), [
+    'http/server.ts imports pg: only database speaks to PostgreSQL',
   ])
 })
