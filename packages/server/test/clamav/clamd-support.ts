@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { findProgram } from '../../src/engines/clamav/binaries.ts'
 import { type OwnClamdOptions, openOwnClamd } from '../../src/engines/clamav/open-own-clamd.ts'
-import { silentLog } from '../support/test-database.ts'
+import { silentLog } from '../support/silent-log.ts'
 
 const shipped = new URL('../../signatures', import.meta.url).pathname
 

@@ -9,7 +9,7 @@ import { findProgram } from '../../src/engines/clamav/binaries.ts'
 import { openUpdater, type UpdateResult } from '../../src/engines/clamav/freshclam.ts'
 import { chooseUnprivileged, type Unprivileged } from '../../src/runtime/unprivileged.ts'
 import { isRunning } from '../support/own-children.ts'
-import { silentLog } from '../support/test-database.ts'
+import { silentLog } from '../support/silent-log.ts'
 import { waitFor } from '../support/wait-for.ts'
 
 const freshclam = findProgram('freshclam')

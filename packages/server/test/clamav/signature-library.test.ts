@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { describe, type TestContext, test } from 'node:test'
 import type { SignatureFile } from '../../src/engines/clamav/signature-files.ts'
 import { makeSignatureLibrary } from '../../src/engines/clamav/signature-library.ts'
-import { silentLog } from '../support/test-database.ts'
+import { silentLog } from '../support/silent-log.ts'
 import { newSignatureDirs } from './signature-support.ts'
 
 /** The trial refuses what says `broken`, as clamd would: the whole of what it is given. */

@@ -3,7 +3,7 @@ import { syncBuiltinESMExports } from 'node:module'
 import { describe, test as nodeTest, type TestContext } from 'node:test'
 import type { RunningClamd } from '../../src/engines/clamav/start-clamd.ts'
 import { superviseClamd } from '../../src/engines/clamav/supervisor.ts'
-import { silentLog } from '../support/test-database.ts'
+import { silentLog } from '../support/silent-log.ts'
 import { waitFor } from '../support/wait-for.ts'
 import { openFakeClamd, type Seen } from './fake-clamd.ts'
 

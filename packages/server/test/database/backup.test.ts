@@ -5,7 +5,8 @@ import { test } from 'node:test'
 import { dumpTables } from '../../src/database/backup/dump-tables.ts'
 import { loadTables } from '../../src/database/backup/load-tables.ts'
 import { listMigrations, migrate } from '../../src/database/migrate.ts'
-import { openTestDatabase, silentLog } from '../support/test-database.ts'
+import { silentLog } from '../support/silent-log.ts'
+import { openTestDatabase } from '../support/test-database.ts'
 import { openTestStores } from '../support/test-stores.ts'
 
 const dump = async (pool: Parameters<typeof dumpTables>[0]) =>

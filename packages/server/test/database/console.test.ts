@@ -10,7 +10,7 @@ import { makeSignIn } from '../../src/domain/console/sign-in.ts'
 import type { ListEntry } from '../../src/domain/ports/list-store.ts'
 import { Problem } from '../../src/domain/problem.ts'
 import { openRejectedRequests } from '../../src/workers/rejected-requests.ts'
-import { silentLog } from '../support/test-database.ts'
+import { silentLog } from '../support/silent-log.ts'
 import { openTestStores, type TestStores } from '../support/test-stores.ts'
 
 const hourMs = 3_600_000

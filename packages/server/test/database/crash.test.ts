@@ -8,7 +8,7 @@ import { test } from 'node:test'
 import { findProcesses, killAll } from '../../../../acceptance/support/processes.ts'
 import { openStores } from '../../src/compose/stores.ts'
 import { loadConfig } from '../../src/config/load-config.ts'
-import { silentLog } from '../support/test-database.ts'
+import { silentLog } from '../support/silent-log.ts'
 
 const rounds = 3
 

@@ -4,7 +4,7 @@ import { after, before, describe, test } from 'node:test'
 import { makeAdmissionGate } from '../../src/database/admission-gate.ts'
 import { openDatabase } from '../../src/database/open-database.ts'
 import type { AdmissionGate, Answer } from '../../src/domain/ports/admission-gate.ts'
-import { silentLog } from '../support/test-database.ts'
+import { silentLog } from '../support/silent-log.ts'
 import { newTestScan } from '../support/test-stores.ts'
 import { leaseMs, newSubmit, openTestJobs, type TestJobs, testQueue } from './test-jobs.ts'
 

@@ -7,7 +7,7 @@ import { makeAdmissionGate } from '../../src/database/admission-gate.ts'
 import { type Database, openDatabase } from '../../src/database/open-database.ts'
 import type { Ask } from '../../src/domain/ports/admission-gate.ts'
 import { Problem } from '../../src/domain/problem.ts'
-import { silentLog } from '../support/test-database.ts'
+import { silentLog } from '../support/silent-log.ts'
 import { newTestScan, openTestStores, type TestStores } from '../support/test-stores.ts'
 
 /** `words` are the last that the server hears: with them it commits. */

@@ -7,7 +7,8 @@ import { countMigrationsDone, listPendingMigrations, migrate } from '../../src/d
 import { withMigrationLock } from '../../src/database/migration-lock.ts'
 import { openDatabase } from '../../src/database/open-database.ts'
 import { readMigrations, toNumber } from '../../src/database/read-migrations.ts'
-import { openTestDatabase, silentLog } from '../support/test-database.ts'
+import { silentLog } from '../support/silent-log.ts'
+import { openTestDatabase } from '../support/test-database.ts'
 import { waitFor } from '../support/wait-for.ts'
 
 test('nodes that start together migrate once', async () => {

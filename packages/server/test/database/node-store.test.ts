@@ -4,7 +4,8 @@ import { after, before, beforeEach, describe, test } from 'node:test'
 import { makeNodeStore } from '../../src/database/node-store.ts'
 import type { AssayNode } from '../../src/domain/ports/node-store.ts'
 import { openHeartbeat } from '../../src/workers/heartbeat.ts'
-import { openTestDatabase, silentLog } from '../support/test-database.ts'
+import { silentLog } from '../support/silent-log.ts'
+import { openTestDatabase } from '../support/test-database.ts'
 
 const newNode = (change: Partial<AssayNode> = {}): AssayNode => ({
   ...{ id: randomUUID(), name: 'box', roles: ['worker'], version: '1', startedAt: new Date(0) },

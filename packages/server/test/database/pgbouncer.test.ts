@@ -13,7 +13,8 @@ import { makeRegistration } from '../../src/domain/accounts/registration.ts'
 import { toKeyDigest } from '../../src/domain/accounts/secrets.ts'
 import { systemClock } from '../../src/runtime/clock.ts'
 import { hasPgbouncer, openPgbouncer } from '../support/pgbouncer.ts'
-import { openTestDatabase, silentLog } from '../support/test-database.ts'
+import { silentLog } from '../support/silent-log.ts'
+import { openTestDatabase } from '../support/test-database.ts'
 import { leaseMs, newSubmit, testQueue, toFailure } from './test-jobs.ts'
 
 describe('behind pgbouncer', { skip: hasPgbouncer() ? false : 'pgbouncer is not installed' }, () => {

@@ -9,7 +9,8 @@ import { migrate } from '../../src/database/migrate.ts'
 import { readMigrations, toNumber } from '../../src/database/read-migrations.ts'
 import { makeScanStore } from '../../src/database/scan-store.ts'
 import { newScanId } from '../../src/domain/scans/scan.ts'
-import { openTestDatabase, silentLog } from '../support/test-database.ts'
+import { silentLog } from '../support/silent-log.ts'
+import { openTestDatabase } from '../support/test-database.ts'
 import { waitFor } from '../support/wait-for.ts'
 
 /** The last migration of the release before, whose hot statements are in `previous/` as they were. */

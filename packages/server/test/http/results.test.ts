@@ -9,7 +9,7 @@ import { makeScanning } from '../../src/domain/scans/scanning.ts'
 import { makeAddressPolicy } from '../../src/domain/scans/web-address.ts'
 import { makeHttpServer } from '../../src/http/server.ts'
 import { makeMetrics } from '../../src/runtime/metrics.ts'
-import { silentLog } from '../support/test-database.ts'
+import { silentLog } from '../support/silent-log.ts'
 import { newTestScan, openTestStores, type TestStores } from '../support/test-stores.ts'
 
 const unused = () => {

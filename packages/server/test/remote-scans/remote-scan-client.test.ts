@@ -19,7 +19,8 @@ import { listQueues } from '../../src/domain/scans/queues.ts'
 import { makeResultWaiters } from '../../src/domain/scans/result-waiters.ts'
 import type { FinalResult, Scanner } from '../../src/domain/scans/scanner.ts'
 import { openRemoteScanWorker } from '../../src/workers/remote-scan-worker.ts'
-import { openTestDatabase, silentLog } from '../support/test-database.ts'
+import { silentLog } from '../support/silent-log.ts'
+import { openTestDatabase } from '../support/test-database.ts'
 import { waitFor } from '../support/wait-for.ts'
 
 const toClean = (content: Pick<Content, 'bytes' | 'sha256'>): FinalResult => ({

@@ -2,7 +2,7 @@ import { openStores } from '../../src/compose/stores.ts'
 import { loadConfig } from '../../src/config/load-config.ts'
 import { makeAdmissionGate } from '../../src/database/admission-gate.ts'
 import { toKeyDigest } from '../../src/domain/accounts/secrets.ts'
-import { silentLog } from './test-database.ts'
+import { silentLog } from './silent-log.ts'
 import { newTestScan } from './test-stores.ts'
 
 /** A process to be killed: charges scans from many callers at once and prints the id of each when it is acknowledged. */

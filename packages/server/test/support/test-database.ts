@@ -2,9 +2,7 @@ import { randomBytes } from 'node:crypto'
 import pg from 'pg'
 import { migrate } from '../../src/database/migrate.ts'
 import { openDatabase } from '../../src/database/open-database.ts'
-import { makeLogger } from '../../src/runtime/logger.ts'
-
-export const silentLog = makeLogger({ level: 'silent', region: 'test' })
+import { silentLog } from './silent-log.ts'
 
 /** A database of its own on the server of this test run, empty or migrated. */
 export async function openTestDatabase(options: { migrated: boolean } = { migrated: true }) {

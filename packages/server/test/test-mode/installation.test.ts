@@ -3,7 +3,8 @@ import { after, before, describe, test } from 'node:test'
 import { openStores } from '../../src/compose/stores.ts'
 import { type Config, loadConfig } from '../../src/config/load-config.ts'
 import { OperatorMistake } from '../../src/domain/problem.ts'
-import { openTestDatabase, silentLog } from '../support/test-database.ts'
+import { silentLog } from '../support/silent-log.ts'
+import { openTestDatabase } from '../support/test-database.ts'
 
 type Database = Awaited<ReturnType<typeof openTestDatabase>>
 const application = { name: 'first', plan: 'unlimited' }

@@ -4,7 +4,8 @@ import { after, afterEach, before, describe, test } from 'node:test'
 import { makeRemoteScanStore } from '../../src/database/remote-scan-store.ts'
 import type { ClaimedRemoteScan, RemoteScanStore } from '../../src/domain/ports/remote-scan-store.ts'
 import { openRemoteScanWorker } from '../../src/workers/remote-scan-worker.ts'
-import { silentLog as log, openTestDatabase } from '../support/test-database.ts'
+import { silentLog as log } from '../support/silent-log.ts'
+import { openTestDatabase } from '../support/test-database.ts'
 import { waitFor } from '../support/wait-for.ts'
 
 const leaseMs = 60_000

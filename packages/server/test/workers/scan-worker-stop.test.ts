@@ -3,7 +3,7 @@ import { after, afterEach, before, describe, test } from 'node:test'
 import type { ClaimedJob } from '../../src/domain/ports/job-store.ts'
 import { openScanWorker } from '../../src/workers/scan-worker.ts'
 import { leaseMs, openTestJobs, type TestJobs, toCompletion } from '../database/test-jobs.ts'
-import { silentLog as log } from '../support/test-database.ts'
+import { silentLog as log } from '../support/silent-log.ts'
 import { waitFor } from '../support/wait-for.ts'
 
 describe('a worker that is stopped', () => {

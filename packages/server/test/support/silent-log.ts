@@ -1,0 +1,3 @@
+import { makeLogger } from '../../src/runtime/logger.ts'
+
+export const silentLog = makeLogger({ level: 'silent', region: 'test' })
