@@ -83,7 +83,7 @@ describe('two API nodes and a worker', { skip: lacking || alreadyTested || lacks
     for (const path of ['/v1/ping', '/openapi.json', '/reference', '/']) {
       const answer = await sendTo(worker.url, { method: 'GET', path, headers: { [headers.apiKey]: cluster.apiKey } })
       assert.equal(answer.status, 404)
-      assert.match(JSON.parse(answer.text).detail, /^This node scans for others.* Send this to a node that serves/)
+      assert.match(JSON.parse(answer.text).detail, /^This node is a worker.* Send the request to a node that serves/)
     }
     assert.equal((await fetch(`${worker.url}/livez`)).status, 200)
     assert.equal((await fetch(`${worker.url}/readyz`)).status, 200)

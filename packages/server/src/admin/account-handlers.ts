@@ -7,7 +7,7 @@ import type { AuditLog } from '../domain/ports/audit-log.ts'
 import type { Clock } from '../domain/ports/clock.ts'
 import type { Member, MemberStore } from '../domain/ports/member-store.ts'
 import { Problem } from '../domain/problem.ts'
-import { toOrigin } from '../http/origin.ts'
+import { toOrigin } from '../http/request.ts'
 import { type Call, getAccountId, type Handlers, requireThere } from './call.ts'
 
 export type AccountHandlerDeps = {

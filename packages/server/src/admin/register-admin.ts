@@ -1,16 +1,15 @@
 import { type AdminRouteName, adminPath, adminRoutes, checkForm, type Route } from '@assay/contract/admin'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Problem } from '../domain/problem.ts'
-import { readJsonBody } from '../http/json-body.ts'
-import { requireMediaType } from '../http/media-type.ts'
+import { leaveBodiesToHandlers, readJsonBody } from '../http/body.ts'
+import { requireValid } from '../http/problem-response.ts'
 import type { Call, Handlers } from './call.ts'
 import { type GuardDeps, makeGuard, toRequestOrigin } from './guard.ts'
 
 /** Every route of the table behind the same guard, its query and its form checked against their schemas. */
 export function registerAdmin(app: FastifyInstance, deps: GuardDeps & { handlers: Handlers }) {
   const guard = makeGuard(deps)
-  app.removeAllContentTypeParsers()
-  app.addContentTypeParser('*', (_request, _payload, done) => done(null))
+  leaveBodiesToHandlers(app)
   app.addHook('onSend', async (_request, reply, payload) => {
     reply.header('Cache-Control', 'no-store').header('X-Content-Type-Options', 'nosniff')
     return payload
@@ -44,14 +43,9 @@ async function readInput(route: Route, request: FastifyRequest, reply: FastifyRe
   // Nothing can have such a name or id.
   if (Object.values(params).some((value) => value.includes('\u0000'))) throw new Problem({ kind: 'not-found' })
   const query = (request.query ?? {}) as Record<string, unknown>
-  requireRight(route.query === undefined ? {} : checkForm(route.query, query))
+  requireValid(route.query === undefined ? {} : checkForm(route.query, query))
   if (route.body === undefined) return { params, query, body: undefined }
-  requireMediaType(request, 'application/json')
   const body = await readJsonBody(request, reply)
-  requireRight(checkForm(route.body, body))
+  requireValid(checkForm(route.body, body))
   return { params, query, body }
-}
-
-function requireRight(errors: Record<string, string[]>) {
-  if (Object.keys(errors).length > 0) throw new Problem({ kind: 'validation', errors })
 }

@@ -2,8 +2,8 @@ import { type Operation, operations } from '@assay/contract'
 import { consoleScanPath } from '@assay/contract/admin'
 import type { FastifyInstance } from 'fastify'
 import type { Admission } from '../domain/accounts/admission.ts'
-import { applyAdmission } from '../http/hooks/admit.ts'
-import { makeFileHandler, makeUrlHandler, type ScanDeps } from '../http/routes/scans.ts'
+import { applyAdmission, prepareAdmission } from '../http/admission.ts'
+import { makeFileHandler, makeUrlHandler, type ScanDeps } from '../http/scans.ts'
 import { getAccountId } from './call.ts'
 import { type GuardDeps, makeGuard } from './guard.ts'
 
@@ -13,10 +13,7 @@ type Deps = GuardDeps &
 /** The scan page: the operations of /v1 on the same handlers, charged like any other, with the session in place of a key. */
 export function registerConsoleScans(app: FastifyInstance, deps: Deps) {
   const guard = makeGuard(deps)
-  app.decorateRequest('caller', undefined)
-  app.decorateRequest('isCounted', true)
-  app.removeAllContentTypeParsers()
-  app.addContentTypeParser('*', (_request, _payload, done) => done(null))
+  prepareAdmission(app)
   for (const operation of operations) {
     const handler = findHandler(operation, deps)
     if (handler === undefined) continue

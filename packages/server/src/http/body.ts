@@ -1,17 +1,26 @@
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import { MIMEType } from 'node:util'
+import { maxJsonBytes, maxJsonDepth } from '@assay/contract'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { parse } from 'secure-json-parse'
 import { malformed, Problem } from '../domain/problem.ts'
 import { makeSpeedGuard } from '../runtime/speed-guard.ts'
 
 const idleMs = 30_000
 const lingerMs = 5000
 
-/** What to do after a chunk: wait for this before the next one, read no further, or just go on. */
+/** What `take` wants after a chunk: wait for this promise before the next chunk, stop reading, or continue. */
 type AfterChunk = Promise<void> | 'stop' | undefined
 
+/** Makes Fastify parse no body in this scope: handlers read bodies themselves, as streams. */
+export function leaveBodiesToHandlers(app: FastifyInstance) {
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser('*', (_request, _payload, done) => done(null))
+}
+
 /**
- * Gives the body's chunks to `take`, under guard: 30 s of silence, less than 1 KB a second over a minute, or an hour in all
- * end it. Stopping early leaves the request open, so that it can still be answered. Events and one timer, no iterator:
- * for a small body that costs more than everything else about it.
+ * Passes the chunks of the body to `take`. Reading fails after 30 s of silence, below 1 KB/s over a minute, or after an
+ * hour in all. Stopping early leaves the request open, so that it can still be answered. Events and one timer are used
+ * instead of an iterator, which costs more than everything else about a small body.
  */
 export function readBody(
   request: FastifyRequest,
@@ -19,40 +28,40 @@ export function readBody(
   take: (chunk: Buffer) => AfterChunk,
 ): Promise<void> {
   const { raw } = request
-  // HTTP/1.0 knows no interim answers and would take this one for the last.
+  // HTTP/1.0 has no interim responses: its clients would read this one as the final response.
   if (raw.headers.expect !== undefined && raw.httpVersionMinor > 0) reply.raw.writeContinue()
   return new Promise((resolve, reject) => {
-    // Gone before we came to look: it would never say so again.
+    // A request that is already destroyed emits no further event, so the promise would never settle.
     if (raw.destroyed) throw malformed('The body ended before it was complete.')
     const guard = makeSpeedGuard()
-    const expectMore = () =>
+    const startIdleTimer = () =>
       setTimeout(() => complete(() => reject(tooSlow('The body stalled for 30 seconds.'))), idleMs)
-    let idle = expectMore()
+    let idle = startIdleTimer()
 
     let isCompleted = false
-    const complete = (answer: () => void) => {
+    const complete = (settle: () => void) => {
       isCompleted = true
       clearTimeout(idle)
       raw.off('data', onData).off('end', onEnd).off('error', onBroken).off('close', onBroken)
-      // Without anybody listening an error would end the process.
+      // An error event without a listener would end the process.
       raw.on('error', () => {})
-      answer()
+      settle()
     }
     const fail = (error: unknown) => {
       raw.pause()
       complete(() => reject(error))
     }
     const onEnd = () => complete(resolve)
-    // The client left or the connection broke. Nobody may be there to read this, but the log tells it.
+    // The client may be gone and never read this problem, but the log records it.
     const onBroken = (error?: unknown) => fail(malformed('The body ended before it was complete.', { cause: error }))
-    /** That the client has to wait for us is not its fault. */
+    /** Pauses the request. The time that the client waits for us counts neither as silence nor as slowness. */
     const waitFor = (caughtUp: Promise<void>) => {
       const since = performance.now()
       clearTimeout(idle)
       caughtUp.then(() => {
         if (isCompleted) return
         guard.forgive(performance.now() - since)
-        idle = expectMore()
+        idle = startIdleTimer()
         raw.resume()
       }, fail)
     }
@@ -77,15 +86,100 @@ export function readBody(
 const tooSlow = (detail: string) => new Problem({ kind: 'request-timeout', detail })
 
 /**
- * For an answer that went out before the body was in. A client that is still sending would lose the answer to a reset
- * connection, so the rest is read and thrown away for a few seconds.
+ * Reads and drops the rest of a body whose response is already sent, for up to 5 s. Closing the connection at once would
+ * reset it, and a client that is still sending would lose the response.
  */
 export function discardRest(request: FastifyRequest) {
   const { raw } = request
   if (raw.complete || raw.destroyed) return
-  const giveUp = setTimeout(() => raw.socket.destroy(), lingerMs)
-  raw.once('close', () => clearTimeout(giveUp))
-  raw.once('end', () => clearTimeout(giveUp))
+  const timer = setTimeout(() => raw.socket.destroy(), lingerMs)
+  raw.once('close', () => clearTimeout(timer))
+  raw.once('end', () => clearTimeout(timer))
   raw.on('error', () => {})
   raw.resume()
+}
+
+/** Returns the media type of the body. Throws a Problem when it is missing or not the one that the endpoint accepts. */
+export function requireMediaType(
+  request: FastifyRequest,
+  wanted: 'application/json' | 'multipart/form-data',
+): MIMEType {
+  const given = request.headers['content-type']
+  const type = given === undefined ? undefined : findMediaType(given)
+  if (type?.essence !== wanted) {
+    throw unsupported(
+      `This endpoint takes ${wanted}, not ${given === undefined ? 'a body without Content-Type' : 'this type'}.`,
+    )
+  }
+  const charset = type.params.get('charset')
+  if (wanted === 'application/json' && charset !== null && !/^utf-?8$/i.test(charset)) {
+    throw unsupported('Send JSON in the charset UTF-8.')
+  }
+  const encoding = request.headers['content-encoding']
+  if (encoding !== undefined && encoding.toLowerCase() !== 'identity') {
+    throw unsupported('Send the body without Content-Encoding.')
+  }
+  return type
+}
+
+const unsupported = (detail: string) => new Problem({ kind: 'unsupported-media-type', detail })
+
+function findMediaType(text: string): MIMEType | undefined {
+  try {
+    return new MIMEType(text)
+  } catch {
+    return undefined
+  }
+}
+
+/** Reads a JSON body and returns its members; a value that is not an object has none. */
+export async function readJsonBody(request: FastifyRequest, reply: FastifyReply): Promise<Record<string, unknown>> {
+  requireMediaType(request, 'application/json')
+  const text = await readText(request, reply)
+  if (isTooDeep(text)) throw malformed(`The JSON is nested more than ${maxJsonDepth} levels deep.`)
+  let value: unknown
+  try {
+    value = parse(text, undefined, { protoAction: 'error', constructorAction: 'ignore' })
+  } catch {
+    throw malformed('The body is not valid JSON.')
+  }
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Record<string, unknown>) : {}
+}
+
+async function readText(request: FastifyRequest, reply: FastifyReply): Promise<string> {
+  const tooLarge = () =>
+    new Problem({ kind: 'content-too-large', detail: `The JSON body is larger than ${maxJsonBytes} bytes.` })
+  if (Number(request.headers['content-length'] ?? 0) > maxJsonBytes) throw tooLarge()
+  const chunks: Buffer[] = []
+  let bytes = 0
+  await readBody(request, reply, (chunk) => {
+    bytes += chunk.length
+    if (bytes > maxJsonBytes) throw tooLarge()
+    chunks.push(chunk)
+    return undefined
+  })
+  try {
+    // The decoder removes a byte order mark and rejects bytes that are not UTF-8.
+    return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(chunks))
+  } catch {
+    throw malformed('The body is not valid UTF-8.')
+  }
+}
+
+/** Checks the nesting before parsing, because deep nesting would exhaust the stack of a recursive parser. */
+function isTooDeep(text: string): boolean {
+  let depth = 0
+  let inString = false
+  for (let i = 0; i < text.length; i++) {
+    const c = text[i]
+    if (inString) {
+      if (c === '\\') i++
+      else if (c === '"') inString = false
+    } else if (c === '"') inString = true
+    else if (c === '{' || c === '[') {
+      depth++
+      if (depth > maxJsonDepth) return true
+    } else if (c === '}' || c === ']') depth--
+  }
+  return false
 }

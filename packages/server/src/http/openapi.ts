@@ -17,7 +17,7 @@ import {
   testAnswers,
   ValidationProblemDetails,
 } from '@assay/contract'
-import { adminSecurity, adminTag, toAdminPaths } from './openapi-admin.ts'
+import { adminPath, adminRoutes, csrfHeader, type Route, type TSchema } from '@assay/contract/admin'
 import { examples } from './openapi-examples.ts'
 
 type Json = Record<string, unknown>
@@ -35,7 +35,7 @@ const schemas = {
 }
 type SchemaName = keyof typeof schemas
 
-/** The interface as OpenAPI 3.1, made from the contract; nothing in it is written twice. */
+/** Describes the interface as OpenAPI 3.1, generated from the contract. */
 export function toOpenApi(origin: string, version: string): Json {
   const paths: Record<string, Json> = {}
   for (const operation of operations) {
@@ -51,7 +51,7 @@ export function toOpenApi(origin: string, version: string): Json {
       summary: 'Is it safe? Malware in any file, NSFW content in images.',
       description:
         'Scan content by upload or by URL, in one call or in the background. Send your key in the `X-API-Key` header. ' +
-        'One scan costs one credit; a refused request costs nothing.',
+        'One scan costs one credit; a rejected request costs nothing.',
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
     servers: [{ url: origin === '' ? '/' : origin }],
@@ -101,21 +101,21 @@ const idParameter = {
 const waitParameter = {
   name: 'wait',
   in: 'query',
-  description: 'Seconds to wait for a job that is pending: it is answered as soon as it is completed',
+  description: 'Seconds to wait for a pending job. The response is sent as soon as the job completes.',
   schema: { type: 'integer', minimum: 0, maximum: maxWaitSeconds, default: 0 },
 }
 
 const keyParameter = {
   name: headers.idempotencyKey,
   in: 'header',
-  description: 'The same request with the same key is answered as the first time within a day, and charged once',
+  description: 'Repeating a request with the same key within a day returns the first response and is charged once.',
   schema: { type: 'string', minLength: 1, maxLength: maxKeyLength },
 }
 
 const testParameter = {
   name: headers.test,
   in: 'header',
-  description: 'The answer that a request with a test key asks for; other keys are not affected',
+  description: 'The response that a request with a test key asks for. Other keys ignore this header.',
   schema: { type: 'string', enum: testAnswers },
 }
 
@@ -152,7 +152,7 @@ function toResponses(operation: Operation): Json {
   }
 }
 
-/** Answers that say when to come again. */
+/** Responses that say in Retry-After when to retry. */
 const toLater = (kind: 'rate-limited' | 'overloaded' | 'unavailable' | 'storage-full', operation: Operation): Json => ({
   description: problemKinds[kind].meaning,
   headers: { ...creditHeaders, [headers.retryAfter]: refHeader(headers.retryAfter) },
@@ -162,20 +162,25 @@ const toLater = (kind: 'rate-limited' | 'overloaded' | 'unavailable' | 'storage-
 function toSuccess(operation: Operation): Json {
   switch (operation.does) {
     case 'ping':
-      return { 200: answer('The service is reachable and the key is good. No body.', { rate: true }) }
+      return { 200: answer('The service is reachable and the key is valid. No body.', { rate: true }) }
     case 'account':
       return { 200: answer('The account', { rate: true, body: json('Account', examples.account) }) }
     case 'result':
       return {
-        200: answer('The job as it stands', { rate: true, body: json('ScanResult', examples.result(operation.kind)) }),
-        304: answer('It is completed, and its ETag is the one in If-None-Match. No body.', { rate: true }),
+        200: answer('The current state of the job', {
+          rate: true,
+          body: json('ScanResult', examples.result(operation.kind)),
+        }),
+        304: answer('The job is completed and its ETag matches If-None-Match. No body.', { rate: true }),
       }
     default:
       return operation.mode === 'sync'
-        ? { 201: answer('The finished job', { rate: true, body: json('ScanResult', examples.result(operation.kind)) }) }
+        ? {
+            201: answer('The completed job', { rate: true, body: json('ScanResult', examples.result(operation.kind)) }),
+          }
         : {
             202: withResultHeader(
-              answer('The job was accepted', { rate: true, body: json('ScanReceipt', examples.receipt) }),
+              answer('The job is accepted', { rate: true, body: json('ScanReceipt', examples.receipt) }),
             ),
           }
   }
@@ -208,11 +213,11 @@ const withResultHeader = (response: Json): Json => ({
 
 const headerDescriptions = {
   [headers.creditLimit]: { description: 'Credits of the current billing period', schema: { type: 'integer' } },
-  [headers.creditRemaining]: { description: 'Credits left, this request taken', schema: { type: 'integer' } },
+  [headers.creditRemaining]: { description: 'Credits left after this request', schema: { type: 'integer' } },
   [headers.rateLimit]: { description: 'The rate window, such as 1m', schema: { type: 'string' } },
   [headers.rateRemaining]: { description: 'Requests left in the current window', schema: { type: 'integer' } },
   [headers.rateReset]: { description: 'When the window ends', schema: { type: 'string', format: 'date-time' } },
-  [headers.retryAfter]: { description: 'Seconds to wait at least', schema: { type: 'integer', minimum: 1 } },
+  [headers.retryAfter]: { description: 'Minimum number of seconds to wait', schema: { type: 'integer', minimum: 1 } },
   [headers.result]: {
     description: 'Identifier of the new job, the same as id',
     schema: { type: 'string', format: 'uuid' },
@@ -222,3 +227,72 @@ const headerDescriptions = {
 const refHeaders = (...names: string[]) => Object.fromEntries(names.map((name) => [name, refHeader(name)]))
 const creditHeaders = refHeaders(headers.creditLimit, headers.creditRemaining)
 const rateHeaders = refHeaders(headers.rateLimit, headers.rateRemaining, headers.rateReset)
+
+const adminTag = {
+  name: 'Admin',
+  description:
+    'Everything that the console does. Browsers use a session: a cookie and, for changes, the token of ' +
+    `\`GET ${adminPath}/session\` in \`${csrfHeader}\`. Scripts send the operator token as \`Authorization: Bearer\`.`,
+}
+
+const adminSecurity = {
+  session: { type: 'apiKey', in: 'cookie', name: 'assay_session' },
+  csrf: { type: 'apiKey', in: 'header', name: csrfHeader },
+  operatorToken: { type: 'http', scheme: 'bearer' },
+}
+
+/** The paths of the admin API, made from its route table. */
+function toAdminPaths(): Record<string, Json> {
+  const paths: Record<string, Json> = {}
+  for (const [name, route] of Object.entries(adminRoutes) as [string, Route][]) {
+    const path = adminPath + route.path
+    paths[path] = { ...paths[path], [route.method.toLowerCase()]: toAdminOperation(name, route) }
+  }
+  return paths
+}
+
+function toAdminOperation(name: string, route: Route): Json {
+  const { path, access, summary, query, body, answer } = route
+  return {
+    operationId: `admin_${name}`,
+    tags: [adminTag.name],
+    summary,
+    description: audiences[access],
+    security: toSecurity(route),
+    parameters: [...toPathParameters(path), ...toQueryParameters(query)],
+    ...(body === undefined ? {} : { requestBody: { required: true, content: toJsonBody(body) } }),
+    responses: {
+      ...(answer === undefined && path.endsWith('.csv')
+        ? { 200: { description: 'The table', content: { 'text/csv': { schema: { type: 'string' } } } } }
+        : answer === undefined
+          ? { 204: { description: 'Done. No body.' } }
+          : { 200: { description: 'The result', content: toJsonBody(answer) } }),
+      default: { description: 'The request is rejected. `type` links to an explanation.', content: problemBody },
+    },
+  }
+}
+
+const audiences: Record<Route['access'], string> = {
+  anyone: 'For anyone.',
+  'signed-in': 'For members with a session.',
+  account: 'For members of an account.',
+  owner: 'For owners of the account.',
+  operator: 'For operators.',
+}
+
+function toSecurity({ access, method }: Route): Json[] {
+  if (access === 'anyone') return []
+  const session = { session: [], ...(method === 'GET' ? {} : { csrf: [] }) }
+  return access === 'operator' ? [session, { operatorToken: [] }] : [session]
+}
+
+const toPathParameters = (path: string) =>
+  [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => ({ name, in: 'path', required: true, schema: { type: 'string' } }))
+
+function toQueryParameters(query: TSchema | undefined) {
+  const { properties = {} } = (query ?? {}) as { properties?: Record<string, TSchema> }
+  return Object.entries(properties).map(([name, schema]) => ({ name, in: 'query', schema }))
+}
+
+const toJsonBody = (schema: TSchema) => ({ 'application/json': { schema } })
+const problemBody = { 'application/problem+json': { schema: toRef('ProblemDetails') } }

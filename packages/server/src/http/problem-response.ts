@@ -5,16 +5,18 @@ import {
   problemKinds,
   type ValidationProblemDetails,
 } from '@assay/contract'
-import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { FieldErrors, Refusal } from '../domain/problem.ts'
-import { toOrigin } from './origin.ts'
+import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { StorageUnavailable } from '../domain/ports/content-store.ts'
+import { type FieldErrors, Problem, type Refusal } from '../domain/problem.ts'
+import type { Logger } from '../runtime/logger.ts'
+import { toOrigin, toPath } from './request.ts'
 
-/** Problems that only the edge knows, beside the refusals of the domain. */
+/** Problems that arise in HTTP itself, in addition to the refusals of the domain. */
 type EdgeProblem = { kind: 'method-not-allowed'; allow: string[] } | { kind: 'header-too-large' } | { kind: 'internal' }
 
 export type AnyProblem = Refusal | EdgeProblem
 
-/** Does not compile while a kind is missing. */
+/** The status of each kind of problem. The type makes the compiler report a kind without a status. */
 export const statusOf: Record<AnyProblem['kind'], number> = {
   'malformed-request': 400,
   unauthenticated: 401,
@@ -38,9 +40,78 @@ export const statusOf: Record<AnyProblem['kind'], number> = {
   'storage-full': 503,
 }
 
+/** Seconds in Retry-After when content cannot be stored. The store has retried for some seconds by then. */
+const storageRetrySeconds = 10
+
+type ErrorHandlerDeps = {
+  log: Logger
+  metrics: { countFailure(): void }
+  /** True for errors that mean that the database cannot be reached, as opposed to faults of the service. */
+  isOutage(error: unknown): boolean
+}
+
+/** The one place that turns a thrown error into a response. */
+export function makeErrorHandler(deps: ErrorHandlerDeps) {
+  return (error: FastifyError, request: FastifyRequest, reply: FastifyReply) => {
+    if (error instanceof Problem) {
+      const { refusal } = error
+      if (refusal.kind === 'request-timeout') reply.header('Connection', 'close')
+      return sendProblem(request, reply, refusal)
+    }
+    if (error.code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE') {
+      const detail = 'The Content-Type is not a media type.'
+      return sendProblem(request, reply, { kind: 'unsupported-media-type', detail })
+    }
+    if (error instanceof StorageUnavailable) {
+      deps.log.warn({ traceId: request.id, err: error }, 'content could not be stored')
+      const detail = 'The content cannot be stored at the moment. Nothing was charged.'
+      return sendProblem(request, reply, { kind: 'overloaded', retryAfterSeconds: storageRetrySeconds, detail })
+    }
+    // Only reads and work before a charge end here: admission turns an outage during a charge into a Problem itself.
+    if (deps.isOutage(error)) return sendProblem(request, reply, { kind: 'unavailable', retryAfterSeconds: 5 })
+    deps.metrics.countFailure()
+    deps.log.error({ traceId: request.id, err: error }, 'request failed')
+    return sendProblem(request, reply, { kind: 'internal' })
+  }
+}
+
+/** Collects every route, and returns the handler for requests without one: 405 for a known path, else 404. */
+export function makeUnmatchedHandler(app: FastifyInstance, { servesApi }: { servesApi: boolean }) {
+  const routes: { methods: string[]; pattern: RegExp }[] = []
+  app.addHook('onRoute', ({ method, url }) => {
+    // The CORS plugin registers `*` for preflight requests; it is not a path of the interface.
+    if (url === '*') return
+    const path = url.replace(/\/$/, '').replaceAll(/:[a-z]+/g, '[^/]+')
+    routes.push({ methods: [method].flat(), pattern: new RegExp(`^${path}/?$`, 'i') })
+  })
+
+  return (request: FastifyRequest, reply: FastifyReply) => {
+    const path = toPath(request)
+    const matching = isUnroutable(path) ? [] : routes.filter(({ pattern }) => pattern.test(path))
+    const allow = [...new Set(matching.flatMap(({ methods }) => methods))].sort()
+    const problem = allow.length === 0 ? toNotFound(servesApi) : ({ kind: 'method-not-allowed', allow } as const)
+    return sendProblem(request, reply, problem)
+  }
+}
+
+/** True for paths that some proxies normalize to another path. They match no route, not even one with a parameter. */
+export const isUnroutable = (path: string): boolean => /\/\/|\/\.{1,2}(\/|$)|%2e|%2f|%5c|%00|\\/i.test(path)
+
+function toNotFound(servesApi: boolean) {
+  if (servesApi) return { kind: 'not-found' } as const
+  const detail =
+    'This node is a worker and serves only /livez and /readyz. Send the request to a node that serves the API.'
+  return { kind: 'not-found', detail } as const
+}
+
+/** Throws a validation Problem when any field has an error. */
+export function requireValid(errors: FieldErrors) {
+  if (Object.keys(errors).length > 0) throw new Problem({ kind: 'validation', errors })
+}
+
 export function sendProblem(request: FastifyRequest, reply: FastifyReply, problem: AnyProblem): FastifyReply {
   reply.code(statusOf[problem.kind])
-  // The specification gives these two no body; a client has all it needs in the status.
+  // The interface specifies no body for these two: the status says everything.
   if (problem.kind === 'unauthenticated') return reply.header('WWW-Authenticate', 'ApiKey').send()
   if (problem.kind === 'out-of-credit') return reply.send()
   if ('retryAfterSeconds' in problem) reply.header(headers.retryAfter, problem.retryAfterSeconds)
@@ -83,10 +154,4 @@ function toDetail(problem: Described): string {
 function toSummary(errors: FieldErrors): string {
   const count = Object.values(errors).flat().length
   return count === 1 ? 'One field is not valid; see errors.' : `${count} things are not valid; see errors.`
-}
-
-/** As it is served, also when the request line held a whole address; without the query, which may hold anything. */
-export function toPath({ url }: FastifyRequest): string {
-  const end = url.search(/[?#]/)
-  return end === -1 ? url : url.slice(0, end)
 }

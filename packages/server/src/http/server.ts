@@ -1,40 +1,35 @@
-import { createServer as createHttpServer } from 'node:http'
-import { createServer as createHttpsServer } from 'node:https'
+import { readFileSync, unwatchFile, watchFile } from 'node:fs'
+import { createServer as createHttpServer, type Server } from 'node:http'
+import { createServer as createHttpsServer, Server as TlsServer } from 'node:https'
 import { headers, maxHeaderBytes } from '@assay/contract'
 import cors from '@fastify/cors'
 import fastify, { type FastifyError, type FastifyInstance } from 'fastify'
-import { StorageUnavailable } from '../domain/ports/content-store.ts'
 import { Problem } from '../domain/problem.ts'
 import type { Logger, RequestLine } from '../runtime/logger.ts'
 import type { Metrics } from '../runtime/metrics.ts'
 import { discardRest } from './body.ts'
-import { boundConnections } from './connection-bound.ts'
-import { checkFraming, makeClientErrorHandler, watchConnections } from './framing.ts'
-import { observeAnswers } from './hooks/observe.ts'
-import { sendProblem, toPath } from './problem-response.ts'
-import { type HealthDeps, isHealth, registerHealth } from './routes/health.ts'
-import { registerPages } from './routes/pages.ts'
-import { registerV1, type V1Deps } from './routes/v1.ts'
-import { newTraceId } from './trace.ts'
-import { isUnroutable, watchRoutes } from './unmatched.ts'
-
-/** It was tried for some seconds already. */
-const storageRetrySeconds = 10
+import { checkFraming, limitConnections, makeClientErrorHandler, watchConnections } from './connections.ts'
+import { type HealthDeps, isHealth, registerHealth } from './health.ts'
+import { registerPages } from './pages.ts'
+import { isUnroutable, makeErrorHandler, makeUnmatchedHandler, sendProblem } from './problem-response.ts'
+import { newTraceId, toPath } from './request.ts'
+import { registerV1, type V1Deps } from './v1.ts'
 
 export type HttpDeps = V1Deps &
   HealthDeps & {
     log: Logger
     logRequest(line: RequestLine): void
     metrics: Metrics
+    /** Called for every rejected request of a known account. */
     countRejectedRequest(accountId: string, status: number): void
-    /** False on a node that scans for others: it answers for its health alone. */
+    /** False on a worker node, which serves only its health checks. */
     servesApi: boolean
     publicUrl: string | undefined
     corsOrigins: string[]
     tls: { cert: string; key: string } | undefined
-    /** What else is served here. */
+    /** Routes of other parts, such as the console, registered on the same server. */
     registerMore: ((scope: FastifyInstance) => void)[]
-    /** The database is away, which is told apart from our own faults. */
+    /** True for errors that mean that the database cannot be reached, as opposed to faults of the service. */
     isOutage(error: unknown): boolean
     maxConnections: number
   }
@@ -42,20 +37,20 @@ export type HttpDeps = V1Deps &
 export async function makeHttpServer(deps: HttpDeps): Promise<FastifyInstance> {
   const app = openApp(deps)
   app.decorate('publicUrl', deps.publicUrl)
-  const answerUnmatched = watchRoutes(app, deps)
+  const handleUnmatched = makeUnmatchedHandler(app, deps)
   watchConnections(app, deps)
-  const connections = boundConnections(app.server, deps.maxConnections)
-  deps.metrics.gauge('assay_http_connections', 'Open connections of clients.', connections.countOpen)
-  deps.metrics.gauge('assay_http_connections_refused', 'Connections beyond the bound.', connections.countRefused)
-  observeAnswers(app, deps)
+  const connections = limitConnections(app.server, deps.maxConnections)
+  deps.metrics.gauge('assay_http_connections', 'Open client connections.', connections.countOpen)
+  deps.metrics.gauge('assay_http_connections_refused', 'Connections beyond the limit.', connections.countRefused)
+  observeResponses(app, deps)
 
-  // Hooks that wait for nothing take the callback form: they run for every request, and a promise costs more than they do.
+  // Hooks that wait for nothing use callbacks: they run for every request, and a promise would cost more than they do.
   app.addHook('onRequest', (request, reply, done) => {
     reply.header(headers.region, deps.region)
-    // Whoever comes again, comes to another one.
+    // While stopping, make keep-alive clients reconnect, so that the balancer sends them elsewhere.
     if (deps.readiness.isStopping()) reply.header('Connection', 'close')
     if (isUnroutable(toPath(request))) {
-      answerUnmatched(request, reply)
+      handleUnmatched(request, reply)
       return
     }
     if (connections.isSurplus(request)) {
@@ -63,8 +58,8 @@ export async function makeHttpServer(deps: HttpDeps): Promise<FastifyInstance> {
       if (!isHealth(toPath(request))) return done(new Problem({ kind: 'overloaded', retryAfterSeconds: 5 }))
     }
     const fault = checkFraming(request)
-    // Who cannot speak HTTP is not spoken to any further. A broken body is another matter: it may still be on its way, and
-    // its client would lose the answer to a closed connection.
+    // The connection of a client with faulty framing is closed. One with a broken body stays open: the rest of the body
+    // may still be on its way, and closing would lose the response.
     if (fault !== undefined) reply.header('Connection', 'close')
     done(fault)
   })
@@ -72,35 +67,15 @@ export async function makeHttpServer(deps: HttpDeps): Promise<FastifyInstance> {
     discardRest(request)
     done()
   })
-  app.setNotFoundHandler(answerUnmatched)
-  app.setErrorHandler<FastifyError>((error, request, reply) => {
-    if (error instanceof Problem) {
-      const { refusal } = error
-      if (refusal.kind === 'request-timeout') reply.header('Connection', 'close')
-      return sendProblem(request, reply, refusal)
-    }
-    if (error.code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE') {
-      const detail = 'The Content-Type is not a media type.'
-      return sendProblem(request, reply, { kind: 'unsupported-media-type', detail })
-    }
-    if (error instanceof StorageUnavailable) {
-      deps.log.warn({ traceId: request.id, err: error }, 'the content could not be stored')
-      const detail = 'The content cannot be stored at the moment. Nothing was charged.'
-      return sendProblem(request, reply, { kind: 'overloaded', retryAfterSeconds: storageRetrySeconds, detail })
-    }
-    // Reads, and what comes before a charge; the gate speaks for itself.
-    if (deps.isOutage(error)) return sendProblem(request, reply, { kind: 'unavailable', retryAfterSeconds: 5 })
-    deps.metrics.countFailure()
-    deps.log.error({ traceId: request.id, err: error }, 'request failed')
-    return sendProblem(request, reply, { kind: 'internal' })
-  })
+  app.setNotFoundHandler(handleUnmatched)
+  app.setErrorHandler<FastifyError>(makeErrorHandler(deps))
 
   if (deps.corsOrigins.length > 0) await registerCors(app, deps.corsOrigins)
   await app.register(async (scope) => registerHealth(scope, deps))
   if (deps.servesApi) {
     await app.register(async (scope) => registerPages(scope, deps))
     await app.register(async (scope) => registerV1(scope, deps))
-    for (const registerOne of deps.registerMore) await app.register(async (scope) => registerOne(scope))
+    for (const register of deps.registerMore) await app.register(async (scope) => register(scope))
   }
   await app.ready()
   return app
@@ -108,22 +83,23 @@ export async function makeHttpServer(deps: HttpDeps): Promise<FastifyInstance> {
 
 function openApp(deps: HttpDeps): FastifyInstance {
   return fastify({
-    // We write what there is to say ourselves, one line for each answer; see hooks/observe.ts.
+    // `observeResponses` writes one log line for each response instead.
     logger: false,
     genReqId: (request) => newTraceId(request.headers.traceparent as string | undefined),
     clientErrorHandler: makeClientErrorHandler(deps),
-    // A path that cannot be decoded matches nothing. No hook runs for it, so it is logged here.
+    // A path that cannot be decoded matches no route. Fastify runs no hook for it, so it is logged here.
     frameworkErrors(error, request, reply) {
       const { id: traceId, method } = request
-      deps.log.info({ traceId, method, path: toPath(request), status: 404, reason: error.code }, 'request refused')
+      deps.log.info({ traceId, method, path: toPath(request), status: 404, reason: error.code }, 'request rejected')
       sendProblem(request, reply.header(headers.region, deps.region), { kind: 'not-found' })
     },
     rewriteUrl: (request) => toServedUrl(request.url ?? '/'),
     routerOptions: { ignoreTrailingSlash: true, caseSensitive: false, maxParamLength: maxHeaderBytes },
-    // While stopping, what still arrives on an open connection is answered and the connection closed.
+    // While stopping, requests on open connections are still answered; the hook above closes the connections.
     return503OnClosing: false,
     forceCloseConnections: 'idle',
-    // The server is made below; this only tells Fastify which scheme its address has. Its type would make it choose.
+    // `serverFactory` makes the server; this option only tells Fastify the scheme of its address. The cast avoids the
+    // overload of `fastify` that would expect an HTTPS server in every type.
     ...({ https: deps.tls } as object),
     serverFactory: (handler) =>
       deps.tls === undefined
@@ -134,22 +110,44 @@ function openApp(deps: HttpDeps): FastifyInstance {
 
 const serverOptions = {
   keepAliveTimeout: 65_000,
-  // Bodies have their own guard: a time limit on the whole would cut long uploads.
+  // `readBody` guards bodies: a time limit on the whole request would cut off long uploads.
   requestTimeout: 0,
   maxHeaderSize: maxHeaderBytes,
   headersTimeout: 15_000,
-  // Node looks for late headers every 30 s by default, which makes 15 s mean up to 45.
+  // By default Node checks for late headers every 30 s, which would turn 15 s into up to 45 s.
   connectionsCheckingInterval: 1000,
-  // Refused by us, with a body that says why.
+  // `checkFraming` rejects a missing Host header instead, with a body that explains the reason.
   requireHostHeader: false,
 }
 
-/** A proxy may send the whole address as the request line; and the reference is served with and without its slash. */
+/** Accepts an absolute URL in the request line, as proxies send it, and the reference without its trailing slash. */
 function toServedUrl(url: string): string {
   if (url.startsWith('/v1/')) return url
   const path = /^https?:\/\/[^/?#]+(.*)$/i.exec(url)?.[1] ?? url
   const rooted = path.startsWith('/') ? path : `/${path}`
   return /^\/reference(?=$|\?)/i.test(rooted) ? `/reference/${rooted.slice('/reference'.length)}` : rooted
+}
+
+/** Writes one log line and one metric observation for each response. Neither contains headers, queries or bodies. */
+function observeResponses(app: FastifyInstance, deps: HttpDeps) {
+  app.decorateRequest('operationId', undefined)
+  app.addHook('onResponse', (request, reply, done) => {
+    const ms = reply.elapsedTime
+    const accountId = request.caller?.accountId
+    if (reply.statusCode >= 400 && accountId !== undefined) deps.countRejectedRequest(accountId, reply.statusCode)
+    // Requests with a test key delay and fail on demand, so the metrics keep them apart from real operations.
+    const operation = request.caller?.isTest === true ? 'test' : request.operationId
+    deps.metrics.observeRequest(operation ?? 'other', reply.statusCode, ms / 1000)
+    deps.logRequest({
+      traceId: request.id,
+      method: request.method,
+      path: toPath(request),
+      status: reply.statusCode,
+      ms: Math.round(ms * 10) / 10,
+      accountId,
+    })
+    done()
+  })
 }
 
 async function registerCors(app: FastifyInstance, origins: string[]) {
@@ -165,14 +163,46 @@ async function registerCors(app: FastifyInstance, origins: string[]) {
       'traceparent',
     ],
     exposedHeaders: [
-      ...[headers.result, headers.creditLimit, headers.creditRemaining, headers.retryAfter],
-      ...[headers.rateLimit, headers.rateRemaining, headers.rateReset, 'ETag'],
+      headers.result,
+      headers.creditLimit,
+      headers.creditRemaining,
+      headers.retryAfter,
+      headers.rateLimit,
+      headers.rateRemaining,
+      headers.rateReset,
+      'ETag',
     ],
     maxAge: 600,
   }
   await app.register(cors, {
-    // OPTIONS that is no preflight is a method like any other: it gets our 405, not the plugin's 400.
+    // An OPTIONS request that is not a preflight gets 405 like any other unsupported method, not the plugin's 400.
     delegator: ({ headers }, done) =>
       done(null, { ...options, preflight: 'origin' in headers && 'access-control-request-method' in headers }),
   })
+}
+
+const certificatePollMs = 2000
+
+/**
+ * Applies a renewed certificate to new connections without a restart. Files are polled, because renewals often replace a
+ * symbolic link or a directory. After a certificate that cannot be used, the server continues with the previous one.
+ */
+export function watchCertificate(deps: { server: Server; certFile: string; keyFile: string; log: Logger }) {
+  const { server, certFile, keyFile, log } = deps
+  const files = [certFile, keyFile]
+
+  const reload = () => {
+    try {
+      if (!(server instanceof TlsServer)) throw new Error('This server does not use TLS')
+      server.setSecureContext({ cert: readFileSync(certFile), key: readFileSync(keyFile) })
+      log.info('certificate reloaded')
+    } catch (error) {
+      log.error({ err: error }, 'the changed certificate cannot be used; the previous one stays in use')
+    }
+  }
+
+  for (const file of files) watchFile(file, { interval: certificatePollMs, persistent: false }, reload)
+  return () => {
+    for (const file of files) unwatchFile(file, reload)
+  }
 }

@@ -5,23 +5,22 @@ import type { PartHeader } from '../domain/content/part-header.ts'
 import type { ContentWriter, WriterOptions } from '../domain/ports/content-store.ts'
 import { malformed } from '../domain/problem.ts'
 import type { Upload, UploadedFile } from '../domain/scans/check-submission.ts'
-import { readBody } from './body.ts'
-import { requireMediaType } from './media-type.ts'
+import { readBody, requireMediaType } from './body.ts'
 
 const textFields = ['file_name', 'callback_url'] as const
 type TextField = (typeof textFields)[number]
-/** A text field that came as a file part: there is a value, and it is no string. */
+/** The value of a text field that was sent as a file part; validation rejects it because it is not a string. */
 const notText = Symbol('not text')
 
 const maxParts = 110
 const maxFiles = 10
 const maxFieldBytes = 64 * 1024
-/** What else a form has beside its file is seldom more. */
+/** Bytes to assume for the rest of the form when estimating the size of its file. */
 const aroundFileBytes = 64 * 1024
 
 /**
- * Streams a form once, its file straight into the store. The first byte over the limit ends the reading; what is known
- * by then comes back. Whoever gets the upload releases its content; when this throws, nothing is left of it.
+ * Reads a form in one pass and streams its file into the content store. Reading stops at the first byte over the limit
+ * and returns what is known by then. The caller releases the content; after an error nothing is left to release.
  */
 export async function readUpload<C extends Content>(
   request: FastifyRequest,
@@ -29,16 +28,16 @@ export async function readUpload<C extends Content>(
   deps: Deps<C>,
 ): Promise<Upload<C>> {
   const boundary = requireMediaType(request, 'multipart/form-data').params.get('boundary')
-  if (boundary === null || boundary === '') throw malformed('The Content-Type names no boundary.')
+  if (boundary === null || boundary === '') throw malformed('The Content-Type has no boundary.')
   const expectedBytes = Number(request.raw.headers['content-length'] ?? 0) - aroundFileBytes
   const form = makeForm({ ...deps, expectedBytes })
   const parser = newMultipartParser({ boundary, maxParts, openPart: form.openPart })
   try {
     await readBody(request, reply, (chunk) => {
       parser.push(toOwn(chunk))
-      return form.isOver() ? 'stop' : form.takePause()
+      return form.isTooLarge() ? 'stop' : form.takePause()
     })
-    if (!form.isOver()) parser.finish()
+    if (!form.isTooLarge()) parser.finish()
     return await form.toUpload()
   } catch (error) {
     await form.abort()
@@ -46,7 +45,7 @@ export async function readUpload<C extends Content>(
   }
 }
 
-/** Node gives each chunk memory of its own, which the writer may give back. Should it ever not, this does. */
+/** The writer may take over the memory of a chunk, so a chunk that shares its memory is copied. */
 const toOwn = (chunk: Buffer) => (chunk.byteLength === chunk.buffer.byteLength ? chunk : Buffer.from(chunk))
 
 type Deps<C> = { contents: Contents<C>; maxBytes: number }
@@ -60,7 +59,7 @@ function makeForm<C>({ contents, maxBytes, expectedBytes }: Deps<C> & { expected
   let writer: ContentWriter<C> | undefined
   let partName: string | undefined
   let files = 0
-  /** Until the store has caught up. */
+  /** Pending until the content store has caught up with the upload. */
   let pause: Promise<void> | undefined
 
   return {
@@ -76,7 +75,7 @@ function makeForm<C>({ contents, maxBytes, expectedBytes }: Deps<C> & { expected
       partName = header.filename
       return openFile(contents.newWriter({ expectedBytes, ownsMemory: true }))
     },
-    isOver: () => state === 'too large',
+    isTooLarge: () => state === 'too large',
     takePause() {
       const taken = pause
       pause = undefined
@@ -87,7 +86,7 @@ function makeForm<C>({ contents, maxBytes, expectedBytes }: Deps<C> & { expected
     },
     async toUpload(): Promise<Upload<C>> {
       const file: UploadedFile<C> =
-        state === 'complete' && writer !== undefined ? { content: await writer.finish() } : toLack(state)
+        state === 'complete' && writer !== undefined ? { content: await writer.finish() } : toMissingFile(state)
       if (state === 'too large') await writer?.abort()
       return { fields, file, partName, repeated: [...repeated] }
     },
@@ -127,7 +126,8 @@ function makeForm<C>({ contents, maxBytes, expectedBytes }: Deps<C> & { expected
 
 const ignored: PartSink = { write() {}, end() {} }
 
-const toLack = (state: string): UploadedFile<never> => (state === 'too large' ? { tooLarge: true } : { missing: true })
+const toMissingFile = (state: string): UploadedFile<never> =>
+  state === 'too large' ? { tooLarge: true } : { missing: true }
 
 const isTextField = (name: string): name is TextField => (textFields as readonly string[]).includes(name)
 

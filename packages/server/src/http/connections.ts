@@ -1,44 +1,73 @@
-import { STATUS_CODES } from 'node:http'
+import { type Server, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import type { ConnectionError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { malformed, type Problem } from '../domain/problem.ts'
 import type { Logger } from '../runtime/logger.ts'
-import { listHeader } from './headers.ts'
-import { toLocalOrigin } from './origin.ts'
 import { type Described, statusOf, toProblemDetails } from './problem-response.ts'
-import { newTraceId } from './trace.ts'
+import { listHeader, newTraceId, toLocalOrigin } from './request.ts'
 
 type Deps = { log: Logger; publicUrl: string | undefined }
 
 const answered = new WeakSet<Socket>()
-/** On the socket itself: a weak map written with every request is a burden to the garbage collector. */
+/** The latest reply and the mark are properties of the socket: a WeakMap written per request burdens the collector. */
 const current = Symbol('the latest reply on this connection')
-type TrackedSocket = Socket & { [current]?: FastifyReply }
+const surplus = Symbol('beyond the connection limit')
+type TrackedSocket = Socket & { [current]?: FastifyReply; [surplus]?: true }
 
-/** Answers bytes that never became a request, once, and hangs up. */
+/** Connections beyond the limit that are accepted, so that health checks are answered at full load. */
+const spareConnections = 32
+
+/**
+ * Limits the number of connections. A connection beyond the limit gets 503 for everything but health checks; beyond the
+ * spare ones it is closed at once. Connections within the limit are not affected.
+ */
+export function limitConnections(server: Server, maxConnections: number) {
+  let open = 0
+  let refused = 0
+  server.maxConnections = maxConnections + spareConnections
+  server.on('drop', () => {
+    refused++
+  })
+  server.on('connection', (socket: TrackedSocket) => {
+    if (++open > maxConnections) {
+      socket[surplus] = true
+      refused++
+    }
+    socket.once('close', () => {
+      open--
+    })
+  })
+  return {
+    isSurplus: ({ raw }: FastifyRequest): boolean => (raw.socket as TrackedSocket)[surplus] === true,
+    countOpen: () => open,
+    countRefused: () => refused,
+  }
+}
+
+/** Handles bytes that Node cannot parse as a request: sends one problem response and closes the connection. */
 export function makeClientErrorHandler(deps: Deps) {
   return (error: ConnectionError, socket: Socket) => {
     if (answered.has(socket)) return
     answered.add(socket)
-    // Nobody is there, or the request that broke off has its answer already: a second one would be read as the next.
+    // The client is gone, or its broken request already has a response: a second one would be read as the next.
     if (error.code === 'ECONNRESET' || !socket.writable || isBeingAnswered(socket)) {
       socket.destroy()
       return
     }
-    refuse(deps, socket, { problem: toFramingProblem(error), instance: '', reason: error.code })
+    rejectSocket(deps, socket, { problem: toFramingProblem(error), instance: '', reason: error.code })
   }
 }
 
 function isBeingAnswered(socket: Socket): boolean {
   const reply = (socket as TrackedSocket)[current]
   if (reply === undefined || !reply.raw.headersSent) return false
-  // A request that is over does not count: what broke is the next one on the same connection.
+  // After a complete exchange the error belongs to the next request on the same connection, which has no response yet.
   return !(reply.request.raw.complete && reply.raw.writableFinished)
 }
 
-/** An answer without Fastify, which never saw this request. */
-function refuse(deps: Deps, socket: Socket, refused: { problem: Described; instance: string; reason: string }) {
-  const { problem, instance, reason } = refused
+/** Writes a problem response to the socket itself, because Fastify never saw this request. */
+function rejectSocket(deps: Deps, socket: Socket, rejection: { problem: Described; instance: string; reason: string }) {
+  const { problem, instance, reason } = rejection
   const traceId = newTraceId(undefined)
   const status = statusOf[problem.kind]
   const origin = deps.publicUrl ?? toLocalOrigin(socket)
@@ -48,9 +77,9 @@ function refuse(deps: Deps, socket: Socket, refused: { problem: Described; insta
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nContent-Type: application/problem+json\r\n${allow}` +
       `Content-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
   )
-  // Half-closed by now; a client that never closes its half must not keep the socket.
+  // The socket is half-closed by now. A client that never closes its half must not keep it open.
   setTimeout(() => socket.destroy(), 1000).unref()
-  deps.log.info({ traceId, status, reason }, 'request refused')
+  deps.log.info({ traceId, status, reason }, 'request rejected')
 }
 
 function toFramingProblem(error: ConnectionError) {
@@ -66,32 +95,33 @@ function toFramingProblem(error: ConnectionError) {
   }
 }
 
-/** What Node lets pass and we do not. */
+/** Finds faults of a request that Node accepts and the interface does not. */
 export function checkFraming({ raw }: FastifyRequest): Problem | undefined {
-  if (raw.httpVersionMajor !== 1) return malformed(`HTTP/${raw.httpVersion} is not served here; use HTTP/1.1.`)
+  if (raw.httpVersionMajor !== 1) return malformed(`HTTP/${raw.httpVersion} is not supported. Use HTTP/1.1.`)
   const hosts = listHeader(raw, 'host')
   if (hosts.length > 1) return malformed('The request has more than one Host header.')
   if (hosts.length === 0 && raw.httpVersionMinor === 1) return malformed('The request has no Host header.')
   const { expect } = raw.headers
-  if (expect !== undefined && !/^100-continue$/i.test(expect)) return malformed('Expect may only be 100-continue.')
+  if (expect !== undefined && !/^100-continue$/i.test(expect))
+    return malformed('The only supported value of the Expect header is 100-continue.')
   return undefined
 }
 
-/** Keeps track of who is being answered, for the handler above; and lets requests that expect 100 reach their route. */
+/** Records the latest reply of each connection for the handler above, and routes requests that Node would answer. */
 export function watchConnections(app: FastifyInstance, deps: Deps) {
   app.addHook('onRequest', (request, reply, done) => {
     const socket: TrackedSocket = request.raw.socket
     socket[current] = reply
     done()
   })
-  // The key is checked before 250 MB are invited: whoever reads the body says "continue" (see body.ts).
+  // `readBody` sends 100 Continue, so a client with an invalid key uploads nothing.
   for (const event of ['checkContinue', 'checkExpectation']) {
     app.server.on(event, (request, response) => app.server.emit('request', request, response))
   }
   app.server.on('connect', (request, socket: Socket) => {
-    // Node has let go of this socket: without a listener of ours, a client that resets it would end the process.
+    // Node has removed its listeners from this socket: without one, a reset by the client would end the process.
     socket.on('error', () => {}).resume()
     const problem = { kind: 'method-not-allowed' as const, allow: ['GET', 'HEAD', 'POST'] }
-    refuse(deps, socket, { problem, instance: request.url ?? '', reason: 'CONNECT' })
+    rejectSocket(deps, socket, { problem, instance: request.url ?? '', reason: 'CONNECT' })
   })
 }

@@ -1,22 +1,22 @@
 import type { FastifyInstance } from 'fastify'
-import type { EngineState } from '../../domain/ports/engines.ts'
-import type { Readiness } from '../../domain/readiness.ts'
+import type { EngineState } from '../domain/ports/engines.ts'
+import type { Readiness } from '../domain/readiness.ts'
 
 export type HealthDeps = {
   readiness: Readiness
   listEngines(): { name: string; state: EngineState | undefined }[]
   roles: string[]
-  /** Workers that are alive; undefined on a node that scans by itself. */
+  /** Counts live workers; undefined on a node that scans by itself. */
   countWorkers: (() => Promise<number>) | undefined
   region: string
   version: string
-  /** Nothing is scanned here: every answer is a test's. */
+  /** True in test mode, where nothing is scanned. */
   isTest?: boolean
 }
 
 export const isHealth = (path: string): boolean => path === '/livez' || path === '/readyz'
 
-/** `/livez`: the process answers. `/readyz`: it can do its work, and if not, why, in sentences. */
+/** Registers `/livez`, which the process always answers, and `/readyz`, which explains why it cannot serve requests. */
 export function registerHealth(app: FastifyInstance, deps: HealthDeps) {
   app.get('/livez', async () => ({ status: 'alive' }))
 

@@ -1,0 +1,130 @@
+import { headers, type Operation } from '@assay/contract'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { toPeriodText } from '../domain/accounts/account.ts'
+import type { Admission, Admitted } from '../domain/accounts/admission.ts'
+import type { Caller, Idempotency } from '../domain/ports/admission-gate.ts'
+import { type FieldErrors, Problem } from '../domain/problem.ts'
+import { checkIdempotencyKey, toFingerprint } from '../domain/scans/check-submission.ts'
+import { findTestRefusal } from '../domain/test-mode/test-refusals.ts'
+import { leaveBodiesToHandlers } from './body.ts'
+import { listHeader } from './request.ts'
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** The account and key behind the request; set once the request is admitted. */
+    caller: Caller | undefined
+    /** False while a request on the fast path is not yet counted against the rate limit. */
+    isCounted: boolean
+    /** The operation of the contract; set as soon as the route is known. */
+    operationId: string | undefined
+  }
+}
+
+type Deps = { admission: Admission }
+
+/** Larger uploads ask the admission gate first: wasted work on a rejected one would cost more than the question. */
+const maxFastPathBytes = 64 * 1024
+/** Most pictures are larger than 64 KB, and inspecting one in vain takes only about 20 ms of a core. */
+const maxFastPathPictureBytes = 1024 * 1024
+
+/** Prepares a scope whose routes read bodies themselves and are admitted by a hook. */
+export function prepareAdmission(app: FastifyInstance) {
+  app.decorateRequest('caller', undefined)
+  app.decorateRequest('isCounted', true)
+  leaveBodiesToHandlers(app)
+}
+
+/**
+ * Checks key, rate limit and credit, in this order, before the body is read. Small uploads of a recent caller take the
+ * fast path: they are counted together with their charge, in one transaction.
+ */
+export function makeAdmitHook(operation: Operation, { admission }: Deps) {
+  const isUpload = operation.does === 'file'
+  const isScan = isUpload || operation.does === 'url'
+  const isSubmit = isUpload && operation.mode === 'async'
+  const isPicture = isUpload && operation.mode === 'sync' && operation.kind === 'nsfw_image'
+  const maxBytes = isPicture ? maxFastPathPictureBytes : maxFastPathBytes
+  return async (request: FastifyRequest, reply: FastifyReply) => {
+    request.operationId = operation.id
+    const keys = listHeader(request.raw, 'x-api-key')
+    // A repeated scan must be recognized before any work, so it never takes the fast path.
+    const canTakeFastPath =
+      isUpload && isSmall(request, maxBytes) && (isSubmit || listIdempotencyKeys(request).length === 0)
+    const recentCaller = canTakeFastPath ? admission.findRecentCaller(keys) : undefined
+    if (recentCaller === undefined) {
+      return applyAdmission(request, reply, withTestRefusal(request, await admission.admitRequest(keys, isScan)))
+    }
+    request.caller = recentCaller
+    request.isCounted = false
+  }
+}
+
+/** Adds the refusal that a request with a test key asks for. A real refusal takes precedence. */
+function withTestRefusal({ raw }: FastifyRequest, { caller, refused }: Admitted): Admitted {
+  const asked = caller?.isTest === true ? findTestRefusal(listHeader(raw, headers.test.toLowerCase())) : undefined
+  return { caller, refused: refused ?? asked }
+}
+
+/** Counts requests on the fast path that fail before their charge. The rate limit may reject them at that point. */
+export function countFailedFastPath(app: FastifyInstance, { admission }: Deps) {
+  app.setErrorHandler(async (error, request, reply) => {
+    // With an unknown outcome the charge was sent, and the request may already be counted with it.
+    const isCharged = error instanceof Problem && error.refusal.kind === 'outcome-unknown'
+    if (!request.isCounted && !isCharged) {
+      applyAdmission(request, reply, await admission.admitRequest(listHeader(request.raw, 'x-api-key'), true))
+    }
+    throw error
+  })
+}
+
+/** Writes the credit and rate headers of an admission to the response, and throws its refusal. */
+export function applyAdmission(request: FastifyRequest, reply: FastifyReply, { caller, refused }: Admitted) {
+  request.isCounted = true
+  if (caller !== undefined) {
+    request.caller = caller
+    reply.header(headers.creditLimit, caller.creditLimit)
+    reply.header(headers.creditRemaining, caller.creditRemaining)
+    if (refused?.refusal.kind !== 'rate-limited') {
+      reply.header(headers.rateLimit, toPeriodText(caller.rate.periodSeconds))
+      reply.header(headers.rateRemaining, caller.requestsRemaining)
+      reply.header(headers.rateReset, caller.resetsAt.toISOString())
+    }
+  }
+  if (refused !== undefined) throw refused
+}
+
+export function getCaller(request: FastifyRequest): Caller {
+  if (request.caller === undefined) throw new Error('A handler ran without admission')
+  return request.caller
+}
+
+function isSmall({ raw }: FastifyRequest, maxBytes: number): boolean {
+  const bytes = Number(raw.headers['content-length'])
+  return bytes <= maxBytes && raw.headers.expect === undefined
+}
+
+const idempotencyHeader = headers.idempotencyKey
+
+const listIdempotencyKeys = (request: FastifyRequest) => listHeader(request.raw, idempotencyHeader.toLowerCase())
+
+/** Returns the errors of the Idempotency-Key header, under its name. */
+export function checkIdempotency(request: FastifyRequest): FieldErrors {
+  const keys = listIdempotencyKeys(request)
+  if (keys.length === 0) return {}
+  const errors = [
+    ...(keys.length > 1 ? [`${idempotencyHeader} must not be given more than once.`] : []),
+    ...checkIdempotencyKey(keys[0] ?? ''),
+  ]
+  return errors.length === 0 ? {} : { [idempotencyHeader]: errors }
+}
+
+/**
+ * Returns the idempotency key of a request with a fingerprint of `inputs`, which tell a repeat from another request.
+ * Test keys have a namespace of their own: a result without a scan must not answer a request for a scan.
+ */
+export function findIdempotency(request: FastifyRequest, inputs: (string | null)[]): Idempotency | undefined {
+  const [key] = listIdempotencyKeys(request)
+  if (key === undefined) return undefined
+  const operation = `${request.caller?.isTest === true ? 'test ' : ''}${request.operationId ?? ''}`
+  return { operation, key, fingerprint: toFingerprint(inputs) }
+}

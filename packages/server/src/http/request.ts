@@ -1,0 +1,70 @@
+import type { IncomingMessage } from 'node:http'
+import type { Socket } from 'node:net'
+import { TLSSocket } from 'node:tls'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { drawRandom } from '../domain/draw-random.ts'
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    /** ASSAY_PUBLIC_URL, when the operator set it. */
+    publicUrl: string | undefined
+  }
+}
+
+/** Lists every value of a header. Node's parsed headers join repeated values, or drop all but the first. */
+export function listHeader(request: IncomingMessage, name: string): string[] {
+  const { rawHeaders } = request
+  const values: string[] = []
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const candidate = rawHeaders[i] as string
+    if (candidate.length === name.length && candidate.toLowerCase() === name) values.push(rawHeaders[i + 1] as string)
+  }
+  return values
+}
+
+/** The path of a request without its query, which may hold secrets and must not reach logs or responses. */
+export function toPath({ url }: FastifyRequest): string {
+  const end = url.search(/[?#]/)
+  return end === -1 ? url : url.slice(0, end)
+}
+
+/** The origin for links in responses: ASSAY_PUBLIC_URL, else the one in the request's Host header. */
+export function toOrigin(request: FastifyRequest): string {
+  const { publicUrl } = request.server
+  if (publicUrl !== undefined) return publicUrl
+  const host = request.headers.host ?? ''
+  // Only the sender sees this value, but it goes into JSON and HTML, so anything but a host name is dropped.
+  return /^[\w.:[\]-]{1,255}$/.test(host) ? `${request.protocol}://${host}` : toLocalOrigin(request.raw.socket)
+}
+
+/** The origin when a request names no usable host: the local address of its connection. */
+export function toLocalOrigin(socket: Socket): string {
+  const { localAddress = '127.0.0.1', localPort } = socket
+  const host = localAddress.includes(':') ? `[${localAddress}]` : localAddress
+  return `${socket instanceof TLSSocket ? 'https' : 'http'}://${host}:${localPort}`
+}
+
+/** A W3C trace id for this request: a new span of the trace in `traceparent`, or of a new trace. */
+export function newTraceId(traceparent: string | undefined): string {
+  const random = drawRandom(24).toString('hex')
+  return `00-${findTrace(traceparent) ?? random.slice(0, 32)}-${random.slice(32)}-01`
+}
+
+function findTrace(traceparent: string | undefined): string | undefined {
+  if (traceparent === undefined) return undefined
+  const trace = /^(?!ff|00.{53}.)[0-9a-f]{2}-([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(-|$)/.exec(
+    traceparent,
+  )?.[1]
+  return trace === undefined || /^0+$/.test(trace) ? undefined : trace
+}
+
+/** Aborts when the client disconnects before its response is complete, because nobody needs the remaining work. */
+export function abortWhenClientLeaves({ raw }: FastifyReply): AbortSignal {
+  const controller = new AbortController()
+  const abortUnlessFinished = () => {
+    if (!raw.writableFinished) controller.abort(new Error('The client has left'))
+  }
+  if (raw.destroyed) abortUnlessFinished()
+  raw.once('close', abortUnlessFinished)
+  return controller.signal
+}
