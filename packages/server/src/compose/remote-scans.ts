@@ -8,9 +8,9 @@ import type { JobContents } from '../domain/ports/content-store.ts'
 import type { Notifications } from '../domain/ports/notifications.ts'
 import { makeRemoteScanClient } from '../domain/remote-scans/remote-scan-client.ts'
 import { makeRunRemoteScan } from '../domain/remote-scans/run-remote-scan.ts'
-import { listQueues } from '../domain/scans/queues.ts'
-import { makeResultWaiters, type ResultWaiters } from '../domain/scans/result-waiters.ts'
+import { listQueues } from '../domain/scans/jobs.ts'
 import type { Scanner } from '../domain/scans/scanner.ts'
+import { makeResultWaiters, type ResultWaiters } from '../domain/scans/scanning.ts'
 import type { Logger } from '../runtime/logger.ts'
 import type { Metrics } from '../runtime/metrics.ts'
 import { openRemoteScanWorker } from '../workers/remote-scan-worker.ts'
@@ -53,7 +53,7 @@ export function openRemoteScans(config: Config, { database, contents, kinds, log
       const run = makeRunRemoteScan({
         ...{ remoteScans, contents, scanner },
         reportFailure: (error) => log.error({ err: error }, 'a scan for another node failed'),
-        onEnded: (id) => notifications.send('completed', id),
+        onCompleted: (id) => notifications.send('completed', id),
       })
       const concurrency = remoteScansPerCore * availableParallelism()
       return openRemoteScanWorker({

@@ -1,6 +1,6 @@
 import type { Content } from '../domain/content/content.ts'
 import type { ContentStore } from '../domain/ports/content-store.ts'
-import type { ScanOptions } from '../domain/scans/assess.ts'
+import type { ScanOptions } from '../domain/scans/verdict.ts'
 
 /** As the engines of this node see it, or those of others. */
 export type Look = (content: Content, asked: ScanOptions) => Promise<{ status: string; signals: string[] | null }>

@@ -5,7 +5,7 @@ import type { Admission, Admitted } from '../domain/accounts/admission.ts'
 import type { Caller, Idempotency } from '../domain/ports/admission-gate.ts'
 import { type FieldErrors, Problem } from '../domain/problem.ts'
 import { checkIdempotencyKey, toFingerprint } from '../domain/scans/check-submission.ts'
-import { findTestRefusal } from '../domain/test-mode/test-refusals.ts'
+import { findTestRefusal } from '../domain/test-mode.ts'
 import { leaveBodiesToHandlers } from './body.ts'
 import { listHeader } from './request.ts'
 

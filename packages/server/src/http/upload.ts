@@ -1,7 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Content } from '../domain/content/content.ts'
-import { newMultipartParser, type PartSink } from '../domain/content/multipart.ts'
-import type { PartHeader } from '../domain/content/part-header.ts'
+import { newMultipartParser, type PartHeader, type PartSink } from '../domain/content/multipart.ts'
 import type { ContentWriter, WriterOptions } from '../domain/ports/content-store.ts'
 import { malformed } from '../domain/problem.ts'
 import type { Upload, UploadedFile } from '../domain/scans/check-submission.ts'

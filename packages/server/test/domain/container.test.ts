@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { findContainer } from '../../src/domain/content/container.ts'
-import { findContainerFormat } from '../../src/domain/content/container-formats.ts'
+import { findContainer, findContainerFormat } from '../../src/domain/content/container.ts'
 import {
   newContent,
   newRar4,

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { checkRemoteResult } from '../../src/domain/remote-scans/check-remote-result.ts'
+import { checkRemoteResult } from '../../src/domain/remote-scans/remote-scan-client.ts'
 
 const known = { bytes: 5, sha256: 'ab' }
 const clean = {
@@ -12,7 +12,7 @@ const failedDownload = {
   metadata: { reason: 'No.' },
 }
 
-test('an outcome about the very content is one', () => {
+test('a result about the very content is one', () => {
   assert.deepEqual(checkRemoteResult(clean, known), clean)
   assert.deepEqual(checkRemoteResult(clean, null), clean)
   assert.deepEqual(checkRemoteResult(failedDownload, null), failedDownload)
@@ -38,9 +38,9 @@ for (const [about, odd] of Object.entries({
   'that is nothing': null,
   'that is text': 'clean',
 })) {
-  test(`an outcome ${about} is none`, () => assert.throws(() => checkRemoteResult(odd, known), /outcome of an errand/))
+  test(`a result ${about} is none`, () => assert.throws(() => checkRemoteResult(odd, known), /result of a remote scan/))
 }
 
-test('an outcome of an address that says clean about no content is none', () => {
+test('a result of an address that says clean about no content is none', () => {
   assert.throws(() => checkRemoteResult({ ...clean, metadata: { reason: 'x' } }, null), /about no content/)
 })

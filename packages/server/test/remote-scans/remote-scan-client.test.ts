@@ -15,9 +15,10 @@ import type { Notifications } from '../../src/domain/ports/notifications.ts'
 import type { RemoteScanStore } from '../../src/domain/ports/remote-scan-store.ts'
 import { makeRemoteScanClient } from '../../src/domain/remote-scans/remote-scan-client.ts'
 import { makeRunRemoteScan } from '../../src/domain/remote-scans/run-remote-scan.ts'
-import { listQueues } from '../../src/domain/scans/queues.ts'
-import { makeResultWaiters } from '../../src/domain/scans/result-waiters.ts'
-import type { FinalResult, Scanner } from '../../src/domain/scans/scanner.ts'
+import { listQueues } from '../../src/domain/scans/jobs.ts'
+import type { FinalResult } from '../../src/domain/scans/scan.ts'
+import type { Scanner } from '../../src/domain/scans/scanner.ts'
+import { makeResultWaiters } from '../../src/domain/scans/scanning.ts'
 import { openRemoteScanWorker } from '../../src/workers/remote-scan-worker.ts'
 import { silentLog } from '../support/silent-log.ts'
 import { openTestDatabase } from '../support/test-database.ts'
@@ -41,7 +42,7 @@ describe('a scan that another node is asked for', () => {
   })
   afterEach(async () => {
     for (const close of closers.splice(0).reverse()) await close()
-    await database.pool.query('truncate remote scans')
+    await database.pool.query('truncate remote_scans')
   })
   after(async () => {
     await database.drop()
@@ -50,7 +51,7 @@ describe('a scan that another node is asked for', () => {
 
   const openStore = () =>
     makeRemoteScanStore({ pool: database.pool, queues: listQueues(['malware'], contents.storeIds) })
-  const countRemoteScans = async () => (await database.pool.query('select from remote scans')).rowCount
+  const countRemoteScans = async () => (await database.pool.query('select from remote_scans')).rowCount
 
   function listen(): Notifications {
     const notifications = openNotifications({ ...database, log: silentLog })
@@ -59,7 +60,7 @@ describe('a scan that another node is asked for', () => {
   }
 
   /** Half of it is a node without engines. */
-  function openApi({ patienceMs = 5000, notifications = listen() } = {}) {
+  function openApi({ claimTimeoutMs = 5000, notifications = listen() } = {}) {
     const resultWaiters = makeResultWaiters()
     notifications.on('completed', (ids) => ids.forEach(resultWaiters.notify))
     const failures: unknown[] = []
@@ -72,7 +73,7 @@ describe('a scan that another node is asked for', () => {
       resultWaiters,
       notifications,
       reportFailure,
-      patienceMs,
+      claimTimeoutMs,
     })
   }
 
@@ -83,7 +84,7 @@ describe('a scan that another node is asked for', () => {
     const run = makeRunRemoteScan({
       ...{ remoteScans, contents, scanner: { scanContent: unused, scanUrl: unused, ...scanner } },
       reportFailure: () => {},
-      onEnded: (id) => notifications.send('completed', id),
+      onCompleted: (id) => notifications.send('completed', id),
     })
     const worker = openRemoteScanWorker({ remoteScans, run, notifications, concurrency: 4, log: silentLog, leaseMs })
     closers.push(() => worker.close(1000))
@@ -257,10 +258,10 @@ describe('a scan that another node is asked for', () => {
   })
 
   test('that nobody takes is refused soon as too much, and one whose worker died and left nobody as a failure', async () => {
-    const asking = openApi({ patienceMs: 200 })
+    const asking = openApi({ claimTimeoutMs: 200 })
     await assert.rejects(asking.scanContent(await write(5), asked), EngineBusy)
     const isDown = (error: Error) => error instanceof EngineDown && !(error instanceof EngineBusy)
-    const patient = openApi({ patienceMs: 2000 })
+    const patient = openApi({ claimTimeoutMs: 2000 })
     const refused = assert.rejects(patient.scanContent(await write(5), asked), isDown)
     while ((await countRemoteScans()) !== 1) await new Promise(setImmediate)
     assert.equal((await openStore().claim(1, 100)).length, 1)
@@ -271,7 +272,7 @@ describe('a scan that another node is asked for', () => {
   test('is gone when the database lost it, and no verdict', async () => {
     const refused = assert.rejects(openApi().scanContent(await write(5), asked), EngineDown)
     while ((await countRemoteScans()) !== 1) await new Promise(setImmediate)
-    await database.pool.query('truncate remote scans')
+    await database.pool.query('truncate remote_scans')
     await refused
   })
 

@@ -2,8 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { Content } from '../../src/domain/content/content.ts'
 import type { ListEntry } from '../../src/domain/ports/list-store.ts'
-import { withLists } from '../../src/domain/scans/allow-and-block.ts'
-import type { Assessment } from '../../src/domain/scans/malware-scan.ts'
+import { type Verdict, withLists } from '../../src/domain/scans/verdict.ts'
 
 const sha256 = 'a'.repeat(64)
 const content = { sha256 } as Content
@@ -12,15 +11,15 @@ const asked = { kind: 'malware' as const, contentName: null, flagsSexy: true, is
 const entry = (list: 'allow' | 'block', matches: 'sha256' | 'signal', value: string): ListEntry => ({
   ...{ id: '', list, matches, value, reason: 'because', createdBy: '', createdAt: new Date(), expiresAt: null },
 })
-const ask = (found: Partial<Assessment>, ...entries: ListEntry[]) => {
-  const assessment: Assessment = { status: 'clean', signals: [], metadata: {}, ...found }
+const ask = (found: Partial<Verdict>, ...entries: ListEntry[]) => {
+  const assessment: Verdict = { status: 'clean', signals: [], metadata: {}, ...found }
   return withLists(
     async () => assessment,
     () => entries,
   )(content, asked)
 }
 const threat = (...names: string[]) => ({ status: 'threat' as const, signals: names })
-const told = ({ status, signals }: Assessment) => [status, signals]
+const told = ({ status, signals }: Verdict) => [status, signals]
 
 describe('what an operator allows or blocks', () => {
   test('allowed content is clean, and says why', async () => {

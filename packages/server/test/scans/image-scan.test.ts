@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { describe, test } from 'node:test'
 import { EngineDown, type ImageEngine, type ImageReport } from '../../src/domain/ports/engines.ts'
 import { makeImageScan } from '../../src/domain/scans/image-scan.ts'
-import { makeVersionedCache } from '../../src/domain/scans/versioned-cache.ts'
+import { makeVersionedCache } from '../../src/domain/scans/verdict.ts'
 import { newContent, state } from './scan-support.ts'
 
 const neutral: ImageReport = { frames: [{ index: 0, clean: 1, pornography: 0, sexy: 0 }], isAnimated: false }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { Scores } from '../../src/domain/ports/engines.ts'
-import { decideImage } from '../../src/domain/scans/image-verdict.ts'
+import { decideImage } from '../../src/domain/scans/image-scan.ts'
 
 const policy = { threshold: 0.6, flagsSexy: true }
 const still = (scores: Scores) => ({ frames: [{ index: 0, ...scores }], isAnimated: false })

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { EngineDown, type ScanEngine, type Unpacker } from '../../src/domain/ports/engines.ts'
-import { makeInspection } from '../../src/domain/scans/inspection.ts'
+import { makeInspection } from '../../src/domain/scans/malware-scan.ts'
 import { makeSemaphore } from '../../src/domain/semaphore.ts'
 import { newTar } from '../engines/unpack-archives.ts'
 import { box, newContent, newContents, newEngine, newUnpacker, nothing, toBytes } from './scan-support.ts'

@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { decide, type Inspected, type Verdict } from '../../src/domain/scans/verdict.ts'
+import { decideMalware, type InspectionReport, type MalwareVerdict } from '../../src/domain/scans/malware-scan.ts'
 
-type Told = Omit<Verdict, 'doubts'>
+type Told = Omit<MalwareVerdict, 'doubts'>
 
 const here = (...names: string[]) => names.map((name) => ({ name, path: [] }))
 const clean: Told = { status: 'clean', signals: [], path: [] }
 
 describe('the verdict', () => {
-  const table: [what: string, inspected: Inspected, encryptedIs: 'error' | 'threat', verdict: Told][] = [
+  const table: [what: string, inspected: InspectionReport, encryptedIs: 'error' | 'threat', verdict: Told][] = [
     ['nothing found and nothing in doubt is clean', { findings: [], doubts: [] }, 'error', clean],
     [
       'one finding is a threat',
@@ -70,7 +70,7 @@ describe('the verdict', () => {
   ]
   for (const [what, inspected, encryptedIs, verdict] of table) {
     test(what, () => {
-      const { doubts, ...told } = decide(inspected, { encryptedIs })
+      const { doubts, ...told } = decideMalware(inspected, { encryptedIs })
       assert.deepEqual(told, verdict)
       assert.deepEqual(
         doubts,
@@ -81,7 +81,7 @@ describe('the verdict', () => {
 
   test('has an end: neither a name nor the list of them grows without bounds', () => {
     const names = Array.from({ length: 500 }, (_, i) => `${i}-${'x'.repeat(5000)}`)
-    const { signals } = decide({ findings: here(...names), doubts: [] }, { encryptedIs: 'error' })
+    const { signals } = decideMalware({ findings: here(...names), doubts: [] }, { encryptedIs: 'error' })
     assert.equal(signals.length, 50)
     assert.ok(signals.every((signal) => signal.length <= 'Virus:'.length + 200))
   })

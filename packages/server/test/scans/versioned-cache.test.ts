@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { makeVersionedCache } from '../../src/domain/scans/versioned-cache.ts'
+import { makeVersionedCache } from '../../src/domain/scans/verdict.ts'
 
 describe('the memory for what was found', () => {
   const [clean, threat] = [{ status: 'clean' }, { status: 'threat' }]

@@ -2,14 +2,21 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { describe, mock, test } from 'node:test'
 import { type ScanKind, testAnswers } from '@assay/contract'
-import { makeDescriber } from '../../src/domain/content/describe.ts'
+import { makeDescriber } from '../../src/domain/content/media-type.ts'
 import { EngineDown } from '../../src/domain/ports/engines.ts'
 import type { Problem } from '../../src/domain/problem.ts'
-import type { FinalResult, Scanner } from '../../src/domain/scans/scanner.ts'
-import { findFileCase, findUrlCase } from '../../src/domain/test-mode/find-test-case.ts'
-import { type TestCase, testCases } from '../../src/domain/test-mode/test-cases.ts'
-import { findTestRefusal } from '../../src/domain/test-mode/test-refusals.ts'
-import { isOfTest, toTestResult, withTestKeys } from '../../src/domain/test-mode/test-results.ts'
+import type { FinalResult } from '../../src/domain/scans/scan.ts'
+import type { Scanner } from '../../src/domain/scans/scanner.ts'
+import {
+  findFileCase,
+  findTestRefusal,
+  findUrlCase,
+  isOfTest,
+  type TestCase,
+  testCases,
+  toTestResult,
+  withTestKeys,
+} from '../../src/domain/test-mode.ts'
 import { statusOf } from '../../src/http/problem-response.ts'
 import { newContent } from '../scans/scan-support.ts'
 
@@ -173,12 +180,12 @@ function toRow(testCase: TestCase): string[] {
   return [`\`assay-test-${testCase.name}\``, sources.join(', '), ...cells]
 }
 
-function toCell({ end, delayMs, ...testCase }: TestCase, kind: ScanKind): string {
+function toCell({ verdict, delayMs, ...testCase }: TestCase, kind: ScanKind): string {
   const known = { contentLength: 1, contentType: 'x', metadata: null }
-  const { status, signals } = toTestResult({ ...testCase, end }, { kind, flagsSexy: true, known })
+  const { status, signals } = toTestResult({ ...testCase, verdict }, { kind, flagsSexy: true, known })
   const told = [status, ...(signals ?? [])].map((word) => `\`${word}\``).join(' ')
   const after = (ms: number) => (ms === 0 ? told : `${told} after ${ms / 1000} s`)
-  if (typeof end === 'object' && end.error === 'EngineFailed') return `scan: 500; submit: ${told}`
+  if (typeof verdict === 'object' && verdict.error === 'EngineFailed') return `scan: 500; submit: ${told}`
   const { sync, async } = delayMs ?? { sync: 0, async: 0 }
   return sync === async ? after(sync) : `scan: ${after(sync)}; submit: ${after(async)}`
 }

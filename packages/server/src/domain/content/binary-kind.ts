@@ -1,4 +1,4 @@
-import { findElfKind } from './elf-kind.ts'
+import { constants, inflateRawSync } from 'node:zlib'
 
 /**
  * Kinds of binary content that the library does not know, does not tell apart as finely as file(1), or is slow with:
@@ -110,3 +110,153 @@ const streams = (
     ['\u4840\u3f3f\u4577\u446c\u3b6a\u45e4\u4824', 'application/x-msi'],
   ] as const
 ).map(([name, type]): [Buffer, string] => [Buffer.from(name, 'utf16le'), type])
+
+/** What an ELF file is for; undefined when its header is cut or broken. */
+export function findElfKind(head: Buffer): string | undefined {
+  if (head.length < 20 || head.readUInt32BE(0) !== 0x7f454c46) return undefined
+  const isLittle = head[5] !== 2
+  const type = isLittle ? head.readUInt16LE(16) : head.readUInt16BE(16)
+  if (type === 1) return 'application/x-object'
+  if (type === 2) return 'application/x-executable'
+  if (type === 3) return isProgram(head, isLittle) ? 'application/x-pie-executable' : 'application/x-sharedlib'
+  return type === 4 ? 'application/x-coredump' : 'application/octet-stream'
+}
+
+const dynamicSegment = 2
+const interpreterSegment = 3
+const maxSegments = 64
+/** DT_FLAGS_1 and its bit for a program that may lie anywhere in memory. */
+const flags1 = 0x6ffffffbn
+const isPie = 0x08000000n
+
+/**
+ * A program and a library look alike: the linker's flag tells, where the head reaches it. Otherwise a program is what
+ * asks for an interpreter, which only a few libraries do.
+ */
+function isProgram(head: Buffer, isLittle: boolean): boolean {
+  const is64 = head[4] === 2
+  const short = (at: number) => read(head, at, 2, isLittle)
+  const word = (at: number) => read(head, at, is64 ? 8 : 4, isLittle)
+  const segmentsAt = Number(word(is64 ? 32 : 28))
+  const size = Number(short(is64 ? 54 : 42))
+  const count = Math.min(Number(short(is64 ? 56 : 44)), maxSegments)
+  let asksForInterpreter = false
+  for (let i = 0; i < count; i++) {
+    const at = segmentsAt + i * size
+    const kind = Number(read(head, at, 4, isLittle))
+    if (kind === interpreterSegment) asksForInterpreter = true
+    if (kind !== dynamicSegment) continue
+    const from = Number(word(at + (is64 ? 8 : 4)))
+    const end = from + Number(word(at + (is64 ? 32 : 16)))
+    if (from < 52 || end > head.length) continue
+    const step = is64 ? 8 : 4
+    for (let entry = from; entry < end; entry += 2 * step) {
+      if (word(entry) === flags1) return (word(entry + step) & isPie) !== 0n
+    }
+    return false
+  }
+  return asksForInterpreter
+}
+
+/** Zero where the head ends. */
+function read(head: Buffer, at: number, size: 2 | 4 | 8, isLittle: boolean): bigint {
+  if (!(at >= 0 && at + size <= head.length)) return 0n
+  if (size === 8) return isLittle ? head.readBigUInt64LE(at) : head.readBigUInt64BE(at)
+  return BigInt(isLittle ? head.readUIntLE(at, size) : head.readUIntBE(at, size))
+}
+
+/**
+ * What a ZIP archive is used as, told from the entries in the head; undefined when it is no ZIP archive. The library
+ * takes an Android package that begins with its manifest for a Java archive, and needs 280 µs for an Office document
+ * (this: 50).
+ */
+export function findZipKind(head: Buffer): string | undefined {
+  if (head.length < 4 || head.readUInt32LE(0) !== entrySignature) {
+    return /^PK(\x05\x06|\x07\x08|00PK)/.test(head.toString('latin1', 0, 6)) ? 'application/zip' : undefined
+  }
+  const names = new Set<string>()
+  for (const entry of readEntries(head)) {
+    if (names.size === 0) {
+      const first = findByFirstEntry(entry)
+      if (first !== undefined) return first
+    }
+    if (entry.name === '[Content_Types].xml') {
+      const office = findOfficeKind(readContent(entry))
+      if (office !== undefined) return office
+    }
+    names.add(entry.name)
+  }
+  return findByNames([...names])
+}
+
+type Entry = { name: string; method: number; data: Buffer }
+
+const entrySignature = 0x04034b50
+const nextEntry = Buffer.from('PK\x03\x04')
+const maxEntries = 512
+const maxContentBytes = 65_536
+
+/** The local entries in order, as far as the head reaches. Every step moves forward, whatever sizes are claimed. */
+function* readEntries(head: Buffer): Generator<Entry> {
+  let at = 0
+  for (let count = 0; count < maxEntries && at + 30 <= head.length; count++) {
+    if (head.readUInt32LE(at) !== entrySignature) return
+    const flags = head.readUInt16LE(at + 6)
+    const claimed = head.readUInt32LE(at + 18)
+    const nameEnd = at + 30 + head.readUInt16LE(at + 26)
+    const start = nameEnd + head.readUInt16LE(at + 28)
+    // A stream writer knows the size only behind the data: then the next signature ends it.
+    const isOpen = (flags & 8) !== 0 && claimed === 0
+    const found = isOpen ? head.indexOf(nextEntry, start) : start + claimed
+    const end = found === -1 ? head.length : found
+    yield {
+      name: head.toString('utf8', at + 30, nameEnd),
+      method: head.readUInt16LE(at + 8),
+      data: head.subarray(start, end),
+    }
+    at = end
+  }
+}
+
+/** OpenDocument and EPUB put their type, stored plainly, into the first entry. */
+function findByFirstEntry(entry: Entry): string | undefined {
+  if (entry.name === 'mimetype') {
+    const type = readContent(entry).trim()
+    return /^application\/[a-z0-9][a-z0-9.+-]{0,100}$/.test(type) ? type : undefined
+  }
+  return undefined
+}
+
+/** Text of an entry that is small enough to be looked into; what is cut off by the head is read as far as it goes. */
+function readContent({ method, data }: Entry): string {
+  if (method === 0) return data.subarray(0, maxContentBytes).toString('latin1')
+  if (method !== 8) return ''
+  try {
+    return inflateRawSync(data, { maxOutputLength: maxContentBytes, finishFlush: constants.Z_SYNC_FLUSH }).toString(
+      'latin1',
+    )
+  } catch {
+    return ''
+  }
+}
+
+/** The main part of an Office document names the program and whether macros may be inside. */
+function findOfficeKind(contentTypes: string): string | undefined {
+  const main = /ContentType="([^"]{1,200})\.main\+xml"/.exec(contentTypes)?.[1]
+  if (main === undefined) return undefined
+  return main.includes('macroEnabled') ? `${main.replace('macroEnabledTemplate', 'macroEnabled')}.12` : main
+}
+
+function findByNames(names: string[]): string {
+  const has = (test: RegExp) => names.some((name) => test.test(name))
+  // An Android package has a Java manifest too, so it is asked for first.
+  if (has(/^(AndroidManifest\.xml|classes\d*\.dex|resources\.arsc)$/)) return 'application/vnd.android.package-archive'
+  if (has(/^word\//)) return `${office}.wordprocessingml.document`
+  if (has(/^xl\//)) return `${office}.spreadsheetml.sheet`
+  if (has(/^ppt\//)) return `${office}.presentationml.presentation`
+  if (has(/^META-INF\/mozilla\.rsa$/)) return 'application/x-xpinstall'
+  if (has(/^META-INF\/(MANIFEST\.MF)?$/)) return 'application/java-archive'
+  return 'application/zip'
+}
+
+const office = 'application/vnd.openxmlformats-officedocument'

@@ -1,8 +1,8 @@
 import { fileTypeFromBuffer } from 'file-type'
-import { findBinaryKind } from './binary-kind.ts'
-import { findText } from './charset.ts'
-import { findTextKind } from './text-kind.ts'
-import { findZipKind } from './zip-kind.ts'
+import { LRUCache } from 'lru-cache'
+import { findBinaryKind, findZipKind } from './binary-kind.ts'
+import type { Content } from './content.ts'
+import { findText, findTextKind } from './text-kind.ts'
 
 /** What detection may look at: an ISO image says so at 36 KB, and an Office document within its first entries. */
 export const headBytes = 65_536
@@ -69,3 +69,34 @@ const commonNames: Record<string, string> = {
 
 /** Readers accept a PDF behind a little of something else, and senders of malware know it. */
 const findLatePdf = (head: Buffer) => (head.subarray(0, 1024).includes('%PDF-') ? 'application/pdf' : undefined)
+
+/** What is told of content in every result, whatever is found in it. */
+export type Description = { contentType: string; hashes: { hash_sha1: string; hash_sha256: string } }
+
+/** SHA-256 decides the rest: content that was seen before is not hashed and looked at again. */
+export function makeDescriber({ entries }: { entries: number }) {
+  const known = entries === 0 ? undefined : new LRUCache<string, Description>({ max: entries })
+
+  return async (content: Content): Promise<Description> => {
+    const found = known?.get(content.sha256)
+    if (found !== undefined) return found
+    const contentType = await findMediaType(content.head, content.bytes)
+    const description = { contentType, hashes: { hash_sha1: content.sha1, hash_sha256: content.sha256 } }
+    known?.set(content.sha256, description)
+    return description
+  }
+}
+
+export type Describer = ReturnType<typeof makeDescriber>
+
+/** The media type of the four image formats we take, told from the first bytes alone; undefined for anything else. */
+export function findImageFormat(head: Buffer): string | undefined {
+  if (startsWith(head, 0, [0xff, 0xd8, 0xff])) return 'image/jpeg'
+  if (startsWith(head, 0, [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a])) return 'image/png'
+  const six = head.toString('latin1', 0, 6)
+  if (six === 'GIF87a' || six === 'GIF89a') return 'image/gif'
+  if (head.toString('latin1', 0, 4) === 'RIFF' && head.toString('latin1', 8, 12) === 'WEBP') return 'image/webp'
+  return undefined
+}
+
+const startsWith = (head: Buffer, at: number, bytes: number[]) => bytes.every((byte, i) => head[at + i] === byte)

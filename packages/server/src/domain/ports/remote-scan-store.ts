@@ -1,6 +1,6 @@
 import type { ScanKind } from '@assay/contract'
 import type { Content } from '../content/content.ts'
-import type { FinalResult } from '../scans/scanner.ts'
+import type { FinalResult } from '../scans/scan.ts'
 import type { JobSource } from './job-store.ts'
 
 /** What a node must know to do it, beside the content. */

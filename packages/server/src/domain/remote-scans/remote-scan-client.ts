@@ -6,54 +6,57 @@ import { EngineBusy, EngineDown } from '../ports/engines.ts'
 import type { JobSource } from '../ports/job-store.ts'
 import type { Notifications } from '../ports/notifications.ts'
 import { maxRemoteScanAttempts, type RemoteScanOptions, type RemoteScanStore } from '../ports/remote-scan-store.ts'
-import type { ScanOptions } from '../scans/assess.ts'
-import { anywhere, toQueueName } from '../scans/queues.ts'
-import type { ResultWaiters } from '../scans/result-waiters.ts'
+import { anyStore, toQueueName } from '../scans/jobs.ts'
+import type { FinalResult } from '../scans/scan.ts'
 import type { Scanner } from '../scans/scanner.ts'
-import { checkRemoteResult } from './check-remote-result.ts'
+import type { ResultWaiters } from '../scans/scanning.ts'
+import type { ScanOptions } from '../scans/verdict.ts'
 
 type Deps = {
   remoteScans: RemoteScanStore
   contents: JobContents
-  /** The kinds that this installation has engines for. */
+  /** The kinds of scan that this installation has engines for. */
   kinds: ScanKind[]
   resultWaiters: ResultWaiters
   notifications: Notifications
   reportFailure(error: unknown): void
-  /** How long a remote scan may lie about until somebody takes it; 5 s unless told. */
-  patienceMs?: number
+  /** How long a remote scan may wait for a worker to claim it. */
+  claimTimeoutMs?: number
 }
 
-type Order = { source: JobSource; asked: RemoteScanOptions; bytes: number; signal: AbortSignal }
+type RemoteRequest = { source: JobSource; asked: RemoteScanOptions; bytes: number; signal: AbortSignal }
 
-/** For the look as a whole; the fetching of an address has as long again. */
-const baseMs = 60_000
-/** What the slowest content takes, and more. */
+/** Time for a scan of given content; a URL has twice as long, for its download. */
+const scanMs = 60_000
+/** Throughput below that of the slowest content, for the time that its size adds. */
 const bytesPerMs = 1000
-/** A row outlives whoever waits for it by this: only what its node could not remove is left to the sweeper. */
+/** How much longer than its caller waits a row stays, so that the sweeper finds only rows that this node left behind. */
 const graceMs = 10_000
 const maxWaiting = 1000
-const lookEveryMs = 500
-/** When nobody tells us. */
-const lookOftenMs = 40
+/** How often to read the state of a remote scan, in case a notification is lost. */
+const pollMs = 500
+/** The same while no notification can arrive. */
+const pollMsWithoutNotifications = 40
 
-/** The end of a scan on a node without engines: others are asked for it, and waited for. */
+/** The scanner of a node without engines: a worker of another node runs each scan, and this node waits for its result. */
 export function makeRemoteScanClient(deps: Deps): Scanner & { countWaiting(): number } {
-  const { patienceMs = 5000 } = deps
+  const { claimTimeoutMs = 5000 } = deps
   let waiting = 0
 
   return { scanContent, scanUrl, countWaiting: () => waiting }
 
-  async function scanContent(content: Content, { abortWhenClientLeaves, ...asked }: ScanOptions) {
-    requireRoom(asked.kind)
+  async function scanContent(content: Content, options: ScanOptions) {
+    const { kind, contentName, flagsSexy } = options
+    requireCapacity(kind)
     const known = { bytes: content.bytes, sha1: content.sha1, sha256: content.sha256 }
     const source = await toJobContent(content).persist()
-    const { kind, contentName, flagsSexy } = asked
-    const order = { source, asked: { kind, contentName, flagsSexy, accountId: null, known }, bytes: content.bytes }
+    const asked = { kind, contentName, flagsSexy, accountId: null, known }
+    const signal = options.abortWhenClientLeaves?.() ?? never
     try {
-      return checkRemoteResult(await ask({ ...order, signal: abortWhenClientLeaves?.() ?? never }, baseMs), known)
+      const found = await requestScan({ source, asked, bytes: content.bytes, signal }, scanMs)
+      return checkRemoteResult(found, known)
     } finally {
-      // Nobody waits for that; what cannot be removed now is swept.
+      // The caller does not wait for the removal; the sweeper removes what remains.
       deps.contents.remove(source).catch(deps.reportFailure)
     }
   }
@@ -62,67 +65,104 @@ export function makeRemoteScanClient(deps: Deps): Scanner & { countWaiting(): nu
     url: string,
     { kind, contentName, flagsSexy, accountId, signal }: Parameters<Scanner['scanUrl']>[1],
   ) {
-    requireRoom(kind)
+    requireCapacity(kind)
     const asked = { kind, contentName, flagsSexy, accountId, known: null }
-    const order = { source: { at: 'url' as const, url }, asked, bytes: maxContentBytes[kind].sync, signal }
-    return checkRemoteResult(await ask(order, 2 * baseMs), null)
+    const request = { source: { at: 'url' as const, url }, asked, bytes: maxContentBytes[kind].sync, signal }
+    return checkRemoteResult(await requestScan(request, 2 * scanMs), null)
   }
 
-  function requireRoom(kind: ScanKind) {
+  function requireCapacity(kind: ScanKind) {
     if (!deps.kinds.includes(kind)) throw new EngineDown('Scans of this kind are switched off')
-    if (waiting >= maxWaiting) throw new EngineBusy(`${maxWaiting} others wait for workers already`)
+    if (waiting >= maxWaiting) throw new EngineBusy(`${maxWaiting} scans wait for workers already`)
   }
 
-  async function ask({ source, asked, bytes, signal }: Order, withinMs: number): Promise<unknown> {
+  async function requestScan({ source, asked, bytes, signal }: RemoteRequest, baseMs: number): Promise<unknown> {
     const id = newUuid()
-    const leftMs = withinMs + bytes / bytesPerMs
-    const deadline = performance.now() + leftMs
-    const over = new AbortController()
-    const ended = AbortSignal.any([signal, over.signal])
-    const wait = () => deps.resultWaiters.wait(id, deps.notifications.isListening() ? lookEveryMs : lookOftenMs, ended)
-    let isTold = false
+    const timeoutMs = baseMs + bytes / bytesPerMs
+    const deadline = performance.now() + timeoutMs
+    const done = new AbortController()
+    const stop = AbortSignal.any([signal, done.signal])
+    const { isListening } = deps.notifications
+    const wait = () => deps.resultWaiters.wait(id, isListening() ? pollMs : pollMsWithoutNotifications, stop)
+    let isTaken = false
     waiting++
     try {
-      const queue = toQueueName(asked.kind, source.at === 'url' ? anywhere : deps.contents.toStoreId(source))
-      // Before anybody can know of it: the end may come at once.
-      let rung = wait()
-      await deps.remoteScans.add({ id, queue, source, asked, ttlMs: Math.ceil(leftMs) + graceMs })
+      const queue = toQueueName(asked.kind, source.at === 'url' ? anyStore : deps.contents.toStoreId(source))
+      // The wait begins before the row exists: a worker may complete it at once.
+      let notified = wait()
+      await deps.remoteScans.add({ id, queue, source, asked, ttlMs: Math.ceil(timeoutMs) + graceMs })
       deps.notifications.send('remote-scans')
       for (;;) {
-        await rung
+        await notified
         signal.throwIfAborted()
-        rung = wait()
-        const news = await deps.remoteScans.take(id)
-        isTold = news.state !== 'open'
-        if (news.state === 'done') return news.outcome
-        if (news.state !== 'open') throw toFailure(news)
-        requireHope(news)
-        if (performance.now() > deadline) throw new EngineDown(`No worker was done within ${leftMs} ms`)
+        notified = wait()
+        const current = await deps.remoteScans.take(id)
+        isTaken = current.state !== 'open'
+        if (current.state === 'done') return current.outcome
+        if (current.state !== 'open') throw toFailure(current)
+        requireProgress(current)
+        if (performance.now() > deadline) throw new EngineDown(`No worker completed the scan within ${timeoutMs} ms`)
       }
     } finally {
       waiting--
-      over.abort()
-      if (!isTold) await deps.remoteScans.remove(id).catch(deps.reportFailure)
+      done.abort()
+      if (!isTaken) await deps.remoteScans.remove(id).catch(deps.reportFailure)
     }
   }
 
-  /** Workers that are all full, or that are not there, are not waited for as long as one that is at work. */
-  function requireHope({ attempts, freeMs }: { attempts: number; freeMs: number }) {
-    if (attempts >= maxRemoteScanAttempts && freeMs > 0) throw new EngineDown(`${attempts} workers died of it`)
-    if (freeMs <= patienceMs) return
-    if (attempts === 0) throw new EngineBusy(`No worker has taken it within ${patienceMs} ms`)
-    throw new EngineDown('Its worker died, and no other has taken it over')
+  /** Gives up early when no worker holds the scan: all workers are busy, or there are none. */
+  function requireProgress({ attempts, freeMs }: { attempts: number; freeMs: number }) {
+    if (attempts >= maxRemoteScanAttempts && freeMs > 0) throw new EngineDown(`${attempts} workers died of the scan`)
+    if (freeMs <= claimTimeoutMs) return
+    if (attempts === 0) throw new EngineBusy(`No worker claimed the scan within ${claimTimeoutMs} ms`)
+    throw new EngineDown('The worker of the scan died, and no other claimed it')
   }
 }
 
 const never = new AbortController().signal
 
-function toFailure(news: { state: 'failed'; failure: string } | { state: 'missing' }): EngineDown {
-  if (news.state === 'missing') return new EngineDown('The remote scan is gone: the database has been restarted')
-  return news.failure === 'busy' ? new EngineBusy('The worker has too much to do') : new EngineDown('The worker failed')
+function toFailure(current: { state: 'failed'; failure: string } | { state: 'missing' }): EngineDown {
+  if (current.state === 'missing')
+    return new EngineDown('The remote scan does not exist any more: the database restarted')
+  return current.failure === 'busy' ? new EngineBusy('The worker is overloaded') : new EngineDown('The worker failed')
 }
 
 function toJobContent(content: Content): JobContent {
   if ('persist' in content) return content as JobContent
-  throw new Error('Content that cannot be handed over was given to a node without engines')
+  throw new Error('A node without engines cannot scan content that only this process can read')
 }
+
+/**
+ * Checks a result that another process wrote. Throws when it is malformed, contradicts itself or is about other content
+ * than `known`, so that it never becomes a verdict. `known` is null when the worker downloaded the content.
+ */
+export function checkRemoteResult(found: unknown, known: Pick<Content, 'bytes' | 'sha256'> | null): FinalResult {
+  if (!isFinalResult(found)) throw new Error('The result of a remote scan is malformed')
+  const { status, signals, contentLength, metadata } = found
+  if ((status === 'clean') !== ((signals ?? []).length === 0)) {
+    throw new Error(`The result of a remote scan contradicts itself: ${status} with ${signals?.length ?? 0} signals`)
+  }
+  const sha256 = metadata?.hash_sha256
+  if (known === null) {
+    // Everything that was scanned has a hash. A URL that yielded no content is an error with a reason alone.
+    if (status !== 'error' && sha256 === undefined) throw new Error('The result of a remote scan is about no content')
+  } else if (sha256 !== known.sha256 || contentLength !== known.bytes) {
+    throw new Error('The result of a remote scan is about other content')
+  }
+  return found
+}
+
+function isFinalResult(found: unknown): found is FinalResult & { status: 'clean' | 'threat' | 'error' } {
+  if (typeof found !== 'object' || found === null) return false
+  const { status, signals, metadata, contentLength, contentType } = found as Record<string, unknown>
+  return (
+    (status === 'clean' || status === 'threat' || status === 'error') &&
+    (signals === null || (Array.isArray(signals) && signals.every(isText))) &&
+    (metadata === null || (typeof metadata === 'object' && Object.values(metadata as object).every(isText))) &&
+    Number.isSafeInteger(contentLength) &&
+    (contentLength as number) >= 0 &&
+    isText(contentType)
+  )
+}
+
+const isText = (value: unknown): value is string => typeof value === 'string'

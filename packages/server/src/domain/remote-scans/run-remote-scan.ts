@@ -2,46 +2,47 @@ import { hash } from 'node:crypto'
 import type { JobContents } from '../ports/content-store.ts'
 import type { ClaimedRemoteScan, RemoteScanEnd, RemoteScanStore } from '../ports/remote-scan-store.ts'
 import { isTransient, keepTrying } from '../retry.ts'
-import type { FinalResult, Scanner } from '../scans/scanner.ts'
+import type { FinalResult } from '../scans/scan.ts'
+import type { Scanner } from '../scans/scanner.ts'
 
 type Deps = {
   remoteScans: RemoteScanStore
   contents: JobContents
   scanner: Scanner
   reportFailure(error: unknown): void
-  onEnded(id: string): void
+  onCompleted(id: string): void
 }
 
-/** One look for another node. A failure is told at once: whoever waits can try again, which is quicker than we are. */
+/** Runs a scan for another node. A failure is reported at once: its caller can try again sooner than this worker. */
 export function makeRunRemoteScan(deps: Deps) {
-  /** `signal`: we are stopping, or it is not ours any more. */
+  /** `signal` is aborted when this process stops or loses the lease. */
   return async (remoteScan: ClaimedRemoteScan, signal: AbortSignal): Promise<void> => {
     let end: RemoteScanEnd
     try {
-      end = { outcome: await findResult(remoteScan, signal) }
+      end = { outcome: await scan(remoteScan, signal) }
     } catch (error) {
       if (signal.aborted) return deps.remoteScans.release(remoteScan.lease)
       if (!isTransient(error)) deps.reportFailure(error)
       end = { failure: isTransient(error) ? 'busy' : 'down' }
     }
-    if (await keepTrying(() => deps.remoteScans.complete(remoteScan.lease, end))) deps.onEnded(remoteScan.lease.id)
+    if (await keepTrying(() => deps.remoteScans.complete(remoteScan.lease, end))) deps.onCompleted(remoteScan.lease.id)
   }
 
-  async function findResult({ source, asked }: ClaimedRemoteScan, signal: AbortSignal): Promise<FinalResult> {
-    const { accountId, known, ...about } = asked
-    const rest = { ...about, isTest: false }
+  async function scan({ source, asked }: ClaimedRemoteScan, signal: AbortSignal): Promise<FinalResult> {
+    const { accountId, known, ...rest } = asked
+    const options = { ...rest, isTest: false }
     if (source.at === 'url') {
-      if (accountId === null) throw new Error('A remote scan for an address has no account')
-      return deps.scanner.scanUrl(source.url, { ...rest, accountId, mode: 'sync', signal })
+      if (accountId === null) throw new Error('A remote scan of a URL has no account')
+      return deps.scanner.scanUrl(source.url, { ...options, accountId, mode: 'sync', signal })
     }
-    if (known === null) throw new Error('A remote scan does not say what its content is')
+    if (known === null) throw new Error('A remote scan does not say which content it is about')
     const content = await deps.contents.open(source, known)
     try {
-      // What lies in a row could be moved to another one by whoever can write there.
+      // Somebody with access to the database could move sealed content from one row to another.
       if (content.whole !== undefined && hash('sha256', content.whole) !== known.sha256) {
-        throw new Error('The content of a remote scan is not what it says')
+        throw new Error('The content of a remote scan does not have the hash that it was sent with')
       }
-      return await deps.scanner.scanContent(content, rest)
+      return await deps.scanner.scanContent(content, options)
     } finally {
       await content.release()
     }

@@ -1,30 +1,27 @@
 import type { Content } from '../content/content.ts'
-import { EngineBusy, EngineDown, type ImageEngine, type ImageReport } from '../ports/engines.ts'
-import { decideImage } from './image-verdict.ts'
-import type { Assessment } from './malware-scan.ts'
-import { findTestReport } from './test-images.ts'
-import type { VersionedCache } from './versioned-cache.ts'
+import { EngineBusy, EngineDown, type ImageEngine, type ImageReport, type Scores } from '../ports/engines.ts'
+import type { Verdict, VersionedCache } from './verdict.ts'
 
 type Deps = {
-  /** Undefined where none could be started. */
+  /** Undefined when no image engine could be started. */
   findEngine(): ImageEngine | undefined
   cache: VersionedCache<ImageReport>
   threshold: number
-  /** Our own test images get the verdict they stand for. */
+  /** Gives the test images of Assay the verdict they stand for, without an engine. */
   knowsTestImages: boolean
 }
 
-/** For its turn; what a picture may take from then on is the engine's to say. */
-const patienceMs = 30_000
+/** How long a picture waits for a free image process. The engine itself bounds the time from then on. */
+const turnTimeoutMs = 30_000
 
-/** A verdict on a picture, from the cache or the engine, with what it rests on. */
+/** Assesses a picture for NSFW content, with the scores from the cache or from the engine. */
 export function makeImageScan({ findEngine, cache, threshold, knowsTestImages }: Deps) {
   return {
-    async assess(content: Content, { flagsSexy }: { flagsSexy: boolean }): Promise<Assessment> {
+    async assess(content: Content, { flagsSexy }: { flagsSexy: boolean }): Promise<Verdict> {
       const known = knowsTestImages ? findTestReport(content.sha256) : undefined
       const { report, version } = known ?? (await classify(content))
-      const { status, signals, metadata } = decideImage(report, { threshold, flagsSexy })
-      return { status, signals, metadata: { ...metadata, engine_versions: version } }
+      const { metadata, ...verdict } = decideImage(report, { threshold, flagsSexy })
+      return { ...verdict, metadata: { ...metadata, engine_versions: version } }
     },
   }
 
@@ -33,18 +30,19 @@ export function makeImageScan({ findEngine, cache, threshold, knowsTestImages }:
     const state = engine?.findState()
     if (engine === undefined || state === undefined) throw new EngineDown('There is no image engine')
     const { version, verdictVersion } = state
-    const kept = verdictVersion === undefined ? undefined : cache.find(content.sha256, verdictVersion)
-    if (kept !== undefined) return { report: kept, version }
-    const report = await withPatience((signal) => engine.classify(content, signal))
-    // What ran out of time may go better another time.
+    const cached = verdictVersion === undefined ? undefined : cache.find(content.sha256, verdictVersion)
+    if (cached !== undefined) return { report: cached, version }
+    const report = await withTurnTimeout((signal) => engine.classify(content, signal))
+    // A picture that ran out of time is not cached: the next scan may succeed.
     if (verdictVersion !== undefined && 'frames' in report) cache.keep(content.sha256, verdictVersion, report)
     return { report, version }
   }
 }
 
-async function withPatience<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+async function withTurnTimeout<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const waiting = new AbortController()
-  const timer = setTimeout(() => waiting.abort(new EngineBusy(`No turn within ${patienceMs} ms`)), patienceMs)
+  const late = () => waiting.abort(new EngineBusy(`No image process was free within ${turnTimeoutMs} ms`))
+  const timer = setTimeout(late, turnTimeoutMs)
   try {
     return await work(waiting.signal)
   } finally {
@@ -53,3 +51,75 @@ async function withPatience<T>(work: (signal: AbortSignal) => Promise<T>): Promi
 }
 
 export type ImageScan = ReturnType<typeof makeImageScan>
+
+export type ImagePolicy = {
+  /** The score of unsafe content from which on a picture is a threat. */
+  threshold: number
+  /** Whether the score of sexy content counts as unsafe. */
+  flagsSexy: boolean
+}
+
+/** Chosen by their effect on neutral pictures: docs/decisions/0014-image-thresholds.md. */
+export const imageThresholds = { strict: 0.5, default: 0.7, lenient: 0.85 }
+
+/**
+ * The frame with the highest unsafe score decides. Pornography and sexy are summed, because the models confuse the two in
+ * one picture of twenty; the larger score gives the label.
+ */
+export function decideImage(report: ImageReport, { threshold, flagsSexy }: ImagePolicy): Verdict {
+  if ('unscanned' in report) return { status: 'error', signals: [`Error:${report.unscanned}`], metadata: {} }
+  const toUnsafe = ({ pornography, sexy }: Scores) => pornography + (flagsSexy ? sexy : 0)
+  const worst = report.frames.reduce((before, frame) => (toUnsafe(frame) > toUnsafe(before) ? frame : before))
+  const isThreat = toUnsafe(worst) >= threshold
+  const label = flagsSexy && worst.sexy > worst.pornography ? 'sexy' : 'pornography'
+  // A frame that was classified on white and on black is listed twice.
+  const frames = new Set(report.frames.map(({ index }) => index)).size
+  return {
+    status: isThreat ? 'threat' : 'clean',
+    signals: isThreat ? [`Classification:${label}`] : [],
+    metadata: {
+      ...toDecimals(worst),
+      ...(report.isAnimated ? { frames_scanned: String(frames), frame_index: String(worst.index) } : undefined),
+    },
+  }
+}
+
+const decimals = 4
+
+/** Rounds the scores so that they still sum to 1: the largest takes the remainder. */
+function toDecimals({ clean, pornography, sexy }: Scores): Record<string, string> {
+  const whole = 10 ** decimals
+  const units = [clean, pornography, sexy].map((score) => Math.round(score * whole))
+  const largest = units.indexOf(Math.max(...units))
+  units[largest] = whole - units.reduce((sum, unit, i) => (i === largest ? sum : sum + unit), 0)
+  const [forClean, forPornography, forSexy] = units.map((unit) => (unit / whole).toFixed(decimals))
+  return {
+    classification_clean: forClean ?? '',
+    classification_pornography: forPornography ?? '',
+    classification_sexy: forSexy ?? '',
+  }
+}
+
+type TestLabel = 'pornography' | 'sexy'
+
+/**
+ * Test images by their SHA-256: cards of plain text (docs/test-images) that get the verdict they stand for, as EICAR does
+ * for viruses, so that integrators can test how their software reacts.
+ */
+const testImages: Record<string, TestLabel> = {
+  b04e0575aa073f717811a0598e17d6fbae66a39e8dc24c5c48b53a81335f5365: 'pornography',
+  '28e20547c80c6a072c9845ff97c764f7d56fb1189dd55f3aa1206068db5685b2': 'sexy',
+}
+
+export const testScores: Record<TestLabel, Scores> = {
+  pornography: { clean: 0.01, pornography: 0.97, sexy: 0.02 },
+  sexy: { clean: 0.01, pornography: 0.02, sexy: 0.97 },
+}
+
+export const findTestImage = (sha256: string): TestLabel | undefined => testImages[sha256]
+
+function findTestReport(sha256: string): { report: ImageReport; version: string } | undefined {
+  const label = findTestImage(sha256)
+  if (label === undefined) return undefined
+  return { report: { frames: [{ index: 0, ...testScores[label] }], isAnimated: false }, version: 'Assay test image' }
+}

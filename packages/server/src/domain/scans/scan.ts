@@ -15,16 +15,19 @@ export type Scan = {
   completedAt: Date | null
 }
 
-/**
- * A scan as it is recorded first: completed already when its caller waited for it, else pending. The content of a URL is
- * not known then: length 0, `application/octet-stream`.
- */
+/** A scan as it is first recorded: with its result when the caller waited for it, otherwise pending. */
 export type NewScan = Scan & { mode: ScanMode; region: string }
 
-/** A number that begins with the time, so that rows of one time lie together. */
+/** The fields that the result of a scan fills in. */
+export type FinalResult = Pick<Scan, 'status' | 'signals' | 'metadata' | 'contentLength' | 'contentType'>
+
+/** The content fields of a scan whose URL was not downloaded yet, or yielded nothing. */
+export const unknownContent = { contentLength: 0, contentType: 'application/octet-stream', metadata: null }
+
+/** A UUID of version 7: it begins with the time, so that scans of the same time lie together in the index. */
 export const newScanId = (): string => v7({ random: drawRandom(16) })
 
-/** A scan as it goes over the wire. All keys are always there; the name only when one is known. */
+/** A scan in the form of the HTTP interface. All keys are present, except `content_name` when no name is known. */
 export const toScanResult = (scan: Scan): ScanResult => ({
   id: scan.id,
   scan_type: scan.kind,

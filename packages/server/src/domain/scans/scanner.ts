@@ -1,49 +1,71 @@
+import { maxContentBytes, type ScanMode } from '@assay/contract'
 import type { Content } from '../content/content.ts'
-import type { Describer } from '../content/describe.ts'
-import { findImageFormat } from '../content/image-format.ts'
-import type { Assess, ScanOptions } from './assess.ts'
-import type { Download, Wanted } from './download.ts'
-import type { Scan } from './scan.ts'
+import { type Describer, findImageFormat } from '../content/media-type.ts'
+import type { ContentFetcher, ContentStore, FetchResult } from '../ports/content-store.ts'
+import type { ImageScan } from './image-scan.ts'
+import type { MalwareScan } from './malware-scan.ts'
+import { type FinalResult, unknownContent } from './scan.ts'
+import type { Assess, ScanOptions } from './verdict.ts'
 
-/** How a scan ends: all of it but its times and what it was asked with. */
-export type FinalResult = Pick<Scan, 'status' | 'signals' | 'metadata' | 'contentLength' | 'contentType'>
+type DownloadOptions = { accountId: string; mode: ScanMode; signal: AbortSignal }
+type Download = (url: string, options: ScanOptions & DownloadOptions) => Promise<FetchResult>
 
-/** Until a URL was fetched. */
-export const unknownContent = { contentLength: 0, contentType: 'application/octet-stream', metadata: null }
+/** Chooses the scan by its kind. */
+export const makeAssess =
+  ({ malware, images }: { malware: MalwareScan; images: ImageScan }): Assess =>
+  (content, options) =>
+    options.kind === 'malware' ? malware.assess(content, options.contentName) : images.assess(content, options)
 
-/** One way to an end for content that is here and content that has to be fetched, with or without somebody waiting. */
-export function makeScanner({
-  describe,
-  assess,
-  download,
-}: {
-  describe: Describer
-  assess: Assess
-  download: Download
-}) {
+/** Makes the result of a scan, of given content or of a URL, whether a caller waits for it or a worker runs it. */
+export function makeScanner(deps: { describe: Describer; assess: Assess; download: Download }) {
   return { scanContent, scanUrl }
 
   /** Throws when the engines do not answer. */
-  async function scanContent(content: Content, asked: ScanOptions): Promise<FinalResult> {
-    const { contentType, hashes } = await describe(content)
+  async function scanContent(content: Content, options: ScanOptions): Promise<FinalResult> {
+    const { contentType, hashes } = await deps.describe(content)
     const found = { contentLength: content.bytes, contentType }
-    if (asked.kind === 'nsfw_image' && findImageFormat(content.head) === undefined) {
+    if (options.kind === 'nsfw_image' && findImageFormat(content.head) === undefined) {
       return { ...found, ...toError('UnsupportedImage'), metadata: hashes }
     }
-    const { status, signals, metadata } = await assess(content, asked)
+    const { status, signals, metadata } = await deps.assess(content, options)
     return { ...found, status, signals, metadata: { ...hashes, ...metadata } }
   }
 
-  /** What fails on the other side is an end like any other; throws only for what fails on ours. */
-  async function scanUrl(url: string, asked: ScanOptions & Wanted): Promise<FinalResult> {
-    const fetched = await download(url, asked)
+  /** A download that fails is a result with status `error`. Throws only when this service fails. */
+  async function scanUrl(url: string, options: ScanOptions & DownloadOptions): Promise<FinalResult> {
+    const fetched = await deps.download(url, options)
     if ('failure' in fetched) {
       return { ...unknownContent, ...toError(fetched.failure), metadata: { reason: fetched.reason } }
     }
-    return scanContent(fetched.content, asked).finally(fetched.content.release)
+    return scanContent(fetched.content, options).finally(fetched.content.release)
   }
 }
 
 export type Scanner = ReturnType<typeof makeScanner>
 
 const toError = (reason: string) => ({ status: 'error' as const, signals: [`Error:${reason}`] })
+
+const downloadMs: Record<ScanMode, number> = { sync: 60_000, async: 300_000 }
+
+/** Downloads content within the limits of the kind of scan and from the hosts that the account allows. */
+export const makeDownload =
+  (deps: {
+    fetcher: ContentFetcher
+    contents: ContentStore
+    /** Null when the account allows every public host. */
+    findDownloadHosts(accountId: string): Promise<string[] | null>
+  }): Download =>
+  async (url, { accountId, kind, mode, signal }) => {
+    const hosts = await deps.findDownloadHosts(accountId)
+    return deps.fetcher.fetchContent(url, {
+      maxBytes: maxContentBytes[kind][mode],
+      totalMs: downloadMs[mode],
+      signal,
+      contents: deps.contents,
+      ...(hosts === null ? {} : { isHostAllowed: (host: string) => isListed(host, hosts) }),
+    })
+  }
+
+/** `example.com` stands for that host alone, `*.example.com` for every host below it. */
+const isListed = (host: string, hosts: string[]): boolean =>
+  hosts.some((listed) => (listed.startsWith('*.') ? host.endsWith(listed.slice(1)) : host === listed))

@@ -2,17 +2,16 @@ import type { ScanKind } from '@assay/contract'
 import { validate as isUuid } from 'uuid'
 import { type Admitted, findCaller, findRefusal, toLaterCaller } from '../accounts/admission.ts'
 import type { Content } from '../content/content.ts'
-import type { Describer } from '../content/describe.ts'
+import type { Describer } from '../content/media-type.ts'
 import type { AdmissionGate, Caller, Idempotency, IdempotencyStore } from '../ports/admission-gate.ts'
 import type { Clock } from '../ports/clock.ts'
 import { EngineBusy, EngineDown } from '../ports/engines.ts'
 import type { ScanStore } from '../ports/scan-store.ts'
 import { Problem } from '../problem.ts'
-import { isOfTest, testMark } from '../test-mode/test-results.ts'
+import { isOfTest, testMark } from '../test-mode.ts'
 import { findMismatch } from './check-submission.ts'
-import type { ResultWaiters } from './result-waiters.ts'
-import { type NewScan, newScanId, type Scan } from './scan.ts'
-import { type FinalResult, type Scanner, unknownContent } from './scanner.ts'
+import { type FinalResult, type NewScan, newScanId, type Scan, unknownContent } from './scan.ts'
+import type { Scanner } from './scanner.ts'
 
 type Deps = {
   scans: ScanStore
@@ -23,98 +22,107 @@ type Deps = {
   resultWaiters: ResultWaiters
   clock: Clock
   region: string
-  /** Told of each scan that the engines could not answer. */
+  /** Called for each scan that the engines could not answer. */
   reportFailure(error: unknown): void
   observeVerdict(kind: ScanKind, status: string, isTest: boolean): void
 }
 
-type Order = {
+type ScanRequest = {
   kind: ScanKind
   contentName: string | null
-  /** The request is yet to be counted, with the charge. */
+  /** The gate has not counted the request yet, and counts it together with the charge. */
   countsRequest: boolean
   idempotency: Idempotency | undefined
-  /** Aborted when the caller has left. */
+  /** Returns a signal that is aborted when the caller leaves. */
   abortWhenClientLeaves?(): AbortSignal
 }
 
-/** What is asked for twice has the same number: should it have been charged the first time, it is not charged again. */
-type Numbered = Order & { id: string }
+/** One synchronous scan. Its id stays the same when the gate is asked again, so that it is charged once. */
+type SyncScan = ScanRequest & {
+  id: string
+  /** Undefined for a URL. */
+  content: Content | undefined
+  run(caller: Caller): Promise<FinalResult>
+}
 
-type Whose = Pick<Caller, 'accountId' | 'isTest'>
-
-/** Finds out how a scan ends, for a caller with these settings. */
-type End = (asking: Caller) => Promise<FinalResult>
-
+type Owner = Pick<Caller, 'accountId' | 'isTest'>
 type Scanned = Admitted & { scan: Scan }
 
-const nameOf: Record<ScanKind, string> = { malware: 'malware', nsfw_image: 'NSFW image' }
-/** About what a full queue takes to empty. */
+const engineNames: Record<ScanKind, string> = { malware: 'malware', nsfw_image: 'NSFW image' }
+/** Seconds to send in Retry-After: roughly the time in which a full queue drains. */
 const retryAfterSeconds = 5
-/** A result that another process completed is found by looking again. */
-const lookAgainMs = 500
+/** How often to read a pending scan again, in case a notification of its result is lost. */
+const pollMs = 500
 
+/** Synchronous scans, and the results of all scans. */
 export function makeScanning(deps: Deps) {
   return {
-    /** Waits up to `waitMs` for one that is pending, as long as somebody wants to know. */
-    async getScan(whose: Whose, kind: ScanKind, id: string, { waitMs = 0, signal = never } = {}): Promise<Scan> {
+    /** Waits up to `waitMs` for the result of a pending scan, or until `signal` is aborted. */
+    async getScan(owner: Owner, kind: ScanKind, id: string, { waitMs = 0, signal = never } = {}): Promise<Scan> {
       const deadline = performance.now() + waitMs
       for (;;) {
         const leftMs = deadline - performance.now()
-        if (leftMs <= 0 || signal.aborted) return getRecorded(whose, kind, id)
-        const over = new AbortController()
+        if (leftMs <= 0 || signal.aborted) return getRecorded(owner, kind, id)
+        const done = new AbortController()
         try {
-          // Waited for before it is looked at: it may be completed in between.
-          const rung = deps.resultWaiters.wait(
-            id,
-            Math.min(leftMs, lookAgainMs),
-            AbortSignal.any([signal, over.signal]),
-          )
-          const scan = await getRecorded(whose, kind, id)
+          // The wait begins before the scan is read: its result may arrive in between.
+          const stop = AbortSignal.any([signal, done.signal])
+          const notified = deps.resultWaiters.wait(id, Math.min(leftMs, pollMs), stop)
+          const scan = await getRecorded(owner, kind, id)
           if (scan.status !== 'pending') return scan
-          await rung
+          await notified
         } finally {
-          over.abort()
+          done.abort()
         }
       }
     },
 
-    scanNow: (caller: Caller, content: Content, order: Order): Promise<Scanned> =>
-      scan(caller, toNumbered(order), content, (asking) => deps.scanner.scanContent(content, { ...asking, ...order })),
+    scanNow: (caller: Caller, content: Content, request: ScanRequest): Promise<Scanned> =>
+      scan(caller, {
+        ...request,
+        id: newScanId(),
+        content,
+        run: (current) => deps.scanner.scanContent(content, { ...current, ...request }),
+      }),
 
-    scanUrlNow: (caller: Caller, url: string, order: Order, signal: AbortSignal): Promise<Scanned> =>
-      scan(caller, toNumbered(order), undefined, (asking) =>
-        deps.scanner.scanUrl(url, { ...asking, ...order, mode: 'sync' as const, signal }),
-      ),
+    scanUrlNow: (caller: Caller, url: string, request: ScanRequest, signal: AbortSignal): Promise<Scanned> =>
+      scan(caller, {
+        ...request,
+        id: newScanId(),
+        content: undefined,
+        run: (current) => deps.scanner.scanUrl(url, { ...current, ...request, mode: 'sync', signal }),
+      }),
   }
 
   /**
-   * One answer for all that is not there: no job, another account's, the other kind, not even an identifier; and for a
-   * test key what was scanned in earnest, for other keys what was not scanned at all.
+   * Answers alike for every scan that the key may not read: no such scan, one of another account or of the other kind, an
+   * identifier that is no UUID, and a test scan for a live key or the reverse.
    */
-  async function getRecorded({ accountId, isTest }: Whose, kind: ScanKind, id: string): Promise<Scan> {
+  async function getRecorded({ accountId, isTest }: Owner, kind: ScanKind, id: string): Promise<Scan> {
     const scan = isUuid(id) ? await deps.scans.findScan(accountId, kind, id) : undefined
     if (scan !== undefined && isOfTest(scan) === isTest) return scan
     throw new Problem({ kind: 'validation', errors: { id: ['The job could not be found.'] } })
   }
 
   /**
-   * While the caller waits. Charge, job and verdict are one transaction, after the scan: a crash before it has accepted
-   * nothing, and there is nothing to undo or to give back.
+   * Scans, then records the charge and the result in one transaction. A crash before the transaction leaves nothing to
+   * undo: nothing was charged.
    */
-  async function scan(caller: Caller, order: Numbered, content: Content | undefined, end: End): Promise<Scanned> {
-    const { kind, countsRequest, idempotency } = order
+  async function scan(caller: Caller, sync: SyncScan): Promise<Scanned> {
+    const { kind, countsRequest, idempotency } = sync
     const first = idempotency && (await findFirst(caller, kind, idempotency))
     if (first !== undefined) return { scan: first, caller, refused: undefined }
-    const done = await complete(caller, order, content, end)
+    const done = await complete(caller, sync)
     const answer = await deps.gate.ask({
-      ...{ keyDigest: caller.keyDigest, countsRequest, scan: done },
+      keyDigest: caller.keyDigest,
+      countsRequest,
+      scan: done,
       ...(idempotency === undefined ? {} : { idempotency }),
-      // What is known of a caller who is taken on trust may be a second old.
+      // On the fast path the settings of the caller may be a second old.
       ...(countsRequest && kind === 'nsfw_image' ? { flagsSexy: caller.flagsSexy } : {}),
     })
-    if (answer.outcome === 'changed') return scan(answer.caller, { ...order, countsRequest: false }, content, end)
-    // Refused when the key was revoked since it was last looked at, or other scans took the last credits.
+    if (answer.outcome === 'changed') return scan(answer.caller, { ...sync, countsRequest: false })
+    // The gate refuses here when the key was revoked or other scans took the last credits during the scan.
     const refused = findRefusal(answer)
     const later = countsRequest ? findCaller(answer) : toLaterCaller(caller, answer)
     if (answer.outcome !== 'repeated' || idempotency === undefined) {
@@ -141,45 +149,59 @@ export function makeScanning(deps: Deps) {
     return getRecorded(caller, kind, first.scanId)
   }
 
-  async function complete(
-    caller: Caller,
-    { id, kind, contentName }: Numbered,
-    content: Content | undefined,
-    end: End,
-  ): Promise<NewScan> {
-    const asked = { id, kind, mode: 'sync' as const, region: deps.region, contentName }
-    const createdAt = deps.clock.now()
+  async function complete(caller: Caller, { id, kind, contentName, content, run }: SyncScan): Promise<NewScan> {
+    const base = { id, kind, mode: 'sync' as const, region: deps.region, contentName, createdAt: deps.clock.now() }
     try {
-      return { ...asked, createdAt, ...(await end(caller)), completedAt: deps.clock.now() }
+      return { ...base, ...(await run(caller)), completedAt: deps.clock.now() }
     } catch (error) {
       if (error instanceof EngineBusy) throw new Problem({ kind: 'overloaded', retryAfterSeconds }, { cause: error })
-      // No room for it: that is a refusal, and no failure.
+      // A problem, such as a full disk, is a refusal and not a failed scan.
       if (error instanceof Problem) throw error
-      // One that a test asked for is not ours to mend.
+      // A failure that a test key asked for is no fault of the service.
       if (!caller.isTest) deps.reportFailure(error)
       deps.observeVerdict(kind, 'error', caller.isTest)
+      const known = await describeFailed(caller, content)
       const failed = { status: 'error' as const, signals: ['Error:EngineFailed'], completedAt: deps.clock.now() }
-      await deps.scans.recordFailure(caller.accountId, {
-        ...asked,
-        createdAt,
-        ...(await toKnown(caller, content)),
-        ...failed,
-      })
+      await deps.scans.recordFailure(caller.accountId, { ...base, ...known, ...failed })
       if (!(error instanceof EngineDown)) throw error
-      const detail = `The ${nameOf[kind]} engine did not answer. Nothing was charged; try again.`
+      const detail = `The ${engineNames[kind]} engine did not answer. Nothing was charged; try again.`
       throw new Problem({ kind: 'engine-unavailable', detail }, { cause: error })
     }
   }
 
-  async function toKnown({ isTest }: Caller, content: Content | undefined) {
+  async function describeFailed({ isTest }: Caller, content: Content | undefined) {
     if (content === undefined) return { ...unknownContent, metadata: isTest ? testMark : null }
     const { contentType, hashes } = await deps.describe(content)
     return { contentLength: content.bytes, contentType, metadata: { ...hashes, ...(isTest ? testMark : {}) } }
   }
 }
 
-const toNumbered = (order: Order): Numbered => ({ ...order, id: newScanId() })
-
 const never = new AbortController().signal
 
 export type Scanning = ReturnType<typeof makeScanning>
+
+/** Wakes the requests of this process that wait for the result of a scan. */
+export function makeResultWaiters() {
+  const waiting = new Map<string, Set<() => void>>()
+
+  return {
+    notify(scanId: string) {
+      for (const wake of waiting.get(scanId) ?? []) wake()
+    },
+    /** Resolves when `notify` is called for the scan, after `ms`, or when `signal` is aborted. */
+    async wait(scanId: string, ms: number, signal: AbortSignal): Promise<void> {
+      if (signal.aborted) return
+      const { promise, resolve } = Promise.withResolvers<void>()
+      const timer = setTimeout(resolve, ms)
+      const others = waiting.get(scanId) ?? new Set()
+      waiting.set(scanId, others.add(resolve))
+      signal.addEventListener('abort', () => resolve(), { once: true })
+      await promise
+      clearTimeout(timer)
+      others.delete(resolve)
+      if (others.size === 0) waiting.delete(scanId)
+    },
+  }
+}
+
+export type ResultWaiters = ReturnType<typeof makeResultWaiters>

@@ -1,93 +1,89 @@
 import type { ScanKind } from '@assay/contract'
 import { type Admitted, findCaller, findRefusal, toLaterCaller } from '../accounts/admission.ts'
-import type { Describer } from '../content/describe.ts'
+import type { Describer } from '../content/media-type.ts'
 import type { AdmissionGate, Caller, Idempotency } from '../ports/admission-gate.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { JobContent, JobContents } from '../ports/content-store.ts'
 import type { NewJob } from '../ports/job-store.ts'
 import { Problem } from '../problem.ts'
-import { findFileCase, findUrlCase } from '../test-mode/find-test-case.ts'
-import type { TestCase } from '../test-mode/test-cases.ts'
-import { testMark } from '../test-mode/test-results.ts'
+import { findFileCase, findUrlCase, type TestCase, testMark } from '../test-mode.ts'
 import { findMismatch } from './check-submission.ts'
-import { anywhere, testQueue, toQueueName } from './queues.ts'
-import { type NewScan, newScanId, type Scan } from './scan.ts'
-import { unknownContent } from './scanner.ts'
+import { anyStore, testQueue, toQueueName } from './jobs.ts'
+import { type NewScan, newScanId, type Scan, unknownContent } from './scan.ts'
 
 type Deps = {
   gate: AdmissionGate
   describe: Describer
   contents: JobContents
-  /** The kinds that this installation has an engine for. */
+  /** The kinds of scan that this installation has an engine for. */
   kinds: ScanKind[]
   clock: Clock
   region: string
-  /** There is a new job. */
+  /** Called when a new job was recorded. */
   onQueued(): void
 }
 
-type Order = {
+type JobRequest = {
   kind: ScanKind
   contentName: string | null
   callbackUrl: string | null
   idempotency: Idempotency | undefined
-  /** The request is yet to be counted, with the charge. */
+  /** The gate has not counted the request yet, and counts it together with the charge. */
   countsRequest: boolean
 }
 
-type Known = Pick<Scan, 'contentLength' | 'contentType' | 'metadata'>
+type KnownContent = Pick<Scan, 'contentLength' | 'contentType' | 'metadata'>
 
-/** The id is that of the first one when this is a repeat. */
+/** A repeated request gets the id of the first one. */
 type Submitted = Admitted & { scanId: string; isQueued: boolean }
 
-/** Accepting scans to be done later: charge, job and content are one transaction, or nothing is. */
+/** Accepts background scans. The charge, the job and small content are recorded in one transaction, or nothing is. */
 export function makeSubmitting(deps: Deps) {
   return { submitFile, submitUrl }
 
-  async function submitFile(caller: Caller, content: JobContent, order: Order): Promise<Submitted> {
+  async function submitFile(caller: Caller, content: JobContent, request: JobRequest): Promise<Submitted> {
     const { contentType, hashes } = await deps.describe(content)
     const known = { contentLength: content.bytes, contentType, metadata: hashes }
-    if (caller.isTest) return submitTest(caller, order, findFileCase(order, content), known)
-    requireEngine(order.kind)
-    const kept = await content.persist()
-    const queue = toQueueName(order.kind, deps.contents.toStoreId(kept))
-    const submitted = await submit(caller, order, { queue, source: kept }, known).catch(async (error) => {
-      // Anything else, and we cannot know whether it was accepted: what nobody needs is swept later.
-      if (isCertainlyRefused(error)) await deps.contents.remove(kept)
+    if (caller.isTest) return submitTest(caller, request, findFileCase(request, content), known)
+    requireEngine(request.kind)
+    const source = await content.persist()
+    const queue = toQueueName(request.kind, deps.contents.toStoreId(source))
+    const submitted = await submit(caller, request, { queue, source }, known).catch(async (error) => {
+      // After any other error the job may have been accepted: the sweeper removes content that no job needs.
+      if (isCertainlyRefused(error)) await deps.contents.remove(source)
       throw error
     })
-    if (!submitted.isQueued) await deps.contents.remove(kept)
+    if (!submitted.isQueued) await deps.contents.remove(source)
     return submitted
   }
 
-  async function submitUrl(caller: Caller, url: string, order: Order): Promise<Submitted> {
-    if (caller.isTest) return submitTest(caller, order, findUrlCase(order, url), unknownContent)
-    requireEngine(order.kind)
-    return submit(
-      caller,
-      order,
-      { queue: toQueueName(order.kind, anywhere), source: { at: 'url', url } },
-      unknownContent,
-    )
+  async function submitUrl(caller: Caller, url: string, request: JobRequest): Promise<Submitted> {
+    if (caller.isTest) return submitTest(caller, request, findUrlCase(request, url), unknownContent)
+    requireEngine(request.kind)
+    const queue = toQueueName(request.kind, anyStore)
+    return submit(caller, request, { queue, source: { at: 'url', url } }, unknownContent)
   }
 
-  /** How it ends is decided now, and its content is let go: any process can end it, when its time has come. */
-  function submitTest(caller: Caller, order: Order, { name, delayMs }: TestCase, known: Known): Promise<Submitted> {
+  /** The result of a test is decided now and its content dropped, so that every process can complete it in time. */
+  function submitTest(caller: Caller, request: JobRequest, { name, delayMs }: TestCase, known: KnownContent) {
     const source = { at: 'test' as const, testCase: name }
     const job = { queue: testQueue, source, ...(delayMs && { holdMs: delayMs.async }) }
-    return submit(caller, order, job, { ...known, metadata: { ...known.metadata, ...testMark } })
+    return submit(caller, request, job, { ...known, metadata: { ...known.metadata, ...testMark } })
   }
 
   async function submit(
     caller: Caller,
-    order: Order,
+    request: JobRequest,
     job: Omit<NewJob, 'callbackUrl'>,
-    known: Known,
+    known: KnownContent,
   ): Promise<Submitted> {
-    const { callbackUrl, idempotency, countsRequest } = order
-    const scan = newPending(order, known)
+    const { callbackUrl, idempotency, countsRequest } = request
+    const scan = newPending(request, known)
     const answer = await deps.gate.ask({
-      ...{ keyDigest: caller.keyDigest, countsRequest, scan, job: { ...job, callbackUrl } },
+      keyDigest: caller.keyDigest,
+      countsRequest,
+      scan,
+      job: { ...job, callbackUrl },
       ...(idempotency === undefined ? {} : { idempotency }),
     })
     const isQueued = answer.outcome === 'admitted'
@@ -101,18 +97,22 @@ export function makeSubmitting(deps: Deps) {
     }
   }
 
-  /** Nobody would ever take the job. */
+  /** Refuses a job that no worker of this installation could ever claim. */
   function requireEngine(kind: ScanKind) {
     if (deps.kinds.includes(kind)) return
-    throw new Problem({
-      kind: 'engine-unavailable',
-      detail: 'Scans of this kind are switched off. Nothing was charged.',
-    })
+    const detail = 'Scans of this kind are switched off. Nothing was charged.'
+    throw new Problem({ kind: 'engine-unavailable', detail })
   }
 
-  function newPending({ kind, contentName }: Order, known: Known): NewScan {
+  function newPending({ kind, contentName }: JobRequest, known: KnownContent): NewScan {
     return {
-      ...{ id: newScanId(), kind, mode: 'async', region: deps.region, status: 'pending', signals: null, contentName },
+      id: newScanId(),
+      kind,
+      mode: 'async',
+      region: deps.region,
+      status: 'pending',
+      signals: null,
+      contentName,
       ...known,
       createdAt: deps.clock.now(),
       completedAt: null,

@@ -1,28 +1,101 @@
-import type { Doubt } from '../ports/engines.ts'
+import type { ScanKind } from '@assay/contract'
+import { LRUCache } from 'lru-cache'
+import type { Content } from '../content/content.ts'
+import type { Clock } from '../ports/clock.ts'
+import type { ListEntry, ListStore } from '../ports/list-store.ts'
 
-/** What was found, and in which member of which container: `[]` is the content itself. */
-export type Finding = { name: string; path: string[] }
+/** The options of a scan that its verdict depends on, beside the content. */
+export type ScanOptions = {
+  kind: ScanKind
+  contentName: string | null
+  flagsSexy: boolean
+  /** The scan belongs to a test key: the name decides the result, and no engine runs. */
+  isTest: boolean
+  /** Returns a signal that is aborted when the caller leaves. A function, because most scans are over before one is needed. */
+  abortWhenClientLeaves?(): AbortSignal
+}
 
-export type Inspected = { findings: Finding[]; doubts: Doubt[] }
+export type Verdict = {
+  status: 'clean' | 'threat' | 'error'
+  signals: string[]
+  metadata: Record<string, string>
+  /** Signals of the parts that were not scanned: they remain when an operator allows everything that was found. */
+  doubts?: string[]
+}
 
-/** `doubts` stand beside findings, too: they are what is left when a finding is allowed. */
-export type Verdict = { status: 'clean' | 'threat' | 'error'; signals: string[]; path: string[]; doubts: string[] }
+/** Scans content for a verdict. Throws when an engine cannot answer. */
+export type Assess = (content: Content, options: ScanOptions) => Promise<Verdict>
 
+/** The most signals that a result lists. */
 export const maxSignals = 50
-const maxNameLength = 200
 
-/** One finding is enough for a threat; one doubt is enough for not being clean. */
-export function decide({ findings, doubts: all }: Inspected, policy: { encryptedIs: 'error' | 'threat' }): Verdict {
-  const doubts = [...new Set(all)].map((doubt) => `Error:${doubt}`)
-  if (findings.length > 0) {
-    const names = new Set(findings.map(({ name }) => `Virus:${name.slice(0, maxNameLength)}`))
-    // The deepest place is the most exact one: a container's own finding repeats that of its member.
-    const deepest = findings.reduce((best, { path }) => (path.length > best.length ? path : best), [] as string[])
-    return { status: 'threat', signals: [...names].slice(0, maxSignals), path: deepest, doubts }
+/**
+ * Verdicts of content that was scanned before, by SHA-256. Each entry carries the version of the engines and signatures
+ * that made it, and does not count under any other version.
+ */
+export function makeVersionedCache<T extends object>({ entries }: { entries: number }) {
+  const cache = entries === 0 ? undefined : new LRUCache<string, { version: string; value: T }>({ max: entries })
+
+  return {
+    find(sha256: string, version: string): T | undefined {
+      const entry = cache?.get(sha256)
+      return entry?.version === version ? entry.value : undefined
+    },
+    keep(sha256: string, version: string, value: T) {
+      cache?.set(sha256, { version, value })
+    },
   }
-  if (doubts.length === 0) return { status: 'clean', signals: [], path: [], doubts }
-  if (policy.encryptedIs === 'threat' && all.includes('EncryptedContent')) {
-    return { status: 'threat', signals: ['Virus:Heuristics.EncryptedContent'], path: [], doubts }
+}
+
+export type VersionedCache<T extends object> = ReturnType<typeof makeVersionedCache<T>>
+
+/** Applies the operator's allow and block lists to every verdict. */
+export function withLists(assess: Assess, listCurrent: () => ListEntry[]): Assess {
+  return async (content, options) => {
+    const verdict = await assess(content, options)
+    const entries = listCurrent()
+    if (entries.length === 0) return verdict
+    const bySha256 = entries.filter(({ matches, value }) => matches === 'sha256' && value === content.sha256)
+    const bySignal = entries.filter(({ matches, value }) => matches === 'signal' && verdict.signals.includes(value))
+    return applyEntries(verdict, [...bySha256, ...bySignal], options.kind === 'malware' ? 'Virus' : 'Classification')
   }
-  return { status: 'error', signals: doubts, path: [], doubts }
+}
+
+/** A block wins over an allowance. An allowance changes only a threat: an error says that content was not scanned. */
+function applyEntries(verdict: Verdict, entries: ListEntry[], prefix: 'Virus' | 'Classification'): Verdict {
+  const block = entries.find(({ list }) => list === 'block')
+  if (block !== undefined) {
+    if (verdict.status === 'threat') return verdict
+    const metadata = { ...verdict.metadata, listed: block.reason }
+    return { ...verdict, status: 'threat', signals: [`${prefix}:Blocked`], metadata }
+  }
+  const [first] = entries
+  if (verdict.status !== 'threat' || first === undefined) return verdict
+  const metadata = { ...verdict.metadata, listed: first.reason }
+  if (entries.some(({ matches }) => matches === 'sha256')) return { ...verdict, status: 'clean', signals: [], metadata }
+  const left = verdict.signals.filter((signal) => !entries.some(({ value }) => value === signal))
+  if (left.length > 0) return { ...verdict, signals: left }
+  // A full list may be cut off: a signal that it does not show could remain.
+  if (verdict.signals.length >= maxSignals) return verdict
+  const { doubts = [] } = verdict
+  return { ...verdict, status: doubts.length > 0 ? 'error' : 'clean', signals: doubts, metadata }
+}
+
+/** A copy of the lists in memory, read again every `everyMs` and by `refresh` after a change on this node. */
+export async function openLists(deps: {
+  store: ListStore
+  clock: Clock
+  everyMs: number
+  reportFailure(error: unknown): void
+}) {
+  let entries = await deps.store.listEntries(deps.clock.now())
+  const refresh = async () => {
+    entries = await deps.store.listEntries(deps.clock.now())
+  }
+  const timer = setInterval(() => void refresh().catch(deps.reportFailure), deps.everyMs).unref()
+  return {
+    listCurrent: () => entries.filter(({ expiresAt }) => expiresAt === null || expiresAt > deps.clock.now()),
+    refresh,
+    close: () => clearInterval(timer),
+  }
 }

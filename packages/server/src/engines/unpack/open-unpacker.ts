@@ -1,5 +1,4 @@
-import { findContainer } from '../../domain/content/container.ts'
-import { findContainerFormat } from '../../domain/content/container-formats.ts'
+import { findContainer, findContainerFormat } from '../../domain/content/container.ts'
 import type { Content } from '../../domain/content/content.ts'
 import { type Doubt, EngineDown, type UnpackBudget, type Unpacker } from '../../domain/ports/engines.ts'
 import type { Logger } from '../../runtime/logger.ts'

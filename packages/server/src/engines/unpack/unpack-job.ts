@@ -1,4 +1,4 @@
-import { findContainerFormat } from '../../domain/content/container-formats.ts'
+import { findContainerFormat } from '../../domain/content/container.ts'
 import type { Content } from '../../domain/content/content.ts'
 import type { UnpackBudget, Unpacker } from '../../domain/ports/engines.ts'
 import type { UnpackProcess } from './child-process.ts'

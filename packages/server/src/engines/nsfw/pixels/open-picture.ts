@@ -1,5 +1,5 @@
 import type { Metadata } from 'sharp'
-import { findImageFormat } from '../../../domain/content/image-format.ts'
+import { findImageFormat } from '../../../domain/content/media-type.ts'
 import { makeApngFrames } from './apng-frames.ts'
 import { chooseFrames, type Frame } from './choose-frames.ts'
 import type { FrameSource } from './frame-source.ts'

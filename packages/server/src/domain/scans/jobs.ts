@@ -1,0 +1,118 @@
+import type { ScanKind } from '@assay/contract'
+import type { Clock } from '../ports/clock.ts'
+import type { ContentLocation, JobContents } from '../ports/content-store.ts'
+import type { ClaimedJob, Completion, JobStore } from '../ports/job-store.ts'
+import { isTransient, keepTrying } from '../retry.ts'
+import { getTestCase, isOfTest, toTestResult } from '../test-mode.ts'
+import { type FinalResult, type Scan, toScanResult } from './scan.ts'
+import type { Scanner } from './scanner.ts'
+
+/** The store in the queue names of URLs: every process can download them. */
+export const anyStore = 'anywhere'
+
+/** The queue for jobs of test keys, which need neither an engine nor content: every process can complete them. */
+export const testQueue = 'test'
+
+/**
+ * The queue of a job names what a process needs for it: an engine for the kind of scan, and access to the store with the
+ * content. Processes that share a database but not their keys, disks or engines leave each other's jobs alone.
+ */
+export const toQueueName = (kind: ScanKind, storeId: string): string => `${kind} ${storeId}`
+
+export const listQueues = (kinds: ScanKind[], storeIds: string[]): string[] => [
+  testQueue,
+  ...kinds.flatMap((kind) => [anyStore, ...storeIds].map((storeId) => toQueueName(kind, storeId))),
+]
+
+type Deps = {
+  jobs: JobStore
+  contents: JobContents
+  scanner: Scanner
+  clock: Clock
+  observeVerdict(kind: ScanKind, status: string, isTest: boolean): void
+  reportFailure(error: unknown): void
+  /** Called when a result is recorded; `hasDelivery` when a webhook delivery was recorded with it. */
+  onCompleted(scanId: string, hasDelivery: boolean): void
+  /** Pauses between attempts, in which a failed engine can restart. */
+  pausesMs?: readonly number[]
+}
+
+/** `refunds`: the scan failed by our own fault, so its credit is given back. */
+type JobResult = FinalResult & { refunds: boolean }
+
+const maxAttempts = 3
+const defaultPausesMs = [2000, 10_000]
+
+/** `run` makes one attempt at a claimed job and completes or releases it; `giveUp` completes it as failed. */
+export function makeRunJob(deps: Deps) {
+  const { pausesMs = defaultPausesMs } = deps
+
+  return {
+    async run(job: ClaimedJob, signal: AbortSignal): Promise<void> {
+      const result = await attempt(job, signal)
+      if (result !== undefined) await complete(job, result)
+    },
+    giveUp: (job: ClaimedJob) => complete(job, toFailure(job.scan)),
+  }
+
+  async function complete(job: ClaimedJob, result: JobResult) {
+    const completion = toCompletion(job, result)
+    const isOurs = await keepTrying(() => deps.jobs.complete(job.lease, completion))
+    // Another worker has claimed the job and needs its content.
+    if (!isOurs) return
+    const { source } = job
+    if (source.at === 'row' || source.at === 'storage') {
+      // The job is completed even when this fails; the sweeper removes content that no job needs.
+      await deps.contents.remove(source).catch(deps.reportFailure)
+    }
+    deps.observeVerdict(job.scan.kind, completion.scan.status, isOfTest(job.scan))
+    deps.onCompleted(job.scan.id, completion.deliveryBody !== undefined)
+  }
+
+  /** Returns undefined after it has released the job for another attempt. */
+  async function attempt(job: ClaimedJob, signal: AbortSignal): Promise<JobResult | undefined> {
+    // The worker of the last attempt died without reporting a failure.
+    if (job.attempt > maxAttempts) return toFailure(job.scan)
+    try {
+      return { ...(await scan(job, signal)), refunds: false }
+    } catch (error) {
+      // Neither an overload nor our own stop is a failure of the job.
+      const counts = !(isTransient(error) || signal.aborted)
+      if (counts) deps.reportFailure(error)
+      if (counts && job.attempt >= maxAttempts) return toFailure(job.scan)
+      const ms = signal.aborted ? 0 : (pausesMs[job.attempt - 1] ?? 0)
+      await deps.jobs.release(job.lease, { ms, counts })
+      return undefined
+    }
+  }
+
+  async function scan({ source, accountId, flagsSexy, scan }: ClaimedJob, signal: AbortSignal): Promise<FinalResult> {
+    const { kind, contentName } = scan
+    if (source.at === 'test') return toTestResult(getTestCase(source.testCase), { kind, flagsSexy, known: scan })
+    const options = { kind, contentName, flagsSexy, isTest: false }
+    if (source.at === 'url') return deps.scanner.scanUrl(source.url, { ...options, accountId, mode: 'async', signal })
+    const content = await openContent(source, scan)
+    return deps.scanner.scanContent(content, options).finally(content.release)
+  }
+
+  function openContent(location: ContentLocation, { contentLength, metadata }: Scan) {
+    const { hash_sha1: sha1 = '', hash_sha256: sha256 = '' } = metadata ?? {}
+    return deps.contents.open(location, { bytes: contentLength, sha1, sha256 })
+  }
+
+  function toCompletion({ scan: pending, callbackUrl }: ClaimedJob, { refunds, ...result }: JobResult): Completion {
+    const scan: Scan = { ...pending, ...result, completedAt: deps.clock.now() }
+    const deliveryBody = callbackUrl === null ? undefined : JSON.stringify(toScanResult(scan))
+    return { scan, refunds, deliveryBody }
+  }
+}
+
+const toFailure = ({ metadata, contentLength, contentType }: Scan): JobResult => ({
+  status: 'error',
+  signals: ['Error:EngineFailed'],
+  metadata,
+  contentLength,
+  contentType,
+  // Scans of test keys were never charged.
+  refunds: !isOfTest({ metadata }),
+})
