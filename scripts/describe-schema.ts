@@ -9,7 +9,7 @@ export async function describeSchema(pool: pg.Pool): Promise<string> {
     `select relname as name, case relpersistence when 'u' then 'unlogged table' else 'table' end as kind,
        reloptions as options, pg_get_partkeydef(oid) as key from pg_class
      where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') and not relispartition
-       and relname not like 'kysely_%' and relname <> 'migrations' order by relname`,
+       and relname <> 'migrations' order by relname`,
   )
   const parts: string[] = ['-- Made by `npm run schema` from the migrations; a test keeps it true. Do not edit.']
   for (const { name, kind, options, key } of tables.rows) {

@@ -4,10 +4,10 @@ import type { AdmissionGate, Answer, Ask, Caller } from '../domain/ports/admissi
 import { Problem } from '../domain/problem.ts'
 import { keepTrying } from '../domain/retry.ts'
 import { chargeStatement, laterChargeStatement, requestStatement } from './admission-statement.ts'
+import { CommitUnknown, isDiskFull, isOutage } from './database-error.ts'
 import { enqueueStatement, laterEnqueueStatement } from './enqueue-statement.ts'
 import { makeGroupCommit } from './group-commit.ts'
 import { toJobColumns } from './job-columns.ts'
-import { FateUnknown, isDiskFull, isOutage } from './outage.ts'
 import { rollPeriod } from './roll-period.ts'
 import { runTransaction } from './run-transaction.ts'
 import { toScanColumns } from './scan-columns.ts'
@@ -95,7 +95,7 @@ export function makeAdmissionGate(deps: Deps): AdmissionGate {
     try {
       return await askInBatch(ask)
     } catch (error) {
-      if (!(error instanceof FateUnknown)) throw error
+      if (!(error instanceof CommitUnknown)) throw error
       deps.onOutage?.(error.cause)
       if (ask.scan === undefined) throw error.cause
       try {

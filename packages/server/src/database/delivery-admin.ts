@@ -104,7 +104,7 @@ const replayOne = replay('id = $1')
 const replayFailed = replay(`($2::uuid is null or account_id = $2) and case state
     when 'pending' then next_at is null and created_at >= $1
     when 'delivered' then false
-    else tried_at >= $1 end`)
+    else last_attempt_at >= $1 end`)
 
 const resumeEndpoint = `
 with ${resume('values ($1::uuid, $2::text)', '')}

@@ -23,7 +23,7 @@ ours as materialized (
 ),
 changed as (
   update deliveries set state = ours.state, attempts = attempts + 1, next_at = ours.next_at, lease_token = null,
-    last_status = ours.status, tried_at = ours.at
+    last_status = ours.status, last_attempt_at = ours.at
   from ours where deliveries.id = ours.id and deliveries.id = any(array(select id from ours))
 ),
 logged as (

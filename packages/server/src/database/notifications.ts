@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import pg from 'pg'
 import type { Notifications, Topic } from '../domain/ports/notifications.ts'
 import type { Logger } from '../runtime/logger.ts'
-import { isOutage } from './outage.ts'
+import { isOutage } from './database-error.ts'
 
 const channel = 'assay'
 /** Between two sendings. What is told meanwhile rides in the next one: a NOTIFY of each commit would slow all commits. */

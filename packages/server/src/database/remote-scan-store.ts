@@ -36,7 +36,7 @@ export function makeRemoteScanStore({ pool, queues }: { pool: Pool; queues: stri
 
     async remove(id) {
       await runTransaction(pool, [
-        { name: 'remove-errand', text: 'delete from remote_scans where id = $1', values: [id] },
+        { name: 'remove-remote-scan', text: 'delete from remote_scans where id = $1', values: [id] },
       ])
     },
 
@@ -44,7 +44,11 @@ export function makeRemoteScanStore({ pool, queues }: { pool: Pool; queues: stri
       const { rows } = await runTransaction<ClaimedRow>(pool, [
         { name: 'claim-remote-scans', text: claimRemoteScans, values: [limit, leaseMs, queues] },
       ])
-      return rows.map((row) => ({ lease: { id: row.id, token: row.token }, source: toSource(row), asked: row.asked }))
+      return rows.map((row) => ({
+        lease: { id: row.id, token: row.token },
+        source: toSource(row),
+        options: row.options,
+      }))
     },
 
     async extend(leases, leaseMs) {
@@ -56,7 +60,7 @@ export function makeRemoteScanStore({ pool, queues }: { pool: Pool; queues: stri
     },
 
     async release({ id, token }) {
-      await runTransaction(pool, [{ name: 'give-back-errand', text: releaseRemoteScan, values: [id, token] }])
+      await runTransaction(pool, [{ name: 'release-remote-scan', text: releaseRemoteScan, values: [id, token] }])
     },
 
     async deleteExpired() {
@@ -73,20 +77,20 @@ export function makeRemoteScanStore({ pool, queues }: { pool: Pool; queues: stri
   }
 }
 
-type ClaimedRow = SourceRow & { id: string; token: string; asked: RemoteScanOptions }
+type ClaimedRow = SourceRow & { id: string; token: string; options: RemoteScanOptions }
 type Settling = { lease: RemoteScanLease; end: RemoteScanEnd }
 
 async function addAll(pool: Pool, remoteScans: NewRemoteScan[]): Promise<undefined[]> {
   let sealedBytes = 0
   const sealed: Buffer[] = []
-  const rows = remoteScans.map(({ id, queue, asked, source, ttlMs }) => {
+  const rows = remoteScans.map(({ id, queue, options, source, ttlMs }) => {
     const bytes = source.at === 'row' ? source.sealed.length : null
     // The database counts from 1.
     const from = sealedBytes + 1
     if (source.at === 'row') sealed.push(source.sealed)
     sealedBytes += bytes ?? 0
     return {
-      ...{ id, queue, asked, ttl_ms: ttlMs, sealed_from: from, sealed_bytes: bytes },
+      ...{ id, queue, options, ttl_ms: ttlMs, sealed_from: from, sealed_bytes: bytes },
       storage_key: source.at === 'storage' ? source.key : null,
       url: source.at === 'url' ? source.url : null,
     }
@@ -101,7 +105,7 @@ async function addAll(pool: Pool, remoteScans: NewRemoteScan[]): Promise<undefin
 
 type NewsRow = {
   id: string
-  outcome: unknown
+  result: unknown
   failure: RemoteScanFailure | null
   attempts: number
   free_ms: number
@@ -118,7 +122,7 @@ async function takeAll(pool: Pool, ids: string[]): Promise<RemoteScanState[]> {
 function toNews(row: NewsRow | undefined): RemoteScanState {
   if (row === undefined) return { state: 'missing' }
   if (row.failure !== null) return { state: 'failed', failure: row.failure }
-  if (row.outcome !== null) return { state: 'done', outcome: row.outcome }
+  if (row.result !== null) return { state: 'done', result: row.result }
   return { state: 'open', attempts: row.attempts, freeMs: row.free_ms }
 }
 
@@ -132,11 +136,11 @@ async function completeAll(pool: Pool, items: Settling[]): Promise<boolean[]> {
 }
 
 const addRemoteScans = `
-insert into remote_scans (id, queue, asked, sealed, storage_key, url, expires_at)
-select id, queue, asked, substring($2::bytea from sealed_from for sealed_bytes), storage_key, url,
+insert into remote_scans (id, queue, options, sealed, storage_key, url, expires_at)
+select id, queue, options, substring($2::bytea from sealed_from for sealed_bytes), storage_key, url,
   now() + ttl_ms * interval '1 millisecond'
-from json_to_recordset($1::json) as errand (
-  id uuid, queue text, asked json, sealed_from integer, sealed_bytes integer, storage_key text, url text, ttl_ms integer
+from json_to_recordset($1::json) as remote_scan (
+  id uuid, queue text, options json, sealed_from integer, sealed_bytes integer, storage_key text, url text, ttl_ms integer
 )
 `
 
@@ -144,11 +148,11 @@ from json_to_recordset($1::json) as errand (
 const takeRemoteScans = `
 with ended as (
   delete from remote_scans where id = any(array(
-    select id from remote_scans where id = any($1::uuid[]) and num_nonnulls(outcome, failure) > 0 order by id for update
+    select id from remote_scans where id = any($1::uuid[]) and num_nonnulls(result, failure) > 0 order by id for update
   ))
-  returning id, outcome, failure
+  returning id, result, failure
 )
-select id, ended.outcome, ended.failure, attempts,
+select id, ended.result, ended.failure, attempts,
   (extract(epoch from clock_timestamp() - coalesce(held_until, created_at)) * 1000)::integer as free_ms
 from remote_scans left join ended using (id)
 where id = any($1::uuid[])
@@ -159,11 +163,11 @@ update remote_scans set attempts = attempts + 1, lease_token = gen_random_uuid()
   held_until = now() + $2::integer * interval '1 millisecond'
 where id = any(array(
   select id from remote_scans
-  where outcome is null and failure is null and queue = any($3::text[]) and attempts < ${maxRemoteScanAttempts}
+  where result is null and failure is null and queue = any($3::text[]) and attempts < ${maxRemoteScanAttempts}
     and coalesce(held_until <= now(), true) and expires_at > now()
   order by created_at limit $1::integer for update skip locked
 ))
-returning id, lease_token as token, asked, sealed, storage_key, url
+returning id, lease_token as token, options, sealed, storage_key, url
 `
 
 const extendRemoteScans = `
@@ -180,14 +184,14 @@ returning id, lease_token as token
 
 const completeRemoteScans = `
 with ended as materialized (
-  select * from json_to_recordset($1::json) as ended (id uuid, token uuid, outcome json, failure text)
+  select * from json_to_recordset($1::json) as ended (id uuid, token uuid, result json, failure text)
 ),
 held as materialized (
   select remote_scans.id from remote_scans join ended on ended.id = remote_scans.id
-  where ended.token = remote_scans.lease_token and num_nonnulls(remote_scans.outcome, remote_scans.failure) = 0
+  where ended.token = remote_scans.lease_token and num_nonnulls(remote_scans.result, remote_scans.failure) = 0
   order by remote_scans.id for update of remote_scans
 )
-update remote_scans set outcome = ended.outcome, failure = ended.failure from ended
+update remote_scans set result = ended.result, failure = ended.failure from ended
 where remote_scans.id = ended.id and remote_scans.id = any(array(select id from held))
 returning remote_scans.id
 `

@@ -1,5 +1,5 @@
 import type { Pool, QueryConfig, QueryResult, QueryResultRow } from 'pg'
-import { FateUnknown, isFateUnknown, isOutage } from './outage.ts'
+import { CommitUnknown, isOutage, mayHaveCommitted } from './database-error.ts'
 
 type Options = {
   settings?: readonly string[]
@@ -37,7 +37,7 @@ export async function runTransaction<Row extends QueryResultRow>(
         broken = reason
       })
     }
-    if (isCommitting && isFateUnknown(error)) throw new FateUnknown('A commit was not answered', { cause: error })
+    if (isCommitting && mayHaveCommitted(error)) throw new CommitUnknown('A commit was not answered', { cause: error })
     throw error
   } finally {
     client.release(broken)

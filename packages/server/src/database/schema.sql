@@ -134,7 +134,7 @@ create table deliveries (
   next_at timestamp with time zone default now(),
   lease_token uuid,
   last_status integer,
-  tried_at timestamp with time zone,
+  last_attempt_at timestamp with time zone,
   constraint deliveries_pkey PRIMARY KEY (id),
   constraint deliveries_check CHECK (((state = 'pending'::text) OR (next_at IS NULL))),
   constraint deliveries_check1 CHECK (((lease_token IS NULL) OR (next_at IS NOT NULL))),
@@ -155,30 +155,6 @@ create table delivery_attempts (
   answer text not null,
   constraint delivery_attempts_pkey PRIMARY KEY (delivery_id, id)
 );
-
-create unlogged table remote_scans (
-  id uuid not null,
-  queue text not null,
-  asked json not null,
-  sealed bytea,
-  storage_key text,
-  url text,
-  created_at timestamp with time zone not null default now(),
-  expires_at timestamp with time zone not null,
-  attempts integer not null default 0,
-  held_until timestamp with time zone,
-  lease_token uuid,
-  outcome json,
-  failure text,
-  constraint errands_pkey PRIMARY KEY (id),
-  constraint errands_check CHECK ((num_nonnulls(sealed, storage_key, url) = 1)),
-  constraint errands_check1 CHECK ((num_nonnulls(outcome, failure) <= 1)),
-  constraint errands_failure_check CHECK ((failure = ANY (ARRAY['busy'::text, 'down'::text])))
-) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_insert_scale_factor = 0, autovacuum_vacuum_insert_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
-
-CREATE INDEX errands_expiring ON public.remote_scans USING btree (expires_at);
-CREATE INDEX errands_open ON public.remote_scans USING btree (created_at) WHERE ((outcome IS NULL) AND (failure IS NULL));
-CREATE INDEX errands_storage ON public.remote_scans USING btree (storage_key) WHERE (storage_key IS NOT NULL);
 
 create table idempotency_keys (
   account_id uuid not null,
@@ -295,13 +271,37 @@ create table rate_windows (
   constraint rate_windows_key_id_fkey FOREIGN KEY (key_id) REFERENCES api_keys(id) ON DELETE CASCADE
 ) with (fillfactor = 50);
 
-create table refusals (
+create table rejected_requests (
   account_id uuid not null,
   day date not null,
   status smallint not null,
   count bigint not null,
-  constraint refusals_pkey PRIMARY KEY (account_id, day, status)
+  constraint rejected_requests_pkey PRIMARY KEY (account_id, day, status)
 );
+
+create unlogged table remote_scans (
+  id uuid not null,
+  queue text not null,
+  options json not null,
+  sealed bytea,
+  storage_key text,
+  url text,
+  created_at timestamp with time zone not null default now(),
+  expires_at timestamp with time zone not null,
+  attempts integer not null default 0,
+  held_until timestamp with time zone,
+  lease_token uuid,
+  result json,
+  failure text,
+  constraint remote_scans_pkey PRIMARY KEY (id),
+  constraint remote_scans_check CHECK ((num_nonnulls(sealed, storage_key, url) = 1)),
+  constraint remote_scans_check1 CHECK ((num_nonnulls(result, failure) <= 1)),
+  constraint remote_scans_failure_check CHECK ((failure = ANY (ARRAY['busy'::text, 'down'::text])))
+) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_insert_scale_factor = 0, autovacuum_vacuum_insert_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
+
+CREATE INDEX remote_scans_expiring ON public.remote_scans USING btree (expires_at);
+CREATE INDEX remote_scans_open ON public.remote_scans USING btree (created_at) WHERE ((result IS NULL) AND (failure IS NULL));
+CREATE INDEX remote_scans_storage ON public.remote_scans USING btree (storage_key) WHERE (storage_key IS NOT NULL);
 
 create table scans (
   id uuid not null,

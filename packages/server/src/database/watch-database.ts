@@ -1,6 +1,6 @@
 import pg from 'pg'
 import type { Logger } from '../runtime/logger.ts'
-import { isOutage } from './outage.ts'
+import { isOutage } from './database-error.ts'
 
 const minPauseMs = 250
 const maxPauseMs = 5000

@@ -4,8 +4,6 @@ import { buffer } from 'node:stream/consumers'
 import { test } from 'node:test'
 import { dumpTables } from '../../src/database/backup/dump-tables.ts'
 import { loadTables } from '../../src/database/backup/load-tables.ts'
-import { listMigrations, migrate } from '../../src/database/migrate.ts'
-import { silentLog } from '../support/silent-log.ts'
 import { openTestDatabase } from '../support/test-database.ts'
 import { openTestStores } from '../support/test-stores.ts'
 
@@ -49,16 +47,5 @@ test('what cannot be loaded whole changes nothing', async () => {
   } finally {
     await copy.drop()
     await stores.close()
-  }
-})
-
-test('a schema can be made as an older version had it, and brought up to date later', async () => {
-  const database = await openTestDatabase({ migrated: false })
-  const all = listMigrations()
-  try {
-    assert.deepEqual(await migrate({ ...database, log: silentLog }, all[1]), all.slice(0, 2))
-    assert.deepEqual(await migrate({ ...database, log: silentLog }), all.slice(2))
-  } finally {
-    await database.drop()
   }
 })

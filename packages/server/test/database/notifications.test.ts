@@ -51,7 +51,7 @@ describe('processes wake each other', () => {
     const before = two.countJobs()
     await database.pool.query(
       `select pg_terminate_backend(pid) from pg_stat_activity
-       where datname = current_database() and application_name = 'assay wake-ups'`,
+       where datname = current_database() and application_name = 'assay notifications'`,
     )
     await waitFor(() => !two.isListening() || two.countJobs() > before)
     await waitFor(() => one.isListening() && two.isListening() && two.countJobs() > before)

@@ -8,14 +8,14 @@ import { openTestDatabase } from '../support/test-database.ts'
 
 const queue = 'malware here'
 const leaseMs = 30_000
-const outcome: FinalResult = {
+const result: FinalResult = {
   ...{ status: 'threat', signals: ['Virus:X'], metadata: { hash_sha256: 'ab' }, contentLength: 5, contentType: 'a/b' },
 }
 
 const newRemoteScan = (change: Partial<NewRemoteScan> = {}): NewRemoteScan => ({
   ...{ id: randomUUID(), queue, ttlMs: 60_000 },
   source: { at: 'row', sealed: Buffer.from('sealed') },
-  asked: {
+  options: {
     ...{ kind: 'malware', contentName: 'naïve "name"', flagsSexy: true, accountId: null },
     known: { bytes: 5, sha1: 'cd', sha256: 'ab' },
   },
@@ -30,7 +30,7 @@ describe('a remote scan', () => {
     database = await openTestDatabase()
     remoteScans = open()
   })
-  beforeEach(() => database.pool.query('truncate remote scans'))
+  beforeEach(() => database.pool.query('truncate remote_scans'))
   after(() => database.drop())
 
   const claimOne = async () => {
@@ -50,15 +50,15 @@ describe('a remote scan', () => {
     const asked = sources.map((source) => newRemoteScan({ source }))
     await Promise.all(asked.map(remoteScans.add))
     const claimed = await remoteScans.claim(10, leaseMs)
-    for (const { id, source, asked: what } of asked) {
+    for (const { id, source, options } of asked) {
       const found = claimed.find(({ lease }) => lease.id === id)
-      assert.deepEqual([found?.source, found?.asked], [source, what])
+      assert.deepEqual([found?.source, found?.options], [source, options])
     }
     const [first, second] = claimed
     assert.ok(first !== undefined && second !== undefined)
-    assert.equal(await remoteScans.complete(first.lease, { outcome }), true)
+    assert.equal(await remoteScans.complete(first.lease, { result }), true)
     assert.equal(await remoteScans.complete(second.lease, { failure: 'busy' }), true)
-    assert.deepEqual(await remoteScans.take(first.lease.id), { state: 'done', outcome })
+    assert.deepEqual(await remoteScans.take(first.lease.id), { state: 'done', result })
     assert.deepEqual(await remoteScans.take(first.lease.id), { state: 'missing' })
     assert.deepEqual(await remoteScans.take(second.lease.id), { state: 'failed', failure: 'busy' })
   })
@@ -86,7 +86,7 @@ describe('a remote scan', () => {
     await endLeases()
     const { lease } = await claimOne()
     assert.deepEqual(await remoteScans.extend([stale, lease], leaseMs), [lease])
-    assert.equal(await remoteScans.complete(stale, { outcome }), false)
+    assert.equal(await remoteScans.complete(stale, { result }), false)
     await remoteScans.release(stale)
     const news = await remoteScans.take(remoteScan.id)
     assert.ok(news.state === 'open' && news.attempts === 2 && news.freeMs < 0)
@@ -118,7 +118,7 @@ describe('a remote scan', () => {
     const { lease } = await claimOne()
     await remoteScans.remove(lease.id)
     assert.deepEqual(await remoteScans.extend([lease], leaseMs), [])
-    assert.equal(await remoteScans.complete(lease, { outcome }), false)
+    assert.equal(await remoteScans.complete(lease, { result }), false)
   })
 
   test('that nobody waits for any more is forgotten, with where its content lies', async () => {

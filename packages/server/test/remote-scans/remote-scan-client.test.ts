@@ -137,7 +137,7 @@ describe('a scan that another node is asked for', () => {
     const remoteScans = openStore()
     const known = { bytes: content.bytes, sha1: content.sha1, sha256: content.sha256 }
     const lost = { ...asked, accountId: null, known }
-    await remoteScans.add({ id: randomUUID(), queue: 'malware here', source, asked: lost, ttlMs: -1 })
+    await remoteScans.add({ id: randomUUID(), queue: 'malware here', source, options: lost, ttlMs: -1 })
     assert.equal(listFiles().length, 1)
     assert.equal(await sweepRemoteScans({ remoteScans, jobContents: contents }), 1)
     assert.deepEqual([listFiles(), await countRemoteScans()], [[], 0])

@@ -18,7 +18,7 @@ describe('a worker of remote scans that is stopped', () => {
     database = await openTestDatabase()
     remoteScans = makeRemoteScanStore({ pool: database.pool, queues: [queue] })
   })
-  afterEach(() => database.pool.query('truncate remote scans'))
+  afterEach(() => database.pool.query('truncate remote_scans'))
   after(() => database.drop())
 
   const told: string[] = []
@@ -27,8 +27,14 @@ describe('a worker of remote scans that is stopped', () => {
 
   async function ask(): Promise<string> {
     const id = randomUUID()
-    const asked = { kind: 'malware' as const, contentName: null, flagsSexy: true, accountId: randomUUID(), known: null }
-    await remoteScans.add({ id, queue, source: { at: 'url', url: 'http://example.com/' }, asked, ttlMs: 60_000 })
+    const options = {
+      kind: 'malware' as const,
+      contentName: null,
+      flagsSexy: true,
+      accountId: randomUUID(),
+      known: null,
+    }
+    await remoteScans.add({ id, queue, source: { at: 'url', url: 'http://example.com/' }, options, ttlMs: 60_000 })
     return id
   }
 
@@ -52,7 +58,7 @@ describe('a worker of remote scans that is stopped', () => {
     assert.deepEqual(told, ['remote-scans'], 'others hear of it')
     const [remoteScan] = await claimNow()
     assert.equal(remoteScan?.lease.id, id)
-    const { rows } = await database.pool.query('select attempts from remote scans')
+    const { rows } = await database.pool.query('select attempts from remote_scans')
     assert.deepEqual(rows, [{ attempts: 1 }])
     wake()
     await waitFor(() => wasOurs !== undefined)

@@ -15,7 +15,7 @@ export async function listTables(client: ClientBase): Promise<TableShape[]> {
         where f.conrelid = c.oid and f.contype = 'f' and f.confrelid <> c.oid) as refers_to
      from pg_class c
      where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p') and not c.relispartition
-       and c.relpersistence = 'p' and c.relname not like 'kysely\\_%' and c.relname <> 'migrations'
+       and c.relpersistence = 'p' and c.relname <> 'migrations'
      order by c.relname`,
   )
   const ordered: TableShape[] = []

@@ -5,7 +5,7 @@ export function makeRejectedRequestStore({ pool }: { pool: Pool }): RejectedRequ
   return {
     async add(counts) {
       await pool.query(
-        `insert into refusals as r (account_id, day, status, count)
+        `insert into rejected_requests as r (account_id, day, status, count)
          select account_id, day, status, sum(count)
          from unnest($1::uuid[], $2::date[], $3::smallint[], $4::bigint[]) as n (account_id, day, status, count)
          group by 1, 2, 3 order by 1, 2, 3
@@ -17,7 +17,7 @@ export function makeRejectedRequestStore({ pool }: { pool: Pool }): RejectedRequ
       )
     },
     async deleteOld(before) {
-      return Number((await pool.query('delete from refusals where day < $1::date', [before])).rowCount)
+      return Number((await pool.query('delete from rejected_requests where day < $1::date', [before])).rowCount)
     },
   }
 }

@@ -53,7 +53,7 @@ export function makeScanHistory({ pool }: { pool: Pool }): ScanHistory {
 
     async listRefusals(accountId, since) {
       const { rows } = await pool.query<Refusals>(
-        `select to_char(day, 'YYYY-MM-DD') as day, status, count::float8 as count from refusals
+        `select to_char(day, 'YYYY-MM-DD') as day, status, count::float8 as count from rejected_requests
          where account_id = $1 and day >= $2::date order by day, status`,
         [accountId, since],
       )

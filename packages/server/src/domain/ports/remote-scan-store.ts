@@ -19,7 +19,7 @@ export type NewRemoteScan = {
   /** See queues.ts. */
   queue: string
   source: JobSource
-  asked: RemoteScanOptions
+  options: RemoteScanOptions
   /** How long somebody waits for it. */
   ttlMs: number
 }
@@ -27,16 +27,16 @@ export type NewRemoteScan = {
 /** Whoever claimed it last. Only the newest lease can end it. */
 export type RemoteScanLease = { id: string; token: string }
 
-export type ClaimedRemoteScan = { lease: RemoteScanLease; source: JobSource; asked: RemoteScanOptions }
+export type ClaimedRemoteScan = { lease: RemoteScanLease; source: JobSource; options: RemoteScanOptions }
 
 /** `busy`: the engines have too much to do. `down`: they did not answer. */
 export type RemoteScanFailure = 'busy' | 'down'
 
-export type RemoteScanEnd = { outcome: FinalResult } | { failure: RemoteScanFailure }
+export type RemoteScanEnd = { result: FinalResult } | { failure: RemoteScanFailure }
 
 export type RemoteScanState =
   /** As another process wrote it: to be checked. */
-  | { state: 'done'; outcome: unknown }
+  | { state: 'done'; result: unknown }
   | { state: 'failed'; failure: RemoteScanFailure }
   /** How often it was taken, and for how long it has been nobody's; below zero while somebody has it. */
   | { state: 'open'; attempts: number; freeMs: number }

@@ -24,7 +24,7 @@ type Deps = {
   claimTimeoutMs?: number
 }
 
-type RemoteRequest = { source: JobSource; asked: RemoteScanOptions; bytes: number; signal: AbortSignal }
+type RemoteRequest = { source: JobSource; options: RemoteScanOptions; bytes: number; signal: AbortSignal }
 
 /** Time for a scan of given content; a URL has twice as long, for its download. */
 const scanMs = 60_000
@@ -50,10 +50,10 @@ export function makeRemoteScanClient(deps: Deps): Scanner & { countWaiting(): nu
     requireCapacity(kind)
     const known = { bytes: content.bytes, sha1: content.sha1, sha256: content.sha256 }
     const source = await toJobContent(content).persist()
-    const asked = { kind, contentName, flagsSexy, accountId: null, known }
+    const remoteOptions = { kind, contentName, flagsSexy, accountId: null, known }
     const signal = options.abortWhenClientLeaves?.() ?? never
     try {
-      const found = await requestScan({ source, asked, bytes: content.bytes, signal }, scanMs)
+      const found = await requestScan({ source, options: remoteOptions, bytes: content.bytes, signal }, scanMs)
       return checkRemoteResult(found, known)
     } finally {
       // The caller does not wait for the removal; the sweeper removes what remains.
@@ -66,8 +66,8 @@ export function makeRemoteScanClient(deps: Deps): Scanner & { countWaiting(): nu
     { kind, contentName, flagsSexy, accountId, signal }: Parameters<Scanner['scanUrl']>[1],
   ) {
     requireCapacity(kind)
-    const asked = { kind, contentName, flagsSexy, accountId, known: null }
-    const request = { source: { at: 'url' as const, url }, asked, bytes: maxContentBytes[kind].sync, signal }
+    const options = { kind, contentName, flagsSexy, accountId, known: null }
+    const request = { source: { at: 'url' as const, url }, options, bytes: maxContentBytes[kind].sync, signal }
     return checkRemoteResult(await requestScan(request, 2 * scanMs), null)
   }
 
@@ -76,7 +76,7 @@ export function makeRemoteScanClient(deps: Deps): Scanner & { countWaiting(): nu
     if (waiting >= maxWaiting) throw new EngineBusy(`${maxWaiting} scans wait for workers already`)
   }
 
-  async function requestScan({ source, asked, bytes, signal }: RemoteRequest, baseMs: number): Promise<unknown> {
+  async function requestScan({ source, options, bytes, signal }: RemoteRequest, baseMs: number): Promise<unknown> {
     const id = newUuid()
     const timeoutMs = baseMs + bytes / bytesPerMs
     const deadline = performance.now() + timeoutMs
@@ -87,10 +87,10 @@ export function makeRemoteScanClient(deps: Deps): Scanner & { countWaiting(): nu
     let isTaken = false
     waiting++
     try {
-      const queue = toQueueName(asked.kind, source.at === 'url' ? anyStore : deps.contents.toStoreId(source))
+      const queue = toQueueName(options.kind, source.at === 'url' ? anyStore : deps.contents.toStoreId(source))
       // The wait begins before the row exists: a worker may complete it at once.
       let notified = wait()
-      await deps.remoteScans.add({ id, queue, source, asked, ttlMs: Math.ceil(timeoutMs) + graceMs })
+      await deps.remoteScans.add({ id, queue, source, options, ttlMs: Math.ceil(timeoutMs) + graceMs })
       deps.notifications.send('remote-scans')
       for (;;) {
         await notified
@@ -98,7 +98,7 @@ export function makeRemoteScanClient(deps: Deps): Scanner & { countWaiting(): nu
         notified = wait()
         const current = await deps.remoteScans.take(id)
         isTaken = current.state !== 'open'
-        if (current.state === 'done') return current.outcome
+        if (current.state === 'done') return current.result
         if (current.state !== 'open') throw toFailure(current)
         requireProgress(current)
         if (performance.now() > deadline) throw new EngineDown(`No worker completed the scan within ${timeoutMs} ms`)

@@ -19,7 +19,7 @@ export function makeRunRemoteScan(deps: Deps) {
   return async (remoteScan: ClaimedRemoteScan, signal: AbortSignal): Promise<void> => {
     let end: RemoteScanEnd
     try {
-      end = { outcome: await scan(remoteScan, signal) }
+      end = { result: await scan(remoteScan, signal) }
     } catch (error) {
       if (signal.aborted) return deps.remoteScans.release(remoteScan.lease)
       if (!isTransient(error)) deps.reportFailure(error)
@@ -28,8 +28,8 @@ export function makeRunRemoteScan(deps: Deps) {
     if (await keepTrying(() => deps.remoteScans.complete(remoteScan.lease, end))) deps.onCompleted(remoteScan.lease.id)
   }
 
-  async function scan({ source, asked }: ClaimedRemoteScan, signal: AbortSignal): Promise<FinalResult> {
-    const { accountId, known, ...rest } = asked
+  async function scan({ source, options }: ClaimedRemoteScan, signal: AbortSignal): Promise<FinalResult> {
+    const { accountId, known, ...rest } = options
     const options = { ...rest, isTest: false }
     if (source.at === 'url') {
       if (accountId === null) throw new Error('A remote scan of a URL has no account')

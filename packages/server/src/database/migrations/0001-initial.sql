@@ -1,0 +1,381 @@
+-- The whole schema of the first release. `npm run schema` writes it, as PostgreSQL describes it, to schema.sql.
+
+-- Accounts: definitions that operators change (plans, accounts, api_keys) are kept apart from counters that requests
+-- change (balances, rate_windows). The hot rows stay small, and regions can share definitions without sharing counters.
+
+create table plans (
+  name text primary key,
+  credits_per_period integer not null check (credits_per_period >= 0),
+  rate_requests integer not null check (rate_requests > 0),
+  rate_period_seconds integer not null check (rate_period_seconds > 0),
+  created_at timestamptz not null default now()
+);
+
+insert into plans (name, credits_per_period, rate_requests, rate_period_seconds) values
+  ('free', 1000, 60, 60),
+  ('standard', 100000, 1000, 60),
+  ('unlimited', 2000000000, 2000000000, 60);
+
+create table accounts (
+  id uuid primary key,
+  name text not null,
+  plan text not null references plans (name),
+  -- Overrides of the plan; null means that the plan's value applies.
+  credits_per_period integer check (credits_per_period >= 0),
+  rate_requests integer check (rate_requests > 0),
+  rate_period_seconds integer check (rate_period_seconds > 0),
+  created_at timestamptz not null default now(),
+  expires_at timestamptz,
+  suspended_at timestamptz,
+  webhook_secret text not null,
+  previous_webhook_secret text,
+  previous_webhook_secret_until timestamptz,
+  -- Whether the account treats a picture that is "sexy", and nothing worse, as a threat.
+  flags_sexy boolean not null default true,
+  -- Hosts that URLs of this account may name, `*.example.com` for all below a domain; null allows every public host.
+  download_hosts text[],
+  check ((rate_requests is null) = (rate_period_seconds is null))
+);
+
+create table balances (
+  account_id uuid primary key references accounts (id) on delete cascade,
+  -- Credits that the plan gave for this period. credit_limit is this and the credits granted during the period.
+  allocated integer not null check (allocated >= 0),
+  credit_limit integer not null check (credit_limit >= 0),
+  credit_remaining integer not null check (credit_remaining between 0 and credit_limit),
+  -- Periods are counted from the anchor, so that the day of the month survives short months.
+  period_anchor timestamptz not null,
+  period_start timestamptz not null,
+  period_end timestamptz not null check (period_end > period_start)
+) with (fillfactor = 50);
+
+create table api_keys (
+  id uuid primary key,
+  account_id uuid not null references accounts (id) on delete cascade,
+  name text not null,
+  prefix text not null,
+  digest bytea not null unique,
+  created_at timestamptz not null default now(),
+  expires_at timestamptz,
+  revoked_at timestamptz,
+  -- Test keys get their verdict from the name of the content. No engine runs, and nothing is charged.
+  is_test boolean not null default false
+);
+
+create index api_keys_account on api_keys (account_id);
+
+create table rate_windows (
+  key_id uuid primary key references api_keys (id) on delete cascade,
+  started_at timestamptz not null default '-infinity',
+  used integer not null default 0,
+  -- The value of `used` before the last batch; see admission-statements.ts.
+  used_before integer not null default 0,
+  last_used_at timestamptz
+) with (fillfactor = 50);
+
+-- The single row says whether this is a test installation. Test mode must never serve the accounts of an installation
+-- that scans.
+create table installation (
+  single boolean primary key default true check (single),
+  is_test boolean not null
+);
+
+-- Scans are partitioned by the time that their ids (UUID version 7) begin with, so that deleting old results is dropping
+-- a table; scan-partitions.ts creates and drops the partitions. Scans and ledger rows have no foreign keys: the statement
+-- that writes them has just locked the account, and looking it up again made a batch of 64 charges a third slower.
+create table scans (
+  id uuid primary key,
+  account_id uuid not null,
+  kind text not null check (kind in ('malware', 'nsfw_image')),
+  mode text not null check (mode in ('sync', 'async')),
+  status text not null default 'pending' check (status in ('pending', 'clean', 'threat', 'error')),
+  region text not null,
+  content_length bigint not null check (content_length >= 0),
+  content_type text not null,
+  content_name text,
+  signals text[],
+  metadata jsonb,
+  created_at timestamptz not null default now(),
+  completed_at timestamptz,
+  key_id uuid,
+  check ((status = 'pending') = (completed_at is null))
+) partition by range (id);
+
+create index scans_account on scans (account_id, created_at);
+-- Finds results that are old enough to be deleted. Rows are completed roughly in the order in which they were inserted,
+-- so a BRIN index suffices and costs almost nothing to maintain.
+create index scans_completed on scans using brin (completed_at);
+
+-- Takes ids for which there is no partition, so that no insert fails for lack of one.
+create table scans_default partition of scans default;
+
+-- The amounts of an account always sum to its credit_remaining.
+create table credit_ledger (
+  id bigint generated always as identity primary key,
+  account_id uuid not null,
+  kind text not null check (kind in ('opening', 'debit', 'refund', 'grant', 'roll', 'adjust')),
+  amount integer not null,
+  balance integer not null,
+  scan_id uuid,
+  note text,
+  at timestamptz not null default now(),
+  -- A scan has one debit and at most one refund, however often it is charged or refunded.
+  unique (scan_id, kind)
+) with (
+  -- The sweeper replaces old rows by totals per day; vacuum frees their space soon.
+  autovacuum_vacuum_scale_factor = 0.05
+);
+
+create index credit_ledger_account on credit_ledger (account_id, id);
+-- The totals per day: one row for the debits of an account's day and one for its refunds.
+create unique index credit_ledger_days on credit_ledger (account_id, kind, at)
+where scan_id is null and kind in ('debit', 'refund');
+
+-- Background scans. A job exists from the charge until the verdict. No foreign keys, for the same reason as with scans.
+create table jobs (
+  scan_id uuid primary key,
+  account_id uuid not null,
+  -- Names the engine and the access to content that a process needs to run the job.
+  queue text not null,
+  -- Jobs of one account are run first in, first out.
+  position bigint generated always as identity,
+  created_at timestamptz not null default now(),
+  attempts integer not null default 0,
+  -- Null while the job waits. Otherwise no worker may claim the job before this time: a worker has leased it (then
+  -- lease_token is set), or it pauses after a failure.
+  held_until timestamptz,
+  lease_token uuid,
+  sealed bytea,
+  storage_key text,
+  url text,
+  callback_url text,
+  callback_host text,
+  -- A job of a test key has no content, only the name of the test case.
+  test_case text,
+  check (num_nonnulls(sealed, storage_key, url, test_case) = 1),
+  check (lease_token is null or held_until is not null),
+  check ((callback_url is null) = (callback_host is null))
+) with (
+  -- Each job leaves three dead rows behind, which claims would have to step over.
+  autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_insert_scale_factor = 0,
+  autovacuum_vacuum_insert_threshold = 5000, autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_scale_factor = 0,
+  autovacuum_analyze_threshold = 5000, toast.autovacuum_vacuum_scale_factor = 0,
+  toast.autovacuum_vacuum_threshold = 2000, toast.autovacuum_vacuum_cost_delay = 0
+);
+
+-- Encrypted content does not compress.
+alter table jobs alter column sealed set storage external;
+
+create index jobs_waiting on jobs (account_id, position) include (queue) where held_until is null;
+create index jobs_held on jobs (held_until) where held_until is not null;
+create index jobs_storage on jobs (storage_key) where storage_key is not null;
+
+create table idempotency_keys (
+  account_id uuid not null,
+  operation text not null,
+  key text not null,
+  fingerprint bytea not null,
+  scan_id uuid not null,
+  created_at timestamptz not null default now(),
+  primary key (account_id, operation, key)
+) with (
+  autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000, autovacuum_analyze_scale_factor = 0,
+  autovacuum_analyze_threshold = 10000
+);
+
+-- Rows are inserted and deleted in the order of time.
+create index idempotency_keys_created on idempotency_keys using brin (created_at);
+
+-- Remote scans: synchronous scans that one node hands to a worker while its caller waits. Nothing is charged for the row
+-- itself and nothing is promised, so the table is not written to the WAL and is empty after a crash of the database.
+create unlogged table remote_scans (
+  id uuid primary key,
+  queue text not null,
+  options json not null,
+  sealed bytea,
+  storage_key text,
+  url text,
+  created_at timestamptz not null default now(),
+  -- The caller waits no longer than this.
+  expires_at timestamptz not null,
+  attempts integer not null default 0,
+  -- Null until the first claim; in the past when no worker holds the lease any more.
+  held_until timestamptz,
+  lease_token uuid,
+  result json,
+  failure text check (failure in ('busy', 'down')),
+  check (num_nonnulls(sealed, storage_key, url) = 1),
+  check (num_nonnulls(result, failure) <= 1)
+) with (
+  -- Rows live for about a second.
+  autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_insert_scale_factor = 0,
+  autovacuum_vacuum_insert_threshold = 5000, autovacuum_vacuum_cost_delay = 0, toast.autovacuum_vacuum_scale_factor = 0,
+  toast.autovacuum_vacuum_threshold = 2000, toast.autovacuum_vacuum_cost_delay = 0
+);
+
+-- Encrypted content does not compress.
+alter table remote_scans alter column sealed set storage external;
+
+create index remote_scans_open on remote_scans (created_at) where result is null and failure is null;
+create index remote_scans_expiring on remote_scans (expires_at);
+create index remote_scans_storage on remote_scans (storage_key) where storage_key is not null;
+
+-- Heartbeats: each process of the installation updates its row every few seconds.
+create unlogged table nodes (
+  id uuid primary key,
+  name text not null,
+  roles text[] not null,
+  version text not null,
+  started_at timestamptz not null,
+  seen_at timestamptz not null default now(),
+  status text not null,
+  reasons text[] not null,
+  engines json not null
+) with (fillfactor = 50);
+
+create table deliveries (
+  id uuid primary key,
+  scan_id uuid not null,
+  account_id uuid not null,
+  url text not null,
+  -- Host and port of the URL: the limit on concurrent deliveries applies to each host.
+  host text not null,
+  body text not null,
+  state text not null default 'pending' check (state in ('pending', 'delivered', 'dead', 'stopped')),
+  attempts integer not null default 0,
+  created_at timestamptz not null default now(),
+  -- When a worker may claim the delivery; while a worker has leased it, when the lease ends. Null when no attempt
+  -- follows, or none before the paused endpoint is resumed.
+  next_at timestamptz default now(),
+  lease_token uuid,
+  last_status integer,
+  last_attempt_at timestamptz,
+  check (state = 'pending' or next_at is null),
+  check (lease_token is null or next_at is not null)
+) with (
+  autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0,
+  autovacuum_analyze_scale_factor = 0.02, autovacuum_analyze_threshold = 2000
+);
+
+create index deliveries_due on deliveries (host, next_at) where next_at is not null;
+create index deliveries_leased on deliveries (host, next_at) where lease_token is not null;
+create index deliveries_account on deliveries (account_id, created_at);
+create index deliveries_created on deliveries using brin (created_at);
+
+create table delivery_attempts (
+  id bigint generated always as identity,
+  delivery_id uuid not null,
+  at timestamptz not null,
+  status integer,
+  duration_ms integer not null,
+  -- The beginning of the receiver's response, or the reason why there is none.
+  answer text not null,
+  primary key (delivery_id, id)
+);
+
+-- The health of each receiver, recorded from its first delivery on.
+create table webhook_endpoints (
+  account_id uuid not null,
+  url text not null,
+  host text not null,
+  failing_since timestamptz,
+  last_success_at timestamptz,
+  last_attempt_at timestamptz not null,
+  paused_at timestamptz
+) with (fillfactor = 70);
+
+-- A URL can be longer than an index entry may be, so the index holds its hash.
+create unique index webhook_endpoints_key on webhook_endpoints (account_id, md5(url));
+create index webhook_endpoints_paused on webhook_endpoints (account_id) where paused_at is not null;
+
+-- Members may use the console. Operators need no account; every other member belongs to one.
+create table members (
+  id uuid primary key,
+  account_id uuid references accounts (id) on delete cascade,
+  role text not null check (role in ('operator', 'owner', 'member')),
+  email text not null,
+  name text not null,
+  password_hash text not null,
+  totp_secret bytea,
+  totp_confirmed_at timestamptz,
+  -- The time step of the last code that was accepted: each code works once.
+  totp_step bigint not null default 0,
+  created_at timestamptz not null default now(),
+  last_seen_at timestamptz,
+  check (role = 'operator' or account_id is not null)
+);
+
+create unique index members_email on members (lower(email));
+create index members_account on members (account_id);
+
+create table console_sessions (
+  id uuid primary key,
+  digest bytea not null unique,
+  member_id uuid not null references members (id) on delete cascade,
+  created_at timestamptz not null,
+  last_seen_at timestamptz not null,
+  expires_at timestamptz not null,
+  address text not null,
+  agent text not null
+);
+
+create index console_sessions_member on console_sessions (member_id);
+
+-- One-time links: for the first operator, for invited members, and for a new password.
+create table console_links (
+  id uuid primary key,
+  digest bytea not null unique,
+  purpose text not null check (purpose in ('first-operator', 'invitation', 'new-password')),
+  role text not null check (role in ('operator', 'owner', 'member')),
+  account_id uuid references accounts (id) on delete cascade,
+  member_id uuid references members (id) on delete cascade,
+  email text,
+  created_at timestamptz not null,
+  expires_at timestamptz not null
+);
+
+-- Failed sign-in attempts by subject (an email address or a network address), for the growing pause between attempts.
+create table sign_in_failures (
+  subject text primary key,
+  failures integer not null,
+  last_at timestamptz not null
+);
+
+create table audit_log (
+  id bigint generated always as identity primary key,
+  at timestamptz not null default now(),
+  actor text not null,
+  action text not null,
+  target text,
+  account_id uuid,
+  detail text,
+  address text
+);
+
+create index audit_log_account on audit_log (account_id, id);
+
+create function reject_audit_log_change() returns trigger language plpgsql as
+$$ begin raise exception 'The audit log only grows.'; end $$;
+create trigger audit_log_append_only before update or delete on audit_log execute function reject_audit_log_change();
+
+-- Hashes and signals that operators allow or block, whatever the engines report.
+create table list_entries (
+  id uuid primary key,
+  list text not null check (list in ('allow', 'block')),
+  matches text not null check (matches in ('sha256', 'signal')),
+  value text not null,
+  reason text not null,
+  created_by text not null,
+  created_at timestamptz not null default now(),
+  expires_at timestamptz,
+  unique (list, matches, value)
+);
+
+-- Rejected requests, counted by account, day and HTTP status.
+create table rejected_requests (
+  account_id uuid not null,
+  day date not null,
+  status smallint not null,
+  count bigint not null,
+  primary key (account_id, day, status)
+);
