@@ -29,11 +29,11 @@ export function makeRunRemoteScan(deps: Deps) {
   }
 
   async function scan({ source, options }: ClaimedRemoteScan, signal: AbortSignal): Promise<FinalResult> {
-    const { accountId, known, ...rest } = options
-    const options = { ...rest, isTest: false }
+    const { accountId, known, ...about } = options
+    const scanOptions = { ...about, isTest: false }
     if (source.at === 'url') {
       if (accountId === null) throw new Error('A remote scan of a URL has no account')
-      return deps.scanner.scanUrl(source.url, { ...options, accountId, mode: 'sync', signal })
+      return deps.scanner.scanUrl(source.url, { ...scanOptions, accountId, mode: 'sync', signal })
     }
     if (known === null) throw new Error('A remote scan does not say which content it is about')
     const content = await deps.contents.open(source, known)
@@ -42,7 +42,7 @@ export function makeRunRemoteScan(deps: Deps) {
       if (content.whole !== undefined && hash('sha256', content.whole) !== known.sha256) {
         throw new Error('The content of a remote scan does not have the hash that it was sent with')
       }
-      return await deps.scanner.scanContent(content, options)
+      return await deps.scanner.scanContent(content, scanOptions)
     } finally {
       await content.release()
     }
