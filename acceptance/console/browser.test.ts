@@ -156,7 +156,7 @@ describe('the console in a browser', { skip: lacking }, () => {
     await window.open('/operator/accounts')
     await page.getByRole('button', { name: 'Poor Ltd' }).click()
     await dialog().getByLabel('Credits').fill('25')
-    await dialog().getByLabel('Why').fill('to get going')
+    await dialog().getByLabel('Reason').fill('to get going')
     await press('Grant', dialog())
     await dialog().getByText('grant: to get going').waitFor()
     assert.equal((await caller.sendFile('malware', 'scan', 'one')).status, 201)

@@ -8,7 +8,7 @@ export default defineConfig({
   root: import.meta.dirname,
   base: '/console/',
   plugins: [react(), tailwindcss()],
-  // Nothing inline: the policy of the page allows files alone.
+  // The content security policy of the page forbids inline scripts and data URLs.
   build: { target: 'es2022', assetsInlineLimit: 0, modulePreload: { polyfill: false }, chunkSizeWarningLimit: 600 },
   server: { proxy: { '/admin': service, '/openapi.json': service, '/reference': service } },
 })

@@ -15,7 +15,7 @@ import { SignInPage } from './pages/entry/sign-in.tsx'
 import { WelcomePage } from './pages/entry/welcome.tsx'
 import { Shell } from './shell/shell.tsx'
 import { Button } from './ui/button.tsx'
-import { Failure } from './ui/feedback.tsx'
+import { ErrorMessage } from './ui/states.tsx'
 
 const keepSearch = (search: Record<string, unknown>) => search as Record<string, string | undefined>
 
@@ -27,32 +27,32 @@ const signIn = createRoute({
   component: SignInPage,
 })
 const welcome = createRoute({ getParentRoute: () => root, path: '/welcome', component: WelcomePage })
-const inside = createRoute({ getParentRoute: () => root, id: 'inside', component: Inside })
+const signedIn = createRoute({ getParentRoute: () => root, id: 'signed-in', component: SignedIn })
 
-/** Everything but the way in is for those who are signed in. */
-function Inside() {
+/** All pages except sign-in and welcome require a session. */
+function SignedIn() {
   const session = useSession()
   const { pathname } = useLocation()
   if (session.data === null) {
-    return <Go to="/sign-in" back={location.pathname + location.search} />
+    return <Redirect to="/sign-in" back={location.pathname + location.search} />
   }
   if (session.data === undefined) {
     if (session.error === null) return null
     return (
-      <EntryFrame title="Nobody answers">
-        <Failure error={session.error} />
-        <Button look="main" className="mt-4 w-full" isBusy={session.isFetching} onClick={() => session.refetch()}>
+      <EntryFrame title="Cannot reach the service">
+        <ErrorMessage error={session.error} />
+        <Button variant="primary" className="mt-4 w-full" isBusy={session.isFetching} onClick={() => session.refetch()}>
           Try again
         </Button>
       </EntryFrame>
     )
   }
-  if (session.data.account === null && pathname === '/') return <Go to="/operator/status" />
+  if (session.data.account === null && pathname === '/') return <Redirect to="/operator/status" />
   return <Shell session={session.data} />
 }
 
-/** Once: the router's own Navigate goes again with every drawing, and this one draws whenever the address changes. */
-function Go({ to, back }: { to: string; back?: string }) {
+/** Navigates once. The Navigate component of the router would navigate again whenever the address changes. */
+function Redirect({ to, back }: { to: string; back?: string }) {
   const router = useRouter()
   const first = useRef({ to, search: { back }, replace: true })
   useEffect(() => {
@@ -61,10 +61,10 @@ function Go({ to, back }: { to: string; back?: string }) {
   return null
 }
 
-/** Each page is loaded when somebody goes there. What is filtered by stands in the address. */
+/** A page, loaded when it is opened. Its query parameters hold its filters. */
 const page = (path: string, load: () => Promise<Record<string, unknown>>, name: string) =>
   createRoute({
-    getParentRoute: () => inside,
+    getParentRoute: () => signedIn,
     path,
     validateSearch: keepSearch,
     component: lazyRouteComponent(load as () => Promise<Record<string, () => React.JSX.Element>>, name),
@@ -92,7 +92,7 @@ const pages = [
 
 export const makeRouter = () =>
   createRouter({
-    routeTree: root.addChildren([signIn, welcome, inside.addChildren(pages)]),
+    routeTree: root.addChildren([signIn, welcome, signedIn.addChildren(pages)]),
     basepath: '/console',
     defaultPreload: 'intent',
     defaultNotFoundComponent: () => <Navigate to="/" />,

@@ -8,20 +8,20 @@ import {
 } from '@assay/contract/admin'
 import type { Static, TSchema } from 'typebox'
 
-type Of<N extends AdminRouteName, K extends 'query' | 'body' | 'answer'> = (typeof adminRoutes)[N] extends {
+type SchemaType<N extends AdminRouteName, K extends 'query' | 'body' | 'answer'> = (typeof adminRoutes)[N] extends {
   [key in K]: infer S extends TSchema
 }
   ? Static<S>
   : undefined
 
-export type Answer<N extends AdminRouteName> = Of<N, 'answer'>
+export type Answer<N extends AdminRouteName> = SchemaType<N, 'answer'>
 export type Input<N extends AdminRouteName> = {
   params?: Record<string, string>
-  query?: Of<N, 'query'>
-  body?: Of<N, 'body'>
+  query?: SchemaType<N, 'query'>
+  body?: SchemaType<N, 'body'>
 }
 
-/** What the service said no to, with all that helps to find out why. */
+/** An error response of the service, or a failed connection with status 0. */
 export class ApiError extends Error {
   readonly status: number
   readonly fields: Record<string, string[]>
@@ -30,7 +30,7 @@ export class ApiError extends Error {
 
   constructor(
     message: string,
-    about: {
+    details: {
       status: number
       fields?: Record<string, string[]>
       traceId?: string | undefined
@@ -38,12 +38,14 @@ export class ApiError extends Error {
     },
   ) {
     super(message)
-    this.status = about.status
-    this.fields = about.fields ?? {}
-    this.traceId = about.traceId
-    this.retryAfterSeconds = about.retryAfterSeconds
+    this.status = details.status
+    this.fields = details.fields ?? {}
+    this.traceId = details.traceId
+    this.retryAfterSeconds = details.retryAfterSeconds
   }
 }
+
+export const unreachableMessage = 'Cannot reach the service. Check that it is running.'
 
 let csrfToken = ''
 
@@ -69,7 +71,7 @@ export async function call<N extends AdminRouteName>(
   return answer as Answer<N>
 }
 
-/** For what is no JSON: a file to be sent. */
+/** Uploads a file as the body of a route. */
 export async function putFile(
   name: 'uploadSignatures',
   params: Record<string, string>,
@@ -81,7 +83,7 @@ export async function putFile(
 
 export const getCsrfToken = () => csrfToken
 
-/** Also for links, such as that of the CSV file. */
+/** Address of a route, also for links such as the CSV export. */
 export function toUrl<N extends AdminRouteName>(name: N, { params = {}, query }: Input<N> = {}): string {
   const path = adminRoutes[name].path.replaceAll(/\{(\w+)\}/g, (_all, param: string) =>
     encodeURIComponent(params[param] ?? ''),
@@ -94,33 +96,41 @@ export function toUrl<N extends AdminRouteName>(name: N, { params = {}, query }:
 async function send(url: string, init: RequestInit): Promise<Response> {
   const response = await fetch(url, { credentials: 'same-origin', ...init }).catch((error: Error) => {
     if (error.name === 'AbortError') throw error
-    throw new ApiError('The service does not answer. Is it running?', { status: 0 })
+    throw new ApiError(unreachableMessage, { status: 0 })
   })
   if (response.ok) return response
   throw toApiError(response.status, await response.text(), response.headers.get('Retry-After'))
 }
 
-/** Reads a ProblemDetails; some answers, such as 403 without credits, have no body. */
+/** Reads the problem details of a response. Some responses, such as 403 without credits, have no body. */
 export function toApiError(status: number, text: string, retryAfter: string | null): ApiError {
   const retryAfterSeconds = retryAfter === null ? undefined : Number(retryAfter)
   try {
     const { detail, title, errors, traceId } = JSON.parse(text)
-    return new ApiError(toSentences(errors) ?? detail ?? title, { status, fields: errors, traceId, retryAfterSeconds })
+    return new ApiError(joinFieldErrors(errors) ?? detail ?? title, {
+      status,
+      fields: errors,
+      traceId,
+      retryAfterSeconds,
+    })
   } catch {
-    return new ApiError(wordless[status] ?? `The service answered ${status}.`, { status, retryAfterSeconds })
+    return new ApiError(statusMessages[status] ?? `The service answered with status ${status}.`, {
+      status,
+      retryAfterSeconds,
+    })
   }
 }
 
-/** What is wrong with each field says more than that something is. */
-function toSentences(errors: Record<string, string[]> | undefined): string | undefined {
-  const sentences = Object.entries(errors ?? {}).map(([field, said]) => {
-    const words = said.join(' ')
-    return field === '' || words.startsWith(field) ? words : `${field}: ${words}`
+/** Joins the messages of all fields, which say more than the summary in `detail`. */
+function joinFieldErrors(errors: Record<string, string[]> | undefined): string | undefined {
+  const messages = Object.entries(errors ?? {}).map(([field, lines]) => {
+    const text = lines.join(' ')
+    return field === '' || text.startsWith(field) ? text : `${field}: ${text}`
   })
-  return sentences.length === 0 ? undefined : sentences.join(' ')
+  return messages.length === 0 ? undefined : messages.join(' ')
 }
 
-const wordless: Record<number, string> = {
-  401: 'The key of the console is not good any more. Sign in again.',
-  403: 'There are no credits left in this period.',
+const statusMessages: Record<number, string> = {
+  401: 'Your session has ended. Sign in again.',
+  403: 'No credits are left in this period.',
 }

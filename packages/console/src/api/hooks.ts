@@ -2,13 +2,13 @@ import type { AdminRouteName } from '@assay/contract/admin'
 import { keepPreviousData, type QueryClient, useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { type Answer, ApiError, call, type Input } from './call.ts'
 
-type Live<N extends AdminRouteName> = number | ((data: Answer<N> | undefined) => number | false)
+type Interval<N extends AdminRouteName> = number | ((data: Answer<N> | undefined) => number | false)
 
-/** Reads a route, again every few seconds when `liveMs` says so, and keeps what it had while it looks. */
+/** Queries a route, again every `liveMs` if given. While a new query runs, the previous data stays visible. */
 export function useRead<N extends AdminRouteName>(
   name: N,
   input: Input<N> = {},
-  options: { liveMs?: Live<N>; enabled?: boolean } = {},
+  options: { liveMs?: Interval<N>; enabled?: boolean } = {},
 ) {
   const { liveMs } = options
   return useQuery<Answer<N>, ApiError>({
@@ -22,7 +22,7 @@ export function useRead<N extends AdminRouteName>(
   })
 }
 
-/** Changes something by a route, and has everything that is shown looked up again. */
+/** Calls a route that changes something, and then refreshes all queries of the page. */
 export function useChange<N extends AdminRouteName>(name: N, options: { onDone?: (answer: Answer<N>) => void } = {}) {
   const client = useQueryClient()
   return useMutation<Answer<N>, ApiError, Input<N>>({
@@ -36,7 +36,7 @@ export function useChange<N extends AdminRouteName>(name: N, options: { onDone?:
 
 export const refresh = (client: QueryClient) => client.invalidateQueries()
 
-/** Who is signed in; nobody is an answer, too. */
+/** The current session; null if nobody is signed in. */
 export function useSession() {
   return useQuery({
     queryKey: ['getSession'],

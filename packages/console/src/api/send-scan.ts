@@ -1,31 +1,30 @@
 import { operations, type ScanKind, type ScanMode, type ScanResult } from '@assay/contract'
 import { consoleScanPath, csrfHeader } from '@assay/contract/admin'
-import { ApiError, getCsrfToken, toApiError } from './call.ts'
+import { ApiError, getCsrfToken, toApiError, unreachableMessage } from './call.ts'
 
-export type ScanOrder = {
+export type ScanRequest = {
   kind: ScanKind
   mode: ScanMode
   source: { does: 'file'; file: File } | { does: 'url'; url: string }
   callbackUrl?: string | undefined
 }
 
-/** Of a scan that waits: its result. Of one in the background: its id. */
-export type ScanSent = ScanResult | { id: string }
+/** The result of a synchronous scan, or the id of a background scan. */
+export type ScanResponse = ScanResult | { id: string }
 
-type Watch = { onSent: (share: number) => void; signal: AbortSignal }
+type SendOptions = { onSent: (share: number) => void; signal: AbortSignal }
 
-/** By XMLHttpRequest, because nothing else in a browser tells how much of a file has been sent. */
-export function sendScan(order: ScanOrder, { onSent, signal }: Watch): Promise<ScanSent> {
-  const { body, type } = toBody(order)
+/** Sends a scan with XMLHttpRequest, because fetch does not report upload progress. */
+export function sendScan(scan: ScanRequest, { onSent, signal }: SendOptions): Promise<ScanResponse> {
+  const { body, type } = toBody(scan)
   const request = new XMLHttpRequest()
-  return new Promise<ScanSent>((resolve, reject) => {
-    request.open('POST', consoleScanPath + findOperation(order).path.slice('/v1'.length))
+  return new Promise<ScanResponse>((resolve, reject) => {
+    request.open('POST', consoleScanPath + findOperation(scan).path.slice('/v1'.length))
     request.setRequestHeader(csrfHeader, getCsrfToken())
     if (type !== undefined) request.setRequestHeader('Content-Type', type)
     request.upload.onprogress = ({ loaded, total }) => onSent(total === 0 ? 1 : loaded / total)
     request.upload.onload = () => onSent(1)
-    request.onerror = () =>
-      reject(new ApiError('The service broke off, or does not answer. Is it running?', { status: 0 }))
+    request.onerror = () => reject(new ApiError(unreachableMessage, { status: 0 }))
     request.onabort = () => reject(signal.reason)
     request.onload = () => {
       const { status, responseText } = request
@@ -37,16 +36,16 @@ export function sendScan(order: ScanOrder, { onSent, signal }: Watch): Promise<S
   })
 }
 
-/** The operation of the interface that an order is for. */
-export function findOperation({ kind, mode, source }: Pick<ScanOrder, 'kind' | 'mode' | 'source'>) {
+/** The operation of the API that performs a scan. */
+export function findOperation({ kind, mode, source }: Pick<ScanRequest, 'kind' | 'mode' | 'source'>) {
   const found = operations.find(
     (one) => one.does === source.does && 'mode' in one && one.kind === kind && one.mode === mode,
   )
-  if (found === undefined) throw new Error('There is no such operation')
+  if (found === undefined) throw new Error('No operation performs this scan')
   return found
 }
 
-function toBody({ source, callbackUrl }: ScanOrder): { body: FormData | string; type?: string } {
+function toBody({ source, callbackUrl }: ScanRequest): { body: FormData | string; type?: string } {
   const callback = callbackUrl === undefined || callbackUrl === '' ? {} : { callback_url: callbackUrl }
   if (source.does === 'url') {
     return { body: JSON.stringify({ file_url: source.url, ...callback }), type: 'application/json' }

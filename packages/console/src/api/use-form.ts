@@ -5,7 +5,9 @@ import { useChange } from './hooks.ts'
 
 type Body<N extends AdminRouteName> = NonNullable<Input<N>['body']>
 
-/** A form for a route: checked here with the schema of the contract, and again by the service, whose words are shown. */
+export type Form = Pick<ReturnType<typeof useForm>, 'submit' | 'error' | 'isBusy'>
+
+/** State of a form for a route. The form is checked with the schema of the contract, and again by the service. */
 export function useForm<N extends AdminRouteName>(
   name: N,
   initial: Body<N>,
@@ -15,20 +17,27 @@ export function useForm<N extends AdminRouteName>(
   const [checked, setChecked] = useState<Record<string, string[]>>({})
   const change = useChange(name, options.onDone === undefined ? {} : { onDone: options.onDone })
   const errors = { ...checked, ...change.error?.fields }
-  const isField = Object.keys(change.error?.fields ?? {}).length > 0
+  const hasFieldErrors = Object.keys(change.error?.fields ?? {}).length > 0
+  const set = (changes: Partial<Body<N>>) => setValues((before) => ({ ...before, ...changes }))
+  const errorOf = (field: string): string | undefined => errors[field]?.join(' ')
 
   return {
     values,
-    set: (more: Partial<Body<N>>) => setValues((before) => ({ ...before, ...more })),
+    set,
     reset: () => {
       setValues(initial)
       setChecked({})
       change.reset()
     },
-    /** For the field of that name. */
-    errorOf: (field: string): string | undefined => errors[field]?.join(' '),
-    /** What belongs to no field. */
-    error: isField ? undefined : (change.error ?? undefined),
+    errorOf,
+    /** Props of a text field for this field of the form. */
+    text: (field: keyof Body<N> & string) => ({
+      value: String(values[field] ?? ''),
+      error: errorOf(field),
+      onText: (text: string) => set({ [field]: text } as Partial<Body<N>>),
+    }),
+    /** An error that does not belong to a field. */
+    error: hasFieldErrors ? undefined : (change.error ?? undefined),
     isBusy: change.isPending,
     submit(event?: FormEvent) {
       event?.preventDefault()
@@ -36,15 +45,15 @@ export function useForm<N extends AdminRouteName>(
       const { body: schema } = adminRoutes[name] as Route
       const found = schema === undefined ? {} : checkForm(schema, values)
       setChecked(found)
-      if (Object.keys(found).length > 0) return focusMistake(form)
+      if (Object.keys(found).length > 0) return focusInvalidField(form)
       const { params } = options
       const input = { body: values, ...(params === undefined ? {} : { params }) } as Input<N>
-      change.mutate(input, { onError: () => focusMistake(form) })
+      change.mutate(input, { onError: () => focusInvalidField(form) })
     },
   }
 }
 
-/** Once it is drawn: whoever only hears the page is told what is wrong by going there. */
-function focusMistake(form: Element | undefined) {
+/** Moves the focus to the first invalid field after it is rendered, so that screen readers announce the error. */
+function focusInvalidField(form: Element | undefined) {
   requestAnimationFrame(() => form?.querySelector<HTMLElement>('[aria-invalid="true"]')?.focus())
 }

@@ -2,7 +2,7 @@ import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { type ApiError, call } from './call.ts'
 
-/** Ends this session or all, and forgets everything that was read in it. */
+/** Ends this session, or all sessions, and clears the cached data. */
 export function useSignOut(route: 'signOut' | 'signOutEverywhere') {
   const client = useQueryClient()
   const navigate = useNavigate()

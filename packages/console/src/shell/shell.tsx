@@ -1,12 +1,13 @@
 import type { Session } from '@assay/contract/admin'
 import { Link, Outlet, useLocation } from '@tanstack/react-router'
 import { useEffect, useRef, useState } from 'react'
-import { Icon } from './icon.tsx'
-import { accountPlaces, operatorPlaces, type Place } from './nav.ts'
+import { useSignOut } from '../api/use-sign-out.ts'
+import { Button } from '../ui/button.tsx'
+import { ErrorMessage } from '../ui/states.tsx'
+import { Navigation } from './navigation.tsx'
 import { ThemeSwitch } from './theme-switch.tsx'
-import { UserMenu } from './user-menu.tsx'
 
-/** The frame around every page: where one can go, who one is, and how it looks. */
+/** The layout around every page: navigation, theme, and the signed-in user. */
 export function Shell({ session }: { session: Session }) {
   const { isOpen, setOpen, button } = useMenu()
   return (
@@ -15,7 +16,7 @@ export function Shell({ session }: { session: Session }) {
         href="#content"
         className="sr-only focus:not-sr-only focus:fixed focus:z-20 focus:m-2 focus:rounded-lg focus:bg-panel focus:p-2"
       >
-        Skip to the page
+        Skip to content
       </a>
       <header className="sticky top-0 z-10 flex items-center justify-between border-b border-line bg-panel px-4 py-2.5 lg:hidden">
         <Brand session={session} />
@@ -23,7 +24,7 @@ export function Shell({ session }: { session: Session }) {
           ref={button}
           type="button"
           aria-expanded={isOpen}
-          aria-controls="places"
+          aria-controls="menu"
           onClick={() => setOpen(!isOpen)}
           className="rounded-lg border border-line px-3 py-1.5 font-medium aria-expanded:bg-sunk"
         >
@@ -31,24 +32,14 @@ export function Shell({ session }: { session: Session }) {
         </button>
       </header>
       <aside
-        id="places"
+        id="menu"
         aria-label="Menu"
         className={`${isOpen ? 'flex' : 'hidden'} flex-col border-line bg-panel max-lg:border-b lg:sticky lg:top-0 lg:flex lg:h-dvh lg:border-r`}
       >
         <div className="hidden px-6 pt-4 pb-3 lg:block">
           <Brand session={session} />
         </div>
-        <nav
-          aria-label="Pages"
-          className="flex min-h-0 flex-1 flex-col gap-4 p-3 max-lg:grid max-sm:grid-cols-1 sm:max-lg:grid-cols-2 lg:overflow-y-auto lg:pt-1"
-        >
-          {session.account !== null && <Places title={session.account.name} places={accountPlaces} />}
-          {session.member.role === 'operator' && <Places title="Operator" places={operatorPlaces} />}
-          <a href="/reference" className={`${row} text-soft hover:bg-sunk hover:text-ink`}>
-            <Icon name="reference" />
-            API reference
-          </a>
-        </nav>
+        <Navigation session={session} />
         <div className="flex flex-col gap-2 border-t border-line p-3">
           <ThemeSwitch />
           <UserMenu session={session} />
@@ -57,7 +48,7 @@ export function Shell({ session }: { session: Session }) {
       <main id="content" tabIndex={-1} className="min-w-0 outline-none">
         {session.test_mode && (
           <p className="bg-error-soft px-4 py-2 text-center font-medium text-error">
-            Test mode: nothing is scanned, verdicts come from a table.
+            Test mode: nothing is scanned, and verdicts come from a table.
           </p>
         )}
         <Outlet />
@@ -66,12 +57,12 @@ export function Shell({ session }: { session: Session }) {
   )
 }
 
-/** Where there is little room the pages are behind a button: going somewhere or Escape closes them again. */
+/** State of the menu on small screens, where navigation and Escape close it. */
 function useMenu() {
   const [isOpen, setOpen] = useState(false)
   const button = useRef<HTMLButtonElement>(null)
   const { pathname } = useLocation()
-  // biome-ignore lint/correctness/useExhaustiveDependencies: going somewhere closes the menu
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a change of the path closes the menu
   useEffect(() => setOpen(false), [pathname])
   useEffect(() => {
     if (!isOpen) return
@@ -96,27 +87,25 @@ function Brand({ session }: { session: Session }) {
   )
 }
 
-const row = 'flex items-center gap-2.5 rounded-lg px-3 py-1'
-
-function Places({ title, places }: { title: string; places: Place[] }) {
+function UserMenu({ session }: { session: Session }) {
+  const signOut = useSignOut('signOut')
   return (
-    <div className="flex min-w-0 flex-col gap-px">
-      <p className="truncate px-3 pb-1 text-xs font-medium text-faint" title={title}>
-        {title}
-      </p>
-      {places.map(({ path, label, icon }) => (
+    <div className="flex flex-col gap-2">
+      <div className="flex items-center justify-between gap-1">
         <Link
-          key={path}
-          to={path}
-          activeOptions={{ exact: path === '/', includeSearch: false }}
-          className={row}
-          activeProps={{ className: 'bg-brand-soft text-brand font-medium', 'aria-current': 'page' }}
-          inactiveProps={{ className: 'text-soft hover:bg-sunk hover:text-ink' }}
+          to="/you"
+          title={session.member.email}
+          className="min-w-0 flex-1 rounded-lg px-2 py-1 leading-5 hover:bg-sunk"
+          activeProps={{ className: 'bg-brand-soft', 'aria-current': 'page' }}
         >
-          <Icon name={icon} />
-          {label}
+          <span className="block truncate font-medium">{session.member.name}</span>
+          <span className="block truncate text-xs text-soft">{session.member.email}</span>
         </Link>
-      ))}
+        <Button variant="ghost" isSmall onClick={() => signOut.mutate()} isBusy={signOut.isPending}>
+          Sign out
+        </Button>
+      </div>
+      <ErrorMessage error={signOut.error} />
     </div>
   )
 }

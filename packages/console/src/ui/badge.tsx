@@ -21,7 +21,7 @@ export function Badge({ tone = 'plain', children }: { tone?: Tone; children: Rea
   )
 }
 
-/** A verdict never speaks by its colour alone. */
+/** A verdict with a symbol, so that it can be told apart without its colour. */
 export function Verdict({ status }: { status: 'clean' | 'threat' | 'error' | 'pending' }) {
   return (
     <Badge tone={status}>

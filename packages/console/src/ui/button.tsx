@@ -1,28 +1,28 @@
 import type { ButtonHTMLAttributes, ReactNode } from 'react'
 
-type Look = 'main' | 'plain' | 'quiet' | 'danger'
+type Variant = 'primary' | 'secondary' | 'ghost' | 'danger'
 
-const looks: Record<Look, string> = {
-  main: 'bg-brand text-on-brand hover:brightness-110 border-transparent shadow-xs',
-  plain: 'bg-panel text-ink hover:bg-sunk border-line shadow-xs',
-  quiet: 'bg-transparent text-soft hover:bg-sunk hover:text-ink border-transparent',
+const variants: Record<Variant, string> = {
+  primary: 'bg-brand text-on-brand hover:brightness-110 border-transparent shadow-xs',
+  secondary: 'bg-panel text-ink hover:bg-sunk border-line shadow-xs',
+  ghost: 'bg-transparent text-soft hover:bg-sunk hover:text-ink border-transparent',
   danger: 'bg-threat text-panel hover:brightness-110 border-transparent shadow-xs',
 }
 
 type Props = ButtonHTMLAttributes<HTMLButtonElement> & {
-  look?: Look
+  variant?: Variant
   isBusy?: boolean
-  /** In the row of a table, or beside a text. */
+  /** For the rows of a table, or beside text. */
   isSmall?: boolean
   children: ReactNode
 }
 
-/** Also for links that look like one: `buttonClass`. */
-export const buttonClass = (look: Look = 'plain', isSmall = false) =>
-  `inline-flex items-center justify-center gap-2 rounded-lg border ${isSmall ? 'px-2.5 py-0.5 text-xs leading-5' : 'px-3.5 py-1.5'} font-medium motion-safe:transition whitespace-nowrap disabled:opacity-55 ${looks[look]}`
+/** Classes of a button, also for links that look like one. */
+export const buttonClass = (variant: Variant = 'secondary', isSmall = false) =>
+  `inline-flex items-center justify-center gap-2 rounded-lg border ${isSmall ? 'px-2.5 py-0.5 text-xs leading-5' : 'px-3.5 py-1.5'} font-medium motion-safe:transition whitespace-nowrap disabled:opacity-55 ${variants[variant]}`
 
 export function Button({
-  look = 'plain',
+  variant = 'secondary',
   isBusy = false,
   isSmall = false,
   children,
@@ -36,7 +36,7 @@ export function Button({
       {...rest}
       disabled={rest.disabled === true || isBusy}
       aria-busy={isBusy}
-      className={`${buttonClass(look, isSmall)} ${className}`}
+      className={`${buttonClass(variant, isSmall)} ${className}`}
     >
       {isBusy && <Spinner />}
       {children}

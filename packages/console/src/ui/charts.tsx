@@ -1,6 +1,6 @@
 import { toNumber } from './format.ts'
 
-/** How much is left of how much. */
+/** A bar for a remaining amount, such as credits. */
 export function Meter({ label, value, max }: { label: string; value: number; max: number }) {
   const share = max === 0 ? 0 : Math.min(1, value / max)
   return (
@@ -21,53 +21,17 @@ type Bar = { label: string } & Record<(typeof parts)[number], number>
 const fills = { clean: 'fill-clean', threat: 'fill-threat', error: 'fill-error', pending: 'fill-pending' }
 const dots = { clean: 'bg-clean', threat: 'bg-threat', error: 'bg-error', pending: 'bg-pending' }
 
-/** One bar for each day, stacked by verdict; the same numbers as a table for those who do not see it. */
+/** A bar for each day, stacked by verdict, with the same numbers in a table for screen readers. */
 export function StackedBars({ bars, caption }: { bars: Bar[]; caption: string }) {
   const totals = bars.map((bar) => parts.reduce((sum, part) => sum + bar[part], 0))
-  const top = Math.max(1, ...totals)
-  const width = 100 / Math.max(1, bars.length)
+  const max = Math.max(0, ...totals)
   const used = parts.filter((part) => bars.some((bar) => bar[part] > 0))
   return (
     <figure className="relative">
-      <svg viewBox="0 0 100 40" preserveAspectRatio="none" className="h-40 w-full" aria-hidden="true">
-        {[0, 0.5, 1].map((line) => (
-          <line
-            key={line}
-            x1="0"
-            x2="100"
-            y1={40 - line * 38}
-            y2={40 - line * 38}
-            className="stroke-line"
-            strokeWidth="1"
-            vectorEffect="non-scaling-stroke"
-          />
-        ))}
-        {bars.map((bar, i) => {
-          let from = 40
-          return (
-            <g key={bar.label}>
-              <title>{`${bar.label}: ${parts.map((part) => `${bar[part]} ${part}`).join(', ')}`}</title>
-              {parts.map((part) => {
-                const height = (bar[part] / top) * 38
-                from -= height
-                return (
-                  <rect
-                    key={part}
-                    x={i * width + width * 0.15}
-                    y={from}
-                    width={width * 0.7}
-                    height={height}
-                    className={fills[part]}
-                  />
-                )
-              })}
-            </g>
-          )
-        })}
-      </svg>
+      <Drawing bars={bars} max={Math.max(1, max)} />
       <div className="mt-1 flex justify-between text-xs text-faint" aria-hidden="true">
         <span>{bars[0]?.label}</span>
-        <span>most in a day: {toNumber(Math.max(0, ...totals))}</span>
+        <span>maximum per day: {toNumber(max)}</span>
         <span>{bars.at(-1)?.label}</span>
       </div>
       <figcaption className="mt-3 flex flex-wrap gap-x-4 gap-y-1 text-soft">
@@ -79,7 +43,7 @@ export function StackedBars({ bars, caption }: { bars: Bar[]; caption: string })
           </span>
         ))}
       </figcaption>
-      {/* A table does not let itself be cut: what surrounds it is. */}
+      {/* The wrapper clips the table: sr-only on a table itself has no effect on its size. */}
       <div className="sr-only">
         <table>
           <caption>{caption}</caption>
@@ -101,7 +65,52 @@ export function StackedBars({ bars, caption }: { bars: Bar[]; caption: string })
   )
 }
 
-/** A score from 0 to 1. */
+const chartHeight = 40
+const barHeight = 38
+
+function Drawing({ bars, max }: { bars: Bar[]; max: number }) {
+  const width = 100 / Math.max(1, bars.length)
+  return (
+    <svg viewBox={`0 0 100 ${chartHeight}`} preserveAspectRatio="none" className="h-40 w-full" aria-hidden="true">
+      {[0, 0.5, 1].map((line) => (
+        <line
+          key={line}
+          x1="0"
+          x2="100"
+          y1={chartHeight - line * barHeight}
+          y2={chartHeight - line * barHeight}
+          className="stroke-line"
+          strokeWidth="1"
+          vectorEffect="non-scaling-stroke"
+        />
+      ))}
+      {bars.map((bar, i) => {
+        let top = chartHeight
+        return (
+          <g key={bar.label}>
+            <title>{`${bar.label}: ${parts.map((part) => `${bar[part]} ${part}`).join(', ')}`}</title>
+            {parts.map((part) => {
+              const height = (bar[part] / max) * barHeight
+              top -= height
+              return (
+                <rect
+                  key={part}
+                  x={i * width + width * 0.15}
+                  y={top}
+                  width={width * 0.7}
+                  height={height}
+                  className={fills[part]}
+                />
+              )
+            })}
+          </g>
+        )
+      })}
+    </svg>
+  )
+}
+
+/** A bar for a score from 0 to 1. */
 export function ScoreBar({ label, score, tone }: { label: string; score: number; tone: 'clean' | 'threat' | 'error' }) {
   return (
     <div className="grid grid-cols-[7rem_1fr_3.5rem] items-center gap-3">

@@ -2,17 +2,17 @@ import { useId } from 'react'
 
 export type Option<V extends string> = { value: V; label: string; about?: string }
 
-/** A few things of which one is chosen, all in sight. */
+/** Radio buttons with descriptions. */
 export function Choice<V extends string>({
   label,
   value,
   options,
-  onChoose,
+  onChange,
 }: {
   label: string
   value: V
   options: Option<V>[]
-  onChoose: (value: V) => void
+  onChange: (value: V) => void
 }) {
   const name = useId()
   return (
@@ -28,7 +28,7 @@ export function Choice<V extends string>({
               type="radio"
               name={name}
               checked={value === option.value}
-              onChange={() => onChoose(option.value)}
+              onChange={() => onChange(option.value)}
               className="mt-1 size-4 shrink-0 accent-brand"
             />
             <span className="min-w-0">

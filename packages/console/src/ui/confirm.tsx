@@ -2,21 +2,21 @@ import type { ReactNode } from 'react'
 import type { ApiError } from '../api/call.ts'
 import { Button } from './button.tsx'
 import { Actions, Dialog } from './dialog.tsx'
-import { Failure } from './feedback.tsx'
+import { ErrorMessage } from './states.tsx'
 
-/** Asks once more before something that hurts when it was not meant. */
+/** Asks for confirmation before a destructive action. */
 export function Confirm({
   title,
   action,
-  of,
+  mutation,
   onConfirm,
   onClose,
   children,
 }: {
   title: string
-  /** What the button says, such as “Remove”. */
+  /** Label of the button, such as “Remove”. */
   action: string
-  of: { isPending: boolean; error: ApiError | Error | null }
+  mutation: { isPending: boolean; error: ApiError | Error | null }
   onConfirm: () => void
   onClose: () => void
   children: ReactNode
@@ -25,11 +25,11 @@ export function Confirm({
     <Dialog title={title} onClose={onClose}>
       <div className="flex flex-col gap-4">
         <div className="text-soft [overflow-wrap:anywhere]">{children}</div>
-        <Failure error={of.error} />
+        <ErrorMessage error={mutation.error} />
       </div>
       <Actions>
         <Button onClick={onClose}>Cancel</Button>
-        <Button look="danger" isBusy={of.isPending} onClick={onConfirm}>
+        <Button variant="danger" isBusy={mutation.isPending} onClick={onConfirm}>
           {action}
         </Button>
       </Actions>

@@ -1,8 +1,8 @@
 import { type MouseEvent, useState } from 'react'
 import { Button } from './button.tsx'
 
-/** `what` tells those who only hear the page which of many it is. */
-export function CopyButton({ text, label = 'Copy', what }: { text: string; label?: string; what?: string }) {
+/** `subject` tells screen readers what the button copies. */
+export function CopyButton({ text, subject }: { text: string; subject?: string }) {
   const [isCopied, setCopied] = useState(false)
   const copy = async (event: MouseEvent<HTMLButtonElement>) => {
     await writeClipboard(text, event.currentTarget)
@@ -10,19 +10,19 @@ export function CopyButton({ text, label = 'Copy', what }: { text: string; label
     setTimeout(() => setCopied(false), 2000)
   }
   return (
-    <Button onClick={copy} aria-live="polite" className="px-2.5 py-1 text-xs">
-      {isCopied ? 'Copied' : label}
-      {what !== undefined && <span className="sr-only">{what}</span>}
+    <Button onClick={copy} aria-live="polite" isSmall>
+      {isCopied ? 'Copied' : 'Copy'}
+      {subject !== undefined && <span className="sr-only">{subject}</span>}
     </Button>
   )
 }
 
-/** Browsers give the clipboard to pages over https only; a service in one's own network may have http alone. */
+/** Browsers offer the clipboard to https pages only; on http the text is copied from a temporary field. */
 async function writeClipboard(text: string, near: HTMLElement) {
   if (navigator.clipboard !== undefined) return navigator.clipboard.writeText(text)
   const field = document.createElement('textarea')
   field.value = text
-  // Beside the button: below an open dialog nothing else can be selected.
+  // The field must be beside the button: while a dialog is open, only its content can be selected.
   near.parentElement?.append(field)
   field.select()
   document.execCommand('copy')
@@ -30,14 +30,14 @@ async function writeClipboard(text: string, near: HTMLElement) {
   near.focus()
 }
 
-/** A text to be taken over as it is. */
+/** A block of text with a button that copies it. */
 export function Code({ text, label, isWrapped = false }: { text: string; label?: string; isWrapped?: boolean }) {
   const wrap = isWrapped ? 'break-all whitespace-pre-wrap' : ''
   return (
     <figure className="overflow-hidden rounded-lg border border-line bg-sunk">
       <figcaption className="flex items-center justify-between gap-2 border-b border-line px-3 py-1.5 text-soft">
         <span>{label}</span>
-        <CopyButton text={text} {...(label === undefined ? {} : { what: label })} />
+        <CopyButton text={text} {...(label === undefined ? {} : { subject: label })} />
       </figcaption>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable by keyboard */}
       <pre className={`max-h-112 overflow-auto px-3 py-2 font-mono text-xs leading-5 ${wrap}`} tabIndex={0}>
@@ -47,7 +47,7 @@ export function Code({ text, label, isWrapped = false }: { text: string; label?:
   )
 }
 
-/** A secret that is shown this once. */
+/** A secret or link with a button that copies it. */
 export function Secret({ label, text }: { label: string; text: string }) {
   return (
     <div className="flex flex-col gap-2">
@@ -56,7 +56,7 @@ export function Secret({ label, text }: { label: string; text: string }) {
         <code className="min-w-0 flex-1 rounded-lg border border-line bg-sunk px-3 py-2 font-mono text-xs break-all">
           {text}
         </code>
-        <CopyButton text={text} what="secret" />
+        <CopyButton text={text} subject="secret" />
       </div>
     </div>
   )

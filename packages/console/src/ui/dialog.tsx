@@ -1,20 +1,22 @@
-import { type ReactNode, useId, useLayoutEffect, useRef } from 'react'
+import { type FormEvent, type ReactNode, useId, useLayoutEffect, useRef } from 'react'
+import type { ApiError } from '../api/call.ts'
 import { Button } from './button.tsx'
+import { ErrorMessage } from './states.tsx'
 
 type Props = { title: string; onClose: () => void; children: ReactNode; side?: boolean }
 
-/** The browser's own dialog: it holds the focus, closes on Escape and gives the focus back. `side` is a drawer. */
+/** A modal dialog element, which traps the focus, closes on Escape and restores the focus. `side` makes it a drawer. */
 export function Dialog({ title, onClose, children, side = false }: Props) {
   const dialog = useRef<HTMLDialogElement>(null)
   const id = useId()
-  // Before it is taken from the page: a dialog that is gone cannot give the focus back.
+  // A layout effect closes the dialog while it is still in the document; only then can it restore the focus.
   useLayoutEffect(() => {
-    const shown = dialog.current
-    shown?.showModal()
-    if (!side) shown?.querySelector<HTMLElement>('input, select, textarea')?.focus()
-    return () => shown?.close()
+    const element = dialog.current
+    element?.showModal()
+    if (!side) element?.querySelector<HTMLElement>('input, select, textarea')?.focus()
+    return () => element?.close()
   }, [side])
-  const place = side
+  const layout = side
     ? 'm-0 ml-auto h-dvh max-h-none w-full max-w-xl border-l'
     : 'm-auto max-h-[calc(100dvh-2rem)] w-[calc(100%-2rem)] max-w-lg rounded-xl border'
   return (
@@ -25,18 +27,18 @@ export function Dialog({ title, onClose, children, side = false }: Props) {
         if (dialog.current?.open === false) onClose()
       }}
       onCancel={(event) => {
-        // That of a file chooser within comes up here, too.
+        // The cancel event of a file chooser inside the dialog bubbles up to here.
         if (event.target !== event.currentTarget) return
         event.preventDefault()
         onClose()
       }}
-      className={`overflow-y-auto border-line bg-panel text-ink shadow-xl ${place}`}
+      className={`overflow-y-auto border-line bg-panel text-ink shadow-xl ${layout}`}
     >
       <div className="sticky top-0 z-10 flex items-start justify-between gap-4 border-b border-line bg-panel px-5 py-3.5">
         <h2 id={id} className="min-w-0 pt-0.5 text-base font-semibold [overflow-wrap:anywhere]">
           {title}
         </h2>
-        <Button look="quiet" onClick={onClose} aria-label="Close" isSmall className="-mr-1">
+        <Button variant="ghost" onClick={onClose} aria-label="Close" isSmall className="-mr-1">
           ✕
         </Button>
       </div>
@@ -45,7 +47,36 @@ export function Dialog({ title, onClose, children, side = false }: Props) {
   )
 }
 
-/** The row of buttons at the end of a form. */
+/** The row of buttons at the end of a dialog. */
 export function Actions({ children }: { children: ReactNode }) {
   return <div className="mt-6 flex flex-wrap justify-end gap-2">{children}</div>
+}
+
+type FormProps = {
+  title: string
+  onClose: () => void
+  form: { submit: (event: FormEvent) => void; error: ApiError | null | undefined; isBusy: boolean }
+  /** Label of the button that submits the form. */
+  action: string
+  isDangerous?: boolean
+  canSubmit?: boolean
+  children: ReactNode
+}
+
+/** A dialog with a form, its error, and buttons to cancel and to submit. */
+export function FormDialog({ title, onClose, form, action, isDangerous, canSubmit = true, children }: FormProps) {
+  return (
+    <Dialog title={title} onClose={onClose}>
+      <form onSubmit={form.submit} className="flex flex-col gap-4" noValidate>
+        {children}
+        <ErrorMessage error={form.error} />
+        <Actions>
+          <Button onClick={onClose}>Cancel</Button>
+          <Button type="submit" variant={isDangerous ? 'danger' : 'primary'} isBusy={form.isBusy} disabled={!canSubmit}>
+            {action}
+          </Button>
+        </Actions>
+      </form>
+    </Dialog>
+  )
 }

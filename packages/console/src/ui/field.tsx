@@ -5,7 +5,7 @@ type Common = { label: string; hint?: ReactNode; error?: string | undefined }
 const control =
   'min-h-9.5 w-full min-w-0 rounded-lg border border-line bg-panel px-3 py-1.5 text-ink shadow-xs placeholder:text-faint aria-invalid:border-threat'
 
-/** A label, the control, and below it what is wrong or what helps; read out together. */
+/** A label, a control, and below it an error or a hint, which screen readers announce with the control. */
 function Frame({
   label,
   hint,
@@ -104,5 +104,19 @@ export function CheckField({
       />
       {label}
     </label>
+  )
+}
+
+type EndDateProps = Common & { value: string | null | undefined; min?: string; onTime: (time: string | null) => void }
+
+/** The last day on which something is valid, as the time of its last second; an empty field is null. */
+export function EndDateField({ value, onTime, ...rest }: EndDateProps) {
+  return (
+    <TextField
+      {...rest}
+      type="date"
+      value={value?.slice(0, 10) ?? ''}
+      onText={(day) => onTime(day === '' ? null : `${day}T23:59:59Z`)}
+    />
   )
 }

@@ -9,7 +9,7 @@ const relative = new Intl.RelativeTimeFormat('en', { numeric: 'auto' })
 
 export const toNumber = (value: number) => whole.format(value)
 export const toDateTime = (iso: string) => dateTime.format(new Date(iso))
-/** To the second, for what happens in a row. */
+/** A time with seconds, for timelines. */
 export const toExactTime = (iso: string) => exact.format(new Date(iso))
 export const toDay = (iso: string) => dayOnly.format(new Date(iso))
 export const toShortDay = (day: string) => shortDay.format(new Date(`${day}T00:00:00Z`))
@@ -29,7 +29,7 @@ const steps: [Intl.RelativeTimeFormatUnit, number][] = [
   ['second', 1000],
 ]
 
-/** Such as “5 minutes ago” or “in 3 days”. */
+/** A time relative to now, such as “5 minutes ago” or “in 3 days”. */
 export function toAge(iso: string, now = Date.now()): string {
   const ms = new Date(iso).getTime() - now
   const [unit, size] = steps.find(([, size]) => Math.abs(ms) >= size) ?? ['second', 1000]
@@ -44,3 +44,11 @@ export const toSeconds = (seconds: number) =>
       : `${(seconds / 3600).toFixed(1)} h`
 
 export const isUnlimited = (credits: number) => credits >= maxCredits
+
+/** Reports the number of deliveries that a replay sends again. */
+export const toReplayed = (count: number) =>
+  count === 0
+    ? 'No deliveries failed in that time.'
+    : count === 1
+      ? '1 delivery is sent again.'
+      : `${toNumber(count)} deliveries are sent again.`

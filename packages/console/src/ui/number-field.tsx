@@ -5,26 +5,26 @@ type Props = {
   label: string
   hint?: string
   error?: string | undefined
-  /** NaN while something else than a number stands there: the form then says what is wrong. */
+  /** NaN while the text is not a number, which the check of the form reports. */
   value: number | null
   onNumber: (value: number | null) => void
 }
 
-const read = (text: string) => (text.trim() === '' ? null : Number(text.replaceAll(/[\s,]/g, '')))
-const write = (value: number | null) => (value === null || Number.isNaN(value) ? '' : String(value))
+const parse = (text: string) => (text.trim() === '' ? null : Number(text.replaceAll(/[\s,]/g, '')))
+const format = (value: number | null) => (value === null || Number.isNaN(value) ? '' : String(value))
 
-/** Keeps what was typed as it was typed, as long as it means the value. */
+/** A field for numbers that keeps the text as it was typed while it stands for the value. */
 export function NumberField({ value, onNumber, ...rest }: Props) {
-  const [text, setText] = useState(write(value))
+  const [text, setText] = useState(format(value))
   return (
     <TextField
       {...rest}
       inputMode="numeric"
       autoComplete="off"
-      value={Object.is(read(text), value) ? text : write(value)}
+      value={Object.is(parse(text), value) ? text : format(value)}
       onText={(typed) => {
         setText(typed)
-        onNumber(read(typed))
+        onNumber(parse(typed))
       }}
     />
   )

@@ -1,6 +1,6 @@
 import { type ReactNode, useEffect } from 'react'
 
-/** The frame of each page: its name, a line about it, and what can be done with all of it. */
+/** The layout of a page: title, description and actions above the content. */
 export function Page({
   title,
   about,
@@ -53,7 +53,7 @@ export function Card({
   )
 }
 
-/** A number that matters, with what it is above it and what it means below. */
+/** A key figure with its label and a note. */
 export function Figure({ label, value, note }: { label: string; value: ReactNode; note?: ReactNode }) {
   return (
     <div className="rounded-xl border border-line bg-panel p-4 sm:p-5">
@@ -64,7 +64,7 @@ export function Figure({ label, value, note }: { label: string; value: ReactNode
   )
 }
 
-/** `label  value` rows. */
+/** A list of labels and values. */
 export function Facts({ rows }: { rows: [string, ReactNode][] }) {
   return (
     <dl className="grid grid-cols-[minmax(0,7.5rem)_minmax(0,1fr)] gap-x-4 gap-y-2 sm:grid-cols-[max-content_minmax(0,1fr)] sm:gap-x-6">

@@ -1,17 +1,18 @@
 import { type ReactNode, type RefObject, useEffect, useRef, useState } from 'react'
+import { Button } from './button.tsx'
 
 export type Column<T> = {
   title: string
   cell: (row: T) => ReactNode
-  /** Numbers stand to the right. */
+  /** Numbers are aligned to the right. */
   isNumber?: boolean
-  /** Left out where there is little room. */
+  /** Hidden on small screens. */
   isExtra?: boolean
-  /** Buttons: they need no title in sight. */
+  /** A column of buttons, whose title only screen readers announce. */
   isActions?: boolean
 }
 
-/** On a small screen each row is a little list of its own; a table that is still too wide scrolls by itself. */
+/** A table. On small screens each row becomes a list; a table that is still too wide scrolls. */
 export function Table<T>({
   rows,
   columns,
@@ -25,7 +26,7 @@ export function Table<T>({
   keyOf: (row: T) => string
   onOpen?: (row: T) => void
   caption: string
-  /** A heading in sight, where the page alone does not say what this is. */
+  /** A visible heading, for pages with several tables. */
   title?: string
 }) {
   const frame = useRef<HTMLElement>(null)
@@ -64,7 +65,7 @@ export function Table<T>({
                 <td
                   key={column.title}
                   data-title={column.title}
-                  className={`px-4 py-2.5 align-middle ${toClass(column.isNumber, column.isExtra)} ${toPhoneClass(column)}`}
+                  className={`px-4 py-2.5 align-middle ${toClass(column.isNumber, column.isExtra)} ${toSmallScreenClass(column)}`}
                 >
                   <div className="min-w-0">{column.cell(row)}</div>
                 </td>
@@ -77,7 +78,7 @@ export function Table<T>({
   )
 }
 
-/** What the keyboard opens a row with; the click goes on to the row. */
+/** The button in a row that opens it by keyboard. Its click event reaches the row. */
 export function RowButton({ children }: { children: ReactNode }) {
   return (
     <button type="button" className="max-w-72 truncate text-left font-medium hover:underline">
@@ -89,46 +90,48 @@ export function RowButton({ children }: { children: ReactNode }) {
 const toClass = (isNumber = false, isExtra = false) =>
   `${isNumber ? 'text-right tabular-nums' : ''} ${isExtra ? 'hidden md:table-cell' : ''}`
 
-/** A line `title  value`; the first of a row stands without its title, as what the row is called. */
-function toPhoneClass({ isExtra, isActions }: Pick<Column<never>, 'isExtra' | 'isActions'>): string {
+/** Shows a cell as `title value` on small screens. The first cell of a row is its heading and has no title. */
+function toSmallScreenClass({ isExtra, isActions }: Pick<Column<never>, 'isExtra' | 'isActions'>): string {
   if (isExtra) return ''
   if (isActions) return 'md:text-right max-md:block max-md:py-1.5 max-md:has-[>div:empty]:hidden'
   return 'max-md:flex max-md:py-0.5 max-md:text-left max-md:has-[>div:empty]:hidden max-md:not-first:before:w-28 max-md:not-first:before:shrink-0 max-md:not-first:before:text-soft max-md:not-first:before:content-[attr(data-title)]'
 }
 
-/** What scrolls must be reachable by keyboard, and nothing else needs to be. */
+/** Whether the table scrolls and therefore must be focusable by keyboard. */
 function useIsWide(frame: RefObject<HTMLElement | null>): boolean {
   const [isWide, setWide] = useState(false)
   useEffect(() => {
-    const shown = frame.current
-    if (shown === null) return
-    const observer = new ResizeObserver(() => setWide(shown.scrollWidth > shown.clientWidth))
-    for (const part of [shown, ...shown.children]) observer.observe(part)
+    const element = frame.current
+    if (element === null) return
+    const observer = new ResizeObserver(() => setWide(element.scrollWidth > element.clientWidth))
+    for (const part of [element, ...element.children]) observer.observe(part)
     return () => observer.disconnect()
   }, [frame])
   return isWide
 }
 
-/** To the page after this one. */
-export function More({
-  next,
-  onMore,
-  label = 'Older ones',
-}: {
+type PagerProps = {
+  cursor: string | undefined
   next: string | null
-  onMore: (cursor: string) => void
+  onCursor: (cursor: string | undefined) => void
+  /** Label of the button to the next page. */
   label?: string
-}) {
-  if (next === null) return null
+}
+
+/** Buttons to the next page of a list and back to its first page. */
+export function Pager({ cursor, next, onCursor, label = 'Older entries' }: PagerProps) {
   return (
-    <div className="text-center">
-      <button
-        type="button"
-        onClick={() => onMore(next)}
-        className="rounded-lg px-4 py-2 font-medium text-brand hover:bg-sunk"
-      >
-        {label}
-      </button>
+    <div className="flex flex-wrap items-center justify-center gap-3 empty:hidden">
+      {cursor !== undefined && (
+        <Button variant="ghost" onClick={() => onCursor(undefined)}>
+          First page
+        </Button>
+      )}
+      {next !== null && (
+        <Button variant="ghost" onClick={() => onCursor(next)}>
+          {label}
+        </Button>
+      )}
     </div>
   )
 }

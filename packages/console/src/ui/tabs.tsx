@@ -2,16 +2,16 @@ import { type KeyboardEvent, type ReactNode, useId, useRef, useState } from 'rea
 
 type Tab = { name: string; children: ReactNode }
 
-/** One of several at a time; the arrow keys go from one to the next. */
+/** Tabs; the arrow keys move between them. */
 export function Tabs({ label, tabs }: { label: string; tabs: Tab[] }) {
-  const [chosen, setChosen] = useState(0)
+  const [selected, setSelected] = useState(0)
   const list = useRef<HTMLDivElement>(null)
   const id = useId()
-  const go = (event: KeyboardEvent) => {
+  const onKeyDown = (event: KeyboardEvent) => {
     const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key]
     if (step === undefined) return
-    const next = (chosen + step + tabs.length) % tabs.length
-    setChosen(next)
+    const next = (selected + step + tabs.length) % tabs.length
+    setSelected(next)
     list.current?.querySelectorAll<HTMLButtonElement>('[role="tab"]')[next]?.focus()
   }
   return (
@@ -23,19 +23,19 @@ export function Tabs({ label, tabs }: { label: string; tabs: Tab[] }) {
             type="button"
             role="tab"
             id={`${id}-${n}`}
-            aria-selected={n === chosen}
+            aria-selected={n === selected}
             aria-controls={`${id}-panel`}
-            tabIndex={n === chosen ? 0 : -1}
-            onClick={() => setChosen(n)}
-            onKeyDown={go}
+            tabIndex={n === selected ? 0 : -1}
+            onClick={() => setSelected(n)}
+            onKeyDown={onKeyDown}
             className="rounded-lg px-3 py-1 text-soft hover:bg-sunk aria-selected:bg-brand-soft aria-selected:font-medium aria-selected:text-brand"
           >
             {name}
           </button>
         ))}
       </div>
-      <div role="tabpanel" id={`${id}-panel`} aria-labelledby={`${id}-${chosen}`}>
-        {tabs[chosen]?.children}
+      <div role="tabpanel" id={`${id}-panel`} aria-labelledby={`${id}-${selected}`}>
+        {tabs[selected]?.children}
       </div>
     </div>
   )

@@ -1,102 +1,115 @@
 import type { Member } from '@assay/contract/admin'
 import { useState } from 'react'
+import type { Answer } from '../../api/call.ts'
 import { useChange, useRead } from '../../api/hooks.ts'
 import { useForm } from '../../api/use-form.ts'
 import { Badge } from '../../ui/badge.tsx'
 import { Button } from '../../ui/button.tsx'
 import { Confirm } from '../../ui/confirm.tsx'
 import { Secret } from '../../ui/copy.tsx'
-import { Actions, Dialog } from '../../ui/dialog.tsx'
-import { Failure, Reading } from '../../ui/feedback.tsx'
+import { Actions, Dialog, FormDialog } from '../../ui/dialog.tsx'
 import { SelectField, TextField } from '../../ui/field.tsx'
 import { toAge } from '../../ui/format.ts'
-import { Table } from '../../ui/table.tsx'
+import { Loaded } from '../../ui/states.tsx'
+import { type Column, Table } from '../../ui/table.tsx'
 
-type Gone = { id: string; name: string; isInvitation: boolean }
+type Invitation = Answer<'listMembers'>['invitations'][number]
+/** A member or invitation that the user is about to remove. */
+type Removal = { id: string; name: string; isInvitation: boolean }
 type Props = { canManage: boolean; ownId: string | undefined }
 
-/** Who holds the account. Owners invite and remove. */
+/** Members and open invitations. Owners can invite and remove. */
 export function MembersCard({ canManage, ownId }: Props) {
-  const members = useRead('listMembers')
+  const query = useRead('listMembers')
   const [isInviting, setInviting] = useState(false)
-  const [gone, setGone] = useState<Gone>()
+  const [removal, setRemoval] = useState<Removal>()
+  const onRemove = canManage ? setRemoval : undefined
   return (
     <section className="flex flex-col gap-3">
       <div className="flex flex-wrap items-center justify-between gap-3">
         <h2 className="font-semibold">Members</h2>
-        {canManage && <Button onClick={() => setInviting(true)}>Invite somebody</Button>}
+        {canManage && <Button onClick={() => setInviting(true)}>Invite a member</Button>}
       </div>
-      <Reading of={members}>
+      <Loaded query={query}>
         {({ members, invitations }) => (
           <>
-            <Table
-              caption="Members"
-              rows={members}
-              keyOf={({ id }) => id}
-              columns={[
-                { title: 'Name', cell: (member) => <Name member={member} isYou={member.id === ownId} /> },
-                { title: 'Role', cell: ({ role }) => role },
-                {
-                  title: 'Code at sign-in',
-                  cell: ({ has_totp }) => <Badge tone={has_totp ? 'clean' : 'plain'}>{has_totp ? 'on' : 'off'}</Badge>,
-                  isExtra: true,
-                },
-                {
-                  title: 'Last seen',
-                  cell: ({ last_seen_at }) => (last_seen_at === null ? 'Not yet' : toAge(last_seen_at)),
-                  isExtra: true,
-                },
-                ...(canManage
-                  ? [
-                      {
-                        title: 'Actions',
-                        isActions: true,
-                        cell: ({ id, name, role }: Member) =>
-                          id !== ownId &&
-                          role !== 'operator' && (
-                            <RemoveButton name={name} onClick={() => setGone({ id, name, isInvitation: false })} />
-                          ),
-                      },
-                    ]
-                  : []),
-              ]}
-            />
-            {invitations.length > 0 && (
-              <>
-                <h3 className="mt-2 font-semibold">Open invitations</h3>
-                <Table
-                  caption="Open invitations"
-                  rows={invitations}
-                  keyOf={({ id }) => id}
-                  columns={[
-                    { title: 'Invited', cell: ({ email }) => email ?? 'Whoever has the link' },
-                    { title: 'Role', cell: ({ role }) => role },
-                    { title: 'Ends', cell: ({ expires_at }) => toAge(expires_at) },
-                    ...(canManage
-                      ? [
-                          {
-                            title: 'Actions',
-                            isActions: true,
-                            cell: ({ id, email }: { id: string; email: string | null }) => {
-                              const name = email ?? 'the invitation'
-                              return (
-                                <RemoveButton name={name} onClick={() => setGone({ id, name, isInvitation: true })} />
-                              )
-                            },
-                          },
-                        ]
-                      : []),
-                  ]}
-                />
-              </>
-            )}
+            <Members members={members} ownId={ownId} onRemove={onRemove} />
+            {invitations.length > 0 && <Invitations invitations={invitations} onRemove={onRemove} />}
           </>
         )}
-      </Reading>
+      </Loaded>
       {isInviting && <InviteDialog onClose={() => setInviting(false)} />}
-      {gone !== undefined && <RemoveDialog gone={gone} onClose={() => setGone(undefined)} />}
+      {removal !== undefined && <RemoveDialog removal={removal} onClose={() => setRemoval(undefined)} />}
     </section>
   )
+}
+
+type OnRemove = ((removal: Removal) => void) | undefined
+
+function Members({ members, ownId, onRemove }: { members: Member[]; ownId: string | undefined; onRemove: OnRemove }) {
+  const isRemovable = ({ id, role }: Member) => id !== ownId && role !== 'operator'
+  return (
+    <Table
+      caption="Members"
+      rows={members}
+      keyOf={({ id }) => id}
+      columns={[
+        { title: 'Name', cell: (member) => <Name member={member} isYou={member.id === ownId} /> },
+        { title: 'Role', cell: ({ role }) => role },
+        {
+          title: 'Authenticator app',
+          cell: ({ has_totp }) => <Badge tone={has_totp ? 'clean' : 'plain'}>{has_totp ? 'on' : 'off'}</Badge>,
+          isExtra: true,
+        },
+        {
+          title: 'Last seen',
+          cell: ({ last_seen_at }) => (last_seen_at === null ? 'Never' : toAge(last_seen_at)),
+          isExtra: true,
+        },
+        ...toRemoveColumn<Member>(onRemove, (member) =>
+          isRemovable(member) ? { id: member.id, name: member.name, isInvitation: false } : undefined,
+        ),
+      ]}
+    />
+  )
+}
+
+function Invitations({ invitations, onRemove }: { invitations: Invitation[]; onRemove: OnRemove }) {
+  return (
+    <>
+      <h3 className="mt-2 font-semibold">Open invitations</h3>
+      <Table
+        caption="Open invitations"
+        rows={invitations}
+        keyOf={({ id }) => id}
+        columns={[
+          { title: 'Invited', cell: ({ email }) => email ?? 'Anyone with the link' },
+          { title: 'Role', cell: ({ role }) => role },
+          { title: 'Expires', cell: ({ expires_at }) => toAge(expires_at) },
+          ...toRemoveColumn<Invitation>(onRemove, ({ id, email }) => ({
+            id,
+            name: email ?? 'the invitation',
+            isInvitation: true,
+          })),
+        ]}
+      />
+    </>
+  )
+}
+
+/** The column with the button that removes a row, for users who may do so. */
+function toRemoveColumn<T>(onRemove: OnRemove, findRemoval: (row: T) => Removal | undefined): Column<T>[] {
+  if (onRemove === undefined) return []
+  const cell = (row: T) => {
+    const removal = findRemoval(row)
+    if (removal === undefined) return false
+    return (
+      <Button isSmall onClick={() => onRemove(removal)} aria-label={`Remove ${removal.name}`}>
+        Remove
+      </Button>
+    )
+  }
+  return [{ title: 'Actions', isActions: true, cell }]
 }
 
 function Name({ member, isYou }: { member: Member; isYou: boolean }) {
@@ -110,23 +123,15 @@ function Name({ member, isYou }: { member: Member; isYou: boolean }) {
   )
 }
 
-function RemoveButton({ name, onClick }: { name: string; onClick: () => void }) {
-  return (
-    <Button onClick={onClick} aria-label={`Remove ${name}`} className="px-2.5 py-1 text-xs">
-      Remove
-    </Button>
-  )
-}
-
 function InviteDialog({ onClose }: { onClose: () => void }) {
   const [url, setUrl] = useState<string>()
-  const form = useForm('inviteMember', { role: 'member' }, { onDone: (made) => setUrl(made.url) })
+  const form = useForm('inviteMember', { role: 'member' }, { onDone: (invitation) => setUrl(invitation.url) })
   if (url !== undefined) {
     return (
-      <Dialog title="The invitation" onClose={onClose}>
-        <Secret label="Send this link yourself. It works once, and is not shown again." text={url} />
+      <Dialog title="Invitation" onClose={onClose}>
+        <Secret label="Send this link to the person. It works once and is not shown again." text={url} />
         <Actions>
-          <Button look="main" onClick={onClose}>
+          <Button variant="primary" onClick={onClose}>
             I have copied it
           </Button>
         </Actions>
@@ -134,48 +139,39 @@ function InviteDialog({ onClose }: { onClose: () => void }) {
     )
   }
   return (
-    <Dialog title="Invite somebody" onClose={onClose}>
-      <form onSubmit={form.submit} className="flex flex-col gap-4" noValidate>
-        <SelectField
-          label="Role"
-          value={form.values.role}
-          hint="Members do all but manage members."
-          options={[
-            ['member', 'Member'],
-            ['owner', 'Owner'],
-          ]}
-          onText={(role) => form.set({ role: role as 'member' | 'owner' })}
-        />
-        <TextField
-          label="Email (optional)"
-          type="email"
-          hint="The link is then for this address alone. No mail is sent."
-          error={form.errorOf('email')}
-          onText={(email) => form.set({ email: email === '' ? undefined : email } as { email: string })}
-        />
-        <Failure error={form.error} />
-        <Actions>
-          <Button onClick={onClose}>Cancel</Button>
-          <Button type="submit" look="main" isBusy={form.isBusy}>
-            Make the link
-          </Button>
-        </Actions>
-      </form>
-    </Dialog>
+    <FormDialog title="Invite a member" action="Create link" form={form} onClose={onClose}>
+      <SelectField
+        label="Role"
+        value={form.values.role}
+        hint="Members can do everything except manage members."
+        options={[
+          ['member', 'Member'],
+          ['owner', 'Owner'],
+        ]}
+        onText={(role) => form.set({ role: role as 'member' | 'owner' })}
+      />
+      <TextField
+        label="Email (optional)"
+        type="email"
+        hint="Restricts the link to this address. No email is sent."
+        error={form.errorOf('email')}
+        onText={(email) => form.set({ email: email === '' ? undefined : email } as { email: string })}
+      />
+    </FormDialog>
   )
 }
 
-function RemoveDialog({ gone, onClose }: { gone: Gone; onClose: () => void }) {
+function RemoveDialog({ removal, onClose }: { removal: Removal; onClose: () => void }) {
   const remove = useChange('removeMember', { onDone: onClose })
   return (
     <Confirm
-      title={`Remove ${gone.name}`}
+      title={`Remove ${removal.name}`}
       action="Remove"
-      of={remove}
-      onConfirm={() => remove.mutate({ params: { id: gone.id } })}
+      mutation={remove}
+      onConfirm={() => remove.mutate({ params: { id: removal.id } })}
       onClose={onClose}
     >
-      {gone.isInvitation ? 'The link does not work any more.' : 'They are signed out at once and cannot come back.'}
+      {removal.isInvitation ? 'The link stops working.' : 'This signs the member out and removes their access.'}
     </Confirm>
   )
 }

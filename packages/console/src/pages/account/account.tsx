@@ -4,30 +4,29 @@ import { useRead, useSession } from '../../api/hooks.ts'
 import { ThemeSwitch } from '../../shell/theme-switch.tsx'
 import { Badge } from '../../ui/badge.tsx'
 import { Meter } from '../../ui/charts.tsx'
-import { Reading } from '../../ui/feedback.tsx'
 import { isUnlimited, toDateTime, toDay, toNumber } from '../../ui/format.ts'
 import { Card, Facts, Page } from '../../ui/page.tsx'
+import { Loaded } from '../../ui/states.tsx'
 import { MembersCard } from './account-members.tsx'
 
-/** The account itself: what it may do, and who holds it. */
 export function AccountPage() {
   const account = useRead('getAccount')
   const { data: session } = useSession()
   const who = session && { role: session.member.role, holdsAccount: session.account !== null }
   return (
-    <Page title="Account" about="Its plan and limits are set by the operator of this service.">
+    <Page title="Account" about="The operator of this service sets the plan and the limits.">
       <div className="grid grid-cols-1 items-start gap-6 lg:grid-cols-2">
         <Card title="Plan and limits">
-          <Reading of={account}>{(data) => <Plan {...data} />}</Reading>
+          <Loaded query={account}>{(data) => <Plan {...data} />}</Loaded>
         </Card>
-        <Card title="Look and sign-in">
+        <Card title="Appearance and sign-in">
           <div className="flex flex-col gap-4">
-            <p className="text-soft">How the console looks in this browser.</p>
+            <p className="text-soft">Theme of the console in this browser.</p>
             <div className="max-w-72">
               <ThemeSwitch />
             </div>
             <p className="text-soft">
-              Your password, authenticator app and sessions are at{' '}
+              Manage your password, authenticator app and sessions on the page{' '}
               <Link to="/you" className="font-medium text-brand hover:underline">
                 You
               </Link>
@@ -61,7 +60,7 @@ function Plan(account: AccountView) {
         [
           'Credits',
           isUnlimited(limit) ? (
-            'No limit'
+            'Unlimited'
           ) : (
             <span key="credits" className="flex flex-col gap-1.5">
               {toNumber(left)} of {toNumber(limit)} left
@@ -70,13 +69,13 @@ function Plan(account: AccountView) {
           ),
         ],
         ['Period', `${toDay(account.period_start)} to ${toDay(account.period_end)}`],
-        ['Rate', toRate(account.rate)],
-        ['Sexy images', account.flags_sexy ? 'are threats' : 'are called clean'],
-        ['Downloads from', account.download_hosts === null ? 'any public host' : account.download_hosts.join(', ')],
-        ['Since', toDateTime(account.created_at)],
-        ...(account.expires_at === null ? [] : [['Ends', toDateTime(account.expires_at)] as [string, string]]),
+        ['Rate limit', toRate(account.rate)],
+        ['Suggestive images', account.flags_sexy ? 'Threat' : 'Clean'],
+        ['Download hosts', account.download_hosts === null ? 'Any public host' : account.download_hosts.join(', ')],
+        ['Created', toDateTime(account.created_at)],
+        ...(account.expires_at === null ? [] : [['Expires', toDateTime(account.expires_at)] as [string, string]]),
         [
-          'Id',
+          'ID',
           <code key="id" className="font-mono text-xs break-all">
             {account.id}
           </code>,
@@ -86,13 +85,13 @@ function Plan(account: AccountView) {
   )
 }
 
-/** Such as 600/1m. */
+/** Describes a rate limit such as 600/1m. */
 function toRate(rate: string): string {
   const [requests = '', window = ''] = rate.split('/')
-  if (isUnlimited(Number(requests))) return 'No limit'
+  if (isUnlimited(Number(requests))) return 'Unlimited'
   const count = Number.parseInt(window, 10)
   const unit = units[window.at(-1) ?? ''] ?? ''
-  return `${toNumber(Number(requests))} requests in ${count} ${unit}${count === 1 ? '' : 's'}`
+  return `${toNumber(Number(requests))} requests per ${count === 1 ? unit : `${count} ${unit}s`}`
 }
 
 const units: Record<string, string> = { s: 'second', m: 'minute', h: 'hour', d: 'day' }

@@ -5,7 +5,7 @@ import { Card } from '../../ui/page.tsx'
 
 type Step = { title: string; isDone: boolean; about: string; to: string; link: string; code: string }
 
-/** From zero to a verified webhook. It is gone once all is done. */
+/** The steps of a new account up to its first webhook. Hidden once all steps are done. */
 export function Checklist({ done }: { done: Overview['checklist'] }) {
   const steps = toSteps(done, location.origin)
   if (steps.every(({ isDone }) => isDone)) return null
@@ -15,7 +15,7 @@ export function Checklist({ done }: { done: Overview['checklist'] }) {
       <ol className="flex flex-col gap-4">
         {steps.map((step, n) => (
           <li key={step.title} className="grid grid-cols-[1.75rem_minmax(0,1fr)] gap-3">
-            <Mark number={n + 1} isDone={step.isDone} />
+            <StepMark number={n + 1} isDone={step.isDone} />
             <div className="flex flex-col gap-2">
               <div className="flex flex-wrap items-baseline justify-between gap-x-4">
                 <span className={`font-medium ${step.isDone ? 'text-soft' : ''}`}>
@@ -40,7 +40,7 @@ export function Checklist({ done }: { done: Overview['checklist'] }) {
   )
 }
 
-function Mark({ number, isDone }: { number: number; isDone: boolean }) {
+function StepMark({ number, isDone }: { number: number; isDone: boolean }) {
   return (
     <span
       aria-hidden="true"
@@ -55,7 +55,7 @@ const toSteps = (done: Overview['checklist'], origin: string): Step[] => [
   {
     title: 'Use an API key',
     isDone: done.has_key,
-    about: 'Your software sends it with every request. Create one, and see that the service knows it.',
+    about: 'Applications send an API key with every request. Create one and test it.',
     to: '/keys',
     link: 'API keys',
     code: `export ASSAY_API_KEY='assay_…'\ncurl -H "X-API-Key: $ASSAY_API_KEY" ${origin}/v1/ping`,
@@ -63,7 +63,7 @@ const toSteps = (done: Overview['checklist'], origin: string): Step[] => [
   {
     title: 'Scan a file',
     isDone: done.has_scanned,
-    about: 'One request gives one verdict: clean, threat or error. Let pass only what is clean.',
+    about: 'A scan returns a verdict: clean, threat or error. Accept only clean content.',
     to: '/scan',
     link: 'Scan here',
     code: `curl -H "X-API-Key: $ASSAY_API_KEY" -F file=@upload.zip \\\n  ${origin}/v1/malware/scan/file`,
@@ -71,7 +71,7 @@ const toSteps = (done: Overview['checklist'], origin: string): Step[] => [
   {
     title: 'Receive a webhook',
     isDone: done.has_webhook,
-    about: 'Submit in the background with a callback URL. The result comes by POST, signed with your secret.',
+    about: 'Submit a file with a callback URL. The service sends the result to it by POST, signed with your secret.',
     to: '/webhooks',
     link: 'Webhooks',
     code: `curl -H "X-API-Key: $ASSAY_API_KEY" -F callback_url=https://example.com/webhooks/assay \\\n  -F file=@upload.zip ${origin}/v1/malware/submit/file`,

@@ -5,18 +5,18 @@ import { useChange, useRead } from '../../api/hooks.ts'
 import { Button } from '../../ui/button.tsx'
 import { Code } from '../../ui/copy.tsx'
 import { Dialog } from '../../ui/dialog.tsx'
-import { Failure, Reading } from '../../ui/feedback.tsx'
 import { toAge, toExactTime } from '../../ui/format.ts'
 import { Facts } from '../../ui/page.tsx'
+import { ErrorMessage, Loaded } from '../../ui/states.tsx'
 import { DeliveryState } from './delivery-table.tsx'
 
-/** One delivery: what was sent, what came back, and when it is tried again. */
+/** One delivery with its request, its attempts and the time of the next attempt. */
 export function DeliveryDrawer({ id, onClose }: { id: string; onClose: () => void }) {
   const delivery = useRead('getDelivery', { params: { id } }, { liveMs: 2000 })
   const replay = useChange('replayDelivery')
   return (
     <Dialog title="Delivery" onClose={onClose} side>
-      <Reading of={delivery}>
+      <Loaded query={delivery}>
         {(detail) => (
           <div className="flex flex-col gap-6">
             <div className="flex flex-wrap items-center justify-between gap-3">
@@ -25,8 +25,8 @@ export function DeliveryDrawer({ id, onClose }: { id: string; onClose: () => voi
                 Replay
               </Button>
             </div>
-            <Failure error={replay.error} />
-            {replay.isSuccess && <p role="status">It is sent again, the same bytes with the same webhook-id.</p>}
+            <ErrorMessage error={replay.error} />
+            {replay.isSuccess && <p role="status">The delivery is sent again, with the same body and webhook-id.</p>}
             <Facts rows={toFacts(detail)} />
             <section>
               <h3 className="mb-2 font-semibold">Request</h3>
@@ -35,7 +35,7 @@ export function DeliveryDrawer({ id, onClose }: { id: string; onClose: () => voi
             <Attempts attempts={detail.attempts} />
           </div>
         )}
-      </Reading>
+      </Loaded>
     </Dialog>
   )
 }
@@ -78,13 +78,13 @@ function Attempts({ attempts }: Pick<DeliveryDetail, 'attempts'>) {
   return (
     <section aria-label="Attempts">
       <h3 className="mb-3 font-semibold">Attempts</h3>
-      {attempts.length === 0 && <p className="text-soft">None yet.</p>}
+      {attempts.length === 0 && <p className="text-soft">No attempts yet.</p>}
       <ol className="flex flex-col gap-4 border-l-2 border-line pl-4">
         {attempts.map(({ at, status, duration_ms, answer }) => (
           <li key={at} className="flex flex-col gap-1">
             <p className="flex flex-wrap justify-between gap-x-3">
               <span className="font-medium">
-                {status === null ? 'No answer' : `Answer ${status}`}
+                {status === null ? 'No response' : `Status ${status}`}
                 <span className="font-normal text-soft"> after {duration_ms} ms</span>
               </span>
               <time dateTime={at} className="text-soft">

@@ -6,13 +6,13 @@ import { RowButton, Table } from '../../ui/table.tsx'
 const states: Record<DeliveryRow['state'], [Tone, string]> = {
   pending: ['pending', '… pending'],
   delivered: ['clean', '✓ delivered'],
-  dead: ['threat', '! given up'],
+  dead: ['threat', '! failed'],
   stopped: ['error', '■ stopped'],
 }
 
 export function DeliveryState({ state }: Pick<DeliveryRow, 'state'>) {
-  const [tone, words] = states[state]
-  return <Badge tone={tone}>{words}</Badge>
+  const [tone, label] = states[state]
+  return <Badge tone={tone}>{label}</Badge>
 }
 
 export function DeliveryTable({ deliveries, onOpen }: { deliveries: DeliveryRow[]; onOpen: (id: string) => void }) {
@@ -25,11 +25,11 @@ export function DeliveryTable({ deliveries, onOpen }: { deliveries: DeliveryRow[
       columns={[
         { title: 'Receiver', cell: ({ url }) => <RowButton>{url}</RowButton> },
         { title: 'State', cell: (delivery) => <DeliveryState {...delivery} /> },
-        { title: 'Answer', cell: ({ last_status, attempts }) => last_status ?? (attempts === 0 ? '' : 'None') },
+        { title: 'Response', cell: ({ last_status, attempts }) => last_status ?? (attempts === 0 ? '' : 'None') },
         { title: 'Attempts', cell: ({ attempts }) => attempts, isNumber: true, isExtra: true },
-        { title: 'Next', cell: ({ next_at }) => (next_at === null ? '' : toAge(next_at)), isExtra: true },
+        { title: 'Next attempt', cell: ({ next_at }) => (next_at === null ? '' : toAge(next_at)), isExtra: true },
         {
-          title: 'When',
+          title: 'Created',
           cell: ({ created_at }) => (
             <time dateTime={created_at} title={toDateTime(created_at)} className="whitespace-nowrap text-soft">
               {toAge(created_at)}

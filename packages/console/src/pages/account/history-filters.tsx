@@ -3,20 +3,20 @@ import { useRead } from '../../api/hooks.ts'
 import { Button } from '../../ui/button.tsx'
 import { SelectField, TextField } from '../../ui/field.tsx'
 
-type Address = Record<string, string | undefined>
-type Props = { address: Address; onChange: (more: Address) => void }
+type Params = Record<string, string | undefined>
+type Props = { params: Params; onChange: (changes: Params) => void }
 
 const filters = ['status', 'kind', 'key', 'from', 'to', 'hash']
 
-export function HistoryFilters({ address, onChange }: Props) {
+export function HistoryFilters({ params, onChange }: Props) {
   const keys = useRead('listKeys')
-  const isFiltered = filters.some((name) => address[name] !== undefined)
+  const isFiltered = filters.some((name) => params[name] !== undefined)
   return (
     <search aria-label="Filters" className="flex flex-col gap-3 rounded-xl border border-line bg-panel p-4">
       <div className="grid grid-cols-2 gap-3 lg:grid-cols-5">
         <SelectField
           label="Verdict"
-          value={address.status ?? ''}
+          value={params.status ?? ''}
           onText={(status) => onChange({ status })}
           options={[
             ['', 'All'],
@@ -28,7 +28,7 @@ export function HistoryFilters({ address, onChange }: Props) {
         />
         <SelectField
           label="Kind"
-          value={address.kind ?? ''}
+          value={params.kind ?? ''}
           onText={(kind) => onChange({ kind })}
           options={[
             ['', 'All'],
@@ -38,28 +38,22 @@ export function HistoryFilters({ address, onChange }: Props) {
         />
         <SelectField
           label="Key"
-          value={address.key ?? ''}
+          value={params.key ?? ''}
           onText={(key) => onChange({ key })}
           options={[['', 'All'], ...(keys.data ?? []).map(({ id, name }): [string, string] => [id, name])]}
         />
         <TextField
           label="From"
           type="date"
-          value={address.from ?? ''}
-          max={address.to}
+          value={params.from ?? ''}
+          max={params.to}
           onText={(from) => onChange({ from })}
         />
-        <TextField
-          label="To"
-          type="date"
-          value={address.to ?? ''}
-          min={address.from}
-          onText={(to) => onChange({ to })}
-        />
+        <TextField label="To" type="date" value={params.to ?? ''} min={params.from} onText={(to) => onChange({ to })} />
       </div>
       <div className="flex flex-wrap items-end gap-3">
         <div className="min-w-0 flex-1">
-          <HashField key={address.hash} hash={address.hash ?? ''} onHash={(hash) => onChange({ hash })} />
+          <HashField key={params.hash} hash={params.hash ?? ''} onHash={(hash) => onChange({ hash })} />
         </div>
         {isFiltered && (
           <Button onClick={() => onChange(Object.fromEntries(filters.map((name) => [name, undefined])))}>
@@ -71,23 +65,25 @@ export function HistoryFilters({ address, onChange }: Props) {
   )
 }
 
-/** Only a whole hash is looked for. */
+/** Applies the filter once the text is a complete hash. */
 function HashField({ hash, onHash }: { hash: string; onHash: (hash: string) => void }) {
   const [text, setText] = useState(hash)
-  const take = (typed: string) => {
-    const clean = typed.trim().toLowerCase()
-    setText(clean)
-    if (clean === '' || /^[0-9a-f]{64}$/.test(clean)) onHash(clean)
+  const update = (typed: string) => {
+    const normalized = typed.trim().toLowerCase()
+    setText(normalized)
+    if (normalized === '' || isHash(normalized)) onHash(normalized)
   }
-  const isPart = text !== '' && !/^[0-9a-f]{64}$/.test(text)
+  const isIncomplete = text !== '' && !isHash(text)
   return (
     <TextField
       label="SHA-256"
       placeholder="275a021b…"
       spellCheck={false}
       value={text}
-      error={isPart ? `All 64 characters are needed, from 0 to 9 and a to f; this has ${text.length}.` : undefined}
-      onText={take}
+      error={isIncomplete ? `Enter all 64 hexadecimal digits; this text has ${text.length} characters.` : undefined}
+      onText={update}
     />
   )
 }
+
+const isHash = (text: string) => /^[0-9a-f]{64}$/.test(text)

@@ -2,14 +2,15 @@ import type { Overview } from '@assay/contract/admin'
 import { Link } from '@tanstack/react-router'
 import { useRead, useSession } from '../../api/hooks.ts'
 import { buttonClass } from '../../ui/button.tsx'
-import { Meter, StackedBars } from '../../ui/charts.tsx'
-import { Empty, Reading } from '../../ui/feedback.tsx'
-import { isUnlimited, toDay, toNumber, toShortDay } from '../../ui/format.ts'
+import { StackedBars } from '../../ui/charts.tsx'
+import { toNumber, toShortDay } from '../../ui/format.ts'
 import { Card, Figure, Page } from '../../ui/page.tsx'
+import { Empty, Loaded } from '../../ui/states.tsx'
 import { Checklist } from './checklist.tsx'
+import { CreditsFigure } from './credits-figure.tsx'
 import { ScanTable } from './scan-table.tsx'
 
-/** The account at a glance. An operator who holds none is led to the status of the service before this is drawn. */
+/** Summary of the account. The router sends operators without an account to the status page instead. */
 export function HomePage() {
   const session = useSession()
   const overview = useRead('getOverview', {}, { liveMs: 5000 })
@@ -18,63 +19,48 @@ export function HomePage() {
       title="Overview"
       about={session.data?.account?.name}
       actions={
-        <Link to="/scan" className={buttonClass('main')}>
-          Scan something
+        <Link to="/scan" className={buttonClass('primary')}>
+          Scan a file
         </Link>
       }
     >
-      <Reading of={overview}>
+      <Loaded query={overview}>
         {(data) => (
           <>
             <Checklist done={data.checklist} />
             <Figures {...data} />
-            <Card title="Scans of the last 30 days">
+            <Card title="Scans in the last 30 days">
               {data.days.some(({ clean, threat, error, pending }) => clean + threat + error + pending > 0) ? (
                 <StackedBars
-                  caption="Scans of the last 30 days by verdict"
+                  caption="Scans in the last 30 days by verdict"
                   bars={data.days.map(({ day, ...counts }) => ({ label: toShortDay(day), ...counts }))}
                 />
               ) : (
-                <Empty title="No scans yet">Every day gets a bar here, by verdict.</Empty>
+                <Empty title="No scans yet">This chart shows the scans of each day by verdict.</Empty>
               )}
             </Card>
             <Latest latest={data.latest} />
           </>
         )}
-      </Reading>
+      </Loaded>
     </Page>
   )
 }
 
-function Figures({ credit_limit, credit_remaining, period_end, plan, today, webhooks }: Overview) {
+function Figures({ today, webhooks, ...credits }: Overview) {
   const sent = webhooks.delivered + webhooks.failed
   return (
     <div className="grid grid-cols-2 gap-3 sm:gap-4 xl:grid-cols-4">
-      <Figure
-        label="Credits left"
-        value={isUnlimited(credit_limit) ? 'No limit' : toNumber(credit_remaining)}
-        note={
-          isUnlimited(credit_limit) ? (
-            `Plan ${plan}, ${toNumber(credit_limit - credit_remaining)} used`
-          ) : (
-            <span className="flex flex-col gap-1.5 pt-1">
-              <Meter label="Credits left" value={credit_remaining} max={credit_limit} />
-              <span>
-                of {toNumber(credit_limit)}, new ones on {toDay(period_end)}
-              </span>
-            </span>
-          )
-        }
-      />
+      <CreditsFigure {...credits} />
       <Figure
         label="Scans today"
         value={toNumber(today.scans)}
-        note={today.pending > 0 ? `${toNumber(today.pending)} on their way` : 'since midnight UTC'}
+        note={today.pending > 0 ? `${toNumber(today.pending)} pending` : 'since midnight UTC'}
       />
       <Figure
         label="Threats today"
         value={<span className={today.threat > 0 ? 'text-threat' : ''}>{toNumber(today.threat)}</span>}
-        note={today.error > 0 ? `and ${toNumber(today.error)} could not be scanned` : 'and no errors'}
+        note={today.error > 0 ? `and ${toNumber(today.error)} errors` : 'and no errors'}
       />
       <Figure
         label="Webhooks delivered"
@@ -90,7 +76,7 @@ function Figures({ credit_limit, credit_remaining, period_end, plan, today, webh
   )
 }
 
-/** Never 100 while one has failed. */
+/** A percentage that is 100 only if no delivery failed. */
 const toShare = (share: number) => (share === 1 ? '100' : (Math.floor(share * 1000) / 10).toFixed(1))
 
 function Latest({ latest }: Pick<Overview, 'latest'>) {
@@ -103,11 +89,11 @@ function Latest({ latest }: Pick<Overview, 'latest'>) {
         </Link>
       </div>
       {latest.length === 0 ? (
-        <Empty title="Nothing was scanned yet">
+        <Empty title="No scans yet">
           <Link to="/scan" className="font-medium text-brand hover:underline">
             Scan a file
           </Link>{' '}
-          here, or with a key of yours.
+          here, or use one of your API keys.
         </Empty>
       ) : (
         <ScanTable caption="Latest scans" scans={latest} />

@@ -3,49 +3,46 @@ import { useState } from 'react'
 import { useRead } from '../../api/hooks.ts'
 import { Badge } from '../../ui/badge.tsx'
 import { Button } from '../../ui/button.tsx'
-import { Empty, Reading } from '../../ui/feedback.tsx'
 import { toAge, toDay } from '../../ui/format.ts'
 import { Page } from '../../ui/page.tsx'
+import { Empty, Loaded } from '../../ui/states.tsx'
 import { Table } from '../../ui/table.tsx'
-import { CreateKey } from './keys-create.tsx'
-import { RevokeKey } from './keys-revoke.tsx'
-import { RotateKey } from './keys-rotate.tsx'
+import { CreateKey, RevokeKey, RotateKey } from './key-dialogs.tsx'
 
-type Open = { what: 'create' } | { what: 'rotate' | 'revoke'; key: KeyRow }
+type OpenDialog = { action: 'create' } | { action: 'rotate' | 'revoke'; key: KeyRow }
 
-/** What software calls the interface with. */
 export function KeysPage() {
   const keys = useRead('listKeys', {}, { liveMs: 5000 })
-  const [open, setOpen] = useState<Open>()
+  const [open, setOpen] = useState<OpenDialog>()
   const close = () => setOpen(undefined)
   const createButton = (
-    <Button look="main" onClick={() => setOpen({ what: 'create' })}>
+    <Button variant="primary" onClick={() => setOpen({ action: 'create' })}>
       Create a key
     </Button>
   )
   return (
     <Page
       title="API keys"
-      about="Your software sends one in the header X-API-Key. A key is shown once, when it is made."
+      about="Applications send an API key in the header X-API-Key. A key is shown once, when it is created."
       actions={createButton}
     >
-      <Reading of={keys}>
+      <Loaded query={keys}>
         {(rows) =>
           rows.length === 0 ? (
-            <Empty title="There is no key">Create one, and your software can scan.</Empty>
+            <Empty title="No API keys">Create a key so that your applications can scan.</Empty>
           ) : (
-            <KeyTable keys={[...rows].sort(byUse)} onOpen={(what, key) => setOpen({ what, key })} />
+            <KeyTable keys={[...rows].sort(compareKeys)} onOpen={(action, key) => setOpen({ action, key })} />
           )
         }
-      </Reading>
-      {open?.what === 'create' && <CreateKey onClose={close} />}
-      {open?.what === 'rotate' && <RotateKey apiKey={open.key} onClose={close} />}
-      {open?.what === 'revoke' && <RevokeKey apiKey={open.key} onClose={close} />}
+      </Loaded>
+      {open?.action === 'create' && <CreateKey onClose={close} />}
+      {open?.action === 'rotate' && <RotateKey apiKey={open.key} onClose={close} />}
+      {open?.action === 'revoke' && <RevokeKey apiKey={open.key} onClose={close} />}
     </Page>
   )
 }
 
-function KeyTable({ keys, onOpen }: { keys: KeyRow[]; onOpen: (what: 'rotate' | 'revoke', key: KeyRow) => void }) {
+function KeyTable({ keys, onOpen }: { keys: KeyRow[]; onOpen: (action: 'rotate' | 'revoke', key: KeyRow) => void }) {
   return (
     <Table
       caption="API keys"
@@ -80,7 +77,7 @@ function KeyTable({ keys, onOpen }: { keys: KeyRow[]; onOpen: (what: 'rotate' | 
         {
           title: 'Expires',
           cell: ({ expires_at, revoked_at }) =>
-            revoked_at !== null ? `Revoked ${toAge(revoked_at)}` : expires_at === null ? 'Never' : toSoon(expires_at),
+            revoked_at !== null ? `Revoked ${toAge(revoked_at)}` : expires_at === null ? 'Never' : toExpiry(expires_at),
           isExtra: true,
         },
         {
@@ -95,11 +92,11 @@ function KeyTable({ keys, onOpen }: { keys: KeyRow[]; onOpen: (what: 'rotate' | 
             key.revoked_at === null && (
               <span className="flex gap-2">
                 {toState(key) === 'active' && (
-                  <Button onClick={() => onOpen('rotate', key)} aria-label={`Rotate ${key.name}`} className={small}>
+                  <Button onClick={() => onOpen('rotate', key)} aria-label={`Rotate ${key.name}`} isSmall>
                     Rotate
                   </Button>
                 )}
-                <Button onClick={() => onOpen('revoke', key)} aria-label={`Revoke ${key.name}`} className={small}>
+                <Button onClick={() => onOpen('revoke', key)} aria-label={`Revoke ${key.name}`} isSmall>
                   Revoke
                 </Button>
               </span>
@@ -110,7 +107,6 @@ function KeyTable({ keys, onOpen }: { keys: KeyRow[]; onOpen: (what: 'rotate' | 
   )
 }
 
-const small = 'px-2.5 py-1 text-xs'
 const stateTones = { active: 'clean', expired: 'plain', revoked: 'plain' } as const
 
 function toState({ expires_at, revoked_at }: KeyRow): keyof typeof stateTones {
@@ -119,11 +115,11 @@ function toState({ expires_at, revoked_at }: KeyRow): keyof typeof stateTones {
 }
 
 const weekMs = 7 * 86_400_000
-/** What comes soon is told as such: there is something to do. */
-const toSoon = (at: string) => (Date.parse(at) - Date.now() < weekMs ? toAge(at) : toDay(at))
+/** Shows a time within a week as a countdown, because the key must be replaced soon. */
+const toExpiry = (at: string) => (Date.parse(at) - Date.now() < weekMs ? toAge(at) : toDay(at))
 
-/** Those that work first, the newest of them on top. */
-function byUse(a: KeyRow, b: KeyRow): number {
+/** Sorts active keys first, and newer keys before older ones. */
+function compareKeys(a: KeyRow, b: KeyRow): number {
   const rank = (key: KeyRow) => (toState(key) === 'active' ? 0 : 1)
   return rank(a) - rank(b) || b.created_at.localeCompare(a.created_at)
 }

@@ -3,15 +3,15 @@ import type { ReactNode } from 'react'
 import { Badge, Verdict } from '../../ui/badge.tsx'
 import { ScoreBar } from '../../ui/charts.tsx'
 import { Code, CopyButton } from '../../ui/copy.tsx'
-import { Notice } from '../../ui/feedback.tsx'
 import { toBytes, toDateTime, toSeconds } from '../../ui/format.ts'
 import { Facts } from '../../ui/page.tsx'
+import { Notice } from '../../ui/states.tsx'
 
 const meanings: Record<ScanResult['status'], string> = {
-  clean: 'Nothing was found.',
+  clean: 'No threats found.',
   threat: 'Do not accept this content.',
-  error: 'This could not be scanned. What was not scanned is not clean.',
-  pending: 'The scan is on its way.',
+  error: 'The content could not be scanned completely. Do not treat it as clean.',
+  pending: 'The scan is in progress.',
 }
 
 const tints: Record<ScanResult['status'], string> = {
@@ -27,7 +27,7 @@ const scores = [
   ['classification_pornography', 'Pornography', 'threat'],
 ] as const
 
-/** A result, with all that it tells. */
+/** A scan result with all its details. */
 export function ResultCard({ result, name, children }: { result: ScanResult; name?: string; children?: ReactNode }) {
   const metadata = result.metadata ?? {}
   const signals = result.signals ?? []
@@ -35,7 +35,7 @@ export function ResultCard({ result, name, children }: { result: ScanResult; nam
     <article aria-label="Result" className="flex flex-col gap-5">
       <header className={`flex items-start justify-between gap-3 rounded-lg px-4 py-3 ${tints[result.status]}`}>
         <div className="min-w-0">
-          <h3 className="text-lg font-semibold break-all">{result.content_name ?? name ?? 'Without a name'}</h3>
+          <h3 className="text-lg font-semibold break-all">{result.content_name ?? name ?? 'Unnamed'}</h3>
           <p>{meanings[result.status]}</p>
         </div>
         <span className="flex shrink-0 gap-2 rounded-full bg-panel p-1">
@@ -45,14 +45,14 @@ export function ResultCard({ result, name, children }: { result: ScanResult; nam
       </header>
       {signals.length > 0 && <Signals signals={signals} />}
       {metadata.reason !== undefined && <p className="rounded-lg bg-sunk px-4 py-3 break-words">{metadata.reason}</p>}
-      {metadata.degraded !== undefined && <Notice>Scanned with fewer engines: {metadata.degraded}</Notice>}
+      {metadata.degraded !== undefined && <Notice>Scanned without all engines: {metadata.degraded}</Notice>}
       <Scores metadata={metadata} />
       {children}
       <Facts rows={toFacts(result, metadata)} />
       <details>
         <summary className="cursor-pointer font-medium text-soft hover:text-ink">Raw JSON</summary>
         <div className="mt-2">
-          <Code label="Answer" text={JSON.stringify(result, null, 2)} />
+          <Code label="Response" text={JSON.stringify(result, null, 2)} />
         </div>
       </details>
     </article>
@@ -75,20 +75,20 @@ function Signals({ signals }: { signals: string[] }) {
 }
 
 function Scores({ metadata }: { metadata: Record<string, string> }) {
-  const there = scores.filter(([key]) => metadata[key] !== undefined)
-  if (there.length === 0) return null
+  const present = scores.filter(([key]) => metadata[key] !== undefined)
+  if (present.length === 0) return null
   return (
     <section aria-label="Scores" className="flex flex-col gap-1.5">
-      {there.map(([key, label, tone]) => (
+      {present.map(([key, label, tone]) => (
         <ScoreBar key={key} label={label} score={Number(metadata[key])} tone={tone} />
       ))}
     </section>
   )
 }
 
-const named: Record<string, string> = { engine_versions: 'Engines', signatures_at: 'Signatures of' }
-/** These are shown in ways of their own. */
-const drawn = new Set([
+const labels: Record<string, string> = { engine_versions: 'Engines', signatures_at: 'Signatures from' }
+/** Metadata that the card shows elsewhere. */
+const shownElsewhere = new Set([
   'test',
   'reason',
   'degraded',
@@ -104,23 +104,23 @@ function toFacts(result: ScanResult, metadata: Record<string, string>): [string,
   const { location, frame_index: frame, frames_scanned: frames } = metadata
   return [
     ...pick('Found in', location, (path) => <Location path={path} />),
-    ...pick('Frame', frame, (index) => `number ${index} decides, ${frames ?? 'some'} were looked at`),
+    ...pick('Frame', frame, (index) => `frame ${index} has the highest score; ${frames ?? 'several'} frames scanned`),
     ['Size', `${toBytes(result.content_length)}, ${result.content_type}`],
     ...pick('SHA-256', metadata.hash_sha256, (hash) => <Hash name="SHA-256" hash={hash} />),
     ...pick('SHA-1', metadata.hash_sha1, (hash) => <Hash name="SHA-1" hash={hash} />),
     ...Object.entries(metadata)
-      .filter(([key]) => !drawn.has(key))
+      .filter(([key]) => !shownElsewhere.has(key))
       .map(([key, value]): [string, ReactNode] => [
-        named[key] ?? key,
+        labels[key] ?? key,
         key.endsWith('_at') && !Number.isNaN(Date.parse(value)) ? toDateTime(value) : value,
       ]),
     ['Accepted', toDateTime(result.created_at)],
-    ...pick('Took', result.completed_at, (at) => toTook(Date.parse(at) - Date.parse(result.created_at))),
-    ...pick('Id', result.id, (id) => <code className="font-mono text-xs break-all">{id}</code>),
+    ...pick('Duration', result.completed_at, (at) => toDuration(Date.parse(at) - Date.parse(result.created_at))),
+    ...pick('ID', result.id, (id) => <code className="font-mono text-xs break-all">{id}</code>),
   ]
 }
 
-const toTook = (ms: number) => (ms < 1000 ? `${ms} ms` : toSeconds(ms / 1000))
+const toDuration = (ms: number) => (ms < 1000 ? `${ms} ms` : toSeconds(ms / 1000))
 
 const pick = (label: string, value: string | null | undefined, show: (value: string) => ReactNode) =>
   value === undefined || value === null ? [] : [[label, show(value)] as [string, ReactNode]]
@@ -129,12 +129,12 @@ function Hash({ name, hash }: { name: string; hash: string }) {
   return (
     <span className="flex items-start justify-between gap-3">
       <code className="min-w-0 pt-0.5 font-mono text-xs break-all">{hash}</code>
-      <CopyButton text={hash} what={name} />
+      <CopyButton text={hash} subject={name} />
     </span>
   )
 }
 
-/** From the outermost container to the file inside. */
+/** The path from the outermost container to the file inside it. */
 function Location({ path }: { path: string }) {
   return <code className="font-mono text-xs break-all">{path.split('!').join(' › ')}</code>
 }

@@ -1,16 +1,16 @@
-import { findOperation, type ScanOrder } from '../../api/send-scan.ts'
+import { findOperation, type ScanRequest } from '../../api/send-scan.ts'
 
-/** The same scan as a call of one's own. The key stays out of it: it is where one keeps it. */
-export function toCalls(order: ScanOrder, origin: string): { name: string; text: string }[] {
+/** The same scan as code. The API key comes from the environment. */
+export function toCalls(scan: ScanRequest, origin: string): { name: string; text: string }[] {
   return [
-    { name: 'curl', text: toCurl(order, origin) },
-    { name: 'SDK', text: toSdk(order, origin) },
-    { name: 'CLI', text: toCli(order, origin) },
+    { name: 'curl', text: toCurl(scan, origin) },
+    { name: 'SDK', text: toSdk(scan, origin) },
+    { name: 'CLI', text: toCli(scan, origin) },
   ]
 }
 
-function toCurl(order: ScanOrder, origin: string): string {
-  const { source, callbackUrl } = order
+function toCurl(scan: ScanRequest, origin: string): string {
+  const { source, callbackUrl } = scan
   const parts =
     source.does === 'file'
       ? [
@@ -21,26 +21,29 @@ function toCurl(order: ScanOrder, origin: string): string {
           "-H 'Content-Type: application/json'",
           `-d ${toShell(JSON.stringify({ file_url: source.url, ...(callbackUrl ? { callback_url: callbackUrl } : {}) }))}`,
         ]
-  return [`curl -H "X-API-Key: $ASSAY_API_KEY"`, ...parts, origin + findOperation(order).path].join(' \\\n  ')
+  return [`curl -H "X-API-Key: $ASSAY_API_KEY"`, ...parts, origin + findOperation(scan).path].join(' \\\n  ')
 }
 
-function toSdk({ kind, mode, source, callbackUrl }: ScanOrder, origin: string): string {
-  const verbs = kind === 'malware' ? 'client.malware' : 'client.nsfw.images'
-  const what = toJs(source.does === 'file' ? source.file.name : source.url)
-  const end = source.does === 'file' ? 'File' : 'Url'
+function toSdk({ kind, mode, source, callbackUrl }: ScanRequest, origin: string): string {
+  const scans = kind === 'malware' ? 'client.malware' : 'client.nsfw.images'
+  const input = toJs(source.does === 'file' ? source.file.name : source.url)
+  const suffix = source.does === 'file' ? 'File' : 'Url'
   const options = callbackUrl ? `, { callbackUrl: ${toJs(callbackUrl)} }` : ''
   return [
     `import { newClient } from '@assay/client'`,
     '',
     `const client = newClient({ apiKey: process.env.ASSAY_API_KEY, baseUrl: ${toJs(origin)} })`,
     ...(mode === 'sync'
-      ? [`const scan = await ${verbs}.scan${end}(${what})`]
-      : [`const { id } = await ${verbs}.submit${end}(${what}${options})`, `const scan = await ${verbs}.waitFor(id)`]),
+      ? [`const scan = await ${scans}.scan${suffix}(${input})`]
+      : [
+          `const { id } = await ${scans}.submit${suffix}(${input}${options})`,
+          `const scan = await ${scans}.waitFor(id)`,
+        ]),
     'console.log(scan.status, scan.signals)',
   ].join('\n')
 }
 
-function toCli({ kind, mode, source, callbackUrl }: ScanOrder, origin: string): string {
+function toCli({ kind, mode, source, callbackUrl }: ScanRequest, origin: string): string {
   const name = source.does === 'file' ? source.file.name : source.url
   const options = [
     ...(kind === 'nsfw_image' ? ['--nsfw'] : []),
@@ -55,7 +58,7 @@ function toCli({ kind, mode, source, callbackUrl }: ScanOrder, origin: string): 
 
 const toShell = (text: string) => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`)
 
-/** curl takes a comma or semicolon for the end of the path unless it stands in quotes. */
+/** Quotes a path in which curl would treat a comma or semicolon as the end. */
 const toFormPath = (name: string) =>
   /[,;"\\]/.test(name) ? `"${name.replaceAll(/["\\]/g, (mark) => `\\${mark}`)}"` : name
 

@@ -1,17 +1,17 @@
 import { Link } from '@tanstack/react-router'
 import { useRead } from '../../api/hooks.ts'
 import { Dialog } from '../../ui/dialog.tsx'
-import { Reading } from '../../ui/feedback.tsx'
 import { toExactTime } from '../../ui/format.ts'
+import { Loaded } from '../../ui/states.tsx'
 import { FalsePositive } from './false-positive.tsx'
 import { ResultCard } from './result-card.tsx'
 
-/** One scan with all that happened to it. */
+/** One scan with its timeline and deliveries. */
 export function ScanDrawer({ id, onClose }: { id: string; onClose: () => void }) {
   const scan = useRead('getScan', { params: { id } }, { liveMs: 5000 })
   return (
     <Dialog title="Scan" onClose={onClose} side>
-      <Reading of={scan}>
+      <Loaded query={scan}>
         {({ scan, timeline, deliveries, key_name }) => (
           <div className="flex flex-col gap-6">
             <ResultCard result={scan}>{scan.status === 'threat' && <FalsePositive result={scan} />}</ResultCard>
@@ -33,8 +33,8 @@ export function ScanDrawer({ id, onClose }: { id: string; onClose: () => void })
                 ))}
               </ol>
               <p className="mt-3 text-soft">
-                {key_name !== null && `Asked for with the key ${key_name}. `}
-                {scan.status !== 'pending' && 'The content was deleted when the scan ended.'}
+                {key_name !== null && `Requested with the key ${key_name}. `}
+                {scan.status !== 'pending' && 'The content was deleted when the scan completed.'}
               </p>
             </section>
             {deliveries.length > 0 && (
@@ -57,7 +57,7 @@ export function ScanDrawer({ id, onClose }: { id: string; onClose: () => void })
             )}
           </div>
         )}
-      </Reading>
+      </Loaded>
     </Dialog>
   )
 }

@@ -3,7 +3,7 @@ import { toBytes } from '../../ui/format.ts'
 
 type Props = { file: File | undefined; onFile: (file: File) => void; error?: string | undefined; hint: string }
 
-/** The label of a file field, which also takes what is dropped on it: mouse, keyboard and screen reader have the same. */
+/** A file field whose label also accepts dropped files, usable by mouse, keyboard and screen reader. */
 export function ScanDrop({ file, onFile, error, hint }: Props) {
   const [isOver, setOver] = useState(false)
   const id = useId()
@@ -21,9 +21,9 @@ export function ScanDrop({ file, onFile, error, hint }: Props) {
         className="peer sr-only"
         aria-describedby={`${id}-about`}
         onChange={(event) => {
-          const chosen = event.target.files?.[0]
-          if (chosen !== undefined) onFile(chosen)
-          // The same file can be chosen again after it was changed.
+          const selected = event.target.files?.[0]
+          if (selected !== undefined) onFile(selected)
+          // Without a reset, selecting the same file again would not trigger a change event.
           event.target.value = ''
         }}
       />
@@ -47,7 +47,7 @@ export function ScanDrop({ file, onFile, error, hint }: Props) {
         ) : (
           <>
             <span className="font-medium break-all">{file.name}</span>
-            <span className="text-soft">{toBytes(file.size)}. Choose another, or drop it here</span>
+            <span className="text-soft">{toBytes(file.size)}. Choose or drop another file</span>
           </>
         )}
       </label>

@@ -1,147 +1,194 @@
 import { maxContentBytes, type ScanKind, type ScanMode } from '@assay/contract'
 import { type FormEvent, useState } from 'react'
-import type { ScanOrder } from '../../api/send-scan.ts'
+import pornography from '../../../../../docs/test-images/pornography.png'
+import sexy from '../../../../../docs/test-images/sexy.png'
+import type { ScanRequest } from '../../api/send-scan.ts'
 import { Button } from '../../ui/button.tsx'
 import { Choice } from '../../ui/choice.tsx'
-import { Failure } from '../../ui/feedback.tsx'
 import { TextField } from '../../ui/field.tsx'
 import { toBytes } from '../../ui/format.ts'
 import { Card } from '../../ui/page.tsx'
+import { ErrorMessage } from '../../ui/states.tsx'
 import { ScanDrop } from './scan-drop.tsx'
-import { type Sample, samples } from './scan-samples.ts'
 
-type Props = { onScan: (order: ScanOrder) => void; isBusy: boolean }
-type Wrong = { source?: string; callback?: string }
+type Props = { onScan: (scan: ScanRequest) => void; isBusy: boolean }
+type Values = {
+  does: 'file' | 'url'
+  file: File | undefined
+  url: string
+  kind: ScanKind
+  mode: ScanMode
+  callbackUrl: string
+}
+type Errors = { source?: string; callback?: string }
+
+const initial: Values = { does: 'file', file: undefined, url: '', kind: 'malware', mode: 'sync', callbackUrl: '' }
 
 export function ScanForm({ onScan, isBusy }: Props) {
-  const [does, setDoes] = useState<'file' | 'url'>('file')
-  const [file, setFile] = useState<File>()
-  const [url, setUrl] = useState('')
-  const [kind, setKind] = useState<ScanKind>('malware')
-  const [mode, setMode] = useState<ScanMode>('sync')
-  const [callbackUrl, setCallbackUrl] = useState('')
-  const [wrong, setWrong] = useState<Wrong>({})
-  const [failure, setFailure] = useState<Error>()
-  const limit = maxContentBytes[kind][mode]
+  const [values, setValues] = useState(initial)
+  const [errors, setErrors] = useState<Errors>({})
+  const set = (changes: Partial<Values>) => setValues((before) => ({ ...before, ...changes }))
 
   const submit = (event: FormEvent) => {
     event.preventDefault()
-    const found = check()
-    setWrong(found)
-    if (found.source !== undefined || found.callback !== undefined) return
-    const source = does === 'url' ? { does, url: url.trim() } : { does, file: file as File }
-    onScan({ kind, mode, source, callbackUrl: mode === 'async' ? callbackUrl.trim() : undefined })
+    const found = check(values)
+    setErrors(found)
+    if (Object.keys(found).length === 0) onScan(toRequest(values))
   }
-
-  const takeSample = async (sample: Sample) => {
-    setFailure(undefined)
-    try {
-      const file = await sample.load()
-      setDoes('file')
-      setFile(file)
-      setKind(sample.kind)
-      setWrong({})
-      onScan({ kind: sample.kind, mode, source: { does: 'file', file }, callbackUrl: toCallback(mode, callbackUrl) })
-    } catch {
-      setFailure(new Error('The sample could not be loaded. Is the service running?'))
-    }
+  const scanSample = (kind: ScanKind, file: File) => {
+    const callbackUrl = isWebAddress(values.callbackUrl) ? values.callbackUrl : ''
+    const sample: Values = { ...values, does: 'file', kind, file, callbackUrl }
+    setValues(sample)
+    setErrors({})
+    onScan(toRequest(sample))
   }
 
   return (
-    <Card title="What to scan">
+    <Card title="Content to scan">
       <form onSubmit={submit} className="flex flex-col gap-5" noValidate>
+        <Source values={values} set={set} error={errors.source} />
         <Choice
-          label="Content"
-          value={does}
-          onChoose={setDoes}
-          options={[
-            { value: 'file', label: 'A file' },
-            { value: 'url', label: 'A URL' },
-          ]}
-        />
-        {does === 'file' ? (
-          <ScanDrop file={file} onFile={setFile} error={wrong.source} hint={`Up to ${toBytes(limit)}`} />
-        ) : (
-          <TextField
-            label="URL"
-            type="url"
-            placeholder="https://example.com/download.zip"
-            hint="The service fetches it; only public addresses."
-            value={url}
-            error={wrong.source}
-            onText={setUrl}
-          />
-        )}
-        <Choice
-          label="Look for"
-          value={kind}
-          onChoose={setKind}
+          label="Scan for"
+          value={values.kind}
+          onChange={(kind) => set({ kind })}
           options={[
             { value: 'malware', label: 'Malware', about: 'Any file' },
             { value: 'nsfw_image', label: 'NSFW content', about: 'JPEG, PNG, GIF, WebP' },
           ]}
         />
         <Choice
-          label="How"
-          value={mode}
-          onChoose={setMode}
+          label="Mode"
+          value={values.mode}
+          onChange={(mode) => set({ mode })}
           options={[
-            { value: 'sync', label: 'While you wait', about: 'The verdict at once' },
+            { value: 'sync', label: 'Synchronous', about: 'Waits for the verdict' },
             { value: 'async', label: 'In the background', about: 'Larger files, webhooks' },
           ]}
         />
-        {mode === 'async' && (
+        {values.mode === 'async' && (
           <TextField
             label="Callback URL (optional)"
             type="url"
             placeholder="https://example.com/webhooks/assay"
-            hint="Gets the result by POST, signed with your webhook secret."
-            value={callbackUrl}
-            error={wrong.callback}
-            onText={setCallbackUrl}
+            hint="Receives the result by POST, signed with your webhook secret."
+            value={values.callbackUrl}
+            error={errors.callback}
+            onText={(callbackUrl) => set({ callbackUrl })}
           />
         )}
-        <Button type="submit" look="main" isBusy={isBusy}>
+        <Button type="submit" variant="primary" isBusy={isBusy}>
           Scan
         </Button>
-        <Samples onSample={takeSample} isBusy={isBusy} />
-        <Failure error={failure} />
+        <Samples onSample={scanSample} isBusy={isBusy} />
       </form>
     </Card>
   )
-
-  function check(): Wrong {
-    return {
-      ...(does === 'file' && file === undefined ? { source: 'Choose a file first, or drop one here.' } : {}),
-      ...(does === 'file' && file !== undefined && file.size === 0 ? { source: 'This file is empty.' } : {}),
-      ...(does === 'file' && file !== undefined && file.size > limit
-        ? { source: `This file has ${toBytes(file.size)}; up to ${toBytes(limit)} can be scanned this way.` }
-        : {}),
-      ...(does === 'url' && !isWebAddress(url)
-        ? { source: 'Give an address that begins with http:// or https://.' }
-        : {}),
-      ...(mode === 'async' && callbackUrl.trim() !== '' && !isWebAddress(callbackUrl)
-        ? { callback: 'Give an address that begins with http:// or https://.' }
-        : {}),
-    }
-  }
 }
 
-function Samples({ onSample, isBusy }: { onSample: (sample: Sample) => void; isBusy: boolean }) {
+type SourceProps = { values: Values; set: (changes: Partial<Values>) => void; error: string | undefined }
+
+function Source({ values: { does, file, url, kind, mode }, set, error }: SourceProps) {
+  return (
+    <>
+      <Choice
+        label="Content"
+        value={does}
+        onChange={(does) => set({ does })}
+        options={[
+          { value: 'file', label: 'A file' },
+          { value: 'url', label: 'A URL' },
+        ]}
+      />
+      {does === 'file' ? (
+        <ScanDrop
+          file={file}
+          onFile={(file) => set({ file })}
+          error={error}
+          hint={`Up to ${toBytes(maxContentBytes[kind][mode])}`}
+        />
+      ) : (
+        <TextField
+          label="URL"
+          type="url"
+          placeholder="https://example.com/download.zip"
+          hint="The service downloads the content. The address must be public."
+          value={url}
+          error={error}
+          onText={(url) => set({ url })}
+        />
+      )}
+    </>
+  )
+}
+
+const addressMessage = 'Enter an address that begins with http:// or https://.'
+
+function check({ does, file, url, kind, mode, callbackUrl }: Values): Errors {
+  const source = does === 'url' ? (isWebAddress(url) ? undefined : addressMessage) : checkFile(file, kind, mode)
+  const isInvalidCallback = mode === 'async' && callbackUrl.trim() !== '' && !isWebAddress(callbackUrl)
+  return { ...(source === undefined ? {} : { source }), ...(isInvalidCallback ? { callback: addressMessage } : {}) }
+}
+
+function checkFile(file: File | undefined, kind: ScanKind, mode: ScanMode): string | undefined {
+  const limit = maxContentBytes[kind][mode]
+  if (file === undefined) return 'Choose a file, or drop one here.'
+  if (file.size === 0) return 'The file is empty.'
+  if (file.size > limit) return `The file has ${toBytes(file.size)}; this mode accepts up to ${toBytes(limit)}.`
+  return undefined
+}
+
+const toRequest = ({ does, file, url, kind, mode, callbackUrl }: Values): ScanRequest => ({
+  kind,
+  mode,
+  source: does === 'url' ? { does, url: url.trim() } : { does, file: file as File },
+  callbackUrl: mode === 'async' ? callbackUrl.trim() : undefined,
+})
+
+const isWebAddress = (text: string) => /^https?:\/\/\S+$/.test(text.trim()) && URL.canParse(text.trim())
+
+type Sample = { label: string; kind: ScanKind; load: () => Promise<File> }
+
+/** Split in two, so that virus scanners do not report this script. */
+const eicar = ['X5O!P%@AP[4\\PZX54(P^)7CC)7}$EICAR-STANDARD-', 'ANTIVIRUS-TEST-FILE!$H+H*']
+
+/** Harmless files, each with a fixed verdict. */
+const samples: Sample[] = [
+  { label: 'EICAR test file', kind: 'malware', load: async () => new File(eicar, 'eicar.com') },
+  {
+    label: 'Clean text file',
+    kind: 'malware',
+    load: async () => new File(['Nothing to see here.\n'], 'clean.txt', { type: 'text/plain' }),
+  },
+  { label: 'Test image: pornography', kind: 'nsfw_image', load: () => fetchImage(pornography, 'pornography.png') },
+  { label: 'Test image: sexy', kind: 'nsfw_image', load: () => fetchImage(sexy, 'sexy.png') },
+]
+
+async function fetchImage(url: string, name: string): Promise<File> {
+  const response = await fetch(url)
+  return new File([await response.blob()], name, { type: 'image/png' })
+}
+
+function Samples({ onSample, isBusy }: { onSample: (kind: ScanKind, file: File) => void; isBusy: boolean }) {
+  const [error, setError] = useState<Error>()
+  const scan = async ({ kind, load }: Sample) => {
+    setError(undefined)
+    try {
+      onSample(kind, await load())
+    } catch {
+      setError(new Error('The sample could not be loaded. Check that the service is running.'))
+    }
+  }
   return (
     <fieldset className="border-t border-line pt-4">
-      <legend className="float-left mb-2 w-full text-soft">Or try one of these, all harmless, with one click:</legend>
+      <legend className="float-left mb-2 w-full text-soft">Or scan a harmless sample:</legend>
       <div className="clear-both flex flex-wrap gap-2">
         {samples.map((sample) => (
-          <Button key={sample.label} onClick={() => onSample(sample)} disabled={isBusy} className="px-2.5 py-1 text-xs">
+          <Button key={sample.label} isSmall onClick={() => scan(sample)} disabled={isBusy}>
             {sample.label}
           </Button>
         ))}
       </div>
+      <ErrorMessage error={error} />
     </fieldset>
   )
 }
-
-const toCallback = (mode: ScanMode, url: string) => (mode === 'async' && isWebAddress(url) ? url.trim() : undefined)
-
-const isWebAddress = (text: string) => /^https?:\/\/\S+$/.test(text.trim()) && URL.canParse(text.trim())

@@ -6,7 +6,7 @@ import { RowButton, Table } from '../../ui/table.tsx'
 
 export const kindNames = { malware: 'Malware', nsfw_image: 'NSFW image' }
 
-/** Scans in rows; each opens in the history, where all of it is shown. */
+/** A table of scans. A row opens the scan on the history page. */
 export function ScanTable({ scans, caption }: { scans: ScanRow[]; caption: string }) {
   const navigate = useNavigate()
   return (
@@ -22,7 +22,7 @@ export function ScanTable({ scans, caption }: { scans: ScanRow[]; caption: strin
           title: 'Name',
           cell: ({ content_name, signals }) => (
             <span className="flex max-w-72 flex-col items-start">
-              <RowButton>{content_name ?? 'Without a name'}</RowButton>
+              <RowButton>{content_name ?? 'Unnamed'}</RowButton>
               {signals.length > 0 && (
                 <span className="w-full truncate font-mono text-xs text-soft">{signals.join(', ')}</span>
               )}
@@ -34,7 +34,7 @@ export function ScanTable({ scans, caption }: { scans: ScanRow[]; caption: strin
         { title: 'Size', cell: ({ content_length }) => toBytes(content_length), isNumber: true, isExtra: true },
         { title: 'Key', cell: ({ key_name }) => key_name ?? 'Unknown', isExtra: true },
         {
-          title: 'When',
+          title: 'Created',
           cell: ({ created_at }) => (
             <time dateTime={created_at} title={toDateTime(created_at)} className="whitespace-nowrap text-soft">
               {toAge(created_at)}

@@ -8,7 +8,7 @@ const none: Counts = { clean: 0, threat: 0, error: 0, pending: 0 }
 
 export const toTotal = ({ clean, threat, error, pending }: Counts) => clean + threat + error + pending
 
-/** Added up by what `toName` tells, the most used first. */
+/** Sums the days by the name that `toName` returns, the largest sum first. */
 export function sumDays(days: Row[], toName: (row: Row) => string): (Counts & { name: string })[] {
   const sums = new Map<string, Counts>()
   for (const row of days) sums.set(toName(row), add(sums.get(toName(row)) ?? none, row))
@@ -16,7 +16,7 @@ export function sumDays(days: Row[], toName: (row: Row) => string): (Counts & { 
   return named.sort((a, b) => toTotal(b) - toTotal(a))
 }
 
-/** The last 30 days, also those without a scan. */
+/** The last 30 days, including days without scans. */
 export function toDays(rows: Row[], now: Date): (Counts & { day: string })[] {
   return Array.from({ length: 30 }, (_, n) => {
     const day = new Date(now.getTime() - (29 - n) * dayMs).toISOString().slice(0, 10)

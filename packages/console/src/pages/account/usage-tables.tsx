@@ -1,6 +1,6 @@
 import type { Usage } from '@assay/contract/admin'
-import { Empty } from '../../ui/feedback.tsx'
 import { toNumber } from '../../ui/format.ts'
+import { Empty } from '../../ui/states.tsx'
 import { Table } from '../../ui/table.tsx'
 import { type Counts, toTotal } from './usage-sums.ts'
 
@@ -37,38 +37,38 @@ export function UsageTable({
 }
 
 const reasons: Record<number, string> = {
-  400: 'The request was malformed',
-  401: 'The key is not accepted',
-  403: 'No credits were left',
+  400: 'Malformed request',
+  401: 'API key not accepted',
+  403: 'No credits left',
   404: 'No such path',
-  408: 'The request came too slowly',
-  413: 'The request was too large',
-  415: 'Sent in a form that is not understood',
-  422: 'Something in the request is not valid',
-  429: 'More requests than the plan allows',
-  500: 'An engine could not answer',
-  503: 'The service was overloaded',
+  408: 'Request too slow',
+  413: 'Request too large',
+  415: 'Unsupported media type',
+  422: 'Invalid field',
+  429: 'Rate limit reached',
+  500: 'Engine unavailable',
+  503: 'Service overloaded',
 }
 
-export function RefusalTable({ refusals }: Pick<Usage, 'refusals'>) {
+export function RejectedTable({ rejections }: { rejections: Usage['refusals'] }) {
   const sums = new Map<number, { count: number; last: string }>()
-  for (const { status, count, day } of refusals) {
+  for (const { status, count, day } of rejections) {
     const before = sums.get(status)
     sums.set(status, { count: (before?.count ?? 0) + count, last: day })
   }
   return (
     <section className="flex flex-col gap-3">
-      <h2 className="font-semibold">Refused requests</h2>
+      <h2 className="font-semibold">Rejected requests</h2>
       {sums.size === 0 ? (
-        <Empty title="Nothing was refused">Requests that the service says no to are counted here, by status.</Empty>
+        <Empty title="No rejected requests">Requests that the service rejects are counted here by status.</Empty>
       ) : (
         <Table
-          caption="Refused requests"
+          caption="Rejected requests"
           rows={[...sums].sort(([, a], [, b]) => b.count - a.count)}
           keyOf={([status]) => String(status)}
           columns={[
             { title: 'Status', cell: ([status]) => <span className="font-medium tabular-nums">{status}</span> },
-            { title: 'Meaning', cell: ([status]) => reasons[status] ?? 'Refused' },
+            { title: 'Meaning', cell: ([status]) => reasons[status] ?? 'Rejected' },
             { title: 'Requests', cell: ([, { count }]) => toNumber(count), isNumber: true },
             { title: 'Last on', cell: ([, { last }]) => last, isExtra: true },
           ]}

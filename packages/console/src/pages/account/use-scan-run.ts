@@ -3,34 +3,34 @@ import { useQueryClient } from '@tanstack/react-query'
 import { useRef, useState } from 'react'
 import type { ApiError } from '../../api/call.ts'
 import { refresh } from '../../api/hooks.ts'
-import { type ScanOrder, sendScan } from '../../api/send-scan.ts'
+import { type ScanRequest, sendScan } from '../../api/send-scan.ts'
 
-export type Run = { order: ScanOrder } & (
+export type Run = { scan: ScanRequest } & (
   | { state: 'sending'; share: number }
   | { state: 'pending'; id: string }
   | { state: 'done'; result: ScanResult }
   | { state: 'failed'; error: ApiError }
 )
 
-/** One scan from the page at a time: sent, waited for, or called off. */
+/** Runs one scan at a time from this page; a new scan cancels the previous one. */
 export function useScanRun() {
   const [run, setRun] = useState<Run>()
   const current = useRef<AbortController>(undefined)
   const client = useQueryClient()
 
-  const start = async (order: ScanOrder) => {
+  const start = async (scan: ScanRequest) => {
     current.current?.abort()
     const controller = new AbortController()
     current.current = controller
     const { signal } = controller
-    setRun({ order, state: 'sending', share: 0 })
+    setRun({ scan, state: 'sending', share: 0 })
     try {
-      const onSent = (share: number) => !signal.aborted && setRun({ order, state: 'sending', share })
-      const sent = await sendScan(order, { onSent, signal })
+      const onSent = (share: number) => !signal.aborted && setRun({ scan, state: 'sending', share })
+      const sent = await sendScan(scan, { onSent, signal })
       if (signal.aborted) return
-      setRun('status' in sent ? { order, state: 'done', result: sent } : { order, state: 'pending', id: sent.id })
+      setRun('status' in sent ? { scan, state: 'done', result: sent } : { scan, state: 'pending', id: sent.id })
     } catch (error) {
-      if (!signal.aborted) setRun({ order, state: 'failed', error: error as ApiError })
+      if (!signal.aborted) setRun({ scan, state: 'failed', error: error as ApiError })
     }
     await refresh(client)
   }

@@ -1,19 +1,21 @@
 import { useState } from 'react'
 import { useRead } from '../../api/hooks.ts'
-import { useAddress } from '../../api/use-address.ts'
+import { useForm } from '../../api/use-form.ts'
+import { useSearchParams } from '../../api/use-search-params.ts'
 import { Button } from '../../ui/button.tsx'
-import { Empty, Reading } from '../../ui/feedback.tsx'
-import { SelectField } from '../../ui/field.tsx'
-import { More } from '../../ui/table.tsx'
+import { Actions, Dialog, FormDialog } from '../../ui/dialog.tsx'
+import { SelectField, TextField } from '../../ui/field.tsx'
+import { toReplayed } from '../../ui/format.ts'
+import { Empty, Loaded } from '../../ui/states.tsx'
+import { Pager } from '../../ui/table.tsx'
 import { DeliveryDrawer } from './delivery-drawer.tsx'
 import { DeliveryTable } from './delivery-table.tsx'
-import { ReplayFailed } from './replay-failed.tsx'
 
 type State = 'pending' | 'delivered' | 'dead' | 'stopped'
 
-/** The log of what was sent. */
+/** The log of webhook deliveries. */
 export function DeliveriesSection() {
-  const [{ state, cursor, scan, delivery }, setAddress] = useAddress()
+  const [{ state, cursor, scan, delivery }, setParams] = useSearchParams()
   const [isReplaying, setReplaying] = useState(false)
   const query = {
     limit: '25',
@@ -30,43 +32,84 @@ export function DeliveriesSection() {
           <SelectField
             label="State"
             value={state ?? ''}
-            onText={(state) => setAddress({ state, cursor: undefined })}
+            onText={(state) => setParams({ state, cursor: undefined })}
             options={[
               ['', 'All'],
               ['pending', 'Pending'],
               ['delivered', 'Delivered'],
-              ['dead', 'Given up'],
-              ['stopped', 'Stopped by 410'],
+              ['dead', 'Failed'],
+              ['stopped', 'Stopped (410 Gone)'],
             ]}
           />
           <Button onClick={() => setReplaying(true)}>Replay failed</Button>
         </div>
       </div>
-      <Reading of={deliveries}>
+      <Loaded query={deliveries}>
         {({ items, next }) => (
           <>
             {items.length > 0 ? (
-              <DeliveryTable deliveries={items} onOpen={(id) => setAddress({ delivery: id })} />
+              <DeliveryTable deliveries={items} onOpen={(id) => setParams({ delivery: id })} />
             ) : (
-              <Empty title={state === undefined ? 'Nothing was sent yet' : 'No delivery is in this state'}>
-                Submit a scan in the background with a callback URL, and its delivery is listed here.
+              <Empty title={state === undefined ? 'No deliveries yet' : 'No deliveries in this state'}>
+                Deliveries of background scans with a callback URL appear here.
               </Empty>
             )}
-            <div className="flex flex-wrap items-center justify-center gap-3">
-              {cursor !== undefined && (
-                <Button look="quiet" onClick={() => setAddress({ cursor: undefined })}>
-                  Newest
-                </Button>
-              )}
-              <More next={next} onMore={(cursor) => setAddress({ cursor }, { asNewPage: true })} />
-            </div>
+            <Pager
+              cursor={cursor}
+              next={next}
+              onCursor={(cursor) => setParams({ cursor }, { isNewPage: cursor !== undefined })}
+            />
           </>
         )}
-      </Reading>
+      </Loaded>
       {delivery !== undefined && (
-        <DeliveryDrawer key={delivery} id={delivery} onClose={() => setAddress({ delivery: undefined })} />
+        <DeliveryDrawer key={delivery} id={delivery} onClose={() => setParams({ delivery: undefined })} />
       )}
       {isReplaying && <ReplayFailed onClose={() => setReplaying(false)} />}
     </section>
   )
 }
+
+const dayMs = 86_400_000
+const replayTitle = 'Replay failed deliveries'
+
+/** Sends all failed deliveries since a given time again, such as after the receiver is fixed. */
+function ReplayFailed({ onClose }: { onClose: () => void }) {
+  const [start] = useState(() => new Date(Date.now() - dayMs))
+  const [replayed, setReplayed] = useState<number>()
+  const form = useForm(
+    'replayFailed',
+    { since: start.toISOString() },
+    { onDone: (answer) => setReplayed(answer.replayed) },
+  )
+  if (replayed !== undefined) {
+    return (
+      <Dialog title={replayTitle} onClose={onClose}>
+        <p role="status">{toReplayed(replayed)}</p>
+        <Actions>
+          <Button variant="primary" onClick={onClose}>
+            Close
+          </Button>
+        </Actions>
+      </Dialog>
+    )
+  }
+  return (
+    <FormDialog title={replayTitle} action="Replay all" form={form} onClose={onClose}>
+      <p className="text-soft">
+        Sends all deliveries again that failed or were stopped since this time, and those that wait for a paused
+        receiver.
+      </p>
+      <TextField
+        label="Failed since"
+        type="datetime-local"
+        defaultValue={toLocal(start)}
+        error={form.errorOf('since')}
+        onText={(local) => form.set({ since: local === '' ? '' : new Date(local).toISOString() })}
+      />
+    </FormDialog>
+  )
+}
+
+/** The format of a datetime-local field: local time without a zone. */
+const toLocal = (date: Date) => new Date(date.getTime() - date.getTimezoneOffset() * 60_000).toISOString().slice(0, 16)

@@ -1,24 +1,24 @@
 import type { Webhooks } from '@assay/contract/admin'
 import { useRead } from '../../api/hooks.ts'
 import { Badge, type Tone } from '../../ui/badge.tsx'
-import { Empty, Reading } from '../../ui/feedback.tsx'
 import { toAge, toDateTime } from '../../ui/format.ts'
+import { Empty, Loaded } from '../../ui/states.tsx'
 import { Table } from '../../ui/table.tsx'
 
 type Receiver = Webhooks['endpoints'][number]
 
-/** The addresses that were called, and how they are. */
+/** The receivers of this account with their state. */
 export function ReceiversSection() {
   const webhooks = useRead('getWebhooks', {}, { liveMs: 5000 })
   return (
     <section className="flex flex-col gap-3">
       <h2 className="font-semibold">Receivers</h2>
-      <Reading of={webhooks}>
+      <Loaded query={webhooks}>
         {({ endpoints }) =>
           endpoints.length === 0 ? (
-            <Empty title="No receiver yet">
-              An address is listed once a scan with that <code className="font-mono text-xs">callback_url</code> has
-              ended.
+            <Empty title="No receivers yet">
+              A receiver appears here once a scan with its address as{' '}
+              <code className="font-mono text-xs">callback_url</code> has completed.
             </Empty>
           ) : (
             <Table
@@ -37,21 +37,23 @@ export function ReceiversSection() {
             />
           )
         }
-      </Reading>
+      </Loaded>
     </section>
   )
 }
 
 function State({ paused_at, failing_since, last_success_at }: Receiver) {
-  if (paused_at !== null) return <Words tone="error" word="paused" since={paused_at} />
-  if (failing_since !== null) return <Words tone="threat" word="failing" since={failing_since} />
-  return <Badge tone={last_success_at === null ? 'plain' : 'clean'}>{last_success_at === null ? 'new' : 'well'}</Badge>
+  if (paused_at !== null) return <StateSince tone="error" state="Paused" since={paused_at} />
+  if (failing_since !== null) return <StateSince tone="threat" state="Failing" since={failing_since} />
+  return (
+    <Badge tone={last_success_at === null ? 'plain' : 'clean'}>{last_success_at === null ? 'New' : 'Healthy'}</Badge>
+  )
 }
 
-function Words({ tone, word, since }: { tone: Tone; word: string; since: string }) {
+function StateSince({ tone, state, since }: { tone: Tone; state: string; since: string }) {
   return (
     <span className="flex flex-wrap items-center gap-x-2">
-      <Badge tone={tone}>{word}</Badge> <span className="text-soft">since {toDateTime(since)}</span>
+      <Badge tone={tone}>{state}</Badge> <span className="text-soft">since {toDateTime(since)}</span>
     </span>
   )
 }

@@ -3,9 +3,9 @@ import { useChange, useRead } from '../../api/hooks.ts'
 import { Button } from '../../ui/button.tsx'
 import { Confirm } from '../../ui/confirm.tsx'
 import { Secret } from '../../ui/copy.tsx'
-import { Failure } from '../../ui/feedback.tsx'
 import { toAge, toDateTime } from '../../ui/format.ts'
 import { Card } from '../../ui/page.tsx'
+import { ErrorMessage } from '../../ui/states.tsx'
 
 export function SecretCard() {
   const webhooks = useRead('getWebhooks', {}, { liveMs: 5000 })
@@ -33,26 +33,26 @@ export function SecretCard() {
       <div className="flex flex-col gap-3">
         {secret === undefined ? (
           <p className="text-soft">
-            Every webhook is signed with it. Your receiver needs it to tell ours from anybody else’s. Who reveals it is
-            noted in the audit log.
+            The service signs every webhook with this secret, and your receiver verifies the signature with it. The
+            audit log records who reveals it.
           </p>
         ) : (
-          <Secret label="Keep it where your receiver keeps its secrets." text={secret} />
+          <Secret label="Store the secret in the configuration of your receiver." text={secret} />
         )}
         {rotatedAt !== null && <p className="text-soft">Rotated {toAge(rotatedAt)}.</p>}
         {isOverlap && (
           <p className="text-soft">
-            The one before it also signs <code className="font-mono text-xs">webhook-signature</code> until{' '}
+            The previous secret also signs <code className="font-mono text-xs">webhook-signature</code> until{' '}
             {toDateTime(until)}.
           </p>
         )}
-        <Failure error={reveal.error ?? webhooks.error} />
+        <ErrorMessage error={reveal.error ?? webhooks.error} />
       </div>
       {isRotating && (
         <RotateDialog
           onClose={() => setRotating(false)}
-          onDone={(made) => {
-            setSecret(made)
+          onDone={(newSecret) => {
+            setSecret(newSecret)
             setRotating(false)
           }}
         />
@@ -66,14 +66,15 @@ function RotateDialog({ onClose, onDone }: { onClose: () => void; onDone: (secre
   return (
     <Confirm
       title="Rotate the webhook secret"
-      action="Make a new secret"
-      of={rotate}
+      action="Rotate"
+      mutation={rotate}
       onConfirm={() => rotate.mutate({})}
       onClose={onClose}
     >
-      <code className="font-mono text-xs text-ink">X-Api-Signature</code> is made with the new secret at once: a
-      receiver that checks it refuses what comes until it knows the new one, and that is tried again.{' '}
-      <code className="font-mono text-xs text-ink">webhook-signature</code> has a signature of each for 24 hours.
+      <code className="font-mono text-xs text-ink">X-Api-Signature</code> uses the new secret immediately: a receiver
+      that verifies it rejects webhooks until you configure the new secret, and the service retries them.{' '}
+      <code className="font-mono text-xs text-ink">webhook-signature</code> contains a signature with each secret for 24
+      hours.
     </Confirm>
   )
 }

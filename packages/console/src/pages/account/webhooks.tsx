@@ -5,12 +5,11 @@ import { SecretCard } from './webhooks-secret.tsx'
 import { TestCard } from './webhooks-test.tsx'
 import { VerifyCard } from './webhooks-verify.tsx'
 
-/** Results that come by themselves: the secret, the receivers, and what they were sent. */
 export function WebhooksPage() {
   return (
     <Page
       title="Webhooks"
-      about="A background scan with a callback URL sends its result there by POST, signed with your secret."
+      about="A background scan with a callback URL sends its result to that URL by POST, signed with your secret."
     >
       <div className="grid grid-cols-1 items-start gap-6 xl:grid-cols-2">
         <div className="flex min-w-0 flex-col gap-6">

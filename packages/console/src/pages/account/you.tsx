@@ -6,18 +6,17 @@ import { Badge } from '../../ui/badge.tsx'
 import { Button } from '../../ui/button.tsx'
 import { Confirm } from '../../ui/confirm.tsx'
 import { Secret } from '../../ui/copy.tsx'
-import { Actions, Dialog } from '../../ui/dialog.tsx'
-import { Failure, Reading } from '../../ui/feedback.tsx'
+import { FormDialog } from '../../ui/dialog.tsx'
 import { TextField } from '../../ui/field.tsx'
 import { toAge } from '../../ui/format.ts'
 import { Card, Page } from '../../ui/page.tsx'
+import { ErrorMessage, Loaded } from '../../ui/states.tsx'
 import { Table } from '../../ui/table.tsx'
 
-/** What belongs to the person: password, authenticator app, sessions. */
 export function YouPage() {
   const session = useSession()
   return (
-    <Page title="You" about="How you sign in, and where you are signed in.">
+    <Page title="You" about="Your password, authenticator app and sessions.">
       <PasswordCard />
       {session.data && <TotpCard hasTotp={session.data.member.has_totp} />}
       <SessionsCard />
@@ -40,25 +39,16 @@ function PasswordCard() {
   return (
     <Card title="Password">
       <form onSubmit={form.submit} className="flex max-w-sm flex-col gap-4" noValidate>
-        <TextField
-          label="Current password"
-          type="password"
-          autoComplete="current-password"
-          value={form.values.current}
-          error={form.errorOf('current')}
-          onText={(current) => form.set({ current })}
-        />
+        <TextField label="Current password" type="password" autoComplete="current-password" {...form.text('current')} />
         <TextField
           label="New password"
           type="password"
           autoComplete="new-password"
-          hint="At least 12 characters. Your other sessions end."
-          value={form.values.next}
-          error={form.errorOf('next')}
-          onText={(next) => form.set({ next })}
+          hint="At least 12 characters. Changing it ends your other sessions."
+          {...form.text('next')}
         />
-        <Failure error={form.error} />
-        {isDone && <p role="status">The password is changed.</p>}
+        <ErrorMessage error={form.error} />
+        {isDone && <p role="status">Password changed.</p>}
         <div>
           <Button type="submit" isBusy={form.isBusy}>
             Change password
@@ -78,7 +68,7 @@ function TotpCard({ hasTotp }: { hasTotp: boolean }) {
       actions={<Badge tone={hasTotp ? 'clean' : 'plain'}>{hasTotp ? 'on' : 'off'}</Badge>}
     >
       <p className="mb-4 text-soft">
-        A code of six digits beside the password: whoever learns the password alone does not get in.
+        With an authenticator app, each sign-in needs a six-digit code in addition to the password.
       </p>
       {hasTotp ? (
         <Button onClick={() => setRemoving(true)}>Remove</Button>
@@ -87,7 +77,7 @@ function TotpCard({ hasTotp }: { hasTotp: boolean }) {
           Set up
         </Button>
       )}
-      <Failure error={start.error} />
+      <ErrorMessage error={start.error} />
       {start.data !== undefined && !hasTotp && <ConfirmTotp {...start.data} onClose={start.reset} />}
       {isRemoving && <RemoveTotp onClose={() => setRemoving(false)} />}
     </Card>
@@ -97,62 +87,35 @@ function TotpCard({ hasTotp }: { hasTotp: boolean }) {
 function ConfirmTotp({ secret, uri, onClose }: { secret: string; uri: string; onClose: () => void }) {
   const form = useForm('confirmTotp', { code: '' }, { onDone: onClose })
   return (
-    <Dialog title="Set up your authenticator app" onClose={onClose}>
-      <form onSubmit={form.submit} className="flex flex-col gap-4" noValidate>
-        <Secret label="Type this key into the app, or open the address below it on your phone." text={secret} />
-        <Secret label="Address" text={uri} />
-        <TextField
-          label="The code that the app shows now"
-          inputMode="numeric"
-          autoComplete="one-time-code"
-          value={form.values.code}
-          error={form.errorOf('code')}
-          onText={(code) => form.set({ code })}
-        />
-        <Failure error={form.error} />
-        <Actions>
-          <Button onClick={onClose}>Cancel</Button>
-          <Button type="submit" look="main" isBusy={form.isBusy}>
-            Turn on
-          </Button>
-        </Actions>
-      </form>
-    </Dialog>
+    <FormDialog title="Set up your authenticator app" action="Turn on" form={form} onClose={onClose}>
+      <Secret label="Enter this key in the app, or open the address below on your phone." text={secret} />
+      <Secret label="Address" text={uri} />
+      <TextField
+        label="Code that the app shows"
+        inputMode="numeric"
+        autoComplete="one-time-code"
+        {...form.text('code')}
+      />
+    </FormDialog>
   )
 }
 
 function RemoveTotp({ onClose }: { onClose: () => void }) {
   const form = useForm('removeTotp', { password: '' }, { onDone: onClose })
   return (
-    <Dialog title="Sign in without a code" onClose={onClose}>
-      <form onSubmit={form.submit} className="flex flex-col gap-4" noValidate>
-        <TextField
-          label="Your password"
-          type="password"
-          autoComplete="current-password"
-          value={form.values.password}
-          error={form.errorOf('password')}
-          onText={(password) => form.set({ password })}
-        />
-        <Failure error={form.error} />
-        <Actions>
-          <Button onClick={onClose}>Cancel</Button>
-          <Button type="submit" look="danger" isBusy={form.isBusy}>
-            Remove
-          </Button>
-        </Actions>
-      </form>
-    </Dialog>
+    <FormDialog title="Remove the authenticator app" action="Remove" isDangerous form={form} onClose={onClose}>
+      <TextField label="Your password" type="password" autoComplete="current-password" {...form.text('password')} />
+    </FormDialog>
   )
 }
 
 function SessionsCard() {
   const sessions = useRead('listSessions')
   const signOut = useSignOut('signOutEverywhere')
-  const [isAsking, setAsking] = useState(false)
+  const [isConfirming, setConfirming] = useState(false)
   return (
-    <Card title="Sessions" actions={<Button onClick={() => setAsking(true)}>Sign out everywhere</Button>}>
-      <Reading of={sessions}>
+    <Card title="Sessions" actions={<Button onClick={() => setConfirming(true)}>Sign out everywhere</Button>}>
+      <Loaded query={sessions}>
         {(rows) => (
           <Table
             caption="Your sessions"
@@ -164,7 +127,7 @@ function SessionsCard() {
                 cell: ({ agent, is_this }) => (
                   <span className="flex flex-wrap items-center gap-x-2">
                     <span title={agent}>{toBrowser(agent)}</span>
-                    {is_this && <Badge tone="brand">this one</Badge>}
+                    {is_this && <Badge tone="brand">this session</Badge>}
                   </span>
                 ),
               },
@@ -173,23 +136,23 @@ function SessionsCard() {
             ]}
           />
         )}
-      </Reading>
-      {isAsking && (
+      </Loaded>
+      {isConfirming && (
         <Confirm
           title="Sign out everywhere"
           action="Sign out"
-          of={signOut}
+          mutation={signOut}
           onConfirm={() => signOut.mutate()}
-          onClose={() => setAsking(false)}
+          onClose={() => setConfirming(false)}
         >
-          All your sessions end, this one too. API keys go on working.
+          This ends all your sessions, including this one. API keys keep working.
         </Confirm>
       )}
     </Card>
   )
 }
 
-/** Such as “Chrome on Linux”; what is no browser, such as a script, by its own name. */
+/** Describes a user agent, such as “Chrome on Linux”. Agents that are not browsers keep their own name. */
 function toBrowser(agent: string): string {
   const names: [string, string][] = [
     ['Edg/', 'Edge'],

@@ -1,6 +1,6 @@
 import { type ReactNode, useEffect } from 'react'
 
-/** The pages before one is in. */
+/** The layout of the pages that need no session. */
 export function EntryFrame({ title, about, children }: { title: string; about?: ReactNode; children: ReactNode }) {
   useEffect(() => {
     document.title = `${title} · Assay`

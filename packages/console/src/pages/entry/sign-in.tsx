@@ -3,8 +3,8 @@ import { useRouter, useSearch } from '@tanstack/react-router'
 import { useState } from 'react'
 import { useForm } from '../../api/use-form.ts'
 import { Button } from '../../ui/button.tsx'
-import { Failure } from '../../ui/feedback.tsx'
 import { TextField } from '../../ui/field.tsx'
+import { ErrorMessage } from '../../ui/states.tsx'
 import { EntryFrame } from './entry-frame.tsx'
 
 export function SignInPage() {
@@ -18,48 +18,32 @@ export function SignInPage() {
     {
       onDone: async ({ state }) => {
         if (state === 'code-needed') return setNeedsCode(true)
-        // Nothing that somebody else may have read here is shown to who comes now.
+        // Drop cached data: another user may have been signed in before.
         client.clear()
-        router.history.push(toWayBack(search.back))
+        router.history.push(toReturnPath(search.back))
       },
     },
   )
   return (
     <EntryFrame title="Sign in">
       <form onSubmit={form.submit} className="flex flex-col gap-4" noValidate>
-        <TextField
-          label="Email"
-          type="email"
-          autoComplete="username"
-          value={form.values.email}
-          error={form.errorOf('email')}
-          onText={(email) => form.set({ email })}
-        />
-        <TextField
-          label="Password"
-          type="password"
-          autoComplete="current-password"
-          value={form.values.password}
-          error={form.errorOf('password')}
-          onText={(password) => form.set({ password })}
-        />
+        <TextField label="Email" type="email" autoComplete="username" {...form.text('email')} />
+        <TextField label="Password" type="password" autoComplete="current-password" {...form.text('password')} />
         {needsCode && (
           <TextField
-            label="Code of your authenticator app"
+            label="Code from your authenticator app"
             inputMode="numeric"
             autoComplete="one-time-code"
             autoFocus
-            value={form.values.code ?? ''}
-            error={form.errorOf('code')}
-            onText={(code) => form.set({ code })}
+            {...form.text('code')}
           />
         )}
-        <Failure error={form.error} />
-        <Button type="submit" look="main" isBusy={form.isBusy}>
+        <ErrorMessage error={form.error} />
+        <Button type="submit" variant="primary" isBusy={form.isBusy}>
           Sign in
         </Button>
         <p className="border-t border-line pt-4 text-faint">
-          Password forgotten? Whoever runs this service makes a new link:{' '}
+          Forgot your password? An operator can create a reset link:{' '}
           <code className="font-mono text-xs text-soft">npm run assay -- operators reset &lt;email&gt;</code>
         </p>
       </form>
@@ -67,5 +51,5 @@ export function SignInPage() {
   )
 }
 
-/** Only to a page of the console: the address may come from anywhere. */
-const toWayBack = (back: unknown) => (typeof back === 'string' && back.startsWith('/console/') ? back : '/console/')
+/** Accepts only paths of the console, because a link from elsewhere can set this parameter. */
+const toReturnPath = (back: unknown) => (typeof back === 'string' && back.startsWith('/console/') ? back : '/console/')

@@ -3,24 +3,24 @@ import { Link, useNavigate } from '@tanstack/react-router'
 import { call } from '../../api/call.ts'
 import { useForm } from '../../api/use-form.ts'
 import { Button } from '../../ui/button.tsx'
-import { Failure } from '../../ui/feedback.tsx'
 import { TextField } from '../../ui/field.tsx'
+import { ErrorMessage } from '../../ui/states.tsx'
 import { EntryFrame } from './entry-frame.tsx'
 
-/** The token stands behind the #: browsers do not send that part, so no log ever holds it. */
+/** Accepts a one-time link. Its token is in the fragment, which browsers do not send, so that no log contains it. */
 export function WelcomePage() {
   const token = location.hash.slice(1)
   const link = useQuery({
     queryKey: ['findLink', token],
     queryFn: () => call('findLink', { body: { token } }),
     retry: false,
-    // Asked once: it is used up as soon as the form is sent.
+    // Query once: submitting the form consumes the link.
     enabled: ({ state }) => state.data === undefined,
   })
   if (link.error !== null) {
     return (
       <EntryFrame title="This link does not work">
-        <Failure error={link.error} />
+        <ErrorMessage error={link.error} />
         <p className="mt-4">
           <Link to="/sign-in" className="font-medium text-brand hover:underline">
             Sign in
@@ -31,15 +31,15 @@ export function WelcomePage() {
   }
   if (link.data === undefined) return null
   const { purpose, account_name, email } = link.data
-  const words = {
-    'first-operator': ['Welcome to Assay', 'You are the first operator. Choose how you sign in from now on.'],
+  const texts = {
+    'first-operator': ['Welcome to Assay', 'You are the first operator. Choose how to sign in.'],
     invitation: [
       'You are invited',
-      account_name === null ? 'You are to be an operator.' : `To the account ${account_name}.`,
+      account_name === null ? 'Set up your operator access.' : `Join the account ${account_name}.`,
     ],
-    'new-password': ['A new password', 'Your other sessions end.'],
+    'new-password': ['Set a new password', 'This ends your other sessions.'],
   } as const
-  const [title, about] = words[purpose]
+  const [title, about] = texts[purpose]
   return (
     <EntryFrame title={title} about={about}>
       <WelcomeForm token={token} email={email ?? ''} isReset={purpose === 'new-password'} />
@@ -65,21 +65,8 @@ function WelcomeForm({ token, email, isReset }: { token: string; email: string; 
     <form onSubmit={form.submit} className="flex flex-col gap-4" noValidate>
       {!isReset && (
         <>
-          <TextField
-            label="Your name"
-            autoComplete="name"
-            value={form.values.name}
-            error={form.errorOf('name')}
-            onText={(name) => form.set({ name })}
-          />
-          <TextField
-            label="Email"
-            type="email"
-            autoComplete="username"
-            value={form.values.email}
-            error={form.errorOf('email')}
-            onText={(email) => form.set({ email })}
-          />
+          <TextField label="Your name" autoComplete="name" {...form.text('name')} />
+          <TextField label="Email" type="email" autoComplete="username" {...form.text('email')} />
         </>
       )}
       <TextField
@@ -87,13 +74,11 @@ function WelcomeForm({ token, email, isReset }: { token: string; email: string; 
         type="password"
         autoComplete="new-password"
         hint="At least 12 characters."
-        value={form.values.password}
-        error={form.errorOf('password')}
-        onText={(password) => form.set({ password })}
+        {...form.text('password')}
       />
-      <Failure error={form.error} />
-      <Button type="submit" look="main" isBusy={form.isBusy}>
-        {isReset ? 'Set the password' : 'Start'}
+      <ErrorMessage error={form.error} />
+      <Button type="submit" variant="primary" isBusy={form.isBusy}>
+        {isReset ? 'Set password' : 'Start'}
       </Button>
     </form>
   )

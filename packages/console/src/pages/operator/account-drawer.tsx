@@ -1,24 +1,24 @@
 import type { AccountView } from '@assay/contract/admin'
 import { useState } from 'react'
 import { useChange } from '../../api/hooks.ts'
+import { Badge } from '../../ui/badge.tsx'
 import { Button } from '../../ui/button.tsx'
 import { Confirm } from '../../ui/confirm.tsx'
 import { Secret } from '../../ui/copy.tsx'
 import { Dialog } from '../../ui/dialog.tsx'
-import { Failure } from '../../ui/feedback.tsx'
 import { isUnlimited, toDay, toNumber } from '../../ui/format.ts'
 import { Facts } from '../../ui/page.tsx'
+import { ErrorMessage } from '../../ui/states.tsx'
 import { GrantForm, PlanForm } from './account-forms.tsx'
 import { AccountLedger } from './account-ledger.tsx'
-import { AccountState } from './accounts.tsx'
 
-/** One account: change it, give it credits, see what became of them. */
+/** One account with its settings, credits and ledger. */
 export function AccountDrawer({ account, onClose }: { account: AccountView; onClose: () => void }) {
   return (
     <Dialog title={account.name} onClose={onClose} side>
       <div className="flex flex-col gap-6">
         <Facts rows={toFacts(account)} />
-        <Doors account={account} />
+        <Access account={account} />
         <PlanForm account={account} />
         <GrantForm account={account} />
         <AccountLedger accountId={account.id} />
@@ -30,16 +30,16 @@ export function AccountDrawer({ account, onClose }: { account: AccountView; onCl
 function toFacts(account: AccountView): [string, React.ReactNode][] {
   const { id, credit_remaining, credit_limit, period_end, rate, created_at, expires_at } = account
   const credits = isUnlimited(credit_limit)
-    ? 'no limit'
+    ? 'Unlimited'
     : `${toNumber(credit_remaining)} of ${toNumber(credit_limit)} left until ${toDay(period_end)}`
   return [
     ['State', <AccountState key="state" account={account} />],
     ['Credits', credits],
-    ['Rate', rate],
+    ['Rate limit', rate],
     ['Created', toDay(created_at)],
-    ...(expires_at === null ? [] : ([['Ends', toDay(expires_at)]] as [string, string][])),
+    ...(expires_at === null ? [] : ([['Expires', toDay(expires_at)]] as [string, string][])),
     [
-      'Id',
+      'ID',
       <code key="id" className="font-mono text-xs break-all">
         {id}
       </code>,
@@ -47,8 +47,8 @@ function toFacts(account: AccountView): [string, React.ReactNode][] {
   ]
 }
 
-/** Who gets in: a link for an owner, or nobody any more. */
-function Doors({ account }: { account: AccountView }) {
+/** Invites an owner, and suspends or reactivates the account. */
+function Access({ account }: { account: AccountView }) {
   const [isSuspending, setSuspending] = useState(false)
   const change = useChange('updateAccount', { onDone: () => setSuspending(false) })
   const invite = useChange('inviteOwner')
@@ -63,7 +63,7 @@ function Doors({ account }: { account: AccountView }) {
         </Button>
         {isSuspended ? (
           <Button isBusy={change.isPending} onClick={() => suspend(false)}>
-            Let in again
+            Reactivate
           </Button>
         ) : (
           <Button onClick={() => setSuspending(true)}>Suspend</Button>
@@ -71,22 +71,29 @@ function Doors({ account }: { account: AccountView }) {
       </div>
       {invite.data !== undefined && (
         <Secret
-          label={`Send this link to the owner. It works once, until ${toDay(invite.data.expires_at)}.`}
+          label={`Send this link to the new owner. It works once, until ${toDay(invite.data.expires_at)}.`}
           text={invite.data.url}
         />
       )}
-      <Failure error={invite.error ?? (isSuspending ? null : change.error)} />
+      <ErrorMessage error={invite.error ?? (isSuspending ? null : change.error)} />
       {isSuspending && (
         <Confirm
           title={`Suspend ${account.name}`}
           action="Suspend"
-          of={change}
+          mutation={change}
           onConfirm={() => suspend(true)}
           onClose={() => setSuspending(false)}
         >
-          Its keys are refused at once. Nothing is deleted, and it can be let in again.
+          The service rejects the API keys of the account immediately. Nothing is deleted, and you can reactivate the
+          account.
         </Confirm>
       )}
     </div>
   )
+}
+
+export function AccountState({ account }: { account: AccountView }) {
+  if (account.suspended_at !== null) return <Badge tone="threat">suspended</Badge>
+  const isOver = account.expires_at !== null && new Date(account.expires_at) < new Date()
+  return <Badge tone={isOver ? 'error' : 'clean'}>{isOver ? 'expired' : 'active'}</Badge>
 }

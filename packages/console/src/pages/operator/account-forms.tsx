@@ -3,73 +3,64 @@ import { type ReactNode, useState } from 'react'
 import { useRead } from '../../api/hooks.ts'
 import { useForm } from '../../api/use-form.ts'
 import { Button } from '../../ui/button.tsx'
-import { Failure } from '../../ui/feedback.tsx'
-import { CheckField, SelectField, TextField } from '../../ui/field.tsx'
+import { CheckField, EndDateField, SelectField, TextField } from '../../ui/field.tsx'
 import { toNumber } from '../../ui/format.ts'
 import { NumberField } from '../../ui/number-field.tsx'
+import { ErrorMessage } from '../../ui/states.tsx'
 
 export function PlanForm({ account }: { account: AccountView }) {
   const plans = useRead('listPlans')
-  const [said, setSaid] = useState('')
+  const [message, setMessage] = useState('')
   const { name, plan, flags_sexy, expires_at } = account
   const form = useForm(
     'updateAccount',
     { name, plan, flags_sexy, expires_at },
-    { params: { id: account.id }, onDone: () => setSaid('Saved.') },
+    { params: { id: account.id }, onDone: () => setMessage('Saved.') },
   )
   return (
     <Section title="Name and plan">
       <form onSubmit={form.submit} className="flex flex-col gap-4" noValidate>
-        <TextField
-          label="Name"
-          autoComplete="off"
-          value={form.values.name ?? ''}
-          error={form.errorOf('name')}
-          onText={(name) => form.set({ name })}
-        />
+        <TextField label="Name" autoComplete="off" {...form.text('name')} />
         <div className="grid gap-4 sm:grid-cols-2">
           <SelectField
             label="Plan"
-            hint="A new plan counts at once."
-            value={form.values.plan ?? ''}
-            error={form.errorOf('plan')}
+            hint="A new plan applies immediately."
             options={(plans.data ?? [{ name: plan }]).map(({ name }) => [name, name])}
-            onText={(plan) => form.set({ plan })}
+            {...form.text('plan')}
           />
-          <TextField
-            label="Ends"
-            hint="Empty: never."
-            type="date"
-            value={form.values.expires_at?.slice(0, 10) ?? ''}
+          <EndDateField
+            label="Expires"
+            hint="Leave empty for no expiry."
+            value={form.values.expires_at}
             error={form.errorOf('expires_at')}
-            onText={(day) => form.set({ expires_at: day === '' ? null : `${day}T23:59:59Z` })}
+            onTime={(expires_at) => form.set({ expires_at })}
           />
         </div>
         <CheckField
-          label="Suggestive pictures are a threat, too"
+          label="Treat suggestive images as threats"
           isOn={form.values.flags_sexy ?? false}
           onChange={(flags_sexy) => form.set({ flags_sexy })}
         />
-        <Failure error={form.error} />
-        <Done said={said} isBusy={form.isBusy}>
+        <ErrorMessage error={form.error} />
+        <SubmitRow message={message} isBusy={form.isBusy}>
           <Button type="submit" isBusy={form.isBusy}>
             Save
           </Button>
-        </Done>
+        </SubmitRow>
       </form>
     </Section>
   )
 }
 
 export function GrantForm({ account }: { account: AccountView }) {
-  const [said, setSaid] = useState('')
+  const [message, setMessage] = useState('')
   const form = useForm(
     'grantCredits',
     { amount: 1000, note: '' },
     {
       params: { id: account.id },
       onDone: ({ credit_remaining }) => {
-        setSaid(`Granted: ${toNumber(credit_remaining)} are left now.`)
+        setMessage(`Granted. The account has ${toNumber(credit_remaining)} credits left.`)
         form.reset()
       },
     },
@@ -80,26 +71,19 @@ export function GrantForm({ account }: { account: AccountView }) {
         <div className="grid gap-4 sm:grid-cols-[10rem_1fr]">
           <NumberField
             label="Credits"
-            hint="For this period."
+            hint="For the current period."
             value={form.values.amount}
             error={form.errorOf('amount')}
             onNumber={(amount) => form.set({ amount: amount ?? Number.NaN })}
           />
-          <TextField
-            label="Why"
-            hint="It stands in the ledger."
-            autoComplete="off"
-            value={form.values.note}
-            error={form.errorOf('note')}
-            onText={(note) => form.set({ note })}
-          />
+          <TextField label="Reason" hint="Recorded in the ledger." autoComplete="off" {...form.text('note')} />
         </div>
-        <Failure error={form.error} />
-        <Done said={said} isBusy={form.isBusy}>
-          <Button type="submit" look="main" isBusy={form.isBusy}>
+        <ErrorMessage error={form.error} />
+        <SubmitRow message={message} isBusy={form.isBusy}>
+          <Button type="submit" variant="primary" isBusy={form.isBusy}>
             Grant
           </Button>
-        </Done>
+        </SubmitRow>
       </form>
     </Section>
   )
@@ -114,12 +98,13 @@ export function Section({ title, children }: { title: string; children: ReactNod
   )
 }
 
-function Done({ said, isBusy, children }: { said: string; isBusy: boolean; children: ReactNode }) {
+/** A submit button with the message of the last success. */
+function SubmitRow({ message, isBusy, children }: { message: string; isBusy: boolean; children: ReactNode }) {
   return (
     <div className="flex flex-wrap items-center gap-3">
       {children}
       <span role="status" className="text-soft">
-        {isBusy ? '' : said}
+        {isBusy ? '' : message}
       </span>
     </div>
   )

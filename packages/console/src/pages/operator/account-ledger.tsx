@@ -1,27 +1,27 @@
 import { useRead } from '../../api/hooks.ts'
-import { Empty, Reading } from '../../ui/feedback.tsx'
 import { toDateTime, toNumber } from '../../ui/format.ts'
+import { Empty, Loaded } from '../../ui/states.tsx'
 import { Table } from '../../ui/table.tsx'
 import { Section } from './account-forms.tsx'
 
-/** What became of the credits: the newest entries. */
+/** The newest ledger entries of an account. */
 export function AccountLedger({ accountId }: { accountId: string }) {
   const ledger = useRead('listLedger', { params: { id: accountId } }, { liveMs: 10_000 })
   return (
     <Section title="Ledger">
-      <Reading of={ledger}>
+      <Loaded query={ledger}>
         {(rows) =>
           rows.length === 0 ? (
-            <Empty title="No entries yet">Every scan, refund and grant of this account stands here.</Empty>
+            <Empty title="No entries yet">Scans, refunds and grants of this account appear here.</Empty>
           ) : (
             <Table
               caption="Ledger"
               rows={rows.slice(0, 50)}
               keyOf={({ id }) => id}
               columns={[
-                { title: 'When', cell: ({ at }) => <span className="whitespace-nowrap">{toDateTime(at)}</span> },
+                { title: 'Time', cell: ({ at }) => <span className="whitespace-nowrap">{toDateTime(at)}</span> },
                 {
-                  title: 'What',
+                  title: 'Entry',
                   cell: ({ kind, note }) => (
                     <span className="block [overflow-wrap:anywhere]">{note === null ? kind : `${kind}: ${note}`}</span>
                   ),
@@ -31,12 +31,12 @@ export function AccountLedger({ accountId }: { accountId: string }) {
                   isNumber: true,
                   cell: ({ amount }) => (amount > 0 ? `+${toNumber(amount)}` : toNumber(amount)),
                 },
-                { title: 'Left', isNumber: true, cell: ({ balance }) => toNumber(balance) },
+                { title: 'Balance', isNumber: true, cell: ({ balance }) => toNumber(balance) },
               ]}
             />
           )
         }
-      </Reading>
+      </Loaded>
     </Section>
   )
 }

@@ -1,62 +1,61 @@
 import type { AccountView } from '@assay/contract/admin'
 import { useState } from 'react'
 import { useRead } from '../../api/hooks.ts'
-import { useAddress } from '../../api/use-address.ts'
-import { Badge } from '../../ui/badge.tsx'
+import { useSearchParams } from '../../api/use-search-params.ts'
 import { Button } from '../../ui/button.tsx'
 import { Meter } from '../../ui/charts.tsx'
-import { Empty, Reading } from '../../ui/feedback.tsx'
 import { TextField } from '../../ui/field.tsx'
 import { isUnlimited, toNumber } from '../../ui/format.ts'
-import { Long } from '../../ui/long.tsx'
+import { LongText } from '../../ui/long-text.tsx'
 import { Page } from '../../ui/page.tsx'
+import { Empty, Loaded } from '../../ui/states.tsx'
 import { RowButton, Table } from '../../ui/table.tsx'
-import { AccountDrawer } from './account-drawer.tsx'
+import { AccountDrawer, AccountState } from './account-drawer.tsx'
 import { CreateAccount } from './create-account.tsx'
 
 export function AccountsPage() {
   const accounts = useRead('listAccounts', {}, { liveMs: 10_000 })
   const [isCreating, setCreating] = useState(false)
-  const [{ account: openId, find = '' }, setAddress] = useAddress()
+  const [{ account: openId, search = '' }, setParams] = useSearchParams()
   const open = accounts.data?.find(({ id }) => id === openId)
   const create = (
-    <Button look="main" onClick={() => setCreating(true)}>
+    <Button variant="primary" onClick={() => setCreating(true)}>
       New account
     </Button>
   )
   return (
-    <Page title="Accounts" about="Who may scan, how much and how fast." actions={create}>
-      <Reading of={accounts}>
+    <Page title="Accounts" about="Accounts with their plans, credits and rate limits." actions={create}>
+      <Loaded query={accounts}>
         {(rows) => (
           <>
             <div className="max-w-80">
               <TextField
-                label="Find"
+                label="Search"
                 type="search"
-                placeholder="Name, plan or id"
-                value={find}
-                onText={(text) => setAddress({ find: text })}
+                placeholder="Name, plan or ID"
+                value={search}
+                onText={(text) => setParams({ search: text })}
               />
             </div>
-            <Accounts rows={pick(rows, find)} onOpen={(account) => setAddress({ account })} />
+            <Accounts rows={filterAccounts(rows, search)} onOpen={(account) => setParams({ account })} />
           </>
         )}
-      </Reading>
+      </Loaded>
       {isCreating && <CreateAccount onClose={() => setCreating(false)} />}
       {open !== undefined && (
-        <AccountDrawer key={open.id} account={open} onClose={() => setAddress({ account: undefined })} />
+        <AccountDrawer key={open.id} account={open} onClose={() => setParams({ account: undefined })} />
       )}
     </Page>
   )
 }
 
-function pick(rows: AccountView[], find: string): AccountView[] {
-  const wanted = find.trim().toLowerCase()
+function filterAccounts(rows: AccountView[], search: string): AccountView[] {
+  const wanted = search.trim().toLowerCase()
   return rows.filter(({ name, plan, id }) => [name, plan, id].some((text) => text.toLowerCase().includes(wanted)))
 }
 
 function Accounts({ rows, onOpen }: { rows: AccountView[]; onOpen: (id: string) => void }) {
-  if (rows.length === 0) return <Empty title="No account is like that">Look for another name, plan or id.</Empty>
+  if (rows.length === 0) return <Empty title="No matching accounts">Search for another name, plan or ID.</Empty>
   return (
     <Table
       caption="Accounts"
@@ -66,9 +65,9 @@ function Accounts({ rows, onOpen }: { rows: AccountView[]; onOpen: (id: string) 
       columns={[
         { title: 'Name', cell: ({ name }) => <RowButton>{name}</RowButton> },
         { title: 'State', cell: (row) => <AccountState account={row} /> },
-        { title: 'Plan', cell: ({ plan }) => <Long>{plan}</Long> },
+        { title: 'Plan', cell: ({ plan }) => <LongText>{plan}</LongText> },
         { title: 'Credits left', cell: (row) => <Credits account={row} /> },
-        { title: 'Rate', isExtra: true, cell: ({ rate }) => <code className="font-mono text-xs">{rate}</code> },
+        { title: 'Rate limit', isExtra: true, cell: ({ rate }) => <code className="font-mono text-xs">{rate}</code> },
       ]}
     />
   )
@@ -76,7 +75,7 @@ function Accounts({ rows, onOpen }: { rows: AccountView[]; onOpen: (id: string) 
 
 function Credits({ account }: { account: AccountView }) {
   const { credit_remaining, credit_limit } = account
-  if (isUnlimited(credit_limit)) return 'no limit'
+  if (isUnlimited(credit_limit)) return 'Unlimited'
   return (
     <span className="flex w-32 max-w-full flex-col gap-1 tabular-nums">
       <span className="whitespace-nowrap">
@@ -85,10 +84,4 @@ function Credits({ account }: { account: AccountView }) {
       <Meter label="Credits left" value={credit_remaining} max={credit_limit} />
     </span>
   )
-}
-
-export function AccountState({ account }: { account: AccountView }) {
-  if (account.suspended_at !== null) return <Badge tone="threat">suspended</Badge>
-  const isOver = account.expires_at !== null && new Date(account.expires_at) < new Date()
-  return <Badge tone={isOver ? 'error' : 'clean'}>{isOver ? 'expired' : 'active'}</Badge>
 }

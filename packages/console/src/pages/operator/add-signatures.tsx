@@ -3,30 +3,30 @@ import { useRef, useState } from 'react'
 import { ApiError, putFile } from '../../api/call.ts'
 import { refresh } from '../../api/hooks.ts'
 import { Button } from '../../ui/button.tsx'
-import { Failure } from '../../ui/feedback.tsx'
 import { Card } from '../../ui/page.tsx'
+import { ErrorMessage } from '../../ui/states.tsx'
 
-/** ClamAV's databases for a machine without the internet, or rules of one's own. */
+/** Uploads signatures, YARA rules or databases of ClamAV, such as for a machine without internet access. */
 export function AddSignatures() {
   const client = useQueryClient()
   const input = useRef<HTMLInputElement>(null)
-  const [state, setState] = useState<{ isBusy: boolean; said?: string; error?: ApiError }>({ isBusy: false })
+  const [state, setState] = useState<{ isBusy: boolean; message?: string; error?: ApiError }>({ isBusy: false })
   const send = async (file: File) => {
     setState({ isBusy: true })
     try {
       await putFile('uploadSignatures', { name: file.name }, file)
-      setState({ isBusy: false, said: `${file.name} is good. It is in use within seconds.` })
+      setState({ isBusy: false, message: `${file.name} is valid and will be in use within seconds.` })
       await refresh(client)
     } catch (error) {
       setState({ isBusy: false, error: error instanceof ApiError ? error : new ApiError(String(error), { status: 0 }) })
     }
   }
   return (
-    <Card title="Add a file">
+    <Card title="Upload a file">
       <div className="flex flex-col items-start gap-3">
         <p className="text-soft">
-          Your own signatures (.ndb, .ldb, .hdb, .hsb) or YARA rules (.yar), or databases of ClamAV (.cvd, .cld) brought
-          from a machine with the internet.
+          ClamAV signatures (.ndb, .ldb, .hdb, .hsb), YARA rules (.yar), or databases of ClamAV (.cvd, .cld). The file
+          is stored on this node and used by its engines only.
         </p>
         <input
           ref={input}
@@ -43,12 +43,12 @@ export function AddSignatures() {
         <Button isBusy={state.isBusy} onClick={() => input.current?.click()}>
           Choose a file
         </Button>
-        {state.said !== undefined && (
+        {state.message !== undefined && (
           <p role="status" className="[overflow-wrap:anywhere]">
-            {state.said}
+            {state.message}
           </p>
         )}
-        <Failure error={state.error} />
+        <ErrorMessage error={state.error} />
       </div>
     </Card>
   )

@@ -1,18 +1,18 @@
 import type { Answer } from '../../api/call.ts'
 import { useRead } from '../../api/hooks.ts'
-import { useAddress } from '../../api/use-address.ts'
-import { Empty, Reading } from '../../ui/feedback.tsx'
+import { useSearchParams } from '../../api/use-search-params.ts'
 import { SelectField } from '../../ui/field.tsx'
 import { toDateTime } from '../../ui/format.ts'
-import { Long } from '../../ui/long.tsx'
+import { LongText } from '../../ui/long-text.tsx'
 import { Page } from '../../ui/page.tsx'
-import { More, Table } from '../../ui/table.tsx'
+import { Empty, Loaded } from '../../ui/states.tsx'
+import { Pager, Table } from '../../ui/table.tsx'
 
 type Entry = Answer<'listAudit'>['items'][number]
 
-/** What an action is called begins with what it is about. */
-const subjects: [begin: string, label: string][] = [
-  ['', 'Everything'],
+/** Prefixes of the action names, with the label of each filter. */
+const subjects: [prefix: string, label: string][] = [
+  ['', 'All'],
   ['account.', 'Accounts'],
   ['credits.', 'Credits'],
   ['plan.', 'Plans'],
@@ -31,31 +31,38 @@ const subjects: [begin: string, label: string][] = [
 ]
 
 export function AuditPage() {
-  const [{ action, cursor }, setAddress] = useAddress()
+  const [{ action, cursor }, setParams] = useSearchParams()
   const query = { ...(action && { action }), ...(cursor && { cursor }) }
   const log = useRead('listAudit', { query }, cursor === undefined ? { liveMs: 5000 } : {})
   return (
-    <Page title="Audit log" about="Who changed what, and from where. Nothing is ever taken out of it.">
+    <Page
+      title="Audit log"
+      about="Changes made in the console and through the admin API: who, what, when and from which address. Commands on the server are not recorded."
+    >
       <div className="max-w-72">
         <SelectField
-          label="About"
+          label="Subject"
           value={action ?? ''}
           options={subjects}
-          onText={(text) => setAddress({ action: text, cursor: undefined })}
+          onText={(text) => setParams({ action: text, cursor: undefined })}
         />
       </div>
-      <Reading of={log}>
+      <Loaded query={log}>
         {({ items, next }) =>
           items.length === 0 ? (
-            <Empty title="Nothing of this kind yet">Every change made here or by a script is noted by itself.</Empty>
+            <Empty title="No entries">Changes in the console and through the admin API appear here.</Empty>
           ) : (
             <>
               <Entries rows={items} />
-              <More next={next} onMore={(cursor) => setAddress({ cursor }, { asNewPage: true })} />
+              <Pager
+                cursor={cursor}
+                next={next}
+                onCursor={(cursor) => setParams({ cursor }, { isNewPage: cursor !== undefined })}
+              />
             </>
           )
         }
-      </Reading>
+      </Loaded>
     </Page>
   )
 }
@@ -67,12 +74,12 @@ function Entries({ rows }: { rows: Entry[] }) {
       rows={rows}
       keyOf={({ id }) => id}
       columns={[
-        { title: 'What', cell: ({ action }) => <code className="font-mono text-xs font-medium">{action}</code> },
-        { title: 'On', cell: (entry) => <Target entry={entry} /> },
+        { title: 'Action', cell: ({ action }) => <code className="font-mono text-xs font-medium">{action}</code> },
+        { title: 'Target', cell: (entry) => <Target entry={entry} /> },
         { title: 'Detail', cell: (entry) => <Detail entry={entry} /> },
-        { title: 'Who', cell: ({ actor }) => <Long>{actor}</Long> },
-        { title: 'When', cell: ({ at }) => <span className="whitespace-nowrap">{toDateTime(at)}</span> },
-        { title: 'From', isExtra: true, cell: ({ address }) => address ?? '' },
+        { title: 'User', cell: ({ actor }) => <LongText>{actor}</LongText> },
+        { title: 'Time', cell: ({ at }) => <span className="whitespace-nowrap">{toDateTime(at)}</span> },
+        { title: 'Address', isExtra: true, cell: ({ address }) => address ?? '' },
       ]}
     />
   )
@@ -83,19 +90,19 @@ function Target({ entry: { target, account_name } }: { entry: Entry }) {
   const isId = /^[0-9a-f-]{36}$|^[0-9a-f]{64}$/.test(target ?? '')
   return (
     <span className="flex flex-col">
-      {account_name !== null && <Long>{account_name}</Long>}
-      {target !== null && (isId ? <Long isCode>{target}</Long> : <Long>{target}</Long>)}
+      {account_name !== null && <LongText>{account_name}</LongText>}
+      {target !== null && (isId ? <LongText isCode>{target}</LongText> : <LongText>{target}</LongText>)}
     </span>
   )
 }
 
-/** The name of a new account is its detail, too, and stands there already. */
+/** Hides a detail that repeats the name of the account. */
 function Detail({ entry: { detail, account_name } }: { entry: Entry }) {
-  return detail === null || detail === account_name ? null : <Long>{toWords(detail)}</Long>
+  return detail === null || detail === account_name ? null : <LongText>{toReadable(detail)}</LongText>
 }
 
-/** Some details are the form that was sent. */
-function toWords(detail: string): string {
+/** Formats a detail that is a form in JSON. */
+function toReadable(detail: string): string {
   if (!detail.startsWith('{')) return detail
   try {
     const fields = Object.entries(JSON.parse(detail) as Record<string, unknown>)

@@ -1,50 +1,51 @@
-import { useState } from 'react'
+import { type FormEvent, useState } from 'react'
 import type { Answer } from '../../api/call.ts'
 import { useChange, useRead } from '../../api/hooks.ts'
 import { Badge } from '../../ui/badge.tsx'
 import { Button } from '../../ui/button.tsx'
-import { Empty, Failure, Notice, Reading } from '../../ui/feedback.tsx'
-import { toAge, toNumber } from '../../ui/format.ts'
-import { Long } from '../../ui/long.tsx'
+import { FormDialog } from '../../ui/dialog.tsx'
+import { SelectField } from '../../ui/field.tsx'
+import { toAge, toNumber, toReplayed } from '../../ui/format.ts'
+import { LongText } from '../../ui/long-text.tsx'
 import { Page } from '../../ui/page.tsx'
+import { Empty, ErrorMessage, Loaded, Notice } from '../../ui/states.tsx'
 import { Table } from '../../ui/table.tsx'
-import { ReplayHost } from './replay-host.tsx'
 
 type Host = Answer<'listFailingHosts'>[number]
 
-/** Receivers that fail, by host: one host is one thing to put right. */
+/** Failing webhook receivers, grouped by host because receivers on one host usually fail for the same reason. */
 export function DeliveriesPage() {
   const hosts = useRead('listFailingHosts', {}, { liveMs: 5000 })
-  const [said, setSaid] = useState('')
+  const [message, setMessage] = useState('')
   return (
     <Page
       title="Deliveries"
-      about="Webhook receivers that fail or are paused, by host. One that has only failed for five days is paused by itself."
+      about="Webhook receivers that fail or are paused, by host. A receiver that has failed for five days is paused automatically."
     >
-      {said !== '' && (
+      {message !== '' && (
         <Notice>
-          <span role="status">{said}</span>
+          <span role="status">{message}</span>
         </Notice>
       )}
-      <Reading of={hosts}>
+      <Loaded query={hosts}>
         {(rows) =>
           rows.length === 0 ? (
-            <Empty title="No receiver fails">Hosts appear here when a webhook cannot be delivered.</Empty>
+            <Empty title="No failing receivers">Hosts appear here when a webhook cannot be delivered.</Empty>
           ) : (
-            <Hosts rows={rows} onSaid={setSaid} />
+            <Hosts rows={rows} onReplayed={setMessage} />
           )
         }
-      </Reading>
+      </Loaded>
     </Page>
   )
 }
 
-function Hosts({ rows, onSaid }: { rows: Host[]; onSaid: (said: string) => void }) {
+function Hosts({ rows, onReplayed }: { rows: Host[]; onReplayed: (message: string) => void }) {
   const pause = useChange('pauseHost')
-  const [replayed, setReplayed] = useState<string>()
+  const [toReplay, setToReplay] = useState<string>()
   return (
     <>
-      <Failure error={pause.error} />
+      <ErrorMessage error={pause.error} />
       <Table
         caption="Failing receivers"
         rows={rows}
@@ -53,9 +54,9 @@ function Hosts({ rows, onSaid }: { rows: Host[]; onSaid: (said: string) => void 
           {
             title: 'Host',
             cell: ({ host }) => (
-              <Long>
+              <LongText>
                 <span className="font-medium">{host}</span>
-              </Long>
+              </LongText>
             ),
           },
           {
@@ -68,7 +69,7 @@ function Hosts({ rows, onSaid }: { rows: Host[]; onSaid: (said: string) => void 
           },
           { title: 'Receivers', isNumber: true, cell: ({ endpoints }) => toNumber(endpoints) },
           { title: 'Waiting', isNumber: true, cell: ({ waiting }) => toNumber(waiting) },
-          { title: 'Given up', isNumber: true, cell: ({ dead }) => toNumber(dead) },
+          { title: 'Failed', isNumber: true, cell: ({ dead }) => toNumber(dead) },
           {
             title: 'Actions',
             isActions: true,
@@ -81,7 +82,7 @@ function Hosts({ rows, onSaid }: { rows: Host[]; onSaid: (said: string) => void 
                 >
                   {paused ? 'Resume' : 'Pause'}
                 </Button>
-                <Button isSmall aria-label={`Replay ${host}`} onClick={() => setReplayed(host)}>
+                <Button isSmall aria-label={`Replay ${host}`} onClick={() => setToReplay(host)}>
                   Replay
                 </Button>
               </span>
@@ -89,7 +90,40 @@ function Hosts({ rows, onSaid }: { rows: Host[]; onSaid: (said: string) => void 
           },
         ]}
       />
-      {replayed !== undefined && <ReplayHost host={replayed} onSaid={onSaid} onClose={() => setReplayed(undefined)} />}
+      {toReplay !== undefined && (
+        <ReplayHost host={toReplay} onReplayed={onReplayed} onClose={() => setToReplay(undefined)} />
+      )}
     </>
+  )
+}
+
+const hourMs = 3_600_000
+const spans: [hours: string, label: string][] = [
+  ['1', 'The last hour'],
+  ['24', 'The last 24 hours'],
+  ['168', 'The last 7 days'],
+  ['720', 'The last 30 days'],
+]
+
+type ReplayProps = { host: string; onReplayed: (message: string) => void; onClose: () => void }
+
+function ReplayHost({ host, onReplayed, onClose }: ReplayProps) {
+  const [hours, setHours] = useState('168')
+  const replay = useChange('replayHost', {
+    onDone: ({ replayed }) => {
+      onReplayed(`${host}: ${toReplayed(replayed)}`)
+      onClose()
+    },
+  })
+  const submit = (event: FormEvent) => {
+    event.preventDefault()
+    replay.mutate({ body: { host, since: new Date(Date.now() - Number(hours) * hourMs).toISOString() } })
+  }
+  const form = { submit, error: replay.error, isBusy: replay.isPending }
+  return (
+    <FormDialog title={`Replay ${host}`} action="Replay" form={form} onClose={onClose}>
+      <p className="text-soft">Sends failed deliveries again. Waiting deliveries are retried automatically.</p>
+      <SelectField label="Created in" value={hours} options={spans} onText={setHours} />
+    </FormDialog>
   )
 }

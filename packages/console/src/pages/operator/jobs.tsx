@@ -1,35 +1,35 @@
 import type { Answer } from '../../api/call.ts'
 import { useChange, useRead } from '../../api/hooks.ts'
-import { useAddress } from '../../api/use-address.ts'
+import { useSearchParams } from '../../api/use-search-params.ts'
 import { Badge, type Tone } from '../../ui/badge.tsx'
 import { Button } from '../../ui/button.tsx'
-import { Empty, Failure, Reading } from '../../ui/feedback.tsx'
 import { SelectField } from '../../ui/field.tsx'
 import { toAge, toBytes } from '../../ui/format.ts'
-import { Long } from '../../ui/long.tsx'
+import { LongText } from '../../ui/long-text.tsx'
 import { Page } from '../../ui/page.tsx'
-import { More, Table } from '../../ui/table.tsx'
+import { Empty, ErrorMessage, Loaded } from '../../ui/states.tsx'
+import { Pager, Table } from '../../ui/table.tsx'
 
 type Job = Answer<'listJobs'>['items'][number]
 type State = 'waiting' | 'running' | 'paused' | 'stuck'
 
 const tones: Record<Job['state'], Tone> = { waiting: 'pending', running: 'brand', paused: 'error' }
 const kinds: Record<string, string> = { malware: 'malware', nsfw_image: 'NSFW image' }
-const nothing: Record<State | 'all', string> = {
-  all: 'Nothing waits or runs',
-  waiting: 'Nothing waits',
-  running: 'Nothing runs',
-  paused: 'Nothing is paused',
-  stuck: 'Nothing is stuck',
+const emptyTitles: Record<State | 'all', string> = {
+  all: 'No jobs',
+  waiting: 'No waiting jobs',
+  running: 'No running jobs',
+  paused: 'No paused jobs',
+  stuck: 'No stuck jobs',
 }
 
-/** Background scans of all accounts, oldest first. Never their content. */
+/** Background scans of all accounts in the queue, without their content. */
 export function JobsPage() {
-  const [address, setAddress] = useAddress()
-  const { state, cursor } = address as { state?: State; cursor?: string }
+  const [params, setParams] = useSearchParams()
+  const { state, cursor } = params as { state?: State; cursor?: string }
   const jobs = useRead('listJobs', { query: { ...(state && { state }), ...(cursor && { cursor }) } }, { liveMs: 2000 })
   return (
-    <Page title="Jobs" about="Scans in the background that wait or run, oldest first. What is done is gone from here.">
+    <Page title="Jobs" about="Waiting and running background scans, oldest first. Completed jobs leave this list.">
       <div className="max-w-72">
         <SelectField
           label="Show"
@@ -39,23 +39,28 @@ export function JobsPage() {
             ['waiting', 'Waiting'],
             ['running', 'Running'],
             ['paused', 'Paused after a failure'],
-            ['stuck', 'Stuck: tried before, or old'],
+            ['stuck', 'Stuck (retried or old)'],
           ]}
-          onText={(text) => setAddress({ state: text, cursor: undefined })}
+          onText={(text) => setParams({ state: text, cursor: undefined })}
         />
       </div>
-      <Reading of={jobs}>
+      <Loaded query={jobs}>
         {({ items, next }) =>
           items.length === 0 ? (
-            <Empty title={nothing[state ?? 'all']}>Jobs appear here by themselves while they wait or run.</Empty>
+            <Empty title={emptyTitles[state ?? 'all']}>Jobs appear here while they wait or run.</Empty>
           ) : (
             <>
               <Jobs rows={items} />
-              <More label="Newer ones" next={next} onMore={(cursor) => setAddress({ cursor }, { asNewPage: true })} />
+              <Pager
+                label="Newer jobs"
+                cursor={cursor}
+                next={next}
+                onCursor={(cursor) => setParams({ cursor }, { isNewPage: cursor !== undefined })}
+              />
             </>
           )
         }
-      </Reading>
+      </Loaded>
     </Page>
   )
 }
@@ -64,7 +69,7 @@ function Jobs({ rows }: { rows: Job[] }) {
   const retry = useChange('retryJob')
   return (
     <>
-      <Failure error={retry.error} />
+      <ErrorMessage error={retry.error} />
       <Table
         caption="Jobs"
         rows={rows}
@@ -74,9 +79,9 @@ function Jobs({ rows }: { rows: Job[] }) {
             title: 'Account',
             cell: ({ account_name, id }) => (
               <span className="flex flex-col">
-                <Long>
+                <LongText>
                   <span className="font-medium">{account_name}</span>
-                </Long>
+                </LongText>
                 <code className="font-mono text-xs whitespace-nowrap text-faint">{id}</code>
               </span>
             ),
@@ -87,7 +92,7 @@ function Jobs({ rows }: { rows: Job[] }) {
               <span className="flex flex-col items-start gap-0.5">
                 <Badge tone={tones[state]}>{state}</Badge>
                 {state === 'paused' && held_until !== null && (
-                  <span className="block text-faint md:max-w-24 md:leading-5">next try {toAge(held_until)}</span>
+                  <span className="block text-faint md:max-w-24 md:leading-5">next attempt {toAge(held_until)}</span>
                 )}
               </span>
             ),
@@ -102,7 +107,10 @@ function Jobs({ rows }: { rows: Job[] }) {
             cell: (job) => <span className="whitespace-nowrap">{toBytes(job.content_length)}</span>,
           },
           { title: 'Attempts', isNumber: true, cell: ({ attempts }) => attempts },
-          { title: 'Since', cell: ({ created_at }) => <span className="whitespace-nowrap">{toAge(created_at)}</span> },
+          {
+            title: 'Created',
+            cell: ({ created_at }) => <span className="whitespace-nowrap">{toAge(created_at)}</span>,
+          },
           {
             title: 'Actions',
             isActions: true,
@@ -110,10 +118,10 @@ function Jobs({ rows }: { rows: Job[] }) {
               job.state === 'paused' && (
                 <Button
                   isSmall
-                  aria-label={`Try now: ${job.id}`}
+                  aria-label={`Retry now: ${job.id}`}
                   onClick={() => retry.mutate({ params: { id: job.id } })}
                 >
-                  Try now
+                  Retry now
                 </Button>
               ),
           },

@@ -1,49 +1,51 @@
 import type { ListEntry } from '@assay/contract/admin'
 import { useState } from 'react'
 import { useChange, useRead } from '../../api/hooks.ts'
+import { useForm } from '../../api/use-form.ts'
 import { Badge } from '../../ui/badge.tsx'
 import { Button } from '../../ui/button.tsx'
 import { Confirm } from '../../ui/confirm.tsx'
-import { Empty, Reading } from '../../ui/feedback.tsx'
+import { FormDialog } from '../../ui/dialog.tsx'
+import { EndDateField, SelectField, TextField } from '../../ui/field.tsx'
 import { toAge, toDay } from '../../ui/format.ts'
-import { Long } from '../../ui/long.tsx'
+import { LongText } from '../../ui/long-text.tsx'
 import { Page } from '../../ui/page.tsx'
+import { Empty, Loaded } from '../../ui/states.tsx'
 import { Table } from '../../ui/table.tsx'
-import { AddEntry } from './add-entry.tsx'
 
 export function ListsPage() {
   const entries = useRead('listEntries', {}, { liveMs: 10_000 })
   const [isAdding, setAdding] = useState(false)
   const add = (
-    <Button look="main" onClick={() => setAdding(true)}>
+    <Button variant="primary" onClick={() => setAdding(true)}>
       New entry
     </Button>
   )
   return (
     <Page
       title="Allow and block"
-      about="What you say of a file or a finding has the last word. Only a threat can be allowed: what was not scanned is never clean."
+      about="Entries override the engines. An allow entry turns a threat into clean; it does not change errors."
       actions={add}
     >
-      <Reading of={entries}>
+      <Loaded query={entries}>
         {(rows) =>
           rows.length === 0 ? (
             <Empty title="No entries">
-              Allow a false positive by its hash or its signal, or block a file that the engines do not know.
+              Allow a false positive by its hash or signal, or block a file that the engines do not detect.
             </Empty>
           ) : (
             <Entries rows={rows} />
           )
         }
-      </Reading>
+      </Loaded>
       {isAdding && <AddEntry onClose={() => setAdding(false)} />}
     </Page>
   )
 }
 
 function Entries({ rows }: { rows: ListEntry[] }) {
-  const [doomed, setDoomed] = useState<ListEntry>()
-  const remove = useChange('removeListEntry', { onDone: () => setDoomed(undefined) })
+  const [toRemove, setToRemove] = useState<ListEntry>()
+  const remove = useChange('removeListEntry', { onDone: () => setToRemove(undefined) })
   return (
     <>
       <Table
@@ -52,44 +54,44 @@ function Entries({ rows }: { rows: ListEntry[] }) {
         keyOf={({ id }) => id}
         columns={[
           { title: 'List', cell: ({ list }) => <ListBadge list={list} /> },
-          { title: 'What', cell: ({ value }) => <Long isCode>{value}</Long> },
-          { title: 'Why', cell: ({ reason }) => <Long>{reason}</Long> },
+          { title: 'Value', cell: ({ value }) => <LongText isCode>{value}</LongText> },
+          { title: 'Reason', cell: ({ reason }) => <LongText>{reason}</LongText> },
           {
-            title: 'By',
+            title: 'Created by',
             isExtra: true,
             cell: ({ created_by, created_at }) => (
-              <Long>
+              <LongText>
                 {created_by}, <span className="whitespace-nowrap text-faint">{toAge(created_at)}</span>
-              </Long>
+              </LongText>
             ),
           },
           {
-            title: 'Until',
+            title: 'Expires',
             cell: ({ expires_at }) => (
-              <span className="whitespace-nowrap">{expires_at === null ? 'for good' : toDay(expires_at)}</span>
+              <span className="whitespace-nowrap">{expires_at === null ? 'Never' : toDay(expires_at)}</span>
             ),
           },
           {
             title: 'Actions',
             isActions: true,
             cell: (entry) => (
-              <Button isSmall aria-label={`Remove ${entry.value}`} onClick={() => setDoomed(entry)}>
+              <Button isSmall aria-label={`Remove ${entry.value}`} onClick={() => setToRemove(entry)}>
                 Remove
               </Button>
             ),
           },
         ]}
       />
-      {doomed !== undefined && (
+      {toRemove !== undefined && (
         <Confirm
-          title={doomed.list === 'allow' ? 'No longer allow this' : 'No longer block this'}
+          title={toRemove.list === 'allow' ? 'Remove the allow entry' : 'Remove the block entry'}
           action="Remove"
-          of={remove}
-          onConfirm={() => remove.mutate({ params: { id: doomed.id } })}
-          onClose={() => setDoomed(undefined)}
+          mutation={remove}
+          onConfirm={() => remove.mutate({ params: { id: toRemove.id } })}
+          onClose={() => setToRemove(undefined)}
         >
-          <p>From now on the engines decide again.</p>
-          <code className="mt-3 block rounded-lg bg-sunk px-3 py-2 font-mono text-xs text-ink">{doomed.value}</code>
+          <p>The engines decide again about this content.</p>
+          <code className="mt-3 block rounded-lg bg-sunk px-3 py-2 font-mono text-xs text-ink">{toRemove.value}</code>
         </Confirm>
       )}
     </>
@@ -102,3 +104,48 @@ const ListBadge = ({ list }: Pick<ListEntry, 'list'>) => (
     {list}
   </Badge>
 )
+
+function AddEntry({ onClose }: { onClose: () => void }) {
+  const form = useForm('addListEntry', { list: 'allow', matches: 'sha256', value: '', reason: '' }, { onDone: onClose })
+  const isHash = form.values.matches === 'sha256'
+  return (
+    <FormDialog title="New entry" action="Add" form={form} onClose={onClose}>
+      <div className="grid gap-4 sm:grid-cols-2">
+        <SelectField
+          label="List"
+          value={form.values.list}
+          options={[
+            ['allow', 'Allow'],
+            ['block', 'Block'],
+          ]}
+          onText={(list) => form.set({ list: list as 'allow' | 'block' })}
+        />
+        <SelectField
+          label="Match by"
+          value={form.values.matches}
+          options={[
+            ['sha256', 'SHA-256 of the file'],
+            ['signal', 'Signal of the result'],
+          ]}
+          onText={(matches) => form.set({ matches: matches as 'sha256' | 'signal' })}
+        />
+      </div>
+      <TextField
+        label={isHash ? 'SHA-256' : 'Signal'}
+        hint={isHash ? '64 hexadecimal digits, as shown in results.' : 'For example Virus:Eicar-Test-Signature.'}
+        autoComplete="off"
+        spellCheck={false}
+        {...form.text('value')}
+        onText={(value) => form.set({ value: value.trim() })}
+      />
+      <TextField label="Reason" hint="Shown in this list." autoComplete="off" {...form.text('reason')} />
+      <EndDateField
+        label="Expires"
+        hint="Leave empty for no expiry."
+        value={form.values.expires_at}
+        error={form.errorOf('expires_at')}
+        onTime={(expires_at) => form.set({ expires_at })}
+      />
+    </FormDialog>
+  )
+}

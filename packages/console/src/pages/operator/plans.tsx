@@ -1,98 +1,161 @@
-import { useState } from 'react'
+import { requiredMessage } from '@assay/contract/admin'
+import { type FormEvent, useState } from 'react'
+import type { Answer } from '../../api/call.ts'
 import { useChange, useRead } from '../../api/hooks.ts'
+import { useForm } from '../../api/use-form.ts'
 import { Button } from '../../ui/button.tsx'
 import { Confirm } from '../../ui/confirm.tsx'
-import { Empty, Reading } from '../../ui/feedback.tsx'
+import { FormDialog } from '../../ui/dialog.tsx'
+import { TextField } from '../../ui/field.tsx'
 import { isUnlimited, toNumber } from '../../ui/format.ts'
-import { Long } from '../../ui/long.tsx'
+import { LongText } from '../../ui/long-text.tsx'
+import { NumberField } from '../../ui/number-field.tsx'
 import { Page } from '../../ui/page.tsx'
+import { Empty, Loaded } from '../../ui/states.tsx'
 import { Table } from '../../ui/table.tsx'
-import { EditPlan, type Plan } from './edit-plan.tsx'
 
-const blank: Plan = { name: '', credits_per_period: 1000, rate: '60/1m' }
+type Plan = { name: string; credits_per_period: number; rate: string }
+
+const newPlan: Plan = { name: '', credits_per_period: 1000, rate: '60/1m' }
 
 export function PlansPage() {
   const plans = useRead('listPlans')
-  const [edited, setEdited] = useState<Plan>()
-  const [doomed, setDoomed] = useState<string>()
-  const remove = useChange('deletePlan', { onDone: () => setDoomed(undefined) })
+  const [toEdit, setToEdit] = useState<Plan>()
+  const [toDelete, setToDelete] = useState<string>()
+  const remove = useChange('deletePlan', { onDone: () => setToDelete(undefined) })
   const create = (
-    <Button look="main" onClick={() => setEdited(blank)}>
+    <Button variant="primary" onClick={() => setToEdit(newPlan)}>
       New plan
     </Button>
   )
   return (
     <Page
       title="Plans"
-      about="A changed rate counts at once, changed credits from each account’s next period."
+      about="A new rate limit applies immediately, new credits from the next period of each account."
       actions={create}
     >
-      <Reading of={plans}>
+      <Loaded query={plans}>
         {(rows) =>
           rows.length === 0 ? (
-            <Empty title="No plans">
-              A plan says how many credits an account has in a period, and how fast it may ask.
-            </Empty>
+            <Empty title="No plans">A plan sets the credits per period and the rate limit of its accounts.</Empty>
           ) : (
-            <Table
-              caption="Plans"
-              rows={rows}
-              keyOf={({ name }) => name}
-              columns={[
-                {
-                  title: 'Name',
-                  cell: ({ name }) => (
-                    <Long>
-                      <span className="font-medium">{name}</span>
-                    </Long>
-                  ),
-                },
-                {
-                  title: 'Credits per period',
-                  isNumber: true,
-                  cell: ({ credits_per_period: credits }) => (isUnlimited(credits) ? 'no limit' : toNumber(credits)),
-                },
-                { title: 'Rate', cell: ({ rate }) => <code className="font-mono text-xs">{rate}</code> },
-                { title: 'Accounts', isNumber: true, cell: ({ accounts }) => toNumber(accounts) },
-                {
-                  title: 'Actions',
-                  isActions: true,
-                  cell: (plan) => (
-                    <span className="inline-flex gap-2">
-                      {plan.accounts === 0 && (
-                        <Button isSmall aria-label={`Delete ${plan.name}`} onClick={() => setDoomed(plan.name)}>
-                          Delete
-                        </Button>
-                      )}
-                      <Button isSmall aria-label={`Change ${plan.name}`} onClick={() => setEdited(plan)}>
-                        Change
-                      </Button>
-                    </span>
-                  ),
-                },
-              ]}
-            />
+            <PlanTable rows={rows} onEdit={setToEdit} onDelete={setToDelete} />
           )
         }
-      </Reading>
-      {edited !== undefined && (
+      </Loaded>
+      {toEdit !== undefined && (
         <EditPlan
-          plan={edited}
+          plan={toEdit}
           taken={plans.data?.map(({ name }) => name) ?? []}
-          onClose={() => setEdited(undefined)}
+          onClose={() => setToEdit(undefined)}
         />
       )}
-      {doomed !== undefined && (
+      {toDelete !== undefined && (
         <Confirm
-          title={`Delete ${doomed}`}
+          title={`Delete ${toDelete}`}
           action="Delete"
-          of={remove}
-          onConfirm={() => remove.mutate({ params: { name: doomed } })}
-          onClose={() => setDoomed(undefined)}
+          mutation={remove}
+          onConfirm={() => remove.mutate({ params: { name: toDelete } })}
+          onClose={() => setToDelete(undefined)}
         >
-          No account is on it. New ones can no longer choose it.
+          No account uses this plan. It is no longer available for new accounts.
         </Confirm>
       )}
     </Page>
   )
+}
+
+type TableProps = { rows: Answer<'listPlans'>; onEdit: (plan: Plan) => void; onDelete: (name: string) => void }
+
+function PlanTable({ rows, onEdit, onDelete }: TableProps) {
+  return (
+    <Table
+      caption="Plans"
+      rows={rows}
+      keyOf={({ name }) => name}
+      columns={[
+        {
+          title: 'Name',
+          cell: ({ name }) => (
+            <LongText>
+              <span className="font-medium">{name}</span>
+            </LongText>
+          ),
+        },
+        {
+          title: 'Credits per period',
+          isNumber: true,
+          cell: ({ credits_per_period: credits }) => (isUnlimited(credits) ? 'Unlimited' : toNumber(credits)),
+        },
+        { title: 'Rate limit', cell: ({ rate }) => <code className="font-mono text-xs">{rate}</code> },
+        { title: 'Accounts', isNumber: true, cell: ({ accounts }) => toNumber(accounts) },
+        {
+          title: 'Actions',
+          isActions: true,
+          cell: (plan) => (
+            <span className="inline-flex gap-2">
+              {plan.accounts === 0 && (
+                <Button isSmall aria-label={`Delete ${plan.name}`} onClick={() => onDelete(plan.name)}>
+                  Delete
+                </Button>
+              )}
+              <Button isSmall aria-label={`Edit ${plan.name}`} onClick={() => onEdit(plan)}>
+                Edit
+              </Button>
+            </span>
+          ),
+        },
+      ]}
+    />
+  )
+}
+
+/** Edits a plan, or creates one if its name is empty. The name of a new plan must not be `taken`. */
+function EditPlan({ plan, taken, onClose }: { plan: Plan; taken: string[]; onClose: () => void }) {
+  const isNew = plan.name === ''
+  const [name, setName] = useState(plan.name)
+  const [nameError, setNameError] = useState<string>()
+  const { credits_per_period, rate } = plan
+  const form = useForm('savePlan', { credits_per_period, rate }, { params: { name: name.trim() }, onDone: onClose })
+  const submit = (event: FormEvent) => {
+    event.preventDefault()
+    const found = isNew ? checkName(name.trim(), taken) : undefined
+    setNameError(found)
+    if (found === undefined) form.submit(event)
+  }
+  return (
+    <FormDialog
+      title={isNew ? 'New plan' : `Edit ${plan.name}`}
+      action="Save"
+      form={{ ...form, submit }}
+      onClose={onClose}
+    >
+      {isNew && (
+        <TextField
+          label="Name"
+          autoComplete="off"
+          value={name}
+          error={nameError ?? form.errorOf('name')}
+          onText={setName}
+        />
+      )}
+      <NumberField
+        label="Credits per period"
+        hint="A scan costs one credit. A period is one month."
+        value={form.values.credits_per_period}
+        error={form.errorOf('credits_per_period')}
+        onNumber={(credits) => form.set({ credits_per_period: credits ?? Number.NaN })}
+      />
+      <TextField
+        label="Rate limit"
+        hint="Requests per time, such as 600/1m, 10/1s or 50000/1d."
+        {...form.text('rate')}
+      />
+    </FormDialog>
+  )
+}
+
+function checkName(name: string, taken: string[]): string | undefined {
+  if (name === '') return requiredMessage
+  return taken.includes(name) ? 'A plan with this name already exists.' : undefined
 }

@@ -4,23 +4,22 @@ import { useChange, useRead } from '../../api/hooks.ts'
 import { Badge } from '../../ui/badge.tsx'
 import { Button } from '../../ui/button.tsx'
 import { Confirm } from '../../ui/confirm.tsx'
-import { Failure, Notice, Reading } from '../../ui/feedback.tsx'
 import { toAge, toBytes, toDay } from '../../ui/format.ts'
-import { Long } from '../../ui/long.tsx'
+import { LongText } from '../../ui/long-text.tsx'
 import { Card, Facts, Page } from '../../ui/page.tsx'
+import { ErrorMessage, Loaded, Notice } from '../../ui/states.tsx'
 import { Table } from '../../ui/table.tsx'
 import { AddSignatures } from './add-signatures.tsx'
 
 type Signatures = Answer<'getSignatures'>
 
 const toName = (path: string) => path.split('/').at(-1) ?? path
-const updateWords = {
-  updated: 'There were new signatures, and they are in use.',
-  'up-to-date': 'The mirror was asked. What it has is in use.',
-  unavailable: 'There was no update.',
+const updateMessages = {
+  updated: 'New signatures were installed.',
+  'up-to-date': 'The signatures are up to date.',
+  unavailable: 'The update failed.',
 }
 
-/** What malware is recognised by, and whether it still is. */
 export function SignaturesPage() {
   const signatures = useRead('getSignatures', {}, { liveMs: 10_000 })
   const update = useChange('updateSignatures')
@@ -28,45 +27,45 @@ export function SignaturesPage() {
   const actions = (
     <>
       <Button isBusy={test.isPending} onClick={() => test.mutate({})}>
-        Test the engines
+        Run self-test
       </Button>
       <Button isBusy={update.isPending} onClick={() => update.mutate({})}>
-        Look for updates
+        Update now
       </Button>
     </>
   )
   return (
     <Page
       title="Signatures and models"
-      about="New files are tried before they are used, and a running scan is not disturbed."
+      about="The service tests new files before it uses them, and does not interrupt running scans."
       actions={actions}
     >
-      <Failure error={update.error ?? test.error} />
+      <ErrorMessage error={update.error ?? test.error} />
       {update.data !== undefined && (
         <Notice>
           <p role="status">
-            {updateWords[update.data.state]}
+            {updateMessages[update.data.state]}
             {update.data.state === 'unavailable' && ` ${update.data.detail}`}
           </p>
         </Notice>
       )}
       {test.data !== undefined && <SelfTest result={test.data} />}
-      <Reading of={signatures}>
-        {(seen) => (
+      <Loaded query={signatures}>
+        {(data) => (
           <>
             <div className="grid gap-4 lg:grid-cols-2">
-              <InUse seen={seen} />
+              <InUse {...data} />
               <AddSignatures />
             </div>
-            {seen.refused.length > 0 && (
-              <Card title="Left out, because they cannot be read">
-                <Facts rows={seen.refused.map(({ path, reason }) => [toName(path), reason])} />
+            {data.refused.length > 0 && (
+              <Card title="Rejected files">
+                <Facts rows={data.refused.map(({ path, reason }) => [toName(path), reason])} />
               </Card>
             )}
-            <Files files={seen.files} />
+            <Files files={data.files} />
           </>
         )}
-      </Reading>
+      </Loaded>
     </Page>
   )
 }
@@ -84,15 +83,15 @@ function SelfTest({ result }: { result: Answer<'runSelfTest'> }) {
   )
 }
 
-function InUse({ seen: { files, released_at, models } }: { seen: Signatures }) {
+function InUse({ files, released_at, models }: Signatures) {
   const own = files.filter(({ is_own }) => is_own).length
   return (
     <Card title="In use">
       <Facts
         rows={[
-          ['Files', own === 0 ? `${files.length} shipped with Assay` : `${files.length}, of them ${own} added here`],
-          ['Newest of', released_at === null ? '–' : `${toDay(released_at)} (${toAge(released_at)})`],
-          ['Model for images', models.length === 0 ? 'none' : models.map(({ name }) => name).join('; ')],
+          ['Files', own === 0 ? `${files.length} included with Assay` : `${files.length}, of which ${own} uploaded`],
+          ['Newest signatures', released_at === null ? '–' : `${toDay(released_at)} (${toAge(released_at)})`],
+          ['Image models', models.length === 0 ? 'None' : models.map(({ name }) => name).join('; ')],
         ]}
       />
     </Card>
@@ -100,8 +99,8 @@ function InUse({ seen: { files, released_at, models } }: { seen: Signatures }) {
 }
 
 function Files({ files }: Pick<Signatures, 'files'>) {
-  const [doomed, setDoomed] = useState<string>()
-  const remove = useChange('removeSignatures', { onDone: () => setDoomed(undefined) })
+  const [toRemove, setToRemove] = useState<string>()
+  const remove = useChange('removeSignatures', { onDone: () => setToRemove(undefined) })
   return (
     <>
       <Table
@@ -110,10 +109,10 @@ function Files({ files }: Pick<Signatures, 'files'>) {
         rows={files}
         keyOf={({ path }) => path}
         columns={[
-          { title: 'File', cell: ({ path }) => <Long isCode>{toName(path)}</Long> },
+          { title: 'File', cell: ({ path }) => <LongText isCode>{toName(path)}</LongText> },
           {
-            title: 'From',
-            cell: ({ is_own }) => <Badge tone={is_own ? 'brand' : 'plain'}>{is_own ? 'added' : 'shipped'}</Badge>,
+            title: 'Source',
+            cell: ({ is_own }) => <Badge tone={is_own ? 'brand' : 'plain'}>{is_own ? 'uploaded' : 'included'}</Badge>,
           },
           {
             title: 'Size',
@@ -126,22 +125,23 @@ function Files({ files }: Pick<Signatures, 'files'>) {
             isActions: true,
             cell: ({ path, is_own }) =>
               is_own && (
-                <Button isSmall aria-label={`Remove ${toName(path)}`} onClick={() => setDoomed(toName(path))}>
+                <Button isSmall aria-label={`Remove ${toName(path)}`} onClick={() => setToRemove(toName(path))}>
                   Remove
                 </Button>
               ),
           },
         ]}
       />
-      {doomed !== undefined && (
+      {toRemove !== undefined && (
         <Confirm
-          title={`Remove ${doomed}`}
+          title={`Remove ${toRemove}`}
           action="Remove"
-          of={remove}
-          onConfirm={() => remove.mutate({ params: { name: doomed } })}
-          onClose={() => setDoomed(undefined)}
+          mutation={remove}
+          onConfirm={() => remove.mutate({ params: { name: toRemove } })}
+          onClose={() => setToRemove(undefined)}
         >
-          What only this file recognises is no longer found. The file is deleted from the data directory.
+          The engines no longer detect threats that only this file describes. The file is deleted from the data
+          directory of this node.
         </Confirm>
       )}
     </>
