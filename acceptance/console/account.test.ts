@@ -20,7 +20,7 @@ type Opened = Awaited<ReturnType<typeof openAccount>>
 type Page<T> = { items: T[]; next: string | null }
 type Delivery = DeliveryDetail['delivery']
 
-/** As the scan page sends it: the session in place of a key. */
+/** Sends a scan as the scan page does, with the session instead of an API key. */
 const scanAs = (who: Visitor, how: string, content: Buffer | string, fields: Record<string, string> = {}) =>
   admin.send(who, 'POST', `/scan/${how}/file`, {
     body: toForm([...Object.entries(fields).map(([name, value]) => textPart(name, value)), filePart(content)]),
@@ -29,7 +29,7 @@ const scanAs = (who: Visitor, how: string, content: Buffer | string, fields: Rec
 const getRemaining = async (who: Visitor) =>
   (await admin.ask<{ credit_remaining: number }>(who, 'GET', '/account')).credit_remaining
 
-describe('an account holder', { skip: lacking }, () => {
+describe('a member of an account', { skip: lacking }, () => {
   let receiver: Receiver
   let account: Opened
   let stranger: Opened
@@ -43,7 +43,7 @@ describe('an account holder', { skip: lacking }, () => {
   after(() => receiver.close())
   const list = (query = '') => admin.ask<Page<ScanRow>>(owner, 'GET', `/scans${query}`)
 
-  test('scans from the console, charged exactly once each, and refused requests cost nothing', async () => {
+  test('scans from the console are charged once each, and rejected requests are free', async () => {
     const before = await getRemaining(owner)
     const verdict = toVerdict(await scanAs(owner, 'malware/scan', eicar, { file_name: 'eicar.com' }))
     assert.deepEqual([verdict.status, verdict.signals], ['threat', [eicarSignal]])
@@ -60,7 +60,7 @@ describe('an account holder', { skip: lacking }, () => {
       rows.map(({ key_name }) => key_name),
       ['console', 'console', 'console'],
     )
-    // The key behind it is nobody's to use, rotate or revoke.
+    // The internal key of the console is not listed, so nobody can use, rotate or revoke it.
     const keys = await admin.ask<KeyRow[]>(owner, 'GET', '/keys')
     assert.deepEqual(
       keys.map(({ name }) => name),
@@ -68,7 +68,7 @@ describe('an account holder', { skip: lacking }, () => {
     )
   })
 
-  test('sees the state of things at a glance', async () => {
+  test('sees a summary of the account', async () => {
     const overview = await admin.ask<Overview>(owner, 'GET', '/overview')
     assert.deepEqual(overview.today, { scans: 3, clean: 2, threat: 1, error: 0, pending: 0 })
     assert.equal(overview.days.length, 30)
@@ -82,11 +82,11 @@ describe('an account holder', { skip: lacking }, () => {
     assert.equal(overview.days[0]?.clean, 0)
     assert.equal(overview.latest.length, 3)
     assert.equal(overview.credit_limit - overview.credit_remaining, 3)
-    // The console's own key is no key that somebody has made use of.
+    // Scans with the internal key of the console do not complete the step of using a key.
     assert.deepEqual(overview.checklist, { has_key: false, has_scanned: true, has_webhook: false })
   })
 
-  test('looks through the history by status, kind, key, day and hash, page by page', async () => {
+  test('filters the history by status, kind, key, day and hash, page by page', async () => {
     const caller = makeCaller(url, account.api_key)
     for (let n = 0; n < 4; n++) await caller.sendFile('malware', 'scan', `scan ${n}`)
     const [key] = await admin.ask<KeyRow[]>(owner, 'GET', '/keys')
@@ -117,7 +117,7 @@ describe('an account holder', { skip: lacking }, () => {
     )
   })
 
-  test('gets all of it as CSV, where a formula or a quote in a name is text', async () => {
+  test('exports the history as CSV, in which formulas and quotes in names are text', async () => {
     const names = ['=cmd|calc.exe', '+1', '@SUM(A1)', '-2', 'a "quoted", name', '<script>alert(1)</script>.png']
     const caller = makeCaller(url, account.api_key)
     for (const name of names) await caller.sendFile('malware', 'scan', randomUUID(), { file_name: name })
@@ -139,14 +139,14 @@ describe('an account holder', { skip: lacking }, () => {
     )
   })
 
-  test('sees what was refused, by day and status', async () => {
+  test('sees rejected requests by day and status', async () => {
     const poor = await openAccount(admin, { plan: 'free', credits: 1 })
     const caller = makeCaller(url, poor.api_key)
     assert.equal((await caller.sendFile('malware', 'scan', 'the only one')).status, 201)
     for (let n = 0; n < 3; n++) assert.equal((await caller.sendFile('malware', 'scan', 'one too many')).status, 403)
     assert.equal((await caller.sendFile('malware', 'scan', '')).status, 403)
     let usage: Usage | undefined
-    await waitUntil('the refusals are counted', async () => {
+    await waitUntil('the rejected requests to be counted', async () => {
       usage = await admin.ask<Usage>(poor.owner, 'GET', '/usage')
       return usage.refusals.length > 0
     })
@@ -158,13 +158,13 @@ describe('an account holder', { skip: lacking }, () => {
     assert(usage?.runs_out_at !== null && usage.credit_remaining === 0)
   })
 
-  test('makes a key, uses it, replaces it with an overlap, and revokes it by its name', async () => {
+  test('creates a key, uses it, rotates it with an overlap, and revokes it by its name', async () => {
     const ping = async (key: string) => (await fetch(`${url}/v1/ping`, { headers: { 'x-api-key': key } })).status
-    type Made = { key: KeyRow; api_key: string }
-    const first = await admin.ask<Made>(owner, 'POST', '/keys', { name: '  <b>build</b> ' })
+    type NewKey = { key: KeyRow; api_key: string }
+    const first = await admin.ask<NewKey>(owner, 'POST', '/keys', { name: '  <b>build</b> ' })
     assert.equal(first.key.name, '<b>build</b>')
     assert.equal(await ping(first.api_key), 200)
-    const second = await admin.ask<Made>(owner, 'POST', `/keys/${first.key.id}/rotate`, { overlap_hours: 1 })
+    const second = await admin.ask<NewKey>(owner, 'POST', `/keys/${first.key.id}/rotate`, { overlap_hours: 1 })
     assert.equal(second.key.name, first.key.name)
     assert.deepEqual([await ping(first.api_key), await ping(second.api_key)], [200, 200])
     const keys = await admin.ask<KeyRow[]>(owner, 'GET', '/keys')
@@ -172,8 +172,8 @@ describe('an account holder', { skip: lacking }, () => {
     const hours = (Date.parse(old?.expires_at ?? '') - Date.now()) / 3_600_000
     assert(hours > 0.9 && hours <= 1, `${hours} h`)
     assert(!JSON.stringify(keys).includes(first.api_key))
-    // Without an overlap the old one is out at once.
-    const third = await admin.ask<Made>(owner, 'POST', `/keys/${second.key.id}/rotate`, { overlap_hours: 0 })
+    // Without an overlap the old key stops working immediately.
+    const third = await admin.ask<NewKey>(owner, 'POST', `/keys/${second.key.id}/rotate`, { overlap_hours: 0 })
     assert.deepEqual([await ping(second.api_key), await ping(third.api_key)], [401, 200])
 
     const revoke = (name: string) => admin.send(owner, 'POST', `/keys/${third.key.id}/revoke`, { body: { name } })
@@ -185,7 +185,7 @@ describe('an account holder', { skip: lacking }, () => {
     assert.equal(again.status, 409)
   })
 
-  test('sends a test webhook, sees what was delivered, and has it sent again', async () => {
+  test('sends a test webhook, sees deliveries, and replays them', async () => {
     const reveal = async () => (await admin.ask<{ secret: string }>(owner, 'POST', '/webhooks/secret/reveal')).secret
     const first = await reveal()
     assert.equal(first, account.webhook_secret)
@@ -217,14 +217,14 @@ describe('an account holder', { skip: lacking }, () => {
     assert.equal(String(one.body), String(two.body))
 
     const failing = toId(await submit('/fails'))
-    await waitUntil('it to be given up', async () => {
+    await waitUntil('the delivery to fail', async () => {
       const [found] = (await find(failing)).items
       return found?.state === 'stopped' || found?.state === 'dead'
     })
     const before = receiver.at('/fails').length
     const replayed = await admin.ask(owner, 'POST', '/deliveries/replay-failed', { since: new Date(0).toISOString() })
     assert.deepEqual(replayed, { replayed: 1 })
-    await waitUntil('the second try', () => receiver.at('/fails').length > before)
+    await waitUntil('the second attempt', () => receiver.at('/fails').length > before)
 
     const secret = (await admin.ask<{ secret: string }>(owner, 'POST', '/webhooks/secret/rotate')).secret
     assert.notEqual(secret, first)
@@ -235,7 +235,7 @@ describe('an account holder', { skip: lacking }, () => {
     assert.equal((await admin.ask<Overview>(owner, 'GET', '/overview')).checklist.has_webhook, true)
   })
 
-  test('finds nothing of another account, whatever id is given', async () => {
+  test('cannot reach another account by any id', async () => {
     const key = (await admin.ask<KeyRow[]>(owner, 'GET', '/keys'))[0]
     const scan = (await list('?limit=1')).items[0]
     const delivery = (await admin.ask<Page<Delivery>>(owner, 'GET', '/deliveries')).items[0]
@@ -264,7 +264,7 @@ describe('an account holder', { skip: lacking }, () => {
       assert.deepEqual(await admin.ask(stranger.owner, 'GET', path), { items: [], next: null }, path)
     }
     assert.equal((await admin.send(stranger.owner, 'GET', '/scans.csv')).text.split('\r\n').length, 2)
-    // All of it is still there, and the link still works.
+    // The other account is unchanged, and its invitation still works.
     assert.equal((await admin.send(owner, 'GET', `/scans/${scan.id}`)).status, 200)
     assert.equal((await admin.accept(invite.url)).status, 200)
   })

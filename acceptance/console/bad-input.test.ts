@@ -9,7 +9,7 @@ import { getSharedService } from '../support/shared-service.ts'
 const { admin, url } = getSharedService()
 const validation = (...errors: string[]) => ({ status: 422, kind: 'validation' as const, errors })
 
-describe('the admin API refuses', () => {
+describe('the admin API rejects', () => {
   let owner: Visitor
   let account = ''
   before(async () => {
@@ -18,7 +18,7 @@ describe('the admin API refuses', () => {
     account = opened.account.id
   })
 
-  test('forms with fields that are missing or wrong, each with a sentence', async () => {
+  test('forms with missing or invalid fields, with a message for each', async () => {
     const forms: [Visitor, string, string, object, string[]][] = [
       [owner, 'POST', '/keys', {}, ['name']],
       [owner, 'POST', '/keys', { name: '' }, ['name']],
@@ -61,7 +61,7 @@ describe('the admin API refuses', () => {
     }
   })
 
-  test('pages that are too large, and filters that mean nothing', async () => {
+  test('page sizes that are too large, and invalid filters', async () => {
     const lists: [Visitor, string][] = [
       [owner, '/scans'],
       [owner, '/deliveries'],
@@ -75,7 +75,7 @@ describe('the admin API refuses', () => {
       }
       await assertProblem(await admin.send(who, 'GET', `${path}?limit=1&limit=2`), validation('limit'), path)
       await assertProblem(await admin.send(who, 'GET', `${path}?cursor=${'x'.repeat(201)}`), validation('cursor'), path)
-      // A cursor that is none begins at the start.
+      // An invalid cursor starts at the first page.
       for (const cursor of [
         'garbage',
         "';drop table scans;--",
@@ -100,7 +100,7 @@ describe('the admin API refuses', () => {
     }
   })
 
-  test('bodies that are no JSON form', async () => {
+  test('bodies that are not JSON objects', async () => {
     const send = (body: string | Buffer, type: string | undefined = 'application/json') =>
       admin.send(owner, 'POST', '/keys', { body, headers: { 'content-type': type } })
     const unsupported = { status: 415, kind: 'unsupported-media-type' as const }
@@ -119,31 +119,29 @@ describe('the admin API refuses', () => {
       await assertProblem(await send(body), validation('name'), body)
     }
     const large = JSON.stringify({ name: 'x'.repeat(70_000) })
-    await assertProblem(await send(large), { status: 413, kind: 'content-too-large' })
-    await assertProblem(await admin.send(admin.token, 'POST', '/session', { body: large }), {
-      ...{ status: 413, kind: 'content-too-large' as const },
-    })
+    const tooLarge = { status: 413, kind: 'content-too-large' as const }
+    await assertProblem(await send(large), tooLarge)
+    await assertProblem(await admin.send(admin.token, 'POST', '/session', { body: large }), tooLarge)
   })
 
-  test('prototypes, and characters that cannot be stored', async () => {
-    await assertProblem(await admin.send(owner, 'POST', '/keys', { body: '{"__proto__":{"name":"a"},"name":"a"}' }), {
-      ...{ status: 400, kind: 'malformed-request' as const },
-    })
+  test('prototype pollution, and NUL characters', async () => {
+    const polluted = await admin.send(owner, 'POST', '/keys', { body: '{"__proto__":{"name":"a"},"name":"a"}' })
+    await assertProblem(polluted, { status: 400, kind: 'malformed-request' })
     await assertProblem(
       await admin.send(owner, 'POST', '/keys', { body: '{"constructor":{"prototype":{"name":"a"}}}' }),
       validation('name'),
     )
     assert.equal(({} as { name?: string }).name, undefined)
-    const zero = 'a\u0000b'
+    const withNul = 'a\u0000b'
     const forms: [Visitor, string, string, object, string][] = [
-      [owner, 'POST', '/keys', { name: zero }, 'name'],
-      [owner, 'POST', `/keys/${randomUUID()}/revoke`, { name: zero }, 'name'],
-      [admin.token, 'POST', '/operator/accounts', { name: zero, plan: 'free' }, 'name'],
-      [admin.token, 'POST', '/operator/accounts', { name: 'x', plan: zero }, 'plan'],
-      [admin.token, 'POST', `/operator/accounts/${account}/credits`, { amount: 1, note: zero }, 'note'],
-      [admin.token, 'POST', '/operator/lists', { ...signal, value: `Virus:${zero}` }, 'value'],
-      [admin.token, 'POST', '/operator/lists', { ...signal, reason: zero }, 'reason'],
-      [admin.token, 'POST', '/operator/deliveries/pause', { host: zero, paused: true }, 'host'],
+      [owner, 'POST', '/keys', { name: withNul }, 'name'],
+      [owner, 'POST', `/keys/${randomUUID()}/revoke`, { name: withNul }, 'name'],
+      [admin.token, 'POST', '/operator/accounts', { name: withNul, plan: 'free' }, 'name'],
+      [admin.token, 'POST', '/operator/accounts', { name: 'x', plan: withNul }, 'plan'],
+      [admin.token, 'POST', `/operator/accounts/${account}/credits`, { amount: 1, note: withNul }, 'note'],
+      [admin.token, 'POST', '/operator/lists', { ...signal, value: `Virus:${withNul}` }, 'value'],
+      [admin.token, 'POST', '/operator/lists', { ...signal, reason: withNul }, 'reason'],
+      [admin.token, 'POST', '/operator/deliveries/pause', { host: withNul, paused: true }, 'host'],
     ]
     for (const [who, method, path, body, field] of forms) {
       await assertProblem(await admin.send(who, method, path, { body }), validation(field), path)
@@ -156,7 +154,7 @@ describe('the admin API refuses', () => {
     }
   })
 
-  test('ids that are none, in every route that takes one', async () => {
+  test('invalid ids in every route with an id', async () => {
     const routes = Object.values(adminRoutes).filter(({ path }) => path.includes('{id}'))
     assert(routes.length > 10)
     const bodies: Record<string, object> = {
@@ -171,7 +169,7 @@ describe('the admin API refuses', () => {
         const body = bodies[path]
         const answer = await admin.send(who, method, path.replace('{id}', id), body === undefined ? {} : { body })
         const isEmptyList = method === 'GET' && path.endsWith('/ledger') && answer.text === '[]'
-        // A job that is not there is not held back either.
+        // A job that does not exist is not delayed either, which is a conflict.
         const expected = path === '/operator/jobs/{id}/retry' ? [404, 409] : [404]
         assert(
           expected.includes(answer.status) || isEmptyList,
@@ -181,7 +179,7 @@ describe('the admin API refuses', () => {
     }
   })
 
-  test('other sites: no CORS, and answers that nobody keeps', async () => {
+  test('requests of other sites, with no CORS headers and no caching', async () => {
     const headers = { origin: 'https://evil.example', ...owner }
     const answer = await fetch(`${url}/admin/v1/session`, { headers })
     assert.equal(answer.status, 200)

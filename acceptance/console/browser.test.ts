@@ -26,7 +26,7 @@ import { waitUntil } from '../support/wait-until.ts'
 const lacking = alreadyTested || (await lacksClamAv(getSharedService().url)) || lacksChromium()
 const pages = Object.entries({ ...accountPages, ...operatorPages })
 const email = newEmail('first')
-/** A stranger chooses it, and it is shown on many pages. */
+/** A file name with markup, which many pages show. */
 const evilName = '<img src=x onerror="document.title=1"><script>document.title=2</script>.exe'
 
 describe('the console in a browser', { skip: lacking }, () => {
@@ -53,7 +53,7 @@ describe('the console in a browser', { skip: lacking }, () => {
   const dialog = () => page.getByRole('dialog')
   const shown = (heading: string) => page.getByRole('heading', { level: 1, name: heading, exact: true }).waitFor()
 
-  test('the first page is small, carries its policy, and asks for nothing else', async () => {
+  test('the first page is small, has a strict content security policy, and loads nothing from other hosts', async () => {
     const answer = await fetch(`${service.url}/console`, { redirect: 'manual' })
     const policy = answer.headers.get('content-security-policy') ?? ''
     assert.match(policy, /default-src 'none'; script-src 'self'; style-src 'self';/)
@@ -73,7 +73,7 @@ describe('the console in a browser', { skip: lacking }, () => {
     await first.close()
   })
 
-  test('from the link of the first start to a verdict on EICAR', async () => {
+  test('the link of the first start leads to a verdict on EICAR', async () => {
     await page.goto(service.consoleLink)
     await shown('Welcome to Assay')
     await press('Start')
@@ -94,7 +94,7 @@ describe('the console in a browser', { skip: lacking }, () => {
     window.assertNoFaults()
   })
 
-  test('a false positive is allowed from its result, and the next scan of it is clean', async () => {
+  test('a false positive can be allowed from its result, and the next scan is clean', async () => {
     const content = newZip([{ name: randomUUID(), data: eicar }])
     await page
       .locator('input[type=file]')
@@ -112,7 +112,7 @@ describe('the console in a browser', { skip: lacking }, () => {
     window.assertNoFaults()
   })
 
-  test('a key made in the browser works, and is shown once', async () => {
+  test('a key created in the browser works and is shown once', async () => {
     await window.open('/keys')
     await press('Create a key')
     await dialog().getByLabel('Name').fill('<b>build</b>')
@@ -128,7 +128,7 @@ describe('the console in a browser', { skip: lacking }, () => {
     window.assertNoFaults()
   })
 
-  test('a webhook is received, seen in the log, and sent again', async () => {
+  test('a webhook is delivered, listed, and replayed', async () => {
     await window.open('/scan')
     await page.getByText('In the background').click()
     await page.getByLabel(/^Callback URL/).fill(`${receiver.url}/hook`)
@@ -163,7 +163,7 @@ describe('the console in a browser', { skip: lacking }, () => {
     window.assertNoFaults()
   })
 
-  test('what strangers named is shown as text, on every page that shows it', async () => {
+  test('markup in file names is shown as text', async () => {
     for (const path of ['/', '/history']) {
       await window.open(path)
       await page.getByText(evilName).first().waitFor()
@@ -174,7 +174,7 @@ describe('the console in a browser', { skip: lacking }, () => {
     window.assertNoFaults()
   })
 
-  test('every page is free of serious findings of axe, light and dark, at every width', {
+  test('every page passes axe in both themes and fits a small screen', {
     timeout: 240_000,
   }, async () => {
     const findings: string[] = []
@@ -199,7 +199,7 @@ describe('the console in a browser', { skip: lacking }, () => {
     window.assertNoFaults()
   })
 
-  test('the theme that was chosen stays, and the system decides until then', async () => {
+  test('the chosen theme persists, and the system theme is the default', async () => {
     const readBackground = () => page.evaluate<string>('getComputedStyle(document.body).backgroundColor')
     await window.open('/')
     await press('Dark')
@@ -211,15 +211,15 @@ describe('the console in a browser', { skip: lacking }, () => {
     await press('Light')
     assert.notEqual(await readBackground(), dark)
 
-    const nightly = await openWindow(browser, service.url, { colorScheme: 'dark' })
-    await nightly.open('/sign-in')
-    await nightly.page.getByRole('button', { name: 'Sign in' }).waitFor()
-    assert.equal(await readTheme(nightly.page), 'dark')
-    nightly.assertNoFaults()
-    await nightly.close()
+    const darkWindow = await openWindow(browser, service.url, { colorScheme: 'dark' })
+    await darkWindow.open('/sign-in')
+    await darkWindow.page.getByRole('button', { name: 'Sign in' }).waitFor()
+    assert.equal(await readTheme(darkWindow.page), 'dark')
+    darkWindow.assertNoFaults()
+    await darkWindow.close()
   })
 
-  test('signing out closes the session, and signing in again opens one; a phone can do it all', async () => {
+  test('signing out ends the session, and a phone can sign in again', async () => {
     await press('Sign out')
     await page.getByRole('button', { name: 'Sign in' }).waitFor()
     assert.deepEqual(await page.context().cookies(`${service.url}/admin`), [])

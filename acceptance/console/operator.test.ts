@@ -28,12 +28,12 @@ describe('an operator', { skip: lacking }, () => {
   const email = newEmail('operator')
   before(async () => {
     const { path } = (await operate('operators', 'invite')) as { path: string }
-    operator = await admin.comeIn(path, email)
+    operator = await admin.join(path, email)
   })
   const ask = <T>(method: string, path: string, body?: unknown) => admin.ask<T>(operator, method, path, body)
   const listAudit = async (query = '') => (await ask<{ items: AuditRow[] }>('GET', `/operator/audit${query}`)).items
 
-  test('grants credits, which the account has at once and the ledger tells of', async () => {
+  test('grants credits, which the account has immediately and the ledger records', async () => {
     const { account, api_key } = await openAccount(admin, { plan: 'free', credits: 0 })
     const scan = () => uploadTo(url, api_key, randomUUID())
     assert.equal((await scan()).status, 403)
@@ -59,7 +59,7 @@ describe('an operator', { skip: lacking }, () => {
     assert.equal(missing.status, 404)
   })
 
-  test('suspends an account, changes its plan, and lets it go on, all at once', async () => {
+  test('suspends, reactivates and changes an account with immediate effect', async () => {
     const { account, api_key } = await openAccount(admin)
     const me = async () =>
       (await sendTo(url, { method: 'GET', path: '/v1/me', headers: { 'x-api-key': api_key } })).status
@@ -79,18 +79,21 @@ describe('an operator', { skip: lacking }, () => {
     await assertProblem(await admin.send(operator, 'DELETE', `/operator/plans/${plan}`), conflict)
     await change({ plan: 'free' })
     assert.equal((await admin.send(operator, 'DELETE', `/operator/plans/${plan}`)).status, 204)
-    // What the form does not name is not changed by it.
+    // Fields that the form does not have are ignored.
     const other = await change({ download_hosts: ['evil.example'], downloadHosts: ['evil.example'], id: randomUUID() })
     assert.deepEqual([other.id, other.download_hosts], [account.id, account.download_hosts])
   })
 
-  test('allows and blocks by hash, and the next verdict is so', async () => {
+  test('allows and blocks by hash, with effect on the next scan', async () => {
     const { api_key } = await admin.createAccount()
     const scan = async (content: Buffer) => toVerdict(await uploadTo(url, api_key, content))
     const add = (list: string, content: Buffer, more: object = {}) =>
       ask<ListEntry>('POST', '/operator/lists', {
-        ...{ list, matches: 'sha256', value: createHash('sha256').update(content).digest('hex').toUpperCase() },
-        ...{ reason: 'we made it ourselves', ...more },
+        list,
+        matches: 'sha256',
+        value: createHash('sha256').update(content).digest('hex').toUpperCase(),
+        reason: 'we made it ourselves',
+        ...more,
       })
     const falsePositive = newZip([{ name: randomUUID(), data: eicar }])
     assert.equal((await scan(falsePositive)).status, 'threat')
@@ -107,15 +110,16 @@ describe('an operator', { skip: lacking }, () => {
     const soon = new Date(Date.now() + 3000).toISOString()
     await add('block', harmless, { expires_at: soon })
     assert.deepEqual((await scan(harmless)).signals, ['Virus:Blocked'])
-    await waitUntil('the entry to end', async () => (await scan(harmless)).status === 'clean')
+    await waitUntil('the entry to expire', async () => (await scan(harmless)).status === 'clean')
   })
 
-  test('adds a rule of their own, which is tried first, and takes it away again', { skip: alreadyTested }, async () => {
+  test('uploads a rule, which is tested first, and removes it', { skip: alreadyTested }, async () => {
     const mark = randomUUID()
     const name = `own-${mark}.yar`
     const upload = (file: string, content: string) =>
       admin.send(operator, 'PUT', `/operator/signatures/${file}`, {
-        ...{ body: content, headers: { 'content-type': 'application/octet-stream' } },
+        body: content,
+        headers: { 'content-type': 'application/octet-stream' },
       })
     const broken = await upload(name, 'rule broken {')
     await assertProblem(broken, conflict)
@@ -128,7 +132,7 @@ describe('an operator', { skip: lacking }, () => {
     assert.equal(placed.status, 200, placed.text)
     const { api_key } = await admin.createAccount()
     const scan = async () => toVerdict(await uploadTo(url, api_key, `it has ${mark} inside`)).status
-    await waitUntil('the rule to count', async () => (await scan()) === 'threat')
+    await waitUntil('the rule to be in use', async () => (await scan()) === 'threat')
     type Files = { files: { path: string; is_own: boolean }[] }
     const listed = await ask<Files>('GET', '/operator/signatures')
     assert(listed.files.some(({ path, is_own }) => path.endsWith(name) && is_own))
@@ -139,7 +143,7 @@ describe('an operator', { skip: lacking }, () => {
     assert.equal(update.state, 'unavailable')
   })
 
-  test('sees how the service is, and that the engines find what they must', async () => {
+  test('sees the status of the service and of its engines', async () => {
     const status = await ask<Status>('GET', '/operator/status')
     assert.notEqual(status.status, 'down')
     assert(status.engines.some(({ name, is_up, signatures }) => name === 'ClamAV' && is_up && Number(signatures) > 0))
@@ -149,7 +153,7 @@ describe('an operator', { skip: lacking }, () => {
     assert.equal(selfTest.checks.length, 3)
   })
 
-  test('sees the settings and where they come from, and no secret', async () => {
+  test('sees the settings and their origin, without secrets', async () => {
     type System = { settings: { name: string; value: string | null; origin: string; secret: boolean }[] }
     const answer = await admin.send(operator, 'GET', '/operator/system')
     const { settings } = JSON.parse(answer.text) as System
@@ -162,7 +166,7 @@ describe('an operator', { skip: lacking }, () => {
     assert.equal(settings.find(({ name }) => name === 'ASSAY_PORT')?.value, '0')
   })
 
-  test('saves a backup that can be restored', { skip: alreadyTested }, async () => {
+  test('writes a backup that can be restored', { skip: alreadyTested }, async () => {
     const done = await ask<{ directory: string; rows: number; files: number }>('POST', '/operator/backup')
     assert(done.rows > 0 && existsSync(done.directory) && readdirSync(done.directory).length > 1)
     const elsewhere = mkdtempSync(join(tmpdir(), 'assay-restored-'))
@@ -175,17 +179,18 @@ describe('an operator', { skip: lacking }, () => {
     }
   })
 
-  test('finds every change in the audit log, page by page', async () => {
+  test('finds the changes in the audit log, page by page', async () => {
     const { account, owner } = await openAccount(admin, { name: 'Watched' })
     await admin.ask(owner, 'POST', '/keys', { name: 'noted' })
     await admin.ask(owner, 'POST', '/webhooks/secret/rotate')
     await ask('POST', `/operator/accounts/${account.id}/credits`, { amount: 5, note: 'seen' })
     const rows = await listAudit('?limit=100')
-    const of = (action: string) => rows.find((row) => row.action === action && JSON.stringify(row).includes('Watched'))
-    assert.equal(of('key.create')?.target, 'noted')
-    assert(of('webhook-secret.rotate') && of('account.create') && of('member.create'))
-    assert.deepEqual([of('credits.grant')?.actor, of('credits.grant')?.detail], [email, '5: seen'])
-    assert.equal(of('account.create')?.actor, 'operator token')
+    const find = (action: string) =>
+      rows.find((row) => row.action === action && JSON.stringify(row).includes('Watched'))
+    assert.equal(find('key.create')?.target, 'noted')
+    assert(find('webhook-secret.rotate') && find('account.create') && find('member.create'))
+    assert.deepEqual([find('credits.grant')?.actor, find('credits.grant')?.detail], [email, '5: seen'])
+    assert.equal(find('account.create')?.actor, 'operator token')
     assert(!JSON.stringify(rows).includes('whsec_') && !JSON.stringify(rows).includes('argon2'))
 
     const first = await ask<{ items: AuditRow[]; next: string }>('GET', '/operator/audit?limit=2')
@@ -195,7 +200,7 @@ describe('an operator', { skip: lacking }, () => {
     assert(keys.length > 0 && keys.every(({ action }) => action.startsWith('key.')))
   })
 
-  describe('and receivers that fail', () => {
+  describe('and failing receivers', () => {
     const host = '127.9.9.77'
     let receiver: Receiver
     let isUp = false
@@ -204,7 +209,7 @@ describe('an operator', { skip: lacking }, () => {
     })
     after(() => receiver.close())
 
-    test('are shown by host, paused, and sent to again', async () => {
+    test('are listed by host, paused, and replayed', async () => {
       const { api_key } = await admin.createAccount()
       const caller = makeCaller(url, api_key)
       const submit = () => caller.sendFile('malware', 'submit', randomUUID(), { callback_url: `${receiver.url}/hook` })
@@ -224,7 +229,8 @@ describe('an operator', { skip: lacking }, () => {
       await ask('POST', '/operator/deliveries/pause', { host: name, paused: false })
       await waitUntil('the second to arrive', () => receiver.received.length > before)
       const { replayed } = await ask<{ replayed: number }>('POST', '/operator/deliveries/replay', {
-        ...{ host: name, since: new Date(Date.now() - 3_600_000).toISOString() },
+        host: name,
+        since: new Date(Date.now() - 3_600_000).toISOString(),
       })
       assert.equal(replayed, 1)
       await waitUntil('the first to arrive', () => receiver.received.length > before + 1)

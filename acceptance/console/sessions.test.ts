@@ -28,6 +28,11 @@ type Session = {
   account: { id: string; name: string } | null
 }
 const getSession = (who: Visitor) => admin.ask<Session>(who, 'GET', '/session')
+/** The newest audit entry with this action. */
+async function findAudit(action: string) {
+  type Page = { items: { actor: string; target: string | null }[] }
+  return (await admin.ask<Page>(admin.token, 'GET', `/operator/audit?action=${action}&limit=1`)).items[0]
+}
 const assertSignedOut = async (who: Visitor) => assertProblem(await admin.send(who, 'GET', '/session'), signedOut)
 
 describe('the first operator', { skip: alreadyTested }, () => {
@@ -39,14 +44,17 @@ describe('the first operator', { skip: alreadyTested }, () => {
   })
   after(() => service.stop())
 
-  test('comes in by the link of the first start, once, and holds the first account', async () => {
+  test('signs up with the link of the first start, once, and owns the first account', async () => {
     const { consoleLink } = service
     assert.match(consoleLink, /^https:\/\/scan\.example\.com\/console\/welcome#[\w-]{43}$/)
     const link = await own.send(nobody, 'POST', '/link', { body: { token: toToken(consoleLink) } })
     assert.deepEqual(JSON.parse(link.text), {
-      ...{ purpose: 'first-operator', role: 'operator', account_name: 'first account', email: null },
+      purpose: 'first-operator',
+      role: 'operator',
+      account_name: 'first account',
+      email: null,
     })
-    // Of many at once one gets in.
+    // Only one of several simultaneous requests succeeds.
     const answers = await Promise.all([1, 2, 3, 4].map(() => own.accept(consoleLink)))
     assert.deepEqual(answers.map(({ status }) => status).sort(), [200, 404, 404, 404])
     assert.equal((await own.send(nobody, 'POST', '/link', { body: { token: toToken(consoleLink) } })).status, 404)
@@ -54,14 +62,14 @@ describe('the first operator', { skip: alreadyTested }, () => {
     const [set = ''] = answers.find(({ status }) => status === 200)?.headers['set-cookie'] ?? []
     const [pair, ...attributes] = set.split('; ')
     assert.match(pair ?? '', /^assay_session=[\w-]{43}$/)
-    // Behind a proxy that speaks https; no expiry: it goes with the browser.
+    // Secure because the public address uses https; without an expiry the cookie ends with the browser.
     assert.deepEqual(attributes.sort(), ['HttpOnly', 'Path=/admin', 'SameSite=Strict', 'Secure'])
     const session = await own.ask<Session>({ cookie: pair ?? '' }, 'GET', '/session')
     assert.equal(session.member.role, 'operator')
     assert.equal(session.account?.name, 'first account')
   })
 
-  test('without ASSAY_ADMIN_TOKEN no token opens anything', async () => {
+  test('without ASSAY_ADMIN_TOKEN no token is accepted', async () => {
     for (const authorization of ['Bearer ', 'Bearer undefined', 'Bearer null', 'Bearer x', 'Bearer']) {
       assert.equal((await own.send({ authorization }, 'GET', '/operator/status')).status, 401, authorization)
     }
@@ -69,7 +77,7 @@ describe('the first operator', { skip: alreadyTested }, () => {
 })
 
 describe('sessions', () => {
-  test('an invitation makes a member of that account, once, and the password must be long', async () => {
+  test('an invitation adds one member to the account, with a long password', async () => {
     const { owner, account } = await openAccount(admin, { name: 'Invited & sons' })
     const email = newEmail()
     const invited = await admin.ask<{ id: string; url: string }>(owner, 'POST', '/members', { role: 'member', email })
@@ -89,22 +97,22 @@ describe('sessions', () => {
     assert(!JSON.stringify(await admin.ask(owner, 'GET', '/members')).includes('argon2'))
   })
 
-  test('an address belongs to one person, however it is written', async () => {
+  test('an email address belongs to one person, in any case', async () => {
     const { owner, email } = await openAccount(admin)
     const { url } = await admin.ask<{ url: string }>(owner, 'POST', '/members', { role: 'member' })
     await assertProblem(await admin.accept(url, { email: email.toUpperCase() }), validation('email'))
-    // The link is not used up by that.
+    // A failed attempt does not consume the link.
     assert.equal((await admin.accept(url)).status, 200)
     assert.equal((await admin.signIn(email.toUpperCase())).status, 200)
   })
 
-  test('an invitation that was taken back, and a member that was removed, are out at once', async () => {
+  test('a removed invitation or member loses access immediately', async () => {
     const { owner } = await openAccount(admin)
     const invite = () => admin.ask<{ id: string; url: string }>(owner, 'POST', '/members', { role: 'member' })
     const first = await invite()
     await admin.ask(owner, 'DELETE', `/members/${first.id}`)
     await assertProblem(await admin.accept(first.url), gone)
-    const member = await admin.comeIn((await invite()).url)
+    const member = await admin.join((await invite()).url)
     const { member: person } = await getSession(member)
     const self = (await getSession(owner)).member.id
     assert.equal((await admin.send(owner, 'DELETE', `/members/${self}`)).status, 409)
@@ -113,7 +121,7 @@ describe('sessions', () => {
     assert.equal((await admin.signIn(person.email)).status, 401)
   })
 
-  test('signing out ends this session, signing out everywhere ends all', async () => {
+  test('signing out ends one session, signing out everywhere ends all', async () => {
     const { owner, email } = await openAccount(admin)
     const [second, third] = [
       await admin.toVisitor(await admin.signIn(email)),
@@ -131,7 +139,7 @@ describe('sessions', () => {
     await assertSignedOut(owner)
   })
 
-  test('a new password ends the other sessions and is the only one that works', async () => {
+  test('a new password ends the other sessions and replaces the old one', async () => {
     const { owner, email } = await openAccount(admin)
     const other = await admin.toVisitor(await admin.signIn(email))
     const next = 'a different long password'
@@ -147,27 +155,24 @@ describe('sessions', () => {
     assert.equal((await admin.signIn(email, next)).status, 200)
   })
 
-  test('who forgot the password gets a link from the operator’s program', async () => {
+  test('the operator’s command creates a link for a new password', async () => {
     const { owner, email } = await openAccount(admin)
     const { path } = (await shared.operate('operators', 'reset', email)) as { path: string }
     const link = await admin.ask<{ purpose: string; email: string }>(nobody, 'POST', '/link', { token: toToken(path) })
     assert.deepEqual([link.purpose, link.email], ['new-password', email])
     const next = 'a password I remember'
-    // Whatever address is typed there, the link is for one person.
+    // The link is for one person, whatever address the form contains.
     const back = await admin.toVisitor(await admin.accept(path, { email: newEmail('mallory'), password: next }))
     assert.equal((await getSession(back)).member.email, email)
     await assertSignedOut(owner)
     assert.equal((await admin.signIn(email, next)).status, 200)
-    const audit = await admin.ask<{ items: { actor: string }[] }>(
-      ...([admin.token, 'GET', '/operator/audit?action=password.reset&limit=1'] as const),
-    )
-    assert.equal(audit.items[0]?.actor, email)
+    assert.equal((await findAudit('password.reset'))?.actor, email)
     const { code, err } = await runProgram(shared.settings, 'operators', 'reset', newEmail('no'))
     assert.equal(code, 1)
     assert.match(err, /Nobody has the address/)
   })
 
-  test('after five wrong passwords even the right one must wait; others need not', async () => {
+  test('after five wrong passwords every attempt for the address must wait', async () => {
     const { email } = await openAccount(admin)
     const bystander = await openAccount(admin)
     for (let n = 0; n < 5; n++) await assertProblem(await admin.signIn(email, `wrong ${n}`), signedOut)
@@ -182,29 +187,29 @@ describe('sessions', () => {
       assert(seconds >= 1 && seconds <= 5, `Retry-After: ${seconds}`)
     }
     assert.equal((await admin.signIn(bystander.email)).status, 200)
-    // For an address that nobody has it is the same: it cannot be told from one that somebody has.
+    // An unknown address behaves the same, so that it cannot be distinguished from a known one.
     const unknown = newEmail('unknown')
     const first = await admin.signIn(unknown)
     const known = await admin.signIn(bystander.email, 'wrong')
-    const say = (text: string) => ({ ...JSON.parse(text), traceId: '' })
-    assert.deepEqual(say(first.text), say(known.text))
+    const toProblem = (text: string) => ({ ...JSON.parse(text), traceId: '' })
+    assert.deepEqual(toProblem(first.text), toProblem(known.text))
     for (let n = 0; n < 4; n++) await admin.signIn(unknown)
     assert.equal((await admin.signIn(unknown)).status, 429)
   })
 
-  test('guesses that come all at once are not more than those that come in turn', async () => {
+  test('simultaneous guesses are limited like guesses in sequence', async () => {
     const { email } = await openAccount(admin)
     const answers = await Promise.all(Array.from({ length: 24 }, (_, n) => admin.signIn(email, `wrong ${n}`)))
-    const heard = answers.filter(({ status }) => status === 401).length
-    assert(heard <= 6, `${heard} of 24 guesses were heard`)
+    const checked = answers.filter(({ status }) => status === 401).length
+    assert(checked <= 6, `${checked} of 24 guesses were checked`)
     assert(answers.every(({ status }) => status === 401 || status === 429))
   })
 
-  test('an authenticator app: its code is asked for, counts once, and goes with the password alone', async () => {
+  test('with an authenticator app, each code works once, and removing the app needs the password', async () => {
     const { owner, email } = await openAccount(admin)
     const { secret, uri } = await admin.ask<{ secret: string; uri: string }>(owner, 'POST', '/totp')
     assert.equal(new URL(uri).searchParams.get('secret'), secret)
-    // Until a code was confirmed it is not asked for.
+    // Sign-in needs no code before the first code is confirmed.
     assert.deepEqual(JSON.parse((await admin.signIn(email)).text), { state: 'signed-in' })
     const wrong = toCode(secret, 60)
     await assertProblem(await admin.send(owner, 'PUT', '/totp', { body: { code: wrong } }), validation('code'))
@@ -213,11 +218,14 @@ describe('sessions', () => {
     assert.equal((await getSession(owner)).member.has_totp, true)
     assert.equal((await admin.send(owner, 'POST', '/totp')).status, 409)
 
-    const asked = await admin.signIn(email)
-    assert.deepEqual([JSON.parse(asked.text), asked.headers['set-cookie']], [{ state: 'code-needed' }, undefined])
+    const incomplete = await admin.signIn(email)
+    assert.deepEqual(
+      [JSON.parse(incomplete.text), incomplete.headers['set-cookie']],
+      [{ state: 'code-needed' }, undefined],
+    )
     await assertProblem(await admin.signIn(email, goodPassword, { code: used }), signedOut, 'used already')
     await assertProblem(await admin.signIn(email, 'wrong', { code: toCode(secret, 1) }), signedOut)
-    // Clocks may differ by a step.
+    // The clocks may differ by one step.
     const next = toCode(secret, 1)
     assert.equal((await admin.signIn(email, goodPassword, { code: next })).status, 200)
     await assertProblem(await admin.signIn(email, goodPassword, { code: next }), signedOut, 'used already')
@@ -230,7 +238,7 @@ describe('sessions', () => {
     assert.deepEqual(JSON.parse((await admin.signIn(email)).text), { state: 'signed-in' })
   })
 
-  test('a link for a new password does not stand for the code; the operator’s program can forget the app', async () => {
+  test('a link for a new password does not replace the code, and the operator’s command can remove the app', async () => {
     const { owner, email } = await openAccount(admin)
     const { secret } = await admin.ask<{ secret: string }>(owner, 'POST', '/totp')
     await admin.ask(owner, 'PUT', '/totp', { code: toCode(secret) })
@@ -248,13 +256,11 @@ describe('sessions', () => {
     const last = 'another password I remember'
     const back = await admin.toVisitor(await admin.accept(await reset('--forget-app'), { password: last }))
     assert.equal((await getSession(back)).member.has_totp, false)
-    const audit = await admin.ask<{ items: { actor: string; target: string }[] }>(
-      ...([admin.token, 'GET', '/operator/audit?action=totp.remove&limit=1'] as const),
-    )
-    assert.deepEqual([audit.items[0]?.actor, audit.items[0]?.target], ['command line', email])
+    const entry = await findAudit('totp.remove')
+    assert.deepEqual([entry?.actor, entry?.target], ['command line', email])
   })
 
-  test('a suspended account lets its people in, to see why, and scans nothing', async () => {
+  test('members of a suspended account can sign in but not scan', async () => {
     const { owner, account } = await openAccount(admin)
     await admin.ask(admin.token, 'PATCH', `/operator/accounts/${account.id}`, { suspended: true })
     const view = await admin.ask<{ suspended_at: string | null }>(owner, 'GET', '/account')
@@ -266,7 +272,7 @@ describe('sessions', () => {
   })
 })
 
-/** The code of an app so many steps from now, written from RFC 6238 alone. */
+/** The code of an authenticator app by RFC 6238, `stepsAhead` of now; independent of the implementation in the service. */
 function toCode(secret: string, stepsAhead = 0): string {
   const bits = [...secret]
     .map((c) => 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'.indexOf(c).toString(2).padStart(5, '0'))

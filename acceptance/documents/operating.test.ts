@@ -93,7 +93,7 @@ describe('an operator', { skip }, () => {
     before: {
       [`${assay} serve --json`]: async ({ greeting }) => {
         const link = /http\S+welcome#\S+/.exec(greeting())?.[0] ?? ''
-        await makeAdmin(`http://127.0.0.1:${port}`, '').comeIn(link, 'ada@example.com')
+        await makeAdmin(`http://127.0.0.1:${port}`, '').join(link, 'ada@example.com')
         return undefined
       },
       [`${assay} backup`]: () => void mkdirSync(inDir('backups')),

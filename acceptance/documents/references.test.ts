@@ -116,7 +116,7 @@ describe('what documents show', { skip }, () => {
   follow('docs/console.md', {
     before: {
       'npm run assay -- operators invite': async () => {
-        await makeAdmin(service.url, '').comeIn(service.consoleLink, 'ada@example.com')
+        await makeAdmin(service.url, '').join(service.consoleLink, 'ada@example.com')
         return undefined
       },
     },

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import axe from 'axe-core'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 
-/** Every page of the console by its address, with the heading it has. */
+/** The path and heading of every page for account members. */
 export const accountPages: Record<string, string> = {
   '/': 'Overview',
   '/scan': 'Scan',
@@ -13,6 +13,7 @@ export const accountPages: Record<string, string> = {
   '/account': 'Account',
   '/you': 'You',
 }
+/** The path and heading of every page for operators. */
 export const operatorPages: Record<string, string> = {
   '/operator/status': 'Status',
   '/operator/accounts': 'Accounts',
@@ -25,9 +26,9 @@ export const operatorPages: Record<string, string> = {
   '/operator/system': 'System',
 }
 
-/** A window on the console. What must never happen there is written down: another host, a breach of the CSP, an error. */
+/** A browser window that records faults: requests to other hosts, violations of the CSP, and script errors. */
 export async function openWindow(browser: Browser, url: string, options: BrowserContextOptions = {}) {
-  // Colours that are on their way from one to the other are neither.
+  // Reduced motion disables colour transitions, during which axe would measure wrong contrasts.
   const context = await browser.newContext({
     viewport: { width: 1280, height: 800 },
     reducedMotion: 'reduce',
@@ -43,16 +44,15 @@ export async function openWindow(browser: Browser, url: string, options: Browser
   })
   page.on('pageerror', (error) => faults.push(`an error: ${error.message}`))
   page.on('console', (message) => {
-    // Browsers tell of every refused request; whether it may be refused is for each test to know.
-    const isRefusal = message.text().startsWith('Failed to load resource')
-    if (message.type() === 'error' && !isRefusal) faults.push(`the console says: ${message.text()}`)
+    // Browsers log every failed request; the tests check the expected ones themselves.
+    const isFailedRequest = message.text().startsWith('Failed to load resource')
+    if (message.type() === 'error' && !isFailedRequest) faults.push(`the console says: ${message.text()}`)
   })
   return {
     page,
     open: async (path: string) => {
       await page.goto(`${url}/console${path}`)
     },
-    /** Nothing of the kind has happened. */
     assertNoFaults: () => assert.deepEqual(faults, []),
     close: () => context.close(),
   }
@@ -60,7 +60,7 @@ export async function openWindow(browser: Browser, url: string, options: Browser
 
 export type Window = Awaited<ReturnType<typeof openWindow>>
 
-/** What axe finds serious or critical on the page as it is shown now; `rules`: by these alone. */
+/** Serious and critical findings of axe on the current page, limited to `rules` if given. */
 export const listSerious = (page: Page, rules: string[] = []): Promise<string[]> =>
   page.evaluate(async (rules) => {
     type Violation = { id: string; impact: string; nodes: { html: string; failureSummary: string }[] }
@@ -74,9 +74,9 @@ export const listSerious = (page: Page, rules: string[] = []): Promise<string[]>
       )
   }, rules)
 
-// As text: these run in the page, whose types are not those of the tests.
+// These scripts are strings because they run in the page, whose types the tests do not have.
 
-/** By how many pixels the page is wider than the window. */
+/** Number of pixels by which the page is wider than the window. */
 export const measureOverflow = (page: Page): Promise<number> =>
   page.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth')
 

@@ -4,7 +4,7 @@ import { adminPath, type CreatedAccount as CreatedAccountSchema, csrfHeader } fr
 import type { Static } from 'typebox'
 import { type Answer, sendTo } from './http.ts'
 
-/** Whoever asks the admin API: the headers that show who it is. */
+/** The headers that identify a caller of the admin API. */
 export type Visitor = Record<string, string>
 export type CreatedAccount = Static<typeof CreatedAccountSchema>
 
@@ -14,28 +14,29 @@ export const newEmail = (name = 'ada') => `${name}-${randomUUID()}@example.com`
 
 type Options = { body?: unknown; headers?: Record<string, string | undefined> }
 
-/** The admin API of a service, as the console and scripts use it. */
+/** Calls the admin API of a service as the console and scripts do. */
 export function makeAdmin(url: string, adminToken: string) {
   const token: Visitor = { authorization: `Bearer ${adminToken}` }
 
-  /** A body that is a string or bytes goes out as it is. */
+  /** Sends a request. A body that is a string or bytes is sent unchanged, other bodies as JSON. */
   function send(who: Visitor, method: string, path: string, { body, headers = {} }: Options = {}): Promise<Answer> {
     const isRaw = typeof body === 'string' || Buffer.isBuffer(body)
     return sendTo(url, {
-      ...{ method, path: adminPath + path },
+      method,
+      path: adminPath + path,
       headers: { ...(body === undefined ? {} : { 'content-type': 'application/json' }), ...who, ...headers },
       ...(body === undefined ? {} : { body: isRaw ? body : JSON.stringify(body) }),
     })
   }
 
-  /** What a request that must succeed answers. */
+  /** Sends a request that must succeed, and returns the body of the response. */
   async function ask<T>(who: Visitor, method: string, path: string, body?: unknown): Promise<T> {
     const answer = await send(who, method, path, { body })
     assert(answer.status === 200 || answer.status === 204, `${method} ${path}: ${answer.status} ${answer.text}`)
     return (answer.text === '' ? undefined : JSON.parse(answer.text)) as T
   }
 
-  /** The visitor of the session that an answer opened. */
+  /** The visitor of the session that a response has opened. */
   async function toVisitor(answer: Answer): Promise<Visitor> {
     assert.equal(answer.status, 200, answer.text)
     const cookie = toCookie(answer)
@@ -43,11 +44,13 @@ export function makeAdmin(url: string, adminToken: string) {
     return { cookie, [csrfHeader.toLowerCase()]: csrfToken }
   }
 
-  /** `link` as it was printed or answered: its token is behind the #. */
+  /** Accepts a one-time link, whose token is in the fragment. */
   const accept = (link: string, given: { email?: string; name?: string; password?: string } = {}) =>
     send(nobody, 'POST', '/link/accept', {
       body: {
-        ...{ token: toToken(link), name: given.name ?? 'Ada', email: given.email ?? newEmail() },
+        token: toToken(link),
+        name: given.name ?? 'Ada',
+        email: given.email ?? newEmail(),
         password: given.password ?? goodPassword,
       },
     })
@@ -61,7 +64,7 @@ export function makeAdmin(url: string, adminToken: string) {
     toVisitor,
     accept,
     signIn,
-    comeIn: async (link: string, email?: string) => toVisitor(await accept(link, email === undefined ? {} : { email })),
+    join: async (link: string, email?: string) => toVisitor(await accept(link, email === undefined ? {} : { email })),
     createAccount: (more: object = {}) =>
       ask<CreatedAccount>(token, 'POST', '/operator/accounts', { name: 'test', plan: 'unlimited', ...more }),
   }
@@ -76,9 +79,9 @@ function toCookie(answer: Answer): string {
   return set.split(';', 1)[0] ?? ''
 }
 
-/** An account on its own with the sessions of its owner. */
+/** A new account with a session of its owner. */
 export async function openAccount(admin: Admin, more: object = {}) {
   const created = await admin.createAccount(more)
   const email = newEmail('owner')
-  return { ...created, email, owner: await admin.comeIn(created.invitation_url, email) }
+  return { ...created, email, owner: await admin.join(created.invitation_url, email) }
 }

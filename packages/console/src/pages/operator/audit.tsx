@@ -37,7 +37,7 @@ export function AuditPage() {
   return (
     <Page
       title="Audit log"
-      about="Changes made in the console and through the admin API: who, what, when and from which address. Commands on the server are not recorded."
+      about="Changes made in the console and through the admin API: who, what, when and from which address."
     >
       <div className="max-w-72">
         <SelectField
