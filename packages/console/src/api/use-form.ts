@@ -5,8 +5,6 @@ import { useChange } from './hooks.ts'
 
 type Body<N extends AdminRouteName> = NonNullable<Input<N>['body']>
 
-export type Form = Pick<ReturnType<typeof useForm>, 'submit' | 'error' | 'isBusy'>
-
 /** State of a form for a route. The form is checked with the schema of the contract, and again by the service. */
 export function useForm<N extends AdminRouteName>(
   name: N,
