@@ -8,7 +8,7 @@ import type { Delivery, DeliveryStore } from '../domain/ports/delivery-store.ts'
 import type { WebhookSender } from '../domain/ports/webhook-sender.ts'
 import { Problem } from '../domain/problem.ts'
 import { type AddressPolicy, checkWebAddress } from '../domain/scans/web-address.ts'
-import { sendSample } from '../domain/webhooks/send-sample.ts'
+import { sendSample } from '../domain/webhooks/deliver.ts'
 import { type Call, getAccountId, type Handlers, requireThere } from './call.ts'
 
 export type WebhookHandlerDeps = {

@@ -1,71 +1,31 @@
+import { createHash } from 'node:crypto'
+import { buffer } from 'node:stream/consumers'
 import type { Content } from '../domain/content/content.ts'
+import { headBytes } from '../domain/content/media-type.ts'
 import type { ContentWriter } from '../domain/ports/content-store.ts'
 import { freeBuffer, freeMemory } from '../runtime/free-buffer.ts'
-import type { BlockPool } from './block-pool.ts'
-import type { ContentMemory } from './content-memory.ts'
-import { newMemoryContent } from './memory-content.ts'
+import { type BlockPool, type MemoryBudget, newMemoryContent } from './memory-content.ts'
 import type { SealedWriter } from './sealed-file.ts'
-import { makeSpool, type StoredContent } from './spool.ts'
 
-/** Chunks below this are gathered: each has a cost of its own. */
-const littleBytes = 16 * 1024
-
-/** Keeps content in memory as long as it is small, and hands it over to an encrypted file when it outgrows that. */
-export function makeContentWriter(deps: {
-  /** What is not larger than this is never written anywhere. */
+type Deps = {
+  /** Content up to this size stays in memory. */
   memoryBytes: number
   expectedBytes?: number | undefined
   ownsMemory?: boolean
   pool: BlockPool
   createFile(): Promise<SealedWriter>
-  /** Shared with others. What does not fit goes to a file, however small. */
-  memory?: ContentMemory | undefined
-}): ContentWriter<Content | StoredContent> {
-  const free = deps.ownsMemory === true ? freeMemory : freeBuffer
-  /** As they came, but little ones are gathered: a slow upload holds no more than what has come of it. */
-  let pieces: Buffer[] = []
-  let gathering: { into: Buffer; filled: number } | undefined
-  /** All of it in one piece, unless that is how it came and it is little. */
-  let block: Buffer | undefined
+  memory?: MemoryBudget | undefined
+}
+
+/** Keeps content in memory while it is small, and moves it to an encrypted file when it outgrows the limit or the budget. */
+export function makeContentWriter(deps: Deps): ContentWriter<Content | StoredContent> {
+  const gathered = makeGatherer(deps)
   let bytes = 0
-  /** Of the memory that is shared. */
+  /** Bytes taken from the memory budget. */
   let taken = 0
   let spool: ReturnType<typeof makeSpool> | undefined
   let finished: Promise<Content | StoredContent> | undefined
 
-  const endGathering = () => {
-    if (gathering !== undefined) pieces.push(gathering.into.subarray(0, gathering.filled))
-    gathering = undefined
-  }
-  const keep = (chunk: Buffer) => {
-    if (gathering !== undefined && gathering.filled + chunk.length > gathering.into.length) endGathering()
-    if (chunk.length >= littleBytes || (pieces.length === 0 && gathering === undefined)) {
-      endGathering()
-      pieces.push(chunk)
-      return
-    }
-    gathering ??= { into: Buffer.allocUnsafeSlow(littleBytes), filled: 0 }
-    gathering.filled += chunk.copy(gathering.into, gathering.filled)
-  }
-  const takePieces = (): Buffer[] => {
-    endGathering()
-    const taken = pieces
-    pieces = []
-    return taken
-  }
-  const join = (): Buffer => {
-    const all = takePieces()
-    const [first = Buffer.alloc(0)] = all
-    // A single large one is copied as well: its memory can be given back now, and nobody knows when later.
-    if (all.length <= 1 && bytes < littleBytes) return first
-    block = deps.pool.take(bytes)
-    let at = 0
-    for (const piece of all) {
-      at += piece.copy(block, at)
-      free(piece)
-    }
-    return block.subarray(0, at)
-  }
   const take = (wanted: number): boolean => {
     if (deps.memory?.take(wanted) === false) return false
     taken += wanted
@@ -74,10 +34,7 @@ export function makeContentWriter(deps: {
   const release = () => {
     deps.memory?.release(taken)
     taken = 0
-    if (block !== undefined) deps.pool.release(block)
-    block = undefined
-    pieces = []
-    gathering = undefined
+    gathered.release()
   }
 
   return {
@@ -85,23 +42,22 @@ export function makeContentWriter(deps: {
       const before = bytes
       bytes += chunk.length
       if (spool !== undefined) return spool.write(chunk)
-      if (Math.max(bytes, deps.expectedBytes ?? 0) > deps.memoryBytes || !take(chunk.length)) {
-        const into = makeSpool(deps.createFile)
-        spool = into
-        if (before === 0) return into.write(chunk)
-        // One right after the other: the file is not open yet, and what comes next must find its place behind both.
-        const moved = Promise.all(takePieces().map(into.write)).finally(release)
-        const written = into.write(chunk)
-        const both = Promise.all([moved, written]).then(() => {})
-        // Whoever does not wait learns of a failure from `finish`.
-        both.catch(() => {})
-        return both
+      if (Math.max(bytes, deps.expectedBytes ?? 0) <= deps.memoryBytes && take(chunk.length)) {
+        gathered.add(chunk)
+        return undefined
       }
-      keep(chunk)
-      return undefined
+      const file = makeSpool(deps.createFile)
+      spool = file
+      if (before === 0) return file.write(chunk)
+      // Both writes are queued now: the file is not open yet, and the next chunk must come behind them.
+      const moved = Promise.all(gathered.takePieces().map(file.write)).finally(release)
+      const both = Promise.all([moved, file.write(chunk)]).then(() => {})
+      // A caller that does not wait for this promise learns of a failure from `finish`.
+      both.catch(() => {})
+      return both
     },
     finish() {
-      finished = spool === undefined ? newMemoryContent(join(), release) : spool.finish(bytes)
+      finished = spool === undefined ? newMemoryContent(gathered.join(bytes), release) : spool.finish(bytes)
       return finished
     },
     async abort() {
@@ -109,6 +65,137 @@ export function makeContentWriter(deps: {
       if (content !== undefined) await content.release()
       else if (spool !== undefined) await spool.abort()
       else release()
+    },
+  }
+}
+
+/** Chunks below this size are copied together, because each buffer has a cost of its own. */
+const smallChunkBytes = 16 * 1024
+
+/** Gathers chunks in memory. A slow upload holds no more memory than the bytes that have arrived. */
+function makeGatherer({ pool, ownsMemory }: Pick<Deps, 'pool' | 'ownsMemory'>) {
+  const free = ownsMemory === true ? freeMemory : freeBuffer
+  let pieces: Buffer[] = []
+  let small: { into: Buffer; filled: number } | undefined
+  let block: Buffer | undefined
+
+  const endSmall = () => {
+    if (small !== undefined) pieces.push(small.into.subarray(0, small.filled))
+    small = undefined
+  }
+  const takePieces = (): Buffer[] => {
+    endSmall()
+    const taken = pieces
+    pieces = []
+    return taken
+  }
+  return {
+    takePieces,
+    add(chunk: Buffer) {
+      if (small !== undefined && small.filled + chunk.length > small.into.length) endSmall()
+      if (chunk.length >= smallChunkBytes || (pieces.length === 0 && small === undefined)) {
+        endSmall()
+        pieces.push(chunk)
+        return
+      }
+      small ??= { into: Buffer.allocUnsafeSlow(smallChunkBytes), filled: 0 }
+      small.filled += chunk.copy(small.into, small.filled)
+    },
+    /** Returns all bytes in one buffer, a block of the pool unless they are a single small chunk. */
+    join(bytes: number): Buffer {
+      const all = takePieces()
+      const [first = Buffer.alloc(0)] = all
+      // A single large chunk is copied too, because its memory can be freed now and perhaps much later otherwise.
+      if (all.length <= 1 && bytes < smallChunkBytes) return first
+      block = pool.take(bytes)
+      let at = 0
+      for (const piece of all) {
+        at += piece.copy(block, at)
+        free(piece)
+      }
+      return block.subarray(0, at)
+    },
+    release() {
+      if (block !== undefined) pool.release(block)
+      block = undefined
+      pieces = []
+      small = undefined
+    },
+  }
+}
+
+/** Content in a file. `keep` closes the file and leaves it in place. */
+export type StoredContent = Content & { keep(): Promise<void> }
+
+/** Hashes content as it passes, then encrypts and writes it to a file. */
+function makeSpool(createFile: () => Promise<SealedWriter>) {
+  const sha1 = createHash('sha1')
+  const sha256 = createHash('sha256')
+  let head: Buffer | undefined
+  let headLength = 0
+  let file: SealedWriter | undefined
+  const opening = createFile().then((opened) => {
+    file = opened
+    // The head can be read from a local file: a thousand slow uploads would hold 64 MB of heads.
+    if (opened.isLocal) freeHead()
+  })
+  opening.catch(() => {})
+  const keepHead = (chunk: Buffer) => {
+    if (file?.isLocal === true || headLength === headBytes) return
+    // Allocated once: a buffer that grew with each chunk of a slow upload left a megabyte of garbage.
+    head ??= Buffer.allocUnsafeSlow(headBytes)
+    headLength += chunk.copy(head, headLength)
+  }
+  const freeHead = () => {
+    if (head !== undefined) freeBuffer(head)
+    head = undefined
+  }
+  const pass = (chunk: Buffer) => {
+    const written = file?.write(chunk)
+    freeBuffer(chunk)
+    return written
+  }
+
+  return {
+    write(chunk: Buffer): Promise<void> | undefined {
+      keepHead(chunk)
+      sha1.update(chunk)
+      sha256.update(chunk)
+      if (file !== undefined) return pass(chunk)
+      const passed = opening.then(() => pass(chunk))
+      // A caller that does not wait for this promise learns of a failure from `finish`.
+      passed.catch(() => {})
+      return passed
+    },
+    async finish(bytes: number): Promise<StoredContent> {
+      await opening
+      const { isLocal, finish } = file as SealedWriter
+      const sealed = await finish(bytes)
+      const first = isLocal ? await buffer(sealed.read(0, Math.min(headBytes, bytes))) : head?.subarray(0, headLength)
+      let removed: Promise<void> | undefined
+      return {
+        bytes,
+        head: first ?? Buffer.alloc(0),
+        sha1: sha1.digest('hex'),
+        sha256: sha256.digest('hex'),
+        whole: undefined,
+        read: sealed.read,
+        release() {
+          removed ??= sealed.remove()
+          return removed
+        },
+        async keep() {
+          await sealed.sync()
+          removed = sealed.close()
+          await removed
+        },
+      }
+    },
+    async abort() {
+      await opening.catch(() => {})
+      const opened = file
+      file = undefined
+      await opened?.remove()
     },
   }
 }

@@ -1,31 +1,130 @@
 import { mkdirSync, readFileSync } from 'node:fs'
 import { open, readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
+import { buffer } from 'node:stream/consumers'
 import { v7 as newUuid } from 'uuid'
-import type { JobContents } from '../domain/ports/content-store.ts'
+import type { Content } from '../domain/content/content.ts'
+import { headBytes } from '../domain/content/media-type.ts'
+import type { ContentLocation, ContentWriter, JobContent, JobContents } from '../domain/ports/content-store.ts'
 import { writeOnce } from '../runtime/write-once.ts'
+import { makeContentWriter, type StoredContent } from './content-writer.ts'
+import { maxSealedBytes, sealBytes, unsealBytes } from './frames.ts'
 import type { MasterKey } from './master-key.ts'
-import { makePersistentContents, type PersistentStorage } from './persistent-contents.ts'
-import { createSealedFile, type FileBounds, removeSealedFile, reopenSealedFile } from './sealed-file.ts'
+import { type MemoryBudget, makeBlockPool } from './memory-content.ts'
+import {
+  createSealedFile,
+  type FileBounds,
+  removeSealedFile,
+  reopenSealedFile,
+  type SealedContent,
+  type SealedWriter,
+} from './sealed-file.ts'
 
-type Deps = { dir: string; master: MasterKey } & FileBounds
+/** Storage for the content of jobs that is too large for a row of the database. */
+export type JobStorage = {
+  /** Identifies the storage: processes with the same id can open each other's content. */
+  id: string
+  /** Throws when there is no space, not even for content in a row. */
+  requireSpace?(): void
+  create(key: string): Promise<SealedWriter>
+  reopen(key: string, bytes: number): Promise<SealedContent>
+  /** Succeeds also when the object does not exist any more. */
+  remove(key: string): Promise<void>
+  /** Resolves when the names of closed objects would survive a power cut. */
+  syncNames(): Promise<void>
+  /** Lists the objects that were stored before that time. */
+  listKeys(before: Date): Promise<string[]>
+}
 
-/** Content of background scans on a disk. */
-export const makeJobContents = (deps: Deps): JobContents =>
-  makePersistentContents({ master: deps.master, storage: makeDiskStorage(deps), memory: deps.memory })
+/**
+ * Content of background jobs. Content up to 64 KB is sealed into the row of its job, so that thousands of jobs can be
+ * accepted in a second without an object for each; larger content goes to the storage.
+ */
+export function makeJobContents({
+  master,
+  storage,
+  memory,
+}: {
+  master: MasterKey
+  storage: JobStorage
+  memory?: MemoryBudget | undefined
+}): JobContents {
+  const pool = makeBlockPool({ blockBytes: maxSealedBytes + 1, maxFree: 256 })
+  const storeId = `${master.id} ${storage.id}`
 
-function makeDiskStorage({ dir, master, ...bounds }: Deps): PersistentStorage {
+  return {
+    newWriter(options = {}): ContentWriter<JobContent> {
+      storage.requireSpace?.()
+      const key = newUuid()
+      const createFile = () => storage.create(key)
+      const writer = makeContentWriter({ ...options, memoryBytes: maxSealedBytes, pool, createFile, memory })
+      return { ...writer, finish: async () => toJobContent(await writer.finish(), key) }
+    },
+
+    toStoreId: (location) => (location.at === 'row' ? master.id : storeId),
+    storeIds: [master.id, storeId],
+
+    async open(location, known) {
+      if (location.at === 'row') return openRow(unsealBytes(location.sealed, master), known)
+      const stored = await storage.reopen(location.key, known.bytes)
+      try {
+        const head = await buffer(stored.read(0, Math.min(headBytes, known.bytes)))
+        return { ...known, head, whole: undefined, read: stored.read, release: stored.close }
+      } catch (error) {
+        await stored.close()
+        throw error
+      }
+    },
+
+    async remove(location) {
+      if (location.at === 'storage') await storage.remove(location.key)
+    },
+
+    listKeys: storage.listKeys,
+  }
+
+  function toJobContent(content: Content | StoredContent, key: string): JobContent {
+    return Object.assign(content, {
+      async persist(): Promise<ContentLocation> {
+        if (!('keep' in content)) return { at: 'row', sealed: sealBytes(content.whole ?? Buffer.alloc(0), master) }
+        await content.keep()
+        await storage.syncNames()
+        return { at: 'storage', key }
+      },
+    })
+  }
+}
+
+function openRow(whole: Buffer, known: Pick<Content, 'bytes' | 'sha1' | 'sha256'>): Content {
+  return {
+    ...known,
+    head: whole.subarray(0, headBytes),
+    whole,
+    async *read(start = 0, end) {
+      yield whole.subarray(start, end)
+    },
+    async release() {},
+  }
+}
+
+type DiskDeps = { dir: string; master: MasterKey } & FileBounds
+
+/** Content of background jobs in a directory. */
+export const makeDiskJobContents = (deps: DiskDeps): JobContents =>
+  makeJobContents({ master: deps.master, storage: makeDiskStorage(deps), memory: deps.memory })
+
+function makeDiskStorage({ dir, master, ...bounds }: DiskDeps): JobStorage {
   const toPath = (key: string) => join(dir, key)
   return {
     id: readStoreId(dir),
-    requireRoom: () => bounds.room?.requireSome(),
+    requireSpace: () => bounds.disk?.requireSome(),
     create: (key) => createSealedFile(toPath(key), master, bounds),
     reopen: (key, bytes) => reopenSealedFile(toPath(key), master, bytes),
     async remove(key) {
       const path = toPath(key)
       const { size } = await stat(path).catch(() => ({ size: 0 }))
       await removeSealedFile(path).catch(ignoreMissing)
-      bounds.room?.release(size)
+      bounds.disk?.release(size)
     },
     syncNames: () => syncDirectory(dir),
     async listKeys(before) {
@@ -36,7 +135,7 @@ function makeDiskStorage({ dir, master, ...bounds }: Deps): PersistentStorage {
   }
 }
 
-/** Says which directory this is, wherever it is mounted: whoever reads the same one can open what lies in it. */
+/** Holds the id of the directory, so that every process that mounts it knows it by the same id. */
 const storeFile = 'store-id'
 
 function readStoreId(dir: string): string {
@@ -46,13 +145,13 @@ function readStoreId(dir: string): string {
   return readFileSync(file, 'utf8')
 }
 
-/** Otherwise a power cut could leave a file without a name. */
+/** A power cut could otherwise leave a file without a name. */
 async function syncDirectory(dir: string) {
   const handle = await open(dir)
   await handle.sync().finally(() => handle.close())
 }
 
-const findTime = (path: string) =>
+const findTime = (path: string): Promise<Date | undefined> =>
   stat(path).then(
     ({ mtime }) => mtime,
     () => undefined,

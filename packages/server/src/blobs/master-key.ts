@@ -5,9 +5,9 @@ import { drawRandom } from '../domain/draw-random.ts'
 import { OperatorMistake } from '../domain/problem.ts'
 import { writeOnce } from '../runtime/write-once.ts'
 
-/** Wraps the data key of each object. Whoever has the stored content but not this key has nothing. */
+/** Encrypts the data key of each object. Without the master key, stored content cannot be read. */
 export type MasterKey = {
-  /** Tells keys apart, and nothing about them. */
+  /** Identifies the key without revealing anything about it. */
   id: string
   wrap(dataKey: Buffer): Buffer
   unwrap(wrapped: Buffer): Buffer
@@ -15,7 +15,7 @@ export type MasterKey = {
 
 export const wrappedKeyBytes = 12 + 32 + 16
 
-/** The key that is set, or the one in the data directory, made on first start for its owner alone. */
+/** Uses the given key, or the one in the data directory, which the first start creates readable by its owner only. */
 export function openMasterKey(given: Buffer | undefined, dataDir: string): MasterKey {
   return makeMasterKey(given ?? readOrCreate(dataDir))
 }
@@ -58,7 +58,7 @@ function findKey(file: string): Buffer | undefined {
   }
   if (!/^[0-9a-f]{64}$/i.test(text)) {
     throw new OperatorMistake(
-      `${file} is not a master key (64 hex digits). Restore it, or remove it: then a new one is made, and what was stored under it is lost.`,
+      `${file} is not a master key (64 hex digits). Restore it, or remove it: then a new key is created, and content stored under the old key is lost.`,
     )
   }
   if ((statSync(file).mode & 0o077) !== 0) chmodSync(file, 0o600)

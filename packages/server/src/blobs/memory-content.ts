@@ -1,15 +1,60 @@
 import { hash, subtle } from 'node:crypto'
 import type { Content } from '../domain/content/content.ts'
 import { headBytes } from '../domain/content/media-type.ts'
+import { freeBuffer } from '../runtime/free-buffer.ts'
 
+/**
+ * Limits the content in memory, over all uploads and downloads together. Content that finds no memory goes to an encrypted
+ * file, however small it is: a thousand slow clients must not cost a thousand times the memory of one.
+ */
+export function makeMemoryBudget({ maxBytes }: { maxBytes: number }) {
+  let taken = 0
+  return {
+    /** Returns false, and takes nothing, when the budget has less left. */
+    take(bytes: number): boolean {
+      if (taken + bytes > maxBytes) return false
+      taken += bytes
+      return true
+    },
+    release(bytes: number) {
+      taken -= bytes
+    },
+    countBytes: () => taken,
+  }
+}
+
+export type MemoryBudget = ReturnType<typeof makeMemoryBudget>
+
+/**
+ * Reuses blocks of memory for small content. With new memory for each upload, the garbage collector took most of the
+ * service's time with content of 1 MB.
+ */
+export function makeBlockPool({ blockBytes, maxFree }: { blockBytes: number; maxFree: number }) {
+  const free: Buffer[] = []
+  return {
+    /** Returns memory for more than `bytes` bytes; content larger than a block gets memory of its own. */
+    take: (bytes: number): Buffer =>
+      bytes < blockBytes ? (free.pop() ?? Buffer.allocUnsafeSlow(blockBytes)) : Buffer.allocUnsafeSlow(bytes + 1),
+    /** The caller must not use the block afterwards. */
+    release(block: Buffer) {
+      if (block.length === blockBytes && free.length < maxFree) free.push(block)
+      // Freed at once: after a thousand slow uploads the garbage collector would leave this memory for minutes.
+      else freeBuffer(block)
+    },
+  }
+}
+
+export type BlockPool = ReturnType<typeof makeBlockPool>
+
+/** From this size on, SHA-256 is computed on another thread: 1 MB would block all other requests for almost 1 ms. */
 const asyncHashBytes = 128 * 1024
-/** Above this also what is seldom wanted is hashed at once, on another thread. */
+/** Above this size SHA-1 is computed at once, on another thread. Below it is computed when it is read, which is seldom. */
 const lazyHashBytes = 1024 * 1024
 
-/** Content that is never written anywhere. `onRelease` says that its memory may be used for other things. */
+/** Content that is never written to a disk. `onRelease` is called when its memory may be used again. */
 export async function newMemoryContent(bytes: Buffer, onRelease: () => void): Promise<Content> {
   const [sha256, sha1] = await Promise.all([
-    toSha256(bytes),
+    bytes.length < asyncHashBytes ? hash('sha256', bytes) : digest('SHA-256', bytes),
     bytes.length > lazyHashBytes ? digest('SHA-1', bytes) : undefined,
   ])
   let whole: Buffer | undefined = bytes
@@ -20,7 +65,6 @@ export async function newMemoryContent(bytes: Buffer, onRelease: () => void): Pr
   return {
     bytes: bytes.length,
     head: bytes.subarray(0, headBytes),
-    // Seldom wanted: see describe.ts.
     get sha1() {
       return sha1 ?? hash('sha1', getWhole())
     },
@@ -36,11 +80,6 @@ export async function newMemoryContent(bytes: Buffer, onRelease: () => void): Pr
       whole = undefined
     },
   }
-}
-
-/** Of more than a little on another thread: a megabyte would hold up all other requests for almost a millisecond. */
-async function toSha256(bytes: Buffer): Promise<string> {
-  return bytes.length < asyncHashBytes ? hash('sha256', bytes) : digest('SHA-256', bytes)
 }
 
 async function digest(name: string, bytes: Buffer): Promise<string> {

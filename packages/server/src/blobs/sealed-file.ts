@@ -1,83 +1,89 @@
 import { type FileHandle, open, unlink } from 'node:fs/promises'
-import type { ContentMemory } from './content-memory.ts'
-import { type DiskRoom, toRoomProblem } from './disk-room.ts'
-import { countFrames, readFrames, toPlace } from './frame-reader.ts'
-import { makeFrameWriter } from './frame-writer.ts'
-import { type FrameKey, sealedFrameBytes } from './frames.ts'
+import { countBytes, type DiskSpace, toStorageProblem, writeAll } from './disk-space.ts'
+import {
+  countFrames,
+  type FrameKey,
+  objectHeaderBytes as headerBytes,
+  makeFrameWriter,
+  newObjectKey,
+  openObjectKey,
+  readFrames,
+  sealedFrameBytes,
+  toFrameOffset,
+} from './frames.ts'
 import type { MasterKey } from './master-key.ts'
-import { objectHeaderBytes as headerBytes, newObjectKey, openObjectKey } from './object-key.ts'
-import { countBytes, writeAll } from './write-all.ts'
+import type { MemoryBudget } from './memory-content.ts'
 
-/** Frames that come from the disk in one call. */
+/** The number of frames that one call reads from the disk. */
 const framesPerCall = 8
 
-/** The room refuses what the disk should not take. Frames that find no memory to be collected in are written at once. */
-export type FileBounds = { room?: DiskRoom | undefined; memory?: ContentMemory | undefined }
+/** Limits on files: `disk` refuses content when space is short; frames that find no `memory` are written at once. */
+export type FileBounds = { disk?: DiskSpace | undefined; memory?: MemoryBudget | undefined }
 
-/** Content that was sealed and stored, to be read, removed, or left there. */
+/** Content that is encrypted and stored. */
 export type SealedContent = {
   read(start?: number, end?: number): AsyncGenerator<Buffer>
   remove(): Promise<void>
-  /** Lets go of it; it stays where it is. */
+  /** Closes the content and leaves it in the storage. */
   close(): Promise<void>
-  /** Until it would outlive a power cut. */
+  /** Resolves when the content would survive a power cut. */
   sync(): Promise<void>
 }
 
-/** Content on its way there. */
+/** Encrypts content and writes it to the storage. */
 export type SealedWriter = {
-  /** It can be read again as quickly as from memory, or nearly so. */
-  isNear: boolean
-  /** A promise when the storage has to catch up. */
+  /** The storage is a local disk, from which content is read about as fast as from memory. */
+  isLocal: boolean
+  /** Returns a promise when the storage is behind; see `ContentWriter`. */
   write(chunk: Buffer): Promise<void> | undefined
   finish(bytes: number): Promise<SealedContent>
-  /** Also when a write failed. */
+  /** Removes everything that was written, also after a write failed. */
   remove(): Promise<void>
 }
 
-/** An encrypted file: the wrapped key, then frames. */
+/** An encrypted file: the header with the wrapped key, then frames. */
 export async function createSealedFile(
   path: string,
   master: MasterKey,
-  { room, memory }: FileBounds = {},
+  { disk, memory }: FileBounds = {},
 ): Promise<SealedWriter> {
   const { frameKey, header } = newObjectKey(master)
-  room?.requireSome()
+  disk?.requireSome()
   const file = await open(path, 'wx+', 0o600).catch((error) => {
-    throw toRoomProblem(error)
+    throw toStorageProblem(error)
   })
   let taken = 0
-  const release = () => room?.release(taken)
+  const release = () => disk?.release(taken)
   const put = (batch: Buffer[]) => {
     const bytes = countBytes(batch)
-    room?.take(bytes)
+    disk?.take(bytes)
     taken += bytes
     return writeAll(file, batch)
   }
   const frames = makeFrameWriter({ frameKey, header, put, memory })
   return {
-    isNear: true,
+    isLocal: true,
     write: frames.write,
     async finish(bytes) {
       await frames.finish()
       return openSealedFile({ file, path, frameKey, bytes, onRemoved: release })
     },
     async remove() {
-      await frames.complete()
+      await frames.stop()
       await erase(file, path).finally(release)
     },
   }
 }
 
-/** Without its key the content is gone, whatever the disk keeps of it; so the key goes first. */
+/** Overwrites the key before it removes the file: without the key, remains of the file on the disk are unreadable. */
 async function erase(file: FileHandle, path: string) {
-  // A disk that is full or broken may refuse even that; the file goes all the same.
+  // A disk that is full or broken may refuse the write; the file is removed all the same.
   await file.write(Buffer.alloc(headerBytes), 0, headerBytes, 0).catch(() => {})
   await file.close()
   await unlink(path)
 }
 
-/** One that was written before, by this process or another. */
+/** Opens a file that this or another process has written. */
 export async function reopenSealedFile(path: string, master: MasterKey, bytes: number): Promise<SealedContent> {
   const file = await open(path, 'r+')
   try {
@@ -90,7 +96,7 @@ export async function reopenSealedFile(path: string, master: MasterKey, bytes: n
   }
 }
 
-/** Its key is not asked for: a removal that a crash broke off has wiped it already. */
+/** Removes a file without opening its key, which a removal before a crash may have overwritten already. */
 export async function removeSealedFile(path: string) {
   await erase(await open(path, 'r+'), path)
 }
@@ -103,7 +109,7 @@ function openSealedFile({ file, path, frameKey, bytes, onRemoved }: Sealed): Sea
       const frames = Math.min(framesPerCall, countFrames(Math.min(end ?? bytes, bytes)))
       const sealed = Buffer.allocUnsafe(frames * sealedFrameBytes)
       const fetch = async (first: number, count: number) => {
-        const { bytesRead } = await file.read(sealed, 0, count * sealedFrameBytes, toPlace(first))
+        const { bytesRead } = await file.read(sealed, 0, count * sealedFrameBytes, toFrameOffset(first))
         return sealed.subarray(0, bytesRead)
       }
       return readFrames({ frameKey, bytes, framesPerCall, fetch }, start, end)

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
-import { makeContentMemory } from '../blobs/content-memory.ts'
-import { openDiskRoom } from '../blobs/disk-room.ts'
+import { openDiskSpace } from '../blobs/disk-space.ts'
+import { makeMemoryBudget } from '../blobs/memory-content.ts'
 import type { Config } from '../config/load-config.ts'
 import { readFileLimit } from '../runtime/file-limit.ts'
 
@@ -21,8 +21,8 @@ export async function openBounds({ diskReserve, jobContent, maxConnections, blob
   const budget = !hasBudget ? undefined : { dir: join(dataDir, 'jobs'), bytes: jobContent * megabyte }
   return {
     maxConnections: Math.min(maxConnections, byFiles),
-    memory: makeContentMemory({ maxBytes: contentMemoryBytes }),
-    room: await openDiskRoom({ dir: dataDir, reserveBytes }),
-    jobRoom: await openDiskRoom({ dir: dataDir, reserveBytes, budget }),
+    memory: makeMemoryBudget({ maxBytes: contentMemoryBytes }),
+    disk: await openDiskSpace({ dir: dataDir, reserveBytes }),
+    jobDisk: await openDiskSpace({ dir: dataDir, reserveBytes, budget }),
   }
 }

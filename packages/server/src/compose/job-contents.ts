@@ -1,5 +1,5 @@
 import { join, resolve } from 'node:path'
-import { makeJobContents } from '../blobs/job-contents.ts'
+import { makeDiskJobContents } from '../blobs/job-contents.ts'
 import type { MasterKey } from '../blobs/master-key.ts'
 import { openS3JobContents } from '../blobs/s3/s3-job-contents.ts'
 import type { FileBounds } from '../blobs/sealed-file.ts'
@@ -23,7 +23,7 @@ export async function openJobContents(
 ): Promise<Opened> {
   const dataDir = resolve(config.dataDir)
   if (config.blobs.at === 'disk') {
-    const contents = makeJobContents({ dir: join(dataDir, 'jobs'), master, ...bounds })
+    const contents = makeDiskJobContents({ dir: join(dataDir, 'jobs'), master, ...bounds })
     return { contents, checks: [], cleanupTasks: [], close() {} }
   }
   const observe = metrics.timer(

@@ -59,10 +59,10 @@ export async function openService(config: Config, { log, logRequest }: ServiceLo
     const metrics = makeMetrics({ region: config.region, version })
     const master = openMasterKey(config.masterKey, config.dataDir)
     const dataDir = resolve(config.dataDir)
-    const { memory, room, jobRoom, maxConnections } = await openBounds(config, dataDir)
-    const contents = openContentStore({ dir: join(dataDir, 'content'), master, memory, room })
+    const { memory, disk, jobDisk, maxConnections } = await openBounds(config, dataDir)
+    const contents = openContentStore({ dir: join(dataDir, 'content'), master, memory, disk })
     closers.add(contents.close)
-    const jobStorage = await openJobContents(config, { master, metrics, log, memory, room: jobRoom })
+    const jobStorage = await openJobContents(config, { master, metrics, log, memory, disk: jobDisk })
     closers.add(jobStorage.close)
     const jobContents = jobStorage.contents
     const engines = isTest || config.roles.worker ? await openEngines(config, { contents, log, isTest }) : undefined
@@ -70,7 +70,7 @@ export async function openService(config: Config, { log, logRequest }: ServiceLo
 
     observeDatabase(metrics, database)
     if (engines !== undefined) observeEngines(metrics, engines)
-    observeBounds(metrics, { memory, room })
+    observeBounds(metrics, { memory, disk })
     const openBalances = (await isSatellite(database.pool)) ? makeBalanceOpener(database.pool) : undefined
     const recentCallers = makeRecentCallers({ clock: systemClock })
     const gate = recentCallers.watch(
@@ -122,7 +122,7 @@ export async function openService(config: Config, { log, logRequest }: ServiceLo
     closers.add(sweeper.close)
     const checks = [
       ...listChecks(database, {
-        room: jobRoom,
+        disk: jobDisk,
         engines: isTest ? undefined : engines,
         nodes: engines === undefined ? nodes : undefined,
       }),

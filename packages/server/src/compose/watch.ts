@@ -1,5 +1,5 @@
-import type { ContentMemory } from '../blobs/content-memory.ts'
-import type { DiskRoom } from '../blobs/disk-room.ts'
+import type { DiskSpace } from '../blobs/disk-space.ts'
+import type { MemoryBudget } from '../blobs/memory-content.ts'
 import type { Database } from '../database/open-database.ts'
 import type { DeliveryStore } from '../domain/ports/delivery-store.ts'
 import type { JobStore } from '../domain/ports/job-store.ts'
@@ -9,16 +9,16 @@ import type { Metrics } from '../runtime/metrics.ts'
 import type { Engines } from './engines.ts'
 
 type Checked = {
-  room: DiskRoom
+  disk: DiskSpace
   engines: Engines | undefined
   /** Only where others are to do the scans. */
   nodes: NodeStore | undefined
 }
 
-export function listChecks({ watch }: Database, { room, engines, nodes }: Checked): Check[] {
+export function listChecks({ watch }: Database, { disk, engines, nodes }: Checked): Check[] {
   return [
     { name: 'database', vital: true, findFault: watch.findFault },
-    { name: 'disk', vital: false, findFault: async () => room.findFault() },
+    { name: 'disk', vital: false, findFault: async () => disk.findFault() },
     ...(engines === undefined ? [] : listEngineChecks(engines)),
     ...(nodes === undefined ? [] : [makeWorkerCheck(nodes)]),
   ]
@@ -58,9 +58,9 @@ export function observeDatabase(metrics: Metrics, { pool, watch }: Database) {
   metrics.gauge('assay_database_waiting', 'Callers that wait for a connection.', () => pool.waitingCount)
 }
 
-export function observeBounds(metrics: Metrics, { memory, room }: { memory: ContentMemory; room: DiskRoom }) {
+export function observeBounds(metrics: Metrics, { memory, disk }: { memory: MemoryBudget; disk: DiskSpace }) {
   metrics.gauge('assay_content_memory_bytes', 'Content that lies in memory.', memory.countBytes)
-  metrics.gauge('assay_disk_free_bytes', 'Free space on the disk of the data directory.', room.countFree)
+  metrics.gauge('assay_disk_free_bytes', 'Free space on the disk of the data directory.', disk.countFree)
 }
 
 export function observeQueues(metrics: Metrics, { jobs, deliveries }: { jobs: JobStore; deliveries: DeliveryStore }) {

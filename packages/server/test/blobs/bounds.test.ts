@@ -4,11 +4,11 @@ import { mkdirSync, readdirSync, statfsSync } from 'node:fs'
 import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import { type TestContext, test } from 'node:test'
-import { makeContentMemory } from '../../src/blobs/content-memory.ts'
 import { openContentStore } from '../../src/blobs/content-store.ts'
-import { openDiskRoom } from '../../src/blobs/disk-room.ts'
-import { makeJobContents } from '../../src/blobs/job-contents.ts'
+import { openDiskSpace } from '../../src/blobs/disk-space.ts'
+import { makeDiskJobContents } from '../../src/blobs/job-contents.ts'
 import { openMasterKey } from '../../src/blobs/master-key.ts'
+import { makeMemoryBudget } from '../../src/blobs/memory-content.ts'
 import { Problem } from '../../src/domain/problem.ts'
 import { newTestDir } from './test-dir.ts'
 
@@ -17,7 +17,7 @@ const isStorageFull = (error: unknown) => error instanceof Problem && error.refu
 
 test('uploads share their memory: what finds no room lies in a file, and room comes back', async (t) => {
   const dir = join(newTestDir(t), 'content')
-  const memory = makeContentMemory({ maxBytes: 250_000 })
+  const memory = makeMemoryBudget({ maxBytes: 250_000 })
   const store = openContentStore({ dir, master, memory })
   const bytes = randomBytes(100_000)
   const put = async () => {
@@ -40,7 +40,7 @@ test('uploads share their memory: what finds no room lies in a file, and room co
 })
 
 test('a writer that is given up gives its memory back, before and after it went to a file', async (t) => {
-  const memory = makeContentMemory({ maxBytes: 100_000 })
+  const memory = makeMemoryBudget({ maxBytes: 100_000 })
   const store = openContentStore({ dir: join(newTestDir(t), 'content'), master, memory })
   for (const bytes of [1000, 70_000, 200_000]) {
     const writer = store.newWriter()
@@ -79,14 +79,14 @@ test('below the reserve nothing is begun', async (t) => {
 async function openJobs(t: TestContext, { reserveBytes = 0, budgetBytes = 1e15 }) {
   const dir = join(newTestDir(t), 'jobs')
   mkdirSync(dir)
-  const room = await openDiskRoom({ dir, reserveBytes, budget: { dir, bytes: budgetBytes } })
-  return { dir, contents: makeJobContents({ dir, master, room }) }
+  const disk = await openDiskSpace({ dir, reserveBytes, budget: { dir, bytes: budgetBytes } })
+  return { dir, contents: makeDiskJobContents({ dir, master, disk }) }
 }
 
 const listFiles = (dir: string) =>
   readdirSync(dir, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile())
 
 test('the disk of a directory that is not there yet can be asked', async (t) => {
-  const room = await openDiskRoom({ dir: join(newTestDir(t), 'not', 'there'), reserveBytes: 0 })
-  assert(room.countFree() > 0)
+  const disk = await openDiskSpace({ dir: join(newTestDir(t), 'not', 'there'), reserveBytes: 0 })
+  assert(disk.countFree() > 0)
 })

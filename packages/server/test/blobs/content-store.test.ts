@@ -7,9 +7,9 @@ import { open } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { buffer as readAll } from 'node:stream/consumers'
 import { describe, type TestContext, test } from 'node:test'
-import { makeContentMemory } from '../../src/blobs/content-memory.ts'
 import { openContentStore } from '../../src/blobs/content-store.ts'
 import { openMasterKey } from '../../src/blobs/master-key.ts'
+import { makeMemoryBudget } from '../../src/blobs/memory-content.ts'
 import type { ContentWriter } from '../../src/domain/ports/content-store.ts'
 import { Problem } from '../../src/domain/problem.ts'
 import { findProcessIdentity } from '../../src/runtime/process-identity.ts'
@@ -94,7 +94,7 @@ describe('content', () => {
 
   test('that is known to outgrow the memory never begins there', async (t) => {
     const dir = join(newTestDir(t), 'content')
-    const memory = makeContentMemory({ maxBytes: mebibyte })
+    const memory = makeMemoryBudget({ maxBytes: mebibyte })
     const store = openContentStore({ dir, master, memory })
     const clear = randomBytes(2 * mebibyte)
     const writer = store.newWriter({ expectedBytes: clear.length })

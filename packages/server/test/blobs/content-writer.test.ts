@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { describe, test } from 'node:test'
-import { makeBlockPool } from '../../src/blobs/block-pool.ts'
 import { makeContentWriter } from '../../src/blobs/content-writer.ts'
+import { makeBlockPool } from '../../src/blobs/memory-content.ts'
 
 const memoryBytes = 1024 * 1024
 const newWriter = (ownsMemory: boolean) =>

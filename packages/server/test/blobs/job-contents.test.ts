@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { makeJobContents } from '../../src/blobs/job-contents.ts'
+import { makeDiskJobContents } from '../../src/blobs/job-contents.ts'
 import { describeJobContents } from './job-contents-contract.ts'
 import { newTestDir } from './test-dir.ts'
 
@@ -11,7 +11,7 @@ describeJobContents('on a disk', {
     const dir = join(newTestDir(t), 'jobs')
     const listFiles = () => readdirSync(dir).filter((name) => name !== 'store-id')
     return {
-      open: (master) => makeJobContents({ dir, master }),
+      open: (master) => makeDiskJobContents({ dir, master }),
       listStored: async () => listFiles(),
       findClear: async (marker) => listFiles().filter((name) => readFileSync(join(dir, name)).includes(marker)),
       async damage(key, place) {

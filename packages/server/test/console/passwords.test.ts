@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { hashPassword, isPassword } from '../../src/domain/console/passwords.ts'
+import { hashPassword, isPassword } from '../../src/domain/console/credentials.ts'
 
 test('a password is stored as argon2id with a salt of its own, and only it is right', async () => {
   const [one, two] = [await hashPassword('correct horse'), await hashPassword('correct horse')]

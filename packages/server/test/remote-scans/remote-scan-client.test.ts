@@ -4,7 +4,7 @@ import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, afterEach, before, describe, test } from 'node:test'
-import { makeJobContents } from '../../src/blobs/job-contents.ts'
+import { makeDiskJobContents } from '../../src/blobs/job-contents.ts'
 import { openMasterKey } from '../../src/blobs/master-key.ts'
 import { sweepRemoteScans } from '../../src/compose/cleanup-tasks.ts'
 import { openNotifications } from '../../src/database/notifications.ts'
@@ -34,7 +34,7 @@ const leaseMs = 300
 describe('a scan that another node is asked for', () => {
   let database: Awaited<ReturnType<typeof openTestDatabase>>
   const dir = join(mkdtempSync(join(tmpdir(), 'assay-remote-scans-')), 'jobs')
-  const contents = makeJobContents({ dir, master: openMasterKey(Buffer.alloc(32, 1), '/nowhere') })
+  const contents = makeDiskJobContents({ dir, master: openMasterKey(Buffer.alloc(32, 1), '/nowhere') })
   const listFiles = () => readdirSync(dir).filter((name) => name !== 'store-id')
   const closers: (() => Promise<void>)[] = []
   before(async () => {

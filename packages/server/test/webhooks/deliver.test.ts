@@ -3,8 +3,7 @@ import { createHmac, randomUUID, timingSafeEqual } from 'node:crypto'
 import { describe, test } from 'node:test'
 import { newWebhookSecret } from '../../src/domain/accounts/secrets.ts'
 import type { Attempt, ClaimedDelivery, NextDeliveryState } from '../../src/domain/ports/delivery-store.ts'
-import { makeDeliver } from '../../src/domain/webhooks/deliver.ts'
-import { sendSample } from '../../src/domain/webhooks/send-sample.ts'
+import { makeDeliver, sendSample } from '../../src/domain/webhooks/deliver.ts'
 import { newLoopbackSender, openRawReceiver, openReceiver, type Received, type Reply } from './receivers.ts'
 
 const now = new Date('2027-03-01T12:00:00Z')

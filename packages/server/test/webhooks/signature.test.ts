@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { describe, test } from 'node:test'
 import { newWebhookSecret } from '../../src/domain/accounts/secrets.ts'
-import { toAnswerText } from '../../src/domain/webhooks/answer-text.ts'
+import { toAnswerText } from '../../src/domain/webhooks/deliver.ts'
 import { toSignatureHeaders } from '../../src/domain/webhooks/signature.ts'
 
 const openssl = 'openssl'

@@ -3,7 +3,7 @@ import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, afterEach, before, describe, test } from 'node:test'
-import { makeJobContents } from '../../src/blobs/job-contents.ts'
+import { makeDiskJobContents } from '../../src/blobs/job-contents.ts'
 import { openMasterKey } from '../../src/blobs/master-key.ts'
 import { makeJobStore } from '../../src/database/job-store.ts'
 import { makeDescriber } from '../../src/domain/content/media-type.ts'
@@ -29,7 +29,7 @@ const clean: FinalResult = {
 describe('a background scan', () => {
   let stores: TestJobs
   const dir = join(mkdtempSync(join(tmpdir(), 'assay-background-')), 'jobs')
-  const contents = makeJobContents({ dir, master: openMasterKey(Buffer.alloc(32, 1), '/nowhere') })
+  const contents = makeDiskJobContents({ dir, master: openMasterKey(Buffer.alloc(32, 1), '/nowhere') })
   const listFiles = () => readdirSync(dir).filter((name) => name !== 'store-id')
   const workers: { close(ms: number): Promise<void> }[] = []
   before(async () => {

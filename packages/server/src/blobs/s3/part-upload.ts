@@ -1,33 +1,71 @@
 import type { FileHandle } from 'node:fs/promises'
-import { countBytes, writeAll } from '../write-all.ts'
-import type { PartBuffers } from './part-buffers.ts'
+import { countBytes, writeAll } from '../disk-space.ts'
 import type { Part, S3Calls } from './s3-calls.ts'
 
-/** The least that S3 accepts for any part but the last. Some stores want all of them alike. */
+/** The least size that S3 accepts for every part but the last. Some stores want all parts to have the same size. */
 export const partBytes = 5 * 1024 * 1024
 
-/** The file has room for two. */
+/** The staging file of an upload holds two parts. */
 export const maxStagedBytes = 2 * partBytes
+
+/**
+ * Memory for the parts that are being sent, shared by all uploads of the process. An upload that needs a buffer waits for
+ * one. The wait ends, because the holder of a buffer waits for the store alone, and calls to the store have a time limit.
+ */
+export function makePartBuffers({ count, bytes }: { count: number; bytes: number }) {
+  const free: Buffer[] = []
+  const waiting: ((buffer: Buffer) => void)[] = []
+  let made = 0
+
+  const take = (): Buffer | Promise<Buffer> => {
+    const buffer = free.pop()
+    if (buffer !== undefined) return buffer
+    if (made === count) return new Promise((resolve) => waiting.push(resolve))
+    made++
+    return Buffer.allocUnsafeSlow(bytes)
+  }
+  const release = (buffer: Buffer) => {
+    const next = waiting.shift()
+    if (next === undefined) free.push(buffer)
+    else next(buffer)
+  }
+
+  return {
+    /** Lends a buffer to `work` until it ends. */
+    async lend<T>(work: (buffer: Buffer) => Promise<T>): Promise<T> {
+      const buffer = await take()
+      try {
+        return await work(buffer)
+      } finally {
+        release(buffer)
+      }
+    },
+    countWaiting: () => waiting.length,
+  }
+}
+
+export type PartBuffers = ReturnType<typeof makePartBuffers>
 
 type Deps = { calls: S3Calls; key: string; buffers: PartBuffers; file: FileHandle; signal: AbortSignal }
 
 /**
- * Sends an object while it is still being written. A part is gathered in a file, sealed, because a slow client may take
- * minutes for it, and memory for all of them there is not. The file has room for two: one is sent, the next is gathered.
+ * Sends an object while it is still being written. Sealed parts are gathered in a file, because a slow client may take
+ * minutes for one and there is no memory for all of them. While one part is sent, the next is gathered.
  */
 export function makePartUpload({ calls, key, buffers, file, signal }: Deps) {
   const sending: [Promise<unknown>, Promise<unknown>] = [Promise.resolve(), Promise.resolve()]
   const parts: Part[] = []
   let upload: ReturnType<S3Calls['startUpload']> | undefined
-  /** Parts that were gathered before this one. */
+  /** The number of parts that are complete; also the index of the part that is being gathered. */
   let gathered = 0
   let filled = 0
 
-  const toSlot = (part: number) => (part % 2) as 0 | 1
+  /** Parts alternate between the two halves of the file. */
+  const toHalf = (part: number) => (part % 2) as 0 | 1
 
   async function readPart(into: Buffer, part: number, bytes: number): Promise<Buffer> {
-    const { bytesRead } = await file.read(into, 0, bytes, toSlot(part) * partBytes)
-    if (bytesRead !== bytes) throw new Error('A part of an upload could not be read again')
+    const { bytesRead } = await file.read(into, 0, bytes, toHalf(part) * partBytes)
+    if (bytesRead !== bytes) throw new Error('A part of an upload could not be read from the staging file')
     return into.subarray(0, bytes)
   }
 
@@ -38,29 +76,29 @@ export function makePartUpload({ calls, key, buffers, file, signal }: Deps) {
       signal.throwIfAborted()
       parts[part] = await calls.putPart(await begun, part + 1, await readPart(buffer, part, bytes), signal)
     })
-    // Whoever waits for the room it takes learns of a failure.
+    // A failure is reported when the half of the file is needed again, or by `finish`.
     sent.catch(() => {})
     begun.catch(() => {})
-    sending[toSlot(part)] = sent
+    sending[toHalf(part)] = sent
   }
 
   return {
-    /** In order, one call at a time. */
+    /** Must be called in order, and not again before the last call resolved. */
     async append(batch: Buffer[]): Promise<void> {
       for (let rest = batch; rest.length > 0; ) {
         if (filled === partBytes) {
           sendPart(gathered, filled)
           gathered++
           filled = 0
-          await sending[toSlot(gathered)]
+          await sending[toHalf(gathered)]
         }
         const { fitting, left } = split(rest, partBytes - filled)
-        await writeAll(file, fitting, toSlot(gathered) * partBytes + filled)
+        await writeAll(file, fitting, toHalf(gathered) * partBytes + filled)
         filled += countBytes(fitting)
         rest = left
       }
     },
-    /** Until the store has the object. */
+    /** Resolves when the store has the object. */
     async finish(): Promise<void> {
       if (upload === undefined) {
         await buffers.lend(async (buffer) => calls.put(key, await readPart(buffer, 0, filled), signal))
@@ -70,7 +108,7 @@ export function makePartUpload({ calls, key, buffers, file, signal }: Deps) {
       await Promise.all(sending)
       await calls.completeUpload(await upload, parts, gathered * partBytes + filled)
     },
-    /** After `signal` was aborted: nothing of it stays, whatever was sent by then. */
+    /** Removes the parts that were sent. The caller aborts `signal` first. */
     async abort(): Promise<void> {
       await Promise.allSettled(sending)
       const begun = await upload?.catch(() => undefined)
@@ -80,13 +118,13 @@ export function makePartUpload({ calls, key, buffers, file, signal }: Deps) {
 }
 
 function split(batch: Buffer[], bytes: number): { fitting: Buffer[]; left: Buffer[] } {
-  let room = bytes
+  let space = bytes
   for (const [index, piece] of batch.entries()) {
-    if (piece.length > room) {
-      const cut = room === 0 ? [] : [piece.subarray(0, room)]
-      return { fitting: [...batch.slice(0, index), ...cut], left: [piece.subarray(room), ...batch.slice(index + 1)] }
+    if (piece.length > space) {
+      const cut = space === 0 ? [] : [piece.subarray(0, space)]
+      return { fitting: [...batch.slice(0, index), ...cut], left: [piece.subarray(space), ...batch.slice(index + 1)] }
     }
-    room -= piece.length
+    space -= piece.length
   }
   return { fitting: batch, left: [] }
 }

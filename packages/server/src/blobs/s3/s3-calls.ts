@@ -1,130 +1,149 @@
 import { addAbortSignal, type Readable } from 'node:stream'
-import { type AttemptDeps, type Attempts, makeAttempts } from './attempts.ts'
+import type { S3 } from '@aws-sdk/client-s3'
+import { type AttemptDeps, type AttemptOptions, makeAttempts } from './attempts.ts'
 
 export type S3Settings = {
   bucket: string
-  /** Amazon's own when undefined. */
+  /** Undefined for Amazon's own endpoint. */
   endpoint: string | undefined
   region: string
   pathStyle: boolean
-  /** Found by the SDK when undefined: environment, profile, instance. */
+  /** When undefined, the SDK looks in the environment, the profile and the instance. */
   credentials: { accessKeyId: string; secretAccessKey: string } | undefined
 }
 
 type Upload = { Key: string; UploadId: string }
 export type Part = { PartNumber: number; ETag: string | undefined }
 
-/** A store that says nothing for this long is taken for lost. */
+/** A connection on which no byte arrives for this long counts as lost. */
 const silenceMs = 15_000
 const callMs = 30_000
-/** 5 MB at 50 KB/s. */
+/** Time for a part of 5 MB, at no less than 50 KB/s. */
 const bodyMs = 100_000
 const checkMs = 2500
-/** Whoever sweeps comes again in a minute; and a start, which sweeps first, should not wait for a store that is away. */
+/** The sweeper runs every minute, and first at the start, which should not wait for a store that is unavailable. */
 const sweeping = { attemptMs: callMs, once: true } as const
-/** `hasty` when somebody waits for other things: what stays behind is swept. */
+/** `hasty` while a caller waits for something else: the sweeper removes what remains. */
 type Care = 'careful' | 'hasty'
-const toAttempts: Record<Care, Attempts> = { careful: { attemptMs: callMs }, hasty: { attemptMs: 5000, once: true } }
+const attemptsByCare: Record<Care, AttemptOptions> = {
+  careful: { attemptMs: callMs },
+  hasty: { attemptMs: 5000, once: true },
+}
 const maxSockets = 64
 
-/** The calls that we make, and no others. The SDK is loaded here: whoever has no S3 pays nothing for it. */
+type Context = { s3: S3; Bucket: string; attempt: ReturnType<typeof makeAttempts> }
+
+/** The calls to the store that Assay makes. They also tell which permissions its credentials need. */
 export async function openS3Calls(settings: S3Settings, deps: AttemptDeps) {
+  const s3 = await openClient(settings)
+  const context = { s3, Bucket: settings.bucket, attempt: makeAttempts(deps) }
+  return {
+    ...makeObjectCalls(context),
+    ...makeUploadCalls(context),
+    ...makeListCalls(context),
+    close: () => s3.destroy(),
+  }
+}
+
+export type S3Calls = Awaited<ReturnType<typeof openS3Calls>>
+
+/** Loads the SDK only here, so that installations without S3 do not pay for it. */
+async function openClient({ endpoint, region, credentials, pathStyle }: S3Settings): Promise<S3> {
   const sdk = await import('@aws-sdk/client-s3')
-  const { bucket: Bucket, endpoint, region, credentials } = settings
   const agent = { keepAlive: true, maxSockets }
-  const s3 = new sdk.S3({
+  return new sdk.S3({
     ...(endpoint === undefined ? {} : { endpoint }),
     ...(credentials === undefined ? {} : { credentials }),
-    ...{ region, forcePathStyle: settings.pathStyle },
-    // Attempts are ours; see attempts.ts.
+    region,
+    forcePathStyle: pathStyle,
+    // attempts.ts repeats calls, not the SDK.
     maxAttempts: 1,
     // Many stores do not know the newer checksums. The frames are authenticated, and the signature covers the body.
     requestChecksumCalculation: 'WHEN_REQUIRED',
     responseChecksumValidation: 'WHEN_REQUIRED',
     requestHandler: { connectionTimeout: 5000, socketTimeout: silenceMs, httpAgent: agent, httpsAgent: agent },
   })
-  const attempt = makeAttempts(deps)
+}
 
+function makeObjectCalls({ s3, Bucket, attempt }: Context) {
   return {
-    put: (Key: string, Body: Buffer, signal: AbortSignal) =>
-      attempt('PutObject', (abortSignal) => s3.putObject({ Bucket, Key, Body }, { abortSignal }), {
-        ...{ attemptMs: bodyMs, signal },
-      }),
-
-    async startUpload(Key: string): Promise<Upload> {
-      const { UploadId } = await attempt(
-        'CreateMultipartUpload',
-        (abortSignal) => s3.createMultipartUpload({ Bucket, Key }, { abortSignal }),
-        { attemptMs: callMs },
-      )
-      if (UploadId === undefined) throw new Error('The content store began an upload without an id')
-      return { Key, UploadId }
+    async put(Key: string, Body: Buffer, signal: AbortSignal): Promise<void> {
+      const run = (abortSignal: AbortSignal) => s3.putObject({ Bucket, Key, Body }, { abortSignal })
+      await attempt('PutObject', run, { attemptMs: bodyMs, signal })
     },
 
-    async putPart(upload: Upload, PartNumber: number, Body: Buffer, signal: AbortSignal): Promise<Part> {
-      const { ETag } = await attempt(
-        'UploadPart',
-        (abortSignal) => s3.uploadPart({ Bucket, ...upload, PartNumber, Body }, { abortSignal }),
-        { attemptMs: bodyMs, signal },
-      )
-      return { PartNumber, ETag }
-    },
-
-    async completeUpload(upload: Upload, Parts: Part[], bytes: number): Promise<void> {
-      try {
-        await attempt(
-          'CompleteMultipartUpload',
-          (abortSignal) =>
-            s3.completeMultipartUpload({ Bucket, ...upload, MultipartUpload: { Parts } }, { abortSignal }),
-          { attemptMs: bodyMs },
-        )
-      } catch (error) {
-        // The answer to an attempt that succeeded may have been lost: then the upload is gone, and the object is there.
-        if ((error as Error).name !== 'NoSuchUpload') throw error
-        const { ContentLength } = await attempt(
-          'HeadObject',
-          (abortSignal) => s3.headObject({ Bucket, Key: upload.Key }, { abortSignal }),
-          { attemptMs: callMs },
-        )
-        if (ContentLength !== bytes) throw error
-      }
-    },
-
-    /** May be over already. */
-    async abortUpload(upload: Upload, care: Care): Promise<void> {
-      await attempt(
-        'AbortMultipartUpload',
-        (abortSignal) => s3.abortMultipartUpload({ Bucket, ...upload }, { abortSignal }),
-        toAttempts[care],
-      ).catch(ignoreMissing)
-    },
-
-    /** Fills `into` from that place on, and says how much there was. A reading that breaks goes on where it stopped. */
-    async get(Key: string, from: number, into: Buffer, signal: AbortSignal): Promise<number> {
+    /** Fills `into` from the offset on and returns the number of bytes. A broken transfer continues where it stopped. */
+    async get(Key: string, offset: number, into: Buffer, signal: AbortSignal): Promise<number> {
       let filled = 0
       const getMore = async (abortSignal: AbortSignal) => {
-        const Range = `bytes=${from + filled}-${from + into.length - 1}`
+        const Range = `bytes=${offset + filled}-${offset + into.length - 1}`
         const { Body, ContentLength = 0 } = await s3.getObject({ Bucket, Key, Range }, { abortSignal })
         const end = filled + ContentLength
         for await (const chunk of addAbortSignal(abortSignal, Body as Readable)) {
-          if (filled + chunk.length > into.length) throw new Error('The content store sent more than was asked for')
+          if (filled + chunk.length > into.length) throw new Error('The content store sent more than was requested')
           filled += chunk.copy(into, filled)
         }
-        if (filled !== end) throw new Error('The content store sent less than it said')
+        if (filled !== end) throw new Error('The content store sent less than it announced')
       }
       await attempt('GetObject', getMore, { attemptMs: bodyMs, signal })
       return filled
     },
 
-    /** May be gone already. */
+    /** Succeeds also when the object does not exist any more. */
     async remove(Key: string, care: Care): Promise<void> {
-      await attempt(
-        'DeleteObject',
-        (abortSignal) => s3.deleteObject({ Bucket, Key }, { abortSignal }),
-        toAttempts[care],
-      ).catch(ignoreMissing)
+      const run = (abortSignal: AbortSignal) => s3.deleteObject({ Bucket, Key }, { abortSignal })
+      await attempt('DeleteObject', run, attemptsByCare[care]).catch(ignoreMissing)
     },
 
+    /** Throws when the bucket cannot be used. */
+    async check(Prefix: string): Promise<void> {
+      const page = { Bucket, Prefix, MaxKeys: 1 }
+      const run = (abortSignal: AbortSignal) => s3.listObjectsV2(page, { abortSignal })
+      await attempt('Check', run, { attemptMs: checkMs, once: true })
+    },
+  }
+}
+
+function makeUploadCalls({ s3, Bucket, attempt }: Context) {
+  return {
+    async startUpload(Key: string): Promise<Upload> {
+      const run = (abortSignal: AbortSignal) => s3.createMultipartUpload({ Bucket, Key }, { abortSignal })
+      const { UploadId } = await attempt('CreateMultipartUpload', run, { attemptMs: callMs })
+      if (UploadId === undefined) throw new Error('The content store started an upload without an id')
+      return { Key, UploadId }
+    },
+
+    async putPart(upload: Upload, PartNumber: number, Body: Buffer, signal: AbortSignal): Promise<Part> {
+      const part = { Bucket, ...upload, PartNumber, Body }
+      const run = (abortSignal: AbortSignal) => s3.uploadPart(part, { abortSignal })
+      const { ETag } = await attempt('UploadPart', run, { attemptMs: bodyMs, signal })
+      return { PartNumber, ETag }
+    },
+
+    async completeUpload(upload: Upload, Parts: Part[], bytes: number): Promise<void> {
+      const whole = { Bucket, ...upload, MultipartUpload: { Parts } }
+      const complete = (abortSignal: AbortSignal) => s3.completeMultipartUpload(whole, { abortSignal })
+      const head = (abortSignal: AbortSignal) => s3.headObject({ Bucket, Key: upload.Key }, { abortSignal })
+      try {
+        await attempt('CompleteMultipartUpload', complete, { attemptMs: bodyMs })
+      } catch (error) {
+        // When the answer to a successful attempt is lost, the upload does not exist any more, but the object does.
+        if ((error as Error).name !== 'NoSuchUpload') throw error
+        const { ContentLength } = await attempt('HeadObject', head, { attemptMs: callMs })
+        if (ContentLength !== bytes) throw error
+      }
+    },
+
+    /** Succeeds also when the upload does not exist any more. */
+    async abortUpload(upload: Upload, care: Care): Promise<void> {
+      const run = (abortSignal: AbortSignal) => s3.abortMultipartUpload({ Bucket, ...upload }, { abortSignal })
+      await attempt('AbortMultipartUpload', run, attemptsByCare[care]).catch(ignoreMissing)
+    },
+  }
+}
+
+function makeListCalls({ s3, Bucket, attempt }: Context) {
+  return {
     async *listObjects(Prefix: string) {
       for (let token: string | undefined; ; ) {
         const page = { Bucket, Prefix, ...(token === undefined ? {} : { ContinuationToken: token }) }
@@ -137,15 +156,12 @@ export async function openS3Calls(settings: S3Settings, deps: AttemptDeps) {
       }
     },
 
-    /** Uploads that were begun and not ended. */
+    /** Lists uploads that were neither completed nor aborted. */
     async *listUploads(Prefix: string) {
       for (let marker: { KeyMarker?: string; UploadIdMarker?: string } = {}; ; ) {
         const page = { Bucket, Prefix, ...marker }
-        const found = await attempt(
-          'ListMultipartUploads',
-          (abortSignal) => s3.listMultipartUploads(page, { abortSignal }),
-          sweeping,
-        )
+        const run = (abortSignal: AbortSignal) => s3.listMultipartUploads(page, { abortSignal })
+        const found = await attempt('ListMultipartUploads', run, sweeping)
         for (const { Key, UploadId, Initiated } of found.Uploads ?? []) {
           if (Key !== undefined && UploadId !== undefined && Initiated !== undefined)
             yield { upload: { Key, UploadId }, at: Initiated }
@@ -155,21 +171,10 @@ export async function openS3Calls(settings: S3Settings, deps: AttemptDeps) {
         marker = { KeyMarker, UploadIdMarker }
       }
     },
-
-    /** Throws when the bucket cannot be used. */
-    async check(Prefix: string): Promise<void> {
-      const page = { Bucket, Prefix, MaxKeys: 1 }
-      const options = { attemptMs: checkMs, once: true } as const
-      await attempt('Check', (abortSignal) => s3.listObjectsV2(page, { abortSignal }), options)
-    },
-
-    close: () => s3.destroy(),
   }
 }
 
-export type S3Calls = Awaited<ReturnType<typeof openS3Calls>>
-
-/** What the store says when something is not there comes as it is; everything else is `StorageUnavailable`. */
+/** Calls throw the store's own error when something does not exist, and `StorageUnavailable` for everything else. */
 function ignoreMissing(error: Error & { $metadata?: { httpStatusCode?: number } }) {
   if (error.$metadata?.httpStatusCode !== 404) throw error
 }

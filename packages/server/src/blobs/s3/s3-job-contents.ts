@@ -1,38 +1,37 @@
 import { OperatorMistake } from '../../domain/problem.ts'
+import { makeJobContents } from '../job-contents.ts'
 import type { MasterKey } from '../master-key.ts'
-import { makePersistentContents } from '../persistent-contents.ts'
 import type { FileBounds } from '../sealed-file.ts'
-import type { AttemptDeps } from './attempts.ts'
-import { makePartBuffers } from './part-buffers.ts'
-import { partBytes } from './part-upload.ts'
+import { type AttemptDeps, findStoreMistake } from './attempts.ts'
+import { makePartBuffers, partBytes } from './part-upload.ts'
 import { openS3Calls, type S3Settings } from './s3-calls.ts'
 import { createSealedObject, reopenSealedObject } from './sealed-object.ts'
-import { findStoreMistake } from './store-fault.ts'
 
 type Deps = {
   settings: S3Settings & { prefix: string }
   master: MasterKey
-  /** Of this machine: where parts are gathered, encrypted. */
+  /** A directory of this machine, where encrypted parts are gathered. */
   stagingDir: string
 } & FileBounds &
   AttemptDeps
 
-/** Parts that are on their way at once, from all uploads: 30 MB. */
+/** Parts that all uploads together send at once: 30 MB. */
 const buffersAtOnce = 6
 
-/** Content of background scans in a store that speaks S3: any process with the same store and the same key can scan it. */
-export async function openS3JobContents({ settings, master, stagingDir, room, memory, ...deps }: Deps) {
+/** Content of background jobs in a store that speaks S3: every process with the same store and master key can scan it. */
+export async function openS3JobContents({ settings, master, stagingDir, disk, memory, ...deps }: Deps) {
   const calls = await openS3Calls(settings, deps)
   const buffers = makePartBuffers({ count: buffersAtOnce, bytes: partBytes })
-  // Installations with keys of their own may share a bucket: none takes the content of another for abandoned.
+  // The id of the master key lets installations share a bucket without sweeping each other's content.
   const prefix = `${settings.prefix}${master.id}/`
   const toName = (key: string) => `${prefix}${key}`
-  const shared = { calls, master, buffers, stagingDir, room, memory }
+  const shared = { calls, master, buffers, stagingDir, disk, memory }
 
-  const contents = makePersistentContents({
-    ...{ master, memory },
+  const contents = makeJobContents({
+    master,
+    memory,
     storage: {
-      // Not the endpoint: nodes may reach the same store by different names.
+      // Without the endpoint, because nodes may reach the same store by different names.
       id: `s3 ${settings.bucket}/${settings.prefix}`,
       create: (key) => createSealedObject(toName(key), shared),
       reopen: (key, bytes) => reopenSealedObject(toName(key), bytes, shared),
@@ -51,7 +50,7 @@ export async function openS3JobContents({ settings, master, stagingDir, room, me
 
   return {
     contents,
-    /** Ends uploads that were begun before that time: whoever began them is gone. Says how many. */
+    /** Aborts uploads that were started before that time, whose process must be gone, and returns their number. */
     async abortUploads(before: Date): Promise<number> {
       let aborted = 0
       for await (const { upload, at } of calls.listUploads(prefix)) {
@@ -61,17 +60,17 @@ export async function openS3JobContents({ settings, master, stagingDir, room, me
       }
       return aborted
     },
-    /** A sentence that strangers may read, or undefined when all is well. */
+    /** A sentence for the public readiness page, or undefined when the store works. */
     async findFault(): Promise<string | undefined> {
-      const error = await calls.check(prefix).then(
-        () => undefined,
-        (reason: unknown) => reason,
-      )
-      if (error === undefined) return undefined
-      const why = findStoreMistake(error, settings) === undefined ? 'does not answer' : 'refuses us'
-      return `The content store ${why}: submissions of more than 64 KB are answered with 503, and such scans wait.`
+      try {
+        await calls.check(prefix)
+        return undefined
+      } catch (error) {
+        const fault = findStoreMistake(error, settings) === undefined ? 'does not answer' : 'refuses access'
+        return `The content store ${fault}: submissions of more than 64 KB are answered with 503, and such scans wait.`
+      }
     },
-    /** Throws when the store says no. One that does not answer may do so later, and the rest can be served meanwhile. */
+    /** Throws when the store refuses access. A store that does not answer may do so later, while the rest is served. */
     async requireUsable(): Promise<void> {
       try {
         await calls.check(prefix)
@@ -85,5 +84,5 @@ export async function openS3JobContents({ settings, master, stagingDir, room, me
   }
 }
 
-/** What else lies there is not ours. */
+/** Objects with other names do not belong to Assay. */
 const isKey = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$/

@@ -2,65 +2,69 @@ import { mkdir, open, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { v7 as newUuid } from 'uuid'
 import { StorageUnavailable } from '../../domain/ports/content-store.ts'
-import { toRoomProblem } from '../disk-room.ts'
-import { readFrames } from '../frame-reader.ts'
-import { makeFrameWriter } from '../frame-writer.ts'
-import type { FrameKey } from '../frames.ts'
+import { countBytes, toStorageProblem } from '../disk-space.ts'
+import {
+  countFrames,
+  type FrameKey,
+  makeFrameWriter,
+  newObjectKey,
+  objectHeaderBytes,
+  openObjectKey,
+  readFrames,
+  sealedFrameBytes,
+  toFrameOffset,
+} from '../frames.ts'
 import type { MasterKey } from '../master-key.ts'
-import { newObjectKey, objectHeaderBytes, openObjectKey } from '../object-key.ts'
 import type { FileBounds, SealedContent, SealedWriter } from '../sealed-file.ts'
-import { countBytes } from '../write-all.ts'
-import type { PartBuffers } from './part-buffers.ts'
-import { makePartUpload, maxStagedBytes } from './part-upload.ts'
-import { framesPerCall, makeReadAhead } from './read-ahead.ts'
+import { makePartUpload, maxStagedBytes, type PartBuffers } from './part-upload.ts'
 import type { S3Calls } from './s3-calls.ts'
 
 type Deps = { calls: S3Calls; master: MasterKey; buffers: PartBuffers; stagingDir: string } & FileBounds
 
-/** An object of the store, in the same form as a sealed file: the wrapped key, then frames. */
+/** An object of the store, in the same form as a sealed file: the header with the wrapped key, then frames. */
 export async function createSealedObject(key: string, deps: Deps): Promise<SealedWriter> {
-  const { calls, buffers, room, memory } = deps
+  const { calls, buffers, disk, memory } = deps
   const { frameKey, header } = newObjectKey(deps.master)
-  room?.requireSome()
-  const file = await openNameless(deps.stagingDir).catch((error) => {
-    throw toRoomProblem(error)
+  disk?.requireSome()
+  const file = await openUnlinkedFile(deps.stagingDir).catch((error) => {
+    throw toStorageProblem(error)
   })
   const giveUp = new AbortController()
   const upload = makePartUpload({ calls, key, buffers, file, signal: giveUp.signal })
   let staged = 0
   const append = (batch: Buffer[]) => {
-    // The file is used again and again, and grows no further than this.
+    // The upload reuses the staging file, which grows no further than two parts.
     const grows = Math.min(countBytes(batch), maxStagedBytes - staged)
-    if (grows > 0) room?.take(grows)
+    if (grows > 0) disk?.take(grows)
     staged += grows
     return upload.append(batch)
   }
   const frames = makeFrameWriter({ frameKey, header, put: append, memory })
-  const closeFile = () => file.close().finally(() => room?.release(staged))
-  let isEnding = false
+  const closeFile = () => file.close().finally(() => disk?.release(staged))
+  let isFinishing = false
 
   return {
-    isNear: false,
+    isLocal: false,
     write: frames.write,
     async finish(bytes) {
       await frames.finish()
-      isEnding = true
+      isFinishing = true
       await upload.finish()
       await closeFile()
       return openObject(key, { calls, frameKey, bytes })
     },
     async remove() {
       giveUp.abort()
-      await frames.complete()
+      await frames.stop()
       await leaveToSweeper(upload.abort())
-      // It may be there although we were told nothing.
-      if (isEnding) await leaveToSweeper(calls.remove(key, 'hasty'))
+      // The object may exist although the answer of the store was lost.
+      if (isFinishing) await leaveToSweeper(calls.remove(key, 'hasty'))
       await closeFile()
     },
   }
 }
 
-/** One that was written before, by this process or another. */
+/** Opens an object that this or another process has written. */
 export async function reopenSealedObject(key: string, bytes: number, { calls, master }: Deps): Promise<SealedContent> {
   const header = Buffer.alloc(objectHeaderBytes)
   await calls.get(key, 0, header, new AbortController().signal)
@@ -87,13 +91,13 @@ function openObject(key: string, deps: { calls: S3Calls; frameKey: FrameKey; byt
     async close() {
       released.abort()
     },
-    // The store answered that it has it.
+    // The store has confirmed the object already.
     async sync() {},
   }
 }
 
-/** A file that is gone when the process is, however that ends. */
-async function openNameless(dir: string) {
+/** Opens a file that disappears with the process, however the process ends. */
+async function openUnlinkedFile(dir: string) {
   await mkdir(dir, { recursive: true, mode: 0o700 })
   const path = join(dir, newUuid())
   const file = await open(path, 'wx+', 0o600)
@@ -101,9 +105,48 @@ async function openNameless(dir: string) {
   return file
 }
 
-/** What nobody needs is no reason to fail, or to let somebody wait: it is found and removed later. */
+/** Ignores a removal that fails because the store is unavailable: the sweeper repeats it. */
 async function leaveToSweeper(removal: Promise<void>) {
   await removal.catch((error) => {
     if (!(error instanceof StorageUnavailable)) throw error
   })
+}
+
+/** One call reads 1 MB, because a store takes some milliseconds for each call. */
+const framesPerCall = 16
+
+/**
+ * Reads the sealed frames of an object, up to the clear length `bytes`. While the frames of one call are used, the next
+ * call is under way: two buffers take turns. Many short calls keep the cost of a broken one low.
+ */
+function makeReadAhead(deps: { calls: S3Calls; key: string; bytes: number; signal: AbortSignal }) {
+  const cancelled = new AbortController()
+  const signal = AbortSignal.any([deps.signal, cancelled.signal])
+  const frames = countFrames(deps.bytes)
+  const buffers: [Buffer | undefined, Buffer | undefined] = [undefined, undefined]
+  let turn: 0 | 1 = 0
+  let next: { first: number; sealed: Promise<Buffer> } | undefined
+
+  function begin(first: number) {
+    const count = Math.min(framesPerCall, frames - first)
+    turn = turn === 0 ? 1 : 0
+    buffers[turn] ??= Buffer.allocUnsafeSlow(Math.min(framesPerCall, frames) * sealedFrameBytes)
+    const into = buffers[turn]?.subarray(0, count * sealedFrameBytes) as Buffer
+    const call = deps.calls.get(deps.key, toFrameOffset(first), into, signal)
+    const sealed = call.then((filled) => into.subarray(0, filled))
+    // The reader may stop before it asks for these frames.
+    sealed.catch(() => {})
+    return { first, sealed }
+  }
+
+  return {
+    async fetch(first: number): Promise<Buffer> {
+      const { sealed } = next?.first === first ? next : begin(first)
+      const following = first + framesPerCall
+      const ready = await sealed
+      next = following < frames ? begin(following) : undefined
+      return ready
+    },
+    cancel: () => cancelled.abort(),
+  }
 }

@@ -4,7 +4,7 @@ import type { AuditLog } from '../ports/audit-log.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { Link, MemberStore } from '../ports/member-store.ts'
 import { Problem } from '../problem.ts'
-import { hashPassword } from './passwords.ts'
+import { hashPassword } from './credentials.ts'
 import { type Entry, newToken, type Origin, type SignIn, toDigest } from './sign-in.ts'
 
 type Deps = { members: MemberStore; signIn: SignIn; audit: AuditLog; clock: Clock }

@@ -4,8 +4,7 @@ import type { AuditLog } from '../ports/audit-log.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { Member, MemberStore } from '../ports/member-store.ts'
 import { Problem } from '../problem.ts'
-import { getNobodysPassword, isPassword } from './passwords.ts'
-import { findTotpStep } from './totp.ts'
+import { findTotpStep, getNobodysPassword, isPassword } from './credentials.ts'
 
 type Deps = { members: MemberStore; audit: AuditLog; clock: Clock }
 /** Where a request comes from. */

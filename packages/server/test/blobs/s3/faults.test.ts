@@ -117,7 +117,7 @@ describe('a content store that fails', { skip }, () => {
       Object.assign(corner.settings, change)
       const { requireUsable, findFault, contents } = await corner.open(master)
       Object.assign(corner.settings, before)
-      assert.match((await findFault()) ?? '', /^The content store refuses us: /)
+      assert.match((await findFault()) ?? '', /^The content store refuses access: /)
       await assert.rejects(take(contents, randomBytes(100_000)), StorageUnavailable)
       return requireUsable().then(
         () => 'nothing',
