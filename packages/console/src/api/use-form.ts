@@ -34,6 +34,12 @@ export function useForm<N extends AdminRouteName>(
       error: errorOf(field),
       onText: (text: string) => set({ [field]: text } as Partial<Body<N>>),
     }),
+    /** Props of an EndDateField for this field of the form. */
+    endDate: (field: keyof Body<N> & string) => ({
+      value: values[field] as string | null | undefined,
+      error: errorOf(field),
+      onTime: (time: string | null) => set({ [field]: time } as Partial<Body<N>>),
+    }),
     /** An error that does not belong to a field. */
     error: hasFieldErrors ? undefined : (change.error ?? undefined),
     isBusy: change.isPending,

@@ -52,6 +52,20 @@ export function Actions({ children }: { children: ReactNode }) {
   return <div className="mt-6 flex flex-wrap justify-end gap-2">{children}</div>
 }
 
+/** A dialog that shows something, with a button to close it. */
+export function InfoDialog({ action = 'Close', children, ...rest }: Omit<Props, 'side'> & { action?: string }) {
+  return (
+    <Dialog {...rest}>
+      <div className="flex flex-col gap-4">{children}</div>
+      <Actions>
+        <Button variant="primary" onClick={rest.onClose}>
+          {action}
+        </Button>
+      </Actions>
+    </Dialog>
+  )
+}
+
 type FormProps = {
   title: string
   onClose: () => void

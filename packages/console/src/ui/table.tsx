@@ -1,5 +1,4 @@
 import { type ReactNode, type RefObject, useEffect, useRef, useState } from 'react'
-import { Button } from './button.tsx'
 
 export type Column<T> = {
   title: string
@@ -108,30 +107,4 @@ function useIsWide(frame: RefObject<HTMLElement | null>): boolean {
     return () => observer.disconnect()
   }, [frame])
   return isWide
-}
-
-type PagerProps = {
-  cursor: string | undefined
-  next: string | null
-  onCursor: (cursor: string | undefined) => void
-  /** Label of the button to the next page. */
-  label?: string
-}
-
-/** Buttons to the next page of a list and back to its first page. */
-export function Pager({ cursor, next, onCursor, label = 'Older entries' }: PagerProps) {
-  return (
-    <div className="flex flex-wrap items-center justify-center gap-3 empty:hidden">
-      {cursor !== undefined && (
-        <Button variant="ghost" onClick={() => onCursor(undefined)}>
-          First page
-        </Button>
-      )}
-      {next !== null && (
-        <Button variant="ghost" onClick={() => onCursor(next)}>
-          {label}
-        </Button>
-      )}
-    </div>
-  )
 }

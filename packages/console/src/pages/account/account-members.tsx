@@ -7,7 +7,7 @@ import { Badge } from '../../ui/badge.tsx'
 import { Button } from '../../ui/button.tsx'
 import { Confirm } from '../../ui/confirm.tsx'
 import { Secret } from '../../ui/copy.tsx'
-import { Actions, Dialog, FormDialog } from '../../ui/dialog.tsx'
+import { FormDialog, InfoDialog } from '../../ui/dialog.tsx'
 import { SelectField, TextField } from '../../ui/field.tsx'
 import { toAge } from '../../ui/format.ts'
 import { Loaded } from '../../ui/states.tsx'
@@ -128,14 +128,9 @@ function InviteDialog({ onClose }: { onClose: () => void }) {
   const form = useForm('inviteMember', { role: 'member' }, { onDone: (invitation) => setUrl(invitation.url) })
   if (url !== undefined) {
     return (
-      <Dialog title="Invitation" onClose={onClose}>
+      <InfoDialog title="Invitation" action="I have copied it" onClose={onClose}>
         <Secret label="Send this link to the person. It works once and is not shown again." text={url} />
-        <Actions>
-          <Button variant="primary" onClick={onClose}>
-            I have copied it
-          </Button>
-        </Actions>
-      </Dialog>
+      </InfoDialog>
     )
   }
   return (

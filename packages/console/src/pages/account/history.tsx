@@ -4,8 +4,8 @@ import { useRead } from '../../api/hooks.ts'
 import { useSearchParams } from '../../api/use-search-params.ts'
 import { buttonClass } from '../../ui/button.tsx'
 import { Page } from '../../ui/page.tsx'
+import { Pager } from '../../ui/pager.tsx'
 import { Empty, Loaded } from '../../ui/states.tsx'
-import { Pager } from '../../ui/table.tsx'
 import { HistoryFilters } from './history-filters.tsx'
 import { ScanDrawer } from './scan-drawer.tsx'
 import { ScanTable } from './scan-table.tsx'
@@ -37,11 +37,7 @@ export function HistoryPage() {
                 {isFiltered ? 'Change or clear the filters.' : 'Scans appear here with their verdicts.'}
               </Empty>
             )}
-            <Pager
-              cursor={cursor}
-              next={next}
-              onCursor={(cursor) => setParams({ cursor }, { isNewPage: cursor !== undefined })}
-            />
+            <Pager next={next} />
           </>
         )}
       </Loaded>

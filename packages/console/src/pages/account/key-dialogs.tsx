@@ -1,9 +1,8 @@
 import type { KeyRow } from '@assay/contract/admin'
 import { useState } from 'react'
 import { useForm } from '../../api/use-form.ts'
-import { Button } from '../../ui/button.tsx'
 import { Code, Secret } from '../../ui/copy.tsx'
-import { Actions, Dialog, FormDialog } from '../../ui/dialog.tsx'
+import { FormDialog, InfoDialog } from '../../ui/dialog.tsx'
 import { CheckField, EndDateField, SelectField, TextField } from '../../ui/field.tsx'
 
 const dayMs = 86_400_000
@@ -47,13 +46,7 @@ export function CreateKey({ onClose }: { onClose: () => void }) {
         onText={selectLifetime}
       />
       {lifetime === 'date' && (
-        <EndDateField
-          label="Last day"
-          min={new Date().toISOString().slice(0, 10)}
-          value={form.values.expires_at}
-          error={form.errorOf('expires_at')}
-          onTime={(expires_at) => form.set({ expires_at })}
-        />
+        <EndDateField label="Last day" min={new Date().toISOString().slice(0, 10)} {...form.endDate('expires_at')} />
       )}
       <CheckField
         label="Test key: verdicts come from a table, nothing is scanned or charged"
@@ -127,17 +120,10 @@ export function RevokeKey({ apiKey, onClose }: { apiKey: KeyRow; onClose: () => 
 /** Shows a new key, which the service cannot show again. */
 function NewKey({ apiKey, note, onClose }: { apiKey: string; note?: string; onClose: () => void }) {
   return (
-    <Dialog title="Your new API key" onClose={onClose}>
-      <div className="flex flex-col gap-4">
-        <Secret label="Copy the key now. The service stores only its hash and cannot show it again." text={apiKey} />
-        {note !== undefined && <p className="text-soft">{note}</p>}
-        <Code label="Test the key" text={`curl -H 'X-API-Key: ${apiKey}' \\\n  ${location.origin}/v1/me`} />
-      </div>
-      <Actions>
-        <Button variant="primary" onClick={onClose}>
-          I have copied it
-        </Button>
-      </Actions>
-    </Dialog>
+    <InfoDialog title="Your new API key" action="I have copied it" onClose={onClose}>
+      <Secret label="Copy the key now. The service stores only its hash and cannot show it again." text={apiKey} />
+      {note !== undefined && <p className="text-soft">{note}</p>}
+      <Code label="Test the key" text={`curl -H 'X-API-Key: ${apiKey}' \\\n  ${location.origin}/v1/me`} />
+    </InfoDialog>
   )
 }

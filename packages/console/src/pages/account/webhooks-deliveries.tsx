@@ -3,11 +3,11 @@ import { useRead } from '../../api/hooks.ts'
 import { useForm } from '../../api/use-form.ts'
 import { useSearchParams } from '../../api/use-search-params.ts'
 import { Button } from '../../ui/button.tsx'
-import { Actions, Dialog, FormDialog } from '../../ui/dialog.tsx'
+import { FormDialog, InfoDialog } from '../../ui/dialog.tsx'
 import { SelectField, TextField } from '../../ui/field.tsx'
 import { toReplayed } from '../../ui/format.ts'
+import { Pager } from '../../ui/pager.tsx'
 import { Empty, Loaded } from '../../ui/states.tsx'
-import { Pager } from '../../ui/table.tsx'
 import { DeliveryDrawer } from './delivery-drawer.tsx'
 import { DeliveryTable } from './delivery-table.tsx'
 
@@ -54,11 +54,7 @@ export function DeliveriesSection() {
                 Deliveries of background scans with a callback URL appear here.
               </Empty>
             )}
-            <Pager
-              cursor={cursor}
-              next={next}
-              onCursor={(cursor) => setParams({ cursor }, { isNewPage: cursor !== undefined })}
-            />
+            <Pager next={next} />
           </>
         )}
       </Loaded>
@@ -84,14 +80,9 @@ function ReplayFailed({ onClose }: { onClose: () => void }) {
   )
   if (replayed !== undefined) {
     return (
-      <Dialog title={replayTitle} onClose={onClose}>
+      <InfoDialog title={replayTitle} onClose={onClose}>
         <p role="status">{toReplayed(replayed)}</p>
-        <Actions>
-          <Button variant="primary" onClick={onClose}>
-            Close
-          </Button>
-        </Actions>
-      </Dialog>
+      </InfoDialog>
     )
   }
   return (

@@ -28,13 +28,7 @@ export function PlanForm({ account }: { account: AccountView }) {
             options={(plans.data ?? [{ name: plan }]).map(({ name }) => [name, name])}
             {...form.text('plan')}
           />
-          <EndDateField
-            label="Expires"
-            hint="Leave empty for no expiry."
-            value={form.values.expires_at}
-            error={form.errorOf('expires_at')}
-            onTime={(expires_at) => form.set({ expires_at })}
-          />
+          <EndDateField label="Expires" hint="Leave empty for no expiry." {...form.endDate('expires_at')} />
         </div>
         <CheckField
           label="Treat suggestive images as threats"

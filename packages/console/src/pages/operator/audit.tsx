@@ -5,8 +5,9 @@ import { SelectField } from '../../ui/field.tsx'
 import { toDateTime } from '../../ui/format.ts'
 import { LongText } from '../../ui/long-text.tsx'
 import { Page } from '../../ui/page.tsx'
+import { Pager } from '../../ui/pager.tsx'
 import { Empty, Loaded } from '../../ui/states.tsx'
-import { Pager, Table } from '../../ui/table.tsx'
+import { Table } from '../../ui/table.tsx'
 
 type Entry = Answer<'listAudit'>['items'][number]
 
@@ -54,11 +55,7 @@ export function AuditPage() {
           ) : (
             <>
               <Entries rows={items} />
-              <Pager
-                cursor={cursor}
-                next={next}
-                onCursor={(cursor) => setParams({ cursor }, { isNewPage: cursor !== undefined })}
-              />
+              <Pager next={next} />
             </>
           )
         }

@@ -2,9 +2,8 @@ import { useState } from 'react'
 import type { Answer } from '../../api/call.ts'
 import { useRead } from '../../api/hooks.ts'
 import { useForm } from '../../api/use-form.ts'
-import { Button } from '../../ui/button.tsx'
 import { Secret } from '../../ui/copy.tsx'
-import { Actions, Dialog, FormDialog } from '../../ui/dialog.tsx'
+import { FormDialog, InfoDialog } from '../../ui/dialog.tsx'
 import { SelectField, TextField } from '../../ui/field.tsx'
 import { NumberField } from '../../ui/number-field.tsx'
 
@@ -39,17 +38,10 @@ export function CreateAccount({ onClose }: { onClose: () => void }) {
 
 function Created({ created, onClose }: { created: Answer<'createAccount'>; onClose: () => void }) {
   return (
-    <Dialog title={`${created.account.name} was created`} onClose={onClose}>
-      <div className="flex flex-col gap-5">
-        <Secret label="Send this link to the owner. It works once, within seven days." text={created.invitation_url} />
-        <Secret label="The first API key. It is not shown again." text={created.api_key} />
-        <Secret label="The webhook secret. Members of the account can reveal it later." text={created.webhook_secret} />
-      </div>
-      <Actions>
-        <Button variant="primary" onClick={onClose}>
-          Done
-        </Button>
-      </Actions>
-    </Dialog>
+    <InfoDialog title={`${created.account.name} was created`} action="Done" onClose={onClose}>
+      <Secret label="Send this link to the owner. It works once, within seven days." text={created.invitation_url} />
+      <Secret label="The first API key. It is not shown again." text={created.api_key} />
+      <Secret label="The webhook secret. Members of the account can reveal it later." text={created.webhook_secret} />
+    </InfoDialog>
   )
 }

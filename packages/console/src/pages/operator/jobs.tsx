@@ -7,8 +7,9 @@ import { SelectField } from '../../ui/field.tsx'
 import { toAge, toBytes } from '../../ui/format.ts'
 import { LongText } from '../../ui/long-text.tsx'
 import { Page } from '../../ui/page.tsx'
+import { Pager } from '../../ui/pager.tsx'
 import { Empty, ErrorMessage, Loaded } from '../../ui/states.tsx'
-import { Pager, Table } from '../../ui/table.tsx'
+import { Table } from '../../ui/table.tsx'
 
 type Job = Answer<'listJobs'>['items'][number]
 type State = 'waiting' | 'running' | 'paused' | 'stuck'
@@ -51,12 +52,7 @@ export function JobsPage() {
           ) : (
             <>
               <Jobs rows={items} />
-              <Pager
-                label="Newer jobs"
-                cursor={cursor}
-                next={next}
-                onCursor={(cursor) => setParams({ cursor }, { isNewPage: cursor !== undefined })}
-              />
+              <Pager next={next} label="Newer jobs" />
             </>
           )
         }

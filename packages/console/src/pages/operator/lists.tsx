@@ -139,13 +139,7 @@ function AddEntry({ onClose }: { onClose: () => void }) {
         onText={(value) => form.set({ value: value.trim() })}
       />
       <TextField label="Reason" hint="Shown in this list." autoComplete="off" {...form.text('reason')} />
-      <EndDateField
-        label="Expires"
-        hint="Leave empty for no expiry."
-        value={form.values.expires_at}
-        error={form.errorOf('expires_at')}
-        onTime={(expires_at) => form.set({ expires_at })}
-      />
+      <EndDateField label="Expires" hint="Leave empty for no expiry." {...form.endDate('expires_at')} />
     </FormDialog>
   )
 }
