@@ -8,8 +8,8 @@ import type { ScanEngine } from '../domain/ports/engines.ts'
 import { OperatorMistake } from '../domain/problem.ts'
 import type { Scanning } from '../domain/scans/scanning.ts'
 import { serveClamd } from '../listeners/clamd/serve-clamd.ts'
-import type { Line } from '../listeners/connection.ts'
-import { toLastWords } from '../listeners/icap/answers.ts'
+import type { Connection } from '../listeners/connection.ts'
+import { toClosingResponse } from '../listeners/icap/icap-response.ts'
 import { serveIcap } from '../listeners/icap/serve-icap.ts'
 import { type Listener, openListener } from '../listeners/listener.ts'
 import { type ListenerScans, makeListenerScans } from '../listeners/listener-scan.ts'
@@ -50,16 +50,16 @@ export async function openListeners(config: Config, deps: Deps) {
 
   async function openNamedListener(
     { protocol, setting, host, port, key }: { protocol: string; setting: string; key: string | undefined } & Place,
-    words: { late: string; full: string },
-    serve: (line: Line, scans: ListenerScans) => Promise<void>,
+    replies: { timeout: string; full: string },
+    serve: (connection: Connection, scans: ListenerScans) => Promise<void>,
   ): Promise<Listener> {
     const { countFailure } = metrics
     if (key === undefined) throw new Error(`The ${protocol} listener has no key`)
     await checkKey(protocol, key)
     const scans = makeListenerScans({ ...deps, protocol, key, countFailure })
     const listener = await openListener({
-      ...{ host, port, maxConnections, words },
-      serve: (line) => serve(line, scans),
+      ...{ host, port, maxConnections, replies },
+      serve: (connection) => serve(connection, scans),
       onFailure(error) {
         countFailure()
         log.error({ protocol, err: error }, 'a connection failed')
@@ -98,16 +98,16 @@ export async function openListeners(config: Config, deps: Deps) {
         (malware?.listEngines() ?? []).find(({ name }) => name === 'ClamAV')?.findState()?.version ?? server
       const clamd = await openNamedListener(
         { protocol: 'clamd', setting: 'ASSAY_CLAMD_LISTEN', ...config.clamdListen, key: config.clamdListenKey },
-        { late: 'COMMAND READ TIMED OUT\n', full: '' },
-        (line, scans) => serveClamd(line, { scans, findVersion, countLoad }),
+        { timeout: 'COMMAND READ TIMED OUT\n', full: '' },
+        (connection, scans) => serveClamd(connection, { scans, findVersion, countLoad }),
       )
     }
     if (config.icapListen !== undefined) {
       await openNamedListener(
         { protocol: 'icap', setting: 'ASSAY_ICAP_LISTEN', ...config.icapListen, key: config.icapKey },
-        { late: toLastWords(408), full: toLastWords(503) },
-        (line, scans) =>
-          serveIcap(line, {
+        { timeout: toClosingResponse(408), full: toClosingResponse(503) },
+        (connection, scans) =>
+          serveIcap(connection, {
             ...{ scans, server, maxConnections, onError: config.icapOnError },
             findTag: () => toTag(malware?.listEngines() ?? []),
             reportUnscanned: (about) => log.info({ protocol: 'icap', ...about }, 'not scanned'),

@@ -1,75 +1,75 @@
 import type { Socket } from 'node:net'
 import { makeSpeedGuard } from '../runtime/speed-guard.ts'
 
-/** One connection, as its protocol sees it. */
-export type Line = {
-  /** What comes in. Ends when the client says that it will send no more; throws when the connection breaks. */
+/** A connection of a client, as the protocol handlers see it. */
+export type Connection = {
+  /** Yields what the client sends. Ends when the client closes its half; throws when the connection breaks. */
   chunks(): AsyncIterable<Buffer>
-  /** What is awaited now must be there by then, however busily the client sends. */
+  /** Sets a deadline for the current command. Bytes of the client do not extend it. */
   expectWithin(ms: number): void
-  /** Content: silence and slowness end it, not its length. */
+  /** Guards content: silence and slowness end the connection, length does not. */
   expectContent(): void
-  /** It is not the client who keeps us waiting. */
+  /** Stops all deadlines while the client waits for the service. */
   expectNothing(): void
-  /** Resolves when it is on its way. A client that takes nothing for a while loses the connection. */
+  /** Resolves when the bytes are written. A client that reads nothing for 30 s loses the connection. */
   send(bytes: Buffer | string): Promise<void>
-  /** In the middle of something: a stop waits for it. */
+  /** Marks the connection as busy: stopping the listener waits for it. */
   setBusy(isBusy: boolean): void
   isStopping(): boolean
 }
 
 const silenceMs = 30_000
 
-export function makeLine(socket: Socket, deps: { isStopping(): boolean; lateWords: string }) {
+export function makeConnection(socket: Socket, deps: { isStopping(): boolean; timeoutReply: string }) {
   let timer: NodeJS.Timeout | undefined
   let guard: ReturnType<typeof makeSpeedGuard> | undefined
   let isBusy = false
 
-  const hangUpLate = () => {
+  const closeAfterTimeout = () => {
     if (socket.destroyed) return
-    socket.write(deps.lateWords)
+    socket.write(deps.timeoutReply)
     socket.destroySoon()
-    // Who does not read would keep it open for ever.
+    // A client that does not read the reply would otherwise keep the socket open.
     setTimeout(() => socket.destroy(), 1000).unref()
   }
-  const wait = (ms: number | undefined) => {
+  const setTimer = (ms: number | undefined) => {
     clearTimeout(timer)
-    timer = ms === undefined ? undefined : setTimeout(hangUpLate, ms)
+    timer = ms === undefined ? undefined : setTimeout(closeAfterTimeout, ms)
   }
 
-  const line: Line = {
+  const connection: Connection = {
     async *chunks() {
       for await (const chunk of socket.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
         if (guard !== undefined) {
-          wait(silenceMs)
-          if (guard.add(chunk.length) !== undefined) hangUpLate()
+          setTimer(silenceMs)
+          if (guard.add(chunk.length) !== undefined) closeAfterTimeout()
         }
         yield chunk
       }
     },
     expectWithin(ms) {
       guard = undefined
-      wait(ms)
+      setTimer(ms)
     },
     expectContent() {
       guard = makeSpeedGuard()
-      wait(silenceMs)
+      setTimer(silenceMs)
     },
     expectNothing() {
       guard = undefined
-      wait(undefined)
+      setTimer(undefined)
     },
     async send(bytes) {
       if (socket.destroyed) return
-      const patience = setTimeout(() => socket.destroy(), silenceMs)
-      // Not before the system has it: its memory may be used for something else afterwards.
+      const writeTimer = setTimeout(() => socket.destroy(), silenceMs)
+      // Waits for the write callback, because callers reuse the memory of the bytes afterwards.
       await new Promise<void>((resolve) => socket.write(bytes, () => resolve()))
-      clearTimeout(patience)
+      clearTimeout(writeTimer)
     },
     setBusy(value) {
       isBusy = value
     },
     isStopping: deps.isStopping,
   }
-  return { line, isBusy: () => isBusy, stopWaiting: () => wait(undefined) }
+  return { connection, isBusy: () => isBusy, stopTimer: () => setTimer(undefined) }
 }

@@ -3,15 +3,15 @@ import type { Admission } from '../domain/accounts/admission.ts'
 import type { Content } from '../domain/content/content.ts'
 import type { Caller } from '../domain/ports/admission-gate.ts'
 import type { ContentStore } from '../domain/ports/content-store.ts'
-import { Problem } from '../domain/problem.ts'
+import { Problem, type Refusal } from '../domain/problem.ts'
 import type { Scan } from '../domain/scans/scan.ts'
 import type { Scanning } from '../domain/scans/scanning.ts'
 import type { Logger } from '../runtime/logger.ts'
 
 type Deps = {
-  /** `clamd` or `icap`, for the log. */
+  /** The protocol for the log: `clamd` or `icap`. */
   protocol: string
-  /** Of the account that stands behind the listener. */
+  /** API key of the account that the scans of this listener are charged to. */
   key: string
   admission: Admission
   scanning: Pick<Scanning, 'scanNow'>
@@ -20,32 +20,32 @@ type Deps = {
   countFailure(): void
 }
 
-/** One content on its way in. Whoever begins it lets go of it with `abort`, in the end too. */
+/** The scan of one content that is being received. The caller ends it with `abort`, also after `finish`. */
 export type ListenerScan = {
-  /** A promise when there is something to wait for. Throws when it is refused, or larger than `maxBytes`. */
+  /** Returns a promise when the caller must wait. Throws when the scan is rejected or larger than `maxBytes`. */
   write(chunk: Buffer): Promise<void> | undefined
-  /** Undefined for no content at all: there is nothing to scan and nothing to charge. */
+  /** Scans the content. Returns undefined for empty content, which is neither scanned nor charged. */
   finish(contentName: string | null): Promise<{ scan: Scan; content: Content } | undefined>
-  /** What was written so far, unscanned: for giving it back. */
+  /** Returns the content that was written so far without scanning it, to send it back. */
   surrender(): Promise<Content>
   abort(): Promise<void>
 }
 
 export const maxBytes = maxContentBytes.malware.sync
-/** As over HTTP: larger ones are asked for at the gate before they are read. */
+/** As over HTTP, larger content asks the admission gate before it is received. */
 const maxFastPathBytes = 64 * 1024
 
-/** The walk of POST /v1/malware/scan/file for those who speak something else than HTTP. */
+/** Does for other protocols what POST /v1/malware/scan/file does for HTTP: admission, content, scan, charge. */
 export function makeListenerScans(deps: Deps) {
   const { admission } = deps
   const keys = [deps.key]
 
   return {
-    /** Throws the refusal of the gate: no key, no request left, no credit. */
+    /** Starts a scan. Throws when admission rejects it: an invalid key, the rate limit, no credits. */
     async begin(): Promise<ListenerScan> {
       const startedAt = performance.now()
-      const trusted = admission.findRecentCaller(keys)
-      // Unset: not counted yet.
+      const recentCaller = admission.findRecentCaller(keys)
+      // Undefined while the request is not yet counted against the rate limit.
       let admitted: Caller | undefined
       let bytes = 0
       const writer = deps.contents.newWriter()
@@ -55,20 +55,20 @@ export function makeListenerScans(deps: Deps) {
         admitted = caller
         return caller
       }
-      if (trusted === undefined) await told(admit)
+      if (recentCaller === undefined) await logged(admit)
 
       return {
         write(chunk) {
           bytes += chunk.length
           if (bytes > maxBytes) throw tooLarge()
           if (admitted !== undefined || bytes <= maxFastPathBytes) return writer.write(chunk)
-          return told(admit).then(() => writer.write(chunk))
+          return logged(admit).then(() => writer.write(chunk))
         },
         async finish(contentName) {
-          if (bytes === 0 && admitted === undefined) await told(admit)
+          if (bytes === 0 && admitted === undefined) await logged(admit)
           const content = await writer.finish()
           if (bytes === 0) return undefined
-          return told(async () => ({ scan: await scan(content, contentName), content }))
+          return logged(async () => ({ scan: await scan(content, contentName), content }))
         },
         surrender: () => writer.finish(),
         abort: () => writer.abort(),
@@ -76,7 +76,7 @@ export function makeListenerScans(deps: Deps) {
 
       async function scan(content: Content, contentName: string | null): Promise<Scan> {
         const countsRequest = admitted === undefined
-        const caller = admitted ?? (trusted as Caller)
+        const caller = admitted ?? (recentCaller as Caller)
         const order = { kind: 'malware' as const, contentName, countsRequest, idempotency: undefined }
         try {
           const { scan, refused } = await deps.scanning.scanNow(caller, content, order)
@@ -84,14 +84,14 @@ export function makeListenerScans(deps: Deps) {
           report({ accountId: caller.accountId, scanId: scan.id, status: scan.status })
           return scan
         } catch (error) {
-          // What failed before it came to the gate is counted there now; its refusal comes first.
-          if (countsRequest && !isGates(error)) await admit()
+          // A request on the fast path that failed before its charge is counted now; a refusal takes precedence.
+          if (countsRequest && !isRefusedByAdmission(error)) await admit()
           throw error
         }
       }
 
-      /** The log tells of every end. */
-      async function told<T>(work: () => Promise<T>): Promise<T> {
+      /** Runs `work` and logs its failure. */
+      async function logged<T>(work: () => Promise<T>): Promise<T> {
         try {
           return await work()
         } catch (error) {
@@ -117,5 +117,30 @@ export type ListenerScans = ReturnType<typeof makeListenerScans>
 const tooLarge = () =>
   new Problem({ kind: 'content-too-large', detail: `The content is larger than ${maxBytes / 1024 / 1024} MB.` })
 
-const gateKinds = ['unauthenticated', 'rate-limited', 'out-of-credit']
-const isGates = (error: unknown) => error instanceof Problem && gateKinds.includes(error.refusal.kind)
+const admissionKinds = ['unauthenticated', 'rate-limited', 'out-of-credit']
+const isRefusedByAdmission = (error: unknown) => error instanceof Problem && admissionKinds.includes(error.refusal.kind)
+
+/** Why there is no verdict, as a sentence for the client, and whether and when the client should retry. */
+export type ScanFailure = { sentence: string; isRetryable: boolean; retryAfterSeconds?: number }
+
+/** Describes an error that was thrown instead of a verdict. */
+export function toScanFailure(error: unknown): ScanFailure {
+  if (!(error instanceof Problem)) return { sentence: 'Internal error; nothing was charged.', isRetryable: true }
+  const { refusal } = error
+  const sentence = sentences[refusal.kind] ?? `The request was rejected (${refusal.kind}).`
+  if (!('retryAfterSeconds' in refusal)) return { sentence, isRetryable: retryableKinds.includes(refusal.kind) }
+  return { sentence, isRetryable: true, retryAfterSeconds: refusal.retryAfterSeconds }
+}
+
+const sentences: Partial<Record<Refusal['kind'], string>> = {
+  unauthenticated: 'The API key behind this listener is not valid.',
+  'rate-limited': 'The rate limit is reached.',
+  'out-of-credit': 'The account has no credits left.',
+  overloaded: 'Too many scans are waiting.',
+  unavailable: 'The service is temporarily unavailable; nothing was charged.',
+  'storage-full': 'There is no storage left for the content; nothing was charged.',
+  'outcome-unknown': 'The verdict could not be recorded; it may have been charged.',
+  'engine-unavailable': 'The malware engine did not answer; nothing was charged.',
+}
+
+const retryableKinds: Refusal['kind'][] = ['outcome-unknown', 'engine-unavailable']

@@ -1,5 +1,5 @@
 import { createServer, type Socket } from 'node:net'
-import { type Line, makeLine } from './connection.ts'
+import { type Connection, makeConnection } from './connection.ts'
 
 const lingerMs = 5000
 
@@ -7,46 +7,46 @@ type Deps = {
   host: string
   port: number
   maxConnections: number
-  /** Last words to one who was too slow, and to one too many. */
-  words: { late: string; full: string }
-  /** Returns when there is nothing more to say; whatever it throws ends the connection. */
-  serve(line: Line): Promise<void>
+  /** The last bytes that are sent to a client that is too slow, and to a connection beyond the limit. */
+  replies: { timeout: string; full: string }
+  /** Serves one connection until it resolves. An error closes the connection. */
+  serve(connection: Connection): Promise<void>
   onFailure(error: unknown): void
 }
 
-/** A port, its connections, and their end. */
+/** Opens a TCP port, serves its connections, and closes them when the service stops. */
 export async function openListener(deps: Deps) {
   const open = new Map<Socket, { isBusy(): boolean; ended: Promise<void> }>()
   let stopping = false
   let cut: NodeJS.Timeout | undefined
 
-  // Half open: a client may say that it is done and still wait for the answer.
+  // Half-open connections are allowed: a client may close its half and still wait for the reply.
   const server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
-    // What goes wrong with a connection is seen where it is read.
+    // The code that reads from a socket sees its errors; without any listener they would end the process.
     socket.on('error', () => {})
     if (open.size >= deps.maxConnections || stopping) {
-      socket.end(deps.words.full)
+      socket.end(deps.replies.full)
       socket.destroySoon()
       return
     }
-    const { line, isBusy, stopWaiting } = makeLine(socket, {
+    const { connection, isBusy, stopTimer } = makeConnection(socket, {
       isStopping: () => stopping,
-      lateWords: deps.words.late,
+      timeoutReply: deps.replies.timeout,
     })
-    const ended = run(socket, line).finally(() => {
-      stopWaiting()
+    const ended = run(socket, connection).finally(() => {
+      stopTimer()
       open.delete(socket)
     })
     open.set(socket, { isBusy, ended })
   })
 
-  async function run(socket: Socket, line: Line) {
+  async function run(socket: Socket, connection: Connection) {
     try {
-      await deps.serve(line)
-      line.expectNothing()
-      await hangUp(socket)
+      await deps.serve(connection)
+      connection.expectNothing()
+      await closeGracefully(socket)
     } catch (error) {
-      // A client that leaves is no failure of ours.
+      // An error on a destroyed socket means that the client left, which is not a failure of the service.
       if (!socket.destroyed) deps.onFailure(error)
       socket.destroy()
     }
@@ -71,7 +71,7 @@ export async function openListener(deps: Deps) {
   return {
     port: typeof address === 'object' && address !== null ? address.port : deps.port,
     countConnections: () => open.size,
-    /** Nobody new gets in. Those in the middle of something may finish it until then. */
+    /** Accepts no new connection and closes idle ones. Busy ones may finish within `cutAfterMs`. */
     startStopping,
     async close() {
       startStopping(0)
@@ -83,13 +83,16 @@ export async function openListener(deps: Deps) {
 
 export type Listener = Awaited<ReturnType<typeof openListener>>
 
-/** A client that is still sending would lose the answer to a reset connection, so the rest is read for a moment. */
-async function hangUp(socket: Socket) {
+/**
+ * Closes a connection after its last reply, reading on for up to 5 s. Closing at once would reset the connection, and a
+ * client that is still sending would lose the reply.
+ */
+async function closeGracefully(socket: Socket) {
   if (socket.destroyed) return
-  const giveUp = setTimeout(() => socket.destroy(), lingerMs)
+  const timer = setTimeout(() => socket.destroy(), lingerMs)
   const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()))
   socket.end()
   socket.resume()
   await closed
-  clearTimeout(giveUp)
+  clearTimeout(timer)
 }

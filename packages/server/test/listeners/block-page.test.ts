@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { toBlockHeaders, toBlockPage } from '../../src/listeners/icap/block-page.ts'
+import { toBlockHeaders, toBlockPage } from '../../src/listeners/icap/icap-response.ts'
 
 const hostile = '<script>alert(1)</script>"\r\nSet-Cookie: a=b;é'
 
 test('a name stays text in the page and on its line in the headers', () => {
-  const block = { because: 'threat' as const, name: hostile, reference: '"><b>' }
+  const block = { is: 'threat' as const, name: hostile, reference: '"><b>' }
   const { head, body } = toBlockPage(block)
   const page = body.toString()
   assert.doesNotMatch(page, /<script|<b>/)
@@ -16,7 +16,7 @@ test('a name stays text in the page and on its line in the headers', () => {
 })
 
 test('what was not scanned is blocked by name, and called no infection', () => {
-  const block = { because: 'unscanned' as const, name: 'EncryptedContent', reference: 'abc' }
+  const block = { is: 'unscanned' as const, name: 'EncryptedContent', reference: 'abc' }
   assert.match(toBlockPage(block).body.toString(), /could not be scanned.*EncryptedContent.*abc/s)
   assert.deepEqual(toBlockHeaders(block), {})
 })

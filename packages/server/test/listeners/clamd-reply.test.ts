@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Problem, type Refusal } from '../../src/domain/problem.ts'
-import { toFaultReply, toScanReply } from '../../src/listeners/clamd/reply.ts'
+import { toFailureReply, toScanReply } from '../../src/listeners/clamd/serve-clamd.ts'
 
 test('verdicts are the very lines of clamd', () => {
   assert.equal(toScanReply({ status: 'clean', signals: [] }), 'stream: OK')
@@ -31,8 +31,8 @@ test('what was not scanned is an error that nobody can take for a verdict', () =
     { kind: 'validation', errors: {} },
   ]
   const lines = [
-    ...refusals.map((refusal) => toFaultReply(new Problem(refusal))),
-    toFaultReply(new Error('stream: OK')),
+    ...refusals.map((refusal) => toFailureReply(new Problem(refusal))),
+    toFailureReply(new Error('stream: OK')),
     ...['EncryptedContent', 'UnsupportedContainer', 'ScanLimitExceeded'].map((doubt) =>
       toScanReply({ status: 'error', signals: [`Error:${doubt}`] }),
     ),

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { IcapFault } from '../../src/listeners/icap/fault.ts'
 import { type IcapEvent, newIcapParser } from '../../src/listeners/icap/icap-parser.ts'
+import { IcapFault } from '../../src/listeners/icap/icap-request.ts'
 import { everySplit, newRandom, spoil, toRandomPieces } from './splits.ts'
 
 const get = 'GET http://x.test/a.zip HTTP/1.1\r\nHost: x.test\r\n\r\n'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { connect, type Socket } from 'node:net'
 import { afterEach, describe, mock, test } from 'node:test'
-import type { Line } from '../../src/listeners/connection.ts'
+import type { Connection } from '../../src/listeners/connection.ts'
 import { type Listener, openListener } from '../../src/listeners/listener.ts'
 import { waitFor } from '../support/wait-for.ts'
 
@@ -21,11 +21,14 @@ describe('a listener', () => {
     mock.method(performance, 'now', () => Date.now())
   }
 
-  async function open(serve: (line: Line) => Promise<void>, maxConnections = 10) {
+  async function open(serve: (connection: Connection) => Promise<void>, maxConnections = 10) {
     const failures: unknown[] = []
     listener = await openListener({
-      ...{ host: '127.0.0.1', port: 0, maxConnections, serve },
-      words: { late: 'late\n', full: 'full\n' },
+      host: '127.0.0.1',
+      port: 0,
+      maxConnections,
+      serve,
+      replies: { timeout: 'late\n', full: 'full\n' },
       onFailure: (error) => failures.push(error),
     })
     return failures
@@ -45,17 +48,17 @@ describe('a listener', () => {
 
   /** Reads for ever, waiting in the way that is told. */
   const listen =
-    (expect: (line: Line) => void, got: number[] = []) =>
-    async (line: Line) => {
-      expect(line)
+    (expect: (connection: Connection) => void, got: number[] = []) =>
+    async (connection: Connection) => {
+      expect(connection)
       got.push(0)
-      for await (const chunk of line.chunks()) got.push(chunk.length)
+      for await (const chunk of connection.chunks()) got.push(chunk.length)
     }
 
   test('a command has its time, however busily the client sends', async () => {
     mock.timers.enable({ apis: ['setTimeout'] })
     const got: number[] = []
-    await open(listen((line) => line.expectWithin(30_000), got))
+    await open(listen((connection) => connection.expectWithin(30_000), got))
     const { socket, heard } = dial()
     await waitFor(() => got.length === 1)
     mock.timers.tick(29_000)
@@ -69,7 +72,7 @@ describe('a listener', () => {
   test('content may take its time, as long as there is some', async () => {
     turnClocks()
     const got: number[] = []
-    await open(listen((line) => line.expectContent(), got))
+    await open(listen((connection) => connection.expectContent(), got))
     const { socket, heard } = dial()
     await waitFor(() => got.length === 1)
     for (let n = 0; n < 10; n++) {
@@ -86,7 +89,7 @@ describe('a listener', () => {
   test('a trickle is not content', async () => {
     turnClocks()
     const got: number[] = []
-    await open(listen((line) => line.expectContent(), got))
+    await open(listen((connection) => connection.expectContent(), got))
     const { socket, heard } = dial()
     await waitFor(() => got.length === 1)
     for (let n = 0; n < 4 && heard() === ''; n++) {
@@ -101,7 +104,7 @@ describe('a listener', () => {
   test('one too many is told so', async () => {
     const got: number[] = []
     await open(
-      listen((line) => line.expectNothing(), got),
+      listen((connection) => connection.expectNothing(), got),
       1,
     )
     dial()
@@ -113,9 +116,9 @@ describe('a listener', () => {
   })
 
   test('an answer reaches a client that is still sending', async () => {
-    await open(async (line) => {
-      for await (const _chunk of line.chunks()) {
-        await line.send('enough\n')
+    await open(async (connection) => {
+      for await (const _chunk of connection.chunks()) {
+        await connection.send('enough\n')
         return
       }
     })
@@ -125,8 +128,8 @@ describe('a listener', () => {
   })
 
   test('a client that is gone is no failure of ours, and a fault of ours is one', async () => {
-    const failures = await open(async (line) => {
-      for await (const chunk of line.chunks()) if (chunk.includes('bug')) throw new Error('a fault')
+    const failures = await open(async (connection) => {
+      for await (const chunk of connection.chunks()) if (chunk.includes('bug')) throw new Error('a fault')
     })
     const gone = dial()
     gone.socket.write('hello')
@@ -141,7 +144,7 @@ describe('a listener', () => {
   test('at the deadline of a stop everybody has to go', async () => {
     mock.timers.enable({ apis: ['setTimeout'] })
     const got: number[] = []
-    await open(listen((line) => line.setBusy(true), got))
+    await open(listen((connection) => connection.setBusy(true), got))
     const { socket } = dial()
     await waitFor(() => got.length === 1)
     listener?.startStopping(30_000)

@@ -1,13 +1,13 @@
-/** How a command ended, and so how its answer ends. */
+/** The byte that ends a command, and its reply. */
 export type Terminator = '\0' | '\n'
 
 export type ClamdEvent =
-  /** Without its prefix and terminator. `framed`: it had a prefix, as some commands must. */
+  /** A command without prefix and terminator. `framed`: it had a prefix, which some commands need. */
   | { kind: 'command'; text: string; framed: boolean; end: Terminator }
-  /** Of the content that follows INSTREAM. */
+  /** A part of the content that follows INSTREAM. */
   | { kind: 'content'; bytes: Buffer }
   | { kind: 'content-end' }
-  /** A command without an end: nothing after it can be understood. */
+  /** A command over the length limit: the parser cannot find where the next one starts. */
   | { kind: 'too-long' }
 
 const maxCommandBytes = 4096
@@ -16,8 +16,8 @@ const bare = ['PING', 'VERSION']
 const nothing: Buffer = Buffer.alloc(0)
 
 /**
- * Reads what a client of clamd sends: `zCOMMAND\0`, `nCOMMAND\n` or `COMMAND\n`. After INSTREAM, which clamd itself takes
- * with a prefix alone, come chunks, each with its length before it; one of length 0 is the end.
+ * Parses the commands of a clamd client: `zCOMMAND\0`, `nCOMMAND\n` or `COMMAND\n`. After INSTREAM follow chunks, each
+ * preceded by its length; length 0 is the end. Unlike clamd, the parser accepts INSTREAM without a prefix, too.
  */
 export function newClamdParser() {
   let state: 'command' | 'length' | 'content' = 'command'
@@ -25,7 +25,7 @@ export function newClamdParser() {
   let left = 0
 
   return {
-    /** Takes up the rest of the chunk only when the events so far were dealt with. */
+    /** Yields the events of a chunk. It parses on only after the caller has handled the events so far. */
     *push(chunk: Buffer): Generator<ClamdEvent> {
       let rest = kept.length === 0 ? chunk : Buffer.concat([kept, chunk])
       kept = nothing
@@ -56,10 +56,10 @@ export function newClamdParser() {
           yield command
         }
       }
-      // A copy: the chunk belongs to whoever got the content in it.
+      // The rest is copied, because receivers of content events may keep the memory of the chunk.
       kept = rest.length === 0 ? nothing : Buffer.from(rest)
     },
-    /** A command that came alone and without an end. clamd answers these at once, and some clients count on it. */
+    /** Returns a command that arrived without terminator. clamd answers these at once, and some clients rely on it. */
     takeBare(): ClamdEvent | undefined {
       if (state !== 'command' || !bare.some((text) => kept.equals(Buffer.from(text)))) return undefined
       const text = kept.toString('latin1')

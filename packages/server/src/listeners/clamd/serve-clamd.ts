@@ -1,45 +1,43 @@
-import type { Line } from '../connection.ts'
-import { type ListenerScan, type ListenerScans, maxBytes } from '../listener-scan.ts'
+import { Problem } from '../../domain/problem.ts'
+import type { Scan } from '../../domain/scans/scan.ts'
+import type { Connection } from '../connection.ts'
+import { type ListenerScan, type ListenerScans, maxBytes, toScanFailure } from '../listener-scan.ts'
 import { type ClamdEvent, newClamdParser, type Terminator } from './clamd-parser.ts'
-import { toFaultReply, toScanReply } from './reply.ts'
 
-export type ClamdDeps = {
+type Deps = {
   scans: ListenerScans
-  /** `ClamAV 1.4.6` */
+  /** Returns the version of the engine, such as `ClamAV 1.4.6`. */
   findVersion(): string
   countLoad(): { connections: number; maxConnections: number; waiting: number }
 }
 
 const commandMs = 30_000
-const served = 'PING VERSION VERSIONCOMMANDS STATS INSTREAM IDSESSION END'
-const ofFiles = ['SCAN', 'CONTSCAN', 'MULTISCAN', 'ALLMATCHSCAN', 'RAWSCAN', 'FILDES']
-const ofOperators = ['SHUTDOWN', 'RELOAD']
+const supportedCommands = 'PING VERSION VERSIONCOMMANDS STATS INSTREAM IDSESSION END'
+const fileCommands = ['SCAN', 'CONTSCAN', 'MULTISCAN', 'ALLMATCHSCAN', 'RAWSCAN', 'FILDES']
+const operatorCommands = ['SHUTDOWN', 'RELOAD']
 
-/** Content under way. A fault is told at its end, because clients read nothing before they have sent all. */
-type Stream = { scan: ListenerScan | undefined; fault: string | undefined; bytes: number; end: Terminator }
-
-/** One client of clamd: a single command, or a session of numbered ones, one after the other. */
-export async function serveClamd(line: Line, deps: ClamdDeps) {
+/** Serves one client of clamd: a single command, or a session of numbered commands, one after the other. */
+export async function serveClamd(connection: Connection, deps: Deps) {
   const parser = newClamdParser()
-  /** Of the last command of a session. */
+  /** Number of the last command in a session; undefined outside of a session. */
   let number: number | undefined
-  let stream: Stream | undefined
+  let stream: { content: ReturnType<typeof newStream>; end: Terminator } | undefined
   try {
-    line.expectWithin(commandMs)
-    for await (const chunk of line.chunks()) {
-      for (const event of parser.push(chunk)) if (!(await take(event))) return
+    connection.expectWithin(commandMs)
+    for await (const chunk of connection.chunks()) {
+      for (const event of parser.push(chunk)) if (!(await handle(event))) return
       const last = number === undefined ? parser.takeBare() : undefined
-      if (last !== undefined && !(await take(last))) return
+      if (last !== undefined && !(await handle(last))) return
     }
   } finally {
-    await stream?.scan?.abort()
+    await stream?.content.abort()
   }
 
-  /** Whether the client may say more. */
-  async function take(event: ClamdEvent): Promise<boolean> {
+  /** Returns whether the connection stays open. */
+  async function handle(event: ClamdEvent): Promise<boolean> {
     switch (event.kind) {
       case 'command':
-        return run(event)
+        return runCommand(event)
       case 'content':
         return receive(event.bytes)
       case 'content-end':
@@ -49,16 +47,16 @@ export async function serveClamd(line: Line, deps: ClamdDeps) {
     }
   }
 
-  async function answer(text: string, end: Terminator): Promise<boolean> {
-    await line.send(`${number === undefined ? '' : `${number}: `}${text}${end}`)
-    line.expectWithin(commandMs)
-    return number !== undefined && !line.isStopping()
+  async function reply(text: string, end: Terminator): Promise<boolean> {
+    await connection.send(`${number === undefined ? '' : `${number}: `}${text}${end}`)
+    connection.expectWithin(commandMs)
+    return number !== undefined && !connection.isStopping()
   }
 
-  async function run({ text, framed, end }: ClamdEvent & { kind: 'command' }): Promise<boolean> {
+  async function runCommand({ text, framed, end }: ClamdEvent & { kind: 'command' }): Promise<boolean> {
     if (number === undefined && text === 'IDSESSION' && framed) {
       number = 0
-      line.expectWithin(commandMs)
+      connection.expectWithin(commandMs)
       return true
     }
     if (number !== undefined) {
@@ -69,78 +67,123 @@ export async function serveClamd(line: Line, deps: ClamdDeps) {
       await begin(end)
       return true
     }
-    const reply = findReply(text, framed)
-    if (reply !== undefined) return answer(reply, end)
-    // A client that says what cannot be understood is not listened to any further, as clamd has it.
-    await answer(number === undefined ? 'UNKNOWN COMMAND' : 'Command invalid inside IDSESSION. ERROR', end)
+    const found = findReply(text, framed, deps)
+    if (found !== undefined) return reply(found, end)
+    // clamd, too, closes the connection after a command that it does not know.
+    await reply(number === undefined ? 'UNKNOWN COMMAND' : 'Command invalid inside IDSESSION. ERROR', end)
     return false
   }
 
-  function findReply(text: string, framed: boolean): string | undefined {
-    const [word = ''] = text.split(' ', 1)
-    if (ofFiles.includes(word)) return `${word}: Files of this machine are not scanned; use INSTREAM. ERROR`
-    if (ofOperators.includes(word)) return `${word}: Not for clients. ERROR`
-    if (text === 'PING') return 'PONG'
-    if (text === 'VERSION') return deps.findVersion()
-    if (text === 'VERSIONCOMMANDS' && framed) return `${deps.findVersion()}| COMMANDS: ${served}`
-    if (text === 'STATS' && framed) return toStats(deps.countLoad())
-    return undefined
-  }
-
   async function begin(end: Terminator) {
-    line.setBusy(true)
-    line.expectNothing()
-    const begun: Stream = { scan: undefined, fault: undefined, bytes: 0, end }
-    stream = begun
-    try {
-      begun.scan = await deps.scans.begin()
-    } catch (error) {
-      begun.fault = toFaultReply(error)
-    }
-    line.expectContent()
+    connection.setBusy(true)
+    connection.expectNothing()
+    stream = { content: newStream(deps.scans), end }
+    await stream.content.begin()
+    connection.expectContent()
   }
 
   async function receive(bytes: Buffer): Promise<boolean> {
     if (stream === undefined) return false
-    stream.bytes += bytes.length
-    if (stream.fault === undefined) {
-      try {
-        await stream.scan?.write(bytes)
-        return true
-      } catch (error) {
-        stream.fault = toFaultReply(error)
-        await stream.scan?.abort()
-      }
-    }
-    if (stream.bytes <= maxBytes) return true
-    // Nobody wants to read the rest: clamd, too, hangs up here.
-    await answer(stream.fault, stream.end)
+    const failure = await stream.content.write(bytes)
+    if (failure === undefined) return true
+    await reply(failure, stream.end)
     return false
   }
 
   async function finish(): Promise<boolean> {
     if (stream === undefined) return false
-    const { scan, end } = stream
-    line.expectNothing()
-    const reply = stream.fault ?? (await findVerdict(scan))
+    const { content, end } = stream
+    connection.expectNothing()
+    const text = await content.finish()
     stream = undefined
-    await scan?.abort()
-    const goesOn = await answer(reply, end)
-    line.setBusy(false)
-    return goesOn && !line.isStopping()
+    const staysOpen = await reply(text, end)
+    connection.setBusy(false)
+    return staysOpen && !connection.isStopping()
   }
 }
 
-async function findVerdict(scan: ListenerScan | undefined): Promise<string> {
+/** Returns the reply to a command other than INSTREAM, IDSESSION and END; undefined for an unknown command. */
+function findReply(text: string, framed: boolean, deps: Deps): string | undefined {
+  const [word = ''] = text.split(' ', 1)
+  if (fileCommands.includes(word)) return `${word}: Files of this machine are not scanned; use INSTREAM. ERROR`
+  if (operatorCommands.includes(word)) return `${word}: Not allowed for clients. ERROR`
+  if (text === 'PING') return 'PONG'
+  if (text === 'VERSION') return deps.findVersion()
+  if (text === 'VERSIONCOMMANDS' && framed) return `${deps.findVersion()}| COMMANDS: ${supportedCommands}`
+  if (text === 'STATS' && framed) return toStats(deps.countLoad())
+  return undefined
+}
+
+/** Scans the content of one INSTREAM command. Clients read nothing before they have sent all, so failures wait. */
+function newStream(scans: ListenerScans) {
+  let scan: ListenerScan | undefined
+  let failure: string | undefined
+  let bytes = 0
+
+  return {
+    async begin() {
+      try {
+        scan = await scans.begin()
+      } catch (error) {
+        failure = toFailureReply(error)
+      }
+    },
+    /** Returns a reply when the rest of oversized content is not needed. clamd, too, closes the connection then. */
+    async write(chunk: Buffer): Promise<string | undefined> {
+      bytes += chunk.length
+      if (failure === undefined) {
+        try {
+          await scan?.write(chunk)
+          return undefined
+        } catch (error) {
+          failure = toFailureReply(error)
+          await scan?.abort()
+        }
+      }
+      return bytes <= maxBytes ? undefined : failure
+    },
+    async finish(): Promise<string> {
+      const reply = failure ?? (await finishScan(scan))
+      await scan?.abort()
+      return reply
+    },
+    abort: async () => scan?.abort(),
+  }
+}
+
+async function finishScan(scan: ListenerScan | undefined): Promise<string> {
   try {
-    if (scan === undefined) throw new Error('A scan neither began nor failed')
+    if (scan === undefined) throw new Error('The scan neither started nor failed')
     return toScanReply((await scan.finish(null))?.scan)
   } catch (error) {
-    return toFaultReply(error)
+    return toFailureReply(error)
   }
 }
 
-function toStats({ connections, maxConnections, waiting }: ReturnType<ClamdDeps['countLoad']>): string {
+/**
+ * The reply for a scan, in the words of clamd. Clients search for `OK`, `FOUND` and `ERROR` at the end of the reply, some
+ * anywhere in it, so no other text may contain the letters of the first two.
+ */
+export function toScanReply(scan: Pick<Scan, 'status' | 'signals'> | undefined): string {
+  if (scan === undefined || scan.status === 'clean') return 'stream: OK'
+  const [signal = ''] = scan.signals ?? []
+  // `Virus:Eicar-Test-Signature` is `Eicar-Test-Signature` to clamd. Characters that could end the line are replaced.
+  const name = signal.replace(/^(Virus|Error):/, '').replaceAll(/[^\x21-\x7e]/g, '_') || 'unnamed'
+  if (scan.status === 'threat') return `stream: ${name} FOUND`
+  return `stream: Not scanned to the end, so not clean: ${name}. ERROR`
+}
+
+/** The reply for an error that was thrown instead of a verdict. */
+export function toFailureReply(error: unknown): string {
+  if (error instanceof Problem && error.refusal.kind === 'content-too-large') {
+    return 'INSTREAM size limit exceeded. ERROR'
+  }
+  const { sentence, isRetryable, retryAfterSeconds } = toScanFailure(error)
+  const retry = retryAfterSeconds === undefined ? ' Try again.' : ` Try again in ${retryAfterSeconds} s.`
+  return `stream: ${sentence}${isRetryable ? retry : ''} ERROR`
+}
+
+function toStats({ connections, maxConnections, waiting }: ReturnType<Deps['countLoad']>): string {
   const threads = `THREADS: live ${connections}  idle 0 max ${maxConnections} idle-timeout ${commandMs / 1000}`
   return `POOLS: 1\n\nSTATE: VALID PRIMARY\n${threads}\nQUEUE: ${waiting} items\nEND`
 }

@@ -1,35 +1,30 @@
 import { maxHeaderBytes } from '@assay/contract'
-import { newChunkReader } from './chunk-reader.ts'
-import { IcapFault } from './fault.ts'
-import { type IcapRequest, parseRequest } from './request.ts'
-
-/** The headers of the HTTP message as they came, each with the empty line at its end. */
-export type Encapsulated = { 'req-hdr'?: Buffer; 'res-hdr'?: Buffer }
+import { type Encapsulated, IcapFault, type IcapRequest, parseRequest } from './icap-request.ts'
 
 export type IcapEvent =
   | { kind: 'request'; request: IcapRequest; headers: Encapsulated }
   | { kind: 'content'; bytes: Buffer }
-  /** There is more, if it is wanted: `applyAdmission`, or else the next request follows. */
+  /** The preview ended before the body did. Call `continueAfterPreview` for the rest; else the next request follows. */
   | { kind: 'preview-end' }
-  /** `inPreview`: the client still waits for the word that ends a preview, and takes any. */
+  /** `inPreview`: the whole body was in the preview, so the client accepts 204 as the response. */
   | { kind: 'end'; inPreview: boolean }
 
 const nothing: Buffer = Buffer.alloc(0)
 const headEnd = Buffer.from('\r\n\r\n')
-/** Some clients end a body with a line end too many. */
+/** Limit on empty lines before a request: some clients send an additional line end after a body. */
 const maxBlankBytes = 64
 
-/** Reads requests as they come, one after the other. Throws `IcapFault` for what cannot be understood. */
+/** Parses a stream of requests. Throws an IcapFault for bytes that are not a valid request. */
 export function newIcapParser() {
   let kept = nothing
   let request: IcapRequest | undefined
   let body: ReturnType<typeof newChunkReader> | undefined
   let isPreview = false
   let blankBytes = 0
-  let mayGoOn = false
+  let canContinue = false
 
   return {
-    /** Takes up the rest of the chunk only when the events so far were dealt with. */
+    /** Yields the events of a chunk. It parses on only after the caller has handled the events so far. */
     *push(chunk: Buffer): Generator<IcapEvent> {
       let rest = kept.length === 0 ? chunk : Buffer.concat([kept, chunk])
       kept = nothing
@@ -39,13 +34,13 @@ export function newIcapParser() {
         rest = step.rest
         yield* step.events
       }
-      // A copy: the chunk belongs to whoever got the content in it.
+      // The rest is copied, because receivers of content events may keep the memory of the chunk.
       kept = rest.length === 0 ? nothing : Buffer.from(rest)
     },
-    /** After the end of a preview: the rest of the body follows. */
+    /** Tells the parser that the rest of the body follows the preview. */
     continueAfterPreview() {
-      if (!mayGoOn) throw new Error('There is no preview to go on from')
-      mayGoOn = false
+      if (!canContinue) throw new Error('There is no preview to continue')
+      canContinue = false
       body = newChunkReader()
     },
   }
@@ -53,10 +48,10 @@ export function newIcapParser() {
   type Step = { events: IcapEvent[]; rest: Buffer } | undefined
 
   function takeHead(bytes: Buffer): Step {
-    mayGoOn = false
+    canContinue = false
     if (bytes[0] === 13 || bytes[0] === 10) {
       blankBytes++
-      if (blankBytes > maxBlankBytes) throw new IcapFault(400, 'There is no request line.')
+      if (blankBytes > maxBlankBytes) throw new IcapFault(400, 'The request line is missing.')
       return { events: [], rest: bytes.subarray(1) }
     }
     const at = bytes.indexOf(headEnd)
@@ -67,36 +62,36 @@ export function newIcapParser() {
     blankBytes = 0
     request = parseRequest(bytes.toString('latin1', 0, at))
     const rest = bytes.subarray(at + headEnd.length)
-    // Without any section there may be no more bytes to wait for.
+    // A request without sections is complete here: no further byte may ever arrive.
     return request.layout.headers.length === 0 ? beginMessage(request, {}, rest) : { events: [], rest }
   }
 
   function takeSections(bytes: Buffer): Step {
-    const asked = request as IcapRequest
-    const total = asked.layout.headers.reduce((sum, section) => sum + section.bytes, 0)
+    const current = request as IcapRequest
+    const total = current.layout.headers.reduce((sum, section) => sum + section.bytes, 0)
     if (bytes.length < total) return undefined
     const headers: Encapsulated = {}
     let start = 0
-    for (const section of asked.layout.headers) {
+    for (const section of current.layout.headers) {
       const part = Buffer.from(bytes.subarray(start, start + section.bytes))
-      // It may have to go back as it came: then its end must be where it says.
+      // The section may have to be sent back unchanged, so it must end exactly at the given offset.
       if (part.indexOf(headEnd) !== part.length - headEnd.length) {
         throw new IcapFault(400, `The section ${section.name} does not end where Encapsulated says.`)
       }
       headers[section.name] = part
       start += section.bytes
     }
-    return beginMessage(asked, headers, bytes.subarray(total))
+    return beginMessage(current, headers, bytes.subarray(total))
   }
 
-  function beginMessage(asked: IcapRequest, headers: Encapsulated, rest: Buffer): Step {
-    const begun: IcapEvent = { kind: 'request', request: asked, headers }
+  function beginMessage(current: IcapRequest, headers: Encapsulated, rest: Buffer): Step {
+    const begun: IcapEvent = { kind: 'request', request: current, headers }
     request = undefined
-    if (asked.layout.body === 'null-body') {
-      return { events: [begun, { kind: 'end', inPreview: asked.preview !== undefined }], rest }
+    if (current.layout.body === 'null-body') {
+      return { events: [begun, { kind: 'end', inPreview: current.preview !== undefined }], rest }
     }
-    body = newChunkReader(asked.preview)
-    isPreview = asked.preview !== undefined
+    body = newChunkReader(current.preview)
+    isPreview = current.preview !== undefined
     return { events: [begun], rest }
   }
 
@@ -110,9 +105,70 @@ export function newIcapParser() {
     const inPreview = isPreview
     isPreview = false
     if (inPreview && !event.isWhole) {
-      mayGoOn = true
+      canContinue = true
       return { events: [{ kind: 'preview-end' }], rest }
     }
     return { events: [{ kind: 'end', inPreview }], rest }
+  }
+}
+
+type BodyEvent =
+  | { kind: 'content'; bytes: Buffer }
+  /** `isWhole`: the client says that the preview contained the whole body. */
+  | { kind: 'body-end'; isWhole: boolean }
+
+const maxLineBytes = 1024
+const maxTrailerBytes = 8 * 1024
+
+/**
+ * Reads a chunked body. `take` returns an event and the unread bytes, or undefined when it needs more bytes. It keeps its
+ * position between calls but no bytes: the caller passes unread bytes again. `maxBytes` limits a preview.
+ */
+function newChunkReader(maxBytes = Number.POSITIVE_INFINITY) {
+  let state: 'size' | 'content' | 'content-end' | 'trailer' = 'size'
+  let left = 0
+  let total = 0
+  let trailerBytes = 0
+  let isWhole = false
+
+  return {
+    take(bytes: Buffer): { event: BodyEvent | undefined; rest: Buffer } | undefined {
+      if (state === 'content') {
+        const part = bytes.subarray(0, left)
+        left -= part.length
+        if (left === 0) state = 'content-end'
+        return { event: { kind: 'content', bytes: part }, rest: bytes.subarray(part.length) }
+      }
+      if (state === 'content-end') {
+        if (bytes.length < 2) return undefined
+        if (bytes[0] !== 13 || bytes[1] !== 10) throw new IcapFault(400, 'A chunk is longer than its size.')
+        state = 'size'
+        return { event: undefined, rest: bytes.subarray(2) }
+      }
+      const at = bytes.indexOf('\r\n')
+      if (at > maxLineBytes || (at === -1 && bytes.length > maxLineBytes)) {
+        throw new IcapFault(400, 'A line of the chunked body is too long.')
+      }
+      if (at === -1) return undefined
+      const rest = bytes.subarray(at + 2)
+      if (state === 'size') {
+        readSize(bytes.toString('latin1', 0, at))
+        return { event: undefined, rest }
+      }
+      trailerBytes += at + 2
+      if (trailerBytes > maxTrailerBytes) throw new IcapFault(400, 'The trailer of the body is too long.')
+      if (at > 0) return { event: undefined, rest }
+      return { event: { kind: 'body-end', isWhole }, rest }
+    },
+  }
+
+  function readSize(line: string) {
+    const [, digits, extensions = ''] = /^([0-9a-f]{1,8})[ \t]*(;.*)?$/i.exec(line) ?? []
+    if (digits === undefined) throw new IcapFault(400, 'The size of a chunk is not valid.')
+    left = Number.parseInt(digits, 16)
+    total += left
+    if (total > maxBytes) throw new IcapFault(400, 'The preview is longer than the Preview header says.')
+    state = left === 0 ? 'trailer' : 'content'
+    isWhole = left === 0 && /^;[ \t]*ieof[ \t]*(;|$)/i.test(extensions)
   }
 }

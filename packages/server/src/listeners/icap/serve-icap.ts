@@ -1,42 +1,54 @@
-import type { Line } from '../connection.ts'
-import { goOnWords, toIcapHead } from './answers.ts'
-import { type Exchange, type ExchangeDeps, newExchange } from './exchange.ts'
-import { IcapFault } from './fault.ts'
+import type { Connection } from '../connection.ts'
+import { maxBytes } from '../listener-scan.ts'
 import { type IcapEvent, newIcapParser } from './icap-parser.ts'
+import { IcapFault, readMessage } from './icap-request.ts'
+import { type IcapHeaders, makeResponder, toIcapHead } from './icap-response.ts'
+import { type Decision, type MessageScanDeps, newMessageScan } from './message-scan.ts'
 
-/** The one service there is. */
+type Deps = MessageScanDeps & {
+  /** What to do with content that cannot be scanned. */
+  onError: 'block' | 'allow'
+  /** Returns the ISTag, which changes whenever a verdict could. */
+  findTag(): string
+  /** Name and version of the server, such as `Assay 0.1.0`. */
+  server: string
+  maxConnections: number
+}
+
 const serviceName = 'avscan'
 const idleMs = 120_000
 const headMs = 30_000
+const previewBytes = 1024
+const optionsTtlSeconds = 3600
 
-/** One client, usually a proxy: requests one after the other, until somebody hangs up. */
-export async function serveIcap(line: Line, deps: ExchangeDeps) {
+/** Serves one client, usually a proxy: one request after the other, until either side closes the connection. */
+export async function serveIcap(connection: Connection, deps: Deps) {
   const parser = newIcapParser()
-  let exchange: Exchange | undefined
+  let exchange: ReturnType<typeof newExchange> | undefined
   let isIdle = true
   try {
-    line.expectWithin(idleMs)
-    for await (const chunk of line.chunks()) {
-      if (isIdle) line.expectWithin(headMs)
+    connection.expectWithin(idleMs)
+    for await (const chunk of connection.chunks()) {
+      if (isIdle) connection.expectWithin(headMs)
       isIdle = false
-      for (const event of parser.push(chunk)) if (!(await take(event))) return
+      for (const event of parser.push(chunk)) if (!(await handle(event))) return
     }
   } catch (error) {
     if (!(error instanceof IcapFault)) throw error
-    await line.send(toRefusal(error))
+    await connection.send(toRejection(error))
   } finally {
-    await exchange?.abandon()
+    await exchange?.abort()
   }
 
-  /** Whether the client may say more. */
-  async function take(event: IcapEvent): Promise<boolean> {
+  /** Returns whether the connection stays open. */
+  async function handle(event: IcapEvent): Promise<boolean> {
     switch (event.kind) {
       case 'request': {
         if (event.request.service !== serviceName) {
-          throw new IcapFault(404, `The only service here is icap://<host>:<port>/${serviceName}.`)
+          throw new IcapFault(404, `The only service is icap://<host>:<port>/${serviceName}.`)
         }
-        line.setBusy(true)
-        exchange = newExchange(line, event, deps)
+        connection.setBusy(true)
+        exchange = newExchange(connection, event, deps)
         await exchange.begin()
         return true
       }
@@ -44,7 +56,7 @@ export async function serveIcap(line: Line, deps: ExchangeDeps) {
         return (await exchange?.receive(event.bytes)) ?? false
       case 'preview-end': {
         if (exchange?.isDecided() === true) return finish(true)
-        await line.send(goOnWords)
+        await connection.send(toIcapHead(100, {}))
         parser.continueAfterPreview()
         return true
       }
@@ -54,17 +66,112 @@ export async function serveIcap(line: Line, deps: ExchangeDeps) {
   }
 
   async function finish(inPreview: boolean): Promise<boolean> {
-    const goesOn = (await exchange?.finish(inPreview)) ?? false
+    const staysOpen = (await exchange?.finish(inPreview)) ?? false
     exchange = undefined
-    line.setBusy(false)
+    connection.setBusy(false)
     isIdle = true
-    line.expectWithin(idleMs)
-    return goesOn && !line.isStopping()
+    connection.expectWithin(idleMs)
+    return staysOpen && !connection.isStopping()
   }
 
-  function toRefusal({ status, message }: IcapFault): string {
-    const allow = status === 405 ? 'OPTIONS, REQMOD, RESPMOD' : undefined
-    const detail = { Encapsulated: 'null-body=0', 'X-Assay-Detail': message }
-    return toIcapHead(status, { ISTag: deps.findTag(), Connection: 'close', Allow: allow, ...detail })
+  function toRejection({ status, message }: IcapFault): string {
+    return toIcapHead(status, {
+      ISTag: deps.findTag(),
+      Connection: 'close',
+      Allow: status === 405 ? 'OPTIONS, REQMOD, RESPMOD' : undefined,
+      Encapsulated: 'null-body=0',
+      'X-Assay-Detail': message,
+    })
   }
 }
+
+/** Handles one request: scans its message as it arrives, and sends the response. */
+function newExchange(connection: Connection, event: IcapEvent & { kind: 'request' }, deps: Deps) {
+  const { request } = event
+  const hasBody = request.layout.body !== 'null-body'
+  const scan = newMessageScan(readMessage(request, event.headers), deps)
+  const responder = makeResponder(connection, event, deps)
+  /** True while the body is sent back as it arrives, because it is let through unscanned. */
+  let isRelaying = false
+  let bytes = 0
+
+  return {
+    async begin() {
+      if (!hasBody) return
+      connection.expectNothing()
+      await scan.begin()
+      if (isLetThrough(scan.findDecision()) && request.preview === undefined) await startRelay()
+      connection.expectContent()
+    },
+
+    /** True when the decision is made before the end of the message. */
+    isDecided: () => scan.findDecision() !== undefined,
+
+    /** Returns false when the response was sent and the rest of the body is not needed. */
+    async receive(chunk: Buffer): Promise<boolean> {
+      bytes += chunk.length
+      if (isRelaying) {
+        await responder.sendPart(chunk)
+        return true
+      }
+      if (scan.findDecision() === undefined) {
+        await scan.write(chunk)
+        if (scan.findDecision() === undefined) return true
+        await afterDecision(chunk)
+      }
+      // Content that is let through must be received completely, whatever its length.
+      if (bytes <= maxBytes || isLetThrough(scan.findDecision())) return true
+      await respond({ canSend204: false, closes: true })
+      return false
+    },
+
+    /** Sends the response and returns whether the connection stays open. `inPreview`: the client accepts 204 now. */
+    async finish(inPreview: boolean): Promise<boolean> {
+      connection.expectNothing()
+      if (request.method === 'OPTIONS') await responder.sendOptions(toOptions(deps))
+      else if (isRelaying) await responder.sendEnd()
+      else await respond({ canSend204: request.allows204 || inPreview, closes: request.closes })
+      await scan.abort()
+      return !request.closes
+    },
+
+    abort: scan.abort,
+  }
+
+  function isLetThrough(decision: Decision | undefined): boolean {
+    return decision?.is === 'unscanned' && deps.onError === 'allow'
+  }
+
+  /** Handles the chunk with which the decision was made: the scan did not keep it. */
+  async function afterDecision(chunk: Buffer) {
+    if (isLetThrough(scan.findDecision())) await startRelay()
+    if (isRelaying) await responder.sendPart(chunk)
+    else await scan.abort()
+  }
+
+  /** Starts to send the message back: the content received so far, then what follows. A client with 204 needs neither. */
+  async function startRelay() {
+    if (request.allows204) return
+    isRelaying = true
+    await responder.sendMessageHead()
+    const received = await scan.takeContent()
+    if (received !== undefined) await responder.sendContent(received)
+  }
+
+  async function respond(options: { canSend204: boolean; closes: boolean }) {
+    const { decision, content } = hasBody ? await scan.finish() : passed
+    await responder.sendDecision(isLetThrough(decision) ? { is: 'pass' } : decision, content, options)
+  }
+}
+
+const passed: { decision: Decision; content?: undefined } = { decision: { is: 'pass' } }
+
+const toOptions = ({ server, maxConnections }: Deps): IcapHeaders => ({
+  Methods: 'REQMOD, RESPMOD',
+  Service: server,
+  'Max-Connections': String(maxConnections),
+  'Options-TTL': String(optionsTtlSeconds),
+  Allow: '204',
+  Preview: String(previewBytes),
+  'Transfer-Preview': '*',
+})

@@ -1,0 +1,207 @@
+import { MIMEType } from 'node:util'
+import { toContentName } from '../../domain/scans/check-submission.ts'
+import { maxBytes } from '../listener-scan.ts'
+
+/** A request that the parser rejects. Nothing after it on the connection can be understood. */
+export class IcapFault extends Error {
+  readonly status: 400 | 404 | 405 | 505
+
+  constructor(status: IcapFault['status'], sentence: string) {
+    super(sentence)
+    this.status = status
+  }
+}
+
+export type IcapRequest = {
+  method: 'OPTIONS' | 'REQMOD' | 'RESPMOD'
+  /** Name of the service, from the path of the address. */
+  service: string
+  layout: Layout
+  /** Bytes of the body that the client sends before it waits for a response; undefined if it sends all of it. */
+  preview: number | undefined
+  /** The client keeps a copy of the message and accepts 204 at any time. */
+  allows204: boolean
+  /** The client closes the connection after the response. */
+  closes: boolean
+}
+
+const maxPreviewBytes = 1024 * 1024
+
+/** Parses the head of a request, without the empty line at its end. */
+export function parseRequest(head: string): IcapRequest {
+  const [first = '', ...lines] = head.split('\r\n')
+  const [, method = '', address = '', version = ''] = /^([A-Z]{1,20}) (\S{1,8192}) (ICAP\/\d\.\d)$/.exec(first) ?? []
+  if (method === '') throw new IcapFault(400, 'The request line is not valid.')
+  if (version !== 'ICAP/1.0') throw new IcapFault(505, 'The only supported version is ICAP/1.0.')
+  if (method !== 'OPTIONS' && method !== 'REQMOD' && method !== 'RESPMOD') {
+    throw new IcapFault(405, 'The supported methods are OPTIONS, REQMOD and RESPMOD.')
+  }
+  const headers = parseHeaders(lines)
+  const encapsulated = findOne(headers, 'encapsulated') ?? (method === 'OPTIONS' ? 'null-body=0' : undefined)
+  if (encapsulated === undefined) throw new IcapFault(400, 'The Encapsulated header is missing.')
+  return {
+    method,
+    service: toService(address),
+    layout: parseEncapsulated(method, encapsulated),
+    preview: toPreview(findOne(headers, 'preview')),
+    allows204: listValues(headers, 'allow').includes('204'),
+    closes: listValues(headers, 'connection').includes('close'),
+  }
+}
+
+function parseHeaders(lines: string[]): Map<string, string[]> {
+  const headers = new Map<string, string[]>()
+  for (const line of lines) {
+    const [, name, value] = /^([!#$%&'*+.^_`|~\w-]+):[ \t]*(.*?)[ \t]*$/.exec(line) ?? []
+    // Continuation lines are rejected, because programs disagree on their meaning.
+    if (name === undefined || value === undefined) throw new IcapFault(400, 'A header line is not valid.')
+    const known = headers.get(name.toLowerCase())
+    if (known === undefined) headers.set(name.toLowerCase(), [value])
+    else known.push(value)
+  }
+  return headers
+}
+
+function findOne(headers: Map<string, string[]>, name: string): string | undefined {
+  const values = headers.get(name) ?? []
+  if (values.length > 1) throw new IcapFault(400, `The ${name} header must not be given more than once.`)
+  return values[0]
+}
+
+const listValues = (headers: Map<string, string[]>, name: string) =>
+  (headers.get(name) ?? []).flatMap((value) => value.toLowerCase().split(',')).map((value) => value.trim())
+
+function toPreview(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined
+  if (!/^\d{1,7}$/.test(text) || Number(text) > maxPreviewBytes) {
+    throw new IcapFault(400, `The Preview header must be a number of bytes up to ${maxPreviewBytes}.`)
+  }
+  return Number(text)
+}
+
+/** Returns the path of an address such as `icap://host:1344/avscan?allow=1`. Some clients send the path alone. */
+function toService(address: string): string {
+  const [, path] = /^(?:icaps?:\/\/[^/?#]*)?\/?([^?#]*)/i.exec(address) ?? []
+  return (path ?? '').replace(/\/$/, '')
+}
+
+type SectionName = 'req-hdr' | 'res-hdr' | 'req-body' | 'res-body' | 'null-body' | 'opt-body'
+type BodyName = Exclude<SectionName, 'req-hdr' | 'res-hdr'>
+
+/** The sections of a message: its headers in order, with their lengths, and the kind of body that follows. */
+type Layout = { headers: { name: 'req-hdr' | 'res-hdr'; bytes: number }[]; body: BodyName }
+
+/** The sections that each method may carry, in this order. */
+const allowed: Record<string, { headers: string[]; bodies: string[] }> = {
+  REQMOD: { headers: ['req-hdr'], bodies: ['req-body', 'null-body'] },
+  RESPMOD: { headers: ['req-hdr', 'res-hdr'], bodies: ['res-body', 'null-body'] },
+  OPTIONS: { headers: [], bodies: ['null-body'] },
+}
+
+/** Limit on the headers of one message, all sections together. */
+const maxHeaderBytes = 128 * 1024
+
+/** Parses `req-hdr=0, res-hdr=137, res-body=296`. Each section ends at the offset of the next one. */
+function parseEncapsulated(method: string, text: string): Layout {
+  const sections = text.split(',').map(toSection)
+  const body = sections.at(-1)
+  const rules = allowed[method]
+  if (body === undefined || rules === undefined || !rules.bodies.includes(body.name)) {
+    throw invalid(`does not end with a body that ${method} may have`)
+  }
+  const headers = sections.slice(0, -1).map(({ name, start }, i) => {
+    const bytes = (sections[i + 1]?.start ?? 0) - start
+    if (bytes <= 0) throw invalid('has offsets that do not increase')
+    return { name, bytes }
+  })
+  if (sections[0]?.start !== 0) throw invalid('does not start at 0')
+  if (body.start > maxHeaderBytes) throw invalid(`has more than ${maxHeaderBytes} bytes of headers`)
+  const positions = headers.map(({ name }) => rules.headers.indexOf(name))
+  const inOrder = positions.every((position, i) => position !== -1 && position > (positions[i - 1] ?? -1))
+  if (!inOrder) throw invalid(`has sections that ${method} does not allow, or in the wrong order`)
+  return { headers: headers as Layout['headers'], body: body.name as BodyName }
+}
+
+function toSection(text: string): { name: string; start: number } {
+  const [, name, start] = /^\s*([a-z]{3,4}-[a-z]{3,4})\s*=\s*(\d{1,9})\s*$/i.exec(text) ?? []
+  if (name === undefined) throw invalid('is not valid')
+  return { name: name.toLowerCase(), start: Number(start) }
+}
+
+const invalid = (what: string) => new IcapFault(400, `The Encapsulated header ${what}.`)
+
+/** The facts about an HTTP message that its scan needs. */
+export type Message = {
+  contentName: string | null
+  /** The reason why the body cannot be scanned, if there is one. */
+  obstacle: 'UnsupportedEncoding' | 'ContentTooLarge' | undefined
+  /** The boundary of a form, whose files are scanned one by one. */
+  boundary: string | undefined
+}
+
+/** Encodings that the engines decode. Content in any other encoding would not really be scanned. */
+const supportedEncodings = ['identity', 'gzip', 'x-gzip']
+
+/** The headers of the HTTP message as they arrived, each with the empty line at its end. */
+export type Encapsulated = { 'req-hdr'?: Buffer; 'res-hdr'?: Buffer }
+
+/** Reads from the headers of an HTTP message what its scan needs. */
+export function readMessage({ method }: IcapRequest, headers: Encapsulated): Message {
+  const own = headers[method === 'REQMOD' ? 'req-hdr' : 'res-hdr']?.toString('latin1') ?? ''
+  const requestHead = headers['req-hdr']?.toString('latin1') ?? ''
+  const boundary = method === 'REQMOD' ? findBoundary(own) : undefined
+  return { contentName: findName(requestHead), obstacle: findObstacle(own, boundary !== undefined), boundary }
+}
+
+function findBoundary(head: string): string | undefined {
+  for (const text of listLines(head, 'content-type')) {
+    const [, type] = /^\s*(multipart\/form-data\s*;.*)$/i.exec(text) ?? []
+    const boundary = type === undefined ? undefined : findMediaType(type)?.params.get('boundary')
+    if (boundary) return boundary
+  }
+  return undefined
+}
+
+function findMediaType(text: string): MIMEType | undefined {
+  try {
+    return new MIMEType(text)
+  } catch {
+    return undefined
+  }
+}
+
+function findObstacle(head: string, isForm: boolean): Message['obstacle'] {
+  const encodings = listHeader(head, 'content-encoding').filter((encoding) => encoding !== '')
+  // The parser finds the files of a form only in a body that is not encoded.
+  if (isForm && encodings.some((encoding) => encoding !== 'identity')) return 'UnsupportedEncoding'
+  // Engines decode one encoding, not two nested ones.
+  if (encodings.length > 1 || !encodings.every((encoding) => supportedEncodings.includes(encoding))) {
+    return 'UnsupportedEncoding'
+  }
+  return listHeader(head, 'content-length').some((length) => Number(length) > maxBytes) ? 'ContentTooLarge' : undefined
+}
+
+/** Lists the values of a header, with continuation lines joined. */
+const listLines = (head: string, name: string): string[] =>
+  head
+    .replaceAll(/\r\n[ \t]+/g, ' ')
+    .split('\r\n')
+    .slice(1)
+    .filter((line) => line.slice(0, line.indexOf(':')).trim().toLowerCase() === name)
+    .map((line) => line.slice(line.indexOf(':') + 1))
+
+const listHeader = (head: string, name: string): string[] =>
+  listLines(head, name)
+    .flatMap((value) => value.split(','))
+    .map((value) => value.trim().toLowerCase())
+
+/** The last segment of the path, if it can be decoded and is a valid name. */
+function findName(head: string): string | null {
+  const [, path = ''] = /^\S+ (?:[a-z][a-z\d+.-]*:\/\/[^/?#\s]*)?([^?#\s]*)/i.exec(head) ?? []
+  const last = path.slice(path.lastIndexOf('/') + 1)
+  try {
+    return toContentName({ fields: {}, partName: decodeURIComponent(last) })
+  } catch {
+    return null
+  }
+}
