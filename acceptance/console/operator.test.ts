@@ -133,9 +133,10 @@ describe('an operator', { skip: lacking }, () => {
     const { api_key } = await admin.createAccount()
     const scan = async () => toVerdict(await uploadTo(url, api_key, `it has ${mark} inside`)).status
     await waitUntil('the rule to be in use', async () => (await scan()) === 'threat')
-    type Files = { files: { path: string; is_own: boolean }[] }
+    type Files = { files: { path: string; is_own: boolean }[]; models: { name: string }[] }
     const listed = await ask<Files>('GET', '/operator/signatures')
     assert(listed.files.some(({ path, is_own }) => path.endsWith(name) && is_own))
+    assert(listed.models.length > 0 && listed.models.every((model) => !/YARA|ClamAV/.test(model.name)))
     assert.equal((await admin.send(operator, 'DELETE', `/operator/signatures/${name}`)).status, 204)
     assert.equal((await admin.send(operator, 'DELETE', `/operator/signatures/${name}`)).status, 404)
     await waitUntil('the rule to be gone', async () => (await scan()) === 'clean')
@@ -146,7 +147,9 @@ describe('an operator', { skip: lacking }, () => {
   test('sees the status of the service and of its engines', async () => {
     const status = await ask<Status>('GET', '/operator/status')
     assert.notEqual(status.status, 'down')
-    assert(status.engines.some(({ name, is_up, signatures }) => name === 'ClamAV' && is_up && Number(signatures) > 0))
+    const clamAv = status.engines.find(({ name }) => name === 'ClamAV')
+    assert(clamAv?.is_up && clamAv.kind === 'malware' && Number(clamAv.signatures) > 0)
+    assert(status.engines.some(({ kind }) => kind === 'image'))
     assert(status.database.bytes > 0 && status.disk.data_bytes_total > status.disk.data_bytes_free)
     const selfTest = await ask<{ ok: boolean; checks: { name: string; ok: boolean }[] }>('POST', '/operator/self-test')
     assert.equal(selfTest.ok, true, JSON.stringify(selfTest))

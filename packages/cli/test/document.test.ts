@@ -45,7 +45,7 @@ describe('docs/command-line.md', async () => {
         resolve({ code: error === null ? 0 : Number(error.code), out: inDocument(out), err }),
       )
     })
-  /** What differs from one run to the next, and the order in which scans end. */
+  /** Masks values that vary between runs, and sorts the lines, because scans complete in any order. */
   const mask = (text: string) =>
     maskVariables(text)
       .replaceAll(/Time: .*/g, 'Time')

@@ -46,7 +46,7 @@ export type Client = {
   ping(options?: CallOptions): Promise<WithMeta<object>>
 }
 
-/** What differs between Node and browsers. */
+/** The functions that Node and browsers implement differently. */
 export type Platform = {
   openContent(input: FileInput): Promise<Content>
   makeTransport(fetch: ClientOptions['fetch']): Transport

@@ -1,6 +1,6 @@
 import type { ScanKind, ScanMode } from './limits.ts'
 
-/** What an operation does, with the parameters that its handler and its documentation need. */
+/** The action of an operation, with the parameters that its handler and its documentation need. */
 type Action =
   | { does: 'ping' }
   | { does: 'account' }

@@ -7,7 +7,7 @@ export type Option = {
   /** Placeholder of the value in the help; an option without one takes no value. */
   value?: string
   about: string
-  /** What the shell completes the value with. */
+  /** Kind of path that the shell offers for the value. */
   completes?: 'file' | 'directory'
 }
 
@@ -16,7 +16,7 @@ export type Command = {
   args: string
   about: string
   options: readonly Option[]
-  /** What the shell completes the arguments with. */
+  /** Kind of path, or the words, that the shell offers for the arguments. */
   completes: 'file' | 'directory' | readonly string[]
 }
 

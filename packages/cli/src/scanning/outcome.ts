@@ -13,7 +13,7 @@ import {
 } from '@assay/client'
 import { toFileError } from '../targets/target.ts'
 
-/** What happened to one target. */
+/** The outcome of one target. */
 export type Outcome =
   /** The service returned a result, which may also be an error. */
   | { kind: 'scanned'; result: ScanResult; meta?: Meta }

@@ -2,7 +2,7 @@ import { constants, copyFile, link, mkdir, unlink } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { type Arrival, findFingerprint } from './arrivals.ts'
 
-/** What to do with a threat; undefined leaves the file in place. */
+/** The action on a threat; undefined leaves the file in place. */
 export type ThreatAction = { moveTo: string } | { isDeleted: true } | undefined
 
 /** Limit on the numbered names to try for files of the same name. */

@@ -8,7 +8,7 @@ export type { Delivery } from './receive.ts'
 /** Options of a Worker, which gets its secrets from `env` with each request. */
 export type WorkerReceiverOptions<Env> = Omit<VerifyOptions, 'at'> & {
   secret(env: Env): string | readonly string[]
-  /** As in the other receivers, with the `env` of the Worker. */
+  /** Called as in the other receivers, with the `env` of the Worker. */
   onResult(result: ScanResult, delivery: Delivery, env: Env): void | Promise<void>
 }
 

@@ -12,7 +12,7 @@ const variants: Record<Variant, string> = {
 type Props = ButtonHTMLAttributes<HTMLButtonElement> & {
   variant?: Variant
   isBusy?: boolean
-  /** For the rows of a table, or beside text. */
+  /** Smaller, for the rows of a table or beside text. */
   isSmall?: boolean
   children: ReactNode
 }

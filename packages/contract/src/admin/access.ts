@@ -3,7 +3,7 @@ export type Role = 'operator' | 'owner' | 'member'
 export const roles: readonly Role[] = ['operator', 'owner', 'member']
 
 /**
- * Who may use a route. `signed-in` needs a session, so the operator token does not qualify. `account` and `owner` need a
+ * The callers that may use a route. `signed-in` needs a session, so the operator token does not qualify. `account` and `owner` need a
  * role in an account, which an operator can have as well.
  */
 export type Access = 'anyone' | 'signed-in' | 'account' | 'owner' | 'operator'

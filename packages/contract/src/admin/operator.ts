@@ -27,7 +27,7 @@ export const Status = Type.Object({
   engines: Type.Array(
     Type.Object({
       name: text,
-      /** What the engine decides on: malware in any content, or NSFW content in images. */
+      /** The subject of the engine: malware in any content, or NSFW content in images. */
       kind: oneOf('malware', 'image'),
       version: nullable(text),
       signatures: nullable(count),

@@ -1,11 +1,10 @@
+import { maxCredits } from '@assay/contract'
 import { InvalidArgumentError } from 'commander'
 import { validate as isUuid } from 'uuid'
 import { findRate, type Rate } from '../domain/accounts/account.ts'
 import { OperatorMistake } from '../domain/problem.ts'
 
 /** Readers of option values. What they throw, commander shows beside the option's name. */
-
-const maxCredits = 2_000_000_000
 
 export function readCredits(text: string): number {
   if (!/^\d{1,10}$/.test(text) || Number(text) > maxCredits) {

@@ -111,7 +111,7 @@ function Engines({ engines }: Pick<Status, 'engines'>) {
           title: 'State',
           cell: ({ is_up }) => <Badge tone={is_up ? 'clean' : 'threat'}>{is_up ? '✓ running' : '! down'}</Badge>,
         },
-        { title: 'Scans', cell: ({ kind }) => (kind === undefined ? '–' : kindNames[kind]) },
+        { title: 'Scans', cell: ({ kind }) => kindNames[kind] },
         { title: 'Version', cell: ({ version }) => <LongText>{version ?? '–'}</LongText> },
         {
           title: 'Signatures',
