@@ -98,7 +98,12 @@ function Figures({ queue, webhooks, latency }: Status) {
 const kindNames = { malware: 'Malware', image: 'Images' }
 
 function Engines({ engines }: Pick<Status, 'engines'>) {
-  if (engines.length === 0) return <Empty title="No engines on this node">Other nodes scan the content.</Empty>
+  if (engines.length === 0)
+    return (
+      <Empty title="No engines on this node">
+        This node does not have the worker role. Worker nodes scan its content.
+      </Empty>
+    )
   return (
     <Table
       title="Engines"
