@@ -3,7 +3,7 @@ import { randomFillSync } from 'node:crypto'
 const pool = Buffer.allocUnsafeSlow(16 * 1024)
 let used = pool.length
 
-/** Random bytes for keys, nonces and numbers. Drawn in bulk: one by one they cost more than what they are for. */
+/** Random bytes for keys, nonces and ids. Drawn in bulk, because a system call for each costs more than its use. */
 export function drawRandom(bytes: number): Buffer {
   if (used + bytes > pool.length) {
     randomFillSync(pool)

@@ -1,4 +1,4 @@
-/** Refusals: the caller did something we do not accept. `http` alone knows which status each one has. */
+/** All reasons to refuse a request. Only `http` knows the status of each. */
 export type Refusal =
   | { kind: 'unauthenticated' }
   | { kind: 'signed-out'; detail: string }
@@ -16,12 +16,13 @@ export type Refusal =
   | { kind: 'overloaded'; retryAfterSeconds: number; detail?: string }
   | { kind: 'unavailable'; retryAfterSeconds: number }
   | { kind: 'storage-full'; retryAfterSeconds: number }
-  /** It may have been accepted and charged, or not. All the others above: it was not. */
+  /** The request may have been accepted and charged. With every other kind it was not. */
   | { kind: 'outcome-unknown' }
 
-/** Messages by the name the caller knows the field by. */
+/** Error messages by field, named as in the request. */
 export type FieldErrors = Record<string, string[]>
 
+/** A refusal, thrown by the domain. */
 export class Problem extends Error {
   readonly refusal: Refusal
 
@@ -34,5 +35,5 @@ export class Problem extends Error {
 export const malformed = (detail: string, options?: ErrorOptions) =>
   new Problem({ kind: 'malformed-request', detail }, options)
 
-/** A mistake of the operator in a command: shown as a sentence, without a stack. */
+/** A mistake of the operator in a setting or command: shown as a sentence, without a stack. */
 export class OperatorMistake extends Error {}

@@ -1,11 +1,11 @@
-/** `degraded` still serves what it can; `unavailable` should get no traffic. */
+/** A `degraded` service still serves some requests; an `unavailable` one should get no traffic. */
 export type Health = { status: 'ready' | 'degraded' | 'unavailable'; reasons: string[]; checks: Record<string, string> }
 
 export type Check = {
   name: string
-  /** Without it nothing can be served. */
+  /** Nothing can be served while this check fails. */
   vital: boolean
-  /** A sentence about what is wrong, or undefined when all is well. Throwing counts as wrong, too. */
+  /** Returns a sentence about the fault, or undefined. A check that throws has failed too. */
   findFault(): Promise<string | undefined>
 }
 
@@ -13,7 +13,7 @@ export function makeReadiness(deps: { checks: Check[]; timeoutMs: number }) {
   let stopping = false
 
   return {
-    /** Red before the socket closes, so that balancers look elsewhere while running requests end. */
+    /** Makes the service unavailable before its socket closes, so that balancers choose other nodes while requests finish. */
     startStopping() {
       stopping = true
     },
@@ -42,7 +42,7 @@ async function findFault(check: Check, timeoutMs: number): Promise<string | unde
   try {
     return await Promise.race([check.findFault(), late])
   } catch {
-    // What exactly is in the log of the part; strangers may read this page.
+    // The page is public, so it does not show the error. The part that failed logs it.
     return `The ${check.name} does not answer.`
   } finally {
     clearTimeout(timer)

@@ -4,12 +4,12 @@ import { EngineBusy } from './ports/engines.ts'
 import { Problem } from './problem.ts'
 
 const pausesMs = [100, 500, 2000, 5000]
-/** No try begins later: whoever holds a lease has it for longer, and a stop waits no longer. */
-const lastTryMs = 10_000
+/** No attempt starts later: leases last longer than this, and a stop of the service does not wait longer. */
+const lastAttemptMs = 10_000
 
-/** For work that is done and only has to be recorded: a database that is away for a moment is waited for. */
+/** Records finished work, and tries again while the database is briefly unavailable. */
 export async function keepTrying<T>(record: () => Promise<T>): Promise<T> {
-  const endsAt = performance.now() + lastTryMs
+  const endsAt = performance.now() + lastAttemptMs
   for (const pauseMs of pausesMs) {
     try {
       return await record()
@@ -21,7 +21,7 @@ export async function keepTrying<T>(record: () => Promise<T>): Promise<T> {
   return record()
 }
 
-/** Too much to do, no room for it, or a storage that is away: nobody's failure, and it passes. */
+/** Whether an error is temporary and not the fault of the scan: an overload, a full disk or unavailable storage. */
 export const isTransient = (error: unknown): boolean =>
   error instanceof EngineBusy ||
   error instanceof StorageUnavailable ||

@@ -6,12 +6,12 @@ export type Account = {
   id: string
   name: string
   plan: string
-  /** What the account has instead of its plan's own, where it differs. */
+  /** The credits of the plan, or those of the account where they differ; the same holds for `rate`. */
   creditsPerPeriod: number
   rate: Rate
-  /** A picture that is sexy, and no more than that, is a threat to this account. */
+  /** Whether a picture that is sexy, but not pornographic, is a threat. */
   flagsSexy: boolean
-  /** That its URLs may name; null: all that are public. */
+  /** The hosts that its URLs may name; null for every public host. */
   downloadHosts: string[] | null
   balance: Balance
   createdAt: Date
@@ -24,7 +24,7 @@ export type ApiKey = {
   accountId: string
   name: string
   prefix: string
-  /** Its scans are answered by name, not by engines, and cost nothing. */
+  /** Scans with a test key get the result that their name asks for, run no engine and cost nothing. */
   isTest: boolean
   createdAt: Date
   lastUsedAt: Date | null
@@ -32,7 +32,7 @@ export type ApiKey = {
   revokedAt: Date | null
 }
 
-/** `opening` and `adjust` complete the four of everyday life, so that an account's rows always sum to its balance. */
+/** `opening` and `adjust` record the changes by operators, so that the entries of an account sum to its balance. */
 export type LedgerKind = 'opening' | 'debit' | 'refund' | 'grant' | 'roll' | 'adjust'
 
 export type LedgerEntry = {
@@ -45,14 +45,14 @@ export type LedgerEntry = {
   at: Date
 }
 
-/** So many requests in each window; a window opens with its first request. */
+/** The number of requests in each window. A window opens with its first request. */
 export type Rate = { requests: number; periodSeconds: number }
 
 const unitSeconds = { s: 1, m: 60, h: 3600, d: 86400 } as const
 const maxRequests = 2_000_000_000
 const maxPeriodSeconds = 31 * 86400
 
-/** Reads `50/1m`. Returns undefined when it is not a rate. */
+/** Reads a rate such as `50/1m`. */
 export function findRate(text: string): Rate | undefined {
   const match = /^(\d{1,10})\/(\d{1,7})([smhd])$/.exec(text)
   if (match === null) return undefined
@@ -62,7 +62,7 @@ export function findRate(text: string): Rate | undefined {
   return { requests, periodSeconds }
 }
 
-/** The window as clients read it in X-Rate-Limit-Limit: `1m`, `90s`, `1d`. */
+/** The length of the window as in X-Rate-Limit-Limit: `1m`, `90s`, `1d`. */
 export function toPeriodText(periodSeconds: number): string {
   for (const unit of ['d', 'h', 'm'] as const) {
     if (periodSeconds % unitSeconds[unit] === 0) return `${periodSeconds / unitSeconds[unit]}${unit}`
@@ -72,21 +72,21 @@ export function toPeriodText(periodSeconds: number): string {
 
 export const toRateText = (rate: Rate) => `${rate.requests}/${toPeriodText(rate.periodSeconds)}`
 
-/** A billing period: from `start`, up to but not including `end`. */
+/** A billing period, from `start` up to but not including `end`. */
 export type Period = { start: Date; end: Date }
 
 /**
- * The month-long period that holds `now`, counted from the account's anchor. Counting from the anchor, not from the
- * last period, keeps an account of the 31st on the 31st after it has passed through February.
+ * The period of one month that contains `now`. Months are counted from the anchor, not from the last period, so that an
+ * account of the 31st returns to the 31st after February.
  */
 export function periodAt(anchor: Date, now: Date): Period {
   const monthsApart = (now.getUTCFullYear() - anchor.getUTCFullYear()) * 12 + now.getUTCMonth() - anchor.getUTCMonth()
-  // The calendar difference is right or one too many, when the day of the month has not come yet.
+  // The difference is one too many while the day of the month has not come yet.
   const months = Math.max(0, addMonths(anchor, monthsApart) > now ? monthsApart - 1 : monthsApart)
   return { start: addMonths(anchor, months), end: addMonths(anchor, months + 1) }
 }
 
-/** The same day and time so many months on, or the last day of a month that is too short. */
+/** Adds months; in a month that is too short, returns its last day. */
 function addMonths(date: Date, months: number): Date {
   const result = new Date(date)
   result.setUTCDate(1)

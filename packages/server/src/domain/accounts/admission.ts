@@ -4,14 +4,15 @@ import type { Clock } from '../ports/clock.ts'
 import { Problem } from '../problem.ts'
 import { toKeyDigest } from './secrets.ts'
 
+/** Which requests need credit: all, or scans alone. */
 export type CreditGate = 'all' | 'scans'
 
-/** What the gate found out about a request: who is calling, and whether it may go on. */
+/** The answer of the gate to a request: the caller, if the key is known, and the refusal, if there is one. */
 export type Admitted = { caller: Caller | undefined; refused: Problem | undefined }
 
 /**
- * Authentication, then the rate window, then credit: the order of the interface. The caller comes back even with a
- * refusal, because answers to known callers carry their credit and rate headers.
+ * Checks the key, then the rate limit, then the credit, as the interface specifies. A refused caller is returned too,
+ * because every response to a known caller has the headers about credit and rate.
  */
 export function makeAdmission(deps: {
   gate: AdmissionGate
@@ -19,14 +20,14 @@ export function makeAdmission(deps: {
   recentCallers: Pick<RecentCallers, 'find'>
 }) {
   return {
-    /** `keys` are the values of X-API-Key as they came: two that differ are no key at all. */
+    /** `keys` are the values of X-API-Key in the request. Two different values count as no key. */
     async admitRequest(keys: readonly string[], isScan: boolean): Promise<Admitted> {
       const key = findKey(keys)
       if (key === undefined) return { caller: undefined, refused: new Problem({ kind: 'unauthenticated' }) }
       return admitDigest(toKeyDigest(key), isScan)
     },
     admitDigest,
-    /** Whom work may be begun for before the gate is asked. */
+    /** Finds a caller on the fast path: the scan may begin before the gate answers. */
     findRecentCaller(keys: readonly string[]): Caller | undefined {
       const key = findKey(keys)
       return key === undefined ? undefined : deps.recentCallers.find(toKeyDigest(key))
@@ -38,8 +39,8 @@ export function makeAdmission(deps: {
     const refused = findRefusal(answer)
     if (answer.outcome === 'unknown-key' || refused !== undefined) return { caller: findCaller(answer), refused }
     const { caller } = answer
-    const isBroke = !caller.isTest && caller.creditRemaining === 0 && (isScan || deps.creditGate === 'all')
-    return { caller, refused: isBroke ? new Problem({ kind: 'out-of-credit' }) : undefined }
+    const isOutOfCredit = !caller.isTest && caller.creditRemaining === 0 && (isScan || deps.creditGate === 'all')
+    return { caller, refused: isOutOfCredit ? new Problem({ kind: 'out-of-credit' }) : undefined }
   }
 }
 
@@ -48,7 +49,7 @@ export type Admission = ReturnType<typeof makeAdmission>
 export const findCaller = (answer: Answer): Caller | undefined =>
   answer.outcome === 'unknown-key' ? undefined : answer.caller
 
-/** A scan alone says nothing new of the rate window, which has its count from when the request came. */
+/** The caller after a scan whose request was counted before: only that first answer knows the rate window. */
 export function toLaterCaller(before: Caller, answer: Answer): Caller | undefined {
   const caller = findCaller(answer)
   if (caller === undefined) return undefined
@@ -76,21 +77,22 @@ function findKey(keys: readonly string[]): string | undefined {
 }
 
 const recentMs = 1000
-/** Far more than can arrive at once in that time, so that hardly ever work is done for an answer that is then refused. */
+/** Far more requests than arrive within `recentMs`, so that the gate hardly ever refuses a scan after it ran. */
 const plenty = 500
 const maxCallers = 10_000
 
 /**
- * Callers who were let in a moment ago and have plenty left. Their small scans may begin before the gate is asked, which
- * then counts, charges and records in one go. Trust is for the work alone: no answer goes out that the gate has not let.
+ * Callers that the gate admitted within the last second and that have plenty of requests and credit left. Their small
+ * scans begin before the gate is asked, which then counts, charges and records in one transaction. The response always
+ * waits for the gate.
  */
 export function makeRecentCallers({ clock }: { clock: Clock }) {
   const callers = new LRUCache<string, { caller: Caller; untilMs: number }>({ max: maxCallers })
 
   const note = (caller: Caller) => {
-    // A test may ask to be refused at the gate, so its requests always come there first.
-    const isRich = !caller.isTest && caller.requestsRemaining >= plenty && caller.creditRemaining >= plenty
-    if (isRich) callers.set(caller.keyDigest, { caller, untilMs: clock.now().getTime() + recentMs })
+    // A request with a test key can ask for a refusal, so the gate always sees it first.
+    const hasPlenty = !caller.isTest && caller.requestsRemaining >= plenty && caller.creditRemaining >= plenty
+    if (hasPlenty) callers.set(caller.keyDigest, { caller, untilMs: clock.now().getTime() + recentMs })
     else callers.delete(caller.keyDigest)
   }
 
@@ -99,7 +101,7 @@ export function makeRecentCallers({ clock }: { clock: Clock }) {
       const known = callers.get(keyDigest)
       return known !== undefined && clock.now().getTime() < known.untilMs ? known.caller : undefined
     },
-    /** The same gate: what it says of anybody, to whomever, makes and ends trust in them. */
+    /** Wraps the gate: each of its answers adds the caller to the recent ones or removes it. */
     watch: (gate: AdmissionGate): AdmissionGate => ({
       async ask(ask) {
         const answer = await gate.ask(ask)

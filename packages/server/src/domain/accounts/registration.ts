@@ -13,20 +13,20 @@ export type Application = {
   credits?: number
   rate?: Rate
   expiresAt?: Date
-  /** True when it is not given. */
+  /** True by default. */
   flagsSexy?: boolean
   downloadHosts?: string[]
-  /** The first key is one for tests. */
+  /** Makes the first key a test key. */
   isTest?: boolean
-  /** Given by the operator instead of made by us. */
+  /** A key that the operator chose; generated when undefined, as is the secret. */
   apiKey?: string
   webhookSecret?: string
 }
 
-/** The two secrets are in clear here and nowhere else: whoever gets this shows them once. */
+/** A new account with its two secrets in clear. They are stored nowhere and shown once. */
 export type Registered = { account: Account; apiKey: string; webhookSecret: string }
 
-/** How long the secret before a rotation keeps signing. */
+/** How long the previous secret keeps signing after a rotation. */
 const previousSecretMs = 24 * 3_600_000
 
 type Deps = {
@@ -34,13 +34,13 @@ type Deps = {
   keys: KeyStore
   plans: PlanStore
   clock: Clock
-  /** In a test installation every key is one for tests, also one that was not asked to be. */
+  /** In a test installation every key is a test key. */
   isTestInstallation?: boolean
 }
 
-/** Giving out accounts, keys and secrets. */
+/** Creates accounts, keys and secrets. */
 export function makeRegistration(deps: Deps) {
-  const isForTests = (asked: boolean | undefined) => asked === true || deps.isTestInstallation === true
+  const isTestKey = (requested: boolean | undefined) => requested === true || deps.isTestInstallation === true
 
   return {
     async register(application: Application): Promise<Registered> {
@@ -48,7 +48,7 @@ export function makeRegistration(deps: Deps) {
       return { account: await deps.accounts.createAccount(account), apiKey, webhookSecret }
     },
 
-    /** Undefined when there are accounts already: then nothing is changed. */
+    /** Returns undefined, and changes nothing, when there is an account already. */
     async registerFirst(application: Application): Promise<Registered | undefined> {
       const { account, apiKey, webhookSecret } = await prepare(application)
       const created = await deps.accounts.createFirstAccount(account)
@@ -57,14 +57,14 @@ export function makeRegistration(deps: Deps) {
 
     async createKey(
       accountId: string,
-      { name, expiresAt, isTest: asked }: { name: string; expiresAt: Date | null; isTest?: boolean },
+      { name, expiresAt, isTest: requested }: { name: string; expiresAt: Date | null; isTest?: boolean },
     ): Promise<{ key: ApiKey; apiKey: string }> {
-      const isTest = isForTests(asked)
+      const isTest = isTestKey(requested)
       const apiKey = newApiKey({ isTest })
       return { key: await deps.keys.createKey(accountId, toNewKey(apiKey, { name, expiresAt, isTest })), apiKey }
     },
 
-    /** Undefined when there is no such account. */
+    /** Returns undefined when there is no such account. */
     async rotateWebhookSecret(accountId: string): Promise<{ webhookSecret: string; previousUntil: Date } | undefined> {
       const webhookSecret = newWebhookSecret()
       const previousUntil = new Date(deps.clock.now().getTime() + previousSecretMs)
@@ -77,7 +77,7 @@ export function makeRegistration(deps: Deps) {
 
   async function prepare(application: Application) {
     await requirePlan(application.plan)
-    const isTest = isForTests(application.isTest)
+    const isTest = isTestKey(application.isTest)
     const apiKey = application.apiKey ?? newApiKey({ isTest })
     const webhookSecret = application.webhookSecret ?? newWebhookSecret()
     const account: NewAccount = {

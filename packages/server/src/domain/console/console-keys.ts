@@ -3,12 +3,12 @@ import { v7 as newId } from 'uuid'
 import { toKeyDigest } from '../accounts/secrets.ts'
 import type { ConsoleKeyStore } from '../ports/key-store.ts'
 
-/** Scans from the console run with a key of their own, so that they have a rate window and a line in the usage. */
+/** The name of the key for scans from the console, which have a rate window and a line in the usage of their own. */
 export const consoleKeyName = 'console'
-/** Keys that people have begin with one; what they are called does not count. */
+/** Marks the key of the console. Every other key has a prefix, whatever its name. */
 export const consoleKeyPrefix = ''
 
-/** The digest of that key. Nobody ever has the key itself: it is made of a digest that belongs to no text we keep. */
+/** Creates the console's key of an account when it is first needed. Nobody has the key: only a digest of random bytes exists. */
 export function makeConsoleKeys({ keys, isTest }: { keys: ConsoleKeyStore; isTest: boolean }) {
   return {
     async getDigest(accountId: string): Promise<string> {

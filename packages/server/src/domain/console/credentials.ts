@@ -2,10 +2,10 @@ import { argon2, createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 import { promisify } from 'node:util'
 
 const derive = promisify(argon2)
-/** What OWASP asks of argon2id: 19 MiB and two passes. About 25 ms. */
+/** The cost that OWASP recommends for argon2id: 19 MiB and two passes, about 25 ms. */
 const cost = { parallelism: 1, tagLength: 32, memory: 19_456, passes: 2 }
 
-/** In the usual form, `$argon2id$v=19$m=…,t=…,p=…$salt$hash`. */
+/** Hashes a password into the usual form, `$argon2id$v=19$m=…,t=…,p=…$salt$hash`. */
 export async function hashPassword(password: string): Promise<string> {
   const nonce = randomBytes(16)
   const tag = await derive('argon2id', { ...cost, message: password, nonce })
@@ -19,22 +19,27 @@ export async function isPassword(password: string, stored: string): Promise<bool
   const [, memory, passes, parallelism, salt = '', tag = ''] = found
   const expected = Buffer.from(tag, 'base64')
   const given = await derive('argon2id', {
-    ...{ memory: Number(memory), passes: Number(passes), parallelism: Number(parallelism) },
-    ...{ message: password, nonce: Buffer.from(salt, 'base64'), tagLength: expected.length },
+    memory: Number(memory),
+    passes: Number(passes),
+    parallelism: Number(parallelism),
+    message: password,
+    nonce: Buffer.from(salt, 'base64'),
+    tagLength: expected.length,
   })
   return timingSafeEqual(given, expected)
 }
 
-/** To compare with where there is no member: whoever asks cannot tell by the time it takes. */
-let nobodys: Promise<string> | undefined
-export const getNobodysPassword = () => (nobodys ??= hashPassword(randomBytes(16).toString('hex')))
+let decoy: Promise<string> | undefined
+
+/** A hash to compare with when there is no such member, so that the response time does not tell which addresses exist. */
+export const getDecoyHash = () => (decoy ??= hashPassword(randomBytes(16).toString('hex')))
 
 const toText = (bytes: Buffer) => bytes.toString('base64').replaceAll('=', '')
 
 const stepSeconds = 30
 const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'
 
-/** The code of an authenticator app at a step (RFC 6238: SHA-1, six digits, 30 s: what all apps understand). */
+/** The code of an authenticator app at a step (RFC 6238 with SHA-1, six digits and 30 s, which all apps understand). */
 export function toTotpCode(secret: Buffer, step: number): string {
   const counter = Buffer.alloc(8)
   counter.writeBigUInt64BE(BigInt(step))
@@ -43,13 +48,13 @@ export function toTotpCode(secret: Buffer, step: number): string {
   return String((mac.readUInt32BE(at) & 0x7fffffff) % 1_000_000).padStart(6, '0')
 }
 
-/** The step that the code is of: this one, or one to each side for clocks that differ. */
+/** Finds the step of the code: the current one, or the one before or after, for clocks that differ. */
 export function findTotpStep(secret: Buffer, code: string, now: Date): number | undefined {
   const current = Math.floor(now.getTime() / 1000 / stepSeconds)
   return [current, current - 1, current + 1].find((step) => isEqual(toTotpCode(secret, step), code))
 }
 
-/** What the app takes as a picture or by hand. */
+/** The URI that the app reads from a QR code or that people type. */
 export function toTotpUri(secret: Buffer, email: string): string {
   const query = new URLSearchParams({ secret: toBase32(secret), issuer: 'Assay' })
   return `otpauth://totp/Assay:${encodeURIComponent(email)}?${query}`

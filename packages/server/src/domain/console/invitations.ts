@@ -8,21 +8,21 @@ import { hashPassword } from './credentials.ts'
 import { type Entry, newToken, type Origin, type SignIn, toDigest } from './sign-in.ts'
 
 type Deps = { members: MemberStore; signIn: SignIn; audit: AuditLog; clock: Clock }
-type Wanted = { role: Role; accountId: string | null; email?: string | undefined }
+type Invitee = { role: Role; accountId: string | null; email?: string | undefined }
 
 const dayMs = 86_400_000
 const lifetimeMs = 7 * dayMs
 
-/** One-time links: how people come in. What is stored is a digest; the token is in the link alone. */
+/** One-time links by which people join or set a new password. Only a digest of the token is stored. */
 export function makeInvitations({ members, signIn, audit, clock }: Deps) {
   return {
-    /** A link for the first operator, who also holds the first account. Nothing when there is an operator already. */
+    /** A link for the first operator, who also gets the first account. Undefined when there is an operator already. */
     async inviteFirstOperator(): Promise<{ token: string } | undefined> {
       const vacancy = await members.findVacancy()
       return vacancy && addLink('first-operator', { role: 'operator', ...vacancy }, null)
     },
-    invite: (wanted: Wanted) => addLink('invitation', wanted, null),
-    /** For somebody who forgot the password. Whoever lost the authenticator app too is asked for no code any more. */
+    invite: (invitee: Invitee) => addLink('invitation', invitee, null),
+    /** A link for a member who forgot the password. `forgetsApp` also removes a lost authenticator app. */
     async resetPassword(
       email: string,
       { forgetsApp }: { forgetsApp: boolean },
@@ -42,7 +42,7 @@ export function makeInvitations({ members, signIn, audit, clock }: Deps) {
     },
     getLink,
 
-    /** Who has set up a code must still come with it: a link is worth no more than a password. */
+    /** A member with an authenticator app must still sign in with a code: a link replaces the password alone. */
     async accept(
       token: string,
       given: { name: string; email: string; password: string },
@@ -54,8 +54,12 @@ export function makeInvitations({ members, signIn, audit, clock }: Deps) {
       const outcome =
         link.memberId === null
           ? await members.acceptLink(toDigest(token), clock.now(), {
-              ...{ id: memberId, accountId: link.accountId, role: link.role, passwordHash },
-              ...{ name: given.name.trim(), email: given.email },
+              id: memberId,
+              accountId: link.accountId,
+              role: link.role,
+              passwordHash,
+              name: given.name.trim(),
+              email: given.email,
             })
           : await members.acceptReset(toDigest(token), clock.now(), passwordHash)
       if (outcome === 'gone') throw newGone()
@@ -72,23 +76,21 @@ export function makeInvitations({ members, signIn, audit, clock }: Deps) {
     },
   }
 
-  async function addLink(purpose: Link['purpose'], { role, accountId, email }: Wanted, memberId: string | null) {
+  async function addLink(purpose: Link['purpose'], { role, accountId, email }: Invitee, memberId: string | null) {
     const token = newToken()
     const createdAt = clock.now()
     const expiresAt = new Date(createdAt.getTime() + lifetimeMs)
     const id = newId()
     await members.addLink({
-      ...{
-        id,
-        digest: toDigest(token),
-        purpose,
-        role,
-        accountId,
-        memberId,
-        email: email ?? null,
-        createdAt,
-        expiresAt,
-      },
+      id,
+      digest: toDigest(token),
+      purpose,
+      role,
+      accountId,
+      memberId,
+      email: email ?? null,
+      createdAt,
+      expiresAt,
     })
     return { id, token, expiresAt }
   }

@@ -4,24 +4,25 @@ import type { AuditLog } from '../ports/audit-log.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { Member, MemberStore } from '../ports/member-store.ts'
 import { Problem } from '../problem.ts'
-import { findTotpStep, getNobodysPassword, isPassword } from './credentials.ts'
+import { findTotpStep, getDecoyHash, isPassword } from './credentials.ts'
 
 type Deps = { members: MemberStore; audit: AuditLog; clock: Clock }
-/** Where a request comes from. */
+/** The address and the browser of a request, for the audit log and the list of sessions. */
 export type Origin = { address: string; agent: string }
+/** A member with an open session. */
 export type Visitor = { sessionId: string; member: Member; csrfToken: string }
-/** The token of a new session, or that a code must come with the password. */
+/** The token of a new session, or `code-needed` when the password must come with a code. */
 export type Entry = { token: string } | 'code-needed'
 type Given = { email: string; password: string; code?: string | undefined }
 
 const hourMs = 3_600_000
 const idleMs = 12 * hourMs
 const lifetimeMs = 7 * 24 * hourMs
-const patience = { firstPauseMs: 5000, longestPauseMs: 15 * 60_000, memoryMs: hourMs }
-/** For an address of a person, and for one of a machine, behind which many people may be. */
+const attemptLimits = { firstPauseMs: 5000, longestPauseMs: 15 * 60_000, memoryMs: hourMs }
+/** Failures without a pause, per email address and per IP address, which many people may share. */
 const freeFailures = { email: 5, address: 50 }
 
-/** Sessions: opened by a password and, where one is set up, a code; known by a token that only the browser has. */
+/** Opens sessions by password and, for members with an authenticator app, a code. Only the browser has the token. */
 export function makeSignIn(deps: Deps) {
   const { members, audit, clock } = deps
 
@@ -30,7 +31,7 @@ export function makeSignIn(deps: Deps) {
       const subjects = toSubjects(given.email, origin)
       await takeAttempt(subjects)
       const member = await members.findByEmail(given.email)
-      const isRight = await isPassword(given.password, member?.passwordHash ?? (await getNobodysPassword()))
+      const isRight = await isPassword(given.password, member?.passwordHash ?? (await getDecoyHash()))
       if (member === undefined || !isRight) return refuse(given, origin)
       if (member.totpConfirmedAt !== null) {
         if (given.code === undefined) {
@@ -38,7 +39,7 @@ export function makeSignIn(deps: Deps) {
           await members.forgiveAttempt(subjects.address)
           return 'code-needed'
         }
-        if (!(await takesCode(member, given.code))) return refuse(given, origin)
+        if (!(await acceptsCode(member, given.code))) return refuse(given, origin)
       }
       await members.forgetFailures(subjects.email)
       await members.forgiveAttempt(subjects.address)
@@ -59,14 +60,19 @@ export function makeSignIn(deps: Deps) {
     const token = newToken()
     const now = clock.now()
     await members.openSession({
-      ...{ id: newId(), digest: toDigest(token), memberId: member.id },
-      ...{ createdAt: now, lastSeenAt: now, expiresAt: new Date(now.getTime() + lifetimeMs) },
-      ...{ address: origin.address, agent: origin.agent.slice(0, 300) },
+      id: newId(),
+      digest: toDigest(token),
+      memberId: member.id,
+      createdAt: now,
+      lastSeenAt: now,
+      expiresAt: new Date(now.getTime() + lifetimeMs),
+      address: origin.address,
+      agent: origin.agent.slice(0, 300),
     })
     return token
   }
 
-  async function takesCode(member: Member, code: string): Promise<boolean> {
+  async function acceptsCode(member: Member, code: string): Promise<boolean> {
     const step = member.totpSecret === null ? undefined : findTotpStep(member.totpSecret, code, clock.now())
     return step !== undefined && members.takeTotpStep(member.id, step)
   }
@@ -76,11 +82,14 @@ export function makeSignIn(deps: Deps) {
     throw new Problem({ kind: 'signed-out', detail: 'The address, the password or the code is not right.' })
   }
 
-  /** The right password does not help while a pause lasts. */
+  /** Counts the attempt before the password is checked. During a pause even the right password is refused. */
   async function takeAttempt(subjects: ReturnType<typeof toSubjects>) {
     const now = clock.now()
     for (const kind of ['email', 'address'] as const) {
-      const refused = await members.takeAttempt(subjects[kind], now, { ...patience, freeFailures: freeFailures[kind] })
+      const refused = await members.takeAttempt(subjects[kind], now, {
+        ...attemptLimits,
+        freeFailures: freeFailures[kind],
+      })
       if (refused === undefined) continue
       if (kind === 'address') await members.forgiveAttempt(subjects.email)
       throw new Problem({ kind: 'rate-limited', retryAfterSeconds: Math.ceil(refused.waitMs / 1000) })
@@ -93,7 +102,7 @@ export type SignIn = ReturnType<typeof makeSignIn>
 export const newToken = () => randomBytes(32).toString('base64url')
 export const toDigest = (token: string) => hash('sha256', token, 'hex')
 
-/** Whoever can read the page can read it; another site cannot, and has no cookie to make it from. */
+/** Derived from the session token, so that a page of another site can neither read nor compute it. */
 const toCsrfToken = (token: string) => createHmac('sha256', token).update('csrf').digest('base64url')
 
 const toSubjects = (email: string, { address }: Origin) => ({

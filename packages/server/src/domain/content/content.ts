@@ -1,15 +1,15 @@
-/** Content that was taken in whole. Whoever holds it releases it; until then it can be read any number of times. */
+/** Content that was received completely. It can be read any number of times until its owner releases it. */
 export type Content = {
   readonly bytes: number
-  /** The first bytes (at most `headBytes`), for telling what it is. */
+  /** The first bytes, at most `headBytes`, for type detection. */
   readonly head: Buffer
-  /** Of the whole content, in lower-case hex. */
+  /** The hash of the whole content, in lower-case hex. */
   readonly sha1: string
   readonly sha256: string
-  /** All of it, when it is small enough to stay in memory. */
+  /** The whole content, when it is in memory. */
   readonly whole: Buffer | undefined
-  /** The clear bytes from `start` up to `end` (the end by default), in order. */
+  /** Yields the clear bytes from `start` up to `end`, by default the whole content. */
   read(start?: number, end?: number): AsyncIterable<Buffer>
-  /** Ends the content: nothing of it can be read afterwards. May be called twice. */
+  /** Frees the content, which cannot be read afterwards. May be called twice. */
   release(): Promise<void>
 }

@@ -1,13 +1,13 @@
 import { malformed } from '../problem.ts'
 
-/** Takes the bytes of one part as they come. */
+/** Takes the bytes of one part as they arrive. */
 export type PartSink = { write(chunk: Buffer): void; end(): void }
 
 type State = 'preamble' | 'delimiter' | 'header' | 'content' | 'closed'
 
 const maxPreambleBytes = 64 * 1024
 const maxHeaderBytes = 16 * 1024
-/** Blanks that may stand between a boundary and the end of its line. */
+/** The most blanks between a boundary and the end of its line. */
 const maxPaddingBytes = 256
 
 const ambiguous = () => malformed('A line of the content begins like the boundary of the form.')
@@ -17,9 +17,9 @@ const lineEnd: Buffer = Buffer.from('\r\n')
 const headerEnd = Buffer.from('\r\n\r\n')
 
 /**
- * Reads a multipart body, chunk by chunk. A line that merely begins like the boundary is refused: parsers differ in
- * whether it ends the part, and the one who trusts the verdict may read another file than was scanned. Written by hand
- * because the libraries cut the file there without a word, and checking beside one costs a second pass over every byte.
+ * Reads a multipart body, chunk by chunk. A line that merely begins like the boundary is refused: parsers disagree on
+ * whether it ends the part, so the reader of the file could get other content than was scanned. The libraries cut the file
+ * there silently, and checking beside a library costs a second pass over every byte.
  */
 export function newMultipartParser(deps: {
   boundary: string
@@ -28,6 +28,7 @@ export function newMultipartParser(deps: {
 }) {
   const delimiter = Buffer.from(`\r\n--${deps.boundary}`, 'latin1')
   let state: State = 'preamble'
+  /** Bytes that are read again with the next chunk. The first delimiter begins as if a line had just ended. */
   let kept: Buffer = lineEnd
   let sink: PartSink | undefined
   let parts = 0
@@ -35,7 +36,7 @@ export function newMultipartParser(deps: {
 
   return {
     push(chunk: Buffer) {
-      let rest = open(chunk) ?? (kept.length === 0 ? chunk : Buffer.concat([kept, chunk]))
+      let rest = openAtStart(chunk) ?? (kept.length === 0 ? chunk : Buffer.concat([kept, chunk]))
       kept = nothing
       while (rest.length > 0 && state !== 'closed') {
         const next = advance(rest)
@@ -44,22 +45,19 @@ export function newMultipartParser(deps: {
       }
     },
     finish() {
-      if (state !== 'closed') throw malformed('The form is cut short.')
+      if (state !== 'closed') throw malformed('The form ends before its closing boundary.')
     },
   }
 
-  /**
-   * The first delimiter has no line before it: it begins as if one had just ended. Almost always the body begins with it,
-   * and its first chunk need not be copied to be behind that line end.
-   */
-  function open(chunk: Buffer): Buffer | undefined {
+  /** Almost every body begins with its boundary. Then the first chunk need not be copied behind a line end. */
+  function openAtStart(chunk: Buffer): Buffer | undefined {
     const opening = delimiter.subarray(lineEnd.length)
     if (kept !== lineEnd || !chunk.subarray(0, opening.length).equals(opening)) return undefined
     state = 'delimiter'
     return chunk.subarray(opening.length)
   }
 
-  /** What is left to read after one step; undefined when it takes more bytes to go on. */
+  /** Takes one step and returns the bytes that are left; undefined when the step needs more bytes. */
   function advance(bytes: Buffer): Buffer | undefined {
     switch (state) {
       case 'preamble':
@@ -70,17 +68,17 @@ export function newMultipartParser(deps: {
       case 'content':
         return passContent(bytes, (part) => sink?.write(part))
       case 'delimiter':
-        return readDelimiterEnd(bytes)
+        return passDelimiterEnd(bytes)
       default:
-        return readHeader(bytes)
+        return passHeader(bytes)
     }
   }
 
   function passContent(bytes: Buffer, take: (part: Buffer) => void): Buffer | undefined {
     const at = bytes.indexOf(delimiter)
     if (at === -1) {
-      const safe = bytes.length - countBegun(bytes)
-      // Whoever takes all of the memory may give it back: nothing of ours may point there then, not even at its end.
+      const safe = bytes.length - countPartialDelimiter(bytes, delimiter)
+      // The sink may free the memory of a chunk that it gets whole, so `kept` must not point into it.
       kept = safe === bytes.length ? nothing : bytes.subarray(safe)
       if (safe > 0) take(bytes.subarray(0, safe))
       return undefined
@@ -91,51 +89,29 @@ export function newMultipartParser(deps: {
     return bytes.subarray(at + delimiter.length)
   }
 
-  /** How many bytes at the end may be the beginning of a delimiter. */
-  function countBegun(bytes: Buffer): number {
-    const longest = Math.min(bytes.length, delimiter.length - 1)
-    for (let at = bytes.indexOf(13, bytes.length - longest); at !== -1; at = bytes.indexOf(13, at + 1)) {
-      if (delimiter.subarray(0, bytes.length - at).equals(bytes.subarray(at))) return bytes.length - at
-    }
-    return 0
-  }
-
-  /** `--` closes the body, blanks and a line end open a part, anything else is no delimiter. */
-  function readDelimiterEnd(bytes: Buffer): Buffer | undefined {
-    // Almost always just a line end.
-    const isPlain = bytes[0] === 13 && bytes[1] === 10
-    const start = isPlain ? '\r\n' : bytes.toString('latin1', 0, maxPaddingBytes + 4)
-    if (start.startsWith('--')) {
+  function passDelimiterEnd(bytes: Buffer): Buffer | undefined {
+    const end = readDelimiterEnd(bytes)
+    if (end === 'closing') {
       state = 'closed'
       return nothing
     }
-    const opening = /^[ \t]*\r\n/.exec(start)
-    if (opening !== null) {
-      parts++
-      if (parts > deps.maxParts) throw malformed('The form has too many parts.')
-      state = 'header'
-      // Its line end belongs to the header as well: an empty header ends with it.
-      return bytes.subarray(opening[0].length - 2)
-    }
-    if (start.length <= maxPaddingBytes && /^(-|[ \t]*\r?)$/.test(start)) {
+    if (end === 'incomplete') {
       kept = bytes
       return undefined
     }
-    throw ambiguous()
+    parts++
+    if (parts > deps.maxParts) throw malformed('The form has too many parts.')
+    state = 'header'
+    // The line end is kept as the beginning of the header: an empty header ends with it.
+    return bytes.subarray(end.length - lineEnd.length)
   }
 
-  function readHeader(bytes: Buffer): Buffer | undefined {
-    const at = bytes.indexOf(headerEnd)
-    if (at > maxHeaderBytes || (at === -1 && bytes.length > maxHeaderBytes)) {
-      throw malformed('The header of a part is too long.')
-    }
-    // Content that begins with the boundary: some take it for the end of an empty part. Seen only when all of it is there.
-    const start = at === -1 ? undefined : bytes.subarray(at + 2, at + 2 + delimiter.length)
-    if (start === undefined || (start.length < delimiter.length && delimiter.subarray(0, start.length).equals(start))) {
+  function passHeader(bytes: Buffer): Buffer | undefined {
+    const at = findHeaderEnd(bytes, delimiter)
+    if (at === undefined) {
       kept = bytes
       return undefined
     }
-    if (start.equals(delimiter)) throw ambiguous()
     const header = readPartHeader(bytes.toString('utf8', 2, Math.max(2, at)))
     sink = header === undefined ? undefined : deps.openPart(header)
     state = 'content'
@@ -143,10 +119,45 @@ export function newMultipartParser(deps: {
   }
 }
 
-/** What a part of a form says of itself. With a filename, or as plain bytes, it is a file; else a text field. */
+/** The number of bytes at the end that may be the beginning of a delimiter. */
+function countPartialDelimiter(bytes: Buffer, delimiter: Buffer): number {
+  const longest = Math.min(bytes.length, delimiter.length - 1)
+  for (let at = bytes.indexOf(13, bytes.length - longest); at !== -1; at = bytes.indexOf(13, at + 1)) {
+    if (delimiter.subarray(0, bytes.length - at).equals(bytes.subarray(at))) return bytes.length - at
+  }
+  return 0
+}
+
+/** Reads the rest of a boundary line: `--` closes the form; blanks and a line end, whose length is returned, open a part. */
+function readDelimiterEnd(bytes: Buffer): 'closing' | 'incomplete' | { length: number } {
+  // Almost always the line ends at once.
+  if (bytes[0] === 13 && bytes[1] === 10) return lineEnd
+  const start = bytes.toString('latin1', 0, maxPaddingBytes + 4)
+  if (start.startsWith('--')) return 'closing'
+  const opening = /^[ \t]*\r\n/.exec(start)?.[0]
+  if (opening !== undefined) return opening
+  if (start.length <= maxPaddingBytes && /^(-|[ \t]*\r?)$/.test(start)) return 'incomplete'
+  throw ambiguous()
+}
+
+/** Finds the end of a part's header; undefined when more bytes are needed. */
+function findHeaderEnd(bytes: Buffer, delimiter: Buffer): number | undefined {
+  const at = bytes.indexOf(headerEnd)
+  if (at > maxHeaderBytes || (at === -1 && bytes.length > maxHeaderBytes)) {
+    throw malformed('The header of a part is too long.')
+  }
+  if (at === -1) return undefined
+  // Some parsers take content that begins with the boundary for the end of an empty part.
+  const start = bytes.subarray(at + 2, at + 2 + delimiter.length)
+  if (start.equals(delimiter)) throw ambiguous()
+  const isCut = start.length < delimiter.length && delimiter.subarray(0, start.length).equals(start)
+  return isCut ? undefined : at
+}
+
+/** The header of a part. With a filename, or with the type `application/octet-stream`, the part is a file; otherwise a field. */
 export type PartHeader = { name: string; filename: string | undefined; isFile: boolean; charset: string | undefined }
 
-/** Undefined for a part that is no field of a form: without a name, or of another disposition. */
+/** Returns undefined for a part that is no form field: without a name, or with another disposition. */
 export function readPartHeader(text: string): PartHeader | undefined {
   const unfolded = /\n[ \t]/.test(text) ? text.replaceAll(/\r\n[ \t]+/g, ' ') : text
   const lines = unfolded.split('\r\n')
@@ -174,7 +185,7 @@ function findHeader(lines: string[], name: string): string | undefined {
   return undefined
 }
 
-/** `; name="a"; filename=b`. The first of two alike counts. */
+/** Reads parameters such as `; name="a"; filename=b`. Of two with the same name the first counts. */
 function readParams(value: string): Map<string, string> {
   const params = new Map<string, string>()
   for (const [, name = '', quoted, plain] of value.matchAll(
@@ -187,12 +198,12 @@ function readParams(value: string): Map<string, string> {
 }
 
 /**
- * Browsers write a quote in a name as `%22`, others as `\"`. A backslash before anything else is one: Windows paths have
- * them, and nobody escapes them.
+ * Unescapes `\"` and `\\`. Any other backslash stays, because clients send Windows paths without escaping them. Browsers write
+ * a quote in a name as `%22`, which stays too.
  */
 const unescapeQuoted = (text: string) => text.replaceAll(/\\(["\\])/g, '$1')
 
-/** `utf-8''na%C3%AFve.txt`; undefined when it cannot be read. */
+/** Decodes a value such as `utf-8''na%C3%AFve.txt`; undefined when it is invalid. */
 function readExtended(value: string | undefined): string | undefined {
   const [, charset, encoded] = /^([\w-]+)'[\w-]*'(.*)$/s.exec(value ?? '') ?? []
   if (charset === undefined || encoded === undefined) return undefined
@@ -207,6 +218,6 @@ function readExtended(value: string | undefined): string | undefined {
   }
 }
 
-/** Some send the whole path of the file on their own machine. */
+/** Some clients send the whole path of the file on their machine. */
 const toBaseName = (filename: string) =>
   filename.slice(Math.max(filename.lastIndexOf('/'), filename.lastIndexOf('\\')) + 1)

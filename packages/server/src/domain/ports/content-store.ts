@@ -3,74 +3,74 @@ import type { JobSource } from './job-store.ts'
 
 export type ContentWriter<Finished = Content> = {
   /**
-   * The chunk is the writer's from then on, who may give its memory back. A promise when the writer has to catch up: wait
-   * for it before much more is written. Chunks stay in order all the same.
+   * Takes over the chunk, whose memory the writer may free. Returns a promise when the storage is behind: wait for it
+   * before you write much more. Chunks stay in order even without waiting.
    */
   write(chunk: Buffer): Promise<void> | undefined
   finish(): Promise<Finished>
-  /** Forgets what was written. May be called at any time, also after `finish`. */
+  /** Removes the content. May be called at any time, also after `finish`. */
   abort(): Promise<void>
 }
 
 export type WriterOptions = {
-  /** What is not larger stays in memory, as long as there is room; the store knows what is usual. */
+  /** Content up to this size stays in memory while the budget allows it. The store has a default. */
   memoryBytes?: number
-  /** About how many bytes will come, where that is known: what will not stay in memory does not begin there. */
+  /** The expected size, when it is known: content that will not fit into memory goes to storage from its first byte. */
   expectedBytes?: number | undefined
-  /** When `finish` is called, nobody needs anything else of the memory that chunks are part of. */
+  /** The memory that chunks are part of holds nothing else that is needed after `finish`. */
   ownsMemory?: boolean
 }
 
 export type ContentStore = {
-  /** Small content stays in memory; what grows larger goes to storage, encrypted. Clear bytes never reach a disk. */
+  /** Keeps small content in memory and writes larger content to storage, encrypted. Clear bytes never reach a disk. */
   newWriter(options?: WriterOptions): ContentWriter
 }
 
-/** Content that outlives the process which took it in. */
+/** Where the content of a job lies: in a row of the database, or in storage. */
 export type ContentLocation = Exclude<JobSource, { at: 'url' }>
 
-/** `persist` makes it last, beyond a crash and a power cut; from then on `release` only lets go of it. */
+/** Content that a job can refer to. After `persist` it survives a crash and a power cut, and `release` only closes it. */
 export type JobContent = Content & { persist(): Promise<ContentLocation> }
 
-/** Content of background scans, from its submission until the scan is completed. */
+/** Content of background jobs, from the submission until the scan is completed. */
 export type JobContents = {
   newWriter(options?: Pick<WriterOptions, 'expectedBytes' | 'ownsMemory'>): ContentWriter<JobContent>
-  /** Whoever has this place among theirs can open it. */
+  /** Identifies the store of the content. A process can open the content if its own `storeIds` include the id. */
   toStoreId(kept: ContentLocation): string
   storeIds: string[]
-  /** To be released like any other; that does not remove it. */
+  /** Opens persisted content. Releasing it does not remove it. */
   open(kept: ContentLocation, known: Pick<Content, 'bytes' | 'sha1' | 'sha256'>): Promise<Content>
-  /** May be gone already. */
+  /** Succeeds also when the content does not exist any more. */
   remove(kept: ContentLocation): Promise<void>
-  /** Of what was stored before that time. */
+  /** Lists the objects that were stored before that time. */
   listKeys(before: Date): Promise<string[]>
 }
 
-/** The storage cannot be reached or refuses us, and that passes: nothing is wrong with the content. Never a verdict. */
+/** The storage cannot be reached or refuses access. A later attempt may succeed. Never becomes a verdict. */
 export class StorageUnavailable extends Error {}
 
-/** What it ends in when the address yields nothing that can be scanned. Named as in the signals of a result. */
+/** Why a URL yields no content that can be scanned, named as in the signals of a result. */
 export type FetchFailure = 'DownloadFailed' | 'TooLarge' | 'EmptyContent'
 
 export type FetchResult =
   | { readonly content: Content }
-  /** `reason` is a sentence for people; it names no address that the caller did not give. */
+  /** `reason` is a sentence for people. It names no address that the caller did not give. */
   | { readonly failure: FetchFailure; readonly reason: string }
 
 export type FetchRequest = {
   readonly maxBytes: number
-  /** For all of it: redirects, names, connections and the content. */
+  /** The time limit for the whole download: redirects, name resolution, connections and content. */
   readonly totalMs: number
   readonly signal: AbortSignal
   readonly contents: ContentStore
-  /** Asked for the first address and for every redirect; in lower case, without a dot at the end, IPv6 in brackets. */
+  /** Called for the URL and every redirect, with the host in lower case, without a final dot, IPv6 in brackets. */
   isHostAllowed?(host: string): boolean
 }
 
 export type ContentFetcher = {
   /**
-   * What strangers do wrong is an outcome. It throws when `signal` is aborted or when we fail ourselves (a disk that is
-   * full), so that neither is taken for a download that failed. Whoever gets the content releases it.
+   * Returns a failure for every fault of the other side. Throws when `signal` is aborted or this service fails (a full
+   * disk), so that neither counts as a failed download. The caller releases the content.
    */
   fetchContent(url: string, request: FetchRequest): Promise<FetchResult>
 }

@@ -1,13 +1,13 @@
 import type { Content } from '../content/content.ts'
 
-/** Why content is not clean although nothing was found in it: some of it was not looked at. */
+/** A reason not to call content clean although nothing was found: a part of it was not scanned. */
 export type Doubt = 'EncryptedContent' | 'UnsupportedContainer' | 'ScanLimitExceeded'
 
 export type EngineReport = {
-  /** Names of what was found, without any prefix of ours. */
+  /** Names of the matching signatures, without the prefix that results add. */
   findings: string[]
   doubts: Doubt[]
-  /** The engine met a container that it cannot open, here or further inside. */
+  /** The engine met a container that it cannot open, at any depth. */
   unopened: boolean
 }
 
@@ -19,7 +19,7 @@ export type EngineState = {
    * results under it. Undefined when the engine cannot tell; then nothing is cached.
    */
   verdictVersion: string | undefined
-  /** How many; undefined where the engine does not tell. */
+  /** The number of signatures; undefined when the engine does not tell. */
   signatures: number | undefined
   signaturesAt: Date | undefined
 }
@@ -30,38 +30,38 @@ export type EngineKind = 'malware' | 'image'
 export type ScanEngine = {
   name: string
   kind: 'malware'
-  /** Looks into containers by itself. For one that does not, the members are unpacked and given to it. */
+  /** The engine scans the members of containers. For an engine that does not, Assay unpacks them. */
   opensContainers: boolean
-  /** Undefined while it cannot scan. */
+  /** Undefined while the engine cannot scan. */
   findState(): EngineState | undefined
-  /** All of the content was looked at, or this throws: `EngineDown` when the engine cannot answer. */
+  /** Scans all of the content. Throws `EngineDown` when the engine cannot answer. */
   scan(content: Content, signal: AbortSignal): Promise<EngineReport>
 }
 
-/** The engine died, hung or is away. Never a verdict. */
+/** The engine crashed, hangs or is not running. Never becomes a verdict. */
 export class EngineDown extends Error {}
 
-/** More is waiting than the engine takes in; it may have room in a moment. */
+/** The engine has too many scans waiting. A later attempt may succeed. */
 export class EngineBusy extends EngineDown {}
 
-/** How sure the model is of each label; they sum to 1. */
+/** The scores of the labels, which sum to 1. */
 export type Scores = { clean: number; pornography: number; sexy: number }
 
 export type ImageReport =
   /**
-   * Of every frame that was looked at, at least one; `index` counts all frames of the picture from 0. One that looks
-   * different on white and on black is there twice.
+   * The scores of every classified frame, at least one. `index` counts all frames of the picture from 0. A frame with
+   * transparency is listed twice when it looks different on white and on black.
    */
   | { frames: (Scores & { index: number })[]; isAnimated: boolean }
-  /** It cannot be decoded, or takes more than we give. Not a verdict: what was not looked at is not clean. */
+  /** The picture cannot be decoded, or exceeds a limit. It is not clean, because it was not scanned. */
   | { unscanned: 'UnsupportedImage' | 'ScanLimitExceeded' }
 
 export type ImageEngine = {
   name: string
   kind: 'image'
-  /** Undefined while it cannot scan. */
+  /** Undefined while the engine cannot scan. */
   findState(): EngineState | undefined
-  /** Throws `EngineDown` when it cannot answer. */
+  /** Throws `EngineDown` when the engine cannot answer. */
   classify(content: Content, signal: AbortSignal): Promise<ImageReport>
 }
 
@@ -71,14 +71,14 @@ export type ImageEngine = {
  */
 export const maxUnpackedBytes = 1000 * 1024 * 1024
 
-/** What may still be unpacked of one scan. Unpacking takes from it, at every depth. */
+/** What one scan may still unpack, at all depths together. The unpacker subtracts from it. */
 export type UnpackBudget = { members: number; bytes: number }
 
 export type Unpacker = {
   /**
-   * Gives each member of the container to `take`, one after the other; the next begins when `take` is done. Its path is
-   * empty where there is no name, as in a file that is only compressed. Returns what could not be opened: empty means that
-   * every byte of every member was given.
+   * Passes the members of the container to `take`, one after the other. The path is empty for a member without a name, as
+   * in a compressed file. Returns the doubts about parts that could not be opened; none when `take` got every byte of every
+   * member.
    */
   unpack(
     content: Content,

@@ -1,21 +1,21 @@
 export type WebhookRequest = {
   url: string
-  /** Beside those that every request of ours has. */
+  /** Headers beside those of every request. */
   headers: Record<string, string>
   body: Buffer
-  /** For the attempt as a whole: name, connection, request and answer. */
+  /** The time limit for the whole attempt: name resolution, connection, request and response. */
   totalMs: number
 }
 
 export type WebhookResponse =
-  /** A status came. What follows it decides nothing, so an answer that was cut off is one too. */
+  /** The receiver sent a status. A response that was cut off after it counts too, because the body decides nothing. */
   | { status: number; retryAfter: string | undefined; beginning: Buffer }
-  /** `reason` is a sentence; `fault` is there when it was not the receiver's but ours. */
+  /** `reason` is a sentence. `fault` is set when this service failed, not the receiver. */
   | { status: null; reason: string; fault?: unknown }
 
 export type WebhookSender = {
-  /** Never throws for what a receiver does, and follows no redirect. */
+  /** Never throws for a fault of the receiver, and follows no redirect. */
   send(request: WebhookRequest): Promise<WebhookResponse>
-  /** All headers of a request with these. */
+  /** Returns all headers that a request with these headers would send. */
   toHeaders(headers: Record<string, string>): Record<string, string>
 }

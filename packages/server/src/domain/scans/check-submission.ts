@@ -13,13 +13,13 @@ import { findImageFormat } from '../content/media-type.ts'
 import { type FieldErrors, Problem } from '../problem.ts'
 import { type AddressPolicy, checkWebAddress } from './web-address.ts'
 
-/** The file part as far as it was read: over the limit nothing after the first excess byte is looked at. */
+/** The file part of a form. Reading stops at the size limit. */
 export type UploadedFile<C = Content> = { content: C } | { tooLarge: true } | { missing: true }
 
-/** The fields as they came, of whatever type; undefined and null mean not given. */
+/** The fields of a request before they are checked, of any type; undefined and null mean that a field is absent. */
 export type GivenFields = { file_name?: unknown; file_url?: unknown; callback_url?: unknown }
 
-/** `partName` is the filename of the file part; `repeated` are the fields that came more than once. */
+/** `partName` is the filename of the file part; `repeated` lists the fields that occur more than once. */
 export type Upload<C = Content> = {
   fields: GivenFields
   file: UploadedFile<C>
@@ -29,7 +29,7 @@ export type Upload<C = Content> = {
 
 type Target = { kind: ScanKind; mode: ScanMode }
 
-/** Everything that is wrong with an uploaded submission, by field. Empty: it may be scanned. */
+/** Returns all errors of a request with a file, by field. */
 export function checkFileSubmission(target: Target, { fields, file, repeated }: Upload, policy: AddressPolicy) {
   const found: Record<string, string[]> = {
     file: checkFile(target, file),
@@ -43,7 +43,7 @@ export function checkFileSubmission(target: Target, { fields, file, repeated }: 
   return toFieldErrors(found)
 }
 
-/** Everything that is wrong with a URL submission, by field. */
+/** Returns all errors of a request with a URL, by field. */
 export function checkUrlSubmission(target: Target, fields: GivenFields, policy: AddressPolicy) {
   const given = fields.file_url
   return toFieldErrors({
@@ -53,14 +53,14 @@ export function checkUrlSubmission(target: Target, fields: GivenFields, policy: 
   })
 }
 
-/** The name that was given wins over that of the part, which is only a label: what does not pass as a name is dropped. */
+/** The field `file_name` wins over the filename of the part. A filename that is no valid name is ignored. */
 export function toContentName({ fields, partName }: Pick<Upload, 'fields' | 'partName'>): string | null {
   const given = fields.file_name
   if (typeof given === 'string') return given
   return partName === undefined || checkFileName('malware', partName).length > 0 ? null : partName
 }
 
-/** The text of a field that was checked; null when it was not given. */
+/** The text of a field that was checked before; null when it is absent. */
 export const findText = (value: unknown): string | null => (typeof value === 'string' ? value : null)
 
 function checkFile({ kind, mode }: Target, file: UploadedFile): string[] {
@@ -93,7 +93,7 @@ function hasImageExtension(name: string): boolean {
   return extension === undefined || extension === '.' || Object.values(imageFormats).flat().includes(extension)
 }
 
-/** On a synchronous endpoint it is an unknown field like any other, and ignored. */
+/** Synchronous scans ignore the callback, like every unknown field. */
 function checkCallback(mode: ScanMode, url: unknown, policy: AddressPolicy): string[] {
   return mode === 'sync' || url === undefined || url === null ? [] : checkUrl(url, policy)
 }
@@ -101,25 +101,24 @@ function checkCallback(mode: ScanMode, url: unknown, policy: AddressPolicy): str
 const checkUrl = (url: unknown, policy: AddressPolicy): string[] =>
   typeof url === 'string' ? checkWebAddress(url, policy) : ['must be a string.']
 
-/** Messages as sentences that stand on their own: "file_url must not be empty." */
+/** Makes whole sentences of the messages: "file_url must not be empty." */
 function toFieldErrors(found: Record<string, string[]>): FieldErrors {
   const withErrors = Object.entries(found).filter(([, messages]) => messages.length > 0)
   return Object.fromEntries(withErrors.map(([field, messages]) => [field, messages.map((m) => `${field} ${m}`)]))
 }
 
-/** As callers know it, also in errors. */
 const { idempotencyKey: header } = headers
 
-/** What is wrong with a key, as sentences. */
+/** Returns the errors of an idempotency key. */
 export const checkIdempotencyKey = (key: string): string[] =>
   key.length > 0 && key.length <= maxKeyLength && /^[\x20-\x7e]*$/.test(key)
     ? []
     : [`${header} must be 1 to ${maxKeyLength} visible ASCII characters.`]
 
-/** What makes two requests the same: everything that was given, in a fixed order. */
+/** Identifies a request by all its values in a fixed order, to tell a repeat from another request. */
 export const toFingerprint = (given: (string | null)[]): string => hash('sha256', JSON.stringify(given))
 
-/** The same key for something else is a mistake of the caller's, whichever of the two was meant. */
+/** Refuses a key that was used for another request, because either of the two may be the one that was meant. */
 export function findMismatch(first: { fingerprint: string }, now: { fingerprint: string }): Problem | undefined {
   if (first.fingerprint === now.fingerprint) return undefined
   const error = `${header} was used for another request within the last 24 hours.`

@@ -10,7 +10,7 @@ import type { ScanStore } from '../ports/scan-store.ts'
 import { Problem } from '../problem.ts'
 import { isOfTest, testMark } from '../test-mode.ts'
 import { findMismatch } from './check-submission.ts'
-import { type FinalResult, type NewScan, newScanId, type Scan, unknownContent } from './scan.ts'
+import { type FinalResult, newScanId, type Scan, unknownContent } from './scan.ts'
 import type { Scanner } from './scanner.ts'
 
 type Deps = {
@@ -62,13 +62,13 @@ export function makeScanning(deps: Deps) {
       const deadline = performance.now() + waitMs
       for (;;) {
         const leftMs = deadline - performance.now()
-        if (leftMs <= 0 || signal.aborted) return getRecorded(owner, kind, id)
+        if (leftMs <= 0 || signal.aborted) return getRecorded(deps, owner, kind, id)
         const done = new AbortController()
         try {
           // The wait begins before the scan is read: its result may arrive in between.
           const stop = AbortSignal.any([signal, done.signal])
           const notified = deps.resultWaiters.wait(id, Math.min(leftMs, pollMs), stop)
-          const scan = await getRecorded(owner, kind, id)
+          const scan = await getRecorded(deps, owner, kind, id)
           if (scan.status !== 'pending') return scan
           await notified
         } finally {
@@ -95,24 +95,14 @@ export function makeScanning(deps: Deps) {
   }
 
   /**
-   * Answers alike for every scan that the key may not read: no such scan, one of another account or of the other kind, an
-   * identifier that is no UUID, and a test scan for a live key or the reverse.
-   */
-  async function getRecorded({ accountId, isTest }: Owner, kind: ScanKind, id: string): Promise<Scan> {
-    const scan = isUuid(id) ? await deps.scans.findScan(accountId, kind, id) : undefined
-    if (scan !== undefined && isOfTest(scan) === isTest) return scan
-    throw new Problem({ kind: 'validation', errors: { id: ['The job could not be found.'] } })
-  }
-
-  /**
    * Scans, then records the charge and the result in one transaction. A crash before the transaction leaves nothing to
    * undo: nothing was charged.
    */
   async function scan(caller: Caller, sync: SyncScan): Promise<Scanned> {
     const { kind, countsRequest, idempotency } = sync
-    const first = idempotency && (await findFirst(caller, kind, idempotency))
+    const first = idempotency && (await findFirst(deps, caller, kind, idempotency))
     if (first !== undefined) return { scan: first, caller, refused: undefined }
-    const done = await complete(caller, sync)
+    const done = await runScan(deps, caller, sync)
     const answer = await deps.gate.ask({
       keyDigest: caller.keyDigest,
       countsRequest,
@@ -122,63 +112,75 @@ export function makeScanning(deps: Deps) {
       ...(countsRequest && kind === 'nsfw_image' ? { flagsSexy: caller.flagsSexy } : {}),
     })
     if (answer.outcome === 'changed') return scan(answer.caller, { ...sync, countsRequest: false })
+    const later = countsRequest ? findCaller(answer) : toLaterCaller(caller, answer)
+    if (answer.outcome === 'repeated' && idempotency !== undefined) {
+      return { scan: await getFirst(deps, caller, kind, answer, idempotency), caller: later, refused: undefined }
+    }
     // The gate refuses here when the key was revoked or other scans took the last credits during the scan.
     const refused = findRefusal(answer)
-    const later = countsRequest ? findCaller(answer) : toLaterCaller(caller, answer)
-    if (answer.outcome !== 'repeated' || idempotency === undefined) {
-      if (refused === undefined) deps.observeVerdict(kind, done.status, caller.isTest)
-      return { scan: done, caller: later, refused }
-    }
-    return { scan: await getFirst(caller, kind, answer, idempotency), caller: later, refused: undefined }
-  }
-
-  async function findFirst(caller: Caller, kind: ScanKind, idempotency: Idempotency): Promise<Scan | undefined> {
-    const { operation, key } = idempotency
-    const first = await deps.repeats.findRepeat(caller.accountId, operation, key)
-    return first && getFirst(caller, kind, first, idempotency)
-  }
-
-  async function getFirst(
-    caller: Caller,
-    kind: ScanKind,
-    first: { scanId: string; fingerprint: string },
-    idempotency: Idempotency,
-  ): Promise<Scan> {
-    const mismatch = findMismatch(first, idempotency)
-    if (mismatch !== undefined) throw mismatch
-    return getRecorded(caller, kind, first.scanId)
-  }
-
-  async function complete(caller: Caller, { id, kind, contentName, content, run }: SyncScan): Promise<NewScan> {
-    const base = { id, kind, mode: 'sync' as const, region: deps.region, contentName, createdAt: deps.clock.now() }
-    try {
-      return { ...base, ...(await run(caller)), completedAt: deps.clock.now() }
-    } catch (error) {
-      if (error instanceof EngineBusy) throw new Problem({ kind: 'overloaded', retryAfterSeconds }, { cause: error })
-      // A problem, such as a full disk, is a refusal and not a failed scan.
-      if (error instanceof Problem) throw error
-      // A failure that a test key asked for is no fault of the service.
-      if (!caller.isTest) deps.reportFailure(error)
-      deps.observeVerdict(kind, 'error', caller.isTest)
-      const known = await describeFailed(caller, content)
-      const failed = { status: 'error' as const, signals: ['Error:EngineFailed'], completedAt: deps.clock.now() }
-      await deps.scans.recordFailure(caller.accountId, { ...base, ...known, ...failed })
-      if (!(error instanceof EngineDown)) throw error
-      const detail = `The ${engineNames[kind]} engine did not answer. Nothing was charged; try again.`
-      throw new Problem({ kind: 'engine-unavailable', detail }, { cause: error })
-    }
-  }
-
-  async function describeFailed({ isTest }: Caller, content: Content | undefined) {
-    if (content === undefined) return { ...unknownContent, metadata: isTest ? testMark : null }
-    const { contentType, hashes } = await deps.describe(content)
-    return { contentLength: content.bytes, contentType, metadata: { ...hashes, ...(isTest ? testMark : {}) } }
+    if (refused === undefined) deps.observeVerdict(kind, done.status, caller.isTest)
+    return { scan: done, caller: later, refused }
   }
 }
 
-const never = new AbortController().signal
-
 export type Scanning = ReturnType<typeof makeScanning>
+
+/**
+ * Answers alike for every scan that the key may not read: no such scan, one of another account or of the other kind, an
+ * identifier that is no UUID, and a test scan for a live key or the reverse.
+ */
+async function getRecorded({ scans }: Deps, { accountId, isTest }: Owner, kind: ScanKind, id: string): Promise<Scan> {
+  const scan = isUuid(id) ? await scans.findScan(accountId, kind, id) : undefined
+  if (scan !== undefined && isOfTest(scan) === isTest) return scan
+  throw new Problem({ kind: 'validation', errors: { id: ['The job could not be found.'] } })
+}
+
+async function findFirst(deps: Deps, caller: Caller, kind: ScanKind, idempotency: Idempotency) {
+  const { operation, key } = idempotency
+  const first = await deps.repeats.findRepeat(caller.accountId, operation, key)
+  return first && getFirst(deps, caller, kind, first, idempotency)
+}
+
+async function getFirst(
+  deps: Deps,
+  caller: Caller,
+  kind: ScanKind,
+  first: { scanId: string; fingerprint: string },
+  idempotency: Idempotency,
+): Promise<Scan> {
+  const mismatch = findMismatch(first, idempotency)
+  if (mismatch !== undefined) throw mismatch
+  return getRecorded(deps, caller, kind, first.scanId)
+}
+
+/** Runs a scan to its result. Records a scan that fails by our own fault, without a charge, and throws. */
+async function runScan(deps: Deps, caller: Caller, { id, kind, contentName, content, run }: SyncScan) {
+  const base = { id, kind, mode: 'sync' as const, region: deps.region, contentName, createdAt: deps.clock.now() }
+  try {
+    return { ...base, ...(await run(caller)), completedAt: deps.clock.now() }
+  } catch (error) {
+    if (error instanceof EngineBusy) throw new Problem({ kind: 'overloaded', retryAfterSeconds }, { cause: error })
+    // A problem, such as a full disk, is a refusal and not a failed scan.
+    if (error instanceof Problem) throw error
+    // A failure that a test key asked for is no fault of the service.
+    if (!caller.isTest) deps.reportFailure(error)
+    deps.observeVerdict(kind, 'error', caller.isTest)
+    const known = await describeFailed(deps, caller, content)
+    const failed = { status: 'error' as const, signals: ['Error:EngineFailed'], completedAt: deps.clock.now() }
+    await deps.scans.recordFailure(caller.accountId, { ...base, ...known, ...failed })
+    if (!(error instanceof EngineDown)) throw error
+    const detail = `The ${engineNames[kind]} engine did not answer. Nothing was charged; try again.`
+    throw new Problem({ kind: 'engine-unavailable', detail }, { cause: error })
+  }
+}
+
+async function describeFailed({ describe }: Deps, { isTest }: Caller, content: Content | undefined) {
+  if (content === undefined) return { ...unknownContent, metadata: isTest ? testMark : null }
+  const { contentType, hashes } = await describe(content)
+  return { contentLength: content.bytes, contentType, metadata: { ...hashes, ...(isTest ? testMark : {}) } }
+}
+
+const never = new AbortController().signal
 
 /** Wakes the requests of this process that wait for the result of a scan. */
 export function makeResultWaiters() {

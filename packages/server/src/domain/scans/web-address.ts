@@ -1,7 +1,7 @@
 import { BlockList, isIP } from 'node:net'
 import { maxUrlLength } from '@assay/contract'
 
-/** The fetch standard's bad ports: other protocols live there, and an HTTP request could be taken for theirs. */
+/** The bad ports of the fetch standard: servers of other protocols could mistake an HTTP request for their own. */
 const badPorts = new Set([
   0, 1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101, 102, 103, 104, 109, 110,
   111, 113, 115, 117, 119, 123, 135, 137, 139, 143, 161, 179, 389, 427, 465, 512, 513, 514, 515, 526, 530, 531, 532,
@@ -10,8 +10,9 @@ const badPorts = new Set([
 ])
 
 /**
- * What is wrong with an address that somebody wants called. The text is judged before it is parsed: the WHATWG parser
- * silently drops tabs and newlines, trims blanks and turns backslashes round. Names are judged when they are resolved.
+ * Returns the errors of a URL that a caller wants to have called. The text is checked before it is parsed, because the
+ * WHATWG parser silently drops tabs and newlines, trims blanks and replaces backslashes. Host names are checked when they
+ * are resolved.
  */
 export function checkWebAddress(text: string, policy: AddressPolicy): string[] {
   if (text === '') return ['must not be empty.']
@@ -33,7 +34,7 @@ export function checkWebAddress(text: string, policy: AddressPolicy): string[] {
   return errors
 }
 
-/** The parser has brought every spelling (decimal, octal, hex, short) to one by now. */
+/** Finds an IP address in the host. The URL parser has normalized all spellings (decimal, octal, hex, short). */
 function findLiteral(hostname: string): string | undefined {
   if (hostname.startsWith('[')) return hostname.slice(1, -1)
   const bare = hostname.replace(/\.$/, '')
@@ -41,11 +42,11 @@ function findLiteral(hostname: string): string | undefined {
 }
 
 export type AddressPolicy = {
-  /** Whether this literal IPv4 or IPv6 address may be called. */
+  /** Whether the service may connect to this IPv4 or IPv6 address. */
   isAllowed(address: string): boolean
 }
 
-/** The special-purpose registries of IANA for IPv4, and the address that answers as the platform on Azure. */
+/** IANA's special-purpose addresses of IPv4, and the address of the platform on Azure. */
 const notPublicV4 = [
   '0.0.0.0/8',
   '10.0.0.0/8',
@@ -68,13 +69,13 @@ const notPublicV4 = [
   '168.63.129.16/32',
 ]
 
-/** Within global unicast: Teredo, ORCHID, benchmarking, documentation and 6to4, which can carry any IPv4 address. */
+/** Special addresses within global unicast: Teredo, ORCHID, benchmarking, documentation, and 6to4, which embeds IPv4. */
 const notPublicV6 = ['2001::/23', '2001:db8::/32', '2002::/16', '2620:4f:8000::/48', '3fff::/20']
 
-/** Everything public lies in here. What embeds IPv4 (mapped, NAT64) and all local kinds lie outside. */
+/** Contains all public addresses. Addresses that embed IPv4 (mapped, NAT64) and all local ones lie outside. */
 const globalUnicast = '2000::/3'
 
-/** `allowed` are the networks that the operator opened in spite of all this. */
+/** Allows public addresses, and the networks in `allowed`, which the operator has opened. */
 export function makeAddressPolicy(allowed: readonly string[]): AddressPolicy {
   const opened = toBlockList(allowed)
   const closed = toBlockList([...notPublicV4, ...notPublicV6])
@@ -83,10 +84,10 @@ export function makeAddressPolicy(allowed: readonly string[]): AddressPolicy {
   return {
     isAllowed(address) {
       const version = isIP(address)
-      // A zone names an interface of this machine: nobody outside has one, and BlockList would overlook it.
+      // An address with a zone belongs to an interface of this machine, and BlockList ignores the zone.
       if (version === 0 || address.includes('%')) return false
       const family = version === 6 ? 'ipv6' : 'ipv4'
-      // BlockList matches a mapped address against IPv4 rules by itself, so an opened network is open in that form too.
+      // BlockList compares a mapped address with IPv4 rules, so an opened network is open in that form too.
       if (opened.check(address, family)) return true
       if (closed.check(address, family)) return false
       return version === 4 || unicast.check(address, family)

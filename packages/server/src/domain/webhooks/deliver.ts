@@ -7,22 +7,22 @@ import { newScanId, toScanResult } from '../scans/scan.ts'
 import { decideNextState, defaultRetryMs } from './schedule.ts'
 import { toSignatureHeaders } from './signature.ts'
 
-/** An attempt as a whole. Leases must be longer. */
+/** The time limit of an attempt. The leases of deliveries must be longer. */
 export const attemptMs = 15_000
 
-/** An endpoint that has only failed for so long gets no more until somebody looks at it. */
+/** An endpoint that has failed for this long without a success is paused until somebody resumes it. */
 const pauseEndpointAfterMs = 5 * 24 * 3_600_000
 
 export type Delivered = {
   attempt: Attempt
   outcome: NextDeliveryState
-  /** False when somebody else had the delivery by then: what came of it is his to say. */
+  /** False when another process had claimed the delivery by then and records its own attempt. */
   isRecorded: boolean
-  /** Why it could not be sent, when that was not the receiver's fault. */
+  /** The error when this service failed, not the receiver. */
   fault: unknown
 }
 
-/** Makes one attempt at a claimed delivery and records it. Throws only when it cannot be recorded, or for a fault of ours. */
+/** Makes one attempt at a claimed delivery and records it. Throws only when the attempt cannot be recorded. */
 export function makeDeliver(deps: {
   sender: WebhookSender
   store: Pick<DeliveryStore, 'recordAttempt'>
@@ -50,7 +50,7 @@ export function makeDeliver(deps: {
       now: clock.now(),
       random: random(),
     })
-    // What is not recorded is delivered again when the lease is over.
+    // A delivery whose attempt is not recorded is sent again when its lease ends.
     const isRecorded = await keepTrying(() => store.recordAttempt(claimed, attempt, outcome, pauseAfterMs))
     return { attempt, outcome, isRecorded, fault: answer.status === null ? answer.fault : undefined }
   }
@@ -67,13 +67,13 @@ function toLogText(answer: WebhookResponse): string {
 export type SampleSent = {
   status: number | null
   durationMs: number
-  /** The beginning of the answer, or what went wrong. */
+  /** The beginning of the response, or the reason why there is none. */
   answer: string
   headers: Record<string, string>
   body: string
 }
 
-/** Sends what a receiver will get, of a scan that nobody asked for, and records nothing. */
+/** Sends a sample result, signed like a real delivery, and records nothing. */
 export async function sendSample(
   deps: { sender: WebhookSender; clock: Clock },
   { url, secrets }: { url: string; secrets: readonly string[] },
@@ -89,7 +89,7 @@ export async function sendSample(
   return { status: answer.status, durationMs, answer: text, headers, body }
 }
 
-const content = 'A sample, to try a webhook with.\n'
+const content = 'A sample to test a webhook with.\n'
 
 function newSampleBody(now: Date): string {
   const result = toScanResult({
@@ -107,15 +107,15 @@ function newSampleBody(now: Date): string {
   return JSON.stringify(result)
 }
 
-const maxBytes = 1024
+const maxAnswerBytes = 1024
 
-/** The beginning of an answer as text that can be stored: well-formed, without NUL, at most 1 KB however it is broken. */
+/** The first 1 KB of a response as text that PostgreSQL can store: well-formed and without NUL. */
 export function toAnswerText(answer: Buffer): string {
   const text = decodeBeginning(answer)
-  // PostgreSQL stores no NUL. A byte that is no UTF-8 becomes a character of three, so the text is cut again.
+  // An invalid byte becomes a replacement character of three bytes, so the text is cut a second time.
   return text === '' ? '' : decodeBeginning(Buffer.from(text.replaceAll('\0', '\u{fffd}')))
 }
 
-/** A character that the cut divides is left out, not replaced. */
+/** Leaves out a character that the cut divides. */
 const decodeBeginning = (bytes: Buffer) =>
-  new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes.subarray(0, maxBytes), { stream: true })
+  new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes.subarray(0, maxAnswerBytes), { stream: true })

@@ -4,7 +4,7 @@ const second = 1000
 const minute = 60 * second
 const hour = 60 * minute
 
-/** The pause after each failed attempt. One more attempt than pauses is made. */
+/** The pause after each failed attempt. The last attempt follows the last pause. */
 export const defaultRetryMs: readonly number[] = [
   5 * second,
   5 * minute,
@@ -20,19 +20,19 @@ const minAfterTooManyMs = minute
 const tooManyRequests = 429
 const gone = 410
 
-/** What a receiver answered, as far as it decides what comes next. The status is null when there was no answer. */
+/** The parts of a response that decide about a retry. The status is null when there was no response. */
 type Answer = { status: number | null; retryAfter: string | undefined }
 
 type Tried = {
-  /** Before the one that was answered. */
+  /** Attempts before this one. */
   attempts: number
   answer: Answer
   now: Date
-  /** From 0 up to 1. */
+  /** A random number from 0 to 1, for the jitter. */
   random: number
 }
 
-/** Redirects are failures like any other: whoever answers elsewhere was not named by the account. */
+/** Decides whether and when to try again. A redirect is a failure: the account did not name the other address. */
 export function decideNextState(
   retryMs: readonly number[],
   { attempts, answer, now, random }: Tried,
@@ -51,13 +51,13 @@ export function decideNextState(
 
 export const isSuccess = (status: number | null): boolean => status !== null && status >= 200 && status <= 299
 
-/** Seconds, or one of the three forms of a date that HTTP knows. */
+/** Reads Retry-After: seconds, or one of the three date formats of HTTP. */
 function findRetryAfterMs(text: string | undefined, now: Date): number | undefined {
   const value = text?.trim() ?? ''
   if (/^\d{1,12}$/.test(value)) return Number(value) * second
-  // Date.parse alone takes almost anything for a date.
+  // Date.parse alone would accept almost any text.
   if (!/^[A-Z][a-z]{2,8},? [\w :-]{15,25}$/.test(value)) return undefined
-  // The form of asctime names no zone and would be read as local time.
+  // The format of asctime has no zone and would be read as local time.
   const at = Date.parse(value.endsWith('GMT') ? value : `${value} GMT`)
   return Number.isNaN(at) ? undefined : at - now.getTime()
 }

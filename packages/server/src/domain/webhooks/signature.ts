@@ -1,22 +1,22 @@
 import { createHmac } from 'node:crypto'
 
 type Signed = {
-  /** Of the delivery: the same over all its attempts. */
+  /** Identifier of the delivery, sent in every attempt so that receivers can deduplicate. */
   id: string
   body: Buffer
-  /** The account's, and after it the one before while that still signs. */
+  /** The secret of the account, followed by its previous one while that is still valid. */
   secrets: readonly string[]
-  /** When this attempt is made. */
+  /** The time of this attempt. */
   at: Date
 }
 
 /**
- * The headers that prove where a delivery comes from: ours over the body alone, with the account's secret; and those of
- * Standard Webhooks, which also cover the time, with every secret that still signs.
+ * The headers that prove the origin of a delivery. `X-Api-Signature` signs the body with the current secret; the headers of
+ * Standard Webhooks also sign id and time, with every valid secret.
  */
 export function toSignatureHeaders({ id, body, secrets, at }: Signed): Record<string, string> {
   const [secret] = secrets
-  if (secret === undefined) throw new Error(`Nothing to sign delivery ${id} with`)
+  if (secret === undefined) throw new Error(`The account of delivery ${id} has no webhook secret`)
   const timestamp = String(Math.floor(at.getTime() / 1000))
   const signatures = secrets.map((each) => {
     const hmac = createHmac('sha256', toStandardKey(each)).update(`${id}.${timestamp}.`).update(body)
@@ -30,7 +30,7 @@ export function toSignatureHeaders({ id, body, secrets, at }: Signed): Record<st
   }
 }
 
-/** That standard keys with what `whsec_` stands before, decoded. Operators may have set secrets of any other form. */
+/** Standard Webhooks decodes the text after `whsec_` into the key. Secrets that operators chose may have any form. */
 function toStandardKey(secret: string): Buffer {
   const encoded = /^whsec_([A-Za-z0-9+/]+={0,2})$/.exec(secret)?.[1]
   return encoded === undefined ? Buffer.from(secret) : Buffer.from(encoded, 'base64')

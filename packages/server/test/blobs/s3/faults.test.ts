@@ -126,7 +126,7 @@ describe('a content store that fails', { skip }, () => {
     }
     const [accessKeyId, secretAccessKey] = [store.accessKey, 'not-the-secret']
     assert.match(await says({ credentials: { accessKeyId, secretAccessKey } }), /Check ASSAY_S3_ACCESS_KEY and/)
-    assert.match(await says({ bucket: 'no-such-bucket' }), /has no bucket no-such-bucket\. Make it/)
+    assert.match(await says({ bucket: 'no-such-bucket' }), /has no bucket no-such-bucket\. Create it/)
     assert.match(await says({ region: 'eu-west-1' }), /does not accept the region eu-west-1/)
     assert.ok(!corner.observed.some(({ outcome }) => outcome !== 'refused'))
   })
