@@ -228,7 +228,7 @@ describe('the console in a browser', { skip: lacking }, () => {
     await phone.page.getByLabel('Email').fill(email)
     await phone.page.getByLabel('Password').fill('not this one at all')
     await phone.page.getByRole('button', { name: 'Sign in' }).click()
-    await phone.page.getByText(/not right/).waitFor()
+    await phone.page.getByText(/^Wrong email address/).waitFor()
     assert.deepEqual(await listSerious(phone.page), [])
     await phone.page.getByLabel('Password').fill(goodPassword)
     await phone.page.getByRole('button', { name: 'Sign in' }).click()

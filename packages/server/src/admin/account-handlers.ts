@@ -54,7 +54,7 @@ export function makeAccountHandlers(deps: AccountHandlerDeps): Handlers<Names & 
       }
       const target = (await members.listMembers(accountId)).find((member) => member.id === id)
       if (target?.role === 'operator')
-        throw new Problem({ kind: 'conflict', detail: 'Operators are not removed here.' })
+        throw new Problem({ kind: 'conflict', detail: 'Operators cannot be removed here.' })
       const isGone = await (target === undefined
         ? members.removeLink(accountId, id)
         : members.removeMember(accountId, id))

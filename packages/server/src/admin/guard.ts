@@ -15,9 +15,12 @@ export function makeGuard({ signIn, adminToken }: GuardDeps) {
   return async (route: Pick<Route, 'access' | 'method'>, request: FastifyRequest): Promise<Who> => {
     if (route.access === 'anyone') return nobody
     const who = await findWho(request)
-    if (who === undefined) throw new Problem({ kind: 'signed-out', detail: 'There is no session. Sign in.' })
+    if (who === undefined) throw new Problem({ kind: 'signed-out', detail: 'You are not signed in.' })
     if (route.access === 'signed-in' && who.memberId === null) {
-      throw new Problem({ kind: 'forbidden', detail: 'This is for people with a session, not for the operator token.' })
+      throw new Problem({
+        kind: 'forbidden',
+        detail: 'This route requires a session; the admin token is not sufficient.',
+      })
     }
     if (!mayUse(route.access, { role: who.role, holdsAccount: who.accountId !== null })) {
       throw new Problem({ kind: 'forbidden', detail: toReason(route.access, who) })
@@ -29,7 +32,7 @@ export function makeGuard({ signIn, adminToken }: GuardDeps) {
     ) {
       throw new Problem({
         kind: 'forbidden',
-        detail: `The request lacks ${csrfHeader}, as GET /admin/v1/session gives it.`,
+        detail: `The request lacks ${csrfHeader} with the value from GET /admin/v1/session.`,
       })
     }
     return who
@@ -62,9 +65,9 @@ export const toRequestOrigin = (request: FastifyRequest): Origin => ({
 })
 
 function toReason(access: Route['access'], who: Who): string {
-  if (access === 'operator') return 'Only operators may do this.'
-  if (who.accountId === null) return 'You hold no account.'
-  return 'Only owners of the account may do this.'
+  if (access === 'operator') return 'Only operators can do this.'
+  if (who.accountId === null) return 'You do not belong to an account.'
+  return 'Only owners of the account can do this.'
 }
 
 function isSame(expected: string, given: unknown): boolean {

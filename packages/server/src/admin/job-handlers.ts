@@ -53,7 +53,7 @@ export function makeJobHandlers(deps: JobHandlerDeps): Handlers<Names & keyof ty
       if (!(await operations.releaseJob(id))) {
         throw new Problem({
           kind: 'conflict',
-          detail: 'Nothing holds this job back: it runs, waits for its turn, or is done.',
+          detail: 'This job is not delayed: it is waiting, running or completed.',
         })
       }
       deps.onQueued()

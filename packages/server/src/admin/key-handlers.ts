@@ -25,10 +25,10 @@ export function makeKeyHandlers(deps: KeyHandlerDeps): Handlers<Names & keyof ty
       const { name, expires_at, is_test: isTest = false } = call.body
       const expiresAt = expires_at === undefined || expires_at === null ? null : new Date(expires_at)
       if (expiresAt !== null && expiresAt <= clock.now()) {
-        throw new Problem({ kind: 'validation', errors: { expires_at: ['This is in the past.'] } })
+        throw new Problem({ kind: 'validation', errors: { expires_at: ['Enter a time in the future.'] } })
       }
       if (name.trim() === consoleKeyName) {
-        throw new Problem({ kind: 'validation', errors: { name: ['The console itself has this name. Give another.'] } })
+        throw new Problem({ kind: 'validation', errors: { name: ['The console uses this name. Choose another.'] } })
       }
       const made = await registration.createKey(getAccountId(call), { name: name.trim(), expiresAt, isTest })
       await note(call, 'key.create', made.key.name)

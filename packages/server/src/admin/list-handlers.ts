@@ -33,7 +33,7 @@ export function makeListHandlers({
       if (wrong !== undefined) throw new Problem({ kind: 'validation', errors: { value: [wrong] } })
       const expiresAt = body.expires_at === undefined || body.expires_at === null ? null : new Date(body.expires_at)
       if (expiresAt !== null && expiresAt <= clock.now()) {
-        throw new Problem({ kind: 'validation', errors: { expires_at: ['This is in the past.'] } })
+        throw new Problem({ kind: 'validation', errors: { expires_at: ['Enter a time in the future.'] } })
       }
       const entry: ListEntry = {
         ...{
@@ -67,10 +67,11 @@ export function makeListHandlers({
 }
 
 function checkValue(matches: 'sha256' | 'signal', value: string): string | undefined {
-  if (matches === 'sha256') return /^[0-9a-f]{64}$/i.test(value) ? undefined : 'Give a SHA-256: 64 hex digits.'
+  if (matches === 'sha256')
+    return /^[0-9a-f]{64}$/i.test(value) ? undefined : 'Enter a SHA-256 hash: 64 hexadecimal digits.'
   return /^(Virus|Classification|Error):\S/.test(value)
     ? undefined
-    : 'Give a signal as results show it, such as Virus:Eicar-Test-Signature.'
+    : 'Enter a signal as shown in results, such as Virus:Eicar-Test-Signature.'
 }
 
 const toView = (entry: ListEntry): EntryView => ({

@@ -106,7 +106,7 @@ export function makeOperatorAccountHandlers(deps: OperatorAccountDeps): Handlers
     async savePlan(call) {
       const name = (call.params.name ?? '').trim()
       if (name === '' || name.length > 200) {
-        throw new Problem({ kind: 'validation', errors: { name: ['Give a name of 1 to 200 characters.'] } })
+        throw new Problem({ kind: 'validation', errors: { name: ['Enter a name of 1 to 200 characters.'] } })
       }
       await plans.savePlan({ name, creditsPerPeriod: call.body.credits_per_period, rate: getRate(call.body.rate) })
       await note(call, 'plan.save', name, JSON.stringify(call.body))
@@ -140,7 +140,7 @@ const getId = ({ params: { id = '' } }: { params: Record<string, string> }) => r
 
 function getRate(text: string) {
   const rate = findRate(text)
-  if (rate === undefined) throw new Problem({ kind: 'validation', errors: { rate: ['Give a rate such as 600/1m.'] } })
+  if (rate === undefined) throw new Problem({ kind: 'validation', errors: { rate: ['Enter a rate such as 600/1m.'] } })
   return rate
 }
 

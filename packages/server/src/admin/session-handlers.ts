@@ -78,7 +78,7 @@ export function makeSessionHandlers(deps: SessionDeps): Handlers<keyof typeof se
     async startTotp({ who }) {
       const member = await getMember(who)
       if (member.totpConfirmedAt !== null) {
-        throw new Problem({ kind: 'conflict', detail: 'An authenticator app is set up already. Remove it first.' })
+        throw new Problem({ kind: 'conflict', detail: 'An authenticator app is already set up. Remove it first.' })
       }
       const secret = randomBytes(20)
       await members.setTotp(member.id, secret, null)
@@ -87,8 +87,7 @@ export function makeSessionHandlers(deps: SessionDeps): Handlers<keyof typeof se
     async confirmTotp({ who, body, origin }) {
       const { id, totpSecret } = await getMember(who)
       const step = totpSecret === null ? undefined : findTotpStep(totpSecret, body.code, clock.now())
-      if (step === undefined)
-        throw new Problem({ kind: 'validation', errors: { code: ['This is not the code of now.'] } })
+      if (step === undefined) throw new Problem({ kind: 'validation', errors: { code: ['Wrong code.'] } })
       await members.setTotp(id, totpSecret, clock.now())
       await members.takeTotpStep(id, step)
       await note(who, 'totp.confirm', origin.address)
@@ -104,7 +103,7 @@ export function makeSessionHandlers(deps: SessionDeps): Handlers<keyof typeof se
   /** The operator token has no person behind it. */
   async function getMember({ memberId }: Who): Promise<Member> {
     const member = memberId === null ? undefined : await members.findMember(memberId)
-    if (member === undefined) throw new Problem({ kind: 'forbidden', detail: 'This is for people with a session.' })
+    if (member === undefined) throw new Problem({ kind: 'forbidden', detail: 'This route requires a session.' })
     return member
   }
 }
@@ -117,5 +116,5 @@ function enter(outcome: Entry, request: FastifyRequest, reply: FastifyReply) {
 
 async function requirePassword(member: Member, given: string, field: string) {
   if (await isPassword(given, member.passwordHash)) return
-  throw new Problem({ kind: 'validation', errors: { [field]: ['This is not your password.'] } })
+  throw new Problem({ kind: 'validation', errors: { [field]: ['Wrong password.'] } })
 }

@@ -33,7 +33,7 @@ export function readDate(text: string): Date {
 const toDay = (date: Date) => (Number.isNaN(date.getTime()) ? '' : date.toISOString().slice(0, 10))
 
 export function readName(text: string): string {
-  if (text.trim() === '' || text.length > 200) throw new InvalidArgumentError('Give a name of 1 to 200 characters.')
+  if (text.trim() === '' || text.length > 200) throw new InvalidArgumentError('Enter a name of 1 to 200 characters.')
   return text
 }
 

@@ -88,11 +88,13 @@ export function makeSystemStatus(config: Config, deps: SystemStatusDeps): Omit<S
         if (updateNow === undefined) {
           return {
             state: 'unavailable',
-            detail: 'Updates are off here (ASSAY_SIGNATURE_HOURS), or freshclam is missing.',
+            detail: 'Updates are disabled on this node (ASSAY_SIGNATURE_HOURS), or freshclam is not installed.',
           }
         }
         const { ok, said } = await updateNow()
-        return ok ? { state: 'up-to-date', detail: 'The mirror was asked.' } : { state: 'unavailable', detail: said }
+        return ok
+          ? { state: 'up-to-date', detail: 'The signatures are up to date.' }
+          : { state: 'unavailable', detail: said }
       },
     },
   }
@@ -105,7 +107,10 @@ async function withFile<T extends { path: string; bytes: number }>(
   use: (path: string) => Promise<T[]>,
 ): Promise<{ path: string; bytes: number }> {
   if (!/^\w[\w.-]{0,99}$/.test(name)) {
-    throw new Problem({ kind: 'conflict', detail: 'Name the file with up to 100 letters, digits, dots and dashes.' })
+    throw new Problem({
+      kind: 'conflict',
+      detail: 'The file name must have up to 100 letters, digits, dots and hyphens.',
+    })
   }
   const folder = mkdtempSync(join(tmpdir(), 'assay-signatures-'))
   try {

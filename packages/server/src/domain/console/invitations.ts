@@ -64,7 +64,7 @@ export function makeInvitations({ members, signIn, audit, clock }: Deps) {
           : await members.acceptReset(toDigest(token), clock.now(), passwordHash)
       if (outcome === 'gone') throw newGone()
       if (outcome === 'taken') {
-        throw new Problem({ kind: 'validation', errors: { email: ['Somebody has this address already.'] } })
+        throw new Problem({ kind: 'validation', errors: { email: ['This email address is already in use.'] } })
       }
       if (link.memberId !== null) await members.closeSessions(memberId)
       const action = link.memberId === null ? 'member.create' : 'password.reset'
@@ -103,6 +103,6 @@ export function makeInvitations({ members, signIn, audit, clock }: Deps) {
 }
 
 const newGone = () =>
-  new Problem({ kind: 'not-found', detail: 'The link is used up or too old. Ask whoever sent it for a new one.' })
+  new Problem({ kind: 'not-found', detail: 'The link was already used or has expired. Ask the sender for a new one.' })
 
 export type Invitations = ReturnType<typeof makeInvitations>

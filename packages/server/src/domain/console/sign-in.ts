@@ -79,7 +79,7 @@ export function makeSignIn(deps: Deps) {
 
   async function refuse(given: Given, origin: Origin): Promise<never> {
     await audit.note({ actor: given.email.slice(0, 254), action: 'session.refused', address: origin.address })
-    throw new Problem({ kind: 'signed-out', detail: 'The address, the password or the code is not right.' })
+    throw new Problem({ kind: 'signed-out', detail: 'Wrong email address, password or code.' })
   }
 
   /** Counts the attempt before the password is checked. During a pause even the right password is refused. */
