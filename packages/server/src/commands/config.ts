@@ -1,12 +1,12 @@
 import type { Command } from 'commander'
-import { loadConfig, type Setting } from '../config/load-config.ts'
+import { loadConfig, toShownValue } from '../config/load-config.ts'
 import { newCommand, print, toTable } from './terminal.ts'
 
 export function makeConfigCommand(): Command {
   return newCommand('config', 'show every setting, its value and where it comes from').action(
     (_options: unknown, command: Command) => {
       const { settings, warnings } = loadConfig(process.env)
-      const json = settings.map((s) => ({ name: s.env, value: toShown(s), origin: s.origin, secret: s.secret }))
+      const json = settings.map((s) => ({ name: s.env, value: toShownValue(s), origin: s.origin, secret: s.secret }))
       const rows = json.map(({ name, value, origin }) => [name, value, origin])
       print(
         command,
@@ -15,9 +15,4 @@ export function makeConfigCommand(): Command {
       )
     },
   )
-}
-
-function toShown({ text, secret }: Setting): string | null {
-  if (text === undefined || text === '') return null
-  return secret ? '(hidden)' : text
 }

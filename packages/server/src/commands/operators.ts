@@ -1,5 +1,4 @@
 import type { Command } from 'commander'
-import { makeAuth } from '../compose/auth.ts'
 import { OperatorMistake } from '../domain/problem.ts'
 import { addCommand, newCommand, print, withStores } from './terminal.ts'
 
@@ -8,8 +7,8 @@ export function makeOperatorsCommand(): Command {
 
   addCommand(operators, 'invite', 'make a one-time link for an operator').action(
     async (_options: unknown, command: Command) => {
-      const { token, expiresAt } = await withStores(({ database }) =>
-        makeAuth(database).invitations.invite({ role: 'operator', accountId: null }),
+      const { token, expiresAt } = await withStores(({ auth }) =>
+        auth.invitations.invite({ role: 'operator', accountId: null }),
       )
       printLink(command, token, expiresAt)
     },
@@ -19,9 +18,7 @@ export function makeOperatorsCommand(): Command {
     .argument('<email>', 'their address')
     .option('--forget-app', 'ask them for no code any more: the authenticator app is lost too')
     .action(async (email: string, { forgetApp = false }: { forgetApp?: boolean }, command: Command) => {
-      const link = await withStores(({ database }) =>
-        makeAuth(database).invitations.resetPassword(email, { forgetsApp: forgetApp }),
-      )
+      const link = await withStores(({ auth }) => auth.invitations.resetPassword(email, { forgetsApp: forgetApp }))
       if (link === undefined) throw new OperatorMistake(`Nobody has the address ${email}.`)
       printLink(command, link.token, link.expiresAt)
     })

@@ -114,7 +114,7 @@ function addTest(webhooks: Command) {
     .action(async (url: string, { account }: { account?: string }, command: Command) => {
       const { config } = loadConfig(process.env)
       // Loaded only here: the other commands start faster without an HTTP client.
-      const { makeOutbound } = await import('../compose/outbound.ts')
+      const { makeOutbound } = await import('../compose/scanning.ts')
       const { policy, sender } = makeOutbound(config)
       const [error] = checkWebAddress(url, policy)
       if (error !== undefined) throw new OperatorMistake(`The address ${error}`)

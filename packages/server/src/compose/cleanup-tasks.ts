@@ -1,67 +1,67 @@
-import type { IdempotencyStore } from '../domain/ports/admission-gate.ts'
+import type { Config } from '../config/load-config.ts'
+import { makeListStore } from '../database/console/list-store.ts'
+import { makeRejectedRequestStore } from '../database/console/rejected-request-store.ts'
 import type { JobContents } from '../domain/ports/content-store.ts'
-import type { DeliveryStore } from '../domain/ports/delivery-store.ts'
 import type { JobStore } from '../domain/ports/job-store.ts'
-import type { NodeStore } from '../domain/ports/node-store.ts'
 import type { RemoteScanStore } from '../domain/ports/remote-scan-store.ts'
-import type { ScanStore } from '../domain/ports/scan-store.ts'
 import { systemClock } from '../runtime/clock.ts'
 import type { CleanupTask } from '../workers/sweeper.ts'
+import type { StorageParts } from './storage.ts'
+import type { Workers } from './workers.ts'
 
-type Deps = {
-  contents: { sweep(): Promise<number> }
-  jobContents: JobContents
-  jobs: JobStore
-  remoteScans: RemoteScanStore
-  nodes: NodeStore
-  scans: ScanStore
-  deliveries: DeliveryStore
-  repeats: IdempotencyStore
-  giveUpAbandoned(before: Date): Promise<number>
-  resultDays: number
-  /** Where accounts come from another region. */
-  openBalances: (() => Promise<boolean>) | undefined
-}
+type Deps = { storage: StorageParts; remoteScans: RemoteScanStore; workers: Pick<Workers, 'jobs' | 'giveUpAbandoned'> }
 
 const dayMs = 86_400_000
-/** Content is stored before its job is recorded: what is younger may belong to one that is on its way. */
+/** Content is stored before its job is recorded, so younger content may belong to a submit that still runs. */
 const orphanMs = 15 * 60_000
+/** The usage page shows 30 days. */
+const rejectedRequestDays = 40
 
-/** What goes by itself when it is old enough, or when nobody needs it any more. */
-export function listCleanupTasks(deps: Deps): CleanupTask[] {
+/** Lists what the sweeper does every minute: deleting what has expired or lost its owner, and preparing partitions. */
+export function listCleanupTasks({ resultDays }: Config, { storage, remoteScans, workers }: Deps): CleanupTask[] {
+  const { database, contents, jobContents, auth, scans, deliveries, idempotency, nodes, openBalances } = storage
+  const lists = makeListStore(database)
+  const rejectedRequests = makeRejectedRequestStore(database)
   const ago = (ms: number) => new Date(systemClock.now().getTime() - ms)
-  const { openBalances } = deps
-  const retention = () => ago(deps.resultDays * dayMs)
+  const task = (name: string, sweep: () => Promise<number>): CleanupTask => ({ name, sweep })
   return [
-    { name: 'room for results to come', sweep: () => deps.scans.prepare(deps.resultDays).then(() => 0) },
-    { name: 'content of processes that ended', sweep: deps.contents.sweep },
-    { name: 'content of jobs that are not there', sweep: () => sweepOrphans(deps, ago(orphanMs)) },
-    { name: 'remote scans that nobody waits for', sweep: () => sweepRemoteScans(deps) },
-    { name: 'nodes that have been silent for an hour', sweep: deps.nodes.deleteSilent },
-    { name: 'jobs that nobody could do within a day', sweep: () => deps.giveUpAbandoned(ago(dayMs)) },
-    { name: 'results older than ASSAY_RESULT_DAYS', sweep: () => deps.scans.deleteCompleted(deps.resultDays) },
-    { name: 'debits older than ASSAY_RESULT_DAYS', sweep: () => deps.scans.foldLedger(deps.resultDays) },
-    { name: 'deliveries older than ASSAY_RESULT_DAYS', sweep: () => deps.deliveries.deleteOld(retention()) },
+    task('expired sessions and links', () => auth.members.sweep(ago(0), ago(dayMs))),
+    task('expired entries of the allow and block lists', () => lists.deleteExpired(ago(0))),
+    task('old counts of rejected requests', () => rejectedRequests.deleteOld(ago(rejectedRequestDays * dayMs))),
+    task('partitions for future results', () => scans.prepare(resultDays).then(() => 0)),
+    task('content of ended processes', contents.sweep),
+    task('content of deleted jobs', () =>
+      sweepOrphans({ jobContents, jobs: workers.jobs, remoteScans }, ago(orphanMs)),
+    ),
+    task('remote scans without a waiting client', () => sweepRemoteScans({ remoteScans, jobContents })),
+    task('nodes silent for an hour', nodes.deleteSilent),
+    task('jobs that no worker claimed within a day', () => workers.giveUpAbandoned(ago(dayMs))),
+    task('results older than ASSAY_RESULT_DAYS', () => scans.deleteCompleted(resultDays)),
+    task('debits older than ASSAY_RESULT_DAYS', () => scans.foldLedger(resultDays)),
+    task('deliveries older than ASSAY_RESULT_DAYS', () => deliveries.deleteOld(ago(resultDays * dayMs))),
     ...(openBalances === undefined
       ? []
-      : [
-          { name: 'books of accounts that came from the home region', sweep: async () => Number(await openBalances()) },
-        ]),
-    { name: 'idempotency keys older than a day', sweep: () => deps.repeats.deleteIdempotency(ago(dayMs)) },
+      : [task('balances of accounts from the home region', async () => Number(await openBalances()))]),
+    task('idempotency keys older than a day', () => idempotency.deleteIdempotency(ago(dayMs))),
+    ...storage.cleanupTasks,
   ]
 }
 
-/** What a node that was killed has asked for. */
-export async function sweepRemoteScans({
-  remoteScans,
-  jobContents,
-}: Pick<Deps, 'remoteScans' | 'jobContents'>): Promise<number> {
-  const sources = await remoteScans.deleteExpired()
-  for (const source of sources) if (source.at !== 'url') await jobContents.remove(source)
+/** Deletes remote scans whose node stopped waiting, such as one that was killed, with their content. */
+export async function sweepRemoteScans(deps: {
+  remoteScans: RemoteScanStore
+  jobContents: JobContents
+}): Promise<number> {
+  const sources = await deps.remoteScans.deleteExpired()
+  for (const source of sources) if (source.at !== 'url') await deps.jobContents.remove(source)
   return sources.length
 }
 
-async function sweepOrphans({ jobContents, jobs, remoteScans }: Deps, before: Date): Promise<number> {
+/** Deletes stored content that neither a job nor a remote scan refers to. */
+async function sweepOrphans(
+  { jobContents, jobs, remoteScans }: { jobContents: JobContents; jobs: JobStore; remoteScans: RemoteScanStore },
+  before: Date,
+): Promise<number> {
   const keys = await jobContents.listKeys(before)
   if (keys.length === 0) return 0
   const needed = new Set([...(await jobs.listNeeded(keys)), ...(await remoteScans.listNeeded(keys))])

@@ -1,43 +1,53 @@
 import type { Config } from '../config/load-config.ts'
 import type { ContentStore } from '../domain/ports/content-store.ts'
-import type { ImageScan } from '../domain/scans/image-scan.ts'
-import type { MalwareScan } from '../domain/scans/malware-scan.ts'
+import { EngineDown } from '../domain/ports/engines.ts'
 import { makeAssess } from '../domain/scans/scanner.ts'
-import { newClosers } from '../runtime/closers.ts'
+import { openParts } from '../runtime/closers.ts'
 import type { Logger } from '../runtime/logger.ts'
-import { makeNoEngines } from './no-engines.ts'
+import type { openImages } from './images.ts'
+import type { openMalware } from './malware.ts'
 
-type Parts = { malware: { malware: MalwareScan }; images: { images: ImageScan } }
+type Malware = Awaited<ReturnType<typeof openMalware>>
+type Images = Awaited<ReturnType<typeof openImages>>
 type Deps = { contents: ContentStore; log: Logger; isTest: boolean }
 
-/** Everything that looks at content, for a node that scans. */
-export async function openEngines(config: Config, { contents, log, isTest }: Deps) {
-  if (isTest) return { ...toWhole(makeNoEngines()), listEngines: () => [], close: async () => {} }
-  // Only here: test mode starts faster without them.
-  const [{ openImages }, { openMalware }] = await Promise.all([import('./images.ts'), import('./malware.ts')])
-  const closers = newClosers()
-  try {
-    // Both at once: each waits for processes of its own.
-    const opening = openImages(config, { log })
-    closers.add(async () => (await opening).close())
+/** Opens the malware and image engines of a node that scans. Test mode starts none. */
+export const openEngines = (config: Config, { contents, log, isTest }: Deps) =>
+  openParts(async (closers) => {
+    if (isTest) return { ...newEngines(newTestModeMalware(), newTestModeImages()), close: closers.closeAll }
+    // Imported here, so that test mode starts without loading the engines.
+    const [{ openImages }, { openMalware }] = await Promise.all([import('./images.ts'), import('./malware.ts')])
+    // Images open while malware opens: each waits for its own child processes.
+    const openingImages = openImages(config, { log })
+    closers.add(async () => (await openingImages).close())
     const malware = await openMalware(config, { contents, log, as: 'service' })
     closers.add(malware.close)
-    const images = await opening
-    return {
-      ...toWhole({ malware, images }),
-      listEngines: () => [...malware.listEngines(), ...images.listEngines()],
-      close: closers.closeAll,
-    }
-  } catch (error) {
-    await closers.closeAll()
-    throw error
-  }
-}
-
-/** Both with the one way to a verdict. */
-const toWhole = <E extends Parts>(engines: E) => ({
-  ...engines,
-  assess: makeAssess({ malware: engines.malware.malware, images: engines.images.images }),
-})
+    return { ...newEngines(malware, await openingImages), close: closers.closeAll }
+  })
 
 export type Engines = Awaited<ReturnType<typeof openEngines>>
+
+const newEngines = (malware: Malware, images: Images) => ({
+  malware,
+  images,
+  /** Decides on content of either kind. */
+  assess: makeAssess({ malware: malware.malware, images: images.images }),
+  listEngines: () => [...malware.listEngines(), ...images.listEngines()],
+})
+
+const idle = { countWaiting: () => 0, findFault: () => undefined, close: async () => {} }
+
+/** In test mode only test keys get verdicts; a scan with any other key fails. */
+const refuseScan = async () => {
+  throw new EngineDown('There are no engines in test mode')
+}
+
+const newTestModeMalware = (): Malware => ({
+  ...idle,
+  malware: { assess: refuseScan },
+  listEngines: () => [],
+  updateSignatures: undefined,
+  listRefused: () => [],
+})
+
+const newTestModeImages = (): Images => ({ ...idle, images: { assess: refuseScan }, listEngines: () => [] })

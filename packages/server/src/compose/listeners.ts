@@ -17,111 +17,136 @@ import type { Logger } from '../runtime/logger.ts'
 import type { Metrics } from '../runtime/metrics.ts'
 import { version } from '../runtime/version.ts'
 
-type Place = { host: string; port: number }
-
 type Deps = {
   admission: Admission
   gate: AdmissionGate
   scanning: Scanning
   contents: ContentStore
-  /** Undefined where there are no engines: others look for us. */
+  /** Undefined on a node without engines, whose scans workers run. */
   malware: { listEngines(): ScanEngine[]; countWaiting(): number } | undefined
   isTest: boolean
   metrics: Metrics
   log: Logger
 }
 
-/** Each may hold a megabyte of content in memory. */
+type ListenerSettings = {
+  protocol: 'clamd' | 'icap'
+  /** The environment variable that opens the listener, for messages. */
+  setting: string
+  address: { host: string; port: number }
+  key: string | undefined
+  /** Sent to a client that is too slow, and to one beyond `maxConnections`. */
+  replies: { timeout: string; full: string }
+  serve(connection: Connection, scans: ListenerScans): Promise<void>
+}
+
+/** Each connection may hold a megabyte of content in memory. */
 const maxConnections = 256
 const server = `Assay ${version}`
 
-/** Ways in for those who do not speak our HTTP. Closed unless the settings open them. */
+/** Opens the listeners for clients that speak the clamd protocol or ICAP, as far as the settings ask for them. */
 export async function openListeners(config: Config, deps: Deps) {
-  const { malware, metrics, log } = deps
-  const open: Listener[] = []
-  const listeners = {
-    startStopping(cutAfterMs: number) {
-      for (const listener of open) listener.startStopping(cutAfterMs)
-    },
-    async close() {
-      await Promise.all(open.map((listener) => listener.close()))
-    },
+  const listeners: Listener[] = []
+  const close = async () => {
+    await Promise.all(listeners.map((listener) => listener.close()))
   }
-
-  async function openNamedListener(
-    { protocol, setting, host, port, key }: { protocol: string; setting: string; key: string | undefined } & Place,
-    replies: { timeout: string; full: string },
-    serve: (connection: Connection, scans: ListenerScans) => Promise<void>,
-  ): Promise<Listener> {
-    const { countFailure } = metrics
-    if (key === undefined) throw new Error(`The ${protocol} listener has no key`)
-    await checkKey(protocol, key)
-    const scans = makeListenerScans({ ...deps, protocol, key, countFailure })
-    const listener = await openListener({
-      ...{ host, port, maxConnections, replies },
-      serve: (connection) => serve(connection, scans),
-      onFailure(error) {
-        countFailure()
-        log.error({ protocol, err: error }, 'a connection failed')
-      },
-    }).catch((error: Error) => {
-      const what = `${setting} cannot be opened at ${host}:${port}`
-      throw new OperatorMistake(`${what}: ${error.message}. Stop what is there, or choose another.`, { cause: error })
-    })
-    open.push(listener)
-    metrics.gauge(
-      `assay_${protocol}_connections`,
-      `Open connections to the ${protocol} listener.`,
-      listener.countConnections,
-    )
-    log.info({ protocol, host, port: listener.port }, 'listener open')
-    return listener
-  }
-
-  async function checkKey(protocol: string, key: string) {
-    const answer = await deps.gate.ask({ keyDigest: toKeyDigest(key), countsRequest: false })
-    if (answer.outcome === 'unknown-key')
-      log.warn({ protocol }, 'the API key of this listener is not valid: every scan will be refused')
-    else if (answer.caller.isTest && !deps.isTest)
-      throw new OperatorMistake(
-        `The key of the ${protocol} listener is for tests: everything would be called clean. Give another.`,
-      )
-  }
-
   try {
-    if (config.clamdListen !== undefined) {
-      const countLoad = () => ({
-        connections: clamd.countConnections(),
-        ...{ maxConnections, waiting: malware?.countWaiting() ?? 0 },
-      })
-      const findVersion = () =>
-        (malware?.listEngines() ?? []).find(({ name }) => name === 'ClamAV')?.findState()?.version ?? server
-      const clamd = await openNamedListener(
-        { protocol: 'clamd', setting: 'ASSAY_CLAMD_LISTEN', ...config.clamdListen, key: config.clamdListenKey },
-        { timeout: 'COMMAND READ TIMED OUT\n', full: '' },
-        (connection, scans) => serveClamd(connection, { scans, findVersion, countLoad }),
-      )
-    }
-    if (config.icapListen !== undefined) {
-      await openNamedListener(
-        { protocol: 'icap', setting: 'ASSAY_ICAP_LISTEN', ...config.icapListen, key: config.icapKey },
-        { timeout: toClosingResponse(408), full: toClosingResponse(503) },
-        (connection, scans) =>
-          serveIcap(connection, {
-            ...{ scans, server, maxConnections, onError: config.icapOnError },
-            findTag: () => toTag(malware?.listEngines() ?? []),
-            reportUnscanned: (about) => log.info({ protocol: 'icap', ...about }, 'not scanned'),
-          }),
-      )
-    }
-    return listeners
+    if (config.clamdListen !== undefined) listeners.push(await openClamd(config, config.clamdListen, deps))
+    if (config.icapListen !== undefined) listeners.push(await openIcap(config, config.icapListen, deps))
   } catch (error) {
-    await listeners.close()
+    await close()
     throw error
+  }
+  return {
+    startStopping(cutAfterMs: number) {
+      for (const listener of listeners) listener.startStopping(cutAfterMs)
+    },
+    close,
   }
 }
 
-/** At most 32 characters, in quotes. Proxies forget what they remember when it changes. */
+async function openClamd(config: Config, address: ListenerSettings['address'], deps: Deps): Promise<Listener> {
+  const { malware } = deps
+  const findVersion = () =>
+    (malware?.listEngines() ?? []).find(({ name }) => name === 'ClamAV')?.findState()?.version ?? server
+  const countLoad = () => ({
+    connections: listener.countConnections(),
+    maxConnections,
+    waiting: malware?.countWaiting() ?? 0,
+  })
+  const listener = await openProtocol(deps, {
+    protocol: 'clamd',
+    setting: 'ASSAY_CLAMD_LISTEN',
+    address,
+    key: config.clamdListenKey,
+    replies: { timeout: 'COMMAND READ TIMED OUT\n', full: '' },
+    serve: (connection, scans) => serveClamd(connection, { scans, findVersion, countLoad }),
+  })
+  return listener
+}
+
+const openIcap = (config: Config, address: ListenerSettings['address'], deps: Deps): Promise<Listener> =>
+  openProtocol(deps, {
+    protocol: 'icap',
+    setting: 'ASSAY_ICAP_LISTEN',
+    address,
+    key: config.icapKey,
+    replies: { timeout: toClosingResponse(408), full: toClosingResponse(503) },
+    serve: (connection, scans) =>
+      serveIcap(connection, {
+        scans,
+        server,
+        maxConnections,
+        onError: config.icapOnError,
+        findTag: () => toTag(deps.malware?.listEngines() ?? []),
+        reportUnscanned: (about) => deps.log.info({ protocol: 'icap', ...about }, 'content was not scanned'),
+      }),
+  })
+
+async function openProtocol(deps: Deps, { protocol, setting, address, key, replies, serve }: ListenerSettings) {
+  const { metrics, log } = deps
+  const { host, port } = address
+  if (key === undefined) throw new Error(`The ${protocol} listener has no key`)
+  await checkKey(deps, protocol, key)
+  const scans = makeListenerScans({ ...deps, protocol, key, countFailure: metrics.countFailure })
+  const listener = await openListener({
+    host,
+    port,
+    maxConnections,
+    replies,
+    serve: (connection) => serve(connection, scans),
+    onFailure(error) {
+      metrics.countFailure()
+      log.error({ protocol, err: error }, 'a connection failed')
+    },
+  }).catch((error: Error) => {
+    throw new OperatorMistake(
+      `${setting} cannot listen on ${host}:${port}: ${error.message}. Stop the program that uses the port, or choose another.`,
+      { cause: error },
+    )
+  })
+  metrics.gauge(
+    `assay_${protocol}_connections`,
+    `Open connections to the ${protocol} listener.`,
+    listener.countConnections,
+  )
+  log.info({ protocol, host, port: listener.port }, 'listener is open')
+  return listener
+}
+
+/** Warns about a key that is not valid; refuses a test key, with which every file would be called clean. */
+async function checkKey({ gate, isTest, log }: Deps, protocol: string, key: string) {
+  const answer = await gate.ask({ keyDigest: toKeyDigest(key), countsRequest: false })
+  if (answer.outcome === 'unknown-key') {
+    log.warn({ protocol }, 'the API key of this listener is not valid: every scan will be refused')
+  } else if (answer.caller.isTest && !isTest) {
+    throw new OperatorMistake(
+      `The key of the ${protocol} listener is a test key: every file would be called clean. Set another key.`,
+    )
+  }
+}
+
+/** The ICAP ISTag: at most 32 characters, in quotes. Proxies drop cached verdicts when it changes. */
 function toTag(engines: ScanEngine[]): string {
   const states = engines.map((engine) => engine.findState())
   const known = states.map((state) => state?.verdictVersion ?? `${state?.version} ${state?.signaturesAt?.getTime()}`)

@@ -6,15 +6,14 @@ import type { Config } from '../config/load-config.ts'
 import type { Content } from '../domain/content/content.ts'
 import { makeDescriber } from '../domain/content/media-type.ts'
 import type { ContentStore } from '../domain/ports/content-store.ts'
-import { newClosers } from '../runtime/closers.ts'
+import { openParts } from '../runtime/closers.ts'
 import type { Logger } from '../runtime/logger.ts'
 import { openImages } from './images.ts'
 import { openMalware } from './malware.ts'
 
-/** The engines without the service, for one look at a file. Uses the clamd of a running service when there is one. */
-export async function openScanner(config: Config, log: Logger, kind: ScanKind) {
-  const closers = newClosers()
-  try {
+/** Opens one engine without the service, to scan files. Uses the clamd of a running service when there is one. */
+export const openScanner = (config: Config, log: Logger, kind: ScanKind) =>
+  openParts(async (closers) => {
     const contents = openContentStore({
       dir: join(resolve(config.dataDir), 'content'),
       master: openMasterKey(config.masterKey, config.dataDir),
@@ -44,11 +43,7 @@ export async function openScanner(config: Config, log: Logger, kind: ScanKind) {
       },
       close: closers.closeAll,
     }
-  } catch (error) {
-    await closers.closeAll()
-    throw error
-  }
-}
+  })
 
 async function openAssessor(config: Config, deps: { contents: ContentStore; log: Logger; kind: ScanKind }) {
   if (deps.kind === 'nsfw_image') {

@@ -1,5 +1,7 @@
 import type { Config } from '../config/load-config.ts'
 import { makeAccountStore } from '../database/account-store.ts'
+import { makeAuditLog } from '../database/console/audit-log.ts'
+import { makeMemberStore } from '../database/console/member-store.ts'
 import { makeDeliveryStore } from '../database/delivery-store.ts'
 import { openEmbedded } from '../database/embedded/open-embedded.ts'
 import { claimInstallation, isTestInstallation } from '../database/installation-store.ts'
@@ -11,6 +13,8 @@ import { type Database, openDatabase } from '../database/open-database.ts'
 import { makePlanStore } from '../database/plan-store.ts'
 import { makeScanStore } from '../database/scan-store.ts'
 import { makeRegistration } from '../domain/accounts/registration.ts'
+import { makeInvitations } from '../domain/console/invitations.ts'
+import { makeSignIn } from '../domain/console/sign-in.ts'
 import { OperatorMistake } from '../domain/problem.ts'
 import { systemClock } from '../runtime/clock.ts'
 import { newClosers } from '../runtime/closers.ts'
@@ -55,12 +59,20 @@ export async function openStores(config: Config, role: Role, log: Logger, wanted
     const accounts = makeAccountStore(database)
     const keys = makeKeyStore(database)
     const plans = makePlanStore(database)
-    const registration = makeRegistration({ accounts, keys, plans, clock: systemClock, isTestInstallation: isTest })
-    const [deliveries, scans] = [makeDeliveryStore(database), makeScanStore(database)]
-    // To look at them: the queues that jobs are taken from are the service's.
-    const jobs = makeJobStore({ ...database, queues: [] })
-    const nodes = makeNodeStore(database)
-    return { database, accounts, keys, plans, registration, jobs, deliveries, scans, nodes, close }
+    return {
+      database,
+      accounts,
+      keys,
+      plans,
+      registration: makeRegistration({ accounts, keys, plans, clock: systemClock, isTestInstallation: isTest }),
+      auth: makeAuth(database),
+      // Without queues this store counts jobs but claims none; the workers have their own.
+      jobs: makeJobStore({ ...database, queues: [] }),
+      deliveries: makeDeliveryStore(database),
+      scans: makeScanStore(database),
+      nodes: makeNodeStore(database),
+      close,
+    }
   } catch (error) {
     await close()
     throw error
@@ -68,6 +80,15 @@ export async function openStores(config: Config, role: Role, log: Logger, wanted
 }
 
 export type Stores = Awaited<ReturnType<typeof openStores>>
+
+/** Makes what decides who may use the console: members, their sessions and their invitations. */
+function makeAuth(database: Database) {
+  const members = makeMemberStore(database)
+  const audit = makeAuditLog(database)
+  const signIn = makeSignIn({ members, audit, clock: systemClock })
+  const invitations = makeInvitations({ members, signIn, audit, clock: systemClock })
+  return { members, audit, signIn, invitations }
+}
 
 /** Test mode calls clean what nobody looked at. It must not get at accounts that want to know, by whatever accident. */
 async function claimMode(database: Database, { isTest }: { isTest: boolean }): Promise<boolean> {

@@ -4,50 +4,49 @@ import { tmpdir } from 'node:os'
 import { basename, join, resolve } from 'node:path'
 import type { Status } from '@assay/contract/admin'
 import type { SystemDeps } from '../admin/system-handlers.ts'
-import { type Config, loadConfig } from '../config/load-config.ts'
+import { type Config, loadConfig, toShownValue } from '../config/load-config.ts'
 import { settingDefinitions } from '../config/settings.ts'
 import type { ContentStore } from '../domain/ports/content-store.ts'
-import type { EngineKind, EngineState } from '../domain/ports/engines.ts'
 import type { Operations } from '../domain/ports/operations.ts'
 import { OperatorMistake, Problem } from '../domain/problem.ts'
 import type { Readiness } from '../domain/readiness.ts'
+import { systemClock } from '../runtime/clock.ts'
 import type { Logger } from '../runtime/logger.ts'
 import type { Metrics } from '../runtime/metrics.ts'
 import { version } from '../runtime/version.ts'
 import { writeBackup } from './backup/write-backup.ts'
-import type { Engines } from './engines.ts'
 import { toSignatureDirs } from './malware.ts'
-import { type Look, makeSelfTest } from './self-test.ts'
+import { type EngineStatus, toAgeSeconds } from './monitoring.ts'
+import type { ScanningParts } from './scanning.ts'
 import { makeSignatures } from './signatures.ts'
-import type { Stores } from './stores.ts'
+import type { StorageParts } from './storage.ts'
 
 export type SystemStatusDeps = {
-  stores: Pick<Stores, 'jobs' | 'deliveries' | 'scans' | 'nodes'>
+  storage: StorageParts
+  scanning: ScanningParts
   operations: Operations
   readiness: Readiness
-  metrics: Metrics
-  assess: Look
   contents: ContentStore
-  listEngines(): { name: string; kind: EngineKind; state: EngineState | undefined }[]
-  /** Undefined on a node without engines. */
-  malware: Pick<Engines['malware'], 'listRefused' | 'updateSignatures'> | undefined
+  listEngines(): EngineStatus[]
   roles: string[]
+  metrics: Metrics
   log: Logger
 }
 
 const minuteMs = 60_000
 const maxSignatureBytes = 512 * 1024 * 1024
 
-/** What an operator sees of the service itself, and does to it. */
+/** Makes what the operator pages of the console show of the service, and their actions: backup, self-test, signatures. */
 export function makeSystemStatus(config: Config, deps: SystemStatusDeps): Omit<SystemDeps, 'audit'> {
-  const signatures = makeSignatures(config)
-  const dirs = toSignatureDirs(config)
   return {
-    getStatus: () => lookAtAll(config, deps),
+    getStatus: () => getStatus(config, deps),
     listSettings: () =>
-      loadConfig(process.env).settings.map(({ name, env, text, origin, secret }) => ({
-        ...{ name: env, value: text === undefined || text === '' ? null : secret ? '(hidden)' : text },
-        ...{ origin, about: settingDefinitions[name].about, secret },
+      loadConfig(process.env).settings.map((setting) => ({
+        name: setting.env,
+        value: toShownValue(setting),
+        origin: setting.origin,
+        about: settingDefinitions[setting.name].about,
+        secret: setting.secret,
       })),
     about: { version, node_version: process.version, region: config.region, roles: deps.roles.join(', ') },
     async backup() {
@@ -56,52 +55,105 @@ export function makeSystemStatus(config: Config, deps: SystemStatusDeps): Omit<S
       const { tables, files } = await writeBackup(config, directory, options, deps.log)
       return { directory, rows: tables.reduce((sum, { rows }) => sum + rows, 0), files: Object.keys(files).length }
     },
-    runSelfTest: makeSelfTest(deps),
-    signatures: {
-      list() {
-        const { files, releasedAt } = signatures.list()
-        const own = [dirs.own, dirs.official, dirs.yara]
+    runSelfTest: () => runSelfTest(deps),
+    signatures: makeSignatureAdmin(config, deps),
+  }
+}
+
+async function getStatus(config: Config, { storage, operations, readiness, metrics, listEngines }: SystemStatusDeps) {
+  const now = systemClock.now()
+  const [health, queue, webhooks, completed, database, disk, latency, nodes] = await Promise.all([
+    readiness.check(),
+    storage.jobs.countJobs(),
+    storage.deliveries.countDeliveries(),
+    storage.scans.countCompleted(new Date(now.getTime() - minuteMs)),
+    operations.describeDatabase(),
+    statfs(config.dataDir),
+    metrics.summariseRequests(),
+    storage.nodes.listNodes(),
+  ])
+  const healthy = Object.entries(health.checks).filter(([, state]) => state === 'ok')
+  const status: Status = {
+    status: health.status === 'ready' ? 'ok' : health.status === 'degraded' ? 'degraded' : 'down',
+    parts: [
+      ...healthy.map(([name]) => ({ name, status: 'ok' as const, detail: 'works' })),
+      ...health.reasons.map((detail) => ({ name: 'attention', status: 'degraded' as const, detail })),
+    ],
+    engines: listEngines().map(({ name, kind, state }) => ({
+      name,
+      kind,
+      version: state?.version ?? null,
+      signatures: state?.signatures ?? null,
+      signatures_at: state?.signaturesAt?.toISOString() ?? null,
+      is_up: state !== undefined,
+    })),
+    queue: {
+      waiting: queue.waiting,
+      running: queue.running,
+      oldest_seconds: toAgeSeconds(queue.oldestAt, now),
+      settled_last_minute: completed,
+    },
+    webhooks: { waiting: webhooks.waiting, late_seconds: toAgeSeconds(webhooks.oldestDueAt, now) },
+    latency,
+    disk: { data_bytes_free: disk.bavail * disk.bsize, data_bytes_total: disk.blocks * disk.bsize },
+    database,
+    nodes: nodes.map(({ name, roles, version, seenAt }) => ({
+      id: name,
+      roles: roles.join(', '),
+      version,
+      seen_at: seenAt.toISOString(),
+    })),
+    memory_bytes: process.memoryUsage.rss(),
+    uptime_seconds: Math.round(process.uptime()),
+  }
+  return status
+}
+
+function makeSignatureAdmin(config: Config, { scanning, listEngines }: SystemStatusDeps): SystemDeps['signatures'] {
+  const signatures = makeSignatures(config)
+  const dirs = toSignatureDirs(config)
+  const malware = scanning.engines?.malware
+  return {
+    list() {
+      const { files, releasedAt } = signatures.list()
+      const own = [dirs.own, dirs.official, dirs.yara]
+      return {
+        releasedAt,
+        files: files.map((file) => ({ ...file, isOwn: own.some((dir) => file.path.startsWith(dir)) })),
+      }
+    },
+    listRefused: () => malware?.listRefused() ?? [],
+    listModels: () =>
+      listEngines().flatMap(({ kind, state }) =>
+        kind !== 'image' || state === undefined ? [] : [{ name: state.version, precision: config.nsfwPrecision }],
+      ),
+    place: (name, bytes) => withTemporaryFile(name, bytes, (path) => signatures.import(path)),
+    remove(name) {
+      try {
+        signatures.remove(basename(name))
+        return true
+      } catch (error) {
+        if (error instanceof OperatorMistake) return false
+        throw error
+      }
+    },
+    async update() {
+      if (malware?.updateSignatures === undefined) {
         return {
-          releasedAt,
-          files: files.map((file) => ({ ...file, isOwn: own.some((dir) => file.path.startsWith(dir)) })),
+          state: 'unavailable',
+          detail: 'Updates are disabled on this node (ASSAY_SIGNATURE_HOURS), or freshclam is not installed.',
         }
-      },
-      listRefused: () => deps.malware?.listRefused() ?? [],
-      listModels: () =>
-        deps
-          .listEngines()
-          .flatMap(({ kind, state }) =>
-            kind !== 'image' || state === undefined ? [] : [{ name: state.version, precision: config.nsfwPrecision }],
-          ),
-      place: (name, bytes) => withFile(name, bytes, (path) => signatures.import(path)),
-      remove(name) {
-        try {
-          signatures.remove(basename(name))
-          return true
-        } catch (error) {
-          if (error instanceof OperatorMistake) return false
-          throw error
-        }
-      },
-      async update() {
-        const updateNow = deps.malware?.updateSignatures
-        if (updateNow === undefined) {
-          return {
-            state: 'unavailable',
-            detail: 'Updates are disabled on this node (ASSAY_SIGNATURE_HOURS), or freshclam is not installed.',
-          }
-        }
-        const { ok, said } = await updateNow()
-        return ok
-          ? { state: 'up-to-date', detail: 'The signatures are up to date.' }
-          : { state: 'unavailable', detail: said }
-      },
+      }
+      const { ok, said } = await malware.updateSignatures()
+      return ok
+        ? { state: 'up-to-date', detail: 'The signatures are up to date.' }
+        : { state: 'unavailable', detail: said }
     },
   }
 }
 
-/** The file as it came, somewhere it can be tried, and gone again. */
-async function withFile<T extends { path: string; bytes: number }>(
+/** Stores an upload in a temporary file for as long as `use` runs. */
+async function withTemporaryFile<T extends { path: string; bytes: number }>(
   name: string,
   bytes: AsyncIterable<Buffer>,
   use: (path: string) => Promise<T[]>,
@@ -115,19 +167,19 @@ async function withFile<T extends { path: string; bytes: number }>(
   const folder = mkdtempSync(join(tmpdir(), 'assay-signatures-'))
   try {
     const path = join(folder, basename(name))
-    await writeFile(path, limit(bytes), { mode: 0o600 })
+    await writeFile(path, limitBytes(bytes), { mode: 0o600 })
     const [placed] = await use(path)
     return { path: placed?.path ?? path, bytes: placed?.bytes ?? 0 }
   } catch (error) {
     if (!(error instanceof OperatorMistake)) throw error
-    // The place on our disk is nobody's business.
+    // The message names the temporary path, which means nothing to the person who uploaded the file.
     throw new Problem({ kind: 'conflict', detail: error.message.replaceAll(`${folder}/`, '') }, { cause: error })
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }
 }
 
-async function* limit(bytes: AsyncIterable<Buffer>) {
+async function* limitBytes(bytes: AsyncIterable<Buffer>) {
   let count = 0
   for await (const chunk of bytes) {
     count += chunk.length
@@ -137,50 +189,34 @@ async function* limit(bytes: AsyncIterable<Buffer>) {
   }
 }
 
-async function lookAtAll(config: Config, deps: SystemStatusDeps): Promise<Status> {
-  const now = Date.now()
-  const toAge = (since: Date | undefined) => (since === undefined ? 0 : Math.max(0, now - since.getTime()) / 1000)
-  const [health, queue, webhooks, completed, database, disk, latency, nodes] = await Promise.all([
-    deps.readiness.check(),
-    deps.stores.jobs.countJobs(),
-    deps.stores.deliveries.countDeliveries(),
-    deps.stores.scans.countCompleted(new Date(now - minuteMs)),
-    deps.operations.describeDatabase(),
-    statfs(config.dataDir),
-    deps.metrics.summariseRequests(),
-    deps.stores.nodes.listNodes(),
-  ])
-  const checks = Object.entries(health.checks)
-  return {
-    status: health.status === 'ready' ? 'ok' : health.status === 'degraded' ? 'degraded' : 'down',
-    parts: [
-      ...checks
-        .filter(([, state]) => state === 'ok')
-        .map(([name]) => ({ name, status: 'ok' as const, detail: 'works' })),
-      ...health.reasons.map((detail) => ({ name: 'attention', status: 'degraded' as const, detail })),
-    ],
-    engines: deps.listEngines().map(({ name, kind, state }) => ({
-      name,
-      kind,
-      version: state?.version ?? null,
-      signatures: state?.signatures ?? null,
-      signatures_at: state?.signaturesAt?.toISOString() ?? null,
-      is_up: state !== undefined,
-    })),
-    queue: {
-      waiting: queue.waiting,
-      running: queue.running,
-      oldest_seconds: toAge(queue.oldestAt),
-      settled_last_minute: completed,
-    },
-    webhooks: { waiting: webhooks.waiting, late_seconds: toAge(webhooks.oldestDueAt) },
-    latency,
-    disk: { data_bytes_free: disk.bavail * disk.bsize, data_bytes_total: disk.blocks * disk.bsize },
-    database,
-    nodes: nodes.map(({ name, roles, version, seenAt }) => ({
-      ...{ id: name, roles: roles.join(', '), version, seen_at: seenAt.toISOString() },
-    })),
-    memory_bytes: process.memoryUsage.rss(),
-    uptime_seconds: Math.round(process.uptime()),
+/** The EICAR test file, in two pieces so that scanners do not report this source file. */
+const eicar = ['X5O!P%@AP[4\\PZX54(P^)7CC)7}$EICAR-STANDARD', '-ANTIVIRUS-TEST-FILE!$H+H*'].join('')
+
+/** A PNG of a grey square. */
+const picture = Buffer.from(
+  'iVBORw0KGgoAAAANSUhEUgAAAEAAAABACAMAAACdt4HsAAAAA1BMVEWIiIhYZW6zAAAACXBIWXMAAAPoAAAD6AG1e1JrAAAAG0lEQVRYw+3BgQAAAADDoPlT3+AEVQEAAAB8AxBAAAEZszF2AAAAAElFTkSuQmCC',
+  'base64',
+)
+
+/** Scans known content with the engines of this node, or of its workers, and compares the verdicts with the known ones. */
+async function runSelfTest({ scanning, contents }: Pick<SystemStatusDeps, 'scanning' | 'contents'>) {
+  const assess = scanning.engines?.assess ?? scanning.liveScanner.scanContent
+  const check = async (name: string, bytes: Buffer, kind: 'malware' | 'nsfw_image', expected: string) => {
+    const writer = contents.newWriter()
+    try {
+      await writer.write(Buffer.from(bytes))
+      const content = await writer.finish()
+      const { status, signals } = await assess(content, { kind, contentName: null, flagsSexy: true, isTest: false })
+      return { name, ok: status === expected, detail: [status, ...(signals ?? [])].join(' ') }
+    } catch (error) {
+      return { name, ok: false, detail: (error as Error).message }
+    } finally {
+      await writer.abort()
+    }
   }
+  return [
+    await check('EICAR is found', Buffer.from(eicar), 'malware', 'threat'),
+    await check('harmless text is clean', Buffer.from('A harmless line of text.\n'), 'malware', 'clean'),
+    await check('a grey picture is clean', picture, 'nsfw_image', 'clean'),
+  ]
 }

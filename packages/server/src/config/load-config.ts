@@ -42,6 +42,12 @@ export function loadConfig(env: NodeJS.ProcessEnv, tomlPath = env.ASSAY_CONFIG |
   return { config: values as Config, settings, warnings: findUnknownVariables(env) }
 }
 
+/** The value of a setting as an operator may see it. Secrets are not shown. */
+export function toShownValue({ text, secret }: Setting): string | null {
+  if (text === undefined || text === '') return null
+  return secret ? '(hidden)' : text
+}
+
 const tomlName = (definition: SettingDefinition<unknown>) => definition.env.slice('ASSAY_'.length).toLowerCase()
 
 /** The environment wins over a secret's file, which wins over assay.toml, which wins over the default. */

@@ -1,6 +1,6 @@
 type Close = () => void | Promise<void>
 
-/** What was opened last is closed first, each one even when another fails; the first failure is thrown at the end. */
+/** Collects what must be closed. Parts close in reverse order, each even when another fails; then the first failure is thrown. */
 export function newClosers() {
   const closers: Close[] = []
 
@@ -19,5 +19,18 @@ export function newClosers() {
       }
       if (failures.length > 0) throw failures[0]
     },
+  }
+}
+
+export type Closers = ReturnType<typeof newClosers>
+
+/** Calls `open`, which adds a closer for each part that it opens. When `open` fails, the parts opened so far are closed. */
+export async function openParts<T>(open: (closers: Closers) => Promise<T>): Promise<T> {
+  const closers = newClosers()
+  try {
+    return await open(closers)
+  } catch (error) {
+    await closers.closeAll()
+    throw error
   }
 }

@@ -21,7 +21,7 @@ export function openRejectedRequests(deps: { store: RejectedRequestStore; clock:
   }, everyMs).unref()
 
   return {
-    note(accountId: string, status: number) {
+    count(accountId: string, status: number) {
       const day = deps.clock.now().toISOString().slice(0, 10)
       const key = `${accountId} ${day} ${status}`
       const known = counts.get(key)

@@ -12,8 +12,9 @@ const newState = (version: string) => ({
 
 test('only image engines are listed as image models, whatever the engines are called', () => {
   const { config } = loadConfig({ ASSAY_NSFW_PRECISION: 'int8' }, '/nonexistent/assay.toml')
-  const deps: Pick<SystemStatusDeps, 'listEngines' | 'roles'> = {
+  const deps: Pick<SystemStatusDeps, 'listEngines' | 'roles' | 'scanning'> = {
     roles: ['worker'],
+    scanning: { engines: undefined } as SystemStatusDeps['scanning'],
     listEngines: () => [
       { name: 'ClamAV', kind: 'malware', state: newState('ClamAV 1.4.6') },
       { name: 'YARA', kind: 'malware', state: newState('YARA-X 1.2.0') },

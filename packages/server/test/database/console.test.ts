@@ -136,8 +136,8 @@ describe('the console, as time goes by', () => {
     const store = makeRejectedRequestStore(stores.database)
     for (let round = 0; round < 2; round++) {
       const counter = openRejectedRequests({ store, clock, log: silentLog })
-      for (let n = 0; n < 3; n++) counter.note(id, 403)
-      counter.note(id, 429)
+      for (let n = 0; n < 3; n++) counter.count(id, 403)
+      counter.count(id, 429)
       await counter.close()
       await counter.close()
     }

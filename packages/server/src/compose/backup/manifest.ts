@@ -1,7 +1,9 @@
 import { createHash } from 'node:crypto'
 import { createReadStream, readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { readdir } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
 import { pipeline } from 'node:stream/promises'
+import type { Config } from '../../config/load-config.ts'
 import type { TableShape } from '../../database/backup/list-tables.ts'
 import { OperatorMistake } from '../../domain/problem.ts'
 
@@ -21,6 +23,21 @@ export type Manifest = {
 
 export const manifestName = 'manifest.json'
 export const toTableFile = (name: string) => `tables/${name}.copy.gz`
+
+export const masterKeyFile = 'master.key'
+
+/** Lists the files a backup copies beside the tables: sealed job content, own signatures and, if asked, the master key. */
+export async function listKeptFiles(config: Config, withMasterKey: boolean): Promise<string[]> {
+  const root = resolve(config.dataDir)
+  const folders = ['jobs', 'signatures/own', 'signatures/yara']
+  const found = await Promise.all(folders.map((folder) => listFiles(root, folder)))
+  return [...(withMasterKey && config.masterKey === undefined ? [masterKeyFile] : []), ...found.flat()]
+}
+
+async function listFiles(root: string, folder: string): Promise<string[]> {
+  const entries = await readdir(join(root, folder), { withFileTypes: true }).catch(() => [])
+  return entries.filter((entry) => entry.isFile()).map(({ name }) => `${folder}/${name}`)
+}
 
 /** Reads every file once, so that nothing is begun with a backup that is damaged. */
 export async function readManifest(dir: string): Promise<Manifest> {

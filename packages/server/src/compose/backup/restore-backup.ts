@@ -10,8 +10,7 @@ import type { Database } from '../../database/open-database.ts'
 import { OperatorMistake } from '../../domain/problem.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { openConnection } from '../stores.ts'
-import { masterKeyFile } from './kept-files.ts'
-import { type Manifest, readManifest, toTableFile } from './manifest.ts'
+import { type Manifest, masterKeyFile, readManifest, toTableFile } from './manifest.ts'
 
 /** Puts a backup into an installation that holds nothing yet, on this database or another. */
 export async function restoreBackup(config: Config, source: string, log: Logger): Promise<Manifest> {

@@ -13,8 +13,7 @@ import { OperatorMistake } from '../../domain/problem.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { version } from '../../runtime/version.ts'
 import { openStores } from '../stores.ts'
-import { listKeptFiles } from './kept-files.ts'
-import { type Manifest, manifestName, toTableFile } from './manifest.ts'
+import { listKeptFiles, type Manifest, manifestName, toTableFile } from './manifest.ts'
 
 type Options = { withMasterKey: boolean; signal: AbortSignal; onTable(name: string): void }
 
@@ -59,9 +58,13 @@ async function fill(config: Config, draft: string, { signal, ...options }: Optio
       if (hash !== undefined) files[path] = hash
     }
     return {
-      ...{ format: 1, assay: version, createdAt: new Date().toISOString() },
+      format: 1,
+      assay: version,
+      createdAt: new Date().toISOString(),
       migrations: await listMigrationsDone(stores.database.pool),
-      ...{ tables, masterKeyId: openMasterKey(config.masterKey, config.dataDir).id, files },
+      tables,
+      masterKeyId: openMasterKey(config.masterKey, config.dataDir).id,
+      files,
     }
   } finally {
     await stores.close()

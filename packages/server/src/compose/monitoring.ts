@@ -1,0 +1,109 @@
+import { hostname } from 'node:os'
+import { v7 as newUuid } from 'uuid'
+import type { Database } from '../database/open-database.ts'
+import type { DeliveryStore } from '../domain/ports/delivery-store.ts'
+import type { EngineKind, EngineState } from '../domain/ports/engines.ts'
+import type { JobStore } from '../domain/ports/job-store.ts'
+import type { AssayNode, NodeStore } from '../domain/ports/node-store.ts'
+import type { Check, Readiness } from '../domain/readiness.ts'
+import { systemClock } from '../runtime/clock.ts'
+import type { Metrics } from '../runtime/metrics.ts'
+import { version } from '../runtime/version.ts'
+import type { Engines } from './engines.ts'
+import type { StorageParts } from './storage.ts'
+
+export type EngineStatus = { name: string; kind: EngineKind; state: EngineState | undefined }
+
+/** Lists the checks behind `/readyz`. A node without engines needs a worker instead; test mode needs neither. */
+export function listChecks(storage: StorageParts, engines: Engines | undefined, isTest: boolean): Check[] {
+  const { database, jobRoom, nodes } = storage
+  return [
+    { name: 'database', vital: true, findFault: database.watch.findFault },
+    { name: 'disk', vital: false, findFault: async () => jobRoom.findFault() },
+    ...(engines === undefined ? [newWorkerCheck(nodes)] : isTest ? [] : listEngineChecks(engines)),
+    ...storage.checks,
+  ]
+}
+
+const listEngineChecks = ({ malware, images }: Engines): Check[] => [
+  { name: 'malware engine', vital: false, findFault: async () => malware.findFault() },
+  { name: 'NSFW image engine', vital: false, findFault: async () => images.findFault() },
+]
+
+const newWorkerCheck = (nodes: NodeStore): Check => ({
+  name: 'workers',
+  vital: true,
+  async findFault() {
+    if ((await nodes.countWorkers()) > 0) return undefined
+    return 'This node has no engines of its own, and no worker was seen within 15 s. Start a node with ASSAY_ROLES=worker.'
+  },
+})
+
+/** Makes the function that describes this process for the list of nodes. */
+export function makeNodeInfo(deps: { roles: string[]; readiness: Readiness; listEngines(): EngineStatus[] }) {
+  const self = { id: newUuid(), name: hostname(), roles: deps.roles, version, startedAt: systemClock.now() }
+  return async (): Promise<AssayNode> => {
+    const { status, reasons } = await deps.readiness.check()
+    const engines = deps.listEngines().map(({ name, state }) => ({
+      name,
+      version: state?.version ?? null,
+      signaturesAt: state?.signaturesAt?.toISOString() ?? null,
+    }))
+    return { ...self, status, reasons, engines }
+  }
+}
+
+export function observeEngines(metrics: Metrics, { malware, images }: Engines) {
+  const listStates = () => malware.listEngines().flatMap((engine) => engine.findState() ?? [])
+  const count = () => listStates().reduce((sum, { signatures }) => sum + (signatures ?? 0), 0)
+  const findNewest = () => Math.max(0, ...listStates().map(({ signaturesAt }) => signaturesAt?.getTime() ?? 0)) / 1000
+  metrics.gauge('assay_signatures', 'Signatures in use.', count)
+  metrics.gauge(
+    'assay_signatures_timestamp_seconds',
+    'Release time of the newest signatures, in Unix seconds.',
+    findNewest,
+  )
+  metrics.gauge('assay_scans_waiting', 'Malware scans of large content that wait for an engine.', malware.countWaiting)
+  metrics.gauge('assay_images_waiting', 'Images that wait for an image process.', images.countWaiting)
+}
+
+export function observeDatabase(metrics: Metrics, { pool, watch }: Database) {
+  metrics.gauge('assay_database_up', '1 while the database answers, 0 while it does not.', () =>
+    watch.isAway() ? 0 : 1,
+  )
+  metrics.gauge('assay_database_outages', 'Database outages since the start of the process.', watch.countOutages)
+  metrics.gauge('assay_database_connections', 'Open connections to the database.', () => pool.totalCount)
+  metrics.gauge('assay_database_waiting', 'Callers that wait for a database connection.', () => pool.waitingCount)
+}
+
+export function observeQueues(metrics: Metrics, { jobs, deliveries }: { jobs: JobStore; deliveries: DeliveryStore }) {
+  metrics.gauges(
+    {
+      assay_jobs_waiting: 'Background scans that wait, over all nodes.',
+      assay_jobs_running: 'Background scans that run, over all nodes.',
+      assay_jobs_oldest_seconds: 'Age of the oldest waiting background scan.',
+    },
+    async () => {
+      const { waiting, running, oldestAt } = await jobs.countJobs()
+      return {
+        assay_jobs_waiting: waiting,
+        assay_jobs_running: running,
+        assay_jobs_oldest_seconds: toAgeSeconds(oldestAt),
+      }
+    },
+  )
+  metrics.gauges(
+    {
+      assay_deliveries_waiting: 'Webhook deliveries with an attempt to come, due now or later.',
+      assay_deliveries_late_seconds: 'Time for which the oldest due webhook delivery has been due.',
+    },
+    async () => {
+      const { waiting, oldestDueAt } = await deliveries.countDeliveries()
+      return { assay_deliveries_waiting: waiting, assay_deliveries_late_seconds: toAgeSeconds(oldestDueAt) }
+    },
+  )
+}
+
+/** Seconds since a time that the database reported; 0 when there is none, or when the clocks differ. */
+export const toAgeSeconds = (since: Date | undefined, now = systemClock.now()): number =>
+  since === undefined ? 0 : Math.max(0, now.getTime() - since.getTime()) / 1000
