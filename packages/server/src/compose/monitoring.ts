@@ -1,5 +1,6 @@
 import { hostname } from 'node:os'
 import { v7 as newUuid } from 'uuid'
+import type { DiskRoom } from '../blobs/disk-room.ts'
 import type { Database } from '../database/open-database.ts'
 import type { DeliveryStore } from '../domain/ports/delivery-store.ts'
 import type { EngineKind, EngineState } from '../domain/ports/engines.ts'
@@ -10,12 +11,13 @@ import { systemClock } from '../runtime/clock.ts'
 import type { Metrics } from '../runtime/metrics.ts'
 import { version } from '../runtime/version.ts'
 import type { Engines } from './engines.ts'
-import type { StorageParts } from './storage.ts'
 
 export type EngineStatus = { name: string; kind: EngineKind; state: EngineState | undefined }
 
+type Checked = { database: Database; jobRoom: DiskRoom; nodes: NodeStore; checks: Check[] }
+
 /** Lists the checks behind `/readyz`. A node without engines needs a worker instead; test mode needs neither. */
-export function listChecks(storage: StorageParts, engines: Engines | undefined, isTest: boolean): Check[] {
+export function listChecks(storage: Checked, engines: Engines | undefined, isTest: boolean): Check[] {
   const { database, jobRoom, nodes } = storage
   return [
     { name: 'database', vital: true, findFault: database.watch.findFault },
