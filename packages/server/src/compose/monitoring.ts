@@ -1,6 +1,6 @@
 import { hostname } from 'node:os'
 import { v7 as newUuid } from 'uuid'
-import type { DiskRoom } from '../blobs/disk-room.ts'
+import type { DiskSpace } from '../blobs/disk-space.ts'
 import type { Database } from '../database/open-database.ts'
 import type { DeliveryStore } from '../domain/ports/delivery-store.ts'
 import type { EngineKind, EngineState } from '../domain/ports/engines.ts'
@@ -14,14 +14,14 @@ import type { Engines } from './engines.ts'
 
 export type EngineStatus = { name: string; kind: EngineKind; state: EngineState | undefined }
 
-type Checked = { database: Database; jobRoom: DiskRoom; nodes: NodeStore; checks: Check[] }
+type Checked = { database: Database; jobDisk: DiskSpace; nodes: NodeStore; checks: Check[] }
 
 /** Lists the checks behind `/readyz`. A node without engines needs a worker instead; test mode needs neither. */
 export function listChecks(storage: Checked, engines: Engines | undefined, isTest: boolean): Check[] {
-  const { database, jobRoom, nodes } = storage
+  const { database, jobDisk, nodes } = storage
   return [
     { name: 'database', vital: true, findFault: database.watch.findFault },
-    { name: 'disk', vital: false, findFault: async () => jobRoom.findFault() },
+    { name: 'disk', vital: false, findFault: async () => jobDisk.findFault() },
     ...(engines === undefined ? [newWorkerCheck(nodes)] : isTest ? [] : listEngineChecks(engines)),
     ...storage.checks,
   ]
