@@ -60,10 +60,7 @@ export const openObjectKey = (header: Buffer, master: MasterKey): FrameKey => ({
   noncePrefix: Buffer.from(header.subarray(wrappedKeyBytes, objectHeaderBytes)),
 })
 
-/** The largest content that `sealBytes` takes: one frame. */
-export const maxSealedBytes = frameBytes
-
-/** Encrypts small content into one buffer: header and frame. */
+/** Encrypts content of at most one frame into one buffer: header and frame. */
 export function sealBytes(clear: Buffer, master: MasterKey): Buffer {
   const { frameKey, header } = newObjectKey(master)
   return Buffer.concat([header, ...sealFrame(frameKey, 0, true, clear)])

@@ -8,7 +8,7 @@ import { headBytes } from '../domain/content/media-type.ts'
 import type { ContentLocation, ContentWriter, JobContent, JobContents } from '../domain/ports/content-store.ts'
 import { writeOnce } from '../runtime/write-once.ts'
 import { makeContentWriter, type StoredContent } from './content-writer.ts'
-import { maxSealedBytes, sealBytes, unsealBytes } from './frames.ts'
+import { frameBytes, sealBytes, unsealBytes } from './frames.ts'
 import type { MasterKey } from './master-key.ts'
 import { type MemoryBudget, makeBlockPool } from './memory-content.ts'
 import {
@@ -49,7 +49,7 @@ export function makeJobContents({
   storage: JobStorage
   memory?: MemoryBudget | undefined
 }): JobContents {
-  const pool = makeBlockPool({ blockBytes: maxSealedBytes + 1, maxFree: 256 })
+  const pool = makeBlockPool({ blockBytes: frameBytes + 1, maxFree: 256 })
   const storeId = `${master.id} ${storage.id}`
 
   return {
@@ -57,7 +57,7 @@ export function makeJobContents({
       storage.requireSpace?.()
       const key = newUuid()
       const createFile = () => storage.create(key)
-      const writer = makeContentWriter({ ...options, memoryBytes: maxSealedBytes, pool, createFile, memory })
+      const writer = makeContentWriter({ ...options, memoryBytes: frameBytes, pool, createFile, memory })
       return { ...writer, finish: async () => toJobContent(await writer.finish(), key) }
     },
 

@@ -1,8 +1,8 @@
 import { constants, inflateRawSync } from 'node:zlib'
 
 /**
- * Kinds of binary content that the library does not know, does not tell apart as finely as file(1), or is slow with:
- * it unpacks gzip to look inside (0.5 to 0.8 ms), and calls every ELF file the same.
+ * Detects binary types that the library does not know, distinguishes less finely than file(1), or detects slowly: it unpacks
+ * gzip to inspect the content (0.5 to 0.8 ms), and has one type for all ELF files.
  */
 export function findBinaryKind(head: Buffer): string | undefined {
   const start = head.toString('latin1', 0, 16)
@@ -38,7 +38,7 @@ const signatures: [string, string][] = [
   ['dex\n03', 'application/vnd.android.dex'],
 ]
 
-/** By the first two bytes, for signatures that need a second look. */
+/** Checks by the first two bytes, for signatures that these bytes do not decide. */
 const finders: Record<string, (head: Buffer) => string | undefined> = {
   '\x7fE': findElfKind,
   MZ: (head) => (isPortable(head) ? 'application/vnd.microsoft.portable-executable' : 'application/x-dosexec'),
@@ -57,7 +57,7 @@ const finders: Record<string, (head: Buffer) => string | undefined> = {
   '\x98\x33': findPgpKey,
 }
 
-/** A version that grows with each release (0x0bb8 for 3.0, 0x0e2b for 3.14; 2.x below 0xf400), then a line end. */
+/** Python bytecode begins with a version (0x0bb8 for 3.0, 0x0e2b for 3.14; 2.x below 0xf400) and a line end. */
 function isPythonBytecode(head: Buffer): boolean {
   if (head[2] !== 0x0d || head[3] !== 0x0a || head.length < 12) return false
   const version = head.readUInt16LE(0)
@@ -69,7 +69,7 @@ const isPortable = (head: Buffer) => {
   return at >= 4 && head.toString('latin1', at, at + 4) === 'PE\0\0'
 }
 
-/** The same four bytes begin Java classes and fat Mach-O files: a version of at least 43, or a handful of parts. */
+/** Java classes and fat Mach-O files begin with the same four bytes. A version of at least 43 or a small count follows. */
 function findCafeBabe(head: Buffer): string | undefined {
   if (head.length < 8 || head.readUInt32BE(0) !== 0xcafebabe) return undefined
   const next = head.readUInt32BE(4)
@@ -81,20 +81,20 @@ function findMachO(head: Buffer): string | undefined {
   return [0xfeedface, 0xfeedfacf, 0xcefaedfe, 0xcffaedfe].includes(magic) ? 'application/x-mach-binary' : undefined
 }
 
-/** Twelve bytes of sizes, then the names of the terminal. */
+/** In a terminfo file, the names of the terminal follow twelve bytes of sizes. */
 const isTerminfo = (head: Buffer) => /^[a-zA-Z0-9][a-zA-Z0-9.][^\0]{3}/.test(head.toString('latin1', 12, 17))
 
-/** The library believes the first four bytes; a font has tables, a cache of icons that begins alike has none there. */
+/** The library checks four bytes, which also begin icon caches. A font has tables; an icon cache has a zero there. */
 const isEmptyFont = (head: Buffer) => head.length < 12 || head.readUInt16BE(4) === 0
 
-/** A public key packet in the old form: its version is 3 or 4, its algorithm a registered one. */
+/** A public key packet in the old format has version 3 or 4 and a registered algorithm. */
 function findPgpKey(head: Buffer): string | undefined {
   const at = head[0] === 0x99 ? 3 : 2
   const isKey = (head[at] === 4 || head[at] === 3) && [1, 2, 3, 16, 17, 18, 19, 22].includes(head[at + 5] ?? 0)
   return isKey ? 'application/pgp-keys' : undefined
 }
 
-/** Old Office documents share a container; the names of their streams stand in its directory as UTF-16. */
+/** Old Office documents share a container format. Its directory has the names of their streams in UTF-16. */
 function findOleKind(head: Buffer): string | undefined {
   if (head.length < 8 || head.readUInt32BE(4) !== 0xa1b11ae1) return undefined
   return streams.find(([name]) => head.includes(name))?.[1] ?? 'application/x-ole-storage'
@@ -111,8 +111,8 @@ const streams = (
   ] as const
 ).map(([name, type]): [Buffer, string] => [Buffer.from(name, 'utf16le'), type])
 
-/** What an ELF file is for; undefined when its header is cut or broken. */
-export function findElfKind(head: Buffer): string | undefined {
+/** The type of an ELF file; undefined when its header is cut or broken. */
+function findElfKind(head: Buffer): string | undefined {
   if (head.length < 20 || head.readUInt32BE(0) !== 0x7f454c46) return undefined
   const isLittle = head[5] !== 2
   const type = isLittle ? head.readUInt16LE(16) : head.readUInt16BE(16)
@@ -125,13 +125,13 @@ export function findElfKind(head: Buffer): string | undefined {
 const dynamicSegment = 2
 const interpreterSegment = 3
 const maxSegments = 64
-/** DT_FLAGS_1 and its bit for a program that may lie anywhere in memory. */
+/** DT_FLAGS_1 and its bit for a position-independent executable. */
 const flags1 = 0x6ffffffbn
 const isPie = 0x08000000n
 
 /**
- * A program and a library look alike: the linker's flag tells, where the head reaches it. Otherwise a program is what
- * asks for an interpreter, which only a few libraries do.
+ * Tells a program from a library by the linker's flag, if the head includes it. Otherwise a file that asks for an
+ * interpreter counts as a program, which is wrong for a few libraries.
  */
 function isProgram(head: Buffer, isLittle: boolean): boolean {
   const is64 = head[4] === 2
@@ -158,7 +158,7 @@ function isProgram(head: Buffer, isLittle: boolean): boolean {
   return asksForInterpreter
 }
 
-/** Zero where the head ends. */
+/** Reads a number; zero behind the end of the head. */
 function read(head: Buffer, at: number, size: 2 | 4 | 8, isLittle: boolean): bigint {
   if (!(at >= 0 && at + size <= head.length)) return 0n
   if (size === 8) return isLittle ? head.readBigUInt64LE(at) : head.readBigUInt64BE(at)
@@ -166,9 +166,8 @@ function read(head: Buffer, at: number, size: 2 | 4 | 8, isLittle: boolean): big
 }
 
 /**
- * What a ZIP archive is used as, told from the entries in the head; undefined when it is no ZIP archive. The library
- * takes an Android package that begins with its manifest for a Java archive, and needs 280 µs for an Office document
- * (this: 50).
+ * The media type of a ZIP archive, by the entries in the head; undefined for other content. The library takes an Android
+ * package that begins with its manifest for a Java archive, and needs 280 µs for an Office document (this function 50 µs).
  */
 export function findZipKind(head: Buffer): string | undefined {
   if (head.length < 4 || head.readUInt32LE(0) !== entrySignature) {
@@ -196,7 +195,7 @@ const nextEntry = Buffer.from('PK\x03\x04')
 const maxEntries = 512
 const maxContentBytes = 65_536
 
-/** The local entries in order, as far as the head reaches. Every step moves forward, whatever sizes are claimed. */
+/** Yields the entries in the head. Every step moves forward, whatever sizes the archive claims. */
 function* readEntries(head: Buffer): Generator<Entry> {
   let at = 0
   for (let count = 0; count < maxEntries && at + 30 <= head.length; count++) {
@@ -205,7 +204,7 @@ function* readEntries(head: Buffer): Generator<Entry> {
     const claimed = head.readUInt32LE(at + 18)
     const nameEnd = at + 30 + head.readUInt16LE(at + 26)
     const start = nameEnd + head.readUInt16LE(at + 28)
-    // A stream writer knows the size only behind the data: then the next signature ends it.
+    // A streaming writer puts the size behind the data. Then the next signature ends the entry.
     const isOpen = (flags & 8) !== 0 && claimed === 0
     const found = isOpen ? head.indexOf(nextEntry, start) : start + claimed
     const end = found === -1 ? head.length : found
@@ -218,7 +217,7 @@ function* readEntries(head: Buffer): Generator<Entry> {
   }
 }
 
-/** OpenDocument and EPUB put their type, stored plainly, into the first entry. */
+/** OpenDocument and EPUB store their type in the first entry. */
 function findByFirstEntry(entry: Entry): string | undefined {
   if (entry.name === 'mimetype') {
     const type = readContent(entry).trim()
@@ -227,7 +226,7 @@ function findByFirstEntry(entry: Entry): string | undefined {
   return undefined
 }
 
-/** Text of an entry that is small enough to be looked into; what is cut off by the head is read as far as it goes. */
+/** The text of an entry, up to a limit and as far as the head contains it. */
 function readContent({ method, data }: Entry): string {
   if (method === 0) return data.subarray(0, maxContentBytes).toString('latin1')
   if (method !== 8) return ''
@@ -240,7 +239,7 @@ function readContent({ method, data }: Entry): string {
   }
 }
 
-/** The main part of an Office document names the program and whether macros may be inside. */
+/** The main part of an Office document names the program and tells whether the document may contain macros. */
 function findOfficeKind(contentTypes: string): string | undefined {
   const main = /ContentType="([^"]{1,200})\.main\+xml"/.exec(contentTypes)?.[1]
   if (main === undefined) return undefined
@@ -249,7 +248,7 @@ function findOfficeKind(contentTypes: string): string | undefined {
 
 function findByNames(names: string[]): string {
   const has = (test: RegExp) => names.some((name) => test.test(name))
-  // An Android package has a Java manifest too, so it is asked for first.
+  // An Android package has a Java manifest too, so this check comes first.
   if (has(/^(AndroidManifest\.xml|classes\d*\.dex|resources\.arsc)$/)) return 'application/vnd.android.package-archive'
   if (has(/^word\//)) return `${office}.wordprocessingml.document`
   if (has(/^xl\//)) return `${office}.spreadsheetml.sheet`

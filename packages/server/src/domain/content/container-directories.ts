@@ -1,8 +1,8 @@
 import type { Content } from './content.ts'
 
 /**
- * Encryption that hides even the list of members, where unpacking could only fail without a reason; and documents of
- * Office with a password, which ClamAV calls OK. Encrypted members of an open list are met in unpacking.
+ * Whether the list of members is encrypted, so that the unpacker could only fail without a reason, or the content is an
+ * Office document with a password, which ClamAV calls OK. The unpacker itself reports encrypted members of a clear list.
  */
 export async function isEncryptedInside(content: Content, format: string): Promise<boolean> {
   switch (format) {
@@ -22,22 +22,22 @@ export async function isEncryptedInside(content: Content, format: string): Promi
 const aes7z = Buffer.from('06f10701', 'hex')
 const maxHeaderBytes = 65_536
 
-/** A packed list names the coders it was packed with; AES among them means that the list itself is encrypted. */
+/** A packed list names its coders. If AES is among them, the list itself is encrypted. */
 async function hasEncryptedHeader7z(content: Content): Promise<boolean> {
   const { head, bytes } = content
   if (head.length < 32) return false
   const start = 32 + Number(head.readBigUInt64LE(12))
   const length = Number(head.readBigUInt64LE(20))
   if (length > maxHeaderBytes || start + length > bytes) return false
-  const header = await collect(content.read(start, start + length))
+  const header = await readRange(content, start, start + length)
   return header[0] === 0x17 && header.includes(aes7z)
 }
 
-/** The flags of the main header, which follows the signature. */
+/** A flag in the main header, which follows the signature. */
 const hasEncryptedHeaderRar4 = (head: Buffer) =>
   head.length >= 12 && head[9] === 0x73 && (head.readUInt16LE(10) & 0x0080) !== 0
 
-/** An encryption header stands in place of the main one: checksum, a size of at most three bytes, the kind. */
+/** An encryption header replaces the main one. Before its type are a checksum and a size of at most three bytes. */
 function hasEncryptedHeaderRar5(head: Buffer): boolean {
   let at = 12
   while (at < 15 && ((head[at] ?? 0) & 0x80) !== 0) at++
@@ -46,31 +46,25 @@ function hasEncryptedHeaderRar5(head: Buffer): boolean {
 
 const packageName = Buffer.from('EncryptedPackage', 'utf16le')
 
-/** The list of streams begins in the sector that the header names, and such a document has only about ten. */
+/** Looks for a stream name in the directory, whose first sector the header names. Such a document has about ten streams. */
 async function holdsEncryptedPackage(content: Content): Promise<boolean> {
   const { head, bytes } = content
   if (head.length < 512) return false
   const sectorBytes = 2 ** Math.min(12, head.readUInt16LE(30))
   const start = (head.readUInt32LE(48) + 1) * sectorBytes
   if (start >= bytes) return false
-  const list = await collect(content.read(start, Math.min(bytes, start + 8192)))
+  const list = await readRange(content, start, Math.min(bytes, start + 8192))
   return list.includes(packageName)
 }
 
-async function collect(pieces: AsyncIterable<Buffer>): Promise<Buffer> {
-  const all: Buffer[] = []
-  for await (const piece of pieces) all.push(piece)
-  return Buffer.concat(all)
-}
-
 export type ZipDirectory = {
-  /** The directory was read whole, and each member's own header agrees with it. */
+  /** The whole directory was read, and the header of each member agrees with it. */
   sound: boolean
-  /** Written with 64-bit fields somewhere. */
+  /** The zip has 64-bit fields. */
   zip64: boolean
   methods: Set<number>
   encrypted: boolean
-  /** Of more members or a longer directory than is read. */
+  /** The zip has more members or a longer directory than Assay reads. */
   tooLarge: boolean
   largestBytes: number
   totalBytes: number
@@ -97,13 +91,18 @@ const signatures = {
 const endMark = Buffer.from('PK\x05\x06', 'latin1')
 
 /**
- * What a zip says of itself. Programs disagree on zips that contradict themselves, and such a zip shows one of them
- * nothing: it is called unsound, and the caller unpacks it. Never throws for what the bytes say.
+ * Reads the directory of a zip. Programs disagree about zips that contradict themselves, and a scanner may see none of the
+ * members that another program extracts: such a zip is not `sound`, and the caller unpacks it. Never throws for bad bytes.
  */
 export async function readZipDirectory(content: Content): Promise<ZipDirectory> {
   const found: ZipDirectory = {
-    ...{ sound: false, zip64: false, methods: new Set(), encrypted: false, tooLarge: false },
-    ...{ largestBytes: 0, totalBytes: 0 },
+    sound: false,
+    zip64: false,
+    methods: new Set(),
+    encrypted: false,
+    tooLarge: false,
+    largestBytes: 0,
+    totalBytes: 0,
   }
   const tailStart = Math.max(0, content.bytes - endBytes - maxCommentBytes - locatorBytes)
   const tail = await readRange(content, tailStart, content.bytes)
@@ -117,8 +116,8 @@ export async function readZipDirectory(content: Content): Promise<ZipDirectory> 
   }
   const directory = await readRange(content, end.start, Math.min(content.bytes, end.start + end.bytes))
   const entries = readEntries(directory, found)
-  // A second end record is another directory for whoever searches in the other direction. A stored zip as the last
-  // member looks the same; unpacking it once more does no harm.
+  // A program that searches from the start finds another directory behind a second end record. A zip that is stored as
+  // the last member looks the same, and unpacking it once more does no harm.
   const isOnly = tail.indexOf(endMark) === endAt && endAt + endBytes + end.commentBytes === tail.length
   found.sound =
     entries !== undefined &&
@@ -147,13 +146,15 @@ async function findPlace(content: Content, tail: Buffer, endAt: number, tailStar
   const end64 = await readRange(content, end64At, end64At + 56)
   if (end64.length < 56 || end64.readUInt32LE(0) !== signatures.end64) return undefined
   const place = {
-    ...{ start: Number(end64.readBigUInt64LE(48)), bytes: Number(end64.readBigUInt64LE(40)) },
-    ...{ count: Number(end64.readBigUInt64LE(32)), commentBytes },
+    start: Number(end64.readBigUInt64LE(48)),
+    bytes: Number(end64.readBigUInt64LE(40)),
+    count: Number(end64.readBigUInt64LE(32)),
+    commentBytes,
   }
   return toPlace(content, place, end64At)
 }
 
-/** Undefined when the directory would reach past the record that tells of it. */
+/** Returns undefined when the directory would overlap its end record. */
 const toPlace = (content: Content, place: Place, before: number): Place | undefined =>
   place.start + place.bytes <= Math.min(before, content.bytes) ? place : undefined
 
@@ -178,7 +179,7 @@ function readEntries(directory: Buffer, found: ZipDirectory): Entry[] | undefine
       directory.readUInt32LE(at + 42),
     ])
     if (wide.isWide) found.zip64 = true
-    count(found, flags, method)
+    noteMember(found, flags, method)
     found.largestBytes = Math.max(found.largestBytes, wide.bytes)
     found.totalBytes += wide.bytes
     entries.push({ flags, method, offset: wide.offset })
@@ -187,13 +188,13 @@ function readEntries(directory: Buffer, found: ZipDirectory): Entry[] | undefine
   return entries
 }
 
-/** Encrypted: the flag of old, the one of strong encryption, and the method that stands for AES. */
-function count(found: ZipDirectory, flags: number, method: number) {
+/** Notes the method and the encryption of a member: by either of two flags, or by the method that stands for AES. */
+function noteMember(found: ZipDirectory, flags: number, method: number) {
   if ((flags & 0x0041) !== 0 || (flags & 0x2000) !== 0 || method === 99) found.encrypted = true
   found.methods.add(method)
 }
 
-/** The 64-bit field holds, in this order, only the values that did not fit. */
+/** Reads the 64-bit field, which holds only the values that do not fit into 32 bits, in this order. */
 function readWide(extra: Buffer, [size, packed, offset]: [number, number, number]) {
   const isWide = size === all32 || packed === all32 || offset === all32
   const plain = { isWide, bytes: size, offset }
@@ -211,8 +212,8 @@ function readWide(extra: Buffer, [size, packed, offset]: [number, number, number
 }
 
 /**
- * ClamAV unpacks by what stands before each member, other programs by the directory. In order of their place and in
- * pieces, so that no byte is fetched twice however many members there are.
+ * Whether the header of each member agrees with the directory: ClamAV unpacks by the former, other programs by the latter.
+ * Headers are read in the order of their offsets, so that no byte is read twice, however many members there are.
  */
 async function agreesWithMembers(content: Content, entries: Entry[], found: ZipDirectory): Promise<boolean> {
   const pieceBytes = 65_536
@@ -226,7 +227,7 @@ async function agreesWithMembers(content: Content, entries: Entry[], found: ZipD
     }
     const local = piece.subarray(offset - pieceStart, offset - pieceStart + localBytes)
     if (local.length < localBytes || local.readUInt32LE(0) !== signatures.local) return false
-    count(found, local.readUInt16LE(6), local.readUInt16LE(8))
+    noteMember(found, local.readUInt16LE(6), local.readUInt16LE(8))
     if (local.readUInt32LE(18) === all32 || local.readUInt32LE(22) === all32) found.zip64 = true
     if (local.readUInt16LE(8) !== method || ((local.readUInt16LE(6) ^ flags) & 1) !== 0) return false
   }

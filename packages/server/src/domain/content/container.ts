@@ -5,17 +5,17 @@ import { findMediaType } from './media-type.ts'
 
 export type Container = {
   format: string
-  /** The engine sees every member. Otherwise the container must be unpacked, or there is a doubt. */
+  /** ClamAV scans every member. Otherwise Assay must unpack the container, or there is a doubt. */
   engineOpens: boolean
   unpackable: boolean
-  /** What is known before anything is unpacked. */
+  /** The doubts that are known before anything is unpacked. */
   doubts: Doubt[]
 }
 
-/** Stored, imploded, deflated (both), bzip2: found inside by ClamAV. LZMA, xz and PPMd were not. */
+/** Zip methods that ClamAV unpacks: stored, imploded, deflated (both) and bzip2. It does not unpack LZMA, xz and PPMd. */
 const engineMethods = new Set([0, 6, 8, 9, 12])
 
-/** Undefined, at once, for what is no container; otherwise what it takes to see inside. */
+/** Finds out how a container can be scanned. Returns undefined, without a promise, for content that is none. */
 export function findContainer(content: Content): Promise<Container> | undefined {
   const format = findContainerFormat(content.head)
   return format && inspectContainer(content, format)
@@ -39,25 +39,25 @@ async function inspectZip(content: Content, container: Container) {
     container.doubts.push('ScanLimitExceeded')
 }
 
-/** What the head of a container tells. */
+/** A container format, recognised by the first bytes. */
 export type ContainerFormat = {
   name: string
   /**
-   * ClamAV 1.4 opens it: of a sample of each, it found a member that it knows by hash alone. A format that it opens only
-   * in some forms is not trusted: it answers OK for a 7z with BZip2, Deflate, Delta or ARM64, and reads only the first
-   * stream of a bzip2 file, where pbzip2 begins a new one every 900 kB.
+   * ClamAV 1.4 opens all forms of the format: in a sample it found a member that it knows by its hash alone. It opens only
+   * some forms of others, which do not count: it answers OK for a 7z with BZip2, Deflate, Delta or ARM64, and reads only
+   * the first stream of a bzip2 file, while pbzip2 begins a new one every 900 kB.
    */
   engineOpens: boolean
-  /** What 7-Zip calls it; undefined when it cannot open it either. */
+  /** The name of the format in 7-Zip; undefined when 7-Zip cannot open it. */
   unpackAs: string | undefined
-  /** Everything inside is encrypted. */
+  /** All content of the format is encrypted. */
   encrypted?: boolean
 }
 
 type Magic = { at: number; bytes: Buffer }
 type Row = ContainerFormat & { magics: Magic[]; confirm?: (head: Buffer) => boolean }
 
-/** From the first bytes alone: no waiting, and next to nothing for what is no container. */
+/** Recognises a format by the first bytes. */
 export function findContainerFormat(head: Buffer): ContainerFormat | undefined {
   const start = atStart.get(head[0] ?? -1)
   return (start && findRow(start, head)) ?? findRow(furtherIn, head)
@@ -72,18 +72,18 @@ const holds = (head: Buffer, { at, bytes }: Magic) =>
 
 const magic = (text: string, at = 0): Magic => ({ at, bytes: Buffer.from(text, 'latin1') })
 
-/** Opened by the engine, and by 7-Zip under the given name. */
-const trusted = (name: string, unpackAs: string | undefined, ...magics: Magic[]): Row => ({
-  ...{ name, engineOpens: true, unpackAs, magics },
-})
-/** Only 7-Zip opens it, or ClamAV opens only some of its forms. */
-const ours = (name: string, unpackAs: string, ...magics: Magic[]): Row => ({
-  ...{ name, engineOpens: false, unpackAs, magics },
-})
-/** Nobody here opens it. */
-const closed = (name: string, ...magics: Magic[]): Row => ({
-  ...{ name, engineOpens: false, unpackAs: undefined, magics },
-})
+/** A format that both ClamAV and 7-Zip open. */
+const trusted = (name: string, unpackAs: string, ...magics: Magic[]): Row => {
+  return { name, engineOpens: true, unpackAs, magics }
+}
+/** A format that only 7-Zip opens in all its forms. */
+const ours = (name: string, unpackAs: string, ...magics: Magic[]): Row => {
+  return { name, engineOpens: false, unpackAs, magics }
+}
+/** A format that neither ClamAV nor 7-Zip opens. */
+const closed = (name: string, ...magics: Magic[]): Row => {
+  return { name, engineOpens: false, unpackAs: undefined, magics }
+}
 
 function skippable(): Magic[] {
   return Array.from({ length: 16 }, (_, n) => ({ at: 0, bytes: Buffer.from([0x50 + n, 0x2a, 0x4d, 0x18]) }))
@@ -98,7 +98,7 @@ const rows: Row[] = [
   trusted('gzip', 'gzip', magic('\x1f\x8b\x08')),
   { ...ours('bzip2', 'bzip2', magic('BZh')), confirm: isBzip2 },
   trusted('xz', 'xz', magic('\xfd7zXZ\x00')),
-  // Parallel writers begin with a frame that is to be skipped; it has one of sixteen signatures.
+  // Parallel writers begin with a skippable frame, which has one of sixteen signatures.
   ours('zstd', 'zstd', magic('\x28\xb5\x2f\xfd'), ...skippable()),
   { ...ours('lzma', 'lzma', magic('\x5d\x00\x00')), confirm: isLzma },
   ours('compress', 'z', magic('\x1f\x9d')),
@@ -130,14 +130,14 @@ const rows: Row[] = [
   closed('freearc', magic('ArC\x01')),
   closed('stuffit', magic('SIT!\x00'), magic('StuffIt ')),
   { ...closed('encrypted-dmg', magic('encrcdsa')), encrypted: true },
-  // Of documents and installers in this form the engine opens everything but what a password protects.
+  // ClamAV opens documents and installers in this format, unless a password protects them.
   trusted('ole', 'compound', magic('\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1')),
   trusted('tar', 'tar', magic('ustar', 257)),
   { ...trusted('lzh', 'lzh', magic('-lh', 2), magic('-lz', 2)), confirm: (head) => head[6] === 0x2d },
   closed('ace', magic('**ACE**', 7)),
   closed('zoo', magic('\xdc\xa7\xc4\xfd', 20)),
   ours('vdi', 'vdi', magic('\x7f\x10\xda\xbe', 64)),
-  // Before `iso`: a disc may carry both trees, with different files in them, and only 7-Zip is known to read UDF.
+  // Before `iso`: a disc may have both trees, with different files in them, and only 7-Zip is known to read UDF.
   { ...ours('udf', 'udf', ...[1, 2, 3, 4].map((sector) => magic('BEA01', 32_769 + 2048 * sector))), confirm: isUdf },
   ours('udf', 'udf', magic('BEA01', 32_769)),
   trusted('iso', 'iso', magic('CD001', 32_769)),
@@ -149,7 +149,7 @@ const rows: Row[] = [
   { ...ours('mbr', 'mbr', magic('\x55\xaa', 510)), confirm: hasPartitions },
 ]
 
-/** By their first byte, so that most content is compared with nothing but the few that begin further in. */
+/** Formats by their first byte, so that most content is compared only with the few whose signature lies further in. */
 const atStart = new Map<number, Row[]>()
 const furtherIn: Row[] = []
 for (const row of rows) {
@@ -162,13 +162,13 @@ for (const row of rows) {
 
 const blockMagics = [Buffer.from('314159265359', 'hex'), Buffer.from('177245385090', 'hex')]
 
-/** `BZh` begins words; a level and the first block follow in a real one. */
+/** `BZh` also begins words of text. In a bzip2 file, a level and the first block follow. */
 function isBzip2(head: Buffer): boolean {
   const level = head[3] ?? 0
   return level >= 0x31 && level <= 0x39 && blockMagics.some((bytes) => holds(head, { at: 4, bytes }))
 }
 
-/** No signature of its own: a usual dictionary size, a sane length and the zero that every stream begins with. */
+/** LZMA has no signature: a common dictionary size, a plausible length and the zero before every stream identify it. */
 function isLzma(head: Buffer): boolean {
   if (head.length < 18 || head[13] !== 0) return false
   const dictionary = head.readUInt32LE(1)
@@ -178,7 +178,7 @@ function isLzma(head: Buffer): boolean {
   return isUsual && (size === 0xffffffffffffffffn || size < 1n << 40n)
 }
 
-/** Two bytes are too few: the header's length and the kind of its main record are checked. */
+/** The signature of ARJ has two bytes only, so the length of the header and the type of its main record are checked. */
 function isArj(head: Buffer): boolean {
   if (head.length < 12) return false
   const bytes = head.readUInt16LE(2)
@@ -193,7 +193,7 @@ function isExt(head: Buffer): boolean {
   return head.length >= 2048 && head.readUInt32LE(1024 + 24) <= 6 && head.readUInt32LE(1024 + 4) > 0
 }
 
-/** A table of four: each empty or of a kind, with a status that exists and a place on the disk. */
+/** A boot sector has a table of four partitions: each is empty, or has a type, a valid status and a position. */
 function hasPartitions(head: Buffer): boolean {
   const table = [446, 462, 478, 494].map((at) => head.subarray(at, at + 16))
   return (
@@ -203,15 +203,12 @@ function hasPartitions(head: Buffer): boolean {
   )
 }
 
-const types = new Set(['message/rfc822', 'application/mbox', 'application/pdf', 'text/rtf', 'application/rtf'])
+const compoundTypes = new Set(['message/rfc822', 'application/mbox', 'application/pdf', 'text/rtf', 'application/rtf'])
 const oleMagic = Buffer.from('d0cf11e0a1b11ae1', 'hex')
 
-/**
- * Documents and mails that carry other files in them, and that no unpacker of ours opens: only an engine like ClamAV looks
- * inside.
- */
+/** Whether content is a document or a mail that can contain other files, which the unpacker does not open but ClamAV does. */
 export async function isCompound({ head, bytes }: Content): Promise<boolean> {
   if (head.subarray(0, oleMagic.length).equals(oleMagic)) return true
   const type = await findMediaType(head, bytes)
-  return types.has(type.split(';')[0] ?? '')
+  return compoundTypes.has(type.split(';')[0] ?? '')
 }

@@ -4,26 +4,26 @@ import { findBinaryKind, findZipKind } from './binary-kind.ts'
 import type { Content } from './content.ts'
 import { findText, findTextKind } from './text-kind.ts'
 
-/** What detection may look at: an ISO image says so at 36 KB, and an Office document within its first entries. */
+/** The number of bytes that detection reads: ISO images have their signature at 36 KB, Office documents in their first entries. */
 export const headBytes = 65_536
 
 const unknown = 'application/octet-stream'
 
 /**
- * The media type, told from the content alone: never from a name or from what the sender claims. `head` holds the first
- * bytes (at most `headBytes` of them are read), `bytes` is the length of the whole. Types are named as file(1) names
- * them; kinds of text carry their charset. Never throws.
+ * Detects the media type by the content alone, never by a name or the sender's claim. `head` holds the first bytes, of which
+ * at most `headBytes` are read; `bytes` is the length of the whole content. Types have the names of file(1), and text types
+ * have a charset. Never throws.
  */
 export async function findMediaType(head: Buffer, bytes: number): Promise<string> {
   const seen = head.length > headBytes ? head.subarray(0, headBytes) : head
   if (seen.length === 0) return unknown
-  // Text first: it is the common small content, and the library below knows none of it.
+  // Text comes first: most small content is text, which the library does not recognise.
   const text = findText(seen, bytes > seen.length)
   if (text !== undefined) return toTextType(findTextKind(text), text.charset)
   return findBinaryKind(seen) ?? findZipKind(seen) ?? (await findBySignature(seen)) ?? findLatePdf(seen) ?? unknown
 }
 
-/** A PDF or an archive may consist of ASCII only: such a type is no kind of text and has no charset. */
+/** A PDF or an archive may be pure ASCII, but its type is no text type and has no charset. */
 const toTextType = (kind: string, charset: string) =>
   kind.startsWith('text/') || textual.has(kind) ? `${kind}; charset=${charset}` : kind
 
@@ -38,13 +38,13 @@ const textual = new Set([
   'message/rfc822',
 ])
 
-/** What the library knows, under the name that file(1) gives it. */
+/** Asks the library, and translates its names to those of file(1). */
 async function findBySignature(head: Buffer): Promise<string | undefined> {
   try {
     const type = (await fileTypeFromBuffer(head))?.mime.split(';')[0]?.toLowerCase()
     return type === undefined ? undefined : (commonNames[type] ?? type)
   } catch {
-    // A cut or broken container: it is told from the start, so there is nothing more to learn.
+    // The library throws for a container that is cut or broken; its type stays unknown.
     return undefined
   }
 }
@@ -67,13 +67,13 @@ const commonNames: Record<string, string> = {
   'video/vnd.avi': 'video/x-msvideo',
 }
 
-/** Readers accept a PDF behind a little of something else, and senders of malware know it. */
+/** PDF readers accept up to 1 KB before the signature, which senders of malware make use of. */
 const findLatePdf = (head: Buffer) => (head.subarray(0, 1024).includes('%PDF-') ? 'application/pdf' : undefined)
 
-/** What is told of content in every result, whatever is found in it. */
+/** The properties of content that every result shows. */
 export type Description = { contentType: string; hashes: { hash_sha1: string; hash_sha256: string } }
 
-/** SHA-256 decides the rest: content that was seen before is not hashed and looked at again. */
+/** Describes content, and remembers the description by SHA-256, so that known content is not hashed and inspected again. */
 export function makeDescriber({ entries }: { entries: number }) {
   const known = entries === 0 ? undefined : new LRUCache<string, Description>({ max: entries })
 
@@ -89,7 +89,7 @@ export function makeDescriber({ entries }: { entries: number }) {
 
 export type Describer = ReturnType<typeof makeDescriber>
 
-/** The media type of the four image formats we take, told from the first bytes alone; undefined for anything else. */
+/** The media type of content in one of the four supported image formats, by its first bytes. */
 export function findImageFormat(head: Buffer): string | undefined {
   if (startsWith(head, 0, [0xff, 0xd8, 0xff])) return 'image/jpeg'
   if (startsWith(head, 0, [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a])) return 'image/png'

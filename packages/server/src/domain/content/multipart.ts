@@ -158,7 +158,7 @@ function findHeaderEnd(bytes: Buffer, delimiter: Buffer): number | undefined {
 export type PartHeader = { name: string; filename: string | undefined; isFile: boolean; charset: string | undefined }
 
 /** Returns undefined for a part that is no form field: without a name, or with another disposition. */
-export function readPartHeader(text: string): PartHeader | undefined {
+function readPartHeader(text: string): PartHeader | undefined {
   const unfolded = /\n[ \t]/.test(text) ? text.replaceAll(/\r\n[ \t]+/g, ' ') : text
   const lines = unfolded.split('\r\n')
   const disposition = findHeader(lines, 'content-disposition')

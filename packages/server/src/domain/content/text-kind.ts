@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import { findDataKind, findSourceKind } from './text-patterns.ts'
 
-/** The kind of a text by its beginning: how it starts, then whether it is data or markup, then what its lines look like. */
+/** The media type of a text, by its first characters, then by the format of data or mail, then by its lines. */
 export function findTextKind({ start, isWhole }: Text): string {
   return (
     findByStart(start) ??
@@ -18,7 +18,7 @@ function findByStart(text: string): string | undefined {
   return find?.(text) ?? (text.charCodeAt(0) <= 0x20 ? findXml(text.trimStart()) : undefined)
 }
 
-/** By the first character, so that plain text is asked at most one of these questions. */
+/** Checks by the first character, so that plain text passes at most one of them. */
 const finders: Record<string, (text: string) => string | undefined> = {
   '#': (text) => (text.startsWith('#!') ? findScript(text) : undefined),
   '<': (text) => (text.startsWith('<?php') ? 'text/x-php' : findXml(text)),
@@ -62,7 +62,7 @@ const interpreters: [RegExp, string][] = [
   [/^lua(jit)?[\d.]*$/, 'text/x-lua'],
 ]
 
-/** `#! /usr/bin/env -S python3 -u`: the first word that is neither a path to env nor an option. */
+/** Finds the interpreter in `#! /usr/bin/env -S python3 -u`: the first word that is neither env nor an option. */
 function findScript(text: string): string | undefined {
   const words = text.slice(2, 200).split('\n', 1)[0]?.trim().split(/\s+/) ?? []
   const name = words
@@ -71,7 +71,7 @@ function findScript(text: string): string | undefined {
   return interpreters.find(([test]) => test.test(name ?? ''))?.[1]
 }
 
-/** XML says so; what it holds is told by the first elements. */
+/** XML has a declaration; its first element tells SVG and HTML apart. */
 function findXml(text: string): string | undefined {
   if (/^<(\?xml|!--|!DOCTYPE)/i.test(text)) {
     const start = text.slice(0, 4096)
@@ -86,7 +86,7 @@ function findXml(text: string): string | undefined {
 const mailField =
   /^(Return-Path|Received|Delivered-To|From|To|Cc|Date|Subject|Message-ID|MIME-Version|Reply-To|X-[\w-]+):/i
 
-/** Mail begins with fields; one of them alone may be any text, so two known ones must follow each other closely. */
+/** Mail begins with header fields. Two known fields are required, because any text may begin with one. */
 function findMessageKind(text: string): string | undefined {
   if (!/^[A-Z][\w-]*[: ]/i.test(text)) return undefined
   if (/^From [^\s@]{1,100}@[^\s@]{1,200} .*\d\d:\d\d/.test(text)) return 'application/mbox'
@@ -105,13 +105,13 @@ function findDiff(text: string): string | undefined {
   return text.includes('\n@@ ') && /^--- .*\n\+\+\+ .*\n@@ /m.test(text) ? 'text/x-diff' : undefined
 }
 
-/** Text: its charset, and its beginning in a form that patterns can read. `isWhole` when that beginning is all of it. */
+/** The charset of a text, and its beginning decoded for patterns. `isWhole` when that is the whole text. */
 export type Text = { charset: string; start: string; isWhole: boolean }
 
-/** Everything that tells kinds of text apart stands in the first lines. */
+/** The first lines are enough to tell kinds of text apart. */
 const startBytes = 8192
 
-/** Undefined when the bytes are not text. `isCut`: more bytes follow, so the last character may be incomplete. */
+/** Returns undefined when the bytes are not text. With `isCut` more bytes follow, so the last character may be incomplete. */
 export function findText(head: Buffer, isCut: boolean): Text | undefined {
   const marked = findMarked(head, isCut)
   if (marked !== undefined) return marked
@@ -124,21 +124,21 @@ export function findText(head: Buffer, isCut: boolean): Text | undefined {
 const plain = 1
 const control = 2
 const high = 4
-/** 0x80 to 0x9f: control characters in ISO 8859, quotes and dashes in Windows code pages. */
+/** Bytes 0x80 to 0x9f: control characters in ISO 8859, quotes and dashes in Windows code pages. */
 const windows = 8
 
 const classes = Uint8Array.from({ length: 256 }, (_, byte) => {
   if (byte >= 0xa0) return high
   if (byte >= 0x80) return windows
-  // Bell to carriage return, and escape, stand in logs and terminal recordings.
+  // Logs and terminal recordings contain the characters from bell to carriage return, and escape.
   return (byte >= 0x20 && byte !== 0x7f) || (byte >= 0x07 && byte <= 0x0d) || byte === 0x1b ? plain : control
 })
 
 const chunkBytes = 1024
 
 /**
- * One table look-up per byte (0.8 ns). Binary content soon has a control character, which ends it; asked for after each
- * byte instead of each chunk, that question takes longer than the look-up.
+ * Collects the classes of all bytes, with one table look-up per byte (0.8 ns). It stops at the first chunk with a control
+ * character, which binary content soon has. Checking after each byte would take longer than the look-up.
  */
 function collectClasses(head: Buffer): number {
   let seen = 0
@@ -155,7 +155,7 @@ function findEightBitCharset(head: Buffer, seen: number, isCut: boolean): string
   return (seen & windows) === 0 ? 'iso-8859-1' : 'windows-1252'
 }
 
-/** Steps back over at most three trailing bytes to the start of a character that does not fit any more. */
+/** Removes an incomplete UTF-8 character, of at most three bytes, from the end. */
 function withoutCutCharacter(head: Buffer): Buffer {
   for (let back = 1; back <= Math.min(4, head.length); back++) {
     const byte = head[head.length - back] as number
@@ -167,7 +167,7 @@ function withoutCutCharacter(head: Buffer): Buffer {
   return head
 }
 
-/** A byte order mark completes it, unless the rest contradicts: `ff fe` also begins MPEG frames. */
+/** Text with a byte order mark. The rest is checked too, because `ff fe` also begins MPEG frames. */
 function findMarked(head: Buffer, isCut: boolean): Text | undefined {
   const [a, b, c, d] = head
   if (a === 0xef && b === 0xbb && c === 0xbf)
@@ -181,7 +181,7 @@ function findMarked(head: Buffer, isCut: boolean): Text | undefined {
   return undefined
 }
 
-/** Windows programs write Latin text so: every second byte is zero. */
+/** UTF-16 without a byte order mark, as Windows programs write it: in Latin text every second byte is zero. */
 function findUnmarkedUtf16(head: Buffer, isCut: boolean): Text | undefined {
   if (head.length < 4 || head.length % 2 !== 0) return undefined
   if (isLatinPair(head, 0, 1)) return checked(newText('utf-16le', head, 0, isCut, toUtf16le))
@@ -194,7 +194,7 @@ const isLatinPair = (head: Buffer, letters: number, zeros: number) =>
     .subarray(0, 1024)
     .every((byte, i) => (i % 2 === zeros ? byte === 0 : i % 2 !== letters || classes[byte] === plain))
 
-/** No unpaired surrogate, no NUL or other control character in what was decoded. */
+/** Rejects decoded text with an unpaired surrogate, a NUL or another control character. */
 const checked = (text: Text): Text | undefined =>
   text.start.isWellFormed() && !/[\x00-\x06\x0e-\x1a\x1c-\x1f\x7f\ufffd-\uffff]/.test(text.start) ? text : undefined
 
@@ -212,10 +212,10 @@ const toUtf16be = (bytes: Buffer) =>
       .toString('utf16le'),
   )
 
-/** The cut may fall between the halves of a pair. */
+/** Removes half of a surrogate pair, which the cut may have divided. */
 const withoutHalf = (text: string) => (/[\ud800-\udbff]$/.test(text) ? text.slice(0, -1) : text)
 
-/** Only what Latin-1 holds matters to the patterns; the rest becomes a letter that none of them knows. */
+/** Decodes UTF-32. Characters beyond Latin-1 become one letter that no pattern contains. */
 const toUtf32 = (low: 0 | 3) => (bytes: Buffer) => {
   let text = ''
   for (let i = 0; i + 4 <= bytes.length; i += 4) {

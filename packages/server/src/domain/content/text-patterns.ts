@@ -1,6 +1,6 @@
-/** JSON, lines of JSON or comma-separated values; undefined when the text is none of them. */
+/** Detects JSON, lines of JSON and comma-separated values. */
 export function findDataKind(text: string, isWhole: boolean): string | undefined {
-  // What can begin a JSON document; a settings file begins with `[name]`, and a thrown error costs 10 µs.
+  // Only text that can begin a JSON document is parsed: a settings file begins with `[name]`, and an error costs 10 µs.
   if (/^\s*(\{\s*["}]|\[\s*["[{\]\d-]|\[\s*(true|false|null)\b)/.test(text)) {
     const json = findJson(text, isWhole)
     if (json !== undefined) return json
@@ -11,7 +11,7 @@ export function findDataKind(text: string, isWhole: boolean): string | undefined
 function findJson(text: string, isWhole: boolean): string | undefined {
   if (isWhole ? parses(text) : beginsLikeJson(text)) return 'application/json'
   const lines = text.split('\n')
-  // The last line is empty, or cut.
+  // The last line is empty or cut.
   const whole = lines.slice(0, -1)
   return whole.length >= 2 && whole.every(parses) ? 'application/x-ndjson' : undefined
 }
@@ -27,10 +27,10 @@ function parses(text: string): boolean {
 
 const token = /\s*(?:([[{])|([\]}])|([:,])|("(?:[^"\\\n]|\\.)*")|(-?\d[\d.eE+-]*|true|false|null)(?=[\s,\]}]))/y
 
-/** Whether the tokens of a cut text stand in an order that JSON allows. */
+/** Whether a text that is cut off can be the beginning of JSON, by the order of its tokens. */
 function beginsLikeJson(text: string): boolean {
   const open: string[] = []
-  /** What may come next: a value, a key (a string in an object), a colon, or a comma. */
+  /** The next token that is allowed. A key is a string in an object. */
   let next: 'value' | 'key' | 'colon' | 'comma' = 'value'
   token.lastIndex = 0
   let end = 0
@@ -54,13 +54,13 @@ function beginsLikeJson(text: string): boolean {
       next = next === 'key' ? 'colon' : 'comma'
     }
   }
-  // Where the tokens end, only one that the cut went through may follow.
+  // Behind the last whole token only a token that the cut divided may follow.
   return open.length > 0 && /^\s*("([^"\\\n]|\\.)*\\?|[\d.eE+truefalsn-]*)$/.test(text.slice(end))
 }
 
 const wantedLines = 10
 
-/** Equally many commas, at least one, outside quotes in each of the first ten lines (in three if there are no more). */
+/** Whether the first ten lines, or at least three, have the same number of commas outside quotes, and at least one. */
 function isCsv(text: string): boolean {
   let wanted = 0
   let commas = 0
@@ -83,7 +83,7 @@ function isCsv(text: string): boolean {
   return lines > 2
 }
 
-/** Source code and markup, told by lines and marks that plain prose does not have. The heaviest mark wins. */
+/** Detects source code and markup by marks that plain prose does not have. The mark with the highest weight wins. */
 export function findSourceKind(text: string): string | undefined {
   let kind: string | undefined
   let weight = 0
@@ -102,8 +102,8 @@ export function findSourceKind(text: string): string | undefined {
 }
 
 /**
- * Weights are those of file(1), so that a text with marks of two languages gets the same name. Every repetition that may
- * start at many places is bounded: a text made of nothing but such starts must not take seconds.
+ * Weights are those of file(1), so that a text with marks of two languages gets the same type. Every repetition that may
+ * start at many positions is bounded, so that a text full of such starts does not take seconds.
  */
 type Mark = [kind: string, weight: number, test: RegExp]
 
@@ -117,7 +117,7 @@ const perl = 'text/x-perl'
 const ruby = 'text/x-ruby'
 const java = 'text/x-java'
 
-/** By the word a line begins with: one pass over the text finds them, and most lines begin with none. */
+/** Marks by the first word of a line: one pass over the text finds them, and most lines have none. */
 const byWord: Record<string, Mark[]> = {
   '#include': [[c, 52, /^#include/]],
   '#pragma': [[c, 37, /^#/]],
@@ -188,7 +188,7 @@ const words = new Map(Object.entries(byWord))
 const firstCharacters = new Set(Object.keys(byWord).map((word) => word.charCodeAt(0)))
 const firstWord = /#[ \t]*[a-z]+|\.[a-z]+|[A-Za-z]+:?/y
 
-/** Skips the indent; then most lines are done with at their first character. */
+/** Skips the indent, then most lines by their first character alone. */
 function findMarksOfLine(text: string, start: number): Mark[] | undefined {
   let at = start
   let code = text.charCodeAt(at)
@@ -200,7 +200,7 @@ function findMarksOfLine(text: string, start: number): Mark[] | undefined {
   return words.get(word) ?? (code === 0x23 ? words.get(word.replace(/[ \t]+/, '')) : words.get(word.replace(':', '')))
 }
 
-/** Each asked only of a text that has the needle: a search for a fixed string is far cheaper than a pattern. */
+/** Marks for a text that contains the needle: a search for a fixed string is far cheaper than a pattern. */
 const anywhere: [needle: string, mark: Mark][] = [
   ['use strict', [javascript, 72, /["']use strict["']/]],
   ['exports', [javascript, 80, /\bmodule(\.|\[["'])exports.{0,200}=/]],

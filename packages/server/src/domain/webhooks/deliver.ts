@@ -8,7 +8,7 @@ import { decideNextState, defaultRetryMs } from './schedule.ts'
 import { toSignatureHeaders } from './signature.ts'
 
 /** The time limit of an attempt. The leases of deliveries must be longer. */
-export const attemptMs = 15_000
+const attemptMs = 15_000
 
 /** An endpoint that has failed for this long without a success is paused until somebody resumes it. */
 const pauseEndpointAfterMs = 5 * 24 * 3_600_000
