@@ -13,7 +13,7 @@ describe('what was typed wrong ends with code 2 and a line that says what is exp
     [['accounts', 'nonsense'], /unknown command 'nonsense'/],
     [['acounts', 'list'], /Did you mean accounts\?/],
     [['accounts', 'create'], /required option '--name <name>'/],
-    [['accounts', 'create', '--name', ' '], /Give a name of 1 to 200 characters\./],
+    [['accounts', 'create', '--name', ' '], /Enter a name of 1 to 200 characters\./],
     [['accounts', 'create', '--name', 'x', '--credits', '-1'], /Give a whole number from 0 to 2000000000\./],
     [['accounts', 'create', '--name', 'x', '--rate', '5'], /Give a rate such as 50\/1m/],
     [['accounts', 'create', '--name', 'x', '--expires', 'soon'], /Give a date such as 2027-01-31/],
