@@ -1,31 +1,28 @@
 import type { AccountView, accountRoutes, Member as MemberView } from '@assay/contract/admin'
-import { validate as isUuid } from 'uuid'
 import { type Account, toRateText } from '../domain/accounts/account.ts'
 import type { Invitations } from '../domain/console/invitations.ts'
 import type { AccountStore } from '../domain/ports/account-store.ts'
-import type { AuditLog } from '../domain/ports/audit-log.ts'
 import type { Clock } from '../domain/ports/clock.ts'
 import type { Member, MemberStore } from '../domain/ports/member-store.ts'
 import { Problem } from '../domain/problem.ts'
 import { toOrigin } from '../http/request.ts'
-import { type Call, getAccountId, type Handlers, requireThere } from './call.ts'
+import { type Call, getAccountId, getId, type Handlers, requireFound } from './call.ts'
 
 export type AccountHandlerDeps = {
   accounts: AccountStore
   members: MemberStore
   invitations: Invitations
-  audit: AuditLog
   clock: Clock
 }
 
 type Names = 'getAccount' | 'listMembers' | 'inviteMember' | 'removeMember'
 
-/** The account itself and who holds it. */
+/** Handlers for the account and its members. */
 export function makeAccountHandlers(deps: AccountHandlerDeps): Handlers<Names & keyof typeof accountRoutes> {
-  const { accounts, members, invitations, audit, clock } = deps
+  const { accounts, members, invitations, clock } = deps
 
   return {
-    getAccount: async (call) => toAccountView(requireThere(await accounts.findAccount(getAccountId(call)), 'account')),
+    getAccount: async (call) => toAccountView(requireFound(await accounts.findAccount(getAccountId(call)), 'account')),
 
     async listMembers(call) {
       const accountId = getAccountId(call)
@@ -33,7 +30,11 @@ export function makeAccountHandlers(deps: AccountHandlerDeps): Handlers<Names & 
       return {
         members: (await members.listMembers(accountId)).map(toMemberView),
         invitations: links.map(({ id, role, email, createdAt, expiresAt }) => ({
-          ...{ id, role, email, created_at: createdAt.toISOString(), expires_at: expiresAt.toISOString() },
+          id,
+          role,
+          email,
+          created_at: createdAt.toISOString(),
+          expires_at: expiresAt.toISOString(),
         })),
       }
     },
@@ -41,34 +42,30 @@ export function makeAccountHandlers(deps: AccountHandlerDeps): Handlers<Names & 
     async inviteMember(call) {
       const { role, email } = call.body
       const { id, token, expiresAt } = await invitations.invite({ role, accountId: getAccountId(call), email })
-      await note(call, 'member.invite', email ?? role)
+      await call.audit('member.invite', email ?? role)
       return { id, url: toWelcomeUrl(call, token), expires_at: expiresAt.toISOString() }
     },
 
     async removeMember(call) {
       const accountId = getAccountId(call)
-      const { id = '' } = call.params
-      requireThere(isUuid(id), 'member')
+      const id = getId(call, 'member')
       if (id === call.who.memberId) {
-        throw new Problem({ kind: 'conflict', detail: 'You cannot remove yourself. Another owner can.' })
+        throw new Problem({ kind: 'conflict', detail: 'You cannot remove yourself. Ask another owner.' })
       }
       const target = (await members.listMembers(accountId)).find((member) => member.id === id)
-      if (target?.role === 'operator')
+      if (target?.role === 'operator') {
         throw new Problem({ kind: 'conflict', detail: 'Operators cannot be removed here.' })
-      const isGone = await (target === undefined
+      }
+      const isRemoved = await (target === undefined
         ? members.removeLink(accountId, id)
         : members.removeMember(accountId, id))
-      requireThere(isGone, 'member')
-      await note(call, 'member.remove', target?.email ?? 'invitation')
+      requireFound(isRemoved, 'member')
+      await call.audit('member.remove', target?.email ?? 'invitation')
     },
-  }
-
-  async function note({ who, origin }: Pick<Call<'getAccount'>, 'who' | 'origin'>, action: string, target: string) {
-    await audit.note({ actor: who.actor, action, target, accountId: who.accountId, address: origin.address })
   }
 }
 
-/** Behind the #, which browsers do not send: no log ever holds the token. */
+/** The link of an invitation. Browsers do not send the part after #, so the token reaches no log. */
 export const toWelcomeUrl = ({ request }: Pick<Call<'inviteMember'>, 'request'>, token: string) =>
   `${toOrigin(request)}/console/welcome#${token}`
 
@@ -90,7 +87,10 @@ export const toAccountView = ({ balance, ...account }: Account): AccountView => 
 })
 
 const toMemberView = (member: Member): MemberView => ({
-  ...{ id: member.id, name: member.name, email: member.email, role: member.role },
+  id: member.id,
+  name: member.name,
+  email: member.email,
+  role: member.role,
   has_totp: member.totpConfirmedAt !== null,
   created_at: member.createdAt.toISOString(),
   last_seen_at: member.lastSeenAt?.toISOString() ?? null,

@@ -1,6 +1,8 @@
 import type { AdminRouteName, adminRoutes, Role, Static, TSchema } from '@assay/contract/admin'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { validate as isUuid } from 'uuid'
 import type { Origin } from '../domain/console/sign-in.ts'
+import type { Clock } from '../domain/ports/clock.ts'
 import { Problem } from '../domain/problem.ts'
 
 type Of<N extends AdminRouteName, K extends 'query' | 'body' | 'answer'> = (typeof adminRoutes)[N] extends {
@@ -9,9 +11,9 @@ type Of<N extends AdminRouteName, K extends 'query' | 'body' | 'answer'> = (type
   ? Static<S>
   : undefined
 
-/** Who asks: a member with a session, or a script with the operator token. */
+/** The caller of a route: a member with a session, or a script with the operator token. */
 export type Who = {
-  /** As the audit log shows it. */
+  /** The name of the caller in the audit log. */
   actor: string
   role: Role
   accountId: string | null
@@ -20,10 +22,18 @@ export type Who = {
   csrfToken: string | null
 }
 
+/** Writes one entry to the audit log. `accountId` is the account of the caller, or for operators the given one. */
+export type Audit = (
+  action: string,
+  target?: string,
+  more?: { detail?: string; accountId?: string | null },
+) => Promise<void>
+
 export type Call<N extends AdminRouteName> = {
-  /** Only routes for anyone are called without. */
+  /** The caller. Routes for anyone get an empty one. */
   who: Who
   origin: Origin
+  audit: Audit
   params: Record<string, string>
   query: Of<N, 'query'>
   body: Of<N, 'body'>
@@ -33,20 +43,51 @@ export type Call<N extends AdminRouteName> = {
 
 type Answer<N extends AdminRouteName> = Of<N, 'answer'> extends undefined ? unknown : Of<N, 'answer'>
 
-/** What a route does: it gets what was checked already, and returns the answer. */
+/** The handler of each route: it gets a call that is already authorized and validated, and returns the response body. */
 export type Handlers<N extends AdminRouteName = AdminRouteName> = {
   [Name in N]: (call: Call<Name>) => Promise<Answer<Name>>
 }
 
-/** Of whoever passed the guard of a route for those who hold an account. */
+/** Returns the account of the caller of a route that is for members of an account. */
 export function getAccountId({ who }: { who: Who }): string {
-  if (who.accountId === null) throw new Error('A handler for account holders ran without the guard before it')
+  if (who.accountId === null) throw new Error('A handler for members of an account ran without the guard')
   return who.accountId
 }
 
-/** The same answer for what is not there and what is somebody else's. */
-export function requireThere<T>(found: T | undefined | false, what: string): T {
-  if (found === undefined || found === false)
+/** Throws "not found", with the same response for what does not exist and for what belongs to another account. */
+export function requireFound<T>(found: T | undefined | false, what: string): T {
+  if (found === undefined || found === false) {
     throw new Problem({ kind: 'not-found', detail: `There is no such ${what}.` })
+  }
   return found
+}
+
+/** Returns the `id` of the path. An id that is not a UUID matches no row, so the database is not asked. */
+export const getId = ({ params: { id = '' } }: { params: Record<string, string> }, what: string): string =>
+  requireFound(isUuid(id) && id, what)
+
+/** Reads an optional end date, which must be in the future. */
+export function readExpiry(value: string | null | undefined, clock: Clock): Date | null {
+  if (value === undefined || value === null) return null
+  const date = new Date(value)
+  if (date <= clock.now()) {
+    throw new Problem({ kind: 'validation', errors: { expires_at: ['Enter a time in the future.'] } })
+  }
+  return date
+}
+
+const pageSize = 50
+
+/** Lists one page. It asks for one row more than the page has, to learn whether there is a next page. */
+export async function listPage<Row, Item extends { id: string }>(
+  query: { cursor?: string; limit?: string },
+  list: (page: { cursor: string | undefined; limit: number }) => Promise<Row[]>,
+  toItem: (row: Row) => Item,
+  isCursor: (text: string) => boolean = isUuid,
+): Promise<{ items: Item[]; next: string | null }> {
+  const limit = Number(query.limit ?? pageSize)
+  const cursor = query.cursor !== undefined && isCursor(query.cursor) ? query.cursor : undefined
+  const rows = await list({ cursor, limit: limit + 1 })
+  const items = rows.slice(0, limit).map(toItem)
+  return { items, next: rows.length > limit ? (items.at(-1)?.id ?? null) : null }
 }

@@ -4,13 +4,15 @@ import { promisify } from 'node:util'
 import { brotliCompress, constants } from 'node:zlib'
 import type { FastifyInstance } from 'fastify'
 
-/** Scripts and styles of our own files alone, nothing inline, no other host, in nobody's frame. */
+/** Allows scripts and styles only from files of the console: nothing inline, no other host, no framing. */
 const contentPolicy =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; font-src 'self'; " +
   "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
+const htmlType = 'text/html; charset=utf-8'
+
 const types: Record<string, string> = {
-  '.html': 'text/html; charset=utf-8',
+  '.html': htmlType,
   '.js': 'text/javascript; charset=utf-8',
   '.css': 'text/css; charset=utf-8',
   '.svg': 'image/svg+xml',
@@ -20,7 +22,7 @@ const types: Record<string, string> = {
 
 const root = '/console'
 
-/** The console as it was built. Its files carry their hash in their names and stay; every other path is the page itself. */
+/** Serves the built console. Assets have a hash in their names and never change; every other path gets the page. */
 export function registerConsole(app: FastifyInstance, dir: string) {
   const files = readFiles(dir)
   const page = files.get('index.html')
@@ -33,11 +35,7 @@ export function registerConsole(app: FastifyInstance, dir: string) {
     app.get(url, async (request, reply) => {
       const path = (request.params as { '*'?: string })['*'] ?? ''
       const asset = files.get(path)
-      if (page === undefined)
-        return reply
-          .code(503)
-          .type(types['.html'] ?? '')
-          .send(notBuilt)
+      if (page === undefined) return reply.code(503).type(htmlType).send(notBuilt)
       const isFixed = asset !== undefined && path.startsWith('assets/')
       if (asset === undefined && path.startsWith('assets/')) return reply.callNotFound()
       const { type, body, compress } = asset ?? page
@@ -53,7 +51,7 @@ const notBuilt = '<!doctype html><title>Assay</title><p>The console is not built
 
 type Asset = { type: string; body: Buffer; compress(): Promise<Buffer> }
 
-/** All in memory: they are few and small, and no path of a caller ever reaches the disk. */
+/** Reads all files into memory: they are few and small, and no path of a request ever reaches the disk. */
 function readFiles(dir: string): Map<string, Asset> {
   const files = new Map<string, Asset>()
   if (!existsSync(dir)) return files
@@ -69,11 +67,11 @@ function readFiles(dir: string): Map<string, Asset> {
 
 const brotli = promisify(brotliCompress)
 
-/** By the first who asks: a start need not wait for it. */
+/** Compresses on the first request, so that the start of the service does not wait for it. */
 function makeCompress(body: Buffer): () => Promise<Buffer> {
-  let small: Promise<Buffer> | undefined
+  let compressed: Promise<Buffer> | undefined
   return () => {
-    small ??= brotli(body, { params: { [constants.BROTLI_PARAM_QUALITY]: 9 } })
-    return small
+    compressed ??= brotli(body, { params: { [constants.BROTLI_PARAM_QUALITY]: 9 } })
+    return compressed
   }
 }

@@ -1,16 +1,16 @@
 import { timingSafeEqual } from 'node:crypto'
 import { csrfHeader, mayUse, type Route } from '@assay/contract/admin'
-import type { FastifyRequest } from 'fastify'
-import type { Origin, SignIn } from '../domain/console/sign-in.ts'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { SignIn } from '../domain/console/sign-in.ts'
 import { Problem } from '../domain/problem.ts'
 import type { Who } from './call.ts'
-import { findSessionToken } from './session-cookie.ts'
 
 export type GuardDeps = { signIn: SignIn; adminToken: string | undefined }
 
+/** The caller of a route for anyone. */
 const nobody: Who = { actor: '', role: 'member', accountId: null, memberId: null, sessionId: null, csrfToken: null }
 
-/** Who asks, whether they may, and whether a change truly comes from them. */
+/** Identifies the caller, checks their access, and checks the CSRF token of changes. */
 export function makeGuard({ signIn, adminToken }: GuardDeps) {
   return async (route: Pick<Route, 'access' | 'method'>, request: FastifyRequest): Promise<Who> => {
     if (route.access === 'anyone') return nobody
@@ -59,11 +59,6 @@ export function makeGuard({ signIn, adminToken }: GuardDeps) {
   }
 }
 
-export const toRequestOrigin = (request: FastifyRequest): Origin => ({
-  address: request.ip,
-  agent: request.headers['user-agent'] ?? '',
-})
-
 function toReason(access: Route['access'], who: Who): string {
   if (access === 'operator') return 'Only operators can do this.'
   if (who.accountId === null) return 'You do not belong to an account.'
@@ -75,3 +70,25 @@ function isSame(expected: string, given: unknown): boolean {
   const [a, b] = [Buffer.from(expected), Buffer.from(given)]
   return a.length === b.length && timingSafeEqual(a, b)
 }
+
+const cookieName = 'assay_session'
+/** The cookie is sent only to the admin API, never with a request that another site causes; scripts cannot read it. */
+const cookieAttributes = 'Path=/admin; HttpOnly; SameSite=Strict'
+
+function findSessionToken({ headers }: FastifyRequest): string | undefined {
+  const pairs = (headers.cookie ?? '').split(';').map((pair) => pair.trim())
+  const value = pairs.find((pair) => pair.startsWith(`${cookieName}=`))?.slice(cookieName.length + 1)
+  return value === undefined || value === '' ? undefined : value
+}
+
+export function setSessionCookie(request: FastifyRequest, reply: FastifyReply, token: string) {
+  reply.header('Set-Cookie', `${cookieName}=${token}; ${cookieAttributes}${toSecure(request)}`)
+}
+
+export function clearSessionCookie(request: FastifyRequest, reply: FastifyReply) {
+  reply.header('Set-Cookie', `${cookieName}=; Max-Age=0; ${cookieAttributes}${toSecure(request)}`)
+}
+
+/** Behind a proxy that terminates TLS, only ASSAY_PUBLIC_URL tells that browsers use https. */
+const toSecure = ({ protocol, server }: FastifyRequest) =>
+  protocol === 'https' || server.publicUrl?.startsWith('https:') === true ? '; Secure' : ''

@@ -1,19 +1,17 @@
 import type { operatorRoutes } from '@assay/contract/admin'
-import { validate as isUuid } from 'uuid'
-import type { AuditLog } from '../domain/ports/audit-log.ts'
 import type { Clock } from '../domain/ports/clock.ts'
 import type { DeliveryStore } from '../domain/ports/delivery-store.ts'
-import type { Operations } from '../domain/ports/operations.ts'
+import type { JobSeen, Operations } from '../domain/ports/operations.ts'
 import { Problem } from '../domain/problem.ts'
-import { type Call, type Handlers, requireThere } from './call.ts'
+import { getId, type Handlers, listPage, requireFound } from './call.ts'
 
 export type JobHandlerDeps = {
   operations: Operations
   deliveries: DeliveryStore
-  audit: AuditLog
   clock: Clock
-  /** There is a job to be taken. */
+  /** Wakes the workers after a job becomes available. */
   onQueued(): void
+  /** Wakes the delivery worker after deliveries become due. */
   onReplayed(): void
 }
 
@@ -23,33 +21,23 @@ const stuckMs = 5 * 60_000
 const monthMs = 30 * 86_400_000
 const replayAtOnce = 10_000
 
-/** Background scans and webhooks of all accounts. */
+/** Handlers for the jobs and webhooks of all accounts. */
 export function makeJobHandlers(deps: JobHandlerDeps): Handlers<Names & keyof typeof operatorRoutes> {
-  const { operations, deliveries, audit, clock } = deps
+  const { operations, deliveries, clock } = deps
   const ago = (ms: number) => new Date(clock.now().getTime() - ms)
 
   return {
     async listJobs({ query }) {
-      const limit = Number(query.limit ?? 50)
-      const after = query.cursor !== undefined && isUuid(query.cursor) ? query.cursor : undefined
-      const found = await operations.listJobs({ state: query.state, stuckSince: ago(stuckMs), after, limit: limit + 1 })
-      const items = found.slice(0, limit).map((job) => ({
-        ...{
-          id: job.id,
-          account_id: job.accountId,
-          account_name: job.accountName,
-          scan_type: job.kind,
-          state: job.state,
-        },
-        ...{ attempts: job.attempts, content_length: job.contentLength, created_at: job.createdAt.toISOString() },
-        held_until: job.heldUntil?.toISOString() ?? null,
-      }))
-      return { items, next: found.length > limit ? (items.at(-1)?.id ?? null) : null }
+      const { state } = query
+      return listPage(
+        query,
+        ({ cursor, limit }) => operations.listJobs({ state, stuckSince: ago(stuckMs), after: cursor, limit }),
+        toJobRow,
+      )
     },
 
     async retryJob(call) {
-      const { id = '' } = call.params
-      requireThere(isUuid(id), 'job')
+      const id = getId(call, 'job')
       if (!(await operations.releaseJob(id))) {
         throw new Problem({
           kind: 'conflict',
@@ -57,7 +45,7 @@ export function makeJobHandlers(deps: JobHandlerDeps): Handlers<Names & keyof ty
         })
       }
       deps.onQueued()
-      await note(call, 'job.retry', id)
+      await call.audit('job.retry', id)
     },
 
     async listFailingHosts() {
@@ -67,9 +55,9 @@ export function makeJobHandlers(deps: JobHandlerDeps): Handlers<Names & keyof ty
 
     async pauseHost(call) {
       const { host, paused } = call.body
-      requireThere((await operations.pauseHost(host, paused)) > 0, 'receiver')
+      requireFound((await operations.pauseHost(host, paused)) > 0, 'receiver')
       if (!paused) deps.onReplayed()
-      await note(call, paused ? 'host.pause' : 'host.resume', host)
+      await call.audit(paused ? 'host.pause' : 'host.resume', host)
     },
 
     async replayHost(call) {
@@ -78,12 +66,20 @@ export function makeJobHandlers(deps: JobHandlerDeps): Handlers<Names & keyof ty
       let replayed = 0
       for (const id of ids) replayed += await deliveries.replay({ id })
       deps.onReplayed()
-      await note(call, 'host.replay', host, `${replayed} since ${since}`)
+      await call.audit('host.replay', host, { detail: `${replayed} since ${since}` })
       return { replayed }
     },
   }
-
-  async function note(call: Pick<Call<'listJobs'>, 'who' | 'origin'>, action: string, target: string, detail?: string) {
-    await audit.note({ actor: call.who.actor, action, target, detail, address: call.origin.address })
-  }
 }
+
+const toJobRow = (job: JobSeen) => ({
+  id: job.id,
+  account_id: job.accountId,
+  account_name: job.accountName,
+  scan_type: job.kind,
+  state: job.state,
+  attempts: job.attempts,
+  content_length: job.contentLength,
+  created_at: job.createdAt.toISOString(),
+  held_until: job.heldUntil?.toISOString() ?? null,
+})

@@ -1,21 +1,18 @@
 import type { operatorRoutes } from '@assay/contract/admin'
-import { validate as isUuid } from 'uuid'
 import { findRate, toRateText } from '../domain/accounts/account.ts'
 import type { Registration } from '../domain/accounts/registration.ts'
 import type { Invitations } from '../domain/console/invitations.ts'
 import type { AccountStore } from '../domain/ports/account-store.ts'
-import type { AuditLog } from '../domain/ports/audit-log.ts'
 import type { PlanStore } from '../domain/ports/plan-store.ts'
 import { OperatorMistake, Problem } from '../domain/problem.ts'
 import { toAccountView, toWelcomeUrl } from './account-handlers.ts'
-import { type Call, type Handlers, requireThere } from './call.ts'
+import { getId, type Handlers, requireFound } from './call.ts'
 
 export type OperatorAccountDeps = {
   accounts: AccountStore
   plans: PlanStore
   registration: Registration
   invitations: Invitations
-  audit: AuditLog
 }
 
 type Names =
@@ -31,7 +28,7 @@ type Names =
 
 const ledgerRows = 200
 
-/** Accounts, their credits and the plans they are on. */
+/** Handlers of operators for accounts, their credits and their plans. */
 export function makeOperatorAccountHandlers(deps: OperatorAccountDeps): Handlers<Names & keyof typeof operatorRoutes> {
   const { accounts, plans, registration, invitations } = deps
 
@@ -42,21 +39,24 @@ export function makeOperatorAccountHandlers(deps: OperatorAccountDeps): Handlers
       const { name, plan, credits, rate, owner_email: email } = call.body
       await requirePlan(plan)
       const made = await registration.register({
-        ...{ name: name.trim(), plan },
+        name: name.trim(),
+        plan,
         ...(credits === undefined || credits === null ? {} : { credits }),
         ...(rate === undefined || rate === null ? {} : { rate: getRate(rate) }),
       })
       const { id } = made.account
       const { token } = await invitations.invite({ role: 'owner', accountId: id, email })
-      await note(call, 'account.create', id, name)
+      await call.audit('account.create', id, { accountId: id, detail: name })
       return {
-        ...{ account: toAccountView(made.account), api_key: made.apiKey, webhook_secret: made.webhookSecret },
+        account: toAccountView(made.account),
+        api_key: made.apiKey,
+        webhook_secret: made.webhookSecret,
         invitation_url: toWelcomeUrl(call, token),
       }
     },
 
     async updateAccount(call) {
-      const id = getId(call)
+      const id = getId(call, 'account')
       const { name, plan, credits, rate, suspended, expires_at, flags_sexy } = call.body
       if (plan !== undefined) await requirePlan(plan)
       const change = {
@@ -68,37 +68,39 @@ export function makeOperatorAccountHandlers(deps: OperatorAccountDeps): Handlers
         ...(expires_at === undefined ? {} : { expiresAt: expires_at === null ? null : new Date(expires_at) }),
         ...(flags_sexy === undefined ? {} : { flagsSexy: flags_sexy }),
       }
-      const account = requireThere(await accounts.updateAccount(id, change), 'account')
-      await note(call, 'account.update', id, JSON.stringify(change))
+      const account = requireFound(await accounts.updateAccount(id, change), 'account')
+      await call.audit('account.update', id, { accountId: id, detail: JSON.stringify(change) })
       return toAccountView(account)
     },
 
     async inviteOwner(call) {
-      const accountId = getId(call)
-      requireThere(await accounts.findAccount(accountId), 'account')
+      const accountId = getId(call, 'account')
+      requireFound(await accounts.findAccount(accountId), 'account')
       const { id, token, expiresAt } = await invitations.invite({ role: 'owner', accountId })
-      await note(call, 'member.invite', accountId)
+      await call.audit('member.invite', accountId, { accountId })
       return { id, url: toWelcomeUrl(call, token), expires_at: expiresAt.toISOString() }
     },
 
     async grantCredits(call) {
-      const { amount, note: words } = call.body
-      const account = await accounts.grantCredits(getId(call), amount, words).catch(toConflict)
-      await note(call, 'credits.grant', getId(call), `${amount}: ${words}`)
-      return toAccountView(requireThere(account, 'account'))
+      const accountId = getId(call, 'account')
+      const { amount, note } = call.body
+      const granted = await accounts.grantCredits(accountId, amount, note).catch(toConflict)
+      const account = requireFound(granted, 'account')
+      await call.audit('credits.grant', accountId, { accountId, detail: `${amount}: ${note}` })
+      return toAccountView(account)
     },
 
     async listLedger(call) {
-      const entries = await accounts.listLedger(getId(call), ledgerRows)
-      return entries.map(({ id, kind, amount, balance, scanId, note: words, at }) => ({
-        ...{ id, kind, amount, balance, scan_id: scanId, note: words, at: at.toISOString() },
-      }))
+      const entries = await accounts.listLedger(getId(call, 'account'), ledgerRows)
+      return entries.map(({ scanId, at, ...entry }) => ({ ...entry, scan_id: scanId, at: at.toISOString() }))
     },
 
     async listPlans() {
       const all = await accounts.listAccounts()
       return (await plans.listPlans()).map(({ name, creditsPerPeriod, rate }) => ({
-        ...{ name, credits_per_period: creditsPerPeriod, rate: toRateText(rate) },
+        name,
+        credits_per_period: creditsPerPeriod,
+        rate: toRateText(rate),
         accounts: all.filter(({ plan }) => plan === name).length,
       }))
     },
@@ -109,13 +111,13 @@ export function makeOperatorAccountHandlers(deps: OperatorAccountDeps): Handlers
         throw new Problem({ kind: 'validation', errors: { name: ['Enter a name of 1 to 200 characters.'] } })
       }
       await plans.savePlan({ name, creditsPerPeriod: call.body.credits_per_period, rate: getRate(call.body.rate) })
-      await note(call, 'plan.save', name, JSON.stringify(call.body))
+      await call.audit('plan.save', name, { detail: JSON.stringify(call.body) })
     },
 
     async deletePlan(call) {
       const { name = '' } = call.params
-      requireThere(await plans.deletePlan(name).catch(toConflict), 'plan')
-      await note(call, 'plan.delete', name)
+      requireFound(await plans.deletePlan(name).catch(toConflict), 'plan')
+      await call.audit('plan.delete', name)
     },
   }
 
@@ -123,20 +125,7 @@ export function makeOperatorAccountHandlers(deps: OperatorAccountDeps): Handlers
     if ((await plans.findPlan(name)) !== undefined) return
     throw new Problem({ kind: 'validation', errors: { plan: [`There is no plan ${name}.`] } })
   }
-
-  async function note(
-    call: Pick<Call<'listAccounts'>, 'who' | 'origin'>,
-    action: string,
-    target: string,
-    detail?: string,
-  ) {
-    const accountId = isUuid(target) ? target : null
-    await deps.audit.note({ actor: call.who.actor, action, target, accountId, detail, address: call.origin.address })
-  }
 }
-
-/** An id that is none belongs to nobody. */
-const getId = ({ params: { id = '' } }: { params: Record<string, string> }) => requireThere(isUuid(id) && id, 'account')
 
 function getRate(text: string) {
   const rate = findRate(text)
@@ -144,7 +133,7 @@ function getRate(text: string) {
   return rate
 }
 
-/** What a command would tell an operator in a sentence. */
+/** Turns a mistake of the operator, which commands print, into a 409 response. */
 function toConflict(error: unknown): never {
   if (error instanceof OperatorMistake) throw new Problem({ kind: 'conflict', detail: error.message }, { cause: error })
   throw error

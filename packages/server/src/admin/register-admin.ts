@@ -1,13 +1,26 @@
-import { type AdminRouteName, adminPath, adminRoutes, checkForm, type Route } from '@assay/contract/admin'
+import { type Operation, operations } from '@assay/contract'
+import {
+  type AdminRouteName,
+  adminPath,
+  adminRoutes,
+  checkForm,
+  consoleScanPath,
+  type Route,
+} from '@assay/contract/admin'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { Admission } from '../domain/accounts/admission.ts'
+import type { Origin } from '../domain/console/sign-in.ts'
+import type { AuditLog } from '../domain/ports/audit-log.ts'
 import { Problem } from '../domain/problem.ts'
+import { applyAdmission, prepareAdmission } from '../http/admission.ts'
 import { leaveBodiesToHandlers, readJsonBody } from '../http/body.ts'
 import { requireValid } from '../http/problem-response.ts'
-import type { Call, Handlers } from './call.ts'
-import { type GuardDeps, makeGuard, toRequestOrigin } from './guard.ts'
+import { makeFileHandler, makeUrlHandler, type ScanDeps } from '../http/scans.ts'
+import { type Audit, type Call, getAccountId, type Handlers, type Who } from './call.ts'
+import { type GuardDeps, makeGuard } from './guard.ts'
 
-/** Every route of the table behind the same guard, its query and its form checked against their schemas. */
-export function registerAdmin(app: FastifyInstance, deps: GuardDeps & { handlers: Handlers }) {
+/** Registers every route of the admin API. All share one guard, and one check of query and body by their schemas. */
+export function registerAdmin(app: FastifyInstance, deps: GuardDeps & { audit: AuditLog; handlers: Handlers }) {
   const guard = makeGuard(deps)
   leaveBodiesToHandlers(app)
   app.addHook('onSend', async (_request, reply, payload) => {
@@ -20,27 +33,29 @@ export function registerAdmin(app: FastifyInstance, deps: GuardDeps & { handlers
       url: adminPath + route.path.replaceAll(/\{(\w+)\}/g, ':$1'),
       handler: async (request, reply) => {
         const who = await guard(route, request)
-        const call = {
-          who,
-          origin: toRequestOrigin(request),
-          ...(await readInput(route, request, reply)),
-          request,
-          reply,
-        }
-        const answer = await run(deps.handlers, name, call)
+        const origin = { address: request.ip, agent: request.headers['user-agent'] ?? '' }
+        const input = await readInput(route, request, reply)
+        const audit = makeAudit(deps.audit, route, who, origin)
+        const answer = await run(deps.handlers, name, { who, origin, audit, ...input, request, reply })
         return route.answer === undefined && answer === undefined ? reply.code(204).send() : answer
       },
     })
   }
 }
 
-/** The table has brought name and call together; types cannot follow it there. */
+/** Calls a handler by name. The route table pairs names and calls, which the types cannot express. */
 const run = (handlers: Handlers, name: AdminRouteName, call: unknown): Promise<unknown> =>
   (handlers[name] as (call: Call<AdminRouteName>) => Promise<unknown>)(call as Call<AdminRouteName>)
 
+function makeAudit(log: AuditLog, { access }: Route, who: Who, { address }: Origin): Audit {
+  const ownAccount = access === 'operator' ? undefined : who.accountId
+  return (action, target, { detail, accountId = ownAccount } = {}) =>
+    log.note({ actor: who.actor, action, target, detail, accountId, address })
+}
+
 async function readInput(route: Route, request: FastifyRequest, reply: FastifyReply) {
   const params = request.params as Record<string, string>
-  // Nothing can have such a name or id.
+  // PostgreSQL text cannot hold NUL, so no name or id can match: answer "not found" without asking the database.
   if (Object.values(params).some((value) => value.includes('\u0000'))) throw new Problem({ kind: 'not-found' })
   const query = (request.query ?? {}) as Record<string, unknown>
   requireValid(route.query === undefined ? {} : checkForm(route.query, query))
@@ -48,4 +63,33 @@ async function readInput(route: Route, request: FastifyRequest, reply: FastifyRe
   const body = await readJsonBody(request, reply)
   requireValid(checkForm(route.body, body))
   return { params, query, body }
+}
+
+type ConsoleScanDeps = GuardDeps &
+  ScanDeps & { admission: Admission; consoleKeys: { getDigest(accountId: string): Promise<string> } }
+
+/** Registers the scans of the console: the handlers of /v1, charged the same way, with a session instead of a key. */
+export function registerConsoleScans(app: FastifyInstance, deps: ConsoleScanDeps) {
+  const guard = makeGuard(deps)
+  prepareAdmission(app)
+  for (const operation of operations) {
+    const handler = findScanHandler(operation, deps)
+    if (handler === undefined) continue
+    app.route({
+      method: 'POST',
+      url: consoleScanPath + operation.path.slice('/v1'.length),
+      onRequest: async (request, reply) => {
+        request.operationId = operation.id
+        const who = await guard({ access: 'account', method: 'POST' }, request)
+        const digest = await deps.consoleKeys.getDigest(getAccountId({ who }))
+        applyAdmission(request, reply, await deps.admission.admitDigest(digest, true))
+      },
+      handler,
+    })
+  }
+}
+
+function findScanHandler(operation: Operation, deps: ScanDeps) {
+  if (operation.does === 'file') return makeFileHandler(operation, deps)
+  return operation.does === 'url' ? makeUrlHandler(operation, deps) : undefined
 }

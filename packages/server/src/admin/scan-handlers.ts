@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream'
 import type { accountRoutes, ScanFilter, ScanRow } from '@assay/contract/admin'
-import { validate as isUuid } from 'uuid'
+import type { Account } from '../domain/accounts/account.ts'
 import { consoleKeyPrefix } from '../domain/console/console-keys.ts'
 import type { AccountStore } from '../domain/ports/account-store.ts'
 import type { Clock } from '../domain/ports/clock.ts'
@@ -8,8 +8,7 @@ import type { DeliveryStore } from '../domain/ports/delivery-store.ts'
 import type { KeyStore } from '../domain/ports/key-store.ts'
 import type { Counts, HistoryFilter, RecordedScan, ScanHistory } from '../domain/ports/scan-history.ts'
 import { toScanResult } from '../domain/scans/scan.ts'
-import { getAccountId, type Handlers, requireThere } from './call.ts'
-import { toCsvLine } from './csv.ts'
+import { getAccountId, getId, type Handlers, listPage, requireFound } from './call.ts'
 
 export type ScanHandlerDeps = {
   history: ScanHistory
@@ -27,68 +26,35 @@ const paceDays = 7
 const exportPage = 1000
 const none: Counts = { clean: 0, threat: 0, error: 0, pending: 0 }
 
-/** What an account has scanned: at a glance, one by one, and in numbers. */
+/** Handlers for the scans of an account: overview, list, export, detail and usage. */
 export function makeScanHandlers(deps: ScanHandlerDeps): Handlers<Names & keyof typeof accountRoutes> {
-  const { history, accounts, keys, deliveries, clock } = deps
+  const { history } = deps
 
   return {
-    async getOverview(call) {
-      const accountId = getAccountId(call)
-      const now = clock.now()
-      const since = toDayStart(now, shownDays - 1)
-      const [account, usage, webhooks, latest, endpoints, allKeys] = await Promise.all([
-        accounts.findAccount(accountId),
-        history.countByDay(accountId, since),
-        history.countWebhooks(accountId, since),
-        history.list(accountId, {}, { before: undefined, limit: 8 }),
-        deliveries.listEndpoints({ accountId }),
-        keys.listKeys(accountId),
-      ])
-      const { plan, balance } = requireThere(account, 'account')
-      const days = toDays(usage, since)
-      const today = days.at(-1) ?? { day: '', ...none }
-      return {
-        plan,
-        ...toCredits(balance),
-        period_start: balance.period.start.toISOString(),
-        today: {
-          scans: total(today),
-          clean: today.clean,
-          threat: today.threat,
-          error: today.error,
-          pending: today.pending,
-        },
-        webhooks: { ...webhooks, paused: endpoints.filter(({ pausedAt }) => pausedAt !== null).length },
-        days,
-        latest: latest.map(toRow),
-        checklist: {
-          // A scan of the console uses a key that nobody has.
-          has_key: allKeys.some(({ prefix, lastUsedAt }) => prefix !== consoleKeyPrefix && lastUsedAt !== null),
-          has_scanned: latest.length > 0,
-          has_webhook: endpoints.some(({ lastSuccessAt }) => lastSuccessAt !== null),
-        },
-      }
-    },
+    getOverview: (call) => getOverview(deps, getAccountId(call)),
+    getUsage: (call) => getUsage(deps, getAccountId(call)),
 
     async listScans(call) {
-      const limit = Number(call.query.limit ?? 50)
-      const page = { before: findCursor(call.query.cursor), limit: limit + 1 }
-      const found = await history.list(getAccountId(call), toFilter(call.query), page)
-      const items = found.slice(0, limit).map(toRow)
-      return { items, next: found.length > limit ? (items.at(-1)?.id ?? null) : null }
+      const accountId = getAccountId(call)
+      const filter = toFilter(call.query)
+      return listPage(
+        call.query,
+        ({ cursor, limit }) => history.list(accountId, filter, { before: cursor, limit }),
+        toRow,
+      )
     },
 
     async exportScans(call) {
       const accountId = getAccountId(call)
       const filter = toFilter(call.query)
       call.reply.type('text/csv; charset=utf-8').header('Content-Disposition', 'attachment; filename="scans.csv"')
-      return Readable.from(toCsv(accountId, filter))
+      return Readable.from(toCsv(history, accountId, filter))
     },
 
     async getScan(call) {
       const accountId = getAccountId(call)
-      const id = call.params.id ?? ''
-      const scan = requireThere(isUuid(id) ? await history.find(accountId, id) : undefined, 'scan')
+      const id = getId(call, 'scan')
+      const scan = requireFound(await history.find(accountId, id), 'scan')
       const sent = await history.listDeliveriesOf(accountId, id)
       const ended = scan.completedAt
       return {
@@ -108,51 +74,80 @@ export function makeScanHandlers(deps: ScanHandlerDeps): Handlers<Names & keyof 
         deliveries: sent.map((delivery) => delivery.id),
       }
     },
+  }
+}
 
-    async getUsage(call) {
-      const accountId = getAccountId(call)
-      const now = clock.now()
-      const since = toDayStart(now, shownDays - 1)
-      const account = requireThere(await accounts.findAccount(accountId), 'account')
-      const usage = await history.countByDay(accountId, since)
-      const recent = usage
-        .filter(({ day }) => day > toDay(toDayStart(now, paceDays)))
-        .reduce((sum, row) => sum + total(row), 0)
-      return {
-        days: usage.map(({ keyName, ...row }) => ({ ...row, key_name: keyName })),
-        refusals: await history.listRefusals(accountId, since),
-        ...toCredits(account.balance),
-        runs_out_at: toRunOut(account.balance.creditRemaining, recent / paceDays, now, account.balance.period.end),
-      }
+async function getOverview({ history, accounts, keys, deliveries, clock }: ScanHandlerDeps, accountId: string) {
+  const since = toDayStart(clock.now(), shownDays - 1)
+  const [account, usage, webhooks, latest, endpoints, allKeys] = await Promise.all([
+    accounts.findAccount(accountId),
+    history.countByDay(accountId, since),
+    history.countWebhooks(accountId, since),
+    history.list(accountId, {}, { before: undefined, limit: 8 }),
+    deliveries.listEndpoints({ accountId }),
+    keys.listKeys(accountId),
+  ])
+  const { plan, balance } = requireFound(account, 'account')
+  const days = toDays(usage, since)
+  const { day: _day, ...today } = days.at(-1) ?? { day: '', ...none }
+  return {
+    plan,
+    ...toCredits(balance),
+    period_start: balance.period.start.toISOString(),
+    today: { scans: total(today), ...today },
+    webhooks: { ...webhooks, paused: endpoints.filter(({ pausedAt }) => pausedAt !== null).length },
+    days,
+    latest: latest.map(toRow),
+    checklist: {
+      // Scans in the console use a hidden key, which does not count here.
+      has_key: allKeys.some(({ prefix, lastUsedAt }) => prefix !== consoleKeyPrefix && lastUsedAt !== null),
+      has_scanned: latest.length > 0,
+      has_webhook: endpoints.some(({ lastSuccessAt }) => lastSuccessAt !== null),
     },
   }
+}
 
-  async function* toCsv(accountId: string, filter: HistoryFilter) {
-    yield toCsvLine([
-      'id',
-      'kind',
-      'status',
-      'name',
-      'bytes',
-      'type',
-      'signals',
-      'sha256',
-      'key',
-      'created',
-      'completed',
-    ])
-    for (let before: string | undefined; ; ) {
-      const page = await history.list(accountId, filter, { before, limit: exportPage })
-      for (const scan of page) {
-        const row = toRow(scan)
-        yield toCsvLine([
-          ...[row.id, row.scan_type, row.status, row.content_name, row.content_length, row.content_type],
-          ...[row.signals.join(' '), row.sha256, row.key_name, row.created_at, row.completed_at],
-        ])
-      }
-      if (page.length < exportPage) return
-      before = page.at(-1)?.id
+async function getUsage({ history, accounts, clock }: ScanHandlerDeps, accountId: string) {
+  const now = clock.now()
+  const since = toDayStart(now, shownDays - 1)
+  const { balance } = requireFound(await accounts.findAccount(accountId), 'account')
+  const usage = await history.countByDay(accountId, since)
+  const recent = usage
+    .filter(({ day }) => day > toDay(toDayStart(now, paceDays)))
+    .reduce((sum, row) => sum + total(row), 0)
+  return {
+    days: usage.map(({ keyName, ...row }) => ({ ...row, key_name: keyName })),
+    refusals: await history.listRefusals(accountId, since),
+    ...toCredits(balance),
+    runs_out_at: toRunOut(balance.creditRemaining, recent / paceDays, now, balance.period.end),
+  }
+}
+
+const csvHeader = 'id kind status name bytes type signals sha256 key created completed'.split(' ')
+
+/** Yields the scans that match a filter as CSV, and reads them page by page. */
+async function* toCsv(history: ScanHistory, accountId: string, filter: HistoryFilter) {
+  yield toCsvLine(csvHeader)
+  for (let before: string | undefined; ; ) {
+    const page = await history.list(accountId, filter, { before, limit: exportPage })
+    for (const scan of page) {
+      const row = toRow(scan)
+      yield toCsvLine([
+        row.id,
+        row.scan_type,
+        row.status,
+        row.content_name,
+        row.content_length,
+        row.content_type,
+        row.signals.join(' '),
+        row.sha256,
+        row.key_name,
+        row.created_at,
+        row.completed_at,
+      ])
     }
+    if (page.length < exportPage) return
+    before = page.at(-1)?.id
   }
 }
 
@@ -171,15 +166,16 @@ const toRow = (scan: RecordedScan): ScanRow => ({
 })
 
 const toFilter = ({ status, kind, key, from, to, hash }: ScanFilter): HistoryFilter => ({
-  ...{ status, kind, keyId: key, sha256: hash },
+  status,
+  kind,
+  keyId: key,
+  sha256: hash,
   from: from === undefined ? undefined : new Date(`${from}T00:00:00Z`),
-  // The day itself is meant, too.
+  // The filter includes the last day, so the exclusive bound is the start of the next one.
   to: to === undefined ? undefined : new Date(new Date(`${to}T00:00:00Z`).getTime() + dayMs),
 })
 
-const findCursor = (cursor: string | undefined) => (cursor !== undefined && isUuid(cursor) ? cursor : undefined)
-
-/** Every day has a bar, also those without a scan. */
+/** Sums the counts of each day, with zeros for days without a scan. */
 function toDays(usage: (Counts & { day: string })[], since: Date) {
   return Array.from({ length: shownDays }, (_, n) => {
     const day = toDay(new Date(since.getTime() + n * dayMs))
@@ -193,16 +189,10 @@ function toDays(usage: (Counts & { day: string })[], since: Date) {
 
 const total = ({ clean, threat, error, pending }: Counts) => clean + threat + error + pending
 
-const toCredits = ({
-  creditLimit,
-  creditRemaining,
-  period,
-}: {
-  creditLimit: number
-  creditRemaining: number
-  period: { end: Date }
-}) => ({
-  ...{ credit_limit: creditLimit, credit_remaining: creditRemaining, period_end: period.end.toISOString() },
+const toCredits = ({ creditLimit, creditRemaining, period }: Account['balance']) => ({
+  credit_limit: creditLimit,
+  credit_remaining: creditRemaining,
+  period_end: period.end.toISOString(),
 })
 
 function toRunOut(remaining: number, perDay: number, now: Date, periodEnd: Date): string | null {
@@ -213,3 +203,15 @@ function toRunOut(remaining: number, perDay: number, now: Date, periodEnd: Date)
 
 const toDay = (date: Date) => date.toISOString().slice(0, 10)
 const toDayStart = (now: Date, daysAgo: number) => new Date(Date.parse(`${toDay(now)}T00:00:00Z`) - daysAgo * dayMs)
+
+/**
+ * One line of CSV (RFC 4180). Names come from strangers, so a cell that a spreadsheet would read as a formula is quoted
+ * as text.
+ */
+export const toCsvLine = (cells: (string | number | null)[]): string => `${cells.map(toCell).join(',')}\r\n`
+
+function toCell(value: string | number | null): string {
+  const text = String(value ?? '')
+  const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text
+  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
+}

@@ -4,29 +4,25 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { findTotpStep, hashPassword, isPassword, toBase32, toTotpUri } from '../domain/console/credentials.ts'
 import type { Invitations } from '../domain/console/invitations.ts'
 import type { Entry, SignIn } from '../domain/console/sign-in.ts'
-import type { AuditLog } from '../domain/ports/audit-log.ts'
 import type { Clock } from '../domain/ports/clock.ts'
 import type { Member, MemberStore } from '../domain/ports/member-store.ts'
 import { Problem } from '../domain/problem.ts'
 import type { Handlers, Who } from './call.ts'
-import { clearSessionCookie, setSessionCookie } from './session-cookie.ts'
+import { clearSessionCookie, setSessionCookie } from './guard.ts'
 
 export type SessionDeps = {
   members: MemberStore
   signIn: SignIn
   invitations: Invitations
-  audit: AuditLog
   clock: Clock
   region: string
   version: string
   isTestMode: boolean
 }
 
-/** Signing in and out, and what belongs to the person. */
+/** Handlers for signing in and out, and for the password and authenticator app of a member. */
 export function makeSessionHandlers(deps: SessionDeps): Handlers<keyof typeof sessionRoutes> {
-  const { members, signIn, invitations, audit, clock, region, version } = deps
-  const note = (who: Who, action: string, address: string) =>
-    audit.note({ actor: who.actor, action, accountId: who.accountId, address })
+  const { members, signIn, invitations, clock, region, version } = deps
 
   return {
     async findLink({ body }) {
@@ -43,37 +39,46 @@ export function makeSessionHandlers(deps: SessionDeps): Handlers<keyof typeof se
       const member = await getMember(who)
       return {
         member: {
-          ...{ id: member.id, name: member.name, email: member.email, role: member.role },
+          id: member.id,
+          name: member.name,
+          email: member.email,
+          role: member.role,
           has_totp: member.totpConfirmedAt !== null,
         },
         account: member.accountId === null ? null : { id: member.accountId, name: member.accountName ?? '' },
         csrf_token: who.csrfToken ?? '',
-        ...{ region, version, test_mode: deps.isTestMode },
+        region,
+        version,
+        test_mode: deps.isTestMode,
       }
     },
-    async signOut({ who, origin, request, reply }) {
+    async signOut({ who, audit, request, reply }) {
       if (who.sessionId !== null) await members.closeSession(who.sessionId)
       clearSessionCookie(request, reply)
-      await note(who, 'session.close', origin.address)
+      await audit('session.close')
     },
     async listSessions({ who }) {
       const sessions = await members.listSessions((await getMember(who)).id)
       return sessions.map(({ id, createdAt, lastSeenAt, address, agent }) => ({
-        ...{ id, created_at: createdAt.toISOString(), last_seen_at: lastSeenAt.toISOString(), address, agent },
+        id,
+        created_at: createdAt.toISOString(),
+        last_seen_at: lastSeenAt.toISOString(),
+        address,
+        agent,
         is_this: id === who.sessionId,
       }))
     },
-    async signOutEverywhere({ who, origin, request, reply }) {
+    async signOutEverywhere({ who, audit, request, reply }) {
       await members.closeSessions((await getMember(who)).id)
       clearSessionCookie(request, reply)
-      await note(who, 'session.close-all', origin.address)
+      await audit('session.close-all')
     },
-    async changePassword({ who, body, origin }) {
+    async changePassword({ who, body, audit }) {
       const member = await getMember(who)
       await requirePassword(member, body.current, 'current')
       await members.setPassword(member.id, await hashPassword(body.next))
       await members.closeSessions(member.id, who.sessionId ?? undefined)
-      await note(who, 'password.change', origin.address)
+      await audit('password.change')
     },
     async startTotp({ who }) {
       const member = await getMember(who)
@@ -84,23 +89,23 @@ export function makeSessionHandlers(deps: SessionDeps): Handlers<keyof typeof se
       await members.setTotp(member.id, secret, null)
       return { secret: toBase32(secret), uri: toTotpUri(secret, member.email) }
     },
-    async confirmTotp({ who, body, origin }) {
+    async confirmTotp({ who, body, audit }) {
       const { id, totpSecret } = await getMember(who)
       const step = totpSecret === null ? undefined : findTotpStep(totpSecret, body.code, clock.now())
       if (step === undefined) throw new Problem({ kind: 'validation', errors: { code: ['Wrong code.'] } })
       await members.setTotp(id, totpSecret, clock.now())
       await members.takeTotpStep(id, step)
-      await note(who, 'totp.confirm', origin.address)
+      await audit('totp.confirm')
     },
-    async removeTotp({ who, body, origin }) {
+    async removeTotp({ who, body, audit }) {
       const member = await getMember(who)
       await requirePassword(member, body.password, 'password')
       await members.setTotp(member.id, null, null)
-      await note(who, 'totp.remove', origin.address)
+      await audit('totp.remove')
     },
   }
 
-  /** The operator token has no person behind it. */
+  /** Returns the member behind a session. The operator token belongs to no member. */
   async function getMember({ memberId }: Who): Promise<Member> {
     const member = memberId === null ? undefined : await members.findMember(memberId)
     if (member === undefined) throw new Problem({ kind: 'forbidden', detail: 'This route requires a session.' })

@@ -1,6 +1,6 @@
 import type { operatorRoutes, Status } from '@assay/contract/admin'
-import type { AuditLog } from '../domain/ports/audit-log.ts'
-import { type Handlers, requireThere } from './call.ts'
+import type { AuditLog, AuditRecord } from '../domain/ports/audit-log.ts'
+import { type Handlers, listPage, requireFound } from './call.ts'
 
 type Shown = { name: string; value: string | null; origin: string; about: string; secret: boolean }
 type Placed = { path: string; bytes: number }
@@ -19,9 +19,9 @@ export type SystemDeps = {
     }
     listRefused(): { path: string; reason: string }[]
     listModels(): { name: string; precision: string }[]
-    /** The whole file is in the bytes; throws an OperatorMistake for one that does not load. */
+    /** Checks and stores a signature file. Throws an OperatorMistake for a file that does not load. */
     place(name: string, bytes: AsyncIterable<Buffer>): Promise<Placed>
-    /** False when there is no such file of the operator's. */
+    /** Returns false when the operator has no such file. */
     remove(name: string): boolean
     update(): Promise<{ state: 'updated' | 'up-to-date' | 'unavailable'; detail: string }>
   }
@@ -38,11 +38,9 @@ type Names =
   | 'removeSignatures'
   | 'updateSignatures'
 
-/** The service itself: how it is, what it knows malware by, and who changed what. */
+/** Handlers for the status of the service, its settings, signatures, backups and audit log. */
 export function makeSystemHandlers(deps: SystemDeps): Handlers<Names & keyof typeof operatorRoutes> {
   const { audit, signatures } = deps
-  const note = (call: { who: { actor: string }; origin: { address: string } }, action: string, target: string) =>
-    audit.note({ actor: call.who.actor, action, target, address: call.origin.address })
 
   return {
     getStatus: deps.getStatus,
@@ -50,7 +48,7 @@ export function makeSystemHandlers(deps: SystemDeps): Handlers<Names & keyof typ
 
     async makeBackup(call) {
       const done = await deps.backup()
-      await note(call, 'backup', done.directory)
+      await call.audit('backup', done.directory)
       return done
     },
 
@@ -60,44 +58,57 @@ export function makeSystemHandlers(deps: SystemDeps): Handlers<Names & keyof typ
     },
 
     async listAudit({ query }) {
-      const limit = Number(query.limit ?? 50)
-      const before = /^\d{1,18}$/.test(query.cursor ?? '') ? query.cursor : undefined
-      const found = await audit.list({ before, action: query.action, limit: limit + 1 })
-      const items = found.slice(0, limit).map(({ id, at, actor, action, target, accountName, detail, address }) => ({
-        ...{ id, at: at.toISOString(), actor, action, target: target ?? null, account_name: accountName },
-        ...{ detail: detail ?? null, address: address ?? null },
-      }))
-      return { items, next: found.length > limit ? (items.at(-1)?.id ?? null) : null }
+      return listPage(
+        query,
+        ({ cursor, limit }) => audit.list({ before: cursor, action: query.action, limit }),
+        toAuditRow,
+        (cursor) => /^\d{1,18}$/.test(cursor),
+      )
     },
 
     async getSignatures() {
       const { files, releasedAt } = signatures.list()
       return {
         files: files.map(({ path, bytes, changedMs, isOwn }) => ({
-          ...{ path, bytes, changed_at: new Date(changedMs).toISOString(), is_own: isOwn },
+          path,
+          bytes,
+          changed_at: new Date(changedMs).toISOString(),
+          is_own: isOwn,
         })),
         released_at: releasedAt?.toISOString() ?? null,
-        ...{ refused: signatures.listRefused(), models: signatures.listModels() },
+        refused: signatures.listRefused(),
+        models: signatures.listModels(),
       }
     },
 
     async uploadSignatures(call) {
       const { name = '' } = call.params
       const placed = await signatures.place(name, call.request.raw)
-      await note(call, 'signatures.add', name)
+      await call.audit('signatures.add', name)
       return placed
     },
 
     async removeSignatures(call) {
       const { name = '' } = call.params
-      requireThere(signatures.remove(name), 'signature file of yours')
-      await note(call, 'signatures.remove', name)
+      requireFound(signatures.remove(name), 'signature file')
+      await call.audit('signatures.remove', name)
     },
 
     async updateSignatures(call) {
       const result = await signatures.update()
-      await note(call, 'signatures.update', result.state)
+      await call.audit('signatures.update', result.state)
       return result
     },
   }
 }
+
+const toAuditRow = ({ id, at, actor, action, target, accountName, detail, address }: AuditRecord) => ({
+  id,
+  at: at.toISOString(),
+  actor,
+  action,
+  target: target ?? null,
+  account_name: accountName,
+  detail: detail ?? null,
+  address: address ?? null,
+})

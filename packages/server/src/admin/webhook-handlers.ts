@@ -1,15 +1,13 @@
 import type { accountRoutes, DeliveryRow } from '@assay/contract/admin'
-import { validate as isUuid } from 'uuid'
 import type { Registration } from '../domain/accounts/registration.ts'
 import type { AccountStore } from '../domain/ports/account-store.ts'
-import type { AuditLog } from '../domain/ports/audit-log.ts'
 import type { Clock } from '../domain/ports/clock.ts'
 import type { Delivery, DeliveryStore } from '../domain/ports/delivery-store.ts'
 import type { WebhookSender } from '../domain/ports/webhook-sender.ts'
 import { Problem } from '../domain/problem.ts'
 import { type AddressPolicy, checkWebAddress } from '../domain/scans/web-address.ts'
 import { sendSample } from '../domain/webhooks/deliver.ts'
-import { type Call, getAccountId, type Handlers, requireThere } from './call.ts'
+import { type Call, getAccountId, getId, type Handlers, listPage, requireFound } from './call.ts'
 
 export type WebhookHandlerDeps = {
   accounts: AccountStore
@@ -17,9 +15,8 @@ export type WebhookHandlerDeps = {
   deliveries: DeliveryStore
   sender: WebhookSender
   policy: AddressPolicy
-  audit: AuditLog
   clock: Clock
-  /** There is something due. */
+  /** Wakes the delivery worker after deliveries become due. */
   onReplayed(): void
 }
 
@@ -33,9 +30,9 @@ type Names =
   | 'replayDelivery'
   | 'replayFailed'
 
-/** The webhook secret of an account, its receivers, and what they were sent. */
+/** Handlers for the webhook secret of an account, its receivers and deliveries. */
 export function makeWebhookHandlers(deps: WebhookHandlerDeps): Handlers<Names & keyof typeof accountRoutes> {
-  const { accounts, registration, deliveries, sender, policy, audit, clock } = deps
+  const { accounts, registration, deliveries, sender, policy, clock } = deps
 
   return {
     async getWebhooks(call) {
@@ -56,43 +53,45 @@ export function makeWebhookHandlers(deps: WebhookHandlerDeps): Handlers<Names & 
 
     async revealWebhookSecret(call) {
       const [secret] = await accounts.listWebhookSecrets(getAccountId(call))
-      await note(call, 'webhook-secret.reveal')
-      return { secret: requireThere(secret, 'account') }
+      await call.audit('webhook-secret.reveal')
+      return { secret: requireFound(secret, 'account') }
     },
 
     async rotateWebhookSecret(call) {
-      const rotated = requireThere(await registration.rotateWebhookSecret(getAccountId(call)), 'account')
-      await note(call, 'webhook-secret.rotate')
+      const rotated = requireFound(await registration.rotateWebhookSecret(getAccountId(call)), 'account')
+      await call.audit('webhook-secret.rotate')
       return { secret: rotated.webhookSecret }
     },
 
     async testWebhook(call) {
       const { url } = call.body
-      const wrong = checkWebAddress(url, policy)
-      if (wrong.length > 0) throw new Problem({ kind: 'validation', errors: { url: wrong } })
+      const errors = checkWebAddress(url, policy)
+      if (errors.length > 0) throw new Problem({ kind: 'validation', errors: { url: errors } })
       const secrets = await accounts.listWebhookSecrets(getAccountId(call))
       const { status, durationMs, answer } = await sendSample({ sender, clock }, { url, secrets })
-      await note(call, 'webhook.test', url)
+      await call.audit('webhook.test', url)
       return { status, duration_ms: durationMs, answer, delivered: status !== null && status >= 200 && status < 300 }
     },
 
     async listDeliveries(call) {
-      const { cursor, limit: wanted, state, scan } = call.query
-      const limit = Number(wanted ?? 50)
-      const found = await deliveries.listDeliveries({
-        ...{ accountId: getAccountId(call), limit: limit + 1 },
+      const { state, scan } = call.query
+      const filter = {
+        accountId: getAccountId(call),
         ...(state === undefined ? {} : { state }),
         ...(scan === undefined ? {} : { scanId: scan }),
-        ...(cursor !== undefined && isUuid(cursor) ? { before: cursor } : {}),
-      })
-      const items = found.slice(0, limit).map(toRow)
-      return { items, next: found.length > limit ? (items.at(-1)?.id ?? null) : null }
+      }
+      const list = ({ cursor, limit }: { cursor: string | undefined; limit: number }) =>
+        deliveries.listDeliveries({ ...filter, limit, ...(cursor === undefined ? {} : { before: cursor }) })
+      return listPage(call.query, list, toRow)
     },
 
     async getDelivery(call) {
       const { body, log, ...delivery } = await getOwn(call)
       const attempts = log.map(({ at, status, durationMs, answer }) => ({
-        ...{ at: at.toISOString(), status, duration_ms: durationMs, answer },
+        at: at.toISOString(),
+        status,
+        duration_ms: durationMs,
+        answer,
       }))
       return { delivery: toRow(delivery), body, attempts }
     },
@@ -101,7 +100,7 @@ export function makeWebhookHandlers(deps: WebhookHandlerDeps): Handlers<Names & 
       const { id } = await getOwn(call)
       await deliveries.replay({ id })
       deps.onReplayed()
-      await note(call, 'delivery.replay', id)
+      await call.audit('delivery.replay', id)
     },
 
     async replayFailed(call) {
@@ -110,19 +109,14 @@ export function makeWebhookHandlers(deps: WebhookHandlerDeps): Handlers<Names & 
         accountId: getAccountId(call),
       })
       deps.onReplayed()
-      await note(call, 'delivery.replay-failed', call.body.since)
+      await call.audit('delivery.replay-failed', call.body.since)
       return { replayed }
     },
   }
 
   async function getOwn(call: Call<'getDelivery' | 'replayDelivery'>) {
-    const { id = '' } = call.params
-    const found = isUuid(id) ? await deliveries.findDelivery(id) : undefined
-    return requireThere(found?.accountId === getAccountId(call) && found, 'delivery')
-  }
-
-  async function note({ who, origin }: Pick<Call<'getDelivery'>, 'who' | 'origin'>, action: string, target?: string) {
-    await audit.note({ actor: who.actor, action, target, accountId: who.accountId, address: origin.address })
+    const found = await deliveries.findDelivery(getId(call, 'delivery'))
+    return requireFound(found?.accountId === getAccountId(call) && found, 'delivery')
   }
 }
 

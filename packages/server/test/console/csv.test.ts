@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { toCsvLine } from '../../src/admin/csv.ts'
+import { toCsvLine } from '../../src/admin/scan-handlers.ts'
 
 test('cells with commas, quotes and line ends are quoted as RFC 4180 says', () => {
   assert.equal(toCsvLine(['a', 1, null, '']), 'a,1,,\r\n')
