@@ -1,24 +1,23 @@
-import { chooseApart, type Thumbnail, toThumbnail } from './choose-apart.ts'
-import { type Background, findBackgrounds, flatten } from './flatten.ts'
-import type { FrameSource } from './frame-source.ts'
-import { largeShape, smallShape } from './render.ts'
+import type { FrameSource } from './frame-sources.ts'
+import { largeShape, type Raster, smallShape } from './render.ts'
 
-/** A frame as a viewer may show it. One that is transparent may be there twice, on white and on black. */
+/** One view of a frame, as a viewer may show it. A transparent frame has two: on white and on black. */
 export type Frame = {
-  /** Counts all frames of the picture from 0. */
+  /** The frame's number in the picture, from 0. */
   index: number
   background: Background
   /** RGB, 8 bits, 224 x 224, antialiased bilinear. */
   small: Buffer
-  /** RGB, 8 bits, 299 x 299, lanczos3. Decodes again, once for all frames that lie near each other. */
+  /** RGB, 8 bits, 299 x 299, lanczos3. Decodes again, once for all chosen frames of a pass. */
   large(): Promise<Buffer>
 }
 
 type Candidate = Frame & { thumbnail: Thumbnail }
 
 /**
- * Two reels of the same frames are two ways to show them. Of each pass only the chosen frames are kept; the last choice
- * among those is nearly as good as one among all, and what is unlike everything else outlives both.
+ * Chooses the views to classify. Several sources of the same frames are several ways to show them. Each pass keeps only
+ * its chosen views; the final choice among those is nearly as good as one among all, and a view that is unlike all
+ * others survives both.
  */
 export async function chooseFrames(frameSources: FrameSource[], most: number): Promise<Frame[]> {
   const kept: Candidate[] = []
@@ -38,13 +37,13 @@ async function choosePass(frameSource: FrameSource, first: number, most: number)
     Math.min(frameSource.framesPerPass, frameSource.frames - first),
     smallShape,
   )
-  const looks = rasters.flatMap((raster, i) =>
+  const views = rasters.flatMap((raster, i) =>
     findBackgrounds(raster).map((background) => {
       const thumbnail = toThumbnail(flatten(raster, background), smallShape.side)
       return { index: first + i, background, raster, thumbnail }
     }),
   )
-  const chosen = chooseApart(looks, most)
+  const chosen = chooseApart(views, most)
   const readLarge = makeLargeReader(
     frameSource,
     chosen.map(({ index }) => index),
@@ -58,7 +57,7 @@ async function choosePass(frameSource: FrameSource, first: number, most: number)
   }))
 }
 
-/** One pass serves all of them, because whoever asks for one frame often asks for its neighbours. */
+/** Decodes all chosen frames of a pass at once, because a suspicious frame often has suspicious neighbours. */
 function makeLargeReader(frameSource: FrameSource, indexes: number[]) {
   const first = Math.min(...indexes)
   const count = Math.max(...indexes) - first + 1
@@ -83,4 +82,116 @@ function makeLargeReader(frameSource: FrameSource, indexes: number[]) {
     if (found === undefined) throw new Error(`Frame ${index} was not read`)
     return found
   }
+}
+
+/** A small copy of a view, to measure the distance between two. */
+type Thumbnail = Uint8Array
+
+/** Root mean square of a channel. Smaller distances are noise of dithering and compression, not another scene. */
+const minDistance = 4
+
+/**
+ * Chooses the first candidate, then always the one that differs most from those chosen before, up to `most`. So changes
+ * of scene come first, one odd frame among many alike is always chosen, and a frame like a chosen one never is.
+ */
+function chooseApart<T extends { thumbnail: Thumbnail }>(candidates: T[], most: number): T[] {
+  const chosen: T[] = []
+  const distances = candidates.map(() => Number.POSITIVE_INFINITY)
+  let at = 0
+  while (chosen.length < most) {
+    const next = candidates[at]
+    if (next === undefined || (distances[at] ?? 0) < minDistance * minDistance) break
+    chosen.push(next)
+    for (const [i, { thumbnail }] of candidates.entries()) {
+      const distance = distances[i] ?? 0
+      distances[i] = Math.min(distance, getMeanSquare(thumbnail, next.thumbnail, distance))
+    }
+    at = findLargest(distances)
+  }
+  return chosen
+}
+
+/** Cells across a thumbnail: enough to tell a picture from the same picture under a mosaic. */
+const cells = 56
+
+/** Averages blocks of an RGB square whose side is a multiple of 56. */
+function toThumbnail(pixels: Buffer, side: number): Thumbnail {
+  const block = side / cells
+  const sums = new Uint32Array(cells * cells * 3)
+  let from = 0
+  for (let y = 0; y < side; y++) {
+    const row = Math.floor(y / block) * cells
+    for (let cell = 0; cell < cells; cell++) {
+      const at = (row + cell) * 3
+      let [red, green, blue] = [0, 0, 0]
+      for (let x = 0; x < block; x++, from += 3) {
+        red += pixels[from] ?? 0
+        green += pixels[from + 1] ?? 0
+        blue += pixels[from + 2] ?? 0
+      }
+      sums[at] = (sums[at] ?? 0) + red
+      sums[at + 1] = (sums[at + 1] ?? 0) + green
+      sums[at + 2] = (sums[at + 2] ?? 0) + blue
+    }
+  }
+  const means = new Uint8Array(sums.length)
+  for (let i = 0; i < sums.length; i++) means[i] = (sums[i] ?? 0) / (block * block)
+  return means
+}
+
+/** Stops above `enough`, because most candidates are far from most of the chosen ones. */
+function getMeanSquare(a: Thumbnail, b: Thumbnail, enough: number): number {
+  const most = enough * a.length
+  const row = cells * 3
+  let sum = 0
+  // The top and bottom cells are left out: there the frames of an animation blend into their neighbours.
+  for (let start = row; start < a.length - row && sum < most; start += row) {
+    for (let i = start; i < start + row; i++) {
+      const difference = (a[i] ?? 0) - (b[i] ?? 0)
+      sum += difference * difference
+    }
+  }
+  return sum / a.length
+}
+
+/** The first of equals, so that the same picture always gives the same frames. */
+function findLargest(values: number[]): number {
+  let at = 0
+  for (const [i, value] of values.entries()) {
+    if (value > (values[at] ?? 0)) at = i
+  }
+  return at
+}
+
+type Background = 'white' | 'black'
+
+/** A smaller transparent share is a rounded corner or a soft edge. */
+const minTransparentShare = 0.05
+
+/**
+ * The backgrounds on which a transparent picture is classified. Pages are white, dark themes and image viewers black,
+ * and a picture can be drawn to show on one of them only; so both are used where they make a difference. Colours under
+ * full transparency are shown by no viewer and do not count.
+ */
+function findBackgrounds({ data, channels }: Raster): Background[] {
+  if (channels === 3) return ['white']
+  let transparency = 0
+  for (let i = 3; i < data.length; i += 4) transparency += 255 - (data[i] ?? 0)
+  const share = transparency / (255 * (data.length / 4))
+  return share < minTransparentShare ? ['white'] : ['white', 'black']
+}
+
+/** Draws a raster on a background, in memory of its own: the raster may be a part of something large. */
+function flatten({ data, channels }: Raster, background: Background): Buffer {
+  if (channels === 3) return Buffer.from(data)
+  const behind = background === 'white' ? 255 : 0
+  const flat = Buffer.allocUnsafe((data.length / 4) * 3)
+  for (let from = 0, to = 0; from < data.length; from += 4, to += 3) {
+    const alpha = data[from + 3] ?? 0
+    const rest = behind * (255 - alpha) + 127
+    flat[to] = ((data[from] ?? 0) * alpha + rest) / 255
+    flat[to + 1] = ((data[from + 1] ?? 0) * alpha + rest) / 255
+    flat[to + 2] = ((data[from + 2] ?? 0) * alpha + rest) / 255
+  }
+  return flat
 }

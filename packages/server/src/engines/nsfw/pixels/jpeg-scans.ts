@@ -1,12 +1,12 @@
 export type JpegScans = {
   scans: number
-  /** What a decoder holds until the last scan when there are several; 0 when rows come out as they are read. */
+  /** Memory that a decoder holds until the last of several scans; 0 when it gives rows as it reads them. */
   heldBytes: number
 }
 
 /**
- * Walks the markers without decoding. A progressive JPEG of 240 KB may hold 2,000 scans, each of which visits the whole
- * picture: 34 seconds, and no timeout of libvips ends it.
+ * Counts the scans of a JPEG by its markers, without decoding. A progressive JPEG of 240 KB may hold 2,000 scans, each of
+ * which visits the whole picture: decoding took 34 s, and libvips has no timeout for it.
  */
 export function readJpegScans(bytes: Buffer): JpegScans {
   let scans = 0

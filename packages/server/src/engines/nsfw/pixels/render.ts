@@ -1,7 +1,23 @@
 import sharp, { type Metadata, type Sharp, type SharpOptions } from 'sharp'
-import { newUnsupported } from './refusal.ts'
 
-/** What a model takes: a square, the picture squashed into it, by the kernel nearest to how the model was trained. */
+/** `UnsupportedImage` when a picture cannot be decoded, `ScanLimitExceeded` when decoding it would cost too much. */
+export type Unscanned = { unscanned: 'UnsupportedImage' | 'ScanLimitExceeded'; reason: string }
+
+/** Thrown inside this folder only: `openPicture` turns it into a value. */
+export class Refusal extends Error {
+  readonly unscanned: Unscanned['unscanned']
+
+  constructor(unscanned: Unscanned['unscanned'], reason: string) {
+    super(reason)
+    this.unscanned = unscanned
+  }
+}
+
+export const newUnsupported = (reason: string) => new Refusal('UnsupportedImage', reason)
+
+export const newOverLimit = (reason: string) => new Refusal('ScanLimitExceeded', reason)
+
+/** The square that a model takes. The picture is squashed into it by the kernel nearest to the model's training. */
 export type Shape = { side: number; kernel: 'linear' | 'lanczos3' }
 
 export const smallShape: Shape = { side: 224, kernel: 'linear' }
@@ -12,7 +28,7 @@ export type Raster = { data: Buffer; channels: 3 | 4 }
 
 export type Source = { bytes: Buffer; options?: SharpOptions }
 
-/** Frames one below the other when there are several. Shrinks while it decodes where the format can. */
+/** Renders a picture in the given shape; several frames lie one below the other. Shrinks while decoding where the format can. */
 export async function render({ bytes, options }: Source, shape: Shape): Promise<Raster> {
   const { side, kernel } = shape
   const pipeline = openSharp({ bytes, ...(options && { options }) })
@@ -21,19 +37,19 @@ export async function render({ bytes, options }: Source, shape: Shape): Promise<
   return toRaster(pipeline)
 }
 
-/** At its own size. */
+/** Renders a picture at its own size. */
 export const renderWhole = (source: Source): Promise<Raster> => toRaster(openSharp(source).toColourspace('srgb'))
 
 export async function readMetadata(bytes: Buffer): Promise<Metadata> {
-  return attempt(() => sharp(bytes, { failOn: 'none', limitInputPixels: false }).metadata())
+  return refuseErrors(() => sharp(bytes, { failOn: 'none', limitInputPixels: false }).metadata())
 }
 
-/** What a viewer shows of a truncated picture is scanned like the rest. The limits were checked before. */
+/** Opens truncated pictures too, because viewers show what there is of them. The caller has checked the limits. */
 export const openSharp = ({ bytes, options }: Source): Sharp =>
   sharp(bytes, { failOn: 'none', limitInputPixels: false, autoOrient: true, ...options })
 
-/** Whatever libvips says against a picture is the fault of the picture. */
-export async function attempt<T>(work: () => Promise<T>): Promise<T> {
+/** Turns every error of libvips into a refusal of the picture. */
+export async function refuseErrors<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work()
   } catch (error) {
@@ -42,7 +58,7 @@ export async function attempt<T>(work: () => Promise<T>): Promise<T> {
 }
 
 async function toRaster(pipeline: Sharp): Promise<Raster> {
-  const { data, info } = await attempt(() => pipeline.raw().toBuffer({ resolveWithObject: true }))
+  const { data, info } = await refuseErrors(() => pipeline.raw().toBuffer({ resolveWithObject: true }))
   if (info.channels !== 3 && info.channels !== 4) throw newUnsupported(`${info.channels} channels`)
   return { data, channels: info.channels }
 }

@@ -1,13 +1,43 @@
-import { constants, deflateSync, inflateSync } from 'node:zlib'
-import { readPngChunks, toPng } from './png-chunks.ts'
-import { newOverLimit, newUnsupported, Refusal } from './refusal.ts'
-import type { Source } from './render.ts'
+import { constants, crc32, deflateSync, inflateSync } from 'node:zlib'
+import { newOverLimit, newUnsupported, Refusal, type Source } from './render.ts'
+
+export type PngChunk = { type: string; data: Buffer; isWhole: boolean }
+
+const signature = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a])
+
+/**
+ * Reads the chunks up to IEND, behind which no viewer looks. Checksums are not verified: some viewers show a chunk with a
+ * wrong checksum and some skip it, so it counts.
+ */
+export function* readPngChunks(bytes: Buffer): Generator<PngChunk> {
+  let at = signature.length
+  while (at + 8 <= bytes.length) {
+    const length = bytes.readUInt32BE(at)
+    const type = bytes.toString('latin1', at + 4, at + 8)
+    const data = bytes.subarray(at + 8, at + 8 + length)
+    yield { type, data, isWhole: data.length === length }
+    if (type === 'IEND') return
+    at += 12 + length
+  }
+}
+
+export function toPng(chunks: { type: string; data: Buffer }[]): Buffer {
+  const parts: Buffer[] = [signature]
+  for (const { type, data } of chunks) {
+    const name = Buffer.from(type, 'latin1')
+    const [length, sum] = [Buffer.alloc(4), Buffer.alloc(4)]
+    length.writeUInt32BE(data.length)
+    sum.writeUInt32BE(crc32(data, crc32(name)))
+    parts.push(length, name, data, sum)
+  }
+  return Buffer.concat(parts)
+}
 
 const maxRepairedBytes = 100_000_000
 
 /**
- * Where a PNG breaks off, libvips leaves in the missing rows whatever its memory held before, even rows of the picture
- * decoded last. So a PNG is read strictly, and one that broke off is filled up with zeros first.
+ * Decodes a PNG strictly, and fills a truncated one up with zeros first. Otherwise libvips leaves in the missing rows
+ * what its memory held before, even rows of the picture decoded last.
  */
 export async function readPng<T>(source: Source, read: (source: Source) => Promise<T>): Promise<T> {
   const options = { ...source.options, failOn: 'truncated' as const }
@@ -42,7 +72,7 @@ function inflate(data: Buffer, maxBytes: number): Buffer {
   }
 }
 
-/** Seven pictures in one when it is interlaced: where each begins, and its steps, across and down. */
+/** The seven passes of an interlaced PNG: first column, first row, and the steps across and down. */
 const passes = [
   [0, 0, 8, 8],
   [4, 0, 8, 8],
