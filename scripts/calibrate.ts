@@ -5,7 +5,7 @@ import { readNetwork, toRangesPath } from '../packages/server/src/engines/nsfw/m
 import { toFloatOnnx } from '../packages/server/src/engines/nsfw/models/float-onnx.ts'
 import { type ModelName, modelNames } from '../packages/server/src/engines/nsfw/models/manifest.ts'
 import type { Network } from '../packages/server/src/engines/nsfw/models/network.ts'
-import type { Ranges } from '../packages/server/src/engines/nsfw/models/steps.ts'
+import type { Ranges } from '../packages/server/src/engines/nsfw/models/quantization.ts'
 import { collectNeutralPictures } from './neutral-pictures.ts'
 
 /**

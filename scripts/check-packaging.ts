@@ -61,10 +61,10 @@ async function tryImage() {
       try {
         await expectScans(container)
         container.podman('exec', '@', 'assay', 'health')
-        const scratch = /no space of its own/.test(container.readLog()) ? 'shared memory' : 'a space of its own'
+        const scratch = /no private sandbox/.test(container.readLog()) ? 'shared memory' : 'a private sandbox'
         // It has less than ASSAY_SCRATCH_MB here, which must be said.
         if (like === 'docker') assert.match(container.readLog(), /can unpack into 512 MB, not the 2048/)
-        assert.equal(scratch, like === 'docker' ? 'shared memory' : 'a space of its own')
+        assert.equal(scratch, like === 'docker' ? 'shared memory' : 'a private sandbox')
         say(`image: ready, EICAR found, a picture scored, as with ${like}'s profile: ClamAV has ${scratch}`)
         if (like === 'docker') container.podman('stop', '--time', '60', '@')
         else container.kill()
@@ -104,7 +104,7 @@ async function tryUnit() {
     expectThreat()
     assert.doesNotMatch(
       booted.run('journalctl', '--unit=assay', '--no-pager'),
-      /no space of its own|cut off from the network/,
+      /no private sandbox|cut off from the network/,
     )
     booted.run('systemctl', 'restart', 'assay')
     expectThreat()

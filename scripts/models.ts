@@ -3,18 +3,19 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { findSourceRoot, listSourceFiles, toInputSize } from '../packages/server/src/engines/nsfw/models/convert.ts'
-import { convertInChild } from '../packages/server/src/engines/nsfw/models/convert-in-child.ts'
-import { findChecksum, hashFile } from '../packages/server/src/engines/nsfw/models/hash-file.ts'
 import {
   builtDir,
   type Encoding,
   encodings,
+  findChecksum,
+  hashFile,
   type Manifest,
   type ModelName,
   manifestPath,
   modelNames,
   readManifest,
 } from '../packages/server/src/engines/nsfw/models/manifest.ts'
+import { convertInChild } from '../packages/server/src/engines/nsfw/models/open-models.ts'
 
 /**
  * `npm run models`: converts the models of nsfwjs to ONNX, all but those that are there already. With `--check` it does

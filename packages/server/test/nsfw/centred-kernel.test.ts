@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { centreKernel } from '../../src/engines/nsfw/models/centred-kernel.ts'
+import { centreKernel } from '../../src/engines/nsfw/models/quantization.ts'
 
 /** What the bytes of a kernel stand for, channel by channel. */
 function toValues({ values, zero, scales }: Parameters<typeof centreKernel>[0]): number[] {

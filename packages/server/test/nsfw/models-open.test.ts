@@ -5,8 +5,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, test } from 'node:test'
 import { pathToFileURL } from 'node:url'
 import { pino } from 'pino'
-import { hashFile } from '../../src/engines/nsfw/models/hash-file.ts'
-import { modelsDir } from '../../src/engines/nsfw/models/manifest.ts'
+import { hashFile, modelsDir } from '../../src/engines/nsfw/models/manifest.ts'
 import { openModels } from '../../src/engines/nsfw/models/open-models.ts'
 
 const mid = { names: ['mobilenet-v2-mid' as const], precision: 'int8' as const, log: pino({ level: 'silent' }) }

@@ -2,7 +2,6 @@ import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { test } from 'node:test'
 import { InferenceSession, Tensor } from 'onnxruntime-node'
-import { chooseInt8, hasVnni } from '../../src/engines/nsfw/models/choose-int8.ts'
 import { convert } from '../../src/engines/nsfw/models/convert.ts'
 import {
   type Encoding,
@@ -11,6 +10,7 @@ import {
   modelNames,
   readManifest,
 } from '../../src/engines/nsfw/models/manifest.ts'
+import { chooseInt8, hasVnni } from '../../src/engines/nsfw/models/open-models.ts'
 
 const manifest = await readManifest()
 const int8 = await chooseInt8()

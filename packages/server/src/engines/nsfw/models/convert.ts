@@ -1,22 +1,20 @@
 import { readFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
-import { readBundle } from './bundle.ts'
 import { toFloatOnnx } from './float-onnx.ts'
 import { toInt8Onnx } from './int8-onnx.ts'
 import { type Encoding, type ModelName, modelsDir } from './manifest.ts'
 import type { Network } from './network.ts'
-import { readGraphModel } from './read-graph-model.ts'
-import { readLayersModel } from './read-layers-model.ts'
-import type { Ranges } from './steps.ts'
+import type { Ranges } from './quantization.ts'
+import { readBundle, readGraphModel, readLayersModel } from './read-network.ts'
 
-/** Centred kernels save half the time of the one. The other has larger kernels, and takes no less with them. */
+/** Centred kernels halve the time of MobileNetV2Mid. InceptionV3 has larger kernels and gains nothing. */
 const sources = {
   'mobilenet-v2-mid': { folder: 'mobilenet_v2_mid', size: 224, shards: 2, read: readGraphModel, isCentred: true },
   'inception-v3': { folder: 'inception_v3', size: 299, shards: 6, read: readLayersModel, isCentred: false },
 } as const
 
-/** The bytes of the ONNX file, the same on every machine. Takes seconds during which nothing else is done. */
+/** Converts a model to the bytes of an ONNX file, the same on every machine. Blocks the process for seconds. */
 export async function convert(name: ModelName, encoding: Encoding): Promise<Buffer> {
   const network = await readNetwork(name)
   if (encoding === 'fp32') return toFloatOnnx(network)
@@ -35,7 +33,7 @@ export const toRangesPath = (name: ModelName) => join(modelsDir, `activation-ran
 
 export const toInputSize = (name: ModelName): number => sources[name].size
 
-/** The files of nsfwjs that a model is made of. */
+/** Lists the files of nsfwjs that a model is made of. */
 export function listSourceFiles(name: ModelName): { file: string; path: string }[] {
   const dir = getSourceDir(name)
   const { folder, shards } = sources[name]
@@ -43,10 +41,10 @@ export function listSourceFiles(name: ModelName): { file: string; path: string }
   return ['model.min.js', ...files].map((file) => ({ file: `dist/models/${folder}/${file}`, path: join(dir, file) }))
 }
 
-/** Where nsfwjs is installed. It is not where a service runs that was installed without what development needs. */
+/** The directory of nsfwjs; undefined in an installation without development dependencies. */
 export function findSourceRoot(): string | undefined {
   try {
-    // The package does not let its package.json be resolved, but its entry, which lies in `dist/cjs`.
+    // The package exports only its entry, which lies in `dist/cjs`.
     return join(dirname(createRequire(import.meta.url).resolve('nsfwjs')), '..', '..')
   } catch {
     return undefined

@@ -1,5 +1,13 @@
-import { type Added, toDense } from './dense.ts'
-import { type Convolution, classes, type Layer, type Network, picture, toKernelOrder, toValues } from './network.ts'
+import {
+  type Convolution,
+  classes,
+  type Dense,
+  type Layer,
+  type Network,
+  picture,
+  toKernelOrder,
+  toValues,
+} from './network.ts'
 import { type Node, type Port, type Tensor, toOnnx } from './onnx.ts'
 
 /**
@@ -13,7 +21,7 @@ export function toFloatOnnx({ size, pixelScale, pixelOffset, layers }: Network, 
     { op: 'Cast', inputs: ['pixels'], outputs: ['floats'], attributes: { to: 1 } },
     { op: 'Mul', inputs: ['floats', 'pixel scale'], outputs: ['scaled'] },
     { op: 'Add', inputs: ['scaled', 'pixel offset'], outputs: ['shifted'] },
-    // TensorFlow has the channels last, ONNX second.
+    // TensorFlow orders the channels last, ONNX second.
     { op: 'Transpose', inputs: ['shifted'], outputs: [picture], attributes: { perm: [0, 3, 1, 2] } },
   ]
   for (const layer of layers) {
@@ -60,8 +68,8 @@ function toNodes(layer: Layer): Added {
   }
 }
 
-/** TensorFlow puts the odd row and column last. */
-const autoPads = { same: 'SAME_UPPER', valid: 'VALID' }
+/** TensorFlow puts the odd row and column of padding last. */
+export const autoPads = { same: 'SAME_UPPER', valid: 'VALID' }
 
 function toConvolution(layer: Convolution): Added {
   const { name, input, kernel, isDepthwise, factors, bias, stride, padding, activation } = layer
@@ -93,6 +101,23 @@ function toConvolution(layer: Convolution): Added {
     tensors.push(newScalar(`${name}:least`, 0), newScalar(`${name}:most`, 6))
   }
   return { nodes, tensors }
+}
+
+/** What one layer adds to a graph. */
+export type Added = { nodes: Node[]; tensors: Tensor[] }
+
+/** A dense layer in floats, for every precision: it is a thousandth of the work, and onnxruntime is slower with a quantized one. */
+export function toDense({ name, input, kernel, bias, activation }: Dense): Added {
+  const linear = activation === 'none' ? name : `${name}:linear`
+  const nodes: Node[] = [{ op: 'Gemm', inputs: [input, `${name}:kernel`, `${name}:bias`], outputs: [linear] }]
+  if (activation === 'relu') nodes.push({ op: 'Relu', inputs: [linear], outputs: [name] })
+  return {
+    nodes,
+    tensors: [
+      { name: `${name}:kernel`, shape: kernel.shape, values: Float32Array.from(toValues(kernel)) },
+      { name: `${name}:bias`, shape: [bias.length], values: Float32Array.from(bias) },
+    ],
+  }
 }
 
 const newScalar = (name: string, value: number): Tensor => ({ name, shape: [], values: Float32Array.of(value) })

@@ -1,5 +1,4 @@
-import { centreKernel } from './centred-kernel.ts'
-import { type Added, toDense } from './dense.ts'
+import { type Added, autoPads, toDense } from './float-onnx.ts'
 import {
   type Convolution,
   classes,
@@ -11,18 +10,18 @@ import {
   toKernelOrder,
 } from './network.ts'
 import { type Graph, type Node, type Port, type Tensor, toOnnx } from './onnx.ts'
-import { listParts, type Ranges, type Step, toSteps } from './steps.ts'
+import { centreKernel, listParts, type Ranges, type Step, toSteps } from './quantization.ts'
 
 type KernelForm = {
-  /** Each byte of a kernel is kept less 128, which comes to the same. */
+  /** Each byte of a kernel is stored less 128, which gives the same result. */
   isSigned: boolean
-  /** See centred-kernel.ts; otherwise the bytes are those that nsfwjs ships. */
+  /** Kernels are changed by `centreKernel`; otherwise their bytes are those that nsfwjs ships. */
   isCentred: boolean
 }
 
 /**
- * The network in bytes: the weights are those that nsfwjs ships, and what a layer gives is rounded to 256 steps over
- * its range. Channels stay last, so that the picture goes in as it is.
+ * Converts the network to bytes: the weights are those that nsfwjs ships, and the output of a layer is rounded to 256
+ * steps over its range. Channels stay last, so that the picture needs no transposition.
  */
 export function toInt8Onnx(network: Network, ranges: Ranges, { isSigned, isCentred }: KernelForm): Buffer {
   const { size, layers } = network
@@ -47,7 +46,7 @@ export function toInt8Onnx(network: Network, ranges: Ranges, { isSigned, isCentr
   return toOnnx(isSigned ? { ...graph, tensors: graph.tensors.map(toSigned) } : graph)
 }
 
-/** Concatenations whose parts are taken instead, and steps that nobody asks for: onnxruntime would warn of them. */
+/** Drops concatenations whose parts are used instead, and steps without a user: onnxruntime would warn of them. */
 function dropUnused(graph: Graph): Graph {
   const used = new Set(graph.outputs.map(({ name }) => name))
   const nodes = graph.nodes.toReversed().filter(({ inputs, outputs }) => {
@@ -80,7 +79,7 @@ function toNodes(layer: Layer, conversion: Conversion): Added {
       return { nodes: [{ op: 'QLinearConcat', inputs, outputs: [name], attributes, isContributed: true }], tensors: [] }
     }
     case 'mean': {
-      // In floats from here on: there is little left to compute, and nothing more is rounded.
+      // The rest is computed in floats: there is little of it, and nothing more is rounded.
       const parts = listParts(layer.input, new Map(network.layers.map((each) => [each.name, each])))
       const nodes = parts.flatMap((part): Node[] => [
         { op: 'DequantizeLinear', inputs: [part, ...toStep(part)], outputs: [`${part}:floats`] },
@@ -100,9 +99,6 @@ function toNodes(layer: Layer, conversion: Conversion): Added {
   }
 }
 
-/** TensorFlow puts the odd row and column last. */
-const autoPads = { same: 'SAME_UPPER', valid: 'VALID' }
-
 function toConvolution(layer: Convolution, { network, getStep, isCentred }: Conversion): Added {
   const { name, input, kernel, isDepthwise, factors, stride, padding } = layer
   const { shape, values: bytes } = toKernelOrder(layer, kernel.bytes, new Uint8Array(kernel.bytes.length))
@@ -110,7 +106,7 @@ function toConvolution(layer: Convolution, { network, getStep, isCentred }: Conv
   const shipped = { values: bytes, zero: getZeroPoint(kernel), scales: factors.map((factor) => factor * kernel.scale) }
   const { values, zero, scales } = isCentred ? centreKernel(shipped) : shipped
   const { scale, zero: inputZero } = getStep(input)
-  // The picture's zero may lie between two bytes. What that shifts is the same for all places but the rim.
+  // The picture's zero may lie between two bytes. The resulting shift is the same everywhere but at the rim.
   const shift = input === picture ? network.pixelOffset + inputZero * scale : 0
   const perChannel = values.length / channels
   const bias = layer.bias.map((value, channel) => {
@@ -129,7 +125,7 @@ function toConvolution(layer: Convolution, { network, getStep, isCentred }: Conv
   const weights = [`${name}:kernel`, `${name}:kernel scale`, `${name}:kernel zero`]
   const inputs = [input, ...toStep(input), ...weights, ...toStep(name), `${name}:bias`]
   return {
-    // What lies outside its range is cut off, and that does for its activation too.
+    // Values outside of the range are cut off, which also replaces the activation.
     nodes: [{ op: 'QLinearConv', inputs, outputs: [name], attributes, isContributed: true }],
     tensors: [
       { name: `${name}:kernel`, shape, values },

