@@ -2,7 +2,7 @@ import { copyFileSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } fr
 import { basename, extname, join, resolve } from 'node:path'
 import type { Config } from '../config/load-config.ts'
 import { OperatorMistake } from '../domain/problem.ts'
-import { findProgram } from '../engines/clamav/binaries.ts'
+import { findProgram } from '../engines/clamav/installation.ts'
 import { makeChoices } from '../engines/clamav/open-own-clamd.ts'
 import {
   findReleaseDate,
@@ -11,8 +11,8 @@ import {
   listSignatureFiles,
   type SignatureFile,
 } from '../engines/clamav/signature-files.ts'
-import { makeTrial } from '../engines/clamav/trial.ts'
-import { checkYaraFile } from '../engines/yara/check-yara-file.ts'
+import { makeTrial } from '../engines/clamav/signature-library.ts'
+import { checkYaraFile } from '../engines/yara/load-rules.ts'
 import { toSignatureDirs } from './malware.ts'
 
 /** The operator's hand on the signatures. Files are tried before they are put in place; a running service notices. */

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { findProgram } from '../../src/engines/clamav/binaries.ts'
+import { findProgram } from '../../src/engines/clamav/installation.ts'
 import { type OwnClamdOptions, openOwnClamd } from '../../src/engines/clamav/open-own-clamd.ts'
 import { silentLog } from '../support/silent-log.ts'
 

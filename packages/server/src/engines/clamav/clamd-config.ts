@@ -1,9 +1,14 @@
-import { maxUnpackedBytes } from '../../domain/ports/engines.ts'
+import { createHash } from 'node:crypto'
+import { chmodSync, chownSync, mkdirSync, realpathSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { maxUnpackedBytes } from '../../domain/ports/unpacker.ts'
+import type { Unprivileged } from '../../runtime/unprivileged.ts'
 
 /**
- * The settings of our own clamd. The limits are wide enough that whatever our size limits let in is looked at whole; what
- * exceeds them all the same is reported, never passed over. Measured: with MaxFileSize at 260M a member of 300 MB in a
- * zip of 306 KB was passed over without a word.
+ * The settings of Assay's own clamd. Its limits are wide enough that content within Assay's size limits is scanned whole;
+ * clamd reports content that exceeds them. Measured: with MaxFileSize at 260M clamd silently skipped a member of 300 MB
+ * in a zip of 306 KB.
  */
 export function toClamdConfig(options: {
   databaseDir: string
@@ -25,17 +30,17 @@ export function toClamdConfig(options: {
 
     ['MaxThreads', options.threads],
     ['MaxQueue', 200],
-    // Everything is received before clamd is called, so that it never waits for a client of ours.
+    // Assay receives content whole before it calls clamd, so clamd never waits for a caller.
     ['ReadTimeout', 60],
     ['CommandReadTimeout', 10],
     ['IdleTimeout', 300],
-    // We watch the database ourselves and say when to reload; with `yes` the old one serves until the new one is ready.
+    // Assay watches the signatures and says when to reload; meanwhile scans use the old database.
     ['SelfCheck', 0],
     ['ConcurrentDatabaseReload', 'yes'],
     ['BytecodeUnsigned', 'no'],
     ['BytecodeTimeout', 20_000],
 
-    // As much as a member may have: those of containers that clamd cannot open are streamed to it one by one.
+    // The size of the largest member: members of containers that clamd cannot open are streamed to it one by one.
     ['StreamMaxLength', maxUnpackedBytes],
     ['MaxFileSize', maxUnpackedBytes],
     ['MaxScanSize', maxUnpackedBytes],
@@ -54,4 +59,33 @@ export function toClamdConfig(options: {
     ['HeuristicScanPrecedence', 'no'],
   ]
   return `${settings.map(([name, value]) => `${name} ${value}`).join('\n')}\n`
+}
+
+/** The kernel's limit on socket paths in bytes, with the closing zero. */
+const maxSocketPath = 107
+
+/** Prepares clamd's directory below the data directory: for its socket, settings, scratch files and signatures. */
+export function prepareClamdDir(dataDir: string, name: string, user: Unprivileged) {
+  mkdirSync(dataDir, { recursive: true, mode: 0o711 })
+  const dir = join(realpathSync(dataDir), name)
+  const socket = toSocket(dir)
+  for (const made of new Set([dir, dirname(socket)])) {
+    mkdirSync(made, { recursive: true })
+    if (user.owner !== undefined) chownSync(made, user.owner.uid, user.owner.gid)
+    chmodSync(made, 0o700)
+  }
+  return {
+    dir,
+    socket,
+    configFile: join(dir, 'clamd.conf'),
+    databaseDir: join(dir, 'database'),
+  }
+}
+
+/** The socket lies in clamd's directory, or in that for temporary files where the path would be too long. */
+export function toSocket(dir: string): string {
+  const near = join(dir, 'clamd.sock')
+  if (Buffer.byteLength(near) < maxSocketPath) return near
+  const hash = createHash('sha256').update(dir).digest('hex').slice(0, 16)
+  return join(tmpdir(), `assay-clamd-${hash}`, 'clamd.sock')
 }

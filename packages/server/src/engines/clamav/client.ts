@@ -1,15 +1,25 @@
+import type { Socket } from 'node:net'
 import { availableParallelism } from 'node:os'
 import type { Content } from '../../domain/content/content.ts'
-import { askClamd, type ClamdAddress, streamToClamd } from './connection.ts'
-import { makeSessions } from './sessions.ts'
+import { EngineBusy } from '../../domain/ports/scan-engine.ts'
+import { makeSemaphore } from '../../domain/semaphore.ts'
+import {
+  askClamd,
+  type ClamdAddress,
+  dial,
+  maxReplyLength,
+  streamToClamd,
+  toEngineDown,
+  toLength,
+} from './connection.ts'
 
-/** Up to here a kept connection pays; above, the scan itself takes so long that it makes no difference. */
+/** Up to this size a kept connection pays; larger content takes so long to scan that it makes no difference. */
 const sessionBytes = 256 * 1024
 
-/** More than our clamd has threads (compose/malware.ts): when one of those is free, the next scan lies there already. */
+/** More than clamd has threads (compose/malware.ts), so that the next scan is there when a thread becomes free. */
 export const sessionCount = Math.max(16, 4 * availableParallelism())
 
-/** Speaks to clamd. Answers come back as they are: see `toReport` for what they mean. */
+/** Speaks to clamd. It returns clamd's replies unchanged; `toReport` interprets them. */
 export function makeClamdClient(deps: { address: ClamdAddress }) {
   const sessions = makeSessions({ address: deps.address, count: sessionCount })
 
@@ -20,7 +30,7 @@ export function makeClamdClient(deps: { address: ClamdAddress }) {
         ? sessions.scan(whole, signal)
         : streamToClamd(deps.address, content, signal)
     },
-    /** A few bytes, to see what it says of them. */
+    /** Scans a few bytes outside of any scan of a caller. */
     probe: (bytes: Buffer, timeoutMs: number) => sessions.scan(bytes, AbortSignal.timeout(timeoutMs)),
     ask: (command: 'PING' | 'VERSION' | 'RELOAD', timeoutMs: number) =>
       askClamd(deps.address, command, AbortSignal.timeout(timeoutMs)),
@@ -29,3 +39,123 @@ export function makeClamdClient(deps: { address: ClamdAddress }) {
 }
 
 export type ClamdClient = ReturnType<typeof makeClamdClient>
+
+const command = Buffer.from('zINSTREAM\0')
+const endOfStream = Buffer.alloc(4)
+const maxWaiting = 10_000
+/** A scan that has waited longer would have too little time left for itself. */
+const maxWaitMs = 20_000
+
+/**
+ * Connections that are kept, with one scan at a time on each: twice as fast for small content as a connection for each
+ * scan. They are opened as needed, up to `count`.
+ */
+export function makeSessions({ address, count }: { address: ClamdAddress; count: number }) {
+  const permits = makeSemaphore({ count, maxWaiting, maxWaitMs })
+  let idle: Session[] = []
+  /** Connections that were opened before the last `close` are not used again. */
+  let generation = 0
+
+  async function waitForTurn(signal: AbortSignal) {
+    signal.throwIfAborted()
+    try {
+      await permits.acquire(signal)
+    } catch (error) {
+      // clamd has not seen the content, so this says nothing about it.
+      throw signal.aborted ? new EngineBusy('clamd was busy until the caller gave up') : error
+    }
+  }
+
+  const remove = (session: Session) => {
+    idle = idle.filter((other) => other !== session)
+  }
+
+  return {
+    async scan(data: Buffer, signal: AbortSignal): Promise<string> {
+      await waitForTurn(signal)
+      try {
+        const session = idle.pop() ?? openSession(address, generation, remove)
+        const reply = await session.scan(data, signal)
+        if (session.generation === generation) idle.push(session)
+        else session.end()
+        return reply
+      } finally {
+        permits.release()
+      }
+    },
+    /** Ends idle connections now, and the others after their scan. */
+    close() {
+      generation++
+      for (const session of idle.splice(0)) session.end()
+    },
+  }
+}
+
+type Session = {
+  generation: number
+  /** One at a time. A session that fails closes its connection. */
+  scan(data: Buffer, signal: AbortSignal): Promise<string>
+  end(): void
+}
+
+type Pending = PromiseWithResolvers<string> & { signal: AbortSignal }
+
+function openSession(address: ClamdAddress, generation: number, onClosed: (session: Session) => void): Session {
+  let asked = 0
+  let pending: Pending | undefined
+  let text = ''
+  let failure: Error | undefined
+  // The session outlives the scan it was opened for, so it does not end with that scan's signal.
+  const socket: Socket = dial(address, new AbortController().signal)
+  socket.setEncoding('utf8')
+  socket.write('zIDSESSION\0')
+  const stop = () => socket.destroy(new Error('The caller gave up the scan'))
+
+  const session: Session = {
+    generation,
+    scan(data, signal) {
+      asked++
+      pending = { ...Promise.withResolvers<string>(), signal }
+      signal.addEventListener('abort', stop, { once: true })
+      // Copied into one buffer: for small content one plain write costs less than four that are gathered.
+      socket.write(Buffer.concat([command, toLength(data.length), data, endOfStream]))
+      return pending.promise
+    },
+    end: () => socket.end(),
+  }
+
+  const takePending = () => {
+    const taken = pending
+    pending = undefined
+    taken?.signal.removeEventListener('abort', stop)
+    return taken
+  }
+
+  socket.on('data', (part: string) => {
+    text += part
+    // Bytes without a request, or without an end, mean that the next reply would not belong to the next scan.
+    if (pending === undefined || text.length > maxReplyLength) {
+      socket.destroy(new Error('clamd sent an unexpected reply'))
+      return
+    }
+    if (!text.endsWith('\0')) return
+    // `7: stream: OK`: the number counts the commands of the session.
+    const prefix = `${asked}: `
+    if (!text.startsWith(prefix)) {
+      socket.destroy(new Error('clamd replied to another command'))
+      return
+    }
+    const reply = text.slice(prefix.length, -1)
+    text = ''
+    takePending()?.resolve(reply)
+  })
+  socket.on('error', (error) => {
+    failure = error
+  })
+  socket.on('close', () => {
+    onClosed(session)
+    const failed = takePending()
+    failed?.reject(toEngineDown(failure ?? new Error('the connection was closed without a reply'), failed.signal))
+  })
+  return session
+}

@@ -1,27 +1,26 @@
 import type { EngineState } from '../../domain/ports/engines.ts'
 import type { Logger } from '../../runtime/logger.ts'
-import { makeClamAvEngine } from './clamav-engine.ts'
+import { makeClamAvEngine, toReport } from './clamav-engine.ts'
 import { makeClamdClient } from './client.ts'
 import type { ClamdAddress } from './connection.ts'
 import type { ClamAv } from './open-own-clamd.ts'
-import { toReport } from './reply.ts'
 
-const lookEveryMs = 5000
+const checkEveryMs = 5000
 const timeoutMs = 3000
-/** The first bytes of a 7z archive: a clamd that has our signatures says that it met a container. */
+/** The first bytes of a 7z archive: a clamd with Assay's signatures reports a container that it cannot open. */
 const markedBytes = Buffer.from('377abcaf271c0004', 'hex')
 const withoutMarkers =
   "ClamAV at ASSAY_CLAMD lacks Assay's marker signatures: containers that it cannot open may be called clean. " +
   'Copy packages/server/signatures into its database.'
 
-/** A clamd that the operator runs: it is used as it is, and asked now and then which signatures it has. */
+/** Uses a clamd that the operator runs, and asks it every few seconds which signatures it has. */
 export async function openGivenClamd(deps: { address: ClamdAddress; log: Logger }): Promise<ClamAv> {
   const { log } = deps
   const client = makeClamdClient(deps)
   let state: EngineState | undefined
   let fault: string | undefined
 
-  async function look() {
+  async function check() {
     try {
       state = toState(await client.ask('VERSION', timeoutMs))
       const { unopened } = toReport(await client.probe(markedBytes, timeoutMs))
@@ -31,15 +30,15 @@ export async function openGivenClamd(deps: { address: ClamdAddress; log: Logger 
       fault = 'ClamAV at ASSAY_CLAMD does not answer.'
     }
   }
-  await look()
-  const timer = setInterval(look, lookEveryMs)
+  await check()
+  const timer = setInterval(check, checkEveryMs)
   timer.unref()
 
   return {
     engine: makeClamAvEngine({
       client,
       findState: () => state,
-      onRetry: (error) => log.warn({ reason: error.message }, 'ClamAV did not answer; the scan is tried once more'),
+      onRetry: (error) => log.warn({ reason: error.message }, 'ClamAV did not answer; the scan is repeated once'),
     }),
     findFault: () => fault,
     async close() {
@@ -49,15 +48,15 @@ export async function openGivenClamd(deps: { address: ClamdAddress; log: Logger 
   }
 }
 
-/** `ClamAV 1.4.6/27820/Sat Nov 14 08:25:01 2026`; without a database of ClamAV's own the last two are missing. */
+/** Reads `ClamAV 1.4.6/27820/Sat Nov 14 08:25:01 2026`; without ClamAV's own database the last two parts are missing. */
 function toState(answer: string): EngineState {
   const [version = 'ClamAV', , date] = answer.split('/')
   const at = date === undefined ? Number.NaN : Date.parse(`${date} UTC`)
   return {
     version,
-    // Signatures of the operator's own come and go without a trace in this answer: nothing to remember verdicts by.
+    // The answer does not change with the operator's own signatures, so verdicts cannot be cached under it.
     verdictVersion: undefined,
-    // It tells the number of the database, not of what is in it.
+    // The answer has the number of the database, not the number of signatures.
     signatures: undefined,
     signaturesAt: Number.isNaN(at) ? undefined : new Date(at),
   }

@@ -7,19 +7,17 @@ import { newClosers } from '../../runtime/closers.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { chooseUnprivileged } from '../../runtime/unprivileged.ts'
 import { watchDirectories } from '../../runtime/watch-directories.ts'
-import { readVersion } from './binaries.ts'
 import { makeClamAvEngine } from './clamav-engine.ts'
-import { toClamdConfig } from './clamd-config.ts'
-import { prepareClamdDir, toSocket } from './clamd-dir.ts'
-import { makeClamdClient } from './client.ts'
+import { prepareClamdDir, toClamdConfig, toSocket } from './clamd-config.ts'
+import { type ClamdClient, makeClamdClient } from './client.ts'
 import { type ClamdAddress, isAnswering } from './connection.ts'
 import { openUpdater, type UpdateResult } from './freshclam.ts'
-import { chooseSandbox } from './sandbox.ts'
+import { readVersion } from './installation.ts'
+import { chooseSandbox, type Sandbox } from './sandbox.ts'
 import type { SignatureDirs } from './signature-files.ts'
-import { makeSignatureLibrary } from './signature-library.ts'
-import { startClamd } from './start-clamd.ts'
+import { makeSignatureLibrary, makeTrial, type SignatureLibrary } from './signature-library.ts'
+import { type RunningClamd, startClamd } from './start-clamd.ts'
 import { superviseClamd } from './supervisor.ts'
-import { makeTrial } from './trial.ts'
 
 export type OwnClamdOptions = {
   binary: string
@@ -32,12 +30,12 @@ export type OwnClamdOptions = {
   log: Logger
 }
 
-/** What there is beside the engine itself. */
+/** ClamAV as the rest of the service sees it. */
 export type ClamAv = {
   engine: ScanEngine
-  /** A sentence about what is wrong, or undefined. */
+  /** A sentence about what is wrong with ClamAV, or undefined. */
   findFault(): string | undefined
-  /** Looks for new signatures now; undefined where that is not ours to do. */
+  /** Downloads new signatures now; undefined where somebody else does that. */
   updateNow?: (() => Promise<UpdateResult>) | undefined
   /** Signature files that cannot be loaded. */
   listRefused?(): { path: string; reason: string }[]
@@ -50,7 +48,7 @@ const pollMs = 10_000
 const aloneTries = 30
 const pingTimeoutMs = 2000
 
-/** A clamd of our own: below the data directory, in a sandbox, watched, with signatures that are always current. */
+/** Runs a clamd below the data directory, in a sandbox, supervised, and reloads it when signatures change. */
 export async function openOwnClamd(options: OwnClamdOptions): Promise<ClamAv> {
   const { binary, dataDir, dirs, threads, log } = options
   const closers = newClosers()
@@ -60,14 +58,7 @@ export async function openOwnClamd(options: OwnClamdOptions): Promise<ClamAv> {
   const { dir, socket, configFile, databaseDir } = prepareClamdDir(dataDir, 'clamav', user)
   await requireAlone(socket)
   const sandbox = choose(dir)
-  if (sandbox.kind !== 'private')
-    log.warn({ scratch: sandbox.scratchDir }, `ClamAV has no space of its own: ${sandbox.kind}`)
-  if (sandbox.megabytes < options.scratchMegabytes) {
-    log.warn(
-      `ClamAV can unpack into ${sandbox.megabytes} MB, not the ${options.scratchMegabytes} of ASSAY_SCRATCH_MB; what needs ` +
-        `more is answered with 500. Make ${dirname(sandbox.scratchDir)} larger, or ASSAY_SCRATCH_MB smaller.`,
-    )
-  }
+  warnAboutSandbox(sandbox, options)
   const trial = makeTrial({ binary, dataDir, user, chooseSandbox: choose })
   const library = makeSignatureLibrary({ dirs, databaseDir, trial, log })
   const config = toClamdConfig({ databaseDir, socket, scratchDir: sandbox.scratchDir, threads })
@@ -100,43 +91,33 @@ export async function openOwnClamd(options: OwnClamdOptions): Promise<ClamAv> {
     signaturesAt: loaded.releasedAt,
   })
 
-  let reloading: Promise<void> = Promise.resolve()
-  /** One after the other: a change that comes while signatures are loaded is loaded next. */
-  const refresh = () => {
-    reloading = reloading
-      .then(reload)
-      .catch((error: unknown) => log.error({ err: error }, 'signatures cannot be loaded'))
-    return reloading
-  }
-  async function reload() {
-    await library.tryNew()
-    const clamd = supervisor.findRunning()
-    if (!library.place() || clamd === undefined) return
-    const done = clamd.whenReloaded(AbortSignal.timeout(reloadTimeoutMs))
-    await client.ask('RELOAD', 10_000)
-    if (!(await done)) throw new Error('clamd refused the new signatures and keeps the old ones')
-    loaded = library.describe()
-    // Kept connections would go on with the signatures they began with.
-    client.close()
-    log.info({ signatures: loaded.count }, 'new signatures are in use')
-  }
+  const refresh = makeRefresh({
+    library,
+    client,
+    findRunning: supervisor.findRunning,
+    onReloaded() {
+      loaded = library.describe()
+      log.info({ signatures: loaded.count }, 'new signatures are in use')
+    },
+    log,
+  })
   const watcher = watchDirectories({ dirs: [dirs.own, dirs.official], pollMs, onChange: refresh })
   closers.add(watcher.close)
   const updater =
     options.updates && openUpdater({ ...options.updates, officialDir: dirs.official, user, onRun: refresh, log })
   if (updater !== undefined) closers.add(updater.close)
-  // One that does not come up is tried again and again; meanwhile scans are refused and /readyz says why.
+  // The supervisor keeps trying; meanwhile scans are refused and /readyz tells why.
   await supervisor.firstTry
   return {
     engine: makeClamAvEngine({
       client,
       findState,
-      onRetry: (error) => log.warn({ reason: error.message }, 'ClamAV did not answer; the scan is tried once more'),
+      onRetry: (error) => log.warn({ reason: error.message }, 'ClamAV did not answer; the scan is repeated once'),
     }),
     updateNow: updater?.runNow,
     listRefused: library.listRefused,
     findFault() {
-      if (supervisor.findRunning() === undefined) return 'ClamAV does not run; the log says why. It is started again.'
+      if (supervisor.findRunning() === undefined) return 'ClamAV does not run; the log says why. Assay starts it again.'
       const [first] = library.listRefused()
       return first && `The signature file ${basename(first.path)} cannot be loaded, and is left out.`
     },
@@ -144,7 +125,47 @@ export async function openOwnClamd(options: OwnClamdOptions): Promise<ClamAv> {
   }
 }
 
-/** A clamd ends with its service: one that still answers after a while belongs to another service. */
+function warnAboutSandbox({ kind, megabytes, scratchDir }: Sandbox, { scratchMegabytes, log }: OwnClamdOptions) {
+  if (kind !== 'private') log.warn({ scratch: scratchDir }, `ClamAV has no private sandbox: ${kind}`)
+  if (megabytes >= scratchMegabytes) return
+  log.warn(
+    `ClamAV can unpack into ${megabytes} MB, not into the ${scratchMegabytes} MB of ASSAY_SCRATCH_MB; content that needs ` +
+      `more is answered with 500. Make ${dirname(scratchDir)} larger, or ASSAY_SCRATCH_MB smaller.`,
+  )
+}
+
+/** Returns a function that loads changed signatures into clamd. Calls during a reload run after it. */
+function makeRefresh(deps: {
+  library: SignatureLibrary
+  client: ClamdClient
+  findRunning(): RunningClamd | undefined
+  onReloaded(): void
+  log: Logger
+}) {
+  const { library, client, log } = deps
+  let reloading: Promise<void> = Promise.resolve()
+
+  async function reload() {
+    await library.tryNew()
+    const clamd = deps.findRunning()
+    if (!library.place() || clamd === undefined) return
+    const done = clamd.whenReloaded(AbortSignal.timeout(reloadTimeoutMs))
+    await client.ask('RELOAD', 10_000)
+    if (!(await done)) throw new Error('clamd refused the new signatures and keeps the old ones')
+    deps.onReloaded()
+    // Kept connections would go on with the signatures they began with.
+    client.close()
+  }
+
+  return () => {
+    reloading = reloading
+      .then(reload)
+      .catch((error: unknown) => log.error({ err: error }, 'signatures cannot be loaded'))
+    return reloading
+  }
+}
+
+/** Throws when another service runs on this data directory. A clamd that ends with its service is waited for. */
 async function requireAlone(path: string) {
   for (let tries = 0; await isAnswering({ path }, pingTimeoutMs); tries++) {
     if (tries === aloneTries) {
@@ -156,13 +177,13 @@ async function requireAlone(path: string) {
   }
 }
 
-/** The clamd of a service that runs on this data directory. */
+/** The address of the clamd of a service that runs on this data directory. */
 export async function findRunningClamd(dataDir: string): Promise<ClamdAddress | undefined> {
   const address = { path: toSocket(join(dataDir, 'clamav')) }
   return (await isAnswering(address, pingTimeoutMs)) ? address : undefined
 }
 
-/** As whom clamd runs, and in what sandbox; the same for a trial as for the real one. */
+/** Chooses clamd's user and sandbox, for a trial of signatures as for the service. */
 export function makeChoices(options: Pick<OwnClamdOptions, 'binary' | 'dataDir' | 'scratchMegabytes' | 'acceptsDisk'>) {
   const { binary, dataDir, scratchMegabytes, acceptsDisk } = options
   mkdirSync(dataDir, { recursive: true, mode: 0o711 })

@@ -1,4 +1,8 @@
+import { rmSync } from 'node:fs'
 import type { Logger } from '../../runtime/logger.ts'
+import type { Unprivileged } from '../../runtime/unprivileged.ts'
+import { prepareClamdDir, toClamdConfig } from './clamd-config.ts'
+import type { Sandbox } from './sandbox.ts'
 import {
   countSignatures,
   findReleaseDate,
@@ -9,20 +13,20 @@ import {
   type SignatureFile,
   toDigest,
 } from './signature-files.ts'
-import type { Trial } from './trial.ts'
+import { startClamd } from './start-clamd.ts'
 
 export type LoadedSignatures = { digest: string; releasedAt: Date; count: number }
 
-/** Which signature files clamd gets: all there are, without those that it could not load. */
+/** Decides which signature files clamd gets: all, except those that it cannot load. */
 export function makeSignatureLibrary(deps: { dirs: SignatureDirs; databaseDir: string; trial: Trial; log: Logger }) {
   const { dirs, databaseDir, trial, log } = deps
-  /** By path; a file is tried again when it has changed. */
+  /** Refused files by path. A file is tried again when it has changed. */
   const refused = new Map<string, { version: string; reason: string }>()
   let placed: SignatureFile[] = []
   let loadable: SignatureFile[] = []
 
   return {
-    /** Gives clamd what there is. True when that is not what it had. */
+    /** Updates clamd's directory. Returns whether its files have changed. */
     place(): boolean {
       const before = toDigest(loadable)
       const files = listSignatureFiles(dirs)
@@ -34,7 +38,7 @@ export function makeSignatureLibrary(deps: { dirs: SignatureDirs; databaseDir: s
       loadable = listPlacedFiles(databaseDir)
       return toDigest(loadable) !== before
     },
-    /** Tries what is new since the last time. One by one only when all together do not load. */
+    /** Tries the files that are new; one by one only when they do not load together. */
     async tryNew() {
       const known = new Set(placed.map(toVersion))
       const fresh = listSignatureFiles(dirs).filter(
@@ -42,7 +46,7 @@ export function makeSignatureLibrary(deps: { dirs: SignatureDirs; databaseDir: s
       )
       if (fresh.length > 0 && (await trial.findFault(fresh)) !== undefined) await tryEach(fresh)
     },
-    /** For a clamd that does not start: finds the files to blame. True when there are any. */
+    /** Finds the files because of which clamd does not start. Returns whether there are any. */
     async tryAll(): Promise<boolean> {
       const before = refused.size
       await tryEach(placed.filter(({ path }) => !path.startsWith(dirs.shipped)))
@@ -66,4 +70,40 @@ export function makeSignatureLibrary(deps: { dirs: SignatureDirs; databaseDir: s
   }
 }
 
+export type SignatureLibrary = ReturnType<typeof makeSignatureLibrary>
+
 const toVersion = ({ path, bytes, changedMs }: SignatureFile) => `${path} ${bytes} ${changedMs}`
+
+/**
+ * Loads signature files into a separate clamd to see whether they load: one broken file makes clamd refuse the whole
+ * database, and it does not even start then. Takes about 0.1 s for small files.
+ */
+export function makeTrial(deps: {
+  binary: string
+  dataDir: string
+  user: Unprivileged
+  chooseSandbox(dir: string): Sandbox
+}) {
+  return {
+    /** The reason why the files do not load, or undefined. */
+    async findFault(files: SignatureFile[]): Promise<string | undefined> {
+      const name = `clamav-trial-${process.pid}`
+      const { socket, configFile, databaseDir, dir } = prepareClamdDir(deps.dataDir, name, deps.user)
+      try {
+        placeSignatureFiles(files, new Set(), databaseDir)
+        const sandbox = deps.chooseSandbox(dir)
+        const config = toClamdConfig({ databaseDir, socket, scratchDir: sandbox.scratchDir, threads: 2 })
+        const clamd = await startClamd({ binary: deps.binary, config, configFile, socket, sandbox })
+        clamd.kill('SIGKILL')
+        await clamd.exited
+        return undefined
+      } catch (error) {
+        return (error as Error).message
+      } finally {
+        rmSync(dir, { recursive: true, force: true })
+      }
+    },
+  }
+}
+
+type Trial = ReturnType<typeof makeTrial>

@@ -1,0 +1,91 @@
+import { spawn, spawnSync } from 'node:child_process'
+import { accessSync, constants, existsSync, readFileSync } from 'node:fs'
+import { delimiter, join } from 'node:path'
+import type { Logger } from '../../runtime/logger.ts'
+
+/** Searched after PATH, because the PATH of ordinary users often has no sbin. */
+const furtherDirs = [
+  '/usr/sbin',
+  '/usr/local/sbin',
+  '/usr/bin',
+  '/usr/local/bin',
+  '/opt/clamav/sbin',
+  '/opt/clamav/bin',
+]
+
+/** The path of a program of ClamAV. */
+export function findProgram(name: 'clamd' | 'freshclam'): string | undefined {
+  const dirs = [...(process.env.PATH ?? '').split(delimiter).filter((dir) => dir !== ''), ...furtherDirs]
+  return dirs.map((dir) => join(dir, name)).find(isExecutable)
+}
+
+function isExecutable(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** `ClamAV 1.4.6` */
+export function readVersion(clamd: string): string {
+  const { stdout } = spawnSync(clamd, ['--version'], { encoding: 'utf8', timeout: 10_000 })
+  return (stdout ?? '').trim().split('/')[0] || 'ClamAV'
+}
+
+const packages = ['clamav-daemon', 'clamav-freshclam']
+export const installCommand = `apt-get install --no-install-recommends ${packages.join(' ')}`
+const install =
+  `env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends ${packages.join(' ')}`.split(' ')
+const timeoutMs = 10 * 60_000
+
+/** Installs ClamAV from the distribution where the service may; otherwise logs the command for the operator. */
+export async function installClamAv(log: Logger): Promise<boolean> {
+  if (!isDebian()) {
+    log.warn(
+      'ClamAV is not installed. Install its clamd with the package manager of this system, then start Assay again.',
+    )
+    return false
+  }
+  const prefix = findRootPrefix()
+  if (prefix === undefined) {
+    log.warn(
+      `ClamAV is not installed, and only root may install it. Type: sudo ${installCommand}; then start Assay again.`,
+    )
+    return false
+  }
+  log.info(`ClamAV is not installed: installing ${packages.join(' and ')} from the distribution. This happens once.`)
+  const fault = (await run([...prefix, 'apt-get', 'update', '-q'])) ?? (await run([...prefix, ...install]))
+  if (fault === undefined) log.info('ClamAV is installed')
+  else log.error(`ClamAV could not be installed: ${fault} Type: sudo ${installCommand}`)
+  return fault === undefined
+}
+
+function isDebian(): boolean {
+  if (!existsSync('/usr/bin/apt-get')) return false
+  return /^ID(_LIKE)?=.*(debian|ubuntu)/m.test(
+    existsSync('/etc/os-release') ? readFileSync('/etc/os-release', 'utf8') : '',
+  )
+}
+
+/** Empty for root; sudo where it asks for no password; else undefined. */
+function findRootPrefix(): string[] | undefined {
+  if (process.getuid?.() === 0) return []
+  return spawnSync('sudo', ['-n', 'true'], { stdio: 'ignore' }).status === 0 ? ['sudo', '-n'] : undefined
+}
+
+/** Runs a command. Returns the end of its output when it fails. */
+function run([command = '', ...args]: string[]): Promise<string | undefined> {
+  return new Promise((resolve) => {
+    const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'], timeout: timeoutMs })
+    let output = ''
+    const collect = (text: Buffer) => {
+      output = (output + text.toString()).slice(-2000)
+    }
+    child.stdout.on('data', collect)
+    child.stderr.on('data', collect)
+    child.once('error', (error) => resolve(error.message))
+    child.once('close', (code) => resolve(code === 0 ? undefined : output.trim().split('\n').slice(-3).join(' ')))
+  })
+}
