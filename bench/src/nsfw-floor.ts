@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import type { ImageReport } from '../../packages/server/src/domain/ports/engines.ts'
 import { openClassifier } from '../../packages/server/src/engines/nsfw/child/classifier.ts'
-import type { Opening } from '../../packages/server/src/engines/nsfw/wire.ts'
+import type { Opening } from '../../packages/server/src/engines/nsfw/requests.ts'
 
 /** Each of the pictures `rounds` times, the one at `first` first; or what is found in one. */
 export type FloorJob = { files: string[]; rounds: number; first: number } | { file: string }

@@ -3,10 +3,11 @@ import { describe, test } from 'node:test'
 import { EngineBusy } from '../../src/domain/ports/engines.ts'
 import { makeSemaphore } from '../../src/domain/semaphore.ts'
 
+const noAbort = new AbortController().signal
 const turn = () => new Promise(setImmediate)
 
-describe('slots', () => {
-  test('let so many work at once, and the others in the order they came', async () => {
+describe('a semaphore', () => {
+  test('lets `count` pieces of work run at once, and the others in the order of their arrival', async () => {
     const semaphore = makeSemaphore({ count: 2, maxWaiting: 10 })
     const begun: number[] = []
     const gates = Array.from({ length: 5 }, () => Promise.withResolvers<void>())
@@ -26,7 +27,7 @@ describe('slots', () => {
     assert.deepEqual([begun, semaphore.countWaiting()], [[0, 1, 2, 3, 4], 0])
   })
 
-  test('are not taken by who comes in the moment that one is handed on', async () => {
+  test('hands a permit to the first waiter, not to a newcomer', async () => {
     const semaphore = makeSemaphore({ count: 1, maxWaiting: 10 })
     const order: string[] = []
     const gate = Promise.withResolvers<void>()
@@ -38,7 +39,7 @@ describe('slots', () => {
     assert.deepEqual(order, ['waited', 'came later'])
   })
 
-  test('are given back by work that fails, now or at once', async () => {
+  test('takes the permit back from work that throws or rejects', async () => {
     const semaphore = makeSemaphore({ count: 1, maxWaiting: 10 })
     const failure = new Error('the engine is down')
     await assert.rejects(
@@ -52,30 +53,61 @@ describe('slots', () => {
     assert.equal(await semaphore.use(async () => 'works'), 'works')
   })
 
-  test('turn away whom they have no room for, and nobody else', async () => {
+  test('rejects work beyond the most that may wait, and no other', async () => {
     const semaphore = makeSemaphore({ count: 1, maxWaiting: 2 })
     const gate = Promise.withResolvers<string>()
     const taken = [1, 2, 3].map(() => semaphore.use(() => gate.promise))
     await assert.rejects(
       semaphore.use(async () => 'too many'),
-      /2 others wait/,
+      EngineBusy,
     )
     gate.resolve('done')
     assert.deepEqual(await Promise.all(taken), ['done', 'done', 'done'])
     assert.equal(await semaphore.use(async () => 'room again'), 'room again')
   })
-})
 
-test('who waits too long is turned away, and the place goes to the next', async () => {
-  const semaphore = makeSemaphore({ count: 1, maxWaiting: 10, maxWaitMs: 20 })
-  const { promise: over, resolve: end } = Promise.withResolvers<void>()
-  const first = semaphore.use(() => over)
-  await assert.rejects(
-    semaphore.use(async () => {}),
-    EngineBusy,
-  )
-  assert.equal(semaphore.countWaiting(), 0)
-  end()
-  await first
-  assert.equal(await semaphore.use(async () => 'in'), 'in')
+  test('rejects a waiter after its time, and gives the permit to the next', async () => {
+    const semaphore = makeSemaphore({ count: 1, maxWaiting: 10, maxWaitMs: 20 })
+    const { promise: over, resolve: end } = Promise.withResolvers<void>()
+    const first = semaphore.use(() => over)
+    await assert.rejects(
+      semaphore.use(async () => {}),
+      EngineBusy,
+    )
+    assert.equal(semaphore.countWaiting(), 0)
+    end()
+    await first
+    assert.equal(await semaphore.use(async () => 'in'), 'in')
+  })
+
+  test('lets a waiter leave by its signal, with the reason of the signal', async () => {
+    const semaphore = makeSemaphore({ count: 1 })
+    const gate = Promise.withResolvers<void>()
+    const first = semaphore.use(() => gate.promise)
+    const leaving = new AbortController()
+    const reason = new Error('the caller left')
+    const left = semaphore.use(async () => {}, leaving.signal)
+    leaving.abort(reason)
+    await assert.rejects(left, reason)
+    await assert.rejects(
+      semaphore.use(async () => {}, leaving.signal),
+      reason,
+    )
+    gate.resolve()
+    await first
+    assert.equal(await semaphore.use(async () => 'in', noAbort), 'in')
+  })
+
+  test('rejects all waiters when it is told to, and withdraws free permits', async () => {
+    const semaphore = makeSemaphore({ count: 2 })
+    semaphore.withdraw()
+    const gate = Promise.withResolvers<void>()
+    const first = semaphore.use(() => gate.promise)
+    const waiting = [1, 2].map(() => semaphore.use(async () => {}))
+    const rejected = Promise.allSettled(waiting)
+    semaphore.rejectWaiting(() => new EngineBusy('closed'))
+    assert.ok((await rejected).every(({ status }) => status === 'rejected'))
+    gate.resolve()
+    await first
+  })
 })

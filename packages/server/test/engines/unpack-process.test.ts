@@ -13,7 +13,7 @@ after(() => unpacker.close())
 
 describe('the process', () => {
   test('killed while idle, it is replaced and everything is given', async () => {
-    const own = openUnpacker({ log, semaphore: 1 })
+    const own = openUnpacker({ log, maxProcesses: 1 })
     await unpackAll(own, newRar5())
     const [pid] = own.processIds()
     process.kill(pid ?? 0, 'SIGKILL')
@@ -25,7 +25,7 @@ describe('the process', () => {
   })
 
   test('killed at work, it leaves a doubt and never an empty answer', async () => {
-    const own = openUnpacker({ log, semaphore: 1 })
+    const own = openUnpacker({ log, maxProcesses: 1 })
     let killed = false
     const doubts = await own.unpack(newContent(newTar(['a', 'b'], Buffer.alloc(5_000_000, 'x'))), {
       ...{ budget: newBudget(), signal: AbortSignal.timeout(60_000) },
@@ -41,7 +41,7 @@ describe('the process', () => {
   })
 
   test('ended because the service ends, it leaves no verdict', async () => {
-    const own = openUnpacker({ log, semaphore: 1 })
+    const own = openUnpacker({ log, maxProcesses: 1 })
     const options = { budget: newBudget(), signal: AbortSignal.timeout(60_000) }
     const tar = newContent(newTar(['a', 'b'], Buffer.alloc(5_000_000, 'x')))
     let waiting: Promise<unknown> | undefined
@@ -61,7 +61,7 @@ describe('the process', () => {
   test('runs as nobody in particular, with nothing of our environment', {
     skip: process.platform !== 'linux',
   }, async () => {
-    const own = openUnpacker({ log, semaphore: 1 })
+    const own = openUnpacker({ log, maxProcesses: 1 })
     await unpackAll(own, newRar5())
     const [pid] = own.processIds()
     const status = readFileSync(`/proc/${pid}/status`, 'utf8')
@@ -107,7 +107,7 @@ describe('the caller', () => {
   })
 
   test('that gives up gets its reason at work, and in the queue that there was no time for it', async () => {
-    const own = openUnpacker({ log, semaphore: 1 })
+    const own = openUnpacker({ log, maxProcesses: 1 })
     const working = new AbortController()
     const waiting = new AbortController()
     const atWork = new Error('at work')
@@ -128,7 +128,7 @@ describe('the caller', () => {
   })
 
   test('may unpack what it was given while it is given, at any depth and in one slot', async () => {
-    const own = openUnpacker({ log, semaphore: 1 })
+    const own = openUnpacker({ log, maxProcesses: 1 })
     const budget = newBudget()
     const nested = [1, 2, 3, 4].reduce((inner, depth) => newTar([`depth-${depth}`], inner), newRar5())
     const paths: string[] = []
@@ -151,7 +151,7 @@ describe('the caller', () => {
   })
 
   test('waits for a slot and gets it', async () => {
-    const own = openUnpacker({ log, semaphore: 2 })
+    const own = openUnpacker({ log, maxProcesses: 2 })
     const all = await Promise.all(Array.from({ length: 12 }, () => unpackAll(own, newRar4())))
     assert.ok(all.every(({ given, doubts }) => doubts.length === 0 && given[0]?.bytes.equals(member)))
     assert.equal(own.processIds().length, 2)

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pino } from 'pino'
-import type { BackendName } from '../../src/engines/yara/wire.ts'
+import type { BackendName } from '../../src/engines/yara/requests.ts'
 import { openYaraEngine } from '../../src/engines/yara/yara-engine.ts'
 import { endlessRule, listYaraPids, noAbort, slowBytes, toContent } from './yara-support.ts'
 

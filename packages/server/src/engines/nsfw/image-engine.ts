@@ -1,29 +1,30 @@
+import { createHash } from 'node:crypto'
 import { dirname } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import type { Content } from '../../domain/content/content.ts'
 import { EngineDown, type EngineState, type ImageEngine, type ImageReport } from '../../domain/ports/engines.ts'
 import type { Logger } from '../../runtime/logger.ts'
-import { ProcessDied } from '../worker/worker-process.ts'
+import { engineOptions } from '../child-process/engine-options.ts'
+import { openProcessPool } from '../child-process/process-pool.ts'
+import { toBody } from '../child-process/send-body.ts'
+import { type Child, LimitExceeded, ProcessDied, startChild } from '../child-process/start-child.ts'
 import { chooseConfinement } from './confinement.ts'
 import { makeCores } from './cores.ts'
-import { toImageEngineState } from './engine-state.ts'
-import { startImageProcess } from './image-process.ts'
 import type { ModelName } from './models/manifest.ts'
 import type { Model } from './models/open-models.ts'
-import { openProcessPool } from './process-pool.ts'
-import type { Opening, Profile } from './wire.ts'
+import type { Answer, Opening, Profile, Request } from './requests.ts'
 
 export type ImageEngineDeps = {
   /** MobileNetV2Mid, and InceptionV3 for every profile but `fast`. */
   models: Model[]
   profile: Profile
-  /** `balanced` asks the second model from this on; 1 is sure to be unsafe. */
+  /** The score from which on the profile `balanced` asks the second model; 1 is certainly unsafe. */
   suspicion?: number
   /** Each works on one picture at a time, with one core. */
   processes: number
-  maxWaiting?: number
   log: Logger
+  maxWaiting?: number
   waitMs?: number
-  /** What a picture may take once its bytes are sent. */
   timeoutMs?: number
   maxMemoryMb?: number
   idleMs?: number
@@ -32,56 +33,39 @@ export type ImageEngineDeps = {
 
 export type RunningImageEngine = ImageEngine & {
   countWaiting(): number
-  /** Why it cannot scan, if it cannot. */
+  /** The reason why the engine cannot scan, or undefined. */
   findFault(): string | undefined
   close(): Promise<void>
 }
 
-/** About 3 % of neutral pictures are above it. */
+/** About 3 % of neutral pictures score higher. */
 export const defaultSuspicion = 0.1
 
-const defaults = {
-  suspicion: defaultSuspicion,
-  maxWaiting: 200,
-  waitMs: 60_000,
-  timeoutMs: 10_000,
-  maxMemoryMb: 640,
-  idleMs: 60_000,
-  startMs: 30_000,
-}
-const sendMs = 30_000
+const defaults = { ...engineOptions.images, suspicion: defaultSuspicion }
 const attempts = 2
-/** Address space that counts as data and is never touched: stacks of threads, room that V8 keeps for itself. */
+/** Address space that the kernel counts as data and nobody touches: stacks of threads, reserves of V8. */
 const untouchedMb = 1024
+const noBytes = Buffer.alloc(0)
+const program = fileURLToPath(new URL('child/main.ts', import.meta.url))
 
-/** Looks at pictures in processes of their own. It opens also where none can be started, keeps trying, and tells why. */
+type Settings = typeof defaults & ImageEngineDeps
+
+/** Classifies pictures in processes of their own. When none can be started, the engine opens all the same and retries. */
 export async function openImageEngine(deps: ImageEngineDeps): Promise<RunningImageEngine> {
-  const settings = { ...defaults, ...deps }
-  const { models, profile, suspicion, maxMemoryMb, log } = settings
-  const confinement = chooseConfinement({
-    modelDirs: [...new Set(models.map(({ path }) => dirname(path)))],
-    maxDataMb: maxMemoryMb + untouchedMb,
-  })
-  if (confinement.hasNetwork) log.warn('the kernel does not let image processes be cut off from the network')
-  const processDeps = {
-    confinement,
-    cores: makeCores(settings),
-    opening: { models: toPaths(models, profile), profile, suspicion },
-    startMs: settings.startMs,
-    sendMs,
-    workMs: settings.timeoutMs,
-    maxMemoryMb,
-  }
+  const settings: Settings = { ...defaults, ...deps }
+  const { log, processes } = settings
+  const startProcess = makeImageProcesses(settings)
   let state: EngineState | undefined
   const pool = openProcessPool({
     ...settings,
+    maxProcesses: processes,
     async start(signal) {
-      const process = await startImageProcess(processDeps, signal)
-      state ??= toImageEngineState(settings, process.versions)
-      return process
+      const { child, versions } = await startProcess(signal)
+      state ??= toState(settings, versions)
+      return child
     },
   })
-  await pool.completed
+  await pool.opened.catch(() => {})
 
   return {
     name: 'NSFW',
@@ -92,12 +76,12 @@ export async function openImageEngine(deps: ImageEngineDeps): Promise<RunningIma
       const fault = pool.findFault()
       return fault === undefined ? undefined : `The image engine cannot be started: ${toMessage(fault)}`
     },
-    /** A process that died is not the picture's fault, once. */
+    /** Tries a second process when the first died, because the picture may not be the cause. */
     async classify(content: Content, signal: AbortSignal): Promise<ImageReport> {
       let death: unknown
       for (let attempt = 0; attempt < attempts; attempt++) {
         try {
-          return await pool.use((process) => process.classify(content), signal)
+          return await pool.use((child) => classify(child, content, settings), signal)
         } catch (error) {
           if (!(error instanceof ProcessDied)) throw error
           death = error
@@ -110,12 +94,77 @@ export async function openImageEngine(deps: ImageEngineDeps): Promise<RunningIma
   }
 }
 
+/** Returns a function that starts a process and opens its models. */
+function makeImageProcesses(settings: Settings) {
+  const { models, profile, suspicion, maxMemoryMb, sendMs, startMs } = settings
+  const confinement = chooseConfinement({
+    modelDirs: [...new Set(models.map(({ path }) => dirname(path)))],
+    maxDataMb: maxMemoryMb + untouchedMb,
+  })
+  if (confinement.hasNetwork) settings.log.warn('the kernel does not let image processes be cut off from the network')
+  const cores = makeCores(settings)
+  const opening: Request = { ask: 'open', models: toPaths(models, profile), profile, suspicion }
+
+  return async (signal: AbortSignal): Promise<{ child: Child; versions: Record<string, string> }> => {
+    const core = cores.take()
+    const child = startChild(settings.name, confinement.wrap(program, core))
+    void child.ended.then(() => cores.release(core))
+    signal.addEventListener('abort', child.kill, { once: true })
+    try {
+      const answer = await child.ask<Answer>(opening, noBytes, { sendMs, answerMs: startMs, signal })
+      if ('opened' in answer) return { child, versions: answer.opened.versions }
+      throw new Error('failure' in answer ? answer.failure : 'The image process did not open its models')
+    } catch (error) {
+      child.kill()
+      await child.ended
+      throw error
+    } finally {
+      signal.removeEventListener('abort', child.kill)
+    }
+  }
+}
+
+async function classify(child: Child, content: Content, settings: Settings): Promise<ImageReport> {
+  const { sendMs, timeoutMs, maxMemoryMb } = settings
+  const request: Request = { ask: 'classify', bytes: content.bytes }
+  try {
+    const answer = await child.ask<Answer>(request, toBody(content), { sendMs, answerMs: timeoutMs, maxMemoryMb })
+    if ('report' in answer) return answer.report
+    throw new EngineDown('failure' in answer ? answer.failure : 'The image process gave no result')
+  } catch (error) {
+    if (error instanceof LimitExceeded) return { unscanned: 'ScanLimitExceeded' }
+    throw error
+  }
+}
+
 function toPaths(models: Model[], profile: Profile): Opening['models'] {
   const find = (wanted: ModelName) => models.find(({ name }) => name === wanted)?.path
-  const [small, large] = [find('mobilenet-v2-mid'), find('inception-v3')]
+  const small = find('mobilenet-v2-mid')
+  const large = find('inception-v3')
   if (small === undefined || (large === undefined && profile !== 'fast'))
     throw new Error(`There is no model for the profile ${profile}`)
   return { small, large }
 }
+
+/** Raise when a change of Assay makes the same models give other scores. */
+const revision = 'assay-nsfw-1'
+
+const titles: Record<ModelName, string> = { 'mobilenet-v2-mid': 'MobileNetV2Mid', 'inception-v3': 'InceptionV3' }
+
+/** `nsfwjs MobileNetV2Mid+InceptionV3 int8`, and a hash of everything that the scores depend on. */
+function toState({ models, profile, suspicion }: Settings, versions: Record<string, string>): EngineState {
+  const names = models.map(({ name }) => titles[name]).join('+')
+  const precisions = [...new Set(models.map(toPrecision))].join('+')
+  const basis = [revision, models.map(({ name, sha256 }) => [name, sha256]), profile, suspicion, versions]
+  return {
+    version: `nsfwjs ${names} ${precisions}`,
+    verdictVersion: createHash('sha256').update(JSON.stringify(basis)).digest('hex'),
+    signatures: undefined,
+    signaturesAt: undefined,
+  }
+}
+
+/** The file name tells. Signed and unsigned bytes, which suit different processors, are both `int8` to operators. */
+const toPrecision = ({ path }: Model) => (path.endsWith('.fp32.onnx') ? 'fp32' : 'int8')
 
 const toMessage = (fault: unknown) => (fault instanceof Error ? fault.message : String(fault)).slice(0, 300)

@@ -1,77 +1,138 @@
-import { findContainer, findContainerFormat } from '../../domain/content/container.ts'
+import { realpathSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { findContainer } from '../../domain/content/container.ts'
+import { findContainerFormat } from '../../domain/content/container-formats.ts'
 import type { Content } from '../../domain/content/content.ts'
-import { type Doubt, EngineDown, type UnpackBudget, type Unpacker } from '../../domain/ports/engines.ts'
+import { type Doubt, EngineBusy, EngineDown } from '../../domain/ports/scan-engine.ts'
+import type { UnpackBudget, Unpacker } from '../../domain/ports/unpacker.ts'
 import type { Logger } from '../../runtime/logger.ts'
-import { makeProcessStarter } from './child-process.ts'
-import { listDoubts } from './job-doubts.ts'
-import { openProcessPool } from './process-pool.ts'
-import { runJob, type UnpackResult } from './unpack-job.ts'
+import { chooseUnprivileged, wrapGuarded } from '../../runtime/unprivileged.ts'
+import { engineOptions, type PoolOptions } from '../child-process/engine-options.ts'
+import { type Launch, parserUsers, toNodeFlags } from '../child-process/node-launch.ts'
+import { openProcessPool } from '../child-process/process-pool.ts'
+import { startChild } from '../child-process/start-child.ts'
+import { type JobEnd, runJob, type UnpackResult } from './unpack-job.ts'
 
 type Options = Parameters<Unpacker['unpack']>[1]
 
-/** A process that holds more after a job is replaced: 7-Zip's memory is not always given back. */
-const maxIdleBytes = 256 * 2 ** 20
+/** 7-Zip in processes of their own, for the containers that ClamAV calls OK without opening them. */
+export function openUnpacker({
+  log,
+  ...overrides
+}: { log: Logger } & Partial<PoolOptions & { workMs: number }>): Unpacker & {
+  close(): Promise<void>
+  processIds(): number[]
+} {
+  const options = { ...engineOptions.unpacker, ...overrides }
+  const launch = chooseLaunch()
+  const pool = openProcessPool({ ...options, log, start: async () => startChild(options.name, launch) })
 
-/**
- * 7-Zip in processes of their own, for the containers that ClamAV calls OK without looking. `workMs` bounds the time
- * that one container may keep a process working; the time a caller takes for its members is not counted.
- */
-export function openUnpacker(deps: {
-  log: Logger
-  semaphore?: number
-  maxWaiting?: number
-  idleMs?: number
-  workMs?: number
-}): Unpacker & { close(): Promise<void>; processIds(): number[] } {
-  const { log, semaphore = 2, maxWaiting = 1000, idleMs = 30_000, workMs = 60_000 } = deps
-  const pool = openProcessPool({ start: makeProcessStarter({ log }), semaphore, maxWaiting, idleMs })
+  /** All depths of a scan share one budget, so a budget that is in use here belongs to nested work. */
+  const budgetsInUse = new Set<UnpackBudget>()
 
-  /** A scan has one budget for all depths: who comes with one that is at work comes from inside that work. */
-  const atWork = new Set<UnpackBudget>()
-
-  async function tryOnce(content: Content, options: Options): Promise<UnpackResult> {
-    const isNested = atWork.has(options.budget)
-    const lease = await pool.lease(options.signal, { isNested })
-    let reuse = false
+  async function tryOnce(content: Content, job: Options): Promise<UnpackResult> {
+    const { signal, budget } = job
+    const isNested = budgetsInUse.has(budget)
+    let hasBegun = false
+    signal.throwIfAborted()
     try {
-      atWork.add(options.budget)
-      const outcome = await runJob(lease.process, content, { ...options, workMs })
-      reuse = outcome.kind === 'end' && outcome.end.residentBytes < maxIdleBytes
-      return outcome
+      return await pool.use(
+        (child) => {
+          hasBegun = true
+          budgetsInUse.add(budget)
+          return runJob(child, content, { ...job, workMs: options.workMs })
+        },
+        signal,
+        { isNested },
+      )
+    } catch (error) {
+      // The signal ended the wait. That says nothing about the container, so it is no limit that the container exceeded.
+      if (error === signal.reason && !hasBegun) throw new EngineBusy('No unpacking process was free in time')
+      throw error
     } finally {
-      if (!isNested) atWork.delete(options.budget)
-      lease.release({ reuse })
+      if (!isNested) budgetsInUse.delete(budget)
     }
   }
 
   return {
-    async unpack(content, options) {
-      let outcome = await tryOnce(content, options)
-      // Once is bad luck: killed while it was idle, or by a machine short of memory. Members are given only once.
-      if (outcome.kind === 'died' && !outcome.gaveMembers) outcome = await tryOnce(content, options)
-      switch (outcome.kind) {
+    async unpack(content, job) {
+      let result = await tryOnce(content, job)
+      // The process may have been killed while idle, or by a machine without memory. Members are given only once.
+      if (result.kind === 'died' && !result.gaveMembers) result = await tryOnce(content, job)
+      switch (result.kind) {
         case 'limit':
-          options.budget.members = 0
-          options.budget.bytes = 0
+          job.budget.members = 0
+          job.budget.bytes = 0
           return ['ScanLimitExceeded']
         case 'died':
           pool.throwIfClosed()
-          if (!outcome.sawContent) throw new EngineDown('The unpacking process cannot be started')
-          log.warn({ sha256: content.sha256, bytes: content.bytes }, 'the unpacking process died of a container')
+          if (!result.sawContent) throw new EngineDown('The unpacking process cannot be started')
+          log.warn({ sha256: content.sha256, bytes: content.bytes }, 'an unpacking process died at work')
           return ['UnsupportedContainer']
         case 'end':
-          return await explain(content, listDoubts(outcome.end, findContainerFormat(content.head)?.unpackAs))
+          return await explain(content, listDoubts(result.end, findContainerFormat(content.head)?.unpackAs))
       }
     },
-    processIds: pool.processIds,
+    processIds: pool.listPids,
     close: pool.close,
   }
 }
 
-/** 7-Zip breaks off at an encrypted list of members without saying so; the container's own words tell why. */
+const program = realpathSync(fileURLToPath(import.meta.resolve('./child/main.ts')))
+const sourceDir = dirname(dirname(program))
+const library = realpathSync(dirname(fileURLToPath(import.meta.resolve('7z-wasm'))))
+
+/** Outside of the heap lie 16 MB of the container and the memory of WebAssembly, which has a limit of its own. */
+const maxHeapMb = 128
+
+/** The processes may read their own source and 7-Zip, and nothing else; they run as an ordinary user. */
+function chooseLaunch(): Launch {
+  const node = realpathSync(process.execPath)
+  const user = chooseUnprivileged('unpacker', parserUsers, [dirname(node), sourceDir, library])
+  const flags = toNodeFlags({ readableDirs: [sourceDir, library], maxHeapMb, allowsAddons: false })
+  return wrapGuarded(user, node, [...flags, '--expose-gc', '--disable-warning=ExperimentalWarning', program])
+}
+
+/** 7-Zip stops at an encrypted list of members without saying so; the container's own headers tell. */
 async function explain(content: Content, doubts: Doubt[]): Promise<Doubt[]> {
   if (!doubts.includes('UnsupportedContainer') || doubts.includes('EncryptedContent')) return doubts
   const known = (await findContainer(content))?.doubts ?? []
   if (!known.includes('EncryptedContent')) return doubts
   return [...doubts.filter((doubt) => doubt !== 'UnsupportedContainer'), 'EncryptedContent']
+}
+
+const failed = 2
+const outOfMemory = 8
+
+/** The reasons why 7-Zip's result does not mean that every member was given whole. */
+function listDoubts(end: JobEnd, type: string | undefined): Doubt[] {
+  const { code, complaints, ignored, rewritten } = end
+  const doubts = new Set<Doubt>()
+  if (complaints.some((line) => encryption.test(line))) doubts.add('EncryptedContent')
+  if (code === outOfMemory || complaints.some((line) => memory.test(line))) doubts.add('ScanLimitExceeded')
+  const isExplained = doubts.size > 0 || (code === failed && complaints.length === 0 && ignored > 0)
+  // A container may hold an encrypted member and a broken one: both are reported.
+  const hasOther = complaints.some((line) => !encryption.test(line) && !memory.test(line) && !heading.test(line))
+  if (rewritten || hasOther || mayHideInTail(end, type) || (code !== 0 && !isExplained))
+    doubts.add('UnsupportedContainer')
+  return [...doubts]
+}
+
+const encryption = /encrypted|wrong password/i
+const memory = /allocate|enough memory/i
+/** Begins a list of complaints, or names the container. */
+const heading = /^(?:ERRORS?|WARNINGS?):\s*(?:\/content)?$/
+
+/** Formats without a directory. 7-Zip takes a broken member for the end of the container, and reports success. */
+const sequential = new Set(['rar', 'rar5', 'tar', 'cpio', 'ar', 'arj', 'lzh'])
+
+/** A program with a container behind it may be followed by a signature of this size. */
+const maxSignatureBytes = 65_536
+
+/** Formats with a directory name their members there; bytes behind them are padding or the footer of a disk image. */
+function mayHideInTail({ members, tailBytes }: JobEnd, type: string | undefined): boolean {
+  if (tailBytes === 0) return false
+  if (type === undefined) return members === 0 || tailBytes > maxSignatureBytes
+  return members === 0 || sequential.has(type)
 }

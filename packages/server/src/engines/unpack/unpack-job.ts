@@ -1,117 +1,151 @@
 import { findContainerFormat } from '../../domain/content/container.ts'
 import type { Content } from '../../domain/content/content.ts'
-import type { UnpackBudget, Unpacker } from '../../domain/ports/engines.ts'
-import type { UnpackProcess } from './child-process.ts'
-import { frameKinds, type JobEnd } from './frames.ts'
-import { toMemberPath } from './member-path.ts'
+import type { UnpackBudget, Unpacker } from '../../domain/ports/unpacker.ts'
+import { frameKinds } from '../child-process/frames.ts'
+import type { Child } from '../child-process/start-child.ts'
+
+/** The request to an unpacking process. */
+export type Job = {
+  containerBytes: number
+  /** 7-Zip's name of the format; 7-Zip detects the format when it is missing. */
+  type: string | undefined
+  /** The file name that 7-Zip sees. It names the one member of a compressed file after it. */
+  name: string
+}
+
+/** The answer of an unpacking process. */
+export type JobEnd = {
+  /** 7-Zip's exit code; -1 when it crashed. */
+  code: number
+  /** Errors and warnings of 7-Zip, cut to a bounded length. */
+  complaints: string[]
+  /** The number of complaints about links and attributes, which have no bytes. */
+  ignored: number
+  members: number
+  /** Bytes that follow the container in the same file, as 7-Zip counts them. */
+  tailBytes: number
+  /** A member was not written from front to back, so the bytes that were sent are not its content. */
+  rewritten: boolean
+  /** The process holds so much memory that it should be replaced. */
+  worn: boolean
+}
 
 type Take = Parameters<Unpacker['unpack']>[1]['take']
 
 export type UnpackResult =
   | { kind: 'end'; end: JobEnd }
-  /** More came out than may, or it took longer than may. The process is gone. */
+  /** The budget or the time is used up. The process is killed. */
   | { kind: 'limit' }
-  /** The process ended without a word. */
+  /** The process died without an answer. */
   | { kind: 'died'; sawContent: boolean; gaveMembers: boolean }
 
 const maxReadBytes = 2 ** 20
 const containerName = 'content'
 
 /**
- * One container through one process. The process is driven by asking for its next frame: while `take` does not read,
- * 7-Zip stands still. A member that cannot be given whole ends early for `take`; the outcome tells of it, so that what
- * was found in the first part still counts. Throws what `take` throws, what reading the content throws, and the
- * signal's reason; the process is dead then.
+ * Unpacks one container in one process. The job reads one frame after the other: while `take` does not read, 7-Zip
+ * waits. When a member cannot be given whole, its bytes end early and the result tells why, so that findings in its first
+ * part still count. Throws the errors of `take` and of reading the content, and the signal's reason; the process is
+ * killed then.
  */
 export async function runJob(
-  unpacking: UnpackProcess,
+  child: Child,
   content: Content,
   options: { take: Take; budget: UnpackBudget; signal: AbortSignal; workMs: number },
 ): Promise<UnpackResult> {
   const { take, budget, signal } = options
-  const kill = () => unpacking.kill()
-  signal.addEventListener('abort', kill, { once: true })
-  const waiting = makeStopwatch(options.workMs, kill)
-  let sawContent = false
+  signal.addEventListener('abort', child.kill, { once: true })
+  const frames = makeJobFrames(child, content, options.workMs)
   let gaveMembers = false
-  let stopped: 'limit' | 'died' | undefined
-  let failure: { error: unknown } | undefined
-
-  /** The next frame that is not a question for bytes; undefined when there will be none. */
-  async function next() {
-    while (stopped === undefined) {
-      const frame = await waiting.during(unpacking.nextFrame())
-      if (frame === undefined) {
-        stopped = waiting.isOver() ? 'limit' : 'died'
-      } else if (frame.kind === frameKinds.read) {
-        await answer(frame.payload)
-      } else {
-        return frame
-      }
-    }
-    return undefined
-  }
-
-  async function answer(range: Buffer) {
-    try {
-      sawContent = true
-      await unpacking.answer(await readRange(content, range))
-    } catch (error) {
-      failure ??= { error }
-      stop('died')
-    }
-  }
-
-  function stop(why: 'limit' | 'died') {
-    stopped ??= why
-    kill()
-  }
 
   async function* readMember(): AsyncGenerator<Buffer> {
-    for (let frame = await next(); frame !== undefined; frame = await next()) {
-      if (frame.kind === frameKinds.close) return
-      if (frame.kind !== frameKinds.data) return stop('died')
+    for (let frame = await frames.next(); frame !== undefined; frame = await frames.next()) {
+      if (frame.kind === frameKinds.end) return
+      if (frame.kind !== frameKinds.data) return frames.stop('died')
       budget.bytes -= frame.payload.length
-      if (budget.bytes < 0) return stop('limit')
+      if (budget.bytes < 0) return frames.stop('limit')
       yield frame.payload
     }
   }
 
   try {
     signal.throwIfAborted()
-    await unpacking.startJob(newJob(content))
-    for (let frame = await next(); frame !== undefined; frame = await next()) {
-      if (frame.kind === frameKinds.end) return { kind: 'end', end: JSON.parse(frame.payload.toString()) }
+    await child.post(newJob(content))
+    for (let frame = await frames.next(); frame !== undefined; frame = await frames.next()) {
+      if (frame.kind === frameKinds.answer) return { kind: 'end', end: frame.answer as JobEnd }
       if (frame.kind !== frameKinds.open || budget.members < 1) {
-        stop(frame.kind === frameKinds.open ? 'limit' : 'died')
+        frames.stop(frame.kind === frameKinds.open ? 'limit' : 'died')
         break
       }
       budget.members--
       gaveMembers = true
       const bytes = readMember()
-      await take({ path: toMemberPath(frame.payload, containerName), bytes: withoutReturn(bytes) })
+      await take({ path: toMemberPath(frame.payload), bytes: withoutReturn(bytes) })
       for await (const _ of bytes);
     }
-    if (failure !== undefined) throw failure.error
     signal.throwIfAborted()
+    const { stopped, sawContent } = frames.getEnd()
     return stopped === 'limit' ? { kind: 'limit' } : { kind: 'died', sawContent, gaveMembers }
   } catch (error) {
-    kill()
+    child.kill()
     signal.throwIfAborted()
     throw error
   } finally {
-    waiting.stop()
-    signal.removeEventListener('abort', kill)
+    frames.stopTimer()
+    signal.removeEventListener('abort', child.kill)
   }
 }
 
-/** A reader that stops early must not end the member: what it left is still read off the pipe. */
+/** The frames of one job. Requests for bytes of the container are answered here. */
+function makeJobFrames(child: Child, content: Content, workMs: number) {
+  const timer = makeStopwatch(workMs, child.kill)
+  let sawContent = false
+  let stopped: 'limit' | 'died' | undefined
+  let failure: { error: unknown } | undefined
+
+  function stop(reason: 'limit' | 'died') {
+    stopped ??= reason
+    child.kill()
+  }
+
+  async function answer(range: Buffer) {
+    try {
+      sawContent = true
+      await child.sendData(await readRange(content, range))
+    } catch (error) {
+      failure ??= { error }
+      stop('died')
+    }
+  }
+
+  return {
+    /** Undefined when the job is stopped or the process is dead. */
+    async next() {
+      while (stopped === undefined) {
+        const frame = await timer.measure(child.readFrame())
+        if (frame === undefined) stop(timer.isOver() ? 'limit' : 'died')
+        else if (frame.kind === frameKinds.read) await answer(frame.payload)
+        else return frame
+      }
+      return undefined
+    },
+    stop,
+    /** Throws when the content could not be read. */
+    getEnd() {
+      if (failure !== undefined) throw failure.error
+      return { stopped, sawContent }
+    },
+    stopTimer: timer.stop,
+  }
+}
+
+/** Keeps a reader that stops early from ending the member: its remaining bytes are still in the socket. */
 function withoutReturn(bytes: AsyncGenerator<Buffer>): AsyncIterable<Buffer> {
   return { [Symbol.asyncIterator]: () => ({ next: () => bytes.next() }) }
 }
 
-function newJob({ head, bytes }: Content) {
-  return { bytes, type: findContainerFormat(head)?.unpackAs, name: containerName }
+function newJob({ head, bytes }: Content): Job {
+  return { containerBytes: bytes, type: findContainerFormat(head)?.unpackAs, name: containerName }
 }
 
 async function readRange(content: Content, range: Buffer): Promise<Buffer> {
@@ -127,23 +161,21 @@ async function readRange(content: Content, range: Buffer): Promise<Buffer> {
   return bytes
 }
 
-/** Counts only the time that the process works; what the caller does with a member is the caller's time. */
-function makeStopwatch(ms: number, over: () => void) {
+/** Measures only the time in which the process works, not the time that the caller spends on a member. */
+function makeStopwatch(ms: number, onOver: () => void) {
   let leftMs = ms
   let isOver = false
   let timer: NodeJS.Timeout | undefined
+  const end = () => {
+    isOver = true
+    onOver()
+  }
   return {
     isOver: () => isOver,
     stop: () => clearTimeout(timer),
-    async during<T>(work: Promise<T>): Promise<T> {
+    async measure<T>(work: Promise<T>): Promise<T> {
       const startedAt = performance.now()
-      timer = setTimeout(
-        () => {
-          isOver = true
-          over()
-        },
-        Math.max(0, leftMs),
-      )
+      timer = setTimeout(end, Math.max(0, leftMs))
       try {
         return await work
       } finally {
@@ -153,3 +185,19 @@ function makeStopwatch(ms: number, over: () => void) {
     },
   }
 }
+
+const maxPathCharacters = 512
+
+/**
+ * A member's name for display: valid text without control characters, and without characters that reverse the direction
+ * of writing, which make `txt.exe` look like `exe.txt`. The name is never opened.
+ */
+function toMemberPath(name: Buffer): string {
+  const text = name.toString('utf8').replaceAll(invisible, '\ufffd')
+  // 7-Zip's name for the one member of a compressed file, which has no name of its own.
+  if (text === `${containerName}~`) return ''
+  const points = [...text]
+  return points.length <= maxPathCharacters ? text : `${points.slice(0, maxPathCharacters - 1).join('')}…`
+}
+
+const invisible = /[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g

@@ -1,33 +1,135 @@
 import { createHash } from 'node:crypto'
-import type { EngineState } from '../../domain/ports/engines.ts'
-import { openProcessPool, type PoolDeps, type ProcessPool } from './process-pool.ts'
+import { basename, dirname, resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { EngineDown, type EngineState } from '../../domain/ports/scan-engine.ts'
+import type { Logger } from '../../runtime/logger.ts'
+import type { Unprivileged } from '../../runtime/unprivileged.ts'
+import { engineOptions } from '../child-process/engine-options.ts'
+import { findModulesDir, toNodeFlags } from '../child-process/node-launch.ts'
+import { openProcessPool, type ProcessPool } from '../child-process/process-pool.ts'
+import { type Child, startChild } from '../child-process/start-child.ts'
+import type { Answer, BackendName, Compiled, Refused, Request } from './requests.ts'
 import { type ListedFile, type RuleFile, readRuleFiles } from './rule-files.ts'
-import type { Compiled, Refused } from './wire.ts'
+
+type CompileOptions = {
+  backend: BackendName | undefined
+  /** The user that the processes run as when the service is root. */
+  runAs: Unprivileged | undefined
+  compileMs: number
+  signal: AbortSignal
+}
+
+export type LoadOptions = CompileOptions & { processes: number; maxWaiting: number; waitMs: number; log: Logger }
 
 export type LoadedRules = {
   refused: Refused[]
-  /** Undefined when there is not one rule. */
+  /** Undefined when the files hold no rule. */
   pool: ProcessPool | undefined
   state: EngineState | undefined
 }
 
-/** Raise when the same rules would find other things by a change of ours. */
+/** Raise when a change of Assay makes the same rules find other things. */
 const revision = 'assay-yara-1'
 
-export async function loadRules(deps: PoolDeps, listed: ListedFile[]): Promise<LoadedRules> {
+const checkMs = 60_000
+const noBytes = Buffer.alloc(0)
+const program = fileURLToPath(new URL('child/main.ts', import.meta.url))
+
+/** Reads and compiles the rule files, and opens a pool of processes that hold them. */
+export async function loadRules(options: LoadOptions, listed: ListedFile[]): Promise<LoadedRules> {
   const { files, refused: unread } = await readRuleFiles(listed)
   if (files.length === 0) return { refused: unread, pool: undefined, state: undefined }
-  const pool = await openProcessPool(deps, files)
-  const { compiled } = pool
+  const first = await startWithRules(files, options)
+  const { compiled } = first
   const refused = [...unread, ...compiled.refused]
-  if (compiled.rules > 0) return { refused, pool, state: toState(compiled, files) }
-  await pool.kill()
-  return { refused, pool: undefined, state: undefined }
+  if (compiled.rules === 0) {
+    first.child.kill()
+    await first.child.ended
+    return { refused, pool: undefined, state: undefined }
+  }
+  const refusedNames = new Set(compiled.refused.map(({ file }) => file))
+  const used = files.filter(({ file }) => !refusedNames.has(file))
+  const started = [first]
+  const pool = openProcessPool({
+    ...engineOptions.yara,
+    ...options,
+    minProcesses: options.processes,
+    maxProcesses: options.processes,
+    start: async () => (started.pop() ?? (await startWithRules(used, options))).child,
+  })
+  try {
+    await pool.opened
+  } catch (error) {
+    await pool.close()
+    throw error
+  }
+  return { refused, pool, state: toState(compiled, used) }
 }
 
-function toState(compiled: Compiled, files: RuleFile[]): EngineState {
-  const refused = new Set(compiled.refused.map(({ file }) => file))
-  const used = files.filter(({ file }) => !refused.has(file))
+/** The reason why the engine would refuse this rule file, or undefined. Throws `EngineDown` when YARA cannot run. */
+export async function checkYaraFile(
+  path: string,
+  options: { backend?: BackendName; runAs?: Unprivileged; signal?: AbortSignal } = {},
+): Promise<string | undefined> {
+  const { files, refused } = await readRuleFiles([{ path: resolve(path), mark: '', changedAt: new Date(0) }])
+  if (refused[0] !== undefined) return refused[0].reason
+  if (files.length === 0) return `${basename(path)} does not exist`
+  const { backend, runAs, signal = new AbortController().signal } = options
+  const { child, compiled } = await startWithRules(files, { backend, runAs, compileMs: checkMs, signal })
+  child.end()
+  await child.ended
+  if (compiled.refused[0] !== undefined) return compiled.refused[0].reason
+  return compiled.rules === 0 ? 'there is no rule in it' : undefined
+}
+
+/** Starts a process and compiles the files in it. Throws `EngineDown` when that fails; refused files are no failure. */
+async function startWithRules(
+  files: RuleFile[],
+  options: CompileOptions,
+): Promise<{ child: Child; compiled: Compiled }> {
+  const { compileMs, signal } = options
+  const child = startYaraProcess(options)
+  const ask = async (request: Request, body: Buffer) => {
+    const { sendMs } = engineOptions.yara
+    const answer = await child.ask<Answer>(request, body, { sendMs, answerMs: compileMs, signal })
+    if ('failure' in answer) throw new Error(answer.failure)
+    return answer
+  }
+  signal.addEventListener('abort', child.kill, { once: true })
+  try {
+    for (const { file, text } of files) await ask({ ask: 'add', file, bytes: text.length }, text)
+    const compiled = await ask({ ask: 'compile' }, noBytes)
+    if (!('refused' in compiled)) throw new Error('The YARA process did not say what it compiled')
+    return { child, compiled }
+  } catch (error) {
+    child.kill()
+    await child.ended
+    throw new EngineDown('YARA could not compile its rules', { cause: error })
+  } finally {
+    signal.removeEventListener('abort', child.kill)
+  }
+}
+
+/**
+ * Rules are the operator's code and content is hostile. Both meet in a process that holds no secret, can write nothing,
+ * and can be killed at any time.
+ */
+function startYaraProcess({ backend, runAs }: CompileOptions): Child {
+  const modules = ['koffi', '@virustotal/yara-x'].map((name) => findModulesDir(import.meta.resolve(name)))
+  const flags = toNodeFlags({
+    readableDirs: [dirname(dirname(program)), ...modules],
+    // Names the version of libyara.
+    readableFiles: ['/var/lib/dpkg/status'],
+    // Content lies outside of the heap; the result of a scan with YARA-X lies within.
+    maxHeapMb: 512,
+    allowsAddons: true,
+  })
+  const args = [...flags, program, ...(backend === undefined ? [] : [backend])]
+  const launch = runAs?.wrap(process.execPath, args) ?? { command: process.execPath, args }
+  return startChild(engineOptions.yara.name, launch)
+}
+
+function toState(compiled: Compiled, used: RuleFile[]): EngineState {
   const digest = createHash('sha256').update(JSON.stringify([revision, compiled.version, compiled.build]))
   for (const { file, text } of used) digest.update(JSON.stringify([file, text.length])).update(text)
   const changes = used.map(({ changedAt }) => changedAt.getTime())

@@ -1,6 +1,6 @@
 import { open, readdir, stat } from 'node:fs/promises'
 import { basename, join } from 'node:path'
-import type { Refused } from './wire.ts'
+import type { Refused } from './requests.ts'
 
 export type RuleFile = { file: string; text: Buffer; changedAt: Date }
 

@@ -2,24 +2,23 @@ import { EngineDown, type ScanEngine } from '../../domain/ports/engines.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import type { Unprivileged } from '../../runtime/unprivileged.ts'
 import { watchDirectories } from '../../runtime/watch-directories.ts'
-import { type LoadedRules, loadRules } from './load-rules.ts'
-import type { ProcessPool } from './process-pool.ts'
+import { engineOptions } from '../child-process/engine-options.ts'
+import type { ProcessPool } from '../child-process/process-pool.ts'
+import { type LoadedRules, type LoadOptions, loadRules } from './load-rules.ts'
+import type { BackendName, Refused } from './requests.ts'
 import { type ListedFile, listRuleFiles } from './rule-files.ts'
-import { scanWith } from './scan-with.ts'
-import type { BackendName, Refused } from './wire.ts'
+import { scanContent } from './scan-content.ts'
 
 export type YaraDeps = {
-  /** The operator's: every `*.yar` and `*.yara` in it. Need not exist. */
+  /** The operator's directory: every `*.yar` and `*.yara` in it. It need not exist. */
   rulesDir: string
-  /** Paths of rules of our own. */
+  /** Paths of rules that Assay ships. */
   shipped: string[]
   log: Logger
-  /** libyara where there is one, by default. */
+  /** By default libyara where it is installed, else YARA-X. */
   backend?: BackendName
   processes?: number
-  /** How processes are started by root. */
   runAs?: Unprivileged
-  /** What a scan may take, beside what its size adds. */
   scanMs?: number
   compileMs?: number
   waitMs?: number
@@ -28,101 +27,48 @@ export type YaraDeps = {
 }
 
 export type YaraEngine = ScanEngine & {
-  /** False while there are no rules: then nothing runs, and asking it is a waste. */
+  /** False while there are no rules: then no process runs, and a scan would find nothing. */
   isActive(): boolean
-  /** Resolves when the rules that are on disk now are those that scan. */
+  /** Resolves when scans use the rules that are on disk now. */
   reload(): Promise<void>
-  /** Files of rules that are not in use, and why. */
+  /** Rule files that are not in use, and why. */
   listRefused(): Refused[]
   close(): Promise<void>
 }
 
-const defaults = {
-  processes: 2,
-  scanMs: 30_000,
-  compileMs: 120_000,
-  waitMs: 120_000,
-  maxWaiting: 1000,
-  pollMs: 3000,
-  backend: undefined,
-  runAs: undefined,
-}
-const firstRetryMs = 1000
-const lastRetryMs = 60_000
+const defaults = { ...engineOptions.yara, pollMs: 3000, backend: undefined, runAs: undefined }
 
 /**
- * Operators' YARA rules, in processes of their own. Changed rules are compiled by new processes, which then take over;
- * the old ones finish what they have begun, so that no scan fails by it.
+ * The operator's YARA rules, in processes of their own. New processes compile changed rules and then take over; the old
+ * processes finish the scans that they have begun, so that no scan fails because of a change.
  */
 export async function openYaraEngine(deps: YaraDeps): Promise<YaraEngine> {
   const settings = { ...defaults, ...deps }
-  const { rulesDir, shipped, log } = settings
-  let loaded: LoadedRules | undefined
-  let refused: Refused[] = []
-  /** What is scanned with, or was tried last; undefined before the first look. */
-  let seen: string | undefined
-  let failures = 0
-  let retryAt = 0
   const closing = new AbortController()
-  const { signal } = closing
-  const retiring = new Set<ProcessPool>()
-
-  const look = async () => {
-    const [listing] = await Promise.allSettled([listRuleFiles(rulesDir, shipped)])
-    const marks = listing.status === 'fulfilled' ? toMarks(listing.value) : String(listing.reason)
-    const isCompleted = failures === 0 || performance.now() < retryAt
-    if (signal.aborted || (marks === seen && isCompleted)) return
-    seen = marks
-    try {
-      const listed = listing.status === 'fulfilled' ? listing.value : fail(listing.reason)
-      const fresh = await loadRules({ ...settings, signal }, listed)
-      if (signal.aborted) return await fresh.pool?.kill()
-      take(fresh)
-      failures = 0
-    } catch (error) {
-      if (signal.aborted) return
-      failures += 1
-      retryAt = performance.now() + Math.min(firstRetryMs * 2 ** (failures - 1), lastRetryMs)
-      log.error({ err: error }, 'YARA rules could not be loaded; what was in use before stays')
-    }
-  }
-
-  const take = (fresh: LoadedRules) => {
-    const known = new Set(refused.map(toText))
-    for (const one of fresh.refused) if (!known.has(toText(one))) log.error(one, 'a file of YARA rules is refused')
-    refused = fresh.refused
-    const old = loaded
-    loaded = fresh
-    if (fresh.pool !== undefined) log.info({ rules: fresh.pool.compiled.rules }, 'YARA rules are in use')
-    if (old?.pool === undefined) return
-    const { pool } = old
-    retiring.add(pool)
-    pool.retire().finally(() => retiring.delete(pool))
-  }
-
-  const reload = makeOneAtATime(look)
-  await reload()
-  const watcher = watchDirectories({ dirs: [rulesDir], pollMs: settings.pollMs, onChange: () => void reload() })
+  const rules = makeRules(settings, closing.signal)
+  await rules.reload()
+  const { rulesDir, pollMs, scanMs } = settings
+  const watcher = watchDirectories({ dirs: [rulesDir], pollMs, onChange: () => void rules.reload() })
 
   return {
     name: 'YARA',
     kind: 'malware',
     opensContainers: false,
-    isActive: () => loaded?.pool !== undefined || loaded === undefined,
+    isActive: () => rules.find()?.pool !== undefined || rules.find() === undefined,
     findState() {
+      const loaded = rules.find()
       return loaded?.pool?.isUp() ? loaded.state : undefined
     },
-    async scan(content, scanSignal) {
-      if (signal.aborted) throw new EngineDown('YARA is closed')
-      return scanWith(() => getPool(loaded), content, { scanMs: settings.scanMs, signal: scanSignal })
+    async scan(content, signal) {
+      if (closing.signal.aborted) throw new EngineDown('YARA is closed')
+      return scanContent(() => getPool(rules.find()), content, { scanMs, signal })
     },
-    reload,
-    listRefused: () => refused,
+    reload: rules.reload,
+    listRefused: rules.listRefused,
     async close() {
       closing.abort()
       watcher.close()
-      await reload()
-      await Promise.all([loaded?.pool, ...retiring].map((pool) => pool?.kill()))
+      await rules.close()
     },
   }
 }
@@ -132,11 +78,67 @@ function getPool(loaded: LoadedRules | undefined) {
   return loaded.pool
 }
 
-function fail(reason: unknown): never {
-  throw reason
+const firstRetryMs = 1000
+const lastRetryMs = 60_000
+
+type RulesDeps = Omit<LoadOptions, 'signal'> & { rulesDir: string; shipped: string[] }
+
+/** Holds the rules in use, and replaces them when the files have changed. */
+function makeRules(deps: RulesDeps, signal: AbortSignal) {
+  const { log } = deps
+  let loaded: LoadedRules | undefined
+  let refused: Refused[] = []
+  /** The files that are in use or were tried last; undefined before the first attempt. */
+  let seen: string | undefined
+  let failures = 0
+  let retryAt = 0
+  const retiring = new Set<ProcessPool>()
+
+  async function loadChanges() {
+    const [listing] = await Promise.allSettled([listRuleFiles(deps.rulesDir, deps.shipped)])
+    const marks = listing.status === 'fulfilled' ? toMarks(listing.value) : String(listing.reason)
+    const mayRetry = failures > 0 && performance.now() >= retryAt
+    if (signal.aborted || (marks === seen && !mayRetry)) return
+    seen = marks
+    try {
+      if (listing.status === 'rejected') throw listing.reason
+      const fresh = await loadRules({ ...deps, signal }, listing.value)
+      if (signal.aborted) return await fresh.pool?.close()
+      replaceRules(fresh)
+      failures = 0
+    } catch (error) {
+      if (signal.aborted) return
+      failures += 1
+      retryAt = performance.now() + Math.min(firstRetryMs * 2 ** (failures - 1), lastRetryMs)
+      log.error({ err: error }, 'YARA rules could not be loaded; the rules in use stay')
+    }
+  }
+
+  function replaceRules(fresh: LoadedRules) {
+    const known = new Set(refused.map(toText))
+    for (const one of fresh.refused) if (!known.has(toText(one))) log.error(one, 'a YARA rule file is refused')
+    refused = fresh.refused
+    const pool = loaded?.pool
+    loaded = fresh
+    if (fresh.state !== undefined) log.info({ rules: fresh.state.signatures }, 'YARA rules are in use')
+    if (pool === undefined) return
+    retiring.add(pool)
+    void pool.retire().finally(() => retiring.delete(pool))
+  }
+
+  const reload = makeOneAtATime(loadChanges)
+  return {
+    reload,
+    find: () => loaded,
+    listRefused: () => refused,
+    async close() {
+      await reload()
+      await Promise.all([loaded?.pool, ...retiring].map((pool) => pool?.close()))
+    },
+  }
 }
 
-/** Whoever asks while one runs shares the next, which begins after the asking. */
+/** Calls during a run share the next run, which begins after them. */
 function makeOneAtATime(work: () => Promise<void>): () => Promise<void> {
   let running: Promise<void> = Promise.resolve()
   let next: Promise<void> | undefined

@@ -1,44 +1,49 @@
-import { env } from 'onnxruntime-node'
+import { env, InferenceSession, Tensor } from 'onnxruntime-node'
 import sharp from 'sharp'
 import type { ImageReport, Scores } from '../../../domain/ports/engines.ts'
 import { type Frame, openPicture, type Picture } from '../pixels/open-picture.ts'
-import { Refusal } from '../pixels/refusal.ts'
-import type { Opening } from '../wire.ts'
-import { type Classes, openSession, type Session } from './session.ts'
+import { Refusal } from '../pixels/render.ts'
+import type { Opening } from '../requests.ts'
 
 export type Classifier = {
   versions: Record<string, string>
   classify(bytes: Buffer): Promise<ImageReport>
 }
 
+/** How sure a model is of drawing, hentai, neutral, porn and sexy, in this order. */
+type Classes = number[]
+
+/** Runs a model on RGB pixels, the model's side squared. Blocks the process until it is done. */
+type Run = (pixels: Buffer) => Promise<Classes>
+
 const smallSide = 224
 const largeSide = 299
 
-/** Both models, or the small one alone, as the profile says. */
+/** Opens both models, or the small one alone, according to the profile. */
 export async function openClassifier({ models, profile, suspicion }: Opening): Promise<Classifier> {
-  const small = await openSession(models.small, smallSide)
-  let large: Promise<Session> | undefined
+  const runSmall = await openModel(models.small, smallSide)
+  let large: Promise<Run> | undefined
 
-  /** The second opinion takes 100 MB: a process that meets nothing suspicious does without. */
-  const getLarge = (): Promise<Session> => {
+  /** Opened when it is needed: the large model takes 100 MB, and a process may never meet a suspicious picture. */
+  const getLarge = (): Promise<Run> => {
     if (models.large === undefined) throw new Error(`The profile ${profile} needs a second model`)
-    large ??= openSession(models.large, largeSide)
+    large ??= openModel(models.large, largeSide)
     return large
   }
   if (profile === 'thorough') await getLarge()
 
-  const look = async (frame: Frame): Promise<Classes> => {
-    const first = await small.run(frame.small)
+  const classifyFrame = async (frame: Frame): Promise<Classes> => {
+    const first = await runSmall(frame.small)
     const isClear = profile === 'fast' || (profile === 'balanced' && 1 - toScores(first).clean < suspicion)
     if (isClear) return first
-    const { run } = await getLarge()
-    const second = await run(await frame.large())
+    const runLarge = await getLarge()
+    const second = await runLarge(await frame.large())
     return first.map((score, i) => (score + (second[i] ?? 0)) / 2)
   }
 
-  const lookAtAll = async ({ frames, isAnimated }: Picture): Promise<ImageReport> => {
+  const classifyPicture = async ({ frames, isAnimated }: Picture): Promise<ImageReport> => {
     const scores: (Scores & { index: number })[] = []
-    for (const frame of frames) scores.push({ index: frame.index, ...toScores(await look(frame)) })
+    for (const frame of frames) scores.push({ index: frame.index, ...toScores(await classifyFrame(frame)) })
     return { frames: scores, isAnimated }
   }
 
@@ -48,9 +53,9 @@ export async function openClassifier({ models, profile, suspicion }: Opening): P
       const picture = await openPicture(bytes, { both: profile === 'thorough' })
       if ('unscanned' in picture) return { unscanned: picture.unscanned }
       try {
-        return await lookAtAll(picture)
+        return await classifyPicture(picture)
       } catch (error) {
-        // The second opinion decodes once more.
+        // The large model's view is decoded separately, and decoding may fail.
         if (error instanceof Refusal) return { unscanned: error.unscanned }
         throw error
       }
@@ -58,7 +63,27 @@ export async function openClassifier({ models, profile, suspicion }: Opening): P
   }
 }
 
-/** Drawn or photographed makes no difference to who asks. */
+/** Opens a model and runs it once, so that the first picture does not pay for what happens only then. */
+async function openModel(path: string, side: number): Promise<Run> {
+  const session = await InferenceSession.create(path, {
+    // One core for each process; the operator decides how many processes there are.
+    intraOpNumThreads: 1,
+    interOpNumThreads: 1,
+    executionMode: 'sequential',
+    graphOptimizationLevel: 'all',
+    // Errors only: warnings about the graph would push the reason of a crash out of the kept part of stderr.
+    logSeverityLevel: 3,
+  })
+  const run: Run = async (pixels) => {
+    const { scores } = await session.run({ pixels: new Tensor('uint8', pixels, [1, side, side, 3]) })
+    if (!(scores?.data instanceof Float32Array)) throw new Error(`${path} gave no scores`)
+    return [...scores.data]
+  }
+  await run(Buffer.alloc(side * side * 3))
+  return run
+}
+
+/** Callers do not tell drawings from photographs, so the classes are joined. */
 function toScores([drawing = 0, hentai = 0, neutral = 0, porn = 0, sexy = 0]: Classes): Scores {
   const sum = drawing + hentai + neutral + porn + sexy
   if (!(sum > 0)) throw new Error('A model gave no scores')

@@ -1,24 +1,27 @@
+/**
+ * The program of an image process, started by image-engine.ts. It opens its models once and classifies pictures until
+ * the service closes the socket.
+ */
 import { setImmediate } from 'node:timers/promises'
-import { makeRequests, type Received } from '../../worker/requests.ts'
-import type { Answer, Opening, Request } from '../wire.ts'
+import { openChildPipe, type Received } from '../../child-process/child-pipe.ts'
+import type { Answer, Opening, Request } from '../requests.ts'
 import { type Classifier, openClassifier } from './classifier.ts'
 
-/** Started by image-process.ts. Opens its models once and looks at what comes until the pipe ends. */
-const requests = makeRequests<Request, Answer>()
+const pipe = openChildPipe<Request, Answer>()
 let classifier: Classifier | undefined
 
-for (let received = requests.read(); received !== undefined; received = requests.read()) {
-  requests.answer(await toAnswer(received))
-  // What the libraries leave to the event loop, such as giving memory back, is done before waiting for the next.
+for (let received = pipe.readRequest(); received !== undefined; received = pipe.readRequest()) {
+  pipe.answer(await toAnswer(received))
+  // The libraries leave work for the event loop, such as freeing memory. It runs before the next blocking read.
   await setImmediate()
 }
 
-/** What this throws ends the process: one that failed within is not asked again. */
+/** An exception ends the process: one that failed inside is not asked again. */
 async function toAnswer({ request, body }: Received<Request>): Promise<Answer> {
   if (request.ask === 'open') return open(request)
   if (body === undefined) return { abandoned: true }
   if (classifier === undefined) return { failure: 'No model is open yet' }
-  if (body.length !== request.bytes) return { failure: `${body.length} bytes came of ${request.bytes}` }
+  if (body.length !== request.bytes) return { failure: `Only ${body.length} of ${request.bytes} bytes arrived` }
   return { report: await classifier.classify(body) }
 }
 

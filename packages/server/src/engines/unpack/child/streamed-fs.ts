@@ -1,8 +1,9 @@
-import { maxPathBytes } from '../frames.ts'
-import type { ContainerFile } from './container-file.ts'
-import type { ServicePipe } from './service-pipe.ts'
+import type { ChildPipe } from '../../child-process/child-pipe.ts'
+import type { Job, JobEnd } from '../unpack-job.ts'
 
-/** Of Emscripten's file system, what 7-Zip's calls end in. */
+export type Pipe = Pick<ChildPipe<Job, JobEnd>, 'send' | 'fetch'>
+
+/** The part of Emscripten's file system that 7-Zip calls. */
 export type EmscriptenFs = {
   ErrnoError: new (errno: number) => Error
   FSNode: new (parent: null, name: string, mode: number, rdev: number) => FsNode
@@ -23,99 +24,38 @@ type Member = { written: number }
 const folder = '/members'
 const noSuchFile = 44
 const creates = 64
-const zeros = Buffer.alloc(65_536)
 const regularFile = 0o100_644
 
 /**
- * One file to read, which is the container, and one folder in which everything may be created and nothing is kept: what
- * is written there goes to the service. As nothing stays, names can neither clash nor lead out, and a million of them
- * take no memory.
+ * Gives 7-Zip one file to read, the container, and one folder in which it may create everything and nothing is kept: the
+ * bytes written there go to the service. Since nothing stays, names can neither clash nor lead out of the folder, and a
+ * million of them take no memory.
  */
-export function mountStreams(fs: EmscriptenFs, file: ContainerFile, name: string, service: ServicePipe) {
+export function mountStreams(fs: EmscriptenFs, { containerBytes, name }: Job, pipe: Pipe) {
   const container = `/${name}`
-  const open = new Set<Member>()
-  const path = new TextEncoder()
-  let rewritten = false
-  let count = 0
+  const file = makeContainerFile(containerBytes, pipe)
+  const members = makeMembers(fs, pipe)
+  const original = { ...fs }
+  const isInside = (path: string) => path.startsWith(`${folder}/`) || path === folder
 
-  function openMember(full: string): Stream {
-    const member: Member = { written: 0 }
-    const node = newNode(fs, () => member.written, {
-      llseek: (stream: Stream, offset: number, whence: number) =>
-        whence === 0 ? offset : whence === 1 ? stream.position + offset : member.written + offset,
-      write: (_: Stream, heap: Int8Array, offset: number, length: number, position: number) => {
-        writeMember(member, new Uint8Array(heap.buffer, heap.byteOffset + offset, length), position)
-        return length
-      },
-      close: () => closeMember(member),
-    })
-    open.add(member)
-    count++
-    service.send('open', path.encode(full.slice(folder.length + 1)).subarray(0, maxPathBytes))
-    return fs.createStream({
-      node,
-      path: full,
-      flags: 1,
-      seekable: true,
-      position: 0,
-      stream_ops: node.stream_ops,
-      member,
-    })
-  }
-
-  function writeMember(member: Member, bytes: Uint8Array, position: number) {
-    if (position < member.written) rewritten = true
-    // Left out by a sparse file. The service stops us when that is too much.
-    while (position > member.written) sendData(member, zeros.subarray(0, position - member.written))
-    sendData(member, bytes)
-  }
-
-  function sendData(member: Member, bytes: Uint8Array) {
-    for (let at = 0; at < bytes.length; at += pieceBytes) service.send('data', bytes.subarray(at, at + pieceBytes))
-    member.written += bytes.length
-  }
-
-  function closeMember(member: Member) {
-    if (open.delete(member)) service.send('close', zeros.subarray(0, 0))
-  }
-
-  function openContainer(): Stream {
-    const node = newNode(fs, () => file.bytes, {
-      llseek: (stream: Stream, offset: number, whence: number) =>
-        whence === 0 ? offset : whence === 1 ? stream.position + offset : file.bytes + offset,
-      read: (_: Stream, heap: Int8Array, offset: number, length: number, position: number) =>
-        file.readInto(new Uint8Array(heap.buffer, heap.byteOffset, heap.byteLength), offset, length, position),
-    })
-    return fs.createStream({
-      node,
-      path: container,
-      flags: 0,
-      seekable: true,
-      position: 0,
-      stream_ops: node.stream_ops,
-    })
-  }
-
-  const before = { ...fs }
-  const isInside = (one: string) => one.startsWith(`${folder}/`) || one === folder
-  fs.open = (one, flags, mode) => {
-    if (one === container) return openContainer()
-    if (!isInside(one)) return before.open(one, flags, mode)
+  fs.open = (path, flags, mode) => {
+    if (path === container) return openStream(fs, path, () => file.bytes, { read: file.read })
+    if (!isInside(path)) return original.open(path, flags, mode)
     if ((flags & creates) === 0) throw new fs.ErrnoError(noSuchFile)
-    return openMember(one)
+    return members.open(path)
   }
-  const stat = (one: string, usual: (path: string) => object) => {
-    if (one === container) return newAttributes(file.bytes)
-    if (isInside(one)) throw new fs.ErrnoError(noSuchFile)
-    return usual(one)
+  const stat = (path: string, statOriginal: (path: string) => object) => {
+    if (path === container) return newAttributes(file.bytes)
+    if (isInside(path)) throw new fs.ErrnoError(noSuchFile)
+    return statOriginal(path)
   }
-  fs.stat = (one) => stat(one, before.stat)
-  fs.lstat = (one) => stat(one, before.lstat)
-  fs.mkdir = (one, mode) => (isInside(one) ? undefined : before.mkdir(one, mode))
+  fs.stat = (path) => stat(path, original.stat)
+  fs.lstat = (path) => stat(path, original.lstat)
+  fs.mkdir = (path, mode) => (isInside(path) ? undefined : original.mkdir(path, mode))
   fs.ftruncate = (fd, bytes) => {
     const member = fs.streams[fd]?.member
-    if (member === undefined) return before.ftruncate(fd, bytes)
-    if (bytes < member.written) rewritten = true
+    if (member === undefined) return original.ftruncate(fd, bytes)
+    members.truncate(member, bytes)
   }
   for (const verb of ['chmod', 'utime', 'chown', 'lchown', 'unlink', 'rmdir', 'symlink', 'rename'] as const)
     fs[verb] = () => undefined
@@ -123,24 +63,114 @@ export function mountStreams(fs: EmscriptenFs, file: ContainerFile, name: string
   return {
     container,
     folder,
-    /** What was left open when the program broke off. */
-    finish: () => open.forEach(closeMember),
-    tell: () => ({ members: count, rewritten }),
+    /** Closes the members that 7-Zip left open when it crashed. */
+    finish: members.closeAll,
+    get: members.get,
   }
 }
 
+const zeros = Buffer.alloc(65_536)
 const pieceBytes = 2 ** 20
+const maxPathBytes = 4096
 
-function newNode(fs: EmscriptenFs, bytes: () => number, streamOps: object): FsNode {
+/** The members that 7-Zip writes, each sent to the service as it is written. */
+function makeMembers(fs: EmscriptenFs, pipe: Pipe) {
+  const opened = new Set<Member>()
+  const text = new TextEncoder()
+  let rewritten = false
+  let count = 0
+
+  function write(member: Member, bytes: Uint8Array, position: number) {
+    if (position < member.written) rewritten = true
+    // A gap in a sparse file. The service stops the job when the gaps exceed its budget.
+    while (position > member.written) send(member, zeros.subarray(0, position - member.written))
+    send(member, bytes)
+  }
+
+  function send(member: Member, bytes: Uint8Array) {
+    for (let at = 0; at < bytes.length; at += pieceBytes) pipe.send('data', bytes.subarray(at, at + pieceBytes))
+    member.written += bytes.length
+  }
+
+  function close(member: Member) {
+    if (opened.delete(member)) pipe.send('end', zeros.subarray(0, 0))
+  }
+
+  return {
+    open(path: string): Stream {
+      const member: Member = { written: 0 }
+      opened.add(member)
+      count++
+      pipe.send('open', text.encode(path.slice(folder.length + 1)).subarray(0, maxPathBytes))
+      const operations = {
+        write(_: Stream, heap: Int8Array, offset: number, length: number, position: number) {
+          write(member, new Uint8Array(heap.buffer, heap.byteOffset + offset, length), position)
+          return length
+        },
+        close: () => close(member),
+      }
+      return openStream(fs, path, () => member.written, operations, member)
+    },
+    truncate(member: Member, bytes: number) {
+      if (bytes < member.written) rewritten = true
+    },
+    closeAll: () => opened.forEach(close),
+    get: () => ({ members: count, rewritten }),
+  }
+}
+
+const blockBytes = 2 ** 20
+const maxBlocks = 16
+
+/**
+ * The container as a file whose bytes are fetched from the service where 7-Zip reads: never more than 16 MB of it are
+ * here. Most containers are smaller than one block and arrive in one piece.
+ */
+function makeContainerFile(bytes: number, pipe: Pipe) {
+  /** In order of use, the longest unused first. */
+  const blocks = new Map<number, Buffer>()
+
+  function getBlock(index: number): Buffer {
+    let block = blocks.get(index)
+    if (block === undefined) {
+      block = pipe.fetch(index * blockBytes, Math.min(blockBytes, bytes - index * blockBytes))
+      const [oldest] = blocks.keys()
+      if (blocks.size >= maxBlocks && oldest !== undefined) blocks.delete(oldest)
+    } else {
+      blocks.delete(index)
+    }
+    blocks.set(index, block)
+    return block
+  }
+
+  return {
+    bytes,
+    /** Reads no further than the end of a block; 7-Zip asks again for more. */
+    read(_: Stream, heap: Int8Array, offset: number, length: number, position: number): number {
+      if (position >= bytes || length === 0) return 0
+      const block = getBlock(Math.floor(position / blockBytes))
+      const at = position % blockBytes
+      const count = Math.min(length, block.length - at)
+      new Uint8Array(heap.buffer, heap.byteOffset, heap.byteLength).set(block.subarray(at, at + count), offset)
+      return count
+    },
+  }
+}
+
+function openStream(fs: EmscriptenFs, path: string, bytes: () => number, operations: object, member?: Member): Stream {
   const node = new fs.FSNode(null, 'stream', regularFile, 0)
   node.node_ops = { getattr: () => newAttributes(bytes()), setattr: () => {} }
-  node.stream_ops = streamOps
-  return node
+  node.stream_ops = {
+    llseek: (stream: Stream, offset: number, whence: number) =>
+      whence === 0 ? offset : whence === 1 ? stream.position + offset : bytes() + offset,
+    ...operations,
+  }
+  const flags = member === undefined ? 0 : 1
+  return fs.createStream({ node, path, flags, seekable: true, position: 0, stream_ops: node.stream_ops, member })
 }
 
 function newAttributes(size: number) {
   const time = new Date(0)
-  const times = { atime: time, mtime: time, ctime: time }
   return {
     dev: 1,
     ino: 1,
@@ -152,6 +182,8 @@ function newAttributes(size: number) {
     size,
     blksize: 4096,
     blocks: 1,
-    ...times,
+    atime: time,
+    mtime: time,
+    ctime: time,
   }
 }

@@ -1,4 +1,4 @@
-import type { Refused } from '../wire.ts'
+import type { Refused } from '../requests.ts'
 
 export type RuleText = { file: string; text: Buffer }
 

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import koffi from 'koffi'
-import type { Refused } from '../wire.ts'
+import type { Refused } from '../requests.ts'
 import { type Backend, externals, type RuleSet, type RuleText } from './backend.ts'
 
 /** The libraries whose structures we know: where in a rule the pointer to its name stands. Tried with 4.2.3 and 4.5.2. */

@@ -1,21 +1,24 @@
+/**
+ * The program of a YARA process, started by load-rules.ts. It takes rule files, compiles them once, and scans content
+ * until the service closes the socket.
+ */
 import { setImmediate } from 'node:timers/promises'
-import { makeRequests, type Received } from '../../worker/requests.ts'
-import type { Answer, Request } from '../wire.ts'
+import koffi from 'koffi'
+import { openChildPipe, type Received } from '../../child-process/child-pipe.ts'
+import type { Answer, Request } from '../requests.ts'
 import { type Backend, compileSound, type RuleSet, type RuleText } from './backend.ts'
-import { confine } from './confine.ts'
 import { findLibyara } from './libyara.ts'
 import { makeYaraX } from './yara-x.ts'
 
-/** Started by yara-process.ts. Takes files of rules, compiles them once and scans what comes until the pipe ends. */
 confine()
-const requests = makeRequests<Request, Answer>()
+const pipe = openChildPipe<Request, Answer>()
 const backend = findBackend(process.argv[2])
 const files: RuleText[] = []
 let set: RuleSet | undefined
 
-for (let received = requests.read(); received !== undefined; received = requests.read()) {
-  requests.answer(toAnswer(received))
-  // V8 leaves itself work for the event loop, with YARA-X for every scan: without a turn of it that work piles up.
+for (let received = pipe.readRequest(); received !== undefined; received = pipe.readRequest()) {
+  pipe.answer(toAnswer(received))
+  // YARA-X leaves V8 work for the event loop with every scan; without a turn of the loop it piles up.
   await setImmediate()
 }
 
@@ -31,7 +34,7 @@ function toAnswer({ request, body }: Received<Request>): Answer {
     case 'scan': {
       if (set === undefined) return { failure: 'There are no rules yet' }
       if (body.length !== request.bytes) return { bytes: body.length, findings: [], limited: true, worn: false }
-      // What it throws ends the process: an engine that failed within is not asked again.
+      // An exception ends the process: an engine that failed inside is not asked again.
       const { findings, limited } = set.scan(body, request.timeoutMs)
       return { bytes: body.length, findings: [...new Set(findings)], limited, worn: backend.isWorn() }
     }
@@ -53,4 +56,23 @@ function findBackend(wanted: string | undefined): Backend | undefined {
   if (wanted === 'yara-x') return makeYaraX()
   const libyara = findLibyara()
   return libyara === undefined && wanted !== 'libyara' ? makeYaraX() : libyara
+}
+
+/** Linux only: makes the kernel end this process with the service, write no core dump, and grant no new privileges. */
+function confine() {
+  if (process.platform !== 'linux') return
+  const prctl = koffi
+    .load(null)
+    .func('prctl', 'int', ['int', 'unsigned long', 'unsigned long', 'unsigned long', 'unsigned long'])
+  const settings = [
+    // PR_SET_PDEATHSIG, SIGKILL: a scan blocks this process, so it would not notice that the service was killed.
+    { option: 1, value: 9 },
+    // PR_SET_DUMPABLE: a core dump would write the content to disk.
+    { option: 4, value: 0 },
+    // PR_SET_NO_NEW_PRIVS
+    { option: 38, value: 1 },
+  ]
+  for (const { option, value } of settings) {
+    if (prctl(option, value, 0, 0, 0) !== 0) throw new Error(`prctl ${option} failed`)
+  }
 }

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { Compiler, initSync } from '@virustotal/yara-x'
 import manifest from '@virustotal/yara-x/package.json' with { type: 'json' }
-import type { Refused } from '../wire.ts'
+import type { Refused } from '../requests.ts'
 import { type Backend, externals, type RuleSet, type RuleText } from './backend.ts'
 
 /** Each scan leaves 72 KB behind, and what large content took is never given back. */

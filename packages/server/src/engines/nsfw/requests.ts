@@ -2,18 +2,18 @@ import type { ImageReport } from '../../domain/ports/engines.ts'
 
 export type Profile = 'fast' | 'balanced' | 'thorough'
 
-/** How pictures are looked at, and with what. */
+/** The models that an image process opens, and how it uses them. */
 export type Opening = {
-  /** Paths. The large one is not there in the profile that does without. */
+  /** Paths. The profile `fast` has no large model. */
   models: { small: string; large: string | undefined }
   profile: Profile
-  /** `balanced` asks the large model too, from this on. */
+  /** From this score on, the profile `balanced` asks the large model too. */
   suspicion: number
 }
 
-/** What an image process is asked: to open first, and then one picture after the other. */
+/** The first request to an image process is `open`; each further one is a picture. */
 export type Request = ({ ask: 'open' } & Opening) | { ask: 'classify'; bytes: number }
 
 export type Answer =
-  /** Of the libraries, whose changes change scores. */
+  /** Versions of the libraries that scores depend on. */
   { opened: { versions: Record<string, string> } } | { report: ImageReport } | { abandoned: true } | { failure: string }

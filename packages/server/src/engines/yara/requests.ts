@@ -1,10 +1,9 @@
-/** What a YARA process is asked. */
+/** The service sends the rule files with `add`, then `compile`, then one `scan` after the other. */
 export type Request =
   | { ask: 'add'; file: string; bytes: number }
   | { ask: 'compile' }
   | { ask: 'scan'; bytes: number; timeoutMs: number }
 
-type Added = { added: number }
 export type Compiled = {
   /** `YARA 4.2.3 (libyara)` */
   version: string
@@ -13,18 +12,20 @@ export type Compiled = {
   rules: number
   refused: Refused[]
 }
+
 type Scanned = {
-  /** How many bytes were scanned: only when it is all of them the findings mean anything. */
+  /** How many bytes were scanned: the findings count only when it is all of them. */
   bytes: number
   findings: string[]
-  /** The scan was given up, or lost count of matches: what was not found may be there. */
+  /** The scan was stopped, or matches were not counted: a rule that did not match might have. */
   limited: boolean
-  /** Better replaced before the next scan: it holds too much memory. */
+  /** The process holds so much memory that it should be replaced. */
   worn: boolean
 }
-export type Answer = Added | Compiled | Scanned | { abandoned: true } | { failure: string }
 
-/** A file of rules that does not compile. */
+export type Answer = { added: number } | Compiled | Scanned | { abandoned: true } | { failure: string }
+
+/** A rule file that cannot be used. */
 export type Refused = { file: string; reason: string }
 
 export type BackendName = 'libyara' | 'yara-x'

@@ -1,10 +1,11 @@
 import { readFileSync } from 'node:fs'
 
-/** A decoder fills perhaps 50 MB in that time; reading takes 30 µs. */
+/** A decoder fills perhaps 50 MB in that time; reading the status takes 30 µs. */
 const everyMs = 25
 
-/** Calls `onExceeded` once when a process holds more memory than it may. */
-export function watchMemory(pid: number, { maxMb, onExceeded }: { maxMb: number; onExceeded(): void }) {
+/** Calls `onExceeded` once when the process holds more resident memory than `maxMb`. Without a limit it does nothing. */
+export function watchMemory(pid: number | undefined, maxMb: number | undefined, onExceeded: () => void) {
+  if (pid === undefined || maxMb === undefined) return { stop() {} }
   const timer = setInterval(() => {
     if ((findResidentMb(pid) ?? 0) <= maxMb) return
     clearInterval(timer)
@@ -16,7 +17,7 @@ export function watchMemory(pid: number, { maxMb, onExceeded }: { maxMb: number;
 /** Undefined where there is no such process, or no /proc. */
 function findResidentMb(pid: number): number | undefined {
   try {
-    // Not from statm, which counts pages, and their size is not the same on every machine.
+    // statm would count pages, whose size differs between machines.
     const kilobytes = readFileSync(`/proc/${pid}/status`, 'latin1').match(/^VmRSS:\s+(\d+) kB$/m)?.[1]
     return kilobytes === undefined ? undefined : Number(kilobytes) / 1024
   } catch {

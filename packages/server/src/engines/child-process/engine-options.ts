@@ -1,0 +1,54 @@
+export type PoolOptions = {
+  /** Names the processes in errors and log lines. */
+  name: string
+  /** Processes that run also without work. */
+  minProcesses: number
+  /** Processes that work at once; each does one thing at a time. */
+  maxProcesses: number
+  /** A process without work for this long ends, down to `minProcesses`. */
+  idleMs: number
+  /** Work that may wait for a process, and for how long. */
+  maxWaiting: number
+  waitMs: number
+}
+
+/** How many processes each engine runs, and what one piece of work may cost. Tests and the operator's settings override it. */
+export const engineOptions = {
+  /** The number of processes is a setting. One stays open, so that the first picture does not wait for the models. */
+  images: {
+    name: 'image process',
+    minProcesses: 1,
+    idleMs: 60_000,
+    maxWaiting: 200,
+    waitMs: 60_000,
+    startMs: 30_000,
+    sendMs: 30_000,
+    /** For one picture, after its bytes are sent. */
+    timeoutMs: 10_000,
+    /** Resident memory; a process that holds more is killed. */
+    maxMemoryMb: 640,
+  },
+  /** All processes stay open: starting one means compiling the rules. */
+  yara: {
+    name: 'YARA process',
+    processes: 2,
+    idleMs: Infinity,
+    maxWaiting: 1000,
+    waitMs: 120_000,
+    compileMs: 120_000,
+    sendMs: 30_000,
+    /** For one scan, beside the time that its size adds. */
+    scanMs: 30_000,
+  },
+  /** Containers are rare, and a process starts in 100 ms: none is kept. The caller's deadline bounds the wait. */
+  unpacker: {
+    name: 'unpacking process',
+    minProcesses: 0,
+    maxProcesses: 2,
+    idleMs: 30_000,
+    maxWaiting: 1000,
+    waitMs: Infinity,
+    /** For one container. Time in which the caller reads a member is not counted. */
+    workMs: 60_000,
+  },
+}

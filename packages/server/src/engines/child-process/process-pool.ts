@@ -1,0 +1,198 @@
+import { EngineDown } from '../../domain/ports/scan-engine.ts'
+import { makeSemaphore } from '../../domain/semaphore.ts'
+import type { Logger } from '../../runtime/logger.ts'
+import type { PoolOptions } from './engine-options.ts'
+import { makeProcessStarter } from './process-starter.ts'
+import type { Child } from './start-child.ts'
+
+export type PoolDeps = PoolOptions & {
+  /** Starts a process that is ready for work, or throws. */
+  start(signal: AbortSignal): Promise<Child>
+  /** Closes the pool for new work and ends processes that are still starting. */
+  signal?: AbortSignal
+  log: Logger
+}
+
+/**
+ * The processes of one engine. The pool keeps `minProcesses` running, starts more while work waits for them, ends those
+ * that are idle for `idleMs`, and replaces those that die or wear out.
+ */
+export function openProcessPool(deps: PoolDeps) {
+  const closing = new AbortController()
+  const signal = deps.signal === undefined ? closing.signal : AbortSignal.any([closing.signal, deps.signal])
+  const turns = makeSemaphore({ count: deps.maxProcesses, maxWaiting: deps.maxWaiting, maxWaitMs: deps.waitMs })
+  const processes = makeProcesses(deps, signal)
+  const newClosed = () => new EngineDown(`The ${deps.name} is stopped`)
+  let unfinished = 0
+  let onDrained: (() => void) | undefined
+
+  function throwIfClosed() {
+    if (signal.aborted) throw newClosed()
+  }
+
+  async function close() {
+    closing.abort()
+    turns.rejectWaiting(newClosed)
+    await processes.close(newClosed)
+  }
+
+  return {
+    /** Resolves when the first processes are ready; rejects when one of them could not be started. */
+    opened: processes.opened,
+    /**
+     * Gives `work` a process of its own. The signal ends only the wait for it. `isNested` is for work that other work of
+     * this pool waits for: it takes no turn, because the turn it would wait for may be that of the waiting work.
+     */
+    async use<T>(work: (child: Child) => Promise<T>, waiting: AbortSignal, { isNested = false } = {}): Promise<T> {
+      throwIfClosed()
+      unfinished++
+      const useProcess = async () => {
+        throwIfClosed()
+        return processes.use(work, waiting)
+      }
+      try {
+        return await (isNested ? useProcess() : turns.use(useProcess, waiting))
+      } finally {
+        if (--unfinished === 0) onDrained?.()
+      }
+    },
+    isUp: processes.isUp,
+    /** The reason why no process can be started, while none runs. */
+    findFault: processes.findFault,
+    countWaiting: () => turns.countWaiting() + processes.countWaiting(),
+    listPids: processes.listPids,
+    /** A process that ended because of `close` says nothing about the content it worked on. */
+    throwIfClosed,
+    /** Ends the processes after the work that was given to this pool. No work may be given to it afterwards. */
+    async retire() {
+      if (unfinished > 0) await new Promise<void>((resolve) => (onDrained = resolve))
+      await close()
+    },
+    /** Kills all processes. Work that runs or waits fails with `EngineDown`. */
+    close,
+  }
+}
+
+export type ProcessPool = ReturnType<typeof openProcessPool>
+
+function makeProcesses(deps: PoolDeps, signal: AbortSignal) {
+  const { name, minProcesses, maxProcesses, log } = deps
+  /** Every process that has not ended, and those of them that may be given work. */
+  const alive = new Set<Child>()
+  const ready = new Set<Child>()
+  const used = new WeakSet<Child>()
+  const idle = makeIdleProcesses(deps.idleMs, endIdle)
+  const starter = makeProcessStarter({ ...deps, signal, onStarted: add, onFailed: rejectWhenDown, onRetry: grow })
+  const isUp = () => ready.size > 0 || (starter.count() > 0 && !starter.hasFailed())
+  const newDown = () => new EngineDown(`The ${name} cannot be started`, { cause: starter.getFault() })
+  let unusedDeaths = 0
+  grow()
+  const opened = starter.settle().then(starter.throwIfFailed)
+  opened.catch(() => {})
+
+  function rejectWhenDown() {
+    if (!isUp()) idle.rejectWaiting(newDown)
+  }
+
+  function grow() {
+    if (signal.aborted || starter.isPaused()) return
+    const wanted = Math.max(idle.countWaiting(), minProcesses - ready.size)
+    while (starter.count() < wanted) starter.startOne()
+  }
+
+  function add(child: Child) {
+    alive.add(child)
+    ready.add(child)
+    void child.ended.then(() => remove(child))
+    giveBack(child)
+  }
+
+  function remove(child: Child) {
+    alive.delete(child)
+    idle.remove(child)
+    if (!ready.delete(child) || signal.aborted) return
+    if (minProcesses > 0) log.warn(`the ${name} died and is replaced`)
+    // A machine without memory may kill one. A second in a row means that the program does not work.
+    if (!used.has(child) && ++unusedDeaths > 1) starter.fail(new Error(`The ${name} died before it did any work`))
+    grow()
+  }
+
+  function giveBack(child: Child) {
+    if (signal.aborted) return child.kill()
+    if (child.isDead()) return
+    if (!child.isWorn() && idle.count() < maxProcesses) return idle.add(child)
+    ready.delete(child)
+    child.end()
+    grow()
+  }
+
+  function endIdle(child: Child) {
+    if (ready.size <= minProcesses) return
+    ready.delete(child)
+    idle.remove(child)
+    child.kill()
+  }
+
+  return {
+    opened,
+    async use<T>(work: (child: Child) => Promise<T>, waiting: AbortSignal): Promise<T> {
+      if (ready.size === 0 && starter.count() === 0 && starter.isPaused()) throw newDown()
+      const taken = idle.take(waiting)
+      grow()
+      const child = await taken
+      used.add(child)
+      try {
+        const result = await work(child)
+        starter.noteSuccess()
+        unusedDeaths = 0
+        return result
+      } finally {
+        giveBack(child)
+      }
+    },
+    isUp,
+    findFault: () => (isUp() ? undefined : starter.getFault()),
+    countWaiting: idle.countWaiting,
+    listPids: () => [...alive].flatMap(({ pid }) => pid ?? []),
+    async close(newClosed: () => Error) {
+      starter.stop()
+      idle.rejectWaiting(newClosed)
+      for (const child of alive) child.kill()
+      await starter.settle()
+      await Promise.all([...alive].map(({ ended }) => ended))
+    },
+  }
+}
+
+/** Processes without work. `take` waits for one, first come, first served. */
+function makeIdleProcesses(idleMs: number, onIdleTooLong: (child: Child) => void) {
+  const idle: { child: Child; timer: NodeJS.Timeout | undefined }[] = []
+  const permits = makeSemaphore({ count: 0, maxWaitMs: Infinity })
+
+  return {
+    add(child: Child) {
+      const timer = idleMs === Infinity ? undefined : setTimeout(onIdleTooLong, idleMs, child).unref()
+      idle.push({ child, timer })
+      permits.release()
+    },
+    remove(child: Child) {
+      const at = idle.findIndex((one) => one.child === child)
+      if (at === -1) return
+      permits.withdraw()
+      for (const { timer } of idle.splice(at, 1)) clearTimeout(timer)
+    },
+    /** The one that worked last: its memory is in the caches, and the others may end. */
+    async take(signal: AbortSignal): Promise<Child> {
+      for (;;) {
+        const permit = permits.acquire(signal)
+        if (permit !== undefined) await permit
+        const last = idle.pop()
+        clearTimeout(last?.timer)
+        if (last !== undefined && !last.child.isDead()) return last.child
+      }
+    },
+    count: () => idle.length,
+    countWaiting: permits.countWaiting,
+    rejectWaiting: permits.rejectWaiting,
+  }
+}

@@ -1,0 +1,177 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import type { Duplex } from 'node:stream'
+import { type Frame, frameKinds, toFrameHead } from './frames.ts'
+import { watchMemory } from './memory-watch.ts'
+import type { Launch } from './node-launch.ts'
+import { readFrames } from './read-frames.ts'
+import { sendBody } from './send-body.ts'
+
+/** The child ended by itself, or was killed by somebody else. */
+export class ProcessDied extends Error {}
+/** The child did not answer in time, or held more memory than allowed, and was killed. */
+export class LimitExceeded extends Error {}
+
+export type AskLimits = {
+  sendMs: number
+  answerMs: number
+  /** Resident memory, watched until the answer. */
+  maxMemoryMb?: number
+  /** Ends the sending of the body. A child that has all of it is waited for. */
+  signal?: AbortSignal
+}
+
+/** A child process that answers one request at a time. */
+export type Child = {
+  readonly pid: number | undefined
+  /**
+   * Sends a request and its body, and returns the answer. When the body cannot be sent (`signal`, a failing read,
+   * `sendMs`) this throws the reason, and the child stays usable. A child that exceeds a limit is killed.
+   */
+  ask<Answer>(request: object, body: Buffer | AsyncIterable<Buffer>, limits: AskLimits): Promise<Answer>
+  /** Sends a request without a body; `readFrame` then gives the frames up to the answer. */
+  post(request: object): Promise<void>
+  /** Undefined when the child is dead. */
+  readFrame(): Promise<Frame | undefined>
+  /** Resolves when there is room for more, or when the child is dead. */
+  sendData(bytes: Buffer): Promise<void>
+  /** True as soon as the child is of no more use, a moment before it has ended. */
+  isDead(): boolean
+  /** True when the last answer was marked `worn`: the child holds so much memory that it should be replaced. */
+  isWorn(): boolean
+  /** Resolves when the process has ended. */
+  ended: Promise<void>
+  /** Lets the child finish its request and exit by itself. */
+  end(): void
+  kill(): void
+}
+
+/** Starts a program that serves `openChildPipe`. The program gets nothing of the service's environment but PATH. */
+export function startChild(name: string, launch: Launch): Child {
+  const process = spawnWithSocket(launch)
+  const socket = process.stdio[3] as Duplex
+  const death = watchDeath(name, process, socket)
+  const frames = readFrames(socket)
+  let isAsked = false
+  let isWorn = false
+
+  async function readFrame(): Promise<Frame | undefined> {
+    try {
+      const frame = await frames()
+      if (frame?.kind !== frameKinds.answer) return frame
+      const answer = JSON.parse(frame.payload.toString('utf8'))
+      isWorn = answer.worn === true
+      return { ...frame, answer }
+    } catch (cause) {
+      death.declare(new Error(`The ${name} sent an invalid frame`, { cause }))
+      return undefined
+    }
+  }
+
+  async function readAnswer<Answer>(): Promise<Answer> {
+    const frame = await readFrame()
+    if (frame === undefined) throw await death.reason
+    if (frame.kind === frameKinds.answer) return frame.answer as Answer
+    const error = new Error(`The ${name} sent a frame of kind ${frame.kind} for an answer`)
+    death.declare(error)
+    throw error
+  }
+
+  async function ask<Answer>(request: object, body: Buffer | AsyncIterable<Buffer>, limits: AskLimits) {
+    const { sendMs, answerMs, maxMemoryMb, signal } = limits
+    const declare = (limit: string) => death.declare(new LimitExceeded(`The ${name} exceeded its limit of ${limit}`))
+    const memory = watchMemory(process.pid, maxMemoryMb, () => declare(`${maxMemoryMb} MB`))
+    let timer: NodeJS.Timeout | undefined
+    try {
+      socket.cork()
+      writeRequest(socket, request)
+      const signals = signal ? [death.signal, signal] : [death.signal]
+      const failure = await sendBody(socket, body, { ms: sendMs, signals })
+      socket.write(toFrameHead(failure === undefined ? 'end' : 'abandon', 0))
+      socket.uncork()
+      timer = setTimeout(() => declare(`${answerMs} ms`), answerMs)
+      const answer = await readAnswer<Answer>()
+      if (failure !== undefined) throw failure.error
+      return answer
+    } finally {
+      clearTimeout(timer)
+      memory.stop()
+    }
+  }
+
+  return {
+    pid: process.pid,
+    async ask(request, body, limits) {
+      if (isAsked) throw new Error(`The ${name} was asked two things at once`)
+      // The reason of the death concerns the request before this one.
+      if (death.signal.aborted) throw new ProcessDied(`The ${name} is dead`)
+      isAsked = true
+      return ask<never>(request, body, limits).finally(() => {
+        isAsked = false
+      })
+    },
+    async post(request) {
+      if (death.signal.aborted) return
+      writeRequest(socket, request)
+      await write(socket, toFrameHead('end', 0))
+    },
+    readFrame,
+    async sendData(bytes) {
+      if (death.signal.aborted) return
+      socket.write(toFrameHead('data', bytes.length))
+      await write(socket, bytes)
+    },
+    isDead: () => death.signal.aborted,
+    isWorn: () => isWorn,
+    ended: death.ended,
+    end: () => socket.end(),
+    kill: () => death.declare(new ProcessDied(`The ${name} was ended`)),
+  }
+}
+
+const spawnWithSocket = ({ command, args, env, ...user }: Launch) =>
+  spawn(command, args, {
+    ...user,
+    cwd: '/',
+    env: { PATH: process.env.PATH, ...env },
+    stdio: ['ignore', 'ignore', 'pipe', 'pipe'],
+  })
+
+function writeRequest(socket: Duplex, request: object) {
+  const json = Buffer.from(JSON.stringify(request))
+  socket.write(toFrameHead('request', json.length))
+  socket.write(json)
+}
+
+const write = (socket: Duplex, bytes: Buffer) =>
+  new Promise<void>((resolve) => {
+    if (socket.destroyed || !socket.writable) resolve()
+    else socket.write(bytes, () => resolve())
+  })
+
+/** `signal` is aborted, and `reason` resolves, as soon as the child is of no more use; `ended` when the process is gone. */
+function watchDeath(name: string, child: ChildProcess, socket: Duplex) {
+  const dead = new AbortController()
+  const { promise: ended, resolve: end } = Promise.withResolvers<void>()
+  const { promise: reason, resolve: tell } = Promise.withResolvers<Error>()
+  let stderr = ''
+  const declare = (error: Error) => {
+    if (!dead.signal.aborted) dead.abort(error)
+    tell(error)
+    child.kill('SIGKILL')
+    socket.destroy()
+  }
+  child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+    stderr = (stderr + text).slice(-2000)
+  })
+  child.once('error', (error) => {
+    declare(new ProcessDied(`The ${name} did not start: ${error.message}`, { cause: error }))
+    if (child.pid === undefined) end()
+  })
+  // 'exit' would come before all that the child wrote is read.
+  child.once('close', (code, by) => {
+    declare(new ProcessDied(`The ${name} ended with ${by ?? code}. ${stderr.trim()}`.trim()))
+    end()
+  })
+  socket.on('error', () => {})
+  return { signal: dead.signal, reason, ended, declare }
+}

@@ -1,0 +1,61 @@
+import type { Content } from '../../domain/content/content.ts'
+import { EngineDown, type EngineReport } from '../../domain/ports/scan-engine.ts'
+import type { ProcessPool } from '../child-process/process-pool.ts'
+import { toBody } from '../child-process/send-body.ts'
+import { type Child, LimitExceeded, ProcessDied } from '../child-process/start-child.ts'
+import type { Answer } from './requests.ts'
+
+const attempts = 2
+/** 5 MB/s, where libyara scans 100 MB/s: leaves room on a machine that is busy with other work. */
+const msPerByte = 1 / 5000
+/** libyara stops by itself, to the second. Killing the process costs compiling the rules again, so that comes later. */
+const graceMs = 1500
+
+/** Scans once more when the process died, because the content may not be the cause. A scan that is too slow is not repeated. */
+export async function scanContent(
+  findPool: () => ProcessPool | undefined,
+  content: Content,
+  { scanMs, signal }: { scanMs: number; signal: AbortSignal },
+): Promise<EngineReport> {
+  const timeoutMs = Math.ceil(scanMs + content.bytes * msPerByte)
+  let death: unknown
+  for (let attempt = 0; attempt < attempts; attempt++) {
+    // Asked for each attempt: the rules may have changed. Without rules there is nothing to find.
+    const pool = findPool()
+    if (pool === undefined) return { findings: [], doubts: [], unopened: false }
+    try {
+      const report = pool.use((child) => ask(child, content, { timeoutMs, signal }), signal)
+      return await rejectOnAbort(report, signal)
+    } catch (error) {
+      if (error instanceof LimitExceeded) return { findings: [], doubts: ['ScanLimitExceeded'], unopened: false }
+      if (!(error instanceof ProcessDied)) throw error
+      death = error
+    }
+  }
+  throw new EngineDown(`The YARA process died ${attempts} times on the same content`, { cause: death })
+}
+
+async function ask(
+  child: Child,
+  content: Content,
+  { timeoutMs, signal }: { timeoutMs: number; signal: AbortSignal },
+): Promise<EngineReport> {
+  const limits = { sendMs: timeoutMs, answerMs: timeoutMs + graceMs, signal }
+  const answer = await child.ask<Answer>({ ask: 'scan', bytes: content.bytes, timeoutMs }, toBody(content), limits)
+  if ('failure' in answer) throw new EngineDown(answer.failure)
+  if (!('findings' in answer)) throw new EngineDown('The YARA process gave no result')
+  if (answer.bytes !== content.bytes) throw new EngineDown(`YARA scanned ${answer.bytes} bytes of ${content.bytes}`)
+  return { findings: answer.findings, doubts: answer.limited ? ['ScanLimitExceeded'] : [], unopened: false }
+}
+
+/**
+ * Lets the caller go at once while the process finishes its scan. Killing the process instead would let callers who
+ * disconnect make every scan wait until the rules are compiled again.
+ */
+function rejectOnAbort<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const abort = () => reject(signal.reason)
+    signal.addEventListener('abort', abort, { once: true })
+    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort))
+  })
+}

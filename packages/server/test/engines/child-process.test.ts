@@ -1,0 +1,87 @@
+import assert from 'node:assert/strict'
+import { createHash, randomBytes } from 'node:crypto'
+import { type TestContext, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { type Child, LimitExceeded, ProcessDied, startChild } from '../../src/engines/child-process/start-child.ts'
+
+const program = fileURLToPath(new URL('echo-child.ts', import.meta.url))
+const limits = { sendMs: 5000, answerMs: 5000 }
+const none = Buffer.alloc(0)
+
+test('bodies of every size arrive whole, one after the other', async (t) => {
+  const child = startEcho(t)
+  for (const bytes of [0, 1, 65_537, 5_000_000, 3, 9_000_000, 5_000_001, 70_000]) {
+    const body = randomBytes(bytes)
+    assert.deepEqual(await child.ask({ bytes }, body, limits), { bytes, sha1: toSha1(body) })
+    assert.deepEqual(await child.ask({ bytes }, toChunks(body), limits), { bytes, sha1: toSha1(body) })
+  }
+})
+
+test('a body that fails on its way leaves the process usable', async (t) => {
+  const child = startEcho(t)
+  const failing = (async function* () {
+    yield randomBytes(6_000_000)
+    throw new Error('the store is away')
+  })()
+  await assert.rejects(child.ask({ bytes: 7_000_000 }, failing, limits), /the store is away/)
+  assert.deepEqual(await child.ask({ bytes: 3 }, Buffer.from('abc'), limits), { bytes: 3, sha1: toSha1('abc') })
+})
+
+for (const [what, invalid] of Object.entries({
+  'an answer that is no JSON': '05020000007b7b',
+  'an endless answer': '05ffffffff',
+  'data for an answer': '020100000000',
+})) {
+  test(`a process that sends ${what} is killed`, async (t) => {
+    const child = startEcho(t)
+    await assert.rejects(child.ask({ bytes: 0, invalid }, none, limits), /sent an? (invalid )?frame/)
+    await child.ended
+    await assert.rejects(child.ask({ bytes: 0 }, none, limits), ProcessDied)
+  })
+}
+
+test('a process that sends half of an answer is killed when its time is over', async (t) => {
+  const child = startEcho(t)
+  await assert.rejects(child.ask({ bytes: 0, invalid: '0502' }, none, { ...limits, answerMs: 300 }), LimitExceeded)
+  await child.ended
+})
+
+test('a process that holds more memory than it may is killed', async (t) => {
+  const child = startEcho(t)
+  await assert.rejects(child.ask({ bytes: 0, invalid: '' }, none, { ...limits, maxMemoryMb: 1 }), /limit of 1 MB/)
+  await child.ended
+})
+
+test('a caller that waits for the answer of a killed process gets ProcessDied', async (t) => {
+  const child = startEcho(t)
+  const asked = child.ask({ bytes: 0, invalid: '' }, none, limits)
+  child.kill()
+  await assert.rejects(asked, ProcessDied)
+  await child.ended
+})
+
+test('the death of an idle process is noticed', async (t) => {
+  const child = startEcho(t)
+  await child.ask({ bytes: 0 }, none, limits)
+  process.kill(child.pid ?? 0, 'SIGKILL')
+  await child.ended
+  assert.equal(child.isDead(), true)
+})
+
+test('a program that does not exist is a process that died', async () => {
+  const child = startChild('test process', { command: '/nowhere/program', args: [] })
+  await assert.rejects(child.ask({}, none, limits), ProcessDied)
+  await child.ended
+})
+
+function startEcho(t: TestContext): Child {
+  const child = startChild('test process', { command: process.execPath, args: [program] })
+  t.after(() => child.kill())
+  return child
+}
+
+async function* toChunks(body: Buffer) {
+  for (let start = 0; start < body.length; start += 100_000) yield body.subarray(start, start + 100_000)
+}
+
+const toSha1 = (bytes: Buffer | string) => createHash('sha1').update(bytes).digest('hex')
