@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { EngineDown, type EngineReport } from '../../src/domain/ports/scan-engine.ts'
+import { EngineDown, type EngineReport } from '../../src/domain/ports/engines.ts'
 import { toReport } from '../../src/engines/clamav/clamav-engine.ts'
 
 const nothing: EngineReport = { findings: [], doubts: [], unopened: false }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { rmSync } from 'node:fs'
 import { describe, test } from 'node:test'
-import { EngineDown } from '../../src/domain/ports/scan-engine.ts'
+import { EngineDown } from '../../src/domain/ports/engines.ts'
 import { checkYaraFile } from '../../src/engines/yara/load-rules.ts'
 import { waitFor } from '../support/wait-for.ts'
 import { brokenRule, markerRule, noAbort, openTestYara, toContent, whyNot } from './yara-support.ts'

@@ -1,4 +1,4 @@
-import { EngineDown } from '../../domain/ports/scan-engine.ts'
+import { EngineDown } from '../../domain/ports/engines.ts'
 import { makeSemaphore } from '../../domain/semaphore.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import type { PoolOptions } from './engine-options.ts'

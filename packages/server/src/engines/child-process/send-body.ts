@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import type { Writable } from 'node:stream'
 import type { Content } from '../../domain/content/content.ts'
-import { EngineDown } from '../../domain/ports/scan-engine.ts'
+import { EngineDown } from '../../domain/ports/engines.ts'
 import { toFrameHead } from './frames.ts'
 
 /** The content in the form in which a child receives it: one buffer when it is in memory, else its chunks. */

@@ -11,7 +11,7 @@ export class ProcessDied extends Error {}
 /** The child did not answer in time, or held more memory than allowed, and was killed. */
 export class LimitExceeded extends Error {}
 
-export type AskLimits = {
+type AskLimits = {
   sendMs: number
   answerMs: number
   /** Resident memory, watched until the answer. */

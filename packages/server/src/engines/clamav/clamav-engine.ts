@@ -6,7 +6,7 @@ import {
   type EngineReport,
   type EngineState,
   type ScanEngine,
-} from '../../domain/ports/scan-engine.ts'
+} from '../../domain/ports/engines.ts'
 import type { ClamdClient } from './client.ts'
 
 const restartMs = 10_000

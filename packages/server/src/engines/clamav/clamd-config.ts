@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { chmodSync, chownSync, mkdirSync, realpathSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { maxUnpackedBytes } from '../../domain/ports/unpacker.ts'
+import { maxUnpackedBytes } from '../../domain/ports/engines.ts'
 import type { Unprivileged } from '../../runtime/unprivileged.ts'
 
 /**

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import { availableParallelism } from 'node:os'
 import type { Content } from '../../domain/content/content.ts'
-import { EngineBusy } from '../../domain/ports/scan-engine.ts'
+import { EngineBusy } from '../../domain/ports/engines.ts'
 import { makeSemaphore } from '../../domain/semaphore.ts'
 import {
   askClamd,

@@ -1,6 +1,6 @@
 import { findContainerFormat } from '../../domain/content/container.ts'
 import type { Content } from '../../domain/content/content.ts'
-import type { UnpackBudget, Unpacker } from '../../domain/ports/unpacker.ts'
+import type { UnpackBudget, Unpacker } from '../../domain/ports/engines.ts'
 import { frameKinds } from '../child-process/frames.ts'
 import type { Child } from '../child-process/start-child.ts'
 

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { basename, dirname, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { EngineDown, type EngineState } from '../../domain/ports/scan-engine.ts'
+import { EngineDown, type EngineState } from '../../domain/ports/engines.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import type { Unprivileged } from '../../runtime/unprivileged.ts'
 import { engineOptions } from '../child-process/engine-options.ts'

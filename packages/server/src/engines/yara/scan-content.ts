@@ -1,5 +1,5 @@
 import type { Content } from '../../domain/content/content.ts'
-import { EngineDown, type EngineReport } from '../../domain/ports/scan-engine.ts'
+import { EngineDown, type EngineReport } from '../../domain/ports/engines.ts'
 import type { ProcessPool } from '../child-process/process-pool.ts'
 import { toBody } from '../child-process/send-body.ts'
 import { type Child, LimitExceeded, ProcessDied } from '../child-process/start-child.ts'

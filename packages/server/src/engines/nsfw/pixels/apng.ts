@@ -2,7 +2,7 @@ import { type FrameSource, maxFramesPerPass } from './frame-sources.ts'
 import { type PngChunk, readPng, readPngChunks, toPng } from './png.ts'
 import { newUnsupported, type Raster, render, renderWhole, type Shape } from './render.ts'
 
-export type ApngFrame = {
+type ApngFrame = {
   width: number
   height: number
   left: number
