@@ -3,26 +3,27 @@ import { randomBytes } from 'node:crypto'
 import { mkdirSync, readdirSync, statfsSync } from 'node:fs'
 import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
-import { type TestContext, test } from 'node:test'
+import { describe, type TestContext, test } from 'node:test'
 import { openContentStore } from '../../src/blobs/content-store.ts'
+import { makeContentWriter } from '../../src/blobs/content-writer.ts'
 import { openDiskSpace } from '../../src/blobs/disk-space.ts'
 import { makeDiskJobContents } from '../../src/blobs/job-contents.ts'
 import { openMasterKey } from '../../src/blobs/master-key.ts'
-import { makeMemoryBudget } from '../../src/blobs/memory-content.ts'
+import { makeBlockPool, makeMemoryBudget } from '../../src/blobs/memory-content.ts'
 import { Problem } from '../../src/domain/problem.ts'
 import { newTestDir } from './test-dir.ts'
 
 const master = openMasterKey(randomBytes(32), '/nowhere')
 const isStorageFull = (error: unknown) => error instanceof Problem && error.refusal.kind === 'storage-full'
 
-test('uploads share their memory: what finds no room lies in a file, and room comes back', async (t) => {
+test('uploads share a memory budget: content beyond it goes to a file, and a release returns its share', async (t) => {
   const dir = join(newTestDir(t), 'content')
   const memory = makeMemoryBudget({ maxBytes: 250_000 })
   const store = openContentStore({ dir, master, memory })
   const bytes = randomBytes(100_000)
   const put = async () => {
     const writer = store.newWriter()
-    // In two pieces: the first one fits while the second may not.
+    // In two chunks: the first may fit when the second does not.
     await writer.write(Buffer.from(bytes.subarray(0, 60_000)))
     await writer.write(Buffer.from(bytes.subarray(60_000)))
     return writer.finish()
@@ -39,7 +40,7 @@ test('uploads share their memory: what finds no room lies in a file, and room co
   assert.deepEqual(listFiles(dir), [])
 })
 
-test('a writer that is given up gives its memory back, before and after it went to a file', async (t) => {
+test('an aborted writer returns its memory, before and after its content went to a file', async (t) => {
   const memory = makeMemoryBudget({ maxBytes: 100_000 })
   const store = openContentStore({ dir: join(newTestDir(t), 'content'), master, memory })
   for (const bytes of [1000, 70_000, 200_000]) {
@@ -50,7 +51,7 @@ test('a writer that is given up gives its memory back, before and after it went 
   }
 })
 
-test('jobs get as much room as their budget has, and again what they gave back', async (t) => {
+test('the content of jobs stays within its budget, to which a removal returns its size', async (t) => {
   const { contents, dir } = await openJobs(t, { budgetBytes: 1_000_000 })
   const put = async (bytes: number) => {
     const writer = contents.newWriter()
@@ -70,7 +71,7 @@ test('jobs get as much room as their budget has, and again what they gave back',
   await put(700_000)
 })
 
-test('below the reserve nothing is begun', async (t) => {
+test('no upload begins while the free space is below the reserve', async (t) => {
   const { bavail, bsize } = statfsSync(newTestDir(t))
   const { contents } = await openJobs(t, { reserveBytes: 2 * bavail * bsize })
   assert.throws(() => contents.newWriter(), isStorageFull)
@@ -86,7 +87,55 @@ async function openJobs(t: TestContext, { reserveBytes = 0, budgetBytes = 1e15 }
 const listFiles = (dir: string) =>
   readdirSync(dir, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile())
 
-test('the disk of a directory that is not there yet can be asked', async (t) => {
+test('the free space is known also when the directory does not exist yet', async (t) => {
   const disk = await openDiskSpace({ dir: join(newTestDir(t), 'not', 'there'), reserveBytes: 0 })
   assert(disk.countFree() > 0)
 })
+
+const memoryBytes = 1024 * 1024
+const newWriter = (ownsMemory: boolean) =>
+  makeContentWriter({
+    memoryBytes,
+    ownsMemory,
+    pool: makeBlockPool({ blockBytes: memoryBytes + 1, maxFree: 1 }),
+    createFile: () => Promise.reject(new Error('The content fits into memory')),
+  })
+
+/** Not the size of the pool that Node takes small buffers from. */
+const memorySize = 60_000
+
+describe('the memory that chunks are part of', () => {
+  for (const count of [1, 3]) {
+    test(`is freed by a writer that owns it, with ${count} chunks`, async () => {
+      for (const size of await writeParts(count, { ownsMemory: true })) assert.equal(size, 0)
+    })
+
+    test(`is kept by a writer that does not own it, with ${count} chunks`, async () => {
+      for (const size of await writeParts(count, { ownsMemory: false })) assert.equal(size, memorySize)
+    })
+  }
+
+  test('is kept even by an owner when it may be the pool that Node takes small buffers from', async () => {
+    const shared = Buffer.allocUnsafeSlow(Buffer.poolSize).fill('shared')
+    const writer = newWriter(true)
+    writer.write(shared.subarray(0, 6))
+    writer.write(Buffer.from(randomBytes(memorySize)))
+    const content = await writer.finish()
+    assert.equal(shared.byteLength, Buffer.poolSize)
+    assert.equal(content.whole?.subarray(0, 6).toString(), 'shared')
+    await content.release()
+  })
+})
+
+/** Writes a part of each of `count` buffers, checks the content, and returns the sizes of the buffers afterwards. */
+async function writeParts(count: number, { ownsMemory }: { ownsMemory: boolean }): Promise<number[]> {
+  const memories = Array.from({ length: count }, () => Buffer.from(randomBytes(memorySize)))
+  const parts = memories.map((memory) => memory.subarray(144))
+  const clear = Buffer.concat(parts)
+  const writer = newWriter(ownsMemory)
+  for (const part of parts) writer.write(part)
+  const content = await writer.finish()
+  assert.ok(content.whole?.equals(clear))
+  await content.release()
+  return memories.map(({ byteLength }) => byteLength)
+}

@@ -10,7 +10,7 @@ import { describe, type TestContext, test } from 'node:test'
 import { openContentStore } from '../../src/blobs/content-store.ts'
 import { openMasterKey } from '../../src/blobs/master-key.ts'
 import { makeMemoryBudget } from '../../src/blobs/memory-content.ts'
-import type { ContentWriter } from '../../src/domain/ports/content-store.ts'
+import type { ContentStore, ContentWriter, WriterOptions } from '../../src/domain/ports/content-store.ts'
 import { Problem } from '../../src/domain/problem.ts'
 import { findProcessIdentity } from '../../src/runtime/process-identity.ts'
 import { newTestDir } from './test-dir.ts'
@@ -36,6 +36,13 @@ async function writeAll(writer: ContentWriter, bytes: Buffer, chunkBytes = 65_53
   for (let at = 0; at < bytes.length; at += chunkBytes) await writer.write(bytes.subarray(at, at + chunkBytes))
 }
 
+async function put(store: ContentStore, clear: Buffer, options: WriterOptions & { chunkBytes?: number } = {}) {
+  const writer = store.newWriter(options)
+  // A copy, because the writer may free the memory of its chunks.
+  await writeAll(writer, Buffer.from(clear), options.chunkBytes)
+  return writer.finish()
+}
+
 const hashOf = (kind: string, bytes: Buffer) => createHash(kind).update(bytes).digest('hex')
 
 describe('content', () => {
@@ -43,9 +50,7 @@ describe('content', () => {
     test(`of ${bytes} bytes comes back as it went in, whole and in parts, with its hashes`, async (t) => {
       const { store, listFiles } = openTestStore(t)
       const clear = randomBytes(bytes)
-      const writer = store.newWriter()
-      await writeAll(writer, clear, 61_007)
-      const content = await writer.finish()
+      const content = await put(store, clear, { chunkBytes: 61_007 })
       assert.equal(content.bytes, bytes)
       assert.equal(content.sha1, hashOf('sha1', clear))
       assert.equal(content.sha256, hashOf('sha256', clear))
@@ -75,24 +80,21 @@ describe('content', () => {
       const { store, listFiles } = openTestStore(t)
       const clear = randomBytes(bytes)
       for (const round of ['once', 'again']) {
-        const writer = store.newWriter({ memoryBytes: 4 * mebibyte })
-        await writeAll(writer, Buffer.from(clear), 61_007)
-        const content = await writer.finish()
+        const content = await put(store, clear, { memoryBytes: 4 * mebibyte, chunkBytes: 61_007 })
         assert.equal(content.whole === undefined, bytes > 4 * mebibyte, round)
         assert.equal(listFiles().length, bytes > 4 * mebibyte ? 1 : 0)
         assert.equal(content.sha1, hashOf('sha1', clear))
         assert.equal(content.sha256, hashOf('sha256', clear))
         assert.ok((await readAll(content.read())).equals(clear))
-        assert.ok(
-          (await readAll(content.read(mebibyte - 1, mebibyte + 1))).equals(clear.subarray(mebibyte - 1, mebibyte + 1)),
-        )
+        const part = await readAll(content.read(mebibyte - 1, mebibyte + 1))
+        assert.ok(part.equals(clear.subarray(mebibyte - 1, mebibyte + 1)))
         await content.release()
         await assert.rejects(readAll(content.read()))
       }
     })
   }
 
-  test('that is known to outgrow the memory never begins there', async (t) => {
+  test('that is expected to outgrow the memory goes to a file from its first byte', async (t) => {
     const dir = join(newTestDir(t), 'content')
     const memory = makeMemoryBudget({ maxBytes: mebibyte })
     const store = openContentStore({ dir, master, memory })
@@ -105,34 +107,29 @@ describe('content', () => {
     const content = await writer.finish()
     assert.ok((await readAll(content.read())).equals(clear))
     await content.release()
-    // Less may come than was expected.
-    const shorter = store.newWriter({ expectedBytes: clear.length })
-    await shorter.write(Buffer.from('little'))
-    const little = await shorter.finish()
+    // The content may be shorter than expected.
+    const little = await put(store, Buffer.from('little'), { expectedBytes: clear.length })
     assert.equal((await readAll(little.read())).toString(), 'little')
     await little.release()
     assert.deepEqual(listFiles(dir), [])
   })
 
-  test('in one chunk or in single bytes is the same content', async (t) => {
+  test('is the same in one chunk and in many', async (t) => {
     const { store } = openTestStore(t)
     const clear = randomBytes(mebibyte + 70_000)
     for (const chunkBytes of [clear.length, mebibyte, 1000]) {
-      const writer = store.newWriter()
-      // A copy: what is written belongs to the writer, who may give its memory back.
-      await writeAll(writer, Buffer.from(clear), chunkBytes)
-      const content = await writer.finish()
+      const content = await put(store, clear, { chunkBytes })
       assert.equal(content.sha256, hashOf('sha256', clear))
       assert.ok((await readAll(content.read())).equals(clear))
       await content.release()
     }
   })
 
-  test('written by somebody who waits for nothing is whole and in order', async (t) => {
+  test('is complete and in order when its writer does not wait', async (t) => {
     const { store } = openTestStore(t)
     const clear = randomBytes(mebibyte + 100_000)
     const writer = store.newWriter()
-    // The third one outgrows the memory, and the others follow on its heels.
+    // The third chunk outgrows the memory, and the others follow at once.
     for (const [start, end] of [
       [0, 1000],
       [1000, mebibyte - 10],
@@ -148,11 +145,9 @@ describe('content', () => {
     await content.release()
   })
 
-  test('lies on the disk encrypted, for its owner alone', async (t) => {
+  test('is encrypted on the disk and readable by its owner only', async (t) => {
     const { store, listFiles } = openTestStore(t)
-    const writer = store.newWriter()
-    await writeAll(writer, Buffer.from('a secret that must not be seen '.repeat(60_000)))
-    const content = await writer.finish()
+    const content = await put(store, Buffer.from('a secret that must not be seen '.repeat(60_000)))
     const [file = ''] = listFiles()
     assert.equal(readFileSync(file).includes('secret'), false)
     assert.equal(statSync(file).mode & 0o777, 0o600)
@@ -160,16 +155,10 @@ describe('content', () => {
     await content.release()
   })
 
-  test('of many writers at once is not mixed up', async (t) => {
+  test('of parallel writers is not mixed up', async (t) => {
     const { store, listFiles } = openTestStore(t)
     const all = Array.from({ length: 6 }, () => randomBytes(mebibyte + 100_000))
-    const contents = await Promise.all(
-      all.map(async (clear) => {
-        const writer = store.newWriter()
-        await writeAll(writer, clear)
-        return writer.finish()
-      }),
-    )
+    const contents = await Promise.all(all.map((clear) => put(store, clear)))
     for (const [i, content] of contents.entries()) {
       assert.ok((await readAll(content.read())).equals(all[i] as Buffer))
       await content.release()
@@ -178,61 +167,42 @@ describe('content', () => {
   })
 })
 
-describe('a writer that is given up leaves no file', () => {
-  test('before anything was written, and while all of it is in memory', async (t) => {
-    const { store, listFiles } = openTestStore(t)
-    await store.newWriter().abort()
-    const writer = store.newWriter()
-    await writeAll(writer, randomBytes(1000))
-    await writer.abort()
-    assert.deepEqual(listFiles(), [])
-  })
-
-  test('while its file is being made', async (t) => {
-    const { store, listFiles } = openTestStore(t)
-    const writer = store.newWriter()
-    const writing = writer.write(randomBytes(mebibyte + 1))
-    await writer.abort()
-    await writing
-    assert.deepEqual(listFiles(), [])
-  })
-
-  test('during writes that nobody waited for', async (t) => {
-    const { store, listFiles } = openTestStore(t)
-    const writer = store.newWriter()
-    await writeAll(writer, randomBytes(2 * mebibyte))
-    const writing = Promise.allSettled([1, 2, 3].map(() => writer.write(randomBytes(mebibyte))))
-    await writer.abort()
-    await writing
-    assert.deepEqual(listFiles(), [])
-  })
-
-  test('after it was finished, twice over', async (t) => {
-    const { store, listFiles } = openTestStore(t)
-    const writer = store.newWriter()
-    await writeAll(writer, randomBytes(2 * mebibyte))
-    const content = await writer.finish()
-    await Promise.all([writer.abort(), writer.abort()])
-    assert.deepEqual(listFiles(), [])
-    await content.release()
-    await assert.rejects(readAll(content.read()))
-  })
-
-  test('while it finishes', async (t) => {
-    const { store, listFiles } = openTestStore(t)
-    const writer = store.newWriter()
-    await writeAll(writer, randomBytes(2 * mebibyte))
-    const [finished] = await Promise.allSettled([writer.finish(), writer.abort()])
-    assert.deepEqual(listFiles(), [])
-    if (finished.status === 'fulfilled') {
+describe('an aborted writer leaves no file', () => {
+  const large = () => randomBytes(2 * mebibyte)
+  const stages: Record<string, (writer: ContentWriter) => Promise<unknown>> = {
+    'before anything was written': (writer) => writer.abort(),
+    'while everything is in memory': (writer) => writeAll(writer, randomBytes(1000)).then(writer.abort),
+    'while its file is being created': (writer) => Promise.all([writer.write(large()), writer.abort()]),
+    async 'during writes that nobody waited for'(writer) {
+      await writeAll(writer, large())
+      await Promise.allSettled([...[1, 2, 3].map(() => writer.write(randomBytes(mebibyte))), writer.abort()])
+    },
+    async 'after it finished, even twice'(writer) {
+      await writeAll(writer, large())
+      const content = await writer.finish()
+      await Promise.all([writer.abort(), writer.abort()])
+      await content.release()
+      await assert.rejects(readAll(content.read()))
+    },
+    async 'while it finishes'(writer) {
+      await writeAll(writer, large())
+      const [finished] = await Promise.allSettled([writer.finish(), writer.abort()])
+      if (finished.status === 'rejected') return
       await finished.value.release()
       await assert.rejects(readAll(finished.value.read()))
-    }
-  })
+    },
+  }
+  for (const [when, abort] of Object.entries(stages)) {
+    test(when, async (t) => {
+      const { store, listFiles } = openTestStore(t)
+      await abort(store.newWriter())
+      assert.deepEqual(listFiles(), [])
+    })
+  }
 })
 
-describe('a disk that does not take the content', () => {
-  /** A file where the directory should be: nothing can be made below it. */
+describe('a disk that refuses content', () => {
+  /** Puts a file in place of the directory, so that no file can be created in it. */
   function openBlocked(t: TestContext) {
     const dir = join(newTestDir(t), 'content')
     writeFileSync(dir, '')
@@ -250,27 +220,23 @@ describe('a disk that does not take the content', () => {
     await writer.abort()
   })
 
-  test('leaves what fits into memory alone', async (t) => {
+  test('does not affect content that fits into memory', async (t) => {
     const { store } = openBlocked(t)
-    const writer = store.newWriter()
-    await writeAll(writer, randomBytes(mebibyte))
-    assert.equal((await writer.finish()).bytes, mebibyte)
+    assert.equal((await put(store, randomBytes(mebibyte))).bytes, mebibyte)
   })
 
-  test('is used again as soon as it is there again', async (t) => {
+  test('is used again as soon as it works again', async (t) => {
     const { dir, store } = openBlocked(t)
     const failing = store.newWriter()
     await assert.rejects(async () => failing.write(randomBytes(mebibyte + 1)))
     await failing.abort()
     rmSync(dir)
-    const writer = store.newWriter()
-    await writeAll(writer, randomBytes(mebibyte + 1))
-    const content = await writer.finish()
+    const content = await put(store, randomBytes(mebibyte + 1))
     assert.equal(content.bytes, mebibyte + 1)
     await content.release()
   })
 
-  test('that is full in the middle fails the content, and no file is left', async (t) => {
+  test('that fills up half-way fails the content and leaves no file', async (t) => {
     const { store, listFiles } = openTestStore(t)
     const file = await open('/dev/null')
     const full = Object.assign(new Error('no space left on device'), { code: 'ENOSPC' })
@@ -285,11 +251,9 @@ describe('a disk that does not take the content', () => {
     assert.deepEqual(listFiles(), [])
   })
 
-  test('that takes not even the end of a key loses the file all the same', async (t) => {
+  test('that cannot overwrite a key still removes the file', async (t) => {
     const { store, listFiles } = openTestStore(t)
-    const writer = store.newWriter()
-    await writeAll(writer, randomBytes(2 * mebibyte))
-    const content = await writer.finish()
+    const content = await put(store, randomBytes(2 * mebibyte))
     const file = await open('/dev/null')
     t.mock.method(Object.getPrototypeOf(file), 'write', () => Promise.reject(new Error('input/output error')))
     await file.close()
@@ -299,18 +263,16 @@ describe('a disk that does not take the content', () => {
 })
 
 describe('the sweep', () => {
-  test('removes what ended processes left, and keeps what belongs to running ones', async (t) => {
+  test('removes the files of ended processes and keeps those of running ones', async (t) => {
     const { dir, store, listFiles } = openTestStore(t)
-    const writer = store.newWriter()
-    await writeAll(writer, randomBytes(mebibyte + 1))
-    const content = await writer.finish()
+    const content = await put(store, randomBytes(mebibyte + 1))
     const own = listFiles()
 
     const child = spawn('sleep', ['60'])
     t.after(() => child.kill())
     await once(child, 'spawn')
     const running = findProcessIdentity(child.pid as number) as string
-    // The number of a process that runs, with another start or from another boot: the one that was meant is gone.
+    // The pid of a running process with another start time or from another boot belongs to a process that has ended.
     const [pid, startTicks, boot] = running.split('-')
     const gone = [`${pid}-${Number(startTicks) - 1}-${boot}`, `${pid}-${startTicks}-00000000`, '4194999-1-abcdef01']
     for (const name of [running, ...gone]) {
@@ -328,15 +290,14 @@ describe('the sweep', () => {
     await content.release()
   })
 
-  test('finds nothing where nothing was ever stored', async (t) => {
+  test('finds nothing in a new store', async (t) => {
     const { store } = openTestStore(t)
     assert.equal(await store.sweep(), 0)
   })
 
-  test('is not needed after a close', async (t) => {
+  test('finds nothing after a close', async (t) => {
     const { dir, store } = openTestStore(t)
-    const writer = store.newWriter()
-    await writeAll(writer, randomBytes(mebibyte + 1)).then(writer.finish)
+    await put(store, randomBytes(mebibyte + 1))
     await store.close()
     assert.deepEqual(readdirSync(dir), [])
   })

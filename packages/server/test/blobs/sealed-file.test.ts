@@ -1,10 +1,17 @@
 import assert from 'node:assert/strict'
-import { randomBytes } from 'node:crypto'
+import { createSecretKey, randomBytes } from 'node:crypto'
 import { existsSync, linkSync, readFileSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { buffer as readAll } from 'node:stream/consumers'
 import { describe, type TestContext, test } from 'node:test'
-import { frameBytes, sealedFrameBytes } from '../../src/blobs/frames.ts'
+import {
+  type FrameKey,
+  frameBytes,
+  noncePrefixBytes,
+  openFrame,
+  sealedFrameBytes,
+  sealFrame,
+} from '../../src/blobs/frames.ts'
 import { openMasterKey } from '../../src/blobs/master-key.ts'
 import { createSealedFile } from '../../src/blobs/sealed-file.ts'
 import { newTestDir } from './test-dir.ts'
@@ -21,16 +28,8 @@ async function writeSealed(t: TestContext, clear: Buffer, chunkBytes = 50_000) {
 }
 
 describe('a sealed file', () => {
-  for (const bytes of [
-    0,
-    1,
-    frameBytes - 1,
-    frameBytes,
-    frameBytes + 1,
-    8 * frameBytes,
-    8 * frameBytes + 1,
-    2_000_003,
-  ]) {
+  const eight = 8 * frameBytes
+  for (const bytes of [0, 1, frameBytes - 1, frameBytes, frameBytes + 1, eight, eight + 1, 2_000_003]) {
     test(`of ${bytes} bytes reads back whole and in every part`, async (t) => {
       const clear = randomBytes(bytes)
       const { sealed } = await writeSealed(t, clear, 33_333)
@@ -136,5 +135,53 @@ describe('a sealed file', () => {
     writeFileSync(path, 'here already')
     await assert.rejects(createSealedFile(path, master), { code: 'EEXIST' })
     assert.equal(readFileSync(path, 'utf8'), 'here already')
+  })
+})
+
+const seal = (...frame: Parameters<typeof sealFrame>) => Buffer.concat(sealFrame(...frame))
+
+describe('a sealed frame', () => {
+  const frameKey: FrameKey = { key: createSecretKey(randomBytes(32)), noncePrefix: randomBytes(noncePrefixBytes) }
+  const sealed = seal(frameKey, 3, false, Buffer.from('some content'))
+
+  test('opens to what went in, of any length up to a whole frame', () => {
+    for (const bytes of [0, 1, 15, 16, 17, frameBytes - 1, frameBytes]) {
+      const content = randomBytes(bytes)
+      const frame = seal(frameKey, 0, true, content)
+      assert.equal(frame.length, bytes + 16)
+      assert.ok(openFrame(frameKey, 0, true, frame).equals(content), `${bytes} bytes`)
+    }
+    assert.equal(seal(frameKey, 0, true, Buffer.alloc(frameBytes)).length, sealedFrameBytes)
+  })
+
+  test('with any one bit flipped is refused', () => {
+    for (let bit = 0; bit < sealed.length * 8; bit++) {
+      const changed = Buffer.from(sealed)
+      changed[bit >> 3] = (changed[bit >> 3] ?? 0) ^ (1 << (bit & 7))
+      assert.throws(() => openFrame(frameKey, 3, false, changed), `bit ${bit}`)
+    }
+  })
+
+  test('cut to any length is refused', () => {
+    for (let bytes = 0; bytes < sealed.length; bytes++) {
+      assert.throws(() => openFrame(frameKey, 3, false, sealed.subarray(0, bytes)), `${bytes} bytes`)
+    }
+  })
+
+  test('without content is refused too when its tag is cut', () => {
+    const empty = seal(frameKey, 0, true, Buffer.alloc(0))
+    for (let bytes = 0; bytes < empty.length; bytes++) {
+      assert.throws(() => openFrame(frameKey, 0, true, empty.subarray(0, bytes)), `${bytes} bytes`)
+    }
+  })
+
+  test('opens in its own place only', () => {
+    for (const index of [2, 4, 3 + 2 ** 31]) assert.throws(() => openFrame(frameKey, index, false, sealed), `${index}`)
+    assert.throws(() => openFrame(frameKey, 3, true, sealed), 'as the last one')
+  })
+
+  test('opens with the key and the nonce of its own object only', () => {
+    assert.throws(() => openFrame({ ...frameKey, key: createSecretKey(randomBytes(32)) }, 3, false, sealed))
+    assert.throws(() => openFrame({ ...frameKey, noncePrefix: randomBytes(noncePrefixBytes) }, 3, false, sealed))
   })
 })

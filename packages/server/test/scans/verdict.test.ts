@@ -1,88 +1,94 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { decideMalware, type InspectionReport, type MalwareVerdict } from '../../src/domain/scans/malware-scan.ts'
+import type { Content } from '../../src/domain/content/content.ts'
+import type { ListEntry } from '../../src/domain/ports/list-store.ts'
+import { makeVersionedCache, type Verdict, withLists } from '../../src/domain/scans/verdict.ts'
 
-type Told = Omit<MalwareVerdict, 'doubts'>
+describe('the allow and block lists', () => {
+  const sha256 = 'a'.repeat(64)
+  const options = { kind: 'malware' as const, contentName: null, flagsSexy: true, isTest: false }
+  const entry = (list: 'allow' | 'block', matches: 'sha256' | 'signal', value: string): ListEntry => {
+    return { id: '', list, matches, value, reason: 'because', createdBy: '', createdAt: new Date(), expiresAt: null }
+  }
+  const apply = (verdict: Partial<Verdict>, ...entries: ListEntry[]): Promise<Verdict> => {
+    const assess = async (): Promise<Verdict> => ({ status: 'clean', signals: [], metadata: {}, ...verdict })
+    return withLists(assess, () => entries)({ sha256 } as Content, options)
+  }
+  const allowed = entry('allow', 'sha256', sha256)
+  const blocked = entry('block', 'sha256', sha256)
+  const allowedA = entry('allow', 'signal', 'Virus:A')
+  const encrypted = 'Error:EncryptedContent'
+  const threat = (...signals: string[]) => ({ status: 'threat' as const, signals })
+  const unscanned = { status: 'error' as const, signals: [encrypted] }
+  const many = Array.from({ length: 50 }, (_, n) => `Virus:${n}`)
 
-const here = (...names: string[]) => names.map((name) => ({ name, path: [] }))
-const clean: Told = { status: 'clean', signals: [], path: [] }
-
-describe('the verdict', () => {
-  const table: [what: string, inspected: InspectionReport, encryptedIs: 'error' | 'threat', verdict: Told][] = [
-    ['nothing found and nothing in doubt is clean', { findings: [], doubts: [] }, 'error', clean],
+  const table: [what: string, Partial<Verdict>, ListEntry[], status: string, signals: string[]][] = [
+    ['make allowed content clean', threat('Virus:A', 'Virus:B'), [allowed], 'clean', []],
+    ['leave other content', threat('Virus:A'), [entry('allow', 'sha256', 'b'.repeat(64))], 'threat', ['Virus:A']],
+    ['remove an allowed signal and keep the others', threat('Virus:A', 'Virus:B'), [allowedA], 'threat', ['Virus:B']],
+    ['make content clean whose only signal is allowed', threat('Virus:A'), [allowedA], 'clean', []],
     [
-      'one finding is a threat',
-      { findings: here('A'), doubts: [] },
+      'never make content clean that was scanned in part',
+      { ...threat('Virus:A'), doubts: [encrypted] },
+      [allowedA],
       'error',
-      { status: 'threat', signals: ['Virus:A'], path: [] },
+      [encrypted],
     ],
     [
-      'a finding weighs more than any doubt',
-      { findings: here('A'), doubts: ['EncryptedContent', 'ScanLimitExceeded'] },
-      'error',
-      { status: 'threat', signals: ['Virus:A'], path: [] },
-    ],
-    [
-      'what two engines found alike is said once',
-      { findings: here('A', 'B', 'A'), doubts: [] },
-      'error',
-      { status: 'threat', signals: ['Virus:A', 'Virus:B'], path: [] },
-    ],
-    [
-      'the deepest place is the one that is told',
-      {
-        findings: [
-          { name: 'A', path: [] },
-          { name: 'A', path: ['x.tar', 'a.doc'] },
-          { name: 'B', path: ['b.doc'] },
-        ],
-        doubts: [],
-      },
-      'error',
-      { status: 'threat', signals: ['Virus:A', 'Virus:B'], path: ['x.tar', 'a.doc'] },
-    ],
-    ...(['EncryptedContent', 'UnsupportedContainer', 'ScanLimitExceeded'] as const).map(
-      (doubt): (typeof table)[number] => [
-        `${doubt} alone is an error, never clean`,
-        { findings: [], doubts: [doubt] },
-        'error',
-        { status: 'error', signals: [`Error:${doubt}`], path: [] },
-      ],
-    ),
-    [
-      'each doubt is said once',
-      { findings: [], doubts: ['EncryptedContent', 'ScanLimitExceeded', 'EncryptedContent'] },
-      'error',
-      { status: 'error', signals: ['Error:EncryptedContent', 'Error:ScanLimitExceeded'], path: [] },
-    ],
-    [
-      'encrypted content is a threat where the operator says so',
-      { findings: [], doubts: ['ScanLimitExceeded', 'EncryptedContent'] },
+      'never make content clean that has more signals than are listed',
+      threat(...many),
+      many.map((name) => entry('allow', 'signal', name)),
       'threat',
-      { status: 'threat', signals: ['Virus:Heuristics.EncryptedContent'], path: [] },
+      many,
     ],
-    [
-      'that makes no threat of another doubt',
-      { findings: [], doubts: ['UnsupportedContainer'] },
-      'threat',
-      { status: 'error', signals: ['Error:UnsupportedContainer'], path: [] },
-    ],
+    ['never make an error clean by its content', unscanned, [allowed], 'error', [encrypted]],
+    ['never make an error clean by its signal', unscanned, [entry('allow', 'signal', encrypted)], 'error', [encrypted]],
+    ['make blocked content a threat, even if it is allowed too', {}, [allowed, blocked], 'threat', ['Virus:Blocked']],
+    ['keep the signals of a blocked threat', threat('Virus:A'), [allowed, blocked], 'threat', ['Virus:A']],
+    ['make a blocked error a threat', unscanned, [entry('block', 'signal', encrypted)], 'threat', ['Virus:Blocked']],
   ]
-  for (const [what, inspected, encryptedIs, verdict] of table) {
-    test(what, () => {
-      const { doubts, ...told } = decideMalware(inspected, { encryptedIs })
-      assert.deepEqual(told, verdict)
-      assert.deepEqual(
-        doubts,
-        [...new Set(inspected.doubts)].map((doubt) => `Error:${doubt}`),
-      )
+  for (const [what, verdict, entries, status, signals] of table) {
+    test(what, async () => {
+      const result = await apply(verdict, ...entries)
+      assert.deepEqual([result.status, result.signals], [status, signals])
     })
   }
 
-  test('has an end: neither a name nor the list of them grows without bounds', () => {
-    const names = Array.from({ length: 500 }, (_, i) => `${i}-${'x'.repeat(5000)}`)
-    const { signals } = decideMalware({ findings: here(...names), doubts: [] }, { encryptedIs: 'error' })
-    assert.equal(signals.length, 50)
-    assert.ok(signals.every((signal) => signal.length <= 'Virus:'.length + 200))
+  test('give the reason of the entry', async () => {
+    assert.equal((await apply(threat('Virus:A'), allowed)).metadata.listed, 'because')
+    assert.equal((await apply({}, blocked)).metadata.listed, 'because')
+  })
+})
+
+describe('the verdict cache', () => {
+  const [clean, threat] = [{ status: 'clean' }, { status: 'threat' }]
+
+  test('returns an entry under its own version only', () => {
+    const cache = makeVersionedCache({ entries: 10 })
+    cache.keep('one', 'version 1', clean)
+    cache.keep('other', 'version 1', threat)
+    assert.equal(cache.find('one', 'version 1'), clean)
+    assert.equal(cache.find('other', 'version 1'), threat)
+    assert.equal(cache.find('one', 'version 2'), undefined)
+    assert.equal(cache.find('third', 'version 1'), undefined)
+    cache.keep('one', 'version 2', threat)
+    assert.equal(cache.find('one', 'version 2'), threat)
+    assert.equal(cache.find('one', 'version 1'), undefined)
+  })
+
+  test('drops the least recently used entry when it is full', () => {
+    const cache = makeVersionedCache({ entries: 2 })
+    cache.keep('one', 'v', clean)
+    cache.keep('two', 'v', clean)
+    cache.find('one', 'v')
+    cache.keep('three', 'v', clean)
+    const kept = ['one', 'two', 'three'].filter((name) => cache.find(name, 'v') !== undefined)
+    assert.deepEqual(kept, ['one', 'three'])
+  })
+
+  test('without entries remembers nothing', () => {
+    const cache = makeVersionedCache({ entries: 0 })
+    cache.keep('one', 'v', clean)
+    assert.equal(cache.find('one', 'v'), undefined)
   })
 })

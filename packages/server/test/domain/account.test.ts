@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { periodAt } from '../../src/domain/accounts/account.ts'
+import { findRate, periodAt, toPeriodText, toRateText } from '../../src/domain/accounts/account.ts'
 
 const at = (text: string) => new Date(text)
 const show = ({ start, end }: { start: Date; end: Date }) => [start.toISOString(), end.toISOString()]
@@ -18,18 +18,13 @@ test('the end belongs to the next period', () => {
 
 test('an account of the 31st comes back to the 31st after a short month', () => {
   const anchor = at('2026-01-31T12:00:00.000Z')
-  assert.deepEqual(show(periodAt(anchor, at('2026-02-10T00:00:00Z'))), [
-    '2026-01-31T12:00:00.000Z',
-    '2026-02-28T12:00:00.000Z',
-  ])
-  assert.deepEqual(show(periodAt(anchor, at('2026-03-01T00:00:00Z'))), [
-    '2026-02-28T12:00:00.000Z',
-    '2026-03-31T12:00:00.000Z',
-  ])
-  assert.deepEqual(show(periodAt(anchor, at('2028-02-29T13:00:00Z'))), [
-    '2028-02-29T12:00:00.000Z',
-    '2028-03-31T12:00:00.000Z',
-  ])
+  for (const [now, ...expected] of [
+    ['2026-02-10T00:00:00Z', '2026-01-31T12:00:00.000Z', '2026-02-28T12:00:00.000Z'],
+    ['2026-03-01T00:00:00Z', '2026-02-28T12:00:00.000Z', '2026-03-31T12:00:00.000Z'],
+    ['2028-02-29T13:00:00Z', '2028-02-29T12:00:00.000Z', '2028-03-31T12:00:00.000Z'],
+  ] as const) {
+    assert.deepEqual(show(periodAt(anchor, at(now))), expected)
+  }
 })
 
 test('periods have no gap and no overlap over four years, whatever the day', () => {
@@ -48,4 +43,24 @@ test('periods have no gap and no overlap over four years, whatever the day', () 
 test('a clock that is behind the creation still finds the first period', () => {
   const anchor = at('2026-03-10T00:00:00.000Z')
   assert.equal(periodAt(anchor, at('2026-03-09T23:59:00Z')).start.getTime(), anchor.getTime())
+})
+
+test('a rate reads and prints the same', () => {
+  for (const text of ['50/1m', '1/1s', '5000/1d', '7/90s', '100/2h']) {
+    const rate = findRate(text)
+    assert.ok(rate !== undefined, text)
+    assert.equal(toRateText(rate), text)
+  }
+})
+
+test('the window is shown in its largest whole unit', () => {
+  assert.equal(toPeriodText(60), '1m')
+  assert.equal(toPeriodText(3600), '1h')
+  assert.equal(toPeriodText(86400), '1d')
+  assert.equal(toPeriodText(61), '61s')
+})
+
+test('what is not a rate is refused', () => {
+  const others = ['', '50', '0/1m', '50/0m', '50/m', '-1/1m', '50/1y', '1.5/1m', '50/1m ', '9999999999/1m', '1/9999d']
+  for (const text of others) assert.equal(findRate(text), undefined, text)
 })
