@@ -99,7 +99,7 @@ describe('the ClamAV engine', () => {
     const engine = makeClamAvEngine({ client, findState: () => undefined, onRetry() {} })
     await assert.rejects(
       engine.scan(content, noAbort),
-      (error) => error instanceof EngineDown && /not back/.test(error.message),
+      (error) => error instanceof EngineDown && /did not answer again/.test(error.message),
     )
     assert.equal(pings, 3)
   })

@@ -67,7 +67,7 @@ export function toReport(reply: string): EngineReport {
   if (reply.startsWith('INSTREAM size limit exceeded')) {
     return { findings: [], doubts: ['ScanLimitExceeded'], unopened: false }
   }
-  throw new EngineDown(reply === '' ? 'clamd closed the connection without an answer' : `clamd answered: ${reply}`)
+  throw new EngineDown(reply === '' ? 'clamd closed the connection without a reply' : `clamd replied: ${reply}`)
 }
 
 function toAlertReport(alert: string): EngineReport {

@@ -9,7 +9,7 @@ export const maxReplyLength = 4096
 const endOfStream = Buffer.alloc(4)
 const chunkBytes = 512 * 1024
 
-/** A command without content: PING, VERSION, RELOAD. */
+/** Sends a command without content: PING, VERSION, RELOAD. */
 export async function askClamd(address: ClamdAddress, command: string, signal: AbortSignal): Promise<string> {
   const socket = dial(address, signal)
   const reply = readReply(socket, signal)
@@ -17,46 +17,46 @@ export async function askClamd(address: ClamdAddress, command: string, signal: A
   return reply
 }
 
-/** Whether a clamd is there and answers. */
+/** Tells whether a clamd answers at this address. */
 export const isAnswering = (address: ClamdAddress, timeoutMs: number): Promise<boolean> =>
   askClamd(address, 'PING', AbortSignal.timeout(timeoutMs)).then(
     (answer) => answer === 'PONG',
     () => false,
   )
 
-/** One scan on a connection of its own: for content that is read from storage. */
+/** Scans on a connection of its own, for content that is read from storage. */
 export async function streamToClamd(address: ClamdAddress, content: Content, signal: AbortSignal): Promise<string> {
   const socket = dial(address, signal)
   const reply = readReply(socket, signal)
-  // It may come early, or never because we fail first.
+  // The reply may come early, or never because sending fails first.
   reply.catch(() => {})
   try {
     const sent = await send(socket, content)
     if (sent === content.bytes) return await reply
-    // It had enough: over its limit it says so and closes. Without a word, or with a good one, it has not seen all.
+    // clamd stopped reading. Over its limit it says so; without a reply, or with OK, it has not scanned all bytes.
     const early = await reply.catch(() => '')
     if (early !== '' && early !== 'stream: OK') return early
-    throw new EngineDown(`Only ${sent} of ${content.bytes} bytes could be given to clamd`)
+    throw new EngineDown(`clamd took only ${sent} of ${content.bytes} bytes`)
   } catch (error) {
     socket.destroy()
     throw error
   }
 }
 
-/** In groups: clamd and Node both spend less on few large chunks than on many small ones. */
+/** Sends chunks in groups, because clamd and Node both spend less on few large chunks than on many small ones. */
 async function send(socket: Socket, content: Content): Promise<number> {
   let sent = 0
   let group: Buffer[] = []
   let groupBytes = 0
-  // What comes from storage was made for us alone; small content must stay for a second try.
-  const isOurs = content.whole === undefined
+  // Chunks from storage belong to this scan and are freed; content in memory stays for a second attempt.
+  const isOwned = content.whole === undefined
 
   const flush = () => {
     const chunks = group
     socket.cork()
     socket.write(toLength(groupBytes))
     let hasRoom = true
-    for (const chunk of chunks) hasRoom = socket.write(chunk, isOurs ? () => freeBuffer(chunk) : undefined)
+    for (const chunk of chunks) hasRoom = socket.write(chunk, isOwned ? () => freeBuffer(chunk) : undefined)
     socket.uncork()
     sent += groupBytes
     group = []
@@ -102,16 +102,16 @@ function readReply(socket: Socket, signal: AbortSignal): Promise<string> {
     socket.setEncoding('utf8')
     socket.on('data', (text: string) => {
       reply += text
-      if (reply.length > maxReplyLength) socket.destroy(new Error('The answer is too long'))
+      if (reply.length > maxReplyLength) socket.destroy(new Error('The reply is too long'))
       if (!reply.endsWith('\0')) return
       resolve(reply.slice(0, -1))
       socket.destroy()
     })
     socket.on('error', (error) => reject(toEngineDown(error, signal)))
-    socket.on('close', () => reject(new EngineDown('clamd closed the connection without an answer')))
+    socket.on('close', () => reject(new EngineDown('clamd closed the connection without a reply')))
   })
 }
 
-/** An abort is the caller's own doing and stays what it is. */
+/** Errors after the caller's abort stay unchanged: they are not clamd's fault. */
 export const toEngineDown = (error: Error, signal: AbortSignal) =>
   signal.aborted ? error : new EngineDown(`clamd cannot be reached: ${error.message}`, { cause: error })

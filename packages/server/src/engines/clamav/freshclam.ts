@@ -5,23 +5,27 @@ import type { Logger } from '../../runtime/logger.ts'
 import type { Unprivileged } from '../../runtime/unprivileged.ts'
 
 const runTimeoutMs = 30 * 60_000
-/** So that a start is not slowed down, and a fleet that starts at once does not ask at once. */
+/** Keeps the first update from slowing down the start of the service. */
 const firstDelayMs = 5000
 
+/** `said` holds the last messages of freshclam. */
 export type UpdateResult = { at: Date; ok: boolean; said: string }
 
-/** Asks ClamAV's mirrors, or those that are set, for new signatures, every so many hours. */
-export function openUpdater(deps: {
+type UpdaterDeps = {
   binary: string
   officialDir: string
   user: Unprivileged
   everyHours: number
   mirror: string
+  /** Addresses of further signature files. */
   urls: string[]
-  /** Called after each run; the files may have changed even when it failed in part. */
+  /** Called after each run. A run that failed in part may have changed files too. */
   onRun(result: UpdateResult): void
   log: Logger
-}) {
+}
+
+/** Downloads new signatures from ClamAV's mirrors, or those that are set, at regular times. */
+export function openUpdater(deps: UpdaterDeps) {
   const { officialDir, user, log } = deps
   const configFile = join(officialDir, 'freshclam.conf')
   let isClosed = false
@@ -33,7 +37,7 @@ export function openUpdater(deps: {
 
   return {
     findLast: () => last,
-    /** Asks now, unless that is under way already, and says how it went. */
+    /** Starts a run, or joins the one under way, and returns its result. */
     runNow(): Promise<UpdateResult> {
       const result = new Promise<UpdateResult>((resolve) => waiting.push(resolve))
       run()
@@ -52,7 +56,7 @@ export function openUpdater(deps: {
     try {
       prepare()
       start([], (ok, said) => {
-        // After a failure of the mirror freshclam does not even ask the addresses of the operator's.
+        // After a failure of the mirror, freshclam does not ask the operator's addresses.
         if (ok || deps.urls.length === 0) end(ok, said)
         else start(['--update-db=custom'], () => end(false, said))
       })
@@ -64,7 +68,7 @@ export function openUpdater(deps: {
   function prepare() {
     mkdirSync(officialDir, { recursive: true })
     if (user.owner !== undefined) chownSync(officialDir, user.owner.uid, user.owner.gid)
-    writeFileSync(configFile, toConfig(), { mode: 0o644 })
+    writeFileSync(configFile, toConfig(deps), { mode: 0o644 })
   }
 
   function start(more: string[], onEnd: (ok: boolean, said: string) => void) {
@@ -88,41 +92,41 @@ export function openUpdater(deps: {
       })
     }
     let isOver = false
-    const once = (ok: boolean, words: string) => {
-      if (!isOver && !isClosed) onEnd(ok, words)
+    const once = (ok: boolean, message: string) => {
+      if (!isOver && !isClosed) onEnd(ok, message)
       isOver = true
     }
     child.once('error', (error) => once(false, error.message))
-    child.once('close', (code) => once(code === 0, toLastWords(said)))
+    child.once('close', (code) => once(code === 0, toLastComplaints(said)))
   }
 
   function end(ok: boolean, said: string) {
     child = undefined
     last = { at: new Date(), ok, said }
     if (ok) log.info('signatures are up to date')
-    else log.warn({ said }, 'signatures could not be updated; those at hand stay in use')
+    else log.warn({ said }, 'signatures could not be updated; the current ones stay in use')
     deps.onRun(last)
     for (const resolve of waiting) resolve(last)
     waiting = []
   }
-
-  function toConfig(): string {
-    const settings = [
-      ['DatabaseDirectory', officialDir],
-      ['DatabaseMirror', deps.mirror],
-      ...deps.urls.map((url) => ['DatabaseCustomURL', url]),
-      ['MaxAttempts', 2],
-      ['ConnectTimeout', 20],
-      ['ReceiveTimeout', 120],
-      ['TestDatabases', 'yes'],
-      ['CompressLocalDatabase', 'no'],
-      ['LogTime', 'no'],
-    ]
-    return `${settings.map(([name, value]) => `${name} ${value}`).join('\n')}\n`
-  }
 }
 
-const toLastWords = (said: string) =>
+function toConfig({ officialDir, mirror, urls }: UpdaterDeps): string {
+  const settings = [
+    ['DatabaseDirectory', officialDir],
+    ['DatabaseMirror', mirror],
+    ...urls.map((url) => ['DatabaseCustomURL', url]),
+    ['MaxAttempts', 2],
+    ['ConnectTimeout', 20],
+    ['ReceiveTimeout', 120],
+    ['TestDatabases', 'yes'],
+    ['CompressLocalDatabase', 'no'],
+    ['LogTime', 'no'],
+  ]
+  return `${settings.map(([name, value]) => `${name} ${value}`).join('\n')}\n`
+}
+
+const toLastComplaints = (said: string) =>
   said
     .split('\n')
     .filter((line) => /error|warning|can't|failed/i.test(line))

@@ -7,30 +7,30 @@ import { type Unprivileged, wrapGuarded } from '../../runtime/unprivileged.ts'
 const tmpfsType = 0x01021994
 
 export type Sandbox = {
-  /** Where clamd writes what it unpacks, in clear: memory, never a disk. */
+  /** Holds what clamd unpacks, in clear: in memory, unless the operator accepts a disk. */
   scratchDir: string
-  /** `private`: clamd has its scratch and no network to itself, and the kernel clears up when it ends. */
+  /** `private`: a mount of clamd's own and no network; the kernel removes the files when clamd ends. */
   kind: 'private' | 'shared memory' | 'disk'
-  /** Room in it. What lies in /dev/shm was sized by somebody else: Docker gives a container 64 MB. */
+  /** Size of the file system. That of /dev/shm is set by others: Docker gives a container 64 MB. */
   megabytes: number
-  /** What to spawn so that clamd runs inside. */
+  /** The command that runs a program in the sandbox. */
   wrap(command: string, args: string[]): { command: string; args: string[] }
-  /** Removes what an earlier clamd left when it was killed. */
+  /** Removes files that a killed clamd has left. */
   wipe(): void
 }
 
 type Deps = {
   user: Unprivileged
-  /** Belongs to that user. */
+  /** A directory of that user. */
   dir: string
   scratchMegabytes: number
   acceptsDisk: boolean
 }
 
 /**
- * clamd parses hostile files and writes their parts to its scratch directory. The best place is a name space of its own:
- * no network, and a file system in memory that nobody else sees. Where the kernel does not grant that, /dev/shm serves,
- * and if that is not in memory either, the operator must say that a disk will do.
+ * clamd parses hostile files and writes their parts to its scratch directory. The best place is a namespace of its own:
+ * no network, and a file system in memory that no other process sees. Where the kernel does not allow that, /dev/shm is
+ * used; if that is not in memory either, the operator must accept a disk.
  */
 export function chooseSandbox(deps: Deps): Sandbox {
   const privateScratch = join(deps.dir, 'scratch')
@@ -52,7 +52,7 @@ export function chooseSandbox(deps: Deps): Sandbox {
   )
 }
 
-/** Mounts a fresh file system in memory, makes sure that it is one, gives up every privilege, becomes clamd. */
+/** Mounts a new file system in memory, checks that it is one, and executes the program, which drops all privileges. */
 const privateScript = `
 set -e
 mount -t tmpfs -o "$2,noswap" assay "$1" 2>/dev/null || mount -t tmpfs -o "$2" assay "$1"
@@ -68,17 +68,17 @@ function makePrivate({ user, scratchMegabytes }: Deps, scratchDir: string): Sand
     'mode=0700,nosuid,nodev,noexec',
     ...(owner === undefined ? [] : [`uid=${owner.uid}`, `gid=${owner.gid}`]),
   ].join(',')
-  // An ordinary user is root inside a name space of users of its own, which is enough to mount, and no more.
-  const spaces = ['--mount', '--net', ...(owner === undefined ? ['--user', '--map-root-user'] : [])]
+  // An ordinary user is root inside a user namespace of its own, which is enough to mount, and no more.
+  const namespaces = ['--mount', '--net', ...(owner === undefined ? ['--user', '--map-root-user'] : [])]
   return {
     scratchDir,
     kind: 'private',
     megabytes: scratchMegabytes,
     wrap(command, args) {
-      // Root inside its name space, whoever we are outside.
+      // The program starts as root of its namespace, whoever the service runs as.
       const guarded = wrapGuarded(user, command, args, true)
       const script = ['/bin/sh', '-c', privateScript, 'sh', scratchDir, options, guarded.command, ...guarded.args]
-      return { command: 'unshare', args: [...spaces, '--', ...script] }
+      return { command: 'unshare', args: [...namespaces, '--', ...script] }
     },
     wipe() {},
   }
@@ -99,7 +99,7 @@ function makePlain({ user }: Deps, scratchDir: string, kind: Sandbox['kind']): S
   }
 }
 
-/** /dev/shm is everybody's: a directory or link that somebody else put there would show them what is scanned. */
+/** All users can write to /dev/shm: a directory or link of another user would show that user the scanned content. */
 function requireOwn(dir: string, { owner }: Unprivileged) {
   const found = lstatSync(dir)
   if (found.isDirectory() && [process.getuid?.(), owner?.uid].includes(found.uid)) return

@@ -15,15 +15,15 @@ import {
 } from 'node:fs'
 import { extname, join } from 'node:path'
 
-/** A file that clamd can load, and the name under which it is given to clamd: no two files share one. */
+/** A file that clamd can load. `loadedAs` is its unique name in clamd's directory. */
 export type SignatureFile = { path: string; loadedAs: string; bytes: number; changedMs: number }
 
 export type SignatureDirs = {
-  /** Ours, part of the program. */
+  /** Signatures that Assay ships. */
   shipped: string
-  /** ClamAV's own, from the updater or an import. */
+  /** ClamAV's own signatures, from the updater or an import. */
   official: string
-  /** The operator's. */
+  /** The operator's signatures. */
   own: string
 }
 
@@ -60,7 +60,7 @@ function readNames(dir: string): string[] {
   }
 }
 
-/** The updater turns daily.cvd into daily.cld; with both in one place clamd would load everything twice. */
+/** The updater turns daily.cvd into daily.cld; clamd would load the signatures of both. */
 function dropOlderTwins(files: SignatureFile[]): SignatureFile[] {
   const newest = new Map<string, SignatureFile>()
   for (const file of files) {
@@ -72,8 +72,8 @@ function dropOlderTwins(files: SignatureFile[]): SignatureFile[] {
 }
 
 /**
- * Makes the directory that clamd loads hold just these. Each file appears whole or not at all; one that was refused stays
- * as it was before, if it was there.
+ * Makes clamd's directory hold exactly these files. Each file appears whole or not at all. Of a refused file the version
+ * before stays, if there is one.
  */
 export function placeSignatureFiles(files: SignatureFile[], refused: ReadonlySet<string>, databaseDir: string) {
   mkdirSync(databaseDir, { recursive: true, mode: 0o755 })
@@ -82,7 +82,7 @@ export function placeSignatureFiles(files: SignatureFile[], refused: ReadonlySet
   for (const file of files) {
     const target = join(databaseDir, file.loadedAs)
     const there = statSync(target, { throwIfNoEntry: false })
-    // The copy has the time of the original, so that it is known for a copy of just that one.
+    // A copy gets the time of its original, by which it is recognized.
     const isCopy = there?.size === file.bytes && Math.abs(there.mtimeMs - file.changedMs) < 1
     if (refused.has(file.path)) {
       if (isCopy) rmSync(target)
@@ -97,17 +97,17 @@ export function placeSignatureFiles(files: SignatureFile[], refused: ReadonlySet
   }
 }
 
-/** What clamd finds there, earlier versions of refused files included. */
+/** Lists the files in clamd's directory, with earlier versions of refused files. */
 export const listPlacedFiles = (databaseDir: string): SignatureFile[] => listIn(databaseDir, (name) => name)
 
-/** When the newest of these came out: ClamAV's say it in their first line, ours in a file beside them. */
+/** The release date of the newest file. ClamAV's files state it in their first line, Assay's in released.txt. */
 export function findReleaseDate(files: SignatureFile[], dirs: SignatureDirs): Date {
   const ofShipped = Date.parse(readFileSync(join(dirs.shipped, 'released.txt'), 'utf8').trim())
   const others = files.filter(({ path }) => !path.startsWith(dirs.shipped))
   return new Date(Math.max(ofShipped, ...others.map(findFileDate)))
 }
 
-/** clamd does not tell how many it has loaded; the files do. */
+/** Counts the signatures of a file, because clamd does not tell how many it has loaded. */
 export function countSignatures({ path }: SignatureFile): number {
   if (isOfficialKind(path)) return findHeader(path)?.count ?? 0
   const isSignature = /\.yara?$/i.test(path) ? /^\s*((private|global)\s+)*rule\s/ : /^[^#\s]/
@@ -137,7 +137,7 @@ function readStart(path: string): string {
   }
 }
 
-/** Differs whenever one of the files does. */
+/** Changes whenever one of the files does. */
 export function toDigest(files: SignatureFile[]): string {
   const digest = createHash('sha256')
   for (const { loadedAs, bytes, changedMs } of files) digest.update(`${loadedAs} ${bytes} ${changedMs}\n`)

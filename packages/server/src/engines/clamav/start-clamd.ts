@@ -6,7 +6,7 @@ import type { Sandbox } from './sandbox.ts'
 
 export type RunningClamd = {
   pid: number
-  /** The next reload that ends: true when the new database is in use, false when it was refused. */
+  /** Waits for the next reload to end: true when the new database is in use, false when clamd refused it. */
   whenReloaded(signal: AbortSignal): Promise<boolean>
   exited: Promise<void>
   kill(signal: NodeJS.Signals): void
@@ -16,7 +16,7 @@ const startTimeoutMs = 120_000
 const pollMs = 20
 const pingTimeoutMs = 2000
 
-/** Starts one clamd and returns when it answers. Throws with what it said when it does not come up. */
+/** Starts clamd and returns when it answers. Throws with clamd's own message when it does not start. */
 export async function startClamd(options: {
   binary: string
   config: string
@@ -28,46 +28,46 @@ export async function startClamd(options: {
   sandbox.wipe()
   rmSync(socket, { force: true })
   writeFileSync(options.configFile, options.config, { mode: 0o644 })
-  // Line by line: into a pipe it would hold its words back until there are 4 KB of them.
-  const heard = ['-oL', options.binary, `--config-file=${options.configFile}`]
-  // It gives way: whoever hands it a small file would else stand aside until that is scanned, with others at the listener.
-  const { command, args } = sandbox.wrap('nice', ['-n', '10', 'stdbuf', ...heard])
+  // Line-buffered: into a pipe clamd would hold its messages back until there are 4 KB of them.
+  const program = ['-oL', options.binary, `--config-file=${options.configFile}`]
+  // Lower priority than the service, which otherwise could not answer other callers during a scan.
+  const { command, args } = sandbox.wrap('nice', ['-n', '10', 'stdbuf', ...program])
   const child = spawn(command, args, {
     cwd: '/',
     env: { PATH: process.env.PATH },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   const exited = new Promise<void>((resolve) => child.once('exit', () => resolve()).once('error', () => resolve()))
-  const said = listen(child)
-  await waitForAnswer(child, socket, exited, said.findComplaint)
+  const messages = readMessages(child)
+  await waitForAnswer(child, socket, exited, messages.findComplaint)
   return {
     pid: child.pid as number,
-    whenReloaded: said.whenReloaded,
+    whenReloaded: messages.whenReloaded,
     exited,
     kill: (signal) => child.kill(signal),
   }
 }
 
-/** What clamd says on its output is the only place where it tells that a reload is done. */
-function listen(child: ChildProcess) {
+/** Reads clamd's output: the only place where clamd tells that a reload is done. */
+function readMessages(child: ChildProcess) {
   const lines: string[] = []
   let waiting: ((loaded: boolean) => void)[] = []
   const complete = (loaded: boolean) => {
     for (const resolve of waiting.splice(0)) resolve(loaded)
   }
-  const hear = (line: string) => {
+  const onLine = (line: string) => {
     lines.push(line)
     if (lines.length > 20) lines.shift()
-    // Not "Database correctly reloaded", which comes a moment before it is in use.
+    // "Database correctly reloaded" comes a moment before the database is in use.
     if (line.startsWith('Activating the newly loaded database')) complete(true)
     else if (/reload.*(failed|error)|Database load failed/i.test(line)) complete(false)
   }
   for (const stream of [child.stdout, child.stderr]) {
-    if (stream !== null) createInterface({ input: stream }).on('line', hear)
+    if (stream !== null) createInterface({ input: stream }).on('line', onLine)
   }
   child.once('exit', () => complete(false))
   return {
-    /** The first complaint is the cause; what follows it is the way up. */
+    /** The first complaint is the cause; the following ones are its consequences. */
     findComplaint: () =>
       (lines.find((line) => /error|malformed|can't|failed/i.test(line)) ?? lines.at(-1))?.replace(
         /^LibClamAV Error: /,
@@ -96,7 +96,7 @@ async function waitForAnswer(
     hasExited = true
   })
   for (;;) {
-    if (hasExited) throw new Error(findComplaint() ?? 'clamd ended without a word')
+    if (hasExited) throw new Error(findComplaint() ?? 'clamd ended without a message')
     if (await isAnswering({ path }, pingTimeoutMs)) return
     if (performance.now() > deadline) {
       child.kill('SIGKILL')

@@ -5,16 +5,16 @@ import type { RunningClamd } from './start-clamd.ts'
 
 const firstPauseMs = 100
 const longestPauseMs = 30_000
-/** After running that long without trouble, the next fall is a first one again. */
+/** After running for this long, the next crash is followed by the first pause again. */
 const steadyMs = 60_000
 const pingEveryMs = 1000
 const pingTimeoutMs = 2500
-/** One may be lost to a full queue. */
+/** A single ping may be lost to a full queue. */
 const maxMissed = 2
 
 /**
- * Keeps a clamd running: starts it again when it falls, with growing pauses, and ends one that has stopped answering, so
- * that the scans which wait for it can be tried again on the next.
+ * Keeps a clamd running: restarts it after a crash, with growing pauses, and kills one that has stopped answering, so that
+ * the scans which wait for it can be repeated on the next one.
  */
 export function superviseClamd(deps: { start(): Promise<RunningClamd>; socket: string; log: Logger }) {
   const { log } = deps
@@ -25,7 +25,7 @@ export function superviseClamd(deps: { start(): Promise<RunningClamd>; socket: s
 
   return {
     findRunning: () => running,
-    /** Whether it came up or not. */
+    /** Resolves after the first attempt to start, successful or not. */
     firstTry: firstTry.promise,
     async close() {
       stopping.abort()
@@ -59,9 +59,9 @@ export function superviseClamd(deps: { start(): Promise<RunningClamd>; socket: s
       void watch(clamd, ended.signal)
       await clamd.exited
       ended.abort()
-      if (!stopping.signal.aborted) log.error({ pid: clamd.pid }, 'ClamAV ended; it is started again')
+      if (!stopping.signal.aborted) log.error({ pid: clamd.pid }, 'ClamAV ended and is restarted')
     } catch (error) {
-      log.error({ err: error }, 'ClamAV does not start; it is tried again')
+      log.error({ err: error }, 'ClamAV does not start and is tried again')
     } finally {
       running = undefined
       firstTry.resolve()
@@ -73,7 +73,7 @@ export function superviseClamd(deps: { start(): Promise<RunningClamd>; socket: s
     while (!ended.aborted) {
       missed = (await isAnswering({ path: deps.socket }, pingTimeoutMs)) ? 0 : missed + 1
       if (missed === maxMissed && !ended.aborted && !stopping.signal.aborted) {
-        log.error({ pid: clamd.pid }, 'ClamAV does not answer; it is ended and started again')
+        log.error({ pid: clamd.pid }, 'ClamAV does not answer; it is killed and restarted')
         clamd.kill('SIGKILL')
         return
       }

@@ -3,26 +3,26 @@ import { randomInt } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 
 export type Cores = {
-  /** The one for a process that is started; undefined: any. Given back when it has ended. */
+  /** A core for a new process, to be released when the process has ended; undefined means any core. */
   take(): number | undefined
   release(core: number | undefined): void
 }
 
 /**
- * A core for each process to stay on, but for one. Service and database wake up between two pictures, and the kernel would
- * move the processes out of their way and away from what they have in its caches: that costs a tenth of the pictures. The
- * one goes wherever it is quiet, which is best when there is one picture. Where there are more cores than processes the
- * kernel does better by itself.
+ * Pins each process but one to a core. Service and database wake up between two pictures, and the kernel would move the
+ * processes out of their way and away from their caches, which costs a tenth of the pictures per second. The unpinned
+ * process runs where the machine is idle, which is best for a single picture. Where there are more cores than processes,
+ * the kernel does better by itself and no process is pinned.
  */
 export function makeCores({ processes, usable = listUsable() }: { processes: number; usable?: number[] }): Cores {
   const users = new Map(usable.map((core) => [core, 0]))
-  const isFree = usable.length < 2 || processes < usable.length
-  let roams = false
+  const isUnpinned = usable.length < 2 || processes < usable.length
+  let hasRoaming = false
   const change = (core: number, by: number) => users.set(core, (users.get(core) ?? 0) + by)
   return {
     take() {
-      if (isFree || !roams) {
-        roams = true
+      if (isUnpinned || !hasRoaming) {
+        hasRoaming = true
         return undefined
       }
       const [least] = [...users].sort(([, a], [, b]) => a - b)
@@ -30,21 +30,21 @@ export function makeCores({ processes, usable = listUsable() }: { processes: num
       return least?.[0]
     },
     release(core) {
-      if (core === undefined) roams = false
+      if (core === undefined) hasRoaming = false
       else change(core, -1)
     },
   }
 }
 
-/** What to spawn so that a program stays on a core. */
+/** The command that runs a program on one core. */
 export const wrapPinned = (core: number, command: string, args: string[]) => ({
   command: 'taskset',
   args: ['--cpu-list', String(core), command, ...args],
 })
 
 /**
- * Those that we may use, from anywhere on: services that share a machine need not all begin with the same. None where it
- * cannot be told, or a program cannot be kept on one.
+ * The cores that this process may use, starting at a random one, so that services which share a machine do not all prefer
+ * the same. Empty where the kernel does not tell, or taskset does not work.
  */
 function listUsable(): number[] {
   try {
@@ -59,7 +59,7 @@ function listUsable(): number[] {
   }
 }
 
-/** `0-2,5` are 0, 1, 2 and 5. */
+/** Reads `0-2,5` as 0, 1, 2 and 5. */
 export const toCores = (listed: string): number[] =>
   [...listed.matchAll(/(\d+)(?:-(\d+))?/g)].flatMap(([, first, last = first]) =>
     Array.from({ length: Number(last) - Number(first) + 1 }, (_, i) => Number(first) + i),

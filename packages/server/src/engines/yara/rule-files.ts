@@ -4,13 +4,13 @@ import type { Refused } from './requests.ts'
 
 export type RuleFile = { file: string; text: Buffer; changedAt: Date }
 
-/** A file as the directory shows it; `mark` changes whenever it does. */
+/** A rule file as it is on disk; `mark` changes whenever the file does. */
 export type ListedFile = { path: string; mark: string; changedAt: Date }
 
 const maxFiles = 10_000
 const maxFileBytes = 64 * 1024 * 1024
 
-/** The files of rules that there are now: those given, and all of the directory. One that is not there has none. */
+/** Lists the given rule files and those of the directory. A directory that does not exist has none. */
 export async function listRuleFiles(rulesDir: string, given: string[]): Promise<ListedFile[]> {
   const names = (await readNames(rulesDir)).filter(isRuleFile).sort()
   const paths = [...given, ...names.map((name) => join(rulesDir, name))].slice(0, maxFiles)
@@ -18,13 +18,13 @@ export async function listRuleFiles(rulesDir: string, given: string[]): Promise<
   return listed.filter((file) => file !== undefined)
 }
 
-/** What cannot be read is refused like what cannot be compiled. A file that went away meanwhile is left out. */
+/** Reads the files. One that cannot be read is refused like one that does not compile; one that is gone is left out. */
 export async function readRuleFiles(listed: ListedFile[]): Promise<{ files: RuleFile[]; refused: Refused[] }> {
   const files: RuleFile[] = []
   const refused: Refused[] = []
   const names = new Set<string>()
   for (const { path, changedAt } of listed) {
-    // One of ours and one of the operator's may share a name; the second goes by its path.
+    // A shipped file and one of the operator may share a name; the second is called by its path.
     const file = names.has(basename(path)) ? path : basename(path)
     names.add(file)
     try {
@@ -37,7 +37,7 @@ export async function readRuleFiles(listed: ListedFile[]): Promise<{ files: Rule
   return { files, refused }
 }
 
-/** Names that begin with a dot belong to editors and to whoever is about to rename a file into its place. */
+/** Names with a leading dot are temporary files of editors, or files that are about to be renamed. */
 const isRuleFile = (name: string) => /^[^.].*\.yara?$/i.test(name)
 
 async function readNames(dir: string): Promise<string[]> {
@@ -65,7 +65,7 @@ async function readBounded(path: string): Promise<Buffer> {
   const handle = await open(path)
   try {
     const { size } = await handle.stat()
-    if (size > maxFileBytes) throw new Error(`it has ${size} bytes, and ${maxFileBytes} are the most`)
+    if (size > maxFileBytes) throw new Error(`it has ${size} bytes; the limit is ${maxFileBytes}`)
     return await handle.readFile()
   } finally {
     await handle.close()

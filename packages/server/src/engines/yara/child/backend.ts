@@ -6,7 +6,7 @@ type YaraResult = { findings: string[]; limited: boolean }
 
 export type RuleSet = {
   rules: number
-  /** Names of the rules that match, without private ones. Blocks until it is done. */
+  /** Returns the names of the matching rules, without private ones. Blocks until the scan is done. */
   scan(content: Buffer, timeoutMs: number): YaraResult
   free(): void
 }
@@ -14,20 +14,20 @@ export type RuleSet = {
 export type Backend = {
   version: string
   build: string
-  /** All of the files, each in a namespace of its own, or the first that does not compile. */
+  /** Compiles the files, each in a namespace of its own. Returns the first one that does not compile instead. */
   compile(files: RuleText[]): RuleSet | Refused
   isWorn(): boolean
 }
 
 /**
- * Variables that public rule sets expect from a scanner of file systems. Left out, every file that names one would be
- * refused; we scan content without a name.
+ * Variables that public rule sets expect from a scanner of file systems. They are empty, because content has no name
+ * here; without them every file that uses one would be refused.
  */
 export const externals = ['filename', 'filepath', 'extension', 'filetype', 'owner']
 
 /**
- * Most sets are sound and compile at once. Otherwise each file is tried alone, because a libyara compiler is unusable
- * after its first error, and the sound ones are compiled together.
+ * Compiles the files together. When that fails, each file is tried alone, because a libyara compiler is unusable after
+ * its first error, and the sound files are compiled together.
  */
 export function compileSound(backend: Backend, files: RuleText[]): { set: RuleSet; refused: Refused[] } {
   const whole = backend.compile(files)

@@ -3,7 +3,7 @@ import koffi from 'koffi'
 import type { Refused } from '../requests.ts'
 import { type Backend, externals, type RuleSet, type RuleText } from './backend.ts'
 
-/** The libraries whose structures we know: where in a rule the pointer to its name stands. Tried with 4.2.3 and 4.5.2. */
+/** The supported libraries, and the offset of the pointer to the name in a rule. Tested with 4.2.3 and 4.5.2. */
 const libraries = [
   { soname: 'libyara.so.10', nameOffset: 16 },
   { soname: 'libyara.so.9', nameOffset: 8 },
@@ -12,14 +12,14 @@ const libraries = [
 const message = { ruleMatching: 1, tooManyMatches: 6 }
 const continueScan = 0
 /**
- * Fast mode looks no further for a string whose first match decides. Without "no try-catch" libyara would catch faults
- * of memory and go on; a fault must end the process. Only matching rules are reported, private ones never.
+ * Fast mode stops searching for a string whose first match decides. "No try-catch" makes a memory fault end the process,
+ * where libyara would catch it and continue. Only matching rules are reported, and no private ones.
  */
 const scanFlags = 1 | 4 | 8
-/** The content did it, not the engine: no room on the stack, time-out, too many matches, too many threads of a regex. */
+/** Errors that the content causes: stack overflow, time-out, too many matches, too many threads of a regex. */
 const limitErrors = [25, 26, 30, 46]
 
-/** Debian's libyara, called in this process. Undefined when the machine has none that we know. */
+/** Loads Debian's libyara. Undefined when the machine has no supported version. */
 export function findLibyara(): Backend | undefined {
   for (const { soname, nameOffset } of libraries) {
     const library = findLibrary(soname)
@@ -31,7 +31,7 @@ export function findLibyara(): Backend | undefined {
       version: build.version === undefined ? `YARA (${soname})` : `YARA ${build.version} (libyara)`,
       build: build.name,
       compile: (files) => compile(yara, files, nameOffset),
-      // 5,000 scans added 1 MB.
+      // 5,000 scans added 1 MB of memory.
       isWorn: () => false,
     }
     if (knowsNames(backend)) return backend
@@ -39,7 +39,7 @@ export function findLibyara(): Backend | undefined {
   return undefined
 }
 
-/** Rules are found by an offset into a structure: proven with a rule of ours before it is relied upon. */
+/** Names of rules are read at an offset into a structure. A test rule proves that the offset is right. */
 function knowsNames(backend: Backend): boolean {
   const probe = backend.compile([{ file: 'probe', text: Buffer.from('rule assay_probe { condition: true }') }])
   if (!('scan' in probe)) return false
@@ -56,12 +56,12 @@ function compile(yara: Yara, files: RuleText[], nameOffset: number): RuleSet | R
   }, koffi.pointer(yara.CompilerNote))
   try {
     yara.compilerSetCallback(compiler, note, null)
-    // The service read the files; a rule must not name others for us to read.
+    // No `include`: a rule must not make this process read other files.
     yara.compilerSetIncludeCallback(compiler, null, null, null)
     for (const name of externals) check(yara.compilerDefineString(compiler, name, ''), 'define')
     for (const [index, { file, text }] of files.entries()) {
       errors = []
-      // libyara takes a C string: what follows a zero byte would be left out in silence.
+      // libyara takes a C string and would silently ignore rules after a zero byte.
       if (text.includes(0)) return { file, reason: 'it holds a zero byte' }
       const failed = yara.compilerAddString(compiler, Buffer.concat([text, Buffer.alloc(1)]), String(index))
       if (failed > 0) return { file, reason: errors.join('; ') || 'libyara refused it' }
@@ -75,7 +75,7 @@ function compile(yara: Yara, files: RuleText[], nameOffset: number): RuleSet | R
 }
 
 function newSet(yara: Yara, rules: Pointer, nameOffset: number): RuleSet {
-  // The statistics take 828 bytes in 4.2; their first number is all that is read.
+  // The statistics take 828 bytes in 4.2; only their first number is used.
   const statistics = Buffer.alloc(4096)
   check(yara.rulesGetStats(rules, statistics), 'yr_rules_get_stats')
   const scanner = out((pointer) => check(yara.scannerCreate(rules, pointer), 'yr_scanner_create'))
@@ -86,7 +86,7 @@ function newSet(yara: Yara, rules: Pointer, nameOffset: number): RuleSet {
       const name = koffi.decode(data, nameOffset, 'uint64_t')
       findings.push(koffi.decode(BigInt(name), 'char', -1))
     }
-    // From here on the string is not counted: a condition on its place or number can fail wrongly.
+    // libyara stops counting the string, so a condition on its position or count can fail wrongly.
     if (kind === message.tooManyMatches) limited = true
     return continueScan
   }, koffi.pointer(yara.ScanMessage))
@@ -124,7 +124,7 @@ function findLibrary(soname: string): Library | undefined {
   }
 }
 
-/** Called once: koffi keeps the names of prototypes for the whole process. */
+/** Binds the functions. Call it once: koffi keeps the names of prototypes for the whole process. */
 function bind(library: Library) {
   return {
     CompilerNote: koffi.proto('void (int level, const char *file, int line, void *rule, const char *text, void *data)'),
@@ -134,7 +134,10 @@ function bind(library: Library) {
     compilerDestroy: library.func('yr_compiler_destroy', 'void', ['void *']),
     compilerSetCallback: library.func('yr_compiler_set_callback', 'void', ['void *', 'void *', 'void *']),
     compilerSetIncludeCallback: library.func('yr_compiler_set_include_callback', 'void', [
-      ...['void *', 'void *', 'void *', 'void *'],
+      'void *',
+      'void *',
+      'void *',
+      'void *',
     ]),
     compilerDefineString: library.func('yr_compiler_define_string_variable', 'int', ['void *', 'str', 'str']),
     compilerAddString: library.func('yr_compiler_add_string', 'int', ['void *', 'void *', 'str']),
@@ -161,7 +164,7 @@ function check(code: number, what: string) {
   if (code !== 0) throw new Error(`${what} answered ${code}`)
 }
 
-/** The library does not tell its version; Debian's list of packages does. */
+/** Reads the version from Debian's package list, because the library does not tell it. */
 function findBuild(soname: string): { name: string; version: string | undefined } {
   const name = `libyara${soname.split('.').at(-1)}`
   try {

@@ -5,14 +5,14 @@ import manifest from '@virustotal/yara-x/package.json' with { type: 'json' }
 import type { Refused } from '../requests.ts'
 import { type Backend, externals, type RuleSet, type RuleText } from './backend.ts'
 
-/** Each scan leaves 72 KB behind, and what large content took is never given back. */
+/** Each scan leaves 72 KB behind, and the memory for large content is never freed. */
 const wornBytes = 640 * 1024 * 1024
 
 type Match = { identifier: string; isPrivate: boolean }
 
 /**
- * The WebAssembly build, for machines without libyara. Each scan costs 3 ms, because it instantiates the rules anew, and
- * its own time-out does not fire: whoever waits for a scan must end the process.
+ * The WebAssembly build, for machines without libyara. Each scan costs 3 ms, because it instantiates the rules again. Its
+ * own time-out does not fire: the service must kill the process.
  */
 export function makeYaraX(): Backend {
   const home = fileURLToPath(import.meta.resolve('@virustotal/yara-x'))
@@ -49,7 +49,7 @@ function compile(files: RuleText[]): RuleSet | Refused {
 function newSet(compiler: Compiler, rules: number): RuleSet {
   const built = compiler.build()
   const scanner = built.scanner()
-  // By default matches after the millionth are not counted, and nobody is told: padding could hide what follows it.
+  // By default YARA-X silently stops counting after a million matches: padding could hide what follows.
   scanner.setMaxMatchesPerPattern(0xffff_ffff)
   return {
     rules,
@@ -66,14 +66,14 @@ function newSet(compiler: Compiler, rules: number): RuleSet {
   }
 }
 
-/** `error[E009]: unknown identifier ...` with a drawing below, as one line. */
+/** Makes one line of `error[E009]: unknown identifier ...`, which has a drawing below it. */
 function toReason(error: unknown): string {
   const text = error instanceof Error ? error.message : String(error)
   const [, what, line] = text.match(/^error\[\w+\]: (.*)\n\s*--> line:(\d+)/) ?? []
   return what === undefined ? text.slice(0, 500) : `line ${line}: ${what}`
 }
 
-/** The package does not tell how many there are. Text in quotes and comments is stepped over. */
+/** Counts the rules, because the package does not. Skips text in quotes and comments. */
 function countRules(source: string): number {
   let rules = 0
   for (const [, name] of source.matchAll(/"(?:\\.|[^"\\\n])*"|\/\*[\s\S]*?\*\/|\/\/.*|\brule\s+([a-z_]\w*)/gi)) {
