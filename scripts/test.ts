@@ -1,4 +1,4 @@
-import { spawn, spawnSync } from 'node:child_process'
+import { spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -7,106 +7,135 @@ import { startService } from '../acceptance/support/start-service.ts'
 import { openEmbedded } from '../packages/server/src/database/embedded/open-embedded.ts'
 import { newClosers } from '../packages/server/src/runtime/closers.ts'
 import { makeLogger } from '../packages/server/src/runtime/logger.ts'
+import { findKind, type Kind, listTestFiles } from './test-files.ts'
 import { openTestOrigin, testNetwork } from './test-origin.ts'
+import { runPool, type TestRun } from './test-pool.ts'
 import { openTestPostgres } from './test-postgres.ts'
 import { lacksTestS3, openTestS3 } from './test-s3.ts'
 
 /**
- * The suite twice: on the database that Assay brings, and on a PostgreSQL of the operator's; what asks no database runs
- * once. Arguments are test files, for a quick look at some of them; `--embedded` or `--external` picks one of the runs.
+ * Runs the whole suite: every file once, with the PostgreSQL that Assay brings, and the files that depend on the database
+ * once more with an external one. Arguments are test files or patterns; `--embedded` or `--external` runs them with one of
+ * the two databases only. `--unit` runs the files that need neither a database nor a service.
  */
 const args = process.argv.slice(2)
-const files = args.filter((arg) => !arg.startsWith('--'))
-const all = ['packages/*/test/**/*.test.ts', 'acceptance/**/*.test.ts']
-const asksDatabase = [
-  'packages/server/test/{database,http,remote-scans,test-mode,webhooks,workers}/*.test.ts',
-  'acceptance/{jobs,operations,test-mode}/*.test.ts',
-]
+const patterns = args.filter((arg) => !arg.startsWith('--'))
+const isUnit = args.includes('--unit')
 
-/** Hundreds of processes load the same modules: they are compiled once. */
-const compiled = new URL('../node_modules/.cache/tests', import.meta.url).pathname
+/** Acceptance tests that depend on the database, besides the files that open one themselves. */
+const usesDatabase = /^acceptance\/(jobs|operations|test-mode)\//
 
-/** Of the service that the tests share. */
+/** The files that take longest, longest first. They start first, so that both cores stay busy until the end. */
+const longest = ['acceptance/documents/readme.test.ts', 'acceptance/documents/operating.test.ts']
+
+/** Hundreds of processes load the same modules: with this cache Node compiles each module once. */
+const compileCache = new URL('../node_modules/.cache/tests', import.meta.url).pathname
+const baseEnv = { ...process.env, NODE_COMPILE_CACHE: compileCache }
+
+/** Settings of the service that tests share. */
 const settings = { ASSAY_OUTBOUND_ALLOW: testNetwork, ASSAY_ADMIN_TOKEN: randomBytes(24).toString('hex') }
 
-// In a process of its own: vite would have the tests, and what they install, think of production.
-const built = spawnSync(process.execPath, [new URL('build-console.ts', import.meta.url).pathname], { stdio: 'inherit' })
-let failed = built.status !== 0
-if (!args.includes('--external')) failed = !(await runOnEmbedded()) || failed
-if (!args.includes('--embedded')) failed = !(await runOnExternal()) || failed
-process.exit(failed ? 1 : 0)
+const closers = newClosers()
+try {
+  const isOk = await runPool(isUnit ? listUnitRuns() : await listAllRuns(), { verbose: patterns.length > 0 })
+  process.exitCode = isOk ? 0 : 1
+} finally {
+  await closers.closeAll()
+}
+process.exit()
 
-async function runOnEmbedded(): Promise<boolean> {
-  process.stdout.write('\n# on the embedded PostgreSQL\n')
-  const closers = newClosers()
-  try {
-    const dataDir = mkdtempSync(join(tmpdir(), 'assay-test-'))
-    closers.add(() => rmSync(dataDir, { recursive: true, force: true }))
-    const log = makeLogger({ level: 'warn', region: 'test' })
-    const database = await openEmbedded({ dataDir, as: 'guest', log })
-    closers.add(database.close)
-    const service = await startService(settings)
-    closers.add(() => service.stop())
-    const s3 = wantsS3() ? await openTestS3() : undefined
-    closers.add(async () => s3?.close())
-    return await runTests(all, {
-      ASSAY_TEST_DATABASE_URL: database.url,
-      ASSAY_TEST_SERVICE: service.handle,
-      ...(s3 === undefined ? {} : { ASSAY_TEST_S3: s3.handle }),
-    })
-  } finally {
-    await closers.closeAll()
+/** Without the variables of the services, a unit test that asks for one fails. */
+function listUnitRuns(): TestRun[] {
+  const units = listRequested().filter(({ kind }) => kind === 'unit')
+  return units.map(({ file }) => ({ file, env: Promise.resolve(baseEnv) }))
+}
+
+async function listAllRuns(): Promise<TestRun[]> {
+  buildConsole()
+  const origin = await openTestOrigin()
+  closers.add(origin.close)
+  const env = { ...baseEnv, ASSAY_TEST_ORIGIN: origin.url }
+  const requested = listRequested()
+  const isNamed = patterns.length > 0
+  const runs: TestRun[] = []
+  let installed = Promise.resolve(env)
+  if (!args.includes('--external')) {
+    const needsS3 = !isNamed || requested.some(({ file }) => file.includes('s3'))
+    const embedded = openEmbeddedEnvironment(env, needsS3)
+    // The service installs ClamAV on a fresh machine, and tests of all kinds use ClamAV.
+    if (!hasPrograms()) installed = embedded.then(installPrograms).then(() => env)
+    const byKind = { unit: installed, database: embedded, service: embedded }
+    runs.push(...requested.map(({ file, kind }) => ({ file, env: byKind[kind] })))
+  }
+  if (!args.includes('--embedded')) {
+    const both = requested.filter(({ file, kind }) => isNamed || kind === 'database' || usesDatabase.test(file))
+    const external = installed.then(openExternalEnvironment)
+    runs.push(...both.map(({ file }) => ({ file, label: 'external PostgreSQL', env: external })))
+  }
+  return runs
+}
+
+function listRequested(): { file: string; kind: Kind }[] {
+  const files = listTestFiles(patterns.length > 0 ? patterns : undefined)
+  if (files.length === 0) throw new Error(`No test file matches ${patterns.join(' ')}.`)
+  for (const file of longest) if (!existsSync(file)) throw new Error(`${file} does not exist: correct \`longest\`.`)
+  const toRank = (file: string) => (longest.includes(file) ? longest.indexOf(file) : longest.length)
+  return files.sort((a, b) => toRank(a) - toRank(b)).map((file) => ({ file, kind: findKind(file) }))
+}
+
+async function openEmbeddedEnvironment(env: NodeJS.ProcessEnv, needsS3: boolean): Promise<NodeJS.ProcessEnv> {
+  const dataDir = mkdtempSync(join(tmpdir(), 'assay-test-'))
+  closers.add(() => rmSync(dataDir, { recursive: true, force: true }))
+  const log = makeLogger({ level: 'warn', region: 'test' })
+  const database = await openEmbedded({ dataDir, as: 'guest', log })
+  closers.add(database.close)
+  const service = await startService(settings)
+  closers.add(() => service.stop())
+  const s3 = needsS3 && lacksTestS3() === false ? await openTestS3() : undefined
+  closers.add(async () => s3?.close())
+  return {
+    ...env,
+    ASSAY_TEST_DATABASE_URL: database.url,
+    ASSAY_TEST_SERVICE: service.handle,
+    ...(s3 === undefined ? {} : { ASSAY_TEST_S3: s3.handle }),
   }
 }
 
-async function runOnExternal(): Promise<boolean> {
-  const closers = newClosers()
-  try {
-    const postgres = await openTestPostgres()
-    closers.add(postgres.close)
-    process.stdout.write(`\n# on an external PostgreSQL ${postgres.version}\n`)
-    const service = await startService({ ...settings, ASSAY_DATABASE_URL: postgres.url })
-    closers.add(() => service.stop())
-    return await runTests(asksDatabase, {
-      ASSAY_TEST_DATABASE_URL: postgres.url,
-      ASSAY_TEST_SERVICE: service.handle,
-      ASSAY_TEST_EXTERNAL: '1',
-    })
-  } finally {
-    await closers.closeAll()
+async function openExternalEnvironment(env: NodeJS.ProcessEnv): Promise<NodeJS.ProcessEnv> {
+  const postgres = await openTestPostgres()
+  closers.add(postgres.close)
+  const service = await startService({ ...settings, ASSAY_DATABASE_URL: postgres.url })
+  closers.add(() => service.stop())
+  return {
+    ...env,
+    ASSAY_TEST_DATABASE_URL: postgres.url,
+    ASSAY_TEST_SERVICE: service.handle,
+    ASSAY_TEST_EXTERNAL: '1',
   }
 }
 
-/** Once is enough: what is tested there has nothing to do with the database. */
-function wantsS3(): boolean {
-  return (files.length === 0 || files.some((file) => file.includes('s3'))) && lacksTestS3() === false
+/** In a process of its own, because vite would set NODE_ENV to production for the tests and what they install. */
+function buildConsole() {
+  const program = new URL('build-console.ts', import.meta.url).pathname
+  const { status } = spawnSync(process.execPath, [program], { stdio: 'inherit' })
+  if (status !== 0) throw new Error('The console could not be built.')
+}
+
+function hasPrograms(): boolean {
+  const programs = ['c-icap-client', 'clamdscan', 'clamscan', 'curl', 'python3'].map((name) => `bin/${name}`)
+  return [...programs, 'sbin/clamd', 'sbin/pgbouncer', 'share/clamav-testfiles'].every((path) =>
+    existsSync(`/usr/${path}`),
+  )
 }
 
 /**
- * ClamAV's own scanner and Debian's samples for it, to compare our verdicts with, clients for the listeners, a pooler, and what
- * the guides use. By now the service has installed ClamAV itself where it may; where this may not or cannot, the tests that
- * want them are skipped.
+ * Installs the programs that tests compare with or use as clients: ClamAV's own scanner and its samples, clients for the
+ * listeners, a connection pooler, curl and Python. Without root the tests that use a missing program are skipped.
  */
-function installSamples() {
-  const wanted = ['bin/clamscan', 'share/clamav-testfiles', 'bin/clamdscan', 'bin/c-icap-client', 'sbin/pgbouncer']
-  const isThere = [...wanted, 'bin/curl', 'bin/python3'].every((path) => existsSync(`/usr/${path}`))
-  if (isThere || process.getuid?.() !== 0) return
+function installPrograms() {
+  if (process.getuid?.() !== 0) return
   const packages = ['clamav', 'clamav-testfiles', 'clamdscan', 'c-icap', 'pgbouncer', 'curl', 'python3']
   const options = ['install', '-y', '-q', '--no-install-recommends', ...packages]
   const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }
   spawnSync('/usr/bin/apt-get', options, { stdio: 'ignore', timeout: 180_000, env })
-}
-
-async function runTests(suite: string[], env: NodeJS.ProcessEnv): Promise<boolean> {
-  installSamples()
-  const origin = await openTestOrigin()
-  const chosen = files.length > 0 ? files : suite
-  const options = ['--test', '--test-concurrency=2', '--test-timeout=120000', '--test-reporter=spec']
-  const child = spawn(process.execPath, [...options, ...chosen], {
-    stdio: 'inherit',
-    env: { ...process.env, ...env, ASSAY_TEST_ORIGIN: origin.url, NODE_COMPILE_CACHE: compiled },
-  })
-  const code = await new Promise((resolve) => child.once('exit', resolve))
-  origin.close()
-  return code === 0
 }

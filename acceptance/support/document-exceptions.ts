@@ -4,7 +4,7 @@ type Exception = { documents: string[]; command: string; because: string; instea
 const readme = 'acceptance/documents/readme.test.ts'
 const installing = {
   because: 'a test run has its packages already',
-  instead: `${readme} types it in a fresh copy, as root and as an ordinary user`,
+  instead: `${readme} types it in a fresh copy, as an ordinary user`,
 }
 const building = {
   because: 'it writes into the repository, where others read at the same time',

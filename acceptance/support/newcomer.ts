@@ -1,0 +1,73 @@
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { chmodSync, cpSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { findFreePort } from './free-port.ts'
+import { findProcesses } from './processes.ts'
+import { waitUntil } from './wait-until.ts'
+
+const repository = new URL('../../', import.meta.url).pathname
+const nobody = 65534
+
+/**
+ * A fresh copy of the repository in the home directory of a user who has only the programs of the system. The user is an
+ * ordinary one also when root runs the tests: all other tests run the service as root then.
+ */
+export async function openNewcomer() {
+  const home = mkdtempSync(join(tmpdir(), 'assay-newcomer-'))
+  const clone = join(home, 'assay')
+  copyRepository(clone)
+  const user = process.getuid?.() === 0 ? { uid: nobody, gid: nobody } : {}
+  if (user.uid !== undefined) execFileSync('chown', ['-R', `${user.uid}:${user.gid}`, home])
+  chmodSync(home, 0o755)
+  const port = await findFreePort()
+  const options = { cwd: clone, env: { ...newEnvironment(), HOME: home, ASSAY_PORT: String(port) }, ...user }
+  let started: Started | undefined
+
+  return {
+    clone,
+    port,
+    options,
+    start(command: string): Started {
+      // A process group of its own, as a terminal gives it, so that Ctrl-C reaches every process in it.
+      const child = spawn('sh', ['-c', command], { ...options, detached: true, stdio: ['ignore', 'pipe', 'pipe'] })
+      started = collectOutput(child)
+      return started
+    },
+    async close() {
+      const { child, ended } = started ?? {}
+      if (child?.pid !== undefined && child.exitCode === null) process.kill(-child.pid, 'SIGINT')
+      await ended
+      await waitUntil('Ctrl-C to end every process', () => findProcesses(clone).length === 0)
+      rmSync(home, { recursive: true, force: true })
+    },
+  }
+}
+
+/** Copies what a clone holds, including changes that are not committed yet. */
+function copyRepository(to: string) {
+  const left = new Set(
+    ['.git', 'node_modules', 'data', 'packages/server/models/built'].map((name) => join(repository, name)),
+  )
+  cpSync(repository, to, { recursive: true, filter: (path) => !left.has(path) && !path.includes('/node_modules/') })
+}
+
+/** The environment without what npm and this run added to it. */
+function newEnvironment(): NodeJS.ProcessEnv {
+  const kept = Object.entries(process.env).filter(
+    ([name]) => !/^(npm_|ASSAY_|NODE_TEST|NODE_OPTIONS|INIT_CWD)/i.test(name),
+  )
+  const path = (process.env.PATH ?? '').split(':').filter((dir) => !/node_modules|node-gyp/.test(dir))
+  return { ...Object.fromEntries(kept), PATH: path.join(':') }
+}
+
+type Started = ReturnType<typeof collectOutput>
+
+function collectOutput(child: ChildProcess) {
+  const output = { stdout: '', stderr: '' }
+  for (const name of ['stdout', 'stderr'] as const)
+    child[name]?.setEncoding('utf8').on('data', (part) => {
+      output[name] += part
+    })
+  return { child, output, ended: new Promise((resolve) => child.once('exit', resolve)) }
+}

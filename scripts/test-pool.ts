@@ -1,0 +1,80 @@
+import { availableParallelism } from 'node:os'
+import { run } from 'node:test'
+import { spec } from 'node:test/reporters'
+
+/** A test file and the environment to run it in; `env` resolves when the services that it names are ready. */
+export type TestRun = { file: string; label?: string; env: Promise<NodeJS.ProcessEnv> }
+
+const testTimeoutMs = 120_000
+/** A file that takes longer than this hangs: its tests have deadlines of their own. */
+const fileTimeoutMs = 600_000
+const root = new URL('../', import.meta.url).pathname
+
+/**
+ * Runs test files, as many at a time as there are cores but at most two, because the tests start services and
+ * databases of their own. Prints one line for a file that passed and everything about one that failed. Resolves to
+ * whether all passed.
+ */
+export async function runPool(runs: TestRun[], { verbose }: { verbose: boolean }): Promise<boolean> {
+  const queue = runs.map((one) => {
+    const waiting = { ...one, isReady: false }
+    one.env.then(
+      () => {
+        waiting.isReady = true
+      },
+      () => {},
+    )
+    return waiting
+  })
+  const startedAt = performance.now()
+  const totals = { passed: 0, failed: 0, skipped: new Map<string, number>(), failedFiles: [] as string[] }
+
+  async function work() {
+    for (;;) {
+      const ready = queue.findIndex(({ isReady }) => isReady)
+      const [next] = queue.splice(Math.max(ready, 0), 1)
+      if (next === undefined) return
+      const result = await runFile(next.file, await next.env)
+      const name = next.label === undefined ? next.file : `${next.file} (${next.label})`
+      totals.passed += result.passed
+      totals.failed += result.failed
+      for (const reason of result.skipped) totals.skipped.set(reason, (totals.skipped.get(reason) ?? 0) + 1)
+      if (!result.isOk) totals.failedFiles.push(name)
+      const counts = `${result.passed} passed${result.skipped.length > 0 ? `, ${result.skipped.length} skipped` : ''}`
+      process.stdout.write(`${result.isOk ? '✔' : '✖'} ${name} (${counts}, ${toSeconds(result.ms)})\n`)
+      if (verbose || !result.isOk) process.stdout.write(result.report)
+    }
+  }
+  await Promise.all(Array.from({ length: Math.min(2, availableParallelism()) }, work))
+
+  const duration = toSeconds(performance.now() - startedAt)
+  process.stdout.write(`\n${runs.length} files: ${totals.passed} passed, ${totals.failed} failed, ${duration}\n`)
+  for (const [reason, count] of totals.skipped) process.stdout.write(`${count} skipped: ${reason}\n`)
+  for (const name of totals.failedFiles) process.stdout.write(`Failed: ${name}\n`)
+  return totals.failedFiles.length === 0
+}
+
+const toSeconds = (ms: number) => `${(ms / 1000).toFixed(1)} s`
+
+async function runFile(file: string, env: NodeJS.ProcessEnv) {
+  const startedAt = performance.now()
+  const stream = run({
+    files: [`${root}${file}`],
+    env,
+    timeout: testTimeoutMs,
+    signal: AbortSignal.timeout(fileTimeoutMs),
+    execArgv: ['--import', `${root}scripts/test-process.ts`],
+  })
+  const skipped: string[] = []
+  const counts = { passed: 0, failed: 0 }
+  stream.on('test:pass', ({ skip, details }) => {
+    if (typeof skip === 'string') skipped.push(skip)
+    else if (details.type !== 'suite') counts.passed++
+  })
+  stream.on('test:fail', () => {
+    counts.failed++
+  })
+  let report = ''
+  for await (const text of stream.compose(new spec())) report += text
+  return { ...counts, skipped, report, isOk: counts.failed === 0, ms: performance.now() - startedAt }
+}
