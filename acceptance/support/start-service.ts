@@ -1,33 +1,39 @@
-import { spawn } from 'node:child_process'
+import { type SpawnOptions, spawn } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
+import type { Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { programFile, runProgram } from './run-program.ts'
+import { waitUntil } from './wait-until.ts'
 
 export type Service = {
   url: string
   metricsPort: number
   dataDir: string
-  /** The process, for tests that send it signals. */
+  /** Process id, for tests that send signals. */
   pid: number
-  /** First account's own, when this start created it. */
+  /** Key of the first account, when this start created it. */
   apiKey: string
   webhookSecret: string
-  /** For the first operator of the console, when there is none yet. */
+  /** Invitation of the first operator to the console, when there is no operator yet. */
   consoleLink: string
-  /** Runs a command of the operator's program with --json; throws with what it printed when it fails. */
+  /** Runs a command of the operator's program with --json; throws with its output when the command fails. */
   operate(...args: string[]): Promise<unknown>
-  /** What it has logged so far. */
+  /** Everything that the service has logged so far. */
   log(): string
   stop(signal?: NodeJS.Signals): Promise<void>
-  /** Text from which another process makes the same thing; see shared-service.ts. */
+  /** Text from which another process makes the same object; see shared-service.ts. */
   handle: string
 }
 
+/** Longer than any start on a busy machine, and shorter than the time limit of a test. */
+const startTimeoutMs = 100_000
+
 /**
- * Starts the service as a user does, on free ports and, unless one is given, a new data directory. A benchmark drops the
- * logs, as a redirection to a file would: reading them costs more than writing them. `options` are for `serve`; `under`
- * is a program to run it under, with its arguments, and must become the service.
+ * Starts the service as a user does, on free ports and, unless one is given, a new data directory. Benchmarks drop the
+ * logs, because reading them costs more than writing them to a file. `options` are for `serve`; `under` is a program
+ * that runs the service, with its arguments, and must replace itself by the service. A service that a test does not stop
+ * ends with the test process and does not keep it alive.
  */
 export async function startService(
   env: NodeJS.ProcessEnv,
@@ -39,10 +45,10 @@ export async function startService(
   const removeOwnDir = () => {
     if (ownDir) rmSync(dataDir, { recursive: true, force: true })
   }
-  // No updates: tests are the same with and without the internet, and mirrors have better things to do.
+  // No updates of signatures: tests give the same results with and without the internet.
   const settings = { ASSAY_PORT: '0', ASSAY_SIGNATURE_HOURS: '0', ASSAY_DATA_DIR: dataDir, ...env }
   const [command = '', ...args] = [...under, process.execPath, programFile, 'serve', '--json', ...options]
-  const child = spawn(command, args, {
+  const { child, ended } = spawnWithParent(command, args, {
     env: { ...process.env, ...settings },
     stdio: ['ignore', 'pipe', logs === 'kept' ? 'pipe' : 'ignore'],
   })
@@ -51,17 +57,25 @@ export async function startService(
   child.stderr?.setEncoding('utf8').on('data', (text) => {
     log += text
   })
-  const ended = new Promise<number | null>((resolve) => child.once('exit', resolve))
-  await new Promise<void>((resolve, reject) => {
-    child.stdout?.setEncoding('utf8').on('data', (text) => {
-      out += text
-      if (out.includes('"url"') && out.includes('\n')) resolve()
-    })
-    void ended.then((code) => {
-      removeOwnDir()
-      reject(new Error(`The service ended with ${code} before it was ready:\n${out}${log}`))
-    })
+  child.stdout?.setEncoding('utf8').on('data', (text) => {
+    out += text
   })
+  const isReady = () => out.includes('"url"') && out.includes('\n')
+  const hasEnded = () => child.exitCode !== null || child.signalCode !== null
+  const end = async (signal: NodeJS.Signals) => {
+    if (hasEnded()) return
+    child.ref()
+    child.kill(signal)
+    await ended
+  }
+  try {
+    await waitUntil('the service to be ready', () => isReady() || hasEnded(), startTimeoutMs)
+    if (!isReady()) throw new Error(`The service ended with ${child.exitCode ?? child.signalCode} before it was ready.`)
+  } catch (error) {
+    await end('SIGTERM')
+    removeOwnDir()
+    throw new Error(`${(error as Error).message}\n${out}${log}`, { cause: error })
+  }
   const ready = JSON.parse(out) as Ready
 
   return {
@@ -75,20 +89,38 @@ export async function startService(
     operate: makeOperate(settings),
     log: () => log,
     async stop(signal = 'SIGTERM') {
-      child.kill(signal)
-      await ended
-      // A killed one leaves its database running, and a test that kills wants to look at what is left.
+      await end(signal)
+      // A killed service leaves its database running, and a test that kills looks at what is left.
       if (signal !== 'SIGKILL') removeOwnDir()
     },
     handle: JSON.stringify({
-      ...{ url: ready.url, metricsPort: ready.metrics_port, settings, consoleLink: ready.console_link },
+      url: ready.url,
+      metricsPort: ready.metrics_port,
+      settings,
+      consoleLink: ready.console_link,
     }),
   }
 }
 
+/** Starts a child that neither outlives this process, whether its tests passed, failed or were cancelled, nor keeps it alive. */
+function spawnWithParent(command: string, args: string[], options: SpawnOptions) {
+  const child = spawn(command, args, options)
+  const end = () => void child.kill('SIGTERM')
+  process.once('exit', end)
+  const ended = new Promise<void>((resolve) => {
+    child.once('exit', () => {
+      process.off('exit', end)
+      resolve()
+    })
+  })
+  child.unref()
+  for (const stream of [child.stdout, child.stderr]) (stream as Socket | null)?.unref()
+  return { child, ended }
+}
+
 type Ready = { url: string; metrics_port: number; api_key: string; webhook_secret: string; console_link: string }
 
-/** The operator's program with --json, pointed at the same installation. */
+/** Makes a function that runs the operator's program with --json on the installation of these settings. */
 export function makeOperate(settings: NodeJS.ProcessEnv) {
   return async (...args: string[]): Promise<unknown> => {
     const { code, out, err } = await runProgram(settings, ...args, '--json')
