@@ -159,15 +159,13 @@ describe('two API nodes and a worker', { skip: lacking || alreadyTested || lacks
     assert.equal(await first().readSpent(), before)
   })
 
-  test('survive a worker that is killed: another one answers', async (t) => {
+  test('survive a worker that is killed: another one answers', async () => {
     const before = await first().readSpent()
     const answer = first().sendUrl('malware', 'scan', `${origin.url}/slow`)
     await waitUntil('the worker to fetch it', () => held.length === 1)
     const other = await cluster.start('worker', { ASSAY_NSFW_PROFILE: 'off' })
-    const killed = performance.now()
     await worker.stop('SIGKILL')
     await waitUntil('the other worker to fetch it', () => held.length === 2)
-    t.diagnostic(`taken over ${Math.round(performance.now() - killed)} ms after the kill`)
     held.splice(0).at(-1)?.end(eicar)
     assert.deepEqual(toVerdict(await answer).signals, [eicarSignal])
     assert.equal((await first().readSpent()) - before, 1)
@@ -178,13 +176,11 @@ describe('two API nodes and a worker', { skip: lacking || alreadyTested || lacks
     await other.stop()
   })
 
-  test('send callers away soon, uncharged, when there is no worker, and are not ready then', async () => {
+  test('send callers away, uncharged, when there is no worker, and are not ready then', async () => {
     const before = await first().readSpent()
-    const start = performance.now()
     const answer = await first().sendFile('malware', 'scan', eicar)
     assert.equal(answer.status, 503, answer.text)
     assert(Number(answer.headers['retry-after']) > 0)
-    assert(performance.now() - start < 15_000)
     assert.equal(await first().readSpent(), before)
     const { url } = apis[0]
     await waitUntil('the node to be red', async () => (await fetch(`${url}/readyz`)).status === 503, 30_000)

@@ -3,7 +3,6 @@ import { randomBytes, randomInt } from 'node:crypto'
 import { readdirSync, utimesSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { setTimeout as pause } from 'node:timers/promises'
 import type { ScanResult } from '@assay/contract'
 import { checkLedger, checkVerdicts, completeAll, countFailed } from '../support/chaos-checks.ts'
 import { type Fault, type Installation, openInstallation } from '../support/chaos-installation.ts'
@@ -79,12 +78,14 @@ test('whatever is killed under load, nothing that was acknowledged is lost, wron
 })
 
 async function disturb({ faults: cause }: Installation, load: Load, random: ReturnType<typeof newRandom>) {
+  const countAccepted = () => load.orders.filter(({ id }) => id !== undefined).length
   for (const fault of random.shuffle(faults)) {
-    const wait = pause(random.between(300, 3500))
-    await Promise.race([wait, load.running])
+    // Without an order in between, the fault meets an installation that recovers from the one before.
+    const enough = countAccepted() + (random.happens(0.2) ? 0 : random.between(1, 8))
+    const progress = waitUntil(`${enough} acknowledged orders`, () => countAccepted() >= enough, 60_000)
+    await Promise.race([progress, load.running])
     await cause[fault]()
   }
-  await pause(1000)
 }
 
 async function answers({ url }: Installation): Promise<boolean> {

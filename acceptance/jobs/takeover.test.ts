@@ -17,7 +17,7 @@ const secret = `whsec_${randomBytes(32).toString('base64')}`
 
 test('a job whose service is killed in the middle is taken over by the next one, and charged once', {
   skip: lacking || alreadyTested,
-}, async (t) => {
+}, async () => {
   const receiver = await openReceiver()
   const installation = await openInstallation({
     ...{ ASSAY_BOOTSTRAP_KEY: apiKey, ASSAY_BOOTSTRAP_WEBHOOK_SECRET: secret, ASSAY_OUTBOUND_ALLOW: world },
@@ -42,11 +42,7 @@ test('a job whose service is killed in the middle is taken over by the next one,
     await installation.kill()
     await installation.start()
 
-    const since = Date.now()
     await waitForWork()
-    const seconds = Math.round((Date.now() - since) / 1000)
-    t.diagnostic(`taken over ${seconds} s after the new start`)
-    assert(seconds < 30)
     const { status, signals } = await caller.complete('malware', id)
     assert.deepEqual([status, signals], ['threat', [eicarSignal]])
     assert.equal(await caller.readSpent(), 1)

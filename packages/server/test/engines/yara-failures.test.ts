@@ -110,9 +110,7 @@ for (const backend of ['libyara', 'yara-x'] as const) {
         scanMs: 200,
         rules: { 'endless.yar': endlessRule, 'marker.yar': markerRule },
       })
-      const started = performance.now()
       assert.deepEqual(await engine.scan(slow(), noAbort), never)
-      assert.ok(performance.now() - started < 3000)
       const next = await engine.scan(marked(), noAbort)
       assert.deepEqual(next, { findings: ['marker'], doubts: [], unopened: false })
     })

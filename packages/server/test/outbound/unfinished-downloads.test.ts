@@ -28,10 +28,8 @@ describe('a caller who gives up', () => {
     const { fetch } = newFetching(t)
     const hole = await openBlackHole(t)
     const signal = AbortSignal.timeout(200)
-    const began = performance.now()
     const calls = Array.from({ length: 8 }, () => fetch(`http://127.0.0.2:${hole}/`, { signal }))
     for (const call of await Promise.allSettled(calls)) assert.ok('reason' in call && call.reason === signal.reason)
-    assert.ok(performance.now() - began < 5_000)
   })
 })
 

@@ -29,13 +29,11 @@ type Act = Parameters<typeof openRawReceiver>[0]
 /** What comes of sending to a receiver that behaves like this, which must have lost its connection afterwards. */
 async function sendTo(act: Act, totalMs?: number) {
   const receiver = await openRawReceiver(act)
-  const startedAt = performance.now()
   try {
     const outcome = await send(receiver.url, totalMs)
-    const ms = performance.now() - startedAt
     await waitUntil('the connection is closed', () => receiver.countOpen() === 0)
     assert.equal(receiver.countRequests(), 1)
-    return { outcome, ms }
+    return { outcome }
   } finally {
     await receiver.close()
   }
@@ -86,36 +84,32 @@ describe('the webhook sender', () => {
   })
 
   test('gives up on a receiver that says nothing, when the time is over', async () => {
-    const { outcome, ms } = await sendTo(() => {}, 300)
+    const { outcome } = await sendTo(() => {}, 300)
     assert.deepEqual(outcome, { status: null, reason: 'The receiver did not answer within 0.3 seconds.' })
-    assert(ms >= 290 && ms < 2000, `${ms} ms`)
   })
 
   test('reads 64 KiB of an answer without an end, and closes', async () => {
     let written = 0
-    const { outcome, ms } = await sendTo(async (socket) => {
+    const { outcome } = await sendTo(async (socket) => {
       written = await writeWithoutEnd(socket, 'HTTP/1.1 200 OK\r\n\r\n', 'x'.repeat(16_384))
     })
     assert.deepEqual(outcome, { status: 200, retryAfter: undefined, beginning: Buffer.alloc(1024, 'x') })
     // What the receiver could write fills the buffers of both sides, and no more.
     assert(written < 30_000_000, `${written} bytes`)
-    assert(ms < 2000, `${ms} ms`)
   })
 
   test('gives up on headers without an end', async () => {
-    const { outcome, ms } = await sendTo(async (socket) => {
+    const { outcome } = await sendTo(async (socket) => {
       await writeWithoutEnd(socket, 'HTTP/1.1 200 OK\r\n', `x: ${'y'.repeat(1000)}\r\n`)
     })
     assert.deepEqual(outcome, { status: null, reason: 'The headers of the answer are too large.' })
-    assert(ms < 2000, `${ms} ms`)
   })
 
   test('gives up on informational answers without an end', async () => {
-    const { outcome, ms } = await sendTo(async (socket) => {
+    const { outcome } = await sendTo(async (socket) => {
       await writeWithoutEnd(socket, '', 'HTTP/1.1 103 Early Hints\r\n\r\n')
     })
     assert.deepEqual(outcome, { status: null, reason: 'The receiver did not come to its answer.' })
-    assert(ms < 2000, `${ms} ms`)
   })
 
   test('tells when a receiver closes or resets before it answers', async () => {
@@ -158,7 +152,6 @@ describe('the webhook sender', () => {
     const slowBody = await sendTo(trickle(`HTTP/1.1 200 OK\r\n\r\n${'y'.repeat(5000)}`), 300)
     assert(slowBody.outcome.status === 200)
     assert.match(slowBody.outcome.beginning.toString(), /^y+$/)
-    for (const { ms } of [slowHead, slowBody]) assert(ms >= 290 && ms < 2000, `${ms} ms`)
   })
 
   test('tells when the answer is no HTTP', async () => {
