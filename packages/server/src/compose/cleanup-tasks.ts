@@ -1,6 +1,6 @@
 import type { Config } from '../config/load-config.ts'
 import { makeListStore } from '../database/console/list-store.ts'
-import { makeRejectedRequestStore } from '../database/console/rejected-request-store.ts'
+import { makeRejectedRequestStore } from '../database/console/scan-history.ts'
 import type { JobContents } from '../domain/ports/content-store.ts'
 import type { JobStore } from '../domain/ports/job-store.ts'
 import type { RemoteScanStore } from '../domain/ports/remote-scan-store.ts'

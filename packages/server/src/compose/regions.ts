@@ -1,8 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Config } from '../config/load-config.ts'
-import { isPublished, listFollowers, publishAccounts } from '../database/regions/home-region.ts'
-import { openBalances } from '../database/regions/open-balances.ts'
-import { followHome, isSatellite, leaveHome, listIncomplete } from '../database/regions/satellite-region.ts'
+import { openMissingBalances } from '../database/balances.ts'
+import {
+  followHome,
+  isPublished,
+  isSatellite,
+  leaveHome,
+  listFollowers,
+  listIncomplete,
+  publishAccounts,
+} from '../database/regions.ts'
 import { OperatorMistake } from '../domain/problem.ts'
 import type { Logger } from '../runtime/logger.ts'
 import { openStores } from './stores.ts'
@@ -31,7 +38,7 @@ export async function openRegions(config: Config, log: Logger) {
         onWait(tables)
         await sleep(lookAgainMs)
       }
-      await openBalances(pool)
+      await openMissingBalances(pool)
     },
     leave: (homeUrl: string) => leaveHome(pool, homeUrl, config.region),
     async look() {

@@ -1,107 +1,231 @@
 import type { Pool } from 'pg'
-import type {
-  Attempt,
-  ClaimedDelivery,
-  Delivery,
-  DeliveryStore,
-  NextDeliveryState,
-} from '../domain/ports/delivery-store.ts'
-import { makeDeliveryAdmin } from './delivery-admin.ts'
-import { recordAttemptsStatement } from './delivery-attempt-statement.ts'
-import { claimDeliveriesStatement, deliveryLock, eachHost, parkStatement } from './delivery-claim-statement.ts'
+import type { Attempt, ClaimedDelivery, DeliveryStore, NextDeliveryState } from '../domain/ports/delivery-store.ts'
+import { deliveryLock, makeDeliveryAdmin } from './delivery-admin.ts'
 import { makeGroupCommit } from './group-commit.ts'
-import { lazily, runTransaction } from './run-transaction.ts'
+import { changeRows, findRow, listRows } from './query.ts'
+import { inTransaction, runStatement, withoutDiskWait } from './transaction.ts'
 
-export function makeDeliveryStore(deps: { pool: Pool }): DeliveryStore {
+export function makeDeliveryStore({ pool }: { pool: Pool }): DeliveryStore {
   let lastServed = ''
 
-  const completeInBatch = makeGroupCommit({
-    run: (items: Settling[]) => completeAll(deps.pool, items),
-    mayBeOneItemsFault: (error) => /^(22|23|40)/.test(String((error as { code?: unknown }).code)),
-    maxBatch: 256,
-    maxWaiting: 20_000,
-  })
+  const recordInBatch = makeGroupCommit({ run: (items: RecordedItem[]) => recordAll(pool, items), maxBatch: 256 })
 
   return {
-    ...makeDeliveryAdmin(deps),
+    ...makeDeliveryAdmin({ pool }),
 
     async claim({ limit, perHost, leaseMs }) {
-      const { rows } = await runTransaction<ClaimedRow>(
-        deps.pool,
-        [
-          { name: 'park-deliveries', text: parkStatement },
-          { name: 'claim-deliveries', text: claimDeliveriesStatement, values: [limit, perHost, leaseMs, lastServed] },
-        ],
-        { settings: lazily, lock: deliveryLock },
+      const rows = await inTransaction(
+        pool,
+        async (client) => {
+          await changeRows(client, parkStatement)
+          return listRows<ClaimedRow>(client, claimStatement, [limit, perHost, leaseMs, lastServed])
+        },
+        { settings: withoutDiskWait, lock: deliveryLock },
       )
       lastServed = rows.at(-1)?.host ?? lastServed
-      return rows.map(toClaimed)
+      return rows.map(({ host, secret, previousSecret, ...claimed }) => ({
+        ...claimed,
+        secrets: previousSecret === null ? [secret] : [secret, previousSecret],
+      }))
     },
 
-    recordAttempt: (claimed, attempt, outcome, pauseAfterMs) =>
-      completeInBatch({ id: claimed.id, token: claimed.token, attempt, outcome, pauseAfterMs }),
+    recordAttempt: ({ id, token }, attempt, next, pauseAfterMs) =>
+      recordInBatch({ id, token, attempt, next, pauseAfterMs }),
 
     async findNextDue() {
-      const { rows } = await runTransaction<{ next_at: Date | null }>(deps.pool, [
-        { name: 'next-due', text: findNextDue },
-      ])
-      return rows[0]?.next_at ?? undefined
+      return (await findRow<{ nextAt: Date | null }>(pool, findNextDueStatement))?.nextAt ?? undefined
     },
 
     async countDeliveries() {
-      const { rows } = await runTransaction<{ waiting: number; oldest_due_at: Date | null }>(deps.pool, [
-        { name: 'count-deliveries', text: countDeliveries },
-      ])
-      return { waiting: rows[0]?.waiting ?? 0, oldestDueAt: rows[0]?.oldest_due_at ?? undefined }
+      const row = await findRow<{ waiting: number; oldestDueAt: Date | null }>(pool, countStatement)
+      return { waiting: row?.waiting ?? 0, oldestDueAt: row?.oldestDueAt ?? undefined }
     },
   }
 }
 
-type Settling = Pick<ClaimedDelivery, 'id' | 'token'> & {
+type ClaimedRow = Omit<ClaimedDelivery, 'secrets'> & { host: string; secret: string; previousSecret: string | null }
+
+type RecordedItem = Pick<ClaimedDelivery, 'id' | 'token'> & {
   attempt: Attempt
-  outcome: NextDeliveryState
+  next: NextDeliveryState
   pauseAfterMs: number
 }
 
-async function completeAll(pool: Pool, items: Settling[]): Promise<boolean[]> {
-  const asked = items.map(({ id, token, attempt, outcome }, i) => ({
-    ...{ i, id, token, at: attempt.at, status: attempt.status, duration_ms: Math.round(attempt.durationMs) },
-    ...{ answer: toStorable(attempt.answer), state: outcome.state },
-    next_at: outcome.state === 'pending' ? outcome.nextAt : null,
+async function recordAll(pool: Pool, items: RecordedItem[]): Promise<boolean[]> {
+  const records = items.map(({ id, token, attempt, next }, i) => ({
+    i,
+    id,
+    token,
+    at: attempt.at,
+    status: attempt.status,
+    duration_ms: Math.round(attempt.durationMs),
+    answer: toStorableText(attempt.answer),
+    state: next.state,
+    next_at: next.state === 'pending' ? next.nextAt : null,
   }))
   const pauseAfterMs = Math.min(...items.map((item) => item.pauseAfterMs))
-  const { rows } = await runTransaction<{ i: number }>(pool, [
-    { name: 'settle-deliveries', text: recordAttemptsStatement, values: [JSON.stringify(asked), pauseAfterMs] },
-  ])
-  const completed = new Set(rows.map(({ i }) => i))
-  return items.map((_, i) => completed.has(i))
+  const values = [JSON.stringify(records), pauseAfterMs]
+  const { rows } = await runStatement<{ i: number }>(pool, recordAttemptsStatement, values)
+  const recorded = new Set(rows.map(({ i }) => i))
+  return items.map((_, i) => recorded.has(i))
 }
 
-/** A stranger's words: PostgreSQL takes neither a zero nor half a character. */
-const toStorable = (answer: string) => answer.replaceAll('\0', '\ufffd').toWellFormed()
+/** Receivers answer anything; PostgreSQL stores neither NUL nor half of a surrogate pair. */
+const toStorableText = (answer: string) => answer.replaceAll('\0', '\ufffd').toWellFormed()
 
-const findNextDue = `${eachHost} select min(next_at) as next_at from host`
+/**
+ * Takes deliveries to paused endpoints out of the queue, so that claims need not step over them. Looks at the first
+ * thousand of each host; the others follow when they come to the front.
+ */
+const parkStatement = {
+  name: 'park-deliveries',
+  text: `
+with parked as materialized (
+  select due.id from webhook_endpoints as paused
+  cross join lateral (
+    select id, account_id, url from deliveries
+    where deliveries.host = paused.host and next_at <= now() order by next_at limit 1000
+  ) as due
+  where paused.paused_at is not null and due.account_id = paused.account_id and due.url = paused.url
+)
+update deliveries set next_at = null, lease_token = null
+where id = any(array(select id from parked))
+`,
+}
 
-const countDeliveries = `${eachHost}
+/** Every host with deliveries to come, and the time of its first one. Found by skipping through the index. */
+const eachHost = `
+with recursive host (host, next_at) as (
+  (select host, next_at from deliveries where next_at is not null order by host, next_at limit 1)
+  union all
+  select next.host, next.next_at
+  from host cross join lateral (
+    select deliveries.host, deliveries.next_at from deliveries
+    where deliveries.next_at is not null and deliveries.host > host.host
+    order by deliveries.host, deliveries.next_at limit 1
+  ) as next
+)`
+
+/**
+ * Hosts take turns, beginning after the one that was served last ($4). A host gets only as many deliveries as it has free
+ * places, over all processes. This is exact because claims wait for each other (`deliveryLock`).
+ *
+ * $1 how many, $2 places of a host, $3 lease in milliseconds.
+ */
+const claimStatement = {
+  name: 'claim-deliveries',
+  text: `${eachHost},
+place as materialized (
+  select host.host, $2::integer - leased.n as free, row_number() over (order by host.host <= $4::text, host.host) as n
+  from host cross join lateral (
+    select count(*)::integer as n from deliveries
+    where deliveries.host = host.host and lease_token is not null and deliveries.next_at > now()
+  ) as leased
+  where host.next_at <= now() and leased.n < $2::integer
+),
+ready as materialized (
+  select due.id, n, row_number() over (partition by n order by due.next_at, due.id) as turn
+  from place cross join lateral (
+    select id, next_at from deliveries
+    where deliveries.host = place.host and next_at <= now()
+      -- A subquery for each delivery, not a join: a join would collect all deliveries of a host before taking the first.
+      and (
+        select e.paused_at from webhook_endpoints as e
+        where e.account_id = deliveries.account_id and md5(e.url) = md5(deliveries.url) limit 1
+      ) is null
+    order by next_at
+    -- With at least as many hosts as deliveries wanted, each host gets one.
+    limit case when (select count(*) from place) < $1::integer then least(place.free, $1::integer) else 1 end
+  ) as due
+  order by turn, n limit $1::integer
+),
+picked as materialized (
+  -- \`coalesce\` keeps the planner from using the index of due deliveries to find a single one.
+  select ready.id, turn, n
+  from ready cross join lateral (
+    select from deliveries
+    where deliveries.id = ready.id and coalesce(deliveries.next_at <= now(), false)
+    limit 1 for update skip locked
+  ) as locked
+),
+claimed as (
+  update deliveries set lease_token = gen_random_uuid(), next_at = now() + $3::integer * interval '1 millisecond'
+  where id = any(array(select id from picked))
+  returning id, lease_token as token, account_id as "accountId", url, host, body, attempts
+)
+select claimed.*, webhook_secret as secret,
+  case when previous_webhook_secret_until > now() then previous_webhook_secret end as "previousSecret"
+from picked join claimed using (id)
+cross join lateral (
+  select webhook_secret, previous_webhook_secret, previous_webhook_secret_until
+  from accounts where accounts.id = claimed."accountId" limit 1
+) as account
+order by turn, n
+`,
+}
+
+/**
+ * Records a batch of attempts. $1 is their JSON, $2 the milliseconds for which an endpoint may fail before it is paused.
+ * Only the newest claim of a delivery counts; returns the attempts that did. Locks are taken in the order of deliveries,
+ * then of endpoints.
+ */
+const recordAttemptsStatement = {
+  name: 'record-attempts',
+  text: `
+with attempt as materialized (
+  select a.* from json_to_recordset($1::json) as a (
+    i integer, id uuid, token uuid, at timestamptz, status integer, duration_ms integer, answer text, state text,
+    next_at timestamptz
+  )
+  order by id
+),
+held as materialized (
+  select attempt.*, delivery.account_id, delivery.url, delivery.host
+  from attempt cross join lateral (
+    select account_id, url, host from deliveries
+    -- \`is not distinct from\` keeps the planner from using the index of leased deliveries, as it would with \`=\`.
+    where deliveries.id = attempt.id and deliveries.lease_token is not distinct from attempt.token
+    limit 1 for update
+  ) as delivery
+),
+changed as (
+  update deliveries set state = held.state, attempts = attempts + 1, next_at = held.next_at, lease_token = null,
+    last_status = held.status, last_attempt_at = held.at
+  from held where deliveries.id = held.id and deliveries.id = any(array(select id from held))
+),
+logged as (
+  insert into delivery_attempts (delivery_id, at, status, duration_ms, answer)
+  select id, at, status, duration_ms, answer from held order by i
+),
+endpoint as (
+  insert into webhook_endpoints as known (account_id, url, host, failing_since, last_success_at, last_attempt_at)
+  select account_id, url, min(host), case when not bool_or(state = 'delivered') then min(at) end,
+    max(at) filter (where state = 'delivered'), max(at)
+  from held group by account_id, url order by account_id, url
+  -- A paused endpoint stays paused, whatever becomes of deliveries that were in flight.
+  on conflict (account_id, md5(url)) do update set
+    failing_since = case when excluded.last_success_at is null
+      then coalesce(known.failing_since, excluded.failing_since) end,
+    last_success_at = greatest(known.last_success_at, excluded.last_success_at),
+    last_attempt_at = greatest(known.last_attempt_at, excluded.last_attempt_at),
+    paused_at = coalesce(known.paused_at, case
+      when excluded.last_success_at is null
+        and excluded.last_attempt_at - known.failing_since > $2::double precision * interval '1 millisecond'
+      then now() end)
+)
+select i from held
+`,
+}
+
+const findNextDueStatement = {
+  name: 'find-next-due-delivery',
+  text: `${eachHost} select min(next_at) as "nextAt" from host`,
+}
+
+const countStatement = {
+  name: 'count-deliveries',
+  text: `${eachHost}
 select (select count(*) from deliveries where next_at is not null)::integer as waiting,
-  (select min(next_at) from host where next_at <= now()) as oldest_due_at
-`
-
-type ClaimedRow = Pick<Delivery, 'id' | 'url' | 'attempts'> & {
-  lease_token: string
-  account_id: string
-  host: string
-  body: string
-  webhook_secret: string
-  previous_webhook_secret: string | null
+  (select min(next_at) from host where next_at <= now()) as "oldestDueAt"
+`,
 }
-
-const toClaimed = (row: ClaimedRow): ClaimedDelivery => ({
-  id: row.id,
-  token: row.lease_token,
-  accountId: row.account_id,
-  url: row.url,
-  body: row.body,
-  attempts: row.attempts,
-  secrets: [row.webhook_secret, ...(row.previous_webhook_secret === null ? [] : [row.previous_webhook_secret])],
-})

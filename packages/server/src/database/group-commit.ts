@@ -1,75 +1,80 @@
 import { Problem } from '../domain/problem.ts'
+import { isRetryableOneByOne } from './database-error.ts'
+
+/** Calls that may wait for the next batch. */
+const maxWaitingCalls = 20_000
+const retryAfterSeconds = 5
 
 /**
- * Group commit without a timer: one batch is in flight, what arrives meanwhile rides in the next. At 64
- * callers on one hot account this carries about 35 times what a transaction for each does (see bench/).
+ * Group commit without a timer: one batch is in flight, and calls that arrive meanwhile form the next one. With 64 callers
+ * on one account this carries about 35 times as many charges as one transaction per charge (see bench/).
  *
- * `run` answers for each item in its order. When a batch fails and one bad item may be to blame, each is run by itself,
- * and only the bad one fails. Any other failure is everybody's at once: a database that is away would be no nearer for
- * being asked 500 times.
+ * `run` returns one result for each item, in order. When a batch fails and a single item may be to blame, the items run one
+ * by one, so that only the bad one fails. Any other error fails the whole batch at once: asking a lost database 500 times
+ * would not bring it back.
  *
- * Nobody waits without end: what would be one too many, and what has waited too long when its turn comes, is refused
- * before it was sent.
+ * No call waits without limit. A call is rejected, before it is sent, when too many wait already or when it has waited too
+ * long.
  */
-export function makeGroupCommit<Item, Result>(deps: {
+export function makeGroupCommit<Item, Result>({
+  run,
+  maxBatch,
+  maxWaiting = maxWaitingCalls,
+  maxWaitMs = 5000,
+}: {
   run(items: Item[]): Promise<Result[]>
-  mayBeOneItemsFault(error: unknown): boolean
   maxBatch: number
-  maxWaiting: number
-  /** Until the batch is sent; 5 s unless told. */
+  maxWaiting?: number
   maxWaitMs?: number
 }) {
-  const { maxWaitMs = 5000 } = deps
-  type Waiting = { item: Item; sinceMs: number; resolve(result: Result): void; reject(error: unknown): void }
-  let waiting: Waiting[] = []
-  let busy = false
+  type Call = { item: Item; sinceMs: number; resolve(result: Result): void; reject(error: unknown): void }
+  let waiting: Call[] = []
+  let isRunning = false
 
   return (item: Item): Promise<Result> =>
     new Promise((resolve, reject) => {
-      if (waiting.length >= deps.maxWaiting) {
-        reject(newOverload(`${deps.maxWaiting} writes are waiting for the database already`))
+      if (waiting.length >= maxWaiting) {
+        reject(newOverload(`${maxWaiting} writes are waiting for the database already`))
         return
       }
       waiting.push({ item, sinceMs: performance.now(), resolve, reject })
-      if (busy) return
-      busy = true
-      // Not at once: requests that came in together are still being parsed, and would have to wait for a batch of one.
-      setImmediate(drain)
+      if (isRunning) return
+      isRunning = true
+      // Not at once: requests that arrived together are still being parsed, and would have to wait for a batch of one.
+      setImmediate(runAll)
     })
 
-  async function drain() {
+  async function runAll() {
     while (waiting.length > 0) {
-      refuseLate()
-      const batch = waiting.slice(0, deps.maxBatch)
-      waiting = waiting.slice(deps.maxBatch)
-      if (batch.length > 0) await complete(batch)
+      rejectLate()
+      const batch = waiting.slice(0, maxBatch)
+      waiting = waiting.slice(maxBatch)
+      if (batch.length > 0) await runBatch(batch)
     }
-    busy = false
+    isRunning = false
   }
 
-  /** They came in order, so those that are late are the first. */
-  function refuseLate() {
+  /** Calls wait in the order of arrival, so the late ones come first. */
+  function rejectLate() {
     const earliestMs = performance.now() - maxWaitMs
-    const late = waiting.findIndex(({ sinceMs }) => sinceMs >= earliestMs)
-    for (const { reject } of waiting.splice(0, late === -1 ? waiting.length : late)) {
+    const firstInTime = waiting.findIndex(({ sinceMs }) => sinceMs >= earliestMs)
+    for (const { reject } of waiting.splice(0, firstInTime === -1 ? waiting.length : firstInTime)) {
       reject(newOverload(`A write has waited for the database for ${maxWaitMs} ms`))
     }
   }
 
-  async function complete(batch: Waiting[]) {
+  async function runBatch(batch: Call[]) {
     try {
-      const results = await deps.run(batch.map(({ item }) => item))
+      const results = await run(batch.map(({ item }) => item))
       batch.forEach(({ resolve }, i) => {
         resolve(results[i] as Result)
       })
     } catch (error) {
-      if (batch.length > 1 && deps.mayBeOneItemsFault(error)) for (const one of batch) await complete([one])
+      if (batch.length > 1 && isRetryableOneByOne(error)) for (const call of batch) await runBatch([call])
       else for (const { reject } of batch) reject(error)
     }
   }
 }
-
-const retryAfterSeconds = 5
 
 const newOverload = (reason: string) =>
   new Problem({ kind: 'overloaded', retryAfterSeconds }, { cause: new Error(reason) })

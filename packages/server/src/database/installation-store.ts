@@ -1,23 +1,25 @@
-import { sql } from 'kysely'
-import type { Database } from './open-database.ts'
+import type { Pool } from 'pg'
+import { hasAccounts, lockAccounts } from './account-store.ts'
+import { changeRows, findRow, type Queryable } from './query.ts'
+import { inTransaction } from './transaction.ts'
 
 /**
- * Whether this is a test installation: said by the first service that starts on it, and never changed. One that has
- * accounts before that is none. Nodes that start together look one after the other.
+ * Records whether this is a test installation, and returns what was recorded. The first service that starts decides, and
+ * nothing changes it later. A database that has accounts by then is not a test installation.
  */
-export function claimInstallation({ kysely }: Pick<Database, 'kysely'>, { isTest }: { isTest: boolean }) {
-  return kysely.transaction().execute(async (trx): Promise<boolean> => {
-    await sql`lock table accounts in share row exclusive mode`.execute(trx)
-    const known = await trx.selectFrom('installation').select('is_test').executeTakeFirst()
-    if (known !== undefined) return known.is_test
-    const account = await trx.selectFrom('accounts').select('id').limit(1).executeTakeFirst()
-    const decided = isTest && account === undefined
-    await trx.insertInto('installation').values({ is_test: decided }).execute()
+export async function claimInstallation({ pool }: { pool: Pool }, { isTest }: { isTest: boolean }): Promise<boolean> {
+  return inTransaction(pool, async (client) => {
+    await lockAccounts(client)
+    const recorded = await findInstallation(client)
+    if (recorded !== undefined) return recorded.isTest
+    const decided = isTest && !(await hasAccounts(client))
+    await changeRows(client, 'insert into installation (is_test) values ($1)', [decided])
     return decided
   })
 }
 
-export async function isTestInstallation({ kysely }: Pick<Database, 'kysely'>): Promise<boolean> {
-  const known = await kysely.selectFrom('installation').select('is_test').executeTakeFirst()
-  return known?.is_test === true
-}
+export const isTestInstallation = async ({ pool }: { pool: Pool }): Promise<boolean> =>
+  (await findInstallation(pool))?.isTest === true
+
+const findInstallation = (db: Queryable) =>
+  findRow<{ isTest: boolean }>(db, 'select is_test as "isTest" from installation')

@@ -1,81 +1,67 @@
-import type { Kysely } from 'kysely'
+import type { Pool } from 'pg'
 import type { ApiKey } from '../domain/accounts/account.ts'
 import { consoleKeyPrefix } from '../domain/console/console-keys.ts'
-import type { ConsoleKeyStore, KeyStore } from '../domain/ports/key-store.ts'
-import { insertKey } from './insert-key.ts'
-import type { Database } from './open-database.ts'
-import type { Tables } from './tables.ts'
+import type { ConsoleKeyStore, KeyStore, NewApiKey } from '../domain/ports/key-store.ts'
+import { changeRows, findRow, listRows, type Queryable } from './query.ts'
 
-export function makeKeyStore(deps: Pick<Database, 'kysely'>): KeyStore & ConsoleKeyStore {
-  const { kysely } = deps
-
+export function makeKeyStore({ pool }: { pool: Pool }): KeyStore & ConsoleKeyStore {
   return {
     async createKey(accountId, key) {
-      await kysely.transaction().execute((trx) => insertKey(trx, accountId, key))
-      return toApiKey(await selectKeys(kysely).where('api_keys.id', '=', key.id).executeTakeFirstOrThrow())
+      await insertKey(pool, accountId, key)
+      const created = await findRow<ApiKey>(pool, `${selectKeys} where api_keys.id = $1`, [key.id])
+      if (created === undefined) throw new Error(`API key ${key.id} vanished while it was being created`)
+      return created
     },
 
-    async listKeys(accountId) {
-      const all = selectKeys(kysely).orderBy('api_keys.created_at').orderBy('api_keys.id')
-      const rows = await (accountId === null ? all : all.where('api_keys.account_id', '=', accountId)).execute()
-      return rows.map(toApiKey)
-    },
+    listKeys: (accountId) =>
+      listRows<ApiKey>(
+        pool,
+        `${selectKeys} where $1::uuid is null or account_id = $1 order by api_keys.created_at, api_keys.id`,
+        [accountId],
+      ),
 
     async findConsoleDigest(accountId) {
-      const row = await kysely
-        .selectFrom('api_keys')
-        .select('digest')
-        .where('account_id', '=', accountId)
-        .where('prefix', '=', consoleKeyPrefix)
-        .where('revoked_at', 'is', null)
-        .orderBy('created_at')
-        .limit(1)
-        .executeTakeFirst()
-      return row?.digest.toString('hex')
+      const row = await findRow<{ digest: string }>(
+        pool,
+        `select encode(digest, 'hex') as digest from api_keys
+         where account_id = $1 and prefix = $2 and revoked_at is null order by created_at limit 1`,
+        [accountId, consoleKeyPrefix],
+      )
+      return row?.digest
     },
 
     async expireKey(accountId, id, at) {
-      const { numUpdatedRows } = await kysely
-        .updateTable('api_keys')
-        .set((eb) => ({ expires_at: eb.fn<Date>('least', ['expires_at', eb.val(at)]) }))
-        .where('account_id', '=', accountId)
-        .where('id', '=', id)
-        .where('revoked_at', 'is', null)
-        .executeTakeFirstOrThrow()
-      return numUpdatedRows > 0n
+      const updated = await changeRows(
+        pool,
+        `update api_keys set expires_at = least(expires_at, $3)
+         where account_id = $1 and id = $2 and revoked_at is null`,
+        [accountId, id, at],
+      )
+      return updated > 0
     },
 
     async revokeKey(id) {
-      const { numUpdatedRows } = await kysely
-        .updateTable('api_keys')
-        .set((eb) => ({ revoked_at: eb.fn.coalesce('revoked_at', eb.fn<Date>('now', [])) }))
-        .where('id', '=', id)
-        .executeTakeFirstOrThrow()
-      return numUpdatedRows > 0n
+      const text = 'update api_keys set revoked_at = coalesce(revoked_at, now()) where id = $1'
+      return (await changeRows(pool, text, [id])) > 0
     },
   }
 }
 
-function selectKeys(kysely: Kysely<Tables>) {
-  return kysely
-    .selectFrom('api_keys')
-    .leftJoin('rate_windows', 'rate_windows.key_id', 'api_keys.id')
-    .select(['api_keys.id', 'api_keys.account_id', 'api_keys.name', 'api_keys.prefix', 'api_keys.created_at'])
-    .select(['api_keys.is_test', 'rate_windows.last_used_at', 'api_keys.expires_at', 'api_keys.revoked_at'])
+/** Creates a key and its rate window, which never exist without each other. */
+export async function insertKey(db: Queryable, accountId: string, key: NewApiKey): Promise<void> {
+  await changeRows(
+    db,
+    `with key as (
+       insert into api_keys (id, account_id, name, prefix, digest, expires_at, is_test)
+       values ($1, $2, $3, $4, decode($5, 'hex'), $6, $7) returning id
+     )
+     insert into rate_windows (key_id) select id from key`,
+    [key.id, accountId, key.name, key.prefix, key.digest, key.expiresAt, key.isTest],
+  )
 }
 
-type KeyRow = Awaited<ReturnType<ReturnType<typeof selectKeys>['executeTakeFirstOrThrow']>>
-
-function toApiKey(row: KeyRow): ApiKey {
-  return {
-    id: row.id,
-    accountId: row.account_id,
-    name: row.name,
-    prefix: row.prefix,
-    isTest: row.is_test,
-    createdAt: row.created_at,
-    lastUsedAt: row.last_used_at,
-    expiresAt: row.expires_at,
-    revokedAt: row.revoked_at,
-  }
-}
+const selectKeys = `
+select id, account_id as "accountId", name, prefix, is_test as "isTest", created_at as "createdAt",
+  last_used_at as "lastUsedAt", expires_at as "expiresAt", revoked_at as "revokedAt"
+from api_keys left join rate_windows on key_id = id
+`

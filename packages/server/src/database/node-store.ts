@@ -1,7 +1,8 @@
 import type { Pool } from 'pg'
-import type { NodeEngine, NodeStore } from '../domain/ports/node-store.ts'
+import type { NodeStore, SeenNode } from '../domain/ports/node-store.ts'
+import { changeRows, findRow, listRows } from './query.ts'
 
-/** A node says that it is alive three times as often. */
+/** A node is alive while its last heartbeat is younger than this; it sends three in that time. */
 const aliveFor = `interval '15 seconds'`
 const silentFor = `interval '1 hour'`
 
@@ -9,54 +10,32 @@ export function makeNodeStore({ pool }: { pool: Pool }): NodeStore {
   return {
     async see({ id, name, roles, version, startedAt, status, reasons, engines }) {
       const values = [id, name, roles, version, startedAt, status, reasons, JSON.stringify(engines)]
-      await pool.query({ name: 'see-node', text: seeNode, values })
+      await changeRows(pool, recordHeartbeat, values)
     },
     async leave(id) {
-      await pool.query('delete from nodes where id = $1', [id])
+      await changeRows(pool, 'delete from nodes where id = $1', [id])
     },
-    async listNodes() {
-      const { rows } = await pool.query<NodeRow>(listNodes)
-      return rows.map(({ started_at, seen_at, is_alive, ...row }) => ({
-        ...row,
-        startedAt: started_at,
-        seenAt: seen_at,
-        isAlive: is_alive,
-      }))
-    },
+    listNodes: () => listRows<SeenNode>(pool, listNodes),
     async countWorkers() {
-      const { rows } = await pool.query<{ count: number }>(countWorkers)
-      return rows[0]?.count ?? 0
+      return (await findRow<{ count: number }>(pool, countWorkers))?.count ?? 0
     },
-    async deleteSilent() {
-      const { rowCount } = await pool.query(`delete from nodes where seen_at < now() - ${silentFor}`)
-      return rowCount ?? 0
-    },
+    deleteSilent: () => changeRows(pool, `delete from nodes where seen_at < now() - ${silentFor}`),
   }
 }
 
-type NodeRow = {
-  id: string
-  name: string
-  roles: string[]
-  version: string
-  started_at: Date
-  seen_at: Date
-  status: string
-  reasons: string[]
-  engines: NodeEngine[]
-  is_alive: boolean
-}
-
-const seeNode = `
+const recordHeartbeat = {
+  name: 'record-heartbeat',
+  text: `
 insert into nodes (id, name, roles, version, started_at, status, reasons, engines)
 values ($1, $2, $3, $4, $5, $6, $7, $8)
 on conflict (id) do update
 set seen_at = now(), status = excluded.status, reasons = excluded.reasons, engines = excluded.engines
-`
+`,
+}
 
 const listNodes = `
-select id, name, roles, version, started_at, seen_at, status, reasons, engines,
-  seen_at > now() - ${aliveFor} as is_alive
+select id, name, roles, version, started_at as "startedAt", seen_at as "seenAt", status, reasons, engines,
+  seen_at > now() - ${aliveFor} as "isAlive"
 from nodes order by name, started_at, id
 `
 

@@ -1,64 +1,92 @@
-import { Kysely, PostgresDialect } from 'kysely'
 import pg from 'pg'
 import type { Logger } from '../runtime/logger.ts'
-import { requireSession } from './require-session.ts'
-import type { Tables } from './tables.ts'
+import { findRow, type Queryable } from './query.ts'
+import { inTransaction } from './transaction.ts'
 import { type DatabaseWatch, watchDatabase } from './watch-database.ts'
 
-export type Database = { pool: pg.Pool; kysely: Kysely<Tables>; watch: DatabaseWatch; close(): Promise<void> }
+export type Database = { pool: pg.Pool; watch: DatabaseWatch; close(): Promise<void> }
 
 const oldestMajor = 15
 
-/** Connects, and makes sure at once that the server answers and is one we can work with. */
+/**
+ * Settings of every connection:
+ * - statement_timeout: a statement that hangs must not hang its callers.
+ * - plan_cache_mode: PostgreSQL plans each prepared statement once. Otherwise it would plan the admission statement for
+ *   every batch, because it knows the size of an array that is given and only guesses the size of a parameter.
+ * - enable_seqscan: that one plan is made while queues are mostly empty, when reading a whole table is cheapest, and would
+ *   still be used with 100,000 jobs waiting. Turned off, PostgreSQL reads a whole table only where no index helps.
+ * - jit: the high cost that PostgreSQL then assigns to such a scan is no reason to compile it.
+ */
+const connectionSettings =
+  'set statement_timeout = 60000; set plan_cache_mode = force_generic_plan; set enable_seqscan = off; set jit = off'
+
+/** Connects to the database and checks that the server answers and that Assay can work with it. */
 export async function openDatabase(deps: { url: string; connections: number; log: Logger }): Promise<Database> {
   const pool = new pg.Pool({
     connectionString: deps.url,
     max: deps.connections,
     connectionTimeoutMillis: 10_000,
     application_name: 'assay',
-    // A statement whose answer got lost with the network must not hang its callers for ever.
+    // A statement whose answer is lost in the network must not hang its callers for ever.
     query_timeout: 65_000,
     keepAlive: true,
-    // Set when it is connected, not with the connection: pgbouncer refuses settings that it does not know. A statement
-    // that hangs must not hang its callers either. One plan for each prepared statement, made once: left to itself
-    // PostgreSQL plans the admission statement anew for every batch, because it can count the rows of a given array and
-    // only guess those of a parameter. Such a plan is kept, and queues are mostly empty when it is made: then it would be
-    // cheapest to read all of one, and still be done so when 100,000 wait. So whole tables are read only where nothing
-    // else can be done, and that is no reason to compile anything.
     onConnect: async (client) => {
-      // The pool listens to those that are idle only. One that is lost in the middle of a transaction, between two of its
-      // statements, would end the process; the next statement fails and tells.
+      // The pool listens for errors of idle clients only. Without this listener, a connection that is lost between two
+      // statements of a transaction would end the process; with it, the next statement fails.
       client.on('error', () => {})
-      await client.query(
-        'set statement_timeout = 60000; set plan_cache_mode = force_generic_plan;' +
-          'set enable_seqscan = off; set jit = off',
-      )
+      // Sent as a statement: pgbouncer rejects a connection that carries settings it does not know.
+      await client.query(connectionSettings)
     },
   })
   const watch = watchDatabase(deps)
   // Without a listener the loss of an idle connection would end the process.
   pool.on('error', watch.suspect)
-  try {
-    await requireVersion(pool)
-    await requireSession(pool)
-  } catch (error) {
-    await watch.close()
-    await pool.end()
-    throw error
-  }
-  const kysely = new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) })
   const close = async () => {
     await watch.close()
-    // Not by kysely, which ends nothing when it was not used.
     await pool.end()
   }
-  return { pool, kysely, watch, close }
+  try {
+    await requireVersion(pool)
+    await requireSessionPooling(pool)
+  } catch (error) {
+    await close()
+    throw error
+  }
+  return { pool, watch, close }
 }
 
 async function requireVersion(pool: pg.Pool) {
-  const { rows } = await pool.query<{ server_version: string }>('show server_version')
-  const version = rows[0]?.server_version ?? ''
+  const { server_version: version = '' } =
+    (await findRow<{ server_version: string }>(pool, 'show server_version')) ?? {}
   if (Number.parseInt(version, 10) < oldestMajor) {
     throw new Error(`PostgreSQL ${version} is too old, Assay needs ${oldestMajor} or newer`)
   }
 }
+
+const poolingChecks = 3
+
+/**
+ * Prepared statements and settings belong to a connection. A pooler that assigns a server process to each transaction
+ * takes them away between two transactions, so Assay refuses to start behind one. Such a pooler shows by the process ids:
+ * while one of our connections is in a transaction, no other may have its process, and each keeps its own.
+ */
+async function requireSessionPooling(pool: pg.Pool): Promise<void> {
+  const client = await pool.connect()
+  try {
+    for (let i = 0; i < poolingChecks; i++) {
+      const before = await findProcessId(client)
+      const [other, after] = await inTransaction(pool, async (transaction) => [
+        await findProcessId(transaction),
+        await findProcessId(client),
+      ])
+      if (other === before || after !== before) {
+        throw new Error('a pooler gives every transaction another connection, and Assay needs pool_mode = session')
+      }
+    }
+  } finally {
+    client.release()
+  }
+}
+
+const findProcessId = async (client: Queryable) =>
+  (await findRow<{ pid: number }>(client, 'select pg_backend_pid() as pid'))?.pid

@@ -1,54 +1,46 @@
-import type { Plan } from '../domain/accounts/account.ts'
+import type { Pool } from 'pg'
+import type { Plan, Rate } from '../domain/accounts/account.ts'
 import type { PlanStore } from '../domain/ports/plan-store.ts'
 import { OperatorMistake } from '../domain/problem.ts'
-import type { Database } from './open-database.ts'
+import { isForeignKeyViolation } from './database-error.ts'
+import { changeRows, findRow, listRows } from './query.ts'
 
-const foreignKeyViolation = '23503'
-
-export function makePlanStore(deps: Pick<Database, 'kysely'>): PlanStore {
-  const { kysely } = deps
-  const selectPlans = () =>
-    kysely.selectFrom('plans').select(['name', 'credits_per_period', 'rate_requests', 'rate_period_seconds'])
-
+export function makePlanStore({ pool }: { pool: Pool }): PlanStore {
   return {
-    async savePlan(plan) {
-      const values = {
-        credits_per_period: plan.creditsPerPeriod,
-        rate_requests: plan.rate.requests,
-        rate_period_seconds: plan.rate.periodSeconds,
-      }
-      await kysely
-        .insertInto('plans')
-        .values({ name: plan.name, ...values })
-        .onConflict((conflict) => conflict.column('name').doUpdateSet(values))
-        .execute()
+    async savePlan({ name, creditsPerPeriod, rate }) {
+      await changeRows(
+        pool,
+        `insert into plans (name, credits_per_period, rate_requests, rate_period_seconds) values ($1, $2, $3, $4)
+         on conflict (name) do update set credits_per_period = excluded.credits_per_period,
+           rate_requests = excluded.rate_requests, rate_period_seconds = excluded.rate_period_seconds`,
+        [name, creditsPerPeriod, rate.requests, rate.periodSeconds],
+      )
     },
 
     async findPlan(name) {
-      const row = await selectPlans().where('name', '=', name).executeTakeFirst()
-      return row === undefined ? undefined : toPlan(row)
+      const row = await findRow<PlanRow>(pool, `${selectPlans} where name = $1`, [name])
+      return row && toPlan(row)
     },
 
     async listPlans() {
-      return (await selectPlans().orderBy('credits_per_period').orderBy('name').execute()).map(toPlan)
+      return (await listRows<PlanRow>(pool, `${selectPlans} order by credits_per_period, name`)).map(toPlan)
     },
 
     async deletePlan(name) {
       try {
-        const { numDeletedRows } = await kysely.deleteFrom('plans').where('name', '=', name).executeTakeFirstOrThrow()
-        return numDeletedRows > 0n
+        return (await changeRows(pool, 'delete from plans where name = $1', [name])) > 0
       } catch (error) {
-        if ((error as { code?: string }).code !== foreignKeyViolation) throw error
+        if (!isForeignKeyViolation(error)) throw error
         throw new OperatorMistake(`Accounts are on the plan ${name}. Move them first: accounts update ID --plan OTHER.`)
       }
     },
   }
 }
 
-type PlanRow = { name: string; credits_per_period: number; rate_requests: number; rate_period_seconds: number }
+const selectPlans = `
+select name, credits_per_period as "creditsPerPeriod", rate_requests as requests, rate_period_seconds as "periodSeconds"
+from plans`
 
-const toPlan = (row: PlanRow): Plan => ({
-  name: row.name,
-  creditsPerPeriod: row.credits_per_period,
-  rate: { requests: row.rate_requests, periodSeconds: row.rate_period_seconds },
-})
+type PlanRow = Omit<Plan, 'rate'> & Rate
+
+const toPlan = ({ requests, periodSeconds, ...plan }: PlanRow): Plan => ({ ...plan, rate: { requests, periodSeconds } })

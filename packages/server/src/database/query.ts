@@ -29,20 +29,47 @@ export async function findRow<Row extends QueryResultRow>(
   return (await listRows<Row>(db, statement, values))[0]
 }
 
-/** Returns how many rows were inserted, updated or deleted. */
+/** Returns how many rows the statement inserted, updated, deleted or selected. */
 export async function changeRows(db: Queryable, statement: Statement, values: unknown[] = []): Promise<number> {
   return (await db.query(toQuery(statement, values))).rowCount ?? 0
 }
 
-/** Deletes in pieces: a long statement would hold up vacuum, and its time limit could undo all of its work. */
-export async function deleteInPieces(pieceSize: number, deletePiece: () => Promise<number>): Promise<number> {
-  let deleted = 0
+/**
+ * Repeats a statement that handles at most `pieceSize` rows until it finds fewer, and returns how many it handled. A single
+ * long statement would hold up vacuum, and its time limit could undo all of its work.
+ */
+export async function runInPieces(pieceSize: number, runPiece: () => Promise<number>): Promise<number> {
+  let total = 0
   for (;;) {
-    const count = await deletePiece()
-    deleted += count
-    if (count < pieceSize) return deleted
+    const count = await runPiece()
+    total += count
+    if (count < pieceSize) return total
   }
 }
 
 export const toQuery = (statement: Statement, values: unknown[]): QueryConfig =>
   typeof statement === 'string' ? { text: statement, values } : { ...statement, values }
+
+type KeysetPage = {
+  /** Columns of the order, the unique one last. */
+  columns: [...string[], string]
+  order: 'asc' | 'desc'
+  /** Parameter with the unique column of the last row that the client has, null for the first page: `$1::uuid`. */
+  cursor: string
+  /** Parameter with the number of rows: `$2`. */
+  limit: string
+}
+
+/**
+ * Keyset paging: `condition` keeps the rows that follow the cursor in the order of the page. The other columns of the
+ * cursor's row are looked up in `table`; with one column there is nothing to look up, and the row may be gone.
+ */
+export function toPage(table: string, { columns, order, cursor, limit }: KeysetPage) {
+  const key = columns.map((column) => `${table}.${column}`).join(', ')
+  const unique = columns.at(-1)
+  const start = columns.length === 1 ? cursor : `(select ${key} from ${table} where ${unique} = ${cursor})`
+  return {
+    condition: `(${cursor} is null or (${key}) ${order === 'asc' ? '>' : '<'} ${start})`,
+    ordering: `order by ${columns.map((column) => `${table}.${column} ${order}`).join(', ')} limit ${limit}`,
+  }
+}

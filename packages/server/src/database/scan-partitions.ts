@@ -1,126 +1,169 @@
 import type { Pool, PoolClient } from 'pg'
-import { findGaps, type Partition, toPartition, toScanIdAt } from './partition-bounds.ts'
-
-const partitionLock = 52_115_007
-/** Whoever waits for a table makes everybody wait who comes later; a minute later is time enough. */
-const lockMs = 250
+import { isLockTimeout } from './database-error.ts'
+import { changeRows, findRow, listRows, type Queryable, runInPieces } from './query.ts'
+import { inTransaction } from './transaction.ts'
 
 /**
- * Results lie in partitions by the time their ids begin with, so that forgetting them is dropping a table. Any node makes
- * and drops them, whichever comes first. What the database calls now counts: a node whose clock is wrong drops nothing.
+ * `from` is undefined for a partition that begins with the lowest id. The default partition has neither `from` nor `to`.
+ * `about` is the planner's estimate of the number of rows.
  */
-export function makeScanPartitions(deps: { pool: Pool }) {
+type Partition = { name: string; from: Date | undefined; to: Date | undefined; about: number }
+type Span = { from: Date; to: Date }
+
+const partitionLock = 52_115_007
+/** A statement that waits for a table lock holds up all later ones. The next sweep, a minute later, tries again. */
+const lockMs = 250
+const dayMs = 86_400_000
+/** How many partitions the results are spread over: a statement that looks for a result locks each of them. */
+const partitionCount = 32
+const spansAhead = 2
+const deletePieceSize = 5000
+
+/**
+ * Results lie in partitions by the time that their ids begin with, so that deleting them is dropping a table. Any node
+ * creates and drops partitions. The time is the database's, so that a node whose clock is wrong drops nothing.
+ */
+export function makeScanPartitions({ pool }: { pool: Pool }) {
   return {
-    /** Those of the next days. What has no partition goes to the default one, and stays there until it is old. */
+    /** Creates the partitions of the next days. A result without a partition goes to the default one and stays there. */
     async makeAhead(resultDays: number): Promise<void> {
-      const gaps = await findGapsNow(deps.pool, resultDays)
-      for (const gap of gaps) await inTurn(deps.pool, (client) => makePartition(client, resultDays, gap.from))
+      for (const gap of await findCurrentGaps(pool, resultDays)) {
+        await inTurn(pool, (client) => createPartition(client, resultDays, gap.from))
+      }
     },
 
-    /** Says about how many results went. */
+    /** Drops partitions in which all results are old. Returns about how many results they held. */
     async dropOld(resultDays: number): Promise<number> {
       let dropped = 0
-      for (const partition of await listPartitions(deps.pool)) {
-        if (partition.to === undefined || !(await isOver(deps.pool, partition, resultDays))) continue
-        dropped += (await inTurn(deps.pool, (client) => dropPartition(client, partition, resultDays))) ?? 0
+      for (const partition of await listPartitions(pool)) {
+        if (partition.to === undefined || !(await isOver(pool, partition, resultDays))) continue
+        dropped += (await inTurn(pool, (client) => dropPartition(client, partition, resultDays))) ?? 0
       }
       return dropped
     },
 
-    /** Of those that hold more than a partition of ours does: what had none, and what was there before. */
+    /** Deletes old results from partitions without a lower bound, which are never dropped. */
     async deleteOld(resultDays: number): Promise<number> {
       let deleted = 0
-      for (const { name, from } of await listPartitions(deps.pool)) {
-        if (from === undefined) deleted += await deleteRows(deps.pool, name, resultDays)
+      for (const { name, from } of await listPartitions(pool)) {
+        if (from === undefined) deleted += await deleteRows(pool, name, resultDays)
       }
       return deleted
     },
   }
 }
 
-async function listPartitions(db: Pool | PoolClient): Promise<Partition[]> {
-  const { rows } = await db.query<{ name: string; bound: string; about: number }>(
+/** The lowest id that a scan of that time can have. */
+export function toScanIdAt(time: Date): string {
+  const hex = time.getTime().toString(16).padStart(12, '0')
+  return `${hex.slice(0, 8)}-${hex.slice(8)}-0000-0000-000000000000`
+}
+
+const toTime = (id: string | undefined) =>
+  id === undefined ? undefined : new Date(Number.parseInt(id.replaceAll('-', '').slice(0, 12), 16))
+
+/** Reads PostgreSQL's description: `FOR VALUES FROM ('...') TO ('...')`, `MINVALUE` without quotes, or `DEFAULT`. */
+export function toPartition(row: { name: string; bound: string; about: number }): Partition {
+  const [, from, to] = /FROM \((?:'([^']+)'|MINVALUE)\) TO \('([^']+)'\)/.exec(row.bound) ?? []
+  return { name: row.name, from: toTime(from), to: toTime(to), about: row.about }
+}
+
+/** Times from today on that no partition covers, in spans of a day, or longer where results are kept long. */
+export function findGaps(now: Date, resultDays: number, existing: Partition[]): Span[] {
+  const spanMs = Math.ceil(resultDays / partitionCount) * dayMs
+  const last = now.getTime() + spansAhead * spanMs
+  const taken = existing.flatMap(({ from, to }) =>
+    to === undefined ? [] : [{ from: from?.getTime() ?? 0, to: to.getTime() }],
+  )
+  const gaps: Span[] = []
+  for (let at = Math.floor(now.getTime() / dayMs) * dayMs; at <= last; ) {
+    const covering = taken.find(({ from, to }) => from <= at && at < to)
+    if (covering !== undefined) {
+      at = covering.to
+      continue
+    }
+    // Spans have fixed ends, so that every node makes the same ones.
+    const end = (Math.floor(at / spanMs) + 1) * spanMs
+    const to = Math.min(end, ...taken.map(({ from }) => from).filter((from) => from > at))
+    gaps.push({ from: new Date(at), to: new Date(to) })
+    at = to
+  }
+  return gaps
+}
+
+async function listPartitions(db: Queryable): Promise<Partition[]> {
+  const rows = await listRows<{ name: string; bound: string; about: number }>(
+    db,
     `select relname as name, pg_get_expr(relpartbound, oid) as bound, greatest(reltuples, 1)::float8 as about
      from pg_class where relispartition and oid in (select inhrelid from pg_inherits where inhparent = 'scans'::regclass)`,
   )
   return rows.map(toPartition)
 }
 
-async function findGapsNow(db: Pool | PoolClient, resultDays: number) {
-  const { rows } = await db.query<{ now: Date }>('select now()')
-  return findGaps(rows[0]?.now ?? new Date(), resultDays, await listPartitions(db))
+async function findCurrentGaps(db: Queryable, resultDays: number): Promise<Span[]> {
+  const row = await findRow<{ now: Date }>(db, 'select now()')
+  return findGaps(row?.now ?? new Date(), resultDays, await listPartitions(db))
 }
 
-/** Two nodes at once would make the same one. Undefined: somebody else is at it, or the table is in use for longer. */
+/** Runs `work` unless another node does the same or a table stays locked; then it returns undefined. */
 async function inTurn<T>(pool: Pool, work: (client: PoolClient) => Promise<T>): Promise<T | undefined> {
-  const client = await pool.connect()
-  let broken: Error | undefined
   try {
-    await client.query(`begin; set local lock_timeout = ${lockMs}; set local enable_seqscan = off`)
-    const { rows } = await client.query<{ ours: boolean }>('select pg_try_advisory_xact_lock($1) as ours', [
-      partitionLock,
-    ])
-    const result = rows[0]?.ours === true ? await work(client) : undefined
-    await client.query('commit')
-    return result
+    return await inTransaction(
+      pool,
+      async (client) => {
+        const text = 'select pg_try_advisory_xact_lock($1) as granted'
+        const lock = await findRow<{ granted: boolean }>(client, text, [partitionLock])
+        return lock?.granted === true ? await work(client) : undefined
+      },
+      { settings: [`lock_timeout = ${lockMs}`] },
+    )
   } catch (error) {
-    await client.query('rollback').catch((reason: Error) => {
-      broken = reason
-    })
-    if ((error as { code?: unknown }).code === lockNotAvailable) return undefined
+    if (isLockTimeout(error)) return undefined
     throw error
-  } finally {
-    client.release(broken)
   }
 }
 
-const lockNotAvailable = '55P03'
-
-/** Made apart and then attached: that locks the default partition for a moment, and not the whole table. */
-async function makePartition(client: PoolClient, resultDays: number, from: Date) {
-  const gap = (await findGapsNow(client, resultDays)).find((other) => other.from.getTime() === from.getTime())
+/** Creates the table first and then attaches it: this locks the default partition briefly, and not the whole table. */
+async function createPartition(client: PoolClient, resultDays: number, from: Date) {
+  const gaps = await findCurrentGaps(client, resultDays)
+  const gap = gaps.find((other) => other.from.getTime() === from.getTime())
   if (gap === undefined) return
   const [low, high] = [toScanIdAt(gap.from), toScanIdAt(gap.to)]
-  // After a long stop, or by a clock that was wrong: its rows are in the default partition, where they can stay.
-  const { rows } = await client.query('select from scans_default where id >= $1 and id < $2 limit 1', [low, high])
-  if (rows.length > 0) return
+  // After a long stop, or with a wrong clock, the default partition holds rows of this span. They stay there.
+  const text = 'select from scans_default where id >= $1 and id < $2 limit 1'
+  if ((await findRow(client, text, [low, high])) !== undefined) return
   const name = `scans_${gap.from.toISOString().slice(0, 10).replaceAll('-', '')}`
   await client.query(`create table ${name} (like scans including all)`)
   await client.query(`alter table scans attach partition ${name} for values from ('${low}') to ('${high}')`)
 }
 
-/** Old enough, nothing in it was completed later, and no job waits for an end. */
-async function isOver(db: Pool | PoolClient, { name, to, from }: Partition, resultDays: number): Promise<boolean> {
-  const { rows } = await db.query<{ over: boolean }>(
+/** Whether a partition is old enough, holds no result that was completed later, and has no scan with a job. */
+async function isOver(db: Queryable, { name, to, from }: Partition, resultDays: number): Promise<boolean> {
+  const row = await findRow<{ over: boolean }>(
+    db,
     `select $2::timestamptz <= now() - make_interval(days => $1)
        and not exists (select from jobs where scan_id < $3 and ($4::uuid is null or scan_id >= $4))
        and not exists (select from ${name} where completed_at >= now() - make_interval(days => $1)) as over`,
     [resultDays, to, to && toScanIdAt(to), from && toScanIdAt(from)],
   )
-  return rows[0]?.over === true
+  return row?.over === true
 }
 
 async function dropPartition(client: PoolClient, partition: Partition, resultDays: number): Promise<number> {
-  await client.query(`lock table scans in access exclusive mode`)
+  await client.query('lock table scans in access exclusive mode')
   const isThere = (await listPartitions(client)).some(({ name }) => name === partition.name)
   if (!isThere || !(await isOver(client, partition, resultDays))) return 0
   await client.query(`drop table ${partition.name}`)
   return partition.about
 }
 
-/** In pieces: one long statement would hold up the vacuum, and its own time limit could undo all of it. */
-const deleteAtOnce = 5000
-
-async function deleteRows(pool: Pool, name: string, resultDays: number): Promise<number> {
-  let deleted = 0
-  for (;;) {
-    const { rowCount } = await pool.query(
+const deleteRows = (pool: Pool, name: string, resultDays: number): Promise<number> =>
+  runInPieces(deletePieceSize, () =>
+    changeRows(
+      pool,
       `delete from ${name} where id in (
-         select id from ${name} where completed_at < now() - make_interval(days => $1) limit ${deleteAtOnce}
+         select id from ${name} where completed_at < now() - make_interval(days => $1) limit ${deletePieceSize}
        )`,
       [resultDays],
-    )
-    deleted += rowCount ?? 0
-    if ((rowCount ?? 0) < deleteAtOnce) return deleted
-  }
-}
+    ),
+  )

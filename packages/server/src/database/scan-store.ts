@@ -1,39 +1,38 @@
+import type { Pool } from 'pg'
 import type { ScanStore } from '../domain/ports/scan-store.ts'
-import { foldLedger } from './ledger-days.ts'
-import type { Database } from './open-database.ts'
-import { type ScanRow, scanColumns, scanRecord, toScan, toScanColumns } from './scan-columns.ts'
+import type { Scan } from '../domain/scans/scan.ts'
+import { changeRows, findRow, type Queryable, runInPieces } from './query.ts'
 import { makeScanPartitions } from './scan-partitions.ts'
+import { scanColumns, scanFields, scanRecord, toScanRecord } from './scan-records.ts'
+import { inTransaction } from './transaction.ts'
 
-export function makeScanStore(deps: Pick<Database, 'pool'>): ScanStore {
-  const partitions = makeScanPartitions(deps)
+export function makeScanStore({ pool }: { pool: Pool }): ScanStore {
+  const partitions = makeScanPartitions({ pool })
   return {
-    async findScan(accountId, kind, id) {
-      const { rows } = await deps.pool.query<ScanRow>({
-        name: 'find-scan',
-        text: findScan,
-        values: [id, accountId, kind],
-      })
-      return rows[0] === undefined ? undefined : toScan(rows[0])
-    },
+    findScan: (accountId, kind, id) => findRow<Scan>(pool, findScan, [id, accountId, kind]),
     async recordFailure(accountId, scan) {
-      await deps.pool.query(recordFailure, [accountId, JSON.stringify([toScanColumns(scan)])])
+      await changeRows(pool, recordFailure, [accountId, JSON.stringify([toScanRecord(scan)])])
     },
     async countCompleted(since) {
-      const { rows } = await deps.pool.query<{ count: number }>(countCompleted, [since])
-      return rows[0]?.count ?? 0
+      return (await findRow<{ count: number }>(pool, countCompleted, [since]))?.count ?? 0
     },
     async deleteCompleted(resultDays) {
       return (await partitions.dropOld(resultDays)) + (await partitions.deleteOld(resultDays))
     },
     prepare: (resultDays) => partitions.makeAhead(resultDays),
-    foldLedger: (resultDays) => foldLedger(deps.pool, resultDays),
+    foldLedger: (resultDays) => runInPieces(foldPieceSize, () => foldPiece(pool, resultDays)),
   }
 }
 
-const findScan = `
-select id, kind, status, content_length, content_type, content_name, signals, metadata, created_at, completed_at
-from scans where id = $1 and account_id = $2 and kind = $3
-`
+async function foldPiece(pool: Pool, resultDays: number): Promise<number> {
+  const fold = (client: Queryable) => findRow<{ folded: number }>(client, foldLedger, [resultDays])
+  return (await inTransaction(pool, fold, { lock: ledgerLock }))?.folded ?? 0
+}
+
+const findScan = {
+  name: 'find-scan',
+  text: `select ${scanFields} from scans where id = $1 and account_id = $2 and kind = $3`,
+}
 
 const recordFailure = `
 insert into scans (account_id, ${scanColumns})
@@ -41,3 +40,38 @@ select $1, ${scanColumns} from json_to_recordset($2::json) as scan (${scanRecord
 `
 
 const countCompleted = `select count(*)::integer as count from scans where completed_at > $1 and mode = 'async'`
+
+const ledgerLock = 52_115_008
+const foldPieceSize = 5000
+
+/**
+ * Replaces the debits and refunds of deleted scans by one row for each account, kind and day, so that the ledger stops
+ * growing and still sums to the balance. The rows of a scan that has a job stay: the job can still be refunded, and the
+ * unique key on (scan_id, kind) keeps a second refund out.
+ *
+ * Old rows are found by the time that scan ids begin with, in the index of that unique key. The row of a day keeps the id of
+ * its last ledger row, and so its place in the order.
+ */
+const foldLedger = `
+with old as materialized (
+  select id from credit_ledger
+  where scan_id < (lpad(to_hex((extract(epoch from now() - make_interval(days => $1)) * 1000)::bigint), 12, '0')
+      || repeat('0', 20))::uuid
+    and at < now() - make_interval(days => $1)
+    and not exists (select from jobs where jobs.scan_id = credit_ledger.scan_id)
+  order by scan_id limit ${foldPieceSize}
+),
+deleted as (
+  delete from credit_ledger where id = any(array(select id from old))
+  returning id, account_id, kind, amount, balance, date_trunc('day', at, 'utc') as day
+),
+total as (
+  insert into credit_ledger as kept (id, account_id, kind, amount, balance, note, at) overriding system value
+  select max(id), account_id, kind, sum(amount), (array_agg(balance order by id desc))[1], count(*) || ' scans', day
+  from deleted group by account_id, kind, day
+  on conflict (account_id, kind, at) where scan_id is null and kind in ('debit', 'refund')
+  do update set amount = kept.amount + excluded.amount, balance = excluded.balance,
+    note = (split_part(kept.note, ' ', 1)::bigint + split_part(excluded.note, ' ', 1)::bigint) || ' scans'
+)
+select count(*)::integer as folded from deleted
+`

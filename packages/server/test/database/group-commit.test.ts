@@ -10,7 +10,6 @@ test('what arrives while a batch is in flight rides in the next one', async () =
       await new Promise(setImmediate)
       return items.map((item) => item * 2)
     },
-    mayBeOneItemsFault: () => true,
     maxBatch: 100,
     maxWaiting: 100,
   })
@@ -28,10 +27,9 @@ test('one bad item fails alone, and the others of its batch are done', async () 
   const ask = makeGroupCommit({
     run: async (items: number[]) => {
       await new Promise(setImmediate)
-      if (items.includes(3)) throw new Error('three is bad')
+      if (items.includes(3)) throw Object.assign(new Error('three is bad'), { code: '22003' })
       return items
     },
-    mayBeOneItemsFault: () => true,
     maxBatch: 100,
     maxWaiting: 100,
   })
@@ -50,7 +48,6 @@ test('batches stay within their size, and the queue within its bound', async () 
       await new Promise(setImmediate)
       return items
     },
-    mayBeOneItemsFault: () => true,
     maxBatch: 4,
     maxWaiting: 10,
   })
@@ -67,7 +64,6 @@ test('a failure that is nobody’s own fails the whole batch at once', async () 
       await new Promise(setImmediate)
       throw new Error('away')
     },
-    mayBeOneItemsFault: () => false,
     maxBatch: 100,
     maxWaiting: 100,
   })
@@ -84,7 +80,6 @@ test('what has waited too long when its turn comes is refused, and was never sen
       await new Promise((resolve) => setTimeout(resolve, 1000))
       return items
     },
-    mayBeOneItemsFault: () => false,
     maxBatch: 100,
     maxWaiting: 100,
     maxWaitMs: 500,

@@ -39,22 +39,22 @@ describe('a database that is lost', () => {
 
   const waysToCharge: Way[] = [
     {
-      ...{ name: 'a charge', words: 'charge-later' },
+      ...{ name: 'a charge', words: 'charge-scans' },
       toAsk: (keyDigest) => ({ keyDigest, countsRequest: false, scan: newTestScan() }),
     },
     {
-      ...{ name: 'a charge with its request', words: 'charge-scans' },
+      ...{ name: 'a charge with its request', words: 'count-and-charge' },
       toAsk: (keyDigest) => ({ keyDigest, countsRequest: true, scan: newTestScan() }),
     },
     {
-      ...{ name: 'a job', words: 'commit' },
+      ...{ name: 'a job', words: 'enqueue-scans' },
       toAsk: (keyDigest) => ({
         ...{ keyDigest, countsRequest: false, scan: newTestScan({ mode: 'async' }) },
         job: { queue: 'any', source: { at: 'url', url: 'http://example.com/' }, callbackUrl: null },
       }),
     },
     {
-      ...{ name: 'a scan with an idempotency key', words: 'commit' },
+      ...{ name: 'a scan with an idempotency key', words: 'enqueue-scans' },
       toAsk: (keyDigest) => ({
         ...{ keyDigest, countsRequest: false, scan: newTestScan() },
         idempotency: { operation: 'test', key: randomUUID(), fingerprint: 'ab' },
@@ -106,7 +106,7 @@ describe('a database that is lost', () => {
     const gate = newGate()
     const ask = () => gate.ask({ keyDigest: digest, countsRequest: false, scan: newTestScan() })
     await ask()
-    proxy.muteAfter('charge-later')
+    proxy.muteAfter('charge-scans')
     const unknown = await ask().then(
       () => undefined,
       (error) => error,

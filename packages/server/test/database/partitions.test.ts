@@ -1,11 +1,9 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { v7 } from 'uuid'
-import { chargeStatement } from '../../src/database/admission-statement.ts'
-import { findScansStatement } from '../../src/database/claim-statement.ts'
-import { completeStatement } from '../../src/database/complete-statement.ts'
-import { enqueueStatement } from '../../src/database/enqueue-statement.ts'
-import { findGaps, toPartition, toScanIdAt } from '../../src/database/partition-bounds.ts'
+import { countAndChargeStatement, countAndEnqueueStatement } from '../../src/database/admission-statements.ts'
+import { completeStatement, findScansStatement } from '../../src/database/job-statements.ts'
+import { findGaps, toPartition, toScanIdAt } from '../../src/database/scan-partitions.ts'
 import type { NewJob } from '../../src/domain/ports/job-store.ts'
 import { newTestScan } from '../support/test-stores.ts'
 import { openTestJobs, type TestJobs, testQueue, toFailure } from './test-jobs.ts'
@@ -160,8 +158,8 @@ describe('the partitions of results', () => {
     const id = newIdAt(ago(210))
     const client = await stores.pool.connect()
     /** The scans of partitions that are in the plan for any values, when it is run with these. */
-    const listOpened = async (statement: string, types: string, values: string) => {
-      await client.query(`prepare looked_at (${types}) as ${statement}`)
+    const listOpened = async ({ text }: { text: string }, types: string, values: string) => {
+      await client.query(`prepare looked_at (${types}) as ${text}`)
       const { rows } = await client.query<{ 'QUERY PLAN': string }>(`explain execute looked_at (${values})`)
       await client.query('deallocate looked_at')
       return rows.map((row) => row['QUERY PLAN']).filter((line) => /Scan.* on scans_/.test(line))
@@ -169,10 +167,14 @@ describe('the partitions of results', () => {
     try {
       const completed = await listOpened(completeStatement, 'text, uuid, uuid', `'[]', '${id}', '${id}'`)
       const found = await listOpened(findScansStatement, 'uuid[], uuid, uuid', `'{${id}}', '${id}', '${id}'`)
-      const charged = await listOpened(chargeStatement, 'text[], integer[], text', `'{}', '{}', '[]'`)
-      const queued = await listOpened(enqueueStatement, 'text[], integer[], text, bytea', `'{}', '{}', '[]', ''`)
+      const charged = await listOpened(countAndChargeStatement, 'text[], integer[], text', `'{}', '{}', '[]'`)
+      const queued = await listOpened(
+        countAndEnqueueStatement,
+        'text[], integer[], text, bytea',
+        `'{}', '{}', '[]', ''`,
+      )
       t.diagnostic(
-        `${completed.length} to settle, ${found.length} to find, ${charged.length} and ${queued.length} to charge`,
+        `${completed.length} to complete, ${found.length} to find, ${charged.length} and ${queued.length} to charge`,
       )
       assert.deepEqual([completed.length, found.length, charged.length, queued.length], [1, 1, 0, 0])
     } finally {

@@ -1,5 +1,5 @@
+import { makeIdempotencyStore } from '../../src/database/admission-gate.ts'
 import { makeDeliveryStore } from '../../src/database/delivery-store.ts'
-import { makeIdempotencyStore } from '../../src/database/idempotency-store.ts'
 import { makeJobStore } from '../../src/database/job-store.ts'
 import type { Ask } from '../../src/domain/ports/admission-gate.ts'
 import type { ClaimedJob, Completion, NewJob } from '../../src/domain/ports/job-store.ts'

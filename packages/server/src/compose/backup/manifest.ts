@@ -4,7 +4,7 @@ import { readdir } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import type { Config } from '../../config/load-config.ts'
-import type { TableShape } from '../../database/backup/list-tables.ts'
+import type { TableShape } from '../../database/backup.ts'
 import { OperatorMistake } from '../../domain/problem.ts'
 
 /** What a backup consists of. It is written last: a backup without it is not one. */

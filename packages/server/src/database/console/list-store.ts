@@ -1,19 +1,20 @@
 import type { Pool } from 'pg'
 import type { ListEntry, ListStore } from '../../domain/ports/list-store.ts'
+import { changeRows, listRows } from '../query.ts'
 
 export function makeListStore({ pool }: { pool: Pool }): ListStore {
   return {
-    async listEntries(now) {
-      const { rows } = await pool.query<ListEntry>(
+    listEntries: (now) =>
+      listRows<ListEntry>(
+        pool,
         `select id, list, matches, value, reason, created_by as "createdBy", created_at as "createdAt",
            expires_at as "expiresAt"
          from list_entries where expires_at is null or expires_at > $1 order by created_at desc limit 10000`,
         [now],
-      )
-      return rows
-    },
+      ),
     async addEntry({ id, list, matches, value, reason, createdBy, createdAt, expiresAt }) {
-      await pool.query(
+      await changeRows(
+        pool,
         `insert into list_entries (id, list, matches, value, reason, created_by, created_at, expires_at)
          values ($1, $2, $3, $4, $5, $6, $7, $8)
          on conflict (list, matches, value) do update set id = excluded.id, reason = excluded.reason,
@@ -22,10 +23,8 @@ export function makeListStore({ pool }: { pool: Pool }): ListStore {
       )
     },
     async removeEntry(id) {
-      return (await pool.query('delete from list_entries where id = $1', [id])).rowCount === 1
+      return (await changeRows(pool, 'delete from list_entries where id = $1', [id])) === 1
     },
-    async deleteExpired(before) {
-      return Number((await pool.query('delete from list_entries where expires_at < $1', [before])).rowCount)
-    },
+    deleteExpired: (before) => changeRows(pool, 'delete from list_entries where expires_at < $1', [before]),
   }
 }

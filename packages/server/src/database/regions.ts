@@ -1,29 +1,66 @@
 import pg, { type Pool } from 'pg'
-import { OperatorMistake } from '../../domain/problem.ts'
-import { publicationName, sharedTables, toSlotName } from './home-region.ts'
+import { OperatorMistake } from '../domain/problem.ts'
+import { findRow, listRows, type Queryable } from './query.ts'
 
+/**
+ * Regions: a satellite region follows the accounts of a home region by logical replication. Only these tables are
+ * replicated; credits, rate windows, jobs, content and results stay in their region.
+ */
+const sharedTables = ['plans', 'accounts', 'api_keys']
+
+const publication = 'assay_accounts'
 const subscription = 'assay_home'
 const guard = 'assay_made_in_home_region'
 const refusal = 'Accounts, keys and plans are made in the home region. Do it there: it arrives here within seconds.'
 
+const toSlotName = (region: string) => `assay_${region.replaceAll('-', '_')}`
+
+/** Lets other regions follow the accounts of this one. Repeating it changes nothing. */
+export async function publishAccounts(pool: Pool): Promise<void> {
+  const setting = await findRow<{ wal_level: string }>(pool, 'show wal_level')
+  if (setting?.wal_level !== 'logical') {
+    throw new OperatorMistake(
+      'This PostgreSQL does not keep what others need to follow it. Set wal_level = logical there, restart it, and try again.',
+    )
+  }
+  if (await isPublished(pool)) return
+  await pool.query(`create publication ${publication} for table ${sharedTables.join(', ')}`)
+}
+
+export const isPublished = async (db: Queryable): Promise<boolean> =>
+  (await findRow(db, 'select from pg_publication where pubname = $1', [publication])) !== undefined
+
+export type Follower = { slot: string; active: boolean; behindBytes: number }
+
+/** Satellite regions that follow this one. */
+export const listFollowers = (pool: Pool): Promise<Follower[]> =>
+  listRows<Follower>(
+    pool,
+    `select slot_name as slot, active,
+       coalesce(pg_wal_lsn_diff(pg_current_wal_lsn(), confirmed_flush_lsn), 0)::float8 as "behindBytes"
+     from pg_replication_slots
+     where plugin = 'pgoutput' and database = current_database() and slot_name like 'assay\\_%' order by slot_name`,
+  )
+
 /** Whether the accounts of this database come from another region. */
 export async function isSatellite(pool: Pool): Promise<boolean> {
-  const { rowCount } = await pool.query(
+  const found = await findRow(
+    pool,
     `select from pg_subscription where subname = $1
        and subdbid = (select oid from pg_database where datname = current_database())`,
     [subscription],
   )
-  return rowCount === 1
+  return found !== undefined
 }
 
-/** Takes over the accounts of the home region, and what changes there from now on. */
+/** Copies the accounts of the home region and follows their changes from now on. */
 export async function followHome(pool: Pool, homeUrl: string, region: string): Promise<void> {
   await requireNoAccounts(pool)
   const slot = toSlotName(region)
-  // Made apart from the subscription: in one server that holds both databases the two would wait for each other.
+  // The slot is not created by `create subscription`: on a server that holds both databases, the two would wait for each
+  // other.
   await withHome(homeUrl, async (home) => {
-    const { rowCount } = await home.query('select from pg_publication where pubname = $1', [publicationName])
-    if (rowCount === 0) {
+    if (!(await isPublished(home))) {
       throw new OperatorMistake(
         'The home region lets nobody follow it yet. Run there: npm run assay -- regions publish.',
       )
@@ -34,7 +71,7 @@ export async function followHome(pool: Pool, homeUrl: string, region: string): P
     // The home region has plans of the same names.
     await pool.query('truncate plans cascade')
     await pool.query(
-      `create subscription ${subscription} connection ${pg.escapeLiteral(homeUrl)} publication ${publicationName}
+      `create subscription ${subscription} connection ${pg.escapeLiteral(homeUrl)} publication ${publication}
        with (create_slot = false, slot_name = '${slot}')`,
     )
   } catch (error) {
@@ -44,9 +81,10 @@ export async function followHome(pool: Pool, homeUrl: string, region: string): P
   await forbidChanges(pool)
 }
 
-/** Tables whose rows have not all come yet. */
+/** Tables whose rows have not all been copied yet. */
 export async function listIncomplete(pool: Pool): Promise<string[]> {
-  const { rows } = await pool.query<{ name: string }>(
+  const rows = await listRows<{ name: string }>(
+    pool,
     `select srrelid::regclass::text as name from pg_subscription_rel join pg_subscription on oid = srsubid
      where subname = $1 and srsubstate <> 'r' order by 1`,
     [subscription],
@@ -54,12 +92,12 @@ export async function listIncomplete(pool: Pool): Promise<string[]> {
   return rows.map(({ name }) => name)
 }
 
-/** Makes the region a home of its own. What has come stays. */
+/** Stops following the home region. The accounts that were copied stay, and belong to this region from now on. */
 export async function leaveHome(pool: Pool, homeUrl: string, region: string): Promise<void> {
   await pool.query(`alter subscription ${subscription} disable`)
   await pool.query(`alter subscription ${subscription} set (slot_name = none)`)
   await pool.query(`drop subscription ${subscription}`)
-  await allowChanges(pool)
+  await pool.query(`drop function ${guard}() cascade`)
   await withHome(homeUrl, (home) =>
     home.query(
       `select pg_terminate_backend(active_pid, 5000), pg_drop_replication_slot(slot_name)
@@ -70,14 +108,16 @@ export async function leaveHome(pool: Pool, homeUrl: string, region: string): Pr
 }
 
 async function requireNoAccounts(pool: Pool) {
-  const { rowCount } = await pool.query('select from accounts limit 1')
-  if (rowCount === 0) return
+  if ((await findRow(pool, 'select from accounts limit 1')) === undefined) return
   throw new OperatorMistake(
     'There are accounts in this region already. Follow the home region from a new database, before its first start.',
   )
 }
 
-/** What is changed here would be lost or refuse what comes from home. The rule does not hold for what comes. */
+/**
+ * Rejects changes of the shared tables in a satellite: they would be overwritten, or conflict with replicated rows. The
+ * triggers do not fire for replicated rows.
+ */
 async function forbidChanges(pool: Pool) {
   await pool.query(
     `create or replace function ${guard}() returns trigger language plpgsql as
@@ -88,10 +128,6 @@ async function forbidChanges(pool: Pool) {
       `create trigger ${guard} before insert or update or delete on ${table} execute function ${guard}()`,
     )
   }
-}
-
-async function allowChanges(pool: Pool) {
-  await pool.query(`drop function ${guard}() cascade`)
 }
 
 async function withHome<T>(url: string, work: (client: pg.Client) => Promise<T>): Promise<T> {

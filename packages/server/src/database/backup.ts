@@ -1,0 +1,103 @@
+import type { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import type { Pool, PoolClient } from 'pg'
+import { from as copyFrom, to as copyTo } from 'pg-copy-streams'
+import { findRow, listRows } from './query.ts'
+import { inTransaction } from './transaction.ts'
+
+export type TableShape = { name: string; columns: string[] }
+
+/** Copying one table may take longer than any statement of the service, and the disk may pause between two tables. */
+const withoutTimeouts = ['statement_timeout = 0', 'idle_in_transaction_session_timeout = 0']
+
+/**
+ * Reads the rows of every table as they were at one moment, while the service goes on changing them. `save` must read each
+ * stream to its end before it resolves.
+ */
+export async function dumpTables<Saved>(
+  pool: Pool,
+  save: (table: TableShape, rows: Readable) => Promise<Saved>,
+): Promise<(TableShape & Saved)[]> {
+  return inTransaction(
+    pool,
+    async (client) => {
+      const saved = []
+      for (const table of await listTables(client)) {
+        const statement = `copy (select ${toColumnList(table.columns)} from "${table.name}") to stdout`
+        saved.push({ ...table, ...(await save(table, client.query(copyTo(statement)))) })
+      }
+      return saved
+    },
+    { mode: 'isolation level repeatable read, read only', settings: withoutTimeouts, copies: true },
+  )
+}
+
+/** Replaces the rows of all tables by those that `open` yields for each. All tables are loaded, or nothing changes. */
+export async function loadTables(pool: Pool, tables: TableShape[], open: (table: TableShape) => Readable) {
+  const load = async (client: PoolClient) => {
+    const ours = await listTables(client)
+    // A new database already has the three initial plans.
+    await client.query(`truncate ${ours.map(({ name }) => `"${name}"`).join(', ')}`)
+    // Tables are loaded in the order of this schema; the backup is in the order of its own.
+    for (const { name } of ours) {
+      const table = tables.find((other) => other.name === name)
+      if (table === undefined) continue
+      await pipeline(open(table), client.query(copyFrom(`copy "${name}" (${toColumnList(table.columns)}) from stdin`)))
+      await moveSequences(client, name)
+    }
+    await releaseLeases(client)
+  }
+  await inTransaction(pool, load, { settings: withoutTimeouts, copies: true })
+}
+
+export async function countAccounts(pool: Pool): Promise<number> {
+  return Number((await findRow<{ count: string }>(pool, 'select count(*) from accounts'))?.count)
+}
+
+/** All tables, each after the tables that it references, so that they can be loaded in this order. Skips unlogged tables. */
+async function listTables(client: PoolClient): Promise<TableShape[]> {
+  const waiting = await listRows<TableShape & { references: string[] }>(
+    client,
+    `select c.relname as name,
+       (select array_agg(a.attname::text order by a.attnum) from pg_attribute a
+        where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped and a.attgenerated = '') as columns,
+       array(select r.relname::text from pg_constraint f join pg_class r on r.oid = f.confrelid
+        where f.conrelid = c.oid and f.contype = 'f' and f.confrelid <> c.oid) as "references"
+     from pg_class c
+     where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p') and not c.relispartition
+       and c.relpersistence = 'p' and c.relname <> 'migrations'
+     order by c.relname`,
+  )
+  const ordered: TableShape[] = []
+  while (waiting.length > 0) {
+    const next = waiting.findIndex(({ references }) =>
+      references.every((name) => ordered.some((table) => table.name === name)),
+    )
+    if (next === -1) throw new Error(`Tables reference each other: ${waiting.map(({ name }) => name).join(', ')}`)
+    for (const { name, columns } of waiting.splice(next, 1)) ordered.push({ name, columns })
+  }
+  return ordered
+}
+
+const toColumnList = (columns: string[]) => columns.map((column) => `"${column}"`).join(', ')
+
+/** Moves identity columns beyond the loaded rows, so that new rows get new numbers. */
+async function moveSequences(client: PoolClient, table: string) {
+  const identities = await listRows<{ column: string }>(
+    client,
+    `select attname as column from pg_attribute where attrelid = $1::regclass and attidentity <> '' and attnum > 0`,
+    [table],
+  )
+  for (const { column } of identities) {
+    await client.query(
+      `select setval(pg_get_serial_sequence($1, $2), greatest(1, coalesce(max("${column}"), 0) + 1), false) from "${table}"`,
+      [table, column],
+    )
+  }
+}
+
+/** The workers that held leases when the backup was made do not exist here. */
+async function releaseLeases(client: PoolClient) {
+  await client.query('update jobs set lease_token = null, held_until = now() where lease_token is not null')
+  await client.query('update deliveries set lease_token = null, next_at = now() where lease_token is not null')
+}

@@ -1,0 +1,157 @@
+import type { Pool } from 'pg'
+import { periodAt } from '../domain/accounts/account.ts'
+import { changeRows, findRow, listRows, type Queryable } from './query.ts'
+
+/** Gives an account its first credits, with the ledger row that explains them. Does nothing if it has a balance. */
+export async function openBalance(db: Queryable, accountId: string, anchor: Date, now: Date): Promise<void> {
+  const { start, end } = periodAt(anchor, now)
+  await changeRows(
+    db,
+    `with opened as (
+       insert into balances (account_id, allocated, credit_limit, credit_remaining, period_anchor, period_start, period_end)
+       select accounts.id, credits, credits, credits, $2, $3, $4
+       from accounts join plans on plans.name = accounts.plan
+       cross join lateral (select coalesce(accounts.credits_per_period, plans.credits_per_period) as credits) as c
+       where accounts.id = $1
+       on conflict do nothing returning account_id, allocated
+     )
+     insert into credit_ledger (account_id, kind, amount, balance)
+     select account_id, 'opening', allocated, allocated from opened`,
+    [accountId, anchor, start, end],
+  )
+}
+
+/**
+ * Opens the balances and rate windows that are missing. Accounts and keys may be replicated from another region, while
+ * credits and rate windows belong to this one. Returns whether any were missing.
+ */
+export async function openMissingBalances(pool: Pool): Promise<boolean> {
+  const windows = await changeRows(
+    pool,
+    `insert into rate_windows (key_id)
+     select id from api_keys where not exists (select from rate_windows where key_id = api_keys.id)
+     on conflict do nothing`,
+  )
+  const missing = await listRows<{ id: string; createdAt: Date; now: Date }>(
+    pool,
+    `select id, created_at as "createdAt", now() as now from accounts
+     where not exists (select from balances where account_id = accounts.id)`,
+  )
+  for (const { id, createdAt, now } of missing) await openBalance(pool, id, createdAt, now)
+  return windows > 0 || missing.length > 0
+}
+
+const openingPauseMs = 1000
+
+/** Opens missing balances at most once a second, however many requests come with unknown keys. */
+export function makeBalanceOpener(pool: Pool): () => Promise<boolean> {
+  let opening: Promise<boolean> | undefined
+  return () => {
+    if (opening === undefined) {
+      opening = openMissingBalances(pool)
+      setTimeout(() => {
+        opening = undefined
+      }, openingPauseMs).unref()
+    }
+    return opening
+  }
+}
+
+/** Rolls the periods that have ended, of one account or of all: a reader sees the same balance as a request would. */
+export async function rollEndedPeriods(pool: Pool, accountId?: string): Promise<void> {
+  const ended = await listRows<{ id: string; now: Date }>(
+    pool,
+    `select account_id as id, now() as now from balances
+     where period_end <= now() and ($1::uuid is null or account_id = $1)`,
+    [accountId ?? null],
+  )
+  for (const { id, now } of ended) await rollPeriod(pool, id, now)
+}
+
+/**
+ * Moves an account into the current period. The period_end that was read fences the change: of several callers one rolls,
+ * and the others change nothing. Unused credits lapse, and grants end with their period.
+ */
+export async function rollPeriod(pool: Pool, accountId: string, now: Date): Promise<void> {
+  const found = await findRow<{ anchor: Date; end: Date }>(
+    pool,
+    'select period_anchor as anchor, period_end as "end" from balances where account_id = $1',
+    [accountId],
+  )
+  if (found === undefined) return
+  const { start, end } = periodAt(found.anchor, now)
+  await changeRows(
+    pool,
+    `with rolled as (
+       update balances set allocated = fresh.credits, credit_limit = fresh.credits, credit_remaining = fresh.credits,
+         period_start = $3, period_end = $4
+       from (
+         select before.account_id, before.credit_remaining,
+           coalesce(accounts.credits_per_period, plans.credits_per_period) as credits
+         from balances before
+         join accounts on accounts.id = before.account_id
+         join plans on plans.name = accounts.plan
+         where before.account_id = $1
+         for update of before
+       ) as fresh
+       where balances.account_id = fresh.account_id and balances.period_end = $2 and $4 > $2
+       returning balances.account_id, fresh.credits, fresh.credits - fresh.credit_remaining as amount
+     )
+     insert into credit_ledger (account_id, kind, amount, balance)
+     select account_id, 'roll', amount, credits from rolled`,
+    [accountId, found.end, start, end],
+  )
+}
+
+/**
+ * Applies a new plan or allowance at once: the difference is added to, or taken from, the credits that are left in this
+ * period, but never below zero. Grants of the period stay.
+ */
+export async function reallocate(db: Queryable, accountId: string): Promise<void> {
+  await changeRows(
+    db,
+    `with fresh as (
+       select balances.account_id, balances.credit_remaining as before,
+         coalesce(accounts.credits_per_period, plans.credits_per_period) as allocated,
+         coalesce(accounts.credits_per_period, plans.credits_per_period) - balances.allocated as difference
+       from balances
+       join accounts on accounts.id = balances.account_id
+       join plans on plans.name = accounts.plan
+       where balances.account_id = $1
+       for update of balances
+     ),
+     changed as (
+       update balances set allocated = fresh.allocated, credit_limit = credit_limit + fresh.difference,
+         credit_remaining = greatest(0, credit_remaining + fresh.difference)
+       from fresh
+       where balances.account_id = fresh.account_id and fresh.difference <> 0
+       returning balances.account_id, credit_remaining, credit_remaining - fresh.before as amount
+     )
+     insert into credit_ledger (account_id, kind, amount, balance, note)
+     select account_id, 'adjust', amount, credit_remaining, 'plan or allowance changed' from changed`,
+    [accountId],
+  )
+}
+
+/** Returns false when the account has no balance. */
+export async function grantCredits(db: Queryable, accountId: string, amount: number, note: string | null) {
+  const granted = await changeRows(
+    db,
+    `with granted as (
+       update balances set credit_limit = credit_limit + $2, credit_remaining = credit_remaining + $2
+       where account_id = $1 returning account_id, credit_remaining
+     )
+     insert into credit_ledger (account_id, kind, amount, balance, note)
+     select account_id, 'grant', $2, credit_remaining, $3 from granted`,
+    [accountId, amount, note],
+  )
+  return granted > 0
+}
+
+/** Accounts whose ledger does not sum to their balance, at most 100. */
+export const listUnbalanced = `
+select account_id as id, credit_remaining as balance, coalesce(sum(amount), 0)::float8 as ledger
+from balances left join credit_ledger using (account_id)
+group by account_id, credit_remaining having coalesce(sum(amount), 0) <> credit_remaining
+order by account_id limit 100
+`

@@ -1,0 +1,84 @@
+import type { JobSource, NewJob } from '../domain/ports/job-store.ts'
+import type { NewScan } from '../domain/scans/scan.ts'
+
+/** A new scan as statements read it: an array of these is one JSON parameter, with the types of `scanRecord`. */
+export const toScanRecord = (scan: NewScan) => ({
+  id: scan.id,
+  kind: scan.kind,
+  mode: scan.mode,
+  region: scan.region,
+  status: scan.status,
+  content_length: scan.contentLength,
+  content_type: scan.contentType,
+  content_name: scan.contentName,
+  signals: scan.signals,
+  metadata: scan.metadata,
+  created_at: scan.createdAt,
+  completed_at: scan.completedAt,
+})
+
+export const scanRecord = `id uuid, kind text, mode text, region text, status text,
+    content_length bigint, content_type text, content_name text,
+    signals text[], metadata jsonb, created_at timestamptz, completed_at timestamptz`
+
+/** The names of `scanRecord` without their types, for `insert into scans`. */
+export const scanColumns = scanRecord.replaceAll(/(\w+) [\w[\]]+/g, '$1')
+
+/** The fields of a `Scan`, read from the table `scans`. The driver returns bigint as text, so the length is a float. */
+export const scanFields = `scans.id, scans.kind, scans.status, scans.content_length::float8 as "contentLength",
+  scans.content_type as "contentType", scans.content_name as "contentName", scans.signals, scans.metadata,
+  scans.created_at as "createdAt", scans.completed_at as "completedAt"`
+
+/** The types of `toJobRecord`. */
+export const jobRecord = `is_job boolean, queue text, sealed_from integer, sealed_bytes integer, storage_key text, url text,
+    test_case text, hold_ms integer, callback_url text, callback_host text`
+
+export const toJobRecord = ({ source, callbackUrl, queue, holdMs }: NewJob, contents: SealedContents) => ({
+  ...contents.add(source),
+  is_job: true,
+  queue,
+  hold_ms: holdMs ?? null,
+  callback_url: callbackUrl,
+  callback_host: callbackUrl === null ? null : new URL(callbackUrl).host,
+})
+
+/**
+ * The sealed contents of a batch of jobs or remote scans, one after the other in one parameter: bytes in JSON would be
+ * twice as long. Each record says where its own content is.
+ */
+export function newSealedContents() {
+  const parts: Buffer[] = []
+  let bytes = 0
+  return {
+    add(source: NewJob['source']) {
+      const columns = {
+        // PostgreSQL counts bytes from 1.
+        sealed_from: bytes + 1,
+        sealed_bytes: source.at === 'row' ? source.sealed.length : null,
+        storage_key: source.at === 'storage' ? source.key : null,
+        url: source.at === 'url' ? source.url : null,
+        test_case: source.at === 'test' ? source.testCase : null,
+      }
+      if (source.at === 'row') {
+        parts.push(source.sealed)
+        bytes += source.sealed.length
+      }
+      return columns
+    },
+    toParameter: () => Buffer.concat(parts),
+  }
+}
+
+type SealedContents = ReturnType<typeof newSealedContents>
+
+export type SourceRow = { sealed: Buffer | null; storageKey: string | null; url: string | null }
+
+/** The columns of a `SourceRow`. */
+export const sourceFields = 'sealed, storage_key as "storageKey", url'
+
+export function toSource({ sealed, storageKey, url }: SourceRow): JobSource {
+  if (sealed !== null) return { at: 'row', sealed }
+  if (storageKey !== null) return { at: 'storage', key: storageKey }
+  if (url !== null) return { at: 'url', url }
+  throw new Error('A job or remote scan has no content')
+}
