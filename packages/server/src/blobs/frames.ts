@@ -1,5 +1,5 @@
 import { createCipheriv, createDecipheriv, createSecretKey, type KeyObject } from 'node:crypto'
-import { drawRandom } from '../domain/draw-random.ts'
+import { drawRandom } from '../domain/accounts/secrets.ts'
 import { freeBuffer } from '../runtime/free-buffer.ts'
 import { type MasterKey, wrappedKeyBytes } from './master-key.ts'
 import type { MemoryBudget } from './memory-content.ts'

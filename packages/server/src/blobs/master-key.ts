@@ -1,7 +1,7 @@
 import { createCipheriv, createDecipheriv, createHmac, createSecretKey, randomBytes } from 'node:crypto'
 import { chmodSync, mkdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { drawRandom } from '../domain/draw-random.ts'
+import { drawRandom } from '../domain/accounts/secrets.ts'
 import { OperatorMistake } from '../domain/problem.ts'
 import { writeOnce } from '../runtime/write-once.ts'
 

@@ -7,7 +7,7 @@ import type { FetchFailure } from './ports/content-store.ts'
 import { type Doubt, EngineDown, type ImageReport, type Scores } from './ports/engines.ts'
 import { Problem, type Refusal } from './problem.ts'
 import { decideImage, findTestImage, imageThresholds, testScores } from './scans/image-scan.ts'
-import { type FinalResult, type Scan, unknownContent } from './scans/scan.ts'
+import { type FinalResult, type KnownContent, type Scan, unknownContent } from './scans/scan.ts'
 import type { Scanner } from './scans/scanner.ts'
 
 type Unscanned = Extract<ImageReport, { unscanned: string }>['unscanned']
@@ -70,15 +70,15 @@ type Named = { kind: ScanKind; contentName: string | null }
 
 /** The case of a file: by its name, otherwise by content that is known (EICAR, test images), otherwise clean. */
 export const findFileCase = ({ kind, contentName }: Named, content: Content): TestCase =>
-  findByName(contentName, kind, 'file') ?? getByVerdict(findKnownVerdict(kind, content))
+  findByName(contentName, kind, 'file') ?? getTestCase(findKnownName(kind, content))
 
 /** The case of a URL, which is never called: by the given name, otherwise by the last part of its path. */
 export const findUrlCase = ({ kind, contentName }: Named, url: string): TestCase =>
   findByName(contentName, kind, 'url') ??
   findByName(URL.parse(url)?.pathname ?? null, kind, 'url') ??
-  getByVerdict('clean')
+  getTestCase('clean')
 
-/** The case whose name is recorded in a job. */
+/** The case of that name, which a job records. */
 export function getTestCase(name: string): TestCase {
   const found = testCases.find((testCase) => testCase.name === name)
   if (found === undefined) throw new Error(`There is no test case ${name}`)
@@ -89,7 +89,7 @@ const maxEicarBytes = 128
 const eicarSha256 = '275a021bbfb6489e54d471899f7db9d1663fc695ec2fe2a2c4538aabf651fd0f'
 
 /** EICAR is defined as 68 characters that may be followed by whitespace, 128 bytes in all. */
-function findKnownVerdict(kind: ScanKind, { bytes, head, sha256 }: Content): TestVerdict {
+function findKnownName(kind: ScanKind, { bytes, head, sha256 }: Content): string {
   if (kind === 'nsfw_image') return findTestImage(sha256) ?? 'clean'
   if (bytes > maxEicarBytes) return 'clean'
   const text = head.toString('latin1').replace(/[ \t\r\n\x1a]+$/, '')
@@ -100,12 +100,6 @@ function findByName(path: string | null, kind: ScanKind, source: TestSource): Te
   const name = /(?:^|[/\\])assay-test-([a-z-]+)(?:\.[^/\\]*)?$/i.exec(path ?? '')?.[1]?.toLowerCase()
   const found = testCases.find((testCase) => testCase.name === name)
   return found?.kinds.includes(kind) && found.sources.includes(source) ? found : undefined
-}
-
-function getByVerdict(verdict: TestVerdict): TestCase {
-  const found = testCases.find((testCase) => testCase.verdict === verdict)
-  if (found === undefined) throw new Error(`No test case has the verdict ${JSON.stringify(verdict)}`)
-  return found
 }
 
 const refusals: Record<TestAnswer, Refusal> = {
@@ -128,8 +122,6 @@ export function findTestRefusal(values: readonly string[]): Problem | undefined 
 /** Metadata that marks the result of a test key, so that it is not mistaken for a verdict. */
 export const testMark = { test: 'true' }
 export const isOfTest = ({ metadata }: Pick<Scan, 'metadata'>): boolean => metadata?.test === testMark.test
-
-type KnownContent = Pick<Scan, 'contentLength' | 'contentType' | 'metadata'>
 
 /** Answers scans of test keys by their names, and passes all others to the live scanner. */
 export function withTestKeys(live: Scanner, { describe }: { describe: Describer }): Scanner {

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import { TLSSocket } from 'node:tls'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { drawRandom } from '../domain/draw-random.ts'
+import { drawRandom } from '../domain/accounts/secrets.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { crc32 } from 'node:zlib'
-import { newApiKey, newWebhookSecret, toKeyDigest, toKeyPrefix } from '../../src/domain/accounts/secrets.ts'
-import { drawRandom } from '../../src/domain/draw-random.ts'
+import { drawRandom, newApiKey, newWebhookSecret, toKeyDigest, toKeyPrefix } from '../../src/domain/accounts/secrets.ts'
 
 test('keys are 190 random bits behind a prefix, and never repeat', () => {
   const keys = new Set(Array.from({ length: 1000 }, newApiKey))

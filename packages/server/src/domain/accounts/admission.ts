@@ -46,17 +46,21 @@ export function makeAdmission(deps: {
 
 export type Admission = ReturnType<typeof makeAdmission>
 
-export const findCaller = (answer: Answer): Caller | undefined =>
-  answer.outcome === 'unknown-key' ? undefined : answer.caller
-
-/** The caller after a scan whose request was counted before: only that first answer knows the rate window. */
-export function toLaterCaller(before: Caller, answer: Answer): Caller | undefined {
+/**
+ * The answer of the gate to a scan. When the gate counted the request before the scan (`countsRequest` is false), only its
+ * first answer, in `before`, knows the rate window.
+ */
+export function toAdmitted(before: Caller, countsRequest: boolean, answer: Answer): Admitted {
   const caller = findCaller(answer)
-  if (caller === undefined) return undefined
-  return { ...caller, requestsRemaining: before.requestsRemaining, resetsAt: before.resetsAt }
+  const { requestsRemaining, resetsAt } = before
+  const isOlder = caller !== undefined && !countsRequest
+  return { caller: isOlder ? { ...caller, requestsRemaining, resetsAt } : caller, refused: findRefusal(answer) }
 }
 
-export function findRefusal(answer: Answer): Problem | undefined {
+const findCaller = (answer: Answer): Caller | undefined =>
+  answer.outcome === 'unknown-key' ? undefined : answer.caller
+
+function findRefusal(answer: Answer): Problem | undefined {
   switch (answer.outcome) {
     case 'admitted':
     case 'repeated':

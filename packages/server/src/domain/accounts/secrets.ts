@@ -1,4 +1,4 @@
-import { hash, randomBytes, randomInt } from 'node:crypto'
+import { hash, randomBytes, randomFillSync, randomInt } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 
 const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
@@ -31,4 +31,19 @@ function toCheckDigits(text: string): string {
     rest = Math.floor(rest / alphabet.length)
   }
   return digits
+}
+
+const randomPool = Buffer.allocUnsafeSlow(16 * 1024)
+let usedBytes = randomPool.length
+
+/** Random bytes for keys, nonces and ids. Drawn in bulk, because a system call for each costs more than its use. */
+export function drawRandom(bytes: number): Buffer {
+  if (usedBytes + bytes > randomPool.length) {
+    randomFillSync(randomPool)
+    usedBytes = 0
+  }
+  const drawn = Buffer.from(randomPool.subarray(usedBytes, usedBytes + bytes))
+  randomPool.fill(0, usedBytes, usedBytes + bytes)
+  usedBytes += bytes
+  return drawn
 }

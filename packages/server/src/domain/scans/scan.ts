@@ -1,6 +1,6 @@
 import type { ScanKind, ScanMode, ScanResult, ScanResultType } from '@assay/contract'
 import { v7 } from 'uuid'
-import { drawRandom } from '../draw-random.ts'
+import { drawRandom } from '../accounts/secrets.ts'
 
 export type Scan = {
   id: string
@@ -21,8 +21,15 @@ export type NewScan = Scan & { mode: ScanMode; region: string }
 /** The fields that the result of a scan fills in. */
 export type FinalResult = Pick<Scan, 'status' | 'signals' | 'metadata' | 'contentLength' | 'contentType'>
 
+/** The fields of a scan that describe its content. */
+export type KnownContent = Pick<Scan, 'contentLength' | 'contentType' | 'metadata'>
+
 /** The content fields of a scan whose URL was not downloaded yet, or yielded nothing. */
-export const unknownContent = { contentLength: 0, contentType: 'application/octet-stream', metadata: null }
+export const unknownContent: KnownContent = {
+  contentLength: 0,
+  contentType: 'application/octet-stream',
+  metadata: null,
+}
 
 /** A UUID of version 7: it begins with the time, so that scans of the same time lie together in the index. */
 export const newScanId = (): string => v7({ random: drawRandom(16) })

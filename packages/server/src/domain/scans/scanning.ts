@@ -1,6 +1,6 @@
 import type { ScanKind } from '@assay/contract'
 import { validate as isUuid } from 'uuid'
-import { type Admitted, findCaller, findRefusal, toLaterCaller } from '../accounts/admission.ts'
+import { type Admitted, toAdmitted } from '../accounts/admission.ts'
 import type { Content } from '../content/content.ts'
 import type { Describer } from '../content/media-type.ts'
 import type { AdmissionGate, Caller, Idempotency, IdempotencyStore } from '../ports/admission-gate.ts'
@@ -112,14 +112,13 @@ export function makeScanning(deps: Deps) {
       ...(countsRequest && kind === 'nsfw_image' ? { flagsSexy: caller.flagsSexy } : {}),
     })
     if (answer.outcome === 'changed') return scan(answer.caller, { ...sync, countsRequest: false })
-    const later = countsRequest ? findCaller(answer) : toLaterCaller(caller, answer)
-    if (answer.outcome === 'repeated' && idempotency !== undefined) {
-      return { scan: await getFirst(deps, caller, kind, answer, idempotency), caller: later, refused: undefined }
-    }
     // The gate refuses here when the key was revoked or other scans took the last credits during the scan.
-    const refused = findRefusal(answer)
-    if (refused === undefined) deps.observeVerdict(kind, done.status, caller.isTest)
-    return { scan: done, caller: later, refused }
+    const admitted = toAdmitted(caller, countsRequest, answer)
+    if (answer.outcome === 'repeated' && idempotency !== undefined) {
+      return { ...admitted, scan: await getFirst(deps, caller, kind, answer, idempotency) }
+    }
+    if (admitted.refused === undefined) deps.observeVerdict(kind, done.status, caller.isTest)
+    return { ...admitted, scan: done }
   }
 }
 

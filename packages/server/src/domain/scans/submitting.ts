@@ -1,5 +1,5 @@
 import type { ScanKind } from '@assay/contract'
-import { type Admitted, findCaller, findRefusal, toLaterCaller } from '../accounts/admission.ts'
+import { type Admitted, toAdmitted } from '../accounts/admission.ts'
 import type { Describer } from '../content/media-type.ts'
 import type { AdmissionGate, Caller, Idempotency } from '../ports/admission-gate.ts'
 import type { Clock } from '../ports/clock.ts'
@@ -9,7 +9,7 @@ import { Problem } from '../problem.ts'
 import { findFileCase, findUrlCase, type TestCase, testMark } from '../test-mode.ts'
 import { findMismatch } from './check-submission.ts'
 import { anyStore, testQueue, toQueueName } from './jobs.ts'
-import { type NewScan, newScanId, type Scan, unknownContent } from './scan.ts'
+import { type KnownContent, type NewScan, newScanId, unknownContent } from './scan.ts'
 
 type Deps = {
   gate: AdmissionGate
@@ -31,8 +31,6 @@ type JobRequest = {
   /** The gate has not counted the request yet, and counts it together with the charge. */
   countsRequest: boolean
 }
-
-type KnownContent = Pick<Scan, 'contentLength' | 'contentType' | 'metadata'>
 
 /** A repeated request gets the id of the first one. */
 type Submitted = Admitted & { scanId: string; isQueued: boolean }
@@ -89,12 +87,9 @@ export function makeSubmitting(deps: Deps) {
     const isQueued = answer.outcome === 'admitted'
     if (isQueued) deps.onQueued()
     const first = answer.outcome === 'repeated' ? answer : undefined
-    return {
-      scanId: first?.scanId ?? scan.id,
-      refused: findRefusal(answer) ?? (first && idempotency && findMismatch(first, idempotency)),
-      isQueued,
-      caller: countsRequest ? findCaller(answer) : toLaterCaller(caller, answer),
-    }
+    const admitted = toAdmitted(caller, countsRequest, answer)
+    const refused = admitted.refused ?? (first && idempotency && findMismatch(first, idempotency))
+    return { ...admitted, refused, scanId: first?.scanId ?? scan.id, isQueued }
   }
 
   /** Refuses a job that no worker of this installation could ever claim. */
