@@ -1,5 +1,5 @@
 import { type DestinationStream, type Logger, pino } from 'pino'
-import { atMost } from './at-most.ts'
+import { waitAtMost } from './clock.ts'
 
 export type { Logger }
 
@@ -80,7 +80,7 @@ function openBunchedOutput() {
      */
     async flush() {
       handOn()
-      await atMost(new Promise<void>((resolve) => output.flush(() => resolve())), flushMs)
+      await waitAtMost(new Promise<void>((resolve) => output.flush(() => resolve())), flushMs)
     },
   }
 }

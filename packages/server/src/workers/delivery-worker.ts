@@ -2,147 +2,63 @@ import type { Clock } from '../domain/ports/clock.ts'
 import type { ClaimedDelivery, DeliveryStore } from '../domain/ports/delivery-store.ts'
 import type { Deliver, Delivered } from '../domain/webhooks/deliver.ts'
 import type { Logger } from '../runtime/logger.ts'
+import { openLeasedWork } from './leased-work.ts'
 
-/** Other processes and operators make deliveries due without a word to this one. */
-const lookEveryMs = 1000
-/** While a receiver has more waiting than places, that hides when the next one of another is due. */
-const lookAgainMs = 250
-const minBackOffMs = 250
-const maxBackOffMs = 5000
+/** Other processes and operator commands make deliveries due without a notification. */
+const pollMs = 1000
+/** While a host with all its places taken has a due delivery, the store cannot say when the next one of another host is due. */
+const blockedPollMs = 250
 
 /**
- * Attempts what is due, many at once. The store lends at most `perHost` deliveries of one receiver at a time, so a slow
- * one fills its own places and no others. The lease outlives an attempt: what a killed process had is taken over after it.
+ * Attempts due deliveries. The store hands out at most `perHost` of one host at a time, over all processes, so a slow
+ * receiver delays only its own deliveries. The lease is longer than an attempt, so it is neither extended nor released;
+ * deliveries of a killed process are claimed again when their leases end.
  */
 export function openDeliveryWorker(deps: {
   store: Pick<DeliveryStore, 'claim' | 'findNextDue'>
   deliver: Deliver
   log: Logger
   clock: Clock
-  /** The database is away: somebody else says so, once. */
   isOutage?(error: unknown): boolean
-  /** 32 unless told. */
   concurrency?: number
-  /** 4 unless told. */
   perHost?: number
-  /** 30 s unless told. */
   leaseMs?: number
 }) {
-  const { store, deliver, log, clock, isOutage, concurrency = 32, perHost = 4, leaseMs = 30_000 } = deps
-  const running = new Set<Promise<void>>()
-  const alarm = newAlarm()
-  const outage = newOutage(log, isOutage)
-  let isClosing = false
-  const loop = run()
+  const { store, deliver, log, clock, isOutage = () => false } = deps
+  const { concurrency = 32, perHost = 4, leaseMs = 30_000 } = deps
 
-  return {
-    /** There is a new delivery. */
-    poke: alarm.ring,
-    countRunning: () => running.size,
-    /** Those under way are brought to their end, which is at most one attempt away; no others are begun. */
-    async close() {
-      isClosing = true
-      alarm.ring()
-      await loop
-      await Promise.all(running)
+  const { poke, countRunning, close } = openLeasedWork({
+    name: 'webhook deliveries',
+    countRoom: (running) => concurrency - running,
+    claim: (limit) => store.claim({ limit, perHost, leaseMs }),
+    async findPollMs(claimed, room) {
+      if (claimed === room) return pollMs
+      const nextAt = await store.findNextDue()
+      if (nextAt === undefined) return pollMs
+      const dueInMs = Math.ceil(nextAt.getTime() - clock.now().getTime())
+      return dueInMs > 0 ? Math.min(dueInMs, pollMs) : blockedPollMs
     },
-  }
-
-  async function run() {
-    let backOffMs = 0
-    while (!isClosing) {
-      try {
-        const waitMs = await claimDue()
-        backOffMs = 0
-        outage.end()
-        await alarm.wait(waitMs)
-      } catch (error) {
-        outage.report(error)
-        backOffMs = Math.min(Math.max(2 * backOffMs, minBackOffMs), maxBackOffMs)
-        await waitOut(backOffMs)
-      }
-    }
-  }
-
-  /** Begins what is due, and says how long nothing new is to be expected. */
-  async function claimDue(): Promise<number> {
-    const free = concurrency - running.size
-    if (free === 0) return lookEveryMs
-    const claimed = await store.claim({ limit: free, perHost, leaseMs })
-    for (const one of claimed) start(one)
-    if (claimed.length === free) return lookEveryMs
-    const nextAt = await store.findNextDue()
-    const dueInMs = nextAt === undefined ? lookEveryMs : nextAt.getTime() - clock.now().getTime()
-    // What is due and was not lent waits for a place, and the end of an attempt rings the alarm.
-    return dueInMs > 0 ? Math.min(dueInMs, lookEveryMs) : lookAgainMs
-  }
-
-  function start(claimed: ClaimedDelivery) {
-    const attempt = deliver(claimed)
-      .then(
-        (delivered) => logDelivered(log, claimed, delivered),
-        (error) => outage.report(error, claimed.id),
-      )
-      .finally(() => {
-        running.delete(attempt)
-        alarm.ring()
-      })
-    running.add(attempt)
-  }
-
-  /** Attempts that end and new deliveries ring the alarm, and must not cut the back-off short. */
-  async function waitOut(ms: number) {
-    const endsAt = performance.now() + ms
-    for (let left = ms; left > 0 && !isClosing; left = endsAt - performance.now()) await alarm.wait(left)
-  }
+    // Each attempt that ends frees a place of its host.
+    isHungry: () => true,
+    // Completed scans poke even while deliveries alone cannot be claimed.
+    pokeEndsBackOff: false,
+    toLease: ({ id, token }) => ({ id, token }),
+    toId: ({ id }) => id,
+    run: async (claimed) => logDelivered(log, claimed, await deliver(claimed)),
+    log,
+    isOutage,
+  })
+  /** Running attempts are finished on close, which takes at most the time limit of one attempt. */
+  return { poke, countRunning, close: () => close() }
 }
 
-/** A ring while nobody waits is kept for the next who does. */
-function newAlarm() {
-  let isRung = false
-  let wake: (() => void) | undefined
-  return {
-    ring() {
-      isRung = true
-      wake?.()
-    },
-    async wait(ms: number) {
-      if (!isRung) {
-        const { promise, resolve } = Promise.withResolvers<void>()
-        const timer = setTimeout(resolve, Math.ceil(ms))
-        wake = resolve
-        await promise
-        clearTimeout(timer)
-        wake = undefined
-      }
-      isRung = false
-    },
-  }
-}
-
-/** Says once that something is broken, and once that it works again, however many attempts meet it meanwhile. */
-function newOutage(log: Logger, isKnown: (error: unknown) => boolean = () => false) {
-  let isReported = false
-  return {
-    report(error: unknown, deliveryId?: string) {
-      if (isKnown(error)) return
-      if (!isReported) log.error({ err: error, deliveryId }, 'webhooks cannot be delivered; trying again')
-      isReported = true
-    },
-    end() {
-      if (isReported) log.info('webhooks are delivered again')
-      isReported = false
-    },
-  }
-}
-
-/** Without the address, which may hold secrets of the receiver: `webhooks show` has it. */
+/** Leaves the URL out of the log, because it may contain secrets of the receiver; `webhooks show` prints it. */
 function logDelivered(log: Logger, { id, accountId }: ClaimedDelivery, delivered: Delivered) {
   const { attempt, outcome, isRecorded, fault } = delivered
   const { status, durationMs: ms } = attempt
   const line = { deliveryId: id, accountId, status, ms, state: outcome.state }
-  if (fault !== undefined) log.error({ ...line, err: fault }, 'a webhook could not be sent')
-  else if (!isRecorded) log.info(line, 'a webhook was attempted by two; the other one records it')
-  else if (outcome.state === 'dead') log.warn(line, 'a webhook is given up')
+  if (fault !== undefined) log.error({ ...line, err: fault }, 'cannot send a webhook')
+  else if (!isRecorded) log.info(line, 'a webhook was attempted twice; the other attempt is recorded')
+  else if (outcome.state === 'dead') log.warn(line, 'a webhook failed for good: no attempts are left')
   else log.debug(line, 'webhook attempted')
 }

@@ -1,146 +1,193 @@
-import { atMost } from '../runtime/at-most.ts'
+import { waitAtMost } from '../runtime/clock.ts'
 import type { Logger } from '../runtime/logger.ts'
 
 type Deps<Work, Lease> = {
-  /** How many more may be begun. */
+  /** What the work is called in the log, in the plural. */
+  name: string
+  /** How many more pieces of work may start. */
   countRoom(running: number): number
   claim(limit: number): Promise<Work[]>
-  toLease(work: Work): Lease
-  /** To find it by, in the log. */
-  toId(work: Work): string
-  /** What `lost` says: somebody else has it, or nobody wants it any more. */
-  run(work: Work, signals: { stopping: AbortSignal; lost: AbortSignal }): Promise<void>
-  release(leases: Lease[]): Promise<unknown>
-  /** Says which are still ours; undefined: all that are left. */
-  extend(leases: Lease[]): Promise<Lease[] | undefined>
-  extendEveryMs: number
-  findPollMs(): number
-  /** After one has ended: whether to look for more at once. */
+  /** Time to the next claim when nothing pokes before; called after each claim. */
+  findPollMs(claimed: number, room: number): number | Promise<number>
+  /** Whether to claim more at once after a piece of work has ended. */
   isHungry(running: number): boolean
-  /** `jobs` or the like, for the log. */
-  name: string
+  /** Whether `poke` ends a back-off, because it is only called after the database has answered. */
+  pokeEndsBackOff: boolean
+  toLease(work: Work): Lease
+  toId(work: Work): string
+  /** Runs until the work is recorded. When it throws, the lease ends and the work is claimed again, here or elsewhere. */
+  run(work: Work, signals: Signals): Promise<void>
+  /** Undefined for work that is always shorter than its lease; such work is finished, not released, when the service stops. */
+  renewal?: Renewal<Lease>
   log: Logger
-  /** The database is away: somebody else says so, once. */
+  /** Whether the database is unreachable; the watch of the database logs that once for all parts. */
   isOutage(error: unknown): boolean
 }
 
-const lastRetryMs = 5000
-/** For giving work back, when time was up already. */
+type Signals = {
+  stopping: AbortSignal
+  /** Another worker holds the lease now, or no client waits for the result. */
+  lost: AbortSignal
+}
+
+type Renewal<Lease> = {
+  everyMs: number
+  /** Returns the leases that are still held; undefined stands for all. */
+  extend(leases: Lease[]): Promise<Lease[] | undefined>
+  /** Gives work back, so that another worker can claim it at once. */
+  release(leases: Lease[]): Promise<unknown>
+}
+
+type LeaseDeps<Lease> = Pick<Deps<never, Lease>, 'renewal' | 'name' | 'log'>
+
+const minBackOffMs = 250
+const maxBackOffMs = 5000
+/** Limit for releasing leases when the time for stopping is over already. */
 const releaseMs = 3000
 
 /**
- * Claims work and does it, as much at once as there is room for. It is ours as long as its lease is extended; a database
- * that is away ends nothing: what was not completed is claimed again, by us or another.
+ * Claims work, as much as there is room for, and runs it. A lease protects a piece of work for as long as it is extended.
+ * While claims fail the loop backs off; a database outage cancels nothing that runs.
  */
 export function openLeasedWork<Work, Lease extends { token: string }>(deps: Deps<Work, Lease>) {
-  const { name, log, isOutage } = deps
-  const running = new Map<string, { lease: Lease; lost: AbortController }>()
+  const leases = newLeases(deps)
+  const failure = newFailureLog(deps)
   const stopping = new AbortController()
-  let failures = 0
   let claiming: Promise<void> | undefined
-  let wasPoked = false
+  let isPoked = false
+  let failedClaims = 0
   let timer: NodeJS.Timeout | undefined
-  let whenIdle: (() => void) | undefined
+  let onIdle: (() => void) | undefined
+  const extending = deps.renewal && setInterval(() => void leases.extend().catch(failure.report), deps.renewal.everyMs)
+  claim()
 
-  const claim = () => {
+  return {
+    /** Call when there may be new work. */
+    poke: () => wake(deps.pokeEndsBackOff),
+    countRunning: leases.count,
+    stop,
+    /** Waits for running work, at most `withinMs`; work that takes longer is released. */
+    async close(withinMs?: number) {
+      stop()
+      await waitAtMost(claiming, withinMs === undefined ? undefined : releaseMs)
+      if (leases.count() > 0) {
+        const idle = Promise.withResolvers<void>()
+        onIdle = idle.resolve
+        await waitAtMost(idle.promise, withinMs)
+      }
+      clearInterval(extending)
+      if (leases.count() === 0) return
+      deps.log.info({ count: leases.count() }, `${deps.name} did not end in time and are released`)
+      await waitAtMost(leases.release(leases.list()), releaseMs)
+    },
+  }
+
+  function claim() {
     if (claiming !== undefined || stopping.signal.aborted) {
-      wasPoked = true
+      isPoked = true
       return
     }
     clearTimeout(timer)
-    claiming = claimAll().finally(() => {
+    claiming = claimAll().then((pollMs) => {
       claiming = undefined
-      if (!stopping.signal.aborted) timer = setTimeout(claim, Math.min(deps.findPollMs() * 2 ** failures, lastRetryMs))
+      if (!stopping.signal.aborted) timer = setTimeout(claim, pollMs)
     })
   }
 
-  const claimAll = async () => {
+  function wake(endsBackOff: boolean) {
+    if (failedClaims > 0 && claiming === undefined && !endsBackOff) return
+    claim()
+  }
+
+  /** Claims until no poke came meanwhile. Returns the time to the next claim. */
+  async function claimAll(): Promise<number> {
     try {
+      let pollMs: number
       do {
-        wasPoked = false
-        const room = deps.countRoom(running.size)
-        if (room <= 0) break
-        const claimed = await deps.claim(room)
-        // They came too late for us, and nobody is to wait for their leases to end.
-        if (stopping.signal.aborted) await release(claimed.map(deps.toLease))
-        else for (const work of claimed) void start(work)
-      } while (wasPoked && !stopping.signal.aborted)
-      failures = 0
+        isPoked = false
+        pollMs = await claimOnce()
+      } while (isPoked && !stopping.signal.aborted)
+      failedClaims = 0
+      failure.end()
+      return pollMs
     } catch (error) {
-      if (failures++ === 0 && !isOutage(error)) log.error({ err: error }, `${name} cannot be claimed; trying again`)
+      failure.report(error)
+      return Math.min(minBackOffMs * 2 ** failedClaims++, maxBackOffMs)
     }
   }
 
-  const start = async (work: Work) => {
+  async function claimOnce(): Promise<number> {
+    const room = deps.countRoom(leases.count())
+    const claimed = room > 0 ? await deps.claim(room) : []
+    // Work that was claimed while the service began to stop is released, so that it does not wait for its lease to end.
+    if (deps.renewal !== undefined && stopping.signal.aborted) await leases.release(claimed.map(deps.toLease))
+    else for (const work of claimed) void run(work)
+    return deps.findPollMs(claimed.length, room)
+  }
+
+  async function run(work: Work) {
     const lease = deps.toLease(work)
-    const lost = new AbortController()
-    running.set(lease.token, { lease, lost })
+    const lost = leases.hold(lease)
     try {
-      await deps.run(work, { stopping: stopping.signal, lost: lost.signal })
+      await deps.run(work, { stopping: stopping.signal, lost })
     } catch (error) {
-      // Its lease runs out, and it is tried again.
-      if (!isOutage(error)) log.error({ err: error, id: deps.toId(work) }, `one of the ${name} could not be ended`)
+      failure.report(error, deps.toId(work))
     } finally {
-      running.delete(lease.token)
-      if (running.size === 0) whenIdle?.()
-      if (deps.isHungry(running.size)) claim()
+      leases.drop(lease)
+      if (leases.count() === 0) onIdle?.()
+      if (deps.isHungry(leases.count())) wake(false)
     }
   }
 
-  const release = (leases: Lease[]) =>
-    deps.release(leases).catch((error) => {
-      log.warn(
-        { err: error, count: leases.length },
-        `${name} could not be given back; they wait for their leases to end`,
-      )
-    })
-
-  const listLeases = () => [...running.values()].map(({ lease }) => lease)
-
-  const extend = async () => {
-    if (running.size === 0) return
-    const held = [...running.values()]
-    const kept = await deps.extend(listLeases())
-    if (kept === undefined) return
-    const ours = new Set(kept.map(({ token }) => token))
-    for (const { lease, lost } of held)
-      if (!ours.has(lease.token)) lost.abort(new Error('Nobody waits for it any more'))
-  }
-  const extending = setInterval(() => {
-    extend().catch((error) => {
-      if (!isOutage(error)) log.error({ err: error }, `the leases of ${name} could not be extended`)
-    })
-  }, deps.extendEveryMs)
-  claim()
-
-  const stop = () => {
+  /** Claims nothing more. Running work is told by its `stopping` signal. */
+  function stop() {
     stopping.abort(new Error('The service is stopping'))
     clearTimeout(timer)
   }
+}
 
+/** The leases of running work, each with the signal that says that it was lost. */
+function newLeases<Lease extends { token: string }>({ renewal, name, log }: LeaseDeps<Lease>) {
+  const held = new Map<string, { lease: Lease; lost: AbortController }>()
+  const list = () => [...held.values()].map(({ lease }) => lease)
   return {
-    /** There may be more. */
-    poke: claim,
-    countRunning: () => running.size,
-    /** Nothing is begun any more; downloads end, and are given back. */
-    stop,
-    /** What runs may finish; what does not in time is given back, for another to begin anew at once. */
-    async close(withinMs: number) {
-      stop()
-      await atMost(claiming, releaseMs)
-      if (running.size > 0) {
-        await atMost(
-          new Promise<void>((resolve) => {
-            whenIdle = resolve
-          }),
-          withinMs,
-        )
-      }
-      clearInterval(extending)
-      const left = listLeases()
-      if (left.length === 0) return
-      log.info({ count: left.length }, `${name} that did not end in time are given back`)
-      await atMost(release(left), releaseMs)
+    count: () => held.size,
+    list,
+    hold(lease: Lease): AbortSignal {
+      const lost = new AbortController()
+      held.set(lease.token, { lease, lost })
+      return lost.signal
+    },
+    drop: ({ token }: Lease) => held.delete(token),
+    async extend() {
+      if (held.size === 0) return
+      const before = [...held.values()]
+      const extended = await renewal?.extend(list())
+      if (extended === undefined) return
+      const tokens = new Set(extended.map(({ token }) => token))
+      for (const { lease, lost } of before) if (!tokens.has(lease.token)) lost.abort(new Error('The lease was lost'))
+    },
+    async release(leases: Lease[]) {
+      await renewal?.release(leases).catch((error) => {
+        const notice = `cannot release ${name}; they are claimed again when their leases end`
+        log.warn({ err: error, count: leases.length }, notice)
+      })
+    },
+  }
+}
+
+/** Logs the first failure and the recovery after it, however many claims and pieces of work fail in between. */
+function newFailureLog({ name, log, isOutage }: Pick<Deps<never, never>, 'name' | 'log' | 'isOutage'>) {
+  let isLogged = false
+  return {
+    report(error: unknown, id?: string) {
+      if (isOutage(error)) return
+      if (!isLogged) log.error({ err: error, id }, `cannot process ${name}; retrying`)
+      isLogged = true
+    },
+    end() {
+      if (isLogged) log.info(`${name} are processed again`)
+      isLogged = false
     },
   }
 }

@@ -7,39 +7,43 @@ type Deps = {
   remoteScans: RemoteScanStore
   run(remoteScan: ClaimedRemoteScan, signal: AbortSignal): Promise<void>
   notifications: Notifications
-  /** Remote scans at once. */
+  /** Remote scans that may run at once. */
   concurrency: number
   log: Logger
-  /** The database is away: somebody else says so, once. */
   isOutage?(error: unknown): boolean
-  /** 6 s unless told. */
   leaseMs?: number
 }
 
-/** Somebody waits: one that is lost with its worker must be another's soon. */
+/** Short, because a client waits: when a worker dies, another must take over soon. */
 const defaultLeaseMs = 6000
 const pollMs = 500
-/** When nobody tells us. */
-const pollOftenMs = 40
+/** Used while notifications do not arrive, for example behind a pooler that shares connections by transaction. */
+const pollWithoutNotificationsMs = 40
 
-/** Takes looks that other nodes ask for. One that nobody waits for any more, or that another has by now, is let go. */
+/** Runs scans that API nodes ask for. A scan whose client left, or whose lease was lost, is cancelled. */
 export function openRemoteScanWorker(deps: Deps) {
   const { remoteScans, run, notifications, concurrency, log, isOutage = () => false, leaseMs = defaultLeaseMs } = deps
   const work = openLeasedWork({
-    ...{ name: 'remote scans of other nodes', log, isOutage, extendEveryMs: leaseMs / 3 },
-    findPollMs: () => (notifications.isListening() ? pollMs : pollOftenMs),
+    name: 'remote scans',
     countRoom: (running) => concurrency - running,
     claim: (limit) => remoteScans.claim(limit, leaseMs),
+    findPollMs: () => (notifications.isListening() ? pollMs : pollWithoutNotificationsMs),
+    isHungry: (running) => running === concurrency - 1,
+    pokeEndsBackOff: true,
     toLease: ({ lease }) => lease,
     toId: ({ lease }) => lease.id,
     run: (remoteScan, { stopping, lost }) => run(remoteScan, AbortSignal.any([stopping, lost])),
-    async release(leases) {
-      await Promise.all(leases.map((lease) => remoteScans.release(lease)))
-      // Nobody else hears of them otherwise: it would look by itself half a second later.
-      notifications.send('remote-scans')
+    renewal: {
+      everyMs: leaseMs / 3,
+      extend: (leases) => remoteScans.extend(leases, leaseMs),
+      async release(leases) {
+        await Promise.all(leases.map((lease) => remoteScans.release(lease)))
+        // Other workers would find the released scans only when they poll.
+        notifications.send('remote-scans')
+      },
     },
-    extend: (leases) => remoteScans.extend(leases, leaseMs),
-    isHungry: (running) => running === concurrency - 1,
+    log,
+    isOutage,
   })
   notifications.on('remote-scans', work.poke)
   return work

@@ -5,40 +5,46 @@ import { openLeasedWork } from './leased-work.ts'
 type Deps = {
   jobs: JobStore
   run(job: ClaimedJob, signal: AbortSignal): Promise<void>
-  /** Jobs at once. */
+  /** Jobs that may run at once. */
   concurrency: number
-  /** Other work that takes of that, and comes first. */
+  /** Counts other work that takes places of `concurrency`, before jobs do. */
   countOthers?(): number
   log: Logger
-  /** The database is away: somebody else says so, once. */
   isOutage?(error: unknown): boolean
 }
 
-/** A worker that was killed loses its jobs after this; a living one says so three times as often. */
+/** Jobs of a killed worker are claimed again after this time. A lease is extended three times as often as it must be. */
 const leaseMs = 15_000
 const extendEveryMs = 5000
-/** For jobs of other processes, and those whose pause is over; our own are told of at once. */
+/** Finds jobs that other processes queued, and retries that are due; jobs of this process poke. */
 const pollMs = 250
-/** However much else there is to do, nobody's job waits for ever. */
+/** Share of `concurrency` that jobs keep however much other work there is. */
 const leastShare = 1 / 8
 
-/** Does background scans. */
+/** Runs background scans. */
 export function openScanWorker(deps: Deps) {
   const { jobs, run, concurrency, countOthers = () => 0, log, isOutage = () => false } = deps
   return openLeasedWork({
-    ...{ name: 'background scans', log, isOutage, extendEveryMs, findPollMs: () => pollMs },
+    name: 'background scans',
     countRoom: (running) => Math.max(concurrency - countOthers(), Math.ceil(concurrency * leastShare)) - running,
     claim: (limit) => jobs.claim(limit, leaseMs),
+    findPollMs: () => pollMs,
+    // One claim takes many jobs: claiming after each job that ends would take them one by one.
+    isHungry: (running) => running <= concurrency / 2,
+    pokeEndsBackOff: true,
     toLease: ({ lease }) => lease,
     toId: ({ scan }) => scan.id,
     run: (job, { stopping }) => run(job, stopping),
-    release: (leases) => Promise.all(leases.map((lease) => jobs.release(lease, { ms: 0, counts: false }))),
-    async extend(leases) {
-      await jobs.extend(leases, leaseMs)
-      // One that is another's by now cannot be completed by us: no need to end it.
-      return undefined
+    renewal: {
+      everyMs: extendEveryMs,
+      async extend(leases) {
+        await jobs.extend(leases, leaseMs)
+        // A job whose lease was lost runs on: completing it is refused by the store.
+        return undefined
+      },
+      release: (leases) => Promise.all(leases.map((lease) => jobs.release(lease, { ms: 0, counts: false }))),
     },
-    // Claims are for many at a time: not for each that ends, but before there is nothing to do.
-    isHungry: (running) => running <= concurrency / 2,
+    log,
+    isOutage,
   })
 }

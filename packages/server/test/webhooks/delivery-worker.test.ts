@@ -245,9 +245,9 @@ describe('the delivery worker', () => {
     assert.deepEqual(
       lines.slice(0, 3).map(({ level, msg }) => [level, msg]),
       [
-        [50, 'webhooks cannot be delivered; trying again'],
-        [30, 'webhooks are delivered again'],
-        [50, 'webhooks cannot be delivered; trying again'],
+        [50, 'cannot process webhook deliveries; retrying'],
+        [30, 'webhook deliveries are processed again'],
+        [50, 'cannot process webhook deliveries; retrying'],
       ],
     )
   })
