@@ -1,9 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { parse as parseToml } from 'smol-toml'
-import { checkRoles } from './check-roles.ts'
-import type { SettingDefinition } from './setting.ts'
-import { type SettingName, settingDefinitions } from './settings.ts'
+import { type SettingDefinition, type SettingName, settingDefinitions } from './settings.ts'
 
 type ValueOf<K> = K extends SettingDefinition<infer T> ? (K extends { fallback: string } ? T : T | undefined) : never
 export type Config = { readonly [N in SettingName]: ValueOf<(typeof settingDefinitions)[N]> }
@@ -11,7 +9,7 @@ export type Config = { readonly [N in SettingName]: ValueOf<(typeof settingDefin
 export type Setting = { name: SettingName; env: string; text: string | undefined; origin: string; secret: boolean }
 export type Loaded = { config: Config; settings: Setting[]; warnings: string[] }
 
-/** Every mistake at once: a person mends them in one go instead of one start each. */
+/** All mistakes of a configuration, so that they can be corrected at once. */
 export class ConfigMistakes extends Error {
   readonly mistakes: string[]
 
@@ -37,7 +35,7 @@ export function loadConfig(env: NodeJS.ProcessEnv, tomlPath = env.ASSAY_CONFIG |
     }
   }
 
-  mistakes.push(...findContradictions(values as Partial<Config>))
+  mistakes.push(...checkTogether(values as Partial<Config>))
   if (mistakes.length > 0) throw new ConfigMistakes(mistakes)
   return { config: values as Config, settings, warnings: findUnknownVariables(env) }
 }
@@ -50,7 +48,7 @@ export function toShownValue({ text, secret }: Setting): string | null {
 
 const tomlName = (definition: SettingDefinition<unknown>) => definition.env.slice('ASSAY_'.length).toLowerCase()
 
-/** The environment wins over a secret's file, which wins over assay.toml, which wins over the default. */
+/** Precedence: the environment variable, the file of a secret, assay.toml, the default. */
 function findText(
   definition: SettingDefinition<unknown>,
   env: NodeJS.ProcessEnv,
@@ -58,7 +56,7 @@ function findText(
   tomlPath: string,
 ) {
   const given = env[definition.env]
-  // An empty variable is how many tools say "not set".
+  // Container tools pass a variable that is not set as an empty one.
   if (given !== undefined && given !== '') return { text: given, origin: definition.env }
   const file = env[`${definition.env}_FILE`]
   if (definition.secret === true && file !== undefined && file !== '') {
@@ -73,10 +71,10 @@ function readValue(definition: SettingDefinition<unknown>, text: string, origin:
   try {
     return definition.read(text)
   } catch (error) {
-    // Somebody may have put credentials where none belong.
-    const isShown = definition.secret !== true && !/:\/\/[^/?#]*@/.test(text)
-    const shown = isShown ? JSON.stringify(text) : 'the given value'
-    throw new Error(`${definition.env} ${(error as Error).message}; ${shown} (from ${origin}) is not.`)
+    // A URL may contain credentials even where none are allowed.
+    const isSecret = definition.secret === true || /:\/\/[^/?#]*@/.test(text)
+    const given = isSecret ? 'a value that is not shown' : JSON.stringify(text)
+    throw new Error(`${definition.env} ${(error as Error).message}. Given: ${given} (from ${origin}).`)
   }
 }
 
@@ -103,45 +101,60 @@ function readToml(path: string, required: boolean, mistakes: string[]): Map<stri
     if (!known.has(name)) mistakes.push(`${path} sets ${name}, which is not a setting.${suggest(name, known)}`)
     else if (Array.isArray(value)) values.set(name, value.map(String).join(','))
     else if (typeof value === 'object' && value !== null)
-      mistakes.push(`${path} has a table at ${name}; a value belongs there.`)
+      mistakes.push(`${path} sets ${name} to a table: set it to a value.`)
     else values.set(name, String(value))
   }
   return values
 }
 
-function findContradictions(config: Partial<Config>): string[] {
-  const mistakes: string[] = []
-  if ((config.tlsCert === undefined) !== (config.tlsKey === undefined)) {
-    mistakes.push('ASSAY_TLS_CERT and ASSAY_TLS_KEY go together: set both or neither.')
-  }
-  // A node of one role is told so already.
-  if (config.blobs?.at === 's3' && config.masterKey === undefined && checkRoles(config).length === 0) {
-    mistakes.push(
-      'ASSAY_BLOBS names a store that others share, so ASSAY_MASTER_KEY must be set, the same for all of them: make one with `openssl rand -hex 32`.',
+/** Settings that are useful only together, and why. */
+const pairs: [SettingName, SettingName, string][] = [
+  ['tlsCert', 'tlsKey', 'set both or neither'],
+  ['s3AccessKey', 's3SecretKey', 'set both or neither'],
+  ['clamdListen', 'clamdListenKey', 'the key belongs to the account that is charged'],
+  ['icapListen', 'icapKey', 'the key belongs to the account that is charged'],
+]
+
+function checkTogether(config: Partial<Config>): string[] {
+  const mistakes = pairs
+    .filter(([one, other]) => (config[one] === undefined) !== (config[other] === undefined))
+    .map(
+      ([one, other, why]) => `${settingDefinitions[one].env} and ${settingDefinitions[other].env} go together: ${why}.`,
     )
-  }
-  if ((config.s3AccessKey === undefined) !== (config.s3SecretKey === undefined)) {
-    mistakes.push('ASSAY_S3_ACCESS_KEY and ASSAY_S3_SECRET_KEY go together: set both or neither.')
+  const roleMistakes = checkRoles(config)
+  // With one role only, the role check asks for the master key already.
+  if (config.blobs?.at === 's3' && config.masterKey === undefined && roleMistakes.length === 0) {
+    mistakes.push(
+      'ASSAY_BLOBS names a store that several nodes can share, so ASSAY_MASTER_KEY must be set to the same value on all of them. Create a key with: openssl rand -hex 32',
+    )
   }
   if (config.metricsPort !== undefined && config.metricsPort !== 0 && config.metricsPort === config.port) {
-    mistakes.push('ASSAY_METRICS_PORT and ASSAY_PORT are the same; give the metrics a port of their own.')
-  }
-  for (const [listen, key] of [
-    ['clamdListen', 'clamdListenKey'],
-    ['icapListen', 'icapKey'],
-  ] as const) {
-    if ((config[listen] === undefined) === (config[key] === undefined)) continue
-    mistakes.push(
-      `${settingDefinitions[listen].env} and ${settingDefinitions[key].env} go together: the key is of the account that pays.`,
-    )
+    mistakes.push('ASSAY_METRICS_PORT and ASSAY_PORT are the same: set different ports.')
   }
   if (config.roles?.api === false && (config.clamdListen ?? config.icapListen) !== undefined) {
-    mistakes.push('ASSAY_CLAMD_LISTEN and ASSAY_ICAP_LISTEN need the role api: take them off this worker.')
+    mistakes.push('ASSAY_CLAMD_LISTEN and ASSAY_ICAP_LISTEN need the role api: unset them on this worker.')
   }
-  return [...mistakes, ...checkRoles(config)]
+  return [...mistakes, ...roleMistakes]
 }
 
-/** Only a warning: other programs may share the prefix, and an older version may meet a newer environment. */
+/** A node with one role works with nodes of the other, so all of them need the same database, content store and key. */
+function checkRoles({ roles, blobs, databaseUrl, masterKey }: Partial<Config>): string[] {
+  if (roles === undefined || (roles.api && roles.worker)) return []
+  const needs = `ASSAY_ROLES=${roles.api ? 'api' : 'worker'} needs`
+  return [
+    ...(databaseUrl === undefined
+      ? [`${needs} a database that all nodes share: set ASSAY_DATABASE_URL to a PostgreSQL server.`]
+      : []),
+    ...(blobs?.at === 's3'
+      ? []
+      : [`${needs} a content store that all nodes share: set ASSAY_BLOBS to s3://bucket?endpoint=...&region=....`]),
+    ...(masterKey === undefined
+      ? [`${needs} a key that all nodes share: set ASSAY_MASTER_KEY to the same 64 hex digits on all nodes.`]
+      : []),
+  ]
+}
+
+/** Unknown variables are not mistakes: other programs may use the prefix, and settings may be those of a newer version. */
 function findUnknownVariables(env: NodeJS.ProcessEnv): string[] {
   const known = new Set(['ASSAY_CONFIG'])
   for (const definition of Object.values(settingDefinitions) as SettingDefinition<unknown>[]) {
@@ -161,7 +174,7 @@ function suggest(name: string, known: Iterable<string>): string {
   return near === undefined ? '' : ` Did you mean ${near.candidate}?`
 }
 
-/** How many letters to change, add or drop to get from one word to the other. */
+/** The Levenshtein distance: letters to change, add or remove to turn one word into the other. */
 function distance(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, i) => i)
   for (let i = 1; i <= a.length; i++) {

@@ -1,6 +1,6 @@
 import { BlockList, isIP } from 'node:net'
 
-/** Turns the text of a setting into its value, or throws an Error whose message completes "NAME must be ...". */
+/** Converts the text of a setting to its value, or throws an Error whose message completes "ASSAY_NAME must ...". */
 export type Reader<T> = (text: string) => T
 
 export const text: Reader<string> = (value) => {
@@ -43,9 +43,9 @@ export const roles: Reader<Roles> = (value) => {
 }
 
 export const postgresUrl: Reader<string> = (value) => {
-  // Not a URL to every parser: the host may be missing when `?host=/run/postgresql` names a socket.
+  // URL.parse rejects addresses without a host, which are valid when `?host=/run/postgresql` names a socket.
   if (!/^postgres(ql)?:\/\/\S+$/.test(value)) {
-    throw new Error('must be an address such as postgres://user:password@host:5432/assay')
+    throw new Error('must be a URL such as postgres://user:password@host:5432/assay')
   }
   return value
 }
@@ -76,12 +76,12 @@ export const network: Reader<string> = (value) => {
   if (version === 0 || rest.length > 0 || !(prefix >= 0 && prefix <= widest)) {
     throw new Error('must be networks such as 10.0.0.0/8 or fd00::/8, separated by commas')
   }
-  // BlockList is what will match against it: let it have the last word.
+  // BlockList matches addresses later, so it must accept the network.
   new BlockList().addSubnet(address, prefix, version === 6 ? 'ipv6' : 'ipv4')
   return `${address}/${prefix}`
 }
 
-/** Where clamd listens: the path of a socket, or a host and a port. */
+/** The address of a clamd: the path of a socket, or a host and a port. */
 export const clamdAddress: Reader<{ path: string } | { host: string; port: number }> = (value) => {
   if (value.startsWith('/')) return { path: value }
   const [, v6, name, port] = /^(?:\[([0-9a-f:.]+)\]|([\w.-]+)):(\d{1,5})$/i.exec(value) ?? []
@@ -94,7 +94,7 @@ export const clamdAddress: Reader<{ path: string } | { host: string; port: numbe
   return { host, port: Number(port) }
 }
 
-/** Where to listen: a port, on loopback then, or an address and a port. */
+/** An address to listen on: an address and a port, or a port on 127.0.0.1. */
 export const listenAddress: Reader<{ host: string; port: number }> = (value) => {
   const [, v6, name, digits] = /^(?:(?:\[([0-9a-f:.]+)\]|([\w.-]+)):)?(\d{1,5})$/i.exec(value) ?? []
   if (digits === undefined || Number(digits) > 65535) {
@@ -104,21 +104,21 @@ export const listenAddress: Reader<{ host: string; port: number }> = (value) => 
 }
 
 export const key256: Reader<Buffer> = (value) => {
-  if (!/^[0-9a-f]{64}$/i.test(value)) throw new Error('must be 64 hex digits, such as `openssl rand -hex 32` makes')
+  if (!/^[0-9a-f]{64}$/i.test(value)) throw new Error('must be 64 hex digits, such as `openssl rand -hex 32` prints')
   return Buffer.from(value, 'hex')
 }
 
 export const httpUrl: Reader<string> = (value) => {
   const url = URL.parse(value)
-  // The URL parser forgives blanks and line feeds; a line of settings does not.
+  // URL.parse accepts spaces and line breaks, which would start another setting in the configuration of freshclam.
   if (url === null || !/^https?:$/.test(url.protocol) || /\s/.test(value))
-    throw new Error('must be addresses that begin with http or https')
+    throw new Error('must be URLs that begin with http:// or https://')
   return value
 }
 
-/** Travels in a header and is told apart by its bytes alone, so nothing invisible may be in it. */
+/** A key or token: it is sent in a header and compared byte by byte, so invisible characters are refused. */
 export const credential: Reader<string> = (value) => {
-  if (!/^[\x21-\x7e]{8,255}$/.test(value)) throw new Error('must be 8 to 255 visible ASCII characters without blanks')
+  if (!/^[\x21-\x7e]{8,255}$/.test(value)) throw new Error('must be 8 to 255 visible ASCII characters without spaces')
   return value
 }
 
@@ -130,17 +130,103 @@ export const regionName: Reader<string> = (value) => {
 export const proxyUrl: Reader<URL> = (value) => {
   const url = URL.parse(value)
   if (url === null || url.protocol !== 'http:' || url.pathname !== '/' || url.search !== '' || url.hash !== '') {
-    throw new Error('must be an address such as http://proxy.example.com:3128')
+    throw new Error('must be a URL such as http://proxy.example.com:3128')
   }
   return url
 }
 
 const unitMs: Record<string, number> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 
-/** In milliseconds. */
+/** A duration, in milliseconds. */
 export const duration: Reader<number> = (value) => {
   const [, number, unit = ''] = /^(\d{1,6})([smhd])$/.exec(value) ?? []
   const ms = Number(number) * (unitMs[unit] ?? Number.NaN)
-  if (!(ms > 0)) throw new Error('must be made of times such as 5s, 30m, 2h or 1d')
+  if (!(ms > 0)) throw new Error('must be durations such as 5s, 30m, 2h or 1d')
   return ms
+}
+
+type S3Place = {
+  at: 's3'
+  bucket: string
+  /** Empty, or a path that ends with a slash. */
+  prefix: string
+  /** Undefined: the AWS endpoint of the region. */
+  endpoint: string | undefined
+  region: string
+  /** Whether the bucket is in the path of a URL, or in its host name. */
+  pathStyle: boolean
+}
+
+export type BlobsPlace = { at: 'disk' } | S3Place
+
+const example = 's3://bucket/prefix?endpoint=https://s3.example.com:9000&region=eu-west-1'
+const parameters = ['endpoint', 'region', 'path_style']
+
+/** The store for the content of background jobs. */
+export const blobsPlace: Reader<BlobsPlace> = (value) => {
+  if (value === 'disk') return { at: 'disk' }
+  const [, bucket, path = '', query = ''] = /^s3:\/\/([^/?#]*)(\/[^?#]*)?(?:\?([^#]*))?$/.exec(value) ?? []
+  if (bucket === undefined) throw new Error(`must be disk, or a URL such as ${example}`)
+  const given = readParameters(query)
+  const endpoint = given.get('endpoint')
+  return {
+    at: 's3',
+    bucket: toBucket(bucket),
+    prefix: toPrefix(path),
+    endpoint: endpoint === undefined ? undefined : toEndpoint(endpoint),
+    region: toRegion(given.get('region')),
+    // S3 stores other than AWS seldom resolve a host name for each bucket.
+    pathStyle: toPathStyle(given.get('path_style')) ?? endpoint !== undefined,
+  }
+}
+
+function readParameters(query: string): Map<string, string> {
+  const found = new Map<string, string>()
+  for (const [name, value] of new URLSearchParams(query)) {
+    if (!parameters.includes(name)) throw new Error(`must have no parameters other than ${parameters.join(', ')}`)
+    if (found.has(name)) throw new Error(`must have the parameter ${name} only once`)
+    found.set(name, value)
+  }
+  return found
+}
+
+function toBucket(bucket: string): string {
+  if (bucket.includes('@')) {
+    throw new Error('must contain no credentials: set ASSAY_S3_ACCESS_KEY and ASSAY_S3_SECRET_KEY')
+  }
+  if (!/^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/.test(bucket)) {
+    throw new Error('must name a bucket of 3 to 63 lower-case letters, digits, dots and hyphens after s3://')
+  }
+  return bucket
+}
+
+function toPrefix(path: string): string {
+  const prefix = path.replace(/^\//, '').replace(/\/$/, '')
+  if (prefix === '') return ''
+  const isPlain = prefix.split('/').every((name) => /^[\w.-]+$/.test(name) && !/^\.+$/.test(name))
+  if (!isPlain || prefix.length > 512) {
+    throw new Error('must have a prefix of letters, digits, dots, hyphens and underscores, separated by single slashes')
+  }
+  return `${prefix}/`
+}
+
+function toEndpoint(endpoint: string): string {
+  try {
+    return httpOrigin(endpoint)
+  } catch {
+    throw new Error('must have an endpoint such as https://s3.example.com:9000, without a path')
+  }
+}
+
+function toRegion(region: string | undefined): string {
+  if (region === undefined || !/^[a-z0-9][a-z0-9-]{0,62}$/i.test(region)) {
+    throw new Error('must name a region, such as region=eu-west-1 (us-east-1 for a store without regions)')
+  }
+  return region
+}
+
+function toPathStyle(value: string | undefined): boolean | undefined {
+  if (value === undefined || value === 'true' || value === 'false')
+    return value === undefined ? value : value === 'true'
+  throw new Error('must have path_style=true or path_style=false')
 }

@@ -1,6 +1,5 @@
-import { blobsPlace } from './blobs-reader.ts'
-import { limitSettings } from './limit-settings.ts'
 import {
+  blobsPlace,
   clamdAddress,
   credential,
   duration,
@@ -14,291 +13,221 @@ import {
   port,
   postgresUrl,
   proxyUrl,
+  type Reader,
   regionName,
   roles,
   text,
   wholeNumber,
 } from './readers.ts'
-import { definition } from './setting.ts'
 
-/** Every setting there is. Documentation, `assay config` and the reading itself are made from these rows. */
+/** The table of all settings: `loadConfig`, `assay config`, the console and the documentation are made from it. */
 export const settingDefinitions = {
-  host: definition({
-    env: 'ASSAY_HOST',
-    read: text,
-    fallback: '127.0.0.1',
-    about: 'Address that the HTTP server listens on.',
-  }),
-  port: definition({
-    env: 'ASSAY_PORT',
-    read: port,
+  host: setting('ASSAY_HOST', text, { fallback: '127.0.0.1', about: 'Address that the HTTP server listens on.' }),
+  port: setting('ASSAY_PORT', port, {
     fallback: '8080',
     about: 'Port that the HTTP server listens on. 0 selects a free port.',
   }),
-  dataDir: definition({
-    env: 'ASSAY_DATA_DIR',
-    read: text,
+  dataDir: setting('ASSAY_DATA_DIR', text, {
     fallback: './data',
     about: 'Directory for all data that must survive a restart.',
   }),
-  roles: definition({
-    env: 'ASSAY_ROLES',
-    read: roles,
+  roles: setting('ASSAY_ROLES', roles, {
     fallback: 'api,worker',
     about: 'Roles of this node: api answers requests, worker scans and delivers webhooks.',
   }),
-  databaseUrl: definition({
-    env: 'ASSAY_DATABASE_URL',
-    read: postgresUrl,
+  databaseUrl: setting('ASSAY_DATABASE_URL', postgresUrl, {
     secret: true,
     about: 'URL of a PostgreSQL 15 or newer. Unset: Assay runs its own in the data directory.',
   }),
-  databaseConnections: definition({
-    env: 'ASSAY_DATABASE_CONNECTIONS',
-    read: wholeNumber(2, 200),
+  databaseConnections: setting('ASSAY_DATABASE_CONNECTIONS', wholeNumber(2, 200), {
     fallback: '8',
     about: 'Maximum number of pooled PostgreSQL connections of this process.',
   }),
-  blobs: definition({
-    env: 'ASSAY_BLOBS',
-    read: blobsPlace,
+  blobs: setting('ASSAY_BLOBS', blobsPlace, {
     fallback: 'disk',
     about:
       'Store for the content of background jobs: disk, or s3://bucket/prefix?endpoint=https://host:9000&region=name.',
   }),
-  s3AccessKey: definition({
-    env: 'ASSAY_S3_ACCESS_KEY',
-    read: text,
+  s3AccessKey: setting('ASSAY_S3_ACCESS_KEY', text, {
     secret: true,
     about: 'Access key for S3. Unset: the AWS default credentials of the environment, profile, container or instance.',
   }),
-  s3SecretKey: definition({
-    env: 'ASSAY_S3_SECRET_KEY',
-    read: text,
+  s3SecretKey: setting('ASSAY_S3_SECRET_KEY', text, {
     secret: true,
     about: 'Secret key that belongs to ASSAY_S3_ACCESS_KEY.',
   }),
-  region: definition({
-    env: 'ASSAY_REGION',
-    read: regionName,
+  region: setting('ASSAY_REGION', regionName, {
     fallback: 'local',
     about: 'Name of this region, included in responses, scans, logs and metrics.',
   }),
-  publicUrl: definition({
-    env: 'ASSAY_PUBLIC_URL',
-    read: httpOrigin,
+  publicUrl: setting('ASSAY_PUBLIC_URL', httpOrigin, {
     about: 'Origin that clients use when the service is behind a proxy. Unset: the Host header of each request.',
   }),
-  tlsCert: definition({
-    env: 'ASSAY_TLS_CERT',
-    read: text,
+  tlsCert: setting('ASSAY_TLS_CERT', text, {
     about: 'PEM file with the certificate chain. Enables HTTPS. Reloaded when it changes.',
   }),
-  tlsKey: definition({ env: 'ASSAY_TLS_KEY', read: text, about: 'PEM file with the private key of the certificate.' }),
-  metricsPort: definition({
-    env: 'ASSAY_METRICS_PORT',
-    read: port,
-    about: 'Port for Prometheus metrics. Unset: ASSAY_PORT + 1000.',
-  }),
-  metricsHost: definition({
-    env: 'ASSAY_METRICS_HOST',
-    read: text,
+  tlsKey: setting('ASSAY_TLS_KEY', text, { about: 'PEM file with the private key of the certificate.' }),
+  metricsPort: setting('ASSAY_METRICS_PORT', port, { about: 'Port for Prometheus metrics. Unset: ASSAY_PORT + 1000.' }),
+  metricsHost: setting('ASSAY_METRICS_HOST', text, {
     fallback: '127.0.0.1',
     about: 'Address that the metrics server listens on. It requires no authentication.',
   }),
-  creditGate: definition({
-    env: 'ASSAY_CREDIT_GATE',
-    read: oneOf('all', 'scans'),
+  creditGate: setting('ASSAY_CREDIT_GATE', oneOf('all', 'scans'), {
     fallback: 'all',
     about: 'Requests rejected for an account without credits: all requests, or only scans.',
   }),
-  corsOrigins: definition({
-    env: 'ASSAY_CORS_ORIGINS',
-    read: listOf(httpOrigin),
+  corsOrigins: setting('ASSAY_CORS_ORIGINS', listOf(httpOrigin), {
     fallback: '',
     about: 'Browser origins that may call the interface, separated by commas. Empty: none.',
   }),
-  outboundAllow: definition({
-    env: 'ASSAY_OUTBOUND_ALLOW',
-    read: listOf(network),
+  outboundAllow: setting('ASSAY_OUTBOUND_ALLOW', listOf(network), {
     fallback: '',
     about: 'Networks that downloads and webhooks may reach although they are not public, such as 10.1.0.0/16.',
   }),
-  outboundProxy: definition({
-    env: 'ASSAY_OUTBOUND_PROXY',
-    read: proxyUrl,
+  outboundProxy: setting('ASSAY_OUTBOUND_PROXY', proxyUrl, {
     secret: true,
     about: 'HTTP proxy for downloads and webhooks, http://host:port. Assay still checks the addresses itself.',
   }),
-  webhookRetries: definition({
-    env: 'ASSAY_WEBHOOK_RETRIES',
-    read: listOf(duration),
+  webhookRetries: setting('ASSAY_WEBHOOK_RETRIES', listOf(duration), {
     fallback: '5s,5m,30m,2h,5h,10h,10h',
     about: 'Pauses before the further attempts to deliver a webhook, separated by commas.',
   }),
-  clamd: definition({
-    env: 'ASSAY_CLAMD',
-    read: clamdAddress,
+  clamd: setting('ASSAY_CLAMD', clamdAddress, {
     about: 'Socket path or host:port of a clamd that you run. Unset: Assay runs its own.',
   }),
-  clamavInstall: definition({
-    env: 'ASSAY_CLAMAV_INSTALL',
-    read: oneOf('auto', 'never'),
+  clamavInstall: setting('ASSAY_CLAMAV_INSTALL', oneOf('auto', 'never'), {
     fallback: 'auto',
     about: 'Whether Assay installs a missing ClamAV from the distribution when it has the permission.',
   }),
-  scratch: definition({
-    env: 'ASSAY_SCRATCH',
-    read: oneOf('memory', 'disk'),
+  scratch: setting('ASSAY_SCRATCH', oneOf('memory', 'disk'), {
     fallback: 'memory',
     about: 'Where ClamAV may unpack content unencrypted. `disk` permits a disk if there is no file system in memory.',
   }),
-  scratchMegabytes: definition({
-    env: 'ASSAY_SCRATCH_MB',
-    read: wholeNumber(64, 1_000_000),
+  scratchMegabytes: setting('ASSAY_SCRATCH_MB', wholeNumber(64, 1_000_000), {
     fallback: '2048',
     about: 'Maximum memory for unpacking by ClamAV, in MB. A scan that needs more fails and is not charged.',
   }),
-  signatureHours: definition({
-    env: 'ASSAY_SIGNATURE_HOURS',
-    read: wholeNumber(0, 168),
+  signatureHours: setting('ASSAY_SIGNATURE_HOURS', wholeNumber(0, 168), {
     fallback: '4',
     about: 'Hours between signature updates from the mirror. 0 disables updates.',
   }),
-  signatureMirror: definition({
-    env: 'ASSAY_SIGNATURE_MIRROR',
-    read: text,
+  signatureMirror: setting('ASSAY_SIGNATURE_MIRROR', text, {
     fallback: 'database.clamav.net',
     about: 'Mirror for ClamAV signatures.',
   }),
-  signatureUrls: definition({
-    env: 'ASSAY_SIGNATURE_URLS',
-    read: listOf(httpUrl),
+  signatureUrls: setting('ASSAY_SIGNATURE_URLS', listOf(httpUrl), {
     fallback: '',
     about: 'URLs of additional signature files to download, separated by commas.',
   }),
-  yaraRules: definition({
-    env: 'ASSAY_YARA_RULES',
-    read: text,
+  yaraRules: setting('ASSAY_YARA_RULES', text, {
     about: 'Directory of your YARA rules. Unset: signatures/yara in the data directory.',
   }),
-  encryptedContent: definition({
-    env: 'ASSAY_ENCRYPTED_CONTENT',
-    read: oneOf('error', 'threat'),
+  encryptedContent: setting('ASSAY_ENCRYPTED_CONTENT', oneOf('error', 'threat'), {
     fallback: 'error',
     about: 'Verdict for encrypted content, which cannot be scanned.',
   }),
-  nsfwProfile: definition({
-    env: 'ASSAY_NSFW_PROFILE',
-    read: oneOf('fast', 'balanced', 'thorough', 'off'),
+  nsfwProfile: setting('ASSAY_NSFW_PROFILE', oneOf('fast', 'balanced', 'thorough', 'off'), {
     fallback: 'balanced',
     about: 'Image models: one (fast), a second one for suspicious images (balanced), both (thorough) or none (off).',
   }),
-  nsfwPrecision: definition({
-    env: 'ASSAY_NSFW_PRECISION',
-    read: oneOf('int8', 'fp32'),
+  nsfwPrecision: setting('ASSAY_NSFW_PRECISION', oneOf('int8', 'fp32'), {
     fallback: 'int8',
     about: 'Arithmetic of the models: int8 is faster and needs less memory, fp32 is the original.',
   }),
-  nsfwThreshold: definition({
-    env: 'ASSAY_NSFW_THRESHOLD',
-    read: oneOf('strict', 'default', 'lenient'),
+  nsfwThreshold: setting('ASSAY_NSFW_THRESHOLD', oneOf('strict', 'default', 'lenient'), {
     fallback: 'default',
     about: 'Score from which an image is a threat: 0.5 (strict), 0.7 (default) or 0.85 (lenient).',
   }),
-  nsfwProcesses: definition({
-    env: 'ASSAY_NSFW_PROCESSES',
-    read: wholeNumber(1, 256),
+  nsfwProcesses: setting('ASSAY_NSFW_PROCESSES', wholeNumber(1, 256), {
     about: 'Number of images scanned at the same time, each in a process of its own. Unset: one per processor core.',
   }),
-  nsfwTestImages: definition({
-    env: 'ASSAY_NSFW_TEST_IMAGES',
-    read: oneOf('on', 'off'),
+  nsfwTestImages: setting('ASSAY_NSFW_TEST_IMAGES', oneOf('on', 'off'), {
     fallback: 'on',
     about: 'Whether the test images in docs/test-images get their predefined verdicts.',
   }),
-  modelDir: definition({
-    env: 'ASSAY_MODEL_DIR',
-    read: text,
+  modelDir: setting('ASSAY_MODEL_DIR', text, {
     about: 'Directory of the models. Unset: the one of the installation, or models in the data directory.',
   }),
-  clamdListen: definition({
-    env: 'ASSAY_CLAMD_LISTEN',
-    read: listenAddress,
+  clamdListen: setting('ASSAY_CLAMD_LISTEN', listenAddress, {
     about: 'Port, or address:port, of the listener for clamd clients. Unset: no listener.',
   }),
-  clamdListenKey: definition({
-    env: 'ASSAY_CLAMD_LISTEN_KEY',
-    read: credential,
+  clamdListenKey: setting('ASSAY_CLAMD_LISTEN_KEY', credential, {
     secret: true,
     about: 'API key of the account that is charged for scans through ASSAY_CLAMD_LISTEN.',
   }),
-  icapListen: definition({
-    env: 'ASSAY_ICAP_LISTEN',
-    read: listenAddress,
+  icapListen: setting('ASSAY_ICAP_LISTEN', listenAddress, {
     about: 'Port, or address:port, of the ICAP listener for proxies. Unset: no listener.',
   }),
-  icapKey: definition({
-    env: 'ASSAY_ICAP_KEY',
-    read: credential,
+  icapKey: setting('ASSAY_ICAP_KEY', credential, {
     secret: true,
     about: 'API key of the account that is charged for scans through ASSAY_ICAP_LISTEN.',
   }),
-  icapOnError: definition({
-    env: 'ASSAY_ICAP_ON_ERROR',
-    read: oneOf('block', 'allow'),
+  icapOnError: setting('ASSAY_ICAP_ON_ERROR', oneOf('block', 'allow'), {
     fallback: 'block',
     about: 'Whether the ICAP listener blocks or allows content that cannot be scanned, such as an encrypted archive.',
   }),
-  verdictCache: definition({
-    env: 'ASSAY_VERDICT_CACHE',
-    read: wholeNumber(0, 10_000_000),
+  verdictCache: setting('ASSAY_VERDICT_CACHE', wholeNumber(0, 10_000_000), {
     fallback: '50000',
     about: 'Maximum number of cached verdicts, used when the same content is scanned again. 0 disables the cache.',
   }),
-  resultDays: definition({
-    env: 'ASSAY_RESULT_DAYS',
-    read: wholeNumber(1, 3650),
-    fallback: '30',
-    about: 'Days to keep results.',
+  resultDays: setting('ASSAY_RESULT_DAYS', wholeNumber(1, 3650), { fallback: '30', about: 'Days to keep results.' }),
+  maxConnections: setting('ASSAY_MAX_CONNECTIONS', wholeNumber(1, 1_000_000), {
+    fallback: '10000',
+    about: 'Maximum number of client connections. More get 503. Reduced if the limit of open files requires it.',
   }),
-  ...limitSettings,
-  masterKey: definition({
-    env: 'ASSAY_MASTER_KEY',
-    read: key256,
+  diskReserve: setting('ASSAY_DISK_RESERVE_MB', wholeNumber(0, 1_000_000_000), {
+    fallback: '256',
+    about: 'Free space to keep on the disk of the data directory, in MB. Content that would use it gets 503.',
+  }),
+  jobContent: setting('ASSAY_JOB_CONTENT_MB', wholeNumber(1, 1_000_000_000), {
+    about: 'Maximum content of waiting background jobs, in MB. More gets 503. Unset: only the reserve limits it.',
+  }),
+  drainDelaySeconds: setting('ASSAY_DRAIN_DELAY_SECONDS', wholeNumber(0, 300), {
+    fallback: '0',
+    about: 'Seconds to accept requests after /readyz reports a stop. Exceed the check interval of your load balancer.',
+  }),
+  masterKey: setting('ASSAY_MASTER_KEY', key256, {
     secret: true,
     about: 'Key that encrypts stored content, 64 hex digits. Unset: created in the data directory on first start.',
   }),
-  logLevel: definition({
-    env: 'ASSAY_LOG_LEVEL',
-    read: oneOf('debug', 'info', 'warn', 'error', 'silent'),
+  logLevel: setting('ASSAY_LOG_LEVEL', oneOf('debug', 'info', 'warn', 'error', 'silent'), {
     fallback: 'info',
     about: 'Minimum level of log lines. Each request logs one line at info.',
   }),
-  drainSeconds: definition({
-    env: 'ASSAY_DRAIN_SECONDS',
-    read: wholeNumber(0, 3600),
+  drainSeconds: setting('ASSAY_DRAIN_SECONDS', wholeNumber(0, 3600), {
     fallback: '30',
     about: 'Seconds that running requests may take to finish during a stop.',
   }),
-  adminToken: definition({
-    env: 'ASSAY_ADMIN_TOKEN',
-    read: credential,
+  adminToken: setting('ASSAY_ADMIN_TOKEN', credential, {
     secret: true,
     about: 'Token for scripts that use /admin/v1 as an operator. Unset: console sessions only.',
   }),
-  bootstrapKey: definition({
-    env: 'ASSAY_BOOTSTRAP_KEY',
-    read: credential,
+  bootstrapKey: setting('ASSAY_BOOTSTRAP_KEY', credential, {
     secret: true,
     about: 'API key of the first account, used on first start. Unset: generated and printed once.',
   }),
-  bootstrapWebhookSecret: definition({
-    env: 'ASSAY_BOOTSTRAP_WEBHOOK_SECRET',
-    read: credential,
+  bootstrapWebhookSecret: setting('ASSAY_BOOTSTRAP_WEBHOOK_SECRET', credential, {
     secret: true,
     about: 'Webhook secret of the first account, used on first start. Unset: generated and printed once.',
   }),
 }
 
 export type SettingName = keyof typeof settingDefinitions
+
+export type SettingDefinition<T> = {
+  /** The environment variable. In `assay.toml` the name is in lower case and without the prefix ASSAY_. */
+  env: string
+  read: Reader<T>
+  /** Used when nothing is set. A setting without a fallback is optional. */
+  fallback?: string
+  /** Secrets are never shown, and can be read from a file: `<env>_FILE`. */
+  secret?: true
+  about: string
+}
+
+type Row = Omit<SettingDefinition<never>, 'env' | 'read'>
+
+/** Keeps in the type whether there is a fallback, so that the value of a setting with one is never undefined. */
+function setting<T, R extends Row>(env: string, read: Reader<T>, row: R): SettingDefinition<T> & R {
+  return { env, read, ...row }
+}

@@ -4,8 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, describe, test } from 'node:test'
 import { ConfigMistakes, loadConfig } from '../../src/config/load-config.ts'
-import type { SettingDefinition } from '../../src/config/setting.ts'
-import { settingDefinitions } from '../../src/config/settings.ts'
+import { type SettingDefinition, settingDefinitions } from '../../src/config/settings.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'assay-config-'))
 after(() => rmSync(folder, { recursive: true }))
@@ -64,10 +63,10 @@ describe('mistakes', () => {
       mistakes.toSorted(),
       [
         `${toml} sets prot, which is not a setting. Did you mean port?`,
-        'ASSAY_CREDIT_GATE must be one of all, scans; "some" (from ASSAY_CREDIT_GATE) is not.',
-        'ASSAY_DRAIN_SECONDS must be a whole number from 0 to 3600; "1.5" (from ASSAY_DRAIN_SECONDS) is not.',
-        'ASSAY_PORT must be a port number from 0 to 65535; "70000" (from ASSAY_PORT) is not.',
-        `ASSAY_REGION must be a short name such as eu or us-east-1; "No Region" (from ${toml}) is not.`,
+        'ASSAY_CREDIT_GATE must be one of all, scans. Given: "some" (from ASSAY_CREDIT_GATE).',
+        'ASSAY_DRAIN_SECONDS must be a whole number from 0 to 3600. Given: "1.5" (from ASSAY_DRAIN_SECONDS).',
+        'ASSAY_PORT must be a port number from 0 to 65535. Given: "70000" (from ASSAY_PORT).',
+        `ASSAY_REGION must be a short name such as eu or us-east-1. Given: "No Region" (from ${toml}).`,
       ].toSorted(),
     )
   })
@@ -80,7 +79,7 @@ describe('mistakes', () => {
     ]) {
       const mistakes = findMistakes(env)
       assert.equal(mistakes.length, 1)
-      assert.match(mistakes[0] ?? '', /the given value \(from ASSAY_\w+\) is not\.$/)
+      assert.match(mistakes[0] ?? '', /Given: a value that is not shown \(from ASSAY_\w+\)\.$/)
       assert.doesNotMatch(mistakes[0] ?? '', /hush/)
     }
   })
@@ -101,7 +100,7 @@ describe('mistakes', () => {
     assert.match(findMistakes({ ASSAY_PORT: '9000', ASSAY_METRICS_PORT: '9000' })[0] ?? '', /are the same/)
     assert.deepEqual(findMistakes({ ASSAY_PORT: '0', ASSAY_METRICS_PORT: '0' }), [])
     const s3 = { ASSAY_BLOBS: 's3://bucket?region=eu-west-1' }
-    assert.match(findMistakes(s3)[0] ?? '', /ASSAY_MASTER_KEY must be set, the same for all of them/)
+    assert.match(findMistakes(s3)[0] ?? '', /ASSAY_MASTER_KEY must be set to the same value on all of them/)
     const shared = { ...s3, ASSAY_MASTER_KEY: '0'.repeat(64) }
     assert.deepEqual(findMistakes(shared), [])
     const keys = /ASSAY_S3_ACCESS_KEY and ASSAY_S3_SECRET_KEY go together/
@@ -112,7 +111,7 @@ describe('mistakes', () => {
 
   test('credentials in an address are not shown', () => {
     const [mistake = ''] = findMistakes({ ASSAY_BLOBS: 's3://key:hush@bucket?region=eu-west-1' })
-    assert.match(mistake, /ASSAY_BLOBS must carry no credentials .* the given value/)
+    assert.match(mistake, /ASSAY_BLOBS must contain no credentials: .* not shown/)
     assert.doesNotMatch(mistake, /hush/)
   })
 
@@ -175,7 +174,7 @@ describe('assay.toml', () => {
 
   test('a file that is not TOML, a table and an unknown name are mistakes', () => {
     assert.match(findMistakes({}, write('port = = 1'))[0] ?? '', /cannot be read: /)
-    assert.match(findMistakes({}, write('[port]\nnumber = 1'))[0] ?? '', /has a table at port; a value belongs there\./)
+    assert.match(findMistakes({}, write('[port]\nnumber = 1'))[0] ?? '', /sets port to a table: set it to a value\./)
     assert.match(findMistakes({}, write('colour = "red"'))[0] ?? '', /sets colour, which is not a setting\.$/)
     assert.match(findMistakes({}, write('ASSAY_PORT = 1'))[0] ?? '', /sets ASSAY_PORT, which is not a setting\./)
   })
@@ -217,4 +216,43 @@ describe('names that are unknown', () => {
     assert.match(warningsOf({ ASSAY_POT: 'x' })[0] ?? '', /Did you mean ASSAY_PORT\?$/)
     assert.match(warningsOf({ ASSAY_TLS_KEYS: 'x' })[0] ?? '', /Did you mean ASSAY_TLS_KEY\?$/)
   })
+})
+
+const sharedByNodes = {
+  ASSAY_DATABASE_URL: 'postgres://assay@db/assay',
+  ASSAY_BLOBS: 's3://bucket?endpoint=http://s3.example.com&region=eu',
+  ASSAY_MASTER_KEY: 'ab'.repeat(32),
+}
+
+describe('the roles of a node', () => {
+  test('are both by default, and then need nothing that nodes share', () => {
+    assert.deepEqual(loadConfig({}, noToml).config.roles, { api: true, worker: true })
+    assert.deepEqual(loadConfig({ ASSAY_ROLES: 'worker, api' }, noToml).config.roles, { api: true, worker: true })
+  })
+
+  for (const role of ['api', 'worker']) {
+    test(`that are ${role} alone need everything that nodes share`, () => {
+      assert.deepEqual(loadConfig({ ...sharedByNodes, ASSAY_ROLES: role }, noToml).config.roles, {
+        api: role === 'api',
+        worker: role === 'worker',
+      })
+      const needs = `ASSAY_ROLES=${role} needs`
+      assert.deepEqual(findMistakes({ ASSAY_ROLES: role }), [
+        `${needs} a database that all nodes share: set ASSAY_DATABASE_URL to a PostgreSQL server.`,
+        `${needs} a content store that all nodes share: set ASSAY_BLOBS to s3://bucket?endpoint=...&region=....`,
+        `${needs} a key that all nodes share: set ASSAY_MASTER_KEY to the same 64 hex digits on all nodes.`,
+      ])
+      for (const missing of Object.keys(sharedByNodes)) {
+        const [mistake = '', ...others] = findMistakes({ ...sharedByNodes, [missing]: '', ASSAY_ROLES: role })
+        assert.match(mistake, new RegExp(`: set ${missing} to `))
+        assert.deepEqual(others, [])
+      }
+    })
+  }
+
+  for (const roles of ['scanner', 'api;worker', 'api,', ',']) {
+    test(`cannot be ${JSON.stringify(roles)}`, () => {
+      assert.match(findMistakes({ ASSAY_ROLES: roles })[0] ?? '', /^ASSAY_ROLES must be api, worker or both/)
+    })
+  }
 })

@@ -33,7 +33,7 @@ test('text is not blank', () => {
 test('a database is given as an address of PostgreSQL', () => {
   const good = ['postgres://u:p@host:5432/assay', 'postgresql:///assay?host=/run/postgresql']
   const bad = ['', 'host', 'mysql://u:p@host/db', 'https://host']
-  assertReads(readers.postgresUrl, Object.fromEntries(good.map((url) => [url, url])), bad, /must be an address such as/)
+  assertReads(readers.postgresUrl, Object.fromEntries(good.map((url) => [url, url])), bad, /must be a URL such as/)
 })
 
 test('an origin has a scheme and a host, and no path', () => {
@@ -115,5 +115,149 @@ test('a proxy is given as a plain address', () => {
     'http://a/?b',
     'http://a/#c',
   ])
-    assert.throws(() => readers.proxyUrl(bad), /must be an address such as/, bad)
+    assert.throws(() => readers.proxyUrl(bad), /must be a URL such as/, bad)
+})
+
+test('the address of a clamd is a socket, or a host and a port', () =>
+  assertReads(
+    readers.clamdAddress,
+    {
+      '/run/clamav/clamd.ctl': { path: '/run/clamav/clamd.ctl' },
+      '/a path/with:colon:1': { path: '/a path/with:colon:1' },
+      'clamav:3310': { host: 'clamav', port: 3310 },
+      '127.0.0.1:3310': { host: '127.0.0.1', port: 3310 },
+      'scan.example.com:1': { host: 'scan.example.com', port: 1 },
+      '[::1]:65535': { host: '::1', port: 65_535 },
+    },
+    [
+      '',
+      ' ',
+      'clamav',
+      'clamav:',
+      ':3310',
+      'clamav:0',
+      'clamav:65536',
+      'clamav:123456',
+      'clamav:x',
+      '3310',
+      ...['run/clamd.ctl', './clamd.ctl', '[]:3310', '[::1]', 'clamav:3310 ', 'clamav:3310\n'],
+      'tcp://clamav:3310',
+      'http://clamav:3310',
+      'unix:/run/clamd:1',
+      'cla mav:3310',
+      ' clamav:3310',
+      '[::1:3310',
+      '::1]:3310',
+    ],
+    /must be the path of a socket .* or a host and port/,
+  ))
+
+test('an address to listen on is a port, or an address and a port', () =>
+  assertReads(
+    readers.listenAddress,
+    {
+      '3310': { host: '127.0.0.1', port: 3310 },
+      '0': { host: '127.0.0.1', port: 0 },
+      '0.0.0.0:3310': { host: '0.0.0.0', port: 3310 },
+      'localhost:1': { host: 'localhost', port: 1 },
+      '[::]:65535': { host: '::', port: 65_535 },
+    },
+    ['', ' ', '65536', '-1', ':3310', '::1', '[::1]', 'host', 'host:', 'host:x', '/run/sock', '3310 ', '1 2', 'a b:1'],
+    /must be a port such as 3310, or an address and a port/,
+  ))
+
+const hex = '0123456789abcdefABCDEF'.padEnd(64, '0')
+test('a key of 256 bits is 64 hex digits', () =>
+  assertReads(
+    readers.key256,
+    { [hex]: Buffer.from(hex, 'hex') },
+    ['', hex.slice(1), `${hex}0`, `${hex}\n`, ` ${hex}`, `0x${hex.slice(2)}`, 'g'.repeat(64), '٠'.repeat(64)],
+    /must be 64 hex digits/,
+  ))
+
+const urls = [
+  'https://signatures.example.com/own.ndb',
+  'http://127.0.0.1:8000/a/b.ldb?key=value&x=1',
+  'https://user:password@host.example/x.hdb',
+]
+test('the URL of a signature file is one line', () =>
+  assertReads(
+    readers.httpUrl,
+    Object.fromEntries(urls.map((url) => [url, url])),
+    [
+      '',
+      'signatures.example.com/own.ndb',
+      '//host/own.ndb',
+      'ftp://host/own.ndb',
+      'file:///etc/passwd',
+      'https://',
+      // It becomes a line of the updater's settings: what does not fit on that line would be another setting.
+      'https://host.example/a.ndb\nDatabaseMirror other.example',
+      'https://host.example/a b.ndb',
+    ],
+    /must be URLs that begin with http/,
+  ))
+
+test('addresses of signature files are separated by commas, and each is checked', () => {
+  assert.deepEqual(readers.listOf(readers.httpUrl)(urls.join(', ')), urls)
+  assert.deepEqual(readers.listOf(readers.httpUrl)(''), [])
+  assert.throws(() => readers.listOf(readers.httpUrl)(`${urls[0]},nonsense`), /must be URLs/)
+})
+
+const place = { at: 's3', bucket: 'bucket', prefix: '', endpoint: undefined, region: 'eu-west-1', pathStyle: false }
+const store = { ...place, endpoint: 'https://s3.example.com:9000', pathStyle: true }
+
+test('the store of job content is the disk, or a bucket of S3', () => {
+  const good: Record<string, unknown> = {
+    disk: { at: 'disk' },
+    's3://bucket?region=eu-west-1': place,
+    's3://bucket/?region=eu-west-1': place,
+    's3://bucket/a/b-2/c_d.e/?region=eu-west-1': { ...place, prefix: 'a/b-2/c_d.e/' },
+    's3://my.bucket-1?region=eu-west-1&path_style=true': { ...place, bucket: 'my.bucket-1', pathStyle: true },
+    's3://bucket?endpoint=https://s3.example.com:9000&region=eu-west-1': store,
+    's3://bucket?region=eu-west-1&endpoint=https%3A%2F%2Fs3.example.com%3A9000%2F': store,
+    's3://bucket?endpoint=https://s3.example.com:9000&region=eu-west-1&path_style=false': {
+      ...store,
+      pathStyle: false,
+    },
+    's3://bucket?endpoint=http://127.0.0.1:1&region=RegionOne': {
+      ...store,
+      endpoint: 'http://127.0.0.1:1',
+      region: 'RegionOne',
+    },
+  }
+  for (const [text, value] of Object.entries(good)) assert.deepEqual(readers.blobsPlace(text), value, text)
+
+  const region = 'region=eu-west-1'
+  const bad: [text: string, says: RegExp][] = [
+    ...['', 'Disk', 's3', 's3:bucket', 'S3://bucket', 'https://bucket', '/var/blobs', `s3://bucket?${region}#x`].map(
+      (text): [string, RegExp] => [text, /^must be disk, or a URL such as s3:\/\/bucket\/prefix\?endpoint=/],
+    ),
+    ...['s3://', `s3:///prefix?${region}`, `s3://ab?${region}`, `s3://Bucket?${region}`, `s3://-bucket?${region}`].map(
+      (text): [string, RegExp] => [text, /^must name a bucket of 3 to 63 lower-case letters/],
+    ),
+    [`s3://bu_cket?${region}`, /^must name a bucket/],
+    [`s3://bucket:9000?${region}`, /^must name a bucket/],
+    [`s3://key:secret@bucket?${region}`, /^must contain no credentials/],
+    ...['a//b', '/a', 'a b', 'ä', 'a/../b', '.', 'a/%2e', 'a'.repeat(513)].map((prefix): [string, RegExp] => [
+      `s3://bucket/${prefix}?${region}`,
+      /^must have a prefix of letters/,
+    ]),
+    ['s3://bucket', /^must name a region/],
+    ['s3://bucket?region=', /^must name a region/],
+    ['s3://bucket?region=eu west', /^must name a region/],
+    [`s3://bucket?${region}&${region}`, /^must have the parameter region only once/],
+    [`s3://bucket?${region}&sse=true`, /^must have no parameters other than endpoint, region, path_style/],
+    [`s3://bucket?${region}&path_style=yes`, /^must have path_style=true or path_style=false/],
+    ...['s3.example.com', 'ftp://s3.example.com', 'https://s3.example.com/path', 'https://a:b@s3.example.com', ''].map(
+      (endpoint): [string, RegExp] => [`s3://bucket?endpoint=${endpoint}&${region}`, /^must have an endpoint such as/],
+    ),
+  ]
+  for (const [text, says] of bad) {
+    assert.throws(
+      () => readers.blobsPlace(text),
+      ({ message }) => says.test(message),
+      text.slice(0, 80),
+    )
+  }
 })

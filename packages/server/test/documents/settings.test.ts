@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
-import type { SettingDefinition } from '../../src/config/setting.ts'
-import { settingDefinitions } from '../../src/config/settings.ts'
+import { type SettingDefinition, settingDefinitions } from '../../src/config/settings.ts'
 
 test('the settings in docs/settings.md are the settings there are', () => {
   const document = readFileSync(new URL('../../../../docs/settings.md', import.meta.url), 'utf8')
