@@ -1,10 +1,10 @@
-/** Hosts that are addresses no stranger may have called, in every spelling that a URL parser or a resolver knows. */
+/** Hosts that lead to forbidden addresses, in every spelling that a URL parser or a resolver accepts. */
 export const notPublicHosts: readonly string[] = [
   // Loopback and "this host", plain, short, decimal, octal, hex, mixed and dotted at the end.
   ...['127.0.0.1', '127.1', '127.0.1', '127.255.255.254', '2130706433', '0x7f000001', '017700000001', '0177.0.0.1'],
   ...['0x7f.0.0.1', '0x7f.1', '0177.1', '0x7F.0x0.0x0.0x1', '127.0.0.1.', '0x7f000001.', '127.0x1', '00000177.0.0.01'],
   ...['0', '0.0.0.0', '0x0', '00', '0.1.2.3', '0.0.0.0.'],
-  // The same through the parser's own repairs: escapes, wide digits, ideographic full stops.
+  // The same in spellings that the parser normalises: escapes, wide digits, ideographic full stops.
   ...['%31%32%37.0.0.1', '127%2e0%2e0%2e1', '１２７.0.0.1', '127。0。0。1', '①②⑦.0.0.1', '0ｘ7f.1'],
   // Private.
   ...['10.0.0.1', '10.255.255.255', '10.1', '167772161', '0xa000001', '012.0.0.1', '172.16.0.1', '172.31.255.255'],
@@ -39,7 +39,7 @@ export const notPublicHosts: readonly string[] = [
   ...['[64:ff9b:1::10.0.0.1]', '[2002:7f00:1::]', '[2002:a9fe:a9fe::1]', '[2002:c0a8:1::1]', '[2001:0:7f00:1::]'],
 ]
 
-/** Just outside the refused networks, and in odd but harmless spellings. */
+/** Addresses just outside the forbidden networks, and harmless ones in unusual spellings. */
 export const publicHosts: readonly string[] = [
   ...['9.255.255.255', '11.0.0.0', '100.63.255.255', '100.128.0.0', '126.255.255.255', '128.0.0.1', '169.253.255.255'],
   ...['169.255.0.0', '172.15.255.255', '172.32.0.0', '192.167.255.255', '192.169.0.0', '198.17.255.255', '198.20.0.0'],

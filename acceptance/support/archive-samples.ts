@@ -3,7 +3,7 @@ import { gunzipSync } from 'node:zlib'
 const unpack = (text: string) => gunzipSync(Buffer.from(text, 'base64'))
 
 /**
- * `eicar.com`, the test virus with blanks after it, as 7-Zip packs it: forms that would take a compressor to write here.
+ * `eicar.com`, the test virus followed by blanks, as 7-Zip packs it, in formats that only a compressor can write.
  * Made with `7z a -t<type> -m0=<method> -mtm=off`; the password is `secret`, the hidden list is `-mhe=on`.
  */
 export const samples = {

@@ -1,15 +1,15 @@
 import { constants, crc32, deflateRawSync, deflateSync } from 'node:zlib'
 
-/** The test virus, in halves, so that no scanner takes this file for it. */
+/** The EICAR test virus, split in halves so that no scanner reports this source file. */
 export const eicar = Buffer.from(['X5O!P%@AP[4\\PZX54(P^)7CC)7}$EICAR-STANDARD', '-ANTIVIRUS-TEST-FILE!$H+H*'].join(''))
 export const eicarSignal = 'Virus:Eicar-Test-Signature'
 
-/** `packed`: the data is a deflate stream already, of `bytes` bytes with this checksum. */
+/** `packed`: the data is already a deflate stream of `bytes` bytes with this checksum. */
 type Member = { name: string; data: Buffer | string; packed?: { bytes: number; crc: number } }
 
 export const eicarMember: Member = { name: 'eicar.com', data: eicar }
 
-/** Deflated; `wide` is ZIP64, with 64-bit fields wherever there can be some. */
+/** A zip with deflated members; `wide` writes ZIP64, with 64-bit fields wherever the format allows them. */
 export function newZip(members: Member[], { wide = false } = {}): Buffer {
   const locals: Buffer[] = []
   const entries: Buffer[] = []
@@ -52,7 +52,7 @@ export function newTar(members: Member[]): Buffer {
   return Buffer.concat([...blocks, Buffer.alloc(1024)])
 }
 
-/** Stored, as RAR 4 and before have it. */
+/** A RAR 4 archive with one uncompressed member. */
 export function newRar4({ name, data }: Member): Buffer {
   const content = Buffer.from(data)
   const block = (kind: number, flags: number, body: Buffer[], after = Buffer.alloc(0)) => {
@@ -66,7 +66,7 @@ export function newRar4({ name, data }: Member): Buffer {
   return Buffer.concat([Buffer.from('Rar!\x1a\x07\x00', 'latin1'), ...blocks])
 }
 
-/** Stored, as RAR has it since version 5. For contents below 128 bytes, whose lengths take one byte. */
+/** A RAR 5 archive with one uncompressed member of less than 128 bytes, whose length fits into one byte. */
 export function newRar5({ name, data }: Member): Buffer {
   const content = Buffer.from(data)
   const block = (body: Buffer, after = Buffer.alloc(0)) => {
@@ -79,7 +79,7 @@ export function newRar5({ name, data }: Member): Buffer {
   return Buffer.concat([Buffer.from('Rar!\x1a\x07\x01\x00', 'latin1'), ...blocks])
 }
 
-/** A document of Word with the content as an embedded object. */
+/** A Word document with the content as an embedded object. */
 export const newDocx = (data: Buffer): Buffer =>
   newZip([
     { name: '[Content_Types].xml', data: '<?xml version="1.0"?><Types/>' },
@@ -87,7 +87,7 @@ export const newDocx = (data: Buffer): Buffer =>
     { name: 'word/embeddings/oleObject1.bin', data },
   ])
 
-/** How Office packs a document with a password: an OLE2 file with the encrypted one inside. */
+/** A document with a password as Office writes it: an OLE2 file that contains the encrypted document. */
 export function newEncryptedDocx(): Buffer {
   const header = Buffer.alloc(512)
   Buffer.from('d0cf11e0a1b11ae1', 'hex').copy(header)
@@ -126,8 +126,8 @@ function oleEntry(name: string, kind: number, at: { child?: number; right?: numb
 }
 
 /**
- * A page with an attached file. `encrypted` says that everything in it takes a password to read; `table: false` leaves out
- * where the objects are, which readers then find by themselves.
+ * A PDF page with an attached file. `encrypted` makes the file demand a password; `table: false` leaves out the table
+ * of objects, so that readers must search for them.
  */
 export function newPdf(data: Buffer, { encrypted = false, table = true } = {}): Buffer {
   const body = deflateSync(data)
@@ -161,7 +161,7 @@ export function newMail(data: Buffer): Buffer {
   return Buffer.from(`${head}${data.toString('base64')}\r\n--edge--\r\n`)
 }
 
-/** A deflate stream of zeros, a thousandth of what comes out of it; made of one block again and again. */
+/** A deflate stream of zeros, about a thousandth of its unpacked size, made by repeating one block. */
 export function newZeros(megabytes: number): { data: Buffer; packed: { bytes: number; crc: number } } {
   const zeros = Buffer.alloc(2 ** 20)
   const block = deflateRawSync(zeros, { level: 9, finishFlush: constants.Z_FULL_FLUSH })

@@ -3,7 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 
 const lookEveryMs = 100
 
-/** What stands before several services: it asks each for its health, and passes requests on in turns. It repeats none. */
+/** A load balancer: checks the health of each service and passes requests on in turns. It never repeats a request. */
 export async function openBalancer() {
   const backends = new Map<string, boolean>()
   const agent = new Agent({ keepAlive: true })

@@ -4,10 +4,10 @@ import { eicarSignal } from './archives.ts'
 import type { Load, Order } from './chaos-load.ts'
 import { makeCaller } from './submitting.ts'
 
-/** Where the first account of an installation can be looked at. */
+/** Access to the first account of an installation. */
 type Balances = { url: string; apiKey: string; operate(...args: string[]): Promise<unknown> }
 
-/** Every job that was charged, acknowledged or not, comes to its end. */
+/** Waits until every job that was charged, acknowledged or not, is complete. */
 export async function completeAll(
   balances: Balances,
   load: Pick<Load, 'orders' | 'submit'>,
@@ -21,7 +21,7 @@ export async function completeAll(
   return results
 }
 
-/** `tolerated` are ends without a verdict that may be, beside those that are our own fault or a limit. */
+/** `tolerated` lists the error signals that a job may end with, besides failures of our own and limits. */
 export function checkVerdicts(orders: Order[], results: Map<string, ScanResult>, tolerated: string[] = []) {
   const byName = new Map(orders.map((order) => [order.name, order]))
   const accepted = new Map<string, number>()
@@ -51,7 +51,7 @@ export function checkVerdicts(orders: Order[], results: Map<string, ScanResult>,
 const isFailed = ({ signals }: ScanResult) => String(signals) === 'Error:EngineFailed'
 export const countFailed = (results: Map<string, ScanResult>) => [...results.values()].filter(isFailed).length
 
-/** One debit a job (the database knows no second one), one refund for each that we could not do, and the sum is right. */
+/** Checks for one debit per job, one refund per job that could not be done, and the right sum. */
 export async function checkLedger(balances: Balances, results: Map<string, ScanResult>) {
   const ledger = await listLedger(balances)
   const scansOf = (kind: string) => ledger.filter((row) => row.kind === kind).map((row) => row.scan_id)

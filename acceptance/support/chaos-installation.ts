@@ -9,14 +9,14 @@ import { waitUntil } from './wait-until.ts'
 export type Fault = 'service' | 'everything' | 'clamd' | 'database' | 'connection'
 
 type Options = {
-  /** Of its data directory, before the first start; may say how to undo it. */
+  /** Called with the data directory before the first start; may return a function that undoes the preparation. */
   prepare?: ((dataDir: string) => undefined | (() => void)) | undefined
-  /** Both: see start-service.ts. */
+  /** Options and program of `startService`; see start-service.ts. */
   options?: string[] | undefined
   under?: string[] | undefined
 }
 
-/** An installation of its own, on its own database, whose parts can be killed at any time; it always has the same address. */
+/** An installation with its own database and a fixed address, whose parts can be killed at any time. */
 export async function openInstallation(settings: NodeJS.ProcessEnv, { prepare, options, under }: Options = {}) {
   const dir = mkdtempSync(join(tmpdir(), 'assay-chaos-'))
   const dataDir = join(dir, 'data')
@@ -38,7 +38,7 @@ export async function openInstallation(settings: NodeJS.ProcessEnv, { prepare, o
     oldLogs += service.log()
   }
 
-  /** Kills what is found, as soon as it is. */
+  /** Kills the process as soon as it is found. */
   async function killFound(what: string, find: () => number | undefined) {
     await waitUntil(`${what} to be there`, () => kill(find()), 30_000)
   }
@@ -67,7 +67,7 @@ export async function openInstallation(settings: NodeJS.ProcessEnv, { prepare, o
     listProcesses,
     findPostmaster,
     operate: (...args: string[]) => service.operate(...args),
-    /** Of the service, as it is now. */
+    /** Process id of the service that runs now. */
     pid: () => service.pid,
     log: () => oldLogs + service.log(),
     kill: killService,
@@ -78,7 +78,7 @@ export async function openInstallation(settings: NodeJS.ProcessEnv, { prepare, o
       await service.stop()
       oldLogs += service.log()
     },
-    /** Whatever is still running is ended. */
+    /** Ends everything that still runs, and removes the files. */
     async remove() {
       await service.stop('SIGKILL')
       for (const pid of listProcesses()) kill(pid)
@@ -90,7 +90,7 @@ export async function openInstallation(settings: NodeJS.ProcessEnv, { prepare, o
 
 export type Installation = Awaited<ReturnType<typeof openInstallation>>
 
-/** False when it is gone already. */
+/** Returns false when the process has already ended. */
 function kill(pid: number | undefined): boolean {
   if (pid === undefined) return false
   try {

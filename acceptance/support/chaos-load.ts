@@ -5,7 +5,7 @@ import type { Random } from './chaos-random.ts'
 import type { Answer } from './http.ts'
 import { makeCaller, toId } from './submitting.ts'
 
-/** What a client wants to have scanned. Its name is the number of the order, also in results and callbacks. */
+/** Content that a client submits. Its name carries the number of the order into results and callbacks. */
 export type Order = {
   name: string
   isVirus: boolean
@@ -13,35 +13,35 @@ export type Order = {
   content: Buffer
   callbackPath: string | undefined
   idempotencyKey: string | undefined
-  /** Requests that were sent for it, answered or not. */
+  /** Number of requests sent for the order, answered or not. */
   tries: number
-  /** Once it was acknowledged. */
+  /** Id of the scan, once the service acknowledged the order. */
   id: string | undefined
 }
 
 type Deps = {
   url: string
-  /** Of other nodes of the same installation: each request goes to one of them all. */
+  /** Addresses of other nodes of the installation; each request goes to a random one. */
   moreUrls?: string[]
   apiKey: string
-  /** Where contents are fetched from, by the name of the order. */
+  /** Origin that serves the content of an order under its name. */
   originUrl: string
   receiverUrl: string
-  /** Stands in every page of every content. */
+  /** Text contained in every page of every content. */
   marker: string
   random: Random
   clients: number
-  /** Its content is to be had from the origin from now on. */
+  /** Makes the origin serve the content of the order. */
   publish(order: Order): void
 }
 
-/** Clients that submit one thing after the other, whatever happens to the service, until they are told to end. */
+/** Clients that submit one order after the other, whatever happens to the service, until `end` is called. */
 export function startLoad(deps: Deps) {
   const { random } = deps
   const callers = [deps.url, ...(deps.moreUrls ?? [])].map((url) => makeCaller(url, deps.apiKey))
   const pickCaller = () => callers[random.between(0, callers.length - 1)] ?? makeCaller(deps.url, deps.apiKey)
   const orders: Order[] = []
-  /** How often each answer came that was no acknowledgement; `none` without an answer. */
+  /** Number of responses by status that were no acknowledgement; `none` counts requests without a response. */
   const refusals = new Map<string, number>()
   let isOver = false
   let isAbandoned = false
@@ -60,7 +60,7 @@ export function startLoad(deps: Deps) {
     }
   }
 
-  /** One request; an order with an Idempotency-Key may have several. */
+  /** Sends one request; an order with an Idempotency-Key may need several. */
   async function submit(order: Order) {
     order.tries++
     const fields = {
@@ -80,7 +80,7 @@ export function startLoad(deps: Deps) {
     order.id = id
   }
 
-  /** What was acknowledged is there at once, or nobody can say at the moment. */
+  /** Reads the result of an acknowledged order, which must exist unless the service is unavailable. */
   async function look(id: string) {
     const answer = await inTime(pickCaller().fetchResult('malware', id))
     if (answer?.status !== 200) await refuse(answer)
@@ -97,14 +97,14 @@ export function startLoad(deps: Deps) {
     orders,
     refusals,
     submit,
-    /** Also fails when a client got an answer that nobody should get. */
+    /** Stops the clients. Rejects when a client received a response that must not occur. */
     async end() {
       isOver = true
       await running
     },
-    /** Ends by itself only when something is wrong. */
+    /** Rejects when a client received a response that must not occur. */
     running,
-    /** Nobody is interested any more. */
+    /** Stops the clients without regard to failures. */
     async abandon() {
       isOver = true
       isAbandoned = true
@@ -115,7 +115,7 @@ export function startLoad(deps: Deps) {
 
 export type Load = ReturnType<typeof startLoad>
 
-/** Undefined without an answer. One that does not come at all is a failure of its own. */
+/** Returns undefined when the connection broke. A request that is neither answered nor broken fails the test. */
 async function inTime(answer: Promise<Answer>): Promise<Answer | undefined> {
   const late = new AbortController()
   const tooLate = pause(90_000, 'late' as const, { signal: late.signal }).catch(() => 'late' as const)
@@ -140,5 +140,5 @@ function newOrder({ random, marker }: Deps, n: number): Order {
   }
 }
 
-/** So that any part of it that is written somewhere is known. */
+/** Repeats the mark, so that any part of the content that leaks can be recognised. */
 const toMarked = (mark: string, bytes: number): Buffer => Buffer.alloc(bytes, mark.padEnd(200, ' x'))

@@ -1,4 +1,4 @@
-/** Chance that can be had again: the same seed gives the same numbers (mulberry32). */
+/** Reproducible random numbers: the same seed gives the same sequence (mulberry32). */
 export function newRandom(seed: number) {
   let state = seed
   const next = () => {
@@ -8,7 +8,7 @@ export function newRandom(seed: number) {
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
   }
   return {
-    /** Whether something of this probability happens. */
+    /** Returns true with this probability. */
     happens: (probability: number) => next() < probability,
     between: (low: number, high: number) => low + Math.floor(next() * (high - low + 1)),
     shuffle<T>(list: readonly T[]): T[] {

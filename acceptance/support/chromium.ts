@@ -4,13 +4,13 @@ import { type Browser, chromium } from 'playwright-core'
 
 const executablePath = '/usr/bin/chromium'
 
-/** Debian's, installed where that is allowed; otherwise the reason why a test that needs it is skipped. */
+/** Debian's Chromium, installed when the tests run as root; otherwise the reason to skip tests that need it. */
 export function lacksChromium(): string | false {
   if (!existsSync(executablePath) && process.getuid?.() === 0) install()
   return existsSync(executablePath) ? false : 'chromium is not installed, and only root may install it'
 }
 
-/** Its sandbox does not work for root. */
+/** Chromium's sandbox does not work for root. */
 export const openChromium = (): Promise<Browser> => chromium.launch({ executablePath, args: ['--no-sandbox'] })
 
 function install() {

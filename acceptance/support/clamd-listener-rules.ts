@@ -10,7 +10,7 @@ import { waitUntil } from './wait-until.ts'
 
 const clamdscan = '/usr/bin/clamdscan'
 
-/** To its clients it is a clamd. */
+/** Rules of the clamd listener, which clients cannot tell from a clamd. */
 export function testClamdListener(subject: { listeners(): Listeners; dir(): string }) {
   const say = (...pieces: (Buffer | string)[]) => talk(subject.listeners().ports.clamd, ...pieces)
   const write = (name: string, content: Buffer | string) => {

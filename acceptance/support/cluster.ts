@@ -4,7 +4,7 @@ import { joinTestS3 } from '../../scripts/test-s3.ts'
 import { world } from './origin.ts'
 import { type Service, startService } from './start-service.ts'
 
-/** Nodes that share a PostgreSQL, a key and a bucket, and nothing else. */
+/** A cluster of nodes that share a PostgreSQL, a master key and an S3 bucket. */
 export async function openCluster() {
   const [postgres, s3] = await Promise.all([openTestPostgres(), joinTestS3()])
   const nodes: Service[] = []

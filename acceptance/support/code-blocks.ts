@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs'
 
-/** `line`: where its text begins in the document, counted from 1. */
+/** `line` is the line of the document on which the text begins, counted from 1. */
 export type CodeBlock = { language: string; text: string; line: number }
 
-/** The fenced blocks of a document, in order; its path is that from the root of the repository. */
+/** Reads the fenced blocks of a document in order; `path` is relative to the root of the repository. */
 export function readCodeBlocks(path: string): CodeBlock[] {
   const document = readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8')
   return [...document.matchAll(/^( *)```(\w*)\n(.*?)^\1```$/gms)].map(
@@ -19,7 +19,7 @@ export function readCodeBlocks(path: string): CodeBlock[] {
 export const toFileName = ({ text }: CodeBlock): string | undefined =>
   /^(?:\/\/|#) ([\w-]+\.(?:mjs|py|sh))\n/.exec(text)?.[1]
 
-/** What differs from one run to the next, made the same. */
+/** Replaces values that differ from run to run. */
 export const maskVariables = (text: string): string =>
   text
     .replaceAll(/assay_(test_)?[0-9A-Za-z]{38}/g, 'KEY')

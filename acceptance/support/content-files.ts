@@ -2,12 +2,12 @@ import { lstatSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Service } from './start-service.ts'
 
-/** What the service keeps of uploads at this moment. */
+/** Lists the files in which the service keeps uploads at this moment. */
 export function listContentFiles({ dataDir }: Pick<Service, 'dataDir'>): { path: string; bytes: number }[] {
   return listFiles(join(dataDir, 'content'))
 }
 
-/** Regular files below a directory. What vanishes while this looks is left out. */
+/** Lists regular files below a directory, without those that vanish meanwhile. */
 function listFiles(dir: string): { path: string; bytes: number }[] {
   return list(dir).flatMap((name) => {
     const path = join(dir, name)
@@ -17,7 +17,7 @@ function listFiles(dir: string): { path: string; bytes: number }[] {
   })
 }
 
-/** The files below a directory that hold these bytes. */
+/** Lists the files below a directory that contain these bytes. */
 export function grepFiles(dir: string, bytes: Buffer): string[] {
   return listFiles(dir)
     .map(({ path }) => path)

@@ -9,7 +9,7 @@ const chunk = Buffer.alloc(1024 * 1024, 'x')
 const head = toPart(filePart('')).subarray(0, -2)
 const end = Buffer.from(`\r\n--${boundary}--\r\n`)
 
-/** How much may be uploaded, decided while it comes. */
+/** The limits on the size of uploads, which are enforced while the bytes arrive. */
 export function testSizeLimit(subject: Subject, megabytes: number) {
   const { operation, send, service } = subject
   const isImage = 'kind' in operation && operation.kind === 'nsfw_image'
@@ -68,7 +68,7 @@ export function testSizeLimit(subject: Subject, megabytes: number) {
 const toChunk = (bytes: Buffer) =>
   Buffer.concat([Buffer.from(`${bytes.length.toString(16)}\r\n`), bytes, Buffer.from('\r\n')])
 
-/** The four formats, told by the content alone. */
+/** The image formats, which are recognised by the content alone. */
 export function testImageRules(subject: Subject) {
   test('JPEG, PNG, GIF and WebP are accepted, whatever the part says of itself', async () => {
     for (const [name, content] of Object.entries(images)) {
@@ -102,7 +102,7 @@ export function testImageRules(subject: Subject) {
   })
 }
 
-/** Content of any kind is good for a malware scan. */
+/** A malware scan accepts content of any type. */
 export function testAnyContent(subject: Subject) {
   test('content of any kind is accepted', async () => {
     for (const content of ['x', ' ', '\r\n', '\u0000', '--', Buffer.alloc(70_000), images['one.png'], '\r\n--x\r\n']) {

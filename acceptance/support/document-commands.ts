@@ -1,15 +1,15 @@
 import type { CodeBlock } from './code-blocks.ts'
 
-/** A command of a document, and what the document shows that it prints. */
+/** A command of a document and the output that the document shows for it. */
 export type Step = { command: string; shown: string }
 
-/** Programs that a line of a document begins with when it is there to be typed. */
+/** Programs with which a line begins that the reader is to type. */
 const programs =
   'assay|assay-scan|buildah|cat|cd|clamdscan|curl|docker|echo|export|git|journalctl|kubectl|node|npm|npx|openssl|' +
   'pg_dump|podman|printf|python3|sh|sudo|systemctl|packaging/\\S+'
 const command = new RegExp(`^(?:[A-Z_]+=\\S+ )*(?:${programs}) `)
 
-/** The commands of a block of shell, or those behind a `$` with what comes of them; none in a block of anything else. */
+/** Splits a block of shell into commands, or a transcript into commands behind a `$` with their output. */
 export function toSteps({ language, text }: CodeBlock): Step[] {
   const lines = text.replaceAll(/\\\n/g, '\\\0').split('\n')
   const restore = (line: string) => line.replaceAll('\0', '\n')
@@ -26,7 +26,7 @@ export function toSteps({ language, text }: CodeBlock): Step[] {
   return steps
 }
 
-/** Lines that look as if they were to be typed, but neither a `$` nor the language of the block says so. */
+/** Finds lines that look like commands although neither a `$` nor the language of the block marks them. */
 export function findUndeclared({ language, text }: CodeBlock): string[] {
   if (!['', 'text', 'console', 'bash', 'shell'].includes(language)) return []
   return text.split('\n').filter((line) => command.test(line))

@@ -1,4 +1,4 @@
-/** A command that no test types, by how it begins: why, and what is done instead. */
+/** A command, identified by its beginning, that no test types: the reason, and what is tested instead. */
 type Exception = { documents: string[]; command: string; because: string; instead: string }
 
 const readme = 'acceptance/documents/readme.test.ts'

@@ -2,7 +2,7 @@ import type { CodeBlock } from './code-blocks.ts'
 import { isShell, isTranscript, toSteps } from './document-commands.ts'
 import { findException } from './document-exceptions.ts'
 
-/** A test that types the commands of these blocks of a document. */
+/** A test file and the blocks of a document whose commands it types. */
 type Runner = { document: string; test: string; takes(block: CodeBlock): boolean }
 
 const guides = ['quickstart', 'integrate', 'verdicts', 'webhooks', 'moving', 'security', 'faq']
@@ -10,7 +10,7 @@ const references = ['webhooks', 'listeners', 'interface', 'test-mode', 'test-ima
 const operating = ['operating', 'settings', 'operator-commands', 'engines']
 const callsOperator = (block: CodeBlock) => isShell(block) && block.text.startsWith('npm run assay')
 
-/** Who types what. The tests ask this table which blocks are theirs; complete.test.ts asks it whether any is nobody's. */
+/** Assigns the blocks of all documents to tests. complete.test.ts fails when a block belongs to no test. */
 export const runners: Runner[] = [
   { document: 'README.md', test: 'acceptance/documents/readme.test.ts', takes: isShell },
   ...guides.map((name) => ({
@@ -35,13 +35,13 @@ export const runners: Runner[] = [
   { document: 'docs/command-line.md', test: 'packages/cli/test/document.test.ts', takes: isShell },
 ]
 
-/** Whether a block of the document is for this test to run. */
+/** Returns a function that tells whether this test types a block of the document. */
 export function getTaker(document: string, test: string): (block: CodeBlock) => boolean {
   const runner = runners.find((one) => one.document === document && test.endsWith(one.test))
   if (runner === undefined) throw new Error(`document-runners.ts does not know that ${test} runs ${document}.`)
   return (block) => runner.takes(block) && !toSteps(block).every(({ command }) => findException(document, command))
 }
 
-/** The documents that a test runs. */
+/** Lists the documents whose commands a test types. */
 export const listDocuments = (test: string): string[] =>
   runners.filter((one) => test.endsWith(one.test)).map(({ document }) => document)

@@ -6,11 +6,11 @@ type Expected = { status: string; signals: string[]; seconds: number }
 export type DocumentedCase = {
   name: string
   sources: ('file' | 'url')[]
-  /** What a scan and a submit end in; 500: the scan is refused. Undefined where the name has no meaning. */
+  /** Results of a scan and of a submit by kind; 500 means that the scan is refused. Undefined for unknown names. */
   of: Record<Kind, { scan: Expected | 500; submit: Expected } | undefined>
 }
 
-/** The cases of test mode, as docs/test-mode.md tells them. */
+/** Reads the cases of test mode from the table in docs/test-mode.md. */
 export function readDocumentedCases(): DocumentedCase[] {
   const document = readFileSync(new URL('../../docs/test-mode.md', import.meta.url), 'utf8')
   const table = /<!-- cases -->\n(.*)<!-- \/cases -->/s.exec(document)?.[1] ?? ''

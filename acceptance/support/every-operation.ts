@@ -5,7 +5,7 @@ import type { Answer } from './http.ts'
 import { assertCredits, type Subject } from './operation.ts'
 import { assertEmpty, assertProblem } from './problems.ts'
 
-/** The statuses and headers that all operations share. The account without credits is over its rate afterwards. */
+/** Tests the statuses and headers that all operations share. The account without credits exceeds its rate afterwards. */
 export function testEveryOperation({ poorKey, sendGood, send }: Subject) {
   test('401: a request without a key, with an empty or an unknown one learns nothing but that', async () => {
     for (const key of [undefined, '', 'unknown', 'a'.repeat(5000)]) {
@@ -35,7 +35,7 @@ export function testEveryOperation({ poorKey, sendGood, send }: Subject) {
       const answer = await sendGood({ [headers.apiKey]: poorKey() })
       assert.equal(answer.headers['x-rate-limit-remaining'], String(left))
     }
-    // Without a credit left, too: the rate is looked at first.
+    // The rate is checked before the credits, so that an account without credits gets 429 as well.
     for (const type of [{}, { 'content-type': 'text/plain' }]) {
       const answer = await sendGood({ [headers.apiKey]: poorKey(), ...type })
       await assertProblem(answer, { status: 429, kind: 'rate-limited' })
@@ -47,7 +47,7 @@ export function testEveryOperation({ poorKey, sendGood, send }: Subject) {
   })
 
   test('every answer to a known key carries its credits and its rate window', async () => {
-    // Of another type, so that none of the operations takes it for a good one and charges for it.
+    // The media type is wrong, so that no operation accepts and charges the request.
     const answer = await send({ headers: { 'content-type': 'text/plain' } })
     assertCredits(answer, 1000)
     assertRate(answer, '1m', 60)
@@ -65,7 +65,7 @@ export function testEveryOperation({ poorKey, sendGood, send }: Subject) {
 
 const listNumbers = (answer: Answer) => Object.keys(answer.headers).filter((name) => /^x-(api|rate)-/.test(name))
 
-/** The limit is the window's length, and the window ends within it. */
+/** Checks that the rate headers name the window and an end within it. */
 function assertRate(answer: Answer, window: string, windowSeconds: number) {
   assert.equal(answer.headers['x-rate-limit-limit'], window)
   assert.match(String(answer.headers['x-rate-limit-remaining']), /^\d+$/)

@@ -1,7 +1,7 @@
 import { createServer, type Server, type Socket } from 'node:net'
 
 /**
- * A stranger on ClamAV's socket: it speaks the protocol, and answers a scan as the content itself tells it to. Content
+ * A fake clamd that speaks the protocol and responds to a scan as its content demands. Content
  * begins with `<behaviour> `; see `behaviours`.
  */
 export async function openFakeClamd(path: string) {
@@ -22,7 +22,7 @@ export async function openFakeClamd(path: string) {
 
 type Behaviour = (reply: (text: string) => void, socket: Socket) => void
 
-/** What it does when it has the whole content; `early` ones do it at the first bytes. */
+/** Responses to a complete content; those named `early` are sent at the first bytes. */
 const behaviours: Record<string, Behaviour> = {
   good: (reply) => reply('stream: OK\0'),
   bad: (reply) => reply('stream: Fake.Threat FOUND\0'),

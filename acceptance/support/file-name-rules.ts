@@ -16,7 +16,7 @@ const badNames: [why: string, name: string][] = [
 ]
 const goodNames = ['a', 'a'.repeat(255), '😀'.repeat(255), '../x', '..\\x', 'a b', ' a ', 'مرحبا', '"quoted"', 'null']
 
-/** In JSON only: a form can carry nothing but text. */
+/** Values that only JSON can carry; a form contains nothing but text. */
 const badValues: unknown[] = [1, true, {}, [], ['a'], '\ud800', 'a\udc00b', 'a\nb', 'a\r\nb']
 
 const badImageNames = ['a.exe', 'a.jpg.exe', 'a.svg', 'photo.jpg\u200b', 'a.png/../b.pdf', 'png.jpgx']
@@ -32,7 +32,7 @@ const goodImageNames = [
   'no-extension',
 ]
 
-/** The label that a caller may give to the content. */
+/** Rules of `file_name`, the label that a caller may give to the content. */
 export function testFileNameRules(subject: Subject) {
   const { operation, sendFields } = subject
   const kind = 'kind' in operation ? operation.kind : undefined

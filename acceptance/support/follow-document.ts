@@ -11,33 +11,33 @@ import { newShownOutput } from './shown-output.ts'
 import { openTerminal } from './terminal.ts'
 import { waitUntil } from './wait-until.ts'
 
-/** Verbs for what is done before a command. */
+/** Functions for the preparation of a command. */
 type Stage = {
-  /** Tells what a value of the document is in this run. */
+  /** Sets the value that stands for a value of the document in this run. */
   learn(shown: string, real: string): void
-  /** What this value of the document is in this run, after a command has shown it. */
+  /** Returns the value that a command printed in the place of this value of the document. */
   find(shown: string): string
-  /** What the service that the document started printed. */
+  /** Returns the output of the service that the document started. */
   greeting(): string
 }
-/** Returns settings for the block that begins with this command. */
+/** Prepares a command; may return settings for the block that begins with it. */
 type Preparation = (stage: Stage) => Promise<NodeJS.ProcessEnv | undefined> | NodeJS.ProcessEnv | undefined
 
 type Plan = {
-  /** Followed in this order, with one service and one set of known values. */
+  /** Documents in the order in which they are followed, with one service and one set of known values. */
   documents: string[]
   test: string
   dir: string
   env: NodeJS.ProcessEnv
-  /** What stands in the document and what takes its place here, longer ones first. */
+  /** Texts of the document and their replacements in this run, longer ones first. */
   values(): [string, string][]
-  /** By how a command begins: what is done before it. */
+  /** Preparations by the beginning of the command that they precede. */
   before: Record<string, Preparation>
-  /** By how its first command begins: why a block cannot be followed here. */
+  /** Reasons to skip a block by the beginning of its first command. */
   skip?: Record<string, string | false>
 }
 
-/** Runs the commands of documents in their order, a shell for each block, and compares their output with what is shown. */
+/** Runs the commands of documents in order, a shell for each block, and compares their output with the documents. */
 export function followDocument({ documents, test: file, dir, env, values, before, skip = {} }: Plan) {
   const output = newShownOutput()
   const toHere = (text: string) => values().reduce((so, [shown, real]) => so.replaceAll(shown, real), text)
@@ -56,15 +56,15 @@ export function followDocument({ documents, test: file, dir, env, values, before
     return await before[name]?.(stage)
   }
 
-  /** Without an answer in the document it may print what it likes, but must succeed. */
+  /** Compares the output. A command without documented output must only succeed. */
   function requireSame(command: string, shown: string, { said, code }: { said: string; code: string | undefined }) {
     if (shown.trim() !== '') return output.require(command, toHere(shown), said)
     assert.equal(code, '0', `$ ${command}\n${said}`)
-    // curl succeeds also when it is refused, and a 401 has no body.
+    // curl also succeeds when the service refuses the request, and a 401 has no body.
     if (command.startsWith('curl')) assert.match(said, /^(?!.*"status":[45]\d\d).*\S/, `$ ${command}\n${said}`)
   }
 
-  /** A service that a block starts with settings of its own ends with the block; else it is the one from now on. */
+  /** Types a block. A service that it starts with settings of its own ends with the block; any other runs on. */
   async function follow(steps: Step[]) {
     const settings = await prepare(steps[0]?.command ?? '')
     const terminal = openTerminal(dir, { ...env, ...settings })
@@ -108,7 +108,7 @@ export function followDocument({ documents, test: file, dir, env, values, before
 
 const isStart = (command: string) => /\bnpm start\b|assay -- serve\b/.test(command)
 
-/** In the background, as in a terminal of its own. One that refuses to start has said why on standard error. */
+/** Starts the service in the background, as in a terminal of its own. Standard error tells why it refused to start. */
 async function startService(terminal: ReturnType<typeof openTerminal>, command: string, dir: string) {
   const name = `service-${Date.now()}`
   const pid = Number(await terminal.type(`${command} > ${name}.out 2> ${name}.err & echo $!`))

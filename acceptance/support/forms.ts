@@ -1,4 +1,4 @@
-/** Whole images of one pixel, so that they stay images whoever looks closer than at the first bytes. */
+/** Complete images of one pixel, which every decoder accepts. */
 const fromBase64 = (text: string) => Buffer.from(text, 'base64')
 export const images = {
   'one.png': fromBase64(
@@ -14,7 +14,7 @@ export const images = {
 
 export type Part = { head: string; content: string | Buffer }
 
-/** A form part for the content, with the given parameters after its name and no Content-Type of its own. */
+/** Makes the form part of the content, with these parameters after its name and without a Content-Type. */
 export const filePart = (content: string | Buffer, parameters = 'filename="content.bin"'): Part => ({
   head: `Content-Disposition: form-data; name="file"; ${parameters}`,
   content,

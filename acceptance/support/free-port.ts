@@ -1,6 +1,6 @@
 import { createServer } from 'node:net'
 
-/** Outside the range from which connections get theirs: nobody is to take it while the service is down. */
+/** Finds a port outside the range of outgoing connections, which none takes while the service is down. */
 export async function findFreePort(): Promise<number> {
   for (;;) {
     const port = 20_000 + Math.floor(Math.random() * 10_000)

@@ -1,6 +1,6 @@
 import { crc32, deflateSync } from 'node:zlib'
 
-/** Pictures made byte by byte: no image library would write them. None shows anything but plain colours. */
+/** Pictures made byte by byte, because no image library writes them. All show plain colours only. */
 
 type PngOptions = {
   width: number
@@ -9,11 +9,11 @@ type PngOptions = {
   colour?: 0 | 2 | 3 | 4 | 6
   depth?: 8 | 16
   interlaced?: boolean
-  /** Filtered rows as they are compressed; all zeros of the right length when missing. */
+  /** Filtered rows before compression; zeros of the right length when missing. */
   rows?: Buffer
-  /** Between the header and the pixels. */
+  /** Chunks between the header and the pixels. */
   before?: Buffer[]
-  /** Between the pixels and the end. */
+  /** Chunks between the pixels and the end. */
   after?: Buffer[]
 }
 
@@ -43,7 +43,7 @@ export function pngChunk(type: string, data: Buffer): Buffer {
   return Buffer.concat([length, body, sum])
 }
 
-/** A header that claims any size over next to no pixels. */
+/** A PNG whose header claims any size and that has almost no pixels. */
 export const makeHugePng = (side: number): Buffer => makePng({ width: side, height: side, rows: Buffer.alloc(1000) })
 
 export type ApngFrame = {
@@ -53,11 +53,11 @@ export type ApngFrame = {
   top?: number
   dispose?: 0 | 1 | 2
   blend?: 0 | 1
-  /** RGBA of the frame. */
+  /** RGBA pixels of the frame. */
   pixels: Buffer
 }
 
-/** RGBA. With `still` the picture itself is no part of the animation. */
+/** Makes an animated PNG in RGBA. With `still` the default picture is not part of the animation. */
 export function makeApng(
   canvas: { width: number; height: number; still?: Buffer; stated?: number },
   frames: ApngFrame[],
@@ -85,13 +85,13 @@ export type GifFrame = {
   height: number
   left?: number
   top?: number
-  /** Of black, white, red and green. */
+  /** Index into the palette of black, white, red and green. */
   colour: 0 | 1 | 2 | 3
   transparent?: 0 | 1 | 2 | 3
   dispose?: 0 | 1 | 2 | 3
 }
 
-/** Each frame is one plain colour. */
+/** Makes a GIF in which each frame is one plain colour. */
 export function makeGif(canvas: { width: number; height: number }, frames: GifFrame[]): Buffer {
   const header = Buffer.alloc(13)
   header.write('GIF89a', 'latin1')
@@ -114,14 +114,14 @@ export function makeGif(canvas: { width: number; height: number }, frames: GifFr
   return Buffer.concat([header, palette, ...parts, Buffer.from([0x3b])])
 }
 
-/** Black and white by turns. */
+/** Makes a GIF that alternates between black and white. */
 export const makeFlickeringGif = (width: number, height: number, frames: number): Buffer =>
   makeGif(
     { width, height },
     Array.from({ length: frames }, (_, i) => ({ width, height, colour: i % 2 === 0 ? 0 : 1 })),
   )
 
-/** A grey progressive JPEG whose scans after the first say nothing, in a few bytes each. */
+/** A grey progressive JPEG whose scans after the first are empty and take a few bytes each. */
 export function makeManyScanJpeg(width: number, height: number, scans: number): Buffer {
   const quantisers = Buffer.concat([Buffer.from([0]), Buffer.alloc(64, 1)])
   const size = Buffer.from([8, height >> 8, height & 255, width >> 8, width & 255, 1, 1, 0x11, 0])
@@ -143,7 +143,7 @@ export function makeManyScanJpeg(width: number, height: number, scans: number): 
   ])
 }
 
-/** Pictures of other kinds, whatever they are called. */
+/** Pictures in formats that the service does not support. */
 export const makeOtherFormats = (): Record<string, Buffer> => ({
   svg: Buffer.from('<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><rect width="9" height="9"/></svg>'),
   tiff: makeTiff(),
@@ -163,7 +163,7 @@ export const makeZeroSized = (): Record<string, Buffer> => ({
   webp: Buffer.from('RIFF\x16\0\0\0WEBPVP8 \x0a\0\0\0\x30\x01\0\x9d\x01\x2a\0\0\0\0', 'latin1'),
 })
 
-/** Readable as a picture from the front and as an archive from the back. */
+/** A file that reads as a picture from the front and as an archive from the back. */
 export const withArchiveBehind = (picture: Buffer): Buffer =>
   Buffer.concat([picture, Buffer.from('PK\x05\x06'), Buffer.alloc(18)])
 
@@ -175,7 +175,7 @@ function toBytes32(...values: number[]): Buffer {
   return bytes
 }
 
-/** Each row begins with its filter: none. */
+/** Prefixes each row with filter type 0. */
 export function toRows(pixels: Buffer, rowBytes: number): Buffer {
   const rows: Buffer[] = []
   for (let at = 0; at < pixels.length; at += rowBytes) rows.push(Buffer.of(0), pixels.subarray(at, at + rowBytes))
@@ -199,7 +199,7 @@ function countRowBytes(width: number, height: number, pixelBytes: number, interl
   }, 0)
 }
 
-/** LZW of a run: every code is the one before it and one pixel more. */
+/** LZW of equal pixels: every code stands for the previous one and one more pixel. */
 function toGifPixels(total: number, colour: number): Buffer {
   const bytes: number[] = []
   let [held, bits, width, next, run, left] = [0, 0, 3, 6, 1, total]

@@ -3,17 +3,17 @@ import { connect } from 'node:net'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 
-/** Bytes go out with their length; chunks go out chunked, without one. */
+/** Bytes are sent with a Content-Length; an iterable is sent with chunked encoding. */
 type Body = string | Buffer | Iterable<Buffer> | ((answered: Promise<unknown>) => AsyncIterable<Buffer>)
 
-/** Headers that are undefined are not sent; of a list, each value goes on a line of its own. */
+/** Undefined headers are not sent; each value of a list is sent on a line of its own. */
 export type Outgoing = { method: string; path: string; headers?: OutgoingHttpHeaders; body?: Body }
 
 export type Answer = { status: number; headers: IncomingHttpHeaders; text: string; path: string }
 
 /**
- * One request, exactly as told: fetch would add a Content-Type, join repeated headers, and hide an answer that comes
- * while the body is still going out. A body given as a function may wait for that answer before it goes on.
+ * Sends one request unchanged: fetch would add a Content-Type, join repeated headers, and hide a response that arrives
+ * while the body is sent. A body given as a function may wait for that response before it continues.
  */
 export async function sendTo(url: string, outgoing: Outgoing): Promise<Answer> {
   const { method, path, headers = {}, body = '' } = outgoing
@@ -31,7 +31,7 @@ export async function sendTo(url: string, outgoing: Outgoing): Promise<Answer> {
     })
   })
   const source = typeof body === 'function' ? body(answered) : bytes === undefined ? body : [bytes]
-  // Whether the whole body got out is for the service to decide; only its answer counts.
+  // The service may close the connection before it has read the body; only its response counts.
   const sent = pipeline(Readable.from(source), request).catch(() => {})
   try {
     return await answered
@@ -43,7 +43,7 @@ export async function sendTo(url: string, outgoing: Outgoing): Promise<Answer> {
 const withoutUndefined = (headers: OutgoingHttpHeaders) =>
   Object.fromEntries(Object.entries(headers).filter(([, value]) => value !== undefined))
 
-/** Sends bytes, says that no more will come, and returns the status line and the rest of what came back. */
+/** Sends bytes, ends the request, and returns the status line and the rest of the response. */
 export async function sendAndHangUp(url: string, bytes: string): Promise<string> {
   const { hostname, port } = new URL(url)
   const socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true })

@@ -13,7 +13,7 @@ const icapClient = '/usr/bin/c-icap-client'
 const allow = 'Allow: 204\r\n'
 const close = 'Connection: close\r\n'
 
-/** To its clients it is any ICAP server for viruses. */
+/** Rules of the ICAP listener, which clients cannot tell from another antivirus server. */
 export function testIcapListener(subject: { listeners(): Listeners; dir(): string }) {
   const say = (...pieces: (Buffer | string)[]) => talk(subject.listeners().ports.icap, ...pieces)
   const countCharges = () => subject.listeners().countCharges()
@@ -23,7 +23,7 @@ export function testIcapListener(subject: { listeners(): Listeners; dir(): strin
     writeFileSync(path, content)
     return path
   }
-  /** A blocked message: what the proxy is told, and what its user sees. */
+  /** Checks the response to a blocked message: headers for the proxy and the page for its user. */
   const blocked = (name: string) =>
     new RegExp(
       `^ICAP/1.0 200 OK\r\n[\\s\\S]*Encapsulated: res-hdr=0, res-body=\\d+\r\n\r\nHTTP/1.1 403 [\\s\\S]*<dd>${name}</dd>`,
@@ -61,7 +61,7 @@ export function testIcapListener(subject: { listeners(): Listeners; dir(): strin
       })
 
       test(`${method}: without 204 the message comes back as it was`, async () => {
-        // What fits into the preview may be answered with 204 all the same.
+        // Content that fits into the preview may be answered with 204 as well.
         for (const content of [randomBytes(20_000), randomBytes(3_000_000)]) {
           for (const more of [[], ['-nopreview']]) {
             const { out, saved } = run('-no204', ...more, '-f', write('back', content), ...way)
@@ -143,7 +143,7 @@ export function testIcapListener(subject: { listeners(): Listeners; dir(): strin
     assert.equal(await countCharges(), before + 3)
     const bad = `${file('one', 'a.txt')}${file(eicar, 'b.com')}--BB--\r\n`
     assert.match(await send(bad), blocked('Eicar-Test-Signature'))
-    // Cut short, it may be read as another form than it is; packed, it is not read at all.
+    // A cut form could be read as another form, and a compressed one is not read at all.
     assert.match(await send(file('one', 'a.txt')), blocked('MalformedForm'))
     assert.match(await send(bad, 'Content-Encoding: gzip\r\n'), blocked('UnsupportedEncoding'))
     await waitUntil('the result', async () =>

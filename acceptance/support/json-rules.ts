@@ -4,10 +4,10 @@ import { goodUrl, type Subject } from './operation.ts'
 const url = JSON.stringify(goodUrl)
 const good = `{"file_url":${url}}`
 const nest = (levels: number) => `${'['.repeat(levels)}${']'.repeat(levels)}`
-/** A good command of exactly so many bytes. */
+/** A valid JSON command of exactly this many bytes. */
 const padTo = (bytes: number) => good.padEnd(bytes - 1).replace(/} *$/, (end) => `${end.slice(1)} }`)
 
-/** How a URL command is read before its fields are looked at. */
+/** Rules for reading a URL command before its fields are checked. */
 export function testJsonRules(subject: Subject) {
   const { send, sendJson } = subject
   const malformed = { status: 400, kind: 'malformed-request' } as const

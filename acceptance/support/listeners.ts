@@ -9,13 +9,13 @@ const key = 'the-key-of-the-listeners'
 
 export type Listeners = Service & {
   ports: { clamd: number; icap: number }
-  /** Credits that were spent. */
+  /** Number of credits spent so far. */
   countCharges(): Promise<number>
-  /** Results of all scans through the listeners, as far as the log tells of them. */
+  /** Fetches the results of all scans that the listeners logged. */
   listResults(): Promise<{ id: string; status: string; content_name?: string }[]>
 }
 
-/** A service with both listeners open, on ports of their own, and its first account behind both. */
+/** Starts a service with both listeners open on free ports, both with the key of its first account. */
 export async function startListeners(env: NodeJS.ProcessEnv = {}): Promise<Listeners> {
   const listen = { ASSAY_CLAMD_LISTEN: '0', ASSAY_ICAP_LISTEN: '0' }
   const keys = { ASSAY_BOOTSTRAP_KEY: key, ASSAY_CLAMD_LISTEN_KEY: key, ASSAY_ICAP_KEY: key }
@@ -37,7 +37,7 @@ export async function startListeners(env: NodeJS.ProcessEnv = {}): Promise<Liste
   }
 }
 
-/** Sends it, and gives what came back until the service hung up. */
+/** Sends the pieces and returns everything that the service sends until it closes the connection. */
 export async function talk(port: number, ...pieces: (Buffer | string)[]): Promise<string> {
   const { socket, heard } = openTalk(port)
   for (const piece of pieces) socket.write(piece)
@@ -46,7 +46,7 @@ export async function talk(port: number, ...pieces: (Buffer | string)[]): Promis
   return heard()
 }
 
-/** A connection that stays; `heard` is all that came back so far. */
+/** Opens a connection; `heard` returns everything received so far. */
 export function openTalk(port: number): { socket: Socket; heard(): string } {
   const socket = connect({ port, host: '127.0.0.1' })
   let text = ''
@@ -58,7 +58,7 @@ export function openTalk(port: number): { socket: Socket; heard(): string } {
   return { socket, heard: () => text }
 }
 
-/** A file for INSTREAM: pieces with their lengths, and the end. */
+/** Encodes content for INSTREAM: chunks with their lengths, and the terminator. */
 export function toStream(content: Buffer | string, pieceBytes = 64 * 1024): Buffer {
   const bytes = Buffer.from(content)
   const pieces: Buffer[] = []
@@ -75,7 +75,7 @@ export function toLength(bytes: number): Buffer {
   return length
 }
 
-/** An ICAP request with an HTTP message in it. */
+/** Encodes an ICAP request with an HTTP message. */
 export function toIcap(
   method: 'REQMOD' | 'RESPMOD',
   body: Buffer | string | undefined,
@@ -95,11 +95,11 @@ export function toIcap(
   return Buffer.concat([Buffer.from(`${head}${sections.join('')}`), ...chunk, Buffer.from(end)])
 }
 
-/** A reason to skip what takes a client of Debian's, or false where it is there. */
+/** Returns the reason to skip tests that use this client of Debian, or false when it is installed. */
 export const lacksClient = (path: string, name: string) =>
   existsSync(path) ? false : `${name} is not installed, and only root may install it`
 
-/** A client as typed, with what it printed. */
+/** Runs a client and returns its exit code and output. */
 export function runClient(path: string, ...args: string[]): { code: number | null; out: string } {
   const { status, stdout, stderr } = spawnSync(path, args, { encoding: 'latin1', timeout: 60_000 })
   return { code: status, out: `${stdout}${stderr}` }

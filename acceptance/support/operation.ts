@@ -10,14 +10,14 @@ import { getSharedService } from './shared-service.ts'
 type Fields = Record<string, unknown>
 
 export const nobodysId = '00000000-0000-4000-8000-000000000000'
-/** The one host that the service of the run may call although it is not public; see scripts/test-origin.ts. */
+/** The only host inside that the shared service may call; see scripts/test-origin.ts. */
 const origin = process.env.ASSAY_TEST_ORIGIN ?? 'http://files.example.com'
 export const goodUrl = `${origin}/one.png`
 const credits = 1000
 
 /**
- * The operation that a file tests, with an account that may use it and one that may not: it has no credits, and five
- * requests an hour. Call it once, at the top.
+ * The operation that a file tests, with an account that may use it and one that may not, which has no credits and five
+ * requests an hour. Call this once, at the top of the file.
  */
 export function useOperation(id: string) {
   const operation = operations.find((candidate) => candidate.id === id)
@@ -25,7 +25,7 @@ export function useOperation(id: string) {
   const service = getSharedService()
   let key = ''
   let poorKey = ''
-  /** What was accepted so far; the tests of a file run one after the other. */
+  /** Number of requests accepted so far; the tests of a file run one after the other. */
   let spent = 0
   before(async () => {
     const [account, poor] = await Promise.all([
@@ -36,7 +36,7 @@ export function useOperation(id: string) {
     poorKey = poor.api_key
   })
 
-  /** As the account that may, unless the headers say otherwise. */
+  /** Sends as the account that may use the operation, unless the headers say otherwise. */
   const send = (outgoing: Partial<Outgoing> = {}): Promise<Answer> => {
     const { method, path } = toRequest(operation)
     return sendTo(service.url, { method, path, ...outgoing, headers: { [headers.apiKey]: key, ...outgoing.headers } })
@@ -48,16 +48,16 @@ export function useOperation(id: string) {
     send,
     key: () => key,
     poorKey: () => poorKey,
-    /** A request that is right in every way. */
+    /** Sends a valid request. */
     sendGood: (more: Outgoing['headers'] = {}) => {
       const request = toRequest(operation)
       return send({ ...request, headers: { ...request.headers, ...more } })
     },
-    /** A request that is right but for what these fields change. */
+    /** Sends a request that is valid except for these fields. */
     sendFields: (fields: Fields) => send(toRequest(operation, fields)),
     sendForm: (...parts: Part[]) => send({ headers: { 'content-type': formType }, body: toForm(parts) }),
     sendJson: (body: string | Buffer) => send({ headers: { 'content-type': 'application/json' }, body }),
-    /** Refused with this problem, and free of charge. */
+    /** Asserts that the request is refused with this problem and not charged. */
     async assertRefused(answer: Answer, expected: ExpectedProblem, about?: string) {
       await assertProblem(answer, expected, about)
       assertCredits(answer, credits - spent, credits)
@@ -65,7 +65,7 @@ export function useOperation(id: string) {
     assertInvalid(answer: Answer, errors: string[], about?: string) {
       return this.assertRefused(answer, { status: 422, kind: 'validation', errors }, about)
     },
-    /** Nothing was wrong with the request: it has a verdict, or the number of a job, for a credit. */
+    /** Asserts that the request is accepted, with a verdict or the id of a job, and charged one credit. */
     async assertAccepted(answer: Answer, about?: string) {
       const isAsync = 'mode' in operation && operation.mode === 'async'
       assert.equal(answer.status, isAsync ? 202 : 201, `${about}: ${answer.text}`)
@@ -90,7 +90,7 @@ export function assertCredits(answer: Answer, left: number, limit = left) {
   assert.equal(answer.headers['x-api-credit-remaining'], String(left))
 }
 
-/** A good request for any operation; fields are added to its form or JSON, or replace what it has. */
+/** Makes a valid request for any operation; `fields` add to its form or JSON, or replace parts of it. */
 export function toRequest(operation: Operation, fields: Fields = {}): Outgoing {
   const { method, path } = operation
   if (operation.does === 'file') {

@@ -1,14 +1,14 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 
-/** Stands for the public internet: services under test get it as ASSAY_OUTBOUND_ALLOW, all other loopback stays closed. */
+/** Stands for the public internet: services get it as ASSAY_OUTBOUND_ALLOW; other loopback addresses stay forbidden. */
 export const world = '127.9.9.0/24'
 const worldHost = '127.9.9.9'
 
 type Answer = (request: IncomingMessage, response: ServerResponse) => void
 type Pages = Record<string, Buffer | string | Answer>
 
-/** A stranger's server. What is asked for after a `?` makes no other page of it. */
+/** Opens a web server of a third party. Queries are ignored when it looks up a page. */
 export async function openOrigin(pages: Pages | Answer, { host = worldHost, port = 0 } = {}) {
   const asked: string[] = []
   const sockets = new Set<Socket>()
@@ -31,7 +31,7 @@ export async function openOrigin(pages: Pages | Answer, { host = worldHost, port
   return {
     url: `http://${host.includes(':') ? `[${host}]` : host}:${at.port}`,
     port: at.port,
-    /** The paths that were asked for. */
+    /** Paths of the requests so far. */
     asked,
     async close() {
       for (const socket of sockets) socket.destroy()
@@ -42,7 +42,7 @@ export async function openOrigin(pages: Pages | Answer, { host = worldHost, port
 
 export type Origin = Awaited<ReturnType<typeof openOrigin>>
 
-/** Servers inside, on one port of several addresses, that nobody may ever reach through a service. */
+/** Opens servers on one port of several internal addresses, which must never be reached through a service. */
 export async function openCanaries() {
   const touched: string[] = []
   const first = await openCanary('127.0.0.1', 0)
@@ -63,7 +63,7 @@ export async function openCanaries() {
 
   return {
     port: first.port,
-    /** The addresses that were connected to. */
+    /** Addresses that received a connection. */
     touched,
     close: () => void canaries.forEach((canary) => void canary.close()),
   }

@@ -6,11 +6,11 @@ import type { Answer } from './http.ts'
 export type ExpectedProblem = {
   status: number
   kind: ProblemKind
-  /** The fields that `errors` names: these, all of them and no other. */
+  /** The exact fields that `errors` names. */
   errors?: string[]
 }
 
-/** A problem as documented, member by member, with a type that opens. */
+/** Asserts that a response is the documented problem, member by member, and that its type is a page that opens. */
 export async function assertProblem(answer: Answer, expected: ExpectedProblem, about = answer.path) {
   const { status, kind, errors } = expected
   assert.equal(answer.status, status, `${about}: ${answer.text}`)

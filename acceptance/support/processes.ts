@@ -1,11 +1,11 @@
 import { readdirSync, readFileSync } from 'node:fs'
 
-/** Living processes whose command line holds this text; zombies have ended. */
+/** Lists running processes whose command line contains this text, without zombies. */
 export function findProcesses(text: string): number[] {
   return listProcesses().filter((pid) => read(pid, 'cmdline').replaceAll('\0', ' ').includes(text))
 }
 
-/** Ends them without a warning. One that has just ended by itself is no failure. */
+/** Sends SIGKILL to processes; ignores those that have already ended. */
 export function killAll(pids: number[]) {
   for (const pid of pids) {
     try {
@@ -16,10 +16,10 @@ export function killAll(pids: number[]) {
   }
 }
 
-/** Whether it has not ended yet. */
+/** Tells whether the process still runs. */
 export const isRunning = (pid: number): boolean => read(pid, 'cmdline') !== ''
 
-/** The process of that name which this one has started. */
+/** Finds a running child of a process by the name of its program. */
 export function findChild(parent: number, name: string): number | undefined {
   return listProcesses().find((pid) => {
     const stat = readStat(pid)
@@ -27,11 +27,11 @@ export function findChild(parent: number, name: string): number | undefined {
   })
 }
 
-/** Those that this one has started, whose command line holds this text. */
+/** Lists running children of a process whose command line contains this text. */
 export const findChildren = (parent: number, text: string): number[] =>
   findProcesses(text).filter((pid) => readStat(pid).parent === parent)
 
-/** Hundredths of a second that it has worked so far. */
+/** Processor time of a process so far, in hundredths of a second. */
 export const readWork = (pid: number): number => readStat(pid).work
 
 const listProcesses = () =>
@@ -39,7 +39,7 @@ const listProcesses = () =>
     .filter((name) => /^\d+$/.test(name))
     .map(Number)
 
-/** `123 (name) S 1 ...`: a name may hold anything, a closing bracket too. */
+/** Parses `123 (name) S 1 ...`; the name may contain any character, including a closing bracket. */
 function readStat(pid: number) {
   const text = read(pid, 'stat')
   const end = text.lastIndexOf(')')
@@ -52,7 +52,7 @@ function readStat(pid: number) {
   }
 }
 
-/** Nothing of one that has ended. */
+/** Returns an empty text when the process has ended. */
 function read(pid: number, file: 'cmdline' | 'stat'): string {
   try {
     return readFileSync(`/proc/${pid}/${file}`, 'latin1')

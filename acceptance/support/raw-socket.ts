@@ -2,19 +2,19 @@ import { connect, type Socket } from 'node:net'
 
 /** HTTP as bytes, for requests that no client library would send. */
 
-/** Like Answer of http.ts, but for the path: what was asked for may not have been one. */
+/** Like Answer of http.ts, without the path, because the request may have had none. */
 export type RawAnswer = { status: number; headers: Record<string, string>; text: string }
 
 export type RawConnection = {
-  /** Resolves when the bytes are handed over; a connection that the service has closed swallows them. */
+  /** Resolves when the bytes are handed to the system; a connection that the service has closed discards them. */
   send(bytes: string | Buffer): Promise<void>
-  /** The next answer, an interim one such as 100 included. */
+  /** Reads the next response, including interim ones such as 100. */
   readAnswer(): Promise<RawAnswer>
-  /** Answers not yet read, once the service has hung up. */
+  /** Reads the remaining responses until the service closes the connection. */
   readToEnd(): Promise<RawAnswer[]>
-  /** Leaves without a word. */
+  /** Closes the connection. */
   leave(): void
-  /** Leaves so that the service sees the connection break. */
+  /** Resets the connection. */
   reset(): void
 }
 
@@ -46,7 +46,7 @@ export async function openRaw(url: string): Promise<RawConnection> {
   }
 }
 
-/** Sends bytes on a connection of their own and returns what came back before the service hung up. */
+/** Sends bytes on a new connection and returns all responses until the service closes it. */
 export async function sendRaw(url: string, ...pieces: (string | Buffer)[]): Promise<RawAnswer[]> {
   const connection = await openRaw(url)
   try {
@@ -57,7 +57,7 @@ export async function sendRaw(url: string, ...pieces: (string | Buffer)[]): Prom
   }
 }
 
-/** For bytes that deserve exactly one answer. */
+/** Sends bytes on a new connection and returns the only response. */
 export async function sendRawOnce(url: string, ...pieces: (string | Buffer)[]): Promise<RawAnswer> {
   const answers = await sendRaw(url, ...pieces)
   if (answers.length !== 1) throw new Error(`Expected one answer, got ${answers.length}: ${JSON.stringify(answers)}`)
@@ -72,7 +72,7 @@ function collect(socket: Socket) {
     bytes = Buffer.concat([bytes, chunk])
     wake()
   })
-  // A reset is one way of hanging up; what arrived before it counts.
+  // A reset also ends the connection; the bytes before it count.
   socket.on('error', () => {})
   for (const event of ['end', 'close']) {
     socket.on(event, () => {

@@ -4,7 +4,7 @@ import { delimiter, join } from 'node:path'
 
 const repository = new URL('../../', import.meta.url).pathname
 
-/** What of the repository the documents use, and room for what their commands make. Its `data` is where nothing else is. */
+/** Makes a directory with the parts of the repository that documents use, in which their commands may write files. */
 export function makeReadersDirectory(): string {
   const dir = realpathSync(mkdtempSync(join(tmpdir(), 'assay-reader-')))
   mkdirSync(join(dir, 'node_modules', '@assay'), { recursive: true })
@@ -12,12 +12,12 @@ export function makeReadersDirectory(): string {
     symlinkSync(join(repository, name), join(dir, name))
   for (const name of ['docs/test-images', 'packaging', 'package.json'])
     cpSync(join(repository, name), join(dir, name), { recursive: true })
-  // In a terminal curl draws no bar.
+  // Without a terminal curl would print a progress bar.
   writeFileSync(join(dir, '.curlrc'), 'silent\nshow-error\n')
   return dir
 }
 
-/** The Node of the lockfile, as a reader with a newer Node than the oldest that works. */
+/** Environment of a reader, with the Node of the lockfile. */
 export const toReadersEnvironment = (dir: string): NodeJS.ProcessEnv => ({
   ...process.env,
   ASSAY_DATA_DIR: '',

@@ -6,13 +6,13 @@ import { ScanResult } from '@assay/contract'
 import { Check } from 'typebox/value'
 import { openOrigin } from './origin.ts'
 
-/** `raw`: as it came, with its lines ended by \n alone. */
+/** `raw` is the request as received, with lines that end in \n. */
 export type Received = { path: string; headers: IncomingHttpHeaders; body: Buffer; raw: string }
 
-/** What to answer; 'hang': nothing. */
+/** The response to send; 'hang' sends none. */
 export type Reaction = { status: number; headers?: Record<string, string>; text?: string } | 'hang'
 
-/** Receives webhooks and keeps them. `react` is told how many of that path came before. */
+/** Receives and records webhooks. `react` gets the path and the number of earlier webhooks on it. */
 export async function openReceiver(
   react: (path: string, before: number) => Reaction = () => ({ status: 204 }),
   place: { host?: string } = {},
@@ -47,8 +47,8 @@ function toRaw({ method, url, rawHeaders }: IncomingMessage, body: Buffer): stri
 }
 
 /**
- * What a receiver does, written from the interface documents alone. Returns the result when the delivery is genuine.
- * `secrets`: the account's, and the one before it while that still signs.
+ * Verifies a delivery as a receiver does, written from the documents alone, and returns the result.
+ * `secrets` are the secret of the account and the previous one while it still signs.
  */
 export function verifyDelivery({ headers, body }: Received, ...secrets: [string, ...string[]]): ScanResult {
   const hex = createHmac('sha256', Buffer.from(secrets[0], 'utf8')).update(body).digest('hex')

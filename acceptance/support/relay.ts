@@ -1,6 +1,6 @@
 import { connect, createServer, type Socket } from 'node:net'
 
-/** A way to a server that can be cut and mended, as a network does it. */
+/** A TCP relay to a server that can be interrupted and restored. */
 export async function openRelay(target: string) {
   const { hostname, port } = new URL(target)
   const sockets = new Set<Socket>()

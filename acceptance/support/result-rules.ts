@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { nobodysId, type Subject } from './operation.ts'
 
-/** Fetching a result. */
+/** Rules of the operations that return a result. */
 export function testResultRules(subject: Subject) {
   const { operation, send } = subject
   const sendId = (id: string) => send({ path: operation.path.replace('{id}', id) })
@@ -42,5 +42,5 @@ export function testResultRules(subject: Subject) {
   })
 }
 
-/** Already escaped text stays; the rest becomes fit for a request line. */
+/** Escapes text for a request line and keeps parts that are escaped already. */
 const encodeOnce = (text: string) => encodeURI(text).replaceAll('%25', '%')

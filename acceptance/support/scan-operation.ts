@@ -5,7 +5,7 @@ import type { Outgoing } from './http.ts'
 import { type Subject, toRequest } from './operation.ts'
 import { assertEmpty } from './problems.ts'
 
-/** What all operations that take content share: media types, the order of checks, the charge. */
+/** Rules shared by all operations that take content: media types, the order of checks, the charge. */
 export function testScanOperation(subject: Subject) {
   const { operation, send, sendGood } = subject
   const good = toRequest(operation)
@@ -76,7 +76,7 @@ export function testScanOperation(subject: Subject) {
   })
 }
 
-/** Last in a file, after everything that was refused. */
+/** Call this last in a file, after all requests that must be refused. */
 export function testNothingWasCharged(subject: Subject) {
   test('nothing that was refused has cost a credit', () => subject.assertNothingElseCharged())
 }

@@ -8,7 +8,7 @@ const imagePath = '/v1/nsfw/images/scan/file'
 
 type Named = { partName?: string; fileName?: string; path?: string }
 
-/** Uploads for a verdict. `name` is the filename of the part. */
+/** Uploads content for a verdict. `name` is the filename of the form part. */
 export function uploadTo(url: string, key: string, content: Buffer | string, name: string | Named = {}) {
   const { partName, fileName, path } = typeof name === 'string' ? { partName: name } : name
   const file = filePart(content, `filename="${partName ?? ''}"`)
@@ -16,11 +16,11 @@ export function uploadTo(url: string, key: string, content: Buffer | string, nam
   return sendTo(url, { ...toUpload(key, toForm([...texts, file])), ...(path === undefined ? {} : { path }) })
 }
 
-/** The same for a verdict on a picture. */
+/** Uploads a picture for a verdict. */
 export const uploadImageTo = (url: string, key: string, content: Buffer, fileName?: string) =>
   uploadTo(url, key, content, { ...(fileName === undefined ? {} : { fileName }), path: imagePath })
 
-/** The same for content that comes piece by piece. */
+/** Uploads content piece by piece for a verdict. */
 export function streamTo(url: string, key: string, pieces: Iterable<Buffer>) {
   const body = function* () {
     yield toPart(filePart('')).subarray(0, -2)
@@ -39,7 +39,7 @@ const toUpload = (key: string, body: Buffer | Iterable<Buffer>) => ({
 
 export type Verdict = ScanResult & { signals: string[]; metadata: Record<string, string> }
 
-/** The verdict in a 201. A clean one has no signals, every other has some. */
+/** Returns the verdict of a 201, and checks that exactly the clean ones have no signals. */
 export function toVerdict(answer: Answer, about = ''): Verdict {
   assert.equal(answer.status, 201, `${about} ${answer.text}`)
   const verdict: unknown = JSON.parse(answer.text)
@@ -48,7 +48,7 @@ export function toVerdict(answer: Answer, about = ''): Verdict {
   return verdict as Verdict
 }
 
-/** The credits that the first account of a service has spent. */
+/** Reads the number of credits that the first account of a service has spent. */
 export async function readSpent({ url, apiKey }: { url: string; apiKey: string }): Promise<number> {
   const me = await sendTo(url, { method: 'GET', path: '/v1/me', headers: { [headers.apiKey]: apiKey } })
   const { credit_limit, credit_remaining } = JSON.parse(me.text)
@@ -65,12 +65,12 @@ export async function readReadiness(url: string): Promise<Readiness> {
   return (await (await fetch(`${url}/readyz`)).json()) as Readiness
 }
 
-/** A reason to skip what only ClamAV can find, or false where it is there. */
+/** Returns the reason to skip tests that need ClamAV, or false when the service has it. */
 export async function lacksClamAv(url: string): Promise<string | false> {
   const { engines } = await readReadiness(url)
   return engines.some(({ name }) => name === 'ClamAV') ? false : 'ClamAV is not installed, and only root may install it'
 }
 
-/** The other run has tested it already: what does not depend on the database, and takes its time. */
+/** Reason to skip slow tests that do not depend on the database in the run on the external PostgreSQL. */
 export const alreadyTested =
   process.env.ASSAY_TEST_EXTERNAL !== undefined && 'tested in the run on the embedded database'

@@ -4,7 +4,7 @@ import { makeOperate } from './start-service.ts'
 type CreatedAccount = { id: string; api_key: string; webhook_secret: string }
 
 /**
- * The one service that the test run started, or any other: set ASSAY_TEST_SERVICE to
+ * Returns the service that the test run started. For another service, set ASSAY_TEST_SERVICE to
  * `{"url": "...", "metricsPort": 1, "settings": {environment for the operator's program}, "consoleLink": "..."}`.
  */
 export function getSharedService() {
@@ -21,13 +21,13 @@ export function getSharedService() {
   return {
     url,
     metricsPort,
-    /** For the first operator. It works once, so one test file uses it. */
+    /** Invitation of the first operator. The link works once, so that only one test file may use it. */
     consoleLink,
     admin: makeAdmin(url, settings.ASSAY_ADMIN_TOKEN ?? ''),
     /** Environment that points the operator's program at this service. */
     settings,
     operate,
-    /** A new account with a generous rate; options as on the command line. */
+    /** Creates an account with a generous rate limit; `options` are those of the command line. */
     createAccount: async (...options: string[]) =>
       (await operate('accounts', 'create', '--name', 'test', '--rate', '100000/1m', ...options)) as CreatedAccount,
   }

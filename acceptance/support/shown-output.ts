@@ -1,19 +1,19 @@
 import assert from 'node:assert/strict'
 
 /**
- * Holds what a command printed against what a document shows. Blanks may be more or fewer, since columns are as wide as
- * their values; `...` or `…` stands for what the document leaves out; values that differ from run to run must be of their
- * kind. Ids, keys and secrets are learnt: the next time the document shows one, it must be the same again here.
+ * Compares the output of a command with a document. The number of blanks may differ, since columns are as wide as
+ * their values; `...` or `…` stands for omitted text; values that differ from run to run must be of the same kind.
+ * Ids, keys and secrets are remembered: where the document repeats one, the output must repeat it too.
  */
 export function newShownOutput() {
-  /** What stands in the document, or how it begins, and what it is in this run. */
+  /** Values of the document, or their beginnings, and the values of this run. */
   const known = new Map<string, string>()
   const findKnown = (shown: string) =>
     known.get(shown) ?? [...known].find(([begin]) => begin.length >= 13 && shown.startsWith(begin))?.[1]
 
   return {
     learn: (shown: string, real: string) => void known.set(shown, real),
-    /** A command as it must be typed here. */
+    /** Replaces the values of the document in a command by those of this run. */
     toReal: (command: string) => command.replaceAll(learnt, (shown) => findKnown(shown) ?? shown),
     require(command: string, shown: string, said: string) {
       const text = joinBrokenLines(trimLines(shown))
@@ -37,7 +37,7 @@ export function newShownOutput() {
 const id = '[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}'
 const time = '\\d{4}-\\d\\d-\\d\\dT[\\d:.]+Z'
 
-/** As it stands in the document, and as it may be here. */
+/** A pattern of values in documents and the pattern of values that may replace them. */
 type Kind = { shown: string; real: string; learnt?: true }
 const same = (pattern: string): Kind => ({ shown: pattern, real: pattern })
 const kinds: Kind[] = [
@@ -53,7 +53,7 @@ const kinds: Kind[] = [
   { shown: '(?<=webhook-timestamp: )\\d+', real: '\\d{10}' },
   same('v1,[A-Za-z0-9+/]{43}='),
   same('ClamAV \\d+\\.\\d+\\.\\d+'),
-  // Measured: durations, room on a disk, sizes and times of files, scores, what is left of credits and of a rate.
+  // Measured values: durations, disk space, sizes and times of files, scores, remaining credits and requests.
   { shown: '\\d+(?:\\.\\d+)?(?= (?:ms|s|GiB)\\b)', real: '\\d+(?:\\.\\d+)?' },
   { shown: `(?<![.\\d])\\d+(?= +${time})`, real: '\\d+' },
   { shown: `(?<=${time}  \\d{3} +)\\d+`, real: '\\d+' },
@@ -66,7 +66,7 @@ const kinds: Kind[] = [
 const anyKind = new RegExp(kinds.map(({ shown }) => `(${shown})`).join('|'), 'g')
 const learnt = new RegExp(kinds.flatMap((kind) => (kind.learnt ? [kind.shown] : [])).join('|'), 'g')
 
-/** The text as a pattern. What it learns stands in its groups, in order; what is known already it asks for. */
+/** Converts the text to a pattern. Its groups, in order, capture new values; known values must be repeated. */
 function toPattern(text: string, findKnown: (shown: string) => string | undefined) {
   const learns: string[] = []
   let pattern = ''
@@ -91,10 +91,10 @@ const toLiteral = (text: string) => text.replaceAll(/[\\^$.*+?()[\]{}|/-]/g, '\\
 
 const trimLines = (text: string) => text.replaceAll(/[ \r]+$/gm, '').trim()
 
-/** Documents break a long line of JSON after a comma. */
+/** Joins long lines of JSON, which documents break after a comma. */
 const joinBrokenLines = (text: string) => text.replaceAll(/,\n(?=")/g, ',')
 
-/** Log lines and headers that the document does not show, and what npm has to say about the settings of its user. */
+/** Removes log lines and headers that the document does not show, and npm's warnings about its settings. */
 function leaveOut(shown: string, whole: string): string {
   const said = whole.replaceAll(/^npm warn .*\n/gm, '')
   const withoutLog = shown.includes('{"level":') ? said : said.replaceAll(/^\{"level":.*\n/gm, '')
@@ -106,6 +106,6 @@ function leaveOut(shown: string, whole: string): string {
   return [[first, ...kept].join('\n'), ...body].join('\n\n')
 }
 
-/** For the report of a difference: all that varies is written as its kind. */
+/** Replaces variable values, for the report of a difference. */
 const toComparable = (text: string) =>
   text.replaceAll(anyKind, (value) => (/^\s/.test(value) ? value.replaceAll(/ +/g, ' ') : '~'))

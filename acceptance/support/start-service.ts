@@ -102,7 +102,7 @@ export async function startService(
   }
 }
 
-/** Starts a child that neither outlives this process, whether its tests passed, failed or were cancelled, nor keeps it alive. */
+/** Starts a child that does not outlive this process, however its tests end, and does not keep it alive. */
 function spawnWithParent(command: string, args: string[], options: SpawnOptions) {
   const child = spawn(command, args, options)
   const end = () => void child.kill('SIGTERM')

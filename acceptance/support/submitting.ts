@@ -6,11 +6,11 @@ import { Check } from 'typebox/value'
 import { filePart, formType, textPart, toForm } from './forms.ts'
 import { type Answer, type Outgoing, sendTo } from './http.ts'
 
-/** As it stands in the path. */
+/** The kind of a scan, as in the path of its operation. */
 export type Kind = 'malware' | 'nsfw/images'
 type Fields = Record<string, string>
 
-/** Scans as a caller of the interface has them done, for one account. */
+/** Calls the scan operations with the key of one account. */
 export function makeCaller(url: string, key: string) {
   const send = (outgoing: Outgoing): Promise<Answer> =>
     sendTo(url, { ...outgoing, headers: { [headers.apiKey]: key, ...outgoing.headers } })
@@ -35,7 +35,7 @@ export function makeCaller(url: string, key: string) {
       return send({ method: 'POST', path, headers: { 'content-type': 'application/json', ...more }, body })
     },
 
-    /** Waits for the end of it. */
+    /** Waits for the final result of a scan. */
     async complete(kind: Kind, id: string): Promise<ScanResult> {
       for (let tries = 0; tries < 4; tries++) {
         const result = toResult(await fetchResult(kind, id, '?wait=30'), 200)
@@ -51,7 +51,7 @@ export function makeCaller(url: string, key: string) {
   }
 }
 
-/** The id in a 202. */
+/** Returns the id in a 202. */
 export function toId(answer: Answer): string {
   assert.equal(answer.status, 202, answer.text)
   const receipt: unknown = JSON.parse(answer.text)
@@ -61,7 +61,7 @@ export function toId(answer: Answer): string {
   return receipt.id
 }
 
-/** The result in a 200 or, of a scan that was waited for, a 201. */
+/** Returns the result in a 200 or, for a synchronous scan, in a 201. */
 export function toResult(answer: Answer, status: 200 | 201): ScanResult {
   assert.equal(answer.status, status, answer.text)
   const result: unknown = JSON.parse(answer.text)
@@ -69,7 +69,7 @@ export function toResult(answer: Answer, status: 200 | 201): ScanResult {
   return result
 }
 
-/** Files with the content of jobs that a service keeps at this moment. */
+/** Lists the files in which a service keeps the content of jobs at this moment. */
 export function listKept(dataDir: string): string[] {
   try {
     return readdirSync(join(dataDir, 'jobs')).filter((name) => name !== 'store-id')

@@ -2,12 +2,12 @@ import { connect, createServer, type NetConnectOpts, type Socket } from 'node:ne
 import { setTimeout as pause } from 'node:timers/promises'
 
 /**
- * `cut` closes what is open and refuses the rest; `hold` lets nothing through any more, and tells nobody; `mute` lets the
- * questions through, and breaks the connection instead of answering them.
+ * `cut` closes connections and refuses new ones; `hold` silently drops all bytes; `mute` passes requests on
+ * and closes the connection instead of passing on the response.
  */
 type Mode = 'pass' | 'cut' | 'hold' | 'mute'
 
-/** A network on the way to a server, which can be slow, silent or gone. */
+/** A TCP proxy that stands for a network, which can be slow, silent or down. */
 async function openTcpProxy(target: NetConnectOpts) {
   const pairs = new Set<[Socket, Socket]>()
   let mode: Mode = 'pass'
@@ -41,7 +41,7 @@ async function openTcpProxy(target: NetConnectOpts) {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const address = server.address()
 
-  /** Bytes of one direction stay in order: the sender is not read while one piece waits. */
+  /** Keeps the bytes of one direction in order: the sender is paused while a piece is delayed. */
   async function pass(from: Socket, to: Socket, bytes: Buffer) {
     if (mode === 'hold') return
     if (delayMs > 0) {
@@ -59,11 +59,11 @@ async function openTcpProxy(target: NetConnectOpts) {
       lastWords = undefined
       if (mode === 'cut') for (const [near] of pairs) near.destroy()
     },
-    /** As soon as these words were passed on, nothing is answered any more. */
+    /** Switches to `mute` as soon as a request that contains these words was passed on. */
     muteAfter(words: string) {
       lastWords = words
     },
-    /** Each way. */
+    /** Delays each direction by this time. */
     setDelay(ms: number) {
       delayMs = ms
     },
@@ -76,7 +76,7 @@ async function openTcpProxy(target: NetConnectOpts) {
   }
 }
 
-/** The same database, through a proxy. */
+/** Opens a proxy to a database; `url` leads through it. */
 export async function openDatabaseProxy(url: string) {
   const parsed = new URL(url.replace('@/', '@localhost/'))
   const socketDir = parsed.searchParams.get('host')

@@ -2,8 +2,8 @@ import { spawn } from 'node:child_process'
 import { waitUntil } from './wait-until.ts'
 
 /**
- * A shell that stays open, as a reader has it while following a document: what one block exports, defines or starts in
- * the background is there for the next.
+ * A shell that stays open while a document is followed: what one block exports, defines or starts in
+ * the background remains for the next.
  */
 export function openTerminal(cwd: string, env: NodeJS.ProcessEnv) {
   const child = spawn('sh', [], { cwd, env, detached: true })
@@ -30,15 +30,15 @@ export function openTerminal(cwd: string, env: NodeJS.ProcessEnv) {
   }
 
   return {
-    /** What the block printed on standard output; throws when its last command failed. */
+    /** Runs a block and returns its standard output; throws when its last command failed. */
     async type(block: string): Promise<string> {
       const { said, code } = await run(block)
       if (code !== '0') throw new Error(`${block}\nended with ${code}:\n${said}${err}`)
       return said
     },
-    /** All that its reader sees of it, also when it failed. */
+    /** Runs a block and returns everything that it printed, also when it failed. */
     see: (block: string) => run(`{ ${block}\n} 2>&1`),
-    /** Ends all that was started in it. */
+    /** Ends the shell and everything that was started in it. */
     async close() {
       if (child.pid !== undefined && child.exitCode === null) process.kill(-child.pid, 'SIGKILL')
       await ended

@@ -7,7 +7,7 @@ import type { Subject } from './operation.ts'
 
 const close = `--${boundary}--\r\n`
 
-/** How a form is read before and while its fields are looked at. */
+/** Rules for reading a form before and while its fields are checked. */
 export function testUploadRules(subject: Subject) {
   const { operation, send, sendForm, service } = subject
   const isAsync = 'mode' in operation && operation.mode === 'async'

@@ -87,7 +87,7 @@ const goodUrls = [
   toLength(2048),
 ]
 
-/** An address that the service would call: `file_url`, or `callback_url` of a submit. */
+/** Rules of an address that the service would call: `file_url`, or `callback_url` of a submit. */
 export function testUrlRules(subject: Subject, field: 'file_url' | 'callback_url') {
   const sendUrl = (url: unknown) => subject.sendFields({ [field]: url })
 
@@ -106,7 +106,7 @@ export function testUrlRules(subject: Subject, field: 'file_url' | 'callback_url
   })
 
   test(`a ${field} with a name or a public address is accepted`, async () => {
-    // Nobody out there is called: something else is wrong with each, and the address is not.
+    // Each request has another mistake, so that no host is called; the address itself is accepted.
     for (const url of [...goodUrls, ...publicHosts.map((host) => `http://${host}/`)]) {
       const answer = await subject.sendFields({ [field]: url, file_name: '' })
       await subject.assertInvalid(answer, ['file_name'], url)
@@ -122,7 +122,7 @@ export function testUrlRules(subject: Subject, field: 'file_url' | 'callback_url
   }
 }
 
-/** On a synchronous operation `callback_url` is an unknown field like any other. */
+/** A synchronous operation refuses `callback_url` like any other unknown field. */
 export function testCallbackIgnored(subject: Subject) {
   test('a synchronous scan ignores callback_url, whatever it holds', async () => {
     for (const url of ['', 'not a url', 'http://127.0.0.1/', 'http://example.com/']) {

@@ -1,8 +1,9 @@
-/** Asks until it is so. Tests wait for a state with this, never for a time. */
-export async function waitUntil(what: string, isSo: () => boolean | Promise<boolean>, timeoutMs = 15_000) {
-  const deadline = Date.now() + timeoutMs
-  while (!(await isSo())) {
-    if (Date.now() > deadline) throw new Error(`Waited ${timeoutMs} ms for ${what}`)
-    await new Promise((resolve) => setTimeout(resolve, 20))
+/** Waits until a condition holds. Tests wait with this function and never for a fixed time. */
+export async function waitUntil(what: string, holds: () => boolean | Promise<boolean>, timeoutMs = 30_000) {
+  // Not Date.now(), whose clock some tests mock.
+  const deadline = performance.now() + timeoutMs
+  while (!(await holds())) {
+    if (performance.now() > deadline) throw new Error(`Waited ${timeoutMs} ms for ${what}`)
+    await new Promise((resolve) => setTimeout(resolve, 10))
   }
 }
