@@ -1,10 +1,10 @@
 import { execFileSync, spawn } from 'node:child_process'
 import { chownSync, existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
+import { findFreePort } from '../acceptance/support/free-port.ts'
 import { findBinaries, linkLibraries } from '../packages/server/src/database/embedded/binaries.ts'
 import { chooseUnprivileged } from '../packages/server/src/runtime/unprivileged.ts'
 
@@ -88,15 +88,6 @@ function findServer(dir: string) {
   mkdirSync(links)
   linkLibraries(binaries, links)
   return { ...binaries, env: { LC_ALL: 'C', LD_LIBRARY_PATH: `${links}:${binaries.libraryDir}` } }
-}
-
-function findFreePort(): Promise<number> {
-  return new Promise((resolve) => {
-    const server = createServer().listen(0, '127.0.0.1', () => {
-      const address = server.address()
-      server.close(() => resolve(typeof address === 'object' && address !== null ? address.port : 0))
-    })
-  })
 }
 
 async function connect(options: pg.ClientConfig): Promise<pg.Client> {

@@ -19,6 +19,9 @@ export function killAll(pids: number[]) {
 /** Tells whether the process still runs. */
 export const isRunning = (pid: number): boolean => read(pid, 'cmdline') !== ''
 
+/** Tells whether a signal has stopped the process. */
+export const isStopped = (pid: number): boolean => readStat(pid).state === 'T'
+
 /** Finds a running child of a process by the name of its program. */
 export function findChild(parent: number, name: string): number | undefined {
   return listProcesses().find((pid) => {

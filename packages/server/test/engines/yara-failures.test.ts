@@ -3,8 +3,8 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { describe, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import { isRunning } from '../../../../acceptance/support/processes.ts'
 import { EngineDown } from '../../src/domain/ports/engines.ts'
-import { isRunning } from '../support/own-children.ts'
 import { waitFor } from '../support/wait-for.ts'
 import {
   brokenRule,

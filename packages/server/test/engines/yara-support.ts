@@ -3,11 +3,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { pino } from 'pino'
+import { findChildren } from '../../../../acceptance/support/processes.ts'
 import type { Content } from '../../src/domain/content/content.ts'
 import { checkYaraFile } from '../../src/engines/yara/load-rules.ts'
 import type { BackendName } from '../../src/engines/yara/requests.ts'
 import { openYaraEngine, type YaraDeps } from '../../src/engines/yara/yara-engine.ts'
-import { listOwnChildren } from '../support/own-children.ts'
 
 export const markerRule = 'rule marker { strings: $a = "assay-marker" condition: $a }'
 export const brokenRule = 'rule broken { condition: nowhere }'
@@ -80,4 +80,4 @@ export async function whyNot(backend: BackendName): Promise<string | false> {
 }
 
 /** The YARA processes of this one. */
-export const listYaraPids = () => listOwnChildren('engines/yara/child/main.ts')
+export const listYaraPids = () => findChildren(process.pid, 'engines/yara/child/main.ts')

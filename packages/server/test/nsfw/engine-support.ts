@@ -1,9 +1,9 @@
 import type { TestContext } from 'node:test'
 import { pino } from 'pino'
 import sharp, { type Sharp } from 'sharp'
+import { findChildren } from '../../../../acceptance/support/processes.ts'
 import type { Content } from '../../src/domain/content/content.ts'
 import { type ImageEngineDeps, openImageEngine } from '../../src/engines/nsfw/image-engine.ts'
-import { listOwnChildren } from '../support/own-children.ts'
 import { openTestModels } from './engine-models.ts'
 
 export const noAbort = new AbortController().signal
@@ -69,4 +69,4 @@ export function toContent(bytes: Buffer, during?: (times: number) => void | Prom
 }
 
 /** The image processes of this one. */
-export const listImagePids = () => listOwnChildren('engines/nsfw/child/main.ts')
+export const listImagePids = () => findChildren(process.pid, 'engines/nsfw/child/main.ts')

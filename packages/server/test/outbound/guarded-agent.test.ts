@@ -4,8 +4,9 @@ import { readFileSync } from 'node:fs'
 import { type AddressInfo, connect, createServer } from 'node:net'
 import { describe, type TestContext, test } from 'node:test'
 import { createServer as createTlsServer, getCACertificates, setDefaultCACertificates } from 'node:tls'
+import { waitUntil } from '../../../../acceptance/support/wait-until.ts'
 import { assertFailed, getContent, newFetching, shortLimits } from './fetching.ts'
-import { dialled, newAnswer, openOrigin, waitUntil } from './origins.ts'
+import { dialled, newAnswer, openOrigin } from './origins.ts'
 
 const content = newAnswer('200 OK\nContent-Length: 5', 'hello')
 const readCertificate = (name: string) => readFileSync(new URL(`certificates/${name}`, import.meta.url), 'utf8')

@@ -4,9 +4,10 @@ import type { Socket } from 'node:net'
 import { describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
+import { waitUntil } from '../../../../acceptance/support/wait-until.ts'
 import { version } from '../../src/runtime/version.ts'
 import { assertFailed, getContent, newFetching, shortLimits } from './fetching.ts'
-import { newAnswer, openBlackHole, openOrigin, waitUntil } from './origins.ts'
+import { newAnswer, openBlackHole, openOrigin } from './origins.ts'
 
 const sha256 = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex')
 

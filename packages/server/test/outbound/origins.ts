@@ -4,7 +4,6 @@ import { once } from 'node:events'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
 import { openContentStore } from '../../src/blobs/content-store.ts'
 import { openMasterKey } from '../../src/blobs/master-key.ts'
@@ -109,12 +108,4 @@ export function openCountedContents(t: TestContext): {
     },
   }
   return { contents, countOpen: () => open, countWritten: () => written }
-}
-
-export async function waitUntil(what: string, isSo: () => boolean, ms = 2_000) {
-  const until = performance.now() + ms
-  while (!isSo()) {
-    if (performance.now() > until) throw new Error(`Not within ${ms} ms: ${what}`)
-    await sleep(5)
-  }
 }

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import type { Socket } from 'node:net'
 import { describe, test } from 'node:test'
+import { waitUntil } from '../../../../acceptance/support/wait-until.ts'
 import { newFetching } from './fetching.ts'
-import { newAnswer, openBlackHole, openCountedContents, openOrigin, waitUntil } from './origins.ts'
+import { newAnswer, openBlackHole, openCountedContents, openOrigin } from './origins.ts'
 
 describe('a caller who gives up', () => {
   const moments: Record<string, (socket: Socket) => void> = {

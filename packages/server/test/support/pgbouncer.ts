@@ -1,8 +1,8 @@
 import { spawn } from 'node:child_process'
 import { chownSync, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { findFreePort } from '../../../../acceptance/support/free-port.ts'
 import { chooseUnprivileged } from '../../src/runtime/unprivileged.ts'
 
 const program = '/usr/sbin/pgbouncer'
@@ -42,13 +42,4 @@ pool_mode = ${mode}
       rmSync(dir, { recursive: true, force: true })
     },
   }
-}
-
-function findFreePort(): Promise<number> {
-  return new Promise((resolve) => {
-    const server = createServer().listen(0, '127.0.0.1', () => {
-      const address = server.address()
-      server.close(() => resolve(typeof address === 'object' && address !== null ? address.port : 0))
-    })
-  })
 }

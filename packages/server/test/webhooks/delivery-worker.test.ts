@@ -2,12 +2,13 @@ import assert from 'node:assert/strict'
 import { createHmac } from 'node:crypto'
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test'
 import { pino } from 'pino'
+import { waitUntil } from '../../../../acceptance/support/wait-until.ts'
 import type { ClaimedDelivery } from '../../src/domain/ports/delivery-store.ts'
 import { type Deliver, makeDeliver } from '../../src/domain/webhooks/deliver.ts'
 import { systemClock } from '../../src/runtime/clock.ts'
 import { openDeliveryWorker } from '../../src/workers/delivery-worker.ts'
 import { openDeliveries, type TestDeliveries } from './deliveries.ts'
-import { newLoopbackSender, openReceiver, waitUntil } from './receivers.ts'
+import { newLoopbackSender, openReceiver } from './receivers.ts'
 
 const log = pino({ level: 'silent' })
 const sender = newLoopbackSender()

@@ -80,11 +80,3 @@ export async function end(server: Server) {
   server.close()
   await once(server, 'close')
 }
-
-export async function waitUntil(what: string, holds: () => boolean | Promise<boolean>, ms = 5000) {
-  const endsAt = Date.now() + ms
-  while (!(await holds())) {
-    if (Date.now() > endsAt) throw new Error(`Not within ${ms} ms: ${what}`)
-    await new Promise((resolve) => setTimeout(resolve, 5))
-  }
-}

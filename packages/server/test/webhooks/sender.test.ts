@@ -5,19 +5,12 @@ import { createServer } from 'node:https'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
+import { waitUntil } from '../../../../acceptance/support/wait-until.ts'
 import { makeAddressPolicy } from '../../src/domain/scans/web-address.ts'
 import { makeGuardedAgent } from '../../src/outbound/guarded-agent.ts'
 import { makeWebhookSender } from '../../src/outbound/webhook-sender.ts'
 import { version } from '../../src/runtime/version.ts'
-import {
-  end,
-  listen,
-  newLoopbackSender,
-  openRawReceiver,
-  openReceiver,
-  waitUntil,
-  writeWithoutEnd,
-} from './receivers.ts'
+import { end, listen, newLoopbackSender, openRawReceiver, openReceiver, writeWithoutEnd } from './receivers.ts'
 
 const body = Buffer.from('{"id":"ä€😀"}')
 const openssl = 'openssl'
