@@ -10,7 +10,7 @@ const maxLines = 300
 /** Folders of the server, and which of our own folders and packages each may import. */
 export const serverArrows: Record<string, string[]> = {
   'main.ts': ['commands', 'config', 'domain'],
-  commands: ['compose', 'config', 'domain', 'runtime'],
+  commands: ['compose', 'config', 'contract', 'domain', 'runtime'],
   compose: [
     'admin',
     'blobs',
