@@ -5,14 +5,14 @@ import { describe, type TestContext, test } from 'node:test'
 import { type MasterKey, openMasterKey } from '../../src/blobs/master-key.ts'
 import type { JobContents } from '../../src/domain/ports/content-store.ts'
 
-/** A storage of content, and what lies in it, seen from outside. */
+/** A storage for the content of jobs, and direct access to its objects. */
 export type Storage = {
-  /** As another process would have it. */
+  /** Opens the storage as another process would. */
   open(master: MasterKey): JobContents | Promise<JobContents>
   listStored(): Promise<string[]>
-  /** Everything that the storage has written, of all that lies in it. */
+  /** Lists the files of the storage that contain the marker in clear. */
   findClear(marker: string): Promise<string[]>
-  /** Changes a byte of what lies there. */
+  /** Changes a byte of an object. */
   damage(key: string, place: number): Promise<void>
   cutOff(key: string, bytes: number): Promise<void>
 }
@@ -34,11 +34,11 @@ export async function take(contents: JobContents, clear: Buffer) {
   }
 }
 
-/** What every storage must do for content of background scans. */
+/** The guarantees of every storage for the content of jobs. */
 export function describeJobContents(name: string, { skip, sizes, newStorage }: Options) {
-  describe(`content of a background scan ${name}`, { skip }, () => {
+  describe(`content of a background job ${name}`, { skip }, () => {
     for (const bytes of sizes) {
-      test(`of ${bytes} bytes comes back in another process, which has only the key and what was handed over`, async (t) => {
+      test(`of ${bytes} bytes can be read by another process that has the key and the location`, async (t) => {
         const storage = await newStorage(t)
         const clear = randomBytes(bytes)
         const content = await take(await storage.open(master), clear)
@@ -64,7 +64,7 @@ export function describeJobContents(name: string, { skip, sizes, newStorage }: O
       })
     }
 
-    test('is nowhere in clear', async (t) => {
+    test('is stored nowhere in clear', async (t) => {
       const storage = await newStorage(t)
       const contents = await storage.open(master)
       const marker = 'a marker that is easy to find '
@@ -76,7 +76,7 @@ export function describeJobContents(name: string, { skip, sizes, newStorage }: O
       await contents.remove(large)
     })
 
-    test('that is not handed over is gone when it is released, or given up', async (t) => {
+    test('that is not persisted is removed when it is released or aborted', async (t) => {
       const storage = await newStorage(t)
       const contents = await storage.open(master)
       const content = await take(contents, randomBytes(200_000))
@@ -92,7 +92,7 @@ export function describeJobContents(name: string, { skip, sizes, newStorage }: O
       assert.deepEqual(await storage.listStored(), [])
     })
 
-    test('cannot be opened under another key, or read when it was changed or cut off', async (t) => {
+    test('cannot be opened with another key, nor read after it was changed or cut off', async (t) => {
       const storage = await newStorage(t)
       const contents = await storage.open(master)
       const stranger = await storage.open(openMasterKey(randomBytes(32), '/nowhere'))
@@ -120,7 +120,7 @@ export function describeJobContents(name: string, { skip, sizes, newStorage }: O
       }
     })
 
-    test('is listed by its age, for whoever looks for what nobody needs', async (t) => {
+    test('is listed by its age, for the sweeper', async (t) => {
       const storage = await newStorage(t)
       const contents = await storage.open(master)
       assert.deepEqual(await contents.listKeys(later()), [])
@@ -131,7 +131,7 @@ export function describeJobContents(name: string, { skip, sizes, newStorage }: O
       await contents.remove(kept)
     })
 
-    test('has a place that those share who have the key, and for objects the storage, and no others', async (t) => {
+    test('has a store id that processes share if they have the key and, for objects, the storage', async (t) => {
       const storage = await newStorage(t)
       const contents = await storage.open(master)
       const row = await (await take(contents, Buffer.from('x'))).persist()

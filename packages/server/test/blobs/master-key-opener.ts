@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { openMasterKey } from '../../src/blobs/master-key.ts'
 
-/** Waits for a line, so that many can open at once; prints what was wrapped with the key it got. */
+/** Opens the key when it reads a line, so that many processes open it at once, and prints a data key that it wrapped. */
 const dataDir = process.argv[2] ?? ''
 process.stdout.write('ready\n')
 process.stdin.once('data', () => {

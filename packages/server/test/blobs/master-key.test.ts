@@ -13,7 +13,7 @@ import { newTestDir } from './test-dir.ts'
 const opener = fileURLToPath(new URL('master-key-opener.ts', import.meta.url))
 const dataKey = Buffer.alloc(32, 'k')
 
-/** Starts one that is ready to open the key; `open` lets it. */
+/** Starts a process that opens the key when `open` is called. */
 async function startOpener(dataDir: string) {
   const child = spawn(process.execPath, [opener, dataDir], { stdio: ['pipe', 'pipe', 'inherit'] })
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
@@ -26,7 +26,7 @@ async function startOpener(dataDir: string) {
   }
 }
 
-test('of 8 processes that start at once on an empty directory, all end with the one key in it', async (t) => {
+test('8 processes that start at once on an empty directory use the same key', async (t) => {
   const dataDir = join(newTestDir(t), 'data')
   const openers = await Promise.all(Array.from({ length: 8 }, () => startOpener(dataDir)))
   const opened = await Promise.all(openers.map(({ open }) => open()))
@@ -37,7 +37,7 @@ test('of 8 processes that start at once on an empty directory, all end with the 
   assert.equal(statSync(join(dataDir, 'master.key')).mode & 0o777, 0o600)
 })
 
-test('a key that others may read is closed to them', (t) => {
+test('a key file that others may read is made private', (t) => {
   const dataDir = newTestDir(t)
   openMasterKey(undefined, dataDir)
   const file = join(dataDir, 'master.key')
@@ -48,7 +48,7 @@ test('a key that others may read is closed to them', (t) => {
   assert.equal(readFileSync(file, 'utf8'), before)
 })
 
-test('a file that holds no key is named to the operator, and not replaced', (t) => {
+test('a file without a valid key is reported to the operator, and not replaced', (t) => {
   const dataDir = newTestDir(t)
   const file = join(dataDir, 'master.key')
   for (const broken of ['', '\n', 'abc', 'g'.repeat(64), 'a'.repeat(63), 'a'.repeat(65), `${'a'.repeat(64)}\nmore`]) {
@@ -63,7 +63,7 @@ test('a file that holds no key is named to the operator, and not replaced', (t) 
   }
 })
 
-test('a key that is set wins over the one in the directory, which is not even made', (t) => {
+test('a key in the settings is used without creating one in the directory', (t) => {
   const [given, dataDir] = [randomBytes(32), newTestDir(t)]
   const wrapped = openMasterKey(given, dataDir).wrap(dataKey)
   assert.deepEqual(readdirSync(dataDir), [])

@@ -106,7 +106,7 @@ describe('a sealed file', () => {
     await other.sealed.remove()
   })
 
-  test('has lost its key before it is unlinked: who kept the file has nothing', async (t) => {
+  test('loses its key before it is unlinked, so that a copy of the link cannot be read', async (t) => {
     const { path, sealed } = await writeSealed(t, randomBytes(frameBytes + 1))
     const kept = `${path}.kept`
     linkSync(path, kept)
@@ -119,7 +119,7 @@ describe('a sealed file', () => {
     await assert.rejects(readAll(sealed.read()))
   })
 
-  test('that is given up half-way has lost its key as well', async (t) => {
+  test('that is given up half-way loses its key too', async (t) => {
     const path = join(newTestDir(t), 'content')
     const writer = await createSealedFile(path, master)
     await writer.write(randomBytes(20 * frameBytes))
@@ -130,7 +130,7 @@ describe('a sealed file', () => {
     assert.deepEqual(readFileSync(kept).subarray(0, headerBytes), Buffer.alloc(headerBytes))
   })
 
-  test('never takes the place of another', async (t) => {
+  test('never replaces another file', async (t) => {
     const path = join(newTestDir(t), 'content')
     writeFileSync(path, 'here already')
     await assert.rejects(createSealedFile(path, master), { code: 'EEXIST' })
@@ -144,7 +144,7 @@ describe('a sealed frame', () => {
   const frameKey: FrameKey = { key: createSecretKey(randomBytes(32)), noncePrefix: randomBytes(noncePrefixBytes) }
   const sealed = seal(frameKey, 3, false, Buffer.from('some content'))
 
-  test('opens to what went in, of any length up to a whole frame', () => {
+  test('opens to the same content, of any length up to a whole frame', () => {
     for (const bytes of [0, 1, 15, 16, 17, frameBytes - 1, frameBytes]) {
       const content = randomBytes(bytes)
       const frame = seal(frameKey, 0, true, content)
@@ -168,14 +168,14 @@ describe('a sealed frame', () => {
     }
   })
 
-  test('without content is refused too when its tag is cut', () => {
+  test('without content is refused when its tag is cut', () => {
     const empty = seal(frameKey, 0, true, Buffer.alloc(0))
     for (let bytes = 0; bytes < empty.length; bytes++) {
       assert.throws(() => openFrame(frameKey, 0, true, empty.subarray(0, bytes)), `${bytes} bytes`)
     }
   })
 
-  test('opens in its own place only', () => {
+  test('opens at its own index only', () => {
     for (const index of [2, 4, 3 + 2 ** 31]) assert.throws(() => openFrame(frameKey, index, false, sealed), `${index}`)
     assert.throws(() => openFrame(frameKey, 3, true, sealed), 'as the last one')
   })

@@ -8,7 +8,7 @@ type Part = { name: string; filename: string | undefined; content: string }
 
 const boundary = 'B0undary'
 
-/** Each chunk at once, or cut into pieces of a few bytes. */
+/** Parses the body in chunks of `pieceBytes`. */
 function parse(body: Buffer, pieceBytes = body.length): Part[] {
   const parts: Part[] = []
   const parser = newMultipartParser({

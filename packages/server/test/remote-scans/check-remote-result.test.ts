@@ -1,18 +1,24 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { checkRemoteResult } from '../../src/domain/remote-scans/remote-scan-client.ts'
+import { unknownContent } from '../../src/domain/scans/scan.ts'
 
 const known = { bytes: 5, sha256: 'ab' }
 const clean = {
-  ...{ status: 'clean', signals: [], contentLength: 5, contentType: 'text/plain' },
+  status: 'clean',
+  signals: [],
+  contentLength: 5,
+  contentType: 'text/plain',
   metadata: { hash_sha256: 'ab', engine_versions: 'x' },
 }
 const failedDownload = {
-  ...{ status: 'error', signals: ['Error:DownloadFailed'], contentLength: 0, contentType: 'application/octet-stream' },
+  ...unknownContent,
+  status: 'error',
+  signals: ['Error:DownloadFailed'],
   metadata: { reason: 'No.' },
 }
 
-test('a result about the very content is one', () => {
+test('a result about the content is accepted', () => {
   assert.deepEqual(checkRemoteResult(clean, known), clean)
   assert.deepEqual(checkRemoteResult(clean, null), clean)
   assert.deepEqual(checkRemoteResult(failedDownload, null), failedDownload)
@@ -38,9 +44,10 @@ for (const [about, odd] of Object.entries({
   'that is nothing': null,
   'that is text': 'clean',
 })) {
-  test(`a result ${about} is none`, () => assert.throws(() => checkRemoteResult(odd, known), /result of a remote scan/))
+  test(`a result ${about} is refused`, () =>
+    assert.throws(() => checkRemoteResult(odd, known), /result of a remote scan/))
 }
 
-test('a result of an address that says clean about no content is none', () => {
+test('a clean result of a URL without a hash is refused', () => {
   assert.throws(() => checkRemoteResult({ ...clean, metadata: { reason: 'x' } }, null), /about no content/)
 })

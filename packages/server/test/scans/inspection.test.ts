@@ -12,7 +12,7 @@ function newInspection(engines: ScanEngine[], unpacker: Unpacker = newUnpacker()
   return { ...makeInspection({ listEngines: () => engines, unpacker, contents, semaphore }), countHeld, semaphore }
 }
 
-/** Waits until the caller gives up, as an engine with a scan in hand does. */
+/** An engine whose scan ends only when it is aborted. */
 const hanging = newEngine({
   scan: (_, signal) =>
     new Promise((_, reject) => {
@@ -27,7 +27,7 @@ const nested = (depth: number, innermost: string) => {
 }
 
 describe('an inspection', () => {
-  test('has every engine look, and puts together what they say', async () => {
+  test('runs every engine and combines their reports', async () => {
     const engines = [
       newEngine({ scan: async () => ({ ...nothing, findings: ['A'] }) }),
       newEngine({ scan: async () => ({ ...nothing, findings: ['B'], doubts: ['EncryptedContent'] }) }),
@@ -47,7 +47,7 @@ describe('an inspection', () => {
     await assert.rejects(inspect(newContent('a virus')), down)
   })
 
-  test('unpacks for an engine that opens no containers, and every engine sees the members', async () => {
+  test('unpacks for an engine that opens no containers, and every engine scans the members', async () => {
     const [opening, other] = [[] as string[], [] as string[]]
     const engines = [newEngine({ seen: opening, opensContainers: true }), newEngine({ seen: other })]
     const unpacker = newUnpacker({
@@ -57,7 +57,7 @@ describe('an inspection', () => {
       },
     })
     const { inspect, countHeld } = newInspection(engines, unpacker)
-    // A tar is a container that ClamAV opens by itself.
+    // ClamAV opens tar files itself.
     const tar = newTar(['a']).toString('latin1')
     await inspect(newContent(tar))
     assert.deepEqual(other, [tar, 'one', 'two'])
@@ -65,14 +65,14 @@ describe('an inspection', () => {
     assert.equal(countHeld(), 0)
   })
 
-  test('does not unpack what the only engine opens by itself', async () => {
+  test('does not unpack a container that its only engine opens', async () => {
     const unpacker = newUnpacker({ unpack: () => Promise.reject(new Error('nothing to unpack')) })
     const { inspect } = newInspection([newEngine({ opensContainers: true })], unpacker)
     const tar = newTar(['a'], Buffer.from('harmless')).toString('latin1')
     assert.deepEqual(await inspect(newContent(tar)), { findings: [], doubts: [] })
   })
 
-  test('unpacks what its engine said it could not open, and what ClamAV is known not to open', async () => {
+  test('unpacks containers that its engine reports as unopened, or that ClamAV is known not to open', async () => {
     const opener = newEngine({ opensContainers: true, scan: newScan() })
     const { findings } = await newInspection([opener]).inspect(newContent(box('virus')))
     assert.deepEqual(findings, [{ name: 'Virus', path: ['member-0'] }])
@@ -91,7 +91,7 @@ describe('an inspection', () => {
     assert.deepEqual([doubts, unpacked], [['UnsupportedContainer'], 1])
   })
 
-  test('unpacks what its engine left a doubt about: behind that may be another', async () => {
+  test('unpacks a container with a doubt of its engine: another doubt may hide behind it', async () => {
     const doubting = newEngine({
       opensContainers: true,
       scan: async (content) => (content.bytes > 8 ? { ...nothing, doubts: ['EncryptedContent'] } : newScan()(content)),
@@ -109,7 +109,7 @@ describe('an inspection', () => {
     })
   })
 
-  test('finds at any depth and tells the way there', async () => {
+  test('finds at any depth and gives the path', async () => {
     const { inspect, countHeld } = newInspection([newEngine({ scan: newScan() })])
     const content = newContent(box('harmless', box(box('x', 'virus'))))
     const { findings, doubts } = await inspect(content)
@@ -117,7 +117,7 @@ describe('an inspection', () => {
     assert.deepEqual([doubts, countHeld()], [[], 0])
   })
 
-  test('tells where in a container it is that the engine found something in the whole of', async () => {
+  test('locates a finding that the engine reported for the whole container', async () => {
     const { inspect, countHeld } = newInspection([newEngine({ opensContainers: true })])
     const { findings, doubts } = await inspect(newContent(box('harmless', 'a virus')))
     assert.deepEqual(findings, [
@@ -127,13 +127,13 @@ describe('an inspection', () => {
     assert.deepEqual([doubts, countHeld()], [[], 0])
   })
 
-  test('stands by a finding that it cannot locate', async () => {
+  test('keeps a finding that it cannot locate', async () => {
     const unpacker = newUnpacker({ unpack: () => Promise.reject(new EngineDown('the unpacker fell')) })
     const { inspect } = newInspection([newEngine()], unpacker)
     assert.deepEqual(await inspect(newContent(box('a virus'))), { findings: [{ name: 'Virus', path: [] }], doubts: [] })
   })
 
-  test('goes eight containers deep, and says so when there are more', async () => {
+  test('unpacks eight levels, and has a doubt when there are more', async () => {
     const { inspect, countHeld } = newInspection([newEngine({ scan: newScan() })])
     assert.deepEqual((await inspect(newContent(nested(8, 'virus')))).findings.length, 1)
     assert.deepEqual(await inspect(newContent(nested(9, 'virus'))), { findings: [], doubts: ['ScanLimitExceeded'] })
@@ -156,14 +156,14 @@ describe('an inspection', () => {
     assert.deepEqual((await inspect(newContent(box(...many)))).doubts, ['ScanLimitExceeded'])
   })
 
-  test('does not look at empty members', async () => {
+  test('does not scan empty members', async () => {
     const seen: string[] = []
     const { inspect, countHeld } = newInspection([newEngine({ seen })])
     await inspect(newContent(box('', 'full')))
     assert.deepEqual([seen.slice(1), countHeld()], [['full'], 0])
   })
 
-  test('holds no member when an engine falls in the middle, or the unpacker', async () => {
+  test('releases all members when an engine or the unpacker fails', async () => {
     const down = new EngineDown('fell')
     let scans = 0
     const falling = newEngine({
@@ -193,7 +193,7 @@ describe('an inspection', () => {
     assert.equal(second.countHeld(), 0)
   })
 
-  test('that takes too long leaves a doubt, and never a clean verdict', async (t) => {
+  test('beyond the deadline has a doubt, and is never clean', async (t) => {
     t.mock.timers.enable({ apis: ['setTimeout'] })
     const { inspect } = newInspection([hanging])
     const inspecting = inspect(newContent('text'))
@@ -204,7 +204,7 @@ describe('an inspection', () => {
     assert.deepEqual(await inspecting, { findings: [], doubts: ['ScanLimitExceeded'] })
   })
 
-  test('that takes too long in a member keeps what was found before', async (t) => {
+  test('beyond the deadline in a member keeps earlier findings', async (t) => {
     t.mock.timers.enable({ apis: ['setTimeout'] })
     const engine = newEngine({
       scan: (content, signal) =>
@@ -219,7 +219,7 @@ describe('an inspection', () => {
     assert.equal(countHeld(), 0)
   })
 
-  test('of content that is not in memory waits for its turn; of small content it does not', async () => {
+  test('waits for the semaphore for content that is not in memory, and only then', async () => {
     const { inspect, semaphore } = newInspection([newEngine()])
     const gate = Promise.withResolvers<void>()
     const working = semaphore.use(() => gate.promise)
@@ -232,7 +232,7 @@ describe('an inspection', () => {
   })
 })
 
-/** Finds the word alone, not in the container around it. */
+/** Finds the word alone, not within a container. */
 function newScan() {
   return async (content: { whole: Buffer | undefined }) =>
     content.whole?.toString() === 'virus' ? { ...nothing, findings: ['Virus'] } : nothing

@@ -13,7 +13,7 @@ export const state: EngineState = {
   signaturesAt: undefined,
 }
 
-/** An engine that looks for words: `virus` is one. */
+/** An engine that finds the word `virus`. */
 export function newEngine(change: Partial<ScanEngine> & { seen?: string[] } = {}): ScanEngine {
   const { seen, ...rest } = change
   return {
@@ -30,11 +30,11 @@ export function newEngine(change: Partial<ScanEngine> & { seen?: string[] } = {}
   }
 }
 
-/** Begins as a 7z does, which needs the unpacker; its members are the words after that. */
+/** A container with the signature of 7z, which only the unpacker opens; JSON of its members follows. */
 const boxMagic = '7z\xbc\xaf\x27\x1c'
 export const box = (...members: string[]) => boxMagic + JSON.stringify(members)
 
-/** Opens `box`es. */
+/** An unpacker for `box`. */
 export function newUnpacker(change: Partial<Unpacker> = {}): Unpacker {
   return {
     async unpack(content, { take, budget }) {
@@ -54,7 +54,7 @@ export async function* toBytes(text: string) {
   yield Buffer.from(text, 'latin1')
 }
 
-/** Tells how many contents are held. */
+/** A content store that counts contents that were not released. */
 export function newContents() {
   let held = 0
   const contents: ContentStore = {
@@ -80,7 +80,9 @@ export const newContent = (text: string, change: Partial<Content> = {}): Content
 
 function newHeld(whole: Buffer, onRelease: () => void): Content {
   return {
-    ...{ bytes: whole.length, head: whole.subarray(0, 65_536), whole },
+    bytes: whole.length,
+    head: whole.subarray(0, 65_536),
+    whole,
     sha1: createHash('sha1').update(whole).digest('hex'),
     sha256: createHash('sha256').update(whole).digest('hex'),
     async *read(start = 0, end = whole.length) {

@@ -26,11 +26,11 @@ describe('an installation', () => {
   const refuses = (config: Config, isTest: boolean, says: RegExp) =>
     assert.rejects(open(config, isTest), (error) => error instanceof OperatorMistake && says.test(error.message))
 
-  test('that begins in test mode stays there: every key is for tests, and it never scans', async () => {
-    // Several nodes at once.
-    const offices = await Promise.all([open(fresh, true), open(fresh, true), open(fresh, true)])
-    const registered = await offices[0]?.registration.register({ ...application, apiKey: 'chosen-by-operator' })
-    for (const stores of offices) await stores.close()
+  test('that begins in test mode stays in it: every key is a test key, and it never scans', async () => {
+    // Several nodes start at once.
+    const nodes = await Promise.all([open(fresh, true), open(fresh, true), open(fresh, true)])
+    const registered = await nodes[0]?.registration.register({ ...application, apiKey: 'chosen-by-operator' })
+    for (const stores of nodes) await stores.close()
     await refuses(fresh, false, /belongs to a test installation.*--test/)
 
     const guest = await openStores(fresh, 'guest', silentLog)
@@ -44,7 +44,7 @@ describe('an installation', () => {
     )
   })
 
-  test('that had accounts before test mode was tried refuses it, then and later, and goes on scanning', async () => {
+  test('with accounts refuses test mode and keeps scanning', async () => {
     const guest = await openStores(earlier, 'guest', silentLog)
     await guest.registration.register(application)
     await guest.close()
@@ -53,7 +53,7 @@ describe('an installation', () => {
     await refuses(earlier, true, /belongs to an installation that scans/)
   })
 
-  test('that was started to scan refuses test mode, also when it has no accounts any more', async () => {
+  test('that was started to scan refuses test mode, even without accounts', async () => {
     const database = await openTestDatabase()
     databases.push(database)
     const config = loadConfig({ ASSAY_DATABASE_URL: database.url, ASSAY_DATABASE_CONNECTIONS: '2' }).config

@@ -5,7 +5,7 @@ import { type ScanKind, testAnswers } from '@assay/contract'
 import { makeDescriber } from '../../src/domain/content/media-type.ts'
 import { EngineDown } from '../../src/domain/ports/engines.ts'
 import type { Problem } from '../../src/domain/problem.ts'
-import type { FinalResult } from '../../src/domain/scans/scan.ts'
+import { type FinalResult, unknownContent } from '../../src/domain/scans/scan.ts'
 import type { Scanner } from '../../src/domain/scans/scanner.ts'
 import {
   findFileCase,
@@ -25,9 +25,9 @@ const eicar = ['X5O!P%@AP[4\\PZX54(P^)7CC)7}$EICAR-STANDARD', '-ANTIVIRUS-TEST-F
 const harmless = newContent('harmless')
 const never = new AbortController().signal
 const unused = async (): Promise<FinalResult> => {
-  throw new Error('An engine was asked')
+  throw new Error('An engine was called')
 }
-const asked = { kind: 'malware' as ScanKind, contentName: null as string | null, flagsSexy: true, isTest: true }
+const options = { kind: 'malware' as ScanKind, contentName: null as string | null, flagsSexy: true, isTest: true }
 const forUrl = { accountId: 'a', mode: 'sync' as const, signal: never }
 const { scanContent, scanUrl } = withTestKeys(
   { scanContent: unused, scanUrl: unused },
@@ -42,11 +42,11 @@ function readTable(name: string): string[][] {
 }
 
 describe('test mode', () => {
-  test('has the cases that docs/test-mode.md says it has', () => {
+  test('has the cases of docs/test-mode.md', () => {
     assert.deepEqual(readTable('cases'), testCases.map(toRow))
   })
 
-  test('has the answers that docs/test-mode.md says it has', () => {
+  test('has the answers of docs/test-mode.md', () => {
     const statuses = testAnswers.map((answer) => {
       const { refusal } = findTestRefusal([answer]) as Problem
       return [`\`${answer}\``, String(statusOf[refusal.kind])]
@@ -71,7 +71,7 @@ describe('test mode', () => {
     })
   }
 
-  test('reads a name without regard to case, folders and endings, and takes no other for it', () => {
+  test('finds a name regardless of case, folder and extension, and no similar name', () => {
     const find = (contentName: string | null) => findFileCase({ kind: 'malware', contentName }, harmless).name
     for (const name of ['assay-test-threat', 'a/b\\Assay-Test-THREAT.tar.gz', 'assay-test-threat.']) {
       assert.equal(find(name), 'threat', name)
@@ -80,10 +80,10 @@ describe('test mode', () => {
       assert.equal(find(name), 'clean', String(name))
     }
     const found = findUrlCase({ kind: 'malware', contentName: 'assay-test-clean' }, 'https://x.test/assay-test-threat')
-    assert.equal(found.name, 'clean', 'the name that was given wins')
+    assert.equal(found.name, 'clean', 'the given name wins')
   })
 
-  test('knows EICAR as its inventors define it, where no name says otherwise', () => {
+  test('recognises EICAR as it is defined, unless the name asks for another result', () => {
     const find = (text: string, contentName: string | null = null) =>
       findFileCase({ kind: 'malware', contentName }, newContent(text)).name
     for (const text of [eicar, `${eicar}\r\n`, eicar + ' '.repeat(60)]) assert.equal(find(text), 'threat')
@@ -93,7 +93,7 @@ describe('test mode', () => {
     assert.equal(find(eicar, 'assay-test-error.txt'), 'error')
   })
 
-  test('asks no engine, and marks whatever it ends in, with or without somebody waiting', async () => {
+  test('runs no engine and marks every result, of synchronous scans and of jobs', async () => {
     for (const testCase of testCases.filter(({ delayMs }) => delayMs === undefined)) {
       for (const kind of testCase.kinds) {
         const contentName = `assay-test-${testCase.name}.png`
@@ -101,7 +101,7 @@ describe('test mode', () => {
         const later = toTestResult(testCase, { kind, flagsSexy: true, known })
         assert(isOfTest(later))
         assert.equal(later.signals?.length === 0, later.status === 'clean')
-        const now = scanUrl('https://files.test/', { ...asked, ...forUrl, kind, contentName })
+        const now = scanUrl('https://files.test/', { ...options, ...forUrl, kind, contentName })
         if (testCase.name === 'engine-failed') await assert.rejects(now, EngineDown)
         else {
           const { status, signals } = later
@@ -112,18 +112,18 @@ describe('test mode', () => {
     }
   })
 
-  test('tells of uploaded content what is true', async () => {
-    const { metadata, contentLength } = await scanContent(harmless, asked)
+  test('describes uploaded content truthfully', async () => {
+    const { metadata, contentLength } = await scanContent(harmless, options)
     const { sha1: hash_sha1, sha256: hash_sha256 } = harmless
     assert.deepEqual(metadata, { hash_sha1, hash_sha256, engine_versions: 'Assay test mode', test: 'true' })
     assert.equal(contentLength, 8)
   })
 
-  test('is slow for 5 seconds, or until nobody waits any more', async () => {
+  test('delays a slow result by 5 seconds, or until the caller leaves', async () => {
     mock.timers.enable({ apis: ['setTimeout'] })
     try {
       let isDone = false
-      const slow = scanUrl('https://files.test/assay-test-slow', { ...asked, ...forUrl }).finally(() => {
+      const slow = scanUrl('https://files.test/assay-test-slow', { ...options, ...forUrl }).finally(() => {
         isDone = true
       })
       await Promise.resolve()
@@ -135,37 +135,31 @@ describe('test mode', () => {
     } finally {
       mock.timers.reset()
     }
-    const gone = scanUrl('https://files.test/assay-test-slow', { ...asked, ...forUrl, signal: AbortSignal.abort() })
+    const gone = scanUrl('https://files.test/assay-test-slow', { ...options, ...forUrl, signal: AbortSignal.abort() })
     await assert.rejects(gone, { name: 'AbortError' })
   })
 
-  test('leaves everything that no test key asked for to the engines', async () => {
+  test('passes scans of live keys to the engines', async () => {
     const seen: string[] = []
-    const outcome: FinalResult = {
-      status: 'error',
-      signals: ['Error:X'],
-      metadata: {},
-      contentLength: 1,
-      contentType: 'x',
-    }
+    const found = { ...unknownContent, status: 'error' as const, signals: ['Error:X'] }
     const live: Scanner = {
       async scanContent() {
         seen.push('content')
-        return outcome
+        return found
       },
       async scanUrl(url) {
         seen.push(url)
-        return outcome
+        return found
       },
     }
     const both = withTestKeys(live, { describe: makeDescriber({ entries: 0 }) })
-    const earnest = { ...asked, contentName: 'assay-test-clean.txt', isTest: false }
-    assert.equal(await both.scanContent(harmless, earnest), outcome)
-    assert.equal(await both.scanUrl('https://files.test/assay-test-clean', { ...earnest, ...forUrl }), outcome)
+    const liveOptions = { ...options, contentName: 'assay-test-clean.txt', isTest: false }
+    assert.equal(await both.scanContent(harmless, liveOptions), found)
+    assert.equal(await both.scanUrl('https://files.test/assay-test-clean', { ...liveOptions, ...forUrl }), found)
     assert.deepEqual(seen, ['content', 'https://files.test/assay-test-clean'])
   })
 
-  test('calls sexy pictures clean for an account that wants them so', () => {
+  test('calls sexy pictures clean for an account that allows them', () => {
     const testCase = testCases.find(({ name }) => name === 'sexy') as TestCase
     const known = { contentLength: 1, contentType: 'image/png', metadata: null }
     const { status, metadata } = toTestResult(testCase, { kind: 'nsfw_image', flagsSexy: false, known })
@@ -173,7 +167,7 @@ describe('test mode', () => {
   })
 })
 
-/** A row as it stands in the document. */
+/** The row of the case in the document. */
 function toRow(testCase: TestCase): string[] {
   const cells = kinds.map((kind) => (testCase.kinds.includes(kind) ? toCell(testCase, kind) : '-'))
   const sources = testCase.sources.map((source) => ({ file: 'files', url: 'URLs' })[source])

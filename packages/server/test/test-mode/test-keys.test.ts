@@ -9,7 +9,7 @@ import { openTestJobs, type TestJobs } from '../database/test-jobs.ts'
 import { newTestScan } from '../support/test-stores.ts'
 
 const unused = () => {
-  throw new Error('A test keeps no content and has none looked at')
+  throw new Error('A test scan neither stores nor reads content')
 }
 
 describe('a test key', () => {
@@ -20,7 +20,7 @@ describe('a test key', () => {
   afterEach(() => stores.clear())
   after(() => stores.close())
 
-  /** An account with so many credits, and the digests of a key of each kind. */
+  /** Registers an account with a live key and a test key. */
   async function register(credits: number) {
     const { id, digest } = await stores.register({ credits })
     const { key, apiKey } = await stores.registration.createKey(id, { name: 'ci', expiresAt: null, isTest: true })
@@ -28,7 +28,7 @@ describe('a test key', () => {
   }
   const charge = (keyDigest: string) => stores.gate.ask({ keyDigest, countsRequest: true, scan: newTestScan() })
 
-  test('can be told by its beginning, and is kept as what it is', async () => {
+  test('is recognised by its prefix and recorded as a test key', async () => {
     const { id, apiKey, key } = await register(1)
     assert.match(apiKey, /^assay_test_[0-9A-Za-z]{38}$/)
     assert.match(key.prefix, /^assay_test_.{5}$/)
@@ -39,31 +39,33 @@ describe('a test key', () => {
     ])
   })
 
-  test('is charged nothing, in one batch with keys of the same account that are', async () => {
+  test('is not charged, even in one batch with live keys of the same account', async () => {
     const { id, live, test } = await register(5)
     const asks = Array.from({ length: 20 }, (_, n) => charge(n % 2 === 0 ? live : test))
-    const scanner = (await Promise.all(asks)).map(({ outcome }) => outcome)
-    assert(scanner.every((outcome, n) => n % 2 === 0 || outcome === 'admitted'))
-    assert.equal(scanner.filter((outcome) => outcome === 'admitted').length, 15, 'ten tests, and five that paid')
+    const outcomes = (await Promise.all(asks)).map(({ outcome }) => outcome)
+    assert(outcomes.every((outcome, n) => n % 2 === 0 || outcome === 'admitted'))
+    assert.equal(outcomes.filter((outcome) => outcome === 'admitted').length, 15, 'ten tests, and five that paid')
     assert.deepEqual(await stores.getBalance(id), { remaining: 0, ledger: 0, debits: 5, scans: 15 })
     assert.deepEqual(await stores.accounts.listUnbalanced(), [])
   })
 
-  test('is charged nothing for jobs and with idempotency keys, whatever the account has left', async () => {
+  test('is not charged for jobs and with idempotency keys, whatever credit is left', async () => {
     const { id, live, test } = await register(0)
     const ask = (keyDigest: string, idempotencyKey: string) =>
       stores.gate.ask({
-        ...{ keyDigest, countsRequest: true, scan: newTestScan({ mode: 'async' }) },
+        keyDigest,
+        countsRequest: true,
+        scan: newTestScan({ mode: 'async' }),
         job: { queue: 'test', source: { at: 'test', testCase: 'clean' }, callbackUrl: null },
         idempotency: { operation: 'test', key: idempotencyKey, fingerprint: 'ab'.repeat(32) },
       })
     const answers = await Promise.all([ask(test, 'a'), ask(live, 'b'), ask(test, 'a'), ask(test, 'c')])
-    const scanner = answers.map(({ outcome }) => outcome)
-    assert.deepEqual(scanner, ['admitted', 'out-of-credit', 'repeated', 'admitted'])
+    const outcomes = answers.map(({ outcome }) => outcome)
+    assert.deepEqual(outcomes, ['admitted', 'out-of-credit', 'repeated', 'admitted'])
     assert.deepEqual(await stores.getBalance(id), { remaining: 0, ledger: 0, debits: 0, scans: 2 })
   })
 
-  test('has a scan recorded once when the gate is asked again, as after an answer that was lost', async () => {
+  test('records a scan once when the gate is asked twice, as after a lost answer', async () => {
     const { id, test } = await register(0)
     const [scan, background] = [newTestScan(), newTestScan({ mode: 'async' })]
     const job = { queue: 'test', source: { at: 'test' as const, testCase: 'clean' }, callbackUrl: null }
@@ -76,37 +78,42 @@ describe('a test key', () => {
     assert.equal(await stores.count('jobs', id), 1)
   })
 
-  test('is held to its rate like any other', async () => {
+  test('has the rate limit of the account', async () => {
     const { id } = await stores.register({ rate: { requests: 2, periodSeconds: 60 } })
     const { apiKey } = await stores.registration.createKey(id, { name: 'ci', expiresAt: null, isTest: true })
     const asks = [1, 2, 3].map(() => stores.gate.ask({ keyDigest: toKeyDigest(apiKey), countsRequest: true }))
-    const scanner = (await Promise.all(asks)).map(({ outcome }) => outcome)
-    assert.deepEqual(scanner, ['admitted', 'admitted', 'rate-limited'])
+    const outcomes = (await Promise.all(asks)).map(({ outcome }) => outcome)
+    assert.deepEqual(outcomes, ['admitted', 'admitted', 'rate-limited'])
   })
 
-  test('has its pending job held for 60 s, then taken by any process, and never paid back', async () => {
+  test('holds a pending job for 60 s, lets any process claim it, and refunds nothing', async () => {
     const { id, test } = await register(3)
     const admitted = await stores.gate.ask({ keyDigest: test, countsRequest: true })
     assert(admitted.outcome === 'admitted' && admitted.caller.isTest)
     const { submitUrl } = makeSubmitting({
-      ...{ gate: stores.gate, describe: unused, clock: systemClock, region: 'test', kinds: [], onQueued() {} },
+      gate: stores.gate,
+      describe: unused,
+      clock: systemClock,
+      region: 'test',
+      kinds: [],
+      onQueued() {},
       contents: { newWriter: unused, toStoreId: unused, storeIds: [], open: unused, remove: unused, listKeys: unused },
     })
-    const order = {
+    const request = {
       kind: 'malware' as const,
       contentName: null,
       callbackUrl: null,
       idempotency: undefined,
       countsRequest: false,
     }
-    const { scanId } = await submitUrl(admitted.caller, 'https://files.test/assay-test-pending.zip', order)
+    const { scanId } = await submitUrl(admitted.caller, 'https://files.test/assay-test-pending.zip', request)
     const { rows } = await stores.pool.query<{ seconds: number }>(
       'select extract(epoch from held_until - created_at)::float8 as seconds from jobs where scan_id = $1',
       [scanId],
     )
     assert.deepEqual(rows, [{ seconds: 60 }])
 
-    // A process without engines and without the content of others.
+    // A process without engines and without access to content.
     const jobs = makeJobStore({ ...stores, queues: listQueues([], []) })
     assert.deepEqual(await jobs.claim(10, 30_000), [])
     assert.deepEqual(await jobs.countJobs(), { waiting: 0, running: 0, oldestAt: undefined })

@@ -1,12 +1,12 @@
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http'
 import type { TestContext } from 'node:test'
 
-/** What happens to a call: it passes, is answered here, or is cut off, by now or after so many bytes of the answer. */
+/** What happens to a call: it passes, gets a response from the proxy, or is cut off, at once or within the response. */
 export type Fate = 'pass' | 'cut' | 'lose answer' | { status: number; code: string } | { cutAfter: number }
 
 export type Call = { method: string; path: string; query: URLSearchParams; range: string | undefined }
 
-/** Stands before the store and does to calls what networks and busy stores do. `decide` is asked for each call. */
+/** A proxy in front of the store that fails as networks and busy stores do. `decide` is called for each call. */
 export async function openFaultyProxy(t: TestContext, store: string, decide: (call: Call) => Fate) {
   const calls: Call[] = []
   const server = createServer((incoming, outgoing) => {
@@ -46,7 +46,7 @@ function passOn(
   fate: 'pass' | 'lose answer' | { cutAfter: number },
 ) {
   const { method, headers } = incoming
-  // The name of the host is signed, so it stays as it came.
+  // The Host header is signed, so it stays as it is.
   const onward = request(new URL(incoming.url ?? '/', store), { method, headers }, (response) => {
     if (fate === 'lose answer') {
       response.resume().once('end', () => incoming.socket.destroy())

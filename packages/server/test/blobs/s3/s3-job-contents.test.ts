@@ -21,7 +21,7 @@ after(() => store?.close())
 
 describeJobContents('in S3', {
   skip,
-  // Sealed, 5_241_533 are exactly one part; one byte more needs two.
+  // 5_241_533 bytes fill exactly one part when they are sealed.
   sizes: [1, 65_536, 65_537, 300_000, 5_241_533, 5_241_534, 10_600_000],
   async newStorage(t) {
     const corner = newCorner(t, store)
@@ -102,7 +102,7 @@ describe('a content store that fails', { skip }, () => {
     const content = await take(contents, clear)
     const kept = await content.persist()
     isDown = true
-    // More than there is memory for at once.
+    // More uploads than buffers.
     const uploads = await Promise.allSettled(Array.from({ length: 10 }, () => take(contents, clear)))
     for (const upload of uploads) assert.ok(upload.status === 'rejected' && upload.reason instanceof StorageUnavailable)
     await assert.rejects(contents.open(kept, content), StorageUnavailable)
@@ -165,10 +165,10 @@ describe('an upload to the content store', { skip }, () => {
     assert.deepEqual(await corner.listUploads(), [stranger.Key])
   })
 
-  test('that is slow keeps nobody waiting', async (t) => {
+  test('that is slow does not delay others', async (t) => {
     const corner = newCorner(t, store)
     const { contents } = await corner.open(master)
-    // More than there are buffers; each has begun its second part, and says no more.
+    // More uploads than buffers; each has begun its second part and pauses.
     const slow = Array.from({ length: 8 }, () => contents.newWriter())
     for (const writer of slow) await writer.write(Buffer.from(clear.subarray(0, 5_500_000)))
     const quick = await (await take(contents, clear)).persist()
@@ -179,7 +179,7 @@ describe('an upload to the content store', { skip }, () => {
     assert.deepEqual(await corner.listNames(), [])
   })
 
-  test('shows in the files of the store when it is in clear', async (t) => {
+  test('in clear would be found in the files of the store', async (t) => {
     const corner = newCorner(t, store)
     const marker = `marker ${randomBytes(16).toString('hex')}`
     const stored = { Bucket: store.bucket, Key: `${corner.settings.prefix}clear` }
@@ -187,7 +187,7 @@ describe('an upload to the content store', { skip }, () => {
     assert.equal((await corner.findClear(marker)).length, 1)
   })
 
-  test('of others is never taken for ours', async (t) => {
+  test('of other programs is never listed', async (t) => {
     const corner = newCorner(t, store)
     const { contents } = await corner.open(master)
     for (const key of ['beside', `${master.id}/notes.txt`])

@@ -12,7 +12,7 @@ type Master = Parameters<Storage['open']>[0]
 
 let prefixes = 0
 
-/** A corner of the test's store, and a way around the code to look into it. */
+/** A prefix of the test's store, with direct access to its objects. */
 export function newCorner(t: TestContext, store: TestS3) {
   const prefix = `corner-${process.pid}-${prefixes++}/`
   const { endpoint, region, bucket: Bucket } = store
@@ -64,7 +64,7 @@ export function newCorner(t: TestContext, store: TestS3) {
   }
 }
 
-/** Names of files; grep says 1 when there is none. */
+/** Lists the files that contain the marker. grep exits with 1 when there is none. */
 function grep(dir: string, marker: string): string[] {
   try {
     return execFileSync('grep', ['-rlaF', marker, dir], { encoding: 'utf8' }).trim().split('\n')
