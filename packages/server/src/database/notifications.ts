@@ -1,69 +1,115 @@
 import { randomUUID } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import type { Notifications, Topic } from '../domain/ports/notifications.ts'
 import type { Logger } from '../runtime/logger.ts'
 import { isOutage } from './database-error.ts'
 
+type Deps = { url: string; pool: pg.Pool; log: Logger }
+
 const channel = 'assay'
-/** Between two sendings. What is told meanwhile rides in the next one: a NOTIFY of each commit would slow all commits. */
-const gapMs = 5
-/** As many ids as a message of 8000 bytes has room for. */
-const idsAtOnce = 200
-/** More than that has to be found by looking. */
-const maxUntold = 20_000
-/** How often we make sure that we hear, and how long that may take. */
+/** Pause between two sends. Ids that come meanwhile share the next message: a NOTIFY for each commit would slow commits. */
+const sendPauseMs = 5
+/** The most ids that fit into a message, which PostgreSQL limits to 8000 bytes. */
+const idsPerMessage = 200
+/** Beyond this number ids are dropped; their receivers find the rows by polling. */
+const maxPendingIds = 20_000
+/** How often a probe checks that notifications arrive, and how long a probe may take. */
 const probeEveryMs = 15_000
-const probeMs = 2000
+const probeTimeoutMs = 2000
 const firstRetryMs = 250
 const lastRetryMs = 5000
 
 /**
- * LISTEN and NOTIFY, on one connection of their own. It comes up by itself, again and again when it is lost. Behind a pool
- * that lends connections by the transaction nothing is heard: a probe finds that out, and everybody looks more often.
+ * LISTEN and NOTIFY on a connection of their own, which reconnects when it is lost. Behind a pooler in transaction mode no
+ * notification arrives: a probe finds that out, `isListening` becomes false, and receivers poll more often.
  */
-export function openNotifications({
-  url,
-  pool,
-  log,
-}: {
-  url: string
-  pool: pg.Pool
-  log: Logger
-}): Notifications & { close(): Promise<void> } {
-  const ears = new Map<Topic, ((ids: string[]) => void)[]>()
-  const untold = new Map<Topic, Set<string>>()
-  const lost = new WeakSet<pg.Client>()
+export function openNotifications(deps: Deps): Notifications & { close(): Promise<void> } {
+  const receivers = new Map<Topic, ((ids: string[]) => void)[]>()
+  const deliver = (topic: Topic, ids: string[]) => {
+    for (const receive of receivers.get(topic) ?? []) receive(ids)
+  }
+  const connection = openListenConnection(deps, {
+    onNotification: (topic, ids) => deliver(topic, ids),
+    // Notifications sent before this moment were missed, so all receivers look for work once.
+    onListening: () => {
+      deliver('jobs', [])
+      deliver('remote-scans', [])
+    },
+  })
+  return {
+    send: makeOutbox(connection.notify),
+    on(topic, receive) {
+      receivers.set(topic, [...(receivers.get(topic) ?? []), receive])
+    },
+    isListening: connection.isListening,
+    close: connection.close,
+  }
+}
+
+/** Collects ids and sends those of each topic together. */
+function makeOutbox(notify: (messages: string[]) => Promise<void>): Notifications['send'] {
+  const pending = new Map<Topic, Set<string>>()
+  let isSending = false
+
+  async function sendAll() {
+    isSending = true
+    while (pending.size > 0) {
+      const messages = [...pending].flatMap(([topic, ids]) => toMessages(topic, [...ids]))
+      pending.clear()
+      await notify(messages)
+      await sleep(sendPauseMs)
+    }
+    isSending = false
+  }
+
+  return (topic, id) => {
+    const ids = pending.get(topic) ?? new Set()
+    pending.set(topic, ids)
+    if (id !== undefined && ids.size < maxPendingIds) ids.add(id)
+    if (!isSending) void sendAll()
+  }
+}
+
+function toMessages(topic: Topic, ids: string[]): string[] {
+  if (ids.length === 0) return [topic]
+  const count = Math.ceil(ids.length / idsPerMessage)
+  return Array.from({ length: count }, (_, i) => {
+    return `${topic}:${ids.slice(i * idsPerMessage, (i + 1) * idsPerMessage).join(',')}`
+  })
+}
+
+type Events = { onNotification(topic: Topic, ids: string[]): void; onListening(): void }
+
+function openListenConnection({ url, pool, log }: Deps, { onNotification, onListening }: Events) {
+  const closing = new AbortController()
   let client: pg.Client | undefined
   let isListening = false
-  let isSending = false
-  let isClosing = false
   let isReported = false
-  let retryMs = firstRetryMs
-  let timer: NodeJS.Timeout | undefined
   let onProbe: ((token: string) => void) | undefined
-  let opening = open()
+  const running = keepConnected()
 
   return {
-    send(topic, id) {
-      const ids = untold.get(topic) ?? new Set()
-      untold.set(topic, ids)
-      if (id !== undefined && ids.size < maxUntold) ids.add(id)
-      if (!isSending) void send()
-    },
-    on(topic, hear) {
-      ears.set(topic, [...(ears.get(topic) ?? []), hear])
-    },
     isListening: () => isListening,
+    async notify(messages: string[]) {
+      const text = 'select pg_notify($1, message) from unnest($2::text[]) as message'
+      await client?.query(text, [channel, messages]).catch(report)
+    },
     async close() {
-      isClosing = true
-      clearTimeout(timer)
-      await opening
-      await client?.end().catch(() => {})
+      closing.abort()
+      await running
     },
   }
 
-  async function open() {
-    if (isClosing) return
+  async function keepConnected() {
+    for (let retryMs = firstRetryMs; !closing.signal.aborted; retryMs = Math.min(2 * retryMs, lastRetryMs)) {
+      if (await connectOnce()) retryMs = firstRetryMs
+      await pause(retryMs, closing.signal)
+    }
+  }
+
+  /** Listens until the connection is lost or closed. Returns whether there was a connection. */
+  async function connectOnce(): Promise<boolean> {
     const opened = new pg.Client({
       connectionString: url,
       connectionTimeoutMillis: 10_000,
@@ -71,115 +117,59 @@ export function openNotifications({
       keepAlive: true,
       query_timeout: 5000,
     })
-    opened.on('error', () => lose(opened))
-    opened.on('end', () => lose(opened))
-    opened.on('notification', ({ payload = '' }) => hear(payload))
+    const lost = new AbortController()
+    const ended = AbortSignal.any([lost.signal, closing.signal])
+    opened.on('error', () => lost.abort()).on('end', () => lost.abort())
+    opened.on('notification', ({ payload = '' }) => receive(payload))
     try {
       await opened.connect()
-      // A message is no promise: its commit need not wait for the disk.
+      // A notification is not a promise, so its commit need not wait for the disk.
       await opened.query(`set synchronous_commit = off; listen ${channel}`)
       client = opened
-      retryMs = firstRetryMs
-      await probe(opened)
+      while (!ended.aborted) {
+        await probe(ended)
+        await pause(probeEveryMs, ended)
+      }
     } catch (error) {
       report(error)
-      lose(opened)
-      await opened.end().catch(() => {})
-      return
     }
-    timer = setTimeout(probeAgain, probeEveryMs, opened)
-  }
-
-  async function probe(on: pg.Client) {
-    const token = randomUUID()
-    const heard = new Promise<boolean>((resolve) => {
-      const late = setTimeout(resolve, probeMs, false)
-      onProbe = (back) => {
-        if (back !== token) return
-        clearTimeout(late)
-        resolve(true)
-      }
-    })
-    // From another connection, while ours has nothing to do: only whoever truly listens hears that.
-    await pool.query('select pg_notify($1, $2)', [channel, `probe:${token}`])
-    const isHeard = await heard
-    if (client !== on) return
-    if (!isHeard) report(new Error('LISTEN does not work on this connection'))
-    else if (isReported) log.info('processes wake each other again')
-    if (isHeard) isReported = false
-    const isNew = isHeard && !isListening
-    isListening = isHeard
-    // Whatever was told before is told no more: everybody looks once.
-    if (isNew) for (const topic of ['jobs', 'remote-scans'] as const) tellEars(topic, [])
-  }
-
-  function probeAgain(on: pg.Client) {
-    opening = probe(on)
-      .catch((error) => {
-        report(error)
-        lose(on)
-        return on.end().catch(() => {})
-      })
-      .then(() => {
-        if (client === on && !isClosing) timer = setTimeout(probeAgain, probeEveryMs, on)
-      })
-  }
-
-  /** A connection tells of its loss more than once. */
-  function lose(gone: pg.Client) {
-    if (lost.has(gone)) return
-    lost.add(gone)
+    const wasConnected = client !== undefined
     client = undefined
     isListening = false
-    clearTimeout(timer)
-    if (isClosing) return
-    timer = setTimeout(() => {
-      opening = open()
-    }, retryMs)
-    retryMs = Math.min(2 * retryMs, lastRetryMs)
+    await opened.end().catch(() => {})
+    return wasConnected
+  }
+
+  /** Sends a notification from another connection and waits for it here. */
+  async function probe(ended: AbortSignal) {
+    const token = randomUUID()
+    const received = Promise.withResolvers<boolean>()
+    onProbe = (other) => other === token && received.resolve(true)
+    await pool.query('select pg_notify($1, $2)', [channel, `probe:${token}`])
+    const isReceived = await Promise.race([received.promise, pause(probeTimeoutMs, ended).then(() => false)])
+    if (ended.aborted) return
+    if (!isReceived) report(new Error('LISTEN does not work on this connection'))
+    else if (isReported) log.info('notifications between processes work again')
+    if (isReceived) isReported = false
+    const isNew = isReceived && !isListening
+    isListening = isReceived
+    if (isNew) onListening()
+  }
+
+  function receive(payload: string) {
+    const [topic = '', ids = ''] = payload.split(':', 2)
+    if (topic === 'probe') onProbe?.(ids)
+    else onNotification(topic as Topic, ids === '' ? [] : ids.split(','))
   }
 
   function report(error: unknown) {
-    // The watch says that, once.
+    // The database watch logs an outage, once for all.
     if (isOutage(error)) return
-    if (!isReported && !isClosing) log.warn({ err: error }, 'processes cannot wake each other; they look by themselves')
+    if (!isReported && !closing.signal.aborted)
+      log.warn({ err: error }, 'notifications between processes do not work; they poll more often')
     isReported = true
   }
-
-  async function send() {
-    isSending = true
-    while (untold.size > 0) {
-      const messages = toMessages(untold)
-      untold.clear()
-      try {
-        await client?.query('select pg_notify($1, message) from unnest($2::text[]) as message', [channel, messages])
-      } catch (error) {
-        report(error)
-      }
-      await new Promise((resolve) => setTimeout(resolve, gapMs))
-    }
-    isSending = false
-  }
-
-  function hear(payload: string) {
-    const [topic = '', list = ''] = payload.split(':', 2)
-    if (topic === 'probe') onProbe?.(list)
-    else tellEars(topic as Topic, list === '' ? [] : list.split(','))
-  }
-
-  function tellEars(topic: Topic, ids: string[]) {
-    for (const ear of ears.get(topic) ?? []) ear(ids)
-  }
 }
 
-function toMessages(untold: Map<Topic, Set<string>>): string[] {
-  return [...untold].flatMap(([topic, ids]) => {
-    if (ids.size === 0) return topic
-    const all = [...ids]
-    const count = Math.ceil(all.length / idsAtOnce)
-    return Array.from(
-      { length: count },
-      (_, i) => `${topic}:${all.slice(i * idsAtOnce, (i + 1) * idsAtOnce).join(',')}`,
-    )
-  })
-}
+/** Ends early when the signal aborts. */
+const pause = (ms: number, signal: AbortSignal) => sleep(ms, undefined, { signal }).catch(() => {})

@@ -1,26 +1,29 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import type { Logger } from '../runtime/logger.ts'
 import { isOutage } from './database-error.ts'
 
 const minPauseMs = 250
 const maxPauseMs = 5000
-const probeMs = 3000
-/** Single connections that are lost are worth a line, and no more than this often. */
+const probeTimeoutMs = 3000
+/** Lost connections are logged at most this often while the database answers. */
 const quietMs = 10_000
 
 /**
- * Knows whether the database answers, by a connection of its own: one that waits for nobody's statement. Whoever meets
- * an outage says so here. It is logged once when it begins and once when it is over, and in between asked for with
- * growing pauses.
+ * Knows whether the database answers. It probes on a connection of its own, which no other statement can block. Every part
+ * that meets an outage reports it here; the watch logs its beginning and its end once, and probes with growing pauses in
+ * between.
  */
-export function watchDatabase(deps: { url: string; log: Logger }) {
-  const { log } = deps
-  const line = new pg.Pool({
-    ...{ connectionString: deps.url, max: 1, connectionTimeoutMillis: probeMs, query_timeout: probeMs },
+export function watchDatabase({ url, log }: { url: string; log: Logger }) {
+  const probePool = new pg.Pool({
+    connectionString: url,
+    max: 1,
+    connectionTimeoutMillis: probeTimeoutMs,
+    query_timeout: probeTimeoutMs,
     application_name: 'assay watch',
   })
-  // Its loss is found by the next question.
-  line.on('error', () => {})
+  // The next probe notices that the connection is lost.
+  probePool.on('error', () => {})
   const closing = new AbortController()
   let awaySinceMs: number | undefined
   let quietUntilMs = 0
@@ -32,14 +35,14 @@ export function watchDatabase(deps: { url: string; log: Logger }) {
     isAway: () => awaySinceMs !== undefined,
     countOutages: () => outages,
     suspect,
-    /** An outage is looked into, and need not be told of by whoever met it. */
+    /** Also reports the outage, so that the caller need not log it. */
     isOutage(error: unknown): boolean {
       suspect(error)
       return isOutage(error)
     },
-    /** A sentence while it is away; else asks it. Those who ask at once share one question. */
+    /** Probes the database, and returns a sentence if it does not answer. Concurrent callers share a probe. */
     async findFault(): Promise<string | undefined> {
-      if (awaySinceMs === undefined) await probeOnce()
+      if (awaySinceMs === undefined) await probe()
       if (awaySinceMs === undefined) return undefined
       const seconds = Math.round((performance.now() - awaySinceMs) / 1000)
       return `The database has not answered for ${seconds} s. Requests get 503 until it is back, and nothing is charged.`
@@ -47,11 +50,11 @@ export function watchDatabase(deps: { url: string; log: Logger }) {
     async close() {
       closing.abort()
       await waiting
-      await line.end()
+      await probePool.end()
     },
   }
 
-  /** Whatever failed; only what looks like an outage is looked into. */
+  /** Probes the database if this error looks like an outage. */
   function suspect(error: unknown) {
     if (closing.signal.aborted || waiting !== undefined || !isOutage(error)) return
     waiting = waitForReturn(error as Error).finally(() => {
@@ -59,50 +62,42 @@ export function watchDatabase(deps: { url: string; log: Logger }) {
     })
   }
 
-  function probeOnce(): Promise<unknown> {
-    probing ??= line.query('select 1').finally(() => {
+  function probe(): Promise<unknown> {
+    probing ??= probePool.query('select 1').finally(() => {
       probing = undefined
     })
     return probing
   }
 
   async function waitForReturn({ message: reason }: Error) {
-    for (let pauseMs = minPauseMs; !closing.signal.aborted; pauseMs = Math.min(2 * pauseMs, maxPauseMs)) {
+    const { signal } = closing
+    for (let pauseMs = minPauseMs; !signal.aborted; pauseMs = Math.min(2 * pauseMs, maxPauseMs)) {
       try {
-        await probeOnce()
-        sayItIsThere(reason)
-        return
+        await probe()
+        return noteAnswer(reason)
       } catch {
-        sayItIsAway(reason)
-        await rest(pauseMs)
+        noteOutage(reason)
+        await sleep(pauseMs, undefined, { signal }).catch(() => {})
       }
     }
   }
 
-  function sayItIsAway(reason: string) {
+  function noteOutage(reason: string) {
     if (awaySinceMs !== undefined || closing.signal.aborted) return
     awaySinceMs = performance.now()
     outages++
-    log.error({ reason }, 'the database is away; it is tried again, and requests get 503 meanwhile')
+    log.error({ reason }, 'the database is unavailable; requests get 503 until it answers again')
   }
 
-  function sayItIsThere(reason: string) {
+  function noteAnswer(reason: string) {
     const nowMs = performance.now()
     if (awaySinceMs !== undefined) {
       log.info({ seconds: Math.round((nowMs - awaySinceMs) / 100) / 10 }, 'the database answers again')
-    } else if (nowMs >= quietUntilMs) log.warn({ reason }, 'a database connection was lost; others work')
-    if (awaySinceMs === undefined) quietUntilMs = nowMs + quietMs
-    awaySinceMs = undefined
-  }
-
-  function rest(ms: number): Promise<void> {
-    return new Promise((resolve) => {
-      const timer = setTimeout(resolve, ms)
-      closing.signal.addEventListener('abort', () => {
-        clearTimeout(timer)
-        resolve()
-      })
-    })
+      awaySinceMs = undefined
+      return
+    }
+    if (nowMs >= quietUntilMs) log.warn({ reason }, 'a database connection was lost; the database answers')
+    quietUntilMs = nowMs + quietMs
   }
 }
 

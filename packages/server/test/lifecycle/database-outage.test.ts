@@ -40,9 +40,9 @@ test('a database that is cut off costs a 503 and no credit, is told of in words,
     const second = toId(await caller.sendFile('malware', 'submit', randomBytes(1000)))
     assert.equal((await caller.complete('malware', second)).status, 'clean')
     assert.equal(await caller.readSpent(), 2)
-    const listTold = () => service.log().match(/the database (is away|answers again)/g) ?? []
+    const listTold = () => service.log().match(/the database (is unavailable|answers again)/g) ?? []
     await waitUntil('both lines in the log', () => listTold().length >= 2)
-    assert.deepEqual(listTold(), ['the database is away', 'the database answers again'])
+    assert.deepEqual(listTold(), ['the database is unavailable', 'the database answers again'])
   } finally {
     proxy.setMode('pass')
     await service.stop()

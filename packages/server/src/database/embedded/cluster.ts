@@ -6,21 +6,26 @@ import { promisify } from 'node:util'
 import type { Unprivileged } from '../../runtime/unprivileged.ts'
 import type { Binaries } from './binaries.ts'
 import type { Layout } from './layout.ts'
-import { findPostmaster, isRunning } from './postmaster.ts'
 
 export type Cluster = { layout: Layout; binaries: Binaries; unprivileged: Unprivileged }
 
-const unfinished = 'cluster.new-'
+const draftPrefix = 'cluster.new-'
 
-/** Made beside its place and moved there when complete, so that a crash in between leaves nothing half-made. */
+/** Creates the cluster in a draft directory and renames it when complete, so that a crash leaves no half of a cluster. */
 export async function createCluster({ layout, binaries, unprivileged }: Cluster) {
-  removeUnfinished(layout)
-  const newDir = join(layout.rootDir, `${unfinished}${process.pid}`)
+  removeDrafts(layout)
+  const newDir = join(layout.rootDir, `${draftPrefix}${process.pid}`)
   const { command, args, ...user } = unprivileged.wrap(binaries.initdb, [
-    ...['--pgdata', newDir, '--username', 'assay', '--encoding', 'UTF8'],
-    ...['--locale-provider', 'builtin', '--builtin-locale', 'C.UTF-8', '--locale', 'C'],
-    // Whoever gets to the socket is in: its directory lets nobody else through.
-    ...['--auth', 'trust', '--data-checksums', '--no-instructions'],
+    `--pgdata=${newDir}`,
+    '--username=assay',
+    '--encoding=UTF8',
+    '--locale-provider=builtin',
+    '--builtin-locale=C.UTF-8',
+    '--locale=C',
+    // Anyone who can open the socket may connect; its directory is closed to other users.
+    '--auth=trust',
+    '--data-checksums',
+    '--no-instructions',
   ])
   try {
     await promisify(execFile)(command, args, { ...user, env: toEnvironment({ layout, binaries }), cwd: layout.rootDir })
@@ -34,12 +39,12 @@ export async function createCluster({ layout, binaries, unprivileged }: Cluster)
     renameSync(newDir, layout.clusterDir)
   } catch (error) {
     rmSync(newDir, { recursive: true, force: true })
-    // Another process that was started at the same moment won.
+    // Another process that started at the same time was faster.
     if (!existsSync(layout.clusterDir)) throw error
   }
 }
 
-/** Starts the server and returns at once; it is up when it takes connections. */
+/** Starts the server and returns at once; it is ready when it accepts connections. */
 export function startServer({ layout, binaries, unprivileged }: Cluster): ChildProcess {
   const settings = {
     listen_addresses: '',
@@ -47,22 +52,23 @@ export function startServer({ layout, binaries, unprivileged }: Cluster): ChildP
     max_connections: '200',
     shared_buffers: '64MB',
     max_wal_size: '512MB',
-    // Reads come from the page cache; three more processes for them would only cost memory.
+    // Reads come from the page cache; three processes for asynchronous reads would only cost memory.
     io_method: 'sync',
     jit: 'off',
     timezone: 'UTC',
     log_timezone: 'UTC',
     cluster_name: 'assay',
-    // Hot rows are rewritten thousands of times a second.
+    // Balances and rate windows are updated thousands of times a second.
     autovacuum_naptime: '15s',
   }
   const { command, args, ...user } = unprivileged.wrap(binaries.postgres, [
-    ...['-D', layout.clusterDir],
+    '-D',
+    layout.clusterDir,
     ...Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]),
   ])
   const log = openSync(layout.logFile, 'w', 0o600)
   try {
-    // Detached: Ctrl-C goes to the whole process group, and the database must outlive the requests being drained.
+    // Detached: Ctrl-C reaches the whole process group, and the database must outlive the requests that are drained.
     const options = { ...user, env: toEnvironment({ layout, binaries }), cwd: layout.rootDir, detached: true }
     const child = spawn(command, args, { ...options, stdio: ['ignore', log, log] })
     child.unref()
@@ -72,11 +78,12 @@ export function startServer({ layout, binaries, unprivileged }: Cluster): ChildP
   }
 }
 
-/** Ends whichever server runs on the cluster, our child or one that an earlier process left behind. */
+/** Stops the server of the cluster, whether this process started it or an earlier one left it running. */
 export async function stopServer(layout: Layout) {
   const pid = findPostmaster(layout.clusterDir)
   if (pid === undefined) return
-  // Fast: rolls back what is open and writes a checkpoint. Immediate, when it takes too long: recovers at next start.
+  // SIGINT (fast): rolls back open transactions and writes a checkpoint. SIGQUIT (immediate), if that takes too long: the
+  // next start recovers.
   for (const signal of ['SIGINT', 'SIGQUIT', 'SIGKILL'] as const) {
     try {
       process.kill(pid, signal)
@@ -95,9 +102,9 @@ export function readServerLog(layout: Layout): string {
   return readFileSync(layout.logFile, 'utf8').trim().split('\n').slice(-5).join('\n')
 }
 
-function removeUnfinished(layout: Layout) {
+function removeDrafts(layout: Layout) {
   for (const name of readdirSync(layout.rootDir)) {
-    if (!name.startsWith(unfinished) || isRunning(Number(name.slice(unfinished.length)))) continue
+    if (!name.startsWith(draftPrefix) || isRunning(Number(name.slice(draftPrefix.length)))) continue
     rmSync(join(layout.rootDir, name), { recursive: true, force: true })
   }
 }
@@ -108,3 +115,49 @@ const toEnvironment = ({ layout, binaries }: Pick<Cluster, 'layout' | 'binaries'
   TZ: 'UTC',
   LD_LIBRARY_PATH: `${layout.libraryLinks}:${binaries.libraryDir}`,
 })
+
+/** The process id of the server that runs on this cluster. */
+export function findPostmaster(clusterDir: string): number | undefined {
+  const pid = readPid(join(clusterDir, 'postmaster.pid'))
+  return pid !== undefined && isPostgres(pid) ? pid : undefined
+}
+
+/**
+ * Removes lock files that a server killed with SIGKILL left behind. A server refuses to start while their process id exists,
+ * even if that process is a zombie or another program that got the same id later.
+ */
+export function removeStaleLocks(clusterDir: string, socketFile: string) {
+  if (findPostmaster(clusterDir) === undefined) rmSync(join(clusterDir, 'postmaster.pid'), { force: true })
+  const socketOwner = readPid(`${socketFile}.lock`)
+  if (socketOwner === undefined || !isPostgres(socketOwner)) {
+    rmSync(`${socketFile}.lock`, { force: true })
+    rmSync(socketFile, { force: true })
+  }
+}
+
+/** A zombie counts as ended: its parent has not collected its exit status yet. */
+function isRunning(pid: number): boolean {
+  const state = readStat(pid)?.state
+  return state !== undefined && state !== 'Z' && state !== 'X'
+}
+
+function isPostgres(pid: number): boolean {
+  return isRunning(pid) && readStat(pid)?.program === 'postgres'
+}
+
+function readPid(file: string): number | undefined {
+  if (!existsSync(file)) return undefined
+  const pid = Number.parseInt(readFileSync(file, 'utf8'), 10)
+  return Number.isInteger(pid) && pid > 0 ? pid : undefined
+}
+
+/** `/proc/<pid>/stat` is `pid (program) state ...`; the name of the program may contain parentheses and spaces. */
+function readStat(pid: number): { program: string; state: string } | undefined {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
+    const end = stat.lastIndexOf(')')
+    return { program: stat.slice(stat.indexOf('(') + 1, end), state: stat.charAt(end + 2) }
+  } catch {
+    return undefined
+  }
+}

@@ -5,15 +5,15 @@ import { dirname, join, resolve } from 'node:path'
 
 export type Layout = { rootDir: string; clusterDir: string; socketDir: string; libraryLinks: string; logFile: string }
 
-/** The kernel takes socket paths up to this many bytes, the closing zero included. */
+/** The longest socket path that the kernel accepts, in bytes, including the final NUL. */
 const maxSocketPath = 107
 const socketName = '.s.PGSQL.5432'
 
 export const toSocketFile = (layout: Layout) => join(layout.socketDir, socketName)
 
-/** Where the parts of the embedded database lie, below the data directory. */
+/** Paths of the embedded database below the data directory. A socket path that would be too long moves to /tmp. */
 export function makeLayout(dataDir: string): Layout {
-  // Others may pass through, not look: the database's user must get to its own directory below.
+  // Other users may pass through but not list it: the database's user must reach its own directory below.
   makeDirectories(resolve(dataDir), 0o711)
   const rootDir = join(realpathSync(dataDir), 'postgres')
   const near = join(rootDir, 'run')
@@ -28,14 +28,14 @@ export function makeLayout(dataDir: string): Layout {
   }
 }
 
-/** One by one: Node's own recursive form never returns where the kernel makes no directories, such as below /proc. */
+/** Creates one directory at a time: Node's recursive mkdir never returns where none can be created, such as below /proc. */
 function makeDirectories(path: string, mode: number) {
   if (existsSync(path)) return
   makeDirectories(dirname(path), mode)
   mkdirSync(path, { mode })
 }
 
-/** Creates the directories, closed to everybody but the database's user. */
+/** Creates the directories, accessible to the database's user only. */
 export function prepareLayout(layout: Layout, owner: { uid: number; gid: number } | undefined) {
   for (const dir of [layout.rootDir, layout.socketDir]) {
     if (!existsSync(dir)) {
@@ -47,7 +47,7 @@ export function prepareLayout(layout: Layout, owner: { uid: number; gid: number 
   }
 }
 
-/** A directory somebody else made, in /tmp for one, could be a trap; and PostgreSQL refuses a cluster of another user. */
+/** Another user could have prepared a directory in /tmp, and PostgreSQL refuses the cluster of another user. */
 function requireOwn(dir: string, uid: number) {
   const found = lstatSync(dir)
   if (found.isDirectory() && found.uid === uid) return

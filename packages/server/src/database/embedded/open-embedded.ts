@@ -6,23 +6,31 @@ import { OperatorMistake } from '../../domain/problem.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { chooseUnprivileged } from '../../runtime/unprivileged.ts'
 import { findBinaries, linkLibraries } from './binaries.ts'
-import { type Cluster, createCluster, readServerLog, startServer, stopServer } from './cluster.ts'
+import {
+  type Cluster,
+  createCluster,
+  findPostmaster,
+  readServerLog,
+  removeStaleLocks,
+  startServer,
+  stopServer,
+} from './cluster.ts'
 import { makeLayout, prepareLayout, toSocketFile } from './layout.ts'
-import { findPostmaster, removeStaleLocks } from './postmaster.ts'
 
 const databaseUsers = ['postgres', 'node', 'nobody']
 
 export type EmbeddedDatabase = { url: string; close(): Promise<void> }
 
-/** Held by the one service of a data directory, and shared by everybody who uses its database. */
+/** Advisory locks: one for the only service of a data directory, and one that every user of its database shares. */
 const serviceLock = 4_151_001
 const userLock = 4_151_002
 const startTimeoutMs = 60_000
 const presenceName = 'assay process '
 
 /**
- * The database under the data directory: joins it when it runs (a service is up, or one was killed and left it), starts
- * it otherwise, and creates it the first time. A service must be alone; operator commands may come and go beside it.
+ * Opens the database under the data directory. It connects to a running server (of a service, or left behind by one that
+ * was killed), starts one otherwise, and creates the cluster the first time. Only one service may use a data directory;
+ * operator commands (`guest`) may run beside it.
  */
 export async function openEmbedded(deps: {
   dataDir: string
@@ -46,15 +54,15 @@ export async function openEmbedded(deps: {
   let presence = await join()
   return { url, close }
 
-  /** Connects and takes the locks; whoever holds the locks is using the database. */
+  /** Connects and takes the locks, which show that this process uses the database. */
   async function join(): Promise<pg.Client> {
     const deadline = performance.now() + startTimeoutMs
     for (;;) {
-      // Without a socket nobody need be asked: the server starts before anything is waited for.
+      // Without a socket there is no server to connect to, so it is started at once.
       const client = existsSync(toSocketFile(layout)) ? await tryConnect(url) : undefined
       if (client !== undefined) {
         await takeLocks(client)
-        // Its end, when nobody asked for it, is how we learn that the server died.
+        // An unexpected end of this connection shows that the server stopped.
         client.once('end', () => {
           if (!closing) void revive()
         })
@@ -71,8 +79,8 @@ export async function openEmbedded(deps: {
       removeStaleLocks(layout.clusterDir, toSocketFile(layout))
       const child = startServer(cluster)
       startedByUs = true
-      // Ends at once when another process was faster, or while children of a killed server still hold its memory.
-      child.once('error', (error) => log.error({ err: error }, 'the database could not be started'))
+      // The server exits at once if another process was faster, or while children of a killed server hold its memory.
+      child.once('error', (error) => log.error({ err: error }, 'the embedded database could not be started'))
     }
     await sleep(20)
   }
@@ -92,14 +100,14 @@ export async function openEmbedded(deps: {
   }
 
   async function revive() {
-    log.warn('the database stopped by itself; starting it again')
+    log.warn('the embedded database stopped unexpectedly; restarting it')
     while (!closing) {
       try {
         presence = await join()
-        log.info('the database is back')
+        log.info('the embedded database is running again')
         return
       } catch (error) {
-        log.error({ err: error }, 'the database does not come back; trying again')
+        log.error({ err: error }, 'the embedded database does not start; retrying')
         await sleep(1000)
       }
     }
@@ -113,7 +121,7 @@ export async function openEmbedded(deps: {
   }
 }
 
-/** Every presence carries its process in its name; the database knows whose holds the lock. */
+/** Each connection that holds locks has its process id in its application name. */
 async function findServiceProcess(client: pg.Client): Promise<string> {
   const { rows } = await client.query<{ name: string }>(
     `select application_name as name from pg_locks join pg_stat_activity using (pid)
@@ -139,7 +147,7 @@ async function tryConnect(url: string): Promise<pg.Client | undefined> {
     connectionTimeoutMillis: 5000,
     application_name: presenceName + process.pid,
   })
-  // Connections that break later report here as well as by 'end'.
+  // A lost connection emits 'error' beside 'end', and an unhandled 'error' would end the process.
   client.on('error', () => {})
   try {
     await client.connect()
