@@ -27,7 +27,7 @@ export async function openArchive(server: string, size: number, log: Logger) {
     const [from, to] = [day, day + 1].map((n) => toScanIdAt(new Date(n * dayMs)))
     await pool.query(`create table scans_${day} partition of scans for values from ('${from}') to ('${to}')`)
   }
-  await makeScanStore(database).prepare(days)
+  await makeScanStore(database).createPartitions(days)
   const [accounts, keys, plans] = [makeAccountStore(database), makeKeyStore(database), makePlanStore(database)]
   const registration = makeRegistration({ accounts, keys, plans, clock: systemClock })
   const { apiKey, account } = await registration.register({ name: 'bench', plan: 'unlimited' })

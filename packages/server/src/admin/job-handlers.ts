@@ -1,7 +1,7 @@
 import type { operatorRoutes } from '@assay/contract/admin'
 import type { Clock } from '../domain/ports/clock.ts'
 import type { DeliveryStore } from '../domain/ports/delivery-store.ts'
-import type { JobSeen, Operations } from '../domain/ports/operations.ts'
+import type { Operations, QueuedJob } from '../domain/ports/operations.ts'
 import { Problem } from '../domain/problem.ts'
 import { getId, type Handlers, listPage, requireFound } from './call.ts'
 
@@ -62,7 +62,7 @@ export function makeJobHandlers(deps: JobHandlerDeps): Handlers<Names & keyof ty
 
     async replayHost(call) {
       const { host, since } = call.body
-      const ids = await operations.listFailedAt(host, new Date(since), replayAtOnce)
+      const ids = await operations.listFailedDeliveries(host, new Date(since), replayAtOnce)
       let replayed = 0
       for (const id of ids) replayed += await deliveries.replay({ id })
       deps.onReplayed()
@@ -72,7 +72,7 @@ export function makeJobHandlers(deps: JobHandlerDeps): Handlers<Names & keyof ty
   }
 }
 
-const toJobRow = (job: JobSeen) => ({
+const toJobRow = (job: QueuedJob) => ({
   id: job.id,
   account_id: job.accountId,
   account_name: job.accountName,

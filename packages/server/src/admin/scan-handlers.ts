@@ -117,7 +117,7 @@ async function getUsage({ history, accounts, clock }: ScanHandlerDeps, accountId
     .reduce((sum, row) => sum + total(row), 0)
   return {
     days: usage.map(({ keyName, ...row }) => ({ ...row, key_name: keyName })),
-    refusals: await history.listRefusals(accountId, since),
+    refusals: await history.listRejectedRequests(accountId, since),
     ...toCredits(balance),
     runs_out_at: toRunOut(balance.creditRemaining, recent / paceDays, now, balance.period.end),
   }

@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import type { SeenNode } from '../domain/ports/node-store.ts'
+import type { NodeStatus } from '../domain/ports/node-store.ts'
 import { newCommand, print, toTable, withStores } from './terminal.ts'
 
 export function makeNodesCommand(): Command {
@@ -11,7 +11,7 @@ export function makeNodesCommand(): Command {
   )
 }
 
-const toJson = (node: SeenNode) => ({
+const toJson = (node: NodeStatus) => ({
   ...{ id: node.id, name: node.name, roles: node.roles, version: node.version },
   started_at: node.startedAt.toISOString(),
   seen_at: node.seenAt.toISOString(),
@@ -21,7 +21,7 @@ const toJson = (node: SeenNode) => ({
   engines: node.engines.map(({ name, version, signaturesAt }) => ({ name, version, signatures_at: signaturesAt })),
 })
 
-const toText = (nodes: SeenNode[]) =>
+const toText = (nodes: NodeStatus[]) =>
   toTable(
     ['id', 'name', 'roles', 'version', 'seen', 'status', 'engines'],
     nodes.map((node) => [
@@ -31,4 +31,4 @@ const toText = (nodes: SeenNode[]) =>
   )
 
 /** What it said of itself counts only while it says anything. */
-const toStatus = ({ isAlive, status }: SeenNode) => (isAlive ? status : 'silent')
+const toStatus = ({ isAlive, status }: NodeStatus) => (isAlive ? status : 'silent')

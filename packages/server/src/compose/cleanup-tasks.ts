@@ -25,10 +25,10 @@ export function listCleanupTasks({ resultDays }: Config, { storage, remoteScans,
   const ago = (ms: number) => new Date(systemClock.now().getTime() - ms)
   const task = (name: string, sweep: () => Promise<number>): CleanupTask => ({ name, sweep })
   return [
-    task('expired sessions and links', () => auth.members.sweep(ago(0), ago(dayMs))),
+    task('expired sessions and links', () => auth.members.deleteExpired(ago(0), ago(dayMs))),
     task('expired entries of the allow and block lists', () => lists.deleteExpired(ago(0))),
     task('old counts of rejected requests', () => rejectedRequests.deleteOld(ago(rejectedRequestDays * dayMs))),
-    task('partitions for future results', () => scans.prepare(resultDays).then(() => 0)),
+    task('partitions for future results', () => scans.createPartitions(resultDays).then(() => 0)),
     task('content of ended processes', contents.sweep),
     task('content of deleted jobs', () =>
       sweepOrphans({ jobContents, jobs: workers.jobs, remoteScans }, ago(orphanMs)),
@@ -42,7 +42,7 @@ export function listCleanupTasks({ resultDays }: Config, { storage, remoteScans,
     ...(openBalances === undefined
       ? []
       : [task('balances of accounts from the home region', async () => Number(await openBalances()))]),
-    task('idempotency keys older than a day', () => idempotency.deleteIdempotency(ago(dayMs))),
+    task('idempotency keys older than a day', () => idempotency.deleteIdempotencyKeys(ago(dayMs))),
     ...storage.cleanupTasks,
   ]
 }

@@ -223,7 +223,7 @@ function toAnswer(row: KeyRow, { ask, i, nth }: NumberedAsk): BatchAnswer {
 export function makeIdempotencyStore({ pool }: { pool: Pool }): IdempotencyStore {
   return {
     findRepeat: (accountId, operation, key) => findRow(pool, findRepeat, [accountId, operation, key]),
-    deleteIdempotency: (before) => runInPieces(deletePieceSize, () => changeRows(pool, deleteOldKeys, [before])),
+    deleteIdempotencyKeys: (before) => runInPieces(deletePieceSize, () => changeRows(pool, deleteOldKeys, [before])),
   }
 }
 

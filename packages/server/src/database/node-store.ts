@@ -1,5 +1,5 @@
 import type { Pool } from 'pg'
-import type { NodeStore, SeenNode } from '../domain/ports/node-store.ts'
+import type { NodeStatus, NodeStore } from '../domain/ports/node-store.ts'
 import { changeRows, findRow, listRows } from './query.ts'
 
 /** A node is alive while its last heartbeat is younger than this; it sends three in that time. */
@@ -8,14 +8,14 @@ const silentFor = `interval '1 hour'`
 
 export function makeNodeStore({ pool }: { pool: Pool }): NodeStore {
   return {
-    async see({ id, name, roles, version, startedAt, status, reasons, engines }) {
+    async recordHeartbeat({ id, name, roles, version, startedAt, status, reasons, engines }) {
       const values = [id, name, roles, version, startedAt, status, reasons, JSON.stringify(engines)]
-      await changeRows(pool, recordHeartbeat, values)
+      await changeRows(pool, upsertNode, values)
     },
-    async leave(id) {
+    async removeNode(id) {
       await changeRows(pool, 'delete from nodes where id = $1', [id])
     },
-    listNodes: () => listRows<SeenNode>(pool, listNodes),
+    listNodes: () => listRows<NodeStatus>(pool, listNodes),
     async countWorkers() {
       return (await findRow<{ count: number }>(pool, countWorkers))?.count ?? 0
     },
@@ -23,7 +23,7 @@ export function makeNodeStore({ pool }: { pool: Pool }): NodeStore {
   }
 }
 
-const recordHeartbeat = {
+const upsertNode = {
   name: 'record-heartbeat',
   text: `
 insert into nodes (id, name, roles, version, started_at, status, reasons, engines)

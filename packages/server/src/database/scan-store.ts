@@ -19,7 +19,7 @@ export function makeScanStore({ pool }: { pool: Pool }): ScanStore {
     async deleteCompleted(resultDays) {
       return (await partitions.dropOld(resultDays)) + (await partitions.deleteOld(resultDays))
     },
-    prepare: (resultDays) => partitions.makeAhead(resultDays),
+    createPartitions: (resultDays) => partitions.makeAhead(resultDays),
     foldLedger: (resultDays) => runInPieces(foldPieceSize, () => foldPiece(pool, resultDays)),
   }
 }

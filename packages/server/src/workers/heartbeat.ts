@@ -20,7 +20,7 @@ export function openHeartbeat(deps: Deps) {
     try {
       const node = await deps.describe()
       id = node.id
-      await deps.nodes.see(node)
+      await deps.nodes.recordHeartbeat(node)
       failures = 0
     } catch (error) {
       if (failures++ === 0 && deps.isOutage?.(error) !== true) {
@@ -43,7 +43,7 @@ export function openHeartbeat(deps: Deps) {
       clearInterval(timer)
       await running
       // Silence says the same, only later.
-      if (id !== undefined) await deps.nodes.leave(id).catch(() => {})
+      if (id !== undefined) await deps.nodes.removeNode(id).catch(() => {})
     },
   }
 }

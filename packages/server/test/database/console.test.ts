@@ -68,7 +68,7 @@ describe('the console, as time goes by', () => {
     assert.equal(await signIn.findVisitor(busy), undefined)
     const { rows } = await stores.database.pool.query('select from console_sessions')
     assert(rows.length > 0)
-    await members.sweep(clock.now(), clock.now())
+    await members.deleteExpired(clock.now(), clock.now())
     assert.equal((await stores.database.pool.query('select from console_sessions')).rows.length, 0)
   })
 
@@ -93,7 +93,7 @@ describe('the console, as time goes by', () => {
   test('whoever tries many addresses from one machine must wait; who signs in there rightly is not counted', async () => {
     const stores = { address: '192.0.2.77', agent: 'test' }
     const patience = { freeFailures: 50, firstPauseMs: 5000, longestPauseMs: 60_000, memoryMs: hourMs }
-    const fail = () => members.takeAttempt(`address:${stores.address}`, clock.now(), patience)
+    const fail = () => members.countAttempt(`address:${stores.address}`, clock.now(), patience)
     for (let n = 0; n < 48; n++) assert.equal(await fail(), undefined)
     for (let n = 0; n < 4; n++) assert.notEqual(await signIn.signIn(given, stores), 'code-needed')
     for (let n = 0; n < 2; n++) assert.equal(await fail(), undefined)
@@ -142,7 +142,7 @@ describe('the console, as time goes by', () => {
     }
     const day = clock.now().toISOString().slice(0, 10)
     const history = makeScanHistory(stores.database)
-    assert.deepEqual(await history.listRefusals(id, new Date(now - dayMs)), [
+    assert.deepEqual(await history.listRejectedRequests(id, new Date(now - dayMs)), [
       { day, status: 403, count: 6 },
       { day, status: 429, count: 2 },
     ])

@@ -226,7 +226,7 @@ describe('an idempotency key', () => {
       `update idempotency_keys set created_at = '2020-01-01' where account_id = $1 and key = 'old'`,
       [id],
     )
-    assert.equal(await stores.idempotency.deleteIdempotency(new Date('2020-01-02')), 1)
+    assert.equal(await stores.idempotency.deleteIdempotencyKeys(new Date('2020-01-02')), 1)
     assert.equal(await stores.idempotency.findRepeat(id, 'submit', 'old'), undefined)
     assert.ok((await stores.idempotency.findRepeat(id, 'submit', 'new')) !== undefined)
   })

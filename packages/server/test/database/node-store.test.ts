@@ -27,17 +27,17 @@ describe('a node', () => {
 
   test('is listed as it was last seen', async () => {
     const node = newNode()
-    await nodes.see({ ...node, status: 'ready', reasons: [] })
-    await nodes.see(node)
+    await nodes.recordHeartbeat({ ...node, status: 'ready', reasons: [] })
+    await nodes.recordHeartbeat(node)
     const [seen, ...others] = await nodes.listNodes()
     assert.deepEqual(others, [])
     assert.deepEqual({ ...seen, seenAt: undefined }, { ...node, isAlive: true, seenAt: undefined })
   })
 
   test('counts as a worker while it says that it is alive', async () => {
-    await nodes.see(newNode({ roles: ['api'] }))
+    await nodes.recordHeartbeat(newNode({ roles: ['api'] }))
     assert.equal(await nodes.countWorkers(), 0)
-    await nodes.see(newNode({ roles: ['api', 'worker'] }))
+    await nodes.recordHeartbeat(newNode({ roles: ['api', 'worker'] }))
     assert.equal(await nodes.countWorkers(), 1)
     await age('14 seconds')
     assert.equal(await nodes.countWorkers(), 1)
@@ -50,7 +50,7 @@ describe('a node', () => {
   })
 
   test('is forgotten after an hour of silence, not before', async () => {
-    await nodes.see(newNode())
+    await nodes.recordHeartbeat(newNode())
     await age('59 minutes')
     assert.equal(await nodes.deleteSilent(), 0)
     await age('61 minutes')

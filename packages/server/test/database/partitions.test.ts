@@ -82,8 +82,8 @@ describe('the partitions of results', () => {
     const { digest } = await stores.register()
     const early = await record(digest, ago(-1), null)
     assert.equal(await locate(early), 'scans_default')
-    await Promise.all(Array.from({ length: 4 }, () => stores.scans.prepare(30)))
-    await stores.scans.prepare(30)
+    await Promise.all(Array.from({ length: 4 }, () => stores.scans.createPartitions(30)))
+    await stores.scans.createPartitions(30)
     const days = [0, -2].map((n) => `scans_${ago(n).toISOString().slice(0, 10).replaceAll('-', '')}`)
     // That of tomorrow is not there: a result of it came before, and stays where it is.
     assert.deepEqual(await listNames(), [...days, 'scans_default'].sort())

@@ -75,7 +75,7 @@ async function charge(database: Database) {
   ]
   const registration = makeRegistration({ accounts, keys, plans, clock: systemClock })
   const { apiKey, account } = await registration.register({ name: 'pooled', plan: 'free', credits: 50 })
-  await scans.prepare(30)
+  await scans.createPartitions(30)
   await Promise.all(Array.from({ length: 20 }, () => gate.ask(newSubmit(toKeyDigest(apiKey)))))
   const claimed = await jobs.claim(20, leaseMs)
   assert.equal(claimed.length, 20)

@@ -16,7 +16,7 @@ const unused = () => {
 }
 const nothingToScanWith = {
   scanner: { scanContent: unused, scanUrl: unused },
-  repeats: { findRepeat: unused, deleteIdempotency: unused },
+  repeats: { findRepeat: unused, deleteIdempotencyKeys: unused },
   resultWaiters: makeResultWaiters(),
   describe: unused,
   clock: { now: unused },

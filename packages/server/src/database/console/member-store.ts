@@ -6,17 +6,17 @@ import { inTransaction } from '../transaction.ts'
 
 type SessionStore = Pick<
   MemberStore,
-  'openSession' | 'findSession' | 'listSessions' | 'closeSession' | 'closeSessions' | 'sweep'
+  'openSession' | 'findSession' | 'listSessions' | 'closeSession' | 'closeSessions' | 'deleteExpired'
 >
 type LinkStore = Pick<MemberStore, 'addLink' | 'findLink' | 'listLinks' | 'removeLink' | 'acceptLink' | 'acceptReset'>
-type AttemptStore = Pick<MemberStore, 'takeAttempt' | 'forgiveAttempt' | 'forgetFailures'>
+type AttemptStore = Pick<MemberStore, 'countAttempt' | 'uncountAttempt' | 'forgetFailures'>
 
 export function makeMemberStore({ pool }: { pool: Pool }): MemberStore {
   return {
     ...makeSessionStore({ pool }),
     ...makeLinkStore({ pool }),
     ...makeAttemptStore({ pool }),
-    async findVacancy() {
+    async findFirstOperatorAccount() {
       const row = await findRow<{ hasOperator: boolean; accountId: string | null }>(
         pool,
         `select exists (select from members where role = 'operator') as "hasOperator",
@@ -99,11 +99,11 @@ function makeSessionStore({ pool }: { pool: Pool }): SessionStore {
     async closeSession(id) {
       await changeRows(pool, 'delete from console_sessions where id = $1', [id])
     },
-    async closeSessions(memberId, but) {
+    async closeSessions(memberId, except) {
       const text = 'delete from console_sessions where member_id = $1 and id is distinct from $2'
-      await changeRows(pool, text, [memberId, but ?? null])
+      await changeRows(pool, text, [memberId, except ?? null])
     },
-    async sweep(now, failuresBefore) {
+    async deleteExpired(now, failuresBefore) {
       const sessions = await changeRows(pool, 'delete from console_sessions where expires_at < $1', [now])
       const links = await changeRows(pool, 'delete from console_links where expires_at < $1', [now])
       const failures = await changeRows(pool, 'delete from sign_in_failures where last_at < $1', [failuresBefore])
@@ -185,7 +185,7 @@ const pauseEnd = `f.last_at + least($4 * power(2, least(f.failures - $3, 20)), $
 
 function makeAttemptStore({ pool }: { pool: Pool }): AttemptStore {
   return {
-    async takeAttempt(subject, now, { freeFailures, firstPauseMs, longestPauseMs, memoryMs }) {
+    async countAttempt(subject, now, { freeFailures, firstPauseMs, longestPauseMs, memoryMs }) {
       const values = [subject, now, freeFailures, firstPauseMs, longestPauseMs]
       const counted = await changeRows(
         pool,
@@ -203,7 +203,7 @@ function makeAttemptStore({ pool }: { pool: Pool }): AttemptStore {
       )
       return { waitMs: Math.max(1, (row?.until.getTime() ?? 0) - now.getTime()) }
     },
-    async forgiveAttempt(subject) {
+    async uncountAttempt(subject) {
       const text = 'update sign_in_failures set failures = greatest(failures - 1, 0) where subject = $1'
       await changeRows(pool, text, [subject])
     },

@@ -1,11 +1,11 @@
 import type { Pool } from 'pg'
-import type { FailingHost, JobSeen, Operations } from '../../domain/ports/operations.ts'
+import type { FailingHost, Operations, QueuedJob } from '../../domain/ports/operations.ts'
 import { changeRows, findRow, listRows, toPage } from '../query.ts'
 
 export function makeOperations({ pool }: { pool: Pool }): Operations {
   return {
     listJobs: ({ state, stuckSince, after, limit }) =>
-      listRows<JobSeen>(pool, listJobs, [state, stuckSince, after, limit]),
+      listRows<QueuedJob>(pool, listJobs, [state, stuckSince, after, limit]),
     async releaseJob(id) {
       const text =
         'update jobs set held_until = null where scan_id = $1 and lease_token is null and held_until is not null'
@@ -13,7 +13,7 @@ export function makeOperations({ pool }: { pool: Pool }): Operations {
     },
     listFailingHosts: (since) => listRows<FailingHost>(pool, listFailingHosts, [since]),
     pauseHost: (host, paused) => changeRows(pool, pauseHost, [host, paused]),
-    async listFailedAt(host, since, limit) {
+    async listFailedDeliveries(host, since, limit) {
       const rows = await listRows<{ id: string }>(
         pool,
         `select id from deliveries where host = $1 and state in ('dead', 'stopped') and created_at >= $2

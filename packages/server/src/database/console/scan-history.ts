@@ -13,7 +13,7 @@ export function makeScanHistory({ pool }: { pool: Pool }): ScanHistory {
 
     countByDay: (accountId, since) => listRows(pool, countByDay, [accountId, since]),
 
-    listRefusals: (accountId, since) =>
+    listRejectedRequests: (accountId, since) =>
       listRows(
         pool,
         `select to_char(day, 'YYYY-MM-DD') as day, status, count::float8 as count from rejected_requests

@@ -18,7 +18,7 @@ export function makeInvitations({ members, signIn, audit, clock }: Deps) {
   return {
     /** A link for the first operator, who also gets the first account. Undefined when there is an operator already. */
     async inviteFirstOperator(): Promise<{ token: string } | undefined> {
-      const vacancy = await members.findVacancy()
+      const vacancy = await members.findFirstOperatorAccount()
       return vacancy && addLink('first-operator', { role: 'operator', ...vacancy }, null)
     },
     invite: (invitee: Invitee) => addLink('invitation', invitee, null),

@@ -29,20 +29,20 @@ export function makeSignIn(deps: Deps) {
   return {
     async signIn(given: Given, origin: Origin): Promise<Entry> {
       const subjects = toSubjects(given.email, origin)
-      await takeAttempt(subjects)
+      await countAttempt(subjects)
       const member = await members.findByEmail(given.email)
       const isRight = await isPassword(given.password, member?.passwordHash ?? (await getDecoyHash()))
       if (member === undefined || !isRight) return refuse(given, origin)
       if (member.totpConfirmedAt !== null) {
         if (given.code === undefined) {
-          await members.forgiveAttempt(subjects.email)
-          await members.forgiveAttempt(subjects.address)
+          await members.uncountAttempt(subjects.email)
+          await members.uncountAttempt(subjects.address)
           return 'code-needed'
         }
         if (!(await acceptsCode(member, given.code))) return refuse(given, origin)
       }
       await members.forgetFailures(subjects.email)
-      await members.forgiveAttempt(subjects.address)
+      await members.uncountAttempt(subjects.address)
       await audit.note({ actor: member.email, action: 'session.open', accountId: member.accountId, ...origin })
       return { token: await openSession(member, origin) }
     },
@@ -83,15 +83,15 @@ export function makeSignIn(deps: Deps) {
   }
 
   /** Counts the attempt before the password is checked. During a pause even the right password is refused. */
-  async function takeAttempt(subjects: ReturnType<typeof toSubjects>) {
+  async function countAttempt(subjects: ReturnType<typeof toSubjects>) {
     const now = clock.now()
     for (const kind of ['email', 'address'] as const) {
-      const refused = await members.takeAttempt(subjects[kind], now, {
+      const refused = await members.countAttempt(subjects[kind], now, {
         ...attemptLimits,
         freeFailures: freeFailures[kind],
       })
       if (refused === undefined) continue
-      if (kind === 'address') await members.forgiveAttempt(subjects.email)
+      if (kind === 'address') await members.uncountAttempt(subjects.email)
       throw new Problem({ kind: 'rate-limited', retryAfterSeconds: Math.ceil(refused.waitMs / 1000) })
     }
   }

@@ -14,7 +14,7 @@ export type NewAccount = {
   key: NewApiKey
 }
 
-/** A member left out stays as it is; null takes an override or an expiry away. */
+/** Fields that are left out stay as they are; null removes an override or an expiry. */
 export type AccountChange = {
   name?: string
   plan?: string
@@ -28,21 +28,21 @@ export type AccountChange = {
 
 export type AccountStore = {
   createAccount(account: NewAccount): Promise<Account>
-  /** Creates it only where there is no account at all, however many nodes try at once. */
+  /** Creates the account only if there is none at all, however many nodes try at the same time. */
   createFirstAccount(account: NewAccount): Promise<Account | undefined>
   findAccount(id: string): Promise<Account | undefined>
   listAccounts(): Promise<Account[]>
-  /** Null: all that are public. */
+  /** Hosts that URLs of the account may name; null allows every public host. */
   findDownloadHosts(id: string): Promise<string[] | null>
   /** Everything that changes a balance writes the ledger in the same transaction. */
   updateAccount(id: string, change: AccountChange): Promise<Account | undefined>
   grantCredits(id: string, amount: number, note: string | null): Promise<Account | undefined>
   listLedger(id: string, limit: number): Promise<LedgerEntry[]>
-  /** Those that sign now: the account's, and the one before while it still does. None without such an account. */
+  /** The secrets that sign now: the current one, and the previous one until it expires. Empty without such an account. */
   listWebhookSecrets(id: string): Promise<string[]>
-  /** The secret before signs until then; when the secret was changed is a day earlier. */
+  /** When the secret was rotated, and until when the previous secret signs; null when it does not. */
   findWebhookRotation(id: string): Promise<{ rotatedAt: Date | null; previousUntil: Date | null }>
-  /** The secret before keeps signing until `previousUntil`, so that receivers can change over. */
+  /** The previous secret also signs until `previousUntil`, so that receivers have time to switch. */
   rotateWebhookSecret(id: string, secret: string, previousUntil: Date): Promise<boolean>
   /** Accounts whose ledger does not sum to their balance: there must be none. */
   listUnbalanced(): Promise<{ id: string; balance: number; ledger: number }[]>

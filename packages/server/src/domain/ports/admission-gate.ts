@@ -2,66 +2,72 @@ import type { Rate } from '../accounts/account.ts'
 import type { NewScan } from '../scans/scan.ts'
 import type { NewJob } from './job-store.ts'
 
-/** One question at the gate. Both halves of a call in one, or the request first and the scan when its body is read. */
+/**
+ * A call to the gate: it counts a request, charges a scan, or both. A request whose body is still to be read is counted
+ * first and charged in a second call.
+ */
 export type Ask = {
-  /** As `toKeyDigest` makes it. */
+  /** Result of `toKeyDigest`. */
   keyDigest: string
-  /** Count this against the rate window of the key. */
+  /** Whether to count a request in the rate window of the key. */
   countsRequest: boolean
-  /** Charge one credit, unless the key is for tests, and record this, or do neither. Asking again with the same id never charges twice. */
+  /**
+   * Scan to charge one credit for and to record, both or neither. A test key pays nothing. The same id is never charged
+   * twice.
+   */
   scan?: NewScan
-  /** With a scan that is pending: what a worker needs for it. Recorded with the charge, or neither. */
+  /** Job of a pending scan, recorded together with the charge. */
   job?: NewJob
-  /** With a scan: of all that carry the same key of the same account and operation, one is charged and recorded. */
+  /** Of all scans with the same idempotency key, operation and account, one is charged and recorded. */
   idempotency?: Idempotency
-  /** With a scan whose verdict rests on this setting: charged and recorded only if the account still has it so. */
+  /** Setting that the verdict of the scan depends on: it is charged and recorded only if the account still has it. */
   flagsSexy?: boolean
 }
 
 export type Idempotency = {
   operation: string
   key: string
-  /** Of what was asked, in hex: tells a repeat from another request under the same key. */
+  /** Hash of the request in hex: tells a repeat from another request with the same key. */
   fingerprint: string
 }
 
-/** The scan that was recorded first under an idempotency key. */
+/** The scan that was recorded first with an idempotency key. */
 type Repeat = { scanId: string; fingerprint: string }
 
 export type Caller = {
-  /** Of the key that called; the scan is asked for with it when its body is read. */
+  /** Digest of the key that called; the scan is charged with it once the body is read. */
   keyDigest: string
   accountId: string
-  /** The key is one for tests: no engine is asked, and the gate charges nothing. */
+  /** Whether the key is a test key: no engine runs, and the gate charges nothing. */
   isTest: boolean
-  /** A picture that is sexy, and no more than that, is a threat to this account. */
+  /** Whether a picture that is "sexy", and nothing worse, is a threat to this account. */
   flagsSexy: boolean
   rate: Rate
   creditLimit: number
-  /** After this ask's own debit. */
+  /** Credits after the debit of this call. */
   creditRemaining: number
-  /** Requests left in the window, this one taken. */
+  /** Requests left in the window after this one. */
   requestsRemaining: number
   resetsAt: Date
 }
 
 export type Answer =
   | { outcome: 'admitted'; caller: Caller }
-  /** Missing, revoked or expired key; suspended or expired account. */
+  /** The key is missing, revoked or expired, or its account is suspended or expired. */
   | { outcome: 'unknown-key' }
   | { outcome: 'rate-limited'; caller: Caller; retryAfterSeconds: number }
   | { outcome: 'out-of-credit'; caller: Caller }
-  /** The key was used before, maybe for something else: nothing was charged or recorded. */
+  /** The idempotency key was used before, perhaps for another request: nothing was charged or recorded. */
   | ({ outcome: 'repeated'; caller: Caller } & Repeat)
-  /** The account has changed what the verdict rests on: nothing was charged or recorded, the request was counted. */
+  /** The account changed the setting that the verdict depends on: the request was counted, nothing charged or recorded. */
   | { outcome: 'changed'; caller: Caller }
 
-/** Exact over any number of processes: of any number of asks at once, just as many pass as are allowed. */
+/** Rate limits and credits are exact over any number of processes and concurrent calls. */
 export type AdmissionGate = { ask(ask: Ask): Promise<Answer> }
 
 export type IdempotencyStore = {
-  /** For asking before any work is done; the gate has the last word. */
+  /** Finds a repeat before any work is done. The gate decides: a concurrent call may still take the key. */
   findRepeat(accountId: string, operation: string, key: string): Promise<Repeat | undefined>
-  /** Forgets keys that were first used before that time; says how many. */
-  deleteIdempotency(before: Date): Promise<number>
+  /** Deletes keys that were first used before that time, and returns how many. */
+  deleteIdempotencyKeys(before: Date): Promise<number>
 }

@@ -1,7 +1,7 @@
 type AuditEntry = {
-  /** A member's address, or what else acted. */
+  /** Email address of a member, or the name of the program that acted. */
   actor: string
-  /** What was done, such as `key.create`. */
+  /** Name of the action, such as `key.create`. */
   action: string
   target?: string | undefined
   accountId?: string | null | undefined
@@ -11,9 +11,9 @@ type AuditEntry = {
 
 export type AuditRecord = Omit<AuditEntry, 'accountId'> & { id: string; at: Date; accountName: string | null }
 
-/** It only grows. */
+/** Entries are added and never changed or deleted. */
 export type AuditLog = {
   note(entry: AuditEntry): Promise<void>
-  /** Newest first, from before that one. */
+  /** Newest first, beginning after the entry `before`. */
   list(options: { before: string | undefined; action: string | undefined; limit: number }): Promise<AuditRecord[]>
 }

@@ -1,18 +1,18 @@
 export type DeliveryState =
-  /** To be tried, now or later. */
+  /** An attempt is due now or later. */
   | 'pending'
   | 'delivered'
-  /** Tried as often as the schedule says. */
+  /** All attempts of the schedule failed. */
   | 'dead'
   /** The receiver answered 410. */
   | 'stopped'
 
 export type Attempt = {
   at: Date
-  /** Null without an answer. */
+  /** HTTP status, null without a response. */
   status: number | null
   durationMs: number
-  /** The beginning of the answer, at most 1 KB; or what went wrong. */
+  /** The beginning of the response, at most 1 KB, or the reason why there is none. */
   answer: string
 }
 
@@ -24,22 +24,22 @@ export type Delivery = {
   state: DeliveryState
   attempts: number
   createdAt: Date
-  /** Null when there is nothing more to come, or not before its endpoint is resumed. */
+  /** Time of the next attempt; null when none follows, or none before the endpoint is resumed. */
   nextAt: Date | null
   lastStatus: number | null
 }
 
 export type ClaimedDelivery = {
   id: string
-  /** Only the newest claim can complete. */
+  /** Token of the lease: only the newest claim can record an attempt. */
   token: string
   accountId: string
   url: string
-  /** Exactly these bytes, every time. */
+  /** The body, sent unchanged in every attempt. */
   body: string
   /** Attempts before this one. */
   attempts: number
-  /** The account's, and the one before while it still signs. */
+  /** The secret of the account, and the previous one until it expires. */
   secrets: string[]
 }
 
@@ -49,7 +49,7 @@ export type Endpoint = {
   failingSince: Date | null
   lastSuccessAt: Date | null
   pausedAt: Date | null
-  /** Deliveries that wait for it. */
+  /** Number of deliveries that wait for this endpoint. */
   waiting: number
 }
 
@@ -57,26 +57,26 @@ export type NextDeliveryState = { state: 'delivered' | 'dead' | 'stopped' } | { 
 
 export type DeliveryStore = {
   /**
-   * Takes deliveries that are due, at most `perHost` of one receiver at a time over all processes: one that is slow
-   * delays no other. None for endpoints that are paused.
+   * Claims deliveries that are due, at most `perHost` of one host at a time over all processes, so that a slow host delays
+   * no other. Skips paused endpoints.
    */
   claim(options: { limit: number; perHost: number; leaseMs: number }): Promise<ClaimedDelivery[]>
   /**
-   * Logs the attempt and what comes of it, and pauses the endpoint that has only failed for `pauseAfterMs`. False when
-   * somebody else has the delivery by now.
+   * Records an attempt and the next state, and pauses an endpoint that has only failed for `pauseAfterMs`. Returns false
+   * when another worker has claimed the delivery since.
    */
   recordAttempt(
     claimed: Pick<ClaimedDelivery, 'id' | 'token'>,
     attempt: Attempt,
-    outcome: NextDeliveryState,
+    next: NextDeliveryState,
     pauseAfterMs: number,
   ): Promise<boolean>
   /**
-   * When the next one is due; undefined when none is waiting. That may be past: a receiver has as many as it may, and
-   * more are waiting.
+   * When the next delivery is due; undefined when none is waiting. The time is in the past when a host has as many
+   * deliveries in flight as it may have.
    */
   findNextDue(): Promise<Date | undefined>
-  /** Newest first, from before that one. */
+  /** Newest first, beginning after the delivery `before`. */
   listDeliveries(filter: {
     accountId?: string
     state?: DeliveryState
@@ -85,13 +85,13 @@ export type DeliveryStore = {
     limit: number
   }): Promise<Delivery[]>
   findDelivery(id: string): Promise<(Delivery & { body: string; log: Attempt[] }) | undefined>
-  /** Makes them due at once, whatever became of them; says how many. */
+  /** Makes deliveries due at once, whatever their state, and returns how many. */
   replay(which: { id: string } | { failedSince: Date; accountId?: string }): Promise<number>
   listEndpoints(filter: { accountId?: string }): Promise<Endpoint[]>
-  /** False when no such endpoint is paused. */
+  /** Returns false when no such endpoint is paused. */
   resumeEndpoint(accountId: string, url: string): Promise<boolean>
-  /** Forgets deliveries that were made before that time and are not to be tried any more; says how many. */
+  /** Deletes deliveries that were created before that time and wait for no attempt, and returns how many. */
   deleteOld(before: Date): Promise<number>
-  /** Without what is put aside for a paused endpoint. */
+  /** Counts waiting deliveries, except those of paused endpoints. */
   countDeliveries(): Promise<{ waiting: number; oldestDueAt: Date | undefined }>
 }

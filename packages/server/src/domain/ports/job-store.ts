@@ -1,27 +1,27 @@
 import type { Scan } from '../scans/scan.ts'
 
-/** Where the content of a background scan lies until it is completed. */
+/** Location of the content of a background scan until its verdict. */
 export type JobSource =
-  /** Small content, encrypted, in the database itself: accepted with the job, and gone with it. */
+  /** Small content, encrypted, in the row of the job. */
   | { at: 'row'; sealed: Buffer }
-  /** In storage, encrypted, under this key. */
+  /** Encrypted content in the content store, under this key. */
   | { at: 'storage'; key: string }
-  /** Not here yet. */
+  /** Content that the worker downloads. */
   | { at: 'url'; url: string }
 
-/** Of a test key: no content, only how it is to end. */
+/** A job of a test key has no content, only the name of the test case that decides its verdict. */
 type TestSource = { at: 'test'; testCase: string }
 
 export type NewJob = {
-  /** What a process must have to do it; see queues.ts. */
+  /** Queue of processes that have the engine and can read the content; see queues.ts. */
   queue: string
   source: JobSource | TestSource
   callbackUrl: string | null
-  /** Nobody is to take it before that time is over. */
+  /** Time before which no worker may claim the job. */
   holdMs?: number
 }
 
-/** Whoever claimed a job last. Only the newest lease of a job can complete it. */
+/** Only the newest lease of a job can complete it. */
 export type Lease = { scanId: string; token: string }
 
 export type ClaimedJob = Omit<NewJob, 'queue' | 'holdMs'> & {
@@ -29,37 +29,37 @@ export type ClaimedJob = Omit<NewJob, 'queue' | 'holdMs'> & {
   accountId: string
   flagsSexy: boolean
   scan: Scan
-  /** This one, from 1 on. */
+  /** Number of this attempt, from 1 on. */
   attempt: number
 }
 
 export type Completion = {
   scan: Scan
-  /** Its end is our own fault: the credit goes back, once. */
+  /** Whether Assay failed, so that the credit is refunded. A job is refunded at most once. */
   refunds: boolean
-  /** The exact bytes of the webhook, for a job with a callback. */
+  /** Body of the webhook, for a job with a callback URL. */
   deliveryBody: string | undefined
 }
 
 export type JobStore = {
   /**
-   * Takes jobs that wait, or whose lease ran out, from the queues of this process. Accounts take turns: one with many jobs does not keep another's from
-   * being next.
+   * Claims jobs that wait, or whose lease has run out, from the queues of this process. Accounts take turns, so that many
+   * jobs of one account do not delay another's.
    */
   claim(limit: number, leaseMs: number): Promise<ClaimedJob[]>
-  /** Takes jobs that nobody has taken since before that time, whatever their queue. */
+  /** Claims jobs of any queue that no worker has claimed since before that time. */
   claimAbandoned(before: Date, limit: number, leaseMs: number): Promise<ClaimedJob[]>
-  /** Says which of them are still ours; those are ours for another while. */
+  /** Extends leases, and returns those that are still valid. */
   extend(leases: Lease[], leaseMs: number): Promise<Lease[]>
   /**
-   * Verdict, refund and webhook delivery, and the end of the job, in one transaction. False, and nothing changed, when
-   * somebody else has the job by now.
+   * Records verdict, refund and webhook delivery, and deletes the job, in one transaction. Returns false, and changes
+   * nothing, when another worker has claimed the job since.
    */
   complete(lease: Lease, completion: Completion): Promise<boolean>
-  /** Lets somebody have it again, after a pause. Unless it `counts`, the attempt is as if it had not been. */
+  /** Returns the job to its queue after a pause. Unless it `counts`, the attempt is not counted. */
   release(lease: Lease, pause: { ms: number; counts: boolean }): Promise<void>
-  /** Exact up to 10,000 that wait, and an estimate beyond. */
+  /** Exact up to 10,000 waiting jobs, and an estimate beyond. */
   countJobs(): Promise<{ waiting: number; running: number; oldestAt: Date | undefined }>
-  /** Of these keys of storage, those that a job still needs. */
+  /** Of these keys of the content store, those that a job still needs. */
   listNeeded(keys: string[]): Promise<string[]>
 }

@@ -9,17 +9,17 @@ export type NewApiKey = {
   isTest: boolean
 }
 
-/** What the console needs of keys, to scan by itself. */
+/** The keys with which the console scans for an account. */
 export type ConsoleKeyStore = Pick<KeyStore, 'createKey'> & {
-  /** Of the console's own; in hex. */
+  /** Digest of the console's own key of this account, in hex. */
   findConsoleDigest(accountId: string): Promise<string | undefined>
 }
 
 export type KeyStore = {
   createKey(accountId: string, key: NewApiKey): Promise<ApiKey>
   listKeys(accountId: string | null): Promise<ApiKey[]>
-  /** It ends then, unless it would end before. False when the account has no such key, or it is revoked. */
+  /** Lets the key expire at that time unless it expires earlier. Returns false without such a key, or if it is revoked. */
   expireKey(accountId: string, id: string, at: Date): Promise<boolean>
-  /** False when there is no such key. Revoking twice keeps the first time. */
+  /** Returns false when there is no such key. Revoking twice keeps the first time. */
   revokeKey(id: string): Promise<boolean>
 }

@@ -2,7 +2,7 @@ export type ListEntry = {
   id: string
   list: 'allow' | 'block'
   matches: 'sha256' | 'signal'
-  /** A hash, or a signal as results show it. */
+  /** A SHA-256 hash, or a signal as results show it. */
   value: string
   reason: string
   createdBy: string
@@ -10,13 +10,13 @@ export type ListEntry = {
   expiresAt: Date | null
 }
 
-/** What operators allow or block, whatever the engines say. */
+/** Hashes and signals that operators allow or block, whatever the engines report. */
 export type ListStore = {
-  /** Those that have not expired, newest first. */
+  /** Entries that have not expired, newest first. */
   listEntries(now: Date): Promise<ListEntry[]>
-  /** Takes the place of one with the same list and value. */
+  /** Replaces an entry with the same list, type and value. */
   addEntry(entry: ListEntry): Promise<void>
-  /** False when there is no such entry. */
+  /** Returns false when there is no such entry. */
   removeEntry(id: string): Promise<boolean>
   deleteExpired(before: Date): Promise<number>
 }

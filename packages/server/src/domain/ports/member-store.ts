@@ -38,49 +38,51 @@ export type OpenSession = {
   agent: string
 }
 
-/** Those who use the console, their sessions and the links that let them in. Digests are SHA-256 in hex. */
+/** Members of the console, their sessions and their one-time links. Digests are SHA-256 in hex. */
 export type MemberStore = {
-  /** Nothing when there is an operator; else the oldest account, for the first operator to hold. */
-  findVacancy(): Promise<{ accountId: string | null } | undefined>
+  /** The oldest account, for the first operator to own; undefined when there is an operator already. */
+  findFirstOperatorAccount(): Promise<{ accountId: string | null } | undefined>
   findByEmail(email: string): Promise<Member | undefined>
   findMember(id: string): Promise<Member | undefined>
   listMembers(accountId: string): Promise<Member[]>
   setPassword(id: string, passwordHash: string): Promise<void>
-  /** Null forgets it. It counts once it is confirmed. */
+  /** Null removes the secret. It is required at sign-in once it is confirmed. */
   setTotp(id: string, secret: Buffer | null, confirmedAt: Date | null): Promise<void>
-  /** False when this step, or a later one, was taken before. */
+  /** Returns false when this step, or a later one, was used before. */
   takeTotpStep(id: string, step: number): Promise<boolean>
   removeMember(accountId: string, id: string): Promise<boolean>
 
   openSession(session: OpenSession & { digest: string; memberId: string; expiresAt: Date }): Promise<void>
-  /** Renews it, too. Nothing when it has ended, or was idle since before that time. */
+  /** Also records the use of the session. Finds nothing when it has expired, or was idle since before that time. */
   findSession(digest: string, now: Date, idleSince: Date): Promise<{ id: string; member: Member } | undefined>
   listSessions(memberId: string): Promise<OpenSession[]>
   closeSession(id: string): Promise<void>
-  /** All but one. */
-  closeSessions(memberId: string, but?: string): Promise<void>
+  closeSessions(memberId: string, except?: string): Promise<void>
 
-  /** Takes the place of others of the same purpose, account and address. */
+  /** Replaces links of the same purpose, account and email address. */
   addLink(link: NewLink): Promise<void>
   findLink(digest: string, now: Date): Promise<Link | undefined>
   listLinks(accountId: string, now: Date): Promise<Link[]>
   removeLink(accountId: string, id: string): Promise<boolean>
-  /** Uses the link up and makes the member, or neither: `gone` when somebody was faster, `taken` when the address is. */
+  /** Uses the link and creates the member: `gone` when it was used or expired, `taken` when the email address is in use. */
   acceptLink(digest: string, now: Date, member: NewMember): Promise<'accepted' | 'gone' | 'taken'>
-  /** Uses the link up and gives the member it is for a new password. */
+  /** Uses the link and sets the password of its member. */
   acceptReset(digest: string, now: Date, passwordHash: string): Promise<'accepted' | 'gone'>
 
   /**
-   * Counts an attempt as failed before its outcome is known, so that many at once are counted like many in turn. Returns
-   * the time left to wait, and counts nothing, when it comes within the pause that earlier failures have earned.
+   * Counts an attempt as failed before its result is known, so that concurrent attempts count like successive ones. During
+   * the pause after earlier failures it counts nothing and returns how long to wait.
    */
-  takeAttempt(subject: string, now: Date, patience: Patience): Promise<{ waitMs: number } | undefined>
-  /** It did not fail after all. */
-  forgiveAttempt(subject: string): Promise<void>
+  countAttempt(subject: string, now: Date, limits: AttemptLimits): Promise<{ waitMs: number } | undefined>
+  /** Takes back one attempt that did not fail. */
+  uncountAttempt(subject: string): Promise<void>
   forgetFailures(subject: string): Promise<void>
-  /** Sessions and links that have ended, and failures nobody asks for any more. */
-  sweep(now: Date, failuresBefore: Date): Promise<number>
+  /** Deletes expired sessions and links, and failures before that time. Returns how many. */
+  deleteExpired(now: Date, failuresBefore: Date): Promise<number>
 }
 
-/** So many failures are free; each one beyond them doubles the pause. They are forgotten after a time without any. */
-type Patience = { freeFailures: number; firstPauseMs: number; longestPauseMs: number; memoryMs: number }
+/**
+ * `freeFailures` cause no pause; each failure beyond them doubles it, up to the longest. `memoryMs` without an attempt
+ * resets the count.
+ */
+type AttemptLimits = { freeFailures: number; firstPauseMs: number; longestPauseMs: number; memoryMs: number }

@@ -1,27 +1,27 @@
 export type NodeEngine = { name: string; version: string | null; signaturesAt: string | null }
 
-/** One process of the installation. */
+/** A process of the installation. */
 export type AssayNode = {
   id: string
-  /** Of its machine. */
+  /** Host name of its machine. */
   name: string
   roles: string[]
   version: string
   startedAt: Date
-  /** As its own /readyz has it. */
+  /** Status of its own /readyz. */
   status: string
   reasons: string[]
   engines: NodeEngine[]
 }
 
-export type SeenNode = AssayNode & { seenAt: Date; isAlive: boolean }
+export type NodeStatus = AssayNode & { seenAt: Date; isAlive: boolean }
 
 export type NodeStore = {
-  /** It is alive, and this is how it is. */
-  see(node: AssayNode): Promise<void>
-  leave(id: string): Promise<void>
-  listNodes(): Promise<SeenNode[]>
+  /** Records that the node is alive, and its state. */
+  recordHeartbeat(node: AssayNode): Promise<void>
+  removeNode(id: string): Promise<void>
+  listNodes(): Promise<NodeStatus[]>
   countWorkers(): Promise<number>
-  /** Forgets those that have been silent for long; says how many. */
+  /** Deletes nodes without a heartbeat for an hour, and returns how many. */
   deleteSilent(): Promise<number>
 }

@@ -1,6 +1,6 @@
 import type { ScanKind } from '@assay/contract'
 
-export type JobSeen = {
+export type QueuedJob = {
   id: string
   accountId: string
   accountName: string
@@ -21,20 +21,20 @@ export type FailingHost = {
   paused: boolean
 }
 
-/** What operators look at and put right. Never content. */
+/** What operators see of jobs, receivers and the database, and can change. Content is never shown. */
 export type Operations = {
-  /** Oldest first, from after that one. `stuck`: tried before, or waiting since before `stuckSince`. */
+  /** Oldest first, beginning after the job `after`. A `stuck` job was tried before, or waits since before `stuckSince`. */
   listJobs(filter: {
-    state: JobSeen['state'] | 'stuck' | undefined
+    state: QueuedJob['state'] | 'stuck' | undefined
     stuckSince: Date
     after: string | undefined
     limit: number
-  }): Promise<JobSeen[]>
-  /** Lets a job that is held be taken at once. False when nobody holds it back: it runs, waits already or is gone. */
+  }): Promise<QueuedJob[]>
+  /** Ends the pause of a job. Returns false when it is not paused: it runs, waits already, or is gone. */
   releaseJob(id: string): Promise<boolean>
   listFailingHosts(since: Date): Promise<FailingHost[]>
-  /** All receivers of that host; says how many. */
+  /** Pauses or resumes all endpoints of a host, and returns how many. */
   pauseHost(host: string, paused: boolean): Promise<number>
-  listFailedAt(host: string, since: Date, limit: number): Promise<string[]>
+  listFailedDeliveries(host: string, since: Date, limit: number): Promise<string[]>
   describeDatabase(): Promise<{ version: string; bytes: number; connections: number }>
 }

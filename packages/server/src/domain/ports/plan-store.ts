@@ -4,6 +4,6 @@ export type PlanStore = {
   savePlan(plan: Plan): Promise<void>
   findPlan(name: string): Promise<Plan | undefined>
   listPlans(): Promise<Plan[]>
-  /** False when there is no such plan; throws an OperatorMistake while accounts are on it. */
+  /** Returns false when there is no such plan; throws an OperatorMistake while accounts use it. */
   deletePlan(name: string): Promise<boolean>
 }

@@ -3,64 +3,64 @@ import type { Content } from '../content/content.ts'
 import type { FinalResult } from '../scans/scan.ts'
 import type { JobSource } from './job-store.ts'
 
-/** What a node must know to do it, beside the content. */
+/** Options that a worker needs for the scan, beside the content. */
 export type RemoteScanOptions = {
   kind: ScanKind
   contentName: string | null
   flagsSexy: boolean
-  /** Of whoever asked; for content that is yet to be fetched. */
+  /** Account of the caller, for content that the worker downloads. */
   accountId: string | null
-  /** Of content that is there. */
+  /** Size and hashes of the content, null for content that the worker downloads. */
   known: Pick<Content, 'bytes' | 'sha1' | 'sha256'> | null
 }
 
 export type NewRemoteScan = {
   id: string
-  /** See queues.ts. */
+  /** Queue of processes that have the engine and can read the content; see queues.ts. */
   queue: string
   source: JobSource
   options: RemoteScanOptions
-  /** How long somebody waits for it. */
+  /** How long the row lives: the caller waits no longer. */
   ttlMs: number
 }
 
-/** Whoever claimed it last. Only the newest lease can end it. */
+/** Only the newest lease of a remote scan can complete it. */
 export type RemoteScanLease = { id: string; token: string }
 
 export type ClaimedRemoteScan = { lease: RemoteScanLease; source: JobSource; options: RemoteScanOptions }
 
-/** `busy`: the engines have too much to do. `down`: they did not answer. */
+/** `busy`: the engines are overloaded. `down`: they did not answer. */
 export type RemoteScanFailure = 'busy' | 'down'
 
 export type RemoteScanEnd = { result: FinalResult } | { failure: RemoteScanFailure }
 
 export type RemoteScanState =
-  /** As another process wrote it: to be checked. */
+  /** The result as another process wrote it, which the caller must check. */
   | { state: 'done'; result: unknown }
   | { state: 'failed'; failure: RemoteScanFailure }
-  /** How often it was taken, and for how long it has been nobody's; below zero while somebody has it. */
+  /** How often it was claimed, and since when no worker holds a lease; below zero while one does. */
   | { state: 'open'; attempts: number; freeMs: number }
   | { state: 'missing' }
 
-/** Looks that one node asks of another. Nothing of it is charged, promised, or kept beyond a crash of the database. */
+/** Synchronous scans that a node hands to a worker. The rows are lost when the database crashes. */
 export type RemoteScanStore = {
   add(remoteScan: NewRemoteScan): Promise<void>
-  /** What became of it. An end is told once: it is forgotten with that. */
+  /** Returns the state. A finished remote scan is deleted and returned once. */
   take(id: string): Promise<RemoteScanState>
   remove(id: string): Promise<void>
-  /** Those that wait, or whose worker died, from the queues of this process; the oldest first. */
+  /** Claims remote scans that wait, or whose lease has run out, from the queues of this process, the oldest first. */
   claim(limit: number, leaseMs: number): Promise<ClaimedRemoteScan[]>
-  /** Says which of them are still ours: not those that another took over, or that nobody waits for any more. */
+  /** Extends leases, and returns those that are still valid: another worker may have the scan, or its caller has left. */
   extend(leases: RemoteScanLease[], leaseMs: number): Promise<RemoteScanLease[]>
-  /** False, and nothing changed, when it is not ours any more. */
+  /** Returns false, and changes nothing, when the lease is not valid any more. */
   complete(lease: RemoteScanLease, end: RemoteScanEnd): Promise<boolean>
-  /** For another to take, as if this one had not. */
+  /** Returns the remote scan to its queue without counting the attempt. */
   release(lease: RemoteScanLease): Promise<void>
-  /** Forgets those that nobody waits for any more, and tells where their content lies. */
+  /** Deletes expired remote scans, and returns where their content is. */
   deleteExpired(): Promise<JobSource[]>
-  /** Of these keys of storage, those that a remote scan still needs. */
+  /** Of these keys of the content store, those that a remote scan still needs. */
   listNeeded(keys: string[]): Promise<string[]>
 }
 
-/** Workers that die with it, until it is given up: content that kills them is not passed around for ever. */
+/** Attempts after which a remote scan fails, so that content that crashes workers does not crash all of them. */
 export const maxRemoteScanAttempts = 3

@@ -6,7 +6,7 @@ export type HistoryFilter = {
   kind?: ScanKind | undefined
   keyId?: string | undefined
   from?: Date | undefined
-  /** Up to, but not including. */
+  /** Exclusive end of the range. */
   to?: Date | undefined
   sha256?: string | undefined
 }
@@ -17,29 +17,30 @@ export type Counts = Record<ScanResultType, number>
 
 export type UsageRow = Counts & { day: string; kind: ScanKind; keyName: string | null }
 
-export type Refusals = { day: string; status: number; count: number }
+/** How many requests of a day got this HTTP status. */
+export type RejectedRequests = { day: string; status: number; count: number }
 
-/** What an account has scanned, for people to look through. */
+/** Scans, usage and deliveries of an account, as the console shows them. */
 export type ScanHistory = {
-  /** Newest first, from before that one. */
+  /** Newest first, beginning after the scan `before`. */
   list(
     accountId: string,
     filter: HistoryFilter,
     page: { before: string | undefined; limit: number },
   ): Promise<RecordedScan[]>
   find(accountId: string, id: string): Promise<RecordedScan | undefined>
-  /** By day of UTC, kind and key. */
+  /** Counts by day in UTC, kind and key. */
   countByDay(accountId: string, since: Date): Promise<UsageRow[]>
-  listRefusals(accountId: string, since: Date): Promise<Refusals[]>
+  listRejectedRequests(accountId: string, since: Date): Promise<RejectedRequests[]>
   countWebhooks(accountId: string, since: Date): Promise<{ delivered: number; failed: number; waiting: number }>
-  /** When the attempts at its deliveries were made, and how they ended. */
+  /** The webhook deliveries of a scan, oldest first. */
   listDeliveriesOf(
     accountId: string,
     scanId: string,
   ): Promise<{ id: string; url: string; createdAt: Date; state: string }[]>
 }
 
-/** Refusals are counted in memory and written now and then: a refused request must cost nothing. */
+/** Counts of rejected requests. They are collected in memory and written at intervals, so that rejecting stays cheap. */
 export type RejectedRequestStore = {
   add(counts: { accountId: string; day: string; status: number; count: number }[]): Promise<void>
   deleteOld(before: Date): Promise<number>

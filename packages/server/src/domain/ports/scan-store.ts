@@ -2,16 +2,16 @@ import type { ScanKind } from '@assay/contract'
 import type { NewScan, Scan } from '../scans/scan.ts'
 
 export type ScanStore = {
-  /** Within the account and the kind: another account's scan, or one of the other kind, is not there. */
+  /** Finds the scan only under its own account and kind. */
   findScan(accountId: string, kind: ScanKind, id: string): Promise<Scan | undefined>
-  /** Records a scan that ended by our own fault, and charges nothing. */
+  /** Records a scan that failed because of Assay, and charges nothing. */
   recordFailure(accountId: string, scan: NewScan): Promise<void>
-  /** Results since that time, of scans that nobody waited for. */
+  /** Counts background scans that were completed since that time. */
   countCompleted(since: Date): Promise<number>
-  /** Makes room for the results of the next days. */
-  prepare(resultDays: number): Promise<void>
-  /** Forgets results that were completed so long ago, some of them a little later; says about how many. */
+  /** Creates the partitions for the results of the next days. */
+  createPartitions(resultDays: number): Promise<void>
+  /** Deletes results that were completed so many days ago, some of them a little later. Returns about how many. */
   deleteCompleted(resultDays: number): Promise<number>
-  /** Puts the debits and refunds of results that are forgotten together, by day; says how many. */
+  /** Replaces the debits and refunds of deleted results by totals per day. Returns how many it replaced. */
   foldLedger(resultDays: number): Promise<number>
 }
