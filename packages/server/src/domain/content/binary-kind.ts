@@ -6,36 +6,26 @@ import { constants, inflateRawSync } from 'node:zlib'
  */
 export function findBinaryKind(head: Buffer): string | undefined {
   const start = head.toString('latin1', 0, 16)
-  for (const [signature, type] of signatures) if (start.startsWith(signature)) return type
+  for (const [type, ...starts] of signatures) if (starts.some((each) => start.startsWith(each))) return type
   if (isPythonBytecode(head)) return 'application/x-bytecode.python'
   return finders[start.slice(0, 2)]?.(head)
 }
 
-const signatures: [string, string][] = [
-  ['\x1f\x8b', 'application/gzip'],
-  ['\xde\x12\x04\x95', 'application/x-gettext-translation'],
-  ['\x95\x04\x12\xde', 'application/x-gettext-translation'],
-  ['\xfe\xed\xfe\xed', 'application/x-java-keystore'],
-  ['\xce\xce\xce\xce', 'application/x-java-jce-keystore'],
-  ['\xda\xda\xfe\xca', 'application/x-java-image'],
-  ['\xca\xfe\xda\xda', 'application/x-java-image'],
-  ['JM\x01\x00', 'application/x-java-jmod'],
-  ['\xce\x9a\x57\x13', 'application/x-gdbm'],
-  ['\x13\x57\x9a\xce', 'application/x-gdbm'],
-  ['\x13\x57\x9a\xcd', 'application/x-gdbm'],
-  ['\x13\x57\x9a\xcf', 'application/x-gdbm'],
-  ['\xcd\x9a\x57\x13', 'application/x-gdbm'],
-  ['\xcf\x9a\x57\x13', 'application/x-gdbm'],
-  ['\x78\x9f\x3e\x22', 'application/vnd.ms-tnef'],
-  ['SZDD\x88\xf0\x27\x33', 'application/x-ms-compress-szdd'],
-  ['\x93NUMPY', 'application/x-numpy-data'],
-  ['\x89HDF\r\n\x1a\n', 'application/x-hdf5'],
-  ['070707', 'application/x-cpio'],
-  ['070701', 'application/x-cpio'],
-  ['070702', 'application/x-cpio'],
-  ['\xc7\x71', 'application/x-cpio'],
-  ['\x71\xc7', 'application/x-cpio'],
-  ['dex\n03', 'application/vnd.android.dex'],
+const signatures: [type: string, ...starts: string[]][] = [
+  ['application/gzip', '\x1f\x8b'],
+  ['application/x-gettext-translation', '\xde\x12\x04\x95', '\x95\x04\x12\xde'],
+  ['application/x-java-keystore', '\xfe\xed\xfe\xed'],
+  ['application/x-java-jce-keystore', '\xce\xce\xce\xce'],
+  ['application/x-java-image', '\xda\xda\xfe\xca', '\xca\xfe\xda\xda'],
+  ['application/x-java-jmod', 'JM\x01\x00'],
+  ['application/x-gdbm', '\xce\x9a\x57\x13', '\xcd\x9a\x57\x13', '\xcf\x9a\x57\x13'],
+  ['application/x-gdbm', '\x13\x57\x9a\xce', '\x13\x57\x9a\xcd', '\x13\x57\x9a\xcf'],
+  ['application/vnd.ms-tnef', '\x78\x9f\x3e\x22'],
+  ['application/x-ms-compress-szdd', 'SZDD\x88\xf0\x27\x33'],
+  ['application/x-numpy-data', '\x93NUMPY'],
+  ['application/x-hdf5', '\x89HDF\r\n\x1a\n'],
+  ['application/x-cpio', '070707', '070701', '070702', '\xc7\x71', '\x71\xc7'],
+  ['application/vnd.android.dex', 'dex\n03'],
 ]
 
 /** Checks by the first two bytes, for signatures that these bytes do not decide. */

@@ -118,74 +118,54 @@ const ruby = 'text/x-ruby'
 const java = 'text/x-java'
 
 /** Marks by the first word of a line: one pass over the text finds them, and most lines have none. */
-const byWord: Record<string, Mark[]> = {
-  '#include': [[c, 52, /^#include/]],
-  '#pragma': [[c, 37, /^#/]],
-  '#define': [[c, 37, /^#/]],
-  '#ifdef': [[c, 37, /^#/]],
-  '#ifndef': [[c, 37, /^#/]],
-  char: [[c, 37, /^\s*char( \*|\*).+;$/]],
-  extern: [[c, 39, /^\s*extern\s/]],
-  struct: [[c, 39, /^struct\s/]],
-  union: [[c, 38, /^union\s/]],
-  namespace: [[cpp, 70, /^namespace\s+\w{1,20}\s*\{/]],
-  using: [[cpp, 70, /^using\s+(namespace )?std(::)?\w*\s*;/]],
-  template: [[cpp, 70, /^\s*template\s*<.*>$/]],
-  virtual: [[cpp, 69, /^\s*virtual\s.*[};]$/]],
-  'public:': [[cpp, 68, /./]],
-  'private:': [[cpp, 68, /./]],
-  'protected:': [[cpp, 70, /./]],
-  from: [[python, 58, /^from\s+[\w.]+\s+import\b/]],
-  import: [
+const byWord: [words: string, ...marks: Mark[]][] = [
+  ['#include', [c, 52, /^#include/]],
+  ['#pragma #define #ifdef #ifndef', [c, 37, /^#/]],
+  ['char', [c, 37, /^\s*char( \*|\*).+;$/]],
+  ['extern', [c, 39, /^\s*extern\s/]],
+  ['struct', [c, 39, /^struct\s/]],
+  ['union', [c, 38, /^union\s/]],
+  ['namespace', [cpp, 70, /^namespace\s+\w{1,20}\s*\{/]],
+  ['using', [cpp, 70, /^using\s+(namespace )?std(::)?\w*\s*;/]],
+  ['template', [cpp, 70, /^\s*template\s*<.*>$/]],
+  ['virtual', [cpp, 69, /^\s*virtual\s.*[};]$/]],
+  ['public: private:', [cpp, 68, /./]],
+  ['protected:', [cpp, 70, /./]],
+  ['from', [python, 58, /^from\s+[\w.]+\s+import\b/]],
+  [
+    'import',
     [javascript, 80, /^import\b.* from /],
     [javascript, 79, /^import ["']\.\//],
     [python, 37, /^import [A-Za-z_]+ as [A-Za-z]\s*$/],
     [java, 41, /^import\s+(java|javax|org|com)\.[\w.*]+;/],
   ],
-  class: [
-    [python, 54, /^class [A-Za-z_]+(\(.*\))? *:(\s+pass)?$/],
-    [ruby, 49, /^\s*class [A-Z]\w*( < [\w:]+)?$/],
-  ],
-  def: [
+  ['class', [python, 54, /^class [A-Za-z_]+(\(.*\))? *:(\s+pass)?$/], [ruby, 49, /^\s*class [A-Z]\w*( < [\w:]+)?$/]],
+  [
+    'def',
     [python, 54, /^\s{0,50}def {1,50}[A-Za-z_]\w{0,100}\([\w*, =]{0,255}\):$/],
     [python, 57, /def __init__\s*\(\s*self/],
   ],
-  if: [[python, 57, /if __name__ *== *['"]__main__['"]/]],
-  except: [[python, 56, /^\s*except\b.*:$/]],
-  export: [
+  ['if', [python, 57, /if __name__ *== *['"]__main__['"]/]],
+  ['except', [python, 56, /^\s*except\b.*:$/]],
+  [
+    'export',
     [javascript, 84, /^export (function|class|default|const|var|let|async) /],
     [javascript, 80, /^export\b.* from /],
   ],
-  const: [[javascript, 78, /^const\b[^=]{1,200}=.{0,200}require\(/]],
-  var: [[javascript, 78, /^var\b[^=]{1,200}=.{0,200}require\(/]],
-  let: [[javascript, 78, /^let\b[^=]{1,200}=.{0,200}require\(/]],
-  require: [
-    [javascript, 72, /^require\(["']/],
-    [ruby, 60, /^\s*require\s*'[A-Za-z_/]+'/],
-  ],
-  package: [
-    [perl, 64, /^package[ \t]+[\w:]+ *;/],
-    [java, 37, /^package[ \t]+[\w.]+;/],
-  ],
-  module: [[ruby, 49, /^\s*module [A-Z]\w*$/]],
-  all: [[make, 52, /^all:/]],
-  CFLAGS: [[make, 52, /^CFLAGS/]],
-  LDFLAGS: [[make, 52, /^LDFLAGS/]],
-  VPATH: [[make, 52, /^VPATH/]],
-  SUBDIRS: [[make, 25, /^SUBDIRS/]],
-  dnl: [['text/x-m4', 54, /^dnl /]],
-  '.ascii': [[assembler, 37, /./]],
-  '.asciiz': [[assembler, 37, /./]],
-  '.byte': [[assembler, 36, /./]],
-  '.even': [[assembler, 36, /./]],
-  '.globl': [[assembler, 37, /./]],
-  '.text': [[assembler, 36, /./]],
-  '.file': [[assembler, 36, /./]],
-  '.type': [[assembler, 36, /./]],
-}
+  ['const var let', [javascript, 78, /^(const|var|let)\b[^=]{1,200}=.{0,200}require\(/]],
+  ['require', [javascript, 72, /^require\(["']/], [ruby, 60, /^\s*require\s*'[A-Za-z_/]+'/]],
+  ['package', [perl, 64, /^package[ \t]+[\w:]+ *;/], [java, 37, /^package[ \t]+[\w.]+;/]],
+  ['module', [ruby, 49, /^\s*module [A-Z]\w*$/]],
+  ['all', [make, 52, /^all:/]],
+  ['CFLAGS LDFLAGS VPATH', [make, 52, /^(CFLAGS|LDFLAGS|VPATH)/]],
+  ['SUBDIRS', [make, 25, /^SUBDIRS/]],
+  ['dnl', ['text/x-m4', 54, /^dnl /]],
+  ['.ascii .asciiz .globl', [assembler, 37, /./]],
+  ['.byte .even .text .file .type', [assembler, 36, /./]],
+]
 
-const words = new Map(Object.entries(byWord))
-const firstCharacters = new Set(Object.keys(byWord).map((word) => word.charCodeAt(0)))
+const words = new Map(byWord.flatMap(([list, ...marks]) => list.split(' ').map((word) => [word, marks])))
+const firstCharacters = new Set([...words.keys()].map((word) => word.charCodeAt(0)))
 const firstWord = /#[ \t]*[a-z]+|\.[a-z]+|[A-Za-z]+:?/y
 
 /** Skips the indent, then most lines by their first character alone. */
