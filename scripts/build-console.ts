@@ -24,7 +24,7 @@ if (!existsSync(stampFile) || readFileSync(stampFile, 'utf8') !== stamp) {
   })
   await build({ configFile: join(root, 'console/vite.config.ts'), logLevel: 'warn' })
 }
-// Also when it was right: its age is what scripts/build-console.sh goes by.
+// Written even when unchanged, because scripts/build-console.sh compares its age with the sources.
 writeFileSync(stampFile, stamp)
 
 function hashSources(paths: string[]): string {

@@ -3,9 +3,9 @@ import { copyFileSync, existsSync, readdirSync, readFileSync, rmSync, writeFileS
 import { join } from 'node:path'
 
 /**
- * Compiles the package of the working directory into dist/, or the directory given, which is then all that
- * `npm publish ./dist` sends. In the repository a package is used as it is written, so its exports name sources; those
- * of dist/ name what they became.
+ * Compiles the package of the working directory into dist/, or the given directory, which is everything that
+ * `npm publish ./dist` sends. Inside the repository packages are used as sources, so that their exports name sources;
+ * the exports in dist/ name the compiled files.
  */
 const outDir = process.argv[2] ?? 'dist'
 const license = new URL('../LICENSE', import.meta.url).pathname

@@ -9,11 +9,11 @@ import type { Ranges } from '../packages/server/src/engines/nsfw/models/quantiza
 import { collectNeutralPictures } from './neutral-pictures.ts'
 
 /**
- * `node scripts/calibrate.ts [model]`: measures over neutral pictures between what values each layer's output lies, and
- * writes the ranges that the models in bytes are made with. The models change with them, and so do their checksums:
- * `npm run models -- --write-manifest` next.
+ * `node scripts/calibrate.ts [model]` measures the range of each layer's output over neutral pictures and writes
+ * the ranges from which the 8-bit models are made. The models change with them, and so do their checksums:
+ * run `npm run models -- --write-manifest` next.
  */
-// Every fourth one, so that the others can tell whether the ranges hold for pictures that were not measured.
+// Every fourth picture is measured; the others show whether the ranges also hold for unseen pictures.
 const pictures = (await collectNeutralPictures()).filter((_, i) => i % 4 === 0)
 for (const name of process.argv.length > 2 ? (process.argv.slice(2) as ModelName[]) : modelNames) {
   const ranges = await measure(name, await readNetwork(name))
@@ -42,11 +42,11 @@ async function measure(name: ModelName, network: Network): Promise<Ranges> {
 }
 
 /**
- * What nine pictures of ten stay below. The tenth loses its peaks, but the other nine have finer steps: with the
- * greatest of all InceptionV3 was off by 0.025 in one score of twenty, with this by 0.014.
+ * The 90th percentile. One picture in ten loses its peaks, but the other nine have finer steps: with the
+ * maximum, InceptionV3 was off by 0.025 in one score of twenty; with the percentile, by 0.014.
  */
 function getUsual(values: number[]): number {
   const usual = values.toSorted((a, b) => a - b)[Math.floor(values.length * 0.9)] ?? Number.NaN
-  // More digits say nothing: another set of pictures changes the third.
+  // Three digits are enough: another set of pictures changes the third.
   return Number(Math.max(0, usual).toPrecision(4))
 }

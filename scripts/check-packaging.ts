@@ -11,8 +11,8 @@ import { checkSchemas } from './packaged-schemas.ts'
 import { bootWithUnit } from './packaged-unit.ts'
 
 /**
- * `npm run check:packaging`: what is packaged, tried as far as this machine can, which takes minutes. `-- schemas`,
- * `-- image` and `-- unit` do one part. Needs root; what else a part needs, and is missing, is said and counts as failed.
+ * `npm run check:packaging` tries the packaging as far as this machine can, which takes minutes. `-- schemas`,
+ * `-- image` and `-- unit` run one part. Needs root; a part whose programs are missing says so and fails.
  */
 const { positionals } = parseArgs({ allowPositionals: true })
 const repository = new URL('../', import.meta.url).pathname
@@ -41,7 +41,7 @@ function trySchemas() {
   for (const note of notes) say(note)
   assert.deepEqual(faults, [])
   requirePrograms('haproxy')
-  // Its names are those of the containers, which nobody knows here.
+  // The configuration names containers that cannot be resolved here.
   const config = join(work, 'haproxy.cfg')
   const text = readFileSync(join(repository, 'packaging/haproxy.cfg'), 'utf8')
   writeFileSync(config, text.replaceAll(/ api-([12]):8080/g, ' 127.0.0.$1:8080'))
@@ -62,7 +62,7 @@ async function tryImage() {
         await expectScans(container)
         container.podman('exec', '@', 'assay', 'health')
         const scratch = /no private sandbox/.test(container.readLog()) ? 'shared memory' : 'a private sandbox'
-        // It has less than ASSAY_SCRATCH_MB here, which must be said.
+        // The container has less memory than ASSAY_SCRATCH_MB, which the service must report.
         if (like === 'docker') assert.match(container.readLog(), /can unpack into 512 MB, not the 2048/)
         assert.equal(scratch, like === 'docker' ? 'shared memory' : 'a private sandbox')
         say(`image: ready, EICAR found, a picture scored, as with ${like}'s profile: ClamAV has ${scratch}`)
@@ -99,7 +99,7 @@ async function tryUnit() {
       )
       assert.equal(status, 'threat')
     }
-    // Active means ready: not a moment is waited here.
+    // systemd reports the unit as active when the service is ready, so that no wait is needed.
     booted.run('systemctl', 'start', 'assay')
     expectThreat()
     assert.doesNotMatch(
@@ -135,7 +135,7 @@ async function expectScans({ url }: Container) {
   const picture = new Uint8Array(readFileSync(join(repository, 'acceptance/support/pictures/colours.jpg')))
   const scored = await send('/v1/nsfw/images/scan/file', picture)
   assert.match(scored.metadata.engine_versions ?? '', /^nsfwjs /)
-  // Over 1 MB it takes the way through the encrypted spool and ClamAV's scratch.
+  // Content over 1 MB goes through the encrypted spool and ClamAV's scratch.
   const large = await send('/v1/malware/scan/file', new Uint8Array(40_000_000).fill(7))
   assert.equal(large.status, 'clean')
 }

@@ -7,31 +7,31 @@ const suite = 'bookworm'
 const mirror = process.env.DEBIAN_MIRROR ?? 'http://deb.debian.org/debian'
 
 export type DebianRoot = {
-  /** Starts a command inside, in a process group of its own, as a terminal would. */
+  /** Starts a command inside in a process group of its own, as a terminal does. */
   start(user: string, script: string): ChildProcess
-  /** Runs one to its end; throws with what it said when it fails. */
+  /** Runs a command to its end; throws with its output when it fails. */
   run(user: string, script: string): string
   close(): void
 }
 
 /**
- * The smallest Debian there is, with the packages named and nothing else. The caches of npm and apt are empty, as they are
- * on a new machine. `from` is one that debootstrap has made before, which saves minutes.
+ * A minimal Debian with the named packages and nothing else. The caches of npm and apt are empty, as they are
+ * on a new machine. `from` is a directory that debootstrap made before, which saves minutes.
  */
 export function makeDebianRoot(dir: string, packages: string[], from?: string) {
   const include = `--include=${packages.join(',')}`
-  // Not by Node: it copies no devices and no owners.
+  // Copied by `cp`, because Node copies neither devices nor owners.
   if (from !== undefined) execFileSync('cp', ['-a', from, dir])
   else
     execFileSync('debootstrap', ['--variant=minbase', include, suite, dir, mirror], {
       stdio: ['ignore', 'ignore', 'inherit'],
     })
-  // The one that a newcomer has, not the one of the lockfile that runs this.
+  // The Node that the machine has, not the one of the lockfile that runs this script.
   addNode(dir, process.env.npm_node_execpath)
   addNetwork(dir)
 }
 
-/** Makes a machine of it: processes, mounts and shared memory of its own. It has the network of this one. */
+/** Starts the directory as a machine with its own processes, mounts and shared memory, on this network. */
 export async function openDebianRoot(dir: string): Promise<DebianRoot> {
   const script = 'mount -t proc proc "$0/proc" && mount -t tmpfs -o mode=1777 shm "$0/dev/shm" && exec sleep infinity'
   const holder = spawn('unshare', ['--mount', '--pid', '--fork', '--kill-child=KILL', 'sh', '-c', script, dir], {
@@ -60,7 +60,7 @@ export async function openDebianRoot(dir: string): Promise<DebianRoot> {
   }
 }
 
-/** With the npm that started this script, copied as it is. */
+/** Installs Node with a copy of the npm that started this script. */
 export function addNode(dir: string, node: string | undefined) {
   const { npm_execpath: npm } = process.env
   if (node === undefined || npm === undefined) throw new Error('Start this with npm run: its Node and npm are copied.')
@@ -72,7 +72,7 @@ export function addNode(dir: string, node: string | undefined) {
     symlinkSync(`../lib/node_modules/npm/bin/${name}-cli.js`, join(dir, 'usr/local/bin', name))
 }
 
-/** How this machine reaches Debian and the registry, through mirrors or proxies of its own, the new one does too. */
+/** Copies the settings with which this machine reaches Debian and the registry through mirrors or proxies. */
 function addNetwork(dir: string) {
   for (const file of ['/etc/hosts', '/etc/resolv.conf', '/etc/ssl/certs/ca-certificates.crt']) {
     if (existsSync(file)) rmSync(join(dir, file), { force: true })
@@ -87,7 +87,7 @@ const listInherited = () => [
     .map((name) => `${name}=${process.env[name]}`),
 ]
 
-/** The first process inside, by its number outside; there when its proc is mounted. */
+/** Finds the outer process id of the first process inside, which exists when its /proc is mounted. */
 async function findInit(holder: ChildProcess): Promise<string> {
   const file = `/proc/${holder.pid}/task/${holder.pid}/children`
   for (let tries = 0; tries < 250; tries++) {

@@ -1,8 +1,8 @@
 import type pg from 'pg'
 
 /**
- * The schema as the database itself describes it: tables, constraints and indexes, in a fixed order. Partitions are left
- * out: they come and go.
+ * Describes the schema from the catalog: tables, constraints and indexes in a fixed order. Partitions are left
+ * out, because they come and go.
  */
 export async function describeSchema(pool: pg.Pool): Promise<string> {
   const tables = await pool.query<{ name: string; kind: string; options: string[] | null; key: string | null }>(
@@ -36,7 +36,7 @@ async function listColumns(pool: pg.Pool, table: string): Promise<string[]> {
   return rows.map(({ line }) => line)
 }
 
-/** PostgreSQL 18 lists `not null` among the constraints; older ones do not, and the columns say it already. */
+/** Leaves out `not null`, which only PostgreSQL 18 lists as a constraint and the columns state already. */
 async function listConstraints(pool: pg.Pool, table: string): Promise<string[]> {
   const { rows } = await pool.query<{ line: string }>(
     `select format('constraint %I %s', conname, pg_get_constraintdef(oid)) as line from pg_constraint

@@ -9,10 +9,10 @@ import { readCodeBlocks, toFileName } from '../acceptance/support/code-blocks.ts
 import { type DebianRoot, makeDebianRoot, openDebianRoot } from './debian-root.ts'
 
 /**
- * `npm run check:fresh-machine`: whether `npm ci && npm start` is really all it takes. Makes two Debian 12 from nothing,
- * each with Node, npm, ca-certificates and curl, and does there what the README says: as root, where ClamAV is installed
- * by itself, and as an ordinary user, who is told what to type. Needs root, debootstrap, and a way to Debian and npm.
- * `-- root` and `-- user` do one of the two; `--from DIR` takes a root that debootstrap made with those packages before.
+ * `npm run check:fresh-machine` tests that `npm ci && npm start` is enough on a new machine. Makes two Debian 12,
+ * each with Node, npm, ca-certificates and curl, and follows the README there: as root, where the service installs
+ * ClamAV, and as an ordinary user, whom it tells what to type. Needs root, debootstrap, and access to Debian and npm.
+ * `-- root` and `-- user` run one of the two; `--from DIR` uses a directory that debootstrap made before.
  */
 const { values: options, positionals } = parseArgs({ allowPositionals: true, options: { from: { type: 'string' } } })
 const repository = new URL('../', import.meta.url).pathname
@@ -21,7 +21,7 @@ const missing = /ClamAV is not installed, and only root may install it\. Type: s
 
 const [install, , , , scan, , image] = readCodeBlocks('README.md').map(({ text }) => text)
 const times: [step: string, seconds: number][] = []
-/** Shown at the first start of a machine alone. */
+/** Printed only at the first start on a machine. */
 let lastKey = ''
 const work = mkdtempSync(join(tmpdir(), 'fresh-machine-'))
 process.env.ASSAY_PORT ??= String(await findPort())
@@ -56,7 +56,7 @@ async function asRoot(machine: DebianRoot, clone: (home: string) => void) {
   }).then((running) => running.interrupt())
 }
 
-/** All that docs/quickstart.md has after the start, as one script; all that it shows must come. */
+/** Runs the commands of docs/quickstart.md after the start as one script, which must print everything it shows. */
 function followQuickstart(machine: DebianRoot, user: string, { url, apiKey }: Running) {
   const blocks = readCodeBlocks('docs/quickstart.md').filter(({ text }) => text !== install)
   const script = blocks.map((block) => {
@@ -82,7 +82,7 @@ async function asOrdinaryUser(machine: DebianRoot, clone: (home: string) => void
   assert(advice !== undefined, `It does not say what to type:\n${without.log()}`)
   await expectVerdicts(machine, 'newcomer', without, 'degraded')
   await time('user: Ctrl-C', without.interrupt)
-  // What it said, typed as it stands, by somebody who may.
+  // Root types the command that the service printed.
   await time(`user: ${advice}`, () =>
     machine.run('root', `apt-get update -q && DEBIAN_FRONTEND=noninteractive ${advice} -y -q`),
   )
@@ -93,7 +93,7 @@ async function asOrdinaryUser(machine: DebianRoot, clone: (home: string) => void
 
 type Running = { url: string; apiKey: string; log(): string; interrupt(): Promise<void> }
 
-/** Returns when the banner is there. */
+/** Returns when the service has printed its banner. */
 function start(machine: DebianRoot, user: string): Promise<Running> {
   const child = machine.start(user, 'cd assay && exec npm start')
   let said = ''
@@ -102,7 +102,7 @@ function start(machine: DebianRoot, user: string): Promise<Running> {
       said += text
     })
   }
-  // Not `exit`: the first of the group ends before those it started, and this comes when the last has nothing more to say.
+  // `close` comes when the last process of the group ends; `exit` would come when the first one does.
   const ended = new Promise<number | null>((resolve) => child.once('close', resolve))
   return new Promise((resolve, reject) => {
     const giveUp = setTimeout(() => reject(new Error(`Not ready in time:\n${said}`)), startTimeoutMs)
@@ -117,7 +117,7 @@ function start(machine: DebianRoot, user: string): Promise<Running> {
     })
   })
 
-  /** As a terminal does it: to everybody in the group. */
+  /** Sends a signal to every process of the group, as a terminal does. */
   async function interrupt() {
     process.kill(-(child.pid ?? 0), 'SIGINT')
     await ended
@@ -125,7 +125,7 @@ function start(machine: DebianRoot, user: string): Promise<Running> {
   }
 }
 
-/** The README's own commands, with the key and the address that were printed. */
+/** Runs the commands of the README with the key and the address that the service printed. */
 async function expectVerdicts(machine: DebianRoot, user: string, { url, apiKey }: Running, state: string) {
   const type = (block = '') => {
     const here = block.replaceAll(/assay_\w{38}/g, apiKey).replaceAll('http://127.0.0.1:8080', url)
@@ -163,7 +163,7 @@ async function time<T>(step: string, work: () => T | Promise<T>): Promise<T> {
   return result
 }
 
-/** The one of the README may be taken here. */
+/** Finds a free port, because the port of the README may be in use. */
 function findPort(): Promise<number> {
   return new Promise((resolve) => {
     const server = createServer().listen(0, '127.0.0.1', () => {

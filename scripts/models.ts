@@ -18,9 +18,9 @@ import {
 import { convertInChild } from '../packages/server/src/engines/nsfw/models/open-models.ts'
 
 /**
- * `npm run models`: converts the models of nsfwjs to ONNX, all but those that are there already. With `--check` it does
- * so anew in a temporary directory and leaves what is there alone; with `--write-manifest` it does so anew, and the
- * manifest takes its checksums from what came out.
+ * `npm run models` converts the models of nsfwjs to ONNX, except existing ones. `--check` converts all of them
+ * in a temporary directory and compares their checksums; `--write-manifest` converts all of them and writes their
+ * checksums to the manifest.
  */
 const { values: options } = parseArgs({
   options: { check: { type: 'boolean' }, 'write-manifest': { type: 'boolean' } },

@@ -8,7 +8,7 @@ import sharp from 'sharp'
 
 const run = promisify(execFile)
 
-/** Photographs, paintings, screenshots, diagrams and the art of games, none with anything to hide: 780 MB of downloads, once. */
+/** Packages with harmless photographs, paintings, screenshots, diagrams and game art: 780 MB, downloaded once. */
 const packages = [
   'debian-edu-artwork-spacefun',
   'debian-handbook',
@@ -45,7 +45,7 @@ const packages = [
   'stopmotion',
   'ukui-wallpapers',
 ]
-/** So that no package speaks for all. */
+/** Limits the pictures of each package, so that none dominates the set. */
 const perPackage = 60
 const minSide = 200
 const maxPixels = 60_000_000
@@ -54,8 +54,8 @@ const extensions = new Set(['.jpg', '.jpeg', '.png', '.gif', '.webp'])
 const cacheDir = join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'assay', 'neutral-pictures')
 
 /**
- * Paths of pictures that everybody calls harmless, the same in every run: from Debian packages, which are downloaded
- * but not installed, and drawn by us. A package that is not to be had is left out with a note.
+ * Lists paths of harmless pictures, the same in every run: from Debian packages, which are downloaded
+ * but not installed, and generated ones. A package that cannot be downloaded is left out with a note.
  */
 export async function collectNeutralPictures(): Promise<string[]> {
   const seen = new Set<string>()
@@ -101,7 +101,7 @@ async function unpack(name: string): Promise<string> {
   return dir
 }
 
-/** Programs and manuals are most of some packages. */
+/** Extracts pictures only: some packages consist mostly of programs and manuals. */
 async function keepPictures(dir: string): Promise<void> {
   const kept = new Set(await listPictures(dir))
   for (const entry of await readdir(dir, { recursive: true, withFileTypes: true })) {
@@ -127,7 +127,7 @@ async function isFit(path: string): Promise<boolean> {
   }
 }
 
-/** What no package has: plain fields, gradients, noise, text and shapes, some in the colours of skin. */
+/** Generates pictures that no package has: plain fields, gradients, noise, text and shapes, some in skin colours. */
 async function drawPictures(dir: string): Promise<string[]> {
   await mkdir(dir, { recursive: true })
   const paths: string[] = []

@@ -6,12 +6,12 @@ import { addNode } from './debian-root.ts'
 
 export const imageName = 'localhost/assay:check'
 const caBundle = '/etc/ssl/certs/ca-certificates.crt'
-/** What Docker's own profile refuses to containers, and podman's does not: then there are no name spaces for the engines. */
+/** System calls that Docker's default profile refuses and podman's allows; without them engines get no namespaces. */
 const refusedByDocker = ['unshare', 'setns', 'mount', 'umount', 'umount2', 'clone3', 'pivot_root']
 
 /**
- * Builds the image with buildah. Where the registry of the bases cannot be reached, they are made: Debian by debootstrap,
- * and Node put into it. The apt and npm of the build go the way of this machine.
+ * Builds the image with buildah. When the registry cannot be reached, the base is made from Debian by debootstrap
+ * and Node. The build uses the mirrors of apt and npm of this machine.
  */
 export function buildImage(repository: string) {
   for (const [, name = '', image = ''] of readFileSync(join(repository, 'Dockerfile'), 'utf8').matchAll(
@@ -51,7 +51,7 @@ export type Container = {
   close(): void
 }
 
-/** As compose.yaml runs it: no root, nothing to write but the volume and memory, no capability. */
+/** Runs the image as compose.yaml does: without root and capabilities, with writable volume and memory only. */
 export function runImage(options: { volume: string; port: number; key: string; like: 'docker' | 'podman' }): Container {
   const name = `assay-check-${process.pid}`
   const dir = mkdtempSync(join(tmpdir(), 'assay-container-'))
@@ -94,7 +94,7 @@ function makeSeccompProfile(like: 'docker' | 'podman'): string {
   return JSON.stringify(profile)
 }
 
-/** As near to the official image as can be without it. */
+/** Makes a base image as close to the official one as possible. */
 function makeBase(image: string, withNode: boolean) {
   const dir = mkdtempSync(join(tmpdir(), 'packaged-base-'))
   try {

@@ -4,10 +4,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseAllDocuments } from 'yaml'
 
-/** Only this check wants them, so they are no dependencies: the schema of compose files, and those of Kubernetes. */
+/** Packages with the schemas of compose files and Kubernetes, installed by this check alone. */
 const packages = ['ajv@8.20.0', 'dclint@3.1.0', 'kubernetes-models@5.1.0', 'yaml@2.9.1']
 
-/** Runs where those packages are. Prints a line for each document that does not fit. */
+/** Program that runs next to those packages and prints a line for each invalid document. */
 const program = `
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -30,7 +30,7 @@ for (const { file, document } of manifests) {
 }
 `
 
-/** What is wrong with the compose files and manifests, by their schemas; and what could not be looked at. */
+/** Lists errors in the compose files and manifests by their schemas, and the files that could not be checked. */
 export function checkSchemas(repository: string): { faults: string[]; notes: string[] } {
   const dir = mkdtempSync(join(tmpdir(), 'assay-schemas-'))
   try {

@@ -17,14 +17,14 @@ const packages = ['systemd', 'systemd-sysv', 'dbus', 'curl', 'clamav-daemon', 'c
 const bootTimeoutMs = 60_000
 
 export type Booted = {
-  /** Runs a command inside and returns what it says; throws when it fails. */
+  /** Runs a command inside and returns its output; throws when it fails. */
   run(...command: string[]): string
   close(): Promise<void>
 }
 
 /**
- * Boots a Debian with a systemd of its own, by systemd-nspawn, with the installation of the image in /opt/assay and the
- * unit. It has no network but its loopback.
+ * Boots a Debian with systemd by systemd-nspawn, with the installation of the image in /opt/assay and the
+ * unit. Its only network is the loopback.
  */
 export async function bootWithUnit(
   repository: string,
@@ -32,7 +32,7 @@ export async function bootWithUnit(
   settings: Record<string, string>,
 ): Promise<Booted> {
   const dir = mkdtempSync(join(tmpdir(), 'packaged-unit-'))
-  // It is the root of the machine inside, where everybody may go.
+  // The directory becomes / inside, which every user must be able to enter.
   chmodSync(dir, 0o755)
   execFileSync('debootstrap', ['--variant=minbase', 'bookworm', dir], { stdio: ['ignore', 'ignore', 'inherit'] })
   const apt = ['-y', '-q', '--no-install-recommends']
@@ -50,7 +50,7 @@ export async function bootWithUnit(
   const ended = new Promise((resolve) => nspawn.once('exit', resolve))
   let init = ''
   const close = async () => {
-    // All its processes end with the first of them, and only then can it be removed.
+    // The directory can be removed only after the first process inside has ended, and all others with it.
     if (init === '') nspawn.kill('SIGKILL')
     else process.kill(Number(init), 'SIGKILL')
     await ended
@@ -74,7 +74,7 @@ export async function bootWithUnit(
   }
 }
 
-/** There is a moment in which it boots, and takes no orders yet. */
+/** Waits until the booting system accepts commands. */
 async function waitForBus(run: (...command: string[]) => string) {
   const deadline = performance.now() + bootTimeoutMs
   for (;;) {
@@ -97,7 +97,7 @@ function install(repository: string, dir: string, settings: Record<string, strin
   const wants = join(dir, 'etc/systemd/system/multi-user.target.wants')
   mkdirSync(wants, { recursive: true })
   symlinkSync('../assay.service', join(wants, 'assay.service'))
-  // The distribution's own are neither used nor needed.
+  // The units of the distribution are neither used nor needed.
   for (const name of ['clamav-daemon.service', 'clamav-freshclam.service']) rmSync(join(wants, name), { force: true })
   rmSync(join(dir, 'etc/machine-id'), { force: true })
 }

@@ -48,7 +48,7 @@ function makeFiles() {
   copyFileSync(join(root, 'docs/test-images/pornography.png'), join(dir, 'card.png'))
 }
 
-/** What stays on the screen: a line that was drawn over ends as it was drawn last. */
+/** Returns the final state of the screen, in which a redrawn line shows its last version. */
 function toLines(shown: string): string[] {
   return shown
     .split('\n')

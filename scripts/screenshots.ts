@@ -16,7 +16,7 @@ import { newClosers } from '../packages/server/src/runtime/closers.ts'
 import { makeLogger } from '../packages/server/src/runtime/logger.ts'
 import { testNetwork } from './test-origin.ts'
 
-/** The pictures of the console in the README, from a real service with sample data. Run by hand. */
+/** Takes the pictures of the console in the README from a real service with sample data. Run it by hand. */
 const root = fileURLToPath(new URL('../', import.meta.url))
 const images = join(root, 'docs/images')
 const names = [
@@ -56,7 +56,7 @@ try {
   await closers.closeAll()
 }
 
-/** Some weeks of an account that is in use: made now, and dated back. */
+/** Adds some weeks of use to an account by dating new scans back. */
 async function makeHistory(service: Service, receiver: string, databaseUrl: string) {
   const caller = makeCaller(service.url, service.apiKey)
   const picture = readFileSync(join(root, 'docs/test-images/pornography.png'))

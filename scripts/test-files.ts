@@ -6,7 +6,7 @@ const repository = new URL('../', import.meta.url).pathname
 /** What a test file needs besides Node: a `unit` test needs neither a database nor a service. */
 export type Kind = 'unit' | 'database' | 'service'
 
-/** Files that open a database or a service. A test file that imports one of them, directly or not, is not a unit test. */
+/** Files that open a database or a service. A test that imports one of them, directly or not, is no unit test. */
 const openers: Record<string, Kind> = {
   'packages/server/test/support/test-database.ts': 'database',
   'acceptance/support/newcomer.ts': 'service',

@@ -1,11 +1,11 @@
 import { createServer } from 'node:http'
 import { images } from '../acceptance/support/forms.ts'
 
-/** A loopback address that nothing else uses: the service of the run may call it, and stays forbidden to call the others. */
+/** The only loopback address that the shared service may call. */
 const host = '127.9.9.9'
 export const testNetwork = '127.9.9.0/24'
 
-/** Where URLs of the tests lead: a picture, which is good for both kinds of scan. */
+/** Serves a picture under every path, which suits both kinds of scan. */
 export async function openTestOrigin() {
   const server = createServer((_request, response) => response.end(images['one.png']))
   await new Promise<void>((resolve) => server.listen(0, host, resolve))

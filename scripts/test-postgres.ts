@@ -9,8 +9,8 @@ import { findBinaries, linkLibraries } from '../packages/server/src/database/emb
 import { chooseUnprivileged } from '../packages/server/src/runtime/unprivileged.ts'
 
 /**
- * A PostgreSQL as an operator would have one: over TCP, with a password, and a role that may create databases but is no
- * superuser. Debian's PostgreSQL 15, the oldest we support, when it is installed; else the one that Assay brings.
+ * A PostgreSQL as operators run it: over TCP, with a password and a role that may create databases but is no
+ * superuser. PostgreSQL 15 of Debian, the oldest supported version, when it is installed; else the embedded one.
  */
 export async function openTestPostgres(moreSettings: string[] = []) {
   const dir = mkdtempSync(join(tmpdir(), 'assay-test-postgres-'))
@@ -62,10 +62,10 @@ export async function openTestPostgres(moreSettings: string[] = []) {
   return {
     version: rows[0]?.server_version,
     url: toUrl('tester'),
-    /** As the superuser. */
+    /** Address with the role of the superuser. */
     adminUrl: toUrl('admin'),
     dir,
-    /** SIGINT is how an operator does it. */
+    /** Restarts the server; operators use SIGINT. */
     async restart(signal: NodeJS.Signals) {
       await server.stop(signal)
       server = start()

@@ -18,7 +18,7 @@ const credentials = { accessKey: 'test:tester', secretKey: 'a-secret-of-the-test
 const region = 'us-east-1'
 const bucket = 'assay-test'
 
-/** Says why there can be no S3 on this machine; `false` when there can. For the `skip` of a test. */
+/** Returns the reason to skip tests that need S3, or false when the machine has a server. */
 export function lacksTestS3(): string | false {
   if (process.env.ASSAY_TEST_EXTERNAL !== undefined) return 'tested in the run on the embedded database'
   installSwift()
@@ -26,8 +26,8 @@ export function lacksTestS3(): string | false {
 }
 
 /**
- * OpenStack Swift from Debian, which speaks S3: real signatures, multipart uploads, ranges. Its packages would start
- * services of their own; a policy keeps them from it.
+ * Installs OpenStack Swift from Debian, which implements S3: signatures, multipart uploads, ranges. A policy keeps its
+ * packages from starting services.
  */
 function installSwift() {
   if (isInstalled() || process.getuid?.() !== 0 || !existsSync('/usr/bin/apt-get')) return
@@ -42,7 +42,7 @@ function installSwift() {
         ...{ env, stdio: 'ignore', timeout: 180_000 },
       }).status === 0
     if (install()) return
-    // The lists may be missing, as in a fresh container.
+    // A fresh container has no package lists.
     spawnSync('/usr/bin/apt-get', ['update', '-q'], { env, stdio: 'ignore', timeout: 60_000 })
     install()
   } finally {
@@ -50,7 +50,7 @@ function installSwift() {
   }
 }
 
-/** A store of its own on free loopback ports, with an empty bucket. Everything of it goes with `close`. */
+/** Starts a store on free loopback ports with an empty bucket. `close` removes it with all files. */
 export async function openTestS3() {
   const lack = lacksTestS3()
   if (lack !== false) throw new Error(lack)
@@ -97,9 +97,9 @@ export async function openTestS3() {
   }
   return {
     ...toStore({ endpoint, filesDir: devices }),
-    /** For tests that send signals: SIGSTOP to the proxy is a store that hangs. */
+    /** Process id of a server, for tests that send signals: a store hangs after SIGSTOP to its proxy. */
     findPid: (server: Server) => running.get(server)?.pid,
-    /** A store that is away: connections to it are refused until `resume`. */
+    /** Makes the store refuse connections until `resume`. */
     halt: () => stop('proxy'),
     async resume() {
       start('proxy')
@@ -109,7 +109,7 @@ export async function openTestS3() {
   }
 }
 
-/** The store of the whole test run, when there is one: it takes seconds to start. Else one of its own. */
+/** Returns the store that the test run shares, because a start takes seconds, or starts one. */
 export async function joinTestS3(): Promise<TestS3> {
   const handle = process.env.ASSAY_TEST_S3
   return handle === undefined ? openTestS3() : { ...toStore(JSON.parse(handle)), async close() {} }
@@ -117,13 +117,13 @@ export async function joinTestS3(): Promise<TestS3> {
 
 export type TestS3 = ReturnType<typeof toStore> & { close(): Promise<void> }
 
-/** `filesDir` has everything that the store writes. */
+/** `filesDir` is the directory in which the store writes all files. */
 function toStore({ endpoint, filesDir }: { endpoint: string; filesDir: string }) {
   return {
     ...{ endpoint, region, bucket, filesDir, ...credentials },
-    /** For ASSAY_BLOBS. */
+    /** Value of ASSAY_BLOBS. */
     blobsUrl: `s3://${bucket}?endpoint=${endpoint}&region=${region}`,
-    /** A prefix keeps users of one store apart. */
+    /** Value of ASSAY_BLOBS with a prefix, which keeps the users of one store apart. */
     toBlobsUrl: (prefix: string) => `s3://${bucket}/${prefix}?endpoint=${endpoint}&region=${region}`,
     async listNames(prefix: string): Promise<string[]> {
       const client = newClient(endpoint)
@@ -131,12 +131,12 @@ function toStore({ endpoint, filesDir }: { endpoint: string; filesDir: string })
       client.destroy()
       return Contents.map(({ Key = '' }) => Key)
     },
-    /** Text from which another process makes the same thing, as ASSAY_TEST_S3. */
+    /** Text from which another process makes the same object, as ASSAY_TEST_S3. */
     handle: JSON.stringify({ endpoint, filesDir }),
   }
 }
 
-/** One process each: what is to be ended by its pid must have no children. Patient: machines that run tests are busy. */
+/** One process for each server, so that it can be ended by its id; long time limits for busy machines. */
 function writeSettings(dir: string, devices: string, ports: Record<Server, number>) {
   writeFileSync(
     join(dir, 'swift.conf'),
@@ -189,7 +189,7 @@ ${filters.map((filter) => `[filter:${filter}]\nuse = egg:swift#${filter}\n`).joi
   )
 }
 
-/** In one go: each call of their own program takes a second. */
+/** Builds all rings in one process: each call of Swift's own program takes a second. */
 function buildRings(dir: string, ports: Record<Server, number>) {
   const build = stores.map((server) => {
     const device = `{'id': 0, 'region': 1, 'zone': 1, 'ip': '127.0.0.1', 'port': ${ports[server]}, 'device': 'd1', 'weight': 1}`

@@ -14,9 +14,9 @@ import { openTestPostgres } from './test-postgres.ts'
 import { lacksTestS3, openTestS3 } from './test-s3.ts'
 
 /**
- * Runs the whole suite: every file once, with the PostgreSQL that Assay brings, and the files that depend on the database
- * once more with an external one. Arguments are test files or patterns; `--embedded` or `--external` runs them with one of
- * the two databases only. `--unit` runs the files that need neither a database nor a service.
+ * Runs the whole suite: every file once with the embedded PostgreSQL, and the files that depend on the database once more
+ * with an external one. Arguments are test files or patterns; `--embedded` or `--external` runs them with one of the two
+ * databases only. `--unit` runs the files that need neither a database nor a service.
  */
 const args = process.argv.slice(2)
 const patterns = args.filter((arg) => !arg.startsWith('--'))

@@ -1,7 +1,7 @@
-/** One fault or one load, and what was seen. It throws when something that must hold did not. */
+/** A fault or a load. `run` returns its observations and throws when an invariant does not hold. */
 export type Case = {
-  /** A line for people. */
+  /** One line that describes the case. */
   about: string
-  /** What was observed, in a few words and figures. */
+  /** Observations in a few words and figures. */
   run(): Promise<string>
 }

@@ -1,7 +1,7 @@
 import { openDatabaseProxy } from '../acceptance/support/tcp-proxy.ts'
 import { openTestPostgres } from '../scripts/test-postgres.ts'
 
-/** A PostgreSQL of the operator's, behind a network that can be disturbed. */
+/** An external PostgreSQL behind a network that can be disturbed. */
 export async function withDatabase<T>(
   use: (proxy: Awaited<ReturnType<typeof openDatabaseProxy>>) => Promise<T>,
 ): Promise<T> {

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 
-/** Asks for the health of a service all the time, and keeps how long it took and what it said. */
+/** Polls the health of a service and records durations and statuses. */
 export function watchHealth(url: string) {
   const livezMs: number[] = []
   const readyzMs: number[] = []

@@ -1,6 +1,6 @@
 import { type Installation, openInstallation } from '../acceptance/support/chaos-installation.ts'
 
-/** An installation with the options of `npm start`, to be measured; everything is charged to its one account. */
+/** An installation with the options of `npm start` and one account. */
 export async function withInstallation<T>(
   settings: NodeJS.ProcessEnv,
   use: (installation: Installation & { apiKey: string }) => Promise<T>,

@@ -11,7 +11,7 @@ const megabytes = 250
 
 export const whatIsSubmitted = `${submits} submits of ${megabytes} MB at once, and their scans: RSS at most 350 MB`
 
-/** What the service holds while many large files are submitted at once, and while they are scanned. */
+/** Measures the memory of the service while many large files are submitted at once and scanned. */
 export function submitLarge(settings: NodeJS.ProcessEnv): Promise<string> {
   return withInstallation(settings, async ({ url, pid, apiKey }) => {
     const before = readRss(pid())
@@ -40,7 +40,7 @@ export function submitLarge(settings: NodeJS.ProcessEnv): Promise<string> {
     const all = Math.round((performance.now() - startedAt) / 1000)
     const seen = `RSS ${before} MB before, ${submitted} MB at the most while submitting (${seconds} s), ${peak} MB at the most with all scans (${all} s); verdicts ${verdicts}`
     assert(peak <= 350, seen)
-    // Of content without a threat. On a machine that is too busy a scan may exceed its time, and says so.
+    // The content has no threat; on a busy machine a scan may exceed its time and report that.
     assert(
       verdicts.every((verdict) => ['clean', 'error Error:ScanLimitExceeded'].includes(verdict)),
       seen,
@@ -51,12 +51,12 @@ export function submitLarge(settings: NodeJS.ProcessEnv): Promise<string> {
 
 function* toBody(head: string, block: Buffer, tail: string): Generator<Buffer> {
   yield Buffer.from(head, 'latin1')
-  // A few bytes less than the limit, which counts from 1024.
+  // A few bytes below the limit, which is a power of two.
   for (let n = 0; n < megabytes - 1; n++) yield block
   yield Buffer.from(tail, 'latin1')
 }
 
-/** As long as it takes: 8 GB are scanned here. */
+/** Without a deadline, because 8 GB are scanned here. */
 async function complete(caller: ReturnType<typeof makeCaller>, id: string) {
   for (let tries = 0; ; tries++) {
     try {

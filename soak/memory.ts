@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 
-/** Megabytes that a process holds now, or held at the most. */
+/** Reads the current or the peak memory of a process in megabytes. */
 export const readRss = (pid: number) => read(pid, 'VmRSS')
 export const readPeakRss = (pid: number) => read(pid, 'VmHWM')
 

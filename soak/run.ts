@@ -2,8 +2,8 @@ import { readdirSync } from 'node:fs'
 import type { Case } from './case.ts'
 
 /**
- * Long and rough tests, for a machine of their own: npm run soak, or npm run soak -- database-cut slow-uploads. Each case
- * is a file in cases/, by its name. Needs root: it mounts small file systems and sets limits.
+ * Long tests with faults, for a machine of their own: npm run soak, or npm run soak -- database-cut slow-uploads. Each
+ * case is a file in cases/. Needs root, because cases mount small file systems and set limits.
  */
 const folder = new URL('./cases/', import.meta.url)
 const all = readdirSync(folder)

@@ -8,7 +8,7 @@ import { toP99 } from './health.ts'
 
 type Balances = { url: string; operate(...args: string[]): Promise<unknown> }
 
-/** Clients of an account of their own that scan while they wait, good and bad things in turns. */
+/** Clients of an account of their own that send synchronous scans of clean and infected content in turns. */
 export async function startScans({ url, operate }: Balances) {
   const account = (await operate(
     'accounts',
@@ -30,14 +30,14 @@ export async function startScans({ url, operate }: Balances) {
   let maybe = 0
   let isOver = false
   const running = Promise.all(Array.from({ length: 3 }, (_, n) => scanOn(n)))
-  // Whoever ends it learns of a failure.
+  // `end` reports a failure.
   running.catch(() => {})
 
   async function scanOn(n: number) {
     for (let i = 0; !isOver; i++) {
       const isBad = (i + n) % 2 === 0
       const bytes = i % 5 === 0 ? 1_500_000 : 2000
-      // Never the same twice: what is remembered is not scanned.
+      // Every content is new, because the verdict cache would answer a repeated one.
       const content = isBad ? Buffer.concat([eicar, Buffer.from('\n'.repeat(i % 50))]) : randomBytes(bytes)
       const startedAt = performance.now()
       const answer = await caller.sendFile('malware', 'scan', content).catch(() => undefined)
@@ -55,7 +55,7 @@ export async function startScans({ url, operate }: Balances) {
       answered++
       if (isBad) assert(!text.includes('"status":"clean"'), `a false clean: ${text}`)
     } else if (status === 503) assert.match(String(retryAfter), /^[1-9]\d*$/, 'a 503 says when to come again')
-    // Without an answer, or told that nobody knows: it may be charged.
+    // A scan without a response, or with an unknown outcome, may be charged.
     else if (status === undefined || kind === 'outcome-unknown') maybe++
     else assert.equal(status, 500, text)
   }
@@ -65,7 +65,7 @@ export async function startScans({ url, operate }: Balances) {
       isOver = true
       await running
     },
-    /** Each answer was charged once, and nothing else was but what nobody could answer. */
+    /** Checks that each verdict was charged once, and otherwise only scans with an unknown outcome. */
     async check(): Promise<string> {
       const ledger = (await operate('credits', 'ledger', '--account', account.id, '--limit', '100000')) as {
         kind: string

@@ -3,12 +3,12 @@ import { rmSync, statfsSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 
-/** A small disk, mounted over a directory; it can be filled to the brim and emptied again. */
+/** Mounts a small disk over a directory, which can be filled completely and emptied again. */
 export function mountSmallDisk(dir: string, megabytes: number) {
   execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${megabytes}m,mode=0711`, 'tmpfs', dir])
   const filler = join(dir, 'filler')
   return {
-    /** But for so much. */
+    /** Fills the disk except for this many bytes. */
     async fill(leaveBytes = 0) {
       const file = await open(filler, 'a')
       try {
@@ -19,7 +19,7 @@ export function mountSmallDisk(dir: string, megabytes: number) {
           await file.write(Buffer.alloc(bytes))
         }
       } catch {
-        // Full, a moment before we knew.
+        // The disk became full between the check and the write.
       } finally {
         await file.close()
       }

@@ -16,24 +16,24 @@ type Options = {
   settings?: NodeJS.ProcessEnv
   prepare?: (dataDir: string) => undefined | (() => void)
   under?: string[]
-  /** Says what was seen while it lasted. */
+  /** Causes the fault and returns observations. */
   disturb(installation: Installation, load: Load): Promise<string | undefined>
-  /** How long the service may take to be itself again. */
+  /** Time in which the service must be ready again. */
   backMs?: number
 }
 
 const apiKey = 'soak-test-key'
 
 /**
- * Submits and scans from several clients while something bad happens, and then the invariants: nothing that was accepted
- * is lost, ledger and balance agree, nothing is charged twice, nothing bad is called clean, no content lies around in
- * clear, and the service is ready again by itself.
+ * Submits and scans from several clients during a fault and then checks the invariants: nothing that was accepted
+ * is lost, ledger and balance agree, nothing is charged twice, no threat is called clean, no content is left in
+ * clear, and the service becomes ready again without help.
  */
 export async function underLoad({ settings, prepare, under, disturb, backMs = 60_000 }: Options): Promise<string> {
   const marker = `marker-${randomBytes(16).toString('hex')}`
   const contents = new Map<string, Buffer>()
   const origin = await openOrigin((request, response) => {
-    // Webhooks come here as well. Their answers are kept for the operator to see, so they must not be content.
+    // Webhooks arrive here as well. The service stores their responses for operators, so that they must not be content.
     if (request.method === 'POST') response.writeHead(204).end()
     else response.end(contents.get(request.url?.slice(1) ?? ''))
   })
@@ -61,7 +61,7 @@ export async function underLoad({ settings, prepare, under, disturb, backMs = 60
     await scans.end()
 
     const results = await completeAll(balances, load)
-    // Our own server for downloads has a bad time, too.
+    // The fault also affects the origin of this test.
     checkVerdicts(load.orders, results, ['Error:DownloadFailed'])
     await checkLedger(balances, results)
     const sync = await scans.check()

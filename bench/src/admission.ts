@@ -14,7 +14,7 @@ import type { Row } from './results.ts'
 const callers = 64
 const runMs = 4000
 
-/** Rate window + credit + scan row + ledger row for one hot account: our gate against a transaction for each request. */
+/** Rate window, credit, scan row and ledger row for one busy account: the gate against one transaction per request. */
 export async function benchAdmission(): Promise<Row[]> {
   const dataDir = mkdtempSync(join(tmpdir(), 'assay-bench-'))
   const { config } = loadConfig({ ASSAY_DATA_DIR: dataDir, ASSAY_DATABASE_CONNECTIONS: String(callers) })
@@ -29,7 +29,7 @@ export async function benchAdmission(): Promise<Row[]> {
 
     const rounds: { grouped: number; single: number }[] = []
     for (let round = 0; round < 3; round++) {
-      // Both orders, so that neither always meets the colder or fuller database.
+      // Measured in both orders, so that neither always meets the colder or fuller database.
       const first = round % 2 === 0
       const a = await measure(first ? grouped : single)
       const b = await measure(first ? single : grouped)
@@ -80,7 +80,7 @@ const newScan = (): NewScan => ({
   completedAt: null,
 })
 
-/** What one would write without thinking of batches: the same work, one caller at a time per row. */
+/** The usual solution without batches: the same work in a transaction per request, which locks the rows. */
 async function admitInTransaction(pool: pg.Pool, digest: string) {
   const client = await pool.connect()
   try {

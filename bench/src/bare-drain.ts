@@ -10,15 +10,15 @@ const atOnce = jobsPerCore * availableParallelism()
 const leaseMs = 15_000
 
 /**
- * The least that a worker can do: claims, a scan over a kept connection, and the end in the database. No decryption, no
- * lists, no verdict to make, no content to remove, no log. Returns how many there were.
+ * The minimum work of a worker: claims, a scan over a kept connection, and completion in the database. No decryption, no
+ * lists, no verdict, no content to remove, no log. Returns the number of jobs.
  */
 export async function drainBarely({ pool, queue, socket }: { pool: Pool; queue: string; socket: string }) {
   const jobs = makeJobStore({ pool, queues: [queue] })
   const client = makeClamdClient({ address: { path: socket } })
   const never = new AbortController().signal
   let [running, done] = [0, 0]
-  /** When so many are left. */
+  /** Resolves when this many jobs are left. */
   let awaited = { left: 0, reached: Promise.withResolvers<void>() }
   const failed = Promise.withResolvers<never>()
 
@@ -37,7 +37,7 @@ export async function drainBarely({ pool, queue, socket }: { pool: Pool; queue: 
     for (;;) {
       const claimed = await jobs.claim(atOnce - running, leaseMs)
       running += claimed.length
-      // The next claim when half of them have ended, as in the service.
+      // Claims again when half of the jobs are complete, as the service does.
       awaited = { left: claimed.length === 0 ? 0 : atOnce / 2, reached: Promise.withResolvers() }
       for (const job of claimed) work(job).catch(failed.reject)
       if (running === 0) return done

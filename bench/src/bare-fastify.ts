@@ -1,6 +1,6 @@
 import fastify from 'fastify'
 
-/** The floor: a route that sets the same headers, with no key, no database, no log. */
+/** The lower bound: a route that sets the same headers, without key, database and log. */
 const app = fastify()
 app.get('/v1/ping', async (_request, reply) => {
   reply.header('X-Assay-Region', 'local')

@@ -9,9 +9,9 @@ import { makeLogger } from '../../packages/server/src/runtime/logger.ts'
 import { drainBarely } from './bare-drain.ts'
 
 /**
- * The least that a submission can be: the body is read and hashed, and one question to the gate counts it, charges it and
- * stores it with its job, on a database of its own. No form, no checks, no type, no encryption, no log. `GET /drain` does
- * those jobs.
+ * The minimum work of a submission: reads and hashes the body, and counts, charges and stores it with its job in one
+ * call of the gate, on a database of its own. No form, no checks, no type, no encryption, no log. `GET /drain` runs
+ * the jobs.
  */
 const [dataDir = '', socket = ''] = process.argv.slice(2)
 const { config } = loadConfig({ ...process.env, ASSAY_DATA_DIR: dataDir })

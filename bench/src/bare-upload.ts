@@ -3,8 +3,8 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
 /**
- * The least that a server can do that knows the content already: read the body and hash it twice, to tell which one it
- * is. No form, no key, no account, no record, no log.
+ * The minimum work of a server with a verdict cache: reads the body and hashes it twice to identify
+ * it. No form, no key, no account, no record, no log.
  */
 const server = createServer((request, response) => {
   const hashes = ['sha1', 'sha256'].map((name) => createHash(name))

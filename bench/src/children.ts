@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 const { scripts } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
-/** Those of `npm start`. */
+/** Options of Node in `npm start`. */
 const startOptions = String(scripts.start)
   .split(' ')
   .filter((word) => word.startsWith('--'))
@@ -19,7 +19,7 @@ const apiKey = 'assay-bench-key-0123456789abcdef'
 export type Server = { url: string; pid: number }
 export type Service = Server & { dataDir: string; headers: string[] }
 
-/** The processes that are measured and those that measure, with a directory for them. Whoever opens it closes it. */
+/** Starts the measured and the measuring processes, with a directory for them. The caller closes it. */
 export function openChildren() {
   const dir = mkdtempSync(join(tmpdir(), 'assay-bench-'))
   const logFile = join(dir, 'service.log')
@@ -36,7 +36,7 @@ export function openChildren() {
   return {
     dir,
     close,
-    /** As `npm start` does it, with its log in a file. Several need a name each, for their directories. */
+    /** Starts the service as `npm start` does, with its log in a file. `name` separates the directories of several. */
     async startService(path: string, settings: Record<string, string> = {}, name = 'data'): Promise<Service> {
       const log = openSync(logFile, 'a')
       const dataDir = join(dir, name)
@@ -48,7 +48,7 @@ export function openChildren() {
         ASSAY_SIGNATURE_HOURS: '0',
         ...settings,
       }
-      // ASSAY_BENCH_NODE: options for Node, such as --cpu-prof.
+      // ASSAY_BENCH_NODE passes options to Node, such as --cpu-prof.
       const options = process.env.ASSAY_BENCH_NODE?.split(' ') ?? []
       const args = [...startOptions, ...options, main, 'serve', '--json']
       const child = spawn(process.execPath, args, { env, stdio: ['ignore', 'pipe', log] })
@@ -59,13 +59,13 @@ export function openChildren() {
       })
       return { url: url + path, pid: child.pid ?? 0, dataDir, headers: [`X-API-Key: ${apiKey}`] }
     },
-    /** A file of ours that writes `{"url": ...}` when it is ready. */
+    /** Starts a program of this folder that writes `{"url": ...}` when it is ready. */
     async startServer(file: URL, args: string[]): Promise<Server> {
       const child = spawn(process.execPath, [file.pathname, ...args], { stdio: ['ignore', 'pipe', 'inherit'] })
       children.push(child)
       return { url: await readUrl(child), pid: child.pid ?? 0 }
     },
-    /** A file of ours that answers each job with a result or an `error`. */
+    /** Starts a program of this folder that answers each job with a result or an `error`. */
     startWorker<Job extends object, Result extends object>(file: URL, args: string[] = []) {
       const child = fork(file, args, { execArgv: [] })
       children.push(child)
@@ -85,7 +85,7 @@ export function openChildren() {
   }
 }
 
-/** What is measured of a service that fails means little. */
+/** Throws when the service logged errors, because figures of a failing service mean little. */
 function tellErrors(logFile: string) {
   if (!existsSync(logFile)) return
   const errors = readFileSync(logFile, 'utf8')
@@ -102,7 +102,7 @@ async function readUrl(child: ChildProcess): Promise<string> {
   const ended = once(child, 'exit').then(() => 'ended')
   for (const deadline = Date.now() + startTimeoutMs; Date.now() < deadline; ) {
     if ((await Promise.race([ended, sleep(20)])) === 'ended') throw new Error('It ended before it was ready')
-    // Libraries may have something to say before.
+    // Libraries may print lines before.
     const line = /^\{.*"url".*\}$/m.exec(text)?.[0]
     if (line !== undefined && text.endsWith('\n')) return (JSON.parse(line) as { url: string }).url
   }
@@ -118,10 +118,10 @@ async function end(child: ChildProcess) {
   clearTimeout(late)
 }
 
-/** Seconds of processor time so far, by name. */
+/** Reads the processor time of each process so far, in seconds by name. */
 export type Cpu = () => Record<string, number>
 
-/** Leftover work must not be charged to the next: until nobody has used the processor for a while. */
+/** Waits until no process uses the processor, so that remaining work is not attributed to the next measurement. */
 export async function whenIdle(cpu: Cpu) {
   let quiet = 0
   let before = sum(Object.values(cpu()))
@@ -133,7 +133,7 @@ export async function whenIdle(cpu: Cpu) {
   }
 }
 
-/** Who used how much of the machine while `work` ran, for people to read, and processor time in all. */
+/** Runs `work` and returns the share of the machine that each process used, as text, and the total processor time. */
 export async function watchCores<T>(cpu: Cpu, work: () => Promise<T>) {
   const before = cpu()
   const start = performance.now()
@@ -144,14 +144,14 @@ export async function watchCores<T>(cpu: Cpu, work: () => Promise<T>) {
   return {
     result,
     used: `in ${seconds.toFixed(1)} s; cores: ${cores.join(', ')}`,
-    // What has ended takes its time with it.
+    // A process that has ended lowers the sum.
     cpuSeconds: sum(used.map(([, s]) => Math.max(0, s))),
   }
 }
 
 export const sum = (numbers: number[]) => numbers.reduce((total, number) => total + number, 0)
 
-/** Of an even number the mean of the two in the middle. */
+/** Median; of an even number of values the mean of the two in the middle. */
 export function toMiddle(numbers: number[]): number {
   const sorted = numbers.toSorted((a, b) => a - b)
   const half = sorted.length / 2

@@ -11,7 +11,7 @@ import type { Row } from './results.ts'
 const [files, bytes, parallel, passes] = [2000, 1024, 16, 4]
 const packages = new URL('../../packages/', import.meta.url).pathname
 
-/** `assay-scan` on a tree of small files, from its start to its end, against bare uploads at the same parallelism. */
+/** `assay-scan` on a tree of small files, from start to end, against bare uploads at the same parallelism. */
 export async function benchCli(): Promise<Row[]> {
   const { dir, startService, startWorker, close } = openChildren()
   try {
@@ -57,7 +57,7 @@ export async function benchCli(): Promise<Row[]> {
   }
 }
 
-/** As it is published, beside the client as it is published. */
+/** Builds the command line and the client as they are published. */
 function buildCli(dir: string): string {
   for (const name of ['client', 'cli']) {
     const to = join(dir, 'node_modules/@assay', name)
@@ -67,7 +67,7 @@ function buildCli(dir: string): string {
   return join(dir, 'node_modules/@assay/cli/main.js')
 }
 
-/** In 20 directories; no two files are the same, and none as before. */
+/** Writes files into 20 directories; no two are the same, in this run or an earlier one. */
 function writeTree(tree: string, stamp: string) {
   rmSync(tree, { recursive: true, force: true })
   for (let i = 0; i < files; i++) {

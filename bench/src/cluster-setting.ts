@@ -11,18 +11,18 @@ import type { SubmitJob, LoadResult as SubmitResult } from './jobs-load.ts'
 import type { LoadResult as ScanResult, UploadJob } from './malware-load.ts'
 import { listTree, readCpuSeconds, readEndedCpuSeconds, readName } from './processes.ts'
 
-/** `one`: everything in one process. `cluster`: 2 API and 2 worker nodes. `both`: 2 nodes that each do both. */
+/** `one`: everything in one process. `cluster`: 2 API and 2 worker nodes. `both`: 2 nodes with both roles. */
 export type SideName = 'one' | 'cluster' | 'both'
-/** `apis` are the nodes that take requests; `pool` looks into the database. */
+/** `apis` are the nodes that take requests; `pool` is connected to the database. */
 export type Side = { nodes: Service[]; apis: [Service, Service]; pool: pg.Pool }
 export type Setting = Awaited<ReturnType<typeof openSetting>>
 
-/** Images would only be idle processes here. */
+/** Image scanning is off, because its processes would only be idle. */
 const alike = { ASSAY_NSFW_PROFILE: 'off' }
 
 /**
- * The same service three times on one machine: alone on its own database and disk, and as nodes over one PostgreSQL and
- * one S3, where each installation has a database and a prefix of its own. Whoever opens it closes it.
+ * The service three times on one machine: alone on its own database and disk, and as nodes over one PostgreSQL and
+ * one S3, where each installation has a database and a prefix of its own. The caller closes it.
  */
 export async function openSetting(postgresSettings: string[] = []) {
   const { startService, startWorker, close: closeChildren } = openChildren()

@@ -7,12 +7,12 @@ import type { Row } from './results.ts'
 const sideNames: SideName[] = ['one', 'cluster', 'both']
 const passes = 5
 const secondsPerTurn = 2.5
-/** Of each of two processes that make the load, each for one of the two nodes that take requests. */
+/** Connections of each of the two load generators, one for each node that takes requests. */
 const [scanConnections, submitConnections, submitCount] = [8, 32, 1500]
 
 type Rates = Record<SideName, number[]>
 
-/** Nodes over one PostgreSQL and one S3 against one process with everything, all on one machine. */
+/** Nodes over one PostgreSQL and one S3 against one process with both roles, all on one machine. */
 export async function benchCluster(): Promise<Row[]> {
   const setting = await openSetting()
   try {
@@ -31,7 +31,7 @@ export async function benchCluster(): Promise<Row[]> {
   }
 }
 
-/** All in turn, then in the other order. */
+/** Measures all settings in turn, then in the opposite order. */
 async function compare(setting: Setting, what: string, take: (name: SideName) => Promise<number>): Promise<Rates> {
   const rates: Rates = { one: [], cluster: [], both: [] }
   for (let pass = 0; pass < passes; pass++) {
@@ -57,7 +57,7 @@ async function takeScans({ sides, scans }: Setting, name: SideName, seconds: num
   return results.reduce((sum, { perSecond }) => sum + perSecond, 0)
 }
 
-/** From the first submission until no job is left, all of them clean. */
+/** Measures from the first submission until no job is left; all must be clean. */
 export async function takeSubmits(
   { sides, submits }: Setting,
   name: SideName,
@@ -115,7 +115,7 @@ function toRows(what: string, rates: Rates): Row[] {
   }))
 }
 
-/** What was asked of them stays with them. */
+/** Memory of the nodes after the load of the measurements above. */
 function toMemoryRows({ sides: { cluster } }: Setting): Row[] {
   const [api, , worker] = cluster.nodes
   const say = (pids: number[]) => `${Math.round(pids.reduce((all, pid) => all + readShareMegabytes(pid), 0))} MB`

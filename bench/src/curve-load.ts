@@ -2,14 +2,14 @@ import { randomBytes } from 'node:crypto'
 import { newContent } from './malware-content.ts'
 import { isWholeAnswer, type Message, newForm, openKept } from './upload.ts'
 
-/** `scan` uploads 1 KB to `url`, no two the same; `get` asks for the `urls` in turns. */
+/** `scan` uploads new contents of 1 KB to `url`; `get` requests the `urls` in turns. */
 export type CurveJob = {
   asks: { scan: string } | { get: string[] }
   headers: string[]
   connections: number
   seconds: number
 }
-/** `ids`: of what was scanned last. `refused`: answers of 503, which are no part of the rate. */
+/** `ids` are those of the last scans. `refused` counts responses of 503, which are not part of the rate. */
 export type CurveResult = {
   perSecond: number
   p50Ms: number
@@ -19,7 +19,7 @@ export type CurveResult = {
   ids: string[]
 }
 
-/** A child process of the benchmark: jobs in, results out. */
+/** Child process of the benchmark: reads jobs and writes results. */
 process.on('message', (job: CurveJob) => {
   run(job).then(
     (result: CurveResult) => process.send?.(result),

@@ -13,10 +13,10 @@ const asked = {
   read: 'result reads',
 }
 type Asked = keyof typeof asked
-/** `µs`: of processor time for each, service, engine and database together. */
+/** `µs` is the processor time per request of service, engine and database together. */
 type Point = { perSecond: number; p50Ms: number; p99Ms: number; cpuMicros: number; refused: number }
 
-/** One node from one connection to many: how much it does, how long each waits, and what each costs. */
+/** Throughput, latency and processor time of one node from one connection to many. */
 export async function benchCurve(): Promise<Row[]> {
   const { startService, startWorker, close } = openChildren()
   try {

@@ -7,7 +7,7 @@ import type { Row } from './results.ts'
 const [seconds, connections] = [4, 16]
 const jobs = 1500
 
-/** What was done, and with how many requests. */
+/** A kind of request and the number of requests sent. */
 type Done = { count: number; perSecond: number }
 type Costs = { statements: number; commits: number; execMicros: number; walBytes: number; cpu: Record<string, number> }
 
@@ -16,7 +16,7 @@ const names: Record<Exclude<SideName, 'one'>, string> = {
   cluster: '2 API and 2 worker nodes',
 }
 
-/** What each request costs PostgreSQL (statements, time, WAL) and everybody else, and what a stored result takes. */
+/** Cost of requests in PostgreSQL (statements, time, WAL) and in other processes, and size of a stored result. */
 export async function benchDatabase(): Promise<Row[]> {
   const setting = await openSetting(['shared_preload_libraries=pg_stat_statements', 'max_wal_size=4GB'])
   const admin = new pg.Pool({ connectionString: setting.adminUrl, max: 1 })
@@ -69,14 +69,14 @@ async function watch(setting: Setting, admin: pg.Pool, side: SideName, work: () 
   return { done, costs }
 }
 
-/** $1: name of the database. */
+/** $1 is the name of the database. */
 const lookAt = `
 select sum(calls)::float8 as statements, sum(total_exec_time)::float8 * 1000 as micros,
   (select xact_commit::float8 from pg_stat_database where datname = $1) as commits,
   (pg_current_wal_lsn() - '0/0'::pg_lsn)::float8 as wal
 from pg_stat_statements join pg_database on dbid = pg_database.oid where datname = $1`
 
-/** Requests to both nodes that take them. `what`: or the results to read. */
+/** Sends requests to both API nodes: `what` is their kind, or the addresses of results to read. */
 async function ask(setting: Setting, side: SideName, what: 'scan' | 'ping' | string[], forSeconds: number) {
   const results = await Promise.all(
     setting.sides[side].apis.map(({ url, headers }, i): Promise<CurveResult> => {
@@ -107,7 +107,7 @@ function toRow(what: string, { perSecond }: Done, { statements, commits, execMic
   }
 }
 
-/** Rows, indexes and what lies between them. */
+/** Size on disk with indexes and free space. */
 async function weigh({ sides }: Setting): Promise<Row[]> {
   const { pool } = sides.both
   const { rows } = await pool.query<{ results: string; scans: string; ledger: string }>(`

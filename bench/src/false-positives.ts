@@ -5,13 +5,13 @@ import { startService } from '../../acceptance/support/start-service.ts'
 import type { Row } from './results.ts'
 
 const roots = ['/usr/lib', '/usr/share', '/usr/bin', '/etc']
-/** Test files of scanners are there to be found. */
+/** Directories with test files of scanners, which are meant to be found. */
 const leftOut = /clamav-testfiles/
 const maxFiles = 4000
 const maxBytes = 100 * 1024 * 1024
 const callers = 4
 
-/** What is on every machine is no threat. Every file goes through the whole service, as an upload. */
+/** Uploads files of this system, none of which is a threat, through the whole service. */
 export async function benchFalsePositives(): Promise<Row[]> {
   const files = pick(roots.flatMap(listFiles), maxFiles)
   const service = await startService({}, 'dropped')
@@ -67,7 +67,7 @@ function isWithin(path: string): boolean {
   return size > 0 && size <= maxBytes
 }
 
-/** Evenly over all of them, the same in every run. */
+/** Picks files at even distances, the same in every run. */
 const pick = (files: string[], count: number) => {
   const step = Math.max(1, files.length / count)
   const sorted = files.sort()

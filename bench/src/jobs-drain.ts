@@ -3,10 +3,10 @@ import type { Setting } from './jobs-setting.ts'
 import { forgetPeak, readMegabytes, readPeakMegabytes } from './processes.ts'
 
 export type Queue = { count: number; lastId: string; since: Date; perSecond: number }
-/** Megabytes of the service: before, and the most it held meanwhile. */
+/** Memory of the service in megabytes: before, and the peak. */
 export type Drained = { perSecond: number; beforeMegabytes: number; peakMegabytes: number }
 
-/** A queue of `count` jobs of 1 KB, no two the same, and how fast they were accepted. The worker is held. */
+/** Fills a queue with `count` different jobs of 1 KB while the worker is held, and returns the rate of acceptance. */
 export async function fillQueue(setting: Setting, size: { count: number; connections: number }): Promise<Queue> {
   const { url, headers } = setting.service
   const since = new Date()
@@ -14,7 +14,7 @@ export async function fillQueue(setting: Setting, size: { count: number; connect
   return { count: size.count, lastId, since, perSecond }
 }
 
-/** Lets the worker go, until the last job is completed. */
+/** Releases the worker and measures until the last job is complete. */
 export async function drainQueue(setting: Setting, { count, lastId, since }: Queue): Promise<Drained> {
   const { service, hold } = setting
   const beforeMegabytes = readMegabytes(service.pid)
@@ -28,17 +28,17 @@ export async function drainQueue(setting: Setting, { count, lastId, since }: Que
   return { perSecond: count / seconds, beforeMegabytes, peakMegabytes }
 }
 
-/** A queue that is being worked on already is none. */
+/** Checks that no job of the queue has begun. */
 export async function checkHeld({ pool }: Setting, { count }: Queue) {
   const { rows } = await pool.query<{ waiting: string }>(
     'select count(*) as waiting from jobs where held_until is null',
   )
   const waiting = Number(rows[0]?.waiting)
-  // One of those that hold the worker found no place, and waits as well.
+  // One of the jobs that hold the worker found no place, and waits as well.
   if (waiting !== count + 1) throw new Error(`${waiting} jobs wait where ${count} were submitted`)
 }
 
-/** Waits for the last one, which costs the service nothing, and then for the few that end after it. */
+/** Waits for the last job, which costs the service nothing, and then for the few that end after it. */
 async function whenEmpty({ service, pool }: Setting, lastId: string) {
   const [header = ''] = service.headers
   const ask = async () => {
@@ -59,7 +59,7 @@ async function whenEmpty({ service, pool }: Setting, lastId: string) {
   }
 }
 
-/** A queue that is empty because its jobs failed would be a fast one. */
+/** Checks that all jobs are clean: a queue whose jobs fail would empty too fast. */
 async function checkCompleted({ pool }: Setting, count: number, since: Date) {
   const { rows } = await pool.query<{ status: string; found: string }>(
     `select status, count(*) as found from scans where content_name = 'queued.txt' and created_at >= $1 group by status`,

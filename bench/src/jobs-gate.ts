@@ -7,17 +7,17 @@ import type { NewScan } from '../../packages/server/src/domain/scans/scan.ts'
 import { makeLogger } from '../../packages/server/src/runtime/logger.ts'
 
 /**
- * `scan` is the question that `admission.ts` asks: request, charge and record in one. `job` are the two that a submission
- * asks, one when its head is read and one when its body is, the second with 1 KB of content.
+ * `scan` is the call that `admission.ts` makes: request, charge and record in one. `job` stands for the two calls of a
+ * submission, one after its head and one after its body, the second with 1 KB of content.
  */
 export type GateJob = { asks: 'scan' | 'job'; callers: number; seconds: number }
 export type GateResult = { perSecond: number }
 
-/** The gate of the service without the service, on a database of its own, for one hot account. */
+/** The gate of the service alone, on a database of its own, for one busy account. */
 const { config } = loadConfig({ ...process.env, ASSAY_DATA_DIR: process.argv[2] ?? '' })
 const opening = openGate()
 
-/** A child process of the benchmark: jobs in, results out. */
+/** Child process of the benchmark: reads jobs and writes results. */
 process.on('message', (job: GateJob) => {
   measure(job).then(
     (result: GateResult) => process.send?.(result),

@@ -3,14 +3,14 @@ import { openOrigin } from '../../acceptance/support/origin.ts'
 import type { Stores } from '../../packages/server/src/compose/stores.ts'
 import type { Service } from './children.ts'
 
-/** The service gives up a download that stands still for longer. */
+/** Shorter than the time after which the service gives up a stalled download. */
 const dripMs = 5000
-/** A job that has not begun by then has no place. */
+/** A job that has not begun after this time has found no free place. */
 const fullMs = 2000
 
 /**
- * Keeps the worker from its jobs, so that a queue can be made and let go at one moment: downloads that do not end take all
- * of its places. The service runs as it always does; while it is held, a worker with no place left asks for nothing.
+ * Holds the worker, so that a queue can be filled and released at one moment: downloads that do not end take all
+ * of its places, and a worker without a free place claims nothing. The service itself is unchanged.
  */
 export async function openHold({ service, jobs }: { service: Service; jobs: Stores['jobs'] }) {
   const held: (() => void)[] = []

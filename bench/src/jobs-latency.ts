@@ -4,15 +4,15 @@ import { openOrigin } from '../../acceptance/support/origin.ts'
 import { newContent } from './malware-content.ts'
 
 export type LatencyJob = { url: string; headers: string[]; bytes: number; times: number }
-/** What was waited for, in milliseconds. */
+/** Durations in milliseconds. */
 export type Times = {
-  /** From sending it to the answer of a scan that is waited for. */
+  /** From the request to the response of a synchronous scan. */
   scan: number
-  /** From sending it to the webhook. */
+  /** From the request to the webhook. */
   webhook: number
-  /** From the record of a job to its verdict, by the clock of the service. */
+  /** From the creation of the job to its verdict, by the clock of the service. */
   verdict: number
-  /** From sending it to the download of what it names: then the job runs. */
+  /** From the request to the download of its URL, when the job runs. */
   download: number
 }
 export type LatencyResult = { [Name in keyof Times]: { p50Ms: number; p95Ms: number } }
@@ -21,9 +21,9 @@ type Hook = { id: string; status: string; created_at: string; completed_at: stri
 
 const seed = randomBytes(4).toString('hex')
 let made = 0
-/** Who waits for which path. */
+/** Waiting callers by path. */
 const waiting = new Map<string, (text: string) => void>()
-/** Sends content to whoever asks for it, and takes the webhooks. */
+/** Serves content and receives webhooks. */
 const origin = openOrigin(async (request, response) => {
   const seen = waiting.get(request.url ?? '')
   if (request.method === 'GET') {
@@ -37,7 +37,7 @@ const origin = openOrigin(async (request, response) => {
   response.writeHead(204).end()
 })
 
-/** A child process of the benchmark: jobs in, results out. */
+/** Child process of the benchmark: reads jobs and writes results. */
 process.on('message', (job: LatencyJob) => {
   measure(job).then(
     (result: LatencyResult) => process.send?.(result),
@@ -46,7 +46,7 @@ process.on('message', (job: LatencyJob) => {
 })
 process.on('disconnect', () => process.exit())
 
-/** One at a time, each when the service had nothing to do for a while. */
+/** Measures one request at a time, each after an idle period of the service. */
 async function measure({ times, ...job }: LatencyJob): Promise<LatencyResult> {
   const all: Times[] = []
   for (let i = 0; i < times; i++) {
@@ -93,10 +93,10 @@ async function timeDownload(target: Target): Promise<Pick<Times, 'download'>> {
   return { download: at - start }
 }
 
-/** Of any length, so that nothing falls in step with the polls of the service. */
+/** A pause of random length, so that requests do not fall in step with the polls of the service. */
 const rest = () => sleep(50 + 200 * Math.random())
 
-/** An address of ours, and when it is called and with what. */
+/** Returns an address and a promise of the time and the content of the next request to it. */
 async function expect(what: string) {
   const path = `/${what}/${made++}`
   const { promise: seen, resolve, reject } = Promise.withResolvers<{ at: number; text: string }>()
@@ -122,7 +122,7 @@ function toForm({ bytes }: Target, fields: Record<string, string>): FormData {
   return form
 }
 
-/** A full client: one at a time, its millisecond is at our own cost and no other's. */
+/** Sends with a full HTTP client, which adds about 1 ms to each of these sequential requests. */
 async function post({ url, headers }: Target, path: string, status: number, body: FormData | string) {
   const [header = ''] = headers
   const answer = await fetch(new URL(path, url), {

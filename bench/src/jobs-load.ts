@@ -3,13 +3,13 @@ import { measureGet } from './load.ts'
 import { newContent } from './malware-content.ts'
 import { newForm, openKept } from './upload.ts'
 
-/** `count` contents, no two the same; whichever connection is free takes the next. */
+/** Sends `count` different contents; the next free connection takes the next one. */
 export type SubmitJob = { url: string; headers: string[]; bytes: number; count: number; connections: number }
 export type PingJob = { ping: Parameters<typeof measureGet>[0] }
-/** `lastId`: of what was accepted last. */
+/** `lastId` is the id of the job that was accepted last. */
 export type LoadResult = { perSecond: number; lastId: string }
 
-/** A child process of the benchmark: jobs in, results out. */
+/** Child process of the benchmark: reads jobs and writes results. */
 process.on('message', (job: SubmitJob | PingJob) => {
   const work = 'ping' in job ? ping(job) : submit(job)
   work.then(
@@ -33,7 +33,7 @@ async function submit({ url, headers, bytes, count, connections }: SubmitJob): P
   const work = async (_: unknown, i: number) => {
     const content = newContent(bytes, i)
     const form = newForm({ url, headers, expected: '' }, content, 'queued.txt')
-    // The answer is an object, and no head of one ends like it.
+    // The body of the response is a JSON object, and no header ends in its last bytes.
     const line = openKept({ host: hostname, port: Number(port) }, { isWhole: (reply) => reply.endsWith('}'), isGood })
     try {
       for (let turn = taken++; turn < count; turn = taken++) {

@@ -15,8 +15,8 @@ import { listTree, readCpuSeconds, readName } from './processes.ts'
 export type Setting = Awaited<ReturnType<typeof openSetting>>
 
 /**
- * The service as a user starts it, with a hold on its worker and a look into its database; and what it is compared with:
- * its gate on a database of its own, without HTTP and behind a bare server, and its clamd without it. Whoever opens it
+ * The service as a user starts it, with a hold on its worker and access to its database, and the peers:
+ * its gate on a database of its own, without HTTP and behind a bare server, and its clamd alone. The caller
  * closes it.
  */
 export async function openSetting() {

@@ -9,7 +9,7 @@ const queued = 10_000
 const passes = 4
 const latencyTimes = 100
 
-/** What is compared. `queue` are submissions, and then the queue that they made; `bare` is followed by its worker. */
+/** Compared settings. `queue` measures submissions and then the queue they filled; `bare` is followed by its worker. */
 type Peer = 'queue' | Exclude<Other, 'bareWorker'>
 type Other = 'scan' | 'job' | 'bare' | 'bareWorker' | 'ping' | 'raw' | 'session'
 const peers: Peer[] = ['scan', 'job', 'bare', 'ping', 'queue', 'raw', 'session']
@@ -23,10 +23,10 @@ const names: Record<Other, string> = {
   raw: 'bare INSTREAM client',
   session: 'bare client, kept sessions',
 }
-/** As in malware.ts. */
+/** Durations of turns as in malware.ts. */
 const floorConnections = 16
 
-/** Background jobs: how fast they are accepted and done, and how soon one is done when there are no others. */
+/** Background jobs: rates of acceptance and completion, and the latency of a single job. */
 export async function benchJobs(): Promise<Row[]> {
   process.stderr.write(`  ${process.arch}\n`)
   const setting = await openSetting()
@@ -39,10 +39,10 @@ export async function benchJobs(): Promise<Row[]> {
 }
 
 type Rate = Other | 'submit' | 'drain'
-/** Megabytes: the most that one queue added, and the most there were at all. */
+/** Memory in megabytes: the largest increase by one queue, and the peak. */
 type Found = Record<Rate, number> & { grown: number; held: number }
 
-/** All in turn, then in the other order, so that what comes before whom evens out; the mean for each, the most memory. */
+/** Measures all in turn, then in the opposite order, to balance the order; returns means and peak memory. */
 async function compare(setting: Setting): Promise<Found> {
   for (const peer of peers) await take(setting, peer, { seconds: 1, count: 2000 })
   const found: Found = {
@@ -60,7 +60,7 @@ async function compare(setting: Setting): Promise<Found> {
   return found
 }
 
-/** A turn, by time or, for submissions, by how many. */
+/** Measures one turn, limited by time or, for submissions, by their number. */
 type Length = { seconds: number; count: number }
 
 async function take(setting: Setting, peer: Peer, length: Length) {
@@ -70,7 +70,7 @@ async function take(setting: Setting, peer: Peer, length: Length) {
     const start = performance.now()
     const { result, used, cpuSeconds } = await watchCores(setting.cpu, work)
     const done = (result.perSecond * (performance.now() - start)) / 1000
-    // Says more than the rate where others use the machine too.
+    // Processor time is more reliable than the rate when the machine has other work.
     const each = `${((cpuSeconds * 1e6) / done).toFixed(0)} µs of processor time each`
     process.stderr.write(`  ${name}: ${toRate(result.perSecond)} ${used}; ${each}\n`)
     found[name] = result.perSecond
@@ -89,7 +89,7 @@ async function take(setting: Setting, peer: Peer, length: Length) {
   return { ...found, grown: held - beforeMegabytes, held }
 }
 
-/** What the bare server took. */
+/** Measures the rate at which the bare server runs the jobs that it accepted. */
 async function drainBare({ bare }: Setting) {
   const start = performance.now()
   const { drained } = (await (await fetch(new URL('/drain', bare.url))).json()) as { drained: number }

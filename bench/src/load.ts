@@ -1,8 +1,8 @@
 import { connect } from 'node:net'
 
 /**
- * Requests per second of one GET over many kept-alive connections, each sending its next request when the last is
- * answered. Bare sockets: a full HTTP client would take more of the machine than the servers it measures.
+ * Requests per second of one GET over many keep-alive connections, each of which sends its next request after the last
+ * response. Bare sockets, because a full HTTP client would use more processor time than the servers it measures.
  */
 export async function measureGet(options: { url: string; headers: string[]; connections: number; seconds: number }) {
   const { hostname, port, pathname } = new URL(options.url)
@@ -15,7 +15,7 @@ export async function measureGet(options: { url: string; headers: string[]; conn
     new Promise<void>((resolve, reject) => {
       const socket = connect(Number(port), hostname, () => socket.write(bytes))
       socket.on('data', (chunk) => {
-        // The answers have no body and fit into one packet: a chunk is an answer, and must be a good one.
+        // The responses have no body and fit into one packet, so that each chunk is one response.
         if (chunk.indexOf('HTTP/1.1 200 ') !== 0 || chunk.lastIndexOf('\r\n\r\n') !== chunk.length - 4) {
           reject(new Error(`An unexpected answer: ${chunk.toString('latin1').slice(0, 200)}`))
           socket.destroy()

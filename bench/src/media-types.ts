@@ -7,9 +7,9 @@ import { findMediaType, headBytes } from '../../packages/server/src/domain/conte
 import type { Row } from './results.ts'
 
 /**
- * How often detection agrees with file(1) on the files of this system, and what it takes. Other libraries join when
- * ASSAY_BENCH_CANDIDATES names a folder where they are installed; they are no dependencies of ours. 908 files of a
- * Debian 12, file 5.44, Node 24.21, 2 cores, all in one run (main type, full type, time for each file):
+ * How often detection agrees with file(1) on the files of this system, and its duration. Other libraries join when
+ * ASSAY_BENCH_CANDIDATES names a folder in which they are installed; they are not dependencies of Assay. 908 files of a
+ * Debian 12, file 5.44, Node 24.21, 2 cores, all in one run (main type, full type, time per file):
  *
  *     Assay             99.2 %  96.4 %    69 µs
  *     file-type 22.3    57.6 %  23.3 %    72 µs   knows hardly any text
@@ -68,7 +68,7 @@ const perExtension = 12
 const perType = 40
 const rounds = 3
 
-/** Spread over extensions first, then over types: a system is mostly manual pages and Python otherwise. */
+/** Spreads the sample over extensions, then over types: most files of a system are manual pages and Python. */
 function readSamples(): Sample[] | undefined {
   const paths = spread(roots.flatMap(listFiles).toSorted(), toExtension, perExtension)
   const types = askFile(paths)
@@ -86,7 +86,7 @@ function readSamples(): Sample[] | undefined {
   })
 }
 
-/** Folder by folder: the recursive option of readdirSync needs minutes for as many files. */
+/** Lists files folder by folder, because the recursive option of readdirSync needs minutes for this many. */
 function listFiles(folder: string): string[] {
   return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
     const path = join(folder, entry.name)
@@ -104,10 +104,10 @@ function canRead(path: string): boolean {
   }
 }
 
-/** Programs have none: they are grouped by where they lie. */
+/** Groups programs, which have no extension, by their folder. */
 const toExtension = (path: string) => extname(path).toLowerCase() || path.split('/').slice(0, 4).join('/')
 
-/** At most `most` of each group, at even distances, so that a second run takes the same. */
+/** Takes at most `most` of each group at even distances, the same in every run. */
 function spread<T>(items: T[], toGroup: (item: T) => string, most: number): T[] {
   const groups = new Map<string, T[]>()
   for (const item of items) {
@@ -159,7 +159,7 @@ async function loadCandidates(): Promise<Candidate[]> {
 
 async function measure({ name, find }: Candidate, samples: Sample[]): Promise<Measured> {
   const found: string[] = []
-  // What throws has found nothing.
+  // A library that throws has found no type.
   const ask = async ({ head, bytes }: Sample) => toName(await find(head, bytes).catch(() => ''))
   for (const sample of samples) found.push(await ask(sample))
   const start = performance.now()
@@ -170,7 +170,7 @@ async function measure({ name, find }: Candidate, samples: Sample[]): Promise<Me
   return { name, us, full: share((a, b) => a === b), main: share((a, b) => a.split('/')[0] === b.split('/')[0]) }
 }
 
-/** Two names of the same thing, and nothing found is unknown binary: no library is to lose by its spelling. */
+/** Unifies names of the same type, and treats no result as unknown binary, so that no library loses by its spelling. */
 const toName = (type: string) => {
   const name = (type.split(';')[0] ?? '').trim().toLowerCase() || 'application/octet-stream'
   return aliases[name] ?? name

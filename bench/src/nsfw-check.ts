@@ -9,8 +9,8 @@ type PeerAnswer = { backend: string; predictions: Prediction[] }
 type OurAnswer = { status: string; metadata: { classification_clean: string } }
 
 /**
- * A comparison with something that finds nothing, or something else, would mean nothing. All call the first picture
- * harmless, and Assay gives every one the score that the floor gives it.
+ * Checks the results, because otherwise a comparison is meaningless. All peers call the first picture
+ * harmless, and Assay gives each picture the same score as its model alone.
  */
 export async function checkAll(setting: Setting, files: string[], peers: NsfwPeer[]) {
   const { service, floor, getPeer } = setting

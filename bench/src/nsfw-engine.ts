@@ -3,15 +3,15 @@ import { openScanner } from '../../packages/server/src/compose/local-scan.ts'
 import { loadConfig } from '../../packages/server/src/config/load-config.ts'
 import { makeLogger } from '../../packages/server/src/runtime/logger.ts'
 
-/** Every picture `rounds` times, so many at once. */
+/** Scans each picture `rounds` times, this many at once. */
 export type EngineJob = { files: string[]; rounds: number; atOnce: number }
 export type EngineResult = { done: number }
 
-/** Pictures up to the limit of background jobs, through the engine as the service has it, without HTTP and database. */
+/** Pictures up to the limit of background jobs through the engine of the service, without HTTP and database. */
 const { config } = loadConfig({ ...process.env, ...JSON.parse(process.argv[2] ?? '{}'), ASSAY_VERDICT_CACHE: '0' })
 const scanner = openScanner(config, makeLogger({ level: 'warn', region: config.region }), 'nsfw_image')
 
-/** A child process of the benchmark: jobs in, results out. */
+/** Child process of the benchmark: reads jobs and writes results. */
 process.on('message', (job: EngineJob) => {
   work(job).then(
     (result: EngineResult) => process.send?.(result),

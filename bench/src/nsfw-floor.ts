@@ -3,17 +3,17 @@ import type { ImageReport } from '../../packages/server/src/domain/ports/engines
 import { openClassifier } from '../../packages/server/src/engines/nsfw/child/classifier.ts'
 import type { Opening } from '../../packages/server/src/engines/nsfw/requests.ts'
 
-/** Each of the pictures `rounds` times, the one at `first` first; or what is found in one. */
+/** Scans each picture `rounds` times, beginning with `first`, or returns the scores of one. */
 export type FloorJob = { files: string[]; rounds: number; first: number } | { file: string }
 export type FloorResult = { perSecond: number } | { report: ImageReport }
 
 /**
- * Decoding and inference and nothing else, as the processes of the service do them: the most that one of those could do if
- * there were nobody to receive, admit, hash, send to it and record.
+ * Decoding and inference alone, as the image processes of the service do them: the upper bound of one process
+ * without receiving, admission, hashing and recording.
  */
 const classifier = openClassifier(JSON.parse(process.argv[2] ?? '') as Opening)
 
-/** A child process of the benchmark: jobs in, results out. */
+/** Child process of the benchmark: reads jobs and writes results. */
 process.on('message', (job: FloorJob) => {
   const work = 'file' in job ? look(job.file) : measure(job)
   work.then(

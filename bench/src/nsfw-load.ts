@@ -3,16 +3,16 @@ import { toMiddle } from './children.ts'
 import { readPicture } from './nsfw-picture.ts'
 import { type HttpTarget, newForm, openHttp } from './upload.ts'
 
-/** Each of the pictures `rounds` times, no two with the same bytes; whichever connection is free takes the next. */
+/** Uploads each picture `rounds` times with different bytes; the next free connection takes the next one. */
 export type PictureJob = { target: HttpTarget; files: string[]; rounds: number; connections: number }
 export type PictureResult = {
   perSecond: number
   p50Ms: number
-  /** Half of the uploads of each picture within that time. */
+  /** Median duration of the uploads of each picture. */
   p50MsOfEach: number[]
 }
 
-/** A child process of the benchmark: jobs in, results out. */
+/** Child process of the benchmark: reads jobs and writes results. */
 process.on('message', (job: PictureJob) => {
   upload(job).then(
     (result: PictureResult) => process.send?.(result),

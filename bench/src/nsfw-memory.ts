@@ -11,13 +11,13 @@ const wanted = 'under 600 MB'
 const thorough = { ASSAY_NSFW_PROFILE: 'thorough' }
 const bothOpen = ', both models open'
 type Pictures = Awaited<ReturnType<typeof openPictures>>
-/** JPEGs come row by row; for the others a decoder holds more. */
+/** JPEGs are decoded row by row; decoders of other formats hold more memory. */
 type Heavy = { jpegs: string[]; others: string[] }
 const ofOthersText = 'progressive JPEG and PNG'
 
-/** What the service and its image processes hold while large pictures come from many sides. */
+/** Memory of the service and its image processes while many clients send large pictures. */
 export async function benchMemory(pictures: Pictures): Promise<Row[]> {
-  // A little less than the limit: the form is not counted, but the comment that makes each one new is.
+  // A little below the limit, which counts the comment that makes each picture new but not the form.
   const make = async (megabytes: number): Promise<Heavy> => ({
     jpegs: await pictures.makeHeavy(megabytes * megabyte - 1024, ['jpeg'], 2),
     others: await pictures.makeHeavy(megabytes * megabyte - 1024, ['progressive', 'png'], 2),
@@ -25,7 +25,7 @@ export async function benchMemory(pictures: Pictures): Promise<Row[]> {
   const [eight, sixteen] = [await make(8), await make(16)]
   return [
     ...(await compare({}, '', eight)),
-    // A process opens the second model when it first meets something suspicious: sooner or later all have both.
+    // A process opens the second model at its first suspicious picture; eventually all have both.
     ...(await compare(thorough, bothOpen, eight)),
     ...(await measureEngine({}, '', sixteen)),
     ...(await measureEngine(thorough, bothOpen, sixteen)),
@@ -63,7 +63,7 @@ async function compare(settings: Record<string, string>, note: string, { jpegs, 
 
 async function measureService({ service, load, whenIdle }: Setting, files: string[]): Promise<Held> {
   const target = { url: service.url, headers: service.headers, expected: '"classification_clean"' }
-  // As many processes as there will be.
+  // The first load makes the service start as many processes as it will use.
   await load.run({ target, files, rounds: Math.ceil(atOnce / files.length), connections: atOnce })
   await whenIdle()
   const rounds = Math.ceil((atOnce * 2) / files.length)
@@ -84,7 +84,7 @@ async function measurePeer({ getPeer, load }: Setting, files: string[]): Promise
   return peaks
 }
 
-/** The service takes 16 MB in background jobs alone. */
+/** The service accepts 16 MB only in background jobs. */
 async function measureEngine(more: Record<string, string>, note: string, { jpegs, others }: Heavy): Promise<Row[]> {
   const { dir, startWorker, close } = openChildren()
   try {
@@ -105,7 +105,7 @@ async function measureEngine(more: Record<string, string>, note: string, { jpegs
   }
 }
 
-/** Megabytes: the peaks of all processes, whenever each had its own; all at one time; and that with what they share once. */
+/** Megabytes: the sum of the peaks of all processes, the peak of their sum, and that with shared memory counted once. */
 type Held = { peaks: number; atOneTime: number; shares: number }
 
 async function watch(list: () => number[], work: () => Promise<unknown>): Promise<Held> {

@@ -11,13 +11,13 @@ import { type ClassScores, classifyWithNsfwjs, scoreWithModels, scoreWithNsfwjs 
 import { scanWhole } from './nsfw-whole.ts'
 import type { Row } from './results.ts'
 
-/** As many are put to nsfwjs, which takes a second for each with InceptionV3. */
+/** Number of pictures given to nsfwjs, which takes a second for each with InceptionV3. */
 const peerPictures = 200
 const thresholds = [0.5, 0.6, 0.7, 0.8, 0.85, 0.9]
-/** From this much that is not clean on, Mid asks InceptionV3 when the profile is balanced. */
+/** Score from which Mid consults InceptionV3 in the balanced profile. */
 const suspicion = defaultSuspicion
 
-/** Whether the converted models say what nsfwjs says, and what they say of pictures that are harmless. */
+/** Compares the scores of the converted models with those of nsfwjs, and counts harmless pictures that they flag. */
 export async function benchNsfwParity(): Promise<Row[]> {
   return comparePictures(await collectNeutralPictures())
 }
@@ -50,7 +50,7 @@ async function comparePictures(pictures: string[]): Promise<Row[]> {
   ]
 }
 
-/** What each way of asking the models says of each picture: clean, pornography, sexy. */
+/** Scores of each picture by each implementation: clean, pornography, sexy. */
 type Opinions = { Mid: number[][]; InceptionV3: number[][]; both: number[][]; balanced: number[][]; asked: number }
 
 function toOpinions(found: ClassScores[]): Opinions {
@@ -83,7 +83,7 @@ function compareWithNsfwjs(name: string, ours: ClassScores, theirs: ClassScores)
   ]
 }
 
-/** From the file to the scores, each in its own way: sampling changes scores, so these are told as they are. */
+/** Compares scores from the file on, each with its own sampling, which changes scores. */
 async function compareWhole(pictures: string[]): Promise<Row[]> {
   const dataDir = mkdtempSync(join(tmpdir(), 'assay-bench-'))
   try {

@@ -8,7 +8,7 @@ import { load } from 'nsfwjs'
 import sharp from 'sharp'
 
 /**
- * What one would write instead of using Assay, and what the README of nsfwjs shows: an upload route of Express with multer,
+ * The usual alternative to Assay, as in the README of nsfwjs: an upload route of Express with multer,
  * jpeg-js and nsfwjs, here with a backend that needs no native TensorFlow. No key, no account, no record, no log.
  */
 const [backend = 'wasm', decoder = 'jpeg-js'] = process.argv.slice(2)
@@ -31,7 +31,7 @@ const server = app.listen(0, '127.0.0.1', () => {
   const { port } = server.address() as AddressInfo
   process.stdout.write(`${JSON.stringify({ url: `http://127.0.0.1:${port}/scan` })}\n`)
 })
-// While it looks at pictures it reads nothing, and takes connections whose next request is there for idle ones.
+// During inference the process reads nothing, and would close busy connections as idle.
 server.keepAliveTimeout = 0
 
 async function decodeWithJpegJs(bytes: Buffer) {

@@ -4,11 +4,11 @@ import type { Content } from './upload.ts'
 
 const stampBytes = 16
 
-/** The bytes of a picture, in which a comment can be changed: the same pixels, and never the same content. */
+/** The bytes of a picture with a comment that can be changed, for new content with the same pixels. */
 export function readPicture(file: string): { newContent(): Content } {
   const bytes = readFileSync(file)
   const isJpeg = bytes[0] === 0xff
-  // Behind the mark of the start; behind the header, which comes first in a PNG.
+  // The comment follows the start marker of a JPEG or the header of a PNG.
   const at = isJpeg ? 2 : 33
   const rest = bytes.subarray(at)
   return {

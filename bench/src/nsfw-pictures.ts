@@ -7,20 +7,20 @@ type Source = { path: string; pixels: number; bytes: number }
 type Shape = { width: number; height: number }
 type Encode = (picture: ReturnType<typeof sharp>) => ReturnType<typeof sharp>
 
-/** As cameras and image programs write them. */
+/** The usual quality of cameras and image programs. */
 const toJpeg: Encode = (picture) => picture.jpeg({ quality: 85 })
-/** Of the best quality: many bytes for each pixel. */
+/** The best quality, with many bytes per pixel. */
 const heavyForms = {
   jpeg: { ending: 'jpg', encode: (picture) => picture.jpeg({ quality: 98 }) },
   progressive: { ending: 'jpg', encode: (picture) => picture.jpeg({ quality: 98, progressive: true }) },
   png: { ending: 'png', encode: (picture) => picture.png({ compressionLevel: 3 }) },
 } satisfies Record<string, { ending: string; encode: Encode }>
-/** Below what the service takes. */
+/** Below the limit of the service. */
 const maxPixels = 45_000_000
-/** In a JPEG, and below which it is smoother than a photograph is: gradients, drawings. */
+/** Bytes per pixel of a JPEG below which it is smoother than a photograph, such as a gradient or a drawing. */
 const minBytesPerPixel = 0.1
 
-/** Pictures to send, made from photographs and wallpapers of Debian, the same in every run. */
+/** Makes pictures from photographs and wallpapers of Debian, the same in every run. */
 export async function openPictures(dir: string) {
   mkdirSync(dir, { recursive: true })
   const all = await listSources()
@@ -28,11 +28,11 @@ export async function openPictures(dir: string) {
   const heaviest = largest.toSorted((a, b) => b.bytes - a.bytes)
 
   return {
-    /** All kinds of photographs, of so many pixels each. */
+    /** Photographs of all kinds with this many pixels each. */
     make: (megapixels: number, count: number) => makeAll(takeSome(all, count), megapixels),
-    /** Photographs that had no fewer pixels than the largest that is made of them. */
+    /** Photographs that are at least as large as the largest picture made from them. */
     makeSharp: (megapixels: number, count: number) => makeAll(takeSome(largest, count), megapixels),
-    /** Of nearly so many bytes, in one form or the other. */
+    /** Pictures of nearly this many bytes in the given formats. */
     async makeHeavy(bytes: number, forms: (keyof typeof heavyForms)[], count: number): Promise<string[]> {
       const files: string[] = []
       for (let i = 0; files.length < count; i++) {
@@ -72,7 +72,7 @@ async function listSources(): Promise<Source[]> {
   return sources
 }
 
-/** From all over the list. */
+/** Picks pictures at even distances. */
 function takeSome<T>(list: T[], count: number): T[] {
   if (list.length < count) throw new Error(`There are ${list.length} pictures where ${count} are needed`)
   return Array.from({ length: count }, (_, i) => list[Math.floor((i * list.length) / count)] as T)
@@ -88,7 +88,7 @@ function toShape({ width, height }: Shape, pixels: number): Shape {
   return { width: Math.round(width * scale), height: Math.round(height * scale) }
 }
 
-/** As many pixels as fit into the bytes, to a few per cent; undefined for what has too little in it. */
+/** Encodes as many pixels as fit into the bytes, within a few per cent; undefined when there is too little detail. */
 async function findFilling(source: Source, bytes: number, encode: Encode): Promise<Buffer | undefined> {
   let pixels = bytes
   for (let attempt = 0; attempt < 8; attempt++) {

@@ -9,10 +9,10 @@ const inputs = {
 const decode = (path: string) =>
   sharp(path, { failOn: 'none' }).autoOrient().flatten({ background: 'white' }).toColourspace('srgb')
 
-/** All of its pixels. */
+/** All pixels of the picture. */
 export const readWhole = (path: string) => decode(path).removeAlpha().raw().toBuffer({ resolveWithObject: true })
 
-/** The picture as the model takes it: red, green and blue bytes of a square that it is squashed to. */
+/** The input of the model: red, green and blue bytes of the picture scaled to a square. */
 export async function readPixels(path: string, name: ModelName): Promise<Uint8Array> {
   const { size, kernel } = inputs[name]
   return decode(path).resize(size, size, { fit: 'fill', kernel }).raw().toBuffer()

@@ -6,10 +6,10 @@ import type { ModelName } from '../../packages/server/src/engines/nsfw/models/ma
 import type { Model } from '../../packages/server/src/engines/nsfw/models/open-models.ts'
 import { readPixels, readWhole } from './nsfw-pixels.ts'
 
-/** For each picture how sure a model is of each of nsfwjs's classes. */
+/** Scores of the classes of nsfwjs for each picture. */
 export type ClassScores = Float32Array[]
 
-/** By each of our models, which are the same in different arithmetic, on one thread. */
+/** Scores by each converted model on one thread; they differ in precision only. */
 export async function scoreWithModels(models: Model[], pictures: string[]): Promise<ClassScores[]> {
   const options = { intraOpNumThreads: 1, interOpNumThreads: 1 }
   const sessions = await Promise.all(models.map(({ path }) => InferenceSession.create(path, options)))
@@ -28,7 +28,7 @@ export async function scoreWithModels(models: Model[], pictures: string[]): Prom
 
 const peers = { 'mobilenet-v2-mid': 'MobileNetV2Mid', 'inception-v3': 'InceptionV3' } as const
 
-/** By nsfwjs itself, on the same pixels: it resizes nothing that has its size. */
+/** Scores by nsfwjs on the same pixels, which it does not resize because they have the size of its input. */
 export async function scoreWithNsfwjs(name: ModelName, size: number, pictures: string[]): Promise<ClassScores> {
   if (!(await tf.setBackend('wasm'))) throw new Error('TensorFlow.js has no backend wasm')
   const model = await loadQuietly(name, size)
@@ -43,7 +43,7 @@ export async function scoreWithNsfwjs(name: ModelName, size: number, pictures: s
   return scores
 }
 
-/** By nsfwjs with all that it does by itself: the whole picture in, its own sampling. */
+/** Scores by nsfwjs from the whole picture, with its own sampling. */
 export async function classifyWithNsfwjs(name: ModelName, size: number, pictures: string[]): Promise<ClassScores> {
   if (!(await tf.setBackend('wasm'))) throw new Error('TensorFlow.js has no backend wasm')
   const model = await loadQuietly(name, size)
@@ -59,7 +59,7 @@ export async function classifyWithNsfwjs(name: ModelName, size: number, pictures
   return scores
 }
 
-/** nsfwjs greets on standard output, which is for the table. */
+/** Silences nsfwjs, which prints to standard output. */
 async function loadQuietly(name: ModelName, size: number) {
   const { info } = console
   console.info = console.error

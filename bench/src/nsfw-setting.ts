@@ -11,15 +11,15 @@ import type { FloorJob, FloorResult } from './nsfw-floor.ts'
 import type { PictureJob, PictureResult } from './nsfw-load.ts'
 import { listTree, readCommandLine, readCpuSeconds, readName } from './processes.ts'
 
-/** nsfwjs behind an upload route, with what runs the model and what decodes. */
+/** Peers with nsfwjs behind an upload route, with their backend and decoder. */
 const peerArgs = { wasm: ['wasm', 'jpeg-js'], kind: ['wasm', 'sharp'], script: ['cpu', 'jpeg-js'] }
 export type NsfwPeer = keyof typeof peerArgs
 export type Setting = Awaited<ReturnType<typeof openSetting>>
 
-/** From this on the service asks its second model: the default of image-engine.ts, to be changed with it. */
+/** Score from which the service consults its second model. */
 const suspicion = defaultSuspicion
 
-/** The service as a user starts it, and what it is compared with, each in processes of its own. Whoever opens it closes it. */
+/** The service as a user starts it and its peers, each in processes of its own. The caller closes it. */
 export async function openSetting(options: {
   peers: NsfwPeer[]
   hasFloor: boolean
@@ -58,7 +58,7 @@ export async function openSetting(options: {
   }
 }
 
-/** What looks at pictures: the service and its image processes, without the database and the engine for malware. */
+/** Lists the processes that scan pictures: the service and its image processes, without database and clamd. */
 export const listImageProcesses = (root: number) =>
   listTree(root).filter((pid) => toPart(pid) === 'service' || toPart(pid) === 'children')
 
@@ -69,7 +69,7 @@ function toPart(pid: number): 'service' | 'children' | 'database' | 'engine' {
   return readCommandLine(pid).includes('/nsfw/child/') ? 'children' : 'service'
 }
 
-/** The models and the profile that the service has by default. */
+/** The default models and profile of the service. */
 async function toOpening(dataDir: string): Promise<Opening> {
   const { config } = loadConfig(process.env)
   const { nsfwProfile: profile, nsfwPrecision: precision } = config

@@ -4,12 +4,12 @@ import { promisify } from 'node:util'
 const main = new URL('../../packages/server/src/main.ts', import.meta.url).pathname
 const picturesAtOnce = 50
 
-/** Clean, pornography, sexy: as Assay tells them of files, by the model that nsfwjs is asked for as well. */
+/** Scores (clean, pornography, sexy) by Assay from files, with the same model as nsfwjs. */
 export async function scanWhole(pictures: string[], dataDir: string): Promise<number[][]> {
   const scores: number[][] = []
   for (let at = 0; at < pictures.length; at += picturesAtOnce) {
     const some = pictures.slice(at, at + picturesAtOnce)
-    // Exits with 1 or 2 when one of them is a threat or cannot be looked at; what it prints is what counts.
+    // The command exits with 1 or 2 for a threat or an error; only its output matters.
     const { stdout } = await promisify(execFile)(process.execPath, [main, 'scan', '--nsfw', '--json', ...some], {
       env: { ...process.env, ASSAY_NSFW_PROFILE: 'fast', ASSAY_DATA_DIR: dataDir },
       maxBuffer: 64 * 1024 * 1024,

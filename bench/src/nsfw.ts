@@ -8,12 +8,12 @@ import { openPictures } from './nsfw-pictures.ts'
 import { type NsfwPeer, openSetting, type Setting } from './nsfw-setting.ts'
 import type { Row } from './results.ts'
 
-/** What is compared: Assay, its decoding and inference alone, and nsfwjs in three ways. */
+/** Compared settings: Assay, its decoding and inference alone, and nsfwjs in three variants. */
 type Peer = 'assay' | 'floor' | NsfwPeer
 
 /**
- * Uploads in a turn, for the floor pictures in each process: the same pictures for all. Turns are as short as that allows,
- * because the machine is faster at one time than at another.
+ * Uploads in a turn, or pictures in each process: the same pictures for all. Turns are as short as that allows,
+ * because the speed of the machine varies over time.
  */
 const turns: Record<Peer, number> = { assay: 96, floor: 48, wasm: 48, kind: 48, script: 4 }
 const names: Record<Peer, string> = {
@@ -23,13 +23,13 @@ const names: Record<Peer, string> = {
   kind: 'nsfwjs, WASM, sharp',
   script: 'nsfwjs, pure JavaScript',
 }
-/** These two alternate: the machine changes its speed by more than lies between them. */
+/** These two alternate, because the speed of the machine varies by more than their difference. */
 const closeRace: Peer[] = ['floor', 'assay', 'assay', 'floor', 'floor', 'assay', 'assay', 'floor']
 const connections = 4
 const pictureCount = 48
-/** For the slowest, and to wake those who were idle. */
+/** Pictures of the slowest peer, and those that wake up idle processes. */
 const fewPictures = 4
-/** Before the first turn, as in malware.ts: a service that runs is measured, not one that was just started. */
+/** Warm-up before the first turn, as in malware.ts. */
 const warmSeconds = 10
 
 /** NSFW scans by upload, with authentication, admission and a stored result, against nsfwjs and against the model alone. */
@@ -85,19 +85,19 @@ const toRate = (perSecond: number) => `${perSecond.toFixed(perSecond < 10 ? 2 : 
 
 type Rates = Record<Peer, number>
 
-/** All in turn, then in the other order, so that what comes before whom evens out; all pictures over all the time. */
+/** Measures all in turn, then in the opposite order, so that the order does not matter; returns pictures per second. */
 async function compare(setting: Setting, size: string, files: string[], peers: Peer[], passes: number): Promise<Rates> {
   const found: Record<Peer, number[]> = { assay: [], floor: [], wasm: [], kind: [], script: [] }
   for (const peer of new Set(peers)) await warm(setting, peer, files)
   for (let pass = 0; pass < passes; pass++) {
     for (const peer of pass % 2 === 0 ? peers : peers.toReversed()) {
-      // The service ends processes that had nothing to do for long.
+      // The service ends idle processes.
       if (peer !== 'script') await run(setting, peer, files.slice(0, fewPictures), 1)
       await setting.whenIdle()
       const rounds = turns[peer] / files.length
       const { result, used, cpuSeconds } = await watchCores(setting.cpu, () => run(setting, peer, files, rounds))
       const count = turns[peer] * (peer === 'floor' ? setting.floor.length : 1)
-      // Says more than the rate where others use the machine too.
+      // Processor time is more reliable than the rate when the machine has other work.
       const each = `${((cpuSeconds * 1000) / count).toFixed(1)} ms of processor time each`
       process.stderr.write(`  ${size} ${peer}: ${toRate(result)} ${used}; ${each}\n`)
       found[peer].push(result)
@@ -106,7 +106,7 @@ async function compare(setting: Setting, size: string, files: string[], peers: P
   return Object.fromEntries(Object.entries(found).map(([peer, rates]) => [peer, toWholeRate(rates)])) as Rates
 }
 
-/** Of turns with as many pictures each. */
+/** Mean of turns with the same number of pictures. */
 const toWholeRate = (rates: number[]) => rates.length / sum(rates.map((rate) => 1 / rate))
 
 async function warm(setting: Setting, peer: Peer, files: string[]) {
@@ -117,7 +117,7 @@ async function warm(setting: Setting, peer: Peer, files: string[]) {
 async function run(setting: Setting, peer: Peer, files: string[], rounds: number): Promise<number> {
   if (peer === 'floor') {
     const { floor } = setting
-    // Not all at the same picture at the same time.
+    // Processes begin at different pictures.
     const toFirst = (i: number) => Math.floor((i * files.length) / floor.length)
     const work = floor.map((worker, i) => worker.run<{ perSecond: number }>({ files, rounds, first: toFirst(i) }))
     return sum((await Promise.all(work)).map(({ perSecond }) => perSecond))
@@ -131,8 +131,8 @@ function toTarget({ service, getPeer }: Setting, peer: 'assay' | NsfwPeer) {
 }
 
 /**
- * The same pictures with more pixels, one at a time. Each is held against itself: they are few, of 0.4 to 3.7 MB, and the
- * middle of all their times changes with which two of them lie there.
+ * The same pictures with more pixels, one at a time. Each is compared with itself: they are few, of 0.4 to 3.7 MB, and
+ * the median of all durations would depend on two of them.
  */
 async function compareLatency(setting: Setting, one: string[], twelve: string[]): Promise<Row[]> {
   const found = { one: newTimes(one), twelve: newTimes(twelve) }

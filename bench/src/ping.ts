@@ -5,11 +5,11 @@ import { measureGet } from './load.ts'
 import type { Row } from './results.ts'
 
 const connections = 64
-/** Many short turns: what else the machine does falls on both sides alike. */
+/** Many short turns, so that other work of the machine affects both sides equally. */
 const turns = 10
 const secondsPerTurn = 1.5
 
-/** `GET /v1/ping` through the whole edge with admission in PostgreSQL, against a bare route. */
+/** `GET /v1/ping` with authentication and admission in PostgreSQL, against a bare route. */
 export async function benchPing(): Promise<Row[]> {
   const service = await startService({}, 'dropped')
   const bare = await startBare()

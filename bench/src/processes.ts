@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 
 const ticksPerSecond = 100
 
-/** A process and everything below it. */
+/** Lists a process and all its descendants. */
 export function listTree(root: number): number[] {
   const lines = execFileSync('ps', ['-e', '-o', 'pid=,ppid='], { encoding: 'utf8' }).trim().split('\n')
   const all = lines.map((line) => line.trim().split(/\s+/).map(Number) as [pid: number, parent: number])
@@ -12,35 +12,35 @@ export function listTree(root: number): number[] {
   return [root, ...listBelow(root)]
 }
 
-/** The name of its program; empty when it is gone. */
+/** Reads the name of the program; empty when the process has ended. */
 export const readName = (pid: number) => readProc(pid, 'comm').trim()
 
-/** Seconds of processor time so far, in all threads. */
+/** Reads the processor time of all threads so far, in seconds. */
 export const readCpuSeconds = (pid: number) => readTimes(pid, 11)
 
-/** Of its children that have ended: a connection to PostgreSQL is a process, and takes its time with it. */
+/** Reads the processor time of children that have ended, such as connections of PostgreSQL. */
 export const readEndedCpuSeconds = (pid: number) => readTimes(pid, 13)
 
-/** After the name, which may hold blanks: user and system time are the 12th and 13th, of ended children the next two. */
+/** Fields after the name, which may contain blanks: user and system time are the 12th and 13th, of children the next. */
 function readTimes(pid: number, first: 11 | 13): number {
   const fields = readProc(pid, 'stat').split(') ').at(-1)?.split(' ') ?? []
   return (Number(fields[first] ?? 0) + Number(fields[first + 1] ?? 0)) / ticksPerSecond
 }
 
-/** The same for all children of this process that have ended. */
+/** Reads the processor time of the ended children of this process. */
 export function readEndedSeconds(): number {
   const fields = readProc(process.pid, 'stat').split(') ').at(-1)?.split(' ') ?? []
   return (Number(fields[13] ?? 0) + Number(fields[14] ?? 0)) / ticksPerSecond
 }
 
-/** The most memory it held since `forgetPeak`. */
+/** Reads the peak memory since `forgetPeak`. */
 export const readPeakMegabytes = (pid: number) =>
   Number(/^VmHWM:\s+(\d+) kB/m.exec(readProc(pid, 'status'))?.[1] ?? 0) / 1024
 
 export const readMegabytes = (pid: number) =>
   Number(/^VmRSS:\s+(\d+) kB/m.exec(readProc(pid, 'status'))?.[1] ?? 0) / 1024
 
-/** What it shares with others is shared out among them. */
+/** Reads the memory of a process, with shared memory divided among its users. */
 export const readShareMegabytes = (pid: number) =>
   Number(/^Pss:\s+(\d+) kB/m.exec(readProc(pid, 'smaps_rollup'))?.[1] ?? 0) / 1024
 

@@ -1,4 +1,4 @@
-/** One line of the table: a ratio of two things measured in the same run. */
+/** One row of the table: the ratio of two figures of the same run. */
 export type Row = { what: string; ours: string; against: string; ratio: number | undefined; wanted: string }
 
 export function toMarkdown(rows: Row[]): string {

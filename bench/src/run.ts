@@ -14,7 +14,7 @@ import { type Row, toMarkdown } from './results.ts'
 import { benchStart } from './start.ts'
 import { benchStored } from './stored.ts'
 
-/** `npm run bench`, or `npm run bench -- ping` for one of them. */
+/** `npm run bench` runs all benchmarks, `npm run bench -- ping` one of them. */
 const benches: Record<string, () => Promise<Row[]>> = {
   admission: benchAdmission,
   cli: benchCli,

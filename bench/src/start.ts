@@ -7,7 +7,7 @@ import { startService } from '../../acceptance/support/start-service.ts'
 import { listTree, readCommandLine, readName } from './processes.ts'
 import type { Row } from './results.ts'
 
-/** Cold and warm start to ready, and what the service and its database hold in memory when nothing happens. */
+/** Duration of cold and warm starts, and memory of the idle service and its database. */
 export async function benchStart(): Promise<Row[]> {
   const dataDir = mkdtempSync(join(tmpdir(), 'assay-bench-'))
   try {
@@ -67,7 +67,7 @@ async function timeStart(dataDir: string) {
   return { service, seconds: (performance.now() - start) / 1000 }
 }
 
-/** Test mode alone, typed as its document has it, with npm's own time. */
+/** Start in test mode with the command of its document, including npm. */
 async function timeTestMode(): Promise<number> {
   const dataDir = mkdtempSync(join(tmpdir(), 'assay-bench-'))
   const start = async () => {
@@ -96,7 +96,7 @@ const isEngine = (pid: number) => readName(pid) === 'clamd' || readCommandLine(p
 
 const sumMegabytes = (pids: number[]) => pids.reduce((sum, pid) => sum + readMegabytes(pid), 0)
 
-/** The proportional set size: memory that processes share counts once. */
+/** Reads the proportional set size, which counts shared memory once. */
 function readMegabytes(pid: number): number {
   const pss = /^Pss:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8'))?.[1]
   return Number(pss ?? 0) / 1024

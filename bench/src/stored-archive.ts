@@ -13,7 +13,7 @@ import type { Logger } from '../../packages/server/src/runtime/logger.ts'
 const days = 30
 const dayMs = 86_400_000
 
-/** A database of its own with so many results of a month, charged one by one, in partitions of a day. */
+/** Makes a database with this many results of a month, charged one by one, in daily partitions. */
 export async function openArchive(server: string, size: number, log: Logger) {
   const name = `stored_${size}`
   const first = await openDatabase({ url: server, connections: 2, log })
@@ -45,7 +45,7 @@ export async function openArchive(server: string, size: number, log: Logger) {
 
 export type Archive = Awaited<ReturnType<typeof openArchive>>
 
-/** $1 account, $2 when the first came, $3 milliseconds from one to the next, $4 how many. */
+/** $1 account, $2 time of the first, $3 milliseconds between two, $4 count. */
 const fill = `
 with made as materialized (
   select (lpad(to_hex(($2::float8 + n * $3::float8)::bigint), 12, '0') || '7' || substr(md5(random()::text), 1, 19))::uuid

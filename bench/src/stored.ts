@@ -11,11 +11,11 @@ import { type Archive, openArchive } from './stored-archive.ts'
 
 const sizes = [1_000, 100_000, 1_000_000]
 const callers = 16
-/** Many short turns, and the middle of their ratios: what else the machine does falls on all sides alike. */
+/** Many short turns and the median of their ratios, so that other work of the machine affects all sides equally. */
 const rounds = 15
 const turnMs = 500
 
-/** Reading a result, and charging for a scan, with few and with many results stored. */
+/** Reading a result and charging for a scan, with few and with many stored results. */
 export async function benchStored(): Promise<Row[]> {
   const dataDir = mkdtempSync(join(tmpdir(), 'assay-bench-'))
   const log = makeLogger({ level: 'warn', region: 'bench' })
@@ -27,7 +27,7 @@ export async function benchStored(): Promise<Row[]> {
     const sides = archives.map((archive) => ({ size: archive.size, read: newTimes(), charge: newTimes(), archive }))
     for (const { archive } of sides) await runAll(archive, newTimes(), newTimes(), 500)
     for (let round = 0; round < rounds; round++) {
-      // From both ends, so that none always meets the busier moment.
+      // Alternates the order, so that none always meets the busier moment.
       for (const side of round % 2 === 0 ? sides : sides.toReversed()) {
         await runAll(side.archive, side.read, side.charge, turnMs)
       }
@@ -48,7 +48,7 @@ export async function benchStored(): Promise<Row[]> {
   }
 }
 
-/** Before anything is added: rows, indexes, and what lies between them. */
+/** Size on disk of rows, indexes and free space, before rows are added. */
 async function weigh({ size, database }: Archive): Promise<Row> {
   const { rows } = await database.pool.query<{ scans: string; ledger: string }>(`
     select pg_total_relation_size('credit_ledger') as ledger,

@@ -1,4 +1,4 @@
-/** The packages of the peers bring no types: as much of them as is used. */
+/** Types of the packages of the peers, as far as they are used. */
 declare module 'clamscan' {
   import type { Readable } from 'node:stream'
 
@@ -8,7 +8,7 @@ declare module 'clamscan' {
   }
 }
 
-/** What multer adds to the requests of Express. */
+/** Property that multer adds to requests of Express. */
 declare namespace Express {
   interface Request {
     file?: { path: string; buffer: Buffer }

@@ -1,16 +1,16 @@
 import { randomBytes } from 'node:crypto'
 import { connect, type NetConnectOpts, type Socket } from 'node:net'
 
-/** Pieces that make up one content. `stamp` changes the first, and with it the content: no two are the same. */
+/** Pieces of one content. `stamp` changes the first piece, so that every content is new. */
 export type Content = { bytes: number; pieces: Buffer[]; stamp(text: string): void }
 
-/** Where forms go; a good answer is a 201 that holds `expected`, or, where that is no failure, that it is too busy. */
+/** Target of forms; a successful response is a 201 that contains `expected` or, if allowed, a 503. */
 export type HttpTarget = { url: string; headers: string[]; expected: string; mayBeBusy?: boolean }
 
-/** What is to be written, as it is at that time: the first piece may have changed since the last. */
+/** Returns the bytes to write now; the first piece may have changed since the last call. */
 export type Message = () => Buffer[]
 
-/** A connection to it that is kept, on a bare socket: a full client takes more of the machine than what it measures. */
+/** A keep-alive connection on a bare socket, because a full client uses more processor time than what it measures. */
 export function openHttp({ url, expected, mayBeBusy = false }: HttpTarget) {
   const { hostname, port } = new URL(url)
   const isGood = (reply: string) =>
@@ -18,7 +18,7 @@ export function openHttp({ url, expected, mayBeBusy = false }: HttpTarget) {
   return openKept({ host: hostname, port: Number(port) }, { isWhole: isWholeAnswer, isGood })
 }
 
-/** The content in a form, as the only field. */
+/** Wraps the content in a form with one field. */
 export function newForm({ url, headers }: HttpTarget, content: Content, fileName: string): Message {
   const { hostname, port, pathname } = new URL(url)
   const boundary = `bench${randomBytes(12).toString('hex')}`
@@ -44,7 +44,7 @@ export function isWholeAnswer(reply: string): boolean {
   return body >= 4 && reply.length >= body + Number(length ?? 0)
 }
 
-/** `send` waits for a good answer. */
+/** `send` waits for a successful response. */
 export function openKept(
   address: NetConnectOpts,
   { isWhole, isGood }: { isWhole(reply: string): boolean; isGood(reply: string): boolean },
@@ -75,7 +75,7 @@ export function openKept(
   }
 }
 
-/** What is small goes out in one write. */
+/** Small contents are sent in one write. */
 export function mergeSmall(parts: Buffer[]): Message {
   const bytes = parts.reduce((sum, part) => sum + part.length, 0)
   return bytes > 64 * 1024 ? () => parts : () => [Buffer.concat(parts, bytes)]

@@ -8,7 +8,7 @@ import { underLoad } from '../under-load.ts'
 
 const library = `/usr/lib/${process.arch === 'arm64' ? 'aarch64' : 'x86_64'}-linux-gnu/faketime/libfaketimeMT.so.1`
 
-/** Only the clock on the wall: the one that timers go by does not jump on a real machine either. */
+/** Changes the wall clock only: the monotonic clock of timers does not jump on a real machine either. */
 export const soak: Case = {
   about: 'the clock of the service jumps two hours ahead, then four back; that of PostgreSQL does not (libfaketime)',
   async run() {
@@ -42,7 +42,7 @@ export const soak: Case = {
   },
 }
 
-/** By the Date header of its answers. */
+/** Reads the time of the service from the Date header of a response. */
 async function readHours(url: string): Promise<number> {
   const answer = await fetch(`${url}/livez`)
   await answer.body?.cancel()

@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import type { Case } from '../case.ts'
 import { underClusterLoad } from '../cluster/under-load.ts'
 
-/** ASSAY_SOAK_KILLS: fewer, or more, of all nodes together. */
+/** ASSAY_SOAK_KILLS sets the number of kills of all nodes together. */
 const kills = Number(process.env.ASSAY_SOAK_KILLS ?? 20)
 
 export const soak: Case = {

@@ -13,7 +13,7 @@ export const soak: Case = {
         return disk.unmount
       },
       async disturb() {
-        // What the database and the load let go of is taken again.
+        // Fills the space again that the database and the load released.
         for (let i = 0; i < 15; i++) {
           await disk?.fill()
           await pause(1000)

@@ -12,7 +12,7 @@ export const soak: Case = {
   async run() {
     const dir = mkdtempSync(join(tmpdir(), 'assay-soak-dns-'))
     const dead = join(dir, 'resolv.conf')
-    // Kept for tests by RFC 5737: nobody is there, and nobody says so.
+    // Addresses that RFC 5737 reserves: packets to them are lost without an error.
     writeFileSync(dead, 'nameserver 192.0.2.1\n')
     try {
       return await underLoad({

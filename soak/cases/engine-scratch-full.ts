@@ -20,7 +20,7 @@ export const soak: Case = {
         for (let round = 0; round < 2; round++) {
           await Promise.all(
             Array.from({ length: 4 }, async (_, n) => {
-              // The cache must not answer.
+              // New content, because the verdict cache must not answer.
               const content = Buffer.concat([archive, Buffer.from(`${round} ${n}`)])
               const answer = await caller.sendFile('malware', 'scan', content).catch(() => undefined)
               const status = /"status":"?(\w+)/.exec(answer?.text ?? '')?.[1]

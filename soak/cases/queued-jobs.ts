@@ -38,7 +38,7 @@ async function queue(url: string, pid: number, apiKey: string): Promise<string> 
   }
   const submitAll = (engineIs: 'good' | 'silent') =>
     Promise.all(Array.from({ length: callers }, () => submit(engineIs)))
-  // As many that do not stay: what requests need, code and room for garbage, is there before jobs are counted.
+  // Warms up with as many requests, so that code and heap of requests are not attributed to queued jobs.
   for (const id of await submitAll('good')) await caller.complete('malware', id)
   await pause(3000)
   const before = readRss(pid)

@@ -28,7 +28,7 @@ export const soak: Case = {
       const endsAt = performance.now() + seconds * 1000
       const pinging = pingUntil(endsAt, url, apiKey, times)
       for (let at = 0; performance.now() < endsAt; at = (at + 50) % uploads) {
-        // Each gets its piece every half second, one group after the other.
+        // Each upload gets a piece every half second, one group after the other.
         for (const socket of sockets.slice(at, at + 50)) if (!socket.destroyed) socket.write(piece)
         await pause(500 / (uploads / 50))
       }

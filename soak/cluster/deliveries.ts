@@ -5,7 +5,7 @@ import { waitUntil } from '../../acceptance/support/wait-until.ts'
 
 type Delivered = { path: string; webhookId: string; body: string; result: ScanResult }
 
-/** Verifies webhooks while they come: a signature is only good for minutes. */
+/** Verifies webhooks as they arrive, because a signature is valid for minutes only. */
 export function watchDeliveries(receiver: Receiver, toSecret: (path: string) => string) {
   const delivered: Delivered[] = []
   let fault: Error | undefined
@@ -21,7 +21,7 @@ export function watchDeliveries(receiver: Receiver, toSecret: (path: string) => 
   const timer = setInterval(look, 200)
 
   return {
-    /** Each of these was told of, truly, and never in two ways; and nothing else was. */
+    /** Checks that each of these results was delivered, unchanged and under one id, and nothing else. */
     async check(expected: Map<string, ScanResult>): Promise<string> {
       const isTold = () => {
         look()

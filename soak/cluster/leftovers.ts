@@ -9,7 +9,7 @@ type Deps = {
   marker: string
   /** Directories of the database and of the store. */
   dirs: string[]
-  /** Names of what is in the store. */
+  /** Lists the names of the objects in the store. */
   listNames(): Promise<string[]>
 }
 
@@ -20,8 +20,8 @@ export function requireFaketime() {
 }
 
 /**
- * Nothing lies anywhere in clear. Content of a request that crashed away may lie in the store until it is old enough to be
- * nobody's: a node whose clock is a day ahead finds it so, and then nothing is left.
+ * Checks that no content is left in clear. The store may keep content of a request that crashed until it is old enough
+ * to be an orphan: a node whose clock is a day ahead removes it, and then nothing is left.
  */
 export async function checkLeftovers({ nodes, marker, dirs, listNames }: Deps): Promise<string> {
   for (const { installation } of nodes.nodes) await installation.stop()

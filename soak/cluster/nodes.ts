@@ -6,11 +6,11 @@ import { waitUntil } from '../../acceptance/support/wait-until.ts'
 export const apiKey = 'soak-test-key'
 export const secret = `whsec_${randomBytes(32).toString('base64')}`
 
-/** `name` is for people. */
+/** `name` is shown in reports. */
 export type Node = { name: string; installation: Installation }
 type Shared = { databaseUrl: string; blobsUrl: string; accessKey: string; secretKey: string }
 
-/** Two API and two worker nodes that share a PostgreSQL, a key and a bucket. Each keeps its address when it is killed. */
+/** Two API and two worker nodes that share a PostgreSQL, a master key and a bucket. A restart keeps the address. */
 export async function openNodes({ databaseUrl, blobsUrl, accessKey, secretKey }: Shared) {
   const settings = {
     ASSAY_DATABASE_URL: databaseUrl,
@@ -35,7 +35,7 @@ export async function openNodes({ databaseUrl, blobsUrl, accessKey, secretKey }:
     for (const { installation } of nodes) await installation.remove()
   }
   try {
-    // The first one makes the tables and the account.
+    // The first node creates the tables and the account.
     const first = await open('api 1', 'api')
     const second = await open('api 2', 'api')
     await Promise.all([open('worker 1', 'worker'), open('worker 2', 'worker')])

@@ -14,11 +14,11 @@ type Deps = {
   operate(...args: string[]): Promise<unknown>
 }
 
-/** A neutral picture that the models take for a threat. */
+/** A neutral picture that the models classify as a threat. */
 const picture = readFileSync(new URL('../../acceptance/support/pictures/colours.jpg', import.meta.url))
 const signal = 'Classification:pornography'
 
-/** Clients of an account of their own that have pictures looked at, at once and in the background, on all nodes. */
+/** Clients of an account of their own that scan pictures, synchronously and in the background, on all nodes. */
 export async function startPictures({ urls, receiverUrl, operate }: Deps) {
   const options = ['--name', 'pictures', '--rate', '1000000/1m', '--plan', 'unlimited']
   const account = (await operate('accounts', 'create', ...options)) as Account
@@ -32,7 +32,7 @@ export async function startPictures({ urls, receiverUrl, operate }: Deps) {
   async function lookOn(url: string) {
     const caller = makeCaller(url, account.api_key)
     for (let i = 0; !isOver; i++) {
-      // Every other one is too large for a row.
+      // Every other picture is too large to be stored in a database row.
       const content = stamp(picture, i % 2 === 0 ? 100 : 200_000)
       if (i % 3 === 0) {
         const fields = { file_name: 'at-once' }
@@ -71,9 +71,9 @@ export async function startPictures({ urls, receiverUrl, operate }: Deps) {
       isOver = true
       await running
     },
-    /** Rather than looked at while its client waited, which no callback tells of. */
+    /** Tells results of background jobs from those of synchronous scans, which have no callback. */
     isSubmitted: ({ content_name }: ScanResult) => String(content_name).startsWith('picture-'),
-    /** What was accepted is done, and charged once. */
+    /** Checks that every accepted picture is complete and charged once. */
     async check(): Promise<{ text: string; results: Map<string, ScanResult> }> {
       const caller = makeCaller(urls[0] ?? '', account.api_key)
       const rows = await operate('credits', 'ledger', '--account', account.id, '--limit', '100000')
@@ -98,7 +98,7 @@ export async function startPictures({ urls, receiverUrl, operate }: Deps) {
   }
 }
 
-/** Of the one picture there is. Whatever happened, it is not harmless. */
+/** Checks the result of the only picture, which must never be clean. */
 function checkVerdict(result: ScanResult): 'found' | 'failed' {
   const about = JSON.stringify(result)
   if (result.status === 'error') {
@@ -109,7 +109,7 @@ function checkVerdict(result: ScanResult): 'found' | 'failed' {
   return 'found'
 }
 
-/** With comments of so many bytes, so that no two are the same. */
+/** Adds a comment of this many bytes, so that no two pictures are the same. */
 function stamp(jpeg: Buffer, bytes: number): Buffer {
   const comments: Buffer[] = []
   for (let left = bytes; left > 0; left -= 60_000) {

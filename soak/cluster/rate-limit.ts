@@ -6,7 +6,7 @@ type Deps = { urls: readonly string[]; operate(...args: string[]): Promise<unkno
 
 const allowed = 400
 
-/** An account with a limit that asks all nodes at once, more often than it may. */
+/** An account that exceeds its rate limit on all nodes at once. */
 export async function startRateLimited({ urls, operate }: Deps) {
   const options = ['--name', 'limited', '--rate', `${allowed}/1d`, '--plan', 'unlimited']
   const { api_key: key } = (await operate('accounts', 'create', ...options)) as Account
@@ -38,7 +38,7 @@ export async function startRateLimited({ urls, operate }: Deps) {
       isOver = true
       await running
     },
-    /** Exactly what is allowed was granted; what nobody answered may have been granted as well. */
+    /** Checks that exactly the allowed requests were granted; unanswered ones may have been granted as well. */
     async check(): Promise<string> {
       while (refused === 0) await Promise.all(urls.map(ask))
       await Promise.all(urls.flatMap((url) => Array.from({ length: 20 }, () => ask(url))))

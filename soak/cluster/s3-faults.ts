@@ -1,12 +1,12 @@
 import { Agent, createServer, type IncomingMessage, request, type ServerResponse } from 'node:http'
 import { setTimeout as pause } from 'node:timers/promises'
 
-/** Shares of requests: `busy` are answered with a 503, `cut` lose their connection in the middle; all wait `delayMs`. */
+/** Shares of requests that get a 503 (`busy`) or lose their connection (`cut`); all are delayed by `delayMs`. */
 type Faults = { busy: number; cut: number; delayMs: number }
 
 const none: Faults = { busy: 0, cut: 0, delayMs: 0 }
 
-/** A way to a store that has bad moments. */
+/** A proxy to a store that causes faults. */
 export async function openS3Faults(endpoint: string) {
   const { hostname, port } = new URL(endpoint)
   const agent = new Agent({ keepAlive: true })
@@ -36,9 +36,9 @@ export async function openS3Faults(endpoint: string) {
     counts[isCut ? 'cut' : 'passed']++
     const { expect: _, ...headers } = incoming.headers
     const { method, url: path } = incoming
-    // The name of the host stays as it was signed.
+    // The Host header stays unchanged, because the signature covers it.
     const passed = request({ hostname, port, method, path, headers, agent }, (answer) => {
-      // The store has done it, and nobody learns of it; or half of the content comes.
+      // The store completes the request and the response is lost, or half of the content arrives.
       if (isCut) {
         answer.once('data', (chunk: Buffer) => outgoing.write(chunk.subarray(0, chunk.length / 2)))
         answer.once('end', () => outgoing.destroy())

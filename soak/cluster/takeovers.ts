@@ -3,10 +3,10 @@ import { setTimeout as pause } from 'node:timers/promises'
 import type pg from 'pg'
 
 const withinMs = 30_000
-/** A living worker extends its leases more often than that. */
+/** A running worker extends its leases more often than this. */
 const aliveMs = 6000
 
-/** How long work that was under way when a node was killed takes to be done, or another's. */
+/** Measures how long work of a killed node takes until another node completes or claims it. */
 export function watchTakeovers(pool: pg.Pool) {
   const watching: Promise<void>[] = []
   let [held, late, longestMs] = [0, 0, 0]
@@ -19,7 +19,7 @@ export function watchTakeovers(pool: pg.Pool) {
     return new Map(rows.map(({ token, until }) => [token, until]))
   }
 
-  /** What a living node has is done, or its lease is extended; what a dead one had is as it was until another takes it. */
+  /** A running node completes work or extends its lease; work of a dead node changes when another claims it. */
   async function watch(): Promise<void> {
     const startedAt = performance.now()
     const before = await listHeld()
@@ -39,13 +39,13 @@ export function watchTakeovers(pool: pg.Pool) {
   }
 
   return {
-    /** A node was killed just now. */
+    /** Call this when a node was killed. */
     start() {
       const one = watch()
       one.catch(() => {})
       watching.push(one)
     },
-    /** Undefined when none was. */
+    /** Undefined when no work was taken over. */
     async end(): Promise<string | undefined> {
       await Promise.all(watching)
       if (watching.length === 0) return undefined

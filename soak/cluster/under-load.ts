@@ -23,15 +23,15 @@ export type Scene = {
   s3: S3Faults
   postgres: Awaited<ReturnType<typeof openTestPostgres>>
   random: Random
-  /** A node was killed just now. */
+  /** Call this when a node was killed. */
   onKilled(): void
 }
 
 /**
- * Two API and two worker nodes under every kind of load while something bad happens, and then the invariants: nothing that
- * was accepted is lost, nothing charged twice, ledger and balance agree, nothing bad is called clean, every callback came
- * with a good signature, the rate limit was exact over all nodes, work of a dead node was taken over within 30 s, and no
- * content is left, in clear or at all. `disturb` says what was seen while it lasted.
+ * Puts two API and two worker nodes under every kind of load during a fault and checks the invariants: nothing that
+ * was accepted is lost, nothing is charged twice, ledger and balance agree, no threat is called clean, every callback
+ * arrived with a valid signature, the rate limit was exact over all nodes, work of a dead node was taken over within
+ * 30 s, and no content is left. `disturb` causes the fault and returns observations.
  */
 export async function underClusterLoad(disturb: (scene: Scene) => Promise<string | undefined>): Promise<string> {
   requireFaketime()
@@ -48,7 +48,7 @@ export async function underClusterLoad(disturb: (scene: Scene) => Promise<string
     const contents = new Map<string, Buffer>()
     const origin = await opened(
       openOrigin(async (request, response) => {
-        // Some take a while, so that there is always something under way.
+        // Some downloads are slow, so that there is always work under way.
         if (random.happens(0.3)) await pause(random.between(500, 4000))
         response.end(contents.get(request.url?.slice(1) ?? ''))
       }),
