@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { EngineDown } from '../../src/domain/ports/engines.ts'
-import { makeClamAvEngine } from '../../src/engines/clamav/clamav-engine.ts'
+import { EngineDown, type EngineReport } from '../../src/domain/ports/engines.ts'
+import { makeClamAvEngine, toReport } from '../../src/engines/clamav/clamav-engine.ts'
 import type { ClamdClient } from '../../src/engines/clamav/client.ts'
 import { newContent } from '../engines/unpack-archives.ts'
 import { noAbort } from '../engines/yara-support.ts'
 
 const content = newContent(Buffer.from('content'))
-const clean = { findings: [], doubts: [], unopened: false }
-const down = new EngineDown('clamd fell')
+const clean: EngineReport = { findings: [], doubts: [], unopened: false }
+const down = new EngineDown('clamd crashed')
 
 /** A client that says these in turn; an error is thrown. */
 function newClient(scans: (string | Error)[], pings: (string | Error)[] = []) {
@@ -102,5 +102,63 @@ describe('the ClamAV engine', () => {
       (error) => error instanceof EngineDown && /did not answer again/.test(error.message),
     )
     assert.equal(pings, 3)
+  })
+})
+
+describe('a reply of clamd', () => {
+  test('is clean only as the exact words `stream: OK`', () => {
+    assert.deepEqual(toReport('stream: OK'), clean)
+  })
+
+  const found: Record<string, Partial<EngineReport>> = {
+    'stream: Eicar-Test-Signature FOUND': { findings: ['Eicar-Test-Signature'] },
+    'stream: Win.Test.EICAR_HDB-1.UNOFFICIAL FOUND': { findings: ['Win.Test.EICAR_HDB-1'] },
+    'stream: YARA.assay_webshell.UNOFFICIAL FOUND': { findings: ['assay_webshell'] },
+    'stream: My.UNOFFICIAL.Name FOUND': { findings: ['My.UNOFFICIAL.Name'] },
+    'stream: Not.YARA.Rule FOUND': { findings: ['Not.YARA.Rule'] },
+    'stream: A name FOUND in words FOUND': { findings: ['A name FOUND in words'] },
+    'stream: OK FOUND': { findings: ['OK'] },
+    'stream: Heuristics.Phishing.Email.SpoofedDomain FOUND': { findings: ['Heuristics.Phishing.Email.SpoofedDomain'] },
+    'stream: Heuristics.Encrypted.Zip FOUND': { doubts: ['EncryptedContent'] },
+    'stream: Heuristics.Encrypted.PDF FOUND': { doubts: ['EncryptedContent'] },
+    'stream: Heuristics.Assay.Encrypted.Office.UNOFFICIAL FOUND': { doubts: ['EncryptedContent'] },
+    'stream: Heuristics.Limits.Exceeded.MaxFileSize FOUND': { doubts: ['ScanLimitExceeded'] },
+    'stream: Heuristics.Limits.Exceeded.MaxRecursion FOUND': { doubts: ['ScanLimitExceeded'] },
+    'stream: Heuristics.Assay.Container.Zstd.UNOFFICIAL FOUND': { unopened: true },
+    'INSTREAM size limit exceeded. ERROR': { doubts: ['ScanLimitExceeded'] },
+  }
+  test('gives findings, doubts and containers that were not opened', () => {
+    for (const [reply, report] of Object.entries(found))
+      assert.deepEqual(toReport(reply), { ...clean, ...report }, reply)
+  })
+
+  const unknown = [
+    '',
+    ' ',
+    '\0',
+    'OK',
+    'stream:OK',
+    'stream: ok',
+    'stream: OK ',
+    ' stream: OK',
+    'stream: OK\n',
+    'stream: OK\0stream: OK',
+    'stream: OK\nstream: OK',
+    '1: stream: OK',
+    'other: OK',
+    'stream: ',
+    'stream: FOUND',
+    'stream:  FOUND',
+    'stream: Can not open file ERROR',
+    "stream: Can't allocate memory ERROR",
+    'stream: Time limit reached ERROR',
+    'UNKNOWN COMMAND',
+    'COMMAND READ TIMED OUT',
+    'PONG',
+    '\u{fffd}\u{fffd}',
+    'Eicar FOUND',
+  ]
+  test('that is unknown or empty means that the engine is down', () => {
+    for (const reply of unknown) assert.throws(() => toReport(reply), EngineDown, JSON.stringify(reply))
   })
 })

@@ -38,7 +38,7 @@ async function openStranger(t: TestContext, onConnection: (socket: Socket) => vo
 const spooled = (bytes: number) => newContent(randomBytes(bytes), { spooled: true })
 
 describe('a connection to clamd', () => {
-  test('speaks its language byte for byte', async (t) => {
+  test('sends the protocol of clamd byte for byte', async (t) => {
     const fake = await openFakeClamd(t)
     const clear = randomBytes(120_000)
     assert.equal(await streamToClamd(fake.address, newContent(clear, { spooled: true }), noAbort), 'stream: OK')
@@ -61,7 +61,7 @@ describe('a connection to clamd', () => {
     assert.equal(fake.connections[0]?.raw.toString(), 'zPING\0')
   })
 
-  test('puts an answer together that comes in pieces', async (t) => {
+  test('joins a reply that comes in pieces', async (t) => {
     const address = await openStranger(t, async (socket) => {
       for (const piece of ['stre', 'am: O', 'K', '\0']) {
         await new Promise((resolve) => socket.write(piece, resolve))
@@ -88,13 +88,13 @@ describe('a connection to clamd', () => {
     })
   }
 
-  test('that nobody takes is an engine that is down', async () => {
+  test('that is refused means that the engine is down', async () => {
     await assert.rejects(askClamd({ path: '/nowhere/clamd.sock' }, 'PING', noAbort), EngineDown)
     await assert.rejects(streamToClamd({ path: '/nowhere/clamd.sock' }, spooled(100_000), noAbort), EngineDown)
     await assert.rejects(streamToClamd({ host: '127.0.0.1', port: 1 }, spooled(100_000), noAbort), EngineDown)
   })
 
-  test('that breaks in the middle of the content is an engine that is down', async (t) => {
+  test('that breaks within the content means that the engine is down', async (t) => {
     const address = await openStranger(t, (socket) => socket.once('data', () => socket.destroy()))
     await assert.rejects(streamToClamd(address, spooled(5_000_000), noAbort), EngineDown)
   })
@@ -115,7 +115,7 @@ describe('a connection to clamd', () => {
     assert.equal(await streamToClamd(address, spooled(20_000_000), noAbort), limit)
   })
 
-  test('does not believe an early OK: not all of the content was looked at', async (t) => {
+  test('rejects an early OK: clamd has not scanned all of the content', async (t) => {
     const address = await openStranger(t, (socket) => socket.once('data', () => socket.end('stream: OK\0')))
     await assert.rejects(streamToClamd(address, spooled(20_000_000), noAbort), EngineDown)
   })
@@ -145,7 +145,7 @@ describe('a connection to clamd', () => {
     assert.deepEqual(fake.connections[0]?.scans, [])
   })
 
-  test('never passes content off as whole that ended early', async (t) => {
+  test('never reports content as scanned whole that ended early', async (t) => {
     const fake = await openFakeClamd(t)
     const content: Content = {
       ...spooled(100_000),

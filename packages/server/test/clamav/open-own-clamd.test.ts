@@ -58,7 +58,7 @@ async function startHolder(t: TestContext, dataDir: string) {
 }
 
 describe('a clamd of our own', options, () => {
-  test('finds the test virus in memory and in what lies in storage', async (t) => {
+  test('finds the test virus in memory and in storage', async (t) => {
     const { engine } = await openClamd(t)
     const large = Buffer.concat([Buffer.alloc(2_000_000, 'no virus here. '), newZip([{ data: eicar }])])
     const samples = [newContent(eicar), newContent(newZip([{ data: eicar }]), { spooled: true })]
@@ -76,7 +76,7 @@ describe('a clamd of our own', options, () => {
     assert.ok((state?.signatures ?? 0) > 10)
   })
 
-  test('is nobody in particular, has no network, and unpacks where nobody else sees it', async (t) => {
+  test('runs as an ordinary user, without network, and unpacks into a private directory', async (t) => {
     const { engine, dataDir, pid } = await openClamd(t)
     assert.ok(pid !== undefined)
     const status = readFileSync(`/proc/${pid}/status`, 'utf8')

@@ -13,7 +13,7 @@ const test = (name: string, body: (t: TestContext) => Promise<void>) => nodeTest
 const small = Buffer.from('some content')
 
 describe('sessions with clamd', () => {
-  test('speak its language byte for byte', async (t) => {
+  test('send the protocol of clamd byte for byte', async (t) => {
     const fake = await openFakeClamd(t)
     const sessions = makeSessions({ address: fake.address, count: 1 })
     for (const data of [Buffer.from('abc'), Buffer.from([0, 0, 0, 0, 0])]) {
@@ -57,7 +57,7 @@ describe('sessions with clamd', () => {
     sessions.close()
   })
 
-  test('put an answer together that comes in pieces', async (t) => {
+  test('join a reply that comes in pieces', async (t) => {
     const fake = await openFakeClamd(t, {
       async onScan({ seen, n }) {
         for (const piece of [`${n}`, ': str', 'eam: Vi', 'rüs'.slice(0, 2), 's FOUND', '\0']) {
@@ -72,20 +72,20 @@ describe('sessions with clamd', () => {
     sessions.close()
   })
 
-  test('take an answer without its end for none', async (t) => {
+  test('reject a reply without its end', async (t) => {
     const fake = await openFakeClamd(t, { onScan: ({ seen }) => seen.socket.end('1: stream: OK') })
     const sessions = makeSessions({ address: fake.address, count: 1 })
     await assert.rejects(sessions.scan(small, noAbort), EngineDown)
   })
 
-  test('do not hear out an answer without end', async (t) => {
+  test('stop reading an endless reply', async (t) => {
     const fake = await openFakeClamd(t, { onScan: ({ seen }) => seen.socket.write('1: '.padEnd(1_000_000, 'x')) })
     const sessions = makeSessions({ address: fake.address, count: 1 })
     await assert.rejects(sessions.scan(small, noAbort), EngineDown)
     await waitFor(() => fake.connections[0]?.closed === true)
   })
 
-  test('that were closed while idle are replaced without a word', async (t) => {
+  test('that were closed while idle are replaced silently', async (t) => {
     const fake = await openFakeClamd(t)
     const sessions = makeSessions({ address: fake.address, count: 1 })
     await sessions.scan(small, noAbort)
@@ -109,7 +109,7 @@ describe('sessions with clamd', () => {
     })
   }
 
-  test('never give an answer that nobody asked for to the next caller, nor two callers one connection', async (t) => {
+  test('never give an unrequested reply to the next caller, nor one connection to two callers', async (t) => {
     const fake = await openFakeClamd(t, { onScan: ({ data, seen, n }) => answer(seen, n, `stream: ${data} FOUND`) })
     const sessions = makeSessions({ address: fake.address, count: 1 })
     await sessions.scan(Buffer.from('first'), noAbort)
@@ -141,7 +141,7 @@ describe('sessions with clamd', () => {
     sessions.close()
   })
 
-  test('reject when nobody listens, and work when somebody does again', async (t) => {
+  test('reject while clamd is away, and work when it is back', async (t) => {
     const fake = await openFakeClamd(t)
     await fake.stop()
     const sessions = makeSessions({ address: fake.address, count: 2 })
@@ -152,7 +152,7 @@ describe('sessions with clamd', () => {
     sessions.close()
   })
 
-  test('let a caller go who gives up at work, and go on with the next', async (t) => {
+  test('let a caller leave during its scan, and continue with the next', async (t) => {
     let asked = 0
     const leaving = new AbortController()
     const fake = await openFakeClamd(t, {
@@ -174,7 +174,7 @@ describe('sessions with clamd', () => {
     sessions.close()
   })
 
-  test('let a caller go who gives up in the queue', async (t) => {
+  test('let a caller leave the queue', async (t) => {
     const fake = await openFakeClamd(t, { onScan: () => {} })
     const sessions = makeSessions({ address: fake.address, count: 1 })
     const [working, waiting] = [new AbortController(), new AbortController()]
@@ -191,7 +191,7 @@ describe('sessions with clamd', () => {
     await first
   })
 
-  test('do not begin what was given up before', async (t) => {
+  test('do not begin a scan that was given up before', async (t) => {
     const fake = await openFakeClamd(t)
     const sessions = makeSessions({ address: fake.address, count: 1 })
     const reason = new Error('too late')
@@ -201,7 +201,7 @@ describe('sessions with clamd', () => {
     sessions.close()
   })
 
-  test('end when closed: those that do nothing at once, those at work after it', async (t) => {
+  test('end when closed: idle ones at once, the others after their scan', async (t) => {
     const waiting: { seen: Seen; n: number }[] = []
     const fake = await openFakeClamd(t, {
       onScan: (scan) =>

@@ -42,7 +42,7 @@ function mockTimers(t: TestContext) {
 }
 
 describe('the supervisor', () => {
-  test('starts again what fell, after pauses that double and have an end', async (t) => {
+  test('restarts clamd after a crash, with pauses that double up to a limit', async (t) => {
     const timers = mockTimers(t)
     const startedAt: number[] = []
     const supervisor = superviseClamd({
@@ -69,7 +69,7 @@ describe('the supervisor', () => {
     await supervisor.close()
   })
 
-  test('starts a steady one again without a long pause', async (t) => {
+  test('restarts a clamd that ran for long without a long pause', async (t) => {
     const timers = mockTimers(t)
     const fake = await openFakeClamd(t)
     const processes: ReturnType<typeof newProcess>[] = []
@@ -103,7 +103,7 @@ describe('the supervisor', () => {
     await closing
   })
 
-  test('ends one that does not answer, and starts the next', async (t) => {
+  test('kills a clamd that does not answer, and starts the next', async (t) => {
     let answers = true
     const fake = await openFakeClamd(t, { onPing: (seen: Seen) => seen.socket.end(answers ? 'PONG\0' : 'BUSY\0') })
     const processes: ReturnType<typeof newProcess>[] = []
@@ -128,7 +128,7 @@ describe('the supervisor', () => {
     assert.deepEqual(processes[1]?.killed, ['SIGTERM'])
   })
 
-  test('ends one whose socket is gone', async () => {
+  test('kills a clamd whose socket is gone', async () => {
     const processes: ReturnType<typeof newProcess>[] = []
     const supervisor = superviseClamd({
       socket: '/nowhere/clamd.sock',
@@ -144,7 +144,7 @@ describe('the supervisor', () => {
     await supervisor.close()
   })
 
-  test('tells when the first try is over, whether it came up or not', async (t) => {
+  test('tells when the first attempt is over, successful or not', async (t) => {
     const fake = await openFakeClamd(t)
     const up = superviseClamd({ socket: fake.address.path, log: silentLog, start: async () => newProcess(1).clamd })
     await up.firstTry
@@ -160,7 +160,7 @@ describe('the supervisor', () => {
     await down.close()
   })
 
-  test('closed while one is starting, ends that one and starts no other', async (t) => {
+  test('closed while clamd starts, ends it and starts no other', async (t) => {
     const fake = await openFakeClamd(t)
     const started = Promise.withResolvers<RunningClamd>()
     let starts = 0
@@ -195,7 +195,7 @@ describe('the supervisor', () => {
     assert.equal(starts, 1)
   })
 
-  test('closed, does not wait for ever on one that ignores it', async (t) => {
+  test('closed, kills a clamd that ignores SIGTERM', async (t) => {
     const timers = mockTimers(t)
     const fake = await openFakeClamd(t)
     const stubborn = newProcess(1)

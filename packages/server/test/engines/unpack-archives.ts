@@ -1,17 +1,21 @@
 import { crc32, deflateRawSync } from 'node:zlib'
 import start from '7z-wasm'
 import type { Content } from '../../src/domain/content/content.ts'
+import type { UnpackBudget, Unpacker } from '../../src/domain/ports/engines.ts'
 
 /** In halves, so that no scanner takes this file for the test virus. */
 export const eicar = Buffer.from(['X5O!P%@AP[4\\PZX54(P^)7CC)7}$EICAR-STANDARD', '-ANTIVIRUS-TEST-FILE!$H+H*'].join(''))
 
-/** Long enough to be compressed by everybody. */
+/** Long enough that every format compresses it. */
 export const member = Buffer.concat([eicar, Buffer.alloc(3000, ' ')])
 
 /** `spooled`: as the service holds large content, in pieces and not in memory. */
 export function newContent(bytes: Buffer, { spooled = false } = {}): Content {
   return {
-    ...{ bytes: bytes.length, head: bytes.subarray(0, 65_536), sha1: '', sha256: '' },
+    bytes: bytes.length,
+    head: bytes.subarray(0, 65_536),
+    sha1: '',
+    sha256: '',
     whole: spooled ? undefined : bytes,
     async *read(from = 0, to = bytes.length) {
       for (let at = from; at < to; at += 50_000) yield bytes.subarray(at, Math.min(to, at + 50_000))
@@ -165,4 +169,25 @@ function vint(value: number): Buffer {
     if (rest < 128) return Buffer.from([...bytes, rest])
     bytes.push((rest & 127) | 128)
   }
+}
+
+export const newBudget = (): UnpackBudget => ({ members: 10_000, bytes: 100_000_000 })
+
+/** Unpacks every member whole into memory. */
+export async function unpackAll(
+  unpacker: Unpacker,
+  archive: Buffer,
+  { spooled = false, budget = newBudget() }: { spooled?: boolean; budget?: UnpackBudget } = {},
+) {
+  const given: { path: string; bytes: Buffer }[] = []
+  const doubts = await unpacker.unpack(newContent(archive, { spooled }), {
+    budget,
+    signal: AbortSignal.timeout(60_000),
+    async take({ path, bytes }) {
+      const pieces: Buffer[] = []
+      for await (const piece of bytes) pieces.push(piece)
+      given.push({ path, bytes: Buffer.concat(pieces) })
+    },
+  })
+  return { given, doubts }
 }

@@ -4,15 +4,14 @@ import { after, describe, test } from 'node:test'
 import { EngineBusy, EngineDown } from '../../src/domain/ports/engines.ts'
 import { openUnpacker } from '../../src/engines/unpack/open-unpacker.ts'
 import { makeLogger } from '../../src/runtime/logger.ts'
-import { newBudget, unpackAll } from './unpack-all.ts'
-import { member, newContent, newRar4, newRar5, newTar } from './unpack-archives.ts'
+import { member, newBudget, newContent, newRar4, newRar5, newTar, unpackAll } from './unpack-archives.ts'
 
 const log = makeLogger({ level: 'silent', region: 'test' })
 const unpacker = openUnpacker({ log })
 after(() => unpacker.close())
 
-describe('the process', () => {
-  test('killed while idle, it is replaced and everything is given', async () => {
+describe('an unpacking process', () => {
+  test('killed while idle is replaced, and every member is given', async () => {
     const own = openUnpacker({ log, maxProcesses: 1 })
     await unpackAll(own, newRar5())
     const [pid] = own.processIds()
@@ -24,11 +23,12 @@ describe('the process', () => {
     await own.close()
   })
 
-  test('killed at work, it leaves a doubt and never an empty answer', async () => {
+  test('killed at work leaves a doubt, and never an empty result', async () => {
     const own = openUnpacker({ log, maxProcesses: 1 })
     let killed = false
     const doubts = await own.unpack(newContent(newTar(['a', 'b'], Buffer.alloc(5_000_000, 'x'))), {
-      ...{ budget: newBudget(), signal: AbortSignal.timeout(60_000) },
+      budget: newBudget(),
+      signal: AbortSignal.timeout(60_000),
       async take({ bytes }) {
         for await (const _ of bytes) {
           if (!killed) process.kill(own.processIds()[0] ?? 0, 'SIGKILL')
@@ -40,7 +40,7 @@ describe('the process', () => {
     assert.deepEqual(doubts, ['UnsupportedContainer'])
   })
 
-  test('ended because the service ends, it leaves no verdict', async () => {
+  test('killed because the service ends leaves no verdict', async () => {
     const own = openUnpacker({ log, maxProcesses: 1 })
     const options = { budget: newBudget(), signal: AbortSignal.timeout(60_000) }
     const tar = newContent(newTar(['a', 'b'], Buffer.alloc(5_000_000, 'x')))
@@ -58,7 +58,7 @@ describe('the process', () => {
     assert.deepEqual(own.processIds(), [])
   })
 
-  test('runs as nobody in particular, with nothing of our environment', {
+  test('runs as an ordinary user, without the environment of the service', {
     skip: process.platform !== 'linux',
   }, async () => {
     const own = openUnpacker({ log, maxProcesses: 1 })
@@ -74,11 +74,12 @@ describe('the process', () => {
   })
 })
 
-describe('the caller', () => {
+describe('a caller of the unpacker', () => {
   test('may leave members unread', async () => {
     const paths: string[] = []
     const doubts = await unpacker.unpack(newContent(newTar(['a', 'b', 'c'], Buffer.alloc(2_000_000))), {
-      ...{ budget: newBudget(), signal: AbortSignal.timeout(60_000) },
+      budget: newBudget(),
+      signal: AbortSignal.timeout(60_000),
       async take({ path, bytes }) {
         paths.push(path)
         if (path === 'b') for await (const _ of bytes) break
@@ -106,14 +107,15 @@ describe('the caller', () => {
     await assert.rejects(unpacker.unpack(content, options), failure)
   })
 
-  test('that gives up gets its reason at work, and in the queue that there was no time for it', async () => {
+  test('that gives up gets its own reason at work, and EngineBusy in the queue', async () => {
     const own = openUnpacker({ log, maxProcesses: 1 })
     const working = new AbortController()
     const waiting = new AbortController()
     const atWork = new Error('at work')
     const tar = newContent(newTar(['a', 'b'], Buffer.alloc(2_000_000)))
     const first = own.unpack(tar, {
-      ...{ budget: newBudget(), signal: working.signal },
+      budget: newBudget(),
+      signal: working.signal,
       async take({ bytes }) {
         const second = own.unpack(tar, { budget: newBudget(), signal: waiting.signal, take: async () => {} })
         waiting.abort()
@@ -127,14 +129,15 @@ describe('the caller', () => {
     await own.close()
   })
 
-  test('may unpack what it was given while it is given, at any depth and in one slot', async () => {
+  test('may unpack a member while it is given, at any depth and with one process at once', async () => {
     const own = openUnpacker({ log, maxProcesses: 1 })
     const budget = newBudget()
     const nested = [1, 2, 3, 4].reduce((inner, depth) => newTar([`depth-${depth}`], inner), newRar5())
     const paths: string[] = []
     const open = async (bytes: Buffer): Promise<void> => {
       const doubts = await own.unpack(newContent(bytes), {
-        ...{ budget, signal: AbortSignal.timeout(60_000) },
+        budget,
+        signal: AbortSignal.timeout(60_000),
         async take(one) {
           paths.push(one.path)
           const pieces: Buffer[] = []
@@ -150,7 +153,7 @@ describe('the caller', () => {
     await own.close()
   })
 
-  test('waits for a slot and gets it', async () => {
+  test('waits for a process and gets it', async () => {
     const own = openUnpacker({ log, maxProcesses: 2 })
     const all = await Promise.all(Array.from({ length: 12 }, () => unpackAll(own, newRar4())))
     assert.ok(all.every(({ given, doubts }) => doubts.length === 0 && given[0]?.bytes.equals(member)))

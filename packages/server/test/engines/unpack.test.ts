@@ -4,8 +4,17 @@ import { after, describe, test } from 'node:test'
 import { gzipSync, zstdCompressSync } from 'node:zlib'
 import { openUnpacker } from '../../src/engines/unpack/open-unpacker.ts'
 import { makeLogger } from '../../src/runtime/logger.ts'
-import { unpackAll } from './unpack-all.ts'
-import { eicar, member, newContent, newRar4, newRar5, newTar, newZip, writeArchive } from './unpack-archives.ts'
+import {
+  eicar,
+  member,
+  newContent,
+  newRar4,
+  newRar5,
+  newTar,
+  newZip,
+  unpackAll,
+  writeArchive,
+} from './unpack-archives.ts'
 
 const log = makeLogger({ level: 'silent', region: 'test' })
 const unpacker = openUnpacker({ log })
@@ -13,7 +22,7 @@ after(() => unpacker.close())
 
 const unpack = (archive: Buffer, options = {}) => unpackAll(unpacker, archive, options)
 
-describe('a member is given whole out of what ClamAV calls OK', () => {
+describe('a member is given whole out of a container that ClamAV calls OK', () => {
   const forms: [string, () => Buffer | Promise<Buffer>, path?: string][] = [
     ['ZIP64', () => newZip([{ wide: true }], { end64: true })],
     ['zip with LZMA', () => writeArchive(['-tzip', '-mm=LZMA'])],
@@ -62,7 +71,7 @@ describe('a member is given whole out of what ClamAV calls OK', () => {
   })
 })
 
-test('members of folders, of the same name and with names of strangers are all given', async () => {
+test('members in folders, of the same name and with hostile names are all given', async () => {
   const names = [
     'a/b/c',
     'a/b/c',
@@ -101,7 +110,7 @@ describe('what is encrypted is told', () => {
     test(name, async () => assert.deepEqual((await unpack(await make())).doubts, ['EncryptedContent']))
 })
 
-test('what is cut off, broken or no container at all is never all good', async () => {
+test('content that is cut off, broken or no container always leaves a doubt', async () => {
   const noise = Buffer.from(Array.from({ length: 20_000 }, (_, n) => ((n * n * 31) >>> 3) & 255))
   for (const switches of [['-t7z'], ['-tzip', '-mm=LZMA'], ['-twim'], ['-txz'], ['-tgzip'], ['-tbzip2'], ['-ttar']]) {
     const archive = await writeArchive(switches, { noise })
@@ -129,7 +138,7 @@ test('a member that 7-Zip takes for the end is not overlooked', async () => {
   assert.deepEqual((await unpack(tar)).doubts, ['UnsupportedContainer'])
 })
 
-test('what follows a zip, or a program with a container behind it and a signature, raises no doubt', async () => {
+test('bytes behind a zip, or behind a program with a container and a signature, raise no doubt', async () => {
   const tail = Buffer.alloc(5000, 'signature')
   const program = Buffer.concat([Buffer.from('#!/bin/sh\nexit\n'), await writeArchive(['-t7z', '-m0=BZip2']), tail])
   for (const bytes of [Buffer.concat([newZip([{}]), tail]), program]) {
@@ -147,7 +156,8 @@ describe('limits', () => {
     let seen = 0
     let peakKilobytes = 0
     const doubts = await own.unpack(newContent(bomb), {
-      ...{ budget, signal: AbortSignal.timeout(60_000) },
+      budget,
+      signal: AbortSignal.timeout(60_000),
       async take({ bytes }) {
         for await (const piece of bytes) {
           seen += piece.length

@@ -94,7 +94,7 @@ for (const backend of ['libyara', 'yara-x'] as const) {
       assert.match(engine.listRefused()[0]?.reason ?? '', /includ/)
     })
 
-    test('the state names version, rules and their age, and its verdictVersion follows the rules', async (t) => {
+    test('the state has version, rules and their age, and its verdictVersion follows the rules', async (t) => {
       const { engine, write } = await openTestYara(t, { backend, rules: { 'marker.yar': markerRule } })
       const before = engine.findState()
       assert.match(before?.version ?? '', backend === 'libyara' ? /^YARA .*libyara/ : /^YARA-X 1\./)
@@ -127,7 +127,7 @@ test('without rules the engine is inactive, runs nothing and finds nothing', asy
   assert.equal(engine.isActive(), false)
 })
 
-test('rules that appear are found without being told, and the last one leaving ends the processes', async (t) => {
+test('new rules are loaded automatically, and removing the last one ends the processes', async (t) => {
   const { engine, write, remove, pids } = await openTestYara(t, { rules: {} })
   write('marker.yar', markerRule)
   await waitFor(() => engine.isActive())
@@ -137,7 +137,7 @@ test('rules that appear are found without being told, and the last one leaving e
   await waitFor(() => pids().length === 0)
 })
 
-test('rules of our own are used beside the operator’s', async (t) => {
+test('shipped rules are used beside those of the operator', async (t) => {
   const { write } = await openTestYara(t, { rules: {} })
   const { engine } = await openTestYara(t, {
     rules: { 'marker.yar': markerRule },

@@ -115,7 +115,7 @@ for (const backend of ['libyara', 'yara-x'] as const) {
       assert.deepEqual(next, { findings: ['marker'], doubts: [], unopened: false })
     })
 
-    test('a caller who leaves is let go at once, and the process stays', async (t) => {
+    test('a caller who leaves gets its reason at once, and the process stays', async (t) => {
       const { engine, pids } = await openTestYara(t, { backend, rules: { 'marker.yar': markerRule } })
       const before = pids()
       const reason = new Error('the caller left')
@@ -134,7 +134,7 @@ for (const backend of ['libyara', 'yara-x'] as const) {
       assert.deepEqual(pids(), before)
     })
 
-    test('content that cannot be read is its reader’s failure, and the process stays', async (t) => {
+    test('an error of reading the content is thrown unchanged, and the process stays', async (t) => {
       const { engine, pids } = await openTestYara(t, { backend, rules: { 'marker.yar': markerRule } })
       const before = pids()
       const failing = {
@@ -176,7 +176,7 @@ test('rules that cannot be loaded make the engine active and down, never clean',
   await assert.rejects(engine.scan(marked(), noAbort), EngineDown)
 })
 
-test('more scans than may wait are turned away, and those that wait too long', async (t) => {
+test('scans beyond the most that may wait are rejected, and those that wait too long', async (t) => {
   const { engine } = await openTestYara(t, {
     rules: { 'endless.yar': endlessRule },
     scanMs: 500,
@@ -190,7 +190,7 @@ test('more scans than may wait are turned away, and those that wait too long', a
   assert.deepEqual(await running, never)
 })
 
-test('closing ends a scan in hand, and nothing is left running', async (t) => {
+test('closing ends a running scan, and leaves no process', async (t) => {
   const { engine, pids } = await openTestYara(t, { rules: { 'endless.yar': endlessRule } })
   const scan = assert.rejects(engine.scan(slow(), noAbort), EngineDown)
   await engine.close()

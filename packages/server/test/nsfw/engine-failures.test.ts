@@ -10,8 +10,7 @@ import sharp from 'sharp'
 import { isRunning, isStopped } from '../../../../acceptance/support/processes.ts'
 import { EngineBusy, EngineDown } from '../../src/domain/ports/engines.ts'
 import { waitFor } from '../support/wait-for.ts'
-import { openTestModels } from './engine-models.ts'
-import { newPicture, noAbort, openTestEngine, toContent } from './engine-support.ts'
+import { newPicture, noAbort, openTestEngine, openTestModels, toContent } from './engine-support.ts'
 
 const picture = await newPicture()
 const isClassified = (report: object) => assert.ok('frames' in report, JSON.stringify(report))
@@ -23,7 +22,7 @@ const stop = async (pid: number) => {
   await waitFor(() => isStopped(pid))
 }
 
-test('a picture whose process is killed at work is looked at again in another', async (t) => {
+test('a picture whose process is killed at work is classified again in another', async (t) => {
   const { engine, pids } = await openTestEngine(t)
   const [first = 0] = pids()
   let reads = 0
@@ -52,7 +51,7 @@ test('a process that hangs is ended, its picture is not clean, and the next one 
   assert.ok(!isRunning(first))
 })
 
-test('a picture that kills two processes has no result, and hits nobody else', async (t) => {
+test('a picture that kills two processes has no result, and other pictures are not affected', async (t) => {
   const { engine, pids } = await openTestEngine(t, { processes: 2 })
   const [first] = pids()
   const gate = Promise.withResolvers<void>()
@@ -88,7 +87,7 @@ test('a picture that kills two processes has no result, and hits nobody else', a
   assert.notEqual(engine.findState(), undefined)
 })
 
-test('more pictures than may wait are turned away, and who goes away leaves the line', async (t) => {
+test('pictures beyond the most that may wait are rejected, and a caller who leaves frees its place in the queue', async (t) => {
   const { engine } = await openTestEngine(t, { maxWaiting: 2 })
   const gate = Promise.withResolvers<void>()
   const begun = Promise.withResolvers<void>()
@@ -114,7 +113,7 @@ test('more pictures than may wait are turned away, and who goes away leaves the 
   await assert.rejects(engine.classify(toContent(picture), leaving.signal), reason)
 })
 
-test('a caller who goes away while the picture is looked at costs no process', async (t) => {
+test('a caller who leaves while the picture is classified costs no process', async (t) => {
   const { engine, pids } = await openTestEngine(t)
   const before = pids()
   const leaving = new AbortController()
@@ -127,7 +126,7 @@ test('a caller who goes away while the picture is looked at costs no process', a
   assert.deepEqual(pids(), before)
 })
 
-test('content that cannot be read is its reader’s failure, and the process stays', async (t) => {
+test('an error of reading the content is thrown unchanged, and the process stays', async (t) => {
   const { engine, pids } = await openTestEngine(t)
   const before = pids()
   const failing = toContent(picture, () => Promise.reject(new Error('the store is away')))
@@ -136,7 +135,7 @@ test('content that cannot be read is its reader’s failure, and the process sta
   assert.deepEqual(pids(), before)
 })
 
-test('a picture that takes more memory than it may is not clean, and the next one is looked at', async (t) => {
+test('a picture that takes too much memory is not clean, and the next one is classified', async (t) => {
   const { engine, pids } = await openTestEngine(t, { maxMemoryMb: 230 })
   const before = pids()
   isClassified(await engine.classify(toContent(picture), noAbort))
@@ -177,7 +176,7 @@ test('a process does not outlive a killed parent, even one that hangs', async ()
   await waitFor(() => !isRunning(pid))
 })
 
-test('closing ends work in hand and those that wait, and nothing is left running', async (t) => {
+test('closing ends running and waiting work, and leaves no process', async (t) => {
   const { engine, pids } = await openTestEngine(t, { processes: 2 })
   const begun = Promise.withResolvers<void>()
   const endless = toContent(picture, () => {

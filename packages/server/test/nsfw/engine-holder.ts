@@ -1,7 +1,6 @@
 import { pino } from 'pino'
 import { openImageEngine } from '../../src/engines/nsfw/image-engine.ts'
-import { openTestModels } from './engine-models.ts'
-import { listImagePids } from './engine-support.ts'
+import { listImagePids, openTestModels } from './engine-support.ts'
 
 /** Opens an engine, prints its process, and waits to be killed. */
 const models = await openTestModels()

@@ -4,11 +4,12 @@ import sharp, { type Sharp } from 'sharp'
 import { findChildren } from '../../../../acceptance/support/processes.ts'
 import type { Content } from '../../src/domain/content/content.ts'
 import { type ImageEngineDeps, openImageEngine } from '../../src/engines/nsfw/image-engine.ts'
-import { openTestModels } from './engine-models.ts'
+import { builtDir } from '../../src/engines/nsfw/models/manifest.ts'
+import { type Model, openModels } from '../../src/engines/nsfw/models/open-models.ts'
 
 export const noAbort = new AbortController().signal
 
-/** Closed with the test. Its processes are told apart by what ran before. */
+/** An engine that is closed with the test. `pids` lists its processes, without those that ran before. */
 export async function openTestEngine(t: TestContext, options: Partial<ImageEngineDeps> = {}) {
   const others = new Set(listImagePids())
   const log = pino({ level: 'silent' })
@@ -70,3 +71,16 @@ export function toContent(bytes: Buffer, during?: (times: number) => void | Prom
 
 /** The image processes of this one. */
 export const listImagePids = () => findChildren(process.pid, 'engines/nsfw/child/main.ts')
+
+let opened: Promise<Model[]> | undefined
+
+/** Both models as int8, converted now unless they were before. */
+export function openTestModels(): Promise<Model[]> {
+  opened ??= openModels({
+    dirs: [builtDir],
+    names: ['mobilenet-v2-mid', 'inception-v3'],
+    precision: 'int8',
+    log: pino({ level: 'warn' }),
+  })
+  return opened
+}

@@ -21,7 +21,7 @@ test('a picture gets scores that sum to 1, and the engine says what it is', asyn
   assert.equal(engine.findFault(), undefined)
 })
 
-test('every frame that is looked at has its own scores', async (t) => {
+test('every chosen frame has its own scores', async (t) => {
   const { engine } = await openTestEngine(t)
   const report = await engine.classify(toContent(await newAnimation()), noAbort)
   const frames = getFrames(report)
@@ -30,7 +30,7 @@ test('every frame that is looked at has its own scores', async (t) => {
   assert.equal(new Set(frames.map(({ clean }) => clean)).size, frames.length)
 })
 
-test('what is not a picture is never clean, and the process stays', async (t) => {
+test('content that is not a picture is never clean, and the process stays', async (t) => {
   const { engine, pids } = await openTestEngine(t)
   const before = pids()
   for (const bytes of [Buffer.from('not a picture'), picture.subarray(0, 40), Buffer.alloc(0)])
@@ -39,7 +39,7 @@ test('what is not a picture is never clean, and the process stays', async (t) =>
 })
 
 test('balanced asks for a second opinion from its suspicion level on, and only then', async (t) => {
-  const looks = [
+  const settings = [
     { profile: 'fast' },
     { profile: 'balanced', suspicion: 2 },
     { profile: 'balanced', suspicion: -1 },
@@ -49,8 +49,8 @@ test('balanced asks for a second opinion from its suspicion level on, and only t
   const square = await newLandscape({ width: 598, height: 598 }).png().toBuffer()
   const scores: Scores[] = []
   const versions = new Set<string | undefined>()
-  for (const look of looks) {
-    const { engine } = await openTestEngine(t, look)
+  for (const setting of settings) {
+    const { engine } = await openTestEngine(t, setting)
     scores.push(getFrames(await engine.classify(toContent(square), noAbort))[0])
     versions.add(engine.findState()?.verdictVersion)
     await engine.close()
@@ -59,10 +59,10 @@ test('balanced asks for a second opinion from its suspicion level on, and only t
   assert.deepEqual(unsuspecting, fast)
   assert.deepEqual(suspecting, thorough)
   assert.notDeepEqual(fast, thorough)
-  assert.equal(versions.size, looks.length)
+  assert.equal(versions.size, settings.length)
 })
 
-test('more processes come with the work, and all but one go when it is done', async (t) => {
+test('processes are started as work comes, and all but one end when it is done', async (t) => {
   const { engine, pids } = await openTestEngine(t, { processes: 2, idleMs: 300 })
   const [first] = pids()
   let most = 0
@@ -79,7 +79,7 @@ test('more processes come with the work, and all but one go when it is done', as
   getFrames(await engine.classify(toContent(picture), noAbort))
 })
 
-test('as many processes as cores keep to one each, but for one, and a new one takes the place of the one before', async (t) => {
+test('all processes but one are pinned to a core each, and a replacement takes the core of its predecessor', async (t) => {
   const usable = readCores('self')
   if (usable.length < 2) return t.diagnostic('there is one core')
   const { engine, pids } = await openTestEngine(t, { processes: usable.length })
@@ -100,7 +100,7 @@ test('as many processes as cores keep to one each, but for one, and a new one ta
   }
 })
 
-test('fewer processes than cores may go anywhere', async (t) => {
+test('processes are not pinned when there are fewer than cores', async (t) => {
   const usable = readCores('self')
   if (usable.length < 2) return t.diagnostic('there is one core')
   const { pids } = await openTestEngine(t, { processes: usable.length - 1 })

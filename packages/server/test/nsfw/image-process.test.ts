@@ -5,14 +5,15 @@ import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { test } from 'node:test'
+import { describe, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { chooseConfinement } from '../../src/engines/nsfw/confinement.ts'
+import { makeCores, toCores } from '../../src/engines/nsfw/cores.ts'
 
 const probe = fileURLToPath(new URL('child-probe.ts', import.meta.url))
 
-test('an image process can read no file of others, write none, start nothing and become nobody else', async (t) => {
+test('an image process cannot read other files, write files, start programs or change its user', async (t) => {
   const { scanner, confinement, wasReached, dir } = await runProbe(t)
   const { user, ...attempts } = scanner
   const refused = 'ERR_ACCESS_DENIED'
@@ -33,7 +34,7 @@ test('an image process can read no file of others, write none, start nothing and
 
 async function runProbe(t: { after(work: () => void): void }) {
   const dir = mkdtempSync(join(tmpdir(), 'assay-probe-'))
-  // Everybody may write here, so that it is not the owner of the directory who refuses.
+  // All users may write here, so that the permissions of the directory are not what refuses.
   chmodSync(dir, 0o777)
   let wasReached = false
   const server = createServer(() => {
@@ -52,3 +53,36 @@ async function runProbe(t: { after(work: () => void): void }) {
   const scanner: Record<string, string> = JSON.parse(stdout)
   return { scanner, confinement, wasReached, dir }
 }
+
+describe('cores for image processes', () => {
+  test('one process is not pinned, and each other gets the core with the fewest processes', () => {
+    const { take, release } = makeCores({ processes: 4, usable: [4, 5] })
+    assert.deepEqual([take(), take(), take(), take()], [undefined, 4, 5, 4])
+    release(5)
+    assert.equal(take(), 5)
+    release(4)
+    release(4)
+    assert.deepEqual([take(), take(), take()], [4, 4, 5])
+    release(undefined)
+    assert.deepEqual([take(), take()], [undefined, 4])
+  })
+
+  test('no process is pinned where there are more cores than processes, or cores are unknown', () => {
+    for (const [processes, usable] of [
+      [1, [0, 1]],
+      [7, [0, 1, 2, 3, 4, 5, 6, 7]],
+      [2, [0]],
+      [2, []],
+    ] as const) {
+      const { take, release } = makeCores({ processes, usable: [...usable] })
+      assert.equal(take(), undefined)
+      release(undefined)
+    }
+  })
+
+  test('the kernel’s list of cores is read', () => {
+    assert.deepEqual(toCores('0-2,5,8-9'), [0, 1, 2, 5, 8, 9])
+    assert.deepEqual(toCores('3'), [3])
+    assert.deepEqual(toCores(''), [])
+  })
+})
