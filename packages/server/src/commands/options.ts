@@ -1,4 +1,4 @@
-import { maxCredits } from '@assay/contract'
+import { maxCredits } from '@assay/contract/limits'
 import { InvalidArgumentError } from 'commander'
 import { validate as isUuid } from 'uuid'
 import { findRate, type Rate } from '../domain/accounts/account.ts'

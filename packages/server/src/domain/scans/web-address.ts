@@ -1,5 +1,5 @@
 import { BlockList, isIP } from 'node:net'
-import { maxUrlLength } from '@assay/contract'
+import { maxUrlLength } from '@assay/contract/limits'
 
 /** The bad ports of the fetch standard: servers of other protocols could mistake an HTTP request for their own. */
 const badPorts = new Set([
