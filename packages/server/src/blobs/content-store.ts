@@ -13,8 +13,8 @@ import { createSealedFile, type FileBounds } from './sealed-file.ts'
 const memoryBytes = 1024 * 1024
 
 /**
- * Content of scans that run in this process. Larger content lies in a directory that is named after the process, so that
- * after a crash the sweeper of any process can tell that nobody needs it.
+ * Content of scans that run in this process. Larger content lies in a directory that is named after the process, so
+ * that after a crash the sweeper of any process can tell that nobody needs it.
  */
 export function openContentStore(deps: { dir: string; master: MasterKey } & FileBounds): ContentStore & {
   sweep(): Promise<number>

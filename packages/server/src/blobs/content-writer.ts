@@ -17,7 +17,7 @@ type Deps = {
   memory?: MemoryBudget | undefined
 }
 
-/** Keeps content in memory while it is small, and moves it to an encrypted file when it outgrows the limit or the budget. */
+/** Keeps small content in memory, and moves it to an encrypted file when it outgrows the limit or the budget. */
 export function makeContentWriter(deps: Deps): ContentWriter<Content | StoredContent> {
   const gathered = makeGatherer(deps)
   let bytes = 0

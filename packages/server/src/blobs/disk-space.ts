@@ -100,7 +100,9 @@ export type DiskSpace = Awaited<ReturnType<typeof openDiskSpace>>
 const newStorageFull = (cause?: unknown) =>
   new Problem({ kind: 'storage-full', retryAfterSeconds }, cause === undefined ? {} : { cause })
 
-/** Turns errors of the system about missing space or file descriptors into refusals; returns any other error as it is. */
+/**
+ * Turns errors of the system about missing space or file descriptors into refusals; returns any other error as it is.
+ */
 export function toStorageProblem(error: unknown): unknown {
   const { code } = error as NodeJS.ErrnoException
   if (code === 'ENOSPC' || code === 'EDQUOT' || code === 'EFBIG') return newStorageFull(error)
@@ -112,7 +114,9 @@ export function toStorageProblem(error: unknown): unknown {
 
 export const countBytes = (batch: Buffer[]): number => batch.reduce((sum, { length }) => sum + length, 0)
 
-/** Writes the whole batch. A disk that is almost full writes a part and reports nothing; the second write reports it. */
+/**
+ * Writes the whole batch. A disk that is almost full writes a part and reports nothing; the second write reports it.
+ */
 export async function writeAll(file: FileHandle, batch: Buffer[], offset?: number): Promise<void> {
   try {
     const { bytesWritten } = await file.writev(batch, offset)

@@ -6,8 +6,8 @@ import type { MemoryBudget } from './memory-content.ts'
 
 /**
  * Content is encrypted in frames of 64 KiB, each with its own tag (the STREAM construction): it can be written as it
- * arrives and read from any position, and frames cannot be changed, reordered or cut off unnoticed. Measured at 823 MB/s
- * on one core, faster than one long GCM message.
+ * arrives and read from any position, and frames cannot be changed, reordered or cut off unnoticed. Measured at 823
+ * MB/s on one core, faster than one long GCM message.
  */
 export const frameBytes = 64 * 1024
 export const sealedFrameBytes = frameBytes + 16
@@ -76,7 +76,7 @@ type FrameSource = {
   /** The length of the clear content. */
   bytes: number
   framesPerCall: number
-  /** Reads `count` sealed frames from `first` on; fewer when the object was cut off. The buffer is valid until the next call. */
+  /** Reads sealed frames; fewer when the object was cut off. The buffer is valid until the next call. */
   fetch(first: number, count: number): Promise<Buffer>
 }
 

@@ -4,8 +4,8 @@ import { headBytes } from '../domain/content/media-type.ts'
 import { freeBuffer } from '../runtime/free-buffer.ts'
 
 /**
- * Limits the content in memory, over all uploads and downloads together. Content that finds no memory goes to an encrypted
- * file, however small it is: a thousand slow clients must not cost a thousand times the memory of one.
+ * Limits the content in memory, over all uploads and downloads together. Content that finds no memory goes to an
+ * encrypted file, however small it is: a thousand slow clients must not cost a thousand times the memory of one.
  */
 export function makeMemoryBudget({ maxBytes }: { maxBytes: number }) {
   let taken = 0
@@ -48,7 +48,9 @@ export type BlockPool = ReturnType<typeof makeBlockPool>
 
 /** From this size on, SHA-256 is computed on another thread: 1 MB would block all other requests for almost 1 ms. */
 const asyncHashBytes = 128 * 1024
-/** Above this size SHA-1 is computed at once, on another thread. Below it is computed when it is read, which is seldom. */
+/**
+ * Above this size SHA-1 is computed at once, on another thread. Below it is computed when it is read, which is seldom.
+ */
 const lazyHashBytes = 1024 * 1024
 
 /** Content that is never written to a disk. `onRelease` is called when its memory may be used again. */

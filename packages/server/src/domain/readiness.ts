@@ -13,7 +13,10 @@ export function makeReadiness(deps: { checks: Check[]; timeoutMs: number }) {
   let stopping = false
 
   return {
-    /** Makes the service unavailable before its socket closes, so that balancers choose other nodes while requests finish. */
+    /**
+     * Makes the service unavailable before its socket closes, so that balancers choose other nodes while requests
+     * finish.
+     */
     startStopping() {
       stopping = true
     },

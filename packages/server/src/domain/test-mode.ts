@@ -109,7 +109,9 @@ const refusals: Record<TestAnswer, Refusal> = {
   overloaded: { kind: 'overloaded', retryAfterSeconds: 1 },
 }
 
-/** The refusal that the values of the test header ask for. An unknown value is refused too: it is a mistake in the test. */
+/**
+ * The refusal that the values of the test header ask for. An unknown value is refused too: it is a mistake in the test.
+ */
 export function findTestRefusal(values: readonly string[]): Problem | undefined {
   const [value] = values
   if (value === undefined) return undefined

@@ -9,8 +9,9 @@ export const partBytes = 5 * 1024 * 1024
 export const maxStagedBytes = 2 * partBytes
 
 /**
- * Memory for the parts that are being sent, shared by all uploads of the process. An upload that needs a buffer waits for
- * one. The wait ends, because the holder of a buffer waits for the store alone, and calls to the store have a time limit.
+ * Memory for the parts that are being sent, shared by all uploads of the process. An upload that needs a buffer waits
+ * for one. The wait ends, because the holder of a buffer waits for the store alone, and calls to the store have a time
+ * limit.
  */
 export function makePartBuffers({ count, bytes }: { count: number; bytes: number }) {
   const free: Buffer[] = []

@@ -72,7 +72,9 @@ function makeObjectCalls({ s3, Bucket, attempt }: Context) {
       await attempt('PutObject', run, { attemptMs: bodyMs, signal })
     },
 
-    /** Fills `into` from the offset on and returns the number of bytes. A broken transfer continues where it stopped. */
+    /**
+     * Fills `into` from the offset on and returns the number of bytes. A broken transfer continues where it stopped.
+     */
     async get(Key: string, offset: number, into: Buffer, signal: AbortSignal): Promise<number> {
       let filled = 0
       const getMore = async (abortSignal: AbortSignal) => {

@@ -18,7 +18,9 @@ type Deps = {
 /** Parts that all uploads together send at once: 30 MB. */
 const buffersAtOnce = 6
 
-/** Content of background jobs in a store that speaks S3: every process with the same store and master key can scan it. */
+/**
+ * Content of background jobs in a store that speaks S3: every process with the same store and master key can scan it.
+ */
 export async function openS3JobContents({ settings, master, stagingDir, disk, memory, ...deps }: Deps) {
   const calls = await openS3Calls(settings, deps)
   const buffers = makePartBuffers({ count: buffersAtOnce, bytes: partBytes })

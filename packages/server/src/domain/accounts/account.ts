@@ -33,7 +33,7 @@ export type ApiKey = {
 }
 
 /** `opening` and `adjust` record the changes by operators, so that the entries of an account sum to its balance. */
-export type LedgerKind = 'opening' | 'debit' | 'refund' | 'grant' | 'roll' | 'adjust'
+type LedgerKind = 'opening' | 'debit' | 'refund' | 'grant' | 'roll' | 'adjust'
 
 export type LedgerEntry = {
   id: string

@@ -47,8 +47,8 @@ export function makeAdmission(deps: {
 export type Admission = ReturnType<typeof makeAdmission>
 
 /**
- * The answer of the gate to a scan. When the gate counted the request before the scan (`countsRequest` is false), only its
- * first answer, in `before`, knows the rate window.
+ * The answer of the gate to a scan. When the gate counted the request before the scan (`countsRequest` is false), only
+ * its first answer, in `before`, knows the rate window.
  */
 export function toAdmitted(before: Caller, countsRequest: boolean, answer: Answer): Admitted {
   const caller = findCaller(answer)

@@ -11,7 +11,7 @@ export function newApiKey({ isTest = false } = {}): string {
   return `${isTest ? testKeyStart : keyStart}${random}${toCheckDigits(random)}`
 }
 
-/** SHA-256 in hex, the only form in which keys are stored. A slow hash would cost 78 ms per request and adds nothing at 190 bits. */
+/** SHA-256 in hex. Only this is stored. A slow hash would cost 78 ms per request and adds nothing at 190 bits. */
 export const toKeyDigest = (key: string): string => hash('sha256', key, 'hex')
 
 /** The beginning of a key, shown so that people can tell their keys apart. At most a third of a short key. */

@@ -8,7 +8,7 @@ export const consoleKeyName = 'console'
 /** Marks the key of the console. Every other key has a prefix, whatever its name. */
 export const consoleKeyPrefix = ''
 
-/** Creates the console's key of an account when it is first needed. Nobody has the key: only a digest of random bytes exists. */
+/** Creates the key of the console when it is first needed. Nobody has it: only a digest of random bytes exists. */
 export function makeConsoleKeys({ keys, isTest }: { keys: ConsoleKeyStore; isTest: boolean }) {
   return {
     async getDigest(accountId: string): Promise<string> {

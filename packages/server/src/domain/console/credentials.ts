@@ -31,7 +31,9 @@ export async function isPassword(password: string, stored: string): Promise<bool
 
 let decoy: Promise<string> | undefined
 
-/** A hash to compare with when there is no such member, so that the response time does not tell which addresses exist. */
+/**
+ * A hash to compare with when there is no such member, so that the response time does not tell which addresses exist.
+ */
 export const getDecoyHash = () => (decoy ??= hashPassword(randomBytes(16).toString('hex')))
 
 const toText = (bytes: Buffer) => bytes.toString('base64').replaceAll('=', '')

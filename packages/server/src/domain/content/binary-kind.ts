@@ -1,8 +1,8 @@
 import { constants, inflateRawSync } from 'node:zlib'
 
 /**
- * Detects binary types that the library does not know, distinguishes less finely than file(1), or detects slowly: it unpacks
- * gzip to inspect the content (0.5 to 0.8 ms), and has one type for all ELF files.
+ * Detects binary types that the library does not know, distinguishes less finely than file(1), or detects slowly: it
+ * unpacks gzip to inspect the content (0.5 to 0.8 ms), and has one type for all ELF files.
  */
 export function findBinaryKind(head: Buffer): string | undefined {
   const start = head.toString('latin1', 0, 16)
@@ -59,7 +59,9 @@ const isPortable = (head: Buffer) => {
   return at >= 4 && head.toString('latin1', at, at + 4) === 'PE\0\0'
 }
 
-/** Java classes and fat Mach-O files begin with the same four bytes. A version of at least 43 or a small count follows. */
+/**
+ * Java classes and fat Mach-O files begin with the same four bytes. A version of at least 43 or a small count follows.
+ */
 function findCafeBabe(head: Buffer): string | undefined {
   if (head.length < 8 || head.readUInt32BE(0) !== 0xcafebabe) return undefined
   const next = head.readUInt32BE(4)
@@ -156,8 +158,9 @@ function read(head: Buffer, at: number, size: 2 | 4 | 8, isLittle: boolean): big
 }
 
 /**
- * The media type of a ZIP archive, by the entries in the head; undefined for other content. The library takes an Android
- * package that begins with its manifest for a Java archive, and needs 280 µs for an Office document (this function 50 µs).
+ * The media type of a ZIP archive, by the entries in the head; undefined for other content. The library takes an
+ * Android package that begins with its manifest for a Java archive, and needs 280 µs for an Office document (this
+ * function 50 µs).
  */
 export function findZipKind(head: Buffer): string | undefined {
   if (head.length < 4 || head.readUInt32LE(0) !== entrySignature) {

@@ -2,7 +2,8 @@ import type { Content } from './content.ts'
 
 /**
  * Whether the list of members is encrypted, so that the unpacker could only fail without a reason, or the content is an
- * Office document with a password, which ClamAV calls OK. The unpacker itself reports encrypted members of a clear list.
+ * Office document with a password, which ClamAV calls OK. The unpacker itself reports encrypted members of a clear
+ * list.
  */
 export async function isEncryptedInside(content: Content, format: string): Promise<boolean> {
   switch (format) {
@@ -46,7 +47,9 @@ function hasEncryptedHeaderRar5(head: Buffer): boolean {
 
 const packageName = Buffer.from('EncryptedPackage', 'utf16le')
 
-/** Looks for a stream name in the directory, whose first sector the header names. Such a document has about ten streams. */
+/**
+ * Looks for a stream name in the directory, whose first sector the header names. Such a document has about ten streams.
+ */
 async function holdsEncryptedPackage(content: Content): Promise<boolean> {
   const { head, bytes } = content
   if (head.length < 512) return false
@@ -91,8 +94,9 @@ const signatures = {
 const endMark = Buffer.from('PK\x05\x06', 'latin1')
 
 /**
- * Reads the directory of a zip. Programs disagree about zips that contradict themselves, and a scanner may see none of the
- * members that another program extracts: such a zip is not `sound`, and the caller unpacks it. Never throws for bad bytes.
+ * Reads the directory of a zip. Programs disagree about zips that contradict themselves, and a scanner may see none of
+ * the members that another program extracts: such a zip is not `sound`, and the caller unpacks it. Never throws for bad
+ * bytes.
  */
 export async function readZipDirectory(content: Content): Promise<ZipDirectory> {
   const found: ZipDirectory = {
@@ -212,8 +216,9 @@ function readWide(extra: Buffer, [size, packed, offset]: [number, number, number
 }
 
 /**
- * Whether the header of each member agrees with the directory: ClamAV unpacks by the former, other programs by the latter.
- * Headers are read in the order of their offsets, so that no byte is read twice, however many members there are.
+ * Whether the header of each member agrees with the directory: ClamAV unpacks by the former, other programs by the
+ * latter. Headers are read in the order of their offsets, so that no byte is read twice, however many members there
+ * are.
  */
 async function agreesWithMembers(content: Content, entries: Entry[], found: ZipDirectory): Promise<boolean> {
   const pieceBytes = 65_536

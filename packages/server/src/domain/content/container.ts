@@ -12,7 +12,9 @@ export type Container = {
   doubts: Doubt[]
 }
 
-/** Zip methods that ClamAV unpacks: stored, imploded, deflated (both) and bzip2. It does not unpack LZMA, xz and PPMd. */
+/**
+ * Zip methods that ClamAV unpacks: stored, imploded, deflated (both) and bzip2. It does not unpack LZMA, xz and PPMd.
+ */
 const engineMethods = new Set([0, 6, 8, 9, 12])
 
 /** Finds out how a container can be scanned. Returns undefined, without a promise, for content that is none. */
@@ -43,9 +45,9 @@ async function inspectZip(content: Content, container: Container) {
 export type ContainerFormat = {
   name: string
   /**
-   * ClamAV 1.4 opens all forms of the format: in a sample it found a member that it knows by its hash alone. It opens only
-   * some forms of others, which do not count: it answers OK for a 7z with BZip2, Deflate, Delta or ARM64, and reads only
-   * the first stream of a bzip2 file, while pbzip2 begins a new one every 900 kB.
+   * ClamAV 1.4 opens all forms of the format: in a sample it found a member that it knows by its hash alone. It opens
+   * only some forms of others, which do not count: it answers OK for a 7z with BZip2, Deflate, Delta or ARM64, and
+   * reads only the first stream of a bzip2 file, while pbzip2 begins a new one every 900 kB.
    */
   engineOpens: boolean
   /** The name of the format in 7-Zip; undefined when 7-Zip cannot open it. */
@@ -206,7 +208,7 @@ function hasPartitions(head: Buffer): boolean {
 const compoundTypes = new Set(['message/rfc822', 'application/mbox', 'application/pdf', 'text/rtf', 'application/rtf'])
 const oleMagic = Buffer.from('d0cf11e0a1b11ae1', 'hex')
 
-/** Whether content is a document or a mail that can contain other files, which the unpacker does not open but ClamAV does. */
+/** Whether content is a document or mail that may contain other files, which ClamAV opens but the unpacker does not. */
 export async function isCompound({ head, bytes }: Content): Promise<boolean> {
   if (head.subarray(0, oleMagic.length).equals(oleMagic)) return true
   const type = await findMediaType(head, bytes)

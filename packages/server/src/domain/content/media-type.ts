@@ -4,15 +4,15 @@ import { findBinaryKind, findZipKind } from './binary-kind.ts'
 import type { Content } from './content.ts'
 import { findText, findTextKind } from './text-kind.ts'
 
-/** The number of bytes that detection reads: ISO images have their signature at 36 KB, Office documents in their first entries. */
+/** The bytes that detection reads: ISO images have their signature at 36 KB, Office documents in the first entries. */
 export const headBytes = 65_536
 
 const unknown = 'application/octet-stream'
 
 /**
- * Detects the media type by the content alone, never by a name or the sender's claim. `head` holds the first bytes, of which
- * at most `headBytes` are read; `bytes` is the length of the whole content. Types have the names of file(1), and text types
- * have a charset. Never throws.
+ * Detects the media type by the content alone, never by a name or the sender's claim. `head` holds the first bytes, of
+ * which at most `headBytes` are read; `bytes` is the length of the whole content. Types have the names of file(1), and
+ * text types have a charset. Never throws.
  */
 export async function findMediaType(head: Buffer, bytes: number): Promise<string> {
   const seen = head.length > headBytes ? head.subarray(0, headBytes) : head
@@ -73,7 +73,9 @@ const findLatePdf = (head: Buffer) => (head.subarray(0, 1024).includes('%PDF-') 
 /** The properties of content that every result shows. */
 export type Description = { contentType: string; hashes: { hash_sha1: string; hash_sha256: string } }
 
-/** Describes content, and remembers the description by SHA-256, so that known content is not hashed and inspected again. */
+/**
+ * Describes content, and remembers the description by SHA-256, so that known content is not hashed and inspected again.
+ */
 export function makeDescriber({ entries }: { entries: number }) {
   const known = entries === 0 ? undefined : new LRUCache<string, Description>({ max: entries })
 

@@ -18,8 +18,8 @@ const headerEnd = Buffer.from('\r\n\r\n')
 
 /**
  * Reads a multipart body, chunk by chunk. A line that merely begins like the boundary is refused: parsers disagree on
- * whether it ends the part, so the reader of the file could get other content than was scanned. The libraries cut the file
- * there silently, and checking beside a library costs a second pass over every byte.
+ * whether it ends the part, so the reader of the file could get other content than was scanned. The libraries cut the
+ * file there silently, and checking beside a library costs a second pass over every byte.
  */
 export function newMultipartParser(deps: {
   boundary: string
@@ -128,7 +128,10 @@ function countPartialDelimiter(bytes: Buffer, delimiter: Buffer): number {
   return 0
 }
 
-/** Reads the rest of a boundary line: `--` closes the form; blanks and a line end, whose length is returned, open a part. */
+/**
+ * Reads the rest of a boundary line: `--` closes the form; blanks and a line end, whose length is returned, open a
+ * part.
+ */
 function readDelimiterEnd(bytes: Buffer): 'closing' | 'incomplete' | { length: number } {
   // Almost always the line ends at once.
   if (bytes[0] === 13 && bytes[1] === 10) return lineEnd
@@ -154,7 +157,10 @@ function findHeaderEnd(bytes: Buffer, delimiter: Buffer): number | undefined {
   return isCut ? undefined : at
 }
 
-/** The header of a part. With a filename, or with the type `application/octet-stream`, the part is a file; otherwise a field. */
+/**
+ * The header of a part. With a filename, or with the type `application/octet-stream`, the part is a file; otherwise a
+ * field.
+ */
 export type PartHeader = { name: string; filename: string | undefined; isFile: boolean; charset: string | undefined }
 
 /** Returns undefined for a part that is no form field: without a name, or with another disposition. */
@@ -198,8 +204,8 @@ function readParams(value: string): Map<string, string> {
 }
 
 /**
- * Unescapes `\"` and `\\`. Any other backslash stays, because clients send Windows paths without escaping them. Browsers write
- * a quote in a name as `%22`, which stays too.
+ * Unescapes `\"` and `\\`. Any other backslash stays, because clients send Windows paths without escaping them.
+ * Browsers write a quote in a name as `%22`, which stays too.
  */
 const unescapeQuoted = (text: string) => text.replaceAll(/\\(["\\])/g, '$1')
 

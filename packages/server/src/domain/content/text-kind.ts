@@ -111,7 +111,10 @@ export type Text = { charset: string; start: string; isWhole: boolean }
 /** The first lines are enough to tell kinds of text apart. */
 const startBytes = 8192
 
-/** Returns undefined when the bytes are not text. With `isCut` more bytes follow, so the last character may be incomplete. */
+/**
+ * Returns undefined when the bytes are not text. With `isCut` more bytes follow, so the last character may be
+ * incomplete.
+ */
 export function findText(head: Buffer, isCut: boolean): Text | undefined {
   const marked = findMarked(head, isCut)
   if (marked !== undefined) return marked
@@ -137,8 +140,8 @@ const classes = Uint8Array.from({ length: 256 }, (_, byte) => {
 const chunkBytes = 1024
 
 /**
- * Collects the classes of all bytes, with one table look-up per byte (0.8 ns). It stops at the first chunk with a control
- * character, which binary content soon has. Checking after each byte would take longer than the look-up.
+ * Collects the classes of all bytes, with one table look-up per byte (0.8 ns). It stops at the first chunk with a
+ * control character, which binary content soon has. Checking after each byte would take longer than the look-up.
  */
 function collectClasses(head: Buffer): number {
   let seen = 0

@@ -102,8 +102,8 @@ export function findSourceKind(text: string): string | undefined {
 }
 
 /**
- * Weights are those of file(1), so that a text with marks of two languages gets the same type. Every repetition that may
- * start at many positions is bounded, so that a text full of such starts does not take seconds.
+ * Weights are those of file(1), so that a text with marks of two languages gets the same type. Every repetition that
+ * may start at many positions is bounded, so that a text full of such starts does not take seconds.
  */
 type Mark = [kind: string, weight: number, test: RegExp]
 

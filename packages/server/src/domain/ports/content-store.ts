@@ -29,7 +29,9 @@ export type ContentStore = {
 /** Where the content of a job lies: in a row of the database, or in storage. */
 export type ContentLocation = Exclude<JobSource, { at: 'url' }>
 
-/** Content that a job can refer to. After `persist` it survives a crash and a power cut, and `release` only closes it. */
+/**
+ * Content that a job can refer to. After `persist` it survives a crash and a power cut, and `release` only closes it.
+ */
 export type JobContent = Content & { persist(): Promise<ContentLocation> }
 
 /** Content of background jobs, from the submission until the scan is completed. */

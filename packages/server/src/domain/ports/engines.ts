@@ -15,8 +15,8 @@ export type EngineState = {
   /** `ClamAV 1.4.6` */
   version: string
   /**
-   * Identifies everything that a verdict depends on: the engine, its settings and its signatures. The verdict cache keeps
-   * results under it. Undefined when the engine cannot tell; then nothing is cached.
+   * Identifies everything that a verdict depends on: the engine, its settings and its signatures. The verdict cache
+   * keeps results under it. Undefined when the engine cannot tell; then nothing is cached.
    */
   verdictVersion: string | undefined
   /** The number of signatures; undefined when the engine does not tell. */
@@ -66,8 +66,8 @@ export type ImageEngine = {
 }
 
 /**
- * The most that one scan unpacks, at all depths together. A single member can be that large, so ClamAV's own limits have
- * this value too: above a lower one it would answer OK for content that it did not read.
+ * The most that one scan unpacks, at all depths together. A single member can be that large, so ClamAV's own limits
+ * have this value too: above a lower one it would answer OK for content that it did not read.
  */
 export const maxUnpackedBytes = 1000 * 1024 * 1024
 
@@ -76,9 +76,9 @@ export type UnpackBudget = { members: number; bytes: number }
 
 export type Unpacker = {
   /**
-   * Passes the members of the container to `take`, one after the other. The path is empty for a member without a name, as
-   * in a compressed file. Returns the doubts about parts that could not be opened; none when `take` got every byte of every
-   * member.
+   * Passes the members of the container to `take`, one after the other. The path is empty for a member without a name,
+   * as in a compressed file. Returns the doubts about parts that could not be opened; none when `take` got every byte
+   * of every member.
    */
   unpack(
     content: Content,

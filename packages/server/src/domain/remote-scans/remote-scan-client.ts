@@ -30,7 +30,9 @@ type RemoteRequest = { source: JobSource; options: RemoteScanOptions; bytes: num
 const scanMs = 60_000
 /** Throughput below that of the slowest content, for the time that its size adds. */
 const bytesPerMs = 1000
-/** How much longer than its caller waits a row stays, so that the sweeper finds only rows that this node left behind. */
+/**
+ * How much longer than its caller waits a row stays, so that the sweeper finds only rows that this node left behind.
+ */
 const graceMs = 10_000
 const maxWaiting = 1000
 /** How often to read the state of a remote scan, in case a notification is lost. */
@@ -38,7 +40,9 @@ const pollMs = 500
 /** The same while no notification can arrive. */
 const pollMsWithoutNotifications = 40
 
-/** The scanner of a node without engines: a worker of another node runs each scan, and this node waits for its result. */
+/**
+ * The scanner of a node without engines: a worker of another node runs each scan, and this node waits for its result.
+ */
 export function makeRemoteScanClient(deps: Deps): Scanner & { countWaiting(): number } {
   const { claimTimeoutMs = 5000 } = deps
   let waiting = 0

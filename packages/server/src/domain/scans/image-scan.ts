@@ -63,8 +63,8 @@ export type ImagePolicy = {
 export const imageThresholds = { strict: 0.5, default: 0.7, lenient: 0.85 }
 
 /**
- * The frame with the highest unsafe score decides. Pornography and sexy are summed, because the models confuse the two in
- * one picture of twenty; the larger score gives the label.
+ * The frame with the highest unsafe score decides. Pornography and sexy are summed, because the models confuse the two
+ * in one picture of twenty; the larger score gives the label.
  */
 export function decideImage(report: ImageReport, { threshold, flagsSexy }: ImagePolicy): Verdict {
   if ('unscanned' in report) return { status: 'error', signals: [`Error:${report.unscanned}`], metadata: {} }
@@ -103,8 +103,8 @@ function toDecimals({ clean, pornography, sexy }: Scores): Record<string, string
 type TestLabel = 'pornography' | 'sexy'
 
 /**
- * Test images by their SHA-256: cards of plain text (docs/test-images) that get the verdict they stand for, as EICAR does
- * for viruses, so that integrators can test how their software reacts.
+ * Test images by their SHA-256: cards of plain text (docs/test-images) that get the verdict they stand for, as EICAR
+ * does for viruses, so that integrators can test how their software reacts.
  */
 const testImages: Record<string, TestLabel> = {
   b04e0575aa073f717811a0598e17d6fbae66a39e8dc24c5c48b53a81335f5365: 'pornography',

@@ -14,8 +14,8 @@ export const anyStore = 'anywhere'
 export const testQueue = 'test'
 
 /**
- * The queue of a job names what a process needs for it: an engine for the kind of scan, and access to the store with the
- * content. Processes that share a database but not their keys, disks or engines leave each other's jobs alone.
+ * The queue of a job names what a process needs for it: an engine for the kind of scan, and access to the store with
+ * the content. Processes that share a database but not their keys, disks or engines leave each other's jobs alone.
  */
 export const toQueueName = (kind: ScanKind, storeId: string): string => `${kind} ${storeId}`
 

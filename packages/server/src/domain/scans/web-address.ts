@@ -11,8 +11,8 @@ const badPorts = new Set([
 
 /**
  * Returns the errors of a URL that a caller wants to have called. The text is checked before it is parsed, because the
- * WHATWG parser silently drops tabs and newlines, trims blanks and replaces backslashes. Host names are checked when they
- * are resolved.
+ * WHATWG parser silently drops tabs and newlines, trims blanks and replaces backslashes. Host names are checked when
+ * they are resolved.
  */
 export function checkWebAddress(text: string, policy: AddressPolicy): string[] {
   if (text === '') return ['must not be empty.']
@@ -69,7 +69,9 @@ const notPublicV4 = [
   '168.63.129.16/32',
 ]
 
-/** Special addresses within global unicast: Teredo, ORCHID, benchmarking, documentation, and 6to4, which embeds IPv4. */
+/**
+ * Special addresses within global unicast: Teredo, ORCHID, benchmarking, documentation, and 6to4, which embeds IPv4.
+ */
 const notPublicV6 = ['2001::/23', '2001:db8::/32', '2002::/16', '2620:4f:8000::/48', '3fff::/20']
 
 /** Contains all public addresses. Addresses that embed IPv4 (mapped, NAT64) and all local ones lie outside. */

@@ -11,8 +11,8 @@ type Signed = {
 }
 
 /**
- * The headers that prove the origin of a delivery. `X-Api-Signature` signs the body with the current secret; the headers of
- * Standard Webhooks also sign id and time, with every valid secret.
+ * The headers that prove the origin of a delivery. `X-Api-Signature` signs the body with the current secret; the
+ * headers of Standard Webhooks also sign id and time, with every valid secret.
  */
 export function toSignatureHeaders({ id, body, secrets, at }: Signed): Record<string, string> {
   const [secret] = secrets
