@@ -169,7 +169,7 @@ describe('sessions', () => {
     assert.equal((await findAudit('password.reset'))?.actor, email)
     const { code, err } = await runProgram(shared.settings, 'operators', 'reset', newEmail('no'))
     assert.equal(code, 1)
-    assert.match(err, /Nobody has the address/)
+    assert.match(err, /There is no console user with the address/)
   })
 
   test('after five wrong passwords every attempt for the address must wait', async () => {

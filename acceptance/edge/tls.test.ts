@@ -137,6 +137,6 @@ test('doctor asks a service with a certificate for another name all the same', a
   const { out } = await runProgram({ ...settings, ASSAY_PORT: new URL(service.url).port }, 'doctor', '--json')
   const { findings } = JSON.parse(out) as { findings: { check: string; ok: boolean; says: string }[] }
   const says = (check: string) => findings.find((finding) => finding.check === check)?.says ?? ''
-  assert.match(says('certificate'), /^valid to /)
+  assert.match(says('certificate'), /^valid until /)
   assert.match(says('service'), new RegExp(`^${service.url} is (ready|degraded)\\.`))
 })

@@ -39,7 +39,7 @@ describe('a service without room on its disk', () => {
     assert.equal(answer.status, 201, answer.text)
     const { status, reasons } = await readReadiness(service)
     assert.equal(status, 'degraded')
-    assert.match(reasons.join(), /little room left on the disk/)
+    assert.match(reasons.join(), /disk is almost full/)
   })
 })
 

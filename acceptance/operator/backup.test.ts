@@ -100,7 +100,7 @@ test('nothing is restored over accounts that are there, or backed up over anothe
   assert.match(err, /There are accounts in this database/)
   const again = await runProgram({ ASSAY_DATA_DIR: join(folder, 'second') }, 'backup', backup)
   assert.equal(again.code, 1)
-  assert.match(again.err, /is there already/)
+  assert.match(again.err, /already exists/)
 })
 
 test('without its master key a backup asks for it', { skip }, async () => {

@@ -4,8 +4,8 @@ import { CommanderError } from 'commander'
 import { ConfigMistakes } from './config/load-config.ts'
 import { OperatorMistake } from './domain/problem.ts'
 
-// Kept for the next start, which takes half the time then. In the installation itself: whoever may write there may change
-// the program anyway. Where nobody may, nothing is kept.
+// The compile cache halves the time of later starts. It is in the installation, where only users who can change the
+// program can write; without write permission nothing is cached.
 enableCompileCache(fileURLToPath(new URL('../../../node_modules/.cache/assay', import.meta.url)))
 
 try {
@@ -19,16 +19,16 @@ try {
   process.exit(code)
 }
 
-/** A pipe takes only as much as it has room for; the rest would end with the process. */
+/** Waits until standard output is written: a pipe takes only as much as it has room for, and exiting drops the rest. */
 function flush(): Promise<void> {
-  // Whoever closed it does not want the rest.
+  // A reader that closed the pipe does not want the rest.
   process.stdout.on('error', () => {})
   return new Promise((resolve) => process.stdout.write('', () => resolve()))
 }
 
-/** 0 done, 1 failed, 2 typed wrong. */
+/** Prints the error and returns the exit code: 0 for help and version, 1 for a failure, 2 for wrong usage. */
 function report(error: unknown): number {
-  // Help, version and usage errors: commander has printed them.
+  // Commander has printed help, version and usage errors already.
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2
   const message = toMessage(error)
   if (process.argv.includes('--json')) process.stdout.write(`${JSON.stringify({ error: message })}\n`)
@@ -42,7 +42,7 @@ function toMessage(error: unknown): string {
   if (error instanceof OperatorMistake || !(error instanceof Error)) return String((error as Error).message ?? error)
   const { code, port, address } = error as NodeJS.ErrnoException & { port?: number; address?: string }
   if (code === 'EADDRINUSE') {
-    return `Another program listens on ${address}:${port}. Stop it, or choose another ASSAY_PORT (and ASSAY_METRICS_PORT).`
+    return `Another program listens on ${address}:${port}. Stop it, or set another ASSAY_PORT (and ASSAY_METRICS_PORT).`
   }
   return process.env.ASSAY_LOG_LEVEL === 'debug' ? (error.stack ?? error.message) : error.message
 }

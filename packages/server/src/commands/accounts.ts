@@ -34,27 +34,28 @@ type UpdateOptions = {
   downloadHosts?: string[] | 'none'
 }
 
-const hostsHelp = 'hosts that its URLs may name, such as files.example.com,*.example.org'
+const hostsHelp = 'hosts that URLs may be downloaded from, such as files.example.com,*.example.org'
 const sexyVerdicts = ['threat', 'clean'] as const
 type Sexy = (typeof sexyVerdicts)[number]
 
 export function makeAccountsCommand(): Command {
   const accounts = newCommand('accounts', 'create, show and change accounts')
 
-  addCommand(accounts, 'create', 'create an account with a key and a webhook secret, shown once')
-    .requiredOption('--name <name>', 'what to call it', readName)
-    .option('--plan <plan>', 'its plan', 'standard')
-    .option('--credits <n>', 'credits per period, instead of the plan’s', readCredits)
-    .option('--rate <n/period>', 'rate, instead of the plan’s, such as 50/1m', readRate)
-    .option('--expires <date>', 'when the subscription ends', readDate)
+  addCommand(accounts, 'create', 'create an account, and print its API key and webhook secret once')
+    .requiredOption('--name <name>', 'name of the account', readName)
+    .option('--plan <plan>', 'plan of the account', 'standard')
+    .option('--credits <n>', 'credits per period; overrides the plan', readCredits)
+    .option('--rate <n/period>', 'rate limit, such as 50/1m; overrides the plan', readRate)
+    .option('--expires <date>', 'end of the subscription', readDate)
     .addOption(newSexyOption())
     .option('--download-hosts <hosts>', hostsHelp, readHosts)
-    .option('--test-key', 'its first key is for tests: nothing is scanned or charged with it (docs/test-mode.md)')
+    .option('--test-key', 'make the first key a test key, which neither scans nor charges (docs/test-mode.md)')
     .action(async (options: CreateOptions, command: Command) => {
       const { name, plan, credits, rate, expires, sexy, downloadHosts, testKey } = options
       const { account, apiKey, webhookSecret } = await withStores(({ registration }) =>
         registration.register({
-          ...{ name, plan },
+          name,
+          plan,
           ...(credits === undefined ? {} : { credits }),
           ...(rate === undefined ? {} : { rate }),
           ...(expires === undefined ? {} : { expiresAt: expires }),
@@ -65,7 +66,7 @@ export function makeAccountsCommand(): Command {
       )
       const json = { ...toJson(account), api_key: apiKey, webhook_secret: webhookSecret }
       const shown = { id: account.id, 'API key': apiKey, 'webhook secret': webhookSecret }
-      print(command, json, `${toCard(shown)}\n\nThe key and the secret are shown this once; store them now.`)
+      print(command, json, `${toCard(shown)}\n\nThe key and the secret are shown only once. Store them now.`)
     })
 
   addCommand(accounts, 'list', 'list all accounts').action(async (_options: unknown, command: Command) => {
@@ -76,18 +77,18 @@ export function makeAccountsCommand(): Command {
   })
 
   addCommand(accounts, 'show', 'show one account')
-    .argument('<id>', 'the account', readId)
+    .argument('<id>', 'ID of the account', readId)
     .action(async (id: string, _options: unknown, command: Command) => {
       printAccount(command, await withStores((stores) => stores.accounts.findAccount(id)), id)
     })
 
-  addCommand(accounts, 'update', 'change an account; a new plan or allowance counts at once')
-    .argument('<id>', 'the account', readId)
-    .option('--name <name>', 'what to call it', readName)
-    .option('--plan <plan>', 'its plan')
-    .option('--credits <n>', 'credits per period, or none for the plan’s', orNone(readCredits))
-    .option('--rate <n/period>', 'rate, or none for the plan’s', orNone(readRate))
-    .option('--expires <date>', 'when the subscription ends, or none', orNone(readDate))
+  addCommand(accounts, 'update', 'change an account; a new plan, credits or rate take effect at once')
+    .argument('<id>', 'ID of the account', readId)
+    .option('--name <name>', 'name of the account', readName)
+    .option('--plan <plan>', 'plan of the account')
+    .option('--credits <n>', 'credits per period, or none to use those of the plan', orNone(readCredits))
+    .option('--rate <n/period>', 'rate limit, or none to use that of the plan', orNone(readRate))
+    .option('--expires <date>', 'end of the subscription, or none', orNone(readDate))
     .addOption(newSexyOption())
     .option('--download-hosts <hosts>', `${hostsHelp}, or none`, orNone(readHosts))
     .action(async (id: string, options: UpdateOptions, command: Command) => {
@@ -109,11 +110,11 @@ export function makeAccountsCommand(): Command {
     })
 
   for (const [name, suspended, about] of [
-    ['suspend', true, 'refuse all keys of an account with 401 until it is resumed'],
-    ['resume', false, 'let a suspended account in again'],
+    ['suspend', true, 'reject all keys of an account with 401 until it is resumed'],
+    ['resume', false, 'accept the keys of a suspended account again'],
   ] as const) {
     addCommand(accounts, name, about)
-      .argument('<id>', 'the account', readId)
+      .argument('<id>', 'ID of the account', readId)
       .action(async (id: string, _options: unknown, command: Command) => {
         printAccount(command, await withStores((stores) => stores.accounts.updateAccount(id, { suspended })), id)
       })
@@ -130,8 +131,8 @@ export function printAccount(command: Command, found: Account | undefined, id: s
     plan: account.plan,
     credits: toCredits(account),
     rate: toRateText(account.rate),
-    'sexy pictures': toSexy(account),
-    'download hosts': account.downloadHosts?.join(', ') ?? 'all that are public',
+    'sexy images': toSexy(account),
+    'download hosts': account.downloadHosts?.join(', ') ?? 'all public hosts',
     period: `${period.start.toISOString()} to ${period.end.toISOString()}`,
     created: account.createdAt.toISOString(),
     expires: account.expiresAt?.toISOString() ?? 'never',
@@ -141,7 +142,7 @@ export function printAccount(command: Command, found: Account | undefined, id: s
 }
 
 const newSexyOption = () =>
-  new Option('--sexy <verdict>', 'the verdict on pictures that are sexy and no more than that').choices(sexyVerdicts)
+  new Option('--sexy <verdict>', 'verdict on images that are sexy but not pornographic').choices(sexyVerdicts)
 
 const toSexy = ({ flagsSexy }: Account): Sexy => (flagsSexy ? 'threat' : 'clean')
 

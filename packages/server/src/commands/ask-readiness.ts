@@ -5,16 +5,16 @@ import type { Config } from '../config/load-config.ts'
 
 export type Readiness = { status: 'ready' | 'degraded' | 'unavailable'; reasons: string[] }
 
-/** Where the service of these settings listens, seen from its own machine. */
+/** The URL of the service with these settings, for requests from its own machine. */
 export function toLocalUrl({ host, port, tlsCert }: Pick<Config, 'host' | 'port' | 'tlsCert'>): string {
   const address = ['0.0.0.0', '::'].includes(host) ? '127.0.0.1' : host
   return `${tlsCert === undefined ? 'http' : 'https'}://${address.includes(':') ? `[${address}]` : address}:${port}`
 }
 
-/** What the service says of itself; throws when it does not answer. */
+/** Requests `/readyz`; throws when the service does not answer. */
 export async function askReadiness(url: string): Promise<Readiness> {
   const get = url.startsWith('https:') ? getSecure : getPlain
-  // Its certificate is for the name that clients use, not for this address.
+  // The certificate names the host that clients use, not this address.
   const options = { rejectUnauthorized: false, signal: AbortSignal.timeout(5000) }
   const answer = await new Promise<IncomingMessage>((resolve, reject) => {
     get(`${url}/readyz`, options, resolve).once('error', reject)

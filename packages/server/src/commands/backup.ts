@@ -8,9 +8,9 @@ import { makeLogger } from '../runtime/logger.ts'
 import { newCommand, print } from './terminal.ts'
 
 export function makeBackupCommand(): Command {
-  return newCommand('backup', 'save accounts, results, jobs and your own signatures, while the service runs or not')
-    .argument('<directory>', 'where to; it must not be there yet')
-    .option('--without-master-key', 'leave the master key out, to be kept elsewhere')
+  return newCommand('backup', 'back up accounts, results, jobs and your own signatures; the service may be running')
+    .argument('<directory>', 'directory to create')
+    .option('--without-master-key', 'leave out the master key, which you must keep elsewhere')
     .action(async (target: string, { withoutMasterKey }: { withoutMasterKey?: true }, command: Command) => {
       const { config, log } = load()
       const manifest = await writeBackup(
@@ -21,20 +21,20 @@ export function makeBackupCommand(): Command {
       )
       const secrets =
         config.masterKey === undefined && !withoutMasterKey
-          ? ' It holds the master key and secrets'
-          : ' It holds secrets'
+          ? ' The backup contains the master key and secrets'
+          : ' The backup contains secrets'
       print(command, toJson(target, manifest), `${toText(manifest)}\nSaved to ${target}.${secrets}: keep it safe.`)
     })
 }
 
 export function makeRestoreCommand(): Command {
-  return newCommand('restore', 'put a backup into an empty installation, on the same database or another')
-    .argument('<directory>', 'the backup')
-    .option('--check', 'only look whether it is whole')
+  return newCommand('restore', 'restore a backup into an empty installation')
+    .argument('<directory>', 'directory of the backup')
+    .option('--check', 'only check that the backup is complete')
     .action(async (source: string, { check }: { check?: true }, command: Command) => {
       const { config, log } = load()
       const manifest = check ? await readManifest(source) : await restoreBackup(config, source, log)
-      const end = check ? 'The backup is whole.' : 'Restored. Start the service.'
+      const end = check ? 'The backup is complete.' : 'Restored. Start the service.'
       print(command, toJson(source, manifest), `${toText(manifest)}\n${end}`)
     })
 }
@@ -45,7 +45,9 @@ function load() {
 }
 
 const toJson = (directory: string, { createdAt, assay, tables, files }: Manifest) => ({
-  ...{ directory, created_at: createdAt, version: assay },
+  directory,
+  created_at: createdAt,
+  version: assay,
   rows: Object.fromEntries(tables.map(({ name, rows }) => [name, rows])),
   files: Object.keys(files).length,
 })

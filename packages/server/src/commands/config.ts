@@ -3,7 +3,7 @@ import { loadConfig, toShownValue } from '../config/load-config.ts'
 import { newCommand, print, toTable } from './terminal.ts'
 
 export function makeConfigCommand(): Command {
-  return newCommand('config', 'show every setting, its value and where it comes from').action(
+  return newCommand('config', 'show all settings with their values and origins').action(
     (_options: unknown, command: Command) => {
       const { settings, warnings } = loadConfig(process.env)
       const json = settings.map((s) => ({ name: s.env, value: toShownValue(s), origin: s.origin, secret: s.secret }))
@@ -11,7 +11,7 @@ export function makeConfigCommand(): Command {
       print(
         command,
         { settings: json, warnings },
-        [toTable(['setting', 'value', 'from'], rows), ...warnings].join('\n'),
+        [toTable(['setting', 'value', 'origin'], rows), ...warnings].join('\n'),
       )
     },
   )

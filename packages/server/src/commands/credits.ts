@@ -8,9 +8,9 @@ export function makeCreditsCommand(): Command {
   const credits = newCommand('credits', 'grant credits and read the ledger')
 
   addCommand(credits, 'grant', 'add credits to the current period of an account')
-    .requiredOption('--account <id>', 'the account', readId)
-    .requiredOption('--amount <n>', 'how many', readCredits)
-    .option('--note <text>', 'why, for the ledger')
+    .requiredOption('--account <id>', 'ID of the account', readId)
+    .requiredOption('--amount <n>', 'number of credits', readCredits)
+    .option('--note <text>', 'reason, recorded in the ledger')
     .action(
       async ({ account: id, amount, note }: { account: string; amount: number; note?: string }, command: Command) => {
         const granted = await withStores(({ accounts }) => accounts.grantCredits(id, amount, note ?? null))
@@ -18,9 +18,9 @@ export function makeCreditsCommand(): Command {
       },
     )
 
-  addCommand(credits, 'ledger', 'show what moved the credits of an account, newest first')
-    .requiredOption('--account <id>', 'the account', readId)
-    .option('--limit <n>', 'how many rows', readLimit, 50)
+  addCommand(credits, 'ledger', 'show the ledger of an account, newest entries first')
+    .requiredOption('--account <id>', 'ID of the account', readId)
+    .option('--limit <n>', 'number of rows', readLimit, 50)
     .action(async ({ account: id, limit }: { account: string; limit: number }, command: Command) => {
       const entries = await withStores(async ({ accounts }) => {
         requireFound(await accounts.findAccount(id), `account ${id}`)
@@ -33,7 +33,7 @@ export function makeCreditsCommand(): Command {
 }
 
 function readLimit(text: string): number {
-  if (!/^[1-9]\d{0,5}$/.test(text)) throw new InvalidArgumentError('Give a whole number from 1 to 999999.')
+  if (!/^[1-9]\d{0,5}$/.test(text)) throw new InvalidArgumentError('Enter a whole number from 1 to 999999.')
   return Number(text)
 }
 

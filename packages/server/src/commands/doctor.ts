@@ -7,14 +7,14 @@ import { type Config, ConfigMistakes, loadConfig } from '../config/load-config.t
 import { askReadiness, toLocalUrl } from './ask-readiness.ts'
 import { newCommand, print, withStores } from './terminal.ts'
 
-/** What was looked at; with a fault, what is wrong and how to mend it. */
+/** The result of one check. For a fault, `says` describes it and how to fix it. */
 type Finding = { check: string; ok: boolean; says: string }
 
 const minFreeBytes = 1024 ** 3
 const certificateWarningMs = 14 * 86_400_000
 
 export function makeDoctorCommand(): Command {
-  return newCommand('doctor', 'look for what is wrong, and say how to mend it').action(
+  return newCommand('doctor', 'check the installation, and print how to fix each fault').action(
     async (_options: unknown, command: Command) => {
       const findings = await examine()
       const text = findings.map(({ check, ok, says }) => `${ok ? 'ok   ' : 'FAULT'}  ${check}: ${says}`).join('\n')
@@ -45,7 +45,7 @@ async function examine(): Promise<Finding[]> {
 function checkDataDir({ dataDir }: Config): Finding {
   const check = 'data directory'
   const path = resolve(dataDir)
-  // Before the first start it is not there yet; what counts is that it can be made.
+  // Before the first start the directory does not exist; its parent must be writable then.
   const existing = existsSync(path) ? path : dirname(path)
   try {
     accessSync(existing, constants.W_OK)
@@ -54,19 +54,19 @@ function checkDataDir({ dataDir }: Config): Finding {
     const says = `${path}, ${(free / 1024 ** 3).toFixed(1)} GiB free`
     return free >= minFreeBytes
       ? { check, ok: true, says }
-      : { check, ok: false, says: `${says}. Make room, or move it with ASSAY_DATA_DIR.` }
+      : { check, ok: false, says: `${says}. Free some space, or set ASSAY_DATA_DIR to a directory on another disk.` }
   } catch (error) {
     return {
       check,
       ok: false,
-      says: `${existing} cannot be used: ${(error as Error).message}. Mend that, or set ASSAY_DATA_DIR.`,
+      says: `${existing} cannot be used: ${(error as Error).message}. Fix that, or set ASSAY_DATA_DIR.`,
     }
   }
 }
 
 function checkCertificate({ tlsCert, tlsKey }: Config): Finding {
   const check = 'certificate'
-  if (tlsCert === undefined || tlsKey === undefined) return { check, ok: true, says: 'none set; plain HTTP' }
+  if (tlsCert === undefined || tlsKey === undefined) return { check, ok: true, says: 'none (plain HTTP)' }
   try {
     const cert = readFileSync(tlsCert)
     createSecureContext({ cert, key: readFileSync(tlsKey) })
@@ -75,7 +75,7 @@ function checkCertificate({ tlsCert, tlsKey }: Config): Finding {
     return {
       check,
       ok,
-      says: ok ? `valid to ${validTo}` : `valid to ${validTo} only. Renew it: it is read again by itself.`,
+      says: ok ? `valid until ${validTo}` : `expires on ${validTo}. Renew it; Assay reloads it without a restart.`,
     }
   } catch (error) {
     return { check, ok: false, says: `${tlsCert} and ${tlsKey} cannot be used together: ${(error as Error).message}` }
@@ -98,10 +98,10 @@ async function checkDatabase(): Promise<Finding[]> {
           ok: all.length > 0,
           says:
             all.length > 0
-              ? `${all.length} in all, ${all.filter((a) => a.suspendedAt !== null).length} suspended`
+              ? `${all.length} accounts, ${all.filter((a) => a.suspendedAt !== null).length} suspended`
               : 'none. Start the service once, or run: npm run assay -- accounts create --name NAME.',
         },
-        { check: 'ledger', ok: ledger.length === 0, says: ledger.join(' ') || 'sums to the balance of every account' },
+        { check: 'ledger', ok: ledger.length === 0, says: ledger.join(' ') || 'matches the balance of every account' },
       ]
     })
   } catch (error) {
@@ -111,7 +111,7 @@ async function checkDatabase(): Promise<Finding[]> {
 
 async function checkService(config: Config): Promise<Finding> {
   const check = 'service'
-  if (config.port === 0) return { check, ok: true, says: 'listens on a free port of its choice; not looked at' }
+  if (config.port === 0) return { check, ok: true, says: 'not checked: ASSAY_PORT=0 selects a free port' }
   const url = toLocalUrl(config)
   try {
     const { status, reasons } = await askReadiness(url)

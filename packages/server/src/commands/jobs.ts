@@ -7,14 +7,14 @@ const minuteMs = 60_000
 const everyMs = 1000
 
 export function makeJobsCommand(): Command {
-  return newCommand('jobs', 'show background scans and webhooks: how many wait, how long, how fast they go')
-    .option('--watch', 'look again every second, until Ctrl-C')
+  return newCommand('jobs', 'show the queues of background scans and webhooks: length, age and throughput')
+    .option('--watch', 'refresh every second until Ctrl-C')
     .action(async ({ watch }: { watch?: true }, command: Command) => {
       await withStores(async (stores) => {
         const stopped = watch ? whenInterrupted() : AbortSignal.abort()
         do {
           const seen = await look(stores)
-          // On a terminal each table takes the place of the one before.
+          // On a terminal, clear the screen so that the table stays in place.
           if (watch && process.stdout.isTTY && !command.opts().json) process.stdout.write('\x1b[H\x1b[J')
           print(command, seen, toText(seen))
           await sleep(everyMs, undefined, { signal: stopped }).catch(() => {})

@@ -9,22 +9,22 @@ type CreateOptions = { account: string; name: string; expires?: Date; test?: boo
 export function makeKeysCommand(): Command {
   const keys = newCommand('keys', 'create, list and revoke API keys')
 
-  addCommand(keys, 'create', 'create a key, shown once')
-    .requiredOption('--account <id>', 'the account it is for', readId)
-    .option('--name <name>', 'what to call it', readName, 'unnamed')
-    .option('--expires <date>', 'when it stops working', readDate)
-    .option('--test', 'for tests: nothing is scanned or charged, names decide (docs/test-mode.md)')
+  addCommand(keys, 'create', 'create a key, and print it once')
+    .requiredOption('--account <id>', 'ID of the account', readId)
+    .option('--name <name>', 'name of the key', readName, 'unnamed')
+    .option('--expires <date>', 'date from which the key is rejected', readDate)
+    .option('--test', 'make a test key, which neither scans nor charges (docs/test-mode.md)')
     .action(async ({ account, name, expires, test }: CreateOptions, command: Command) => {
       const { key, apiKey } = await withStores(async ({ accounts, registration }) => {
         requireFound(await accounts.findAccount(account), `account ${account}`)
         return registration.createKey(account, { name, expiresAt: expires ?? null, isTest: test === true })
       })
-      const text = `${toCard({ id: key.id, 'API key': apiKey })}\n\nThe key is shown this once; store it now.`
+      const text = `${toCard({ id: key.id, 'API key': apiKey })}\n\nThe key is shown only once. Store it now.`
       print(command, { ...toJson(key), api_key: apiKey }, text)
     })
 
-  addCommand(keys, 'list', 'list the keys of an account, or all')
-    .option('--account <id>', 'only of this account', readId)
+  addCommand(keys, 'list', 'list API keys')
+    .option('--account <id>', 'only keys of this account', readId)
     .action(async ({ account }: { account?: string }, command: Command) => {
       const found = await withStores((stores) => stores.keys.listKeys(account ?? null))
       const columns = ['id', 'account', 'name', 'for', 'prefix', 'last used', 'state']
@@ -39,8 +39,8 @@ export function makeKeysCommand(): Command {
       print(command, found.map(toJson), toTable(columns, rows))
     })
 
-  addCommand(keys, 'revoke', 'make a key useless, on all nodes at once')
-    .argument('<id>', 'the id of the key, not the key itself', readId)
+  addCommand(keys, 'revoke', 'revoke a key on all nodes at once')
+    .argument('<id>', 'ID of the key, not the key itself', readId)
     .action(async (id: string, _options: unknown, command: Command) => {
       const revoked = await withStores((stores) => stores.keys.revokeKey(id))
       if (!revoked) throw new OperatorMistake(`There is no key ${id}.`)

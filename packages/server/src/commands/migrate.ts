@@ -5,12 +5,13 @@ import { makeLogger } from '../runtime/logger.ts'
 import { newCommand, print } from './terminal.ts'
 
 export function makeMigrateCommand(): Command {
-  return newCommand('migrate', 'bring the database up to this version; a starting service does it by itself').action(
-    async (_options: unknown, command: Command) => {
-      const { config } = loadConfig(process.env)
-      const log = makeLogger({ level: 'info', region: config.region })
-      const ran = await migrateDatabase(config, log)
-      print(command, { ran }, ran.length === 0 ? 'The database is up to date.' : `Ran ${ran.join(', ')}.`)
-    },
-  )
+  return newCommand(
+    'migrate',
+    'migrate the database to this version; the service also does this when it starts',
+  ).action(async (_options: unknown, command: Command) => {
+    const { config } = loadConfig(process.env)
+    const log = makeLogger({ level: 'info', region: config.region })
+    const ran = await migrateDatabase(config, log)
+    print(command, { ran }, ran.length === 0 ? 'The database is up to date.' : `Applied ${ran.join(', ')}.`)
+  })
 }

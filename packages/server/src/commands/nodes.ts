@@ -3,7 +3,7 @@ import type { NodeStatus } from '../domain/ports/node-store.ts'
 import { newCommand, print, toTable, withStores } from './terminal.ts'
 
 export function makeNodesCommand(): Command {
-  return newCommand('nodes', 'list the processes of this installation: what they do, and how they are').action(
+  return newCommand('nodes', 'list the nodes of this installation with their roles and health').action(
     async (_options: unknown, command: Command) => {
       const nodes = await withStores((stores) => stores.nodes.listNodes())
       print(command, nodes.map(toJson), toText(nodes))
@@ -12,7 +12,10 @@ export function makeNodesCommand(): Command {
 }
 
 const toJson = (node: NodeStatus) => ({
-  ...{ id: node.id, name: node.name, roles: node.roles, version: node.version },
+  id: node.id,
+  name: node.name,
+  roles: node.roles,
+  version: node.version,
   started_at: node.startedAt.toISOString(),
   seen_at: node.seenAt.toISOString(),
   alive: node.isAlive,
@@ -25,10 +28,15 @@ const toText = (nodes: NodeStatus[]) =>
   toTable(
     ['id', 'name', 'roles', 'version', 'seen', 'status', 'engines'],
     nodes.map((node) => [
-      ...[node.id, node.name, node.roles.join(','), node.version, node.seenAt.toISOString(), toStatus(node)],
-      node.engines.map(({ name, version }) => version ?? `${name} (away)`).join('; ') || null,
+      node.id,
+      node.name,
+      node.roles.join(','),
+      node.version,
+      node.seenAt.toISOString(),
+      toStatus(node),
+      node.engines.map(({ name, version }) => version ?? `${name} (down)`).join('; ') || null,
     ]),
   )
 
-/** What it said of itself counts only while it says anything. */
+/** The status a node reported last is meaningless once its heartbeat has stopped. */
 const toStatus = ({ isAlive, status }: NodeStatus) => (isAlive ? status : 'silent')

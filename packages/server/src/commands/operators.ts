@@ -3,9 +3,9 @@ import { OperatorMistake } from '../domain/problem.ts'
 import { addCommand, newCommand, print, withStores } from './terminal.ts'
 
 export function makeOperatorsCommand(): Command {
-  const operators = newCommand('operators', 'let people into the console')
+  const operators = newCommand('operators', 'manage access to the console')
 
-  addCommand(operators, 'invite', 'make a one-time link for an operator').action(
+  addCommand(operators, 'invite', 'create a one-time link that invites an operator').action(
     async (_options: unknown, command: Command) => {
       const { token, expiresAt } = await withStores(({ auth }) =>
         auth.invitations.invite({ role: 'operator', accountId: null }),
@@ -14,12 +14,12 @@ export function makeOperatorsCommand(): Command {
     },
   )
 
-  addCommand(operators, 'reset', 'make a one-time link for a new password, for anybody who uses the console')
-    .argument('<email>', 'their address')
-    .option('--forget-app', 'ask them for no code any more: the authenticator app is lost too')
+  addCommand(operators, 'reset', 'create a one-time link with which a console user sets a new password')
+    .argument('<email>', 'email address of the user')
+    .option('--forget-app', 'also remove the authenticator app of the user')
     .action(async (email: string, { forgetApp = false }: { forgetApp?: boolean }, command: Command) => {
       const link = await withStores(({ auth }) => auth.invitations.resetPassword(email, { forgetsApp: forgetApp }))
-      if (link === undefined) throw new OperatorMistake(`Nobody has the address ${email}.`)
+      if (link === undefined) throw new OperatorMistake(`There is no console user with the address ${email}.`)
       printLink(command, link.token, link.expiresAt)
     })
   return operators
@@ -30,6 +30,6 @@ function printLink(command: Command, token: string, expiresAt: Date) {
   print(
     command,
     { path, expires_at: expiresAt },
-    `Open this at the address of the service, once, before ${expiresAt.toISOString()}:\n\n  ${path}`,
+    `Open this path at the address of the service before ${expiresAt.toISOString()}. The link works once:\n\n  ${path}`,
   )
 }

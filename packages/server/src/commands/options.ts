@@ -4,28 +4,28 @@ import { validate as isUuid } from 'uuid'
 import { findRate, type Rate } from '../domain/accounts/account.ts'
 import { OperatorMistake } from '../domain/problem.ts'
 
-/** Readers of option values. What they throw, commander shows beside the option's name. */
+// Parsers of option values. Commander prints the message of an InvalidArgumentError with the name of the option.
 
 export function readCredits(text: string): number {
   if (!/^\d{1,10}$/.test(text) || Number(text) > maxCredits) {
-    throw new InvalidArgumentError(`Give a whole number from 0 to ${maxCredits}.`)
+    throw new InvalidArgumentError(`Enter a whole number from 0 to ${maxCredits}.`)
   }
   return Number(text)
 }
 
 export function readRate(text: string): Rate {
   const rate = findRate(text)
-  if (rate === undefined) throw new InvalidArgumentError('Give a rate such as 50/1m, 10/1s or 5000/1d.')
+  if (rate === undefined) throw new InvalidArgumentError('Enter a rate such as 50/1m, 10/1s or 5000/1d.')
   return rate
 }
 
 export function readDate(text: string): Date {
   const date = new Date(text)
   const day = text.slice(0, 10)
-  // JavaScript reads 31 February as 3 March.
+  // Date parses 31 February as 3 March.
   const exists = /^\d{4}-\d{2}-\d{2}$/.test(day) && toDay(new Date(day)) === day
   if (!exists || Number.isNaN(date.getTime())) {
-    throw new InvalidArgumentError('Give a date such as 2027-01-31 or 2027-01-31T12:00:00Z.')
+    throw new InvalidArgumentError('Enter a date such as 2027-01-31 or 2027-01-31T12:00:00Z.')
   }
   return date
 }
@@ -41,19 +41,21 @@ export function readHosts(text: string): string[] {
   const hosts = text.split(',').map((host) => host.trim().toLowerCase().replace(/\.$/, ''))
   const isHost = (host: string) => URL.parse(`http://${host.replace(/^\*\./, '')}/`)?.host === host.replace(/^\*\./, '')
   if (hosts.length > 100 || !hosts.every(isHost)) {
-    throw new InvalidArgumentError('Give up to 100 hosts separated by commas, such as files.example.com,*.example.org.')
+    throw new InvalidArgumentError(
+      'Enter up to 100 hosts separated by commas, such as files.example.com,*.example.org.',
+    )
   }
   return hosts
 }
 
 export function readId(text: string): string {
   if (!isUuid(text)) {
-    throw new InvalidArgumentError('Give an id such as 0199a3c5-52f1-7c39-8f0e-6f1d5d0f6a3b.')
+    throw new InvalidArgumentError('Enter an ID such as 0199a3c5-52f1-7c39-8f0e-6f1d5d0f6a3b.')
   }
   return text.toLowerCase()
 }
 
-/** `none` takes an override or an expiry away. Commander would make an empty string of a null, so the word goes through. */
+/** `none` removes an override or an expiry. It stays a word here because Commander turns null into an empty string. */
 export const orNone =
   <T>(read: (text: string) => T) =>
   (text: string): T | 'none' =>

@@ -13,18 +13,22 @@ export function makePlansCommand(): Command {
     print(command, found.map(toJson), toTable(['name', 'credits per period', 'rate'], rows))
   })
 
-  addCommand(plans, 'save', 'create a plan or change it; rates count at once, credits from each account’s next period')
-    .argument('<name>', 'the plan', readName)
+  addCommand(
+    plans,
+    'save',
+    'create or change a plan; rates take effect at once, credits with the next period of each account',
+  )
+    .argument('<name>', 'name of the plan', readName)
     .requiredOption('--credits <n>', 'credits per period', readCredits)
-    .requiredOption('--rate <n/period>', 'rate, such as 600/1m', readRate)
+    .requiredOption('--rate <n/period>', 'rate limit, such as 600/1m', readRate)
     .action(async (name: string, { credits, rate }: { credits: number; rate: Rate }, command: Command) => {
       const plan = { name, creditsPerPeriod: credits, rate }
       await withStores((stores) => stores.plans.savePlan(plan))
       print(command, toJson(plan), `Plan ${name}: ${credits} credits per period, ${toRateText(rate)}.`)
     })
 
-  addCommand(plans, 'delete', 'delete a plan that no account is on')
-    .argument('<name>', 'the plan', readName)
+  addCommand(plans, 'delete', 'delete a plan that no account uses')
+    .argument('<name>', 'name of the plan', readName)
     .action(async (name: string, _options: unknown, command: Command) => {
       const deleted = await withStores((stores) => stores.plans.deletePlan(name))
       if (!deleted) throw new OperatorMistake(`There is no plan ${name}.`)

@@ -18,10 +18,10 @@ import { makeServeCommand } from './serve.ts'
 import { makeSignaturesCommand } from './signatures.ts'
 import { makeWebhooksCommand } from './webhooks.ts'
 
-/** Everything an operator can type. */
+/** The `assay` program with all operator commands. */
 export function makeProgram(): Command {
   const program = new Command('assay')
-    .description('Is it safe? Scans files for malware and images for NSFW content.')
+    .description('Scans files for malware and images for NSFW content.')
     .version(version)
   for (const command of [
     makeServeCommand(),
@@ -45,13 +45,13 @@ export function makeProgram(): Command {
   ]) {
     program.addCommand(command)
   }
-  applyManners(program)
+  setErrorHandling(program)
   return program
 }
 
-/** Commander hands these down only to commands that it makes itself. */
-function applyManners(command: Command) {
-  // Throws instead of ending the process: main alone does that.
-  command.exitOverride().showHelpAfterError('Add --help to see what can be given.')
-  command.commands.forEach(applyManners)
+/** Sets this for each command: Commander passes it on only to commands that it creates itself. */
+function setErrorHandling(command: Command) {
+  // Commander throws instead of ending the process; main.ts sets the exit code.
+  command.exitOverride().showHelpAfterError('Run the command with --help to see its options.')
+  command.commands.forEach(setErrorHandling)
 }

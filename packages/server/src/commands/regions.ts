@@ -5,29 +5,33 @@ import { makeLogger } from '../runtime/logger.ts'
 import { addCommand, newCommand, print, toCard, toTable } from './terminal.ts'
 
 type Regions = Awaited<ReturnType<typeof openRegions>>
-type Seen = Awaited<ReturnType<Regions['look']>>
+type Seen = Awaited<ReturnType<Regions['describe']>>
 
-const homeAddress = 'the database of the home region: postgres://user:password@host/assay'
+const homeAddress = 'URL of the database of the home region: postgres://user:password@host/assay'
 
 export function makeRegionsCommand(): Command {
-  const regions = newCommand('regions', 'share accounts, keys and plans between regions; nothing else ever leaves one')
+  const regions = newCommand('regions', 'share accounts, keys and plans between regions')
 
-  addCommand(regions, 'show', 'what this region shares, and with whom').action(
+  addCommand(regions, 'show', 'show the role of this region and its followers').action(
     async (_options: unknown, command: Command) => {
-      const seen = await withRegions(({ look }) => look())
+      const seen = await withRegions(({ describe }) => describe())
       print(command, toJson(seen), toText(seen))
     },
   )
 
-  addCommand(regions, 'publish', 'make this the home region: others may follow its accounts').action(
+  addCommand(regions, 'publish', 'make this the home region, whose accounts other regions can follow').action(
     async (_options: unknown, command: Command) => {
       await withRegions(({ publish }) => publish())
-      const next = 'Other regions may follow it: npm run assay -- regions follow <address of this database>.'
+      const next = 'Other regions can follow it: npm run assay -- regions follow <URL of this database>.'
       print(command, { published: true }, `This is the home region now. ${next}`)
     },
   )
 
-  addCommand(regions, 'follow', 'take accounts, keys and plans from the home region, before the first start here')
+  addCommand(
+    regions,
+    'follow',
+    'copy accounts, keys and plans from the home region, before the first start of this region',
+  )
     .argument('<home>', homeAddress)
     .action(async (home: string, _options: unknown, command: Command) => {
       let last = ''
@@ -37,14 +41,14 @@ export function makeRegionsCommand(): Command {
           last = tables.join()
         }),
       )
-      print(command, { following: true }, 'The accounts of the home region are here. Start the service.')
+      print(command, { following: true }, 'The accounts of the home region are copied. Start the service.')
     })
 
-  addCommand(regions, 'leave', 'stop following the home region; accounts and keys stay as they are')
+  addCommand(regions, 'leave', 'stop following the home region; accounts and keys are kept')
     .argument('<home>', homeAddress)
     .action(async (home: string, _options: unknown, command: Command) => {
       await withRegions(({ leave }) => leave(home))
-      print(command, { following: false }, 'This region has its own accounts from now on.')
+      print(command, { following: false }, 'This region no longer follows the home region.')
     })
   return regions
 }
@@ -56,14 +60,16 @@ async function withRegions<T>(work: (regions: Regions) => Promise<T>): Promise<T
 }
 
 const toJson = ({ region, role, incomplete, followers }: Seen) => ({
-  ...{ region, role, incomplete },
+  region,
+  role,
+  incomplete,
   followers: followers.map(({ slot, active, behindBytes }) => ({ slot, active, behind_bytes: behindBytes })),
 })
 
 function toText({ region, role, incomplete, followers }: Seen): string {
   const rows = followers.map(({ slot, active, behindBytes }) => [slot, active ? 'yes' : 'no', behindBytes])
   return [
-    toCard({ region, role, ...(incomplete.length === 0 ? {} : { 'on their way': incomplete.join(', ') }) }),
+    toCard({ region, role, ...(incomplete.length === 0 ? {} : { 'incomplete tables': incomplete.join(', ') }) }),
     ...(role === 'home' ? [toTable(['follower', 'connected', 'bytes behind'], rows)] : []),
   ].join('\n\n')
 }

@@ -8,18 +8,18 @@ import { OperatorMistake } from '../domain/problem.ts'
 import { makeLogger } from '../runtime/logger.ts'
 import { newCommand, print, toCard } from './terminal.ts'
 
-/** Like a virus scanner's own: 0 all clean, 1 a threat, 2 something could not be scanned. */
+/** The exit codes of clamscan: 0 all clean, 1 a threat, 2 a file could not be scanned. */
 const exitCodes = { clean: 0, threat: 1, error: 2 }
 
 export function makeScanCommand(): Command {
-  return newCommand('scan', 'look for malware in files, without HTTP, account or record')
-    .argument('<file...>', 'the files to scan')
-    .option('--nsfw', 'classify them as images instead')
+  return newCommand('scan', 'scan files for malware without the service, an account or a stored result')
+    .argument('<file...>', 'files to scan')
+    .option('--nsfw', 'scan images for NSFW content instead')
     .action(async (files: string[], { nsfw }: { nsfw?: true }, command: Command) => {
       for (const file of files) await requireFile(file)
       const { config } = loadConfig(process.env)
       const log = makeLogger({ level: 'warn', region: config.region })
-      // Loaded only here: the other commands start faster without the engines.
+      // Imported here, so that other commands start without loading the engines.
       const { openScanner } = await import('../compose/local-scan.ts')
       const scanner = await openScanner(config, log, nsfw ? 'nsfw_image' : 'malware')
       try {
@@ -51,5 +51,5 @@ async function requireFile(path: string) {
     throw new OperatorMistake(`${path} cannot be read: ${error.message}.`)
   })
   if (!found.isFile()) throw new OperatorMistake(`${path} is not a file.`)
-  if (found.size === 0) throw new OperatorMistake(`${path} is empty: there is nothing to give a verdict on.`)
+  if (found.size === 0) throw new OperatorMistake(`${path} is empty, so there is nothing to scan.`)
 }

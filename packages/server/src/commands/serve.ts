@@ -7,19 +7,19 @@ import { waitForStop } from '../runtime/signals.ts'
 import { version } from '../runtime/version.ts'
 import { newCommand, print, toCard } from './terminal.ts'
 
-/** Which secrets came in by the environment: those are not ours to show. */
+/** Which secrets of the first account were configured. Configured secrets are not printed. */
 type Given = { key: boolean; webhookSecret: boolean }
 
 export function makeServeCommand(): Command {
   return newCommand('serve', 'run the service until it is stopped')
-    .option('--test', 'test mode: nothing is scanned, file names decide (docs/test-mode.md)')
+    .option('--test', 'run in test mode: nothing is scanned, the file name determines the verdict (docs/test-mode.md)')
     .action(async ({ test: isTest = false }: { test?: boolean }, command: Command) => {
       const { config, warnings } = loadConfig(process.env)
       const logs = makeServiceLogs({ level: config.logLevel, region: config.region })
       const { log } = logs
       for (const warning of warnings) log.warn(warning)
       const stop = waitForStop()
-      // Loaded only here, because the other commands start faster without it; and while the database starts.
+      // Imported here, so that other commands start without it, and while the database starts.
       const [stores, { openService }] = await Promise.all([
         openStores(config, 'service', log, { isTest }),
         import('../compose/service.ts'),
@@ -44,10 +44,10 @@ export function makeServeCommand(): Command {
     })
 }
 
-const testNotice = 'Test mode: nothing is scanned. File names decide the verdicts; see docs/test-mode.md.'
+const testNotice = 'Test mode: nothing is scanned. The file name determines the verdict; see docs/test-mode.md.'
 
 const toWorkerGreeting = (url: string) =>
-  `Assay ${version} works for other nodes; its health is at ${url}/readyz. Ctrl-C stops it.`
+  `Assay ${version} is ready as a worker; its health is at ${url}/readyz. Press Ctrl-C to stop.`
 
 type Service = {
   url: string
@@ -64,20 +64,20 @@ function toGreeting(service: Service, given: Given, isTest: boolean): string {
   const { url, first } = service
   const link = toWelcomeUrl(service)
   const notice = isTest ? `\n${testNotice}` : ''
-  const welcome = link === undefined ? '' : `\n\nSet up the console, once, with this link:\n\n  ${link}`
+  const welcome = link === undefined ? '' : `\n\nTo set up the console, open this link. It works once:\n\n  ${link}`
   const places = `console: ${url}/console, reference: ${url}/reference`
-  const ready = `Assay ${version} is ready at ${url} (${places}). Ctrl-C stops it.${notice}${welcome}`
+  const ready = `Assay ${version} is ready at ${url} (${places}). Press Ctrl-C to stop.${notice}${welcome}`
   if (first === undefined) return ready
   const made = {
     ...(given.key ? {} : { 'API key': first.apiKey }),
     ...(given.webhookSecret ? {} : { 'webhook secret': first.webhookSecret }),
   }
-  const count = Object.keys(made).length
-  const shown = `${count === 2 ? 'These two are' : 'This is'} shown this once; store ${count === 2 ? 'them' : 'it'} now:`
+  const names = Object.keys(made)
+  const shown = names.length === 1 ? 'is shown only once. Store it now:' : 'are shown only once. Store them now:'
   const card = toCard(made).replaceAll(/^/gm, '  ')
   return `${ready}
 
-The first account was created.${count === 0 ? '' : ` ${shown}\n\n${card}`}
+The first account was created.${names.length === 0 ? '' : ` Its ${names.join(' and ')} ${shown}\n\n${card}`}
 
 Try it:
 

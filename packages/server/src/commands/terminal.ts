@@ -3,12 +3,12 @@ import { openStores, type Stores } from '../compose/stores.ts'
 import { loadConfig } from '../config/load-config.ts'
 import { makeLogger } from '../runtime/logger.ts'
 
-/** A command with `--json`; `print` gives one line of JSON or the text for people, never both. */
+/** A command with the option `--json`, with which `print` writes one line of JSON instead of text. */
 export function newCommand(name: string, about: string): Command {
   return new Command(name).description(about).option('--json', 'print one line of JSON')
 }
 
-/** Adds a command below another and returns the new one, to be given its arguments and action. */
+/** Adds a subcommand and returns it, so that the caller can add its arguments and action. */
 export function addCommand(parent: Command, name: string, about: string): Command {
   const command = newCommand(name, about)
   parent.addCommand(command)
@@ -20,7 +20,7 @@ export function print(command: Command, value: unknown, text: string) {
   process.stdout.write(`${wantsJson ? JSON.stringify(value) : text}\n`)
 }
 
-/** Opens what the command needs, beside a running service or without one, and closes it again. */
+/** Opens the stores while `work` runs. The service may be running or not. */
 export async function withStores<T>(work: (stores: Stores) => Promise<T>): Promise<T> {
   const { config } = loadConfig(process.env)
   const log = makeLogger({ level: 'warn', region: config.region })
@@ -32,7 +32,7 @@ export async function withStores<T>(work: (stores: Stores) => Promise<T>): Promi
   }
 }
 
-/** Columns as wide as their widest cell. */
+/** A table whose columns are as wide as their widest cell. */
 export function toTable(columns: string[], rows: (string | number | null)[][]): string {
   if (rows.length === 0) return '(none)'
   const cells = [columns, ...rows].map((row) => row.map((cell) => (cell === null ? '-' : String(cell))))
@@ -47,7 +47,7 @@ export function toTable(columns: string[], rows: (string | number | null)[][]): 
     .join('\n')
 }
 
-/** `label  value` lines. */
+/** One `label  value` line for each entry. */
 export function toCard(rows: Record<string, string | number | null>): string {
   const width = Math.max(...Object.keys(rows).map((label) => label.length))
   return Object.entries(rows)

@@ -11,7 +11,7 @@ import { readDate, readId, requireFound } from './options.ts'
 import { addCommand, newCommand, print, toCard, toTable, withStores } from './terminal.ts'
 
 export function makeWebhooksCommand(): Command {
-  const webhooks = newCommand('webhooks', 'see and repeat deliveries, try receivers, change secrets')
+  const webhooks = newCommand('webhooks', 'list and replay deliveries, test receivers, rotate secrets')
   addRotateSecret(webhooks)
   addDeliveries(webhooks)
   addShow(webhooks)
@@ -23,23 +23,23 @@ export function makeWebhooksCommand(): Command {
 }
 
 function addRotateSecret(webhooks: Command) {
-  addCommand(webhooks, 'rotate-secret', 'give an account a new webhook secret; the old one also signs for 24 hours')
-    .requiredOption('--account <id>', 'the account', readId)
+  addCommand(webhooks, 'rotate-secret', 'create a new webhook secret; the old one also signs for 24 hours')
+    .requiredOption('--account <id>', 'ID of the account', readId)
     .action(async ({ account }: { account: string }, command: Command) => {
       const rotated = await withStores(({ registration }) => registration.rotateWebhookSecret(account))
       const { webhookSecret, previousUntil } = requireFound(rotated, `account ${account}`)
       const json = { id: account, webhook_secret: webhookSecret, previous_until: previousUntil }
-      const card = { 'webhook secret': webhookSecret, 'old one until': previousUntil.toISOString() }
-      print(command, json, `${toCard(card)}\n\nThe secret is shown this once; store it now.`)
+      const card = { 'webhook secret': webhookSecret, 'old secret until': previousUntil.toISOString() }
+      print(command, json, `${toCard(card)}\n\nThe secret is shown only once. Store it now.`)
     })
 }
 
 function addDeliveries(webhooks: Command) {
   type Options = { account?: string; state?: DeliveryState; limit: number }
-  addCommand(webhooks, 'deliveries', 'list deliveries, the newest first')
+  addCommand(webhooks, 'deliveries', 'list deliveries, newest first')
     .option('--account <id>', 'only of this account', readId)
-    .option('--state <state>', `only those that are ${states.join(', ')}`, readState)
-    .option('--limit <n>', 'how many rows', readLimit, 50)
+    .option('--state <state>', `only deliveries in this state: ${states.join(', ')}`, readState)
+    .option('--limit <n>', 'number of rows', readLimit, 50)
     .action(async ({ account, state, limit }: Options, command: Command) => {
       const filter = { limit, ...(account && { accountId: account }), ...(state && { state }) }
       const found = await withStores(({ deliveries }) => deliveries.listDeliveries(filter))
@@ -50,14 +50,20 @@ function addDeliveries(webhooks: Command) {
 }
 
 function addShow(webhooks: Command) {
-  addCommand(webhooks, 'show', 'show a delivery with its body and all its attempts')
-    .argument('<id>', 'the id of the delivery', readId)
+  addCommand(webhooks, 'show', 'show a delivery with its body and attempts')
+    .argument('<id>', 'ID of the delivery', readId)
     .action(async (id: string, _options: unknown, command: Command) => {
       const found = await withStores(({ deliveries }) => deliveries.findDelivery(id))
       const delivery = requireFound(found, `delivery ${id}`)
       const card = {
-        ...{ id, scan: delivery.scanId, account: delivery.accountId, url: delivery.url, state: delivery.state },
-        ...{ created: toTime(delivery.createdAt), next: toTime(delivery.nextAt), body: toPlain(delivery.body) },
+        id,
+        scan: delivery.scanId,
+        account: delivery.accountId,
+        url: delivery.url,
+        state: delivery.state,
+        created: toTime(delivery.createdAt),
+        next: toTime(delivery.nextAt),
+        body: toPlain(delivery.body),
       }
       const rows = delivery.log.map((a) => [toTime(a.at), a.status, a.durationMs, toPlain(a.answer)])
       const text = `${toCard(card)}\n\n${toTable(['attempted', 'status', 'ms', 'answer'], rows)}`
@@ -66,14 +72,14 @@ function addShow(webhooks: Command) {
 }
 
 function addReplay(webhooks: Command) {
-  addCommand(webhooks, 'replay', 'deliver again, at once: one delivery, or all that failed since a time')
-    .argument('[id]', 'the id of the delivery', readId)
-    .option('--failed-since <date>', 'all that failed since then', readDate)
-    .option('--account <id>', 'of these only those of this account', readId)
+  addCommand(webhooks, 'replay', 'deliver again now: one delivery, or all that failed since a date')
+    .argument('[id]', 'ID of the delivery', readId)
+    .option('--failed-since <date>', 'replay all deliveries that failed since this date', readDate)
+    .option('--account <id>', 'with --failed-since: only deliveries of this account', readId)
     .action(async (id: string | undefined, options: { failedSince?: Date; account?: string }, command: Command) => {
       const { failedSince, account } = options
       if ((id === undefined) === (failedSince === undefined) || (id !== undefined && account !== undefined)) {
-        throw new OperatorMistake('Give the id of a delivery, or --failed-since with or without --account.')
+        throw new OperatorMistake('Give the ID of a delivery, or --failed-since with or without --account.')
       }
       const which =
         failedSince === undefined ? { id: id ?? '' } : { failedSince, ...(account && { accountId: account }) }
@@ -84,7 +90,7 @@ function addReplay(webhooks: Command) {
 }
 
 function addEndpoints(webhooks: Command) {
-  addCommand(webhooks, 'endpoints', 'list receivers: since when they fail, whether they are paused, what waits')
+  addCommand(webhooks, 'endpoints', 'list receivers with their failures, pauses and waiting deliveries')
     .option('--account <id>', 'only of this account', readId)
     .action(async ({ account }: { account?: string }, command: Command) => {
       const filter = { ...(account && { accountId: account }) }
@@ -97,27 +103,27 @@ function addEndpoints(webhooks: Command) {
 }
 
 function addResume(webhooks: Command) {
-  addCommand(webhooks, 'resume', 'deliver again to a receiver that was paused')
-    .requiredOption('--account <id>', 'the account', readId)
-    .requiredOption('--url <url>', 'the address of the receiver, as `webhooks endpoints` shows it')
+  addCommand(webhooks, 'resume', 'resume deliveries to a paused receiver')
+    .requiredOption('--account <id>', 'ID of the account', readId)
+    .requiredOption('--url <url>', 'URL of the receiver, as `webhooks endpoints` prints it')
     .action(async ({ account, url }: { account: string; url: string }, command: Command) => {
       const isResumed = await withStores(({ deliveries }) => deliveries.resumeEndpoint(account, url))
-      if (!isResumed) throw new OperatorMistake(`Account ${account} has no paused receiver of that address.`)
-      print(command, { account_id: account, url, resumed: true }, 'The receiver gets its deliveries again.')
+      if (!isResumed) throw new OperatorMistake(`Account ${account} has no paused receiver with that URL.`)
+      print(command, { account_id: account, url, resumed: true }, 'Deliveries to the receiver are resumed.')
     })
 }
 
 function addTest(webhooks: Command) {
-  addCommand(webhooks, 'test', 'send a signed sample to a receiver and show what came of it')
-    .argument('<url>', 'the address of the receiver')
-    .option('--account <id>', 'whose secret signs; not needed when there is one account', readId)
+  addCommand(webhooks, 'test', 'send a signed sample to a receiver and show its response')
+    .argument('<url>', 'URL of the receiver')
+    .option('--account <id>', 'account whose secret signs; optional if there is only one account', readId)
     .action(async (url: string, { account }: { account?: string }, command: Command) => {
       const { config } = loadConfig(process.env)
-      // Loaded only here: the other commands start faster without an HTTP client.
+      // Imported here, so that other commands start without loading an HTTP client.
       const { makeOutbound } = await import('../compose/scanning.ts')
       const { policy, sender } = makeOutbound(config)
       const [error] = checkWebAddress(url, policy)
-      if (error !== undefined) throw new OperatorMistake(`The address ${error}`)
+      if (error !== undefined) throw new OperatorMistake(`The URL ${error}`)
       const secrets = await withStores((stores) => getSecrets(stores, account))
       const sent = await sendSample({ sender, clock: systemClock }, { url, secrets })
       print(command, toSampleJson(url, sent), toSampleText(url, sent))
@@ -137,8 +143,8 @@ async function getOnlyAccount(accounts: Stores['accounts']): Promise<string> {
   if (only !== undefined && found.length === 1) return only.id
   throw new OperatorMistake(
     found.length === 0
-      ? 'There is no account whose secret could sign. Create one: npm run assay -- accounts create --name <name>.'
-      : `There are ${found.length} accounts. Say whose secret signs with --account <id>; npm run assay -- accounts list shows them.`,
+      ? 'There is no account, so there is no secret to sign with. Create an account: npm run assay -- accounts create --name <name>.'
+      : `There are ${found.length} accounts. Choose one with --account <id>; npm run assay -- accounts list prints them.`,
   )
 }
 
@@ -146,21 +152,21 @@ const states: DeliveryState[] = ['pending', 'delivered', 'dead', 'stopped']
 
 function readState(text: string): DeliveryState {
   const found = states.find((state) => state === text)
-  if (found === undefined) throw new InvalidArgumentError(`Give one of ${states.join(', ')}.`)
+  if (found === undefined) throw new InvalidArgumentError(`Enter one of ${states.join(', ')}.`)
   return found
 }
 
 function readLimit(text: string): number {
   const limit = Number(text)
   if (!/^\d{1,5}$/.test(text) || limit < 1 || limit > 10_000) {
-    throw new InvalidArgumentError('Give a whole number from 1 to 10000.')
+    throw new InvalidArgumentError('Enter a whole number from 1 to 10000.')
   }
   return limit
 }
 
 const toTime = (date: Date | null) => date?.toISOString() ?? '-'
 
-/** On one line, and without what a stranger's answer could tell a terminal to do. */
+/** Puts the text of a receiver on one line, without control characters that a terminal would obey. */
 const toPlain = (text: string) => text.replace(/[\s\u0000-\u001f\u007f-\u009f]+/gu, ' ').trim()
 
 function toSampleText(url: string, { status, durationMs, answer, headers, body }: SampleSent): string {
@@ -170,7 +176,12 @@ function toSampleText(url: string, { status, durationMs, answer, headers, body }
 }
 
 const toSampleJson = (url: string, { status, durationMs, answer, headers, body }: SampleSent) => ({
-  ...{ url, status, duration_ms: durationMs, answer, headers, body },
+  url,
+  status,
+  duration_ms: durationMs,
+  answer,
+  headers,
+  body,
 })
 
 const toDeliveryJson = (delivery: Delivery) => ({
@@ -186,7 +197,10 @@ const toDeliveryJson = (delivery: Delivery) => ({
 })
 
 const toAttemptJson = ({ at, status, durationMs, answer }: Attempt) => ({
-  ...{ at, status, duration_ms: durationMs, answer },
+  at,
+  status,
+  duration_ms: durationMs,
+  answer,
 })
 
 const toEndpointJson = (endpoint: Endpoint) => ({

@@ -8,10 +8,10 @@ import { builtDir } from '../engines/nsfw/models/manifest.ts'
 import { openModels } from '../engines/nsfw/models/open-models.ts'
 import type { Logger } from '../runtime/logger.ts'
 
-/** In front of the engine. What waits longer than its caller's patience would only be work for nobody. */
+/** Images that may wait for a process. With more, callers would time out before their image is scanned. */
 const maxWaiting = 200
 
-/** Everything that looks at pictures. Without an engine the service still does the rest, and says what is wrong. */
+/** Opens the image engine. When it cannot start, the service still scans for malware, and `findFault` says why. */
 export async function openImages(config: Config, { log }: { log: Logger }) {
   const opened = await openEngine(config, log)
   const engine = 'engine' in opened ? opened.engine : undefined
@@ -42,7 +42,7 @@ async function openEngine(config: Config, log: Logger) {
     const processes = config.nsfwProcesses ?? availableParallelism()
     return { engine: await openImageEngine({ models, profile, processes, maxWaiting, log }) }
   } catch (error) {
-    log.error({ err: error }, 'the image engine cannot be started')
+    log.error({ err: error }, 'cannot start the image engine')
     const { message } = error as Error
     return { fault: `NSFW image scans answer 500 and are not charged: ${message.replace(/\.?$/, '.')}` }
   }

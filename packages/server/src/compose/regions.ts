@@ -14,34 +14,32 @@ import { OperatorMistake } from '../domain/problem.ts'
 import type { Logger } from '../runtime/logger.ts'
 import { openStores } from './stores.ts'
 
-const lookAgainMs = 200
-const patienceMs = 10 * 60_000
+const pollMs = 200
+const copyTimeoutMs = 10 * 60_000
 
-/** The operator's hand on what regions share: accounts, keys and plans, and nothing else. */
+/** Opens what operator commands do with regions, which share accounts, keys and plans. */
 export async function openRegions(config: Config, log: Logger) {
   if (config.databaseUrl === undefined) {
-    throw new OperatorMistake(
-      'Regions share accounts between two PostgreSQL servers that reach each other: set ASSAY_DATABASE_URL.',
-    )
+    throw new OperatorMistake('Regions need PostgreSQL servers that can connect to each other: set ASSAY_DATABASE_URL.')
   }
   const { database, close } = await openStores({ ...config, databaseConnections: 2 }, 'guest', log)
   const { pool } = database
 
   return {
     publish: () => publishAccounts(pool),
-    /** Until all accounts are there. `onWait` is told which tables are still on their way. */
+    /** Resolves when all accounts are copied. `onWait` gets the tables that are still incomplete. */
     async follow(homeUrl: string, onWait: (tables: string[]) => void) {
       await followHome(pool, homeUrl, config.region)
-      const deadline = Date.now() + patienceMs
+      const deadline = Date.now() + copyTimeoutMs
       for (let tables = await listIncomplete(pool); tables.length > 0; tables = await listIncomplete(pool)) {
-        if (Date.now() > deadline) throw new OperatorMistake(`${tables.join(', ')} did not come within ten minutes.`)
+        if (Date.now() > deadline) throw new OperatorMistake(`${tables.join(', ')} were not copied within ten minutes.`)
         onWait(tables)
-        await sleep(lookAgainMs)
+        await sleep(pollMs)
       }
       await openMissingBalances(pool)
     },
     leave: (homeUrl: string) => leaveHome(pool, homeUrl, config.region),
-    async look() {
+    async describe() {
       const satellite = await isSatellite(pool)
       const published = await isPublished(pool)
       return {

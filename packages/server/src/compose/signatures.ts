@@ -15,22 +15,22 @@ import { makeTrial } from '../engines/clamav/signature-library.ts'
 import { checkYaraFile } from '../engines/yara/load-rules.ts'
 import { toSignatureDirs } from './malware.ts'
 
-/** The operator's hand on the signatures. Files are tried before they are put in place; a running service notices. */
+/** Lists, adds, imports and removes signature files. New files are test-loaded first; a running service reloads them. */
 export function makeSignatures(config: Config) {
   const dirs = toSignatureDirs(config)
 
   return {
-    /** Adds a file of the operator's own; the one of the same name is replaced. */
+    /** Adds a signature file of the operator; replaces one of the same name. */
     async add(path: string): Promise<SignatureFile> {
-      if (isOfficialKind(path)) throw new OperatorMistake(`${path} is a database of ClamAV's: use signatures import.`)
+      if (isOfficialKind(path)) throw new OperatorMistake(`${path} is a ClamAV database: use signatures import.`)
       requireKind(path)
       await requireLoadable(path)
       return place(path, isYara(path) ? dirs.yara : dirs.own)
     },
-    /** Takes over a directory such as /var/lib/clamav, or single files of it. */
+    /** Imports all signature files of a directory such as /var/lib/clamav, or one file. */
     async import(path: string): Promise<SignatureFile[]> {
       const files = listImportable(path)
-      // All are tried before the first is put in place: all of them, or none.
+      // All files are test-loaded before the first is placed, so that either all are imported or none.
       for (const file of files) await requireLoadable(file)
       return files.map((file) =>
         place(file, isYara(file) ? dirs.yara : isOfficialKind(file) ? dirs.official : dirs.own),
@@ -38,7 +38,7 @@ export function makeSignatures(config: Config) {
     },
     remove(name: string) {
       const target = [dirs.own, dirs.official, dirs.yara].map((dir) => join(dir, basename(name))).find(isFile)
-      if (target === undefined) throw new OperatorMistake(`There is no signature file ${name} of yours.`)
+      if (target === undefined) throw new OperatorMistake(`There is no added or imported signature file ${name}.`)
       rmSync(target)
     },
     list() {
@@ -49,14 +49,14 @@ export function makeSignatures(config: Config) {
   }
 
   async function requireLoadable(path: string) {
-    const fault = isYara(path) ? await checkYaraFile(path) : await tryWithClamd(path)
+    const fault = isYara(path) ? await checkYaraFile(path) : await testWithClamd(path)
     if (fault !== undefined) throw new OperatorMistake(`${path} cannot be loaded: ${fault}`)
   }
 
-  async function tryWithClamd(path: string): Promise<string | undefined> {
+  async function testWithClamd(path: string): Promise<string | undefined> {
     const binary = findProgram('clamd')
     if (binary === undefined) {
-      throw new OperatorMistake('There is no clamd on this machine to try the file with. Install ClamAV first.')
+      throw new OperatorMistake('clamd is not installed, so the file cannot be test-loaded. Install ClamAV first.')
     }
     const dataDir = resolve(config.dataDir)
     const options = { binary, dataDir, scratchMegabytes: 64, acceptsDisk: config.scratch === 'disk' }
@@ -75,7 +75,7 @@ export function makeSignatures(config: Config) {
   }
 }
 
-/** Under another name first: whoever watches the directory sees whole files only. */
+/** Copies under a temporary name and renames, because the service watches the directory and must see complete files only. */
 function place(path: string, dir: string): SignatureFile {
   mkdirSync(dir, { recursive: true })
   const target = join(dir, basename(path))
@@ -108,7 +108,7 @@ function requireKind(path: string) {
   if (!isFile(path)) throw new OperatorMistake(`${path} is not a file.`)
   if (!isSignatureKind(path)) {
     throw new OperatorMistake(
-      `${path} is no signature file: its name must end in .ndb, .ldb, .hdb, .hsb, .yar or the like.`,
+      `${path} is not a signature file: its name must end in .ndb, .ldb, .hdb, .hsb, .yar or a similar extension.`,
     )
   }
 }

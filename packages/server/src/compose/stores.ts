@@ -22,7 +22,7 @@ import type { Logger } from '../runtime/logger.ts'
 
 type Role = 'service' | 'guest'
 
-/** The database of this installation: our own under the data directory, or the one that is set. */
+/** Connects to the database: the one of ASSAY_DATABASE_URL, or the embedded one in the data directory. */
 export async function openConnection(config: Config, role: Role, log: Logger) {
   const closers = newClosers()
   let url = config.databaseUrl
@@ -43,13 +43,13 @@ export async function openConnection(config: Config, role: Role, log: Logger) {
   }
 }
 
-/** Returns the names of the migrations that were missing. */
+/** Migrates the database. Returns the names of the applied migrations. */
 export async function migrateDatabase(config: Config, log: Logger): Promise<string[]> {
   const { database, close } = await openConnection(config, 'guest', log)
   return migrate({ ...database, log }).finally(close)
 }
 
-/** What operator commands work with. A service brings the schema up to date; a guest only creates one. */
+/** Opens the stores that operator commands use. A service migrates the schema; a guest creates it only if there is none. */
 export async function openStores(config: Config, role: Role, log: Logger, wanted = { isTest: false }) {
   const { database, close } = await openConnection(config, role, log)
   try {
@@ -90,16 +90,16 @@ function makeAuth(database: Database) {
   return { members, audit, signIn, invitations }
 }
 
-/** Test mode calls clean what nobody looked at. It must not get at accounts that want to know, by whatever accident. */
+/** Binds the database to test mode or to scanning, because test mode calls content clean without scanning it. */
 async function claimMode(database: Database, { isTest }: { isTest: boolean }): Promise<boolean> {
   const decided = await claimInstallation(database, { isTest })
   if (decided === isTest) return decided
   throw new OperatorMistake(
     isTest
-      ? 'This database belongs to an installation that scans, and test mode would answer its accounts without scanning. ' +
-          'Give test mode a data directory of its own (ASSAY_DATA_DIR), or a database of its own (ASSAY_DATABASE_URL).'
+      ? 'This database belongs to an installation that scans, and test mode answers without scanning. ' +
+          'Set another ASSAY_DATA_DIR or ASSAY_DATABASE_URL for test mode.'
       : 'This database belongs to a test installation, because it was first started with --test. ' +
-          'Start it with --test, or choose another ASSAY_DATA_DIR or ASSAY_DATABASE_URL to scan.',
+          'Start it with --test, or set another ASSAY_DATA_DIR or ASSAY_DATABASE_URL.',
   )
 }
 
@@ -107,6 +107,6 @@ async function requireCurrentSchema({ pool }: Database, log: Logger) {
   const pending = await listPendingMigrations({ pool, log })
   if (pending.length === 0) return
   throw new OperatorMistake(
-    `The database lacks ${pending.join(', ')}. Start the service of this version, or run: npm run assay -- migrate.`,
+    `The database lacks the migrations ${pending.join(', ')}. Start the service of this version, or run: npm run assay -- migrate.`,
   )
 }

@@ -3,20 +3,19 @@ type Detachable = ArrayBuffer & { transfer(bytes: number): ArrayBuffer }
 const worthBytes = 16 * 1024
 
 /**
- * Gives the memory of a buffer back at once, instead of when the garbage collector comes by: whoever has it finds it empty.
- * The collector sees only the small object in front of such memory, runs far too late and then for long: for 10 MB of
- * content it took more than half of the service's time, and twice the memory. What shares its memory with others is left
- * alone.
+ * Frees the memory of a buffer at once; the buffer is empty afterwards. The garbage collector sees only the small object
+ * in front of that memory, so it runs late and long: with content of 10 MB it took more than half of the service's time
+ * and twice the memory. A buffer that shares its memory with others is left alone.
  */
 export function freeBuffer(buffer: Buffer) {
   const memory = buffer.buffer as Detachable
   if (memory.byteLength >= worthBytes && buffer.byteLength === memory.byteLength) memory.transfer(0)
 }
 
-/** Also what the buffer is only a part of: for whoever knows that nobody needs the rest. */
+/** Frees the whole memory that a buffer is a part of. Call it only when no other buffer uses that memory. */
 export function freeMemory(buffer: Buffer) {
   const memory = buffer.buffer as Detachable
-  // It may be what Node cuts small buffers from, which has this size: then strangers have the rest.
+  // Memory of this size may be the pool from which Node takes all small buffers.
   if (memory.byteLength === Buffer.poolSize) freeBuffer(buffer)
   else if (memory.byteLength >= worthBytes) memory.transfer(0)
 }

@@ -3,7 +3,7 @@ import { waitAtMost } from './clock.ts'
 
 export type { Logger }
 
-/** What is said of a request when it is answered. No headers, queries or bodies. */
+/** The log line of a request. It contains no header, query or body. */
 export type RequestLine = {
   traceId: string
   method: string
@@ -13,20 +13,17 @@ export type RequestLine = {
   accountId: string | undefined
 }
 
-/**
- * JSON lines on standard error, so that standard output belongs to what commands print. What goes in is chosen at each
- * call; nothing dumps headers, keys or content.
- */
+/** Writes JSON lines to standard error; standard output is for the results of commands. */
 export function makeLogger(options: { level: string; region: string }): Logger {
   return newPino(options, pino.destination({ dest: 2, sync: true }))
 }
 
 /**
- * The logs of a service: buffered, and with a way of their own for the line of each request. Both write the same form;
- * pino takes 3.2 µs for such a line, JSON.stringify 1.2.
+ * The log of a service, which is buffered. Request lines have the same format but bypass pino: it takes 3.2 µs for such
+ * a line, JSON.stringify 1.2 µs.
  */
 export function makeServiceLogs(options: { level: string; region: string }) {
-  const output = openBunchedOutput()
+  const output = openBatchedOutput()
   const log = newPino(options, output)
   const { region } = options
   return {
@@ -54,32 +51,32 @@ const newPino = ({ level, region }: { level: string; region: string }, output: D
   )
 
 /**
- * Hands the lines of one turn of the event loop on together. One by one they cost 5 µs each under load: the destination
- * measures all that is waiting again with each line.
+ * Writes the lines of one turn of the event loop together. Single writes cost 5 µs each under load, because the
+ * destination measures its whole buffer at each write.
  */
-function openBunchedOutput() {
+function openBatchedOutput() {
   const output = pino.destination({ dest: 2, sync: false, minLength: 65_536, maxWrite: 131_072, periodicFlush: 250 })
   let lines: string[] = []
-  const handOn = () => {
-    const bunch = lines.join('')
+  const writeBatch = () => {
+    const batch = lines.join('')
     lines = []
-    if (bunch !== '') output.write(bunch)
+    if (batch !== '') output.write(batch)
   }
   process.on('exit', () => {
-    handOn()
+    writeBatch()
     output.flushSync()
   })
   return {
     write(line: string) {
-      if (lines.length === 0) setImmediate(handOn)
+      if (lines.length === 0) setImmediate(writeBatch)
       lines.push(line)
     },
     /**
-     * Before the end: what is left then is written at once, over and over if need be. Where nobody reads any more that
-     * would never end; a write that can be waited for finds it out.
+     * Call before the process ends. At exit the rest is written synchronously, which would never end when the reader of
+     * standard error has stopped reading; this write has a time limit.
      */
     async flush() {
-      handOn()
+      writeBatch()
       await waitAtMost(new Promise<void>((resolve) => output.flush(() => resolve())), flushMs)
     },
   }
@@ -87,20 +84,20 @@ function openBunchedOutput() {
 
 const flushMs = 2000
 
-let stampedAt = 0
-let stamp = ''
+let formattedAt = 0
+let formatted = ''
 
-/** Many lines share a millisecond; its text is made once. */
+/** The current time as text, formatted once per millisecond because many lines share one. */
 function toTime(): string {
   const now = Date.now()
-  if (now !== stampedAt) {
-    stampedAt = now
-    stamp = new Date(now).toISOString()
+  if (now !== formattedAt) {
+    formattedAt = now
+    formatted = new Date(now).toISOString()
   }
-  return stamp
+  return formatted
 }
 
-/** Only what tells the cause. Drivers hang connections, parameters and row values on their errors. */
+/** Keeps only fields that tell the cause: database drivers attach connections, parameters and row values to errors. */
 function toLoggedError(error: unknown): unknown {
   if (!(error instanceof Error)) return { message: String(error) }
   const { code } = error as { code?: unknown }

@@ -8,44 +8,48 @@ export function makeMetrics(labels: { region: string; version: string }) {
   registry.setDefaultLabels({ region: labels.region })
   collectDefaultMetrics({ register: registry })
   const registers = [registry]
-  new Gauge({ name: 'assay_info', help: 'The running version.', labelNames: ['version'], registers }).set(
+  new Gauge({ name: 'assay_info', help: 'Version of the running service.', labelNames: ['version'], registers }).set(
     { version: labels.version },
     1,
   )
   const requests = new Histogram({
     name: 'assay_http_request_duration_seconds',
-    help: 'Time from the first byte of a request to the last of its answer.',
+    help: 'Time from the first byte of a request to the last byte of its response.',
     labelNames: ['operation', 'status'],
     buckets: [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60],
     registers,
   })
-  /** Found once for each operation and status: the library would validate and hash the labels each time. */
+  /** Series by operation and status, so that the library does not validate and hash the labels for each request. */
   const requestSeries = new Map<string, Map<number, ReturnType<typeof requests.labels>>>()
   const batches = new Histogram({
     name: 'assay_admission_batch_size',
-    help: 'Requests that shared one admission statement.',
+    help: 'Requests that were admitted by one statement.',
     buckets: [1, 2, 4, 8, 16, 32, 64, 128, 256, 512],
     registers,
   })
-  const failures = new Counter({ name: 'assay_internal_errors_total', help: 'Answers that were our fault.', registers })
+  const failures = new Counter({
+    name: 'assay_internal_errors_total',
+    help: 'Responses with status 500 and failed connections.',
+    registers,
+  })
 
   const verdicts = new Counter({
     name: 'assay_scans_total',
-    help: 'Scans that were completed.',
+    help: 'Completed scans.',
     labelNames: ['kind', 'status'],
     registers,
   })
 
   const tests = new Counter({
     name: 'assay_test_scans_total',
-    help: 'Scans of test keys that were completed; they are in no other count of scans.',
+    help: 'Completed scans of test keys, which assay_scans_total does not include.',
     labelNames: ['kind', 'status'],
     registers,
   })
 
   return {
     registry,
-    /** Of all requests since the start, from the buckets: so good as those are fine. */
+    /** Count and percentiles of all requests since the start. A percentile is the upper bound of its bucket. */
     async summariseRequests() {
       const { values } = await requests.get()
       const buckets = new Map<number, number>()
@@ -79,7 +83,7 @@ export function makeMetrics(labels: { region: string; version: string }) {
     observeBatch: (size: number) => batches.observe(size),
     countFailure: () => failures.inc(),
     countVerdict: (kind: string, status: string, isTest: boolean) => (isTest ? tests : verdicts).inc({ kind, status }),
-    /** How long something took, by the values of its labels. */
+    /** A histogram of durations; the returned function takes the label values, then the seconds. */
     timer<const Label extends string>(name: string, help: string, labelNames: Label[]) {
       const buckets = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 10, 30, 100]
       const histogram = new Histogram({ name, help, labelNames, buckets, registers })
@@ -88,7 +92,7 @@ export function makeMetrics(labels: { region: string; version: string }) {
         histogram.labels(...values).observe(observed.at(-1) as number)
       }
     },
-    /** A number that is read when somebody asks. */
+    /** A gauge that is read at each scrape. */
     gauge(name: string, help: string, read: () => number) {
       new Gauge({
         name,
@@ -99,7 +103,7 @@ export function makeMetrics(labels: { region: string; version: string }) {
         },
       })
     },
-    /** Numbers that are read together. When they cannot be read, the others are told all the same. */
+    /** Gauges that one call reads. When the call fails, the scrape succeeds without them. */
     gauges<Name extends string>(helps: Record<Name, string>, read: () => Promise<Record<Name, number>>) {
       let reading: Promise<Record<Name, number>> | undefined
       const readOnce = () => {
@@ -124,7 +128,7 @@ export function makeMetrics(labels: { region: string; version: string }) {
   }
 }
 
-/** On an address and port of their own: the numbers are for the operator, not for callers. */
+/** Serves the metrics on their own address and port, because they are for operators and not for callers. */
 export async function openMetricsServer(metrics: Metrics, { host, port }: { host: string; port: number }) {
   const server = createServer(async (request, response) => {
     if (request.url !== '/metrics') return response.writeHead(404).end()

@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs'
 
-/** A name that no other process has or had: process numbers are used again, start times and boots are not. */
+/** Names a process uniquely over time: process IDs are reused, but not together with the start time and the boot. */
 export function findProcessIdentity(pid: number): string | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
-    // The name in brackets may hold anything; what follows the last one is regular: the state, and in field 22 the start.
+    // The program name in parentheses may contain anything; after the last one follow the state and, as field 22, the start.
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
     const [state, startTicks] = [fields[0], fields[19]]
     if (state === 'Z' || state === 'X') return undefined
@@ -15,5 +15,5 @@ export function findProcessIdentity(pid: number): string | undefined {
   }
 }
 
-/** Whether the process of that name still runs. */
+/** Whether the process with this identity still runs. */
 export const isRunning = (identity: string): boolean => findProcessIdentity(Number.parseInt(identity, 10)) === identity

@@ -3,15 +3,15 @@ const windowBytes = 60 * 1024
 const wholeMs = 3_600_000
 
 /**
- * For what strangers send: less than 1 KB a second over a minute, or an hour in all, is too slow. By the clock
- * that never jumps: a corrected time of day must not end uploads.
+ * Finds request bodies that arrive too slowly: less than 1 KB per second over a minute, or longer than an hour in total.
+ * Measures with the monotonic clock, because an adjusted system time must not end uploads.
  */
 export function makeSpeedGuard() {
   const started = performance.now()
   let windowStart = started
   let bytes = 0
   return {
-    /** A sentence about the body when it is too slow. */
+    /** Returns a sentence when the body is too slow. */
     add(count: number): string | undefined {
       bytes += count
       const now = performance.now()
@@ -22,7 +22,7 @@ export function makeSpeedGuard() {
       bytes = 0
       return undefined
     },
-    /** Time that does not count, except for the hour: whoever sends waited for us. */
+    /** Excludes time in which the sender waited for the service; it still counts towards the hour. */
     forgive(ms: number) {
       windowStart += ms
     },

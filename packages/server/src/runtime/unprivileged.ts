@@ -1,17 +1,17 @@
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 
-/** How to start a program so that it does not run as root. */
+/** Starts a program as an ordinary user instead of root. */
 export type Unprivileged = {
-  /** Owner for the files the program must write; undefined when we are that user already. */
+  /** Owner for files that the program must write; undefined when this process does not run as root. */
   owner: { uid: number; gid: number } | undefined
-  /** What to spawn instead of the plain command. */
+  /** Returns what to spawn instead of the plain command. */
   wrap(command: string, args: string[]): { command: string; args: string[]; uid?: number; gid?: number }
 }
 
 /**
- * Started as root, picks an ordinary user: the first of `users` that there is. That user cannot enter a clone or data directory below a closed home such
- * as /root; then the program keeps one capability of root's, the one to search directories and read files, and no other.
+ * When this process runs as root, chooses the first of `users` that exists. That user may be unable to enter a directory
+ * below a closed home such as /root; then the program keeps one capability, to search directories and read files.
  */
 export function chooseUnprivileged(what: string, users: string[], mustReach: string[]): Unprivileged {
   if (process.getuid?.() !== 0) return { owner: undefined, wrap: (command, args) => ({ command, args }) }
@@ -30,16 +30,16 @@ export function chooseUnprivileged(what: string, users: string[], mustReach: str
 }
 
 /**
- * Also ends with us, however we end, and nothing it starts can become more than it is. Programs that parse what strangers
- * send are started this way: one that hangs in a loop would notice nothing of our end by itself.
+ * Wraps a program that parses untrusted content. The kernel kills it when this process ends, even if it hangs in a loop;
+ * it cannot gain privileges, and it writes no core dump, which would put content on a disk unencrypted.
  */
 export function wrapGuarded(user: Unprivileged, command: string, args: string[], asRoot = process.getuid?.() === 0) {
-  // No core dumps: they would put what was being parsed on a disk, in clear.
   const bounded = ['--core=0:0', command, ...args]
   const inner = user.wrap('prlimit', bounded)
   if (inner.command === 'setpriv') return { command: 'setpriv', args: ['--pdeathsig=KILL', ...inner.args] }
   const guard = [
-    ...['--pdeathsig=KILL', '--no-new-privs'],
+    '--pdeathsig=KILL',
+    '--no-new-privs',
     ...(asRoot ? ['--inh-caps=-all', '--bounding-set=-all'] : []),
     ...(inner.uid === undefined ? [] : [`--reuid=${inner.uid}`, `--regid=${inner.gid}`, '--clear-groups']),
   ]
@@ -47,7 +47,7 @@ export function wrapGuarded(user: Unprivileged, command: string, args: string[],
 }
 
 const searchingAs = ({ uid, gid }: { uid: number; gid: number }) => [
-  // Without it access(2) leaves capabilities out of account for all but root, and PostgreSQL asks access(2) for its programs.
+  // Without this bit access(2) ignores capabilities of ordinary users, and PostgreSQL calls access(2) for its programs.
   '--securebits=+no_setuid_fixup',
   `--reuid=${uid}`,
   `--regid=${gid}`,
@@ -60,7 +60,7 @@ const searchingAs = ({ uid, gid }: { uid: number; gid: number }) => [
 
 function canReach(as: Unprivileged, paths: string[]): boolean {
   return paths.every((path) => {
-    // `-e` asks the kernel; `-x` would only read the mode, which knows nothing of capabilities.
+    // `-e` asks the kernel; `-x` would check only the mode bits, which ignore capabilities.
     const { command, args, uid, gid } = as.wrap('test', ['-e', `${path}/.`])
     const options = {
       stdio: 'ignore' as const,

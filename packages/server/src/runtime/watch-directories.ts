@@ -1,11 +1,11 @@
 import { type FSWatcher, watch } from 'node:fs'
 
-/** A file is written in pieces; half of one would be refused. */
+/** Files are written in pieces; loading a partial file would fail. */
 const settleMs = 300
 
 /**
- * Calls back soon after something in the directories changed, and every `pollMs` in any case: network file systems and
- * directories that do not exist yet tell nothing. Does not keep the process alive.
+ * Calls `onChange` soon after a change in the directories, and every `pollMs` in any case, because network file systems
+ * and directories that do not exist yet send no events. Does not keep the process alive.
  */
 export function watchDirectories(deps: { dirs: string[]; pollMs: number; onChange(): void }) {
   const watchers = new Map<string, FSWatcher>()
@@ -26,7 +26,7 @@ export function watchDirectories(deps: { dirs: string[]; pollMs: number; onChang
           watchers.delete(dir)
         })
       } catch {
-        // Not there yet: the next round looks again.
+        // The directory does not exist yet; the next poll tries again.
       }
     }
   }

@@ -2,8 +2,8 @@ import { randomBytes } from 'node:crypto'
 import { linkSync, rmSync, writeFileSync } from 'node:fs'
 
 /**
- * Writes a file for its owner alone, unless it is there. Under another name first, and linked into place whole: of two that
- * start at once one wins, never half a one.
+ * Writes a file that only its owner can read, unless it exists. The file is written under a temporary name and linked, so
+ * that of two processes one wins, and no process ever reads a partial file.
  */
 export function writeOnce(file: string, text: string) {
   const draft = `${file}.${randomBytes(8).toString('hex')}`

@@ -7,11 +7,11 @@ type Deps = {
   nodes: NodeStore
   describe(): Promise<AssayNode>
   log: Logger
-  /** The database is away: somebody else says so, once. */
+  /** Whether the database is unreachable; the watch of the database logs that once for all parts. */
   isOutage?(error: unknown): boolean
 }
 
-/** Says every few seconds that this process is alive, and once that it leaves. */
+/** Reports this node to the others every 5 seconds, and removes it when it closes. */
 export function openHeartbeat(deps: Deps) {
   let failures = 0
   let id: string | undefined
@@ -24,7 +24,7 @@ export function openHeartbeat(deps: Deps) {
       failures = 0
     } catch (error) {
       if (failures++ === 0 && deps.isOutage?.(error) !== true) {
-        deps.log.warn({ err: error }, 'this node cannot say that it is alive; trying again')
+        deps.log.warn({ err: error }, 'cannot report this node as alive; retrying')
       }
     }
   }
@@ -42,7 +42,7 @@ export function openHeartbeat(deps: Deps) {
     async close() {
       clearInterval(timer)
       await running
-      // Silence says the same, only later.
+      // When this fails, the node counts as gone once its heartbeat is too old.
       if (id !== undefined) await deps.nodes.removeNode(id).catch(() => {})
     },
   }

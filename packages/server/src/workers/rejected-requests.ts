@@ -3,10 +3,10 @@ import type { RejectedRequestStore } from '../domain/ports/scan-history.ts'
 import type { Logger } from '../runtime/logger.ts'
 
 const everyMs = 5000
-/** Accounts times days times statuses: more than a busy minute has. Beyond it counting stops until the next write. */
+/** Combinations of account, day and status counted between two writes; further ones are not counted. */
 const maxKinds = 10_000
 
-/** Counts refused requests of accounts, for their usage page. What is not written yet is lost in a crash; it is no money. */
+/** Counts rejected requests for the usage page of each account. A crash loses at most 5 seconds of counts. */
 export function openRejectedRequests(deps: { store: RejectedRequestStore; clock: Clock; log: Logger }) {
   let counts = new Map<string, { accountId: string; day: string; status: number; count: number }>()
 
@@ -17,7 +17,7 @@ export function openRejectedRequests(deps: { store: RejectedRequestStore; clock:
     await deps.store.add([...batch.values()])
   }
   const timer = setInterval(() => {
-    write().catch((error) => deps.log.warn({ err: error }, 'refusals could not be counted'))
+    write().catch((error) => deps.log.warn({ err: error }, 'cannot record the counts of rejected requests'))
   }, everyMs).unref()
 
   return {

@@ -1,6 +1,6 @@
 import type { Logger } from '../runtime/logger.ts'
 
-/** `sweep` says how many things it removed. */
+/** `sweep` returns how many things it removed. */
 export type CleanupTask = { name: string; sweep(): Promise<number> }
 
 const everyMs = 60_000
@@ -8,11 +8,11 @@ const everyMs = 60_000
 type Deps = {
   cleanupTasks: CleanupTask[]
   log: Logger
-  /** The database is away: somebody else says so, and the other cleanup tasks may wait as well. */
+  /** Whether the database is unreachable; the remaining tasks wait for the next round then. */
   isOutage?(error: unknown): boolean
 }
 
-/** Removes what crashes left behind and what is old enough, at the start and then every minute. */
+/** Runs all cleanup tasks before it returns, and then every minute. */
 export async function openSweeper(deps: Deps) {
   let running: Promise<void> | undefined
   const sweep = () => {
@@ -36,10 +36,10 @@ async function sweepAll({ cleanupTasks, log, isOutage }: Deps) {
   for (const { name, sweep } of cleanupTasks) {
     try {
       const removed = await sweep()
-      if (removed > 0) log.info({ removed }, `swept: ${name}`)
+      if (removed > 0) log.info({ removed }, `cleaned up: ${name}`)
     } catch (error) {
       if (isOutage?.(error)) return
-      log.error({ err: error }, `could not sweep: ${name}`)
+      log.error({ err: error }, `cannot clean up: ${name}`)
     }
   }
 }

@@ -155,12 +155,12 @@ describe('webhooks deliveries, show and replay', () => {
 
   test('refuse what makes no sense', async () => {
     const cases: [args: string[], code: number, says: RegExp][] = [
-      [['replay'], 1, /^Give the id of a delivery, or --failed-since/],
-      [['replay', nobody, '--failed-since', '2027-01-01'], 1, /^Give the id of a delivery, or --failed-since/],
+      [['replay'], 1, /^Give the ID of a delivery, or --failed-since/],
+      [['replay', nobody, '--failed-since', '2027-01-01'], 1, /^Give the ID of a delivery, or --failed-since/],
       [['replay', nobody], 1, /^There is no delivery 0/],
       [['show', nobody], 1, /^There is no delivery 0/],
-      [['deliveries', '--state', 'lost'], 2, /Give one of pending, delivered, dead, stopped\./],
-      [['deliveries', '--limit', '0'], 2, /Give a whole number from 1 to 10000\./],
+      [['deliveries', '--state', 'lost'], 2, /Enter one of pending, delivered, dead, stopped\./],
+      [['deliveries', '--limit', '0'], 2, /Enter a whole number from 1 to 10000\./],
     ]
     for (const [args, code, says] of cases) {
       const ended = await run(args)

@@ -62,9 +62,9 @@ describe('the sweeper', () => {
     assert.deepEqual(
       lines.slice(0, 3).map(({ msg, removed }) => [msg, removed]),
       [
-        ['could not sweep: failing', undefined],
-        ['could not sweep: throwing', undefined],
-        ['swept: working', 3],
+        ['cannot clean up: failing', undefined],
+        ['cannot clean up: throwing', undefined],
+        ['cleaned up: working', 3],
       ],
     )
     await sweeper.close()

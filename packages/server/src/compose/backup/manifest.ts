@@ -7,17 +7,17 @@ import type { Config } from '../../config/load-config.ts'
 import type { TableShape } from '../../database/backup.ts'
 import { OperatorMistake } from '../../domain/problem.ts'
 
-/** What a backup consists of. It is written last: a backup without it is not one. */
+/** The manifest lists the parts of a backup. It is written last, so a directory without one is not a complete backup. */
 export type Manifest = {
   format: 1
   assay: string
   createdAt: string
-  /** Those that the database had: the schema that the rows fit. */
+  /** Migrations of the database at the time of the backup: the rows fit that schema. */
   migrations: string[]
   tables: (TableShape & { rows: number })[]
-  /** Which key seals the content of jobs. */
+  /** Identifies the key that seals job content. */
   masterKeyId: string
-  /** By path, the SHA-256 of each file. */
+  /** The SHA-256 of each file, by path. */
   files: Record<string, string>
 }
 
@@ -39,12 +39,12 @@ async function listFiles(root: string, folder: string): Promise<string[]> {
   return entries.filter((entry) => entry.isFile()).map(({ name }) => `${folder}/${name}`)
 }
 
-/** Reads every file once, so that nothing is begun with a backup that is damaged. */
+/** Reads the manifest and compares all files with their hashes, so that a restore never starts with a damaged backup. */
 export async function readManifest(dir: string): Promise<Manifest> {
   const manifest = parse(dir)
   for (const [path, expected] of Object.entries(manifest.files)) {
     const found = await hashFile(join(dir, path)).catch(() => undefined)
-    if (found === undefined) throw new OperatorMistake(`The backup lacks ${path}. Nothing was changed.`)
+    if (found === undefined) throw new OperatorMistake(`${path} is missing from the backup. Nothing was changed.`)
     if (found !== expected) throw new OperatorMistake(`${path} of the backup is damaged. Nothing was changed.`)
   }
   return manifest
@@ -55,12 +55,9 @@ function parse(dir: string): Manifest {
   try {
     manifest = JSON.parse(readFileSync(join(dir, manifestName), 'utf8'))
   } catch (error) {
-    throw new OperatorMistake(
-      `${dir} is not a backup, or not a whole one: it has no ${manifestName} that can be read.`,
-      {
-        cause: error,
-      },
-    )
+    throw new OperatorMistake(`${dir} is not a complete backup: its ${manifestName} is missing or cannot be read.`, {
+      cause: error,
+    })
   }
   if (manifest.format === 1) return manifest
   throw new OperatorMistake(`${dir} was made by a newer Assay (${manifest.assay}). Restore it with that version.`)

@@ -12,7 +12,7 @@ import type { Logger } from '../../runtime/logger.ts'
 import { openConnection } from '../stores.ts'
 import { type Manifest, masterKeyFile, readManifest, toTableFile } from './manifest.ts'
 
-/** Puts a backup into an installation that holds nothing yet, on this database or another. */
+/** Restores a backup into an empty installation, whose database may be another than that of the backup. */
 export async function restoreBackup(config: Config, source: string, log: Logger): Promise<Manifest> {
   const dir = resolve(source)
   const manifest = await readManifest(dir)
@@ -21,7 +21,7 @@ export async function restoreBackup(config: Config, source: string, log: Logger)
   const { database, close } = await openConnection({ ...config, databaseConnections: 2 }, 'service', log)
   try {
     await prepareSchema(database, manifest, log)
-    // Files first: rows that speak of content which is not there yet would be worse than files without rows.
+    // Files come first: after a failure, files without rows do no harm, but rows whose files are missing do.
     await placeFiles(config, manifest, dir)
     await loadTables(database.pool, manifest.tables, ({ name }) => {
       const file = createReadStream(join(dir, toTableFile(name)))
@@ -34,17 +34,17 @@ export async function restoreBackup(config: Config, source: string, log: Logger)
   }
 }
 
-/** The schema that the rows came from. Newer migrations run on them afterwards, as they would have in place. */
+/** Migrates an empty database to the schema of the backup; newer migrations run after the rows are loaded. */
 async function prepareSchema({ pool }: Database, { migrations }: Manifest, log: Logger) {
   if ((await countMigrationsDone(pool)) > 0) {
     if ((await countAccounts(pool)) > 0) {
       throw new OperatorMistake(
-        'There are accounts in this database. Restore into an empty data directory (ASSAY_DATA_DIR) or an empty database (ASSAY_DATABASE_URL). Nothing was changed.',
+        'This database already has accounts. Restore into an empty data directory (ASSAY_DATA_DIR) or an empty database (ASSAY_DATABASE_URL). Nothing was changed.',
       )
     }
     if ((await countMigrationsDone(pool)) !== migrations.length) {
       throw new OperatorMistake(
-        'The tables of this database are of another version than the backup. Restore into a database without tables. Nothing was changed.',
+        'The schema of this database differs from that of the backup. Restore into a database without tables. Nothing was changed.',
       )
     }
     return
@@ -60,7 +60,7 @@ function requireKnownSchema({ migrations, assay }: Manifest) {
   )
 }
 
-/** Content of jobs that wait can be opened with the key it was sealed with, and with no other. */
+/** Only the master key that sealed the content of waiting jobs can open it. */
 function requireSameKey(config: Config, { masterKeyId, files }: Manifest, dir: string) {
   const own = join(resolve(config.dataDir), masterKeyFile)
   const saved = join(dir, masterKeyFile)
@@ -74,7 +74,7 @@ function requireSameKey(config: Config, { masterKeyId, files }: Manifest, dir: s
   }
   if (files[masterKeyFile] !== undefined && readFileSync(saved).length > 0) return
   throw new OperatorMistake(
-    'The backup was made without its master key. Give it as ASSAY_MASTER_KEY, or place it in the data directory as master.key.',
+    'The backup does not contain the master key. Set ASSAY_MASTER_KEY, or copy the key to master.key in the data directory.',
   )
 }
 

@@ -18,12 +18,12 @@ import { listKeptFiles, type Manifest, manifestName, toTableFile } from './manif
 type Options = { withMasterKey: boolean; signal: AbortSignal; onTable(name: string): void }
 
 /**
- * A backup of the whole installation, beside a running service or without one. It grows under another name and gets its
- * own when it is whole and on the disk.
+ * Backs up the whole installation; the service may be running. The backup is written to a temporary directory, which is
+ * renamed when all files are complete and synced to the disk.
  */
 export async function writeBackup(config: Config, target: string, options: Options, log: Logger): Promise<Manifest> {
   const dir = resolve(target)
-  if (existsSync(dir)) throw new OperatorMistake(`${target} is there already. Choose another name, or remove it.`)
+  if (existsSync(dir)) throw new OperatorMistake(`${target} already exists. Choose another name, or remove it.`)
   await mkdir(dirname(dir), { recursive: true })
   const draft = await mkdtemp(`${dir}.part-`)
   try {
@@ -35,7 +35,7 @@ export async function writeBackup(config: Config, target: string, options: Optio
     return manifest
   } catch (error) {
     await rm(draft, { recursive: true, force: true })
-    if (options.signal.aborted) throw new OperatorMistake('Stopped. There is no backup.')
+    if (options.signal.aborted) throw new OperatorMistake('Interrupted: no backup was made.')
     throw error
   }
 }
@@ -45,7 +45,7 @@ async function fill(config: Config, draft: string, { signal, ...options }: Optio
   await mkdir(join(draft, 'tables'), { mode: 0o700 })
   const stores = await openStores({ ...config, databaseConnections: 2 }, 'guest', log)
   try {
-    // Before the files: a job that the rows speak of has its content, unless it was completed meanwhile.
+    // Tables come before files: content of a job in the tables is then missing only if the job was completed meanwhile.
     const tables = await dumpTables(stores.database.pool, async ({ name }, copied) => {
       options.onTable(name)
       const counter = makeLineCounter()
@@ -71,7 +71,7 @@ async function fill(config: Config, draft: string, { signal, ...options }: Optio
   }
 }
 
-/** Nothing when it is gone by now: its job was completed. */
+/** Copies a file and returns its hash; undefined when the file is gone because its job was completed. */
 async function copyFile(from: string, to: string, signal: AbortSignal): Promise<string | undefined> {
   if (!existsSync(from)) return undefined
   await mkdir(dirname(to), { recursive: true, mode: 0o700 })
@@ -81,7 +81,7 @@ async function copyFile(from: string, to: string, signal: AbortSignal): Promise<
   })
 }
 
-/** For its owner alone, on the disk when it resolves. Says its SHA-256. */
+/** Writes a file that only its owner can read, synced to the disk. Returns its SHA-256. */
 async function saveFile(
   path: string,
   source: Readable,
@@ -100,7 +100,7 @@ async function saveFile(
   return hash.digest('hex')
 }
 
-/** A copied row is a line: what is a line break in it is written as two characters. */
+/** Counts rows: COPY writes one line for each row and escapes line breaks in values. */
 function makeLineCounter() {
   let lines = 0
   const stream = new Transform({
@@ -117,7 +117,7 @@ async function listFolders(root: string): Promise<string[]> {
   return [root, ...entries.filter((entry) => entry.isDirectory()).map(({ parentPath, name }) => join(parentPath, name))]
 }
 
-/** Otherwise a power cut could leave files without their names. */
+/** Syncs a directory, so that the names of its files survive a power failure. */
 async function syncFolder(path: string) {
   const handle = await open(path)
   await handle.sync().finally(() => handle.close())
