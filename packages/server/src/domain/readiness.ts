@@ -13,10 +13,7 @@ export function makeReadiness(deps: { checks: Check[]; timeoutMs: number }) {
   let stopping = false
 
   return {
-    /**
-     * Makes the service unavailable before its socket closes, so that balancers choose other nodes while requests
-     * finish.
-     */
+    /** Fails before the socket closes, so that balancers choose other nodes while requests finish. */
     startStopping() {
       stopping = true
     },

@@ -128,10 +128,7 @@ function countPartialDelimiter(bytes: Buffer, delimiter: Buffer): number {
   return 0
 }
 
-/**
- * Reads the rest of a boundary line: `--` closes the form; blanks and a line end, whose length is returned, open a
- * part.
- */
+/** Reads the end of a boundary line: `--` closes the form; blanks and a line end, which are returned, open a part. */
 function readDelimiterEnd(bytes: Buffer): 'closing' | 'incomplete' | { length: number } {
   // Almost always the line ends at once.
   if (bytes[0] === 13 && bytes[1] === 10) return lineEnd
@@ -157,10 +154,7 @@ function findHeaderEnd(bytes: Buffer, delimiter: Buffer): number | undefined {
   return isCut ? undefined : at
 }
 
-/**
- * The header of a part. With a filename, or with the type `application/octet-stream`, the part is a file; otherwise a
- * field.
- */
+/** The header of a part. A part with a filename, or of type `application/octet-stream`, is a file. */
 export type PartHeader = { name: string; filename: string | undefined; isFile: boolean; charset: string | undefined }
 
 /** Returns undefined for a part that is no form field: without a name, or with another disposition. */

@@ -111,10 +111,7 @@ export type Text = { charset: string; start: string; isWhole: boolean }
 /** The first lines are enough to tell kinds of text apart. */
 const startBytes = 8192
 
-/**
- * Returns undefined when the bytes are not text. With `isCut` more bytes follow, so the last character may be
- * incomplete.
- */
+/** Returns undefined for bytes that are not text. With `isCut` the last character may be incomplete. */
 export function findText(head: Buffer, isCut: boolean): Text | undefined {
   const marked = findMarked(head, isCut)
   if (marked !== undefined) return marked

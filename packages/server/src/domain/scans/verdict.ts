@@ -11,10 +11,7 @@ export type ScanOptions = {
   flagsSexy: boolean
   /** The scan belongs to a test key: the name decides the result, and no engine runs. */
   isTest: boolean
-  /**
-   * Returns a signal that is aborted when the caller leaves. A function, because most scans are over before one is
-   * needed.
-   */
+  /** Returns a signal that is aborted when the caller leaves. Most scans never need one, hence a function. */
   abortWhenClientLeaves?(): AbortSignal
 }
 
