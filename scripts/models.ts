@@ -25,7 +25,7 @@ import { convertInChild } from '../packages/server/src/engines/nsfw/models/open-
 const { values: options } = parseArgs({
   options: { check: { type: 'boolean' }, 'write-manifest': { type: 'boolean' } },
 })
-const isAnew = options.check || options['write-manifest']
+const convertsAll = options.check || options['write-manifest']
 const root = findSourceRoot()
 if (root === undefined) throw new Error('nsfwjs is not installed: npm install')
 
@@ -39,14 +39,14 @@ try {
     for (const encoding of encodings) {
       const file = `${name}.${encoding}.onnx`
       const wanted = manifest?.models.find((model) => model.file === file)
-      const there = isAnew ? undefined : await findChecksum(join(builtDir, file))
-      const isCached = there !== undefined && there.sha256 === wanted?.sha256
+      const existing = convertsAll ? undefined : await findChecksum(join(builtDir, file))
+      const isCached = existing !== undefined && existing.sha256 === wanted?.sha256
       const startedAt = performance.now()
-      const { bytes, sha256 } = isCached ? there : await build(name, encoding, file)
+      const { bytes, sha256 } = isCached ? existing : await build(name, encoding, file)
       const isRight = manifest === undefined || sha256 === wanted?.sha256
       if (!isRight) process.exitCode = 1
       const ms = Math.round(performance.now() - startedAt)
-      const remark = isRight ? (isCached ? 'was there' : `${ms} ms`) : `DIFFERS: the manifest has ${wanted?.sha256}`
+      const remark = isRight ? (isCached ? 'unchanged' : `${ms} ms`) : `DIFFERS: the manifest has ${wanted?.sha256}`
       process.stdout.write(`${file.padEnd(28)} ${String(bytes).padStart(9)}  ${sha256}  ${remark}\n`)
       models.push({ name, encoding, file, bytes, sha256, size: toInputSize(name), sources })
     }

@@ -1,5 +1,5 @@
-// The test file that every scanner knows, for a machine without ClamAV: there its signatures do not count.
-// In hex, so that this file is not one itself.
+// The EICAR test file, for a machine without ClamAV, where ClamAV's signatures are not loaded.
+// The string is in hex, so that scanners do not report this file.
 
 rule Eicar_Test_Signature
 {

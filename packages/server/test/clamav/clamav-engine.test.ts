@@ -10,7 +10,7 @@ const content = newContent(Buffer.from('content'))
 const clean: EngineReport = { findings: [], doubts: [], unopened: false }
 const down = new EngineDown('clamd crashed')
 
-/** A client that says these in turn; an error is thrown. */
+/** A client that gives these replies in turn, and throws those that are errors. */
 function newClient(scans: (string | Error)[], pings: (string | Error)[] = []) {
   const asked = { scans: 0, pings: 0 }
   const next = (answers: (string | Error)[], what: string) => {

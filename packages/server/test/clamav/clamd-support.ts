@@ -6,7 +6,7 @@ import { silentLog } from '../support/silent-log.ts'
 
 const shipped = new URL('../../signatures', import.meta.url).pathname
 
-/** The reason to leave out what needs the real clamd on this machine, or false. */
+/** The reason to skip tests that need the real clamd, or false. */
 export const whyNoClamd: string | false =
   findProgram('clamd') === undefined && 'clamd is not installed: apt-get install clamav-daemon'
 
@@ -26,7 +26,7 @@ export async function openTestClamd(dataDir: string, change: Partial<OwnClamdOpt
   return { ...clamav, pid: findPid(dataDir) }
 }
 
-/** The clamd that runs on the settings in that directory; `unshare` and `setpriv` have become it. */
+/** The process id of the clamd with the settings in that directory; `unshare` and `setpriv` have executed it. */
 export function findPid(dataDir: string): number | undefined {
   const config = `--config-file=${join(dataDir, 'clamav', 'clamd.conf')}`
   return readdirSync('/proc')

@@ -17,7 +17,7 @@ import { answer, openFakeClamd } from './fake-clamd.ts'
 /** A call that hangs must fail its own test, not all of them. */
 const test = (name: string, body: (t: TestContext) => Promise<void>) => nodeTest(name, { timeout: 10_000 }, body)
 
-/** Someone on the socket who is no clamd at all. */
+/** A server on the socket that is not clamd. */
 async function openStranger(t: TestContext, onConnection: (socket: Socket) => void) {
   const dir = mkdtempSync(join(tmpdir(), 'assay-clamd-'))
   const path = join(dir, 'clamd.sock')
@@ -101,7 +101,7 @@ describe('a connection to clamd', () => {
 
   test('hands an answer on that came before all of the content was sent', async (t) => {
     const limit = 'INSTREAM size limit exceeded. ERROR'
-    // As clamd does beyond StreamMaxLength: it answers and reads no further.
+    // Beyond StreamMaxLength clamd replies and reads no further.
     const address = await openStranger(t, (socket) => socket.once('data', () => socket.end(`${limit}\0`)))
     assert.equal(await streamToClamd(address, spooled(20_000_000), noAbort), limit)
   })

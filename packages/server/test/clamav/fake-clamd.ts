@@ -14,18 +14,18 @@ export type Seen = {
   closed: boolean
 }
 
-/** What the fake does about a whole scan, by default it says that nothing was found; `n` counts the connection's. */
+/** Handles a complete scan, by default with `OK`; `n` counts the scans of the connection. */
 export type Behaviour = (scan: { data: Buffer; seen: Seen; n: number }) => void
 
 const isSession = (seen: Seen) => seen.raw.subarray(0, 11).equals(Buffer.from('zIDSESSION\0'))
 
-/** Answers as clamd does: with a number in a session, and the end of the connection otherwise. */
+/** Replies as clamd does: with a number in a session, otherwise by closing the connection. */
 export function answer(seen: Seen, n: number, text: string) {
   if (isSession(seen)) seen.socket.write(`${n}: ${text}\0`)
   else seen.socket.end(`${text}\0`)
 }
 
-/** Listens on a socket of its own and understands just what we say to clamd. */
+/** A server that understands the commands which Assay sends to clamd. */
 export async function openFakeClamd(t: TestContext, options: { onScan?: Behaviour; onPing?(seen: Seen): void } = {}) {
   const onScan = options.onScan ?? (({ seen, n }) => answer(seen, n, 'stream: OK'))
   const onPing = options.onPing ?? ((seen: Seen) => answer(seen, 1, 'PONG'))

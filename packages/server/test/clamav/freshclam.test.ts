@@ -33,7 +33,7 @@ type Setup = {
   everyHours?: number
 }
 
-/** An updater whose first run is now, with what its runs said. */
+/** An updater that runs at once, and the results of its runs. */
 function openTestUpdater(t: TestContext, setup: Setup) {
   t.mock.timers.enable({ apis: ['setTimeout', 'setInterval'] })
   const officialDir = join(setup.dir ?? newDir(t), 'official')
@@ -61,7 +61,7 @@ async function until(isSo: () => boolean) {
   }
 }
 
-/** Stands in for freshclam, so that what it says can be chosen. */
+/** Writes a program that replaces freshclam and prints chosen messages. */
 function writeProgram(t: TestContext, script: string): string {
   const path = join(newDir(t), 'freshclam')
   writeFileSync(path, `#!/bin/sh\n${script}\n`, { mode: 0o755 })
@@ -87,7 +87,7 @@ describe('the updater', { timeout: 60_000 }, () => {
     t.diagnostic(JSON.stringify(results[0]))
     t.diagnostic(`asked: ${asked.join()}`)
     assert.equal(readFileSync(join(officialDir, 'from-url.ndb'), 'utf8'), signature)
-    // The official part failed, and the operator hears of it.
+    // The official part failed, and the result says so.
     assert.equal(results[0]?.ok, false)
     if (user.owner !== undefined) assert.equal(statSync(officialDir).uid, user.owner.uid)
   })
@@ -102,7 +102,7 @@ describe('the updater', { timeout: 60_000 }, () => {
     assert.equal(count(), 0)
     t.mock.timers.tick(1)
     await until(() => count() === 1)
-    // The first still runs.
+    // The first run has not ended.
     passHours(2)
     passHours(2)
     writeFileSync(go, '')

@@ -46,7 +46,7 @@ function writeOwn(dataDir: string, name: string, text: string) {
   writeFileSync(join(dataDir, 'signatures', 'own', name), text)
 }
 
-/** Another process that holds a clamd; fails when there is none in time. */
+/** Starts another process that holds a clamd; fails when clamd does not start in time. */
 async function startHolder(t: TestContext, dataDir: string) {
   const holder = spawn(process.execPath, [fileURLToPath(new URL('clamd-holder.ts', import.meta.url)), dataDir], {
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -109,7 +109,7 @@ describe('a clamd of our own', options, () => {
     }
     assert.deepEqual((await scan).findings, [])
     assert.ok(seenInside > 0, 'clamd unpacked nothing while it was looked at')
-    // It answers, and then clears up.
+    // clamd replies first and removes its files then.
     await waitFor(() => readdirSync(inside).length === 0)
   })
 
@@ -140,7 +140,7 @@ describe('a clamd of our own', options, () => {
     const dataDir = newDataDir(t)
     writeOwn(dataDir, 'broken.ndb', 'this is no signature at all\n')
     writeOwn(dataDir, 'good.ndb', ownRule)
-    // In a process of its own: one that never starts must not hold up the others.
+    // In a process of its own: a clamd that never starts must not delay the other tests.
     const { fault } = await startHolder(t, dataDir)
     assert.match(fault ?? '', /broken\.ndb cannot be loaded/)
     const client = makeClamdClient({ address: { path: join(dataDir, 'clamav', 'clamd.sock') } })
@@ -161,7 +161,7 @@ describe('a clamd of our own', options, () => {
     assert.deepEqual(await find(), ['Operator.Marker'])
   })
 
-  // Lists of what is harmless: alone they find nothing, and are loaded all the same.
+  // Lists of harmless content find nothing by themselves, and are loaded all the same.
   for (const [name, text] of Object.entries({
     'harmless.fp': '44d88612fea8a8f36de82e1278abb02f:68:Harmless\n',
     'harmless.sfp': `${'a'.repeat(64)}:68:Harmless:73\n`,

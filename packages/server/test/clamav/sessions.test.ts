@@ -96,7 +96,7 @@ describe('sessions with clamd', () => {
     sessions.close()
   })
 
-  // The first is what clamd 1.4 says when it has waited long enough for a command, line feed and all.
+  // clamd 1.4 sends the first, with a line feed, when it has waited too long for a command.
   for (const said of ['COMMAND READ TIMED OUT\n', '1: COMMAND READ TIMED OUT\0']) {
     test(`that were told ${JSON.stringify(said)} while idle, and closed, are replaced as well`, async (t) => {
       const fake = await openFakeClamd(t)
@@ -114,7 +114,7 @@ describe('sessions with clamd', () => {
     const sessions = makeSessions({ address: fake.address, count: 1 })
     await sessions.scan(Buffer.from('first'), noAbort)
     fake.connections[0]?.socket.write('1: stream: OK\0')
-    // What was written before is there before the answers to what is asked next.
+    // These bytes arrive before the replies to the next commands.
     const next = ['a', 'b', 'c'].map((name) => sessions.scan(Buffer.from(name), AbortSignal.timeout(2000)))
     const replies = await Promise.allSettled(next)
     for (const [i, reply] of replies.entries()) {
@@ -169,7 +169,7 @@ describe('sessions with clamd', () => {
     assert.equal(left.status, 'rejected')
     assert.equal(left.status === 'rejected' && left.reason instanceof EngineDown, false)
     assert.deepEqual(stayed, { status: 'fulfilled', value: 'stream: OK' })
-    // The connection of a scan that was given up would answer that scan, not the next.
+    // The connection of an abandoned scan would reply to that scan, not to the next.
     assert.equal(fake.connections.length, 2)
     sessions.close()
   })
@@ -219,7 +219,7 @@ describe('sessions with clamd', () => {
     const ended = once(atWork.seen.socket, 'close')
     answer(atWork.seen, atWork.n, 'stream: OK')
     assert.equal(await slow, 'stream: OK')
-    // It began with the signatures of before: the next scan must not go there.
+    // This connection uses the old signatures: the next scan must not use it.
     assert.equal(await sessions.scan(small, noAbort), 'stream: OK')
     assert.equal(atWork.seen.scans.length, 1)
     await ended

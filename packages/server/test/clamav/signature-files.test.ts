@@ -135,7 +135,7 @@ describe('signatures', () => {
     const { dirs, write, remove } = newSignatureDirs(t)
     const find = () => findReleaseDate(listSignatureFiles(dirs), dirs).toISOString()
     assert.equal(find(), '2026-01-02T03:04:05.000Z')
-    // Written later than it was built; what counts is when it was built.
+    // The file is newer than its database; the date in its header counts.
     write('official/daily.cvd', cvd('14 Nov 2026 08-25 +0200', 1))
     assert.equal(find(), '2026-11-14T06:25:00.000Z')
     remove('official/daily.cvd')

@@ -7,7 +7,7 @@ import { makeSignatureLibrary } from '../../src/engines/clamav/signature-library
 import { silentLog } from '../support/silent-log.ts'
 import { newSignatureDirs } from './signature-support.ts'
 
-/** The trial refuses what says `broken`, as clamd would: the whole of what it is given. */
+/** A trial that refuses all given files when one of them contains `broken`, as clamd does. */
 function openLibrary(t: TestContext) {
   const place = newSignatureDirs(t)
   const tried: string[][] = []
@@ -82,7 +82,7 @@ describe('the signature library', () => {
     library.place()
     remove('own/a.ndb')
     await library.tryNew()
-    // Otherwise clamd is not told, and goes on with signatures that the operator took away.
+    // Otherwise clamd would keep signatures that the operator has removed.
     assert.equal(library.place(), true)
     assert.equal(existsSync(join(databaseDir, 'own-a.ndb')), false)
   })

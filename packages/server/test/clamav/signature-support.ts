@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import type { TestContext } from 'node:test'
 
-/** The three places signatures come from and the one clamd loads them from, gone with the test. */
+/** The three source directories and clamd's directory, removed after the test. */
 export function newSignatureDirs(t: TestContext) {
   const root = mkdtempSync(join(tmpdir(), 'assay-signatures-'))
   t.after(() => rmSync(root, { recursive: true, force: true }))

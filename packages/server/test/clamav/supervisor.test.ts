@@ -9,7 +9,7 @@ import { openFakeClamd, type Seen } from './fake-clamd.ts'
 
 const test = (name: string, body: (t: TestContext) => Promise<void>) => nodeTest(name, { timeout: 10_000 }, body)
 
-/** A process that runs until it is killed or told to fall. */
+/** A fake clamd that runs until it is killed or told to crash. */
 function newProcess(pid: number) {
   const exit = Promise.withResolvers<void>()
   const killed: string[] = []
@@ -25,12 +25,12 @@ function newProcess(pid: number) {
   return { clamd, killed, fall: () => exit.resolve() }
 }
 
-/** Turns of the event loop, for what has no timer to wait for. */
+/** Waits some turns of the event loop, for work without a timer. */
 async function turn(times = 20) {
   for (let i = 0; i < times; i++) await new Promise(setImmediate)
 }
 
-/** Also those of `node:timers/promises` that the supervisor has imported by name. */
+/** Mocks timers, also those of `node:timers/promises` that the supervisor imports by name. */
 function mockTimers(t: TestContext) {
   t.mock.timers.enable({ apis: ['setTimeout', 'Date'] })
   syncBuiltinESMExports()

@@ -29,7 +29,7 @@ type SevenZip = {
   callMain(args: string[]): number
 }
 
-/** What 7-Zip writes with these switches: `-t7z`, `-m0=BZip2`. */
+/** Makes an archive with 7-Zip and these switches: `-t7z`, `-m0=BZip2`. */
 export async function writeArchive(
   switches: string[],
   members: Record<string, Buffer> = { 'eicar.com': member },
@@ -44,7 +44,7 @@ export async function writeArchive(
   }
   const single = Object.keys(members).length === 1 ? Object.keys(members)[0] : undefined
   const code = sevenZip.callMain(['a', ...switches, '/out', single === undefined ? '/in/*' : `/in/${single}`])
-  // 7-Zip has set the code of this process; it would be taken for that of the tests.
+  // 7-Zip has set the exit code of this process, which would become that of the tests.
   process.exitCode = 0
   if (code !== 0) throw new Error(`7-Zip could not write ${switches.join(' ')}: ${code}`)
   const extension = switches.find((one) => one.startsWith('-t'))?.slice(2) ?? '7z'
@@ -66,7 +66,7 @@ export type ZipMember = {
 
 export type ZipEnd = { comment?: Buffer; end64?: boolean; lieCount?: number }
 
-/** A zip by hand, for what no program writes. */
+/** Builds a zip by hand, with properties that no program writes. */
 export function newZip(
   members: ZipMember[],
   { comment = Buffer.alloc(0), end64 = false, lieCount = 0 }: ZipEnd = {},
@@ -105,7 +105,7 @@ export function newZip(
   return Buffer.concat([...locals, directory, ...end64Bytes, ...end, u16(comment.length), comment])
 }
 
-/** Both generations store without compression; `encryptedList` sets only what says so. */
+/** RAR 4 and 5 without compression; `encryptedList` sets only the flag in the header. */
 export function newRar4({ encryptedList = false } = {}): Buffer {
   const name = Buffer.from('eicar.com')
   const block = (kind: number, flags: number, body: Buffer[], data = Buffer.alloc(0)) => {
@@ -140,7 +140,7 @@ export function newRar5({ encryptedList = false } = {}): Buffer {
   return Buffer.concat([Buffer.from('Rar!\x1a\x07\x01\x00', 'latin1'), ...blocks])
 }
 
-/** As many members as asked for, each with its number in its name. */
+/** A tar with one member for each name. */
 export function newTar(names: string[], data: Buffer = member, { type = '0', link = '' } = {}): Buffer {
   const blocks = names.flatMap((name) => {
     const head = Buffer.alloc(512)

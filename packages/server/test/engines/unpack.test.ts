@@ -196,7 +196,7 @@ describe('limits', () => {
   })
 })
 
-/** As pbzip2 writes it: ClamAV reads the first. */
+/** Two streams, as pbzip2 writes them: ClamAV reads only the first. */
 async function newTwoStreams() {
   const halves = [member.subarray(0, 5), member.subarray(5)]
   return Buffer.concat(await Promise.all(halves.map((half) => writeArchive(['-tbzip2'], { half }))))

@@ -6,7 +6,7 @@ import type { BackendName } from '../../src/engines/yara/requests.ts'
 import { openYaraEngine } from '../../src/engines/yara/yara-engine.ts'
 import { endlessRule, listYaraPids, noAbort, slowBytes, toContent } from './yara-support.ts'
 
-/** Starts a scan without end, prints the process that does it, and waits to be killed. */
+/** Starts an endless scan, prints the process id of its YARA process, and waits to be killed. */
 const rulesDir = mkdtempSync(join(tmpdir(), 'assay-yara-'))
 writeFileSync(join(rulesDir, 'endless.yar'), endlessRule)
 const engine = await openYaraEngine({
@@ -18,6 +18,6 @@ const engine = await openYaraEngine({
 })
 rmSync(rulesDir, { recursive: true })
 const scan = engine.scan(toContent(slowBytes), noAbort)
-// The scan is on its way to the process once the event loop has turned.
+// The scan is sent to the process after one turn of the event loop.
 setImmediate(() => console.log(listYaraPids()[0]))
 await scan

@@ -11,12 +11,12 @@ import { openYaraEngine, type YaraDeps } from '../../src/engines/yara/yara-engin
 
 export const markerRule = 'rule marker { strings: $a = "assay-marker" condition: $a }'
 export const brokenRule = 'rule broken { condition: nowhere }'
-/** The condition of it takes hours, on some content. */
+/** Evaluating its condition takes hours on content of 7 bytes. */
 export const endlessRule = 'rule endless { condition: filesize == 7 and for all i in (1..1000000000000) : (i > 0) }'
 export const slowBytes = Buffer.from('7 bytes')
 export const noAbort = new AbortController().signal
 
-/** An engine on a directory of its own, closed with the test. Processes are told apart by what ran before. */
+/** An engine on a directory of its own, closed with the test. `pids` leaves out processes that ran before. */
 export async function openTestYara(
   t: TestContext,
   { rules, ...options }: { rules: Record<string, string> } & Partial<YaraDeps>,
@@ -62,7 +62,7 @@ export function toContent(bytes: Buffer, { chunkBytes }: { chunkBytes?: number }
   }
 }
 
-/** The reason to leave the tests of a backend out on this machine, or false. */
+/** The reason to skip the tests of a backend on this machine, or false. */
 export async function whyNot(backend: BackendName): Promise<string | false> {
   const dir = mkdtempSync(join(tmpdir(), 'assay-yara-'))
   try {
@@ -79,5 +79,5 @@ export async function whyNot(backend: BackendName): Promise<string | false> {
   }
 }
 
-/** The YARA processes of this one. */
+/** The YARA processes that this process has started. */
 export const listYaraPids = () => findChildren(process.pid, 'engines/yara/child/main.ts')

@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import koffi from 'koffi'
 
-/** Tries what a decoder that was taken over would try, through Node and past it, and prints what came of each. */
+/** Attempts what a compromised decoder would attempt, through Node and around it, and prints the result of each. */
 const [port, writable] = process.argv.slice(2)
 const scanner: Record<string, string> = {}
 const attempt = async (name: string, work: () => unknown) => {

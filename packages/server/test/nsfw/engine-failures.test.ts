@@ -16,7 +16,7 @@ const picture = await newPicture()
 const isClassified = (report: object) => assert.ok('frames' in report, JSON.stringify(report))
 const kill = (pid: number) => process.kill(pid, 'SIGKILL')
 
-/** The process gets the rest of the bytes and does not move any more. */
+/** Stops the process: it receives the remaining bytes and does not work on them. */
 const stop = async (pid: number) => {
   process.kill(pid, 'SIGSTOP')
   await waitFor(() => isStopped(pid))
@@ -192,7 +192,7 @@ test('closing ends running and waiting work, and leaves no process', async (t) =
   await assert.rejects(engine.classify(toContent(picture), noAbort), EngineDown)
 })
 
-/** Interlaced, so that a decoder must hold all of it. */
+/** An interlaced picture, which a decoder must hold whole. */
 const newLargePicture = () =>
   sharp({ create: { width: 7000, height: 7000, channels: 3, background: '#4a7a3a' } })
     .png({ progressive: true, compressionLevel: 1 })

@@ -19,7 +19,7 @@ export async function openTestEngine(t: TestContext, options: Partial<ImageEngin
   return { engine, pids: () => listImagePids().filter((pid) => !others.has(pid)) }
 }
 
-/** Hills under a sky, always the same. */
+/** A fixed picture: hills under a sky. */
 export function newLandscape({ width = 640, height = 480 } = {}): Sharp {
   const pixels = Buffer.alloc(width * height * 3)
   for (let y = 0, at = 0; y < height; y++) {
@@ -37,7 +37,7 @@ export function newLandscape({ width = 640, height = 480 } = {}): Sharp {
 
 export const newPicture = (size?: { width: number; height: number }) => newLandscape(size).jpeg().toBuffer()
 
-/** Six frames, a colour each. */
+/** Six frames of one colour each. */
 export async function newAnimation(): Promise<Buffer> {
   const colours = ['#c02020', '#20c020', '#2020c0', '#c0c020', '#20c0c0', '#c020c0']
   const frames = colours.map((background) =>
@@ -50,7 +50,7 @@ export async function newAnimation(): Promise<Buffer> {
     .toBuffer()
 }
 
-/** `during` runs each time that the content is read, when half of it is on its way to the process. */
+/** `during` runs each time the content is read, after its first half. */
 export function toContent(bytes: Buffer, during?: (times: number) => void | Promise<void>): Content {
   let times = 0
   return {
@@ -69,7 +69,7 @@ export function toContent(bytes: Buffer, during?: (times: number) => void | Prom
   }
 }
 
-/** The image processes of this one. */
+/** The image processes that this process has started. */
 export const listImagePids = () => findChildren(process.pid, 'engines/nsfw/child/main.ts')
 
 let opened: Promise<Model[]> | undefined

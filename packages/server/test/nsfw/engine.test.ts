@@ -45,7 +45,7 @@ test('balanced asks for a second opinion from its suspicion level on, and only t
     { profile: 'balanced', suspicion: -1 },
     { profile: 'thorough' },
   ] as const
-  // Of the size that one decoding for both models makes, so that it is the same as two.
+  // The size to which one decoding for both models shrinks, so that it equals two decodings.
   const square = await newLandscape({ width: 598, height: 598 }).png().toBuffer()
   const scores: Scores[] = []
   const versions = new Set<string | undefined>()

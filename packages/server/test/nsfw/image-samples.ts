@@ -2,7 +2,7 @@ import sharp, { type Sharp } from 'sharp'
 
 export type Colour = [red: number, green: number, blue: number]
 
-/** Pixels of a picture that nobody could object to. */
+/** Pixels of a harmless picture. */
 export type Pixels = { width: number; height: number; channels: 3 | 4; data: Buffer }
 
 export const red: Colour = [220, 30, 30]
@@ -19,11 +19,11 @@ export function paint(width: number, height: number, colourAt: (x: number, y: nu
   return { width, height, channels, data }
 }
 
-/** Another colour in each corner, so that a turned or mirrored picture is told from an upright one. */
+/** A picture with another colour in each corner, which shows whether it was turned or mirrored. */
 export const paintQuarters = (width: number, height: number, [a, b, c, d] = [red, green, blue, yellow]): Pixels =>
   paint(width, height, (x, y) => (y < height / 2 ? (x < width / 2 ? a : b) : x < width / 2 ? c : d) ?? red)
 
-/** Waves that move with `step`: like the next frame of a film. */
+/** Waves that move with `step`, like consecutive frames of a film. */
 export const paintWaves = (width: number, height: number, step: number): Pixels =>
   paint(width, height, (x, y) => {
     const wave = 128 + 60 * Math.sin((x + step) / 40) * Math.cos(y / 30)
@@ -33,7 +33,7 @@ export const paintWaves = (width: number, height: number, step: number): Pixels 
 export const toSharp = ({ width, height, channels, data }: Pixels): Sharp =>
   sharp(data, { raw: { width, height, channels }, limitInputPixels: false })
 
-/** Of frames that are all of the same size. */
+/** An animation of frames of the same size. */
 export function toRoll(frames: Pixels[]): Sharp {
   const [{ width, height, channels } = { width: 1, height: 1, channels: 3 as const }] = frames
   const data = Buffer.concat(frames.map((frame) => frame.data))
@@ -45,7 +45,7 @@ export const toRgba = ({ width, height, channels, data }: Pixels): Buffer =>
     ? data
     : paint(width, height, (x, y) => [...data.subarray((y * width + x) * 3, (y * width + x) * 3 + 3), 255]).data
 
-/** The colour at a place of a square, both between 0 and 1. */
+/** The colour at a position of a square; both coordinates are between 0 and 1. */
 export function colourOf(square: Buffer, across: number, down: number): Colour {
   const side = Math.sqrt(square.length / 3)
   const at = (Math.floor(down * side) * side + Math.floor(across * side)) * 3

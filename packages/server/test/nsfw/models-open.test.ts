@@ -60,7 +60,7 @@ test('several that convert the same model at once all get it and leave nothing e
 })
 
 test('a directory that cannot be written to is passed over', async () => {
-  // Below a file, because some run tests as root, who may write everywhere.
+  // Below a file, because root, as which some run the tests, may write everywhere.
   await writeFile(join(dir, 'file'), '')
   const [model] = await openModels({ ...mid, dirs: [join(dir, 'file', 'models'), join(dir, 'good')] })
   assert.equal(model?.path.startsWith(join(dir, 'good')), true)
@@ -69,12 +69,12 @@ test('a directory that cannot be written to is passed over', async () => {
 
 test('without nsfwjs one is told what to do, and models that are there are used', async () => {
   const [model] = await openModels({ ...mid, dirs: [join(dir, 'there')] })
-  // The same code where nsfwjs is not installed.
+  // A copy of the code in a place where nsfwjs is not installed.
   const elsewhere = join(dir, 'elsewhere/packages/server')
   await cp(join(import.meta.dirname, '../../src/engines/nsfw/models'), join(elsewhere, 'src/engines/nsfw/models'), {
     recursive: true,
   })
-  // Gives nothing, and hides what a directory above may hold.
+  // An empty package hides an installation in a parent directory.
   await mkdir(join(elsewhere, 'node_modules/nsfwjs'), { recursive: true })
   await writeFile(join(elsewhere, 'node_modules/nsfwjs/package.json'), '{ "exports": {} }')
   await mkdir(join(elsewhere, 'models'))

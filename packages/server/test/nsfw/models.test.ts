@@ -53,7 +53,7 @@ test('signed weights are for processors that all have VNNI', () => {
   assert.equal(hasVnni(''), false)
 })
 
-/** Drawing and Neutral. The models are of two minds about which of both a plain field is. */
+/** The sum of Drawing and Neutral, because the models disagree about which of both a plain field is. */
 const toClean = ([drawing = 0, , neutral = 0]: number[]) => drawing + neutral
 
 const sides = { 'mobilenet-v2-mid': 224, 'inception-v3': 299 }
@@ -70,7 +70,7 @@ async function score(name: ModelName, encoding: Encoding, pixels: Uint8Array): P
   return Array.from(scores.data as Float32Array)
 }
 
-/** A gradient, stripes and a field of one colour. */
+/** Three pictures: a gradient, stripes and a field of one colour. */
 function newPictures(name: ModelName): Uint8Array[] {
   const side = sides[name]
   const draw = (colour: (x: number, y: number, channel: number) => number) =>

@@ -111,7 +111,7 @@ async function assertUnscanned(bytes: Buffer, expected: string) {
   assert.notEqual(answer.reason, '')
 }
 
-/** In a process of its own, so that the memory of this one does not count. */
+/** Runs in a process of its own, so that the memory of the test process does not count. */
 async function measure(bytes: Buffer): Promise<{ frames: number; seconds: number; megabytes: number }> {
   const module = new URL('../../src/engines/nsfw/pixels/open-picture.ts', import.meta.url).href
   const script = `

@@ -214,7 +214,7 @@ describe('still pictures', () => {
   })
 
   it('a PNG that shows another picture to those who follow its gamma is looked at both ways', async () => {
-    // 16 bits: the picture of browsers lies in the lowest of them, to others all is black.
+    // 16 bits: browsers show the picture in the lowest of them; other viewers show black.
     const dark = (value: number) => Math.round(65_535 * (value / 255) ** 22)
     const rows = Buffer.alloc(100 * 200)
     for (let i = 0; i < 10_000; i++) rows.writeUInt16BE(dark(i % 100 < 50 ? 200 : 120), i * 2)

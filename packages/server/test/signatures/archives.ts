@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url'
 import { crc32, deflateRawSync, deflateSync } from 'node:zlib'
 import start, { type SevenZipModuleFactory } from '7z-wasm'
 
-/** One member; a method of its own means that `data` goes in as it is, for methods nobody here can write. */
+/** A zip with one member. With `method`, `data` is stored unchanged, for methods that cannot be written here. */
 export type ZipMember = { name: string; data: Uint8Array | string; method?: number }
 
 export function zip(members: ZipMember[], { zip64 = false } = {}): Buffer {
@@ -79,7 +79,7 @@ export function tar(name: string, data: Uint8Array | string): Buffer {
   return Buffer.concat([header, content, padding, Buffer.alloc(1024)])
 }
 
-/** A page with one attached file, deflated. */
+/** A PDF page with one attached file, deflated. */
 export function pdf(data: string): Buffer {
   const body = deflateSync(data)
   return Buffer.concat([
@@ -172,7 +172,7 @@ function directoryEntry(name: string, type: number, { child = -1, right = -1, st
   return entry
 }
 
-/** What 7-Zip makes of one file; its program as WebAssembly, so that the tests need no tool. */
+/** Packs one file with 7-Zip, as WebAssembly, so that the tests need no installed program. */
 export async function sevenZip(type: string, data: Uint8Array | string, ...options: string[]): Promise<Buffer> {
   const wasmBinary = readFileSync(fileURLToPath(import.meta.resolve('7z-wasm/7zz.wasm'))).buffer as ArrayBuffer
   const program = await (start as unknown as SevenZipModuleFactory)({ wasmBinary, print: () => {}, printErr: () => {} })

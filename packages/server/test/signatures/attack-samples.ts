@@ -1,6 +1,6 @@
 import { whole } from './fragments.ts'
 
-/** Harmless texts that have what a rule looks for: at least one per rule, several where a rule has several ways to match. */
+/** Harmless texts that match a rule: at least one for each rule, and one for each way in which a rule can match. */
 export const attackSamples: Record<string, (string | Uint8Array)[]> = {
   Assay_Webshell_PHP_Eval: [
     whole('<?php @ev¦al($_PO¦ST["x"]);?>'),
@@ -171,7 +171,7 @@ export const attackSamples: Record<string, (string | Uint8Array)[]> = {
   ],
 }
 
-/** Not a program: the first bytes of one, then words. */
+/** The first bytes of a program, followed by words. */
 function program(magic: string, words: string): Uint8Array {
   return Buffer.from(`${magic}${'\x01'.repeat(200)}${whole(words)}${'\x02'.repeat(200)}`, 'latin1')
 }

@@ -4,16 +4,16 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { maxUnpackedBytes } from '../../src/domain/ports/engines.ts'
 
-/** The folder that we ship and clamd loads. */
+/** The shipped signatures, which clamd loads. */
 export const signaturesDir = new URL('../../signatures/', import.meta.url).pathname
 
 const program = 'clamscan'
 
-/** Debian's package clamav has it; the test run installs that where it may. */
+/** Skips a test without clamscan, which Debian's package clamav contains. The test run installs it where it may. */
 export const needsClamscan =
   spawnSync(program, ['--version']).status === 0 ? {} : { skip: 'clamscan is not installed (package clamav)' }
 
-/** What clamscan says with our database alone, by name; null for OK. All files in one run: it loads the database each time. */
+/** The findings of clamscan with the shipped signatures alone, by name; null for OK. One run loads the database once. */
 export function scanFiles(files: Record<string, Uint8Array | string>): Record<string, string | null> {
   const dir = mkdtempSync(join(tmpdir(), 'assay-signatures-'))
   try {
@@ -28,13 +28,13 @@ export function scanFiles(files: Record<string, Uint8Array | string>): Record<st
   }
 }
 
-/** The answers of clamscan by path. */
+/** The output of clamscan by path. */
 export function runClamscan(args: string[]): Map<string, string> {
   const { stdout } = callClamscan(['--no-summary', ...args])
   return new Map([...stdout.matchAll(/^(.+): (.+)$/gm)].map(([, path = '', answer = '']) => [path, answer]))
 }
 
-/** Fails on anything but an answer: a database that does not load must not look like a clean file. */
+/** Throws when clamscan fails: a database that does not load must not look like a clean file. */
 export function callClamscan(args: string[]): { stdout: string; stderr: string } {
   const limits = ['--alert-encrypted=yes', `--max-filesize=${maxUnpackedBytes}`, `--max-scansize=${maxUnpackedBytes}`]
   const all = ['--database', signaturesDir, ...limits, ...args]

@@ -53,7 +53,7 @@ test('an empty file and a plain text are clean', needsClamscan, () => {
   assert.deepEqual(scanFiles({ empty: '', text: 'hello\n' }), { empty: null, text: null })
 })
 
-/** All but what is installed or made by running. */
+/** The files of the repository, without installed and generated ones. */
 function listFiles(dir: string): string[] {
   return readdirSync(dir, { withFileTypes: true }).flatMap((entry) => {
     if (['node_modules', '.git', 'data'].includes(entry.name)) return []

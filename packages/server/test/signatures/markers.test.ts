@@ -100,8 +100,8 @@ test('a container is marked inside another, too', needsClamscan, async () => {
   })
 })
 
-test('of several markers one is named, and nobody can tell which', needsClamscan, async () => {
-  // ClamAV keeps weak indicators in a table without an order: whoever acts on one must expect that others are there.
+test('of several markers ClamAV names one, in no fixed order', needsClamscan, async () => {
+  // ClamAV keeps weak indicators in an unordered table: code that acts on one must expect others.
   const data = await sevenZip('7z', zip([{ name: 'a', data: eicar }], { zip64: true }), '-m0=LZMA')
   const { both } = scanFiles({ both: data })
   assert.match(String(both), /^Heuristics\.Assay\.Container\.(7z|Zip64)$/)

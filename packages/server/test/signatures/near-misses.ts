@@ -1,6 +1,6 @@
 import { prose, whole } from './fragments.ts'
 
-/** What honest files have in common with the samples: programs and settings that use the same words, texts that quote them. */
+/** Harmless files that resemble the samples: programs and settings with the same words, and texts that quote them. */
 export const nearMisses: Record<string, string | Uint8Array> = {
   'form.php': whole(
     '<?php\nif (isset($_PO¦ST["name"])) { $name = htmlspecialchars($_PO¦ST["name"]); }\n$data = gzin¦flate(base64_¦decode($x));\n',

@@ -32,16 +32,16 @@ const findWithYaraX = (content: string | Uint8Array): string[] => {
   return result.matches.map(({ identifier }) => identifier)
 }
 
-test('YARA-X accepts the rules and sees no set of strings that takes in one too many', needsClamscan, () => {
+test('YARA-X accepts the rules, and no set of strings includes one too many', needsClamscan, () => {
   assert.deepEqual(complaints.errors, [])
-  // `any of ($p*)` once took in `$page`, and every PHP file was a web shell.
+  // `any of ($p*)` would include `$page`, and every PHP file would be a web shell.
   assert.deepEqual(
     complaints.warnings.filter((warning) => !warning.includes('text_as_hex')),
     [],
   )
 })
 
-test('every rule has a name of ours, a description, a sample, and no other rule of its name', needsClamscan, () => {
+test('every rule has a unique name with our prefix, a description and a sample', needsClamscan, () => {
   assert.deepEqual([...ruleNames].sort(), Object.keys(attackSamples).sort())
   for (const source of sources)
     for (const rule of source.split(/^(?=rule )/m).slice(1))
@@ -63,7 +63,7 @@ test('every rule finds its samples, in ClamAV and in YARA-X, and no rule finds t
   )
 })
 
-test('honest files that share words with the samples are clean, in ClamAV and in YARA-X', needsClamscan, () => {
+test('harmless files that share words with the samples are clean, in ClamAV and in YARA-X', needsClamscan, () => {
   const clean = Object.fromEntries(Object.keys(nearMisses).map((file) => [file, null]))
   assert.deepEqual(scanFiles(nearMisses), clean)
   const hits = Object.entries(nearMisses).filter(([, content]) => findWithYaraX(content).length > 0)
