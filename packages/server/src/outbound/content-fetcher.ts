@@ -3,26 +3,24 @@ import type { Content } from '../domain/content/content.ts'
 import type { ContentFetcher, FetchFailure, FetchRequest, FetchResult } from '../domain/ports/content-store.ts'
 import { type AddressPolicy, checkWebAddress } from '../domain/scans/web-address.ts'
 import { version } from '../runtime/version.ts'
-import type { GuardedAgent } from './guarded-agent.ts'
+import { type GuardedAgent, sendRequest } from './guarded-agent.ts'
 import { OutboundError, toOutboundError } from './outbound-error.ts'
 import { newTimeLimit, type TimeLimit, withinTime } from './time-limit.ts'
 
-type Answer = Dispatcher.ResponseData
+type Response = Dispatcher.ResponseData
 
 const maxRedirects = 5
 const redirects = new Set([301, 302, 303, 307, 308])
-/** Successes that are not the content. */
+/** Statuses of success without the whole content. */
 const withoutContent = new Set([204, 205, 206])
-/** Early hints and the like. Nobody has reason for more. */
-const maxInformational = 20
 
-/** Downloads straight into the content store, from whoever answers at an address that a stranger gave. */
+/** Downloads content into the content store, from addresses that callers give. */
 export function makeContentFetcher(deps: {
   agent: GuardedAgent
   policy: AddressPolicy
-  /** From the connection to the head of the answer; 15 s unless told. */
+  /** Time from the connection to the head of the response; 15 s by default. */
   firstByteMs?: number
-  /** Between two pieces of the content; 15 s unless told. */
+  /** Time between two chunks of the content; 15 s by default. */
   idleMs?: number
 }): ContentFetcher {
   const { agent, policy, firstByteMs = 15_000, idleMs = 15_000 } = deps
@@ -55,10 +53,10 @@ export function makeContentFetcher(deps: {
         time.end()
       }
     }
-    throw new OutboundError(`The address leads through more than ${maxRedirects} redirects.`)
+    throw new OutboundError(`The address redirects more than ${maxRedirects} times.`)
   }
 
-  /** What is checked when a scan is asked for is checked here again: for redirects, and for jobs from before a restart. */
+  /** Checks an address again at the time of the download: redirects are new, and jobs may be older than the policy. */
   function toUrl(address: string, request: FetchRequest, isRedirect: boolean): URL {
     const what = isRedirect ? 'The address of a redirect' : 'The address'
     const [error] = checkWebAddress(address, policy)
@@ -70,85 +68,79 @@ export function makeContentFetcher(deps: {
     return url
   }
 
-  /** The outcome, or the address that it redirects to. */
+  /** Returns the result of the download, or the address of a redirect. */
   async function exchange(client: Client, url: URL, request: FetchRequest, time: TimeLimit) {
-    const answer = await ask(client, url, time)
-    const { statusCode, headers } = answer
+    client.once('connect', () => time.set(firstByteMs, 'The host did not start to respond in time.'))
+    const response = await getResponse(client, url)
+    time.pause()
+    const { statusCode, headers } = response
     if (redirects.has(statusCode)) return toTarget(headers.location, url)
     if (statusCode < 200 || statusCode > 299 || withoutContent.has(statusCode)) {
       throw new OutboundError(`The host answered with status ${statusCode}.`)
     }
     const encoding = headers['content-encoding'] ?? ''
     if (!/^(?:identity)?$/i.test(String(encoding))) {
-      throw new OutboundError('The host sent its content encoded, which was not asked for.')
+      throw new OutboundError('The host sent encoded content, which the request does not accept.')
     }
     if (Number(headers['content-length'] ?? 0) > request.maxBytes) return newTooLarge(request)
-    return await store(answer, request, time)
-  }
-
-  async function ask(client: Client, url: URL, time: TimeLimit): Promise<Answer> {
-    let informational = 0
-    client.once('connect', () => time.set(firstByteMs, 'The host did not begin to answer in time.'))
-    const answer = await getAnswer(client, {
-      method: 'GET',
-      path: `${url.pathname}${url.search}`,
-      headers: { accept: '*/*', 'accept-encoding': 'identity', 'user-agent': `Assay/${version}` },
-      onInfo() {
-        informational += 1
-        if (informational > maxInformational) throw new OutboundError('The host did not come to its answer.')
-      },
-    })
-    time.pause()
-    // It fails once more when the client ends; whoever reads it has been told.
-    answer.body.on('error', () => {})
-    return answer
-  }
-
-  async function store(answer: Answer, request: FetchRequest, time: TimeLimit): Promise<FetchResult> {
-    const writer = request.contents.newWriter()
-    let content: Content | undefined
-    try {
-      const bytes = await copy(answer, request, time, (chunk) => writer.write(chunk))
-      if (bytes > request.maxBytes) return newTooLarge(request)
-      if (bytes === 0) return newFailure('EmptyContent', 'The host sent no content.')
-      content = await writer.finish()
-      return { content }
-    } finally {
-      if (content === undefined) await writer.abort()
-    }
-  }
-
-  /** How many bytes there were; it stops at the first piece that is too much. */
-  async function copy(
-    answer: Answer,
-    { maxBytes }: FetchRequest,
-    time: TimeLimit,
-    write: (chunk: Buffer) => Promise<void> | undefined,
-  ): Promise<number> {
-    const chunks: AsyncIterator<Buffer> = answer.body[Symbol.asyncIterator]()
-    let bytes = 0
-    while (bytes <= maxBytes) {
-      // The time stands still while the content store writes: that is not the host's.
-      time.set(idleMs, 'The host stopped sending.')
-      const next = await chunks.next().catch((error) => {
-        time.signal.throwIfAborted()
-        throw toOutboundError(error)
-      })
-      time.pause()
-      if (next.done) break
-      bytes += next.value.length
-      // undici hands on what the socket read and looks at none of it again, so the writer may have it without a copy.
-      if (bytes <= maxBytes) await write(next.value)
-    }
-    return bytes
+    return await store(response, request, { time, idleMs })
   }
 }
 
-/** Errors of the content store must not be taken for the host's, so these are told apart where they come from. */
-const getAnswer = (client: Client, options: Dispatcher.RequestOptions) =>
-  client.request(options).catch((error) => {
+/** Sends the request. Its errors are marked as failures of the host here, because those of the content store are not. */
+const getResponse = (client: Client, url: URL): Promise<Response> =>
+  sendRequest(
+    client,
+    {
+      method: 'GET',
+      path: `${url.pathname}${url.search}`,
+      headers: { accept: '*/*', 'accept-encoding': 'identity', 'user-agent': `Assay/${version}` },
+    },
+    'The host sent only interim responses.',
+  ).catch((error) => {
     throw toOutboundError(error)
   })
+
+type Timing = { time: TimeLimit; idleMs: number }
+
+async function store(response: Response, request: FetchRequest, timing: Timing): Promise<FetchResult> {
+  const writer = request.contents.newWriter()
+  let content: Content | undefined
+  try {
+    const bytes = await copy(response, request.maxBytes, timing, (chunk) => writer.write(chunk))
+    if (bytes > request.maxBytes) return newTooLarge(request)
+    if (bytes === 0) return newFailure('EmptyContent', 'The host sent no content.')
+    content = await writer.finish()
+    return { content }
+  } finally {
+    if (content === undefined) await writer.abort()
+  }
+}
+
+/** Copies the body and returns its length. It stops at the first chunk that exceeds `maxBytes`. */
+async function copy(
+  response: Response,
+  maxBytes: number,
+  { time, idleMs }: Timing,
+  write: (chunk: Buffer) => Promise<void> | undefined,
+): Promise<number> {
+  const chunks: AsyncIterator<Buffer> = response.body[Symbol.asyncIterator]()
+  let bytes = 0
+  while (bytes <= maxBytes) {
+    // The timer is paused while the content store writes, because that time is not the host's.
+    time.set(idleMs, 'The host stopped sending.')
+    const next = await chunks.next().catch((error) => {
+      time.signal.throwIfAborted()
+      throw toOutboundError(error)
+    })
+    time.pause()
+    if (next.done) break
+    bytes += next.value.length
+    // undici does not use a chunk again after it is read, so the writer may keep its memory without a copy.
+    if (bytes <= maxBytes) await write(next.value)
+  }
+  return bytes
+}
 
 function toTarget(location: string | string[] | undefined, base: URL): string {
   const target = typeof location === 'string' ? URL.parse(location, base.href) : null

@@ -1,17 +1,16 @@
 import { isIP, type Socket } from 'node:net'
 import { connect as startTls } from 'node:tls'
-import { type buildConnector, Client } from 'undici'
+import { type buildConnector, Client, type Dispatcher } from 'undici'
 import type { AddressPolicy } from '../domain/scans/web-address.ts'
-import { dialFirst, openSocket, tooSlow, whenEvent } from './dial.ts'
+import { dialFirst, enterTunnel, openSocket, tooSlow, whenEvent } from './dial.ts'
 import { OutboundError } from './outbound-error.ts'
-import { enterTunnel } from './proxy-tunnel.ts'
 import { makeResolveName, type ResolveName } from './resolve-name.ts'
 import { withinTime } from './time-limit.ts'
 
 export type GuardedAgent = {
   /**
-   * Lends a client for one exchange with one origin, on a connection of its own. When `use` ends or `signal` aborts,
-   * nothing of it is left, also when it was still connecting: undici alone would go on.
+   * Provides a client for one exchange with one origin, on a new connection. When `use` ends or `signal` aborts, the
+   * connection is closed, even while it is being opened, which undici alone would continue.
    */
   withClient<T>(origin: string, signal: AbortSignal, use: (client: Client) => Promise<T>): Promise<T>
 }
@@ -19,17 +18,17 @@ export type GuardedAgent = {
 const maxHeaderBytes = 16 * 1024
 
 /**
- * Calls nothing but addresses that the policy allows. The check is part of connecting: a name is resolved once, every one
- * of its addresses is judged, and a judged address is dialled, so a name that changes its answer afterwards gains nothing.
+ * Connects only to addresses that the policy allows. The check is part of connecting: a name is resolved once, all of its
+ * addresses are checked, and a checked address is dialled, so a name that changes its address afterwards has no effect.
  *
- * With a proxy it is the proxy that connects. It is told the judged address, not the name, for http and https alike; that
- * it then dials this address is its own promise, which cannot be checked from here.
+ * A proxy gets the checked address instead of the name, for http and https alike. Whether the proxy dials this address
+ * cannot be verified from here.
  */
 export function makeGuardedAgent(deps: {
   policy: AddressPolicy
-  /** For the connection with its TLS; 10 s unless told. */
+  /** Time for the connection including TLS; 10 s by default. */
   connectMs?: number
-  /** For the name; 5 s unless told. */
+  /** Time to resolve the name; 5 s by default. */
   resolveMs?: number
   proxy?: URL | undefined
   resolve?: ResolveName
@@ -46,8 +45,8 @@ export function makeGuardedAgent(deps: {
           (error) => callback(error, null),
         )
       }
-      // No keep-alive: a connection that the other side has just closed would fail the next exchange. No times of undici:
-      // informational answers set them back, so whoever exchanges keeps his own.
+      // No keep-alive: a connection that the other side has just closed would fail the next exchange. The timeouts of
+      // undici are off, because interim responses reset them; callers set their own.
       const options = { pipelining: 0, maxHeaderSize: maxHeaderBytes, headersTimeout: 0, bodyTimeout: 0 }
       const client = new Client(origin, { ...options, connect })
       const end = () => {
@@ -80,7 +79,7 @@ export function makeGuardedAgent(deps: {
     })
   }
 
-  /** All of them may be called, or it throws: a name with one address inside is aimed at the inside. */
+  /** Returns the addresses of a host. Throws when the policy forbids any of them, because such a name is an attack. */
   async function findAddresses(host: string, signal: AbortSignal): Promise<string[]> {
     if (isIP(host) !== 0) {
       if (!policy.isAllowed(host)) throw new OutboundError('The address of the host is not public.')
@@ -114,10 +113,12 @@ export function makeGuardedAgent(deps: {
   }
 }
 
-/** TLS begins only on a connection that was judged. The certificate must be for the host that was asked for. */
+/** Starts TLS on a connection to a checked address. The certificate must match the requested host. */
 async function secure(socket: Socket, host: string, signal: AbortSignal): Promise<Socket> {
   const secured = startTls({
-    ...{ socket, host, ALPNProtocols: ['http/1.1'] },
+    socket,
+    host,
+    ALPNProtocols: ['http/1.1'],
     ...(isIP(host) === 0 ? { servername: host } : {}),
   })
   try {
@@ -129,3 +130,25 @@ async function secure(socket: Socket, host: string, signal: AbortSignal): Promis
 }
 
 const toError = (reason: unknown) => (reason instanceof Error ? reason : null)
+
+/** Limit on interim responses such as Early Hints. No server has a reason to send more. */
+const maxInterimResponses = 20
+
+/** Sends a request. Throws `sentence` when the other side sends interim responses without end. */
+export async function sendRequest(
+  client: Client,
+  options: Omit<Dispatcher.RequestOptions, 'onInfo'>,
+  sentence: string,
+): Promise<Dispatcher.ResponseData> {
+  let interimResponses = 0
+  const response = await client.request({
+    ...options,
+    onInfo() {
+      interimResponses += 1
+      if (interimResponses > maxInterimResponses) throw new OutboundError(sentence)
+    },
+  })
+  // Closing the client makes the body emit its error again; without a listener it would end the process.
+  response.body.on('error', () => {})
+  return response
+}

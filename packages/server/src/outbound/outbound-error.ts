@@ -1,17 +1,17 @@
-/** A stranger's fault, or a refusal of ours to call one. The message is a sentence for people, without addresses. */
+/** A failure of the other side, or an address that the policy forbids. The message is a sentence for users. */
 export class OutboundError extends Error {
   override name = 'OutboundError'
 }
 
-/** We ran out of something: trying again may help, and nobody's download has failed. */
+/** Errors of this machine, which lacks a resource. They are not failures of the other side, and a retry may help. */
 const ownShortages = new Set(['EMFILE', 'ENFILE', 'ENOMEM', 'ENOBUFS'])
 
-/** What a call outside went wrong with, as an OutboundError where it was not our fault, otherwise as it is. */
+/** Turns an error that the other side caused into an OutboundError. Returns every other error unchanged. */
 export function toOutboundError(error: unknown): unknown {
   if (error instanceof OutboundError || !(error instanceof Error)) return error
-  // Its codes are those of the parser, or none.
+  // Parser errors have codes of the parser or none at all, so their name identifies them.
   if (error.name === 'HTTPParserError')
-    return new OutboundError('The host did not answer in valid HTTP.', { cause: error })
+    return new OutboundError('The host did not send a valid HTTP response.', { cause: error })
   const code = 'code' in error && typeof error.code === 'string' ? error.code : undefined
   if (code === undefined || ownShortages.has(code)) return error
   return new OutboundError(toSentence(code), { cause: error })
@@ -19,12 +19,12 @@ export function toOutboundError(error: unknown): unknown {
 
 function toSentence(code: string): string {
   if (code in sentences) return sentences[code] as string
-  if (code.startsWith('ERR_SSL_') || code === 'EPROTO') return 'The host did not agree to a secure connection.'
+  if (code.startsWith('ERR_SSL_') || code === 'EPROTO') return 'The TLS handshake with the host failed.'
   if (/CERT|ISSUER|SIGNATURE|CRL|CHAIN/.test(code)) return 'The certificate of the host could not be verified.'
   return 'The connection to the host failed.'
 }
 
-const closedEarly = 'The host closed the connection before its answer was complete.'
+const closedEarly = 'The host closed the connection before its response was complete.'
 const unreachable = 'The host cannot be reached.'
 
 const sentences: Record<string, string> = {
@@ -34,11 +34,11 @@ const sentences: Record<string, string> = {
   UND_ERR_SOCKET: closedEarly,
   ENETUNREACH: unreachable,
   EHOSTUNREACH: unreachable,
-  // Both without IPv6 on this machine.
+  // These two occur on a machine without IPv6.
   EADDRNOTAVAIL: unreachable,
   EAFNOSUPPORT: unreachable,
   ETIMEDOUT: 'The host did not complete a connection in time.',
-  UND_ERR_RES_CONTENT_LENGTH_MISMATCH: 'The host did not send what it had announced.',
-  UND_ERR_HEADERS_OVERFLOW: 'The headers of the answer are too large.',
+  UND_ERR_RES_CONTENT_LENGTH_MISMATCH: 'The host sent more or less content than it announced.',
+  UND_ERR_HEADERS_OVERFLOW: 'The headers of the response are too large.',
   ERR_TLS_CERT_ALTNAME_INVALID: 'The certificate of the host is for another name.',
 }

@@ -2,23 +2,24 @@ import { Resolver } from 'node:dns/promises'
 import { readFile, stat } from 'node:fs/promises'
 import { OutboundError } from './outbound-error.ts'
 
-/** Once one kind of address is known, the other is waited for this long: some name servers never answer for IPv6. */
+/** Time to wait for the second address family after the first answer: some name servers never answer for IPv6. */
 const otherKindMs = 500
 
-/** Every address of a name. Throws when there is none. */
+/** Returns all addresses of a name. Throws when there is none. */
 export type ResolveName = (name: string, signal: AbortSignal) => Promise<string[]>
 
 /**
- * Asks the name servers of the system through c-ares, not getaddrinfo: that holds one of libuv's four threads for as long
- * as a name server keeps silent, so that four such names stop every file access and lookup of the process. The price is
- * that only the hosts file and DNS are asked, without search domains.
+ * Resolves names with c-ares instead of getaddrinfo, which blocks one of libuv's four threads while a name server is
+ * silent: four such names would stop all file access and lookups of the process. The price is that only the hosts file
+ * and DNS are used, without search domains.
  */
 export function makeResolveName(deps: { servers?: string[]; hostsFile?: string } = {}): ResolveName {
   const findInHostsFile = makeHostsFile(deps.hostsFile ?? '/etc/hosts')
 
   return async (name, signal) => {
     const bare = name.toLowerCase().replace(/\.$/, '')
-    // RFC 6761: never asked of a name server. Only the IPv4 form: who opens 127.0.0.0/8 means it to work.
+    // RFC 6761 forbids asking a name server for localhost. Only IPv4 is returned, so that a policy that allows
+    // 127.0.0.0/8 is sufficient.
     if (bare === 'localhost' || bare.endsWith('.localhost')) return ['127.0.0.1']
     const listed = await findInHostsFile(bare)
     if (listed !== undefined) return listed
@@ -30,18 +31,18 @@ export function makeResolveName(deps: { servers?: string[]; hostsFile?: string }
 
 async function askServers(name: string, servers: string[] | undefined, signal: AbortSignal): Promise<string[]> {
   signal.throwIfAborted()
-  // A new one each time (0.03 ms): it reads the system's settings anew, and to cancel it stops no other lookup.
+  // A new resolver (0.03 ms) reads the current settings of the system, and cancelling it stops no other lookup.
   const resolver = new Resolver({ timeout: 1500, tries: 3 })
   if (servers !== undefined) resolver.setServers(servers)
   const cancel = () => resolver.cancel()
   signal.addEventListener('abort', cancel, { once: true })
   let timer: NodeJS.Timeout | undefined
-  const hurry = (addresses: string[]) => {
+  const startTimer = (addresses: string[]) => {
     timer ??= setTimeout(cancel, otherKindMs)
     return addresses
   }
   try {
-    const questions = [resolver.resolve4(name).then(hurry), resolver.resolve6(name).then(hurry)]
+    const questions = [resolver.resolve4(name).then(startTimer), resolver.resolve6(name).then(startTimer)]
     const answers = await Promise.allSettled(questions)
     signal.throwIfAborted()
     return answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []))
@@ -51,7 +52,7 @@ async function askServers(name: string, servers: string[] | undefined, signal: A
   }
 }
 
-/** Operators name hosts of their own there, and so does Docker. Read again when it changes. */
+/** Looks names up in the hosts file, which operators and Docker edit. It is read again after a change. */
 function makeHostsFile(path: string): (name: string) => Promise<string[] | undefined> {
   let readAt: number | undefined
   let names = new Map<string, string[]>()

@@ -1,16 +1,16 @@
 import { OutboundError } from './outbound-error.ts'
 
 export type TimeLimit = {
-  /** Aborted when the parent is, or when the time is over; its reason is what to throw. */
+  /** Aborts with the parent or when the time is over. Its reason is the error to throw. */
   readonly signal: AbortSignal
-  /** From now on, instead of any time that was set before. */
+  /** Starts a new time limit, which replaces the previous one. */
   set(ms: number, sentence: string): void
   pause(): void
-  /** Lets go of the parent. Must be called. */
+  /** Stops the timer and removes the listener from the parent. Must be called. */
   end(): void
 }
 
-/** AbortSignal.any and AbortSignal.timeout cannot be set anew or let go of, and a download needs both per chunk. */
+/** A time limit that can be restarted and removed, as each chunk of a download needs; AbortSignal.timeout cannot. */
 export function newTimeLimit(parent: AbortSignal): TimeLimit {
   const controller = new AbortController()
   let timer: NodeJS.Timeout | undefined
@@ -31,7 +31,7 @@ export function newTimeLimit(parent: AbortSignal): TimeLimit {
   }
 }
 
-/** What `work` gives, unless the time is over or the parent aborted first: then that is what is thrown. */
+/** Runs `work` within a time limit. When the time is over or the parent aborts, it throws that reason. */
 export async function withinTime<T>(
   limit: { ms: number; signal: AbortSignal; sentence: string },
   work: (signal: AbortSignal) => Promise<T>,

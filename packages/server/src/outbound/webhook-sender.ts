@@ -2,18 +2,15 @@ import type { Client } from 'undici'
 import type { WebhookRequest, WebhookResponse, WebhookSender } from '../domain/ports/webhook-sender.ts'
 import { type AddressPolicy, checkWebAddress } from '../domain/scans/web-address.ts'
 import { version } from '../runtime/version.ts'
-import type { GuardedAgent } from './guarded-agent.ts'
+import { type GuardedAgent, sendRequest } from './guarded-agent.ts'
 import { OutboundError, toOutboundError } from './outbound-error.ts'
 import { withinTime } from './time-limit.ts'
 
-/** Some receivers take a connection that ends early for a failure of theirs, so short answers are read to their end. */
-const maxAnswerBytes = 64 * 1024
+/** Responses up to 64 KB are read to the end, because some receivers treat an early close as a failure. */
+const maxResponseBytes = 64 * 1024
 const keptBytes = 1024
 
-/** Early hints and the like. Nobody has reason for more. */
-const maxInformational = 20
-
-/** Posts to receivers that strangers named, on a connection of its own each time, so every time they are judged anew. */
+/** Posts webhooks. Each attempt opens a new connection, so the address of the receiver is checked every time. */
 export function makeWebhookSender(deps: { agent: GuardedAgent; policy: AddressPolicy }): WebhookSender {
   const { agent, policy } = deps
 
@@ -29,14 +26,14 @@ export function makeWebhookSender(deps: { agent: GuardedAgent; policy: AddressPo
       } catch (error) {
         const known = toOutboundError(error)
         if (known instanceof OutboundError) return { status: null, reason: known.message }
-        return { status: null, reason: 'The request could not be sent, by a fault of this service.', fault: error }
+        return { status: null, reason: 'The request could not be sent because of an internal error.', fault: error }
       }
     },
 
     toHeaders,
   }
 
-  /** Checked when the scan was asked for; what is allowed may have changed since. */
+  /** Checks the address again, because the policy may have changed since the scan was submitted. */
   function toUrl(address: string): URL {
     const [error] = checkWebAddress(address, policy)
     if (error !== undefined) throw new OutboundError(`The address ${error}`)
@@ -51,19 +48,16 @@ const toHeaders = (headers: Record<string, string>) => ({
 })
 
 async function exchange(client: Client, url: URL, request: WebhookRequest): Promise<WebhookResponse> {
-  let informational = 0
-  const { statusCode, headers, body } = await client.request({
-    method: 'POST',
-    path: `${url.pathname}${url.search}`,
-    headers: toHeaders(request.headers),
-    body: request.body,
-    onInfo() {
-      informational += 1
-      if (informational > maxInformational) throw new OutboundError('The receiver did not come to its answer.')
+  const { statusCode, headers, body } = await sendRequest(
+    client,
+    {
+      method: 'POST',
+      path: `${url.pathname}${url.search}`,
+      headers: toHeaders(request.headers),
+      body: request.body,
     },
-  })
-  // It fails once more when the client ends; whoever reads it has been told.
-  body.on('error', () => {})
+    'The receiver sent only interim responses.',
+  )
   const retryAfter = headers['retry-after']
   return {
     status: statusCode,
@@ -72,7 +66,7 @@ async function exchange(client: Client, url: URL, request: WebhookRequest): Prom
   }
 }
 
-/** What could be read of it before it broke off or the time was over: the status has come already. */
+/** Reads the start of the body. A failure here does not matter, because the status has already arrived. */
 async function readBeginning(body: AsyncIterable<Buffer>): Promise<Buffer> {
   const kept: Buffer[] = []
   let bytes = 0
@@ -80,7 +74,7 @@ async function readBeginning(body: AsyncIterable<Buffer>): Promise<Buffer> {
     for await (const chunk of body) {
       if (bytes < keptBytes) kept.push(chunk.subarray(0, keptBytes - bytes))
       bytes += chunk.length
-      if (bytes >= maxAnswerBytes) break
+      if (bytes >= maxResponseBytes) break
     }
   } catch {}
   return Buffer.concat(kept)

@@ -106,7 +106,7 @@ describe('over TLS', () => {
     t.after(() => talking.close())
     await once(talking, 'listening')
     const { port } = talking.address() as AddressInfo
-    assertFailed(await fetch(`https://127.0.0.2:${port}/`), 'DownloadFailed', /secure connection/)
+    assertFailed(await fetch(`https://127.0.0.2:${port}/`), 'DownloadFailed', /TLS handshake/)
   })
 })
 
@@ -164,7 +164,7 @@ describe('through a proxy', () => {
   const answers: [name: string, answer: string, reason: RegExp][] = [
     ['refuses', 'HTTP/1.1 403 Forbidden\r\n\r\n', /proxy did not connect/],
     ['speaks something else', 'SSH-2.0-x\r\n\r\n', /proxy did not connect/],
-    ['never stops', `HTTP/1.1 200 OK\r\n${'A: b\r\n'.repeat(9_000)}`, /no valid answer/],
+    ['never stops', `HTTP/1.1 200 OK\r\n${'A: b\r\n'.repeat(9_000)}`, /no valid response/],
     ['closes', '', /proxy closed the connection/],
   ]
   for (const [name, answer, reason] of answers) {

@@ -95,18 +95,18 @@ describe('the webhook sender', () => {
     const { outcome } = await sendTo(async (socket) => {
       await writeWithoutEnd(socket, 'HTTP/1.1 200 OK\r\n', `x: ${'y'.repeat(1000)}\r\n`)
     })
-    assert.deepEqual(outcome, { status: null, reason: 'The headers of the answer are too large.' })
+    assert.deepEqual(outcome, { status: null, reason: 'The headers of the response are too large.' })
   })
 
   test('gives up on informational answers without an end', async () => {
     const { outcome } = await sendTo(async (socket) => {
       await writeWithoutEnd(socket, '', 'HTTP/1.1 103 Early Hints\r\n\r\n')
     })
-    assert.deepEqual(outcome, { status: null, reason: 'The receiver did not come to its answer.' })
+    assert.deepEqual(outcome, { status: null, reason: 'The receiver sent only interim responses.' })
   })
 
   test('tells when a receiver closes or resets before it answers', async () => {
-    const reason = 'The host closed the connection before its answer was complete.'
+    const reason = 'The host closed the connection before its response was complete.'
     for (const act of [
       (socket) => socket.end(),
       (socket) => socket.resetAndDestroy(),
@@ -149,7 +149,7 @@ describe('the webhook sender', () => {
 
   test('tells when the answer is no HTTP', async () => {
     const { outcome } = await sendTo((socket) => socket.write('220 mail.example.com ESMTP\r\n'))
-    assert.deepEqual(outcome, { status: null, reason: 'The host did not answer in valid HTTP.' })
+    assert.deepEqual(outcome, { status: null, reason: 'The host did not send a valid HTTP response.' })
   })
 
   test('tells when nobody listens', async () => {
@@ -203,7 +203,7 @@ describe('the webhook sender', () => {
     })
     assert.deepEqual(outcome, {
       status: null,
-      reason: 'The request could not be sent, by a fault of this service.',
+      reason: 'The request could not be sent because of an internal error.',
       fault: shortage,
     })
   })
