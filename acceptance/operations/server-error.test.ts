@@ -8,12 +8,12 @@ import { assertProblem } from '../support/problems.ts'
 import { type Service, startService } from '../support/start-service.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
-/** A service of its own, because its database is about to be broken. */
+/** This file breaks the database of its service, so it does not use the shared one. */
 let database: Awaited<ReturnType<typeof openTestDatabase>>
 let service: Service
 before(async () => {
   database = await openTestDatabase()
-  // A socket's address names no host, and settings want one; the socket in its query counts all the same.
+  // The URL of a socket has no host, which the settings require; the socket in the query still takes precedence.
   service = await startService({ ASSAY_DATABASE_URL: database.url.replace('@/', '@localhost/') })
   await database.pool.query('alter table api_keys rename to hidden_keys')
 })
@@ -28,18 +28,18 @@ const send = (operation: (typeof operations)[number]) => {
 }
 
 for (const operation of operations) {
-  test(`500: ${operation.id} tells a caller nothing of what broke inside, and the log everything`, async () => {
+  test(`500: ${operation.id} hides the cause from the caller and logs it`, async () => {
     const answer = await send(operation)
     await assertProblem(answer, { status: 500, kind: 'internal' })
     assert.doesNotMatch(answer.text, /api_keys|relation|select|\.ts|node:/i)
     const { traceId } = JSON.parse(answer.text)
-    const isTold = (line: string) => line.includes(traceId) && line.includes('api_keys')
-    await waitUntil('the log to tell the cause', async () => service.log().split('\n').some(isTold))
+    const hasCause = (line: string) => line.includes(traceId) && line.includes('api_keys')
+    await waitUntil('the cause in the log', async () => service.log().split('\n').some(hasCause))
     assert(!service.log().includes(service.apiKey))
   })
 }
 
-test('once the fault is mended the service answers again, without a restart', async () => {
+test('once the fault is fixed the service responds again, without a restart', async () => {
   await database.pool.query('alter table hidden_keys rename to api_keys')
   for (const operation of operations.filter(({ does }) => does === 'ping' || does === 'account')) {
     assert.equal((await send(operation)).status, 200, operation.id)

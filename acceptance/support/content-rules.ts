@@ -9,7 +9,7 @@ const chunk = Buffer.alloc(1024 * 1024, 'x')
 const head = toPart(filePart('')).subarray(0, -2)
 const end = Buffer.from(`\r\n--${boundary}--\r\n`)
 
-/** The limits on the size of uploads, which are enforced while the bytes arrive. */
+/** Rules for the size of an upload, which are checked while it arrives. */
 export function testSizeLimit(subject: Subject, megabytes: number) {
   const { operation, send, service } = subject
   const isImage = 'kind' in operation && operation.kind === 'nsfw_image'
@@ -41,7 +41,7 @@ export function testSizeLimit(subject: Subject, megabytes: number) {
     await subject.assertInvalid(await send({ headers, body: body() }), ['file'])
   })
 
-  test(`422: a file over ${megabytes} MB is refused while it streams, its end unseen`, async () => {
+  test(`422: a file over ${megabytes} MB is refused before its end arrives`, async () => {
     const body = async function* (answered: Promise<unknown>) {
       yield toPart(textPart('file_name', ''))
       yield head
@@ -51,7 +51,7 @@ export function testSizeLimit(subject: Subject, megabytes: number) {
     await subject.assertInvalid(await send({ headers, body }), ['file', 'file_name'])
   })
 
-  test('what a client still sends after the refusal is read and thrown away, and the connection lives on', async () => {
+  test('the rest of an upload is read and dropped after the refusal, and the connection stays open', async () => {
     const connection = await openRaw(service.url)
     const line = `POST ${operation.path} HTTP/1.1\r\nHost: localhost\r\n${names.apiKey}: ${subject.key()}\r\n`
     await connection.send(`${line}Content-Type: ${formType}\r\nTransfer-Encoding: chunked\r\n\r\n`)
@@ -68,16 +68,16 @@ export function testSizeLimit(subject: Subject, megabytes: number) {
 const toChunk = (bytes: Buffer) =>
   Buffer.concat([Buffer.from(`${bytes.length.toString(16)}\r\n`), bytes, Buffer.from('\r\n')])
 
-/** The image formats, which are recognised by the content alone. */
+/** Rules for the four image formats, which are recognized by content alone. */
 export function testImageRules(subject: Subject) {
-  test('JPEG, PNG, GIF and WebP are accepted, whatever the part says of itself', async () => {
+  test('JPEG, PNG, GIF and WebP are accepted, whatever name and type the part has', async () => {
     for (const [name, content] of Object.entries(images)) {
       const parameters = 'filename="notes.txt"\r\nContent-Type: text/plain'
       await subject.assertAccepted(await subject.sendForm(filePart(content, parameters)), name)
     }
   })
 
-  test('422: content that is none of the four image formats is refused, whatever the part says of itself', async () => {
+  test('422: content that is none of the four image formats is refused, whatever name and type the part has', async () => {
     const contents: [what: string, content: string | Buffer][] = [
       ['text', 'hello'],
       ['one byte', Buffer.of(0xff)],
@@ -96,13 +96,13 @@ export function testImageRules(subject: Subject) {
     }
   })
 
-  test('422: what is wrong with the image and with its name is told at once', async () => {
+  test('422: errors of the image and of its name are reported at once', async () => {
     const answer = await subject.sendForm(textPart('file_name', 'a.exe'), filePart('hello'))
     await subject.assertInvalid(answer, ['file', 'file_name'])
   })
 }
 
-/** A malware scan accepts content of any type. */
+/** A malware scan accepts content of any kind. */
 export function testAnyContent(subject: Subject) {
   test('content of any kind is accepted', async () => {
     for (const content of ['x', ' ', '\r\n', '\u0000', '--', Buffer.alloc(70_000), images['one.png'], '\r\n--x\r\n']) {

@@ -10,14 +10,14 @@ import { getSharedService } from './shared-service.ts'
 type Fields = Record<string, unknown>
 
 export const nobodysId = '00000000-0000-4000-8000-000000000000'
-/** The only host inside that the shared service may call; see scripts/test-origin.ts. */
+/** The one host that the shared service may call although it is not public; see scripts/test-origin.ts. */
 const origin = process.env.ASSAY_TEST_ORIGIN ?? 'http://files.example.com'
 export const goodUrl = `${origin}/one.png`
 const credits = 1000
 
 /**
- * The operation that a file tests, with an account that may use it and one that may not, which has no credits and five
- * requests an hour. Call this once, at the top of the file.
+ * Prepares the tests of one operation: an account that may use it, and one that may not, because it has no credits and a
+ * rate limit of five requests an hour. Call it once for each `describe`, first.
  */
 export function useOperation(id: string) {
   const operation = operations.find((candidate) => candidate.id === id)
@@ -25,7 +25,7 @@ export function useOperation(id: string) {
   const service = getSharedService()
   let key = ''
   let poorKey = ''
-  /** Number of requests accepted so far; the tests of a file run one after the other. */
+  /** Requests that were accepted so far; the tests of an operation run one after the other. */
   let spent = 0
   before(async () => {
     const [account, poor] = await Promise.all([
@@ -36,7 +36,7 @@ export function useOperation(id: string) {
     poorKey = poor.api_key
   })
 
-  /** Sends as the account that may use the operation, unless the headers say otherwise. */
+  /** Sends a request with the key of the account that may use the operation, unless the headers have another. */
   const send = (outgoing: Partial<Outgoing> = {}): Promise<Answer> => {
     const { method, path } = toRequest(operation)
     return sendTo(service.url, { method, path, ...outgoing, headers: { [headers.apiKey]: key, ...outgoing.headers } })
@@ -57,7 +57,7 @@ export function useOperation(id: string) {
     sendFields: (fields: Fields) => send(toRequest(operation, fields)),
     sendForm: (...parts: Part[]) => send({ headers: { 'content-type': formType }, body: toForm(parts) }),
     sendJson: (body: string | Buffer) => send({ headers: { 'content-type': 'application/json' }, body }),
-    /** Asserts that the request is refused with this problem and not charged. */
+    /** The request was refused with this problem, and not charged. */
     async assertRefused(answer: Answer, expected: ExpectedProblem, about?: string) {
       await assertProblem(answer, expected, about)
       assertCredits(answer, credits - spent, credits)
@@ -65,7 +65,7 @@ export function useOperation(id: string) {
     assertInvalid(answer: Answer, errors: string[], about?: string) {
       return this.assertRefused(answer, { status: 422, kind: 'validation', errors }, about)
     },
-    /** Asserts that the request is accepted, with a verdict or the id of a job, and charged one credit. */
+    /** The request was accepted: it has a result or the identifier of a job, and cost one credit. */
     async assertAccepted(answer: Answer, about?: string) {
       const isAsync = 'mode' in operation && operation.mode === 'async'
       assert.equal(answer.status, isAsync ? 202 : 201, `${about}: ${answer.text}`)
@@ -90,7 +90,7 @@ export function assertCredits(answer: Answer, left: number, limit = left) {
   assert.equal(answer.headers['x-api-credit-remaining'], String(left))
 }
 
-/** Makes a valid request for any operation; `fields` add to its form or JSON, or replace parts of it. */
+/** A valid request for any operation. Fields are added to its form or JSON, or replace those that it has. */
 export function toRequest(operation: Operation, fields: Fields = {}): Outgoing {
   const { method, path } = operation
   if (operation.does === 'file') {

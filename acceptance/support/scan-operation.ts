@@ -5,7 +5,7 @@ import type { Outgoing } from './http.ts'
 import { type Subject, toRequest } from './operation.ts'
 import { assertEmpty } from './problems.ts'
 
-/** Rules shared by all operations that take content: media types, the order of checks, the charge. */
+/** Rules that all scan operations share: media types, the order of checks, the charge. */
 export function testScanOperation(subject: Subject) {
   const { operation, send, sendGood } = subject
   const good = toRequest(operation)
@@ -24,7 +24,7 @@ export function testScanOperation(subject: Subject) {
     }
   })
 
-  test('415: a Content-Type that cannot be read is refused', async () => {
+  test('415: an invalid Content-Type is refused', async () => {
     for (const type of ['', 'nonsense', 'application/', '/json']) {
       await subject.assertRefused(await send(withType(type)), unsupported, `type ${type}`)
     }
@@ -32,26 +32,19 @@ export function testScanOperation(subject: Subject) {
 
   test('415: a compressed body is refused, whatever its compression', async () => {
     for (const encoding of ['gzip', 'br', 'gzip, identity', 'unheard-of']) {
-      await subject.assertRefused(
-        await send(withType(goodType, { 'content-encoding': encoding })),
-        unsupported,
-        encoding,
-      )
+      const answer = await send(withType(goodType, { 'content-encoding': encoding }))
+      await subject.assertRefused(answer, unsupported, encoding)
     }
     await subject.assertAccepted(await send(withType(goodType, { 'content-encoding': 'identity' })))
   })
 
-  test('media types are compared without regard to case, and blanks around parameters are forgiven', async () => {
+  test('media types are compared without regard to case and to blanks around parameters', async () => {
     const [essence = '', ...parameters] = goodType.split(';')
-    for (const type of [
-      [essence.toUpperCase(), ...parameters].join(' ; '),
-      [` ${essence}`, ...parameters].join(';  '),
-    ]) {
-      await subject.assertAccepted(await send(withType(type)), type)
-    }
+    const types = [[essence.toUpperCase(), ...parameters].join(' ; '), [` ${essence}`, ...parameters].join(';  ')]
+    for (const type of types) await subject.assertAccepted(await send(withType(type)), type)
   })
 
-  test('a good request gets its verdict, or the number of a job, and costs a credit', async () => {
+  test('a valid request gets a result or the identifier of a job, and costs one credit', async () => {
     await subject.assertAccepted(await sendGood())
     await subject.assertNothingElseCharged()
   })
@@ -62,7 +55,7 @@ export function testScanOperation(subject: Subject) {
     await subject.assertAccepted(await send({ ...good, body: chunks }))
   })
 
-  test('the first failing check answers: the key, then the media type, then the body', async () => {
+  test('checks run in this order: the key, then the media type, then the body', async () => {
     assertEmpty(await send(withType('text/plain', { [headers.apiKey]: 'unknown' })), 401)
     await subject.assertRefused(await send({ ...withType('text/plain'), body: '{' }), unsupported)
     await subject.assertRefused(await send({ ...good, body: '{' }), { status: 400, kind: 'malformed-request' })
@@ -76,7 +69,7 @@ export function testScanOperation(subject: Subject) {
   })
 }
 
-/** Call this last in a file, after all requests that must be refused. */
+/** Call this last in a file, after all refused requests. */
 export function testNothingWasCharged(subject: Subject) {
-  test('nothing that was refused has cost a credit', () => subject.assertNothingElseCharged())
+  test('no refused request costs a credit', () => subject.assertNothingElseCharged())
 }
