@@ -14,7 +14,7 @@ import type { ModelName } from './models/manifest.ts'
 import type { Model } from './models/open-models.ts'
 import type { Answer, Opening, Profile, Request } from './requests.ts'
 
-export type ImageEngineDeps = {
+export type ImageEngineDeps = Partial<typeof engineOptions.images> & {
   /** MobileNetV2Mid, and InceptionV3 for every profile but `fast`. */
   models: Model[]
   profile: Profile
@@ -23,12 +23,6 @@ export type ImageEngineDeps = {
   /** Each works on one picture at a time, with one core. */
   processes: number
   log: Logger
-  maxWaiting?: number
-  waitMs?: number
-  timeoutMs?: number
-  maxMemoryMb?: number
-  idleMs?: number
-  startMs?: number
 }
 
 export type RunningImageEngine = ImageEngine & {

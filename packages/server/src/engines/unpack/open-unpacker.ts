@@ -7,7 +7,7 @@ import type { UnpackBudget, Unpacker } from '../../domain/ports/engines.ts'
 import { type Doubt, EngineBusy, EngineDown } from '../../domain/ports/engines.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { chooseUnprivileged, wrapGuarded } from '../../runtime/unprivileged.ts'
-import { engineOptions, type PoolOptions } from '../child-process/engine-options.ts'
+import { engineOptions } from '../child-process/engine-options.ts'
 import { type Launch, parserUsers, toNodeFlags } from '../child-process/node-launch.ts'
 import { openProcessPool } from '../child-process/process-pool.ts'
 import { startChild } from '../child-process/start-child.ts'
@@ -15,15 +15,11 @@ import { type JobEnd, runJob, type UnpackResult } from './unpack-job.ts'
 
 type Options = Parameters<Unpacker['unpack']>[1]
 
+type RunningUnpacker = Unpacker & { close(): Promise<void>; processIds(): number[] }
+
 /** 7-Zip in processes of their own, for the containers that ClamAV calls OK without opening them. */
-export function openUnpacker({
-  log,
-  ...overrides
-}: { log: Logger } & Partial<PoolOptions & { workMs: number }>): Unpacker & {
-  close(): Promise<void>
-  processIds(): number[]
-} {
-  const options = { ...engineOptions.unpacker, ...overrides }
+export function openUnpacker(deps: { log: Logger } & Partial<typeof engineOptions.unpacker>): RunningUnpacker {
+  const { log, ...options } = { ...engineOptions.unpacker, ...deps }
   const launch = chooseLaunch()
   const pool = openProcessPool({ ...options, log, start: async () => startChild(options.name, launch) })
 

@@ -9,7 +9,7 @@ import type { BackendName, Refused } from './requests.ts'
 import { type ListedFile, listRuleFiles } from './rule-files.ts'
 import { scanContent } from './scan-content.ts'
 
-export type YaraDeps = {
+export type YaraDeps = Partial<typeof engineOptions.yara> & {
   /** The operator's directory: every `*.yar` and `*.yara` in it. It need not exist. */
   rulesDir: string
   /** Paths of rules that Assay ships. */
@@ -17,12 +17,7 @@ export type YaraDeps = {
   log: Logger
   /** By default libyara where it is installed, else YARA-X. */
   backend?: BackendName
-  processes?: number
   runAs?: Unprivileged
-  scanMs?: number
-  compileMs?: number
-  waitMs?: number
-  maxWaiting?: number
   pollMs?: number
 }
 
