@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { availableParallelism } from 'node:os'
 import type { Pool } from 'pg'
-import { jobsPerCore } from '../../packages/server/src/compose/workers.ts'
+import { jobsPerCore } from '../../packages/server/src/compose/background.ts'
 import { makeJobStore } from '../../packages/server/src/database/job-store.ts'
 import type { ClaimedJob } from '../../packages/server/src/domain/ports/job-store.ts'
 import { makeClamdClient } from '../../packages/server/src/engines/clamav/client.ts'

@@ -5,7 +5,7 @@ import { restoreBackup } from '../compose/backup/restore-backup.ts'
 import { writeBackup } from '../compose/backup/write-backup.ts'
 import { loadConfig } from '../config/load-config.ts'
 import { makeLogger } from '../runtime/logger.ts'
-import { newCommand, print } from './terminal.ts'
+import { newCommand, newInterruptSignal, print } from './terminal.ts'
 
 export function makeBackupCommand(): Command {
   return newCommand('backup', 'back up accounts, results, jobs and your own signatures; the service may be running')
@@ -16,7 +16,7 @@ export function makeBackupCommand(): Command {
       const manifest = await writeBackup(
         config,
         target,
-        { withMasterKey: withoutMasterKey === undefined, signal: whenInterrupted(), onTable: showOnTerminal },
+        { withMasterKey: withoutMasterKey === undefined, signal: newInterruptSignal(), onTable: showOnTerminal },
         log,
       )
       const secrets =
@@ -60,10 +60,4 @@ const toText = ({ createdAt, assay, tables }: Manifest) => {
 
 const showOnTerminal = (table: string) => {
   if (process.stderr.isTTY) process.stderr.write(`saving ${table}\n`)
-}
-
-function whenInterrupted(): AbortSignal {
-  const stopped = new AbortController()
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stopped.abort())
-  return stopped.signal
 }

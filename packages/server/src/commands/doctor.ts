@@ -4,7 +4,7 @@ import { dirname, resolve } from 'node:path'
 import { createSecureContext } from 'node:tls'
 import type { Command } from 'commander'
 import { type Config, ConfigMistakes, loadConfig } from '../config/load-config.ts'
-import { askReadiness, toLocalUrl } from './ask-readiness.ts'
+import { fetchReadiness, toLocalUrl } from './health.ts'
 import { newCommand, print, withStores } from './terminal.ts'
 
 /** The result of one check. For a fault, `says` describes it and how to fix it. */
@@ -114,7 +114,7 @@ async function checkService(config: Config): Promise<Finding> {
   if (config.port === 0) return { check, ok: true, says: 'not checked: ASSAY_PORT=0 selects a free port' }
   const url = toLocalUrl(config)
   try {
-    const { status, reasons } = await askReadiness(url)
+    const { status, reasons } = await fetchReadiness(url)
     return { check, ok: status === 'ready', says: [`${url} is ${status}.`, ...reasons].join(' ') }
   } catch (error) {
     const cause = (error as NodeJS.ErrnoException).code ?? (error as Error).message

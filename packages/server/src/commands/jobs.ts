@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Command } from 'commander'
 import type { Stores } from '../compose/stores.ts'
-import { newCommand, print, toTable, withStores } from './terminal.ts'
+import { newCommand, newInterruptSignal, print, toTable, withStores } from './terminal.ts'
 
 const minuteMs = 60_000
 const everyMs = 1000
@@ -11,7 +11,7 @@ export function makeJobsCommand(): Command {
     .option('--watch', 'refresh every second until Ctrl-C')
     .action(async ({ watch }: { watch?: true }, command: Command) => {
       await withStores(async (stores) => {
-        const stopped = watch ? whenInterrupted() : AbortSignal.abort()
+        const stopped = watch ? newInterruptSignal() : AbortSignal.abort()
         do {
           const seen = await look(stores)
           // On a terminal, clear the screen so that the table stays in place.
@@ -60,9 +60,3 @@ const toText = (seen: Seen) =>
 
 const toSeconds = (seconds: number) => `${seconds.toFixed(1)} s`
 const toRate = (count: number) => `${count} (${(count / 60).toFixed(1)}/s)`
-
-function whenInterrupted(): AbortSignal {
-  const stopped = new AbortController()
-  process.once('SIGINT', () => stopped.abort())
-  return stopped.signal
-}

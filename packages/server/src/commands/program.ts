@@ -1,5 +1,5 @@
 import { Command } from 'commander'
-import { version } from '../runtime/version.ts'
+import { version } from '../runtime/process.ts'
 import { makeAccountsCommand } from './accounts.ts'
 import { makeBackupCommand, makeRestoreCommand } from './backup.ts'
 import { makeConfigCommand } from './config.ts'

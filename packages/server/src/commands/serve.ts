@@ -3,8 +3,7 @@ import { openStores } from '../compose/stores.ts'
 import { loadConfig } from '../config/load-config.ts'
 import type { Registered } from '../domain/accounts/registration.ts'
 import { makeServiceLogs } from '../runtime/logger.ts'
-import { waitForStop } from '../runtime/signals.ts'
-import { version } from '../runtime/version.ts'
+import { version } from '../runtime/process.ts'
 import { newCommand, print, toCard } from './terminal.ts'
 
 /** Which secrets of the first account were configured. Configured secrets are not printed. */
@@ -97,4 +96,18 @@ function toJson(service: Service, given: Given) {
         }
   const link = toWelcomeUrl(service)
   return { url, metrics_port: metricsPort, ...made, ...(link === undefined ? {} : { console_link: link }) }
+}
+
+/** Resolves with the first signal to stop. A second signal ends the process at once. */
+function waitForStop(): Promise<NodeJS.Signals> {
+  return new Promise((resolve) => {
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+      process.on(signal, () => {
+        // Without a listener the next signal ends the process. npm forwards Ctrl-C a second time at once, so listeners
+        // stay for a moment.
+        setTimeout(() => process.removeAllListeners(signal), 500).unref()
+        resolve(signal)
+      })
+    }
+  })
 }

@@ -54,3 +54,10 @@ export function toCard(rows: Record<string, string | number | null>): string {
     .map(([label, value]) => `${label.padEnd(width)}  ${value ?? '-'}`)
     .join('\n')
 }
+
+/** Aborted by Ctrl-C or SIGTERM, so that a long command can clean up before it ends. */
+export function newInterruptSignal(): AbortSignal {
+  const interrupted = new AbortController()
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => interrupted.abort())
+  return interrupted.signal
+}

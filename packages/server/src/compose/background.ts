@@ -1,13 +1,19 @@
+import { availableParallelism } from 'node:os'
 import type { Config } from '../config/load-config.ts'
+import { makeJobStore } from '../database/job-store.ts'
+import { listQueues, makeRunJob } from '../domain/scans/jobs.ts'
+import { makeDeliver } from '../domain/webhooks/deliver.ts'
+import { systemClock } from '../runtime/clock.ts'
 import type { Closers } from '../runtime/closers.ts'
 import type { Logger } from '../runtime/logger.ts'
 import type { Metrics } from '../runtime/metrics.ts'
+import { openDeliveryWorker } from '../workers/delivery-worker.ts'
+import { openScanWorker } from '../workers/scan-workers.ts'
 import { openSweeper } from '../workers/sweeper.ts'
 import { listCleanupTasks } from './cleanup-tasks.ts'
 import { observeQueues } from './monitoring.ts'
 import type { ScanningParts } from './scanning.ts'
 import type { StorageParts } from './storage.ts'
-import { openWorkers } from './workers.ts'
 
 type Deps = {
   storage: StorageParts
@@ -22,7 +28,7 @@ type Deps = {
 /** Opens the work that no request waits for: background scans, webhook deliveries and cleanup. */
 export async function openBackground(config: Config, deps: Deps) {
   const { storage, scanning, countDrainMs, metrics, log, closers } = deps
-  const workers = openWorkers(config, { storage, scanning, observeVerdict: metrics.countVerdict, log })
+  const workers = openWorkers(config, deps)
   closers.add(() => workers.close(countDrainMs()))
   observeQueues(metrics, { jobs: workers.jobs, deliveries: storage.deliveries })
   const sweeper = await openSweeper({
@@ -32,6 +38,83 @@ export async function openBackground(config: Config, deps: Deps) {
   })
   closers.add(sweeper.close)
   return workers
+}
+
+/** Many more jobs than cores: a small scan spends most of its time waiting for the engine and the database. */
+export const jobsPerCore = 64
+
+const abandonedAtOnce = 100
+const abandonedLeaseMs = 60_000
+
+/** Opens the workers of a node with the role `worker`. On other nodes jobs can be queued and expired, but are not run. */
+function openWorkers(config: Config, { storage, scanning, metrics, log }: Deps) {
+  const { database, jobContents, deliveries } = storage
+  const { scanner, kinds, outbound, remoteScans } = scanning
+  const { resultWaiters, notifications } = remoteScans
+  const { isOutage } = database.watch
+  const jobs = makeJobStore({ ...database, queues: listQueues(kinds, jobContents.storeIds) })
+  const { run, giveUp } = makeRunJob({
+    jobs,
+    contents: jobContents,
+    scanner,
+    clock: systemClock,
+    observeVerdict: metrics.countVerdict,
+    reportFailure: (error) => log.error({ err: error }, 'a background scan failed'),
+    onCompleted(scanId, isCalledBack) {
+      resultWaiters.notify(scanId)
+      notifications.send('completed', scanId)
+      if (isCalledBack) workers?.pokeDeliveries()
+    },
+  })
+  const workers = config.roles.worker ? startWorkers() : undefined
+
+  return {
+    jobs,
+    /** Call after a job is queued: wakes the worker of this process, or those of other nodes. */
+    onQueued: workers?.pokeScans ?? (() => notifications.send('jobs')),
+    /** Call after a delivery is made due. Workers of other nodes find it when they poll. */
+    onReplayed: () => workers?.pokeDeliveries(),
+    /** Completes jobs that no worker has claimed since before that time; returns how many. */
+    async giveUpAbandoned(before: Date): Promise<number> {
+      const abandoned = await jobs.claimAbandoned(before, abandonedAtOnce, abandonedLeaseMs)
+      for (const job of abandoned) await giveUp(job)
+      return abandoned.length
+    },
+    stopClaiming: () => workers?.stopClaiming(),
+    close: async (withinMs: number) => workers?.close(withinMs),
+  }
+
+  function startWorkers() {
+    const remoteScanWorker = remoteScans.openWorker(scanner)
+    const deliver = makeDeliver({
+      sender: outbound.sender,
+      store: deliveries,
+      clock: systemClock,
+      retryMs: config.webhookRetries,
+    })
+    const deliveryWorker = openDeliveryWorker({ store: deliveries, deliver, log, clock: systemClock, isOutage })
+    const scanWorker = openScanWorker({
+      jobs,
+      run,
+      concurrency: jobsPerCore * availableParallelism(),
+      log,
+      isOutage,
+      ...(remoteScanWorker === undefined ? {} : { countOthers: remoteScanWorker.countRunning }),
+    })
+    notifications.on('jobs', scanWorker.poke)
+    return {
+      pokeScans: scanWorker.poke,
+      pokeDeliveries: deliveryWorker.poke,
+      stopClaiming() {
+        remoteScanWorker?.stop()
+        scanWorker.stop()
+      },
+      async close(withinMs: number) {
+        await Promise.all([remoteScanWorker?.close(withinMs), scanWorker.close(withinMs)])
+        await deliveryWorker.close()
+      },
+    }
+  }
 }
 
 export type BackgroundParts = Awaited<ReturnType<typeof openBackground>>

@@ -7,9 +7,12 @@ import type { RemoteScanStore } from '../domain/ports/remote-scan-store.ts'
 import { systemClock } from '../runtime/clock.ts'
 import type { CleanupTask } from '../workers/sweeper.ts'
 import type { StorageParts } from './storage.ts'
-import type { Workers } from './workers.ts'
 
-type Deps = { storage: StorageParts; remoteScans: RemoteScanStore; workers: Pick<Workers, 'jobs' | 'giveUpAbandoned'> }
+type Deps = {
+  storage: StorageParts
+  remoteScans: RemoteScanStore
+  workers: { jobs: JobStore; giveUpAbandoned(before: Date): Promise<number> }
+}
 
 const dayMs = 86_400_000
 /** Content is stored before its job is recorded, so younger content may belong to a submit that still runs. */

@@ -15,7 +15,7 @@ import { type Listener, openListener } from '../listeners/listener.ts'
 import { type ListenerScans, makeListenerScans } from '../listeners/listener-scan.ts'
 import type { Logger } from '../runtime/logger.ts'
 import type { Metrics } from '../runtime/metrics.ts'
-import { version } from '../runtime/version.ts'
+import { version } from '../runtime/process.ts'
 
 type Deps = {
   admission: Admission

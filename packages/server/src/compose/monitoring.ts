@@ -9,7 +9,7 @@ import type { AssayNode, NodeStore } from '../domain/ports/node-store.ts'
 import type { Check, Readiness } from '../domain/readiness.ts'
 import { systemClock } from '../runtime/clock.ts'
 import type { Metrics } from '../runtime/metrics.ts'
-import { version } from '../runtime/version.ts'
+import { version } from '../runtime/process.ts'
 import type { Engines } from './engines.ts'
 
 export type EngineStatus = { name: string; kind: EngineKind; state: EngineState | undefined }

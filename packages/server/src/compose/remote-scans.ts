@@ -12,7 +12,7 @@ import type { Scanner } from '../domain/scans/scanner.ts'
 import { makeResultWaiters } from '../domain/scans/scanning.ts'
 import type { Logger } from '../runtime/logger.ts'
 import type { Metrics } from '../runtime/metrics.ts'
-import { openRemoteScanWorker } from '../workers/remote-scan-worker.ts'
+import { openRemoteScanWorker } from '../workers/scan-workers.ts'
 
 type Deps = {
   database: Database

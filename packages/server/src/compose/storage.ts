@@ -1,13 +1,22 @@
+import { join, resolve } from 'node:path'
+import { openContentStore } from '../blobs/content-store.ts'
+import { openDiskSpace } from '../blobs/disk-space.ts'
+import { makeDiskJobContents } from '../blobs/job-contents.ts'
+import { openMasterKey } from '../blobs/master-key.ts'
+import { makeMemoryBudget } from '../blobs/memory-content.ts'
+import { openS3JobContents } from '../blobs/s3/s3-job-contents.ts'
 import type { Config } from '../config/load-config.ts'
 import { makeAdmissionGate, makeIdempotencyStore } from '../database/admission-gate.ts'
 import { makeBalanceOpener } from '../database/balances.ts'
 import { isSatellite } from '../database/regions.ts'
 import { makeRecentCallers } from '../domain/accounts/admission.ts'
+import type { JobContents } from '../domain/ports/content-store.ts'
+import type { Check } from '../domain/readiness.ts'
 import { systemClock } from '../runtime/clock.ts'
 import type { Closers } from '../runtime/closers.ts'
 import type { Logger } from '../runtime/logger.ts'
 import type { Metrics } from '../runtime/metrics.ts'
-import { openContentStorage } from './content-storage.ts'
+import type { CleanupTask } from '../workers/sweeper.ts'
 import { observeDatabase } from './monitoring.ts'
 import type { Stores } from './stores.ts'
 
@@ -49,3 +58,65 @@ const registerFirstAccount = (config: Config, { registration }: Stores) =>
     ...(config.bootstrapKey === undefined ? {} : { apiKey: config.bootstrapKey }),
     ...(config.bootstrapWebhookSecret === undefined ? {} : { webhookSecret: config.bootstrapWebhookSecret }),
   })
+
+const megabyte = 1024 * 1024
+/** Enough for 64 concurrent uploads of 1 MB without a file; a thousand slow uploads cannot take more. */
+const contentMemoryBytes = 64 * megabyte
+/** No request takes longer than a day, so an older unfinished multipart upload has no owner. */
+const staleUploadMs = 86_400_000
+
+/** Opens the stores for content, within limits on memory and disk: for running requests, and for background jobs. */
+async function openContentStorage(config: Config, { metrics, log, closers }: Omit<Deps, 'stores'>) {
+  const dataDir = resolve(config.dataDir)
+  const master = openMasterKey(config.masterKey, config.dataDir)
+  const memory = makeMemoryBudget({ maxBytes: contentMemoryBytes })
+  const reserveBytes = config.diskReserve * megabyte
+  const disk = await openDiskSpace({ dir: dataDir, reserveBytes })
+  const jobDisk = await openDiskSpace({ dir: dataDir, reserveBytes, budget: findJobBudget(config) })
+  metrics.gauge('assay_content_memory_bytes', 'Bytes of content held in memory.', memory.countBytes)
+  metrics.gauge('assay_disk_free_bytes', 'Free bytes on the disk of the data directory.', disk.countFree)
+
+  const contents = openContentStore({ dir: join(dataDir, 'content'), master, memory, disk })
+  closers.add(contents.close)
+  const bounds = { memory, disk: jobDisk }
+  if (config.blobs.at === 'disk') {
+    const jobContents: JobContents = makeDiskJobContents({ dir: join(dataDir, 'jobs'), master, ...bounds })
+    return { contents, jobContents, jobDisk, checks: [], cleanupTasks: [] }
+  }
+  const store = await openS3JobContents({
+    settings: { ...config.blobs, credentials: findS3Credentials(config) },
+    master,
+    stagingDir: join(dataDir, 'staging'),
+    observe: newS3Timer(metrics),
+    log,
+    ...bounds,
+  })
+  closers.add(store.close)
+  await store.requireUsable()
+  metrics.gauge('assay_s3_parts_waiting', 'Parts of uploads that wait to be sent to S3.', store.countWaiting)
+  // Not vital: synchronous scans and small submits work without the store.
+  const check: Check = { name: 'content store', vital: false, findFault: store.findFault }
+  const abortStaleUploads: CleanupTask = {
+    name: 'unfinished uploads to the content store',
+    sweep: () => store.abortUploads(new Date(systemClock.now().getTime() - staleUploadMs)),
+  }
+  return { contents, jobContents: store.contents, jobDisk, checks: [check], cleanupTasks: [abortStaleUploads] }
+}
+
+/** ASSAY_JOB_CONTENT_MB limits job content on this disk only; S3 has its own quotas. */
+const findJobBudget = ({ jobContent, blobs, dataDir }: Config) =>
+  jobContent === undefined || blobs.at !== 'disk'
+    ? undefined
+    : { dir: join(resolve(dataDir), 'jobs'), bytes: jobContent * megabyte }
+
+const newS3Timer = (metrics: Metrics) =>
+  metrics.timer(
+    'assay_s3_call_duration_seconds',
+    'Duration of each attempt of a call to S3. Outcomes: ok, missing, refused, failed, lost.',
+    ['call', 'outcome'],
+  )
+
+const findS3Credentials = ({ s3AccessKey, s3SecretKey }: Config) =>
+  s3AccessKey === undefined || s3SecretKey === undefined
+    ? undefined
+    : { accessKeyId: s3AccessKey, secretAccessKey: s3SecretKey }

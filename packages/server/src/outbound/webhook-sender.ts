@@ -1,7 +1,7 @@
 import type { Client } from 'undici'
 import type { WebhookRequest, WebhookResponse, WebhookSender } from '../domain/ports/webhook-sender.ts'
 import { type AddressPolicy, checkWebAddress } from '../domain/scans/web-address.ts'
-import { version } from '../runtime/version.ts'
+import { version } from '../runtime/process.ts'
 import { type GuardedAgent, sendRequest } from './guarded-agent.ts'
 import { OutboundError, toOutboundError } from './outbound-error.ts'
 import { withinTime } from './time-limit.ts'

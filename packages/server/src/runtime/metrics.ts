@@ -8,78 +8,29 @@ export function makeMetrics(labels: { region: string; version: string }) {
   registry.setDefaultLabels({ region: labels.region })
   collectDefaultMetrics({ register: registry })
   const registers = [registry]
-  new Gauge({ name: 'assay_info', help: 'Version of the running service.', labelNames: ['version'], registers }).set(
-    { version: labels.version },
-    1,
-  )
-  const requests = new Histogram({
-    name: 'assay_http_request_duration_seconds',
-    help: 'Time from the first byte of a request to the last byte of its response.',
-    labelNames: ['operation', 'status'],
-    buckets: [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60],
+  const newCounter = <const Label extends string>(name: string, help: string, labelNames: Label[] = []) =>
+    new Counter({ name, help, labelNames, registers })
+  const info = new Gauge({
+    name: 'assay_info',
+    help: 'Version of the running service.',
+    labelNames: ['version'],
     registers,
   })
-  /** Series by operation and status, so that the library does not validate and hash the labels for each request. */
-  const requestSeries = new Map<string, Map<number, ReturnType<typeof requests.labels>>>()
+  info.set({ version: labels.version }, 1)
   const batches = new Histogram({
     name: 'assay_admission_batch_size',
     help: 'Requests that were admitted by one statement.',
     buckets: [1, 2, 4, 8, 16, 32, 64, 128, 256, 512],
     registers,
   })
-  const failures = new Counter({
-    name: 'assay_internal_errors_total',
-    help: 'Responses with status 500 and failed connections.',
-    registers,
-  })
-
-  const verdicts = new Counter({
-    name: 'assay_scans_total',
-    help: 'Completed scans.',
-    labelNames: ['kind', 'status'],
-    registers,
-  })
-
-  const tests = new Counter({
-    name: 'assay_test_scans_total',
-    help: 'Completed scans of test keys, which assay_scans_total does not include.',
-    labelNames: ['kind', 'status'],
-    registers,
-  })
+  const failures = newCounter('assay_internal_errors_total', 'Responses with status 500 and failed connections.')
+  const verdicts = newCounter('assay_scans_total', 'Completed scans.', ['kind', 'status'])
+  const testHelp = 'Completed scans of test keys, which assay_scans_total does not include.'
+  const tests = newCounter('assay_test_scans_total', testHelp, ['kind', 'status'])
 
   return {
     registry,
-    /** Count and percentiles of all requests since the start. A percentile is the upper bound of its bucket. */
-    async summariseRequests() {
-      const { values } = await requests.get()
-      const buckets = new Map<number, number>()
-      for (const { metricName, labels, value } of values) {
-        if (metricName?.endsWith('_bucket') !== true) continue
-        const { le } = labels as { le?: string | number }
-        const limit = le === '+Inf' ? Number.POSITIVE_INFINITY : Number(le)
-        buckets.set(limit, (buckets.get(limit) ?? 0) + value)
-      }
-      const sorted = [...buckets].sort(([a], [b]) => a - b)
-      const count = sorted.at(-1)?.[1] ?? 0
-      const findLimit = (share: number) => {
-        const limit = sorted.find(([, below]) => below >= count * share)?.[0]
-        return count === 0 || limit === undefined || !Number.isFinite(limit) ? null : limit * 1000
-      }
-      return { requests: count, p50_ms: findLimit(0.5), p99_ms: findLimit(0.99) }
-    },
-    observeRequest(operation: string, status: number, seconds: number) {
-      let byStatus = requestSeries.get(operation)
-      if (byStatus === undefined) {
-        byStatus = new Map()
-        requestSeries.set(operation, byStatus)
-      }
-      let series = byStatus.get(status)
-      if (series === undefined) {
-        series = requests.labels(operation, String(status))
-        byStatus.set(status, series)
-      }
-      series.observe(seconds)
-    },
+    ...newRequestHistogram(registers),
     observeBatch: (size: number) => batches.observe(size),
     countFailure: () => failures.inc(),
     countVerdict: (kind: string, status: string, isTest: boolean) => (isTest ? tests : verdicts).inc({ kind, status }),
@@ -124,6 +75,52 @@ export function makeMetrics(labels: { region: string; version: string }) {
           },
         })
       }
+    },
+  }
+}
+
+function newRequestHistogram(registers: Registry[]) {
+  const requests = new Histogram({
+    name: 'assay_http_request_duration_seconds',
+    help: 'Time from the first byte of a request to the last byte of its response.',
+    labelNames: ['operation', 'status'],
+    buckets: [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60],
+    registers,
+  })
+  /** Series by operation and status, so that the library does not validate and hash the labels for each request. */
+  const series = new Map<string, Map<number, ReturnType<typeof requests.labels>>>()
+
+  return {
+    observeRequest(operation: string, status: number, seconds: number) {
+      let byStatus = series.get(operation)
+      if (byStatus === undefined) {
+        byStatus = new Map()
+        series.set(operation, byStatus)
+      }
+      let one = byStatus.get(status)
+      if (one === undefined) {
+        one = requests.labels(operation, String(status))
+        byStatus.set(status, one)
+      }
+      one.observe(seconds)
+    },
+    /** Count and percentiles of all requests since the start. A percentile is the upper bound of its bucket. */
+    async summariseRequests() {
+      const { values } = await requests.get()
+      const buckets = new Map<number, number>()
+      for (const { metricName, labels, value } of values) {
+        if (metricName?.endsWith('_bucket') !== true) continue
+        const { le } = labels as { le?: string | number }
+        const limit = le === '+Inf' ? Number.POSITIVE_INFINITY : Number(le)
+        buckets.set(limit, (buckets.get(limit) ?? 0) + value)
+      }
+      const sorted = [...buckets].sort(([a], [b]) => a - b)
+      const count = sorted.at(-1)?.[1] ?? 0
+      const findLimit = (share: number) => {
+        const limit = sorted.find(([, below]) => below >= count * share)?.[0]
+        return count === 0 || limit === undefined || !Number.isFinite(limit) ? null : limit * 1000
+      }
+      return { requests: count, p50_ms: findLimit(0.5), p99_ms: findLimit(0.99) }
     },
   }
 }

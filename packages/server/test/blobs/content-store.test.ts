@@ -12,7 +12,7 @@ import { openMasterKey } from '../../src/blobs/master-key.ts'
 import { makeMemoryBudget } from '../../src/blobs/memory-content.ts'
 import type { ContentStore, ContentWriter, WriterOptions } from '../../src/domain/ports/content-store.ts'
 import { Problem } from '../../src/domain/problem.ts'
-import { findProcessIdentity } from '../../src/runtime/process-identity.ts'
+import { findProcessIdentity } from '../../src/runtime/process.ts'
 import { newTestDir } from './test-dir.ts'
 
 const mebibyte = 1024 * 1024

@@ -5,7 +5,7 @@ import { describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
 import { waitUntil } from '../../../../acceptance/support/wait-until.ts'
-import { version } from '../../src/runtime/version.ts'
+import { version } from '../../src/runtime/process.ts'
 import { assertFailed, getContent, newFetching, shortLimits } from './fetching.ts'
 import { newAnswer, openBlackHole, openOrigin } from './origins.ts'
 

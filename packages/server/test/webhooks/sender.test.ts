@@ -9,7 +9,7 @@ import { waitUntil } from '../../../../acceptance/support/wait-until.ts'
 import { makeAddressPolicy } from '../../src/domain/scans/web-address.ts'
 import { makeGuardedAgent } from '../../src/outbound/guarded-agent.ts'
 import { makeWebhookSender } from '../../src/outbound/webhook-sender.ts'
-import { version } from '../../src/runtime/version.ts'
+import { version } from '../../src/runtime/process.ts'
 import { end, listen, newLoopbackSender, openRawReceiver, openReceiver, writeWithoutEnd } from './receivers.ts'
 
 const body = Buffer.from('{"id":"ä€😀"}')

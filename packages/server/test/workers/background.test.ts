@@ -17,7 +17,7 @@ import { makeResultWaiters } from '../../src/domain/scans/scanning.ts'
 import { makeSubmitting } from '../../src/domain/scans/submitting.ts'
 import { systemClock } from '../../src/runtime/clock.ts'
 import { makeLogger } from '../../src/runtime/logger.ts'
-import { openScanWorker } from '../../src/workers/scan-worker.ts'
+import { openScanWorker } from '../../src/workers/scan-workers.ts'
 import { openTestJobs, type TestJobs } from '../database/test-jobs.ts'
 import { waitFor } from '../support/wait-for.ts'
 

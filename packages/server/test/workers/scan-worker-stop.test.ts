@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, afterEach, before, describe, test } from 'node:test'
 import type { ClaimedJob } from '../../src/domain/ports/job-store.ts'
-import { openScanWorker } from '../../src/workers/scan-worker.ts'
+import { openScanWorker } from '../../src/workers/scan-workers.ts'
 import { leaseMs, openTestJobs, type TestJobs, toCompletion } from '../database/test-jobs.ts'
 import { silentLog as log } from '../support/silent-log.ts'
 import { waitFor } from '../support/wait-for.ts'

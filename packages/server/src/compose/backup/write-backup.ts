@@ -11,7 +11,7 @@ import { dumpTables } from '../../database/backup.ts'
 import { listMigrationsDone } from '../../database/migrate.ts'
 import { OperatorMistake } from '../../domain/problem.ts'
 import type { Logger } from '../../runtime/logger.ts'
-import { version } from '../../runtime/version.ts'
+import { version } from '../../runtime/process.ts'
 import { openStores } from '../stores.ts'
 import { listKeptFiles, type Manifest, manifestName, toTableFile } from './manifest.ts'
 

@@ -1,4 +1,8 @@
 import { readFileSync } from 'node:fs'
+import manifest from '../../package.json' with { type: 'json' }
+
+/** The version of Assay. */
+export const { version } = manifest
 
 /** Names a process uniquely over time: process IDs are reused, but not together with the start time and the boot. */
 export function findProcessIdentity(pid: number): string | undefined {

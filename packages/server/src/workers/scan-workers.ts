@@ -1,0 +1,98 @@
+import type { ClaimedJob, JobStore } from '../domain/ports/job-store.ts'
+import type { Notifications } from '../domain/ports/notifications.ts'
+import type { ClaimedRemoteScan, RemoteScanStore } from '../domain/ports/remote-scan-store.ts'
+import type { Logger } from '../runtime/logger.ts'
+import { openLeasedWork } from './leased-work.ts'
+
+type ScanWorkerDeps = {
+  jobs: JobStore
+  run(job: ClaimedJob, signal: AbortSignal): Promise<void>
+  /** Jobs that may run at once. */
+  concurrency: number
+  /** Counts other work that takes places of `concurrency`, before jobs do. */
+  countOthers?(): number
+  log: Logger
+  isOutage?(error: unknown): boolean
+}
+
+/** Jobs of a killed worker are claimed again after this time. A lease is extended three times as often as it must be. */
+const leaseMs = 15_000
+const extendEveryMs = 5000
+/** Finds jobs that other processes queued, and retries that are due; jobs of this process poke. */
+const pollMs = 250
+/** Share of `concurrency` that jobs keep however much other work there is. */
+const leastShare = 1 / 8
+
+/** Runs background scans. */
+export function openScanWorker(deps: ScanWorkerDeps) {
+  const { jobs, run, concurrency, countOthers = () => 0, log, isOutage = () => false } = deps
+  return openLeasedWork({
+    name: 'background scans',
+    countRoom: (running) => Math.max(concurrency - countOthers(), Math.ceil(concurrency * leastShare)) - running,
+    claim: (limit) => jobs.claim(limit, leaseMs),
+    findPollMs: () => pollMs,
+    // One claim takes many jobs: claiming after each job that ends would take them one by one.
+    isHungry: (running) => running <= concurrency / 2,
+    pokeEndsBackOff: true,
+    toLease: ({ lease }) => lease,
+    toId: ({ scan }) => scan.id,
+    run: (job, { stopping }) => run(job, stopping),
+    renewal: {
+      everyMs: extendEveryMs,
+      async extend(leases) {
+        await jobs.extend(leases, leaseMs)
+        // A job whose lease was lost runs on: completing it is refused by the store.
+        return undefined
+      },
+      release: (leases) => Promise.all(leases.map((lease) => jobs.release(lease, { ms: 0, counts: false }))),
+    },
+    log,
+    isOutage,
+  })
+}
+
+type RemoteScanWorkerDeps = {
+  remoteScans: RemoteScanStore
+  run(remoteScan: ClaimedRemoteScan, signal: AbortSignal): Promise<void>
+  notifications: Notifications
+  /** Remote scans that may run at once. */
+  concurrency: number
+  log: Logger
+  isOutage?(error: unknown): boolean
+  leaseMs?: number
+}
+
+/** Short, because a client waits: when a worker dies, another must take over soon. */
+const remoteLeaseMs = 6000
+const remotePollMs = 500
+/** Used while notifications do not arrive, for example behind a pooler that shares connections by transaction. */
+const pollWithoutNotificationsMs = 40
+
+/** Runs scans that API nodes ask for. A scan whose client left, or whose lease was lost, is cancelled. */
+export function openRemoteScanWorker(deps: RemoteScanWorkerDeps) {
+  const { remoteScans, run, notifications, concurrency, log, isOutage = () => false, leaseMs = remoteLeaseMs } = deps
+  const work = openLeasedWork({
+    name: 'remote scans',
+    countRoom: (running) => concurrency - running,
+    claim: (limit) => remoteScans.claim(limit, leaseMs),
+    findPollMs: () => (notifications.isListening() ? remotePollMs : pollWithoutNotificationsMs),
+    isHungry: (running) => running === concurrency - 1,
+    pokeEndsBackOff: true,
+    toLease: ({ lease }) => lease,
+    toId: ({ lease }) => lease.id,
+    run: (remoteScan, { stopping, lost }) => run(remoteScan, AbortSignal.any([stopping, lost])),
+    renewal: {
+      everyMs: leaseMs / 3,
+      extend: (leases) => remoteScans.extend(leases, leaseMs),
+      async release(leases) {
+        await Promise.all(leases.map((lease) => remoteScans.release(lease)))
+        // Other workers would find the released scans only when they poll.
+        notifications.send('remote-scans')
+      },
+    },
+    log,
+    isOutage,
+  })
+  notifications.on('remote-scans', work.poke)
+  return work
+}
