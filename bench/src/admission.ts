@@ -24,7 +24,7 @@ export async function benchAdmission(): Promise<Row[]> {
     const { apiKey } = await registration.register({ name: 'hot', plan: 'unlimited' })
     const digest = toKeyDigest(apiKey)
     const gate = makeAdmissionGate({ pool: database.pool })
-    const grouped = () => gate.ask({ keyDigest: digest, countsRequest: true, scan: newScan() })
+    const grouped = () => gate.admit({ keyDigest: digest, countsRequest: true, scan: newScan() })
     const single = () => admitInTransaction(database.pool, digest)
 
     const rounds: { grouped: number; single: number }[] = []

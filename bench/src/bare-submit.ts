@@ -26,7 +26,7 @@ const queue = 'bench'
 const submit = async (body: Buffer): Promise<string> => {
   const id = randomUUID()
   const metadata = { hash_sha1: hash('sha1', body), hash_sha256: hash('sha256', body) }
-  const { outcome } = await gate.ask({
+  const { outcome } = await gate.admit({
     keyDigest,
     countsRequest: true,
     scan: {

@@ -42,10 +42,10 @@ async function measure({ asks, callers, seconds }: GateJob): Promise<GateResult>
   const { pool, keyDigest, gate } = await opening
   await pool.query('truncate jobs')
   const source = { at: 'row' as const, sealed: randomBytes(1024 + 128) }
-  const askScan = () => gate.ask({ keyDigest, countsRequest: true, scan: newScan('sync') })
+  const askScan = () => gate.admit({ keyDigest, countsRequest: true, scan: newScan('sync') })
   const askJob = async () => {
-    await gate.ask({ keyDigest, countsRequest: true })
-    return gate.ask({
+    await gate.admit({ keyDigest, countsRequest: true })
+    return gate.admit({
       keyDigest,
       countsRequest: false,
       scan: newScan('async'),

@@ -71,7 +71,7 @@ async function runAll(archive: Archive, read: Times, charge: Times, ms: number) 
     if ((await scans.findScan(archive.accountId, 'malware', id)) === undefined) throw new Error('A result is missing')
   })
   await run(charge, ms, async () => {
-    const { outcome } = await gate.ask({ keyDigest: archive.keyDigest, countsRequest: true, scan: newScan() })
+    const { outcome } = await gate.admit({ keyDigest: archive.keyDigest, countsRequest: true, scan: newScan() })
     if (outcome !== 'admitted') throw new Error(`The gate answers ${outcome}`)
   })
 }

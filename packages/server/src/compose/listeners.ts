@@ -136,7 +136,7 @@ async function openProtocol(deps: Deps, { protocol, setting, address, key, repli
 
 /** Warns about a key that is not valid; refuses a test key, with which every file would be called clean. */
 async function checkKey({ gate, isTest, log }: Deps, protocol: string, key: string) {
-  const answer = await gate.ask({ keyDigest: toKeyDigest(key), countsRequest: false })
+  const answer = await gate.admit({ keyDigest: toKeyDigest(key), countsRequest: false })
   if (answer.outcome === 'unknown-key') {
     log.warn({ protocol }, 'the API key of this listener is not valid: every scan will be refused')
   } else if (answer.caller.isTest && !isTest) {

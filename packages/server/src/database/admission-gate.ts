@@ -1,6 +1,12 @@
 import type { Pool } from 'pg'
 import type { Rate } from '../domain/accounts/account.ts'
-import type { AdmissionGate, Answer, Ask, Caller, IdempotencyStore } from '../domain/ports/admission-gate.ts'
+import type {
+  AdmissionAnswer,
+  AdmissionCall,
+  AdmissionGate,
+  Caller,
+  IdempotencyStore,
+} from '../domain/ports/admission-gate.ts'
 import { Problem } from '../domain/problem.ts'
 import { keepTrying } from '../domain/retry.ts'
 import {
@@ -17,7 +23,7 @@ import { changeRows, findRow, runInPieces } from './query.ts'
 import { newSealedContents, toJobRecord, toScanRecord } from './scan-records.ts'
 import { runStatement } from './transaction.ts'
 
-/** What a statement returns for one key of the batch. */
+/** The row that a statement returns for one key of the batch. */
 type KeyRow = Rate & {
   /** Position of the key in the batch, from 1 on. */
   k: number
@@ -41,10 +47,10 @@ type KeyRow = Rate & {
 }
 
 /** A call with its number in the batch and its position among the counted requests of its key. */
-type NumberedAsk = { ask: Ask; i: number; nth: number | null }
+type NumberedCall = { call: AdmissionCall; i: number; nth: number | null }
 
 type BatchAnswer =
-  | Answer
+  | AdmissionAnswer
   | { outcome: 'period-over'; accountId: string; now: Date; caller: Caller }
   /** There was no credit, but a concurrent call may have used the same idempotency key or freed a reserved credit. */
   | { outcome: 'doubtful'; caller: Caller }
@@ -65,9 +71,9 @@ const maxBatch = 512
 const statementTimeoutMs = 10_000
 
 export function makeAdmissionGate(deps: Deps): AdmissionGate {
-  const runBatch = (asks: Ask[]) => {
-    deps.observeBatch?.(asks.length)
-    return askAll(deps.pool, asks)
+  const runBatch = (calls: AdmissionCall[]) => {
+    deps.observeBatch?.(calls.length)
+    return admitAll(deps.pool, calls)
   }
   // Three batches, so that none waits for work that it does not need: requests do not wait for the disk as charges do, and
   // charges do not wait for the longer statement of jobs and idempotency keys.
@@ -75,45 +81,45 @@ export function makeAdmissionGate(deps: Deps): AdmissionGate {
   const charges = makeGroupCommit({ run: runBatch, maxBatch })
   const jobs = makeGroupCommit({ run: runBatch, maxBatch })
 
-  function askInBatch(ask: Ask): Promise<BatchAnswer> {
-    if (ask.scan === undefined) return requests(ask)
-    return isPlainCharge(ask) ? charges(ask) : jobs(ask)
+  function admitInBatch(call: AdmissionCall): Promise<BatchAnswer> {
+    if (call.scan === undefined) return requests(call)
+    return isPlainCharge(call) ? charges(call) : jobs(call)
   }
 
   /**
-   * A charge whose commit was not answered is asked for again. The same scan is never charged twice, so this finds out
-   * whether it was charged, or charges it now. A request that was counted in vain does no harm.
+   * Repeats a charge whose commit was not answered. The gate never charges the same scan twice, so the repetition finds
+   * out whether the scan was charged, or charges it now. A request that was counted in vain does no harm.
    */
-  async function askUntilKnown(ask: Ask): Promise<BatchAnswer> {
+  async function admitUntilKnown(call: AdmissionCall): Promise<BatchAnswer> {
     try {
-      return await askInBatch(ask)
+      return await admitInBatch(call)
     } catch (error) {
       if (!(error instanceof CommitUnknown)) throw error
       deps.onOutage?.(error.cause)
-      if (ask.scan === undefined) throw error.cause
+      if (call.scan === undefined) throw error.cause
       try {
-        return await keepTrying(() => askInBatch(ask))
+        return await keepTrying(() => admitInBatch(call))
       } catch (last) {
         throw new Problem({ kind: 'outcome-unknown' }, { cause: last })
       }
     }
   }
 
-  async function askAgain(ask: Ask): Promise<Answer> {
-    const answer = await askUntilKnown({ ...ask, countsRequest: false })
+  async function admitAgain(call: AdmissionCall): Promise<AdmissionAnswer> {
+    const answer = await admitUntilKnown({ ...call, countsRequest: false })
     if (answer.outcome === 'period-over')
       throw new Error(`The period of account ${answer.accountId} does not roll forward`)
     return answer.outcome === 'doubtful' ? { ...answer, outcome: 'out-of-credit' } : answer
   }
 
-  async function answer(ask: Ask): Promise<Answer> {
-    let first = await askUntilKnown(ask)
-    if (first.outcome === 'unknown-key' && (await deps.openBalances?.())) first = await askUntilKnown(ask)
+  async function answer(call: AdmissionCall): Promise<AdmissionAnswer> {
+    let first = await admitUntilKnown(call)
+    if (first.outcome === 'unknown-key' && (await deps.openBalances?.())) first = await admitUntilKnown(call)
     if (first.outcome !== 'period-over' && first.outcome !== 'doubtful') return first
-    // Both are rare, so the statements do not handle them. The request is counted already: only the scan is asked again.
+    // Both are rare, so the statements do not handle them. The request is counted already: only the scan is repeated.
     if (first.outcome === 'period-over') await rollPeriod(deps.pool, first.accountId, first.now)
-    const second = await askAgain(ask)
-    if (second.outcome === 'unknown-key' || !ask.countsRequest) return second
+    const second = await admitAgain(call)
+    if (second.outcome === 'unknown-key' || !call.countsRequest) return second
     const { requestsRemaining, resetsAt } = first.caller
     return { ...second, caller: { ...second.caller, requestsRemaining, resetsAt } }
   }
@@ -127,10 +133,10 @@ export function makeAdmissionGate(deps: Deps): AdmissionGate {
   }
 
   return {
-    async ask(ask) {
+    async admit(call) {
       if (deps.isAway?.() === true) throw new Problem({ kind: 'unavailable', retryAfterSeconds })
       try {
-        return await answer(ask)
+        return await answer(call)
       } catch (error) {
         throw toRefusal(error)
       }
@@ -138,12 +144,12 @@ export function makeAdmissionGate(deps: Deps): AdmissionGate {
   }
 }
 
-const isPlainCharge = (ask: Ask) => ask.job === undefined && ask.idempotency === undefined
+const isPlainCharge = (call: AdmissionCall) => call.job === undefined && call.idempotency === undefined
 
-async function askAll(pool: Pool, asks: Ask[]): Promise<BatchAnswer[]> {
-  const groups = groupByKey(asks)
-  const rows = await runBatchStatement(pool, groups, asks.every(isPlainCharge))
-  const answers: BatchAnswer[] = new Array(asks.length).fill({ outcome: 'unknown-key' })
+async function admitAll(pool: Pool, calls: AdmissionCall[]): Promise<BatchAnswer[]> {
+  const groups = groupByKey(calls)
+  const rows = await runBatchStatement(pool, groups, calls.every(isPlainCharge))
+  const answers: BatchAnswer[] = new Array(calls.length).fill({ outcome: 'unknown-key' })
   for (const row of rows) {
     for (const member of groups[row.k - 1]?.members ?? []) answers[member.i] = toAnswer(row, member)
   }
@@ -154,7 +160,7 @@ async function runBatchStatement(pool: Pool, groups: Group[], arePlainCharges: b
   const contents = newSealedContents()
   const keys = [groups.map(({ digest }) => digest), groups.map(({ wanted }) => wanted)]
   const scans = groups.flatMap(({ members }, index) =>
-    members.flatMap(({ ask: { scan, job, idempotency, flagsSexy }, i, nth }) => {
+    members.flatMap(({ call: { scan, job, idempotency, flagsSexy }, i, nth }) => {
       if (scan === undefined) return []
       const jobRecord = job && toJobRecord(job, contents)
       return { i, k: index + 1, nth, flags_sexy: flagsSexy, ...idempotency, ...toScanRecord(scan), ...jobRecord }
@@ -171,28 +177,28 @@ async function runBatchStatement(pool: Pool, groups: Group[], arePlainCharges: b
   return run(pool, statement, [...values, contents.toParameter()])
 }
 
-type Group = { digest: string; wanted: number; members: NumberedAsk[] }
+type Group = { digest: string; wanted: number; members: NumberedCall[] }
 
-function groupByKey(asks: Ask[]): Group[] {
+function groupByKey(calls: AdmissionCall[]): Group[] {
   const groups = new Map<string, Group>()
-  asks.forEach((ask, i) => {
-    const digest = ask.keyDigest
+  calls.forEach((call, i) => {
+    const digest = call.keyDigest
     let group = groups.get(digest)
     if (group === undefined) {
       group = { digest, wanted: 0, members: [] }
       groups.set(digest, group)
     }
-    if (ask.countsRequest) group.wanted++
-    group.members.push({ ask, i, nth: ask.countsRequest ? group.wanted : null })
+    if (call.countsRequest) group.wanted++
+    group.members.push({ call, i, nth: call.countsRequest ? group.wanted : null })
   })
   return [...groups.values()]
 }
 
-function toAnswer(row: KeyRow, { ask, i, nth }: NumberedAsk): BatchAnswer {
+function toAnswer(row: KeyRow, { call, i, nth }: NumberedCall): BatchAnswer {
   const index = row.charged?.indexOf(i) ?? -1
   const balance = index === -1 ? undefined : row.balances?.[index]
   const caller: Caller = {
-    keyDigest: ask.keyDigest,
+    keyDigest: call.keyDigest,
     accountId: row.accountId,
     isTest: row.isTest,
     flagsSexy: row.flagsSexy,
@@ -207,15 +213,15 @@ function toAnswer(row: KeyRow, { ask, i, nth }: NumberedAsk): BatchAnswer {
     return { outcome: 'rate-limited', caller, retryAfterSeconds: Math.max(1, Math.ceil(waitMs / 1000)) }
   }
   if (row.isPeriodOver) return { outcome: 'period-over', accountId: row.accountId, now: row.now, caller }
-  if (ask.flagsSexy !== undefined && ask.flagsSexy !== row.flagsSexy) return { outcome: 'changed', caller }
+  if (call.flagsSexy !== undefined && call.flagsSexy !== row.flagsSexy) return { outcome: 'changed', caller }
   const repeat = row.repeated?.find((other) => other.i === i)
   if (repeat !== undefined) {
     return { outcome: 'repeated', caller, scanId: repeat.scanId, fingerprint: repeat.fingerprint }
   }
   // A scan without a balance was recorded by an earlier call, which this one repeats: the answer is the same.
-  const isUnpaid = ask.scan !== undefined && balance !== undefined && balance < 0
+  const isUnpaid = call.scan !== undefined && balance !== undefined && balance < 0
   if (!isUnpaid) return { outcome: 'admitted', caller }
-  const isDoubtful = ask.idempotency !== undefined || row.isRaced === true
+  const isDoubtful = call.idempotency !== undefined || row.isRaced === true
   return { outcome: isDoubtful ? 'doubtful' : 'out-of-credit', caller }
 }
 

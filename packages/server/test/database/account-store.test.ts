@@ -29,7 +29,8 @@ describe('the account store', () => {
 
   test('a smaller plan takes what is too much and never goes below zero', async () => {
     const { id, digest } = await stores.register({ plan: 'free', credits: 100 })
-    for (let i = 0; i < 3; i++) await stores.gate.ask({ keyDigest: digest, countsRequest: false, scan: newTestScan() })
+    for (let i = 0; i < 3; i++)
+      await stores.gate.admit({ keyDigest: digest, countsRequest: false, scan: newTestScan() })
     await stores.accounts.grantCredits(id, 10, null)
     const smaller = await stores.accounts.updateAccount(id, { credits: 50 })
     assert.deepEqual([smaller?.balance.creditLimit, smaller?.balance.creditRemaining], [60, 57])
@@ -46,7 +47,7 @@ describe('the account store', () => {
       Array.from({ length: 100 }, (_, i) =>
         i % 2 === 0
           ? stores.accounts.grantCredits(id, 3, null)
-          : stores.gate.ask({ keyDigest: digest, countsRequest: true, scan: newTestScan() }),
+          : stores.gate.admit({ keyDigest: digest, countsRequest: true, scan: newTestScan() }),
       ),
     )
     assert.deepEqual(await stores.getBalance(id), { remaining: 1100, ledger: 1100, debits: 50, scans: 50 })
@@ -65,7 +66,7 @@ describe('the account store', () => {
     assert.ok(rows.every(({ row }) => !row.includes(apiKey)))
     const [before] = await stores.keys.listKeys(id)
     assert.equal(before?.lastUsedAt, null)
-    await stores.gate.ask({ keyDigest: digest, countsRequest: true })
+    await stores.gate.admit({ keyDigest: digest, countsRequest: true })
     const [used] = await stores.keys.listKeys(id)
     assert.ok(used?.lastUsedAt instanceof Date)
     assert.equal(await stores.keys.revokeKey(used.id), true)

@@ -2,10 +2,11 @@ import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { makeAdmissionGate } from '../../src/database/admission-gate.ts'
 import { toKeyDigest } from '../../src/domain/accounts/secrets.ts'
-import type { AdmissionGate, Answer } from '../../src/domain/ports/admission-gate.ts'
+import type { AdmissionAnswer, AdmissionGate } from '../../src/domain/ports/admission-gate.ts'
 import { newTestScan, openTestStores, type TestStores } from '../support/test-stores.ts'
 
-const count = (answers: Answer[], outcome: Answer['outcome']) => answers.filter((a) => a.outcome === outcome).length
+const count = (answers: AdmissionAnswer[], outcome: AdmissionAnswer['outcome']) =>
+  answers.filter((a) => a.outcome === outcome).length
 const times = <T>(n: number, make: () => T) => Array.from({ length: n }, make)
 
 describe('the admission gate', () => {
@@ -18,12 +19,12 @@ describe('the admission gate', () => {
   })
   after(() => stores.close())
 
-  const askAll = (asks: number, ask: (gate: AdmissionGate) => Promise<Answer>) =>
+  const askAll = (asks: number, ask: (gate: AdmissionGate) => Promise<AdmissionAnswer>) =>
     Promise.all(Array.from({ length: asks }, (_, i) => ask(gates[i % gates.length] as AdmissionGate)))
 
   test('of 300 requests at once on a rate of 50, exactly 50 pass', async () => {
     const { digest } = await stores.register({ rate: { requests: 50, periodSeconds: 60 } })
-    const answers = await askAll(300, (gate) => gate.ask({ keyDigest: digest, countsRequest: true }))
+    const answers = await askAll(300, (gate) => gate.admit({ keyDigest: digest, countsRequest: true }))
     assert.equal(count(answers, 'admitted'), 50)
     assert.equal(count(answers, 'rate-limited'), 250)
     const left = answers.flatMap((a) => (a.outcome === 'admitted' ? a.caller.requestsRemaining : []))
@@ -36,7 +37,7 @@ describe('the admission gate', () => {
   test('of 120 scans at once on 30 credits, exactly 30 are recorded and charged', async () => {
     const { digest, id } = await stores.register({ credits: 30 })
     const answers = await askAll(120, (gate) =>
-      gate.ask({ keyDigest: digest, countsRequest: true, scan: newTestScan() }),
+      gate.admit({ keyDigest: digest, countsRequest: true, scan: newTestScan() }),
     )
     assert.equal(count(answers, 'admitted'), 30)
     assert.equal(count(answers, 'out-of-credit'), 90)
@@ -46,7 +47,7 @@ describe('the admission gate', () => {
   test('12 scans at once on 3 credits give exactly 3, in one batch or in many', async () => {
     const { digest, id } = await stores.register({ credits: 3 })
     const answers = await Promise.all(
-      times(12, () => stores.gate.ask({ keyDigest: digest, countsRequest: true, scan: newTestScan() })),
+      times(12, () => stores.gate.admit({ keyDigest: digest, countsRequest: true, scan: newTestScan() })),
     )
     assert.equal(count(answers, 'admitted'), 3)
     const left = answers.flatMap((a) => (a.outcome === 'admitted' ? a.caller.creditRemaining : []))
@@ -61,7 +62,7 @@ describe('the admission gate', () => {
     const answers = await Promise.all(
       Array.from({ length: 40 }, (_, i) => {
         const gate = gates[i % 3] as AdmissionGate
-        return gate.ask({ keyDigest: digests[i % 2] as string, countsRequest: true, scan: newTestScan() })
+        return gate.admit({ keyDigest: digests[i % 2] as string, countsRequest: true, scan: newTestScan() })
       }),
     )
     assert.equal(count(answers, 'admitted'), 10)
@@ -71,14 +72,16 @@ describe('the admission gate', () => {
 
   test('a limited request charges nothing and records nothing', async () => {
     const { digest, id } = await stores.register({ credits: 100, rate: { requests: 2, periodSeconds: 60 } })
-    await Promise.all(times(9, () => stores.gate.ask({ keyDigest: digest, countsRequest: true, scan: newTestScan() })))
+    await Promise.all(
+      times(9, () => stores.gate.admit({ keyDigest: digest, countsRequest: true, scan: newTestScan() })),
+    )
     assert.deepEqual(await stores.getBalance(id), { remaining: 98, ledger: 98, debits: 2, scans: 2 })
   })
 
   test('asking again with the same scan is admitted and never charged twice', async () => {
     const { digest, id } = await stores.register({ credits: 5 })
     const scan = newTestScan()
-    const ask = () => stores.gate.ask({ keyDigest: digest, countsRequest: false, scan })
+    const ask = () => stores.gate.admit({ keyDigest: digest, countsRequest: false, scan })
     assert.equal((await ask()).outcome, 'admitted')
     assert.equal((await ask()).outcome, 'admitted')
     assert.deepEqual(await stores.getBalance(id), { remaining: 4, ledger: 4, debits: 1, scans: 1 })
@@ -91,7 +94,7 @@ describe('the admission gate', () => {
     test(`${how} whose verdict rests on what the account has changed is counted, and neither charged nor recorded`, async () => {
       const { digest, id } = await stores.register({ credits: 5, rate: { requests: 9, periodSeconds: 60 } })
       const ask = (flagsSexy: boolean) =>
-        stores.gate.ask({ keyDigest: digest, countsRequest: true, scan: newTestScan(), flagsSexy, ...more })
+        stores.gate.admit({ keyDigest: digest, countsRequest: true, scan: newTestScan(), flagsSexy, ...more })
       await stores.accounts.updateAccount(id, { flagsSexy: false })
       const changed = await ask(true)
       assert.ok(changed.outcome === 'changed' && !changed.caller.flagsSexy)
@@ -108,7 +111,7 @@ describe('the admission gate', () => {
     const scans = [newTestScan(), newTestScan({ contentLength: -1 }), newTestScan(), newTestScan()]
     // The first fills a batch by itself; the bad one is in the middle of the next.
     const completed = await Promise.allSettled(
-      [newTestScan(), ...scans].map((scan) => stores.gate.ask({ keyDigest: digest, countsRequest: false, scan })),
+      [newTestScan(), ...scans].map((scan) => stores.gate.admit({ keyDigest: digest, countsRequest: false, scan })),
     )
     assert.equal(completed.filter(({ status }) => status === 'rejected').length, 1)
     assert.deepEqual(await stores.getBalance(id), { remaining: 6, ledger: 6, debits: 4, scans: 4 })
@@ -116,7 +119,7 @@ describe('the admission gate', () => {
 
   test('the window opens with its first request and is fresh when it is over', async () => {
     const { digest } = await stores.register({ rate: { requests: 1, periodSeconds: 60 } })
-    const ask = () => stores.gate.ask({ keyDigest: digest, countsRequest: true })
+    const ask = () => stores.gate.admit({ keyDigest: digest, countsRequest: true })
     assert.equal((await ask()).outcome, 'admitted')
     const limited = await ask()
     assert.ok(limited.outcome === 'rate-limited' && limited.retryAfterSeconds >= 59 && limited.retryAfterSeconds <= 60)
@@ -131,12 +134,12 @@ describe('the admission gate', () => {
     const { digest, id } = await stores.register()
     const [key] = await stores.keys.listKeys(id)
     await stores.keys.revokeKey(key?.id ?? '')
-    assert.equal((await stores.gate.ask({ keyDigest: digest, countsRequest: true })).outcome, 'unknown-key')
+    assert.equal((await stores.gate.admit({ keyDigest: digest, countsRequest: true })).outcome, 'unknown-key')
   })
 
   test('an account lets nobody in while it is suspended or expired', async () => {
     const { digest, id } = await stores.register()
-    const ask = async () => (await stores.gate.ask({ keyDigest: digest, countsRequest: true })).outcome
+    const ask = async () => (await stores.gate.admit({ keyDigest: digest, countsRequest: true })).outcome
     await stores.accounts.updateAccount(id, { suspended: true })
     assert.equal(await ask(), 'unknown-key')
     await stores.accounts.updateAccount(id, { suspended: false, expiresAt: new Date(Date.now() - 1000) })

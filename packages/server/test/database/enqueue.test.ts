@@ -3,12 +3,13 @@ import { randomBytes, randomUUID } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
 import { makeAdmissionGate } from '../../src/database/admission-gate.ts'
 import { openDatabase } from '../../src/database/open-database.ts'
-import type { AdmissionGate, Answer } from '../../src/domain/ports/admission-gate.ts'
+import type { AdmissionAnswer, AdmissionGate } from '../../src/domain/ports/admission-gate.ts'
 import { silentLog } from '../support/silent-log.ts'
 import { newTestScan } from '../support/test-stores.ts'
 import { leaseMs, newSubmit, openTestJobs, type TestJobs, testQueue } from './test-jobs.ts'
 
-const count = (answers: Answer[], outcome: Answer['outcome']) => answers.filter((a) => a.outcome === outcome).length
+const count = (answers: AdmissionAnswer[], outcome: AdmissionAnswer['outcome']) =>
+  answers.filter((a) => a.outcome === outcome).length
 
 describe('a submission', () => {
   let stores: TestJobs
@@ -21,7 +22,7 @@ describe('a submission', () => {
     const { id, digest } = await stores.register({ credits: 5 })
     const contents = [randomBytes(1), randomBytes(100_000), Buffer.alloc(0), randomBytes(1024)]
     const asks = contents.map((sealed) => newSubmit(digest, { source: { at: 'row', sealed } }))
-    await Promise.all(asks.map((ask) => stores.gate.ask(ask)))
+    await Promise.all(asks.map((ask) => stores.gate.admit(ask)))
     assert.deepEqual(await stores.getBalance(id), { remaining: 1, ledger: 1, debits: 4, scans: 4 })
     const claimed = await stores.jobs.claim(10, leaseMs)
     assert.deepEqual(
@@ -39,7 +40,7 @@ describe('a submission', () => {
     const { id, digest } = await stores.register({ flagsSexy: false })
     const scan = newTestScan({ mode: 'async', kind: 'nsfw_image', contentName: 'ü.png' })
     const job = { source: { at: 'storage' as const, key: 'a/b' }, callbackUrl: 'https://User@Receiver.test:8443/x?y' }
-    await stores.gate.ask({ keyDigest: digest, countsRequest: false, scan, job: { ...job, queue: testQueue } })
+    await stores.gate.admit({ keyDigest: digest, countsRequest: false, scan, job: { ...job, queue: testQueue } })
     const [claimed] = await stores.jobs.claim(1, leaseMs)
     const { mode, region, ...kept } = scan
     const { lease, ...rest } = claimed ?? {}
@@ -51,7 +52,7 @@ describe('a submission', () => {
   test('without credit leaves no job, and of many at once exactly those that are paid are queued', async () => {
     const { id, digest } = await stores.register({ credits: 7 })
     const gates = [stores.gate, makeAdmissionGate(stores.database)]
-    const answers = await Promise.all(Array.from({ length: 40 }, (_, i) => gates[i % 2]?.ask(newSubmit(digest))))
+    const answers = await Promise.all(Array.from({ length: 40 }, (_, i) => gates[i % 2]?.admit(newSubmit(digest))))
     assert.equal(answers.filter((a) => a?.outcome === 'admitted').length, 7)
     assert.equal(answers.filter((a) => a?.outcome === 'out-of-credit').length, 33)
     assert.deepEqual(await stores.getBalance(id), { remaining: 0, ledger: 0, debits: 7, scans: 7 })
@@ -60,15 +61,15 @@ describe('a submission', () => {
 
   test('that is limited leaves no job', async () => {
     const { id, digest } = await stores.register({ rate: { requests: 2, periodSeconds: 60 } })
-    await Promise.all(Array.from({ length: 5 }, () => stores.gate.ask(newSubmit(digest))))
+    await Promise.all(Array.from({ length: 5 }, () => stores.gate.admit(newSubmit(digest))))
     assert.equal(await stores.count('jobs', id), 2)
   })
 
   test('asked for again with the same id is queued and charged once', async () => {
     const { id, digest } = await stores.register({ credits: 5 })
     const ask = newSubmit(digest)
-    const answers = await Promise.all([ask, ask, newSubmit(digest)].map((a) => stores.gate.ask(a)))
-    assert.equal(count([...answers, await stores.gate.ask(ask)], 'admitted'), 4)
+    const answers = await Promise.all([ask, ask, newSubmit(digest)].map((a) => stores.gate.admit(a)))
+    assert.equal(count([...answers, await stores.gate.admit(ask)], 'admitted'), 4)
     assert.deepEqual(await stores.getBalance(id), { remaining: 3, ledger: 3, debits: 2, scans: 2 })
     assert.equal(await stores.count('jobs', id), 2)
   })
@@ -77,7 +78,7 @@ describe('a submission', () => {
     const { id, digest } = await stores.register({ credits: 5 })
     const bad = { ...newSubmit(digest), scan: newTestScan({ contentLength: -1 }) }
     const completed = await Promise.allSettled(
-      [newSubmit(digest), bad, newSubmit(digest)].map((ask) => stores.gate.ask(ask)),
+      [newSubmit(digest), bad, newSubmit(digest)].map((ask) => stores.gate.admit(ask)),
     )
     assert.deepEqual(
       completed.map(({ status }) => status),
@@ -90,7 +91,7 @@ describe('a submission', () => {
   test('after the end of a period rolls it, and is charged to the new one', async () => {
     const { id, digest } = await stores.register({ credits: 3 })
     await stores.age(id, 40)
-    assert.equal((await stores.gate.ask(newSubmit(digest))).outcome, 'admitted')
+    assert.equal((await stores.gate.admit(newSubmit(digest))).outcome, 'admitted')
     assert.equal((await stores.getBalance(id))?.remaining, 2)
   })
 })
@@ -111,8 +112,8 @@ describe('an idempotency key', () => {
     const { id, digest } = await stores.register({ credits: 5 })
     const first = withKey(digest, 'k', 'aa')
     assert.equal(await stores.idempotency.findRepeat(id, 'submit', 'k'), undefined)
-    assert.equal((await stores.gate.ask(first)).outcome, 'admitted')
-    const again = await stores.gate.ask(withKey(digest, 'k', 'bb'))
+    assert.equal((await stores.gate.admit(first)).outcome, 'admitted')
+    const again = await stores.gate.admit(withKey(digest, 'k', 'bb'))
     assert.ok(again.outcome === 'repeated')
     assert.deepEqual([again.scanId, again.fingerprint], [first.scan.id, 'aa'])
     assert.equal(again.caller.creditRemaining, 4)
@@ -127,7 +128,7 @@ describe('an idempotency key', () => {
   test('counts within its account and its operation', async () => {
     const [a, b] = [await stores.register(), await stores.register()]
     const asks = [withKey(a.digest, 'k'), withKey(b.digest, 'k'), withKey(a.digest, 'k', 'aa', 'other')]
-    assert.equal(count(await Promise.all(asks.map((ask) => stores.gate.ask(ask))), 'admitted'), 3)
+    assert.equal(count(await Promise.all(asks.map((ask) => stores.gate.admit(ask))), 'admitted'), 3)
   })
 
   test('serves a scan that was done at once just so', async () => {
@@ -135,7 +136,7 @@ describe('an idempotency key', () => {
     const ask = () => {
       const scan = newTestScan({ status: 'clean', signals: [], completedAt: new Date() })
       const idempotency = { operation: 'scan', key: 'k', fingerprint: 'aa' }
-      return stores.gate.ask({ keyDigest: digest, countsRequest: true, scan, idempotency })
+      return stores.gate.admit({ keyDigest: digest, countsRequest: true, scan, idempotency })
     }
     const answers = await Promise.all([ask(), ask(), ask()])
     assert.deepEqual([count(answers, 'admitted'), count(answers, 'repeated')], [1, 2])
@@ -145,18 +146,22 @@ describe('an idempotency key', () => {
 
   test('is not kept for a submission that was not paid', async () => {
     const { id, digest } = await stores.register({ credits: 0 })
-    assert.equal((await stores.gate.ask(withKey(digest, 'k'))).outcome, 'out-of-credit')
+    assert.equal((await stores.gate.admit(withKey(digest, 'k'))).outcome, 'out-of-credit')
     assert.equal(await stores.count('idempotency_keys', id), 0)
     await stores.accounts.grantCredits(id, 1, 'test')
-    assert.equal((await stores.gate.ask(withKey(digest, 'k'))).outcome, 'admitted')
-    assert.equal((await stores.gate.ask(withKey(digest, 'k'))).outcome, 'repeated', 'the last credit went to the first')
+    assert.equal((await stores.gate.admit(withKey(digest, 'k'))).outcome, 'admitted')
+    assert.equal(
+      (await stores.gate.admit(withKey(digest, 'k'))).outcome,
+      'repeated',
+      'the last credit went to the first',
+    )
   })
 
   test('is one charge and one repeat in a batch of many others', async () => {
     const { id, digest } = await stores.register({ credits: 3 })
     const twins = [withKey(digest, 'k'), withKey(digest, 'k')]
     const asks = [newSubmit(digest), ...twins, newSubmit(digest), newSubmit(digest)]
-    const answers = await Promise.all(asks.map((ask) => stores.gate.ask(ask)))
+    const answers = await Promise.all(asks.map((ask) => stores.gate.admit(ask)))
     assert.deepEqual(
       answers.map(({ outcome }) => outcome),
       ['admitted', 'admitted', 'repeated', 'admitted', 'out-of-credit'],
@@ -178,7 +183,7 @@ describe('an idempotency key', () => {
             // Each service in an order of its own, with another account's and keyless ones in between.
             const mine = g % 2 === 0 ? keys : keys.toReversed()
             const noise = withKey(other.digest, keys[g % 3] as string)
-            return [...mine.map((key) => withKey(digest, key)), noise].map((ask) => gate.ask(ask))
+            return [...mine.map((key) => withKey(digest, key)), noise].map((ask) => gate.admit(ask))
           }),
         )
         assert.equal(count(answers, 'admitted') + count(answers, 'repeated'), answers.length)
@@ -198,7 +203,7 @@ describe('an idempotency key', () => {
     const gates = [stores.gate, makeAdmissionGate(stores.database), makeAdmissionGate(stores.database)]
     for (let round = 0; round < 30; round++) {
       const { digest, id } = await stores.register({ credits: 1 })
-      const answers = await Promise.all(gates.map((gate) => gate.ask(withKey(digest, 'k'))))
+      const answers = await Promise.all(gates.map((gate) => gate.admit(withKey(digest, 'k'))))
       assert.deepEqual([count(answers, 'admitted'), count(answers, 'repeated')], [1, 2])
       assert.deepEqual(await stores.getBalance(id), { remaining: 0, ledger: 0, debits: 1, scans: 1 })
     }
@@ -209,9 +214,9 @@ describe('an idempotency key', () => {
     for (let round = 0; round < 30; round++) {
       const { digest, id } = await stores.register({ credits: 2 })
       const answers = await Promise.all([
-        gates[0].ask(withKey(digest, 'k')),
-        gates[1].ask(withKey(digest, 'k')),
-        gates[1].ask(newSubmit(digest)),
+        gates[0].admit(withKey(digest, 'k')),
+        gates[1].admit(withKey(digest, 'k')),
+        gates[1].admit(newSubmit(digest)),
       ])
       assert.deepEqual([count(answers, 'admitted'), count(answers, 'repeated')], [2, 1])
       assert.deepEqual(await stores.getBalance(id), { remaining: 0, ledger: 0, debits: 2, scans: 2 })
@@ -220,8 +225,8 @@ describe('an idempotency key', () => {
 
   test('is forgotten when it is old', async () => {
     const { id, digest } = await stores.register()
-    await stores.gate.ask(withKey(digest, 'old'))
-    await stores.gate.ask(withKey(digest, 'new'))
+    await stores.gate.admit(withKey(digest, 'old'))
+    await stores.gate.admit(withKey(digest, 'new'))
     await stores.pool.query(
       `update idempotency_keys set created_at = '2020-01-01' where account_id = $1 and key = 'old'`,
       [id],

@@ -161,7 +161,7 @@ describe('a refund', () => {
     for (let i = 0; i < 3; i++) await stores.submit(digest)
     await stores.age(id, 40)
     // The new period has all its credits but one.
-    await stores.gate.ask({ keyDigest: digest, countsRequest: true, scan: toScan() })
+    await stores.gate.admit({ keyDigest: digest, countsRequest: true, scan: toScan() })
     assert.equal((await failAll()).filter(Boolean).length, 3)
     assert.equal((await listRefunds(id)).length, 1)
     const balance = await stores.getBalance(id)
@@ -180,7 +180,7 @@ describe('a refund', () => {
       }
       await Promise.all([
         ...claimed.map(({ store, job }) => store.complete(job.lease, toFailure(job))),
-        ...gates.map((gate) => gate.ask({ keyDigest: digest, countsRequest: true, scan: toScan() })),
+        ...gates.map((gate) => gate.admit({ keyDigest: digest, countsRequest: true, scan: toScan() })),
       ])
     }
     assert.equal((await listRefunds(id)).length, 90)

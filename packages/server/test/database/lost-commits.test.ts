@@ -5,13 +5,13 @@ import { openDatabaseProxy } from '../../../../acceptance/support/tcp-proxy.ts'
 import { waitUntil } from '../../../../acceptance/support/wait-until.ts'
 import { makeAdmissionGate } from '../../src/database/admission-gate.ts'
 import { type Database, openDatabase } from '../../src/database/open-database.ts'
-import type { Ask } from '../../src/domain/ports/admission-gate.ts'
+import type { AdmissionCall } from '../../src/domain/ports/admission-gate.ts'
 import { Problem } from '../../src/domain/problem.ts'
 import { silentLog } from '../support/silent-log.ts'
 import { newTestScan, openTestStores, type TestStores } from '../support/test-stores.ts'
 
 /** `words` are the last that the server hears: with them it commits. */
-type Way = { name: string; words: string; toAsk(keyDigest: string): Ask }
+type Way = { name: string; words: string; toCall(keyDigest: string): AdmissionCall }
 type Proxy = Awaited<ReturnType<typeof openDatabaseProxy>>
 
 describe('a database that is lost', () => {
@@ -40,34 +40,34 @@ describe('a database that is lost', () => {
   const waysToCharge: Way[] = [
     {
       ...{ name: 'a charge', words: 'charge-scans' },
-      toAsk: (keyDigest) => ({ keyDigest, countsRequest: false, scan: newTestScan() }),
+      toCall: (keyDigest) => ({ keyDigest, countsRequest: false, scan: newTestScan() }),
     },
     {
       ...{ name: 'a charge with its request', words: 'count-and-charge' },
-      toAsk: (keyDigest) => ({ keyDigest, countsRequest: true, scan: newTestScan() }),
+      toCall: (keyDigest) => ({ keyDigest, countsRequest: true, scan: newTestScan() }),
     },
     {
       ...{ name: 'a job', words: 'enqueue-scans' },
-      toAsk: (keyDigest) => ({
+      toCall: (keyDigest) => ({
         ...{ keyDigest, countsRequest: false, scan: newTestScan({ mode: 'async' }) },
         job: { queue: 'any', source: { at: 'url', url: 'http://example.com/' }, callbackUrl: null },
       }),
     },
     {
       ...{ name: 'a scan with an idempotency key', words: 'enqueue-scans' },
-      toAsk: (keyDigest) => ({
+      toCall: (keyDigest) => ({
         ...{ keyDigest, countsRequest: false, scan: newTestScan() },
         idempotency: { operation: 'test', key: randomUUID(), fingerprint: 'ab' },
       }),
     },
   ]
-  for (const { name, words, toAsk } of waysToCharge) {
+  for (const { name, words, toCall } of waysToCharge) {
     test(`${name} whose commit was not answered is asked for again, and charged once`, async () => {
       const { digest, id } = await stores.register()
       const gate = newGate()
-      assert.equal((await gate.ask(toAsk(digest))).outcome, 'admitted')
+      assert.equal((await gate.admit(toCall(digest))).outcome, 'admitted')
       proxy.muteAfter(words)
-      const answered = gate.ask(toAsk(digest))
+      const answered = gate.admit(toCall(digest))
       await waitUntil('the charge to be committed', async () => (await stores.getBalance(id))?.debits === 2)
       proxy.setMode('pass')
       assert.equal((await answered).outcome, 'admitted')
@@ -80,10 +80,10 @@ describe('a database that is lost', () => {
   test('while it is away, callers are told at once that nothing was charged, and it is found again', async () => {
     const { digest, id } = await stores.register()
     const gate = newGate()
-    const ask = () => gate.ask({ keyDigest: digest, countsRequest: true, scan: newTestScan() })
+    const ask = () => gate.admit({ keyDigest: digest, countsRequest: true, scan: newTestScan() })
     proxy.setMode('cut')
     await waitUntil('the loss to be noticed', async () => {
-      await gate.ask({ keyDigest: digest, countsRequest: true }).catch(() => {})
+      await gate.admit({ keyDigest: digest, countsRequest: true }).catch(() => {})
       return far.watch.isAway()
     })
     const refused = await ask().then(
@@ -104,7 +104,7 @@ describe('a database that is lost', () => {
   test('a charge whose fate nobody can tell in time is neither promised nor refused', { timeout: 40_000 }, async () => {
     const { digest } = await stores.register()
     const gate = newGate()
-    const ask = () => gate.ask({ keyDigest: digest, countsRequest: false, scan: newTestScan() })
+    const ask = () => gate.admit({ keyDigest: digest, countsRequest: false, scan: newTestScan() })
     await ask()
     proxy.muteAfter('charge-scans')
     const unknown = await ask().then(

@@ -74,7 +74,7 @@ describe('the partitions of results', () => {
   const record = async (digest: string, createdAt: Date, completedAt: Date | null) => {
     const completed = completedAt === null ? {} : { status: 'clean' as const, signals: [] }
     const scan = newTestScan({ id: newIdAt(createdAt), createdAt, completedAt, ...completed })
-    assert.equal((await stores.gate.ask({ keyDigest: digest, countsRequest: false, scan })).outcome, 'admitted')
+    assert.equal((await stores.gate.admit({ keyDigest: digest, countsRequest: false, scan })).outcome, 'admitted')
     return scan.id
   }
 
@@ -104,7 +104,7 @@ describe('the partitions of results', () => {
     const youngId = await record(digest, young, young)
     const job: NewJob = { queue: testQueue, source: { at: 'url', url: 'https://a.test/' }, callbackUrl: null }
     const scan = newTestScan({ id: newIdAt(busy), createdAt: busy, mode: 'async' })
-    await stores.gate.ask({ keyDigest: digest, countsRequest: false, scan, job })
+    await stores.gate.admit({ keyDigest: digest, countsRequest: false, scan, job })
 
     assert.ok((await stores.scans.deleteCompleted(30)) > 0)
     const left = await listNames()
@@ -192,7 +192,7 @@ describe('the ledger', () => {
 
   const charge = async (digest: string, at: Date, job?: NewJob) => {
     const scan = newTestScan({ id: newIdAt(at), createdAt: at, mode: job === undefined ? 'sync' : 'async' })
-    await stores.gate.ask({ keyDigest: digest, countsRequest: false, scan, ...(job === undefined ? {} : { job }) })
+    await stores.gate.admit({ keyDigest: digest, countsRequest: false, scan, ...(job === undefined ? {} : { job }) })
     await stores.pool.query('update credit_ledger set at = $2 where scan_id = $1', [scan.id, at])
     return scan.id
   }

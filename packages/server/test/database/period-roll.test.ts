@@ -14,19 +14,19 @@ describe('a billing period that is over', () => {
 
   test('rolls once for any number of requests at once, and none of them is lost or limited twice', async () => {
     const { digest, id } = await stores.register({ credits: 20, rate: { requests: 60, periodSeconds: 60 } })
-    await stores.gate.ask({ keyDigest: digest, countsRequest: false, scan: newTestScan() })
+    await stores.gate.admit({ keyDigest: digest, countsRequest: false, scan: newTestScan() })
     await stores.age(id, 40)
     const gates = [stores.gate, makeAdmissionGate(stores.database)]
     const answers = await Promise.all(
       Array.from({ length: 50 }, (_, i) =>
-        gates[i % 2]?.ask({ keyDigest: digest, countsRequest: true, scan: newTestScan() }),
+        gates[i % 2]?.admit({ keyDigest: digest, countsRequest: true, scan: newTestScan() }),
       ),
     )
     assert.equal(answers.filter((a) => a?.outcome === 'admitted').length, 20)
     assert.equal(answers.filter((a) => a?.outcome === 'out-of-credit').length, 30)
     assert.equal((await listRolls(id)).length, 1)
     assert.deepEqual(await stores.getBalance(id), { remaining: 0, ledger: 0, debits: 21, scans: 21 })
-    const after = await stores.gate.ask({ keyDigest: digest, countsRequest: true })
+    const after = await stores.gate.admit({ keyDigest: digest, countsRequest: true })
     assert.ok(after.outcome === 'admitted' && after.caller.requestsRemaining === 9)
   })
 

@@ -76,7 +76,7 @@ async function charge(database: Database) {
   const registration = makeRegistration({ accounts, keys, plans, clock: systemClock })
   const { apiKey, account } = await registration.register({ name: 'pooled', plan: 'free', credits: 50 })
   await scans.createPartitions(30)
-  await Promise.all(Array.from({ length: 20 }, () => gate.ask(newSubmit(toKeyDigest(apiKey)))))
+  await Promise.all(Array.from({ length: 20 }, () => gate.admit(newSubmit(toKeyDigest(apiKey)))))
   const claimed = await jobs.claim(20, leaseMs)
   assert.equal(claimed.length, 20)
   await Promise.all(claimed.slice(5).map((job) => jobs.complete(job.lease, toFailure(job))))

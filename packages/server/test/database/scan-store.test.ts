@@ -14,7 +14,7 @@ describe('the scan store', () => {
   test('a scan is found by its own account and kind only', async () => {
     const [mine, other] = [await stores.register(), await stores.register()]
     const scan = newTestScan({ kind: 'nsfw_image', contentName: 'a.png', metadata: { hash_sha1: 'x' } })
-    await stores.gate.ask({ keyDigest: mine.digest, countsRequest: false, scan })
+    await stores.gate.admit({ keyDigest: mine.digest, countsRequest: false, scan })
     assert.ok((await stores.scans.findScan(mine.id, 'nsfw_image', scan.id)) !== undefined)
     assert.equal(await stores.scans.findScan(mine.id, 'malware', scan.id), undefined)
     assert.equal(await stores.scans.findScan(other.id, 'nsfw_image', scan.id), undefined)
@@ -24,7 +24,7 @@ describe('the scan store', () => {
   test('a pending scan has every key of a result, null where nothing is known', async () => {
     const { id: accountId, digest } = await stores.register()
     const scan = newTestScan({ contentLength: 0, contentType: 'application/octet-stream' })
-    await stores.gate.ask({ keyDigest: digest, countsRequest: false, scan })
+    await stores.gate.admit({ keyDigest: digest, countsRequest: false, scan })
     const found = await stores.scans.findScan(accountId, 'malware', scan.id)
     assert.ok(found !== undefined)
     const { created_at, ...result } = toScanResult(found)
@@ -53,7 +53,7 @@ describe('the scan store', () => {
       createdAt: new Date('2026-11-14T06:25:00.123Z'),
       completedAt: new Date('2026-11-14T06:25:01.987Z'),
     })
-    const ask = () => stores.gate.ask({ keyDigest: digest, countsRequest: false, scan })
+    const ask = () => stores.gate.admit({ keyDigest: digest, countsRequest: false, scan })
     assert.equal((await ask()).outcome, 'admitted')
     assert.equal((await ask()).outcome, 'admitted')
     const { mode, region, ...kept } = scan
@@ -64,7 +64,7 @@ describe('the scan store', () => {
   test('a scan without findings has an empty list of them, not none', async () => {
     const { id: accountId, digest } = await stores.register()
     const scan = newTestScan({ status: 'clean', signals: [], metadata: {}, completedAt: new Date() })
-    await stores.gate.ask({ keyDigest: digest, countsRequest: false, scan })
+    await stores.gate.admit({ keyDigest: digest, countsRequest: false, scan })
     const found = await stores.scans.findScan(accountId, 'malware', scan.id)
     assert.deepEqual([found?.signals, found?.metadata], [[], {}])
   })

@@ -1,7 +1,7 @@
 import { makeIdempotencyStore } from '../../src/database/admission-gate.ts'
 import { makeDeliveryStore } from '../../src/database/delivery-store.ts'
 import { makeJobStore } from '../../src/database/job-store.ts'
-import type { Ask } from '../../src/domain/ports/admission-gate.ts'
+import type { AdmissionCall } from '../../src/domain/ports/admission-gate.ts'
 import type { ClaimedJob, Completion, NewJob } from '../../src/domain/ports/job-store.ts'
 import { newTestScan, openTestStores } from '../support/test-stores.ts'
 
@@ -22,7 +22,7 @@ export async function openTestJobs() {
     /** Returns the id of the scan. */
     async submit(keyDigest: string, job: Partial<NewJob> = {}): Promise<string> {
       const ask = newSubmit(keyDigest, job)
-      const { outcome } = await stores.gate.ask(ask)
+      const { outcome } = await stores.gate.admit(ask)
       if (outcome !== 'admitted') throw new Error(`The gate says ${outcome}`)
       return ask.scan.id
     },
@@ -62,7 +62,7 @@ export const newSubmit = (keyDigest: string, job: Partial<NewJob> = {}) =>
     countsRequest: true,
     scan: newTestScan({ mode: 'async' }),
     job: { queue: testQueue, source: { at: 'url', url: 'https://origin.test/a' }, callbackUrl: null, ...job },
-  }) satisfies Ask
+  }) satisfies AdmissionCall
 
 export const toCompletion = (job: ClaimedJob, change: Partial<Completion> = {}): Completion => ({
   scan: { ...job.scan, status: 'clean', signals: [], metadata: { hash_sha1: 'x' }, completedAt: new Date() },

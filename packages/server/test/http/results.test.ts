@@ -85,7 +85,7 @@ describe('fetching a result', () => {
     test(`200: a ${kind} job of the account comes back whole, pending and completed`, async () => {
       const { digest, apiKey } = await stores.register()
       const scan = newTestScan({ kind, contentName: 'résumé.png', metadata: { hash_sha1: 'a', hash_sha256: 'b' } })
-      await stores.gate.ask({ keyDigest: digest, countsRequest: false, scan })
+      await stores.gate.admit({ keyDigest: digest, countsRequest: false, scan })
 
       const pending = await get(scan.id, apiKey)
       assert.equal(pending.statusCode, 200)
@@ -114,8 +114,8 @@ describe('fetching a result', () => {
       const [mine, other] = [await stores.register(), await stores.register()]
       const scan = newTestScan({ kind })
       const otherKind = newTestScan({ kind: kind === 'malware' ? 'nsfw_image' : 'malware' })
-      await stores.gate.ask({ keyDigest: mine.digest, countsRequest: false, scan })
-      await stores.gate.ask({ keyDigest: mine.digest, countsRequest: false, scan: otherKind })
+      await stores.gate.admit({ keyDigest: mine.digest, countsRequest: false, scan })
+      await stores.gate.admit({ keyDigest: mine.digest, countsRequest: false, scan: otherKind })
       for (const answer of [await get(scan.id, other.apiKey), await get(otherKind.id, mine.apiKey)]) {
         assert.equal(answer.statusCode, 422)
         assert.deepEqual(answer.json().errors, { id: ['The job could not be found.'] })

@@ -15,7 +15,7 @@ const keyDigest = toKeyDigest(apiKey)
 async function chargeForever(): Promise<never> {
   for (;;) {
     const scan = newTestScan()
-    const { outcome } = await gate.ask({ keyDigest, countsRequest: false, scan })
+    const { outcome } = await gate.admit({ keyDigest, countsRequest: false, scan })
     if (outcome === 'admitted') process.stdout.write(`${scan.id}\n`)
   }
 }

@@ -26,7 +26,7 @@ describe('a test key', () => {
     const { key, apiKey } = await stores.registration.createKey(id, { name: 'ci', expiresAt: null, isTest: true })
     return { id, live: digest, test: toKeyDigest(apiKey), key, apiKey }
   }
-  const charge = (keyDigest: string) => stores.gate.ask({ keyDigest, countsRequest: true, scan: newTestScan() })
+  const charge = (keyDigest: string) => stores.gate.admit({ keyDigest, countsRequest: true, scan: newTestScan() })
 
   test('is recognised by its prefix and recorded as a test key', async () => {
     const { id, apiKey, key } = await register(1)
@@ -52,7 +52,7 @@ describe('a test key', () => {
   test('is not charged for jobs and with idempotency keys, whatever credit is left', async () => {
     const { id, live, test } = await register(0)
     const ask = (keyDigest: string, idempotencyKey: string) =>
-      stores.gate.ask({
+      stores.gate.admit({
         keyDigest,
         countsRequest: true,
         scan: newTestScan({ mode: 'async' }),
@@ -71,8 +71,8 @@ describe('a test key', () => {
     const job = { queue: 'test', source: { at: 'test' as const, testCase: 'clean' }, callbackUrl: null }
     const later = { keyDigest: test, countsRequest: false }
     for (let times = 0; times < 2; times++) {
-      assert.equal((await stores.gate.ask({ ...later, scan })).outcome, 'admitted')
-      assert.equal((await stores.gate.ask({ ...later, scan: background, job })).outcome, 'admitted')
+      assert.equal((await stores.gate.admit({ ...later, scan })).outcome, 'admitted')
+      assert.equal((await stores.gate.admit({ ...later, scan: background, job })).outcome, 'admitted')
     }
     assert.equal((await stores.getBalance(id))?.scans, 2)
     assert.equal(await stores.count('jobs', id), 1)
@@ -81,14 +81,14 @@ describe('a test key', () => {
   test('has the rate limit of the account', async () => {
     const { id } = await stores.register({ rate: { requests: 2, periodSeconds: 60 } })
     const { apiKey } = await stores.registration.createKey(id, { name: 'ci', expiresAt: null, isTest: true })
-    const asks = [1, 2, 3].map(() => stores.gate.ask({ keyDigest: toKeyDigest(apiKey), countsRequest: true }))
+    const asks = [1, 2, 3].map(() => stores.gate.admit({ keyDigest: toKeyDigest(apiKey), countsRequest: true }))
     const outcomes = (await Promise.all(asks)).map(({ outcome }) => outcome)
     assert.deepEqual(outcomes, ['admitted', 'admitted', 'rate-limited'])
   })
 
   test('holds a pending job for 60 s, lets any process claim it, and refunds nothing', async () => {
     const { id, test } = await register(3)
-    const admitted = await stores.gate.ask({ keyDigest: test, countsRequest: true })
+    const admitted = await stores.gate.admit({ keyDigest: test, countsRequest: true })
     assert(admitted.outcome === 'admitted' && admitted.caller.isTest)
     const { submitUrl } = makeSubmitting({
       gate: stores.gate,

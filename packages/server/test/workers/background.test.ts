@@ -71,7 +71,7 @@ describe('a background scan', () => {
 
   async function newCaller() {
     const { digest, id } = await stores.register()
-    const answer = await stores.gate.ask({ keyDigest: digest, countsRequest: true })
+    const answer = await stores.gate.admit({ keyDigest: digest, countsRequest: true })
     assert.ok(answer.outcome === 'admitted')
     return { caller: answer.caller, accountId: id }
   }
@@ -124,7 +124,7 @@ describe('a background scan', () => {
   test('that is refused for want of credit is no job, and its content is gone', async () => {
     const { submitFile } = openWorker({})
     const { digest, id } = await stores.register({ credits: 1 })
-    const answer = await stores.gate.ask({ keyDigest: digest, countsRequest: true })
+    const answer = await stores.gate.admit({ keyDigest: digest, countsRequest: true })
     assert.ok(answer.outcome === 'admitted')
     assert.equal((await submitFile(answer.caller, await write(Buffer.alloc(100_000)), order)).refused, undefined)
     const { refused } = await submitFile(answer.caller, await write(Buffer.alloc(100_000)), order)

@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache'
-import type { AdmissionGate, Answer, Caller } from '../ports/admission-gate.ts'
+import type { AdmissionAnswer, AdmissionGate, Caller } from '../ports/admission-gate.ts'
 import type { Clock } from '../ports/clock.ts'
 import { Problem } from '../problem.ts'
 import { toKeyDigest } from './secrets.ts'
@@ -35,7 +35,7 @@ export function makeAdmission(deps: {
   }
 
   async function admitDigest(keyDigest: string, isScan: boolean): Promise<Admitted> {
-    const answer = await deps.gate.ask({ keyDigest, countsRequest: true })
+    const answer = await deps.gate.admit({ keyDigest, countsRequest: true })
     const refused = findRefusal(answer)
     if (answer.outcome === 'unknown-key' || refused !== undefined) return { caller: findCaller(answer), refused }
     const { caller } = answer
@@ -50,17 +50,17 @@ export type Admission = ReturnType<typeof makeAdmission>
  * The answer of the gate to a scan. When the gate counted the request before the scan (`countsRequest` is false), only
  * its first answer, in `before`, knows the rate window.
  */
-export function toAdmitted(before: Caller, countsRequest: boolean, answer: Answer): Admitted {
+export function toAdmitted(before: Caller, countsRequest: boolean, answer: AdmissionAnswer): Admitted {
   const caller = findCaller(answer)
   const { requestsRemaining, resetsAt } = before
   const isOlder = caller !== undefined && !countsRequest
   return { caller: isOlder ? { ...caller, requestsRemaining, resetsAt } : caller, refused: findRefusal(answer) }
 }
 
-const findCaller = (answer: Answer): Caller | undefined =>
+const findCaller = (answer: AdmissionAnswer): Caller | undefined =>
   answer.outcome === 'unknown-key' ? undefined : answer.caller
 
-function findRefusal(answer: Answer): Problem | undefined {
+function findRefusal(answer: AdmissionAnswer): Problem | undefined {
   switch (answer.outcome) {
     case 'admitted':
     case 'repeated':
@@ -107,9 +107,9 @@ export function makeRecentCallers({ clock }: { clock: Clock }) {
     },
     /** Wraps the gate: each of its answers adds the caller to the recent ones or removes it. */
     watch: (gate: AdmissionGate): AdmissionGate => ({
-      async ask(ask) {
-        const answer = await gate.ask(ask)
-        if (answer.outcome === 'unknown-key') callers.delete(ask.keyDigest)
+      async admit(call) {
+        const answer = await gate.admit(call)
+        if (answer.outcome === 'unknown-key') callers.delete(call.keyDigest)
         else note(answer.caller)
         return answer
       },

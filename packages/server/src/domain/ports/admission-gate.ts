@@ -6,7 +6,7 @@ import type { NewJob } from './job-store.ts'
  * A call to the gate: it counts a request, charges a scan, or both. A request whose body is still to be read is counted
  * first and charged in a second call.
  */
-export type Ask = {
+export type AdmissionCall = {
   /** Result of `toKeyDigest`. */
   keyDigest: string
   /** Whether to count a request in the rate window of the key. */
@@ -51,7 +51,7 @@ export type Caller = {
   resetsAt: Date
 }
 
-export type Answer =
+export type AdmissionAnswer =
   | { outcome: 'admitted'; caller: Caller }
   /** The key is missing, revoked or expired, or its account is suspended or expired. */
   | { outcome: 'unknown-key' }
@@ -63,7 +63,7 @@ export type Answer =
   | { outcome: 'changed'; caller: Caller }
 
 /** Rate limits and credits are exact over any number of processes and concurrent calls. */
-export type AdmissionGate = { ask(ask: Ask): Promise<Answer> }
+export type AdmissionGate = { admit(call: AdmissionCall): Promise<AdmissionAnswer> }
 
 export type IdempotencyStore = {
   /** Finds a repeat before any work is done. The gate decides: a concurrent call may still take the key. */

@@ -103,7 +103,7 @@ export function makeScanning(deps: Deps) {
     const first = idempotency && (await findFirst(deps, caller, kind, idempotency))
     if (first !== undefined) return { scan: first, caller, refused: undefined }
     const done = await runScan(deps, caller, sync)
-    const answer = await deps.gate.ask({
+    const answer = await deps.gate.admit({
       keyDigest: caller.keyDigest,
       countsRequest,
       scan: done,

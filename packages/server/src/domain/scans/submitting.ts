@@ -77,7 +77,7 @@ export function makeSubmitting(deps: Deps) {
   ): Promise<Submitted> {
     const { callbackUrl, idempotency, countsRequest } = request
     const scan = newPending(request, known)
-    const answer = await deps.gate.ask({
+    const answer = await deps.gate.admit({
       keyDigest: caller.keyDigest,
       countsRequest,
       scan,
