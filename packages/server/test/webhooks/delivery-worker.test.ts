@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { createHmac } from 'node:crypto'
-import { after, afterEach, before, beforeEach, describe, test } from 'node:test'
+import { after, afterEach, before, beforeEach, describe, type TestContext, test } from 'node:test'
 import { pino } from 'pino'
 import { waitUntil } from '../../../../acceptance/support/wait-until.ts'
 import type { ClaimedDelivery } from '../../src/domain/ports/delivery-store.ts'
@@ -41,46 +41,68 @@ function openWorker({ retryMs = [200], attemptMs = 2000, ...options }: Options =
   return open({ store, deliver, log, clock: systemClock, ...options })
 }
 
+/** Lets everything run that waits for no timer. */
+async function settle() {
+  for (let i = 0; i < 10; i++) await new Promise(setImmediate)
+}
+
+/** A worker without work, on timers and a clock of the test; it has claimed once. */
+async function openIdleWorker(t: TestContext, nextDue?: Date) {
+  t.mock.timers.enable({ apis: ['setTimeout', 'Date'], now: 0 })
+  let claims = 0
+  const store = {
+    async claim() {
+      claims += 1
+      return []
+    },
+    findNextDue: async () => nextDue,
+  }
+  const worker = open({ store, deliver: async () => newDelivered(), log, clock: systemClock })
+  await settle()
+  assert.equal(claims, 1)
+  return {
+    worker,
+    countClaims: () => claims,
+    async tick(ms: number) {
+      t.mock.timers.tick(ms)
+      await settle()
+    },
+  }
+}
+
 async function addMany(url: string, count: number) {
   for (let i = 0; i < count; i++) await deliveries.add(url, `{"number":${i}}`)
 }
 
 describe('the delivery worker', () => {
-  test('delivers at once what it is told of', async () => {
-    const receiver = await openReceiver(fine)
-    const worker = openWorker()
-    await new Promise((resolve) => setTimeout(resolve, 100))
-    const startedAt = Date.now()
-    await deliveries.add(receiver.url)
+  test('claims at once when it is poked, and otherwise once a second', async (t) => {
+    const { worker, countClaims, tick } = await openIdleWorker(t)
     worker.poke()
-    await waitUntil('it is delivered', () => receiver.received.length === 1)
-    const ms = Number(receiver.received[0]?.at) - startedAt
+    await settle()
+    assert.equal(countClaims(), 2)
+    await tick(999)
+    assert.equal(countClaims(), 2)
+    await tick(1)
+    assert.equal(countClaims(), 3)
     await worker.close()
-    await receiver.close()
-    assert(ms < 700, `${ms} ms`)
   })
 
-  test('finds within little more than a second what nobody told it of', async () => {
-    const receiver = await openReceiver(fine)
-    const worker = openWorker()
-    await new Promise((resolve) => setTimeout(resolve, 100))
-    await deliveries.add(receiver.url)
-    await waitUntil('it is delivered', () => receiver.received.length === 1, 2000)
+  test('claims what is due later when it is due, not before and not with the next poll', async (t) => {
+    const { worker, countClaims, tick } = await openIdleWorker(t, new Date(300))
+    await tick(299)
+    assert.equal(countClaims(), 1)
+    await tick(1)
+    assert.equal(countClaims(), 2)
     await worker.close()
-    await receiver.close()
   })
 
-  test('delivers what is due later when it is due, not before and not with the next look', async () => {
-    const receiver = await openReceiver(fine)
-    const worker = openWorker()
-    const startedAt = Date.now()
-    await deliveries.add(receiver.url, '{}', 300)
-    worker.poke()
-    await waitUntil('it is delivered', () => receiver.received.length === 1)
-    const ms = Number(receiver.received[0]?.at) - startedAt
+  test('claims with a pause what is due but waits for a place', async (t) => {
+    const { worker, countClaims, tick } = await openIdleWorker(t, new Date(0))
+    await tick(249)
+    assert.equal(countClaims(), 1)
+    await tick(1)
+    assert.equal(countClaims(), 2)
     await worker.close()
-    await receiver.close()
-    assert(ms >= 295 && ms < 900, `${ms} ms`)
   })
 
   test('tries again with the same bytes under the same id, until it is delivered or dead', async () => {
@@ -169,7 +191,7 @@ describe('the delivery worker', () => {
     const ms = Number(receiver.received[0]?.at) - startedAt
     await worker.close()
     await receiver.close()
-    assert(ms >= 350 && ms < 1700, `${ms} ms`)
+    assert(ms >= 350, `the lease of 400 ms was not over after ${ms} ms`)
     assert.equal(receiver.received[0]?.headers['webhook-id'], lost.id)
     const attempt = { at: new Date(), status: 200, durationMs: 1, answer: '' }
     assert.equal(await deliveries.store.recordAttempt(lost, attempt, { state: 'delivered' }, 1000), false)
@@ -201,22 +223,8 @@ describe('the delivery worker', () => {
     assert.equal(claims.length, before)
   })
 
-  test('does not ask without a pause for what is due but waits for a place', async () => {
-    let claims = 0
-    const store = {
-      async claim() {
-        claims += 1
-        return []
-      },
-      findNextDue: async () => new Date(0),
-    }
-    const worker = open({ store, deliver: async () => newDelivered(), log, clock: systemClock })
-    await new Promise((resolve) => setTimeout(resolve, 300))
-    await worker.close()
-    assert(claims <= 2, `${claims} claims`)
-  })
-
-  test('goes on when the database is back, says once that it was away, and pauses longer and longer meanwhile', async () => {
+  test('goes on when the database is back, says once that it was away, and pauses longer and longer meanwhile', async (t) => {
+    t.mock.timers.enable({ apis: ['setTimeout'] })
     const lines: { level: number; msg: string }[] = []
     const loud = pino({ level: 'info' }, { write: (line: string) => lines.push(JSON.parse(line)) })
     let claims = 0
@@ -231,17 +239,27 @@ describe('the delivery worker', () => {
     }
     const deliver: Deliver = () => Promise.reject(new Error('it cannot be recorded'))
     const worker = open({ store, deliver, log: loud, clock: systemClock })
-    const poking = setInterval(worker.poke, 5)
-    await new Promise((resolve) => setTimeout(resolve, 900))
-    clearInterval(poking)
-    assert(claims >= 2 && claims <= 3, `${claims} claims`)
+    await settle()
+    for (const [n, pauseMs] of [250, 500, 1000].entries()) {
+      worker.poke()
+      t.mock.timers.tick(pauseMs - 1)
+      await settle()
+      assert.equal(claims, n + 1)
+      t.mock.timers.tick(1)
+      await settle()
+      assert.equal(claims, n + 2)
+    }
     isAway = false
-    await waitUntil('it works again', () => lines.length === 2)
+    t.mock.timers.tick(2000)
+    await settle()
+    assert.equal(lines.length, 2)
     claims = 99
     worker.poke()
-    await waitUntil('an attempt that cannot be recorded is told of', () => lines.length >= 3)
+    await settle()
+    assert(lines.length >= 3, 'an attempt that cannot be recorded is logged')
     worker.poke()
-    await waitUntil('it goes on', () => claims > 101)
+    await settle()
+    assert(claims > 101)
     await worker.close()
     assert.deepEqual(
       lines.slice(0, 3).map(({ level, msg }) => [level, msg]),

@@ -3,6 +3,7 @@ import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, afterEach, before, describe, test } from 'node:test'
+import { waitUntil } from '../../../../acceptance/support/wait-until.ts'
 import { makeDiskJobContents } from '../../src/blobs/job-contents.ts'
 import { openMasterKey } from '../../src/blobs/master-key.ts'
 import { makeJobStore } from '../../src/database/job-store.ts'
@@ -91,11 +92,13 @@ describe('a background scan', () => {
 
   /** Until it is completed. */
   async function readResult(accountId: string, scanId: string) {
-    for (;;) {
-      const scan = await stores.scans.findScan(accountId, 'malware', scanId)
-      if (scan !== undefined && scan.status !== 'pending') return scan
-      await new Promise((resolve) => setTimeout(resolve, 20))
-    }
+    let scan: Awaited<ReturnType<typeof stores.scans.findScan>>
+    await waitUntil('the result', async () => {
+      scan = await stores.scans.findScan(accountId, 'malware', scanId)
+      return scan !== undefined && scan.status !== 'pending'
+    })
+    assert.ok(scan !== undefined)
+    return scan
   }
 
   for (const bytes of [5, 200_000]) {
@@ -116,7 +119,7 @@ describe('a background scan', () => {
       assert.deepEqual([status, metadata], ['clean', clean.metadata])
       assert.ok(completedAt)
       assert.ok(Buffer.concat(seen).equals(clear))
-      await until(() => listFiles().length === 0)
+      await waitUntil('the expected state', () => listFiles().length === 0)
       assert.equal(await stores.count('jobs', accountId), 0)
     })
   }
@@ -129,7 +132,7 @@ describe('a background scan', () => {
     assert.equal((await submitFile(answer.caller, await write(Buffer.alloc(100_000)), order)).refused, undefined)
     const { refused } = await submitFile(answer.caller, await write(Buffer.alloc(100_000)), order)
     assert.equal(refused?.refusal.kind, 'out-of-credit')
-    await until(() => listFiles().length === 0)
+    await waitUntil('the expected state', () => listFiles().length === 0)
     assert.equal(await stores.count('scans', id), 1)
   })
 
@@ -199,7 +202,7 @@ describe('a background scan', () => {
   })
 
   test('that somebody else has by now is not completed, and its content stays for them', async () => {
-    const { submitFile, completed } = openWorker({
+    const { submitFile, worker, completed } = openWorker({
       async scanContent() {
         // As if this worker had been away for longer than its lease.
         await stores.endLeases()
@@ -209,8 +212,8 @@ describe('a background scan', () => {
     })
     const { caller, accountId } = await newCaller()
     const { scanId } = await submitFile(caller, await write(Buffer.alloc(100_000)), order)
-    await until(async () => (await stores.jobs.countJobs()).running === 1)
-    await new Promise((resolve) => setTimeout(resolve, 100))
+    await waitUntil('the job to run', async () => (await stores.jobs.countJobs()).running === 1)
+    await worker.close(60_000)
     assert.equal((await stores.scans.findScan(accountId, 'malware', scanId))?.status, 'pending')
     assert.deepEqual(completed, [])
     assert.equal(listFiles().length, 1)
@@ -239,13 +242,13 @@ describe('a background scan', () => {
   })
 
   test('whose content lies elsewhere, or whose engine is not here, is left to others', async () => {
-    const { worker } = openWorker({})
-    const { caller } = await newCaller()
+    const { submitUrl } = openWorker({})
+    const { caller, accountId } = await newCaller()
     const elsewhere = { at: 'storage' as const, key: 'x' }
     const away = await stores.submit(caller.keyDigest, { queue: 'malware another-store', source: elsewhere })
     const picture = await stores.submit(caller.keyDigest, { queue: 'nsfw_image anywhere' })
-    worker.poke()
-    await new Promise((resolve) => setTimeout(resolve, 300))
+    // When a later job is complete, the worker has passed over the two before it.
+    await readResult(accountId, (await submitUrl(caller, 'https://origin.test/a', order)).scanId)
     const others = makeJobStore({ ...stores, queues: ['malware another-store', 'nsfw_image anywhere'] })
     assert.deepEqual((await others.claim(5, 15_000)).map(({ scan }) => scan.id).sort(), [away, picture].sort())
   })
@@ -284,7 +287,3 @@ describe('a background scan', () => {
     assert.ok(!deadline.aborted)
   })
 })
-
-async function until(isSo: () => boolean | Promise<boolean>) {
-  while (!(await isSo())) await new Promise((resolve) => setTimeout(resolve, 20))
-}
