@@ -10,10 +10,12 @@ const testTimeoutMs = 120_000
 const fileTimeoutMs = 600_000
 const root = new URL('../', import.meta.url).pathname
 
+/** One more file than cores runs at a time, because tests spend part of their time waiting. */
+const concurrency = Math.min(availableParallelism(), 4) + 1
+
 /**
- * Runs test files, as many at a time as there are cores but at most two, because the tests start services and
- * databases of their own. Prints one line for a file that passed and everything about one that failed. Resolves to
- * whether all passed.
+ * Runs test files in their order, those first whose services are ready. Prints one line for a file that passed and
+ * everything about one that failed. Resolves to whether all passed.
  */
 export async function runPool(runs: TestRun[], { verbose }: { verbose: boolean }): Promise<boolean> {
   const queue = runs.map((one) => {
@@ -45,7 +47,7 @@ export async function runPool(runs: TestRun[], { verbose }: { verbose: boolean }
       if (verbose || !result.isOk) process.stdout.write(result.report)
     }
   }
-  await Promise.all(Array.from({ length: Math.min(2, availableParallelism()) }, work))
+  await Promise.all(Array.from({ length: concurrency }, work))
 
   const duration = toSeconds(performance.now() - startedAt)
   process.stdout.write(`\n${runs.length} files: ${totals.passed} passed, ${totals.failed} failed, ${duration}\n`)

@@ -26,7 +26,25 @@ const isUnit = args.includes('--unit')
 const usesDatabase = /^acceptance\/(jobs|operations|test-mode)\//
 
 /** The files that take longest, longest first. They start first, so that both cores stay busy until the end. */
-const longest = ['acceptance/documents/readme.test.ts', 'acceptance/documents/operating.test.ts']
+const longest = [
+  'documents/readme',
+  'documents/operating',
+  'lifecycle/start',
+  'malware/hostile-archives',
+  'malware/resilience',
+  'jobs/chaos',
+  'malware/secrecy',
+  'malware/signatures',
+  'nsfw/resilience',
+  'console/browser',
+  'jobs/webhooks',
+  'documents/references',
+  'lifecycle/regions',
+  'cluster/roles',
+  'lifecycle/fast-path',
+  'jobs/s3',
+  'listeners/failures',
+].map((name) => `acceptance/${name}.test.ts`)
 
 /** Hundreds of processes load the same modules: with this cache Node compiles each module once. */
 const compileCache = new URL('../node_modules/.cache/tests', import.meta.url).pathname
@@ -36,6 +54,8 @@ const baseEnv = { ...process.env, NODE_COMPILE_CACHE: compileCache }
 const settings = { ASSAY_OUTBOUND_ALLOW: testNetwork, ASSAY_ADMIN_TOKEN: randomBytes(24).toString('hex') }
 
 const closers = newClosers()
+for (const signal of ['SIGINT', 'SIGTERM'] as const)
+  process.once(signal, () => void closers.closeAll().finally(() => process.exit(1)))
 try {
   const isOk = await runPool(isUnit ? listUnitRuns() : await listAllRuns(), { verbose: patterns.length > 0 })
   process.exitCode = isOk ? 0 : 1

@@ -4,13 +4,13 @@ import { filePart, formType, toForm } from '../support/forms.ts'
 import { sendTo } from '../support/http.ts'
 import { assertProblem } from '../support/problems.ts'
 import { openRaw, type RawAnswer } from '../support/raw-socket.ts'
-import { type Service, startService } from '../support/start-service.ts'
+import { type Service, startService, withoutImages } from '../support/start-service.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
 /** A service of its own: the numbers below are of the whole process, and others must not move them. */
 let service: Service
 before(async () => {
-  service = await startService({ ASSAY_LOG_LEVEL: 'warn' })
+  service = await startService({ ...withoutImages, ASSAY_LOG_LEVEL: 'warn' })
 })
 after(() => service.stop())
 

@@ -8,7 +8,7 @@ import { after, before, test } from 'node:test'
 import { connect, type TLSSocket } from 'node:tls'
 import { openRaw, sendRaw } from '../support/raw-socket.ts'
 import { runProgram } from '../support/run-program.ts'
-import { type Service, startService } from '../support/start-service.ts'
+import { type Service, startService, withoutImages } from '../support/start-service.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
 /** Self-signed, named after their files, good for a hundred years, and used nowhere else. */
@@ -19,7 +19,7 @@ const keyFile = join(folder, 'key.pem')
 let service: Service
 before(async () => {
   install('first')
-  service = await startService({ ASSAY_TLS_CERT: certFile, ASSAY_TLS_KEY: keyFile })
+  service = await startService({ ...withoutImages, ASSAY_TLS_CERT: certFile, ASSAY_TLS_KEY: keyFile })
 })
 after(async () => {
   await service.stop()

@@ -3,7 +3,7 @@ import { after, before, test } from 'node:test'
 import { filePart, formType, textPart, toForm } from '../support/forms.ts'
 import { sendTo } from '../support/http.ts'
 import { sendRawOnce } from '../support/raw-socket.ts'
-import { type Service, startService } from '../support/start-service.ts'
+import { type Service, startService, withoutImages } from '../support/start-service.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
 const key = 'operator-chosen-key-4711'
@@ -15,6 +15,7 @@ const form = /^00-[0-9a-f]{32}-[0-9a-f]{16}-01$/
 let service: Service
 before(async () => {
   service = await startService({
+    ...withoutImages,
     ASSAY_BOOTSTRAP_KEY: key,
     ASSAY_BOOTSTRAP_WEBHOOK_SECRET: webhookSecret,
     ASSAY_LOG_LEVEL: 'debug',

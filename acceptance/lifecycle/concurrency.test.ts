@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { getSharedService } from '../support/shared-service.ts'
-import { startService } from '../support/start-service.ts'
+import { startService, withoutImages } from '../support/start-service.ts'
 
 const service = getSharedService()
 
@@ -22,7 +22,7 @@ test('of 120 parallel requests on a rate of 50 a minute exactly 50 pass', async 
 })
 
 test('two services on one database let exactly as many pass as one would', { skip: isEmbedded() }, async () => {
-  const second = await startService({ ASSAY_DATABASE_URL: getDatabaseUrl() })
+  const second = await startService({ ...withoutImages, ASSAY_DATABASE_URL: getDatabaseUrl() })
   try {
     const { api_key, id } = await service.createAccount('--rate', '50/1m')
     const statuses = await pingAll(120, [service.url, second.url], api_key)

@@ -7,7 +7,7 @@ import { after, test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { findProcesses, killAll } from '../support/processes.ts'
 import { programFile } from '../support/run-program.ts'
-import { makeOperate, type Service, startService } from '../support/start-service.ts'
+import { makeOperate, type Service, startService, withoutImages } from '../support/start-service.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
 const dirs: string[] = []
@@ -18,7 +18,7 @@ function newSettings(): { ASSAY_DATA_DIR: string; ASSAY_DATABASE_URL: string } {
   const dir = mkdtempSync(join(tmpdir(), 'assay-start-'))
   chmodSync(dir, 0o711)
   dirs.push(dir)
-  return { ASSAY_DATA_DIR: join(dir, 'data'), ASSAY_DATABASE_URL: '' }
+  return { ...withoutImages, ASSAY_DATA_DIR: join(dir, 'data'), ASSAY_DATABASE_URL: '' }
 }
 
 const ping = async (service: Service, apiKey = service.apiKey) =>

@@ -8,6 +8,7 @@ import { testIcapListener } from '../support/icap-listener-rules.ts'
 import { type Listeners, startListeners } from '../support/listeners.ts'
 import { alreadyTested, lacksClamAv } from '../support/scanning.ts'
 import { getSharedService } from '../support/shared-service.ts'
+import { withoutImages } from '../support/start-service.ts'
 
 const lacking = await lacksClamAv(getSharedService().url)
 
@@ -16,7 +17,7 @@ describe('listeners for clients that are there already', { skip: lacking || alre
   let dir = ''
   before(async () => {
     dir = mkdtempSync(join(tmpdir(), 'assay-listeners-'))
-    listeners = await startListeners()
+    listeners = await startListeners(withoutImages)
   })
   after(async () => {
     await listeners.stop()

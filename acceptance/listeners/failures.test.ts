@@ -6,6 +6,7 @@ import { after, before, describe, test } from 'node:test'
 import { openFakeClamd } from '../support/fake-clamd.ts'
 import { type Listeners, openTalk, startListeners, talk, toIcap, toLength, toStream } from '../support/listeners.ts'
 import { alreadyTested } from '../support/scanning.ts'
+import { withoutImages } from '../support/start-service.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
 const close = 'Connection: close\r\n'
@@ -18,7 +19,11 @@ describe('listeners before an engine that fails', { skip: alreadyTested }, () =>
   before(async () => {
     dir = mkdtempSync(join(tmpdir(), 'assay-listeners-'))
     clamd = await openFakeClamd(join(dir, 'clamd.sock'))
-    listeners = await startListeners({ ASSAY_CLAMD: join(dir, 'clamd.sock'), ASSAY_ICAP_ON_ERROR: 'allow' })
+    listeners = await startListeners({
+      ...withoutImages,
+      ASSAY_CLAMD: join(dir, 'clamd.sock'),
+      ASSAY_ICAP_ON_ERROR: 'allow',
+    })
   })
   after(async () => {
     await listeners.stop()

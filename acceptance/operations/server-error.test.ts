@@ -5,7 +5,7 @@ import { openTestDatabase } from '../../packages/server/test/support/test-databa
 import { sendTo } from '../support/http.ts'
 import { toRequest } from '../support/operation.ts'
 import { assertProblem } from '../support/problems.ts'
-import { type Service, startService } from '../support/start-service.ts'
+import { type Service, startService, withoutImages } from '../support/start-service.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
 /** This file breaks the database of its service, so it does not use the shared one. */
@@ -14,7 +14,7 @@ let service: Service
 before(async () => {
   database = await openTestDatabase()
   // The URL of a socket has no host, which the settings require; the socket in the query still takes precedence.
-  service = await startService({ ASSAY_DATABASE_URL: database.url.replace('@/', '@localhost/') })
+  service = await startService({ ...withoutImages, ASSAY_DATABASE_URL: database.url.replace('@/', '@localhost/') })
   await database.pool.query('alter table api_keys rename to hidden_keys')
 })
 after(async () => {

@@ -26,6 +26,9 @@ export type Service = {
   handle: string
 }
 
+/** Settings of a service whose tests scan no images: it starts faster without the models. */
+export const withoutImages = { ASSAY_NSFW_PROFILE: 'off' }
+
 /** Longer than any start on a busy machine, and shorter than the time limit of a test. */
 const startTimeoutMs = 100_000
 

@@ -5,7 +5,7 @@ import { join, normalize } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { eicar } from '../../../acceptance/support/archives.ts'
 import { alreadyTested } from '../../../acceptance/support/scanning.ts'
-import { startService } from '../../../acceptance/support/start-service.ts'
+import { startService, withoutImages } from '../../../acceptance/support/start-service.ts'
 import { buildClient } from './build-client.ts'
 import { openChromium } from './chromium.ts'
 import { listen } from './fake-server.ts'
@@ -25,7 +25,7 @@ test('the built client works in a page: scans with progress, errors, and webhook
   const browser = await openChromium(t)
   if (browser === undefined) return
   const origin = await servePage(t, buildClient(t))
-  const service = await startService({ ASSAY_CORS_ORIGINS: origin })
+  const service = await startService({ ...withoutImages, ASSAY_CORS_ORIGINS: origin })
   t.after(() => service.stop())
   const page = await browser.newPage()
   await page.goto(origin)
