@@ -80,7 +80,8 @@ async function makeHistory(service: Service, receiver: string, databaseUrl: stri
   await client.end()
   for (let n = 0; n < 3; n++) {
     await caller.sendFile('malware', 'submit', `background ${n}`, {
-      ...{ file_name: `video-${n + 1}.mp4`, callback_url: `${receiver}/webhooks/assay` },
+      file_name: `video-${n + 1}.mp4`,
+      callback_url: `${receiver}/webhooks/assay`,
     })
   }
 }

@@ -38,7 +38,10 @@ export async function openTestPostgres(moreSettings: string[] = []) {
     ...moreSettings,
   ]
   const run = unprivileged.wrap(postgres, [
-    ...['-D', cluster, '-p', String(port)],
+    '-D',
+    cluster,
+    '-p',
+    String(port),
     ...settings.flatMap((setting) => ['-c', setting]),
   ])
   const start = () => {

@@ -39,7 +39,9 @@ function installSwift() {
     const options = ['-y', '-q', '--no-install-recommends', '-o', 'DPkg::Lock::Timeout=60']
     const install = () =>
       spawnSync('/usr/bin/apt-get', ['install', ...options, ...servers.map(toPackage)], {
-        ...{ env, stdio: 'ignore', timeout: 180_000 },
+        env,
+        stdio: 'ignore',
+        timeout: 180_000,
       }).status === 0
     if (install()) return
     // A fresh container has no package lists.
@@ -120,7 +122,11 @@ export type TestS3 = ReturnType<typeof toStore> & { close(): Promise<void> }
 /** `filesDir` is the directory in which the store writes all files. */
 function toStore({ endpoint, filesDir }: { endpoint: string; filesDir: string }) {
   return {
-    ...{ endpoint, region, bucket, filesDir, ...credentials },
+    endpoint,
+    region,
+    bucket,
+    filesDir,
+    ...credentials,
     /** Value of ASSAY_BLOBS. */
     blobsUrl: `s3://${bucket}?endpoint=${endpoint}&region=${region}`,
     /** Value of ASSAY_BLOBS with a prefix, which keeps the users of one store apart. */

@@ -7,8 +7,11 @@ export async function withInstallation<T>(
 ): Promise<T> {
   const apiKey = 'soak-test-key'
   const installation = await openInstallation({
-    ...{ ASSAY_BOOTSTRAP_KEY: apiKey, ASSAY_NSFW_PROFILE: 'off', ASSAY_LOG_LEVEL: 'warn' },
-    ...{ NODE_OPTIONS: '--max-semi-space-size=16', ...settings },
+    ASSAY_BOOTSTRAP_KEY: apiKey,
+    ASSAY_NSFW_PROFILE: 'off',
+    ASSAY_LOG_LEVEL: 'warn',
+    NODE_OPTIONS: '--max-semi-space-size=16',
+    ...settings,
   })
   try {
     return await use({ ...installation, apiKey })

@@ -39,15 +39,25 @@ export async function underLoad({ settings, prepare, under, disturb, backMs = 60
   })
   const installation = await openInstallation(
     {
-      ...{ ASSAY_BOOTSTRAP_KEY: apiKey, ASSAY_OUTBOUND_ALLOW: world, ASSAY_NSFW_PROFILE: 'off' },
-      ...{ ASSAY_LOG_LEVEL: 'warn', ASSAY_DISK_RESERVE_MB: '0', ...settings },
+      ASSAY_BOOTSTRAP_KEY: apiKey,
+      ASSAY_OUTBOUND_ALLOW: world,
+      ASSAY_NSFW_PROFILE: 'off',
+      ASSAY_LOG_LEVEL: 'warn',
+      ASSAY_DISK_RESERVE_MB: '0',
+      ...settings,
     },
     { prepare, under },
   )
   const balances = { ...installation, apiKey }
   const load = startLoad({
-    ...{ url: installation.url, apiKey, originUrl: origin.url, receiverUrl: origin.url, marker },
-    ...{ random: newRandom(1), clients: 4, publish: (order: Order) => contents.set(order.name, order.content) },
+    url: installation.url,
+    apiKey,
+    originUrl: origin.url,
+    receiverUrl: origin.url,
+    marker,
+    random: newRandom(1),
+    clients: 4,
+    publish: (order: Order) => contents.set(order.name, order.content),
   })
   const scans = await startScans(balances)
   const health = watchHealth(installation.url)

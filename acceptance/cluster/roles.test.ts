@@ -66,14 +66,13 @@ describe('two API nodes and a worker', { skip: lacking || alreadyTested || lacks
       assert.deepEqual(
         { ...health, version: '', region: '' },
         {
-          ...{
-            status: 'ready',
-            reasons: [],
-            checks: { database: 'ok', disk: 'ok', workers: 'ok', 'content store': 'ok' },
-            version: '',
-            region: '',
-          },
-          ...{ roles: ['api'], workers: 1 },
+          status: 'ready',
+          reasons: [],
+          checks: { database: 'ok', disk: 'ok', workers: 'ok', 'content store': 'ok' },
+          version: '',
+          region: '',
+          roles: ['api'],
+          workers: 1,
         },
       )
     }

@@ -11,7 +11,9 @@ import { alreadyTested } from '../support/scanning.ts'
 const repository = new URL('../../', import.meta.url).pathname
 /** Decisions tell what was so when they were made. */
 const documents = [
-  ...['README.md', 'CONTRIBUTING.md', 'SECURITY.md'],
+  'README.md',
+  'CONTRIBUTING.md',
+  'SECURITY.md',
   ...readdirSync(join(repository, 'docs'), { recursive: true, encoding: 'utf8' })
     .map((name) => `docs/${name}`)
     .filter((path) => path.endsWith('.md') && !path.startsWith('docs/decisions/')),

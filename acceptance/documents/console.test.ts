@@ -20,7 +20,9 @@ before(async () => {
 test('the commands of docs/console.md do what it says', { skip }, async () => {
   const env = {
     ...process.env,
-    ...{ ASSAY: service.url, TOKEN: service.settings.ASSAY_ADMIN_TOKEN, ACCOUNT: account },
+    ASSAY: service.url,
+    TOKEN: service.settings.ASSAY_ADMIN_TOKEN,
+    ACCOUNT: account,
     SHA256: randomBytes(32).toString('hex'),
   }
   const answers = []

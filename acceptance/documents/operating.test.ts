@@ -33,13 +33,12 @@ let s3: TestS3 | undefined
 
 /** For services beside the one that the document starts first: on the PostgreSQL of the operator, where it tells of that. */
 const newNeighbour = (name: string): NodeJS.ProcessEnv => ({
-  ...{
-    ASSAY_DATABASE_URL: postgres.url,
-    ASSAY_DATA_DIR: inDir(name),
-    ASSAY_NSFW_PROFILE: 'off',
-    ASSAY_PORT: '0',
-  },
-  ...{ ASSAY_BOOTSTRAP_KEY: 'key-of-the-neighbour', KEY: 'key-of-the-neighbour' },
+  ASSAY_DATABASE_URL: postgres.url,
+  ASSAY_DATA_DIR: inDir(name),
+  ASSAY_NSFW_PROFILE: 'off',
+  ASSAY_PORT: '0',
+  ASSAY_BOOTSTRAP_KEY: 'key-of-the-neighbour',
+  KEY: 'key-of-the-neighbour',
 })
 
 after(() => rmSync(dir, { recursive: true, force: true }))
@@ -64,9 +63,11 @@ describe('an operator', { skip }, () => {
     dir,
     env: {
       ...toReadersEnvironment(dir),
-      ...{ ASSAY_PORT: String(port), ASSAY_OUTBOUND_ALLOW: world },
+      ASSAY_PORT: String(port),
+      ASSAY_OUTBOUND_ALLOW: world,
       // The pause before the second attempt is the one that there is time to wait for.
-      ...{ ASSAY_SIGNATURE_HOURS: '0', ASSAY_WEBHOOK_RETRIES: '1s,5m' },
+      ASSAY_SIGNATURE_HOURS: '0',
+      ASSAY_WEBHOOK_RETRIES: '1s,5m',
     },
     values: () => [
       ['127.0.0.1:8080', `127.0.0.1:${port}`],

@@ -26,8 +26,11 @@ const dir = makeReadersDirectory()
 const inDir = (name: string) => join(dir, name)
 const port = await findFreePort()
 const settings = {
-  ...{ ASSAY_PORT: String(port), ASSAY_DATA_DIR: inDir('data'), ASSAY_OUTBOUND_ALLOW: world },
-  ...{ ASSAY_SIGNATURE_HOURS: '0', ASSAY_WEBHOOK_RETRIES: '1s,5m' },
+  ASSAY_PORT: String(port),
+  ASSAY_DATA_DIR: inDir('data'),
+  ASSAY_OUTBOUND_ALLOW: world,
+  ASSAY_SIGNATURE_HOURS: '0',
+  ASSAY_WEBHOOK_RETRIES: '1s,5m',
 }
 const skip = alreadyTested || (await lacksClamAv(getSharedService().url)) || lacksPrograms('curl')
 let service: Listeners

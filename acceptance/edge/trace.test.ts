@@ -56,10 +56,21 @@ test('a trace that the caller began is continued with a new span', async () => {
 test('a traceparent that is not valid is ignored', async () => {
   const good = `00-${trace}-${span}-01`
   const bad = [
-    ...['', 'nonsense', `00-${trace}`, `00-${trace}-${span}`, `00-${trace}-${span}-1`, `${good}0`, `${good}-more`],
-    ...[`ff-${trace}-${span}-01`, `0-${trace}-${span}-01`, `00-${trace.toUpperCase()}-${span}-01`],
-    ...[`00-${'0'.repeat(32)}-${span}-01`, `00-${trace}-${'0'.repeat(16)}-01`, `00-${trace}x-${span}-01`],
-    ...[`00_${trace}_${span}_01`, 'a'.repeat(20_000)],
+    '',
+    'nonsense',
+    `00-${trace}`,
+    `00-${trace}-${span}`,
+    `00-${trace}-${span}-1`,
+    `${good}0`,
+    `${good}-more`,
+    `ff-${trace}-${span}-01`,
+    `0-${trace}-${span}-01`,
+    `00-${trace.toUpperCase()}-${span}-01`,
+    `00-${'0'.repeat(32)}-${span}-01`,
+    `00-${trace}-${'0'.repeat(16)}-01`,
+    `00-${trace}x-${span}-01`,
+    `00_${trace}_${span}_01`,
+    'a'.repeat(20_000),
   ]
   for (const traceparent of bad) {
     const traceId = await askTraceId({ traceparent })

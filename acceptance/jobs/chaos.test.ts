@@ -22,8 +22,12 @@ const apiKey = 'chaos-test-key'
 const secret = `whsec_${randomBytes(32).toString('base64')}`
 const marker = `marker-${randomBytes(16).toString('hex')}`
 const settings = {
-  ...{ ASSAY_BOOTSTRAP_KEY: apiKey, ASSAY_BOOTSTRAP_WEBHOOK_SECRET: secret, ASSAY_OUTBOUND_ALLOW: world },
-  ...{ ASSAY_NSFW_PROFILE: 'off', ASSAY_WEBHOOK_RETRIES: Array(12).fill('1s').join(), ASSAY_LOG_LEVEL: 'warn' },
+  ASSAY_BOOTSTRAP_KEY: apiKey,
+  ASSAY_BOOTSTRAP_WEBHOOK_SECRET: secret,
+  ASSAY_OUTBOUND_ALLOW: world,
+  ASSAY_NSFW_PROFILE: 'off',
+  ASSAY_WEBHOOK_RETRIES: Array(12).fill('1s').join(),
+  ASSAY_LOG_LEVEL: 'warn',
 }
 /** Eighteen, in an order of chance. */
 const faults: Fault[] = [
@@ -46,8 +50,14 @@ test('whatever is killed under load, nothing that was acknowledged is lost, wron
   const receiver = await openReceiver(() => ({ status: chance.happens(0.03) ? 500 : 204 }))
   const installation = await openInstallation(settings)
   const load = startLoad({
-    ...{ url: installation.url, apiKey, originUrl: origin.url, receiverUrl: receiver.url, marker, random: chance },
-    ...{ clients: 6, publish: (order: Order) => contents.set(order.name, order.content) },
+    url: installation.url,
+    apiKey,
+    originUrl: origin.url,
+    receiverUrl: receiver.url,
+    marker,
+    random: chance,
+    clients: 6,
+    publish: (order: Order) => contents.set(order.name, order.content),
   })
   try {
     await disturb(installation, load, random)

@@ -57,13 +57,19 @@ describe('an address that is not public', { skip: alreadyTested }, () => {
 
   test('Error:DownloadFailed: behind a redirect, in the same spellings, and behind other schemes', async () => {
     const others = [
-      ...['file:///etc/passwd', 'ftp://127.9.9.9/', 'gopher://127.9.9.9:70/', 'data:text/plain,x', 'javascript:1'],
-      ...[`http://u:p@127.9.9.9:${origin.port}/`, 'http://127.9.9.9:22/', 'http://', '//', `//[::1]:${canaries.port}/`],
-      ...[
-        `http://localhost:${canaries.port}/`,
-        `https://127.0.0.1:${canaries.port}/`,
-        `\\\\127.0.0.1:${canaries.port}\\`,
-      ],
+      'file:///etc/passwd',
+      'ftp://127.9.9.9/',
+      'gopher://127.9.9.9:70/',
+      'data:text/plain,x',
+      'javascript:1',
+      `http://u:p@127.9.9.9:${origin.port}/`,
+      'http://127.9.9.9:22/',
+      'http://',
+      '//',
+      `//[::1]:${canaries.port}/`,
+      `http://localhost:${canaries.port}/`,
+      `https://127.0.0.1:${canaries.port}/`,
+      `\\\\127.0.0.1:${canaries.port}\\`,
     ]
     targets.push(...listUrls(), ...others)
     const scan = async (n: number) => {

@@ -20,7 +20,9 @@ test('a job whose service is killed in the middle is taken over by the next one,
 }, async () => {
   const receiver = await openReceiver()
   const installation = await openInstallation({
-    ...{ ASSAY_BOOTSTRAP_KEY: apiKey, ASSAY_BOOTSTRAP_WEBHOOK_SECRET: secret, ASSAY_OUTBOUND_ALLOW: world },
+    ASSAY_BOOTSTRAP_KEY: apiKey,
+    ASSAY_BOOTSTRAP_WEBHOOK_SECRET: secret,
+    ASSAY_OUTBOUND_ALLOW: world,
     ASSAY_NSFW_PROFILE: 'off',
   })
   try {

@@ -108,8 +108,15 @@ describe('content that is fetched by its URL', { skip: lacking || alreadyTested 
     const answer = await caller.fetchResult('malware', id)
     const { created_at, ...pending } = toResult(answer, 200)
     assert.deepEqual(pending, {
-      ...{ id, scan_type: 'malware', status: 'pending', content_length: 0, content_type: 'application/octet-stream' },
-      ...{ content_name: 'slow.txt', signals: null, metadata: null, completed_at: null },
+      id,
+      scan_type: 'malware',
+      status: 'pending',
+      content_length: 0,
+      content_type: 'application/octet-stream',
+      content_name: 'slow.txt',
+      signals: null,
+      metadata: null,
+      completed_at: null,
     })
     assert.match(String(answer.headers['cache-control']), /no-store/)
     assert.equal(answer.headers.etag, undefined)

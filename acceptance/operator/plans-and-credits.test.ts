@@ -60,7 +60,14 @@ describe('credits', () => {
 
   test('a grant raises what the account has at once, and stands in the ledger with its note', async () => {
     const granted = (await service.operate(
-      ...['credits', 'grant', '--account', id, '--amount', '15', '--note', 'a present'],
+      'credits',
+      'grant',
+      '--account',
+      id,
+      '--amount',
+      '15',
+      '--note',
+      'a present',
     )) as Account
     assert.deepEqual([granted.credit_limit, granted.credit_remaining], [25, 25])
     const [newest] = await readLedger('--limit', '1')

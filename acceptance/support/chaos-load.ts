@@ -132,11 +132,14 @@ function newOrder({ random, marker }: Deps, n: number): Order {
   const content = isVirus ? newTar([{ name: 'a.txt', data: filler }, eicarMember]) : filler
   const name = `order-${n}`
   return {
-    ...{ name, isVirus, isUrl: random.happens(0.25) },
+    name,
+    isVirus,
+    isUrl: random.happens(0.25),
     content: isVirus && random.happens(0.3) ? eicar : content,
     callbackPath: random.happens(0.9) ? `/${name}` : undefined,
     idempotencyKey: random.happens(0.4) ? `key-${n}` : undefined,
-    ...{ tries: 0, id: undefined },
+    tries: 0,
+    id: undefined,
   }
 }
 

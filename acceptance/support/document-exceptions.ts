@@ -11,10 +11,16 @@ const building = {
   instead: 'packages/client/test/build.test.ts and packages/cli/test/build.test.ts build into a directory of their own',
 }
 const developing = (command: string, because: string) => ({
-  ...{ documents: ['CONTRIBUTING.md'], command, because, instead: 'its names are looked up' },
+  documents: ['CONTRIBUTING.md'],
+  command,
+  because,
+  instead: 'its names are looked up',
 })
 const packaging = (command: string, because: string, instead: string) => ({
-  ...{ documents: ['docs/packaging.md'], command, because, instead },
+  documents: ['docs/packaging.md'],
+  command,
+  because,
+  instead,
 })
 const files = 'packages/server/test/packaging holds the files it names to what they promise'
 const checkedByScript = `npm run check:packaging does it; ${files}`
@@ -23,7 +29,8 @@ export const exceptions: Exception[] = [
   { documents: ['docs/operating.md', 'CONTRIBUTING.md'], command: 'npm ci', ...installing },
   { documents: ['docs/quickstart.md'], command: 'npm ci && npm start', ...installing },
   {
-    ...{ documents: ['README.md'], command: 'npm ci && npm test' },
+    documents: ['README.md'],
+    command: 'npm ci && npm test',
     because: 'it is the run that this is a part of',
     instead: `${readme} holds the text to what CI runs`,
   },
@@ -40,12 +47,14 @@ export const exceptions: Exception[] = [
     instead: 'packages/cli/test/build.test.ts installs into a directory of its own',
   },
   {
-    ...{ documents: ['docs/interface.md'], command: 'curl -H "X-API-Key: $KEY" -F file=@report.pdf' },
+    documents: ['docs/interface.md'],
+    command: 'curl -H "X-API-Key: $KEY" -F file=@report.pdf',
     because: 'the engine must be away for ten seconds',
     instead: 'acceptance/malware/resilience.test.ts stops it and asks',
   },
   {
-    ...{ documents: ['docs/regions.md'], command: 'npm start' },
+    documents: ['docs/regions.md'],
+    command: 'npm start',
     because: 'the test talks to that service, and must know its port',
     instead: 'the test starts it with what the block exports',
   },

@@ -14,15 +14,20 @@ const callsOperator = (block: CodeBlock) => isShell(block) && block.text.startsW
 export const runners: Runner[] = [
   { document: 'README.md', test: 'acceptance/documents/readme.test.ts', takes: isShell },
   ...guides.map((name) => ({
-    ...{ document: `docs/${name}.md`, test: 'acceptance/documents/guides.test.ts', takes: isShell },
+    document: `docs/${name}.md`,
+    test: 'acceptance/documents/guides.test.ts',
+    takes: isShell,
   })),
   ...references.map((name) => ({
-    ...{ document: `docs/${name}.md`, test: 'acceptance/documents/references.test.ts', takes: isTranscript },
+    document: `docs/${name}.md`,
+    test: 'acceptance/documents/references.test.ts',
+    takes: isTranscript,
   })),
   { document: 'docs/packaging.md', test: 'acceptance/documents/references.test.ts', takes: isShell },
   { document: 'docs/console.md', test: 'acceptance/documents/references.test.ts', takes: callsOperator },
   {
-    ...{ document: 'docs/console.md', test: 'acceptance/documents/console.test.ts' },
+    document: 'docs/console.md',
+    test: 'acceptance/documents/console.test.ts',
     takes: (block) => isShell(block) && !callsOperator(block),
   },
   ...operating.map((name) => ({

@@ -45,7 +45,10 @@ describe('a service in test mode alone', { skip: alreadyTested }, () => {
     assert.deepEqual(
       { status, mode, checks, engines },
       {
-        ...{ status: 'ready', mode: 'test mode', checks: { database: 'ok', disk: 'ok' }, engines: [] },
+        status: 'ready',
+        mode: 'test mode',
+        checks: { database: 'ok', disk: 'ok' },
+        engines: [],
       },
     )
     await waitUntil('the log', () => /Test mode: nothing is scanned/.test(installation.log()))
@@ -72,7 +75,10 @@ describe('a service in test mode alone', { skip: alreadyTested }, () => {
     const results = receiver.at('/all').map((delivery) => verifyDelivery(delivery, secret))
     const signals = answers.map((answer) => results.find(({ id }) => id === toId(answer))?.signals?.[0])
     assert.deepEqual(signals, [
-      ...['Virus:Eicar-Test-Signature', 'Classification:sexy', 'Error:DownloadFailed', 'Error:EngineFailed'],
+      'Virus:Eicar-Test-Signature',
+      'Classification:sexy',
+      'Error:DownloadFailed',
+      'Error:EngineFailed',
     ])
     assert(results.every(({ metadata }) => metadata?.test === 'true'))
   })

@@ -70,7 +70,10 @@ export async function takeSubmits(
   await Promise.all(
     apis.map(({ url, headers }, i) =>
       (submits[i] ?? submits[0]).run({
-        ...{ url: new URL('/v1/malware/submit/file', url).href, headers, bytes, count },
+        url: new URL('/v1/malware/submit/file', url).href,
+        headers,
+        bytes,
+        count,
         connections: submitConnections,
       }),
     ),
@@ -120,8 +123,11 @@ function toMemoryRows({ sides: { cluster } }: Setting): Row[] {
   const [api, , worker] = cluster.nodes
   const say = (pids: number[]) => `${Math.round(pids.reduce((all, pid) => all + readShareMegabytes(pid), 0))} MB`
   const toRow = (what: string, pid: number): Row => ({
-    ...{ what: `memory of ${what} after these scans`, ours: say([pid]) },
-    ...{ against: `with its engines: ${say(listTree(pid))}`, ratio: undefined, wanted: '' },
+    what: `memory of ${what} after these scans`,
+    ours: say([pid]),
+    against: `with its engines: ${say(listTree(pid))}`,
+    ratio: undefined,
+    wanted: '',
   })
   return [toRow('an API node', api?.pid ?? 0), toRow('a worker node, images off', worker?.pid ?? 0)]
 }

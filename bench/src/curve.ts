@@ -77,8 +77,11 @@ function toRows(what: string, found: Map<number, Point[]>): Row[] {
 const toMiddlePoint = (points: Point[]): Point => {
   const middle = (name: keyof Point) => toMiddle(points.map((point) => point[name]))
   return {
-    ...{ perSecond: middle('perSecond'), p50Ms: middle('p50Ms'), p99Ms: middle('p99Ms') },
-    ...{ cpuMicros: middle('cpuMicros'), refused: middle('refused') },
+    perSecond: middle('perSecond'),
+    p50Ms: middle('p50Ms'),
+    p99Ms: middle('p99Ms'),
+    cpuMicros: middle('cpuMicros'),
+    refused: middle('refused'),
   }
 }
 

@@ -63,8 +63,11 @@ async function watch(setting: Setting, admin: pg.Pool, side: SideName, work: () 
     Object.entries(after.cpu).map(([part, at]) => [part, ((at - (before.cpu[part] ?? 0)) * 1e6) / done.count]),
   )
   const costs: Costs = {
-    ...{ statements: each('statements'), commits: each('commits'), walBytes: each('wal') },
-    ...{ execMicros: each('micros'), cpu },
+    statements: each('statements'),
+    commits: each('commits'),
+    walBytes: each('wal'),
+    execMicros: each('micros'),
+    cpu,
   }
   return { done, costs }
 }
@@ -119,7 +122,9 @@ async function weigh({ sides }: Setting): Promise<Row[]> {
     {
       what: `what a stored result of 1 KB takes, of ${results}`,
       ours: `scans ${each(scans)}, ledger ${each(ledger)}, with indexes`,
-      ...{ against: '', ratio: undefined, wanted: '' },
+      against: '',
+      ratio: undefined,
+      wanted: '',
     },
   ]
 }

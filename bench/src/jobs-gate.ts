@@ -67,12 +67,16 @@ async function measure({ asks, callers, seconds }: GateJob): Promise<GateResult>
 }
 
 const newScan = (mode: 'sync' | 'async'): NewScan => ({
-  ...{ id: randomUUID(), kind: 'malware', mode, region: 'bench', status: 'pending', signals: null, metadata: null },
-  ...{
-    contentLength: 1024,
-    contentType: 'text/plain',
-    contentName: 'bench.txt',
-    createdAt: new Date(),
-    completedAt: null,
-  },
+  id: randomUUID(),
+  kind: 'malware',
+  mode,
+  region: 'bench',
+  status: 'pending',
+  signals: null,
+  metadata: null,
+  contentLength: 1024,
+  contentType: 'text/plain',
+  contentName: 'bench.txt',
+  createdAt: new Date(),
+  completedAt: null,
 })

@@ -46,8 +46,17 @@ type Found = Record<Rate, number> & { grown: number; held: number }
 async function compare(setting: Setting): Promise<Found> {
   for (const peer of peers) await take(setting, peer, { seconds: 1, count: 2000 })
   const found: Found = {
-    ...{ scan: 0, job: 0, bare: 0, bareWorker: 0, ping: 0, raw: 0, session: 0 },
-    ...{ submit: 0, drain: 0, grown: 0, held: 0 },
+    scan: 0,
+    job: 0,
+    bare: 0,
+    bareWorker: 0,
+    ping: 0,
+    raw: 0,
+    session: 0,
+    submit: 0,
+    drain: 0,
+    grown: 0,
+    held: 0,
   }
   for (let pass = 0; pass < passes; pass++) {
     for (const peer of pass % 2 === 0 ? peers : peers.toReversed()) {
@@ -107,7 +116,12 @@ function run(
   if (peer === 'ping') return load.run({ ping: { url: new URL('/v1/ping', url).href, headers, connections, seconds } })
   const target = { kind: peer, socket: clamd }
   return floor.run<{ perSecond: number }>({
-    ...{ target, bytes: 1024, connections: floorConnections, seconds, least: 1, unique: true },
+    target,
+    bytes: 1024,
+    connections: floorConnections,
+    seconds,
+    least: 1,
+    unique: true,
   })
 }
 

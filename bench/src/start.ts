@@ -74,7 +74,9 @@ async function timeTestMode(): Promise<number> {
     const startedAt = performance.now()
     const env = { ...process.env, ASSAY_DATA_DIR: dataDir, ASSAY_PORT: '0' }
     const npm = spawn('npm', ['start', '--silent', '--', '--test'], {
-      ...{ env, detached: true, stdio: ['ignore', 'pipe', 'ignore'] },
+      env,
+      detached: true,
+      stdio: ['ignore', 'pipe', 'ignore'],
     })
     const ended = new Promise((resolve) => npm.once('close', resolve))
     await new Promise((resolve) => npm.stdout.once('data', resolve))

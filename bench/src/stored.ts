@@ -57,7 +57,9 @@ async function weigh({ size, database }: Archive): Promise<Row> {
   return {
     what: `what each of ${size} stored results takes, with indexes`,
     ours: `${each(rows[0]?.scans)}, in the ledger ${each(rows[0]?.ledger)}`,
-    ...{ against: '', ratio: undefined, wanted: '' },
+    against: '',
+    ratio: undefined,
+    wanted: '',
   }
 }
 
@@ -99,12 +101,18 @@ function toRows(what: string, size: number, many: Times, few: Times): Row[] {
   const ratios = many.perSecond.map((rate, round) => rate / (few.perSecond[round] ?? rate))
   return [
     {
-      ...{ what: name, ours: sayRate(many), against: `${sizes[0]}: ${sayRate(few)}` },
-      ...{ ratio: findShare(ratios, 0.5), wanted: 'about 1' },
+      what: name,
+      ours: sayRate(many),
+      against: `${sizes[0]}: ${sayRate(few)}`,
+      ratio: findShare(ratios, 0.5),
+      wanted: 'about 1',
     },
     {
-      ...{ what: name, ours: say(many), against: `${sizes[0]}: ${say(few)}` },
-      ...{ ratio: findShare(many.took, 0.5) / findShare(few.took, 0.5), wanted: 'about 1' },
+      what: name,
+      ours: say(many),
+      against: `${sizes[0]}: ${say(few)}`,
+      ratio: findShare(many.took, 0.5) / findShare(few.took, 0.5),
+      wanted: 'about 1',
     },
   ]
 }
@@ -113,7 +121,16 @@ const findShare = (values: number[], share: number) =>
   values.toSorted((a, b) => a - b)[Math.floor(values.length * share)] ?? 0
 
 const newScan = () => ({
-  ...{ id: newScanId(), kind: 'malware' as const, mode: 'sync' as const, region: 'bench', status: 'clean' as const },
-  ...{ contentLength: 1024, contentType: 'text/plain', contentName: 'bench.txt', metadata: {}, signals: [] },
-  ...{ createdAt: new Date(), completedAt: new Date() },
+  id: newScanId(),
+  kind: 'malware' as const,
+  mode: 'sync' as const,
+  region: 'bench',
+  status: 'clean' as const,
+  contentLength: 1024,
+  contentType: 'text/plain',
+  contentName: 'bench.txt',
+  metadata: {},
+  signals: [],
+  createdAt: new Date(),
+  completedAt: new Date(),
 })

@@ -21,8 +21,12 @@ export const soak: Case = {
         underLoad({
           settings: { ASSAY_DATABASE_URL: proxy.url },
           under: [
-            ...['env', `LD_PRELOAD=${library}`, `FAKETIME_TIMESTAMP_FILE=${offset}`, 'FAKETIME_NO_CACHE=1'],
-            ...['FAKETIME_DONT_FAKE_MONOTONIC=1', 'DONT_FAKE_MONOTONIC=1'],
+            'env',
+            `LD_PRELOAD=${library}`,
+            `FAKETIME_TIMESTAMP_FILE=${offset}`,
+            'FAKETIME_NO_CACHE=1',
+            'FAKETIME_DONT_FAKE_MONOTONIC=1',
+            'DONT_FAKE_MONOTONIC=1',
           ],
           async disturb({ url }) {
             writeFileSync(offset, '+2h')

@@ -34,7 +34,14 @@ export const soak: Case = {
 }
 
 const openUpload = [
-  ...['POST /v1/malware/submit/file HTTP/1.1', 'Host: soak', 'X-API-Key: soak-test-key'],
-  ...['Content-Type: multipart/form-data; boundary=b', 'Content-Length: 100000000', '', '--b'],
-  ...['Content-Disposition: form-data; name="file"; filename="f"', '', 'x'.repeat(100_000)],
+  'POST /v1/malware/submit/file HTTP/1.1',
+  'Host: soak',
+  'X-API-Key: soak-test-key',
+  'Content-Type: multipart/form-data; boundary=b',
+  'Content-Length: 100000000',
+  '',
+  '--b',
+  'Content-Disposition: form-data; name="file"; filename="f"',
+  '',
+  'x'.repeat(100_000),
 ].join('\r\n')

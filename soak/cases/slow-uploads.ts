@@ -70,9 +70,16 @@ function openUpload(url: string, apiKey: string, how: string, onLost: () => void
   }
   socket.write(
     [
-      ...[`POST /v1/malware/${how}/file HTTP/1.1`, 'Host: soak', `X-API-Key: ${apiKey}`],
-      ...['Content-Type: multipart/form-data; boundary=b', 'Content-Length: 20000000', '', '--b'],
-      ...['Content-Disposition: form-data; name="file"; filename="f"', '', ''],
+      `POST /v1/malware/${how}/file HTTP/1.1`,
+      'Host: soak',
+      `X-API-Key: ${apiKey}`,
+      'Content-Type: multipart/form-data; boundary=b',
+      'Content-Length: 20000000',
+      '',
+      '--b',
+      'Content-Disposition: form-data; name="file"; filename="f"',
+      '',
+      '',
     ].join('\r\n'),
   )
   return socket

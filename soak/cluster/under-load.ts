@@ -68,8 +68,15 @@ export async function underClusterLoad(disturb: (scene: Scene) => Promise<string
     const [{ url, operate }] = nodes.apis
     const balances = { url, operate, apiKey }
     const load = startLoad({
-      ...{ url, moreUrls: urls.slice(1), apiKey, originUrl: origin.url, receiverUrl: receiver.url, marker },
-      ...{ random, clients: 4, publish: (order: Order) => contents.set(order.name, order.content) },
+      url,
+      moreUrls: urls.slice(1),
+      apiKey,
+      originUrl: origin.url,
+      receiverUrl: receiver.url,
+      marker,
+      random,
+      clients: 4,
+      publish: (order: Order) => contents.set(order.name, order.content),
     })
     closers.push(load.abandon)
     const scans = await Promise.all(nodes.apis.map((api) => startScans(api)))
@@ -103,14 +110,19 @@ export async function underClusterLoad(disturb: (scene: Scene) => Promise<string
       const sync = await Promise.all(scans.map((one) => one.check()))
       const rate = await limited.check()
       const left = await checkLeftovers({
-        ...{ nodes, marker, dirs: [postgres.dir, store.filesDir] },
+        nodes,
+        marker,
+        dirs: [postgres.dir, store.filesDir],
         listNames: () => store.listNames('soak'),
       })
       return [
         ...[seen, taken].filter((text) => text !== undefined),
         `${results.size} jobs (${countFailed(results)} failed and refunded), refusals ${toText(load.refusals)}`,
         ...sync.map((text, i) => `scans on API node ${i + 1}: ${text}`),
-        ...[looked.text, told, rate, left],
+        looked.text,
+        told,
+        rate,
+        left,
       ].join('; ')
     } catch (error) {
       for (const { name, installation } of nodes.nodes) {

@@ -119,9 +119,13 @@ describe('the console, as time goes by', () => {
   test('entries of lists that have ended are not listed, and go', async () => {
     const lists = makeListStore(stores.database)
     const entry: ListEntry = {
-      ...{ id: '019b0000-0000-7000-8000-000000000001', value: 'a', reason: 'b' },
+      id: '019b0000-0000-7000-8000-000000000001',
+      value: 'a',
+      reason: 'b',
       ...({ list: 'allow', matches: 'sha256' } as const),
-      ...{ createdBy: 'c', createdAt: clock.now(), expiresAt: new Date(now + 1000) },
+      createdBy: 'c',
+      createdAt: clock.now(),
+      expiresAt: new Date(now + 1000),
     }
     await lists.addEntry(entry)
     assert.equal((await lists.listEntries(clock.now())).length, 1)

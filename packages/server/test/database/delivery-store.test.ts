@@ -8,7 +8,10 @@ import { leaseMs, openTestJobs, type TestJobs } from './test-jobs.ts'
 const pauseAfterMs = 5 * 86_400_000
 const claimable = { limit: 100, perHost: 4, leaseMs }
 const toAttempt = (change: Partial<Attempt> = {}): Attempt => ({
-  ...{ at: new Date(), status: 500, durationMs: 12.4, answer: 'no' },
+  at: new Date(),
+  status: 500,
+  durationMs: 12.4,
+  answer: 'no',
   ...change,
 })
 const later = (ms: number): NextDeliveryState => ({ state: 'pending', nextAt: new Date(Date.now() + ms) })

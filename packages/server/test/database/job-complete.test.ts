@@ -28,8 +28,13 @@ describe('a job', () => {
     const job = await claimOne()
     const scan = {
       ...job.scan,
-      ...{ status: 'threat' as const, signals: ['Virus:A'], metadata: { hash_sha1: 'x' }, completedAt: new Date() },
-      ...{ contentLength: 77, contentType: 'image/png', contentName: 'a "b".png' },
+      status: 'threat' as const,
+      signals: ['Virus:A'],
+      metadata: { hash_sha1: 'x' },
+      completedAt: new Date(),
+      contentLength: 77,
+      contentType: 'image/png',
+      contentName: 'a "b".png',
     }
     assert.equal(await stores.jobs.complete(job.lease, toCompletion(job, { scan })), true)
     assert.deepEqual(await stores.scans.findScan(id, 'malware', scanId), scan)

@@ -39,24 +39,32 @@ describe('a database that is lost', () => {
 
   const waysToCharge: Way[] = [
     {
-      ...{ name: 'a charge', words: 'charge-scans' },
+      name: 'a charge',
+      words: 'charge-scans',
       toCall: (keyDigest) => ({ keyDigest, countsRequest: false, scan: newTestScan() }),
     },
     {
-      ...{ name: 'a charge with its request', words: 'count-and-charge' },
+      name: 'a charge with its request',
+      words: 'count-and-charge',
       toCall: (keyDigest) => ({ keyDigest, countsRequest: true, scan: newTestScan() }),
     },
     {
-      ...{ name: 'a job', words: 'enqueue-scans' },
+      name: 'a job',
+      words: 'enqueue-scans',
       toCall: (keyDigest) => ({
-        ...{ keyDigest, countsRequest: false, scan: newTestScan({ mode: 'async' }) },
+        keyDigest,
+        countsRequest: false,
+        scan: newTestScan({ mode: 'async' }),
         job: { queue: 'any', source: { at: 'url', url: 'http://example.com/' }, callbackUrl: null },
       }),
     },
     {
-      ...{ name: 'a scan with an idempotency key', words: 'enqueue-scans' },
+      name: 'a scan with an idempotency key',
+      words: 'enqueue-scans',
       toCall: (keyDigest) => ({
-        ...{ keyDigest, countsRequest: false, scan: newTestScan() },
+        keyDigest,
+        countsRequest: false,
+        scan: newTestScan(),
         idempotency: { operation: 'test', key: randomUUID(), fingerprint: 'ab' },
       }),
     },

@@ -8,8 +8,13 @@ import { silentLog } from '../support/silent-log.ts'
 import { openTestDatabase } from '../support/test-database.ts'
 
 const newNode = (change: Partial<AssayNode> = {}): AssayNode => ({
-  ...{ id: randomUUID(), name: 'box', roles: ['worker'], version: '1', startedAt: new Date(0) },
-  ...{ status: 'degraded', reasons: ['ClamAV is missing.'] },
+  id: randomUUID(),
+  name: 'box',
+  roles: ['worker'],
+  version: '1',
+  startedAt: new Date(0),
+  status: 'degraded',
+  reasons: ['ClamAV is missing.'],
   engines: [{ name: 'ClamAV', version: null, signaturesAt: null }],
   ...change,
 })

@@ -207,7 +207,11 @@ describe('the ledger', () => {
     assert.equal(await stores.scans.foldLedger(30), 4)
     const list = async (account: string) =>
       (await stores.accounts.listLedger(account, 100)).map(({ kind, amount, balance, note, scanId, at }) => [
-        ...[kind, amount, balance, note, scanId],
+        kind,
+        amount,
+        balance,
+        note,
+        scanId,
         kind === 'opening' || scanId !== null ? undefined : at.toISOString(),
       ])
     assert.deepEqual(await list(id), [

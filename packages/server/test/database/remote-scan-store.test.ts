@@ -9,14 +9,23 @@ import { openTestDatabase } from '../support/test-database.ts'
 const queue = 'malware here'
 const leaseMs = 30_000
 const result: FinalResult = {
-  ...{ status: 'threat', signals: ['Virus:X'], metadata: { hash_sha256: 'ab' }, contentLength: 5, contentType: 'a/b' },
+  status: 'threat',
+  signals: ['Virus:X'],
+  metadata: { hash_sha256: 'ab' },
+  contentLength: 5,
+  contentType: 'a/b',
 }
 
 const newRemoteScan = (change: Partial<NewRemoteScan> = {}): NewRemoteScan => ({
-  ...{ id: randomUUID(), queue, ttlMs: 60_000 },
+  id: randomUUID(),
+  queue,
+  ttlMs: 60_000,
   source: { at: 'row', sealed: Buffer.from('sealed') },
   options: {
-    ...{ kind: 'malware', contentName: 'naïve "name"', flagsSexy: true, accountId: null },
+    kind: 'malware',
+    contentName: 'naïve "name"',
+    flagsSexy: true,
+    accountId: null,
     known: { bytes: 5, sha1: 'cd', sha256: 'ab' },
   },
   ...change,

@@ -11,7 +11,9 @@ const repository = new URL('../../../../', import.meta.url).pathname
 const read = (path: string) => readFileSync(join(repository, path), 'utf8')
 /** Decisions and the list of changes tell what was so at their time. */
 const documents = [
-  ...['README.md', 'CONTRIBUTING.md', 'SECURITY.md'],
+  'README.md',
+  'CONTRIBUTING.md',
+  'SECURITY.md',
   ...readdirSync(join(repository, 'docs'), { recursive: true, encoding: 'utf8' })
     .map((name) => `docs/${name}`)
     .filter((path) => path.endsWith('.md') && !path.startsWith('docs/decisions/')),

@@ -14,7 +14,9 @@ test('a database that is cut off costs a 503 and no credit, is told of in words,
   const database = await openTestDatabase()
   const proxy = await openDatabaseProxy(database.url)
   const service = await startService({
-    ...{ ASSAY_DATABASE_URL: proxy.url, ASSAY_BOOTSTRAP_KEY: apiKey, ASSAY_NSFW_PROFILE: 'off' },
+    ASSAY_DATABASE_URL: proxy.url,
+    ASSAY_BOOTSTRAP_KEY: apiKey,
+    ASSAY_NSFW_PROFILE: 'off',
   })
   const caller = makeCaller(service.url, apiKey)
   const readReadiness = async () => {

@@ -14,8 +14,11 @@ test('two services are restarted one after the other under load, and no request 
   const database = await openTestDatabase()
   const balancer = await openBalancer()
   const settings = {
-    ...{ ASSAY_DATABASE_URL: database.url, ASSAY_BOOTSTRAP_KEY: apiKey, ASSAY_NSFW_PROFILE: 'off' },
-    ...{ ASSAY_MASTER_KEY: randomBytes(32).toString('hex'), ASSAY_DRAIN_DELAY_SECONDS: '1' },
+    ASSAY_DATABASE_URL: database.url,
+    ASSAY_BOOTSTRAP_KEY: apiKey,
+    ASSAY_NSFW_PROFILE: 'off',
+    ASSAY_MASTER_KEY: randomBytes(32).toString('hex'),
+    ASSAY_DRAIN_DELAY_SECONDS: '1',
   }
   const running = new Set<Service>()
   const start = async () => {

@@ -20,7 +20,10 @@ describe('a download', () => {
     const [line, ...headers] = origin.heard[0]?.trimEnd().split('\r\n') ?? []
     assert.equal(line, 'GET /a%20b/?q=%2f&x HTTP/1.1')
     assert.deepEqual(headers.map((header) => header.toLowerCase()).sort(), [
-      ...['accept-encoding: identity', 'accept: */*', 'connection: close', `host: 127.0.0.2:${origin.port}`],
+      'accept-encoding: identity',
+      'accept: */*',
+      'connection: close',
+      `host: 127.0.0.2:${origin.port}`,
       `user-agent: assay/${version}`,
     ])
   })

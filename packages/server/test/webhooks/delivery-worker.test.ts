@@ -273,7 +273,13 @@ describe('the delivery worker', () => {
 })
 
 const newClaimed = (id: string): ClaimedDelivery => ({
-  ...{ id, token: id, accountId: id, url: 'https://example.com/', body: '{}', attempts: 0, secrets: ['secret'] },
+  id,
+  token: id,
+  accountId: id,
+  url: 'https://example.com/',
+  body: '{}',
+  attempts: 0,
+  secrets: ['secret'],
 })
 
 const newDelivered = (): Awaited<ReturnType<Deliver>> => ({

@@ -199,7 +199,10 @@ describe('the webhook sender', () => {
     const shortage = Object.assign(new Error('too many open files'), { code: 'EMFILE' })
     const agent = { withClient: () => Promise.reject(shortage) }
     const outcome = await makeWebhookSender({ policy, agent }).send({
-      ...{ url: 'https://example.com/', headers: {}, body, totalMs: 100 },
+      url: 'https://example.com/',
+      headers: {},
+      body,
+      totalMs: 100,
     })
     assert.deepEqual(outcome, {
       status: null,

@@ -24,7 +24,11 @@ import { waitFor } from '../support/wait-for.ts'
 
 const log = makeLogger({ level: 'silent', region: 'test' })
 const clean: FinalResult = {
-  ...{ status: 'clean', signals: [], metadata: { seen: 'yes' }, contentLength: 5, contentType: 'text/plain' },
+  status: 'clean',
+  signals: [],
+  metadata: { seen: 'yes' },
+  contentLength: 5,
+  contentType: 'text/plain',
 }
 
 describe('a background scan', () => {
@@ -51,7 +55,10 @@ describe('a background scan', () => {
     const resultWaiters = makeResultWaiters()
     const jobs = makeJobStore({ ...stores, queues: listQueues(['malware'], contents.storeIds) })
     const { run, giveUp } = makeRunJob({
-      ...{ jobs, contents, clock: systemClock, pausesMs: [0, 0] },
+      jobs,
+      contents,
+      clock: systemClock,
+      pausesMs: [0, 0],
       scanner: { scanContent: async () => clean, scanUrl: async () => clean, ...scanner },
       observeVerdict: () => {},
       reportFailure: () => {},
@@ -63,7 +70,11 @@ describe('a background scan', () => {
     const worker = openScanWorker({ jobs, run, concurrency: 4, log })
     workers.push(worker)
     const submitting = makeSubmitting({
-      ...{ gate: stores.gate, describe: makeDescriber({ entries: 0 }), contents, clock: systemClock, region: 'test' },
+      gate: stores.gate,
+      describe: makeDescriber({ entries: 0 }),
+      contents,
+      clock: systemClock,
+      region: 'test',
       kinds: ['malware'],
       onQueued: worker.poke,
     })

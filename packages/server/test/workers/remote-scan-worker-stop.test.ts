@@ -44,7 +44,11 @@ describe('a worker of remote scans that is stopped', () => {
     const { promise: resumed, resolve: wake } = Promise.withResolvers<void>()
     let wasOurs: boolean | undefined
     const worker = openRemoteScanWorker({
-      ...{ remoteScans, notifications, concurrency: 4, log, leaseMs },
+      remoteScans,
+      notifications,
+      concurrency: 4,
+      log,
+      leaseMs,
       async run(remoteScan) {
         begun.push(remoteScan)
         await resumed
@@ -77,7 +81,10 @@ describe('a worker of remote scans that is stopped', () => {
           return remoteScans.claim(limit, ms)
         },
       },
-      ...{ notifications, concurrency: 4, log, leaseMs },
+      notifications,
+      concurrency: 4,
+      log,
+      leaseMs,
       run: async ({ lease }) => void begun.push(lease.id),
     })
     worker.stop()

@@ -23,7 +23,9 @@ describe('a worker that is stopped', () => {
     const { promise: resumed, resolve: wake } = Promise.withResolvers<void>()
     let wasOurs: boolean | undefined
     const worker = openScanWorker({
-      ...{ jobs: stores.jobs, concurrency: 4, log },
+      jobs: stores.jobs,
+      concurrency: 4,
+      log,
       async run(job) {
         begun.push(job)
         await resumed
@@ -53,7 +55,8 @@ describe('a worker that is stopped', () => {
           return stores.jobs.claim(limit, ms)
         },
       },
-      ...{ concurrency: 4, log },
+      concurrency: 4,
+      log,
       run: async ({ scan }) => void begun.push(scan.id),
     })
     const scanId = await stores.submit(digest)
