@@ -2,58 +2,56 @@ import type { Readable } from 'node:stream'
 import { type Frame, frameHeadBytes, frameKinds, maxAnswerBytes, maxDataBytes } from './frames.ts'
 
 /**
- * Reads frames from a child on demand. Bytes that nobody asks for stay in the socket, so that a child which writes faster
- * than the service reads has to wait.
+ * Reads frames from a child on demand. The socket is paused while nobody asks, so that a child which writes faster than
+ * the service reads has to wait.
  */
 export function readFrames(socket: Readable) {
-  let rest: Buffer = Buffer.alloc(0)
+  let held: Buffer[] = []
+  let heldBytes = 0
+  let hasEnded = false
   let wake: (() => void) | undefined
-  const onEvent = () => {
-    if (wake !== undefined) wake()
-    // Without a reader, the end of an empty socket is noticed only by this read: an idle child may have died.
-    else if (socket.readableLength === 0) socket.read()
-  }
-  for (const event of ['readable', 'end', 'error', 'close']) socket.on(event, onEvent)
+  socket.on('data', (chunk: Buffer) => {
+    held.push(chunk)
+    heldBytes += chunk.length
+    if (wake === undefined) socket.pause()
+    else wake()
+  })
+  socket.on('close', () => {
+    hasEnded = true
+    wake?.()
+  })
 
-  /** Undefined when the socket has ended. */
-  async function readChunk(): Promise<Buffer | undefined> {
-    for (;;) {
-      const chunk: Buffer | null = socket.read()
-      if (chunk !== null) return chunk
-      if (socket.readableEnded || socket.destroyed) return undefined
+  /** Returns the next bytes, of which enough are held. */
+  function take(bytes: number): Buffer {
+    const all = held.length === 1 ? (held[0] as Buffer) : Buffer.concat(held)
+    // A reader may free memory that its payload fills, so nothing held may point there, not even at its end.
+    held = all.length === bytes ? [] : [all.subarray(bytes)]
+    heldBytes = all.length - bytes
+    return all.subarray(0, bytes)
+  }
+
+  /** False when the socket has ended before that many bytes came. */
+  async function hold(bytes: number): Promise<boolean> {
+    while (heldBytes < bytes) {
+      if (hasEnded) return false
       await new Promise<void>((resolve) => {
         wake = resolve
+        if (socket.isPaused()) socket.resume()
       })
       wake = undefined
     }
-  }
-
-  async function take(bytes: number): Promise<Buffer | undefined> {
-    if (rest.length < bytes) {
-      const pieces = rest.length === 0 ? [] : [rest]
-      for (let have = rest.length; have < bytes; ) {
-        const chunk = await readChunk()
-        if (chunk === undefined) return undefined
-        pieces.push(chunk)
-        have += chunk.length
-      }
-      rest = pieces.length === 1 ? (pieces[0] as Buffer) : Buffer.concat(pieces)
-    }
-    const taken = rest.subarray(0, bytes)
-    // A reader may free memory that its payload fills, so `rest` must not point there, not even at its end.
-    rest = rest.length === bytes ? Buffer.alloc(0) : rest.subarray(bytes)
-    return taken
+    return true
   }
 
   /** Undefined when the socket has ended. Throws when a child sends what is not a frame. */
   return async function readFrame(): Promise<Frame | undefined> {
-    const head = await take(frameHeadBytes)
-    if (head === undefined) return undefined
+    if (heldBytes < frameHeadBytes && !(await hold(frameHeadBytes))) return undefined
+    const head = take(frameHeadBytes)
     const kind = head[0] ?? 0
     const bytes = head.readUInt32LE(1)
     if (bytes > (kind === frameKinds.answer ? maxAnswerBytes : maxDataBytes))
       throw new Error(`A frame of ${bytes} bytes`)
-    const payload = await take(bytes)
-    return payload && { kind, payload }
+    if (heldBytes < bytes && !(await hold(bytes))) return undefined
+    return { kind, payload: take(bytes) }
   }
 }

@@ -110,15 +110,17 @@ export function startChild(name: string, launch: Launch): Child {
       })
     },
     async post(request) {
-      if (death.signal.aborted) return
+      socket.cork()
       writeRequest(socket, request)
-      await write(socket, toFrameHead('end', 0))
+      socket.write(toFrameHead('end', 0))
+      await flush(socket)
     },
     readFrame,
     async sendData(bytes) {
-      if (death.signal.aborted) return
+      socket.cork()
       socket.write(toFrameHead('data', bytes.length))
-      await write(socket, bytes)
+      socket.write(bytes)
+      await flush(socket)
     },
     isDead: () => death.signal.aborted,
     isWorn: () => isWorn,
@@ -142,11 +144,18 @@ function writeRequest(socket: Duplex, request: object) {
   socket.write(json)
 }
 
-const write = (socket: Duplex, bytes: Buffer) =>
-  new Promise<void>((resolve) => {
-    if (socket.destroyed || !socket.writable) resolve()
-    else socket.write(bytes, () => resolve())
+/** Sends what is corked, in one system call. Resolves when there is room for more, or when the child is dead. */
+async function flush(socket: Duplex) {
+  socket.uncork()
+  if (!socket.writableNeedDrain || socket.destroyed) return
+  await new Promise<void>((resolve) => {
+    const done = () => {
+      socket.off('drain', done).off('close', done)
+      resolve()
+    }
+    socket.on('drain', done).on('close', done)
   })
+}
 
 /** `signal` is aborted, and `reason` resolves, as soon as the child is of no more use; `ended` when the process is gone. */
 function watchDeath(name: string, child: ChildProcess, socket: Duplex) {
