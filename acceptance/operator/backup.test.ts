@@ -27,7 +27,9 @@ before(async () => {
   const socket = join(folder, 'clamd.sock')
   const clamd = await openFakeClamd(socket)
   const service = await startService({
-    ...{ ...own, ASSAY_CLAMD: socket, ASSAY_DATA_DIR: join(folder, 'first') },
+    ...own,
+    ASSAY_CLAMD: socket,
+    ASSAY_DATA_DIR: join(folder, 'first'),
     ASSAY_DRAIN_SECONDS: '1',
   })
   try {
@@ -84,8 +86,8 @@ test('a backup that is damaged or not one is refused before anything is changed'
   rmSync(join(cut, 'manifest.json'))
   for (const [source, expected] of [
     [damaged, /tables\/accounts.copy.gz of the backup is damaged/],
-    [cut, /is not a backup, or not a whole one/],
-    [empty, /is not a backup/],
+    [cut, /is not a complete backup/],
+    [empty, /is not a complete backup/],
   ] as const) {
     const { code, err } = await restoreTo('third', source)
     assert.equal(code, 1)
@@ -97,7 +99,7 @@ test('a backup that is damaged or not one is refused before anything is changed'
 test('nothing is restored over accounts that are there, or backed up over another backup', { skip }, async () => {
   const { code, err } = await restoreTo('second')
   assert.equal(code, 1)
-  assert.match(err, /There are accounts in this database/)
+  assert.match(err, /This database already has accounts/)
   const again = await runProgram({ ASSAY_DATA_DIR: join(folder, 'second') }, 'backup', backup)
   assert.equal(again.code, 1)
   assert.match(again.err, /already exists/)
@@ -109,7 +111,7 @@ test('without its master key a backup asks for it', { skip }, async () => {
   assert.equal(saved.code, 0, saved.err)
   assert(!existsSync(join(apart, 'master.key')))
   const refused = await restoreTo('fourth', apart)
-  assert.match(refused.err, /made without its master key/)
+  assert.match(refused.err, /does not contain the master key/)
   const env = { ASSAY_DATA_DIR: join(folder, 'fourth'), ASSAY_MASTER_KEY: '0'.repeat(64) }
   assert.match((await runProgram(env, 'restore', apart)).err, /ASSAY_MASTER_KEY is not the key of this backup/)
 })

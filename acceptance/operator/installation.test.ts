@@ -114,7 +114,7 @@ test('health tells by its exit code whether the service is ready', async () => {
   assert.deepEqual(JSON.parse(down.out), {
     url: 'http://127.0.0.1:1',
     status: 'unavailable',
-    reasons: ['It does not answer (ECONNREFUSED).'],
+    reasons: ['The service does not answer (ECONNREFUSED).'],
   })
   assert.equal(down.code, 1)
 
