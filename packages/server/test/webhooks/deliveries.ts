@@ -26,6 +26,9 @@ export async function openDeliveries() {
     async countIn(state: DeliveryState) {
       return (await store.listDeliveries({ state, limit: 1000 })).length
     },
+    async endLeases() {
+      await pool.query(`update deliveries set next_at = now() where lease_token is not null`)
+    },
     async clear() {
       await pool.query('truncate deliveries, delivery_attempts, webhook_endpoints')
     },
