@@ -10,21 +10,20 @@ export type Check = {
 }
 
 export function makeReadiness(deps: { checks: Check[]; timeoutMs: number }) {
-  let stopping = false
+  const stopping = new AbortController()
 
   return {
-    /** Fails before the socket closes, so that balancers choose other nodes while requests finish. */
-    startStopping() {
-      stopping = true
-    },
-    isStopping: () => stopping,
+    /** Readiness fails before the socket closes, so that balancers choose other nodes while requests finish. */
+    startStopping: () => stopping.abort(),
+    /** Aborted from `startStopping` on. */
+    stopping: stopping.signal,
     async check(): Promise<Health> {
       const faults = await Promise.all(deps.checks.map((check) => findFault(check, deps.timeoutMs)))
       const reasons = faults.filter((fault) => fault !== undefined)
-      if (stopping) reasons.unshift('The service is stopping.')
+      if (stopping.signal.aborted) reasons.unshift('The service is stopping.')
       const vitalFault = deps.checks.some((check, i) => check.vital && faults[i] !== undefined)
       return {
-        status: stopping || vitalFault ? 'unavailable' : reasons.length > 0 ? 'degraded' : 'ready',
+        status: stopping.signal.aborted || vitalFault ? 'unavailable' : reasons.length > 0 ? 'degraded' : 'ready',
         reasons,
         checks: Object.fromEntries(deps.checks.map(({ name }, i) => [name, faults[i] === undefined ? 'ok' : 'fault'])),
       }

@@ -48,7 +48,7 @@ export async function makeHttpServer(deps: HttpDeps): Promise<FastifyInstance> {
   app.addHook('onRequest', (request, reply, done) => {
     reply.header(headers.region, deps.region)
     // While stopping, make keep-alive clients reconnect, so that the balancer sends them elsewhere.
-    if (deps.readiness.isStopping()) reply.header('Connection', 'close')
+    if (deps.readiness.stopping.aborted) reply.header('Connection', 'close')
     if (isUnroutable(toPath(request))) {
       handleUnmatched(request, reply)
       return
