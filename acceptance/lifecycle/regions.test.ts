@@ -42,7 +42,7 @@ after(async () => {
   await Promise.all(databases.map(({ close }) => close()))
 })
 
-/** What is typed at home, and what in the other region. */
+/** Commands that run in the home region, and those that run in the other region. */
 function readCommands(): string[] {
   const document = 'docs/regions.md'
   const blocks = readCodeBlocks(document).filter(getTaker(document, import.meta.filename))

@@ -1,9 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Command } from 'commander'
-import type { Stores } from '../compose/stores.ts'
+import { readQueues } from '../compose/monitoring.ts'
 import { newCommand, newInterruptSignal, print, toTable, withStores } from './terminal.ts'
 
-const minuteMs = 60_000
 const everyMs = 1000
 
 export function makeJobsCommand(): Command {
@@ -13,50 +12,38 @@ export function makeJobsCommand(): Command {
       await withStores(async (stores) => {
         const stopped = watch ? newInterruptSignal() : AbortSignal.abort()
         do {
-          const seen = await look(stores)
+          const queues = await readQueues(stores)
           // On a terminal, clear the screen so that the table stays in place.
           if (watch && process.stdout.isTTY && !command.opts().json) process.stdout.write('\x1b[H\x1b[J')
-          print(command, seen, toText(seen))
+          print(command, toJson(queues), toText(queues))
           await sleep(everyMs, undefined, { signal: stopped }).catch(() => {})
         } while (!stopped.aborted)
       })
     })
 }
 
-async function look({ jobs, deliveries, scans }: Stores) {
-  const now = Date.now()
-  const toAge = (since: Date | undefined) => (since === undefined ? 0 : Math.max(0, now - since.getTime()) / 1000)
-  const [queue, webhooks, completed] = await Promise.all([
-    jobs.countJobs(),
-    deliveries.countDeliveries(),
-    scans.countCompleted(new Date(now - minuteMs)),
-  ])
-  return {
-    waiting: queue.waiting,
-    running: queue.running,
-    oldest_seconds: toAge(queue.oldestAt),
-    settled_last_minute: completed,
-    webhooks_waiting: webhooks.waiting,
-    webhooks_late_seconds: toAge(webhooks.oldestDueAt),
-  }
-}
+type Queues = Awaited<ReturnType<typeof readQueues>>
 
-type Seen = Awaited<ReturnType<typeof look>>
-
-const toText = (seen: Seen) =>
+const toText = ({ scans, webhooks }: Queues) =>
   toTable(
     ['', 'waiting', 'running', 'oldest', 'last minute'],
     [
       [
         'background scans',
-        seen.waiting,
-        seen.running,
-        toSeconds(seen.oldest_seconds),
-        toRate(seen.settled_last_minute),
+        scans.waiting,
+        scans.running,
+        toSeconds(scans.oldest_seconds),
+        toRate(scans.settled_last_minute),
       ],
-      ['webhooks', seen.webhooks_waiting, null, toSeconds(seen.webhooks_late_seconds), null],
+      ['webhooks', webhooks.waiting, null, toSeconds(webhooks.late_seconds), null],
     ],
   )
+
+const toJson = ({ scans, webhooks }: Queues) => ({
+  ...scans,
+  webhooks_waiting: webhooks.waiting,
+  webhooks_late_seconds: webhooks.late_seconds,
+})
 
 const toSeconds = (seconds: number) => `${seconds.toFixed(1)} s`
 const toRate = (count: number) => `${count} (${(count / 60).toFixed(1)}/s)`

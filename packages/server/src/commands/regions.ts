@@ -5,7 +5,7 @@ import { makeLogger } from '../runtime/logger.ts'
 import { addCommand, newCommand, print, toCard, toTable } from './terminal.ts'
 
 type Regions = Awaited<ReturnType<typeof openRegions>>
-type Seen = Awaited<ReturnType<Regions['describe']>>
+type RegionStatus = Awaited<ReturnType<Regions['describe']>>
 
 const homeAddress = 'URL of the database of the home region: postgres://user:password@host/assay'
 
@@ -14,8 +14,8 @@ export function makeRegionsCommand(): Command {
 
   addCommand(regions, 'show', 'show the role of this region and its followers').action(
     async (_options: unknown, command: Command) => {
-      const seen = await withRegions(({ describe }) => describe())
-      print(command, toJson(seen), toText(seen))
+      const status = await withRegions(({ describe }) => describe())
+      print(command, toJson(status), toText(status))
     },
   )
 
@@ -59,14 +59,14 @@ async function withRegions<T>(work: (regions: Regions) => Promise<T>): Promise<T
   return work(regions).finally(regions.close)
 }
 
-const toJson = ({ region, role, incomplete, followers }: Seen) => ({
+const toJson = ({ region, role, incomplete, followers }: RegionStatus) => ({
   region,
   role,
   incomplete,
   followers: followers.map(({ slot, active, behindBytes }) => ({ slot, active, behind_bytes: behindBytes })),
 })
 
-function toText({ region, role, incomplete, followers }: Seen): string {
+function toText({ region, role, incomplete, followers }: RegionStatus): string {
   const rows = followers.map(({ slot, active, behindBytes }) => [slot, active ? 'yes' : 'no', behindBytes])
   return [
     toCard({ region, role, ...(incomplete.length === 0 ? {} : { 'incomplete tables': incomplete.join(', ') }) }),

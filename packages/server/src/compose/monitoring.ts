@@ -6,6 +6,7 @@ import type { DeliveryStore } from '../domain/ports/delivery-store.ts'
 import type { EngineKind, EngineState } from '../domain/ports/engines.ts'
 import type { JobStore } from '../domain/ports/job-store.ts'
 import type { AssayNode, NodeStore } from '../domain/ports/node-store.ts'
+import type { ScanStore } from '../domain/ports/scan-store.ts'
 import type { Check, Readiness } from '../domain/readiness.ts'
 import { systemClock } from '../runtime/clock.ts'
 import type { Metrics } from '../runtime/metrics.ts'
@@ -106,6 +107,28 @@ export function observeQueues(metrics: Metrics, { jobs, deliveries }: { jobs: Jo
   )
 }
 
+const minuteMs = 60_000
+
+type QueueStores = { jobs: JobStore; deliveries: DeliveryStore; scans: ScanStore }
+
+/** Reads length, age and throughput of the queues of background scans and webhook deliveries. */
+export async function readQueues({ jobs, deliveries, scans }: QueueStores) {
+  const [queue, webhooks, completed] = await Promise.all([
+    jobs.countJobs(),
+    deliveries.countDeliveries(),
+    scans.countCompleted(new Date(systemClock.now().getTime() - minuteMs)),
+  ])
+  return {
+    scans: {
+      waiting: queue.waiting,
+      running: queue.running,
+      oldest_seconds: toAgeSeconds(queue.oldestAt),
+      settled_last_minute: completed,
+    },
+    webhooks: { waiting: webhooks.waiting, late_seconds: toAgeSeconds(webhooks.oldestDueAt) },
+  }
+}
+
 /** Seconds since a time that the database reported; 0 when there is none, or when the clocks differ. */
-export const toAgeSeconds = (since: Date | undefined, now = systemClock.now()): number =>
-  since === undefined ? 0 : Math.max(0, now.getTime() - since.getTime()) / 1000
+const toAgeSeconds = (since: Date | undefined): number =>
+  since === undefined ? 0 : Math.max(0, systemClock.now().getTime() - since.getTime()) / 1000

@@ -10,13 +10,12 @@ import type { ContentStore } from '../domain/ports/content-store.ts'
 import type { Operations } from '../domain/ports/operations.ts'
 import { OperatorMistake, Problem } from '../domain/problem.ts'
 import type { Readiness } from '../domain/readiness.ts'
-import { systemClock } from '../runtime/clock.ts'
 import type { Logger } from '../runtime/logger.ts'
 import type { Metrics } from '../runtime/metrics.ts'
 import { version } from '../runtime/process.ts'
 import { writeBackup } from './backup/write-backup.ts'
 import { toSignatureDirs } from './malware.ts'
-import { type EngineStatus, toAgeSeconds } from './monitoring.ts'
+import { type EngineStatus, readQueues } from './monitoring.ts'
 import type { ScanningParts } from './scanning.ts'
 import { makeSignatures } from './signatures.ts'
 import type { StorageParts } from './storage.ts'
@@ -33,7 +32,6 @@ export type SystemStatusDeps = {
   log: Logger
 }
 
-const minuteMs = 60_000
 const maxSignatureBytes = 512 * 1024 * 1024
 
 /** Makes what the operator pages of the console show of the service, and their actions: backup, self-test, signatures. */
@@ -61,12 +59,9 @@ export function makeSystemStatus(config: Config, deps: SystemStatusDeps): Omit<S
 }
 
 async function getStatus(config: Config, { storage, operations, readiness, metrics, listEngines }: SystemStatusDeps) {
-  const now = systemClock.now()
-  const [health, queue, webhooks, completed, database, disk, latency, nodes] = await Promise.all([
+  const [health, queues, database, disk, latency, nodes] = await Promise.all([
     readiness.check(),
-    storage.jobs.countJobs(),
-    storage.deliveries.countDeliveries(),
-    storage.scans.countCompleted(new Date(now.getTime() - minuteMs)),
+    readQueues(storage),
     operations.describeDatabase(),
     statfs(config.dataDir),
     metrics.summariseRequests(),
@@ -87,13 +82,8 @@ async function getStatus(config: Config, { storage, operations, readiness, metri
       signatures_at: state?.signaturesAt?.toISOString() ?? null,
       is_up: state !== undefined,
     })),
-    queue: {
-      waiting: queue.waiting,
-      running: queue.running,
-      oldest_seconds: toAgeSeconds(queue.oldestAt, now),
-      settled_last_minute: completed,
-    },
-    webhooks: { waiting: webhooks.waiting, late_seconds: toAgeSeconds(webhooks.oldestDueAt, now) },
+    queue: queues.scans,
+    webhooks: queues.webhooks,
     latency,
     disk: { data_bytes_free: disk.bavail * disk.bsize, data_bytes_total: disk.blocks * disk.bsize },
     database,

@@ -2,9 +2,9 @@ import { waitAtMost } from '../runtime/clock.ts'
 import type { Logger } from '../runtime/logger.ts'
 
 type Deps<Work, Lease> = {
-  /** What the work is called in the log, in the plural. */
+  /** Name of the work in the log, in the plural. */
   name: string
-  /** How many more pieces of work may start. */
+  /** Returns how many more pieces of work may start. */
   countRoom(running: number): number
   claim(limit: number): Promise<Work[]>
   /** Time to the next claim when nothing pokes before; called after each claim. */

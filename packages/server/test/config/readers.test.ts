@@ -196,7 +196,7 @@ test('the URL of a signature file is one line', () =>
       'ftp://host/own.ndb',
       'file:///etc/passwd',
       'https://',
-      // It becomes a line of the updater's settings: what does not fit on that line would be another setting.
+      // The URL becomes a line of the configuration of freshclam; a second line would be another setting.
       'https://host.example/a.ndb\nDatabaseMirror other.example',
       'https://host.example/a b.ndb',
     ],

@@ -8,7 +8,7 @@ import { chooseUnprivileged, wrapGuarded } from '../../src/runtime/unprivileged.
 
 const isRoot = process.getuid?.() === 0
 
-/** What PostgreSQL does with its own programs: it asks access(2), which is stricter than opening them. */
+/** Checks a file as PostgreSQL checks its own programs: with access(2), which is stricter than opening the file. */
 const script = `
   const { accessSync, constants, readFileSync } = require('node:fs')
   accessSync(process.argv[1], constants.R_OK | constants.X_OK)

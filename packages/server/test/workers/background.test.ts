@@ -101,7 +101,7 @@ describe('a background scan', () => {
     countsRequest: false,
   }
 
-  /** Until it is completed. */
+  /** Waits until the scan is completed. */
   async function readResult(accountId: string, scanId: string) {
     let scan: Awaited<ReturnType<typeof stores.scans.findScan>>
     await waitUntil('the result', async () => {
