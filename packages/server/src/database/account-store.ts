@@ -5,8 +5,7 @@ import { OperatorMistake } from '../domain/problem.ts'
 import { grantCredits, listUnbalanced, openBalance, reallocate, rollEndedPeriods } from './balances.ts'
 import { isNumberOutOfRange } from './database-error.ts'
 import { insertKey } from './key-store.ts'
-import { changeRows, findRow, listRows, type Queryable } from './query.ts'
-import { inTransaction } from './transaction.ts'
+import { changeRows, findRow, inTransaction, listRows, type Queryable } from './query.ts'
 
 export function makeAccountStore({ pool }: { pool: Pool }): AccountStore {
   return {

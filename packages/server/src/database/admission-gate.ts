@@ -19,9 +19,8 @@ import {
 import { rollPeriod } from './balances.ts'
 import { CommitUnknown, isDiskFull, isOutage } from './database-error.ts'
 import { makeGroupCommit } from './group-commit.ts'
-import { changeRows, findRow, runInPieces } from './query.ts'
+import { changeRows, findRow, runInPieces, runStatement } from './query.ts'
 import { newSealedContents, toJobRecord, toScanRecord } from './scan-records.ts'
-import { runStatement } from './transaction.ts'
 
 /** The row that a statement returns for one key of the batch. */
 type KeyRow = Rate & {

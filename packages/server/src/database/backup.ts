@@ -2,8 +2,7 @@ import type { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { Pool, PoolClient } from 'pg'
 import { from as copyFrom, to as copyTo } from 'pg-copy-streams'
-import { findRow, listRows } from './query.ts'
-import { inTransaction } from './transaction.ts'
+import { findRow, inTransaction, listRows } from './query.ts'
 
 export type TableShape = { name: string; columns: string[] }
 

@@ -1,7 +1,6 @@
 import type { Pool } from 'pg'
 import type { Attempt, Delivery, DeliveryStore, Endpoint } from '../domain/ports/delivery-store.ts'
-import { changeRows, findRow, listRows, type Queryable, runInPieces, toPage } from './query.ts'
-import { inTransaction } from './transaction.ts'
+import { changeRows, findRow, inTransaction, listRows, type Queryable, runInPieces, toPage } from './query.ts'
 
 /** Held while deliveries are claimed and while an endpoint is resumed, which must not happen at the same time. */
 export const deliveryLock = 52_115_003

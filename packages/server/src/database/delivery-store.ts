@@ -2,8 +2,7 @@ import type { Pool } from 'pg'
 import type { Attempt, ClaimedDelivery, DeliveryStore, NextDeliveryState } from '../domain/ports/delivery-store.ts'
 import { deliveryLock, makeDeliveryAdmin } from './delivery-admin.ts'
 import { makeGroupCommit } from './group-commit.ts'
-import { changeRows, findRow, listRows } from './query.ts'
-import { inTransaction, runStatement, withoutDiskWait } from './transaction.ts'
+import { changeRows, findRow, inTransaction, listRows, runStatement, withoutDiskWait } from './query.ts'
 
 export function makeDeliveryStore({ pool }: { pool: Pool }): DeliveryStore {
   let lastServed = ''

@@ -1,7 +1,6 @@
 import type { Pool } from 'pg'
 import { hasAccounts, lockAccounts } from './account-store.ts'
-import { changeRows, findRow, type Queryable } from './query.ts'
-import { inTransaction } from './transaction.ts'
+import { changeRows, findRow, inTransaction, type Queryable } from './query.ts'
 
 /**
  * Records whether this is a test installation, and returns what was recorded. The first service that starts decides, and

@@ -15,9 +15,8 @@ import {
   releaseStatement,
   requeueStatement,
 } from './job-statements.ts'
-import { changeRows, findRow, listRows } from './query.ts'
+import { changeRows, findRow, inTransaction, listRows, runStatement, withoutDiskWait } from './query.ts'
 import { type SourceRow, toScanRecord, toSource } from './scan-records.ts'
-import { inTransaction, runStatement, withoutDiskWait } from './transaction.ts'
 
 const settings = withoutDiskWait
 const maxClaimRounds = 4

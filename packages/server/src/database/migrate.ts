@@ -4,8 +4,7 @@ import type { Pool } from 'pg'
 import { OperatorMistake } from '../domain/problem.ts'
 import type { Logger } from '../runtime/logger.ts'
 import { isDeadlock, isLockTimeout } from './database-error.ts'
-import { findRow, listRows, type Queryable } from './query.ts'
-import { inTransaction } from './transaction.ts'
+import { findRow, inTransaction, listRows, type Queryable } from './query.ts'
 
 export type Migration = {
   name: string

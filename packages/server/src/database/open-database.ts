@@ -1,7 +1,6 @@
 import pg from 'pg'
 import type { Logger } from '../runtime/logger.ts'
-import { findRow, type Queryable } from './query.ts'
-import { inTransaction } from './transaction.ts'
+import { findRow, inTransaction, type Queryable } from './query.ts'
 import { type DatabaseWatch, watchDatabase } from './watch-database.ts'
 
 export type Database = { pool: pg.Pool; watch: DatabaseWatch; close(): Promise<void> }

@@ -10,9 +10,8 @@ import {
   type RemoteScanStore,
 } from '../domain/ports/remote-scan-store.ts'
 import { makeGroupCommit } from './group-commit.ts'
-import { changeRows, listRows } from './query.ts'
+import { changeRows, listRows, runStatement } from './query.ts'
 import { newSealedContents, type SourceRow, sourceFields, toSource } from './scan-records.ts'
-import { runStatement } from './transaction.ts'
 
 /** `queues` are the queues that this process can claim remote scans from. */
 export function makeRemoteScanStore({ pool, queues }: { pool: Pool; queues: string[] }): RemoteScanStore {

@@ -1,7 +1,6 @@
 import type { Pool, PoolClient } from 'pg'
 import { isLockTimeout } from './database-error.ts'
-import { changeRows, findRow, listRows, type Queryable, runInPieces } from './query.ts'
-import { inTransaction } from './transaction.ts'
+import { changeRows, findRow, inTransaction, listRows, type Queryable, runInPieces } from './query.ts'
 
 /**
  * `from` is undefined for a partition that begins with the lowest id. The default partition has neither `from` nor `to`.

@@ -1,10 +1,9 @@
 import type { Pool } from 'pg'
 import type { ScanStore } from '../domain/ports/scan-store.ts'
 import type { Scan } from '../domain/scans/scan.ts'
-import { changeRows, findRow, type Queryable, runInPieces } from './query.ts'
+import { changeRows, findRow, inTransaction, type Queryable, runInPieces } from './query.ts'
 import { makeScanPartitions } from './scan-partitions.ts'
 import { scanColumns, scanFields, scanRecord, toScanRecord } from './scan-records.ts'
-import { inTransaction } from './transaction.ts'
 
 export function makeScanStore({ pool }: { pool: Pool }): ScanStore {
   const partitions = makeScanPartitions({ pool })

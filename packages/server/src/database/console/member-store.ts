@@ -1,8 +1,7 @@
 import type { Pool, PoolClient } from 'pg'
 import type { Link, Member, MemberStore, OpenSession } from '../../domain/ports/member-store.ts'
 import { isUniqueViolation } from '../database-error.ts'
-import { changeRows, findRow, listRows } from '../query.ts'
-import { inTransaction } from '../transaction.ts'
+import { changeRows, findRow, inTransaction, listRows } from '../query.ts'
 
 type SessionStore = Pick<
   MemberStore,
