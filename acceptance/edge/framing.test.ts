@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { afterEach, before, describe, test } from 'node:test'
 import type { ProblemKind } from '@assay/contract'
 import { assertProblem } from '../support/problems.ts'
-import { openRaw, type RawAnswer, sendRaw, sendRawOnce } from '../support/raw-socket.ts'
+import { openRaw, type RawAnswer, sendRaw, sendRawOnce, toStatuses } from '../support/raw-socket.ts'
 import { getSharedService } from '../support/shared-service.ts'
 
 const service = getSharedService()
@@ -45,13 +45,13 @@ describe('bytes that are not HTTP get 400 with a problem, and the connection is 
     'a chunk size beyond 64 bits': () => `${upload('Transfer-Encoding: chunked')}${'f'.repeat(40)}\r\nabc`,
   }
   const others = {
-    'a client that speaks TLS': () => Buffer.from('16030102000100', 'hex'),
-    'words that are no request': () => 'hello there\r\n\r\n',
+    'a TLS handshake': () => Buffer.from('16030102000100', 'hex'),
+    'text that is not a request': () => 'hello there\r\n\r\n',
     zeros: () => Buffer.alloc(2000),
     'the preface of HTTP/2': () => 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n',
     'a version that does not exist': () => head('GET /v1/ping HTTP/1.3'),
-    'a method that nobody knows': () => head('FOO /v1/ping HTTP/1.1'),
-    'a method in small letters': () => head('get /v1/ping HTTP/1.1'),
+    'an unknown method': () => head('FOO /v1/ping HTTP/1.1'),
+    'a method in lower case': () => head('get /v1/ping HTTP/1.1'),
     'a NUL in the path': () => head('GET /v1/pi\0ng HTTP/1.1'),
     'a NUL in a header': () => ping('X-Note: a\0b'),
     'bytes over 127 in the path': () => Buffer.from(head('GET /v1/p\xefng HTTP/1.1'), 'latin1'),
@@ -66,7 +66,7 @@ describe('bytes that are not HTTP get 400 with a problem, and the connection is 
   test('a chunk that breaks in the middle of an upload', async () => {
     const connection = await openRaw(service.url)
     await connection.send(`${upload('Transfer-Encoding: chunked', 'Expect: 100-continue')}`)
-    // The invitation shows that the upload is being read when it breaks.
+    // 100 Continue shows that the upload is being read when it breaks.
     assert.equal((await connection.readAnswer()).status, 100)
     await connection.send(`${chunk(formStart)}nonsense\r\n`)
     const answers = await connection.readToEnd()
@@ -85,7 +85,7 @@ describe('bytes that are not HTTP get 400 with a problem, and the connection is 
   })
 })
 
-test('a body that breaks after its answer gets no second answer, which would be read as the next one', async () => {
+test('a body that breaks after its response gets no second response', async () => {
   const connection = await openRaw(service.url)
   await connection.send(`POST /v1/malware/scan/file HTTP/1.1\r\nHost: ${host}\r\nTransfer-Encoding: chunked\r\n\r\n`)
   assert.equal((await connection.readAnswer()).status, 401)
@@ -93,7 +93,7 @@ test('a body that breaks after its answer gets no second answer, which would be 
   assert.deepEqual(await connection.readToEnd(), [])
 })
 
-describe('what Node would let pass is refused with 400 and a problem that names the path', () => {
+describe('faults that Node accepts get 400 with a problem that names the path', () => {
   const cases = {
     'two Host headers': () => ping(`Host: ${host}`),
     'two Host headers that differ': () => ping('Host: other.example'),
@@ -127,20 +127,16 @@ describe('headers over 32 KiB get 431', () => {
 })
 
 test('headers just under 32 KiB, and a few hundred of them, are read', async () => {
-  assert.equal(
-    (await sendRawOnce(service.url, ping(`X-Note: ${'a'.repeat(31 * 1024)}`, 'Connection: close'))).status,
-    200,
-  )
-  assert.equal((await sendRawOnce(service.url, ping(...Array(500).fill('A: b'), 'Connection: close'))).status, 200)
+  for (const lines of [[`X-Note: ${'a'.repeat(31 * 1024)}`], Array(500).fill('A: b')]) {
+    assert.equal((await sendRawOnce(service.url, ping(...lines, 'Connection: close'))).status, 200)
+  }
 })
 
-describe('methods that no path has', () => {
+describe('unsupported methods', () => {
   for (const method of ['TRACE', 'OPTIONS', 'PUT', 'PATCH', 'DELETE', 'PROPFIND']) {
     test(`${method} gets 405 with the methods that are allowed, and is not echoed`, async () => {
-      const answer = await sendRawOnce(
-        service.url,
-        head(`${method} /v1/ping HTTP/1.1`, 'X-Note: echo', 'Connection: close'),
-      )
+      const request = head(`${method} /v1/ping HTTP/1.1`, 'X-Note: echo', 'Connection: close')
+      const answer = await sendRawOnce(service.url, request)
       await assertRefused(answer, 405, 'method-not-allowed', '/v1/ping')
       assert.equal(answer.headers.allow, 'GET, HEAD')
       assert.doesNotMatch(answer.text, /echo/)
@@ -164,23 +160,19 @@ describe('methods that no path has', () => {
   })
 
   test('OPTIONS of the whole server gets 404', async () => {
-    await assertRefused(
-      await sendRawOnce(service.url, head('OPTIONS * HTTP/1.1', 'Connection: close')),
-      404,
-      'not-found',
-      '/*',
-    )
+    const answer = await sendRawOnce(service.url, head('OPTIONS * HTTP/1.1', 'Connection: close'))
+    await assertRefused(answer, 404, 'not-found', '/*')
   })
 })
 
-test('a request line with a whole address is served as its path', async () => {
+test('an absolute URL in the request line is served as its path', async () => {
   const absolute = (path: string) => head(`GET http://${host}${path} HTTP/1.1`, 'Connection: close')
   assert.equal((await sendRawOnce(service.url, absolute('/v1/ping'))).status, 200)
   await assertRefused(await sendRawOnce(service.url, absolute('/v1/nothing?x=1')), 404, 'not-found', '/v1/nothing')
   await assertRefused(await sendRawOnce(service.url, absolute('//v1/ping')), 404, 'not-found', '//v1/ping')
 })
 
-test('an offer to upgrade the connection is not taken up', async () => {
+test('an upgrade of the connection is ignored', async () => {
   for (const protocol of ['websocket', 'h2c']) {
     const connection = await openRaw(service.url)
     await connection.send(ping(`Upgrade: ${protocol}`, 'Connection: Upgrade'))
@@ -189,19 +181,11 @@ test('an offer to upgrade the connection is not taken up', async () => {
   }
 })
 
-test('pipelined requests are answered in their order, refusals among them', async () => {
-  const requests = [
-    ping(),
-    head('GET /v1/nothing HTTP/1.1'),
-    ping('X-API-Key: another'),
-    ping(),
-    ping('Connection: close'),
-  ]
+test('pipelined requests are answered in order, refused ones included', async () => {
+  const missing = head('GET /v1/nothing HTTP/1.1')
+  const requests = [ping(), missing, ping('X-API-Key: another'), ping(), ping('Connection: close')]
   const answers = await sendRaw(service.url, requests.join(''))
-  assert.deepEqual(
-    answers.map(({ status }) => status),
-    [200, 404, 401, 200, 200],
-  )
+  assert.deepEqual(toStatuses(answers), [200, 404, 401, 200, 200])
 })
 
 test('a request that arrives byte by byte is served', async () => {

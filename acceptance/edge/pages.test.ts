@@ -39,7 +39,7 @@ describe('/openapi.json', () => {
     assert(valid, JSON.stringify(errors))
   })
 
-  test('names this service as its server', () => {
+  test('has this service as its server', () => {
     assert.deepEqual(document.servers, [{ url: service.url }])
   })
 
@@ -54,7 +54,7 @@ describe('/openapi.json', () => {
     assert.deepEqual(described.sort(), [...wanted, ...admin].sort())
   })
 
-  test('names the answers that every operation may give', () => {
+  test('has the responses that all operations share', () => {
     for (const { id } of operations) {
       const { responses } = find(id)
       for (const status of ['401', '403', '429', '500']) assert(responses[status], `${status} of ${id}`)
@@ -65,7 +65,7 @@ describe('/openapi.json', () => {
     }
   })
 
-  test('names the answers of the specification for each kind of operation', () => {
+  test('has the responses and bodies of each kind of operation', () => {
     for (const operation of operations) {
       const { responses, requestBody } = find(operation.id)
       const statuses = Object.keys(responses)
@@ -82,7 +82,7 @@ describe('/openapi.json', () => {
     }
   })
 
-  test('gives no example that its own schema refuses', () => {
+  test('has only examples that match their schema', () => {
     const media = operations.flatMap(({ id }) => {
       const { responses, requestBody } = find(id)
       return [...Object.values(responses), ...(requestBody ? [requestBody] : [])].flatMap(({ content }) =>
@@ -100,7 +100,7 @@ describe('/openapi.json', () => {
 })
 
 describe('/reference', () => {
-  test('answers at once, with and without a slash, and redirects nobody', async () => {
+  test('is served with and without a slash, without a redirect', async () => {
     for (const path of ['/reference', '/reference/', '/reference?x=1']) {
       const page = await get(path)
       assert.equal(page.status, 200, path)
@@ -123,7 +123,7 @@ describe('/reference', () => {
     assert.match(text, /"\/openapi\.json"/)
   })
 
-  test('has nothing in it that points to another host, and forbids the browser to go there', async () => {
+  test('has no link to another host, and its content security policy forbids any', async () => {
     const { text, headers } = await get('/reference')
     assert.doesNotMatch(text, /https?:|["'(]\/\//)
     const policy = String(headers['content-security-policy'])
@@ -133,7 +133,7 @@ describe('/reference', () => {
   })
 })
 
-test('every kind of problem has a page that says what it means and what to do, with nothing from elsewhere', async () => {
+test('every kind of problem has a page with its meaning and remedy, which loads nothing from other hosts', async () => {
   for (const [kind, { title, meaning, remedy }] of Object.entries(problemKinds)) {
     const page = await get(`/problems/${kind}`)
     assert.equal(page.status, 200, kind)
@@ -150,13 +150,13 @@ test('a kind of problem that does not exist has no page', async () => {
   }
 })
 
-test('/livez says that the process answers, to anybody', async () => {
+test('/livez needs no key', async () => {
   const answer = await get('/livez')
   assert.equal(answer.status, 200)
   assert.deepEqual(JSON.parse(answer.text), { status: 'alive' })
 })
 
-test('/readyz says whether it can work, gives a reason for each fault, and is not cached', async () => {
+test('/readyz has a status, gives a reason for each fault, and is not cached', async () => {
   const answer = await get('/readyz')
   const { status, reasons, checks, region, version } = JSON.parse(answer.text)
   assert.equal(answer.status, status === 'unavailable' ? 503 : 200)
@@ -182,12 +182,12 @@ describe('metrics', () => {
     assert.match(await answer.text(), /^assay_info\{.*version="\d.*\} 1$/m)
   })
 
-  test('are not to be had on the port of the interface', async () => {
+  test('are not served on the port of the interface', async () => {
     assert.equal((await get('/metrics')).status, 404)
     assert.equal((await fetch(metrics.replace('/metrics', '/v1/ping'))).status, 404)
   })
 
-  test('are not to be had on any address but 127.0.0.1', async () => {
+  test('are served on 127.0.0.1 only', async () => {
     await assert.rejects(fetch(metrics.replace('127.0.0.1', '127.0.0.2')))
   })
 })

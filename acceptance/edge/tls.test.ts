@@ -11,7 +11,7 @@ import { runProgram } from '../support/run-program.ts'
 import { type Service, startService, withoutImages } from '../support/start-service.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
-/** Self-signed, named after their files, good for a hundred years, and used nowhere else. */
+/** Self-signed certificates for tests, named after their files and valid for a hundred years. */
 const certificates = new URL('../support/certificates/', import.meta.url)
 const folder = mkdtempSync(join(tmpdir(), 'assay-tls-'))
 const certFile = join(folder, 'cert.pem')
@@ -26,7 +26,7 @@ after(async () => {
   rmSync(folder, { recursive: true })
 })
 
-/** As renewals do it: written aside, then moved into place, the key a moment after the certificate. */
+/** Installs a certificate as renewals do: written aside, then moved into place, the certificate before the key. */
 function install(name: string) {
   for (const [from, to] of [
     [`${name}.crt`, certFile],
@@ -62,14 +62,14 @@ async function ask(path: string, headers: Record<string, string> = {}) {
   })
 }
 
-test('with a certificate the service speaks HTTPS, and its links say so', async () => {
+test('with a certificate the service uses HTTPS, also in its links', async () => {
   assert.match(service.url, /^https:/)
   assert.equal((await ask('/v1/ping', { 'x-api-key': service.apiKey })).status, 200)
   assert.equal(JSON.parse((await ask('/v1/nothing')).text).type, `${service.url}/problems/not-found`)
   assert.deepEqual(JSON.parse((await ask('/openapi.json')).text).servers, [{ url: service.url }])
 })
 
-test('bytes that are not HTTP get their problem through TLS too, with a link to HTTPS', async () => {
+test('bytes that are not HTTP get a problem over TLS, with a link to HTTPS', async () => {
   const socket = await openTls()
   socket.write('garbage\r\n\r\n')
   const answer = await text(socket)
@@ -77,14 +77,14 @@ test('bytes that are not HTTP get their problem through TLS too, with a link to 
   assert.match(answer, new RegExp(`"type":"${service.url}/problems/malformed-request"`))
 })
 
-test('only TLS 1.2 and newer is spoken', async () => {
+test('TLS versions before 1.2 are refused', async () => {
   const { hostname, port } = new URL(service.url)
   const old = { minVersion: 'TLSv1', maxVersion: 'TLSv1.1', ciphers: 'DEFAULT@SECLEVEL=0' } as const
   const socket = connect({ host: hostname, port: Number(port), rejectUnauthorized: false, ...old })
   await assert.rejects(new Promise((resolve, reject) => socket.once('secureConnect', resolve).once('error', reject)))
 })
 
-test('clients that speak plain HTTP, nonsense or nothing on the TLS port do no harm', async () => {
+test('the service survives plain HTTP, invalid bytes and silence on the TLS port', async () => {
   const host = new URL(service.url).host
   const plain = await sendRaw(service.url, `GET /v1/ping HTTP/1.1\r\nHost: ${host}\r\n\r\n`).catch(() => [])
   assert.deepEqual(plain, [])
@@ -97,16 +97,16 @@ test('clients that speak plain HTTP, nonsense or nothing on the TLS port do no h
   assert.equal((await ask('/livez')).status, 200)
 })
 
-test('a renewed certificate is served to new connections within 5 s, and open ones go on', async () => {
+test('a renewed certificate is used for new connections without a restart, and open ones continue', async () => {
   assert.equal(await servedName(), 'first')
   const open = await openTls()
   install('second')
-  await waitUntil('the second certificate', async () => (await servedName()) === 'second', 5000)
+  await waitUntil('the second certificate', async () => (await servedName()) === 'second')
   open.write(`GET /livez HTTP/1.1\r\nHost: scan.example.com\r\nConnection: close\r\n\r\n`)
   assert.match(await text(open), /^HTTP\/1\.1 200 /)
 })
 
-test('a certificate that cannot be used is logged, and the one before stays', async () => {
+test('a certificate that cannot be used is logged, and the previous one stays in use', async () => {
   const refusals = () => service.log().split('the changed certificate cannot be used').length - 1
   for (const spoil of [
     () => writeFileSync(certFile, 'not a certificate'),
@@ -121,7 +121,7 @@ test('a certificate that cannot be used is logged, and the one before stays', as
   await waitUntil('the third certificate', async () => (await servedName()) === 'third', 5000)
 })
 
-test('a service whose certificate cannot be used does not start, and shows no stack', async () => {
+test('a service whose certificate cannot be used does not start, and prints no stack trace', async () => {
   const inFixtures = (name: string) => new URL(name, certificates).pathname
   for (const cert of [join(folder, 'missing.pem'), inFixtures('first.crt')]) {
     const settings = { ASSAY_TLS_CERT: cert, ASSAY_TLS_KEY: inFixtures('second.key'), ASSAY_PORT: '0' }
@@ -132,7 +132,7 @@ test('a service whose certificate cannot be used does not start, and shows no st
   }
 })
 
-test('doctor asks a service with a certificate for another name all the same', async () => {
+test('doctor reaches a service whose certificate is for another name', async () => {
   const settings = { ASSAY_DATA_DIR: service.dataDir, ASSAY_TLS_CERT: certFile, ASSAY_TLS_KEY: keyFile }
   const { out } = await runProgram({ ...settings, ASSAY_PORT: new URL(service.url).port }, 'doctor', '--json')
   const { findings } = JSON.parse(out) as { findings: { check: string; ok: boolean; says: string }[] }

@@ -120,3 +120,5 @@ function findAnswer(bytes: Buffer): { answer: RawAnswer; length: number } | unde
 }
 
 const nameOf = (line: string) => line.slice(0, line.indexOf(':')).toLowerCase()
+
+export const toStatuses = (answers: RawAnswer[]) => answers.map(({ status }) => status)

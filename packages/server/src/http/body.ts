@@ -8,7 +8,7 @@ import { makeSpeedGuard } from '../runtime/speed-guard.ts'
 const idleMs = 30_000
 const lingerMs = 5000
 
-/** What `take` wants after a chunk: wait for this promise before the next chunk, stop reading, or continue. */
+/** The choice of `take` after a chunk: wait for this promise before the next chunk, stop reading, or continue. */
 type AfterChunk = Promise<void> | 'stop' | undefined
 
 /** Makes Fastify parse no body in this scope: handlers read bodies themselves, as streams. */

@@ -6,7 +6,7 @@ import { type IcapHeaders, makeResponder, toIcapHead } from './icap-response.ts'
 import { type Decision, type MessageScanDeps, newMessageScan } from './message-scan.ts'
 
 type Deps = MessageScanDeps & {
-  /** What to do with content that cannot be scanned. */
+  /** Whether to block or to let through content that cannot be scanned. */
   onError: 'block' | 'allow'
   /** Returns the ISTag, which changes whenever a verdict could. */
   findTag(): string
