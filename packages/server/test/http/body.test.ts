@@ -13,7 +13,7 @@ function newRequest() {
 }
 
 describe('a body', () => {
-  test('that stalls for 30 seconds is given up', async (t) => {
+  test('that stalls for 30 seconds is rejected', async (t) => {
     t.mock.timers.enable({ apis: ['setTimeout', 'Date'] })
     t.mock.method(performance, 'now', () => Date.now())
     const { raw, request } = newRequest()
@@ -24,7 +24,7 @@ describe('a body', () => {
     await assert.rejects(reading, { refusal: { kind: 'request-timeout', detail: 'The body stalled for 30 seconds.' } })
   })
 
-  test('that waits for us is not, however long that takes; afterwards its time counts again', async (t) => {
+  test('may wait for the service for any time; afterwards silence counts again', async (t) => {
     t.mock.timers.enable({ apis: ['setTimeout', 'Date'] })
     t.mock.method(performance, 'now', () => Date.now())
     const { raw, request } = newRequest()

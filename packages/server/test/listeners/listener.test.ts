@@ -46,7 +46,7 @@ describe('a listener', () => {
     return { socket, heard: () => text }
   }
 
-  /** Reads for ever, waiting in the way that is told. */
+  /** Serves a connection by reading all of it, after `expect` has set what it waits for. */
   const listen =
     (expect: (connection: Connection) => void, got: number[] = []) =>
     async (connection: Connection) => {
@@ -55,7 +55,7 @@ describe('a listener', () => {
       for await (const chunk of connection.chunks()) got.push(chunk.length)
     }
 
-  test('a command has its time, however busily the client sends', async () => {
+  test('bytes of the client do not extend the deadline of a command', async () => {
     mock.timers.enable({ apis: ['setTimeout'] })
     const got: number[] = []
     await open(listen((connection) => connection.expectWithin(30_000), got))
@@ -69,7 +69,7 @@ describe('a listener', () => {
     assert.equal(heard(), 'late\n')
   })
 
-  test('content may take its time, as long as there is some', async () => {
+  test('content may take any time while it arrives without a pause of 30 s', async () => {
     turnClocks()
     const got: number[] = []
     await open(listen((connection) => connection.expectContent(), got))
@@ -86,7 +86,7 @@ describe('a listener', () => {
     assert.equal(heard(), 'late\n')
   })
 
-  test('a trickle is not content', async () => {
+  test('content below 1 KB/s ends the connection', async () => {
     turnClocks()
     const got: number[] = []
     await open(listen((connection) => connection.expectContent(), got))
@@ -101,7 +101,7 @@ describe('a listener', () => {
     assert.equal(heard(), 'late\n')
   })
 
-  test('one too many is told so', async () => {
+  test('a connection beyond the limit gets a reply and is closed', async () => {
     const got: number[] = []
     await open(
       listen((connection) => connection.expectNothing(), got),
@@ -115,7 +115,7 @@ describe('a listener', () => {
     assert.equal(listener?.countConnections(), 1)
   })
 
-  test('an answer reaches a client that is still sending', async () => {
+  test('a client that is still sending receives the last reply', async () => {
     await open(async (connection) => {
       for await (const _chunk of connection.chunks()) {
         await connection.send('enough\n')
@@ -127,7 +127,7 @@ describe('a listener', () => {
     await waitFor(() => heard() === 'enough\n')
   })
 
-  test('a client that is gone is no failure of ours, and a fault of ours is one', async () => {
+  test('a client that disconnects is not reported as a failure, an error of the service is', async () => {
     const failures = await open(async (connection) => {
       for await (const chunk of connection.chunks()) if (chunk.includes('bug')) throw new Error('a fault')
     })
@@ -141,7 +141,7 @@ describe('a listener', () => {
     await waitFor(() => failures.length === 1)
   })
 
-  test('at the deadline of a stop everybody has to go', async () => {
+  test('at the deadline of a stop all connections are closed', async () => {
     mock.timers.enable({ apis: ['setTimeout'] })
     const got: number[] = []
     await open(listen((connection) => connection.setBusy(true), got))

@@ -13,7 +13,7 @@ const readCertificate = (name: string) => readFileSync(new URL(`certificates/${n
 const certificate = readCertificate('origin.crt')
 
 describe('a name', () => {
-  test('is resolved once and its address dialled, so that a later answer gains nothing', async (t) => {
+  test('is resolved once and its checked address dialled, so a later change of the address has no effect', async (t) => {
     const origin = await openOrigin(t, (socket) => socket.end(content))
     const canary = await openOrigin(t, (socket) => socket.end(content), { host: '127.0.0.1', port: origin.port })
     let asked = 0
@@ -29,7 +29,7 @@ describe('a name', () => {
     assert.equal(canary.heard.length, 0)
   })
 
-  test('is resolved and judged anew at a redirect to itself', async (t) => {
+  test('is resolved and checked again at a redirect to itself', async (t) => {
     const origin = await openOrigin(t, (socket) => socket.end(newAnswer('302 Found\nLocation: /again')))
     const answers = ['127.0.0.2', '127.0.0.1']
     const { fetch } = newFetching(t, { names: { 'rebind.test': () => [answers.shift() ?? ''] } })
@@ -58,7 +58,7 @@ describe('a name', () => {
   })
 })
 
-test('a connection that arrives elsewhere than at what was dialled is ended before a word', async (t) => {
+test('a connection that ends at another address than the dialled one is closed before any request', async (t) => {
   const canary = await openOrigin(t, (socket) => socket.end(content), { host: '127.0.0.1' })
   // The kernel takes 0.0.0.0 for loopback, and says so only when the connection stands.
   const { fetch } = newFetching(t, { allowed: ['0.0.0.0/32'] })
@@ -77,7 +77,7 @@ describe('over TLS', () => {
   const names = { 'good.test': () => ['127.0.0.2'], 'other.test': () => ['127.0.0.2'] }
   const trusted = getCACertificates('default')
 
-  test('a certificate that nobody vouches for ends in DownloadFailed, and nothing was asked', async (t) => {
+  test('a certificate without a trusted issuer ends in DownloadFailed before any request', async (t) => {
     const origin = await openTlsOrigin(t)
     const { fetch } = newFetching(t, { names })
     assertFailed(await fetch(`https://good.test:${origin.port}/`), 'DownloadFailed', /could not be verified/)
@@ -96,7 +96,7 @@ describe('over TLS', () => {
     }
   })
 
-  test('a host that does not speak it ends in DownloadFailed', async (t) => {
+  test('a host without TLS ends in DownloadFailed', async (t) => {
     const origin = await openOrigin(t, () => {})
     const { fetch } = newFetching(t, { limits: { connectMs: 1_000 } })
     // It takes the greeting for a request without end.
@@ -128,7 +128,7 @@ describe('through a proxy', () => {
     )
   const names = { 'good.test': () => ['127.0.0.2'], 'inside.test': () => ['127.0.0.1'] }
 
-  test('the judged address is asked for, not the name, with the credentials of the proxy for the proxy alone', async (t) => {
+  test('the proxy gets the checked address, not the name, and only the proxy gets its credentials', async (t) => {
     const origin = await openOrigin(t, (socket) => socket.end(content))
     const via = await openProxy(t)
     const proxy = new URL(`http://us%20er:secret@127.0.0.1:${via.port}`)
@@ -153,7 +153,7 @@ describe('through a proxy', () => {
     assert.doesNotMatch(via.heard[0] ?? '', /GET/)
   })
 
-  test('an address that is not public is not asked for, given or by name', async (t) => {
+  test('the proxy is never asked for an address that is not public', async (t) => {
     const via = await openProxy(t)
     const { fetch } = newFetching(t, { names, proxy: new URL(`http://127.0.0.1:${via.port}`) })
     assertFailed(await fetch('http://127.0.0.1/'), 'DownloadFailed', /not public/)

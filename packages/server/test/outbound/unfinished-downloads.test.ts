@@ -5,13 +5,13 @@ import { waitUntil } from '../../../../acceptance/support/wait-until.ts'
 import { newFetching } from './fetching.ts'
 import { newAnswer, openBlackHole, openCountedContents, openOrigin } from './origins.ts'
 
-describe('a caller who gives up', () => {
+describe('a caller who aborts', () => {
   const moments: Record<string, (socket: Socket) => void> = {
     'before the answer': () => {},
     'within the content': (socket) => socket.write(newAnswer('200 OK\nContent-Length: 100', 'only this')),
   }
   for (const [moment, answer] of Object.entries(moments)) {
-    test(`${moment} gets his own reason thrown, not an outcome, and nothing stays open`, async (t) => {
+    test(`${moment} gets the reason of the abort, and no connection stays open`, async (t) => {
       const given = new AbortController()
       const origin = await openOrigin(t, (socket) => {
         answer(socket)
@@ -21,7 +21,7 @@ describe('a caller who gives up', () => {
       await assert.rejects(fetch(`http://127.0.0.2:${origin.port}/`, { signal: given.signal }), /enough/)
       await waitUntil('the origin sees the end', () => origin.countOpen() === 0)
       await assert.rejects(fetch(`http://127.0.0.2:${origin.port}/`, { signal: given.signal }), /enough/)
-      assert.equal(origin.heard.length, 1, 'somebody who has given up before it began calls nobody')
+      assert.equal(origin.heard.length, 1, 'an aborted caller makes no request')
     })
   }
 
@@ -34,7 +34,7 @@ describe('a caller who gives up', () => {
   })
 })
 
-test('a content store that fails is not taken for a download that failed', async (t) => {
+test('a failure of the content store is not a failed download', async (t) => {
   const origin = await openOrigin(t, (socket) => socket.end(newAnswer('200 OK\nContent-Length: 5', 'hello')))
   const { fetch } = newFetching(t)
   const { contents } = openCountedContents(t)

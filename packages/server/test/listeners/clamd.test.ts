@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { Problem, type Refusal } from '../../src/domain/problem.ts'
 import { type ClamdEvent, newClamdParser } from '../../src/listeners/clamd/clamd-parser.ts'
+import { toFailureReply, toScanReply } from '../../src/listeners/clamd/serve-clamd.ts'
 import { everySplit, newRandom, spoil, toRandomPieces } from './splits.ts'
 
-/** Pieces of content that follow each other are one: where they were cut is nobody's business. */
+/** Parses the pieces and joins consecutive content events, so that the result does not depend on the cuts. */
 function parse(pieces: Buffer[]): ClamdEvent[] {
   const parser = newClamdParser()
   const events: ClamdEvent[] = []
@@ -38,8 +40,8 @@ const session = Buffer.concat([
   Buffer.from('VERSION\nzEND\0'),
 ])
 
-describe('what a client of clamd sends', () => {
-  test('is read alike however it is cut', () => {
+describe('the parser of clamd commands', () => {
+  test('finds the same events wherever the stream is cut', () => {
     for (const pieces of everySplit(session)) {
       assert.deepEqual(parse(pieces), [
         command('IDSESSION', '\0'),
@@ -55,7 +57,7 @@ describe('what a client of clamd sends', () => {
     }
   })
 
-  test('a command without an end is given up, however it comes', () => {
+  test('gives up a command that is too long', () => {
     for (const start of ['z', 'n', '']) {
       const endless = Buffer.from(start + 'x'.repeat(5000))
       assert.deepEqual(parse([endless]), [{ kind: 'too-long' }])
@@ -63,7 +65,7 @@ describe('what a client of clamd sends', () => {
     }
   })
 
-  test('PING and VERSION need no end, when nothing else is there', () => {
+  test('accepts PING and VERSION without terminator if nothing follows', () => {
     for (const text of ['PING', 'VERSION']) {
       const parser = newClamdParser()
       assert.deepEqual([...parser.push(Buffer.from(text))], [])
@@ -77,7 +79,7 @@ describe('what a client of clamd sends', () => {
     }
   })
 
-  test('content is handed on as it comes and not gathered', () => {
+  test('passes content on without gathering it', () => {
     const parser = newClamdParser()
     assert.deepEqual([...parser.push(Buffer.from('zINSTREAM\0\xff\xff\xff\xff', 'latin1'))].length, 1)
     for (let n = 0; n < 100; n++) {
@@ -85,11 +87,54 @@ describe('what a client of clamd sends', () => {
     }
   })
 
-  test('whatever it is, cutting it changes nothing', () => {
+  test('finds the same events in damaged streams wherever they are cut', () => {
     const random = newRandom(7)
     for (let round = 0; round < 3000; round++) {
       const bytes = spoil(session, random)
       assert.deepEqual(parse(toRandomPieces(bytes, random)), parse([bytes]), bytes.toString('latin1'))
     }
   })
+})
+
+test('verdicts are worded as clamd words them', () => {
+  assert.equal(toScanReply({ status: 'clean', signals: [] }), 'stream: OK')
+  const threat = { status: 'threat' as const, signals: ['Virus:Eicar-Test-Signature', 'Virus:Other'] }
+  assert.equal(toScanReply(threat), 'stream: Eicar-Test-Signature FOUND')
+  // clamd, too, replies OK to an empty stream.
+  assert.equal(toScanReply(undefined), 'stream: OK')
+})
+
+test('the name of a signature cannot end the line of a reply', () => {
+  const threat = { status: 'threat' as const, signals: ['Virus:a\nstream: OK\0 é'] }
+  assert.equal(toScanReply(threat), 'stream: a_stream:_OK___ FOUND')
+  assert.equal(toScanReply({ status: 'threat', signals: [] }), 'stream: unnamed FOUND')
+})
+
+test('a scan without a verdict gets an ERROR without the letters of OK and FOUND', () => {
+  const refusals: Refusal[] = [
+    { kind: 'unauthenticated' },
+    { kind: 'rate-limited', retryAfterSeconds: 7 },
+    { kind: 'out-of-credit' },
+    { kind: 'overloaded', retryAfterSeconds: 5 },
+    { kind: 'unavailable', retryAfterSeconds: 5 },
+    { kind: 'storage-full', retryAfterSeconds: 30 },
+    { kind: 'outcome-unknown' },
+    { kind: 'engine-unavailable', detail: 'away' },
+    { kind: 'content-too-large', detail: 'large' },
+    { kind: 'validation', errors: {} },
+  ]
+  const lines = [
+    ...refusals.map((refusal) => toFailureReply(new Problem(refusal))),
+    toFailureReply(new Error('stream: OK')),
+    ...['EncryptedContent', 'UnsupportedContainer', 'ScanLimitExceeded'].map((doubt) =>
+      toScanReply({ status: 'error', signals: [`Error:${doubt}`] }),
+    ),
+    toScanReply({ status: 'error', signals: null }),
+    toScanReply({ status: 'pending', signals: null }),
+  ]
+  for (const line of lines) {
+    assert.match(line, / ERROR$/)
+    assert.doesNotMatch(line, /ok|found/i)
+  }
+  assert(lines.includes('INSTREAM size limit exceeded. ERROR'))
 })

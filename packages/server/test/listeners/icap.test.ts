@@ -2,12 +2,13 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { type IcapEvent, newIcapParser } from '../../src/listeners/icap/icap-parser.ts'
 import { IcapFault } from '../../src/listeners/icap/icap-request.ts'
+import { toBlockHeaders, toBlockPage } from '../../src/listeners/icap/icap-response.ts'
 import { everySplit, newRandom, spoil, toRandomPieces } from './splits.ts'
 
 const get = 'GET http://x.test/a.zip HTTP/1.1\r\nHost: x.test\r\n\r\n'
 const ok = 'HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n'
 
-/** What happened, in short: the words that matter and the content in one piece. A fault is the last of it. */
+/** Summarizes the events in words, with consecutive content joined. A fault is the last word. */
 function parse(pieces: Buffer[], wantsRest = true): string[] {
   const parser = newIcapParser()
   const words: string[] = []
@@ -43,7 +44,7 @@ const respmod = (more = '') =>
   `${request('RESPMOD', `req-hdr=0, res-hdr=${get.length}, res-body=${get.length + ok.length}`, more)}${get}${ok}`
 const word = `RESPMOD avscan   `.trimEnd()
 
-describe('what a proxy sends', () => {
+describe('the parser of ICAP requests', () => {
   const stream = Buffer.from(
     [
       'OPTIONS icap://127.0.0.1/avscan ICAP/1.0\r\nHost: x\r\n\r\n',
@@ -54,7 +55,7 @@ describe('what a proxy sends', () => {
     ].join(''),
   )
 
-  test('is read alike however it is cut', () => {
+  test('finds the same events wherever the stream is cut', () => {
     const sizes = `req-hdr:${get.length} res-hdr:${ok.length}`
     for (const pieces of everySplit(stream)) {
       assert.deepEqual(parse(pieces), [
@@ -77,54 +78,73 @@ describe('what a proxy sends', () => {
     }
   })
 
-  test('after a preview that was enough comes the next request', () => {
+  test('expects the next request after a preview that is not continued', () => {
     const pieces = [Buffer.from(`${respmod('Preview: 0\r\n')}0\r\n\r\nOPTIONS /avscan ICAP/1.0\r\n\r\n`)]
     assert.deepEqual(parse(pieces, false).slice(1), ['preview-end', 'OPTIONS avscan   ', 'end'])
   })
 
   const broken: [what: string, bytes: string, status: number][] = [
-    ['no ICAP', 'GET / HTTP/1.1\r\n\r\n', 400],
+    ['a request that is not ICAP', 'GET / HTTP/1.1\r\n\r\n', 400],
     ['another version', 'OPTIONS icap://x/avscan ICAP/2.0\r\n\r\n', 505],
     ['another method', 'PURGE icap://x/avscan ICAP/1.0\r\n\r\n', 405],
-    ['no line at all', '\r\n'.repeat(100), 400],
+    ['a missing request line', '\r\n'.repeat(100), 400],
     ['an endless line', `OPTIONS icap://${'x'.repeat(40_000)}`, 400],
     ['a header without a colon', 'OPTIONS icap://x/avscan ICAP/1.0\r\nHost\r\n\r\n', 400],
     ['a header over two lines', 'OPTIONS icap://x/avscan ICAP/1.0\r\nA: b\r\n c\r\n\r\n', 400],
-    ['no Encapsulated', 'RESPMOD icap://x/avscan ICAP/1.0\r\nHost: x\r\n\r\n', 400],
-    ['two of them', `${request('RESPMOD', 'res-body=0', 'Encapsulated: res-body=0\r\n')}`, 400],
+    ['a missing Encapsulated header', 'RESPMOD icap://x/avscan ICAP/1.0\r\nHost: x\r\n\r\n', 400],
+    ['two Encapsulated headers', `${request('RESPMOD', 'res-body=0', 'Encapsulated: res-body=0\r\n')}`, 400],
     ['offsets that do not grow', request('RESPMOD', 'req-hdr=0, res-hdr=50, res-body=50'), 400],
     ['offsets that go back', request('RESPMOD', 'req-hdr=0, res-hdr=50, res-body=20'), 400],
     ['a start that is not 0', request('RESPMOD', 'res-hdr=10, res-body=20'), 400],
     ['a negative offset', request('RESPMOD', 'res-hdr=-1, res-body=20'), 400],
     ['headers without end', request('RESPMOD', 'res-hdr=0, res-body=999999999'), 400],
-    ['no body', request('RESPMOD', 'req-hdr=0, res-hdr=50'), 400],
+    ['a missing body section', request('RESPMOD', 'req-hdr=0, res-hdr=50'), 400],
     ['the body of the other method', request('REQMOD', 'req-hdr=0, res-body=50'), 400],
     ['sections in another order', request('RESPMOD', 'res-hdr=0, req-hdr=50, res-body=90'), 400],
     ['a section twice', request('RESPMOD', 'req-hdr=0, req-hdr=50, res-body=90'), 400],
     ['a section that ends elsewhere', `${request('REQMOD', `req-hdr=0, null-body=${get.length - 1}`)}${get}`, 400],
     ['two headers in one section', `${request('REQMOD', `req-hdr=0, null-body=${2 * get.length}`)}${get}${get}`, 400],
-    ['a preview that is no number', respmod('Preview: many\r\n'), 400],
-    ['a preview without measure', respmod('Preview: 9999999\r\n'), 400],
-    ['more preview than was said', `${respmod('Preview: 2\r\n')}3\r\nabc\r\n`, 400],
+    ['a preview that is not a number', respmod('Preview: many\r\n'), 400],
+    ['a preview that is too large', respmod('Preview: 9999999\r\n'), 400],
+    ['more preview than announced', `${respmod('Preview: 2\r\n')}3\r\nabc\r\n`, 400],
     ['a chunk that is longer than it says', `${respmod()}2\r\nabc\r\n0\r\n\r\n`, 400],
-    ['a chunk size that is none', `${respmod()}xyz\r\n`, 400],
+    ['an invalid chunk size', `${respmod()}xyz\r\n`, 400],
     ['a negative chunk size', `${respmod()}-1\r\n`, 400],
     ['a huge chunk size', `${respmod()}fffffffff\r\n`, 400],
     ['an endless chunk extension', `${respmod()}1;${'x'.repeat(2000)}`, 400],
     ['an endless trailer', `${respmod()}0\r\n${`a: ${'b'.repeat(500)}\r\n`.repeat(20)}`, 400],
   ]
   for (const [what, bytes, status] of broken) {
-    test(`${what}: ${status}, however it is cut`, () => {
+    test(`answers ${status} to ${what}`, () => {
       assert.equal(parse([Buffer.from(bytes)]).at(-1), `fault ${status}`)
       assert.equal(parse([...Buffer.from(bytes)].map((byte) => Buffer.of(byte))).at(-1), `fault ${status}`)
     })
   }
 
-  test('whatever it is, cutting it changes nothing', () => {
+  test('finds the same events in damaged streams wherever they are cut', () => {
     const random = newRandom(11)
     for (let round = 0; round < 2000; round++) {
       const bytes = spoil(stream, random)
       assert.deepEqual(parse(toRandomPieces(bytes, random)), parse([bytes]), bytes.toString('latin1'))
     }
   })
+})
+
+const hostile = '<script>alert(1)</script>"\r\nSet-Cookie: a=b;é'
+
+test('the block page escapes names, and its headers stay on one line', () => {
+  const block = { is: 'threat' as const, name: hostile, reference: '"><b>' }
+  const { head, body } = toBlockPage(block)
+  const page = body.toString()
+  assert.doesNotMatch(page, /<script|<b>/)
+  assert.match(page, /&lt;script&gt;alert\(1\)/)
+  assert.match(head.toString(), new RegExp(`^HTTP/1.1 403 Forbidden\r\n(.*\r\n)*Content-Length: ${body.length}\r\n`))
+  for (const value of Object.values(toBlockHeaders(block))) assert.match(value, /^[\x20-\x7e]*$/)
+  assert.equal(toBlockHeaders(block)['X-Virus-ID']?.includes(';'), false)
+})
+
+test('the block page of content that was not scanned gives the reason, without headers for infections', () => {
+  const block = { is: 'unscanned' as const, name: 'EncryptedContent', reference: 'abc' }
+  assert.match(toBlockPage(block).body.toString(), /could not be scanned.*EncryptedContent.*abc/s)
+  assert.deepEqual(toBlockHeaders(block), {})
 })
