@@ -12,7 +12,7 @@ import { withoutImages } from '../support/start-service.ts'
 
 const lacking = await lacksClamAv(getSharedService().url)
 
-describe('listeners for clients that are there already', { skip: lacking || alreadyTested }, () => {
+describe('the listeners', { skip: lacking || alreadyTested }, () => {
   let listeners: Listeners
   let dir = ''
   before(async () => {
@@ -28,7 +28,7 @@ describe('listeners for clients that are there already', { skip: lacking || alre
   describe('clamd', () => testClamdListener(subject))
   describe('ICAP', () => testIcapListener(subject))
 
-  test('the ledger has each scan that was paid for, once', async () => {
+  test('the ledger has each charged scan once', async () => {
     const [account] = (await listeners.operate('accounts', 'list')) as { id: string }[]
     const ledger = await listeners.operate('credits', 'ledger', '--account', account?.id ?? '', '--limit', '1000')
     const scans = (ledger as { scan_id: string | null }[]).flatMap(({ scan_id }) => scan_id ?? [])

