@@ -9,7 +9,7 @@ import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from
 import { StorageUnavailable } from '../domain/ports/content-store.ts'
 import { type FieldErrors, Problem, type Refusal } from '../domain/problem.ts'
 import type { Logger } from '../runtime/logger.ts'
-import { toOrigin, toPath } from './request.ts'
+import { isUnroutable, toOrigin, toPath } from './request.ts'
 
 /** Problems that arise in HTTP itself, in addition to the refusals of the domain. */
 type EdgeProblem = { kind: 'method-not-allowed'; allow: string[] } | { kind: 'header-too-large' } | { kind: 'internal' }
@@ -94,19 +94,11 @@ export function makeUnmatchedHandler(app: FastifyInstance, { servesApi }: { serv
   }
 }
 
-/** True for paths that some proxies normalize to another path. They match no route, not even one with a parameter. */
-export const isUnroutable = (path: string): boolean => /\/\/|\/\.{1,2}(\/|$)|%2e|%2f|%5c|%00|\\/i.test(path)
-
 function toNotFound(servesApi: boolean) {
   if (servesApi) return { kind: 'not-found' } as const
   const detail =
     'This node is a worker and serves only /livez and /readyz. Send the request to a node that serves the API.'
   return { kind: 'not-found', detail } as const
-}
-
-/** Throws a validation Problem when any field has an error. */
-export function requireValid(errors: FieldErrors) {
-  if (Object.keys(errors).length > 0) throw new Problem({ kind: 'validation', errors })
 }
 
 export function sendProblem(request: FastifyRequest, reply: FastifyReply, problem: AnyProblem): FastifyReply {

@@ -4,14 +4,19 @@ import type { Admitted } from '../domain/accounts/admission.ts'
 import type { Content } from '../domain/content/content.ts'
 import type { ContentStore, JobContents } from '../domain/ports/content-store.ts'
 import { Problem } from '../domain/problem.ts'
-import { checkFileSubmission, checkUrlSubmission, findText, toContentName } from '../domain/scans/check-submission.ts'
+import {
+  checkFileSubmission,
+  checkUrlSubmission,
+  findText,
+  requireValid,
+  toContentName,
+} from '../domain/scans/check-submission.ts'
 import { toScanResult } from '../domain/scans/scan.ts'
 import type { Scanning } from '../domain/scans/scanning.ts'
 import type { Submitting } from '../domain/scans/submitting.ts'
 import type { AddressPolicy } from '../domain/scans/web-address.ts'
 import { applyAdmission, checkIdempotency, findIdempotency, getCaller } from './admission.ts'
 import { readJsonBody } from './body.ts'
-import { requireValid } from './problem-response.ts'
 import { abortWhenClientLeaves } from './request.ts'
 import { type Contents, readUpload } from './upload.ts'
 

@@ -11,8 +11,8 @@ import { discardRest } from './body.ts'
 import { checkFraming, limitConnections, makeClientErrorHandler, watchConnections } from './connections.ts'
 import { type HealthDeps, isHealth, registerHealth } from './health.ts'
 import { registerPages } from './pages.ts'
-import { isUnroutable, makeErrorHandler, makeUnmatchedHandler, sendProblem } from './problem-response.ts'
-import { newTraceId, toPath } from './request.ts'
+import { makeErrorHandler, makeUnmatchedHandler, sendProblem } from './problem-response.ts'
+import { isUnroutable, newTraceId, toPath } from './request.ts'
 import { registerV1, type V1Deps } from './v1.ts'
 
 export type HttpDeps = V1Deps &

@@ -102,6 +102,11 @@ const checkUrl = (url: unknown, policy: AddressPolicy): string[] =>
   typeof url === 'string' ? checkWebAddress(url, policy) : ['must be a string.']
 
 /** Makes whole sentences of the messages: "file_url must not be empty." */
+/** Throws a validation Problem when any field has an error. */
+export function requireValid(errors: FieldErrors) {
+  if (Object.keys(errors).length > 0) throw new Problem({ kind: 'validation', errors })
+}
+
 function toFieldErrors(found: Record<string, string[]>): FieldErrors {
   const withErrors = Object.entries(found).filter(([, messages]) => messages.length > 0)
   return Object.fromEntries(withErrors.map(([field, messages]) => [field, messages.map((m) => `${field} ${m}`)]))
