@@ -111,9 +111,12 @@ const isStart = (command: string) => /\bnpm start\b|assay -- serve\b/.test(comma
 /** Starts the service in the background, as in a terminal of its own. Standard error tells why it refused to start. */
 async function startService(terminal: ReturnType<typeof openTerminal>, command: string, dir: string) {
   const name = `service-${Date.now()}`
-  const pid = Number(await terminal.type(`${command} > ${name}.out 2> ${name}.err & echo $!`))
+  // The shell may print the process id before the background process has created its output files.
+  const files = `touch ${name}.out ${name}.err`
+  const pid = Number(await terminal.type(`${files}; ${command} > ${name}.out 2> ${name}.err & echo $!`))
   const read = (end: string) => readFileSync(join(dir, `${name}.${end}`), 'utf8')
-  const said = () => read('out').replace(/^\n(> .*\n)+\n/, '') + (isRunning(pid) ? '' : read('err'))
+  // npm prints a header of lines that begin with >. It may be incomplete when it is read.
+  const said = () => read('out').replace(/^\n(> .*(\n|$))*\n?/, '') + (isRunning(pid) ? '' : read('err'))
   return {
     said,
     hasSaid: (shown: string) =>
