@@ -21,7 +21,7 @@ test('of 120 parallel requests on a rate of 50 a minute exactly 50 pass', async 
   assert.deepEqual([count(statuses, 200), count(statuses, 429)], [50, 70])
 })
 
-test('two services on one database let exactly as many pass as one would', { skip: isEmbedded() }, async () => {
+test('two services on one database admit exactly as many requests as one', { skip: isEmbedded() }, async () => {
   const second = await startService({ ...withoutImages, ASSAY_DATABASE_URL: getDatabaseUrl() })
   try {
     const { api_key, id } = await service.createAccount('--rate', '50/1m')

@@ -11,10 +11,10 @@ const service = getSharedService()
 const sexyCard = new URL('../../docs/test-images/sexy.png', import.meta.url)
 
 /**
- * An account with plenty left is trusted for a moment after each request: small files are worked on before they are
- * counted. Nobody must be able to tell.
+ * After a request, an account with plenty of credits takes the fast path for a moment: small files are scanned before they
+ * are charged. Callers must see no difference.
  */
-suite('a caller with plenty left', () => {
+suite('a caller on the fast path', () => {
   for (const { name, kind, how, newContent } of [
     { name: 'scan', kind: 'malware', how: 'scan', newContent: (text: string) => text },
     { name: 'submit', kind: 'malware', how: 'submit', newContent: (text: string) => text },
@@ -29,7 +29,7 @@ suite('a caller with plenty left', () => {
       }
     })
 
-    test(`is charged nothing for a ${name} that is refused, and the request counts`, async () => {
+    test(`is not charged for a ${name} that is refused, but its request counts`, async () => {
       const { caller } = await openAccount()
       const before = readLeft(await caller.sendFile(kind, how, newContent(`${how} whole`)))
       const refused = await caller.sendFile(kind, how, '')
@@ -37,7 +37,7 @@ suite('a caller with plenty left', () => {
       assert.deepEqual(readLeft(refused), { credits: before.credits, requests: before.requests - 1 })
     })
 
-    test(`whose key is revoked gets no ${name} any more, at once`, async () => {
+    test(`whose key is revoked is refused the next ${name}`, async () => {
       const { caller, revoke, countScans } = await openAccount()
       await caller.sendFile(kind, how, newContent(`${how} before`))
       assert.equal(await countScans(), 1)
@@ -48,20 +48,20 @@ suite('a caller with plenty left', () => {
     })
   }
 
-  test('has what is sexy judged by the setting of that moment, and pays for it once', async () => {
+  test('gets the verdict on a sexy image that the account has set at that moment, and pays once', async () => {
     const { caller, id } = await openAccount()
-    const look = () => caller.sendFile('nsfw/images', 'scan', readFileSync(sexyCard))
-    const before = await look()
+    const scan = () => caller.sendFile('nsfw/images', 'scan', readFileSync(sexyCard))
+    const before = await scan()
     assert.equal(toResult(before, 201).status, 'threat')
-    // Over HTTP, because the operator's program takes longer than the trust lasts.
+    // Over HTTP, because an operator command takes longer than the fast path lasts.
     await service.admin.ask(service.admin.token, 'PATCH', `/operator/accounts/${id}`, { flags_sexy: false })
-    const after = await look()
+    const after = await scan()
     assert.equal(toResult(after, 201).status, 'clean')
     const left = readLeft(before)
     assert.deepEqual(readLeft(after), { credits: left.credits - 1, requests: left.requests - 1 })
   })
 
-  test('has a submit repeated by its idempotency key charged and done once, and counted twice', async () => {
+  test('is charged once for a submit that it repeats with an idempotency key, and both requests count', async () => {
     const { caller } = await openAccount()
     const before = readLeft(await caller.sendFile('malware', 'submit', 'something else'))
     const submit = () => caller.sendFile('malware', 'submit', 'the same', {}, { [headers.idempotencyKey]: 'only-once' })
@@ -82,7 +82,7 @@ async function openAccount() {
     id,
     async revoke() {
       const [key] = (await service.operate('keys', 'list', '--account', id)) as { id: string }[]
-      // Asked again, so that the trust is as fresh as it can be.
+      // Requests go on while the key is revoked, so that the fast path is as recent as it can be.
       const revoked = service.operate('keys', 'revoke', key?.id ?? '')
       for (let isDone = false; !isDone; ) {
         isDone = await Promise.race([

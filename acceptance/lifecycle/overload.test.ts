@@ -13,14 +13,14 @@ const settings = { ASSAY_DATABASE_URL: '', ASSAY_NSFW_PROFILE: 'off' }
 const readReadiness = async ({ url }: Service) =>
   (await (await fetch(`${url}/readyz`)).json()) as { status: string; reasons: string[] }
 
-describe('a service without room on its disk', () => {
+describe('a service whose disk is full', () => {
   let service: Service
   before(async () => {
     service = await startService({ ...settings, ASSAY_DISK_RESERVE_MB: '1000000000' })
   })
   after(() => service.stop())
 
-  test('refuses what it would have to store, charges nothing for it and leaves nothing behind', async () => {
+  test('refuses content that it would have to store, charges nothing and leaves nothing behind', async () => {
     const caller = makeCaller(service.url, service.apiKey)
     for (const bytes of [100, 100_000, 3_000_000]) {
       const answer = await caller.sendFile('malware', 'submit', randomBytes(bytes))
@@ -34,7 +34,7 @@ describe('a service without room on its disk', () => {
     assert.deepEqual(listContentFiles(service), [])
   })
 
-  test('scans what fits into memory, and says how it stands', async () => {
+  test('scans content that fits into memory, and reports the full disk', async () => {
     const answer = await makeCaller(service.url, service.apiKey).sendFile('malware', 'scan', randomBytes(1000))
     assert.equal(answer.status, 201, answer.text)
     const { status, reasons } = await readReadiness(service)
@@ -43,14 +43,14 @@ describe('a service without room on its disk', () => {
   })
 })
 
-describe('a service with bounds', () => {
+describe('a service with limits', () => {
   let service: Service
   before(async () => {
     service = await startService({ ...settings, ASSAY_JOB_CONTENT_MB: '1', ASSAY_MAX_CONNECTIONS: '4' })
   })
   after(() => service.stop())
 
-  test('takes content of jobs up to its budget, and again when there is room', async () => {
+  test('accepts job content up to its limit, and again when there is space', async () => {
     const caller = makeCaller(service.url, service.apiKey)
     const over = await caller.sendFile('malware', 'submit', randomBytes(2_000_000))
     await assertProblem(over, { status: 503, kind: 'storage-full' })
@@ -63,9 +63,9 @@ describe('a service with bounds', () => {
     assert.equal(await caller.readSpent(), 4)
   })
 
-  test('tells connections beyond its bound so, answers after its health, and keeps those it has', async () => {
+  test('refuses connections beyond its limit, still answers /readyz, and keeps the connections it has', async () => {
     const { hostname, port } = new URL(service.url)
-    // Each on a connection of its own.
+    // Each request opens its own connection.
     const headers = { 'x-api-key': service.apiKey, connection: 'close' }
     const ping = () => sendTo(service.url, { method: 'GET', path: '/v1/ping', headers })
     const idle = Array.from({ length: 4 }, () => connect(Number(port), hostname).on('error', () => {}))

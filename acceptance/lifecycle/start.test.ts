@@ -13,7 +13,7 @@ import { waitUntil } from '../support/wait-until.ts'
 const dirs: string[] = []
 after(() => dirs.forEach((dir) => void rmSync(dir, { recursive: true, force: true })))
 
-/** A directory of this test's own; the database is always the embedded one here. */
+/** Settings with a new data directory and the embedded database. */
 function newSettings(): { ASSAY_DATA_DIR: string; ASSAY_DATABASE_URL: string } {
   const dir = mkdtempSync(join(tmpdir(), 'assay-start-'))
   chmodSync(dir, 0o711)
@@ -24,7 +24,7 @@ function newSettings(): { ASSAY_DATA_DIR: string; ASSAY_DATABASE_URL: string } {
 const ping = async (service: Service, apiKey = service.apiKey) =>
   (await fetch(`${service.url}/v1/ping`, { headers: { 'x-api-key': apiKey } })).status
 
-test('the first start makes a key that works, and later starts keep it to themselves', async () => {
+test('the first start prints a key that works, and later starts do not print it', async () => {
   const settings = newSettings()
   const first = await startService(settings)
   const { apiKey } = first
@@ -36,7 +36,7 @@ test('the first start makes a key that works, and later starts keep it to themse
   await second.stop()
 })
 
-test('the first account takes the key and the webhook secret that the operator gives', async () => {
+test('the first account has the key and the webhook secret that the operator configured', async () => {
   const given = { ASSAY_BOOTSTRAP_KEY: 'operators-own-key', ASSAY_BOOTSTRAP_WEBHOOK_SECRET: 'operators-own-secret' }
   const service = await startService({ ...newSettings(), ...given })
   assert.equal(await ping(service, 'operators-own-key'), 200)
@@ -51,7 +51,7 @@ test('a stop ends everything that was started', async () => {
   assert.deepEqual(findProcesses(settings.ASSAY_DATA_DIR), [])
 })
 
-test('a service whose output nobody reads any more ends all the same', async () => {
+test('a service stops when nothing reads its output', async () => {
   const env = { ...process.env, ...newSettings(), ASSAY_PORT: '0' }
   const service = spawn(process.execPath, [programFile, 'serve', '--test', '--json'], { env })
   const ended = new Promise((resolve) => service.once('exit', resolve))
@@ -59,12 +59,12 @@ test('a service whose output nobody reads any more ends all the same', async () 
   service.stdout.destroy()
   service.stderr.destroy()
   service.kill('SIGTERM')
-  const end = await Promise.race([ended, pause(20_000, 'it goes on')])
+  const end = await Promise.race([ended, pause(20_000, 'still running')])
   service.kill('SIGKILL')
   assert.equal(end, 0)
 })
 
-test('a request that runs when the stop comes is answered', async () => {
+test('a request that runs when the service is stopped gets its response', async () => {
   const service = await startService(newSettings())
   const body = new TransformStream<Uint8Array, Uint8Array>()
   const writer = body.writable.getWriter()
@@ -89,7 +89,7 @@ test('a request that runs when the stop comes is answered', async () => {
   await stopped
 })
 
-test('a second start on the same data directory says so and ends, and the first is unharmed', async () => {
+test('a second service on the same data directory is refused, and the first goes on', async () => {
   const settings = newSettings()
   const first = await startService(settings)
   await assert.rejects(startService(settings), /already running on .* \(process \d+\)\. Stop it first/)
@@ -109,7 +109,7 @@ test('a start after kill -9 of the service joins its database and stops it in th
   assert.deepEqual(findProcesses(settings.ASSAY_DATA_DIR), [])
 })
 
-test('a start after kill -9 of everything just works', async () => {
+test('a start after kill -9 of the service and its database works', async () => {
   const settings = newSettings()
   const first = await startService(settings)
   const { apiKey } = first
@@ -121,7 +121,7 @@ test('a start after kill -9 of everything just works', async () => {
   await second.stop()
 })
 
-test('a database that dies under the service is brought back', async () => {
+test('the service restarts a database that dies', async () => {
   const settings = newSettings()
   const service = await startService(settings)
   killAll(findProcesses(settings.ASSAY_DATA_DIR))
@@ -141,7 +141,7 @@ test('operator commands work without a service and leave nothing running', async
   await service.stop()
 })
 
-test('root runs the database as somebody else, even below a directory closed to all others', {
+test('a service started as root runs the database as another user, even below a directory that only root can enter', {
   skip: !isRoot(),
 }, async () => {
   const settings = newSettings()
@@ -153,7 +153,7 @@ test('root runs the database as somebody else, even below a directory closed to 
   await service.stop()
 })
 
-test('an ordinary user starts it just the same', { skip: !isRoot() }, async () => {
+test('an ordinary user can start the service', { skip: !isRoot() }, async () => {
   const nobody = 65534
   const settings = newSettings()
   chownSync(join(settings.ASSAY_DATA_DIR, '..'), nobody, nobody)

@@ -16,12 +16,12 @@ const skip = alreadyTested || (await lacksClamAv(getSharedService().url))
 const folder = mkdtempSync(join(tmpdir(), 'assay-backup-'))
 const backup = join(folder, 'backup')
 const own = { ASSAY_BOOTSTRAP_KEY: 'backup-test-key', ASSAY_NSFW_PROFILE: 'off' }
-/** Large enough to lie in a file. */
+/** Large enough to be stored in a file. */
 const large = newTar([{ name: 'noise', data: randomBytes(200_000) }, eicarMember])
 let completed = ''
 let pending = ''
 
-/** Saved while the service runs, and while an engine that never answers keeps a job waiting. */
+/** Makes a backup while the service runs and a job waits for an engine that never answers. */
 before(async () => {
   if (skip) return
   const socket = join(folder, 'clamd.sock')
@@ -47,7 +47,7 @@ after(() => rmSync(folder, { recursive: true }))
 const restoreTo = (name: string, source = backup, ...options: string[]) =>
   runProgram({ ASSAY_DATA_DIR: join(folder, name) }, 'restore', source, ...options)
 
-test('a backup brings back keys, credits and results, and the jobs that waited are done', { skip }, async () => {
+test('a restored backup has keys, credits and results, and its waiting jobs are scanned', { skip }, async () => {
   assert.equal((await restoreTo('second')).code, 0)
   const service = await startService({ ...own, ASSAY_DATA_DIR: join(folder, 'second') })
   try {
@@ -64,7 +64,7 @@ test('a backup brings back keys, credits and results, and the jobs that waited a
   }
 })
 
-test('a backup is for its owner alone, and whole or not there', { skip }, async () => {
+test('a backup is readable by its owner alone, and complete or absent', { skip }, async () => {
   assert.equal(statSync(backup).mode & 0o777, 0o700)
   assert.equal(statSync(join(backup, 'master.key')).mode & 0o777, 0o600)
   assert.deepEqual(
@@ -75,7 +75,7 @@ test('a backup is for its owner alone, and whole or not there', { skip }, async 
   assert(!existsSync(join(folder, 'unused')), 'a check changes nothing')
 })
 
-test('a backup that is damaged or not one is refused before anything is changed', { skip }, async () => {
+test('a damaged or incomplete backup is refused before anything is changed', { skip }, async () => {
   const [damaged, cut, empty] = ['damaged', 'cut', 'empty'].map((name) => join(folder, name)) as [
     string,
     string,
@@ -96,7 +96,7 @@ test('a backup that is damaged or not one is refused before anything is changed'
   }
 })
 
-test('nothing is restored over accounts that are there, or backed up over another backup', { skip }, async () => {
+test('restore refuses a database with accounts, and backup refuses an existing directory', { skip }, async () => {
   const { code, err } = await restoreTo('second')
   assert.equal(code, 1)
   assert.match(err, /This database already has accounts/)
@@ -105,7 +105,7 @@ test('nothing is restored over accounts that are there, or backed up over anothe
   assert.match(again.err, /already exists/)
 })
 
-test('without its master key a backup asks for it', { skip }, async () => {
+test('restore of a backup without the master key asks for the key', { skip }, async () => {
   const apart = join(folder, 'apart')
   const saved = await runProgram({ ASSAY_DATA_DIR: join(folder, 'second') }, 'backup', apart, '--without-master-key')
   assert.equal(saved.code, 0, saved.err)

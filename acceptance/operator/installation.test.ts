@@ -12,7 +12,7 @@ after(() => rmSync(folder, { recursive: true }))
 
 type Shown = { settings: { name: string; value: string | null; origin: string; secret: boolean }[]; warnings: string[] }
 
-test('config shows every setting with its origin, and hides secrets wherever they come from', async () => {
+test('config shows every setting with its origin, and hides secrets of any origin', async () => {
   const secrets = ['hush-password', 'hush-bootstrap-key', 'hush-webhook-secret']
   const file = join(folder, 'webhook-secret')
   const toml = join(folder, 'assay.toml')
@@ -49,7 +49,7 @@ test('config shows every setting with its origin, and hides secrets wherever the
   assert.equal(shown.warnings.length, 1)
 })
 
-test('a service that is set up wrong does not start, and names every mistake', async () => {
+test('a service with wrong settings does not start, and names every mistake', async () => {
   const settings = { ASSAY_PORT: 'x', ASSAY_REGION: 'No Region', ASSAY_DATA_DIR: folder }
   const { code, err } = await runProgram(settings, 'serve')
   assert.equal(code, 1)
@@ -57,11 +57,11 @@ test('a service that is set up wrong does not start, and names every mistake', a
   assert.doesNotMatch(err, /^\s+at /m)
 })
 
-test('migrate finds nothing to do on the database of a running service', async () => {
+test('migrate has nothing to do on the database of a running service', async () => {
   assert.deepEqual(await service.operate('migrate'), { ran: [] })
 })
 
-test('doctor finds a running service in order, and its books too', async () => {
+test('doctor finds no fault in a running service, nor in its ledger', async () => {
   const { port } = new URL(service.url)
   const { code, out } = await runProgram({ ...service.settings, ASSAY_PORT: port }, 'doctor', '--json')
   const { healthy, findings } = JSON.parse(out) as {
@@ -70,7 +70,7 @@ test('doctor finds a running service in order, and its books too', async () => {
   }
   const checks = findings.map(({ check }) => check)
   assert.deepEqual(checks, ['settings', 'data directory', 'certificate', 'database', 'accounts', 'ledger', 'service'])
-  // A service without an engine is degraded, and doctor says so; all else must be well.
+  // A service without an engine is degraded; all other checks must pass.
   for (const { check, ok, says } of findings) if (check !== 'service') assert(ok, `${check}: ${says}`)
   assert.match(findings.at(-1)?.says ?? '', new RegExp(`^${service.url} is (ready|degraded)\\.`))
   assert.equal(healthy, findings.at(-1)?.ok)
@@ -123,7 +123,7 @@ test('health tells by its exit code whether the service is ready', async () => {
   assert.equal(typo.code, 1)
 })
 
-test('webhooks rotate-secret gives a new secret and lets the old one sign for a day', async () => {
+test('webhooks rotate-secret creates a new secret, and the old one signs for a day more', async () => {
   const account = await service.createAccount()
   const rotate = () =>
     service.operate('webhooks', 'rotate-secret', '--account', account.id) as Promise<{

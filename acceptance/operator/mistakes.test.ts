@@ -7,7 +7,7 @@ const service = getSharedService()
 const nobody = '00000000-0000-4000-8000-000000000000'
 const run = (...args: string[]) => runProgram(service.settings, ...args)
 
-describe('what was typed wrong ends with code 2 and a line that says what is expected', { concurrency: 2 }, () => {
+describe('wrong usage ends with code 2 and a line that says what is expected', { concurrency: 2 }, () => {
   const cases: [args: string[], says: RegExp][] = [
     [['nonsense'], /unknown command 'nonsense'/],
     [['accounts', 'nonsense'], /unknown command 'nonsense'/],
@@ -45,7 +45,7 @@ describe('what was typed wrong ends with code 2 and a line that says what is exp
   })
 })
 
-describe('what cannot be done ends with code 1 and one sentence, in JSON when that is asked for', {
+describe('a command that fails ends with code 1 and one sentence, in JSON with --json', {
   concurrency: 2,
 }, () => {
   const cases: [args: string[], says: RegExp][] = [
