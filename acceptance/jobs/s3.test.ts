@@ -1,15 +1,16 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { after, before, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { headers } from '@assay/contract'
-import { joinTestS3, lacksTestS3, type TestS3 } from '../../scripts/test-s3.ts'
+import { joinTestS3, lacksTestS3 } from '../../scripts/test-s3.ts'
 import { eicarMember, eicarSignal, newTar } from '../support/archives.ts'
 import { grepFiles } from '../support/content-files.ts'
-import { openRelay } from '../support/relay.ts'
+import { openBefore } from '../support/open-before.ts'
 import { lacksClamAv } from '../support/scanning.ts'
 import { getSharedService } from '../support/shared-service.ts'
-import { type Service, startService } from '../support/start-service.ts'
+import { startService } from '../support/start-service.ts'
 import { makeCaller, toId } from '../support/submitting.ts'
+import { openTcpProxy } from '../support/tcp-proxy.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
 const skip = lacksTestS3() || (await lacksClamAv(getSharedService().url))
@@ -25,11 +26,13 @@ function newMarked(megabytes: number): Buffer {
 }
 
 describe('background scans with their content in S3', { skip }, () => {
-  let store: TestS3
-  let relay: Awaited<ReturnType<typeof openRelay>>
-  let service: Service
+  const store = openBefore(joinTestS3)
+  const network = openBefore(async () => {
+    const { hostname, port } = new URL(store.endpoint)
+    return openTcpProxy({ host: hostname, port: Number(port) })
+  })
   const toSettings = () => ({
-    ASSAY_BLOBS: store.toBlobsUrl(prefix).replace(store.endpoint, relay.url),
+    ASSAY_BLOBS: store.toBlobsUrl(prefix).replace(store.endpoint, `http://127.0.0.1:${network.port}`),
     ASSAY_S3_ACCESS_KEY: store.accessKey,
     ASSAY_S3_SECRET_KEY: store.secretKey,
     ASSAY_MASTER_KEY: randomBytes(32).toString('hex'),
@@ -37,20 +40,10 @@ describe('background scans with their content in S3', { skip }, () => {
     ASSAY_NSFW_PROFILE: 'off',
     ASSAY_VERDICT_CACHE: '0',
   })
+  const service = openBefore(() => startService(toSettings()))
   const listStored = () => store.listNames(prefix)
   const readReadiness = async () => JSON.parse(await (await fetch(`${service.url}/readyz`)).text())
   const findMarker = () => [store.filesDir, service.dataDir].flatMap((dir) => grepFiles(dir, marker))
-
-  before(async () => {
-    store = await joinTestS3()
-    relay = await openRelay(store.endpoint)
-    service = await startService(toSettings())
-  })
-  after(async () => {
-    await service?.stop()
-    relay?.close()
-    await store?.close()
-  })
 
   test('give the verdict, and nothing of it is there in clear, or afterwards', async () => {
     const caller = makeCaller(service.url, apiKey)
@@ -73,7 +66,7 @@ describe('background scans with their content in S3', { skip }, () => {
   test('are refused uncharged while the store is away, and accepted when it is back', async () => {
     const caller = makeCaller(service.url, apiKey)
     const spent = await caller.readSpent()
-    relay.cut()
+    network.setMode('cut')
     const refused = await caller.sendFile('malware', 'submit', newMarked(1))
     assert.equal(refused.status, 503, refused.text)
     assert.match(JSON.parse(refused.text).detail, /^The content cannot be stored at the moment/)
@@ -86,7 +79,7 @@ describe('background scans with their content in S3', { skip }, () => {
     // What fits into the row of its job needs no store.
     await caller.complete('malware', toId(await caller.sendFile('malware', 'submit', 'small')))
 
-    relay.mend()
+    network.setMode('pass')
     const id = toId(await caller.sendFile('malware', 'submit', newMarked(1)))
     assert.equal((await caller.complete('malware', id)).status, 'threat')
     assert.equal((await readReadiness()).status, 'ready')
@@ -98,9 +91,9 @@ describe('background scans with their content in S3', { skip }, () => {
     const before = countFaults()
     // Large enough not to be read before the way is cut.
     const id = toId(await caller.sendFile('malware', 'submit', newMarked(20)))
-    relay.cut()
+    network.setMode('cut')
     await waitUntil('the scan to notice', () => countFaults() > before, 30_000)
-    relay.mend()
+    network.setMode('pass')
     const { status, signals } = await caller.complete('malware', id)
     assert.deepEqual([status, signals], ['threat', [eicarSignal]])
     await waitUntil('the content to be gone', async () => (await listStored()).length === 0)

@@ -1,36 +1,28 @@
 import assert from 'node:assert/strict'
 import { hostname } from 'node:os'
-import { after, before, describe, test } from 'node:test'
+import { after, describe, test } from 'node:test'
 import { notPublicHosts } from '../support/addresses.ts'
-import { type Origin, openCanaries, openOrigin, world } from '../support/origin.ts'
+import { openBefore } from '../support/open-before.ts'
+import { openCanaries, openOrigin, world } from '../support/origin.ts'
 import { assertProblem } from '../support/problems.ts'
 import { alreadyTested } from '../support/scanning.ts'
-import { type Service, startService } from '../support/start-service.ts'
+import { startService } from '../support/start-service.ts'
 import { makeCaller, toId, toResult } from '../support/submitting.ts'
 
 describe('an address that is not public', { skip: alreadyTested }, () => {
-  let service: Service
-  let origin: Origin
-  let canaries: Awaited<ReturnType<typeof openCanaries>>
-  let caller: ReturnType<typeof makeCaller>
   /** Where `/?n` of the origin redirects to. */
   const targets: string[] = []
-  before(async () => {
-    canaries = await openCanaries()
-    origin = await openOrigin((request, response) => {
+  const service = openBefore(() => startService({ ASSAY_OUTBOUND_ALLOW: world, ASSAY_WEBHOOK_RETRIES: '1s' }))
+  const caller = openBefore(async () => makeCaller(service.url, service.apiKey))
+  const canaries = openBefore(openCanaries)
+  const origin = openBefore(() =>
+    openOrigin((request, response) => {
       const target = targets[Number(request.url?.split('?')[1])] ?? ''
       // Header values travel as bytes; wide digits are UTF-8.
       response.writeHead(302, { location: Buffer.from(target).toString('latin1') }).end()
-    })
-    service = await startService({ ASSAY_OUTBOUND_ALLOW: world, ASSAY_WEBHOOK_RETRIES: '1s' })
-    caller = makeCaller(service.url, service.apiKey)
-  })
-  after(async () => {
-    await service.stop()
-    await origin.close()
-    canaries.close()
-    assert.deepEqual(canaries.touched, [], 'not later either')
-  })
+    }),
+  )
+  after(() => assert.deepEqual(canaries.touched, [], 'not later either'))
 
   /** On the port of the canaries. */
   const listUrls = () => notPublicHosts.map((host) => `http://${host}:${canaries.port}/`)

@@ -1,16 +1,14 @@
 import assert from 'node:assert/strict'
 import { hash, randomUUID } from 'node:crypto'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { after, before, describe, test } from 'node:test'
+import { before, describe, test } from 'node:test'
 import { eicar, eicarMember, eicarSignal, newTar } from '../support/archives.ts'
 import { openFakeClamd } from '../support/fake-clamd.ts'
 import { images } from '../support/forms.ts'
+import { openBefore } from '../support/open-before.ts'
 import { assertProblem } from '../support/problems.ts'
 import { alreadyTested, lacksClamAv } from '../support/scanning.ts'
 import { getSharedService } from '../support/shared-service.ts'
-import { type Service, startService } from '../support/start-service.ts'
+import { startService, withoutImages } from '../support/start-service.ts'
 import { type Kind, listKept, makeCaller, toId, toResult } from '../support/submitting.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
@@ -18,10 +16,7 @@ const shared = getSharedService()
 const lacking = await lacksClamAv(shared.url)
 
 describe('a file that is submitted', () => {
-  let caller: ReturnType<typeof makeCaller>
-  before(async () => {
-    caller = makeCaller(shared.url, (await shared.createAccount()).api_key)
-  })
+  const caller = openBefore(async () => makeCaller(shared.url, (await shared.createAccount()).api_key))
 
   const filler = (bytes: number) => Buffer.alloc(bytes, `submitted ${randomUUID()} `)
   const contents: [what: string, kind: Kind, content: Buffer, status: string][] = [
@@ -165,19 +160,8 @@ describe('Idempotency-Key of an upload', { skip: lacking }, () => {
 })
 
 describe('a job whose engine fails every time', { skip: alreadyTested }, () => {
-  let dir = ''
-  let service: Service
-  let clamd: Awaited<ReturnType<typeof openFakeClamd>>
-  before(async () => {
-    dir = mkdtempSync(join(tmpdir(), 'assay-fake-clamd-'))
-    clamd = await openFakeClamd(join(dir, 'clamd.sock'))
-    service = await startService({ ASSAY_CLAMD: join(dir, 'clamd.sock'), ASSAY_NSFW_PROFILE: 'off' })
-  })
-  after(async () => {
-    await service.stop()
-    await clamd.close()
-    rmSync(dir, { recursive: true, force: true })
-  })
+  const clamd = openBefore(openFakeClamd)
+  const service = openBefore(() => startService({ ...withoutImages, ASSAY_CLAMD: clamd.path }))
 
   test('ends in Error:EngineFailed after three attempts, and its credit comes back once', async () => {
     const caller = makeCaller(service.url, service.apiKey)

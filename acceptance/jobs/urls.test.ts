@@ -1,15 +1,16 @@
 import assert from 'node:assert/strict'
 import { hash, randomUUID } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
-import { after, before, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { gzipSync } from 'node:zlib'
 import { eicar, eicarSignal } from '../support/archives.ts'
 import { images } from '../support/forms.ts'
-import { type Origin, openOrigin, world } from '../support/origin.ts'
+import { openBefore } from '../support/open-before.ts'
+import { openOrigin, world } from '../support/origin.ts'
 import { assertProblem } from '../support/problems.ts'
 import { alreadyTested, lacksClamAv } from '../support/scanning.ts'
 import { getSharedService } from '../support/shared-service.ts'
-import { type Service, startService } from '../support/start-service.ts'
+import { startService } from '../support/start-service.ts'
 import { type Kind, makeCaller, toId, toResult } from '../support/submitting.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
@@ -17,9 +18,6 @@ const lacking = await lacksClamAv(getSharedService().url)
 const text = 'a text that is worth a scan'
 
 describe('content that is fetched by its URL', { skip: lacking || alreadyTested }, () => {
-  let service: Service
-  let origin: Origin
-  let caller: ReturnType<typeof makeCaller>
   const held: ServerResponse[] = []
   const announce = (response: ServerResponse, bytes: number) => response.writeHead(200, { 'content-length': bytes })
   /** Sends until nobody listens any more. */
@@ -31,8 +29,8 @@ describe('content that is fetched by its URL', { skip: lacking || alreadyTested 
     response.on('drain', more)
     more()
   }
-  before(async () => {
-    origin = await openOrigin({
+  const origin = openBefore(() =>
+    openOrigin({
       '/text': text,
       '/virus': eicar,
       '/picture': images['one.png'],
@@ -51,14 +49,10 @@ describe('content that is fetched by its URL', { skip: lacking || alreadyTested 
       '/loop': (request, response) =>
         void response.writeHead(302, { location: `/loop?${Number(request.url?.split('?')[1] ?? 0) + 1}` }).end(),
       '/elsewhere': (_request, response) => void response.writeHead(302, { location: 'file:///etc/passwd' }).end(),
-    })
-    service = await startService({ ASSAY_OUTBOUND_ALLOW: world, ASSAY_OUTBOUND_PROXY: '' })
-    caller = makeCaller(service.url, service.apiKey)
-  })
-  after(async () => {
-    await service.stop()
-    await origin.close()
-  })
+    }),
+  )
+  const service = openBefore(() => startService({ ASSAY_OUTBOUND_ALLOW: world, ASSAY_OUTBOUND_PROXY: '' }))
+  const caller = openBefore(async () => makeCaller(service.url, service.apiKey))
 
   /** The result of it, waited for in either way. */
   async function scan(kind: Kind, how: 'scan' | 'submit', url: string, fields = {}) {

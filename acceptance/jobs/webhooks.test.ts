@@ -1,15 +1,16 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
-import { after, before, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { eicar, eicarSignal } from '../support/archives.ts'
 import { images } from '../support/forms.ts'
+import { openBefore } from '../support/open-before.ts'
 import { openCanaries, openOrigin, world } from '../support/origin.ts'
 import { assertProblem } from '../support/problems.ts'
-import { openReceiver, type Reaction, type Receiver, verifyDelivery } from '../support/receiver.ts'
+import { openReceiver, type Reaction, verifyDelivery } from '../support/receiver.ts'
 import { runProgram } from '../support/run-program.ts'
 import { alreadyTested, lacksClamAv } from '../support/scanning.ts'
 import { getSharedService } from '../support/shared-service.ts'
-import { type Service, startService } from '../support/start-service.ts'
+import { startService } from '../support/start-service.ts'
 import { makeCaller, toId } from '../support/submitting.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
@@ -26,18 +27,11 @@ const reactions: Record<string, (before: number) => Reaction> = {
 }
 
 describe('a webhook', { skip: lacking || alreadyTested }, () => {
-  let service: Service
-  let receiver: Receiver
-  let caller: ReturnType<typeof makeCaller>
-  before(async () => {
-    receiver = await openReceiver((path, count) => reactions[path.split('/')[1] ?? '']?.(count) ?? { status: 204 })
-    service = await startService({ ASSAY_OUTBOUND_ALLOW: world, ASSAY_WEBHOOK_RETRIES: '1s,1s' })
-    caller = makeCaller(service.url, service.apiKey)
-  })
-  after(async () => {
-    await receiver.close()
-    await service.stop()
-  })
+  const receiver = openBefore(() =>
+    openReceiver((path, count) => reactions[path.split('/')[1] ?? '']?.(count) ?? { status: 204 }),
+  )
+  const service = openBefore(() => startService({ ASSAY_OUTBOUND_ALLOW: world, ASSAY_WEBHOOK_RETRIES: '1s,1s' }))
+  const caller = openBefore(async () => makeCaller(service.url, service.apiKey))
 
   /** A path that no other test uses. */
   const newPath = (reaction: string) => `/${reaction}/${randomUUID()}`

@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { headers } from '@assay/contract'
 import { images } from '../support/forms.ts'
 import { makePng } from '../support/hostile-images.ts'
+import { openBefore } from '../support/open-before.ts'
 import { assertProblem } from '../support/problems.ts'
 import { findChildren, readWork } from '../support/processes.ts'
 import { alreadyTested, readReadiness, readSpent, toVerdict, uploadImageTo } from '../support/scanning.ts'
-import { type Service, startService } from '../support/start-service.ts'
+import { startService } from '../support/start-service.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
 const childProgram = 'nsfw/child/main.ts'
@@ -14,11 +15,7 @@ const childProgram = 'nsfw/child/main.ts'
 const slow = makePng({ width: 6500, height: 6500, interlaced: true })
 
 describe('the processes that look at pictures', { skip: alreadyTested }, () => {
-  let service: Service
-  before(async () => {
-    service = await startService({ ASSAY_VERDICT_CACHE: '0', ASSAY_NSFW_PROCESSES: '1' })
-  })
-  after(() => service.stop())
+  const service = openBefore(() => startService({ ASSAY_VERDICT_CACHE: '0', ASSAY_NSFW_PROCESSES: '1' }))
   const send = (content: Buffer) => uploadImageTo(service.url, service.apiKey, content)
   const listPids = () => findChildren(service.pid, childProgram)
 

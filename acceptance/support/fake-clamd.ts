@@ -1,10 +1,13 @@
+import { mkdtempSync } from 'node:fs'
 import { createServer, type Server, type Socket } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 
 /**
  * A fake clamd that speaks the protocol and responds to a scan as its content demands. Content
  * begins with `<behaviour> `; see `behaviours`.
  */
-export async function openFakeClamd(path: string) {
+export async function openFakeClamd(path = join(mkdtempSync(join(tmpdir(), 'assay-fake-clamd-')), 'clamd.sock')) {
   const sockets = new Set<Socket>()
   const server: Server = createServer((socket) => {
     sockets.add(socket)
@@ -13,6 +16,7 @@ export async function openFakeClamd(path: string) {
   })
   await new Promise<void>((resolve) => server.listen(path, resolve))
   return {
+    path,
     async close() {
       for (const socket of sockets) socket.destroy()
       await new Promise((resolve) => server.close(resolve))

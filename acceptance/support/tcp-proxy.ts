@@ -8,7 +8,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 type Mode = 'pass' | 'cut' | 'hold' | 'mute'
 
 /** A TCP proxy that stands for a network, which can be slow, silent or down. */
-async function openTcpProxy(target: NetConnectOpts) {
+export async function openTcpProxy(target: NetConnectOpts) {
   const pairs = new Set<[Socket, Socket]>()
   let mode: Mode = 'pass'
   let delayMs = 0
