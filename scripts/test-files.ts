@@ -3,17 +3,28 @@ import { dirname, join, relative } from 'node:path'
 
 const repository = new URL('../', import.meta.url).pathname
 
-/** What a test file needs besides Node: a `unit` test needs neither a database nor a service. */
-export type Kind = 'unit' | 'database' | 'service'
+/** What a test file needs besides Node: an engine process, a database or a service, or none of them (`unit`). */
+export type Kind = 'unit' | 'engine' | 'database' | 'service'
 
-/** Files that open a database or a service. A test that imports one of them, directly or not, is no unit test. */
-const openers: Record<string, Kind> = {
-  'packages/server/test/support/test-database.ts': 'database',
-  'acceptance/support/newcomer.ts': 'service',
-  'acceptance/support/run-program.ts': 'service',
-  'acceptance/support/shared-service.ts': 'service',
-  'scripts/test-postgres.ts': 'service',
-  'scripts/test-s3.ts': 'service',
+/** Files that start a part of that kind. A test file that imports one of them, directly or not, is no unit test. */
+const openers: Record<Exclude<Kind, 'unit'>, string[]> = {
+  engine: [
+    'packages/server/src/engines/clamav/start-clamd.ts',
+    'packages/server/src/engines/nsfw/image-engine.ts',
+    'packages/server/src/engines/nsfw/models/convert.ts',
+    'packages/server/src/engines/nsfw/models/open-models.ts',
+    'packages/server/src/engines/unpack/open-unpacker.ts',
+    'packages/server/src/engines/yara/yara-engine.ts',
+    'packages/server/test/signatures/clamscan.ts',
+  ],
+  database: ['packages/server/test/support/test-database.ts'],
+  service: [
+    'acceptance/support/newcomer.ts',
+    'acceptance/support/run-program.ts',
+    'acceptance/support/shared-service.ts',
+    'scripts/test-postgres.ts',
+    'scripts/test-s3.ts',
+  ],
 }
 
 /** Lists all test files, relative to the root of the repository. */
@@ -22,11 +33,13 @@ export const listTestFiles = (patterns = ['packages/*/test/**/*.test.ts', 'accep
 
 /** Decides from the imports of a test file what it needs, so that no list has to be kept up to date by hand. */
 export function findKind(testFile: string): Kind {
-  const needed = new Set([...listImports(testFile)].map((path) => openers[path] ?? 'unit'))
-  return needed.has('service') ? 'service' : needed.has('database') ? 'database' : 'unit'
+  const imports = listImports(testFile)
+  const needs = (kind: keyof typeof openers) => openers[kind].some((path) => imports.has(path))
+  return needs('service') ? 'service' : needs('database') ? 'database' : needs('engine') ? 'engine' : 'unit'
 }
 
-for (const path of Object.keys(openers)) if (!existsSync(join(repository, path))) throw new Error(`${path} is missing.`)
+for (const path of Object.values(openers).flat())
+  if (!existsSync(join(repository, path))) throw new Error(`${path} does not exist: correct \`openers\`.`)
 
 const importsByFile = new Map<string, string[]>()
 

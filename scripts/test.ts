@@ -16,7 +16,7 @@ import { lacksTestS3, openTestS3 } from './test-s3.ts'
 /**
  * Runs the whole suite: every file once with the embedded PostgreSQL, and the files that depend on the database once more
  * with an external one. Arguments are test files or patterns; `--embedded` or `--external` runs them with one of the two
- * databases only. `--unit` runs the files that need neither a database nor a service.
+ * databases only. `--unit` runs the files that need no engine, database or service.
  */
 const args = process.argv.slice(2)
 const patterns = args.filter((arg) => !arg.startsWith('--'))
@@ -84,7 +84,7 @@ async function listAllRuns(): Promise<TestRun[]> {
     const embedded = openEmbeddedEnvironment(env, needsS3)
     // The service installs ClamAV on a fresh machine, and tests of all kinds use ClamAV.
     if (!hasPrograms()) installed = embedded.then(installPrograms).then(() => env)
-    const byKind = { unit: installed, database: embedded, service: embedded }
+    const byKind = { unit: installed, engine: installed, database: embedded, service: embedded }
     runs.push(...requested.map(({ file, kind }) => ({ file, env: byKind[kind] })))
   }
   if (!args.includes('--embedded')) {
