@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto'
 import type { sessionRoutes } from '@assay/contract/admin'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { findTotpStep, hashPassword, isPassword, toBase32, toTotpUri } from '../domain/console/credentials.ts'
+import { findTotpStep, hashPassword, isPasswordCorrect, toBase32, toTotpUri } from '../domain/console/credentials.ts'
 import type { Invitations } from '../domain/console/invitations.ts'
-import type { Entry, SignIn } from '../domain/console/sign-in.ts'
+import type { SignIn, SignInOutcome } from '../domain/console/sign-in.ts'
 import type { Clock } from '../domain/ports/clock.ts'
 import type { Member, MemberStore } from '../domain/ports/member-store.ts'
 import { Problem } from '../domain/problem.ts'
@@ -113,13 +113,13 @@ export function makeSessionHandlers(deps: SessionDeps): Handlers<keyof typeof se
   }
 }
 
-function enter(outcome: Entry, request: FastifyRequest, reply: FastifyReply) {
+function enter(outcome: SignInOutcome, request: FastifyRequest, reply: FastifyReply) {
   if (outcome === 'code-needed') return { state: outcome }
   setSessionCookie(request, reply, outcome.token)
   return { state: 'signed-in' as const }
 }
 
 async function requirePassword(member: Member, given: string, field: string) {
-  if (await isPassword(given, member.passwordHash)) return
+  if (await isPasswordCorrect(given, member.passwordHash)) return
   throw new Problem({ kind: 'validation', errors: { [field]: ['Wrong password.'] } })
 }

@@ -3,7 +3,7 @@ import { open, readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import { v7 as newUuid } from 'uuid'
-import type { Content } from '../domain/content/content.ts'
+import type { Content, ContentIdentity } from '../domain/content/content.ts'
 import { headBytes } from '../domain/content/media-type.ts'
 import type { ContentLocation, ContentWriter, JobContent, JobContents } from '../domain/ports/content-store.ts'
 import { writeOnce } from '../runtime/write-once.ts'
@@ -64,12 +64,12 @@ export function makeJobContents({
     toStoreId: (location) => (location.at === 'row' ? master.id : storeId),
     storeIds: [master.id, storeId],
 
-    async open(location, known) {
-      if (location.at === 'row') return openRow(unsealBytes(location.sealed, master), known)
-      const stored = await storage.reopen(location.key, known.bytes)
+    async open(location, identity) {
+      if (location.at === 'row') return openRow(unsealBytes(location.sealed, master), identity)
+      const stored = await storage.reopen(location.key, identity.bytes)
       try {
-        const head = await buffer(stored.read(0, Math.min(headBytes, known.bytes)))
-        return { ...known, head, whole: undefined, read: stored.read, release: stored.close }
+        const head = await buffer(stored.read(0, Math.min(headBytes, identity.bytes)))
+        return { ...identity, head, whole: undefined, read: stored.read, release: stored.close }
       } catch (error) {
         await stored.close()
         throw error
@@ -95,9 +95,9 @@ export function makeJobContents({
   }
 }
 
-function openRow(whole: Buffer, known: Pick<Content, 'bytes' | 'sha1' | 'sha256'>): Content {
+function openRow(whole: Buffer, identity: ContentIdentity): Content {
   return {
-    ...known,
+    ...identity,
     head: whole.subarray(0, headBytes),
     whole,
     async *read(start = 0, end) {

@@ -18,7 +18,7 @@ export function makeOperatorsCommand(): Command {
     .argument('<email>', 'email address of the user')
     .option('--forget-app', 'also remove the authenticator app of the user')
     .action(async (email: string, { forgetApp = false }: { forgetApp?: boolean }, command: Command) => {
-      const link = await withStores(({ auth }) => auth.invitations.resetPassword(email, { forgetsApp: forgetApp }))
+      const link = await withStores(({ auth }) => auth.invitations.resetPassword(email, { removesTotp: forgetApp }))
       if (link === undefined) throw new OperatorMistake(`There is no console user with the address ${email}.`)
       printLink(command, link.token, link.expiresAt)
     })

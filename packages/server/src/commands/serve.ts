@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import { openStores } from '../compose/stores.ts'
 import { loadConfig } from '../config/load-config.ts'
-import type { Registered } from '../domain/accounts/registration.ts'
+import type { RegisteredAccount } from '../domain/accounts/registration.ts'
 import { makeServiceLogs } from '../runtime/logger.ts'
 import { version } from '../runtime/process.ts'
 import { newCommand, print, toCard } from './terminal.ts'
@@ -52,7 +52,7 @@ type Service = {
   url: string
   publicUrl: string | undefined
   metricsPort: number
-  first: Registered | undefined
+  first: RegisteredAccount | undefined
   welcome: { token: string } | undefined
 }
 

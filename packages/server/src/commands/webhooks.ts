@@ -4,7 +4,7 @@ import { loadConfig } from '../config/load-config.ts'
 import type { Attempt, Delivery, DeliveryState, Endpoint } from '../domain/ports/delivery-store.ts'
 import { OperatorMistake } from '../domain/problem.ts'
 import { checkWebAddress } from '../domain/scans/web-address.ts'
-import { type SampleSent, sendSample } from '../domain/webhooks/deliver.ts'
+import { type SampleResult, sendSample } from '../domain/webhooks/deliver.ts'
 import { isSuccess } from '../domain/webhooks/schedule.ts'
 import { systemClock } from '../runtime/clock.ts'
 import { readDate, readId, requireFound } from './options.ts'
@@ -169,13 +169,13 @@ const toTime = (date: Date | null) => date?.toISOString() ?? '-'
 /** Puts the text of a receiver on one line, without control characters that a terminal would obey. */
 const toPlain = (text: string) => text.replace(/[\s\u0000-\u001f\u007f-\u009f]+/gu, ' ').trim()
 
-function toSampleText(url: string, { status, durationMs, answer, headers, body }: SampleSent): string {
+function toSampleText(url: string, { status, durationMs, answer, headers, body }: SampleResult): string {
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`)
   const card = { status: status ?? 'none', duration: `${durationMs} ms`, answer: toPlain(answer) }
   return `${toCard(card)}\n\nThe request:\n\nPOST ${url}\n${lines.join('\n')}\n\n${body}`
 }
 
-const toSampleJson = (url: string, { status, durationMs, answer, headers, body }: SampleSent) => ({
+const toSampleJson = (url: string, { status, durationMs, answer, headers, body }: SampleResult) => ({
   url,
   status,
   duration_ms: durationMs,

@@ -8,7 +8,7 @@ import type {
   IdempotencyStore,
 } from '../domain/ports/admission-gate.ts'
 import { Problem } from '../domain/problem.ts'
-import { keepTrying } from '../domain/retry.ts'
+import { retryBriefly } from '../domain/retry.ts'
 import {
   chargeStatement,
   countAndChargeStatement,
@@ -74,8 +74,8 @@ export function makeAdmissionGate(deps: Deps): AdmissionGate {
     deps.observeBatch?.(calls.length)
     return admitAll(deps.pool, calls)
   }
-  // Three batches, so that none waits for work that it does not need: requests do not wait for the disk as charges do, and
-  // charges do not wait for the longer statement of jobs and idempotency keys.
+  // Three batches, so that none waits for work that it does not need: requests do not wait for the disk as charges do,
+  // and charges do not wait for the longer statement of jobs and idempotency keys.
   const requests = makeGroupCommit({ run: runBatch, maxBatch })
   const charges = makeGroupCommit({ run: runBatch, maxBatch })
   const jobs = makeGroupCommit({ run: runBatch, maxBatch })
@@ -97,7 +97,7 @@ export function makeAdmissionGate(deps: Deps): AdmissionGate {
       deps.onOutage?.(error.cause)
       if (call.scan === undefined) throw error.cause
       try {
-        return await keepTrying(() => admitInBatch(call))
+        return await retryBriefly(() => admitInBatch(call))
       } catch (last) {
         throw new Problem({ kind: 'outcome-unknown' }, { cause: last })
       }

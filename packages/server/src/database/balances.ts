@@ -1,10 +1,10 @@
 import type { Pool } from 'pg'
-import { periodAt } from '../domain/accounts/account.ts'
+import { findPeriod } from '../domain/accounts/account.ts'
 import { changeRows, findRow, listRows, type Queryable } from './query.ts'
 
 /** Gives an account its first credits, with the ledger row that explains them. Does nothing if it has a balance. */
 export async function openBalance(db: Queryable, accountId: string, anchor: Date, now: Date): Promise<void> {
-  const { start, end } = periodAt(anchor, now)
+  const { start, end } = findPeriod(anchor, now)
   await changeRows(
     db,
     `with opened as (
@@ -69,8 +69,8 @@ export async function rollEndedPeriods(pool: Pool, accountId?: string): Promise<
 }
 
 /**
- * Moves an account into the current period. The period_end that was read fences the change: of several callers one rolls,
- * and the others change nothing. Unused credits lapse, and grants end with their period.
+ * Moves an account into the current period. The period_end that was read fences the change: of several callers one
+ * rolls, and the others change nothing. Unused credits lapse, and grants end with their period.
  */
 export async function rollPeriod(pool: Pool, accountId: string, now: Date): Promise<void> {
   const found = await findRow<{ anchor: Date; end: Date }>(
@@ -79,7 +79,7 @@ export async function rollPeriod(pool: Pool, accountId: string, now: Date): Prom
     [accountId],
   )
   if (found === undefined) return
-  const { start, end } = periodAt(found.anchor, now)
+  const { start, end } = findPeriod(found.anchor, now)
   await changeRows(
     pool,
     `with rolled as (

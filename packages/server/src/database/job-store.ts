@@ -45,8 +45,8 @@ export function makeJobStore({ pool, queues }: { pool: Pool; queues: string[] })
   return {
     async claim(limit, leaseMs) {
       const claimed: ClaimedRow[] = []
-      // One round may fall short: other processes may have locked jobs that this one saw, or accounts with many jobs may
-      // have to make up for accounts with few.
+      // One round may fall short: other processes may have locked jobs that this one saw, or accounts with many jobs
+      // may have to make up for accounts with few.
       for (let round = 0; round < maxClaimRounds && claimed.length < limit; round++) {
         const next = await claimOnce(limit - claimed.length, leaseMs)
         claimed.push(...next.claimed)
@@ -68,8 +68,8 @@ export function makeJobStore({ pool, queues }: { pool: Pool; queues: string[] })
 
     complete: (lease, completion) => completeInBatch({ lease, completion }),
 
-    async release({ scanId, token }, { ms, counts }) {
-      const values = [scanId, token, ms, counts ? 0 : 1]
+    async release({ scanId, token }, { ms, countsAttempt }) {
+      const values = [scanId, token, ms, countsAttempt ? 0 : 1]
       await inTransaction(pool, (client) => changeRows(client, releaseStatement, values), { settings })
     },
 

@@ -2,7 +2,7 @@ import type { Pool } from 'pg'
 import {
   maxRemoteScanAttempts,
   type NewRemoteScan,
-  type RemoteScanEnd,
+  type RemoteScanCompletion,
   type RemoteScanFailure,
   type RemoteScanLease,
   type RemoteScanOptions,
@@ -60,7 +60,7 @@ export function makeRemoteScanStore({ pool, queues }: { pool: Pool; queues: stri
 }
 
 type ClaimedRow = SourceRow & RemoteScanLease & { options: RemoteScanOptions }
-type CompletedItem = { lease: RemoteScanLease; end: RemoteScanEnd }
+type CompletedItem = { lease: RemoteScanLease; end: RemoteScanCompletion }
 
 async function addAll(pool: Pool, remoteScans: NewRemoteScan[]): Promise<undefined[]> {
   const contents = newSealedContents()

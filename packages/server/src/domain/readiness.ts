@@ -13,7 +13,7 @@ export function makeReadiness(deps: { checks: Check[]; timeoutMs: number }) {
   const stopping = new AbortController()
 
   return {
-    /** Readiness fails before the socket closes, so that balancers choose other nodes while requests finish. */
+    /** Makes `check` fail before the socket closes, so that balancers choose other nodes while requests finish. */
     startStopping: () => stopping.abort(),
     /** Aborted from `startStopping` on. */
     stopping: stopping.signal,
@@ -35,13 +35,13 @@ export type Readiness = ReturnType<typeof makeReadiness>
 
 async function findFault(check: Check, timeoutMs: number): Promise<string | undefined> {
   let timer: NodeJS.Timeout | undefined
-  const late = new Promise<string>((resolve) => {
+  const timeout = new Promise<string>((resolve) => {
     timer = setTimeout(() => resolve(`The check of the ${check.name} took more than ${timeoutMs} ms.`), timeoutMs)
   })
   try {
-    return await Promise.race([check.findFault(), late])
+    return await Promise.race([check.findFault(), timeout])
   } catch {
-    // The page is public, so it does not show the error. The part that failed logs it.
+    // The response of /readyz is public, so it does not show the error. The part that failed logs it.
     return `The ${check.name} does not answer.`
   } finally {
     clearTimeout(timer)

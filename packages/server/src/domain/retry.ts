@@ -4,11 +4,11 @@ import { EngineBusy } from './ports/engines.ts'
 import { Problem } from './problem.ts'
 
 const pausesMs = [100, 500, 2000, 5000]
-/** No attempt starts later: leases last longer than this, and a stop of the service does not wait longer. */
+/** The latest start of an attempt: leases last longer than this, and a stop of the service does not wait longer. */
 const lastAttemptMs = 10_000
 
-/** Records finished work, and tries again while the database is briefly unavailable. */
-export async function keepTrying<T>(record: () => Promise<T>): Promise<T> {
+/** Runs `record`, which writes finished work, and retries it for 10 s while the database is unavailable. */
+export async function retryBriefly<T>(record: () => Promise<T>): Promise<T> {
   const endsAt = performance.now() + lastAttemptMs
   for (const pauseMs of pausesMs) {
     try {

@@ -3,8 +3,8 @@ import { EngineBusy } from './ports/engines.ts'
 type Waiter = { resolve(): void; reject(error: unknown): void }
 
 /**
- * Lets at most `count` pieces of work run at once. The others wait in the order of their arrival; more than `maxWaiting`,
- * and those that wait longer than `maxWaitMs`, fail with `EngineBusy`.
+ * Lets at most `count` pieces of work run at once. The others wait in the order of their arrival; more than
+ * `maxWaiting`, and those that wait longer than `maxWaitMs`, fail with `EngineBusy`.
  */
 export function makeSemaphore({ count, maxWaiting = Infinity, maxWaitMs = 30_000 }: SemaphoreOptions) {
   const waiting = new Set<Waiter>()
@@ -35,8 +35,8 @@ export function makeSemaphore({ count, maxWaiting = Infinity, maxWaitMs = 30_000
         },
       }
       const abort = () => waiter.reject(signal?.reason)
-      const tooLate = () => waiter.reject(new EngineBusy(`The engine was busy for ${maxWaitMs} ms`))
-      const timer = maxWaitMs === Infinity ? undefined : setTimeout(tooLate, maxWaitMs)
+      const rejectAsBusy = () => waiter.reject(new EngineBusy(`The engine was busy for ${maxWaitMs} ms`))
+      const timer = maxWaitMs === Infinity ? undefined : setTimeout(rejectAsBusy, maxWaitMs)
       signal?.addEventListener('abort', abort, { once: true })
       waiting.add(waiter)
     })
@@ -52,7 +52,7 @@ export function makeSemaphore({ count, maxWaiting = Infinity, maxWaitMs = 30_000
   return {
     acquire,
     release,
-    /** Takes a free permit away, for a resource that is gone. */
+    /** Takes a free permit away, for a resource that does not exist any more. */
     withdraw() {
       free--
     },

@@ -7,11 +7,11 @@ import type { FetchFailure } from './ports/content-store.ts'
 import { type Doubt, EngineDown, type ImageReport, type Scores } from './ports/engines.ts'
 import { Problem, type Refusal } from './problem.ts'
 import { decideImage, findTestImage, imageThresholds, testScores } from './scans/image-scan.ts'
-import { type FinalResult, type KnownContent, type Scan, unknownContent } from './scans/scan.ts'
+import { type ContentFields, type FinalResult, type Scan, unknownContentFields } from './scans/scan.ts'
 import type { Scanner } from './scans/scanner.ts'
 
-type Unscanned = Extract<ImageReport, { unscanned: string }>['unscanned']
-type ErrorReason = Doubt | FetchFailure | Unscanned | 'EngineFailed'
+type UnscannedReason = Extract<ImageReport, { unscanned: string }>['unscanned']
+type ErrorReason = Doubt | FetchFailure | UnscannedReason | 'EngineFailed'
 type TestVerdict = 'clean' | 'threat' | 'pornography' | 'sexy' | { error: ErrorReason }
 
 /** Whether the content comes with the request or by its URL. */
@@ -33,7 +33,7 @@ const pictures: Reach = { ...everywhere, kinds: ['nsfw_image'] }
 const archives: Reach = { ...everywhere, kinds: ['malware'] }
 const downloads: Reach = { ...everywhere, sources: ['url'] }
 
-/** The type makes sure that no reason is missing. */
+/** The scans that can ask for each error. The type makes sure that no reason is missing. */
 const errors: Record<ErrorReason, Reach> = {
   EncryptedContent: archives,
   UnsupportedContainer: archives,
@@ -66,23 +66,23 @@ function toCaseName(reason: ErrorReason): string {
   return reason.replaceAll(/(?<=[a-z])[A-Z]/g, '-$&').toLowerCase()
 }
 
-type Named = { kind: ScanKind; contentName: string | null }
+type ScanName = { kind: ScanKind; contentName: string | null }
 
 /** The case of a file: by its name, otherwise by content that is known (EICAR, test images), otherwise clean. */
-export const findFileCase = ({ kind, contentName }: Named, content: Content): TestCase =>
+export const findFileCase = ({ kind, contentName }: ScanName, content: Content): TestCase =>
   findByName(contentName, kind, 'file') ?? getTestCase(findKnownName(kind, content))
 
 /** The case of a URL, which is never called: by the given name, otherwise by the last part of its path. */
-export const findUrlCase = ({ kind, contentName }: Named, url: string): TestCase =>
+export const findUrlCase = ({ kind, contentName }: ScanName, url: string): TestCase =>
   findByName(contentName, kind, 'url') ??
   findByName(URL.parse(url)?.pathname ?? null, kind, 'url') ??
   getTestCase('clean')
 
-/** The case of that name, which a job records. */
+/** Returns the case with a name that a job has recorded. */
 export function getTestCase(name: string): TestCase {
-  const found = testCases.find((testCase) => testCase.name === name)
-  if (found === undefined) throw new Error(`There is no test case ${name}`)
-  return found
+  const match = testCases.find((testCase) => testCase.name === name)
+  if (match === undefined) throw new Error(`There is no test case ${name}`)
+  return match
 }
 
 const maxEicarBytes = 128
@@ -98,8 +98,8 @@ function findKnownName(kind: ScanKind, { bytes, head, sha256 }: Content): string
 
 function findByName(path: string | null, kind: ScanKind, source: TestSource): TestCase | undefined {
   const name = /(?:^|[/\\])assay-test-([a-z-]+)(?:\.[^/\\]*)?$/i.exec(path ?? '')?.[1]?.toLowerCase()
-  const found = testCases.find((testCase) => testCase.name === name)
-  return found?.kinds.includes(kind) && found.sources.includes(source) ? found : undefined
+  const match = testCases.find((testCase) => testCase.name === name)
+  return match?.kinds.includes(kind) && match.sources.includes(source) ? match : undefined
 }
 
 const refusals: Record<TestAnswer, Refusal> = {
@@ -115,15 +115,15 @@ const refusals: Record<TestAnswer, Refusal> = {
 export function findTestRefusal(values: readonly string[]): Problem | undefined {
   const [value] = values
   if (value === undefined) return undefined
-  const known = testAnswers.find((answer) => answer === value.trim().toLowerCase())
-  if (known !== undefined && values.length === 1) return new Problem(refusals[known])
+  const testAnswer = testAnswers.find((answer) => answer === value.trim().toLowerCase())
+  if (testAnswer !== undefined && values.length === 1) return new Problem(refusals[testAnswer])
   const error = `${headers.test} must be given once, as one of ${testAnswers.join(', ')}.`
   return new Problem({ kind: 'validation', errors: { [headers.test]: [error] } })
 }
 
 /** Metadata that marks the result of a test key, so that it is not mistaken for a verdict. */
 export const testMark = { test: 'true' }
-export const isOfTest = ({ metadata }: Pick<Scan, 'metadata'>): boolean => metadata?.test === testMark.test
+export const isTestScan = ({ metadata }: Pick<Scan, 'metadata'>): boolean => metadata?.test === testMark.test
 
 /** Answers scans of test keys by their names, and passes all others to the live scanner. */
 export function withTestKeys(live: Scanner, { describe }: { describe: Describer }): Scanner {
@@ -132,37 +132,39 @@ export function withTestKeys(live: Scanner, { describe }: { describe: Describer 
       if (!options.isTest) return live.scanContent(content, options)
       const testCase = findFileCase(options, content)
       const { contentType, hashes } = await describe(content)
-      await playSync(testCase)
-      const known = { contentLength: content.bytes, contentType, metadata: hashes }
-      return toTestResult(testCase, { ...options, known })
+      await simulateSync(testCase)
+      const contentFields = { contentLength: content.bytes, contentType, metadata: hashes }
+      return toTestResult(testCase, { ...options, contentFields })
     },
     async scanUrl(url, options) {
       if (!options.isTest) return live.scanUrl(url, options)
       const testCase = findUrlCase(options, url)
-      await playSync(testCase, options.signal)
-      return toTestResult(testCase, { ...options, known: unknownContent })
+      await simulateSync(testCase, options.signal)
+      return toTestResult(testCase, { ...options, contentFields: unknownContentFields })
     },
   }
 }
 
-/** The result of a case. `known` describes the content that was uploaded; a URL gets the stand-in of its kind. */
+/**
+ * The result of a case. `contentFields` describe the content that was uploaded; a URL gets the stand-in of its kind.
+ */
 export function toTestResult(
   { verdict }: TestCase,
-  { kind, flagsSexy, known }: { kind: ScanKind; flagsSexy: boolean; known: KnownContent },
+  { kind, flagsSexy, contentFields }: { kind: ScanKind; flagsSexy: boolean; contentFields: ContentFields },
 ): FinalResult {
   const reason = typeof verdict === 'object' ? verdict.error : undefined
   if (reason !== undefined && errors[reason] === downloads) {
     const metadata = { reason: 'A test asked for this result. Nothing was downloaded.', ...testMark }
-    return { ...unknownContent, status: 'error', signals: [`Error:${reason}`], metadata }
+    return { ...unknownContentFields, status: 'error', signals: [`Error:${reason}`], metadata }
   }
-  const content = known.contentLength === 0 ? standIns[kind] : known
+  const content = contentFields.contentLength === 0 ? standIns[kind] : contentFields
   const { status, signals, metadata } = decideTest(verdict, kind, flagsSexy)
-  const all = { ...content.metadata, ...metadata, engine_versions: 'Assay test mode', ...testMark }
-  return { ...content, status, signals, metadata: all }
+  const allMetadata = { ...content.metadata, ...metadata, engine_versions: 'Assay test mode', ...testMark }
+  return { ...content, status, signals, metadata: allMetadata }
 }
 
 /** Waits and fails as the case asks. In a synchronous scan, a failed engine is an error of the request. */
-async function playSync({ verdict, delayMs }: TestCase, signal?: AbortSignal) {
+async function simulateSync({ verdict, delayMs }: TestCase, signal?: AbortSignal) {
   const ms = delayMs?.sync ?? 0
   if (ms > 0) await timers.setTimeout(ms, undefined, signal === undefined ? {} : { signal })
   if (typeof verdict === 'object' && verdict.error === 'EngineFailed') throw new EngineDown('A test asked for this')
@@ -189,12 +191,12 @@ const scoresOf: Record<Extract<TestVerdict, string>, Scores> = {
 const tinyPng = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
 
 /** The content that a test result describes where a live scan would have downloaded some. */
-const standIns: Record<ScanKind, KnownContent> = {
-  malware: toKnownContent('text/plain; charset=us-ascii', Buffer.from('Assay test content\n')),
-  nsfw_image: toKnownContent('image/png', Buffer.from(tinyPng, 'base64')),
+const standIns: Record<ScanKind, ContentFields> = {
+  malware: toContentFields('text/plain; charset=us-ascii', Buffer.from('Assay test content\n')),
+  nsfw_image: toContentFields('image/png', Buffer.from(tinyPng, 'base64')),
 }
 
-function toKnownContent(contentType: string, bytes: Buffer): KnownContent {
+function toContentFields(contentType: string, bytes: Buffer): ContentFields {
   const metadata = { hash_sha1: hash('sha1', bytes), hash_sha256: hash('sha256', bytes) }
   return { contentLength: bytes.length, contentType, metadata }
 }

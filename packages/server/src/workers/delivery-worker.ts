@@ -1,12 +1,15 @@
 import type { Clock } from '../domain/ports/clock.ts'
 import type { ClaimedDelivery, DeliveryStore } from '../domain/ports/delivery-store.ts'
-import type { Deliver, Delivered } from '../domain/webhooks/deliver.ts'
+import type { AttemptResult, Deliver } from '../domain/webhooks/deliver.ts'
 import type { Logger } from '../runtime/logger.ts'
 import { openLeasedWork } from './leased-work.ts'
 
 /** Other processes and operator commands make deliveries due without a notification. */
 const pollMs = 1000
-/** While a host with all its places taken has a due delivery, the store cannot say when the next one of another host is due. */
+/**
+ * While a host with all its places taken has a due delivery, the store cannot say when the next one of another host is
+ * due.
+ */
 const blockedPollMs = 250
 
 /**
@@ -53,7 +56,7 @@ export function openDeliveryWorker(deps: {
 }
 
 /** Leaves the URL out of the log, because it may contain secrets of the receiver; `webhooks show` prints it. */
-function logDelivered(log: Logger, { id, accountId }: ClaimedDelivery, delivered: Delivered) {
+function logDelivered(log: Logger, { id, accountId }: ClaimedDelivery, delivered: AttemptResult) {
   const { attempt, outcome, isRecorded, fault } = delivered
   const { status, durationMs: ms } = attempt
   const line = { deliveryId: id, accountId, status, ms, state: outcome.state }

@@ -15,7 +15,9 @@ type ScanWorkerDeps = {
   isOutage?(error: unknown): boolean
 }
 
-/** Jobs of a killed worker are claimed again after this time. A lease is extended three times as often as it must be. */
+/**
+ * Jobs of a killed worker are claimed again after this time. A lease is extended three times as often as it must be.
+ */
 const leaseMs = 15_000
 const extendEveryMs = 5000
 /** Finds jobs that other processes queued, and retries that are due; jobs of this process poke. */
@@ -44,7 +46,7 @@ export function openScanWorker(deps: ScanWorkerDeps) {
         // A job whose lease was lost runs on: completing it is refused by the store.
         return undefined
       },
-      release: (leases) => Promise.all(leases.map((lease) => jobs.release(lease, { ms: 0, counts: false }))),
+      release: (leases) => Promise.all(leases.map((lease) => jobs.release(lease, { ms: 0, countsAttempt: false }))),
     },
     log,
     isOutage,

@@ -113,11 +113,11 @@ describe('claims', () => {
     const { digest } = await stores.register()
     const [a, b] = [await stores.submit(digest), await stores.submit(digest)]
     const [first] = await stores.jobs.claim(1, leaseMs)
-    await stores.jobs.release(first?.lease ?? { scanId: '', token: '' }, { ms: 60_000, counts: true })
+    await stores.jobs.release(first?.lease ?? { scanId: '', token: '' }, { ms: 60_000, countsAttempt: true })
     assert.deepEqual((await stores.jobs.countJobs()).waiting, 2)
     const [other] = await stores.jobs.claim(5, leaseMs)
     assert.equal(other?.scan.id, b)
-    await stores.jobs.release(other?.lease ?? { scanId: '', token: '' }, { ms: 0, counts: true })
+    await stores.jobs.release(other?.lease ?? { scanId: '', token: '' }, { ms: 0, countsAttempt: true })
     await stores.pool.query(`update jobs set held_until = now() - interval '1 ms' where scan_id = $1`, [a])
     const claimed = await stores.jobs.claim(5, leaseMs)
     assert.deepEqual(toIds(claimed), [a, b])
@@ -125,7 +125,7 @@ describe('claims', () => {
       claimed.map(({ attempt }) => attempt),
       [2, 2],
     )
-    await stores.jobs.release(first?.lease ?? { scanId: '', token: '' }, { ms: 0, counts: true })
+    await stores.jobs.release(first?.lease ?? { scanId: '', token: '' }, { ms: 0, countsAttempt: true })
     assert.deepEqual(await stores.jobs.claim(5, leaseMs), [], 'a stale lease gives nothing back')
   })
 

@@ -63,7 +63,7 @@ describe('a job', () => {
     const { digest } = await stores.register()
     await stores.submit(digest)
     const job = await claimOne()
-    await stores.jobs.release(job.lease, { ms: 0, counts: true })
+    await stores.jobs.release(job.lease, { ms: 0, countsAttempt: true })
     assert.equal(await stores.jobs.complete(job.lease, toCompletion(job)), false)
     assert.equal((await stores.jobs.countJobs()).waiting, 1)
   })

@@ -26,7 +26,7 @@ const newRemoteScan = (change: Partial<NewRemoteScan> = {}): NewRemoteScan => ({
     contentName: 'naïve "name"',
     flagsSexy: true,
     accountId: null,
-    known: { bytes: 5, sha1: 'cd', sha256: 'ab' },
+    identity: { bytes: 5, sha1: 'cd', sha256: 'ab' },
   },
   ...change,
 })

@@ -1,19 +1,19 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { findRate, periodAt, toPeriodText, toRateText } from '../../src/domain/accounts/account.ts'
+import { findPeriod, findRate, toPeriodText, toRateText } from '../../src/domain/accounts/account.ts'
 
 const at = (text: string) => new Date(text)
 const show = ({ start, end }: { start: Date; end: Date }) => [start.toISOString(), end.toISOString()]
 
 test('a new account is in a period of one month from its creation', () => {
   const created = at('2026-03-10T08:15:30.123Z')
-  assert.deepEqual(show(periodAt(created, created)), ['2026-03-10T08:15:30.123Z', '2026-04-10T08:15:30.123Z'])
+  assert.deepEqual(show(findPeriod(created, created)), ['2026-03-10T08:15:30.123Z', '2026-04-10T08:15:30.123Z'])
 })
 
 test('the end belongs to the next period', () => {
   const anchor = at('2026-03-10T08:15:30.123Z')
-  assert.equal(show(periodAt(anchor, at('2026-04-10T08:15:30.122Z')))[0], '2026-03-10T08:15:30.123Z')
-  assert.equal(show(periodAt(anchor, at('2026-04-10T08:15:30.123Z')))[0], '2026-04-10T08:15:30.123Z')
+  assert.equal(show(findPeriod(anchor, at('2026-04-10T08:15:30.122Z')))[0], '2026-03-10T08:15:30.123Z')
+  assert.equal(show(findPeriod(anchor, at('2026-04-10T08:15:30.123Z')))[0], '2026-04-10T08:15:30.123Z')
 })
 
 test('an account of the 31st comes back to the 31st after a short month', () => {
@@ -23,18 +23,18 @@ test('an account of the 31st comes back to the 31st after a short month', () => 
     ['2026-03-01T00:00:00Z', '2026-02-28T12:00:00.000Z', '2026-03-31T12:00:00.000Z'],
     ['2028-02-29T13:00:00Z', '2028-02-29T12:00:00.000Z', '2028-03-31T12:00:00.000Z'],
   ] as const) {
-    assert.deepEqual(show(periodAt(anchor, at(now))), expected)
+    assert.deepEqual(show(findPeriod(anchor, at(now))), expected)
   }
 })
 
 test('periods have no gap and no overlap over four years, whatever the day', () => {
   for (const day of ['01', '15', '28', '29', '30', '31']) {
     const anchor = at(`2027-12-${day}T23:59:59.999Z`)
-    let period = periodAt(anchor, anchor)
+    let period = findPeriod(anchor, anchor)
     for (let month = 0; month < 48; month++) {
-      const next = periodAt(anchor, period.end)
+      const next = findPeriod(anchor, period.end)
       assert.equal(next.start.getTime(), period.end.getTime())
-      assert.equal(periodAt(anchor, new Date(period.end.getTime() - 1)).start.getTime(), period.start.getTime())
+      assert.equal(findPeriod(anchor, new Date(period.end.getTime() - 1)).start.getTime(), period.start.getTime())
       period = next
     }
   }
@@ -42,7 +42,7 @@ test('periods have no gap and no overlap over four years, whatever the day', () 
 
 test('a clock that is behind the creation still finds the first period', () => {
   const anchor = at('2026-03-10T00:00:00.000Z')
-  assert.equal(periodAt(anchor, at('2026-03-09T23:59:00Z')).start.getTime(), anchor.getTime())
+  assert.equal(findPeriod(anchor, at('2026-03-09T23:59:00Z')).start.getTime(), anchor.getTime())
 })
 
 test('a rate reads and prints the same', () => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { checkRemoteResult } from '../../src/domain/remote-scans/remote-scan-client.ts'
-import { unknownContent } from '../../src/domain/scans/scan.ts'
+import { unknownContentFields } from '../../src/domain/scans/scan.ts'
 
 const known = { bytes: 5, sha256: 'ab' }
 const clean = {
@@ -12,7 +12,7 @@ const clean = {
   metadata: { hash_sha256: 'ab', engine_versions: 'x' },
 }
 const failedDownload = {
-  ...unknownContent,
+  ...unknownContentFields,
   status: 'error',
   signals: ['Error:DownloadFailed'],
   metadata: { reason: 'No.' },

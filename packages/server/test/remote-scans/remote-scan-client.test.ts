@@ -143,8 +143,8 @@ describe('a remote scan', () => {
     const source = await content.persist()
     await content.release()
     const remoteScans = openStore()
-    const known = { bytes: content.bytes, sha1: content.sha1, sha256: content.sha256 }
-    const lost = { ...options, accountId: null, known }
+    const identity = { bytes: content.bytes, sha1: content.sha1, sha256: content.sha256 }
+    const lost = { ...options, accountId: null, identity }
     await remoteScans.add({ id: randomUUID(), queue: 'malware here', source, options: lost, ttlMs: -1 })
     assert.equal(listFiles().length, 1)
     assert.equal(await sweepRemoteScans({ remoteScans, jobContents: contents }), 1)

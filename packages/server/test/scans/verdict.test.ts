@@ -65,30 +65,30 @@ describe('the verdict cache', () => {
 
   test('returns an entry under its own version only', () => {
     const cache = makeVersionedCache({ entries: 10 })
-    cache.keep('one', 'version 1', clean)
-    cache.keep('other', 'version 1', threat)
+    cache.set('one', 'version 1', clean)
+    cache.set('other', 'version 1', threat)
     assert.equal(cache.find('one', 'version 1'), clean)
     assert.equal(cache.find('other', 'version 1'), threat)
     assert.equal(cache.find('one', 'version 2'), undefined)
     assert.equal(cache.find('third', 'version 1'), undefined)
-    cache.keep('one', 'version 2', threat)
+    cache.set('one', 'version 2', threat)
     assert.equal(cache.find('one', 'version 2'), threat)
     assert.equal(cache.find('one', 'version 1'), undefined)
   })
 
   test('drops the least recently used entry when it is full', () => {
     const cache = makeVersionedCache({ entries: 2 })
-    cache.keep('one', 'v', clean)
-    cache.keep('two', 'v', clean)
+    cache.set('one', 'v', clean)
+    cache.set('two', 'v', clean)
     cache.find('one', 'v')
-    cache.keep('three', 'v', clean)
+    cache.set('three', 'v', clean)
     const kept = ['one', 'two', 'three'].filter((name) => cache.find(name, 'v') !== undefined)
     assert.deepEqual(kept, ['one', 'three'])
   })
 
   test('without entries remembers nothing', () => {
     const cache = makeVersionedCache({ entries: 0 })
-    cache.keep('one', 'v', clean)
+    cache.set('one', 'v', clean)
     assert.equal(cache.find('one', 'v'), undefined)
   })
 })

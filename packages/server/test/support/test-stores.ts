@@ -4,7 +4,7 @@ import { makeAdmissionGate } from '../../src/database/admission-gate.ts'
 import { makeKeyStore } from '../../src/database/key-store.ts'
 import { makePlanStore } from '../../src/database/plan-store.ts'
 import { makeScanStore } from '../../src/database/scan-store.ts'
-import { type Application, makeRegistration } from '../../src/domain/accounts/registration.ts'
+import { type AccountRequest, makeRegistration } from '../../src/domain/accounts/registration.ts'
 import { toKeyDigest } from '../../src/domain/accounts/secrets.ts'
 import type { NewScan } from '../../src/domain/scans/scan.ts'
 import { systemClock } from '../../src/runtime/clock.ts'
@@ -26,8 +26,8 @@ export async function openTestStores() {
     registration,
     scans: makeScanStore(database),
     gate: makeAdmissionGate(database),
-    async register(application: Partial<Application> = {}) {
-      const registered = await registration.register({ name: 'test', plan: 'unlimited', ...application })
+    async register(request: Partial<AccountRequest> = {}) {
+      const registered = await registration.register({ name: 'test', plan: 'unlimited', ...request })
       return { ...registered, id: registered.account.id, digest: toKeyDigest(registered.apiKey) }
     },
     /** Moves the account back in time by so many days, as if it had been idle for them. */

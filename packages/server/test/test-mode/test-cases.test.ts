@@ -5,13 +5,13 @@ import { type ScanKind, testAnswers } from '@assay/contract'
 import { makeDescriber } from '../../src/domain/content/media-type.ts'
 import { EngineDown } from '../../src/domain/ports/engines.ts'
 import type { Problem } from '../../src/domain/problem.ts'
-import { type FinalResult, unknownContent } from '../../src/domain/scans/scan.ts'
+import { type FinalResult, unknownContentFields } from '../../src/domain/scans/scan.ts'
 import type { Scanner } from '../../src/domain/scans/scanner.ts'
 import {
   findFileCase,
   findTestRefusal,
   findUrlCase,
-  isOfTest,
+  isTestScan,
   type TestCase,
   testCases,
   toTestResult,
@@ -97,9 +97,9 @@ describe('test mode', () => {
     for (const testCase of testCases.filter(({ delayMs }) => delayMs === undefined)) {
       for (const kind of testCase.kinds) {
         const contentName = `assay-test-${testCase.name}.png`
-        const known = { contentLength: 8, contentType: 'text/plain', metadata: { hash_sha1: 'x' } }
-        const later = toTestResult(testCase, { kind, flagsSexy: true, known })
-        assert(isOfTest(later))
+        const contentFields = { contentLength: 8, contentType: 'text/plain', metadata: { hash_sha1: 'x' } }
+        const later = toTestResult(testCase, { kind, flagsSexy: true, contentFields })
+        assert(isTestScan(later))
         assert.equal(later.signals?.length === 0, later.status === 'clean')
         const now = scanUrl('https://files.test/', { ...options, ...forUrl, kind, contentName })
         if (testCase.name === 'engine-failed') await assert.rejects(now, EngineDown)
@@ -141,7 +141,7 @@ describe('test mode', () => {
 
   test('passes scans of live keys to the engines', async () => {
     const seen: string[] = []
-    const found = { ...unknownContent, status: 'error' as const, signals: ['Error:X'] }
+    const found = { ...unknownContentFields, status: 'error' as const, signals: ['Error:X'] }
     const live: Scanner = {
       async scanContent() {
         seen.push('content')
@@ -161,8 +161,8 @@ describe('test mode', () => {
 
   test('calls sexy pictures clean for an account that allows them', () => {
     const testCase = testCases.find(({ name }) => name === 'sexy') as TestCase
-    const known = { contentLength: 1, contentType: 'image/png', metadata: null }
-    const { status, metadata } = toTestResult(testCase, { kind: 'nsfw_image', flagsSexy: false, known })
+    const contentFields = { contentLength: 1, contentType: 'image/png', metadata: null }
+    const { status, metadata } = toTestResult(testCase, { kind: 'nsfw_image', flagsSexy: false, contentFields })
     assert.deepEqual([status, metadata?.classification_sexy], ['clean', '0.9700'])
   })
 })
@@ -175,8 +175,8 @@ function toRow(testCase: TestCase): string[] {
 }
 
 function toCell({ verdict, delayMs, ...testCase }: TestCase, kind: ScanKind): string {
-  const known = { contentLength: 1, contentType: 'x', metadata: null }
-  const { status, signals } = toTestResult({ ...testCase, verdict }, { kind, flagsSexy: true, known })
+  const contentFields = { contentLength: 1, contentType: 'x', metadata: null }
+  const { status, signals } = toTestResult({ ...testCase, verdict }, { kind, flagsSexy: true, contentFields })
   const told = [status, ...(signals ?? [])].map((word) => `\`${word}\``).join(' ')
   const after = (ms: number) => (ms === 0 ? told : `${told} after ${ms / 1000} s`)
   if (typeof verdict === 'object' && verdict.error === 'EngineFailed') return `scan: 500; submit: ${told}`

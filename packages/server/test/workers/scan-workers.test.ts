@@ -51,7 +51,7 @@ describe('work that does not end before its worker must stop is released: anothe
     const sent: string[] = []
     const notifications = { send: (topic: string) => void sent.push(topic), on: () => {}, isListening: () => true }
     const id = randomUUID()
-    const options = { kind: 'malware' as const, contentName: null, flagsSexy: true, accountId: id, known: null }
+    const options = { kind: 'malware' as const, contentName: null, flagsSexy: true, accountId: id, identity: null }
     const source = { at: 'url' as const, url: 'http://example.com/' }
     await remoteScans.add({ id, queue: testQueue, source, options, ttlMs: 60_000 })
     const { run, seen, end } = newRun((scan: Awaited<ReturnType<typeof remoteScans.claim>>[number]) =>

@@ -158,7 +158,7 @@ function makeLinkStore({ pool }: { pool: Pool }): LinkStore {
         ),
       ).catch((error) => {
         if (!isUniqueViolation(error)) throw error
-        return 'taken' as const
+        return 'email-in-use' as const
       }),
     acceptReset: (digest, now, passwordHash) =>
       useLink(digest, now, (client, { memberId }) => setPassword(client, memberId, passwordHash)),
@@ -172,14 +172,17 @@ function makeLinkStore({ pool }: { pool: Pool }): LinkStore {
         `delete from console_links where digest = decode($1, 'hex') and expires_at > $2 returning member_id as "memberId"`,
         [digest, now],
       )
-      if (link === undefined) return 'gone' as const
+      if (link === undefined) return 'link-invalid' as const
       await work(client, link)
       return 'accepted' as const
     })
   }
 }
 
-/** The end of the pause after a failure. Beyond 20 doublings the pause is the longest anyway, and power() would overflow. */
+/**
+ * The end of the pause after a failure. Beyond 20 doublings the pause is the longest anyway, and power() would
+ * overflow.
+ */
 const pauseEnd = `f.last_at + least($4 * power(2, least(f.failures - $3, 20)), $5) * interval '1 millisecond'`
 
 function makeAttemptStore({ pool }: { pool: Pool }): AttemptStore {

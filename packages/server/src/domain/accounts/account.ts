@@ -79,7 +79,7 @@ export type Period = { start: Date; end: Date }
  * The period of one month that contains `now`. Months are counted from the anchor, not from the last period, so that an
  * account of the 31st returns to the 31st after February.
  */
-export function periodAt(anchor: Date, now: Date): Period {
+export function findPeriod(anchor: Date, now: Date): Period {
   const monthsApart = (now.getUTCFullYear() - anchor.getUTCFullYear()) * 12 + now.getUTCMonth() - anchor.getUTCMonth()
   // The difference is one too many while the day of the month has not come yet.
   const months = Math.max(0, addMonths(anchor, monthsApart) > now ? monthsApart - 1 : monthsApart)

@@ -47,14 +47,14 @@ export function makeAdmission(deps: {
 export type Admission = ReturnType<typeof makeAdmission>
 
 /**
- * The answer of the gate to a scan. When the gate counted the request before the scan (`countsRequest` is false), only
- * its first answer, in `before`, knows the rate window.
+ * Converts the answer of the gate to a scan. When the gate counted the request before the scan (`countsRequest` is
+ * false), only its first answer, in `countedCaller`, knows the rate window.
  */
-export function toAdmitted(before: Caller, countsRequest: boolean, answer: AdmissionAnswer): Admitted {
+export function toAdmitted(countedCaller: Caller, countsRequest: boolean, answer: AdmissionAnswer): Admitted {
   const caller = findCaller(answer)
-  const { requestsRemaining, resetsAt } = before
-  const isOlder = caller !== undefined && !countsRequest
-  return { caller: isOlder ? { ...caller, requestsRemaining, resetsAt } : caller, refused: findRefusal(answer) }
+  const { requestsRemaining, resetsAt } = countedCaller
+  const isCountedBefore = caller !== undefined && !countsRequest
+  return { caller: isCountedBefore ? { ...caller, requestsRemaining, resetsAt } : caller, refused: findRefusal(answer) }
 }
 
 const findCaller = (answer: AdmissionAnswer): Caller | undefined =>
@@ -82,35 +82,36 @@ function findKey(keys: readonly string[]): string | undefined {
 
 const recentMs = 1000
 /** Far more requests than arrive within `recentMs`, so that the gate hardly ever refuses a scan after it ran. */
-const plenty = 500
+const minRemaining = 500
 const maxCallers = 10_000
 
 /**
- * Callers that the gate admitted within the last second and that have plenty of requests and credit left. Their small
- * scans begin before the gate is asked, which then counts, charges and records in one transaction. The response always
- * waits for the gate.
+ * Callers that the gate admitted within the last second and that have at least 500 requests and credits left. Their
+ * small scans begin before the call to the gate, which then counts, charges and records in one transaction. The
+ * response always waits for the gate.
  */
 export function makeRecentCallers({ clock }: { clock: Clock }) {
   const callers = new LRUCache<string, { caller: Caller; untilMs: number }>({ max: maxCallers })
 
-  const note = (caller: Caller) => {
+  const remember = (caller: Caller) => {
     // A request with a test key can ask for a refusal, so the gate always sees it first.
-    const hasPlenty = !caller.isTest && caller.requestsRemaining >= plenty && caller.creditRemaining >= plenty
-    if (hasPlenty) callers.set(caller.keyDigest, { caller, untilMs: clock.now().getTime() + recentMs })
+    const hasReserve =
+      !caller.isTest && caller.requestsRemaining >= minRemaining && caller.creditRemaining >= minRemaining
+    if (hasReserve) callers.set(caller.keyDigest, { caller, untilMs: clock.now().getTime() + recentMs })
     else callers.delete(caller.keyDigest)
   }
 
   return {
     find(keyDigest: string): Caller | undefined {
-      const known = callers.get(keyDigest)
-      return known !== undefined && clock.now().getTime() < known.untilMs ? known.caller : undefined
+      const entry = callers.get(keyDigest)
+      return entry !== undefined && clock.now().getTime() < entry.untilMs ? entry.caller : undefined
     },
     /** Wraps the gate: each of its answers adds the caller to the recent ones or removes it. */
     watch: (gate: AdmissionGate): AdmissionGate => ({
       async admit(call) {
         const answer = await gate.admit(call)
         if (answer.outcome === 'unknown-key') callers.delete(call.keyDigest)
-        else note(answer.caller)
+        else remember(answer.caller)
         return answer
       },
     }),

@@ -7,7 +7,7 @@ import { OperatorMistake } from '../problem.ts'
 import type { Account, ApiKey, Rate } from './account.ts'
 import { newApiKey, newWebhookSecret, toKeyDigest, toKeyPrefix } from './secrets.ts'
 
-export type Application = {
+export type AccountRequest = {
   name: string
   plan: string
   credits?: number
@@ -24,7 +24,7 @@ export type Application = {
 }
 
 /** A new account with its two secrets in clear. They are stored nowhere and shown once. */
-export type Registered = { account: Account; apiKey: string; webhookSecret: string }
+export type RegisteredAccount = { account: Account; apiKey: string; webhookSecret: string }
 
 /** How long the previous secret keeps signing after a rotation. */
 const previousSecretMs = 24 * 3_600_000
@@ -43,14 +43,14 @@ export function makeRegistration(deps: Deps) {
   const isTestKey = (requested: boolean | undefined) => requested === true || deps.isTestInstallation === true
 
   return {
-    async register(application: Application): Promise<Registered> {
-      const { account, apiKey, webhookSecret } = await prepare(application)
+    async register(request: AccountRequest): Promise<RegisteredAccount> {
+      const { account, apiKey, webhookSecret } = await prepare(request)
       return { account: await deps.accounts.createAccount(account), apiKey, webhookSecret }
     },
 
     /** Returns undefined, and changes nothing, when there is an account already. */
-    async registerFirst(application: Application): Promise<Registered | undefined> {
-      const { account, apiKey, webhookSecret } = await prepare(application)
+    async registerFirst(request: AccountRequest): Promise<RegisteredAccount | undefined> {
+      const { account, apiKey, webhookSecret } = await prepare(request)
       const created = await deps.accounts.createFirstAccount(account)
       return created === undefined ? undefined : { account: created, apiKey, webhookSecret }
     },
@@ -68,27 +68,27 @@ export function makeRegistration(deps: Deps) {
     async rotateWebhookSecret(accountId: string): Promise<{ webhookSecret: string; previousUntil: Date } | undefined> {
       const webhookSecret = newWebhookSecret()
       const previousUntil = new Date(deps.clock.now().getTime() + previousSecretMs)
-      const found = await deps.accounts.rotateWebhookSecret(accountId, webhookSecret, previousUntil)
-      return found ? { webhookSecret, previousUntil } : undefined
+      const isRotated = await deps.accounts.rotateWebhookSecret(accountId, webhookSecret, previousUntil)
+      return isRotated ? { webhookSecret, previousUntil } : undefined
     },
 
     requirePlan,
   }
 
-  async function prepare(application: Application) {
-    await requirePlan(application.plan)
-    const isTest = isTestKey(application.isTest)
-    const apiKey = application.apiKey ?? newApiKey({ isTest })
-    const webhookSecret = application.webhookSecret ?? newWebhookSecret()
+  async function prepare(request: AccountRequest) {
+    await requirePlan(request.plan)
+    const isTest = isTestKey(request.isTest)
+    const apiKey = request.apiKey ?? newApiKey({ isTest })
+    const webhookSecret = request.webhookSecret ?? newWebhookSecret()
     const account: NewAccount = {
       id: newId(),
-      name: application.name,
-      plan: application.plan,
-      credits: application.credits ?? null,
-      rate: application.rate ?? null,
-      expiresAt: application.expiresAt ?? null,
-      flagsSexy: application.flagsSexy ?? true,
-      downloadHosts: application.downloadHosts ?? null,
+      name: request.name,
+      plan: request.plan,
+      credits: request.credits ?? null,
+      rate: request.rate ?? null,
+      expiresAt: request.expiresAt ?? null,
+      flagsSexy: request.flagsSexy ?? true,
+      downloadHosts: request.downloadHosts ?? null,
       webhookSecret,
       key: toNewKey(apiKey, { name: 'default', expiresAt: null, isTest }),
     }
@@ -102,11 +102,11 @@ export function makeRegistration(deps: Deps) {
   }
 }
 
-const toNewKey = (apiKey: string, about: Pick<NewApiKey, 'name' | 'expiresAt' | 'isTest'>): NewApiKey => ({
+const toNewKey = (apiKey: string, attributes: Pick<NewApiKey, 'name' | 'expiresAt' | 'isTest'>): NewApiKey => ({
   id: newId(),
   prefix: toKeyPrefix(apiKey),
   digest: toKeyDigest(apiKey),
-  ...about,
+  ...attributes,
 })
 
 export type Registration = ReturnType<typeof makeRegistration>

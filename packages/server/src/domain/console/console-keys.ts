@@ -8,12 +8,15 @@ export const consoleKeyName = 'console'
 /** Marks the key of the console. Every other key has a prefix, whatever its name. */
 export const consoleKeyPrefix = ''
 
-/** Creates the key of the console when it is first needed. Nobody has it: only a digest of random bytes exists. */
+/**
+ * Creates the key of the console when it is first needed. No person has this key: only the digest of random bytes
+ * exists.
+ */
 export function makeConsoleKeys({ keys, isTest }: { keys: ConsoleKeyStore; isTest: boolean }) {
   return {
     async getDigest(accountId: string): Promise<string> {
-      const found = await keys.findConsoleDigest(accountId)
-      if (found !== undefined) return found
+      const storedDigest = await keys.findConsoleDigest(accountId)
+      if (storedDigest !== undefined) return storedDigest
       const digest = toKeyDigest(randomBytes(32).toString('hex'))
       await keys.createKey(accountId, {
         id: newId(),

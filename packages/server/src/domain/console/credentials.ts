@@ -13,12 +13,12 @@ export async function hashPassword(password: string): Promise<string> {
   return `$argon2id$v=19$m=${memory},t=${passes},p=${parallelism}$${toText(nonce)}$${toText(tag)}`
 }
 
-export async function isPassword(password: string, stored: string): Promise<boolean> {
-  const found = /^\$argon2id\$v=19\$m=(\d+),t=(\d+),p=(\d+)\$([\w+/]+)\$([\w+/]+)$/.exec(stored)
-  if (found === null) return false
-  const [, memory, passes, parallelism, salt = '', tag = ''] = found
+export async function isPasswordCorrect(password: string, stored: string): Promise<boolean> {
+  const match = /^\$argon2id\$v=19\$m=(\d+),t=(\d+),p=(\d+)\$([\w+/]+)\$([\w+/]+)$/.exec(stored)
+  if (match === null) return false
+  const [, memory, passes, parallelism, salt = '', tag = ''] = match
   const expected = Buffer.from(tag, 'base64')
-  const given = await derive('argon2id', {
+  const computed = await derive('argon2id', {
     memory: Number(memory),
     passes: Number(passes),
     parallelism: Number(parallelism),
@@ -26,7 +26,7 @@ export async function isPassword(password: string, stored: string): Promise<bool
     nonce: Buffer.from(salt, 'base64'),
     tagLength: expected.length,
   })
-  return timingSafeEqual(given, expected)
+  return timingSafeEqual(computed, expected)
 }
 
 let decoy: Promise<string> | undefined

@@ -5,7 +5,7 @@ import type { Clock } from '../ports/clock.ts'
 import type { Link, MemberStore } from '../ports/member-store.ts'
 import { Problem } from '../problem.ts'
 import { hashPassword } from './credentials.ts'
-import { type Entry, newToken, type Origin, type SignIn, toDigest } from './sign-in.ts'
+import { newToken, type Origin, type SignIn, type SignInOutcome, toDigest } from './sign-in.ts'
 
 type Deps = { members: MemberStore; signIn: SignIn; audit: AuditLog; clock: Clock }
 type Invitee = { role: Role; accountId: string | null; email?: string | undefined }
@@ -18,18 +18,18 @@ export function makeInvitations({ members, signIn, audit, clock }: Deps) {
   return {
     /** A link for the first operator, who also gets the first account. Undefined when there is an operator already. */
     async inviteFirstOperator(): Promise<{ token: string } | undefined> {
-      const vacancy = await members.findFirstOperatorAccount()
-      return vacancy && addLink('first-operator', { role: 'operator', ...vacancy }, null)
+      const firstAccount = await members.findFirstOperatorAccount()
+      return firstAccount && addLink('first-operator', { role: 'operator', ...firstAccount }, null)
     },
     invite: (invitee: Invitee) => addLink('invitation', invitee, null),
-    /** A link for a member who forgot the password. `forgetsApp` also removes a lost authenticator app. */
+    /** A link for a member who forgot the password. `removesTotp` also removes a lost authenticator app. */
     async resetPassword(
       email: string,
-      { forgetsApp }: { forgetsApp: boolean },
+      { removesTotp }: { removesTotp: boolean },
     ): Promise<{ token: string; expiresAt: Date } | undefined> {
       const member = await members.findByEmail(email)
       if (member === undefined) return undefined
-      if (forgetsApp) {
+      if (removesTotp) {
         await members.setTotp(member.id, null, null)
         await audit.note({
           actor: 'command line',
@@ -42,14 +42,17 @@ export function makeInvitations({ members, signIn, audit, clock }: Deps) {
     },
     getLink,
 
-    /** A member with an authenticator app must still sign in with a code: a link replaces the password alone. */
+    /**
+     * Uses a link. A member with an authenticator app must still sign in with a code: a link replaces only the
+     * password.
+     */
     async accept(
       token: string,
-      given: { name: string; email: string; password: string },
+      person: { name: string; email: string; password: string },
       origin: Origin,
-    ): Promise<Entry> {
+    ): Promise<SignInOutcome> {
       const link = await getLink(token)
-      const passwordHash = await hashPassword(given.password)
+      const passwordHash = await hashPassword(person.password)
       const memberId = link.memberId ?? newId()
       const outcome =
         link.memberId === null
@@ -58,20 +61,20 @@ export function makeInvitations({ members, signIn, audit, clock }: Deps) {
               accountId: link.accountId,
               role: link.role,
               passwordHash,
-              name: given.name.trim(),
-              email: given.email,
+              name: person.name.trim(),
+              email: person.email,
             })
           : await members.acceptReset(toDigest(token), clock.now(), passwordHash)
-      if (outcome === 'gone') throw newGone()
-      if (outcome === 'taken') {
+      if (outcome === 'link-invalid') throw newInvalidLink()
+      if (outcome === 'email-in-use') {
         throw new Problem({ kind: 'validation', errors: { email: ['This email address is already in use.'] } })
       }
       if (link.memberId !== null) await members.closeSessions(memberId)
       const action = link.memberId === null ? 'member.create' : 'password.reset'
-      const actor = link.memberId === null ? given.email : (link.email ?? '')
+      const actor = link.memberId === null ? person.email : (link.email ?? '')
       await audit.note({ actor, action, target: link.role, accountId: link.accountId, ...origin })
       const member = await members.findMember(memberId)
-      if (member === undefined) throw newGone()
+      if (member === undefined) throw newInvalidLink()
       return member.totpConfirmedAt === null ? { token: await signIn.openSession(member, origin) } : 'code-needed'
     },
   }
@@ -97,12 +100,12 @@ export function makeInvitations({ members, signIn, audit, clock }: Deps) {
 
   async function getLink(token: string): Promise<Link> {
     const link = await members.findLink(toDigest(token), clock.now())
-    if (link === undefined) throw newGone()
+    if (link === undefined) throw newInvalidLink()
     return link
   }
 }
 
-const newGone = () =>
+const newInvalidLink = () =>
   new Problem({ kind: 'not-found', detail: 'The link was already used or has expired. Ask the sender for a new one.' })
 
 export type Invitations = ReturnType<typeof makeInvitations>

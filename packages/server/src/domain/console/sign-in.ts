@@ -4,7 +4,7 @@ import type { AuditLog } from '../ports/audit-log.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { Member, MemberStore } from '../ports/member-store.ts'
 import { Problem } from '../problem.ts'
-import { findTotpStep, getDecoyHash, isPassword } from './credentials.ts'
+import { findTotpStep, getDecoyHash, isPasswordCorrect } from './credentials.ts'
 
 type Deps = { members: MemberStore; audit: AuditLog; clock: Clock }
 /** The address and the browser of a request, for the audit log and the list of sessions. */
@@ -12,14 +12,14 @@ export type Origin = { address: string; agent: string }
 /** A member with an open session. */
 export type Visitor = { sessionId: string; member: Member; csrfToken: string }
 /** The token of a new session, or `code-needed` when the password must come with a code. */
-export type Entry = { token: string } | 'code-needed'
-type Given = { email: string; password: string; code?: string | undefined }
+export type SignInOutcome = { token: string } | 'code-needed'
+type Credentials = { email: string; password: string; code?: string | undefined }
 
 const hourMs = 3_600_000
 const idleMs = 12 * hourMs
 const lifetimeMs = 7 * 24 * hourMs
 const attemptLimits = { firstPauseMs: 5000, longestPauseMs: 15 * 60_000, memoryMs: hourMs }
-/** Failures without a pause, per email address and per IP address, which many people may share. */
+/** Failures that cause no pause, per email address and per IP address, which many people may share. */
 const freeFailures = { email: 5, address: 50 }
 
 /** Opens sessions by password and, for members with an authenticator app, a code. Only the browser has the token. */
@@ -27,19 +27,19 @@ export function makeSignIn(deps: Deps) {
   const { members, audit, clock } = deps
 
   return {
-    async signIn(given: Given, origin: Origin): Promise<Entry> {
-      const subjects = toSubjects(given.email, origin)
+    async signIn(credentials: Credentials, origin: Origin): Promise<SignInOutcome> {
+      const subjects = toSubjects(credentials.email, origin)
       await countAttempt(subjects)
-      const member = await members.findByEmail(given.email)
-      const isRight = await isPassword(given.password, member?.passwordHash ?? (await getDecoyHash()))
-      if (member === undefined || !isRight) return refuse(given, origin)
+      const member = await members.findByEmail(credentials.email)
+      const isCorrect = await isPasswordCorrect(credentials.password, member?.passwordHash ?? (await getDecoyHash()))
+      if (member === undefined || !isCorrect) return refuse(credentials, origin)
       if (member.totpConfirmedAt !== null) {
-        if (given.code === undefined) {
+        if (credentials.code === undefined) {
           await members.uncountAttempt(subjects.email)
           await members.uncountAttempt(subjects.address)
           return 'code-needed'
         }
-        if (!(await acceptsCode(member, given.code))) return refuse(given, origin)
+        if (!(await acceptsCode(member, credentials.code))) return refuse(credentials, origin)
       }
       await members.forgetFailures(subjects.email)
       await members.uncountAttempt(subjects.address)
@@ -77,8 +77,8 @@ export function makeSignIn(deps: Deps) {
     return step !== undefined && members.takeTotpStep(member.id, step)
   }
 
-  async function refuse(given: Given, origin: Origin): Promise<never> {
-    await audit.note({ actor: given.email.slice(0, 254), action: 'session.refused', address: origin.address })
+  async function refuse(credentials: Credentials, origin: Origin): Promise<never> {
+    await audit.note({ actor: credentials.email.slice(0, 254), action: 'session.refused', address: origin.address })
     throw new Problem({ kind: 'signed-out', detail: 'Wrong email address, password or code.' })
   }
 
@@ -102,7 +102,7 @@ export type SignIn = ReturnType<typeof makeSignIn>
 export const newToken = () => randomBytes(32).toString('base64url')
 export const toDigest = (token: string) => hash('sha256', token, 'hex')
 
-/** Derived from the session token, so that a page of another site can neither read nor compute it. */
+/** Derives the CSRF token from the session token, so that a page of another site can neither read nor compute it. */
 const toCsrfToken = (token: string) => createHmac('sha256', token).update('csrf').digest('base64url')
 
 const toSubjects = (email: string, { address }: Origin) => ({

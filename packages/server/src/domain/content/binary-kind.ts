@@ -1,8 +1,8 @@
 import { constants, inflateRawSync } from 'node:zlib'
 
 /**
- * Detects binary types that the library does not know, distinguishes less finely than file(1), or detects slowly: it
- * unpacks gzip to inspect the content (0.5 to 0.8 ms), and has one type for all ELF files.
+ * Detects binary types that the library file-type does not know, distinguishes less finely than file(1), or detects
+ * slowly: it unpacks gzip to inspect the content (0.5 to 0.8 ms), and has one type for all ELF files.
  */
 export function findBinaryKind(head: Buffer): string | undefined {
   const start = head.toString('latin1', 0, 16)
@@ -76,7 +76,7 @@ function findMachO(head: Buffer): string | undefined {
 /** In a terminfo file, the names of the terminal follow twelve bytes of sizes. */
 const isTerminfo = (head: Buffer) => /^[a-zA-Z0-9][a-zA-Z0-9.][^\0]{3}/.test(head.toString('latin1', 12, 17))
 
-/** The library checks four bytes, which also begin icon caches. A font has tables; an icon cache has a zero there. */
+/** file-type checks four bytes, which also begin icon caches. A font has tables; an icon cache has a zero there. */
 const isEmptyFont = (head: Buffer) => head.length < 12 || head.readUInt16BE(4) === 0
 
 /** A public key packet in the old format has version 3 or 4 and a registered algorithm. */
@@ -118,8 +118,8 @@ const dynamicSegment = 2
 const interpreterSegment = 3
 const maxSegments = 64
 /** DT_FLAGS_1 and its bit for a position-independent executable. */
-const flags1 = 0x6ffffffbn
-const isPie = 0x08000000n
+const flags1Tag = 0x6ffffffbn
+const pieFlag = 0x08000000n
 
 /**
  * Tells a program from a library by the linker's flag, if the head includes it. Otherwise a file that asks for an
@@ -143,14 +143,14 @@ function isProgram(head: Buffer, isLittle: boolean): boolean {
     if (from < 52 || end > head.length) continue
     const step = is64 ? 8 : 4
     for (let entry = from; entry < end; entry += 2 * step) {
-      if (word(entry) === flags1) return (word(entry + step) & isPie) !== 0n
+      if (word(entry) === flags1Tag) return (word(entry + step) & pieFlag) !== 0n
     }
     return false
   }
   return asksForInterpreter
 }
 
-/** Reads a number; zero behind the end of the head. */
+/** Reads a number. Returns zero when it lies behind the end of the head. */
 function read(head: Buffer, at: number, size: 2 | 4 | 8, isLittle: boolean): bigint {
   if (!(at >= 0 && at + size <= head.length)) return 0n
   if (size === 8) return isLittle ? head.readBigUInt64LE(at) : head.readBigUInt64BE(at)
@@ -158,8 +158,8 @@ function read(head: Buffer, at: number, size: 2 | 4 | 8, isLittle: boolean): big
 }
 
 /**
- * The media type of a ZIP archive, by the entries in the head; undefined for other content. The library takes an
- * Android package that begins with its manifest for a Java archive, and needs 280 µs for an Office document (this
+ * The media type of a ZIP archive, by the entries in the head; undefined for other content. The library file-type takes
+ * an Android package that begins with its manifest for a Java archive, and needs 280 µs for an Office document (this
  * function 50 µs).
  */
 export function findZipKind(head: Buffer): string | undefined {
@@ -194,13 +194,13 @@ function* readEntries(head: Buffer): Generator<Entry> {
   for (let count = 0; count < maxEntries && at + 30 <= head.length; count++) {
     if (head.readUInt32LE(at) !== entrySignature) return
     const flags = head.readUInt16LE(at + 6)
-    const claimed = head.readUInt32LE(at + 18)
+    const claimedBytes = head.readUInt32LE(at + 18)
     const nameEnd = at + 30 + head.readUInt16LE(at + 26)
     const start = nameEnd + head.readUInt16LE(at + 28)
     // A streaming writer puts the size behind the data. Then the next signature ends the entry.
-    const isOpen = (flags & 8) !== 0 && claimed === 0
-    const found = isOpen ? head.indexOf(nextEntry, start) : start + claimed
-    const end = found === -1 ? head.length : found
+    const hasTrailingSize = (flags & 8) !== 0 && claimedBytes === 0
+    const next = hasTrailingSize ? head.indexOf(nextEntry, start) : start + claimedBytes
+    const end = next === -1 ? head.length : next
     yield {
       name: head.toString('utf8', at + 30, nameEnd),
       method: head.readUInt16LE(at + 8),

@@ -34,7 +34,7 @@ async function hasEncryptedHeader7z(content: Content): Promise<boolean> {
   return header[0] === 0x17 && header.includes(aes7z)
 }
 
-/** A flag in the main header, which follows the signature. */
+/** Whether the main header, which follows the signature, has the flag for an encrypted list. */
 const hasEncryptedHeaderRar4 = (head: Buffer) =>
   head.length >= 12 && head[9] === 0x73 && (head.readUInt16LE(10) & 0x0080) !== 0
 
@@ -99,7 +99,7 @@ const endMark = Buffer.from('PK\x05\x06', 'latin1')
  * bytes.
  */
 export async function readZipDirectory(content: Content): Promise<ZipDirectory> {
-  const found: ZipDirectory = {
+  const zip: ZipDirectory = {
     sound: false,
     zip64: false,
     methods: new Set(),
@@ -111,29 +111,29 @@ export async function readZipDirectory(content: Content): Promise<ZipDirectory> 
   const tailStart = Math.max(0, content.bytes - endBytes - maxCommentBytes - locatorBytes)
   const tail = await readRange(content, tailStart, content.bytes)
   const endAt = tail.lastIndexOf(endMark)
-  if (endAt === -1 || endAt + endBytes > tail.length) return found
-  const end = await findPlace(content, tail, endAt, tailStart, found)
-  if (end === undefined) return found
+  if (endAt === -1 || endAt + endBytes > tail.length) return zip
+  const end = await findDirectory(content, tail, endAt, tailStart, zip)
+  if (end === undefined) return zip
   if (end.count > maxEntries || end.bytes > maxDirectoryBytes) {
-    found.tooLarge = true
-    return found
+    zip.tooLarge = true
+    return zip
   }
   const directory = await readRange(content, end.start, Math.min(content.bytes, end.start + end.bytes))
-  const entries = readEntries(directory, found)
+  const entries = readEntries(directory, zip)
   // A program that searches from the start finds another directory behind a second end record. A zip that is stored as
   // the last member looks the same, and unpacking it once more does no harm.
-  const isOnly = tail.indexOf(endMark) === endAt && endAt + endBytes + end.commentBytes === tail.length
-  found.sound =
+  const isOnlyEndRecord = tail.indexOf(endMark) === endAt && endAt + endBytes + end.commentBytes === tail.length
+  zip.sound =
     entries !== undefined &&
     entries.length === end.count &&
-    isOnly &&
-    (await agreesWithMembers(content, entries, found))
-  return found
+    isOnlyEndRecord &&
+    (await agreesWithMembers(content, entries, zip))
+  return zip
 }
 
-type Place = { start: number; bytes: number; count: number; commentBytes: number }
+type DirectoryLocation = { start: number; bytes: number; count: number; commentBytes: number }
 
-async function findPlace(content: Content, tail: Buffer, endAt: number, tailStart: number, found: ZipDirectory) {
+async function findDirectory(content: Content, tail: Buffer, endAt: number, tailStart: number, zip: ZipDirectory) {
   const count = tail.readUInt16LE(endAt + 10)
   const bytes = tail.readUInt32LE(endAt + 12)
   const start = tail.readUInt32LE(endAt + 16)
@@ -141,34 +141,38 @@ async function findPlace(content: Content, tail: Buffer, endAt: number, tailStar
   const locatorAt = endAt - locatorBytes
   const hasLocator = locatorAt >= 0 && tail.readUInt32LE(locatorAt) === signatures.locator
   if (!hasLocator) {
-    if (count === all16 || bytes === all32 || start === all32) found.zip64 = true
-    return toPlace(content, { start, bytes, count, commentBytes }, tailStart + endAt)
+    if (count === all16 || bytes === all32 || start === all32) zip.zip64 = true
+    return findValidLocation(content, { start, bytes, count, commentBytes }, tailStart + endAt)
   }
-  found.zip64 = true
+  zip.zip64 = true
   const end64At = Number(tail.readBigUInt64LE(locatorAt + 8))
   if (end64At > content.bytes - 56) return undefined
   const end64 = await readRange(content, end64At, end64At + 56)
   if (end64.length < 56 || end64.readUInt32LE(0) !== signatures.end64) return undefined
-  const place = {
+  const location = {
     start: Number(end64.readBigUInt64LE(48)),
     bytes: Number(end64.readBigUInt64LE(40)),
     count: Number(end64.readBigUInt64LE(32)),
     commentBytes,
   }
-  return toPlace(content, place, end64At)
+  return findValidLocation(content, location, end64At)
 }
 
 /** Returns undefined when the directory would overlap its end record. */
-const toPlace = (content: Content, place: Place, before: number): Place | undefined =>
-  place.start + place.bytes <= Math.min(before, content.bytes) ? place : undefined
+const findValidLocation = (
+  content: Content,
+  location: DirectoryLocation,
+  before: number,
+): DirectoryLocation | undefined =>
+  location.start + location.bytes <= Math.min(before, content.bytes) ? location : undefined
 
-function readEntries(directory: Buffer, found: ZipDirectory): Entry[] | undefined {
+function readEntries(directory: Buffer, zip: ZipDirectory): Entry[] | undefined {
   const entries: Entry[] = []
   let at = 0
   while (at < directory.length) {
     if (at + 46 > directory.length || directory.readUInt32LE(at) !== signatures.entry) return undefined
     if (entries.length === maxEntries) {
-      found.tooLarge = true
+      zip.tooLarge = true
       return undefined
     }
     const flags = directory.readUInt16LE(at + 8)
@@ -182,27 +186,27 @@ function readEntries(directory: Buffer, found: ZipDirectory): Entry[] | undefine
       directory.readUInt32LE(at + 20),
       directory.readUInt32LE(at + 42),
     ])
-    if (wide.isWide) found.zip64 = true
-    noteMember(found, flags, method)
-    found.largestBytes = Math.max(found.largestBytes, wide.bytes)
-    found.totalBytes += wide.bytes
+    if (wide.isWide) zip.zip64 = true
+    recordMember(zip, flags, method)
+    zip.largestBytes = Math.max(zip.largestBytes, wide.bytes)
+    zip.totalBytes += wide.bytes
     entries.push({ flags, method, offset: wide.offset })
     at = next
   }
   return entries
 }
 
-/** Notes the method and the encryption of a member: by either of two flags, or by the method that stands for AES. */
-function noteMember(found: ZipDirectory, flags: number, method: number) {
-  if ((flags & 0x0041) !== 0 || (flags & 0x2000) !== 0 || method === 99) found.encrypted = true
-  found.methods.add(method)
+/** Records the method and the encryption of a member: by either of two flags, or by the method that stands for AES. */
+function recordMember(zip: ZipDirectory, flags: number, method: number) {
+  if ((flags & 0x0041) !== 0 || (flags & 0x2000) !== 0 || method === 99) zip.encrypted = true
+  zip.methods.add(method)
 }
 
 /** Reads the 64-bit field, which holds only the values that do not fit into 32 bits, in this order. */
 function readWide(extra: Buffer, [size, packed, offset]: [number, number, number]) {
   const isWide = size === all32 || packed === all32 || offset === all32
-  const plain = { isWide, bytes: size, offset }
-  if (!isWide) return plain
+  const narrow = { isWide, bytes: size, offset }
+  if (!isWide) return narrow
   for (let at = 0; at + 4 <= extra.length; at += 4 + extra.readUInt16LE(at + 2)) {
     if (extra.readUInt16LE(at) !== 1) continue
     const field = extra.subarray(at + 4, at + 4 + extra.readUInt16LE(at + 2))
@@ -212,7 +216,7 @@ function readWide(extra: Buffer, [size, packed, offset]: [number, number, number
     })
     return { isWide, bytes: values[0] ?? size, offset: values[2] ?? offset }
   }
-  return plain
+  return narrow
 }
 
 /**
@@ -220,7 +224,7 @@ function readWide(extra: Buffer, [size, packed, offset]: [number, number, number
  * latter. Headers are read in the order of their offsets, so that no byte is read twice, however many members there
  * are.
  */
-async function agreesWithMembers(content: Content, entries: Entry[], found: ZipDirectory): Promise<boolean> {
+async function agreesWithMembers(content: Content, entries: Entry[], zip: ZipDirectory): Promise<boolean> {
   const pieceBytes = 65_536
   let piece: Buffer = content.whole ?? Buffer.alloc(0)
   let pieceStart = 0
@@ -232,8 +236,8 @@ async function agreesWithMembers(content: Content, entries: Entry[], found: ZipD
     }
     const local = piece.subarray(offset - pieceStart, offset - pieceStart + localBytes)
     if (local.length < localBytes || local.readUInt32LE(0) !== signatures.local) return false
-    noteMember(found, local.readUInt16LE(6), local.readUInt16LE(8))
-    if (local.readUInt32LE(18) === all32 || local.readUInt32LE(22) === all32) found.zip64 = true
+    recordMember(zip, local.readUInt16LE(6), local.readUInt16LE(8))
+    if (local.readUInt32LE(18) === all32 || local.readUInt32LE(22) === all32) zip.zip64 = true
     if (local.readUInt16LE(8) !== method || ((local.readUInt16LE(6) ^ flags) & 1) !== 0) return false
   }
   return true

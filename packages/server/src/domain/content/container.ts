@@ -61,29 +61,29 @@ type Row = ContainerFormat & { magics: Magic[]; confirm?: (head: Buffer) => bool
 
 /** Recognises a format by the first bytes. */
 export function findContainerFormat(head: Buffer): ContainerFormat | undefined {
-  const start = atStart.get(head[0] ?? -1)
-  return (start && findRow(start, head)) ?? findRow(furtherIn, head)
+  const start = rowsByFirstByte.get(head[0] ?? -1)
+  return (start && findRow(start, head)) ?? findRow(rowsWithOffset, head)
 }
 
 function findRow(rows: Row[], head: Buffer): ContainerFormat | undefined {
-  return rows.find((row) => row.magics.some((magic) => holds(head, magic)) && (row.confirm?.(head) ?? true))
+  return rows.find((row) => row.magics.some((magic) => hasMagic(head, magic)) && (row.confirm?.(head) ?? true))
 }
 
-const holds = (head: Buffer, { at, bytes }: Magic) =>
+const hasMagic = (head: Buffer, { at, bytes }: Magic) =>
   head.length >= at + bytes.length && head.compare(bytes, 0, bytes.length, at, at + bytes.length) === 0
 
 const magic = (text: string, at = 0): Magic => ({ at, bytes: Buffer.from(text, 'latin1') })
 
 /** A format that both ClamAV and 7-Zip open. */
-const trusted = (name: string, unpackAs: string, ...magics: Magic[]): Row => {
+const openedByBoth = (name: string, unpackAs: string, ...magics: Magic[]): Row => {
   return { name, engineOpens: true, unpackAs, magics }
 }
 /** A format that only 7-Zip opens in all its forms. */
-const ours = (name: string, unpackAs: string, ...magics: Magic[]): Row => {
+const openedBy7Zip = (name: string, unpackAs: string, ...magics: Magic[]): Row => {
   return { name, engineOpens: false, unpackAs, magics }
 }
 /** A format that neither ClamAV nor 7-Zip opens. */
-const closed = (name: string, ...magics: Magic[]): Row => {
+const openedByNone = (name: string, ...magics: Magic[]): Row => {
   return { name, engineOpens: false, unpackAs: undefined, magics }
 }
 
@@ -92,73 +92,76 @@ function skippable(): Magic[] {
 }
 
 const rows: Row[] = [
-  trusted('zip', 'zip', magic('PK\x03\x04'), magic('PK\x05\x06'), magic('PK\x07\x08PK'), magic('PK00PK')),
-  ours('zip64', 'zip', magic('PK\x06\x06')),
-  ours('7z', '7z', magic('7z\xbc\xaf\x27\x1c')),
-  ours('rar', 'rar', magic('Rar!\x1a\x07\x00')),
-  ours('rar5', 'rar5', magic('Rar!\x1a\x07\x01\x00')),
-  trusted('gzip', 'gzip', magic('\x1f\x8b\x08')),
-  { ...ours('bzip2', 'bzip2', magic('BZh')), confirm: isBzip2 },
-  trusted('xz', 'xz', magic('\xfd7zXZ\x00')),
+  openedByBoth('zip', 'zip', magic('PK\x03\x04'), magic('PK\x05\x06'), magic('PK\x07\x08PK'), magic('PK00PK')),
+  openedBy7Zip('zip64', 'zip', magic('PK\x06\x06')),
+  openedBy7Zip('7z', '7z', magic('7z\xbc\xaf\x27\x1c')),
+  openedBy7Zip('rar', 'rar', magic('Rar!\x1a\x07\x00')),
+  openedBy7Zip('rar5', 'rar5', magic('Rar!\x1a\x07\x01\x00')),
+  openedByBoth('gzip', 'gzip', magic('\x1f\x8b\x08')),
+  { ...openedBy7Zip('bzip2', 'bzip2', magic('BZh')), confirm: isBzip2 },
+  openedByBoth('xz', 'xz', magic('\xfd7zXZ\x00')),
   // Parallel writers begin with a skippable frame, which has one of sixteen signatures.
-  ours('zstd', 'zstd', magic('\x28\xb5\x2f\xfd'), ...skippable()),
-  { ...ours('lzma', 'lzma', magic('\x5d\x00\x00')), confirm: isLzma },
-  ours('compress', 'z', magic('\x1f\x9d')),
-  ours('wim', 'wim', magic('MSWIM\x00\x00\x00')),
-  trusted('cab', 'cab', magic('MSCF\x00\x00\x00\x00')),
-  trusted('cpio', 'cpio', magic('070701'), magic('070702'), magic('070707'), magic('\xc7\x71'), magic('\x71\xc7')),
-  ours('ar', 'ar', magic('!<arch>\n')),
-  ours('rpm', 'rpm', magic('\xed\xab\xee\xdb')),
-  { ...trusted('arj', 'arj', magic('\x60\xea')), confirm: isArj },
-  trusted('xar', 'xar', magic('xar!')),
-  trusted('chm', 'chm', magic('ITSF')),
-  trusted('szdd', 'mslz', magic('SZDD\x88\xf0\x27\x33')),
-  ours('squashfs', 'squashfs', magic('hsqs'), magic('sqsh'), magic('shsq'), magic('qshs')),
-  ours('cramfs', 'cramfs', magic('\x45\x3d\xcd\x28'), magic('\x28\xcd\x3d\x45')),
-  ours('vhd', 'vhd', magic('conectix')),
-  ours('vhdx', 'vhdx', magic('vhdxfile')),
-  ours('vmdk', 'vmdk', magic('KDMV')),
-  ours('qcow2', 'qcow', magic('QFI\xfb\x00\x00\x00')),
-  ours('ppmd', 'ppmd', magic('\x8f\xaf\xac\x84')),
-  ours('android-sparse', 'sparse', magic('\x3a\xff\x26\xed\x01\x00')),
-  closed('lz4', magic('\x04\x22\x4d\x18'), magic('\x02\x21\x4c\x18')),
-  closed('lzip', magic('LZIP\x01'), magic('LZIP\x00')),
-  closed('lzop', magic('\x89LZO\x00\r\n\x1a\n')),
-  closed('lrzip', magic('LRZI\x00')),
-  closed('snappy', magic('\xff\x06\x00\x00sNaPpY')),
-  closed('zpaq', magic('7kSt'), magic('zPQ\x01'), magic('zPQ\x02')),
-  closed('alz', magic('ALZ\x01')),
-  closed('egg', magic('EGGA')),
-  closed('freearc', magic('ArC\x01')),
-  closed('stuffit', magic('SIT!\x00'), magic('StuffIt ')),
-  { ...closed('encrypted-dmg', magic('encrcdsa')), encrypted: true },
+  openedBy7Zip('zstd', 'zstd', magic('\x28\xb5\x2f\xfd'), ...skippable()),
+  { ...openedBy7Zip('lzma', 'lzma', magic('\x5d\x00\x00')), confirm: isLzma },
+  openedBy7Zip('compress', 'z', magic('\x1f\x9d')),
+  openedBy7Zip('wim', 'wim', magic('MSWIM\x00\x00\x00')),
+  openedByBoth('cab', 'cab', magic('MSCF\x00\x00\x00\x00')),
+  openedByBoth('cpio', 'cpio', magic('070701'), magic('070702'), magic('070707'), magic('\xc7\x71'), magic('\x71\xc7')),
+  openedBy7Zip('ar', 'ar', magic('!<arch>\n')),
+  openedBy7Zip('rpm', 'rpm', magic('\xed\xab\xee\xdb')),
+  { ...openedByBoth('arj', 'arj', magic('\x60\xea')), confirm: isArj },
+  openedByBoth('xar', 'xar', magic('xar!')),
+  openedByBoth('chm', 'chm', magic('ITSF')),
+  openedByBoth('szdd', 'mslz', magic('SZDD\x88\xf0\x27\x33')),
+  openedBy7Zip('squashfs', 'squashfs', magic('hsqs'), magic('sqsh'), magic('shsq'), magic('qshs')),
+  openedBy7Zip('cramfs', 'cramfs', magic('\x45\x3d\xcd\x28'), magic('\x28\xcd\x3d\x45')),
+  openedBy7Zip('vhd', 'vhd', magic('conectix')),
+  openedBy7Zip('vhdx', 'vhdx', magic('vhdxfile')),
+  openedBy7Zip('vmdk', 'vmdk', magic('KDMV')),
+  openedBy7Zip('qcow2', 'qcow', magic('QFI\xfb\x00\x00\x00')),
+  openedBy7Zip('ppmd', 'ppmd', magic('\x8f\xaf\xac\x84')),
+  openedBy7Zip('android-sparse', 'sparse', magic('\x3a\xff\x26\xed\x01\x00')),
+  openedByNone('lz4', magic('\x04\x22\x4d\x18'), magic('\x02\x21\x4c\x18')),
+  openedByNone('lzip', magic('LZIP\x01'), magic('LZIP\x00')),
+  openedByNone('lzop', magic('\x89LZO\x00\r\n\x1a\n')),
+  openedByNone('lrzip', magic('LRZI\x00')),
+  openedByNone('snappy', magic('\xff\x06\x00\x00sNaPpY')),
+  openedByNone('zpaq', magic('7kSt'), magic('zPQ\x01'), magic('zPQ\x02')),
+  openedByNone('alz', magic('ALZ\x01')),
+  openedByNone('egg', magic('EGGA')),
+  openedByNone('freearc', magic('ArC\x01')),
+  openedByNone('stuffit', magic('SIT!\x00'), magic('StuffIt ')),
+  { ...openedByNone('encrypted-dmg', magic('encrcdsa')), encrypted: true },
   // ClamAV opens documents and installers in this format, unless a password protects them.
-  trusted('ole', 'compound', magic('\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1')),
-  trusted('tar', 'tar', magic('ustar', 257)),
-  { ...trusted('lzh', 'lzh', magic('-lh', 2), magic('-lz', 2)), confirm: (head) => head[6] === 0x2d },
-  closed('ace', magic('**ACE**', 7)),
-  closed('zoo', magic('\xdc\xa7\xc4\xfd', 20)),
-  ours('vdi', 'vdi', magic('\x7f\x10\xda\xbe', 64)),
+  openedByBoth('ole', 'compound', magic('\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1')),
+  openedByBoth('tar', 'tar', magic('ustar', 257)),
+  { ...openedByBoth('lzh', 'lzh', magic('-lh', 2), magic('-lz', 2)), confirm: (head) => head[6] === 0x2d },
+  openedByNone('ace', magic('**ACE**', 7)),
+  openedByNone('zoo', magic('\xdc\xa7\xc4\xfd', 20)),
+  openedBy7Zip('vdi', 'vdi', magic('\x7f\x10\xda\xbe', 64)),
   // Before `iso`: a disc may have both trees, with different files in them, and only 7-Zip is known to read UDF.
-  { ...ours('udf', 'udf', ...[1, 2, 3, 4].map((sector) => magic('BEA01', 32_769 + 2048 * sector))), confirm: isUdf },
-  ours('udf', 'udf', magic('BEA01', 32_769)),
-  trusted('iso', 'iso', magic('CD001', 32_769)),
-  { ...ours('ext', 'ext', magic('\x53\xef', 1080)), confirm: isExt },
-  ours('apfs', 'apfs', magic('NXSB', 32)),
-  ours('ntfs', 'ntfs', magic('NTFS    ', 3)),
-  ours('fat', 'fat', magic('FAT12   ', 54), magic('FAT16   ', 54), magic('FAT32   ', 82)),
-  ours('gpt', 'gpt', magic('EFI PART\x00\x00\x01\x00', 512)),
-  { ...ours('mbr', 'mbr', magic('\x55\xaa', 510)), confirm: hasPartitions },
+  {
+    ...openedBy7Zip('udf', 'udf', ...[1, 2, 3, 4].map((sector) => magic('BEA01', 32_769 + 2048 * sector))),
+    confirm: isUdf,
+  },
+  openedBy7Zip('udf', 'udf', magic('BEA01', 32_769)),
+  openedByBoth('iso', 'iso', magic('CD001', 32_769)),
+  { ...openedBy7Zip('ext', 'ext', magic('\x53\xef', 1080)), confirm: isExt },
+  openedBy7Zip('apfs', 'apfs', magic('NXSB', 32)),
+  openedBy7Zip('ntfs', 'ntfs', magic('NTFS    ', 3)),
+  openedBy7Zip('fat', 'fat', magic('FAT12   ', 54), magic('FAT16   ', 54), magic('FAT32   ', 82)),
+  openedBy7Zip('gpt', 'gpt', magic('EFI PART\x00\x00\x01\x00', 512)),
+  { ...openedBy7Zip('mbr', 'mbr', magic('\x55\xaa', 510)), confirm: hasPartitions },
 ]
 
 /** Formats by their first byte, so that most content is compared only with the few whose signature lies further in. */
-const atStart = new Map<number, Row[]>()
-const furtherIn: Row[] = []
+const rowsByFirstByte = new Map<number, Row[]>()
+const rowsWithOffset: Row[] = []
 for (const row of rows) {
-  for (const one of row.magics) {
-    const first = one.bytes[0] ?? 0
-    if (one.at > 0) furtherIn.push({ ...row, magics: [one] })
-    else atStart.set(first, [...(atStart.get(first) ?? []), { ...row, magics: [one] }])
+  for (const magic of row.magics) {
+    const first = magic.bytes[0] ?? 0
+    if (magic.at > 0) rowsWithOffset.push({ ...row, magics: [magic] })
+    else rowsByFirstByte.set(first, [...(rowsByFirstByte.get(first) ?? []), { ...row, magics: [magic] }])
   }
 }
 
@@ -167,7 +170,7 @@ const blockMagics = [Buffer.from('314159265359', 'hex'), Buffer.from('1772453850
 /** `BZh` also begins words of text. In a bzip2 file, a level and the first block follow. */
 function isBzip2(head: Buffer): boolean {
   const level = head[3] ?? 0
-  return level >= 0x31 && level <= 0x39 && blockMagics.some((bytes) => holds(head, { at: 4, bytes }))
+  return level >= 0x31 && level <= 0x39 && blockMagics.some((bytes) => hasMagic(head, { at: 4, bytes }))
 }
 
 /** LZMA has no signature: a common dictionary size, a plausible length and the zero before every stream identify it. */
@@ -199,9 +202,9 @@ function isExt(head: Buffer): boolean {
 function hasPartitions(head: Buffer): boolean {
   const table = [446, 462, 478, 494].map((at) => head.subarray(at, at + 16))
   return (
-    table.some((one) => one[4] !== 0) &&
-    table.every((one) => one[0] === 0 || one[0] === 0x80) &&
-    table.every((one) => one[4] === 0 || (one.readUInt32LE(8) > 0 && one.readUInt32LE(12) > 0))
+    table.some((partition) => partition[4] !== 0) &&
+    table.every((partition) => partition[0] === 0 || partition[0] === 0x80) &&
+    table.every((partition) => partition[4] === 0 || (partition.readUInt32LE(8) > 0 && partition.readUInt32LE(12) > 0))
   )
 }
 

@@ -3,7 +3,7 @@ export type Content = {
   readonly bytes: number
   /** The first bytes, at most `headBytes`, for type detection. */
   readonly head: Buffer
-  /** The hash of the whole content, in lower-case hex. */
+  /** The hashes of the whole content, in lower-case hex. */
   readonly sha1: string
   readonly sha256: string
   /** The whole content, when it is in memory. */
@@ -13,3 +13,6 @@ export type Content = {
   /** Frees the content, which cannot be read afterwards. May be called twice. */
   release(): Promise<void>
 }
+
+/** The size and the hashes by which a process recognizes content that another process received. */
+export type ContentIdentity = Pick<Content, 'bytes' | 'sha1' | 'sha256'>

@@ -4,10 +4,10 @@ import { findBinaryKind, findZipKind } from './binary-kind.ts'
 import type { Content } from './content.ts'
 import { findText, findTextKind } from './text-kind.ts'
 
-/** The bytes that detection reads: ISO images have their signature at 36 KB, Office documents in the first entries. */
+/** The bytes that detection reads: ISO images have their signature at 32 KB, Office documents in the first entries. */
 export const headBytes = 65_536
 
-const unknown = 'application/octet-stream'
+const unknownType = 'application/octet-stream'
 
 /**
  * Detects the media type by the content alone, never by a name or the sender's claim. `head` holds the first bytes, of
@@ -15,19 +15,21 @@ const unknown = 'application/octet-stream'
  * text types have a charset. Never throws.
  */
 export async function findMediaType(head: Buffer, bytes: number): Promise<string> {
-  const seen = head.length > headBytes ? head.subarray(0, headBytes) : head
-  if (seen.length === 0) return unknown
+  const start = head.length > headBytes ? head.subarray(0, headBytes) : head
+  if (start.length === 0) return unknownType
   // Text comes first: most small content is text, which the library does not recognise.
-  const text = findText(seen, bytes > seen.length)
+  const text = findText(start, bytes > start.length)
   if (text !== undefined) return toTextType(findTextKind(text), text.charset)
-  return findBinaryKind(seen) ?? findZipKind(seen) ?? (await findBySignature(seen)) ?? findLatePdf(seen) ?? unknown
+  return (
+    findBinaryKind(start) ?? findZipKind(start) ?? (await findBySignature(start)) ?? findLatePdf(start) ?? unknownType
+  )
 }
 
 /** A PDF or an archive may be pure ASCII, but its type is no text type and has no charset. */
 const toTextType = (kind: string, charset: string) =>
-  kind.startsWith('text/') || textual.has(kind) ? `${kind}; charset=${charset}` : kind
+  kind.startsWith('text/') || textTypes.has(kind) ? `${kind}; charset=${charset}` : kind
 
-const textual = new Set([
+const textTypes = new Set([
   'application/javascript',
   'application/json',
   'application/mbox',
@@ -38,7 +40,7 @@ const textual = new Set([
   'message/rfc822',
 ])
 
-/** Asks the library, and translates its names to those of file(1). */
+/** Detects the type with the library file-type, and translates its names to those of file(1). */
 async function findBySignature(head: Buffer): Promise<string | undefined> {
   try {
     const type = (await fileTypeFromBuffer(head))?.mime.split(';')[0]?.toLowerCase()
@@ -77,14 +79,14 @@ export type Description = { contentType: string; hashes: { hash_sha1: string; ha
  * Describes content, and remembers the description by SHA-256, so that known content is not hashed and inspected again.
  */
 export function makeDescriber({ entries }: { entries: number }) {
-  const known = entries === 0 ? undefined : new LRUCache<string, Description>({ max: entries })
+  const cache = entries === 0 ? undefined : new LRUCache<string, Description>({ max: entries })
 
   return async (content: Content): Promise<Description> => {
-    const found = known?.get(content.sha256)
-    if (found !== undefined) return found
+    const cached = cache?.get(content.sha256)
+    if (cached !== undefined) return cached
     const contentType = await findMediaType(content.head, content.bytes)
     const description = { contentType, hashes: { hash_sha1: content.sha1, hash_sha256: content.sha256 } }
-    known?.set(content.sha256, description)
+    cache?.set(content.sha256, description)
     return description
   }
 }

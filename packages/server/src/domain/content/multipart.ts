@@ -10,16 +10,16 @@ const maxHeaderBytes = 16 * 1024
 /** The most blanks between a boundary and the end of its line. */
 const maxPaddingBytes = 256
 
-const ambiguous = () => malformed('A line of the content begins like the boundary of the form.')
+const newAmbiguousBoundary = () => malformed('A line of the content begins like the boundary of the form.')
 
-const nothing: Buffer = Buffer.alloc(0)
+const emptyBuffer: Buffer = Buffer.alloc(0)
 const lineEnd: Buffer = Buffer.from('\r\n')
 const headerEnd = Buffer.from('\r\n\r\n')
 
 /**
  * Reads a multipart body, chunk by chunk. A line that merely begins like the boundary is refused: parsers disagree on
- * whether it ends the part, so the reader of the file could get other content than was scanned. The libraries cut the
- * file there silently, and checking beside a library costs a second pass over every byte.
+ * whether it ends the part, so the reader of the file could get other content than was scanned. Multipart libraries cut
+ * the file there silently, and checking beside a library costs a second pass over every byte.
  */
 export function newMultipartParser(deps: {
   boundary: string
@@ -29,15 +29,15 @@ export function newMultipartParser(deps: {
   const delimiter = Buffer.from(`\r\n--${deps.boundary}`, 'latin1')
   let state: State = 'preamble'
   /** Bytes that are read again with the next chunk. The first delimiter begins as if a line had just ended. */
-  let kept: Buffer = lineEnd
+  let unread: Buffer = lineEnd
   let sink: PartSink | undefined
   let parts = 0
   let preambleBytes = 0
 
   return {
     push(chunk: Buffer) {
-      let rest = openAtStart(chunk) ?? (kept.length === 0 ? chunk : Buffer.concat([kept, chunk]))
-      kept = nothing
+      let rest = openAtStart(chunk) ?? (unread.length === 0 ? chunk : Buffer.concat([unread, chunk]))
+      unread = emptyBuffer
       while (rest.length > 0 && state !== 'closed') {
         const next = advance(rest)
         if (next === undefined) return
@@ -52,7 +52,7 @@ export function newMultipartParser(deps: {
   /** Almost every body begins with its boundary. Then the first chunk need not be copied behind a line end. */
   function openAtStart(chunk: Buffer): Buffer | undefined {
     const opening = delimiter.subarray(lineEnd.length)
-    if (kept !== lineEnd || !chunk.subarray(0, opening.length).equals(opening)) return undefined
+    if (unread !== lineEnd || !chunk.subarray(0, opening.length).equals(opening)) return undefined
     state = 'delimiter'
     return chunk.subarray(opening.length)
   }
@@ -78,8 +78,8 @@ export function newMultipartParser(deps: {
     const at = bytes.indexOf(delimiter)
     if (at === -1) {
       const safe = bytes.length - countPartialDelimiter(bytes, delimiter)
-      // The sink may free the memory of a chunk that it gets whole, so `kept` must not point into it.
-      kept = safe === bytes.length ? nothing : bytes.subarray(safe)
+      // The sink may free the memory of a chunk that it gets whole, so `unread` must not point into it.
+      unread = safe === bytes.length ? emptyBuffer : bytes.subarray(safe)
       if (safe > 0) take(bytes.subarray(0, safe))
       return undefined
     }
@@ -93,10 +93,10 @@ export function newMultipartParser(deps: {
     const end = readDelimiterEnd(bytes)
     if (end === 'closing') {
       state = 'closed'
-      return nothing
+      return emptyBuffer
     }
     if (end === 'incomplete') {
-      kept = bytes
+      unread = bytes
       return undefined
     }
     parts++
@@ -109,7 +109,7 @@ export function newMultipartParser(deps: {
   function passHeader(bytes: Buffer): Buffer | undefined {
     const at = findHeaderEnd(bytes, delimiter)
     if (at === undefined) {
-      kept = bytes
+      unread = bytes
       return undefined
     }
     const header = readPartHeader(bytes.toString('utf8', 2, Math.max(2, at)))
@@ -137,7 +137,7 @@ function readDelimiterEnd(bytes: Buffer): 'closing' | 'incomplete' | { length: n
   const opening = /^[ \t]*\r\n/.exec(start)?.[0]
   if (opening !== undefined) return opening
   if (start.length <= maxPaddingBytes && /^(-|[ \t]*\r?)$/.test(start)) return 'incomplete'
-  throw ambiguous()
+  throw newAmbiguousBoundary()
 }
 
 /** Finds the end of a part's header; undefined when more bytes are needed. */
@@ -149,7 +149,7 @@ function findHeaderEnd(bytes: Buffer, delimiter: Buffer): number | undefined {
   if (at === -1) return undefined
   // Some parsers take content that begins with the boundary for the end of an empty part.
   const start = bytes.subarray(at + 2, at + 2 + delimiter.length)
-  if (start.equals(delimiter)) throw ambiguous()
+  if (start.equals(delimiter)) throw newAmbiguousBoundary()
   const isCut = start.length < delimiter.length && delimiter.subarray(0, start.length).equals(start)
   return isCut ? undefined : at
 }

@@ -113,11 +113,11 @@ const startBytes = 8192
 
 /** Returns undefined for bytes that are not text. With `isCut` the last character may be incomplete. */
 export function findText(head: Buffer, isCut: boolean): Text | undefined {
-  const marked = findMarked(head, isCut)
-  if (marked !== undefined) return marked
-  const seen = collectClasses(head)
-  if ((seen & control) !== 0) return findUnmarkedUtf16(head, isCut)
-  const charset = findEightBitCharset(head, seen, isCut)
+  const markedText = findMarkedText(head, isCut)
+  if (markedText !== undefined) return markedText
+  const seenClasses = collectClasses(head)
+  if ((seenClasses & control) !== 0) return findUnmarkedUtf16(head, isCut)
+  const charset = findEightBitCharset(head, seenClasses, isCut)
   return newText(charset, head, 0, isCut, (bytes) => bytes.toString('latin1'))
 }
 
@@ -141,18 +141,18 @@ const chunkBytes = 1024
  * control character, which binary content soon has. Checking after each byte would take longer than the look-up.
  */
 function collectClasses(head: Buffer): number {
-  let seen = 0
-  for (let at = 0; at < head.length && (seen & control) === 0; at += chunkBytes) {
+  let seenClasses = 0
+  for (let at = 0; at < head.length && (seenClasses & control) === 0; at += chunkBytes) {
     const end = Math.min(head.length, at + chunkBytes)
-    for (let i = at; i < end; i++) seen |= classes[head[i] as number] as number
+    for (let i = at; i < end; i++) seenClasses |= classes[head[i] as number] as number
   }
-  return seen
+  return seenClasses
 }
 
-function findEightBitCharset(head: Buffer, seen: number, isCut: boolean): string {
-  if (seen === plain) return 'us-ascii'
+function findEightBitCharset(head: Buffer, seenClasses: number, isCut: boolean): string {
+  if (seenClasses === plain) return 'us-ascii'
   if (isUtf8(isCut ? withoutCutCharacter(head) : head)) return 'utf-8'
-  return (seen & windows) === 0 ? 'iso-8859-1' : 'windows-1252'
+  return (seenClasses & windows) === 0 ? 'iso-8859-1' : 'windows-1252'
 }
 
 /** Removes an incomplete UTF-8 character, of at most three bytes, from the end. */
@@ -168,24 +168,26 @@ function withoutCutCharacter(head: Buffer): Buffer {
 }
 
 /** Text with a byte order mark. The rest is checked too, because `ff fe` also begins MPEG frames. */
-function findMarked(head: Buffer, isCut: boolean): Text | undefined {
+function findMarkedText(head: Buffer, isCut: boolean): Text | undefined {
   const [a, b, c, d] = head
   if (a === 0xef && b === 0xbb && c === 0xbf)
     return (collectClasses(head) & control) === 0 && isUtf8(isCut ? withoutCutCharacter(head) : head)
       ? newText('utf-8', head, 3, isCut, (bytes) => bytes.toString('latin1'))
       : undefined
-  if (a === 0xff && b === 0xfe && c === 0 && d === 0) return checked(newText('utf-32le', head, 4, isCut, toUtf32(0)))
-  if (a === 0 && b === 0 && c === 0xfe && d === 0xff) return checked(newText('utf-32be', head, 4, isCut, toUtf32(3)))
-  if (a === 0xff && b === 0xfe) return checked(newText('utf-16le', head, 2, isCut, toUtf16le))
-  if (a === 0xfe && b === 0xff) return checked(newText('utf-16be', head, 2, isCut, toUtf16be))
+  if (a === 0xff && b === 0xfe && c === 0 && d === 0)
+    return findValidText(newText('utf-32le', head, 4, isCut, toUtf32(0)))
+  if (a === 0 && b === 0 && c === 0xfe && d === 0xff)
+    return findValidText(newText('utf-32be', head, 4, isCut, toUtf32(3)))
+  if (a === 0xff && b === 0xfe) return findValidText(newText('utf-16le', head, 2, isCut, toUtf16le))
+  if (a === 0xfe && b === 0xff) return findValidText(newText('utf-16be', head, 2, isCut, toUtf16be))
   return undefined
 }
 
 /** UTF-16 without a byte order mark, as Windows programs write it: in Latin text every second byte is zero. */
 function findUnmarkedUtf16(head: Buffer, isCut: boolean): Text | undefined {
   if (head.length < 4 || head.length % 2 !== 0) return undefined
-  if (isLatinPair(head, 0, 1)) return checked(newText('utf-16le', head, 0, isCut, toUtf16le))
-  if (isLatinPair(head, 1, 0)) return checked(newText('utf-16be', head, 0, isCut, toUtf16be))
+  if (isLatinPair(head, 0, 1)) return findValidText(newText('utf-16le', head, 0, isCut, toUtf16le))
+  if (isLatinPair(head, 1, 0)) return findValidText(newText('utf-16be', head, 0, isCut, toUtf16be))
   return undefined
 }
 
@@ -195,7 +197,7 @@ const isLatinPair = (head: Buffer, letters: number, zeros: number) =>
     .every((byte, i) => (i % 2 === zeros ? byte === 0 : i % 2 !== letters || classes[byte] === plain))
 
 /** Rejects decoded text with an unpaired surrogate, a NUL or another control character. */
-const checked = (text: Text): Text | undefined =>
+const findValidText = (text: Text): Text | undefined =>
   text.start.isWellFormed() && !/[\x00-\x06\x0e-\x1a\x1c-\x1f\x7f\ufffd-\uffff]/.test(text.start) ? text : undefined
 
 function newText(charset: string, head: Buffer, from: number, isCut: boolean, decode: (bytes: Buffer) => string): Text {

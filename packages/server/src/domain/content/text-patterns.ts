@@ -12,8 +12,8 @@ function findJson(text: string, isWhole: boolean): string | undefined {
   if (isWhole ? parses(text) : beginsLikeJson(text)) return 'application/json'
   const lines = text.split('\n')
   // The last line is empty or cut.
-  const whole = lines.slice(0, -1)
-  return whole.length >= 2 && whole.every(parses) ? 'application/x-ndjson' : undefined
+  const wholeLines = lines.slice(0, -1)
+  return wholeLines.length >= 2 && wholeLines.every(parses) ? 'application/x-ndjson' : undefined
 }
 
 function parses(text: string): boolean {
@@ -29,7 +29,7 @@ const token = /\s*(?:([[{])|([\]}])|([:,])|("(?:[^"\\\n]|\\.)*")|(-?\d[\d.eE+-]*
 
 /** Whether a text that is cut off can be the beginning of JSON, by the order of its tokens. */
 function beginsLikeJson(text: string): boolean {
-  const open: string[] = []
+  const openBrackets: string[] = []
   /** The next token that is allowed. A key is a string in an object. */
   let next: 'value' | 'key' | 'colon' | 'comma' = 'value'
   token.lastIndex = 0
@@ -37,14 +37,14 @@ function beginsLikeJson(text: string): boolean {
   for (let match = token.exec(text); match !== null; match = token.exec(text)) {
     end = token.lastIndex
     const [, opening, closing, sign, string] = match
-    const inObject = open.at(-1) === '{'
+    const inObject = openBrackets.at(-1) === '{'
     if (opening !== undefined) {
       if (next !== 'value') return false
-      open.push(opening)
+      openBrackets.push(opening)
       next = opening === '{' ? 'key' : 'value'
     } else if (closing !== undefined) {
-      if (open.pop() !== (closing === '}' ? '{' : '[')) return false
-      if (open.length === 0) return false
+      if (openBrackets.pop() !== (closing === '}' ? '{' : '[')) return false
+      if (openBrackets.length === 0) return false
       next = 'comma'
     } else if (sign !== undefined) {
       if (next !== (sign === ':' ? 'colon' : 'comma')) return false
@@ -55,14 +55,14 @@ function beginsLikeJson(text: string): boolean {
     }
   }
   // Behind the last whole token only a token that the cut divided may follow.
-  return open.length > 0 && /^\s*("([^"\\\n]|\\.)*\\?|[\d.eE+truefalsn-]*)$/.test(text.slice(end))
+  return openBrackets.length > 0 && /^\s*("([^"\\\n]|\\.)*\\?|[\d.eE+truefalsn-]*)$/.test(text.slice(end))
 }
 
 const wantedLines = 10
 
 /** Whether the first ten lines, or at least three, have the same number of commas outside quotes, and at least one. */
 function isCsv(text: string): boolean {
-  let wanted = 0
+  let commasPerLine = 0
   let commas = 0
   let lines = 0
   for (let i = 0; i < text.length; i++) {
@@ -73,8 +73,8 @@ function isCsv(text: string): boolean {
       i = close
     } else if (code === 0x2c) commas++
     else if (code === 0x0a) {
-      if (commas === 0 || (wanted !== 0 && commas !== wanted)) return false
-      wanted = commas
+      if (commas === 0 || (commasPerLine !== 0 && commas !== commasPerLine)) return false
+      commasPerLine = commas
       commas = 0
       lines++
       if (lines === wantedLines) return true
@@ -96,8 +96,8 @@ export function findSourceKind(text: string): string | undefined {
     const marks = findMarksOfLine(text, at)
     if (marks !== undefined) weigh(marks, text.slice(at, end).trimEnd())
   }
-  for (const [needle, mark] of anywhere) if (text.includes(needle)) weigh([mark], text)
-  weigh(atStart, text.slice(0, 256))
+  for (const [needle, mark] of marksByNeedle) if (text.includes(needle)) weigh([mark], text)
+  weigh(marksAtStart, text.slice(0, 256))
   return kind
 }
 
@@ -118,7 +118,7 @@ const ruby = 'text/x-ruby'
 const java = 'text/x-java'
 
 /** Marks by the first word of a line: one pass over the text finds them, and most lines have none. */
-const byWord: [words: string, ...marks: Mark[]][] = [
+const marksByWord: [words: string, ...marks: Mark[]][] = [
   ['#include', [c, 52, /^#include/]],
   ['#pragma #define #ifdef #ifndef', [c, 37, /^#/]],
   ['char', [c, 37, /^\s*char( \*|\*).+;$/]],
@@ -164,7 +164,7 @@ const byWord: [words: string, ...marks: Mark[]][] = [
   ['.byte .even .text .file .type', [assembler, 36, /./]],
 ]
 
-const words = new Map(byWord.flatMap(([list, ...marks]) => list.split(' ').map((word) => [word, marks])))
+const words = new Map(marksByWord.flatMap(([list, ...marks]) => list.split(' ').map((word) => [word, marks])))
 const firstCharacters = new Set([...words.keys()].map((word) => word.charCodeAt(0)))
 const firstWord = /#[ \t]*[a-z]+|\.[a-z]+|[A-Za-z]+:?/y
 
@@ -181,7 +181,7 @@ function findMarksOfLine(text: string, start: number): Mark[] | undefined {
 }
 
 /** Marks for a text that contains the needle: a search for a fixed string is far cheaper than a pattern. */
-const anywhere: [needle: string, mark: Mark][] = [
+const marksByNeedle: [needle: string, mark: Mark][] = [
   ['use strict', [javascript, 72, /["']use strict["']/]],
   ['exports', [javascript, 80, /\bmodule(\.|\[["'])exports.{0,200}=/]],
   ['(function', [javascript, 69, /\(function[( ]/]],
@@ -196,4 +196,4 @@ const anywhere: [needle: string, mark: Mark][] = [
   ],
 ]
 
-const atStart: Mark[] = [['text/x-lisp', 37, /\((if|setq|defvar|defparam|defun|autoload|custom-set-variables) /]]
+const marksAtStart: Mark[] = [['text/x-lisp', 37, /\((if|setq|defvar|defparam|defun|autoload|custom-set-variables) /]]

@@ -18,7 +18,7 @@ export type AdmissionCall = {
   scan?: NewScan
   /** Job of a pending scan, recorded together with the charge. */
   job?: NewJob
-  /** Of all scans with the same idempotency key, operation and account, one is charged and recorded. */
+  /** The gate charges and records only one of all scans with the same idempotency key, operation and account. */
   idempotency?: Idempotency
   /** Setting that the verdict of the scan depends on: it is charged and recorded only if the account still has it. */
   flagsSexy?: boolean
@@ -59,7 +59,9 @@ export type AdmissionAnswer =
   | { outcome: 'out-of-credit'; caller: Caller }
   /** The idempotency key was used before, perhaps for another request: nothing was charged or recorded. */
   | ({ outcome: 'repeated'; caller: Caller } & Repeat)
-  /** The account changed the setting that the verdict depends on: the request was counted, nothing charged or recorded. */
+  /**
+   * The account changed the setting that the verdict depends on: the request was counted, nothing charged or recorded.
+   */
   | { outcome: 'changed'; caller: Caller }
 
 /** Rate limits and credits are exact over any number of processes and concurrent calls. */

@@ -1,4 +1,4 @@
-import type { Content } from '../content/content.ts'
+import type { Content, ContentIdentity } from '../content/content.ts'
 import type { JobSource } from './job-store.ts'
 
 export type ContentWriter<Finished = Content> = {
@@ -38,12 +38,12 @@ export type JobContent = Content & { persist(): Promise<ContentLocation> }
 export type JobContents = {
   newWriter(options?: Pick<WriterOptions, 'expectedBytes' | 'ownsMemory'>): ContentWriter<JobContent>
   /** Identifies the store of the content. A process can open the content if its own `storeIds` include the id. */
-  toStoreId(kept: ContentLocation): string
+  toStoreId(location: ContentLocation): string
   storeIds: string[]
   /** Opens persisted content. Releasing it does not remove it. */
-  open(kept: ContentLocation, known: Pick<Content, 'bytes' | 'sha1' | 'sha256'>): Promise<Content>
+  open(location: ContentLocation, identity: ContentIdentity): Promise<Content>
   /** Succeeds also when the content does not exist any more. */
-  remove(kept: ContentLocation): Promise<void>
+  remove(location: ContentLocation): Promise<void>
   /** Lists the objects that were stored before that time. */
   listKeys(before: Date): Promise<string[]>
 }

@@ -24,7 +24,7 @@ export type EngineState = {
   signaturesAt: Date | undefined
 }
 
-/** What an engine decides on: malware in any content, or NSFW content in images. */
+/** The subject of an engine: malware in any content, or NSFW content in images. */
 export type EngineKind = 'malware' | 'image'
 
 export type ScanEngine = {
@@ -71,7 +71,7 @@ export type ImageEngine = {
  */
 export const maxUnpackedBytes = 1000 * 1024 * 1024
 
-/** What one scan may still unpack, at all depths together. The unpacker subtracts from it. */
+/** The amount that one scan may still unpack, at all depths together. The unpacker subtracts from it. */
 export type UnpackBudget = { members: number; bytes: number }
 
 export type Unpacker = {

@@ -13,7 +13,7 @@ export type JobSource =
 type TestSource = { at: 'test'; testCase: string }
 
 export type NewJob = {
-  /** Queue of processes that have the engine and can read the content; see queues.ts. */
+  /** Queue of processes that have the engine and can read the content; see `toQueueName`. */
   queue: string
   source: JobSource | TestSource
   callbackUrl: string | null
@@ -43,8 +43,8 @@ export type Completion = {
 
 export type JobStore = {
   /**
-   * Claims jobs that wait, or whose lease has run out, from the queues of this process. Accounts take turns, so that many
-   * jobs of one account do not delay another's.
+   * Claims jobs that wait, or whose lease has run out, from the queues of this process. Accounts take turns, so that
+   * many jobs of one account do not delay another's.
    */
   claim(limit: number, leaseMs: number): Promise<ClaimedJob[]>
   /** Claims jobs of any queue that no worker has claimed since before that time. */
@@ -56,10 +56,10 @@ export type JobStore = {
    * nothing, when another worker has claimed the job since.
    */
   complete(lease: Lease, completion: Completion): Promise<boolean>
-  /** Returns the job to its queue after a pause. Unless it `counts`, the attempt is not counted. */
-  release(lease: Lease, pause: { ms: number; counts: boolean }): Promise<void>
+  /** Returns the job to its queue after a pause. The attempt is counted only with `countsAttempt`. */
+  release(lease: Lease, pause: { ms: number; countsAttempt: boolean }): Promise<void>
   /** Exact up to 10,000 waiting jobs, and an estimate beyond. */
   countJobs(): Promise<{ waiting: number; running: number; oldestAt: Date | undefined }>
-  /** Of these keys of the content store, those that a job still needs. */
+  /** Lists those of the given keys of the content store that a job still needs. */
   listNeeded(keys: string[]): Promise<string[]>
 }

@@ -64,14 +64,14 @@ export type MemberStore = {
   findLink(digest: string, now: Date): Promise<Link | undefined>
   listLinks(accountId: string, now: Date): Promise<Link[]>
   removeLink(accountId: string, id: string): Promise<boolean>
-  /** Uses the link and creates the member: `gone` when it was used or expired, `taken` when the email address is in use. */
-  acceptLink(digest: string, now: Date, member: NewMember): Promise<'accepted' | 'gone' | 'taken'>
+  /** Uses the link and creates the member: `link-invalid` when the link was used or has expired. */
+  acceptLink(digest: string, now: Date, member: NewMember): Promise<'accepted' | 'link-invalid' | 'email-in-use'>
   /** Uses the link and sets the password of its member. */
-  acceptReset(digest: string, now: Date, passwordHash: string): Promise<'accepted' | 'gone'>
+  acceptReset(digest: string, now: Date, passwordHash: string): Promise<'accepted' | 'link-invalid'>
 
   /**
-   * Counts an attempt as failed before its result is known, so that concurrent attempts count like successive ones. During
-   * the pause after earlier failures it counts nothing and returns how long to wait.
+   * Counts an attempt as failed before its result is known, so that concurrent attempts count like successive ones.
+   * During the pause after earlier failures it counts nothing and returns how long to wait.
    */
   countAttempt(subject: string, now: Date, limits: AttemptLimits): Promise<{ waitMs: number } | undefined>
   /** Takes back one attempt that did not fail. */

@@ -21,16 +21,20 @@ export type FailingHost = {
   paused: boolean
 }
 
-/** What operators see of jobs, receivers and the database, and can change. Content is never shown. */
+/** Jobs, receivers and the database as operators see and change them. Content is never shown. */
 export type Operations = {
-  /** Oldest first, beginning after the job `after`. A `stuck` job was tried before, or waits since before `stuckSince`. */
+  /**
+   * Oldest first, beginning after the job `after`. A `stuck` job was tried before, or waits since before `stuckSince`.
+   */
   listJobs(filter: {
     state: QueuedJob['state'] | 'stuck' | undefined
     stuckSince: Date
     after: string | undefined
     limit: number
   }): Promise<QueuedJob[]>
-  /** Ends the pause of a job. Returns false when it is not paused: it runs, waits already, or is gone. */
+  /**
+   * Ends the pause of a job. Returns false when it is not paused: it runs, waits already, or does not exist any more.
+   */
   releaseJob(id: string): Promise<boolean>
   listFailingHosts(since: Date): Promise<FailingHost[]>
   /** Pauses or resumes all endpoints of a host, and returns how many. */

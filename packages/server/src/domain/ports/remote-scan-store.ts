@@ -1,5 +1,5 @@
 import type { ScanKind } from '@assay/contract'
-import type { Content } from '../content/content.ts'
+import type { ContentIdentity } from '../content/content.ts'
 import type { FinalResult } from '../scans/scan.ts'
 import type { JobSource } from './job-store.ts'
 
@@ -11,12 +11,12 @@ export type RemoteScanOptions = {
   /** Account of the caller, for content that the worker downloads. */
   accountId: string | null
   /** Size and hashes of the content, null for content that the worker downloads. */
-  known: Pick<Content, 'bytes' | 'sha1' | 'sha256'> | null
+  identity: ContentIdentity | null
 }
 
 export type NewRemoteScan = {
   id: string
-  /** Queue of processes that have the engine and can read the content; see queues.ts. */
+  /** Queue of processes that have the engine and can read the content; see `toQueueName`. */
   queue: string
   source: JobSource
   options: RemoteScanOptions
@@ -32,13 +32,13 @@ export type ClaimedRemoteScan = { lease: RemoteScanLease; source: JobSource; opt
 /** `busy`: the engines are overloaded. `down`: they did not answer. */
 export type RemoteScanFailure = 'busy' | 'down'
 
-export type RemoteScanEnd = { result: FinalResult } | { failure: RemoteScanFailure }
+export type RemoteScanCompletion = { result: FinalResult } | { failure: RemoteScanFailure }
 
 export type RemoteScanState =
   /** The result as another process wrote it, which the caller must check. */
   | { state: 'done'; result: unknown }
   | { state: 'failed'; failure: RemoteScanFailure }
-  /** How often it was claimed, and since when no worker holds a lease; below zero while one does. */
+  /** `attempts` counts the claims. `freeMs` is the time since a worker last held a lease; below zero while one does. */
   | { state: 'open'; attempts: number; freeMs: number }
   | { state: 'missing' }
 
@@ -50,15 +50,17 @@ export type RemoteScanStore = {
   remove(id: string): Promise<void>
   /** Claims remote scans that wait, or whose lease has run out, from the queues of this process, the oldest first. */
   claim(limit: number, leaseMs: number): Promise<ClaimedRemoteScan[]>
-  /** Extends leases, and returns those that are still valid: another worker may have the scan, or its caller has left. */
+  /**
+   * Extends leases, and returns those that are still valid: another worker may have the scan, or its caller has left.
+   */
   extend(leases: RemoteScanLease[], leaseMs: number): Promise<RemoteScanLease[]>
   /** Returns false, and changes nothing, when the lease is not valid any more. */
-  complete(lease: RemoteScanLease, end: RemoteScanEnd): Promise<boolean>
+  complete(lease: RemoteScanLease, completion: RemoteScanCompletion): Promise<boolean>
   /** Returns the remote scan to its queue without counting the attempt. */
   release(lease: RemoteScanLease): Promise<void>
   /** Deletes expired remote scans, and returns where their content is. */
   deleteExpired(): Promise<JobSource[]>
-  /** Of these keys of the content store, those that a remote scan still needs. */
+  /** Lists those of the given keys of the content store that a remote scan still needs. */
   listNeeded(keys: string[]): Promise<string[]>
 }
 

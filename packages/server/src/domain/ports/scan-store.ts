@@ -10,7 +10,10 @@ export type ScanStore = {
   countCompleted(since: Date): Promise<number>
   /** Creates the partitions for the results of the next days. */
   createPartitions(resultDays: number): Promise<void>
-  /** Deletes results that were completed so many days ago, some of them a little later. Returns about how many. */
+  /**
+   * Deletes results that were completed more than `resultDays` days ago; some stay a little longer. Returns roughly how
+   * many.
+   */
   deleteCompleted(resultDays: number): Promise<number>
   /** Replaces the debits and refunds of deleted results by totals per day. Returns how many it replaced. */
   foldLedger(resultDays: number): Promise<number>

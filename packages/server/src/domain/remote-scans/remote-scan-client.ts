@@ -28,7 +28,7 @@ type RemoteRequest = { source: JobSource; options: RemoteScanOptions; bytes: num
 
 /** Time for a scan of given content; a URL has twice as long, for its download. */
 const scanMs = 60_000
-/** Throughput below that of the slowest content, for the time that its size adds. */
+/** Bytes for which a scan gets one more millisecond: slower than the slowest content. */
 const bytesPerMs = 1000
 /**
  * How much longer than its caller waits a row stays, so that the sweeper finds only rows that this node left behind.
@@ -37,7 +37,7 @@ const graceMs = 10_000
 const maxWaiting = 1000
 /** How often to read the state of a remote scan, in case a notification is lost. */
 const pollMs = 500
-/** The same while no notification can arrive. */
+/** How often to read the state while no notification can arrive. */
 const pollMsWithoutNotifications = 40
 
 /**
@@ -52,13 +52,13 @@ export function makeRemoteScanClient(deps: Deps): Scanner & { countWaiting(): nu
   async function scanContent(content: Content, options: ScanOptions) {
     const { kind, contentName, flagsSexy } = options
     requireCapacity(kind)
-    const known = { bytes: content.bytes, sha1: content.sha1, sha256: content.sha256 }
+    const identity = { bytes: content.bytes, sha1: content.sha1, sha256: content.sha256 }
     const source = await toJobContent(content).persist()
-    const remoteOptions = { kind, contentName, flagsSexy, accountId: null, known }
-    const signal = options.abortWhenClientLeaves?.() ?? never
+    const remoteOptions = { kind, contentName, flagsSexy, accountId: null, identity }
+    const signal = options.abortWhenClientLeaves?.() ?? neverAborted
     try {
-      const found = await requestScan({ source, options: remoteOptions, bytes: content.bytes, signal }, scanMs)
-      return checkRemoteResult(found, known)
+      const result = await requestScan({ source, options: remoteOptions, bytes: content.bytes, signal }, scanMs)
+      return checkRemoteResult(result, identity)
     } finally {
       // The caller does not wait for the removal; the sweeper removes what remains.
       deps.contents.remove(source).catch(deps.reportFailure)
@@ -70,7 +70,7 @@ export function makeRemoteScanClient(deps: Deps): Scanner & { countWaiting(): nu
     { kind, contentName, flagsSexy, accountId, signal }: Parameters<Scanner['scanUrl']>[1],
   ) {
     requireCapacity(kind)
-    const options = { kind, contentName, flagsSexy, accountId, known: null }
+    const options = { kind, contentName, flagsSexy, accountId, identity: null }
     const request = { source: { at: 'url' as const, url }, options, bytes: maxContentBytes[kind].sync, signal }
     return checkRemoteResult(await requestScan(request, 2 * scanMs), null)
   }
@@ -84,8 +84,8 @@ export function makeRemoteScanClient(deps: Deps): Scanner & { countWaiting(): nu
     const id = newUuid()
     const timeoutMs = baseMs + bytes / bytesPerMs
     const deadline = performance.now() + timeoutMs
-    const done = new AbortController()
-    const stop = AbortSignal.any([signal, done.signal])
+    const finished = new AbortController()
+    const stop = AbortSignal.any([signal, finished.signal])
     const { isListening } = deps.notifications
     const wait = () => deps.resultWaiters.wait(id, isListening() ? pollMs : pollMsWithoutNotifications, stop)
     let isTaken = false
@@ -109,21 +109,22 @@ export function makeRemoteScanClient(deps: Deps): Scanner & { countWaiting(): nu
       }
     } finally {
       waiting--
-      done.abort()
+      finished.abort()
       if (!isTaken) await deps.remoteScans.remove(id).catch(deps.reportFailure)
     }
   }
 
   /** Gives up early when no worker holds the scan: all workers are busy, or there are none. */
   function requireProgress({ attempts, freeMs }: { attempts: number; freeMs: number }) {
-    if (attempts >= maxRemoteScanAttempts && freeMs > 0) throw new EngineDown(`${attempts} workers died of the scan`)
+    if (attempts >= maxRemoteScanAttempts && freeMs > 0)
+      throw new EngineDown(`${attempts} workers died during the scan`)
     if (freeMs <= claimTimeoutMs) return
     if (attempts === 0) throw new EngineBusy(`No worker claimed the scan within ${claimTimeoutMs} ms`)
     throw new EngineDown('The worker of the scan died, and no other claimed it')
   }
 }
 
-const never = new AbortController().signal
+const neverAborted = new AbortController().signal
 
 function toFailure(current: { state: 'failed'; failure: string } | { state: 'missing' }): EngineDown {
   if (current.state === 'missing')
@@ -138,27 +139,27 @@ function toJobContent(content: Content): JobContent {
 
 /**
  * Checks a result that another process wrote. Throws when it is malformed, contradicts itself or is about other content
- * than `known`, so that it never becomes a verdict. `known` is null when the worker downloaded the content.
+ * than `identity`, so that it never becomes a verdict. `identity` is null when the worker downloaded the content.
  */
-export function checkRemoteResult(found: unknown, known: Pick<Content, 'bytes' | 'sha256'> | null): FinalResult {
-  if (!isFinalResult(found)) throw new Error('The result of a remote scan is malformed')
-  const { status, signals, contentLength, metadata } = found
+export function checkRemoteResult(result: unknown, identity: Pick<Content, 'bytes' | 'sha256'> | null): FinalResult {
+  if (!isFinalResult(result)) throw new Error('The result of a remote scan is malformed')
+  const { status, signals, contentLength, metadata } = result
   if ((status === 'clean') !== ((signals ?? []).length === 0)) {
     throw new Error(`The result of a remote scan contradicts itself: ${status} with ${signals?.length ?? 0} signals`)
   }
   const sha256 = metadata?.hash_sha256
-  if (known === null) {
+  if (identity === null) {
     // Everything that was scanned has a hash. A URL that yielded no content is an error with a reason alone.
     if (status !== 'error' && sha256 === undefined) throw new Error('The result of a remote scan is about no content')
-  } else if (sha256 !== known.sha256 || contentLength !== known.bytes) {
+  } else if (sha256 !== identity.sha256 || contentLength !== identity.bytes) {
     throw new Error('The result of a remote scan is about other content')
   }
-  return found
+  return result
 }
 
-function isFinalResult(found: unknown): found is FinalResult & { status: 'clean' | 'threat' | 'error' } {
-  if (typeof found !== 'object' || found === null) return false
-  const { status, signals, metadata, contentLength, contentType } = found as Record<string, unknown>
+function isFinalResult(result: unknown): result is FinalResult & { status: 'clean' | 'threat' | 'error' } {
+  if (typeof result !== 'object' || result === null) return false
+  const { status, signals, metadata, contentLength, contentType } = result as Record<string, unknown>
   return (
     (status === 'clean' || status === 'threat' || status === 'error') &&
     (signals === null || (Array.isArray(signals) && signals.every(isText))) &&

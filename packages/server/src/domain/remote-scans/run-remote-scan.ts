@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import type { JobContents } from '../ports/content-store.ts'
-import type { ClaimedRemoteScan, RemoteScanEnd, RemoteScanStore } from '../ports/remote-scan-store.ts'
-import { isTransient, keepTrying } from '../retry.ts'
+import type { ClaimedRemoteScan, RemoteScanCompletion, RemoteScanStore } from '../ports/remote-scan-store.ts'
+import { isTransient, retryBriefly } from '../retry.ts'
 import type { FinalResult } from '../scans/scan.ts'
 import type { Scanner } from '../scans/scanner.ts'
 
@@ -17,29 +17,30 @@ type Deps = {
 export function makeRunRemoteScan(deps: Deps) {
   /** `signal` is aborted when this process stops or loses the lease. */
   return async (remoteScan: ClaimedRemoteScan, signal: AbortSignal): Promise<void> => {
-    let end: RemoteScanEnd
+    let completion: RemoteScanCompletion
     try {
-      end = { result: await scan(remoteScan, signal) }
+      completion = { result: await scan(remoteScan, signal) }
     } catch (error) {
       if (signal.aborted) return deps.remoteScans.release(remoteScan.lease)
       if (!isTransient(error)) deps.reportFailure(error)
-      end = { failure: isTransient(error) ? 'busy' : 'down' }
+      completion = { failure: isTransient(error) ? 'busy' : 'down' }
     }
-    if (await keepTrying(() => deps.remoteScans.complete(remoteScan.lease, end))) deps.onCompleted(remoteScan.lease.id)
+    if (await retryBriefly(() => deps.remoteScans.complete(remoteScan.lease, completion)))
+      deps.onCompleted(remoteScan.lease.id)
   }
 
   async function scan({ source, options }: ClaimedRemoteScan, signal: AbortSignal): Promise<FinalResult> {
-    const { accountId, known, ...about } = options
-    const scanOptions = { ...about, isTest: false }
+    const { accountId, identity, ...scanAttributes } = options
+    const scanOptions = { ...scanAttributes, isTest: false }
     if (source.at === 'url') {
       if (accountId === null) throw new Error('A remote scan of a URL has no account')
       return deps.scanner.scanUrl(source.url, { ...scanOptions, accountId, mode: 'sync', signal })
     }
-    if (known === null) throw new Error('A remote scan does not say which content it is about')
-    const content = await deps.contents.open(source, known)
+    if (identity === null) throw new Error('A remote scan does not say which content it is about')
+    const content = await deps.contents.open(source, identity)
     try {
       // Somebody with access to the database could move sealed content from one row to another.
-      if (content.whole !== undefined && hash('sha256', content.whole) !== known.sha256) {
+      if (content.whole !== undefined && hash('sha256', content.whole) !== identity.sha256) {
         throw new Error('The content of a remote scan does not have the hash that it was sent with')
       }
       return await deps.scanner.scanContent(content, scanOptions)

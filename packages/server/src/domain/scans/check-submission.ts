@@ -17,11 +17,11 @@ import { type AddressPolicy, checkWebAddress } from './web-address.ts'
 export type UploadedFile<C = Content> = { content: C } | { tooLarge: true } | { missing: true }
 
 /** The fields of a request before they are checked, of any type; undefined and null mean that a field is absent. */
-export type GivenFields = { file_name?: unknown; file_url?: unknown; callback_url?: unknown }
+export type RequestFields = { file_name?: unknown; file_url?: unknown; callback_url?: unknown }
 
 /** `partName` is the filename of the file part; `repeated` lists the fields that occur more than once. */
 export type Upload<C = Content> = {
-  fields: GivenFields
+  fields: RequestFields
   file: UploadedFile<C>
   partName: string | undefined
   repeated: string[]
@@ -31,23 +31,23 @@ type Target = { kind: ScanKind; mode: ScanMode }
 
 /** Returns all errors of a request with a file, by field. */
 export function checkFileSubmission(target: Target, { fields, file, repeated }: Upload, policy: AddressPolicy) {
-  const found: Record<string, string[]> = {
+  const errors: Record<string, string[]> = {
     file: checkFile(target, file),
     file_name: checkFileName(target.kind, fields.file_name),
     callback_url: checkCallback(target.mode, fields.callback_url, policy),
   }
   for (const field of repeated) {
-    const ignored = field === 'callback_url' && target.mode === 'sync'
-    if (!ignored && Object.hasOwn(found, field)) found[field]?.push('must not be given more than once.')
+    const isIgnored = field === 'callback_url' && target.mode === 'sync'
+    if (!isIgnored && Object.hasOwn(errors, field)) errors[field]?.push('must not be given more than once.')
   }
-  return toFieldErrors(found)
+  return toFieldErrors(errors)
 }
 
 /** Returns all errors of a request with a URL, by field. */
-export function checkUrlSubmission(target: Target, fields: GivenFields, policy: AddressPolicy) {
-  const given = fields.file_url
+export function checkUrlSubmission(target: Target, fields: RequestFields, policy: AddressPolicy) {
+  const url = fields.file_url
   return toFieldErrors({
-    file_url: given === undefined || given === null ? ['is required.'] : checkUrl(given, policy),
+    file_url: url === undefined || url === null ? ['is required.'] : checkUrl(url, policy),
     file_name: checkFileName(target.kind, fields.file_name),
     callback_url: checkCallback(target.mode, fields.callback_url, policy),
   })
@@ -55,8 +55,8 @@ export function checkUrlSubmission(target: Target, fields: GivenFields, policy: 
 
 /** The field `file_name` wins over the filename of the part. A filename that is no valid name is ignored. */
 export function toContentName({ fields, partName }: Pick<Upload, 'fields' | 'partName'>): string | null {
-  const given = fields.file_name
-  if (typeof given === 'string') return given
+  const name = fields.file_name
+  if (typeof name === 'string') return name
   return partName === undefined || checkFileName('malware', partName).length > 0 ? null : partName
 }
 
@@ -101,14 +101,14 @@ function checkCallback(mode: ScanMode, url: unknown, policy: AddressPolicy): str
 const checkUrl = (url: unknown, policy: AddressPolicy): string[] =>
   typeof url === 'string' ? checkWebAddress(url, policy) : ['must be a string.']
 
-/** Makes whole sentences of the messages: "file_url must not be empty." */
 /** Throws a validation Problem when any field has an error. */
 export function requireValid(errors: FieldErrors) {
   if (Object.keys(errors).length > 0) throw new Problem({ kind: 'validation', errors })
 }
 
-function toFieldErrors(found: Record<string, string[]>): FieldErrors {
-  const withErrors = Object.entries(found).filter(([, messages]) => messages.length > 0)
+/** Makes whole sentences of the messages: "file_url must not be empty." */
+function toFieldErrors(errors: Record<string, string[]>): FieldErrors {
+  const withErrors = Object.entries(errors).filter(([, messages]) => messages.length > 0)
   return Object.fromEntries(withErrors.map(([field, messages]) => [field, messages.map((m) => `${field} ${m}`)]))
 }
 
@@ -121,11 +121,11 @@ export const checkIdempotencyKey = (key: string): string[] =>
     : [`${header} must be 1 to ${maxKeyLength} visible ASCII characters.`]
 
 /** Identifies a request by all its values in a fixed order, to tell a repeat from another request. */
-export const toFingerprint = (given: (string | null)[]): string => hash('sha256', JSON.stringify(given))
+export const toFingerprint = (values: (string | null)[]): string => hash('sha256', JSON.stringify(values))
 
 /** Refuses a key that was used for another request, because either of the two may be the one that was meant. */
-export function findMismatch(first: { fingerprint: string }, now: { fingerprint: string }): Problem | undefined {
-  if (first.fingerprint === now.fingerprint) return undefined
+export function findMismatch(first: { fingerprint: string }, repeat: { fingerprint: string }): Problem | undefined {
+  if (first.fingerprint === repeat.fingerprint) return undefined
   const error = `${header} was used for another request within the last 24 hours.`
   return new Problem({ kind: 'validation', errors: { [header]: [error] } })
 }

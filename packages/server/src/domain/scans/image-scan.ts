@@ -18,8 +18,8 @@ const turnTimeoutMs = 30_000
 export function makeImageScan({ findEngine, cache, threshold, knowsTestImages }: Deps) {
   return {
     async assess(content: Content, { flagsSexy }: { flagsSexy: boolean }): Promise<Verdict> {
-      const known = knowsTestImages ? findTestReport(content.sha256) : undefined
-      const { report, version } = known ?? (await classify(content))
+      const testReport = knowsTestImages ? findTestReport(content.sha256) : undefined
+      const { report, version } = testReport ?? (await classify(content))
       const { metadata, ...verdict } = decideImage(report, { threshold, flagsSexy })
       return { ...verdict, metadata: { ...metadata, engine_versions: version } }
     },
@@ -34,17 +34,17 @@ export function makeImageScan({ findEngine, cache, threshold, knowsTestImages }:
     if (cached !== undefined) return { report: cached, version }
     const report = await withTurnTimeout((signal) => engine.classify(content, signal))
     // A picture that ran out of time is not cached: the next scan may succeed.
-    if (verdictVersion !== undefined && 'frames' in report) cache.keep(content.sha256, verdictVersion, report)
+    if (verdictVersion !== undefined && 'frames' in report) cache.set(content.sha256, verdictVersion, report)
     return { report, version }
   }
 }
 
 async function withTurnTimeout<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
-  const waiting = new AbortController()
-  const late = () => waiting.abort(new EngineBusy(`No image process was free within ${turnTimeoutMs} ms`))
-  const timer = setTimeout(late, turnTimeoutMs)
+  const controller = new AbortController()
+  const abortAsBusy = () => controller.abort(new EngineBusy(`No image process was free within ${turnTimeoutMs} ms`))
+  const timer = setTimeout(abortAsBusy, turnTimeoutMs)
   try {
-    return await work(waiting.signal)
+    return await work(controller.signal)
   } finally {
     clearTimeout(timer)
   }
@@ -69,17 +69,19 @@ export const imageThresholds = { strict: 0.5, default: 0.7, lenient: 0.85 }
 export function decideImage(report: ImageReport, { threshold, flagsSexy }: ImagePolicy): Verdict {
   if ('unscanned' in report) return { status: 'error', signals: [`Error:${report.unscanned}`], metadata: {} }
   const toUnsafe = ({ pornography, sexy }: Scores) => pornography + (flagsSexy ? sexy : 0)
-  const worst = report.frames.reduce((before, frame) => (toUnsafe(frame) > toUnsafe(before) ? frame : before))
-  const isThreat = toUnsafe(worst) >= threshold
-  const label = flagsSexy && worst.sexy > worst.pornography ? 'sexy' : 'pornography'
+  const worstFrame = report.frames.reduce((previous, frame) =>
+    toUnsafe(frame) > toUnsafe(previous) ? frame : previous,
+  )
+  const isThreat = toUnsafe(worstFrame) >= threshold
+  const label = flagsSexy && worstFrame.sexy > worstFrame.pornography ? 'sexy' : 'pornography'
   // A frame that was classified on white and on black is listed twice.
   const frames = new Set(report.frames.map(({ index }) => index)).size
   return {
     status: isThreat ? 'threat' : 'clean',
     signals: isThreat ? [`Classification:${label}`] : [],
     metadata: {
-      ...toDecimals(worst),
-      ...(report.isAnimated ? { frames_scanned: String(frames), frame_index: String(worst.index) } : undefined),
+      ...toDecimals(worstFrame),
+      ...(report.isAnimated ? { frames_scanned: String(frames), frame_index: String(worstFrame.index) } : undefined),
     },
   }
 }
@@ -88,11 +90,11 @@ const decimals = 4
 
 /** Rounds the scores so that they still sum to 1: the largest takes the remainder. */
 function toDecimals({ clean, pornography, sexy }: Scores): Record<string, string> {
-  const whole = 10 ** decimals
-  const units = [clean, pornography, sexy].map((score) => Math.round(score * whole))
+  const scale = 10 ** decimals
+  const units = [clean, pornography, sexy].map((score) => Math.round(score * scale))
   const largest = units.indexOf(Math.max(...units))
-  units[largest] = whole - units.reduce((sum, unit, i) => (i === largest ? sum : sum + unit), 0)
-  const [forClean, forPornography, forSexy] = units.map((unit) => (unit / whole).toFixed(decimals))
+  units[largest] = scale - units.reduce((sum, unit, i) => (i === largest ? sum : sum + unit), 0)
+  const [forClean, forPornography, forSexy] = units.map((unit) => (unit / scale).toFixed(decimals))
   return {
     classification_clean: forClean ?? '',
     classification_pornography: forPornography ?? '',

@@ -2,20 +2,20 @@ import type { ScanKind } from '@assay/contract'
 import type { Clock } from '../ports/clock.ts'
 import type { ContentLocation, JobContents } from '../ports/content-store.ts'
 import type { ClaimedJob, Completion, JobStore } from '../ports/job-store.ts'
-import { isTransient, keepTrying } from '../retry.ts'
-import { getTestCase, isOfTest, toTestResult } from '../test-mode.ts'
+import { isTransient, retryBriefly } from '../retry.ts'
+import { getTestCase, isTestScan, toTestResult } from '../test-mode.ts'
 import { type FinalResult, type Scan, toScanResult } from './scan.ts'
 import type { Scanner } from './scanner.ts'
 
-/** The store in the queue names of URLs: every process can download them. */
+/** The store id in the queue names of jobs with a URL, because every process can download a URL. */
 export const anyStore = 'anywhere'
 
 /** The queue for jobs of test keys, which need neither an engine nor content: every process can complete them. */
 export const testQueue = 'test'
 
 /**
- * The queue of a job names what a process needs for it: an engine for the kind of scan, and access to the store with
- * the content. Processes that share a database but not their keys, disks or engines leave each other's jobs alone.
+ * The queue name of a job says what a process needs to run it: an engine for the kind of scan, and access to the store
+ * with the content. Processes that share a database but not their keys, disks or engines leave each other's jobs alone.
  */
 export const toQueueName = (kind: ScanKind, storeId: string): string => `${kind} ${storeId}`
 
@@ -57,15 +57,15 @@ export function makeRunJob(deps: Deps) {
 
   async function complete(job: ClaimedJob, result: JobResult) {
     const completion = toCompletion(job, result)
-    const isOurs = await keepTrying(() => deps.jobs.complete(job.lease, completion))
+    const isLeaseValid = await retryBriefly(() => deps.jobs.complete(job.lease, completion))
     // Another worker has claimed the job and needs its content.
-    if (!isOurs) return
+    if (!isLeaseValid) return
     const { source } = job
     if (source.at === 'row' || source.at === 'storage') {
-      // The job is completed even when this fails; the sweeper removes content that no job needs.
+      // The job is completed even when the removal fails; the sweeper removes content that no job needs.
       await deps.contents.remove(source).catch(deps.reportFailure)
     }
-    deps.observeVerdict(job.scan.kind, completion.scan.status, isOfTest(job.scan))
+    deps.observeVerdict(job.scan.kind, completion.scan.status, isTestScan(job.scan))
     deps.onCompleted(job.scan.id, completion.deliveryBody !== undefined)
   }
 
@@ -77,18 +77,19 @@ export function makeRunJob(deps: Deps) {
       return { ...(await scan(job, signal)), refunds: false }
     } catch (error) {
       // Neither an overload nor our own stop is a failure of the job.
-      const counts = !(isTransient(error) || signal.aborted)
-      if (counts) deps.reportFailure(error)
-      if (counts && job.attempt >= maxAttempts) return toFailure(job.scan)
+      const countsAttempt = !(isTransient(error) || signal.aborted)
+      if (countsAttempt) deps.reportFailure(error)
+      if (countsAttempt && job.attempt >= maxAttempts) return toFailure(job.scan)
       const ms = signal.aborted ? 0 : (pausesMs[job.attempt - 1] ?? 0)
-      await deps.jobs.release(job.lease, { ms, counts })
+      await deps.jobs.release(job.lease, { ms, countsAttempt })
       return undefined
     }
   }
 
   async function scan({ source, accountId, flagsSexy, scan }: ClaimedJob, signal: AbortSignal): Promise<FinalResult> {
     const { kind, contentName } = scan
-    if (source.at === 'test') return toTestResult(getTestCase(source.testCase), { kind, flagsSexy, known: scan })
+    if (source.at === 'test')
+      return toTestResult(getTestCase(source.testCase), { kind, flagsSexy, contentFields: scan })
     const options = { kind, contentName, flagsSexy, isTest: false }
     if (source.at === 'url') return deps.scanner.scanUrl(source.url, { ...options, accountId, mode: 'async', signal })
     const content = await openContent(source, scan)
@@ -114,5 +115,5 @@ const toFailure = ({ metadata, contentLength, contentType }: Scan): JobResult =>
   contentLength,
   contentType,
   // Scans of test keys were never charged.
-  refunds: !isOfTest({ metadata }),
+  refunds: !isTestScan({ metadata }),
 })

@@ -22,10 +22,10 @@ export type NewScan = Scan & { mode: ScanMode; region: string }
 export type FinalResult = Pick<Scan, 'status' | 'signals' | 'metadata' | 'contentLength' | 'contentType'>
 
 /** The fields of a scan that describe its content. */
-export type KnownContent = Pick<Scan, 'contentLength' | 'contentType' | 'metadata'>
+export type ContentFields = Pick<Scan, 'contentLength' | 'contentType' | 'metadata'>
 
 /** The content fields of a scan whose URL was not downloaded yet, or yielded nothing. */
-export const unknownContent: KnownContent = {
+export const unknownContentFields: ContentFields = {
   contentLength: 0,
   contentType: 'application/octet-stream',
   metadata: null,

@@ -5,7 +5,7 @@ import type { Describer } from '../content/media-type.ts'
 import type { ContentFetcher, ContentStore, FetchResult } from '../ports/content-store.ts'
 import type { ImageScan } from './image-scan.ts'
 import type { MalwareScan } from './malware-scan.ts'
-import { type FinalResult, unknownContent } from './scan.ts'
+import { type FinalResult, unknownContentFields } from './scan.ts'
 import type { Assess, ScanOptions } from './verdict.ts'
 
 type DownloadOptions = { accountId: string; mode: ScanMode; signal: AbortSignal }
@@ -24,19 +24,19 @@ export function makeScanner(deps: { describe: Describer; assess: Assess; downloa
   /** Throws when the engines do not answer. */
   async function scanContent(content: Content, options: ScanOptions): Promise<FinalResult> {
     const { contentType, hashes } = await deps.describe(content)
-    const found = { contentLength: content.bytes, contentType }
+    const contentFields = { contentLength: content.bytes, contentType }
     if (options.kind === 'nsfw_image' && findImageFormat(content.head) === undefined) {
-      return { ...found, ...toError('UnsupportedImage'), metadata: hashes }
+      return { ...contentFields, ...toError('UnsupportedImage'), metadata: hashes }
     }
     const { status, signals, metadata } = await deps.assess(content, options)
-    return { ...found, status, signals, metadata: { ...hashes, ...metadata } }
+    return { ...contentFields, status, signals, metadata: { ...hashes, ...metadata } }
   }
 
   /** A download that fails is a result with status `error`. Throws only when this service fails. */
   async function scanUrl(url: string, options: ScanOptions & DownloadOptions): Promise<FinalResult> {
     const fetched = await deps.download(url, options)
     if ('failure' in fetched) {
-      return { ...unknownContent, ...toError(fetched.failure), metadata: { reason: fetched.reason } }
+      return { ...unknownContentFields, ...toError(fetched.failure), metadata: { reason: fetched.reason } }
     }
     return scanContent(fetched.content, options).finally(fetched.content.release)
   }
@@ -63,10 +63,10 @@ export const makeDownload =
       totalMs: downloadMs[mode],
       signal,
       contents: deps.contents,
-      ...(hosts === null ? {} : { isHostAllowed: (host: string) => isListed(host, hosts) }),
+      ...(hosts === null ? {} : { isHostAllowed: (host: string) => isHostListed(host, hosts) }),
     })
   }
 
 /** `example.com` stands for that host alone, `*.example.com` for every host below it. */
-const isListed = (host: string, hosts: string[]): boolean =>
-  hosts.some((listed) => (listed.startsWith('*.') ? host.endsWith(listed.slice(1)) : host === listed))
+const isHostListed = (host: string, hosts: string[]): boolean =>
+  hosts.some((pattern) => (pattern.startsWith('*.') ? host.endsWith(pattern.slice(1)) : host === pattern))

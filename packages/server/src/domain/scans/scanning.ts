@@ -8,9 +8,9 @@ import type { Clock } from '../ports/clock.ts'
 import { EngineBusy, EngineDown } from '../ports/engines.ts'
 import type { ScanStore } from '../ports/scan-store.ts'
 import { Problem } from '../problem.ts'
-import { isOfTest, testMark } from '../test-mode.ts'
+import { isTestScan, testMark } from '../test-mode.ts'
 import { findMismatch } from './check-submission.ts'
-import { type FinalResult, newScanId, type Scan, unknownContent } from './scan.ts'
+import { type FinalResult, newScanId, type Scan, unknownContentFields } from './scan.ts'
 import type { Scanner } from './scanner.ts'
 
 type Deps = {
@@ -37,7 +37,7 @@ type ScanRequest = {
   abortWhenClientLeaves?(): AbortSignal
 }
 
-/** One synchronous scan. Its id stays the same when the gate is asked again, so that it is charged once. */
+/** One synchronous scan. Its id stays the same when the call to the gate is repeated, so that it is charged once. */
 type SyncScan = ScanRequest & {
   id: string
   /** Undefined for a URL. */
@@ -46,7 +46,7 @@ type SyncScan = ScanRequest & {
 }
 
 type Owner = Pick<Caller, 'accountId' | 'isTest'>
-type Scanned = Admitted & { scan: Scan }
+type AdmittedScan = Admitted & { scan: Scan }
 
 const engineNames: Record<ScanKind, string> = { malware: 'malware', nsfw_image: 'NSFW image' }
 /** Seconds to send in Retry-After: roughly the time in which a full queue drains. */
@@ -58,17 +58,17 @@ const pollMs = 500
 export function makeScanning(deps: Deps) {
   return {
     /** Waits up to `waitMs` for the result of a pending scan, or until `signal` is aborted. */
-    async getScan(owner: Owner, kind: ScanKind, id: string, { waitMs = 0, signal = never } = {}): Promise<Scan> {
+    async getScan(owner: Owner, kind: ScanKind, id: string, { waitMs = 0, signal = neverAborted } = {}): Promise<Scan> {
       const deadline = performance.now() + waitMs
       for (;;) {
         const leftMs = deadline - performance.now()
-        if (leftMs <= 0 || signal.aborted) return getRecorded(deps, owner, kind, id)
+        if (leftMs <= 0 || signal.aborted) return getRecordedScan(deps, owner, kind, id)
         const done = new AbortController()
         try {
           // The wait begins before the scan is read: its result may arrive in between.
           const stop = AbortSignal.any([signal, done.signal])
           const notified = deps.resultWaiters.wait(id, Math.min(leftMs, pollMs), stop)
-          const scan = await getRecorded(deps, owner, kind, id)
+          const scan = await getRecordedScan(deps, owner, kind, id)
           if (scan.status !== 'pending') return scan
           await notified
         } finally {
@@ -77,20 +77,20 @@ export function makeScanning(deps: Deps) {
       }
     },
 
-    scanNow: (caller: Caller, content: Content, request: ScanRequest): Promise<Scanned> =>
+    scanNow: (caller: Caller, content: Content, request: ScanRequest): Promise<AdmittedScan> =>
       scan(caller, {
         ...request,
         id: newScanId(),
         content,
-        run: (current) => deps.scanner.scanContent(content, { ...current, ...request }),
+        run: (latestCaller) => deps.scanner.scanContent(content, { ...latestCaller, ...request }),
       }),
 
-    scanUrlNow: (caller: Caller, url: string, request: ScanRequest, signal: AbortSignal): Promise<Scanned> =>
+    scanUrlNow: (caller: Caller, url: string, request: ScanRequest, signal: AbortSignal): Promise<AdmittedScan> =>
       scan(caller, {
         ...request,
         id: newScanId(),
         content: undefined,
-        run: (current) => deps.scanner.scanUrl(url, { ...current, ...request, mode: 'sync', signal }),
+        run: (latestCaller) => deps.scanner.scanUrl(url, { ...latestCaller, ...request, mode: 'sync', signal }),
       }),
   }
 
@@ -98,27 +98,27 @@ export function makeScanning(deps: Deps) {
    * Scans, then records the charge and the result in one transaction. A crash before the transaction leaves nothing to
    * undo: nothing was charged.
    */
-  async function scan(caller: Caller, sync: SyncScan): Promise<Scanned> {
-    const { kind, countsRequest, idempotency } = sync
-    const first = idempotency && (await findFirst(deps, caller, kind, idempotency))
-    if (first !== undefined) return { scan: first, caller, refused: undefined }
-    const done = await runScan(deps, caller, sync)
+  async function scan(caller: Caller, syncScan: SyncScan): Promise<AdmittedScan> {
+    const { kind, countsRequest, idempotency } = syncScan
+    const firstScan = idempotency && (await findFirstScan(deps, caller, kind, idempotency))
+    if (firstScan !== undefined) return { scan: firstScan, caller, refused: undefined }
+    const result = await runScan(deps, caller, syncScan)
     const answer = await deps.gate.admit({
       keyDigest: caller.keyDigest,
       countsRequest,
-      scan: done,
+      scan: result,
       ...(idempotency === undefined ? {} : { idempotency }),
       // On the fast path the settings of the caller may be a second old.
       ...(countsRequest && kind === 'nsfw_image' ? { flagsSexy: caller.flagsSexy } : {}),
     })
-    if (answer.outcome === 'changed') return scan(answer.caller, { ...sync, countsRequest: false })
+    if (answer.outcome === 'changed') return scan(answer.caller, { ...syncScan, countsRequest: false })
     // The gate refuses here when the key was revoked or other scans took the last credits during the scan.
     const admitted = toAdmitted(caller, countsRequest, answer)
     if (answer.outcome === 'repeated' && idempotency !== undefined) {
-      return { ...admitted, scan: await getFirst(deps, caller, kind, answer, idempotency) }
+      return { ...admitted, scan: await getFirstScan(deps, caller, kind, answer, idempotency) }
     }
-    if (admitted.refused === undefined) deps.observeVerdict(kind, done.status, caller.isTest)
-    return { ...admitted, scan: done }
+    if (admitted.refused === undefined) deps.observeVerdict(kind, result.status, caller.isTest)
+    return { ...admitted, scan: result }
   }
 }
 
@@ -128,19 +128,24 @@ export type Scanning = ReturnType<typeof makeScanning>
  * Answers alike for every scan that the key may not read: no such scan, one of another account or of the other kind, an
  * identifier that is no UUID, and a test scan for a live key or the reverse.
  */
-async function getRecorded({ scans }: Deps, { accountId, isTest }: Owner, kind: ScanKind, id: string): Promise<Scan> {
+async function getRecordedScan(
+  { scans }: Deps,
+  { accountId, isTest }: Owner,
+  kind: ScanKind,
+  id: string,
+): Promise<Scan> {
   const scan = isUuid(id) ? await scans.findScan(accountId, kind, id) : undefined
-  if (scan !== undefined && isOfTest(scan) === isTest) return scan
+  if (scan !== undefined && isTestScan(scan) === isTest) return scan
   throw new Problem({ kind: 'validation', errors: { id: ['The job could not be found.'] } })
 }
 
-async function findFirst(deps: Deps, caller: Caller, kind: ScanKind, idempotency: Idempotency) {
+async function findFirstScan(deps: Deps, caller: Caller, kind: ScanKind, idempotency: Idempotency) {
   const { operation, key } = idempotency
   const first = await deps.repeats.findRepeat(caller.accountId, operation, key)
-  return first && getFirst(deps, caller, kind, first, idempotency)
+  return first && getFirstScan(deps, caller, kind, first, idempotency)
 }
 
-async function getFirst(
+async function getFirstScan(
   deps: Deps,
   caller: Caller,
   kind: ScanKind,
@@ -149,7 +154,7 @@ async function getFirst(
 ): Promise<Scan> {
   const mismatch = findMismatch(first, idempotency)
   if (mismatch !== undefined) throw mismatch
-  return getRecorded(deps, caller, kind, first.scanId)
+  return getRecordedScan(deps, caller, kind, first.scanId)
 }
 
 /** Runs a scan to its result. Records a scan that fails by our own fault, without a charge, and throws. */
@@ -164,9 +169,9 @@ async function runScan(deps: Deps, caller: Caller, { id, kind, contentName, cont
     // A failure that a test key asked for is no fault of the service.
     if (!caller.isTest) deps.reportFailure(error)
     deps.observeVerdict(kind, 'error', caller.isTest)
-    const known = await describeFailed(deps, caller, content)
+    const contentFields = await describeFailed(deps, caller, content)
     const failed = { status: 'error' as const, signals: ['Error:EngineFailed'], completedAt: deps.clock.now() }
-    await deps.scans.recordFailure(caller.accountId, { ...base, ...known, ...failed })
+    await deps.scans.recordFailure(caller.accountId, { ...base, ...contentFields, ...failed })
     if (!(error instanceof EngineDown)) throw error
     const detail = `The ${engineNames[kind]} engine did not answer. Nothing was charged; try again.`
     throw new Problem({ kind: 'engine-unavailable', detail }, { cause: error })
@@ -174,12 +179,12 @@ async function runScan(deps: Deps, caller: Caller, { id, kind, contentName, cont
 }
 
 async function describeFailed({ describe }: Deps, { isTest }: Caller, content: Content | undefined) {
-  if (content === undefined) return { ...unknownContent, metadata: isTest ? testMark : null }
+  if (content === undefined) return { ...unknownContentFields, metadata: isTest ? testMark : null }
   const { contentType, hashes } = await describe(content)
   return { contentLength: content.bytes, contentType, metadata: { ...hashes, ...(isTest ? testMark : {}) } }
 }
 
-const never = new AbortController().signal
+const neverAborted = new AbortController().signal
 
 /** Wakes the requests of this process that wait for the result of a scan. */
 export function makeResultWaiters() {
@@ -194,13 +199,13 @@ export function makeResultWaiters() {
       if (signal.aborted) return
       const { promise, resolve } = Promise.withResolvers<void>()
       const timer = setTimeout(resolve, ms)
-      const others = waiting.get(scanId) ?? new Set()
-      waiting.set(scanId, others.add(resolve))
+      const wakers = waiting.get(scanId) ?? new Set()
+      waiting.set(scanId, wakers.add(resolve))
       signal.addEventListener('abort', () => resolve(), { once: true })
       await promise
       clearTimeout(timer)
-      others.delete(resolve)
-      if (others.size === 0) waiting.delete(scanId)
+      wakers.delete(resolve)
+      if (wakers.size === 0) waiting.delete(scanId)
     },
   }
 }

@@ -9,7 +9,7 @@ import { Problem } from '../problem.ts'
 import { findFileCase, findUrlCase, type TestCase, testMark } from '../test-mode.ts'
 import { findMismatch } from './check-submission.ts'
 import { anyStore, testQueue, toQueueName } from './jobs.ts'
-import { type KnownContent, type NewScan, newScanId, unknownContent } from './scan.ts'
+import { type ContentFields, type NewScan, newScanId, unknownContentFields } from './scan.ts'
 
 type Deps = {
   gate: AdmissionGate
@@ -41,12 +41,12 @@ export function makeSubmitting(deps: Deps) {
 
   async function submitFile(caller: Caller, content: JobContent, request: JobRequest): Promise<Submitted> {
     const { contentType, hashes } = await deps.describe(content)
-    const known = { contentLength: content.bytes, contentType, metadata: hashes }
-    if (caller.isTest) return submitTest(caller, request, findFileCase(request, content), known)
+    const contentFields = { contentLength: content.bytes, contentType, metadata: hashes }
+    if (caller.isTest) return submitTest(caller, request, findFileCase(request, content), contentFields)
     requireEngine(request.kind)
     const source = await content.persist()
     const queue = toQueueName(request.kind, deps.contents.toStoreId(source))
-    const submitted = await submit(caller, request, { queue, source }, known).catch(async (error) => {
+    const submitted = await submit(caller, request, { queue, source }, contentFields).catch(async (error) => {
       // After any other error the job may have been accepted: the sweeper removes content that no job needs.
       if (isCertainlyRefused(error)) await deps.contents.remove(source)
       throw error
@@ -56,27 +56,27 @@ export function makeSubmitting(deps: Deps) {
   }
 
   async function submitUrl(caller: Caller, url: string, request: JobRequest): Promise<Submitted> {
-    if (caller.isTest) return submitTest(caller, request, findUrlCase(request, url), unknownContent)
+    if (caller.isTest) return submitTest(caller, request, findUrlCase(request, url), unknownContentFields)
     requireEngine(request.kind)
     const queue = toQueueName(request.kind, anyStore)
-    return submit(caller, request, { queue, source: { at: 'url', url } }, unknownContent)
+    return submit(caller, request, { queue, source: { at: 'url', url } }, unknownContentFields)
   }
 
   /** The result of a test is decided now and its content dropped, so that every process can complete it in time. */
-  function submitTest(caller: Caller, request: JobRequest, { name, delayMs }: TestCase, known: KnownContent) {
+  function submitTest(caller: Caller, request: JobRequest, { name, delayMs }: TestCase, contentFields: ContentFields) {
     const source = { at: 'test' as const, testCase: name }
     const job = { queue: testQueue, source, ...(delayMs && { holdMs: delayMs.async }) }
-    return submit(caller, request, job, { ...known, metadata: { ...known.metadata, ...testMark } })
+    return submit(caller, request, job, { ...contentFields, metadata: { ...contentFields.metadata, ...testMark } })
   }
 
   async function submit(
     caller: Caller,
     request: JobRequest,
     job: Omit<NewJob, 'callbackUrl'>,
-    known: KnownContent,
+    contentFields: ContentFields,
   ): Promise<Submitted> {
     const { callbackUrl, idempotency, countsRequest } = request
-    const scan = newPending(request, known)
+    const scan = newPending(request, contentFields)
     const answer = await deps.gate.admit({
       keyDigest: caller.keyDigest,
       countsRequest,
@@ -99,7 +99,7 @@ export function makeSubmitting(deps: Deps) {
     throw new Problem({ kind: 'engine-unavailable', detail })
   }
 
-  function newPending({ kind, contentName }: JobRequest, known: KnownContent): NewScan {
+  function newPending({ kind, contentName }: JobRequest, contentFields: ContentFields): NewScan {
     return {
       id: newScanId(),
       kind,
@@ -108,7 +108,7 @@ export function makeSubmitting(deps: Deps) {
       status: 'pending',
       signals: null,
       contentName,
-      ...known,
+      ...contentFields,
       createdAt: deps.clock.now(),
       completedAt: null,
     }

@@ -41,7 +41,7 @@ export function makeVersionedCache<T extends object>({ entries }: { entries: num
       const entry = cache?.get(sha256)
       return entry?.version === version ? entry.value : undefined
     },
-    keep(sha256: string, version: string, value: T) {
+    set(sha256: string, version: string, value: T) {
       cache?.set(sha256, { version, value })
     },
   }
@@ -73,8 +73,8 @@ function applyEntries(verdict: Verdict, entries: ListEntry[], prefix: 'Virus' | 
   if (verdict.status !== 'threat' || first === undefined) return verdict
   const metadata = { ...verdict.metadata, listed: first.reason }
   if (entries.some(({ matches }) => matches === 'sha256')) return { ...verdict, status: 'clean', signals: [], metadata }
-  const left = verdict.signals.filter((signal) => !entries.some(({ value }) => value === signal))
-  if (left.length > 0) return { ...verdict, signals: left }
+  const remainingSignals = verdict.signals.filter((signal) => !entries.some(({ value }) => value === signal))
+  if (remainingSignals.length > 0) return { ...verdict, signals: remainingSignals }
   // A full list may be cut off: a signal that it does not show could remain.
   if (verdict.signals.length >= maxSignals) return verdict
   const { doubts = [] } = verdict

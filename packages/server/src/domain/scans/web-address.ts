@@ -28,8 +28,8 @@ export function checkWebAddress(text: string, policy: AddressPolicy): string[] {
     errors.push('must not contain a user name or password.')
   }
   if (url.port !== '' && badPorts.has(Number(url.port))) errors.push(`must not use port ${url.port}.`)
-  const literal = findLiteral(url.hostname)
-  if (literal !== undefined && !policy.isAllowed(literal))
+  const literalAddress = findLiteral(url.hostname)
+  if (literalAddress !== undefined && !policy.isAllowed(literalAddress))
     errors.push('must not point to an address that is not public.')
   return errors
 }
@@ -37,8 +37,8 @@ export function checkWebAddress(text: string, policy: AddressPolicy): string[] {
 /** Finds an IP address in the host. The URL parser has normalized all spellings (decimal, octal, hex, short). */
 function findLiteral(hostname: string): string | undefined {
   if (hostname.startsWith('[')) return hostname.slice(1, -1)
-  const bare = hostname.replace(/\.$/, '')
-  return /^\d+\.\d+\.\d+\.\d+$/.test(bare) ? bare : undefined
+  const host = hostname.replace(/\.$/, '')
+  return /^\d+\.\d+\.\d+\.\d+$/.test(host) ? host : undefined
 }
 
 export type AddressPolicy = {
@@ -79,9 +79,9 @@ const globalUnicast = '2000::/3'
 
 /** Allows public addresses, and the networks in `allowed`, which the operator has opened. */
 export function makeAddressPolicy(allowed: readonly string[]): AddressPolicy {
-  const opened = toBlockList(allowed)
-  const closed = toBlockList([...notPublicV4, ...notPublicV6])
-  const unicast = toBlockList([globalUnicast])
+  const openedNetworks = toBlockList(allowed)
+  const closedNetworks = toBlockList([...notPublicV4, ...notPublicV6])
+  const globalNetworks = toBlockList([globalUnicast])
 
   return {
     isAllowed(address) {
@@ -90,9 +90,9 @@ export function makeAddressPolicy(allowed: readonly string[]): AddressPolicy {
       if (version === 0 || address.includes('%')) return false
       const family = version === 6 ? 'ipv6' : 'ipv4'
       // BlockList compares a mapped address with IPv4 rules, so an opened network is open in that form too.
-      if (opened.check(address, family)) return true
-      if (closed.check(address, family)) return false
-      return version === 4 || unicast.check(address, family)
+      if (openedNetworks.check(address, family)) return true
+      if (closedNetworks.check(address, family)) return false
+      return version === 4 || globalNetworks.check(address, family)
     },
   }
 }

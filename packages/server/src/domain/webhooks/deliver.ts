@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import type { Clock } from '../ports/clock.ts'
 import type { Attempt, ClaimedDelivery, DeliveryStore, NextDeliveryState } from '../ports/delivery-store.ts'
 import type { WebhookResponse, WebhookSender } from '../ports/webhook-sender.ts'
-import { keepTrying } from '../retry.ts'
+import { retryBriefly } from '../retry.ts'
 import { newScanId, toScanResult } from '../scans/scan.ts'
 import { decideNextState, defaultRetryMs } from './schedule.ts'
 import { toSignatureHeaders } from './signature.ts'
@@ -13,7 +13,7 @@ const attemptMs = 15_000
 /** An endpoint that has failed for this long without a success is paused until somebody resumes it. */
 const pauseEndpointAfterMs = 5 * 24 * 3_600_000
 
-export type Delivered = {
+export type AttemptResult = {
   attempt: Attempt
   outcome: NextDeliveryState
   /** False when another process had claimed the delivery by then and records its own attempt. */
@@ -36,7 +36,7 @@ export function makeDeliver(deps: {
   const totalMs = deps.attemptMs ?? attemptMs
   const pauseAfterMs = deps.pauseAfterMs ?? pauseEndpointAfterMs
 
-  return async function deliver(claimed: ClaimedDelivery): Promise<Delivered> {
+  return async function deliver(claimed: ClaimedDelivery): Promise<AttemptResult> {
     const at = clock.now()
     const startedAt = performance.now()
     const body = Buffer.from(claimed.body)
@@ -51,7 +51,7 @@ export function makeDeliver(deps: {
       random: random(),
     })
     // A delivery whose attempt is not recorded is sent again when its lease ends.
-    const isRecorded = await keepTrying(() => store.recordAttempt(claimed, attempt, outcome, pauseAfterMs))
+    const isRecorded = await retryBriefly(() => store.recordAttempt(claimed, attempt, outcome, pauseAfterMs))
     return { attempt, outcome, isRecorded, fault: answer.status === null ? answer.fault : undefined }
   }
 }
@@ -64,7 +64,7 @@ function toLogText(answer: WebhookResponse): string {
   return text === '' && answer.status >= 300 && answer.status <= 399 ? 'Redirects are not followed.' : text
 }
 
-export type SampleSent = {
+export type SampleResult = {
   status: number | null
   durationMs: number
   /** The beginning of the response, or the reason why there is none. */
@@ -77,7 +77,7 @@ export type SampleSent = {
 export async function sendSample(
   deps: { sender: WebhookSender; clock: Clock },
   { url, secrets }: { url: string; secrets: readonly string[] },
-): Promise<SampleSent> {
+): Promise<SampleResult> {
   const at = deps.clock.now()
   const startedAt = performance.now()
   const body = newSampleBody(at)
@@ -89,18 +89,18 @@ export async function sendSample(
   return { status: answer.status, durationMs, answer: text, headers, body }
 }
 
-const content = 'A sample to test a webhook with.\n'
+const sampleContent = 'A sample to test a webhook with.\n'
 
 function newSampleBody(now: Date): string {
   const result = toScanResult({
     id: newScanId(),
     kind: 'malware',
     status: 'clean',
-    contentLength: content.length,
+    contentLength: sampleContent.length,
     contentType: 'text/plain',
     contentName: 'webhook-sample.txt',
     signals: [],
-    metadata: { hash_sha1: hash('sha1', content), hash_sha256: hash('sha256', content) },
+    metadata: { hash_sha1: hash('sha1', sampleContent), hash_sha256: hash('sha256', sampleContent) },
     createdAt: now,
     completedAt: now,
   })
@@ -116,6 +116,6 @@ export function toAnswerText(answer: Buffer): string {
   return text === '' ? '' : decodeBeginning(Buffer.from(text.replaceAll('\0', '\u{fffd}')))
 }
 
-/** Leaves out a character that the cut divides. */
+/** Decodes the beginning of a response, without a last character that the cut divides. */
 const decodeBeginning = (bytes: Buffer) =>
   new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes.subarray(0, maxAnswerBytes), { stream: true })

@@ -16,14 +16,14 @@ export const defaultRetryMs: readonly number[] = [
 ]
 
 const jitter = 0.2
-const minAfterTooManyMs = minute
-const tooManyRequests = 429
-const gone = 410
+const minPauseAfter429Ms = minute
+const tooManyRequestsStatus = 429
+const goneStatus = 410
 
 /** The parts of a response that decide about a retry. The status is null when there was no response. */
 type Answer = { status: number | null; retryAfter: string | undefined }
 
-type Tried = {
+type FinishedAttempt = {
   /** Attempts before this one. */
   attempts: number
   answer: Answer
@@ -35,16 +35,16 @@ type Tried = {
 /** Decides whether and when to try again. A redirect is a failure: the account did not name the other address. */
 export function decideNextState(
   retryMs: readonly number[],
-  { attempts, answer, now, random }: Tried,
+  { attempts, answer, now, random }: FinishedAttempt,
 ): NextDeliveryState {
   if (isSuccess(answer.status)) return { state: 'delivered' }
-  if (answer.status === gone) return { state: 'stopped' }
+  if (answer.status === goneStatus) return { state: 'stopped' }
   const stepMs = retryMs[attempts]
   if (stepMs === undefined) return { state: 'dead' }
   const pauseMs = Math.max(
     stepMs * (1 - jitter + 2 * jitter * random),
     Math.min(findRetryAfterMs(answer.retryAfter, now) ?? 0, 2 * stepMs),
-    answer.status === tooManyRequests ? minAfterTooManyMs : 0,
+    answer.status === tooManyRequestsStatus ? minPauseAfter429Ms : 0,
   )
   return { state: 'pending', nextAt: new Date(now.getTime() + Math.round(pauseMs)) }
 }

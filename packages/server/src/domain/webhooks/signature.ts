@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto'
 
-type Signed = {
+type DeliveryToSign = {
   /** Identifier of the delivery, sent in every attempt so that receivers can deduplicate. */
   id: string
   body: Buffer
@@ -14,16 +14,16 @@ type Signed = {
  * The headers that prove the origin of a delivery. `X-Api-Signature` signs the body with the current secret; the
  * headers of Standard Webhooks also sign id and time, with every valid secret.
  */
-export function toSignatureHeaders({ id, body, secrets, at }: Signed): Record<string, string> {
-  const [secret] = secrets
-  if (secret === undefined) throw new Error(`The account of delivery ${id} has no webhook secret`)
+export function toSignatureHeaders({ id, body, secrets, at }: DeliveryToSign): Record<string, string> {
+  const [currentSecret] = secrets
+  if (currentSecret === undefined) throw new Error(`The account of delivery ${id} has no webhook secret`)
   const timestamp = String(Math.floor(at.getTime() / 1000))
-  const signatures = secrets.map((each) => {
-    const hmac = createHmac('sha256', toStandardKey(each)).update(`${id}.${timestamp}.`).update(body)
+  const signatures = secrets.map((secret) => {
+    const hmac = createHmac('sha256', toStandardKey(secret)).update(`${id}.${timestamp}.`).update(body)
     return `v1,${hmac.digest('base64')}`
   })
   return {
-    'X-Api-Signature': createHmac('sha256', Buffer.from(secret)).update(body).digest('hex'),
+    'X-Api-Signature': createHmac('sha256', Buffer.from(currentSecret)).update(body).digest('hex'),
     'webhook-id': id,
     'webhook-timestamp': timestamp,
     'webhook-signature': signatures.join(' '),
