@@ -1,4 +1,4 @@
-import type { ListEntry as EntryView, operatorRoutes } from '@assay/contract/admin'
+import type { ListEntry as EntryView } from '@assay/contract/admin'
 import { v7 as newId } from 'uuid'
 import type { Clock } from '../domain/ports/clock.ts'
 import type { ListEntry, ListStore } from '../domain/ports/list-store.ts'
@@ -12,10 +12,8 @@ export type ListHandlerDeps = {
   clock: Clock
 }
 
-type Names = 'listEntries' | 'addListEntry' | 'removeListEntry'
-
 /** Handlers for the allow list and the block list. */
-export function makeListHandlers(deps: ListHandlerDeps): Handlers<Names & keyof typeof operatorRoutes> {
+export function makeListHandlers(deps: ListHandlerDeps) {
   const { lists, refreshLists, clock } = deps
 
   return {
@@ -48,7 +46,7 @@ export function makeListHandlers(deps: ListHandlerDeps): Handlers<Names & keyof 
       await refreshLists()
       await call.audit('list.remove', id)
     },
-  }
+  } satisfies Partial<Handlers>
 }
 
 function checkValue(matches: 'sha256' | 'signal', value: string): string | undefined {

@@ -1,4 +1,3 @@
-import type { operatorRoutes } from '@assay/contract/admin'
 import { findRate, toRateText } from '../domain/accounts/account.ts'
 import type { Registration } from '../domain/accounts/registration.ts'
 import type { Invitations } from '../domain/console/invitations.ts'
@@ -15,21 +14,10 @@ export type OperatorAccountDeps = {
   invitations: Invitations
 }
 
-type Names =
-  | 'listAccounts'
-  | 'createAccount'
-  | 'updateAccount'
-  | 'inviteOwner'
-  | 'grantCredits'
-  | 'listLedger'
-  | 'listPlans'
-  | 'savePlan'
-  | 'deletePlan'
-
 const ledgerRows = 200
 
 /** Handlers of operators for accounts, their credits and their plans. */
-export function makeOperatorAccountHandlers(deps: OperatorAccountDeps): Handlers<Names & keyof typeof operatorRoutes> {
+export function makeOperatorAccountHandlers(deps: OperatorAccountDeps) {
   const { accounts, plans, registration, invitations } = deps
 
   return {
@@ -119,7 +107,7 @@ export function makeOperatorAccountHandlers(deps: OperatorAccountDeps): Handlers
       requireFound(await plans.deletePlan(name).catch(toConflict), 'plan')
       await call.audit('plan.delete', name)
     },
-  }
+  } satisfies Partial<Handlers>
 
   async function requirePlan(name: string) {
     if ((await plans.findPlan(name)) !== undefined) return

@@ -1,5 +1,4 @@
 import { randomBytes } from 'node:crypto'
-import type { sessionRoutes } from '@assay/contract/admin'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { findTotpStep, hashPassword, isPasswordCorrect, toBase32, toTotpUri } from '../domain/console/credentials.ts'
 import type { Invitations } from '../domain/console/invitations.ts'
@@ -21,7 +20,7 @@ export type SessionDeps = {
 }
 
 /** Handlers for signing in and out, and for the password and authenticator app of a member. */
-export function makeSessionHandlers(deps: SessionDeps): Handlers<keyof typeof sessionRoutes> {
+export function makeSessionHandlers(deps: SessionDeps) {
   const { members, signIn, invitations, clock, region, version } = deps
 
   return {
@@ -103,7 +102,7 @@ export function makeSessionHandlers(deps: SessionDeps): Handlers<keyof typeof se
       await members.setTotp(member.id, null, null)
       await audit('totp.remove')
     },
-  }
+  } satisfies Partial<Handlers>
 
   /** Returns the member behind a session. The operator token belongs to no member. */
   async function getMember({ memberId }: Who): Promise<Member> {

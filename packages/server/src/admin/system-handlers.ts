@@ -1,4 +1,4 @@
-import type { operatorRoutes, Status } from '@assay/contract/admin'
+import type { Status } from '@assay/contract/admin'
 import type { AuditLog, AuditRecord } from '../domain/ports/audit-log.ts'
 import { type Handlers, listPage, requireFound } from './call.ts'
 
@@ -27,19 +27,8 @@ export type SystemDeps = {
   }
 }
 
-type Names =
-  | 'getStatus'
-  | 'getSystem'
-  | 'makeBackup'
-  | 'runSelfTest'
-  | 'listAudit'
-  | 'getSignatures'
-  | 'uploadSignatures'
-  | 'removeSignatures'
-  | 'updateSignatures'
-
 /** Handlers for the status of the service, its settings, signatures, backups and audit log. */
-export function makeSystemHandlers(deps: SystemDeps): Handlers<Names & keyof typeof operatorRoutes> {
+export function makeSystemHandlers(deps: SystemDeps) {
   const { audit, signatures } = deps
 
   return {
@@ -99,7 +88,7 @@ export function makeSystemHandlers(deps: SystemDeps): Handlers<Names & keyof typ
       await call.audit('signatures.update', result.state)
       return result
     },
-  }
+  } satisfies Partial<Handlers>
 }
 
 const toAuditRow = ({ id, at, actor, action, target, accountName, detail, address }: AuditRecord) => ({

@@ -54,7 +54,7 @@ export function makeClientErrorHandler(deps: Deps) {
       socket.destroy()
       return
     }
-    rejectSocket(deps, socket, { problem: toFramingProblem(error), instance: '', reason: error.code })
+    rejectSocket(deps, socket, { problem: framingProblems[error.code] ?? notHttp, instance: '', reason: error.code })
   }
 }
 
@@ -82,18 +82,19 @@ function rejectSocket(deps: Deps, socket: Socket, rejection: { problem: Describe
   deps.log.info({ traceId, status, reason }, 'request rejected')
 }
 
-function toFramingProblem(error: ConnectionError) {
-  switch (error.code) {
-    case 'HPE_HEADER_OVERFLOW':
-      return { kind: 'header-too-large' } as const
-    case 'HPE_CHUNK_EXTENSIONS_OVERFLOW':
-      return { kind: 'content-too-large', detail: 'The chunk extensions of the body are too large.' } as const
-    case 'ERR_HTTP_REQUEST_TIMEOUT':
-      return { kind: 'request-timeout', detail: 'The request line and headers did not arrive in time.' } as const
-    default:
-      return { kind: 'malformed-request', detail: 'The bytes received are not a valid HTTP request.' } as const
-  }
+/** Problems of bytes that Node cannot parse, by its error code. */
+const framingProblems: Record<string, Described> = {
+  HPE_HEADER_OVERFLOW: { kind: 'header-too-large' },
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: {
+    kind: 'content-too-large',
+    detail: 'The chunk extensions of the body are too large.',
+  },
+  ERR_HTTP_REQUEST_TIMEOUT: {
+    kind: 'request-timeout',
+    detail: 'The request line and headers did not arrive in time.',
+  },
 }
+const notHttp: Described = { kind: 'malformed-request', detail: 'The bytes received are not a valid HTTP request.' }
 
 /** Finds faults of a request that Node accepts and the interface does not. */
 export function checkFraming({ raw }: FastifyRequest): Problem | undefined {

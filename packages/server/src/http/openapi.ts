@@ -140,11 +140,11 @@ function toResponses(operation: Operation): Json {
     ...toSuccess(operation),
     ...(scans ? { 400: problem('malformed-request') } : {}),
     401: { description: 'The key is missing or invalid, or the subscription has expired. No body.' },
-    403: answer('No credits are left. No body.', { rate: true }),
+    403: answer('No credits are left. No body.'),
     ...(scans ? { 415: problem('unsupported-media-type') } : {}),
     ...(scans && operation.does === 'url' ? { 413: problem('content-too-large') } : {}),
     ...(scans || operation.does === 'result'
-      ? { 422: answer(problemKinds.validation.meaning, { rate: true, body: toProblemBody('validation', operation) }) }
+      ? { 422: answer(problemKinds.validation.meaning, toProblemBody('validation', operation)) }
       : {}),
     429: toLater('rate-limited', operation),
     500: problem(scans ? 'engine-unavailable' : 'internal'),
@@ -162,26 +162,21 @@ const toLater = (kind: 'rate-limited' | 'overloaded' | 'unavailable' | 'storage-
 function toSuccess(operation: Operation): Json {
   switch (operation.does) {
     case 'ping':
-      return { 200: answer('The service is reachable and the key is valid. No body.', { rate: true }) }
+      return { 200: answer('The service is reachable and the key is valid. No body.') }
     case 'account':
-      return { 200: answer('The account', { rate: true, body: json('Account', examples.account) }) }
+      return { 200: answer('The account', json('Account', examples.account)) }
     case 'result':
       return {
-        200: answer('The current state of the job', {
-          rate: true,
-          body: json('ScanResult', examples.result(operation.kind)),
-        }),
-        304: answer('The job is completed and its ETag matches If-None-Match. No body.', { rate: true }),
+        200: answer('The current state of the job', json('ScanResult', examples.result(operation.kind))),
+        304: answer('The job is completed and its ETag matches If-None-Match. No body.'),
       }
     default:
       return operation.mode === 'sync'
         ? {
-            201: answer('The completed job', { rate: true, body: json('ScanResult', examples.result(operation.kind)) }),
+            201: answer('The completed job', json('ScanResult', examples.result(operation.kind))),
           }
         : {
-            202: withResultHeader(
-              answer('The job is accepted', { rate: true, body: json('ScanReceipt', examples.receipt) }),
-            ),
+            202: withResultHeader(answer('The job is accepted', json('ScanReceipt', examples.receipt))),
           }
   }
 }
@@ -195,16 +190,13 @@ function toProblemBody(kind: keyof typeof problemKinds, operation?: Operation): 
   return { 'application/problem+json': { schema, example: examples.problem(kind, operation) } }
 }
 
-const problem = (kind: keyof typeof problemKinds) =>
-  answer(problemKinds[kind].meaning, { rate: true, body: toProblemBody(kind) })
+const problem = (kind: keyof typeof problemKinds) => answer(problemKinds[kind].meaning, toProblemBody(kind))
 
-function answer(description: string, having: { rate: boolean; body?: Json }): Json {
-  return {
-    description,
-    headers: { ...creditHeaders, ...(having.rate ? rateHeaders : {}) },
-    ...(having.body === undefined ? {} : { content: having.body }),
-  }
-}
+const answer = (description: string, content?: Json): Json => ({
+  description,
+  headers: { ...creditHeaders, ...rateHeaders },
+  ...(content === undefined ? {} : { content }),
+})
 
 const withResultHeader = (response: Json): Json => ({
   ...response,

@@ -39,7 +39,7 @@ const toChunk = (bytes: Buffer): Buffer[] => [
 
 const lastChunk = '0\r\n\r\n'
 
-type ResponderDeps = {
+export type ResponderDeps = {
   /** Returns the ISTag, which changes whenever a verdict could. */
   findTag(): string
   /** Name and version of the server, such as `Assay 0.1.0`. */

@@ -2,18 +2,15 @@ import type { Connection } from '../connection.ts'
 import { maxBytes } from '../listener-scan.ts'
 import { type IcapEvent, newIcapParser } from './icap-parser.ts'
 import { IcapFault, readMessage } from './icap-request.ts'
-import { type IcapHeaders, makeResponder, toIcapHead } from './icap-response.ts'
+import { type IcapHeaders, makeResponder, type ResponderDeps, toIcapHead } from './icap-response.ts'
 import { type Decision, type MessageScanDeps, newMessageScan } from './message-scan.ts'
 
-type Deps = MessageScanDeps & {
-  /** Whether to block or to let through content that cannot be scanned. */
-  onError: 'block' | 'allow'
-  /** Returns the ISTag, which changes whenever a verdict could. */
-  findTag(): string
-  /** Name and version of the server, such as `Assay 0.1.0`. */
-  server: string
-  maxConnections: number
-}
+type Deps = MessageScanDeps &
+  ResponderDeps & {
+    /** Whether to block or to let through content that cannot be scanned. */
+    onError: 'block' | 'allow'
+    maxConnections: number
+  }
 
 const serviceName = 'avscan'
 const idleMs = 120_000
