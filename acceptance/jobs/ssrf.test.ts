@@ -12,8 +12,6 @@ import { makeCaller, toId, toResult } from '../support/submitting.ts'
 describe('an address that is not public', { skip: alreadyTested }, () => {
   /** Where `/?n` of the origin redirects to. */
   const targets: string[] = []
-  const service = openBefore(() => startService({ ASSAY_OUTBOUND_ALLOW: world, ASSAY_WEBHOOK_RETRIES: '1s' }))
-  const caller = openBefore(async () => makeCaller(service.url, service.apiKey))
   const canaries = openBefore(openCanaries)
   const origin = openBefore(() =>
     openOrigin((request, response) => {
@@ -22,6 +20,8 @@ describe('an address that is not public', { skip: alreadyTested }, () => {
       response.writeHead(302, { location: Buffer.from(target).toString('latin1') }).end()
     }),
   )
+  const service = openBefore(() => startService({ ASSAY_OUTBOUND_ALLOW: world, ASSAY_WEBHOOK_RETRIES: '1s' }))
+  const caller = openBefore(async () => makeCaller(service.url, service.apiKey))
   after(() => assert.deepEqual(canaries.touched, [], 'not later either'))
 
   /** On the port of the canaries. */

@@ -27,11 +27,11 @@ const reactions: Record<string, (before: number) => Reaction> = {
 }
 
 describe('a webhook', { skip: lacking || alreadyTested }, () => {
+  const service = openBefore(() => startService({ ASSAY_OUTBOUND_ALLOW: world, ASSAY_WEBHOOK_RETRIES: '1s,1s' }))
+  const caller = openBefore(async () => makeCaller(service.url, service.apiKey))
   const receiver = openBefore(() =>
     openReceiver((path, count) => reactions[path.split('/')[1] ?? '']?.(count) ?? { status: 204 }),
   )
-  const service = openBefore(() => startService({ ASSAY_OUTBOUND_ALLOW: world, ASSAY_WEBHOOK_RETRIES: '1s,1s' }))
-  const caller = openBefore(async () => makeCaller(service.url, service.apiKey))
 
   /** A path that no other test uses. */
   const newPath = (reaction: string) => `/${reaction}/${randomUUID()}`
