@@ -35,95 +35,22 @@ export type Scene = {
  */
 export async function underClusterLoad(disturb: (scene: Scene) => Promise<string | undefined>): Promise<string> {
   requireFaketime()
-  const seed = Number(process.env.ASSAY_TEST_SEED ?? 1)
-  const random = newRandom(seed)
-  const marker = `marker-${randomBytes(16).toString('hex')}`
+  const random = newRandom(Number(process.env.ASSAY_TEST_SEED ?? 1))
   const closers: (() => unknown)[] = []
-  const opened = async <T extends { close(): unknown }>(part: Promise<T>) => {
-    const one = await part
-    closers.push(one.close)
-    return one
-  }
   try {
-    const contents = new Map<string, Buffer>()
-    const origin = await opened(
-      openOrigin(async (request, response) => {
-        // Some downloads are slow, so that there is always work under way.
-        if (random.happens(0.3)) await pause(random.between(500, 4000))
-        response.end(contents.get(request.url?.slice(1) ?? ''))
-      }),
-    )
-    const receiver = await opened(openReceiver(() => ({ status: random.happens(0.03) ? 500 : 204 })))
-    const postgres = await opened(openTestPostgres())
-    const store = await opened(openTestS3())
-    const s3 = await opened(openS3Faults(store.endpoint))
-    const blobsUrl = store.toBlobsUrl('soak').replace(store.endpoint, s3.url)
-    const nodes = await opened(openNodes({ ...store, databaseUrl: postgres.url, blobsUrl }))
-    const pool = new pg.Pool({ connectionString: postgres.url, max: 2 })
-    pool.on('error', () => {})
-    closers.push(() => pool.end())
-    await nodes.whenReady()
-
-    const urls = nodes.apis.map(({ url }) => url)
-    const [{ url, operate }] = nodes.apis
-    const balances = { url, operate, apiKey }
-    const load = startLoad({
-      url,
-      moreUrls: urls.slice(1),
-      apiKey,
-      originUrl: origin.url,
-      receiverUrl: receiver.url,
-      marker,
-      random,
-      clients: 4,
-      publish: (order: Order) => contents.set(order.name, order.content),
-    })
-    closers.push(load.abandon)
-    const scans = await Promise.all(nodes.apis.map((api) => startScans(api)))
-    const pictures = await startPictures({ urls, receiverUrl: receiver.url, operate })
-    const limited = await startRateLimited({ urls, operate })
-    const parts = [...scans, pictures, limited]
-    closers.push(() => Promise.allSettled(parts.map((part) => part.end())))
-    const deliveries = watchDeliveries(receiver, (path) => (path.startsWith('/picture-') ? pictures.secret : secret))
-    closers.push(deliveries.end)
-    const takeovers = watchTakeovers(pool)
-
+    const cluster = await openCluster(random, closers)
+    const { nodes, s3, postgres } = cluster
+    const loads = await startLoads(cluster, random, closers)
+    const takeovers = watchTakeovers(cluster.pool)
     try {
-      await Promise.race([pause(3000), load.running])
-      const seen = await Promise.race([
+      await Promise.race([pause(3000), loads.load.running])
+      const disturbed = await Promise.race([
         disturb({ nodes, s3, postgres, random, onKilled: takeovers.start }),
-        load.running.then(() => undefined),
+        loads.load.running.then(() => undefined),
       ])
       await nodes.whenReady()
-      const taken = await takeovers.end()
-      await load.end()
-      await Promise.all(parts.map((part) => part.end()))
-
-      const results = await completeAll(balances, load)
-      checkVerdicts(load.orders, results)
-      await checkLedger(balances, results)
-      const looked = await pictures.check()
-      const called = new Set(load.orders.filter((order) => order.callbackPath !== undefined).map(({ name }) => name))
-      const expected = [...results].filter(([, { content_name }]) => called.has(String(content_name)))
-      const submitted = [...looked.results].filter(([, result]) => pictures.isSubmitted(result))
-      const told = await deliveries.check(new Map([...expected, ...submitted]))
-      const sync = await Promise.all(scans.map((one) => one.check()))
-      const rate = await limited.check()
-      const left = await checkLeftovers({
-        nodes,
-        marker,
-        dirs: [postgres.dir, store.filesDir],
-        listNames: () => store.listNames('soak'),
-      })
-      return [
-        ...[seen, taken].filter((text) => text !== undefined),
-        `${results.size} jobs (${countFailed(results)} failed and refunded), refusals ${toText(load.refusals)}`,
-        ...sync.map((text, i) => `scans on API node ${i + 1}: ${text}`),
-        looked.text,
-        told,
-        rate,
-        left,
-      ].join('; ')
+      const observations = [disturbed, await takeovers.end()].filter((text) => text !== undefined)
+      return [...observations, ...(await checkLoads(cluster, loads))].join('; ')
     } catch (error) {
       for (const { name, installation } of nodes.nodes) {
         process.stderr.write(`--- ${name}\n${installation.log().slice(-3000)}\n`)
@@ -133,4 +60,88 @@ export async function underClusterLoad(disturb: (scene: Scene) => Promise<string
   } finally {
     for (const close of closers.toReversed()) await close()
   }
+}
+
+/** Opens origin, receiver, database, S3 and nodes. Some downloads are slow, so that there is always work under way. */
+async function openCluster(random: Random, closers: (() => unknown)[]) {
+  const opened = async <T extends { close(): unknown }>(part: Promise<T>) => {
+    const one = await part
+    closers.push(one.close)
+    return one
+  }
+  const contents = new Map<string, Buffer>()
+  const origin = await opened(
+    openOrigin(async (request, response) => {
+      if (random.happens(0.3)) await pause(random.between(500, 4000))
+      response.end(contents.get(request.url?.slice(1) ?? ''))
+    }),
+  )
+  const receiver = await opened(openReceiver(() => ({ status: random.happens(0.03) ? 500 : 204 })))
+  const postgres = await opened(openTestPostgres())
+  const store = await opened(openTestS3())
+  const s3 = await opened(openS3Faults(store.endpoint))
+  const blobsUrl = store.toBlobsUrl('soak').replace(store.endpoint, s3.url)
+  const nodes = await opened(openNodes({ ...store, databaseUrl: postgres.url, blobsUrl }))
+  const pool = new pg.Pool({ connectionString: postgres.url, max: 2 })
+  pool.on('error', () => {})
+  closers.push(() => pool.end())
+  await nodes.whenReady()
+  return { contents, origin, receiver, postgres, store, s3, nodes, pool }
+}
+
+type Cluster = Awaited<ReturnType<typeof openCluster>>
+
+async function startLoads({ contents, origin, receiver, nodes }: Cluster, random: Random, closers: (() => unknown)[]) {
+  const marker = `marker-${randomBytes(16).toString('hex')}`
+  const urls = nodes.apis.map(({ url }) => url)
+  const [{ url, operate }] = nodes.apis
+  const load = startLoad({
+    url,
+    moreUrls: urls.slice(1),
+    apiKey,
+    originUrl: origin.url,
+    receiverUrl: receiver.url,
+    marker,
+    random,
+    clients: 4,
+    publish: (order: Order) => contents.set(order.name, order.content),
+  })
+  closers.push(load.abandon)
+  const scans = await Promise.all(nodes.apis.map((api) => startScans(api)))
+  const pictures = await startPictures({ urls, receiverUrl: receiver.url, operate })
+  const limited = await startRateLimited({ urls, operate })
+  const parts = [...scans, pictures, limited]
+  closers.push(() => Promise.allSettled(parts.map((part) => part.end())))
+  const deliveries = watchDeliveries(receiver, (path) => (path.startsWith('/picture-') ? pictures.secret : secret))
+  closers.push(deliveries.end)
+  return { marker, balances: { url, operate, apiKey }, load, scans, pictures, limited, parts, deliveries }
+}
+
+/** Ends all load, checks every invariant, and returns the figures as sentences. */
+async function checkLoads({ nodes, postgres, store }: Cluster, loads: Awaited<ReturnType<typeof startLoads>>) {
+  const { load, parts, balances, scans, pictures, limited, deliveries, marker } = loads
+  await load.end()
+  await Promise.all(parts.map((part) => part.end()))
+  const results = await completeAll(balances, load)
+  checkVerdicts(load.orders, results)
+  await checkLedger(balances, results)
+  const pictureResults = await pictures.check()
+  const called = new Set(load.orders.filter((order) => order.callbackPath !== undefined).map(({ name }) => name))
+  const expected = [...results].filter(([, { content_name }]) => called.has(String(content_name)))
+  const submitted = [...pictureResults.results].filter(([, result]) => pictures.isSubmitted(result))
+  const delivered = await deliveries.check(new Map([...expected, ...submitted]))
+  const scanTexts = await Promise.all(scans.map((one) => one.check()))
+  return [
+    `${results.size} jobs (${countFailed(results)} failed and refunded), refusals ${toText(load.refusals)}`,
+    ...scanTexts.map((text, i) => `scans on API node ${i + 1}: ${text}`),
+    pictureResults.text,
+    delivered,
+    await limited.check(),
+    await checkLeftovers({
+      nodes,
+      marker,
+      dirs: [postgres.dir, store.filesDir],
+      listNames: () => store.listNames('soak'),
+    }),
+  ]
 }

@@ -48,7 +48,7 @@ export async function runInPieces(pieceSize: number, runPiece: () => Promise<num
   }
 }
 
-export const toQuery = (statement: Statement, values: unknown[]): QueryConfig =>
+const toQuery = (statement: Statement, values: unknown[]): QueryConfig =>
   typeof statement === 'string' ? { text: statement, values } : { ...statement, values }
 
 type KeysetPage = {

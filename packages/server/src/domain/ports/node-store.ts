@@ -1,4 +1,4 @@
-export type NodeEngine = { name: string; version: string | null; signaturesAt: string | null }
+type NodeEngine = { name: string; version: string | null; signaturesAt: string | null }
 
 /** A process of the installation. */
 export type AssayNode = {

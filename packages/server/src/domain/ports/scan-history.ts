@@ -15,10 +15,10 @@ export type RecordedScan = Scan & { keyName: string | null }
 
 export type Counts = Record<ScanResultType, number>
 
-export type UsageRow = Counts & { day: string; kind: ScanKind; keyName: string | null }
+type UsageRow = Counts & { day: string; kind: ScanKind; keyName: string | null }
 
 /** How many requests of a day got this HTTP status. */
-export type RejectedRequests = { day: string; status: number; count: number }
+type RejectedRequests = { day: string; status: number; count: number }
 
 /** Scans, usage and deliveries of an account, as the console shows them. */
 export type ScanHistory = {
