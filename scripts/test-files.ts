@@ -3,7 +3,7 @@ import { dirname, join, relative } from 'node:path'
 
 const repository = new URL('../', import.meta.url).pathname
 
-/** What a test file needs besides Node: an engine process, a database or a service, or none of them (`unit`). */
+/** The needs of a test file: an engine process, a database, a service, or none of them (`unit`). */
 export type Kind = 'unit' | 'engine' | 'database' | 'service'
 
 /** Files that start a part of that kind. A test file that imports one of them, directly or not, is no unit test. */

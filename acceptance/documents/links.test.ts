@@ -41,7 +41,7 @@ test('docs/verdicts.md tells what to do about every signal', { skip: alreadyTest
 
 const read = (path: string) => readFileSync(join(repository, path), 'utf8')
 
-/** What stands in code is no link. */
+/** Reads a document without its code blocks, which contain no links. */
 const readProse = (path: string) => read(path).replaceAll(/^( *)```.*?^\1```$/gms, '')
 
 const findLinks = (path: string): string[] =>

@@ -76,7 +76,7 @@ describe('background scans with their content in S3', { skip }, () => {
     assert.equal(status, 'degraded')
     assert.equal(checks['content store'], 'fault')
     assert.match(reasons.join(), /The content store does not answer/)
-    // What fits into the row of its job needs no store.
+    // Content that fits into the row of its job needs no store.
     await caller.complete('malware', toId(await caller.sendFile('malware', 'submit', 'small')))
 
     network.setMode('pass')

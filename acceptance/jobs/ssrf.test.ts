@@ -24,14 +24,13 @@ describe('an address that is not public', { skip: alreadyTested }, () => {
   const caller = openBefore(async () => makeCaller(service.url, service.apiKey))
   after(() => assert.deepEqual(canaries.touched, [], 'not later either'))
 
-  /** On the port of the canaries. */
+  /** Forbidden hosts with the port of the canaries, servers that record every connection. */
   const listUrls = () => notPublicHosts.map((host) => `http://${host}:${canaries.port}/`)
   const refused = (field: string) => ({ status: 422, kind: 'validation' as const, errors: [field] })
   const assertDownloadFailed = (result: { status: string; signals?: string[] | null }, about: string) =>
     assert.deepEqual([result.status, result.signals], ['error', ['Error:DownloadFailed']], about)
 
-  /** They live, and would be noticed. */
-  test('has a canary that sings when it is touched', async () => {
+  test('has a canary that records a connection', async () => {
     assert.equal(await (await fetch(`http://[::1]:${canaries.port}/`)).text(), 'song')
     assert.deepEqual(canaries.touched.splice(0), ['::1'])
   })

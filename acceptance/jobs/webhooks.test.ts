@@ -16,7 +16,7 @@ import { waitUntil } from '../support/wait-until.ts'
 
 const lacking = await lacksClamAv(getSharedService().url)
 
-/** What a receiver says, by the first part of the path; everything else is received. */
+/** Responses of the receiver by the first part of the path; other paths get 204. */
 const reactions: Record<string, (before: number) => Reaction> = {
   fails: (before) => ({ status: before < 2 ? 500 : 200, text: before < 2 ? 'not now' : 'thanks' }),
   down: () => ({ status: 503 }),
@@ -141,7 +141,7 @@ describe('a webhook', { skip: lacking || alreadyTested }, () => {
     await submit(path)
     await waitForAttempts(path, 2)
     const [first, second] = receiver.at(path).map(({ headers }) => Number(headers['webhook-timestamp']))
-    // It asked for two seconds. By itself the service would have waited 1.2 at most.
+    // The receiver asked for two seconds; the service alone would have waited 1.2 at most.
     assert(Number(second) - Number(first) >= 2, `${first} and ${second}`)
   })
 
