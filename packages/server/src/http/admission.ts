@@ -22,7 +22,7 @@ declare module 'fastify' {
 
 type Deps = { admission: Admission }
 
-/** Larger uploads ask the admission gate first: wasted work on a rejected one would cost more than the question. */
+/** Larger uploads pass the gate before they are read: work on a rejected upload would cost more than the extra call. */
 const maxFastPathBytes = 64 * 1024
 /** Most pictures are larger than 64 KB, and inspecting one in vain takes only about 20 ms of a core. */
 const maxFastPathPictureBytes = 1024 * 1024
@@ -61,8 +61,8 @@ export function makeAdmitHook(operation: Operation, { admission }: Deps) {
 
 /** Adds the refusal that a request with a test key asks for. A real refusal takes precedence. */
 function withTestRefusal({ raw }: FastifyRequest, { caller, refused }: Admitted): Admitted {
-  const asked = caller?.isTest === true ? findTestRefusal(listHeader(raw, headers.test.toLowerCase())) : undefined
-  return { caller, refused: refused ?? asked }
+  const testRefusal = caller?.isTest === true ? findTestRefusal(listHeader(raw, headers.test.toLowerCase())) : undefined
+  return { caller, refused: refused ?? testRefusal }
 }
 
 /** Counts requests on the fast path that fail before their charge. The rate limit may reject them at that point. */

@@ -39,13 +39,13 @@ export function readBody(
     let idle = startIdleTimer()
 
     let isCompleted = false
-    const complete = (settle: () => void) => {
+    const complete = (callback: () => void) => {
       isCompleted = true
       clearTimeout(idle)
       raw.off('data', onData).off('end', onEnd).off('error', onBroken).off('close', onBroken)
       // An error event without a listener would end the process.
       raw.on('error', () => {})
-      settle()
+      callback()
     }
     const fail = (error: unknown) => {
       raw.pause()
@@ -55,10 +55,10 @@ export function readBody(
     // The client may be gone and never read this problem, but the log records it.
     const onBroken = (error?: unknown) => fail(malformed('The body ended before it was complete.', { cause: error }))
     /** Pauses the request. The time that the client waits for us counts neither as silence nor as slowness. */
-    const waitFor = (caughtUp: Promise<void>) => {
+    const waitFor = (whenReady: Promise<void>) => {
       const since = performance.now()
       clearTimeout(idle)
-      caughtUp.then(() => {
+      whenReady.then(() => {
         if (isCompleted) return
         guard.forgive(performance.now() - since)
         idle = startIdleTimer()
@@ -68,8 +68,8 @@ export function readBody(
     const onData = (chunk: Buffer) => {
       try {
         idle.refresh()
-        const late = guard.add(chunk.length)
-        if (late !== undefined) throw tooSlow(late)
+        const slowness = guard.add(chunk.length)
+        if (slowness !== undefined) throw tooSlow(slowness)
         const after = take(chunk)
         if (after === undefined) return
         raw.pause()
@@ -86,8 +86,8 @@ export function readBody(
 const tooSlow = (detail: string) => new Problem({ kind: 'request-timeout', detail })
 
 /**
- * Reads and drops the rest of a body whose response is already sent, for up to 5 s. Closing the connection at once would
- * reset it, and a client that is still sending would lose the response.
+ * Reads and drops the rest of a body whose response is already sent, for up to 5 s. Closing the connection at once
+ * would reset it, and a client that is still sending would lose the response.
  */
 export function discardRest(request: FastifyRequest) {
   const { raw } = request
@@ -102,17 +102,17 @@ export function discardRest(request: FastifyRequest) {
 /** Returns the media type of the body. Throws a Problem when it is missing or not the one that the endpoint accepts. */
 export function requireMediaType(
   request: FastifyRequest,
-  wanted: 'application/json' | 'multipart/form-data',
+  expectedType: 'application/json' | 'multipart/form-data',
 ): MIMEType {
-  const given = request.headers['content-type']
-  const type = given === undefined ? undefined : findMediaType(given)
-  if (type?.essence !== wanted) {
+  const contentType = request.headers['content-type']
+  const type = contentType === undefined ? undefined : findMediaType(contentType)
+  if (type?.essence !== expectedType) {
     throw unsupported(
-      `This endpoint takes ${wanted}, not ${given === undefined ? 'a body without Content-Type' : 'this type'}.`,
+      `This endpoint takes ${expectedType}, not ${contentType === undefined ? 'a body without Content-Type' : 'this type'}.`,
     )
   }
   const charset = type.params.get('charset')
-  if (wanted === 'application/json' && charset !== null && !/^utf-?8$/i.test(charset)) {
+  if (expectedType === 'application/json' && charset !== null && !/^utf-?8$/i.test(charset)) {
     throw unsupported('Send JSON in the charset UTF-8.')
   }
   const encoding = request.headers['content-encoding']

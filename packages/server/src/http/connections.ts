@@ -3,16 +3,16 @@ import type { Socket } from 'node:net'
 import type { ConnectionError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { malformed, type Problem } from '../domain/problem.ts'
 import type { Logger } from '../runtime/logger.ts'
-import { type Described, statusOf, toProblemDetails } from './problem-response.ts'
+import { type ProblemWithBody, statusOf, toProblemDetails } from './problem-response.ts'
 import { listHeader, newTraceId, toLocalOrigin } from './request.ts'
 
 type Deps = { log: Logger; publicUrl: string | undefined }
 
-const answered = new WeakSet<Socket>()
-/** The latest reply and the mark are properties of the socket: a WeakMap written per request burdens the collector. */
-const current = Symbol('the latest reply on this connection')
-const surplus = Symbol('beyond the connection limit')
-type TrackedSocket = Socket & { [current]?: FastifyReply; [surplus]?: true }
+const answeredSockets = new WeakSet<Socket>()
+/** The socket itself holds its latest reply and its mark: writing to a WeakMap per request burdens the collector. */
+const latestReply = Symbol('the latest reply on this connection')
+const surplusMark = Symbol('beyond the connection limit')
+type TrackedSocket = Socket & { [latestReply]?: FastifyReply; [surplusMark]?: true }
 
 /** Connections beyond the limit that are accepted, so that health checks are answered at full load. */
 const spareConnections = 32
@@ -30,7 +30,7 @@ export function limitConnections(server: Server, maxConnections: number) {
   })
   server.on('connection', (socket: TrackedSocket) => {
     if (++open > maxConnections) {
-      socket[surplus] = true
+      socket[surplusMark] = true
       refused++
     }
     socket.once('close', () => {
@@ -38,7 +38,7 @@ export function limitConnections(server: Server, maxConnections: number) {
     })
   })
   return {
-    isSurplus: ({ raw }: FastifyRequest): boolean => (raw.socket as TrackedSocket)[surplus] === true,
+    isSurplus: ({ raw }: FastifyRequest): boolean => (raw.socket as TrackedSocket)[surplusMark] === true,
     countOpen: () => open,
     countRefused: () => refused,
   }
@@ -47,8 +47,8 @@ export function limitConnections(server: Server, maxConnections: number) {
 /** Handles bytes that Node cannot parse as a request: sends one problem response and closes the connection. */
 export function makeClientErrorHandler(deps: Deps) {
   return (error: ConnectionError, socket: Socket) => {
-    if (answered.has(socket)) return
-    answered.add(socket)
+    if (answeredSockets.has(socket)) return
+    answeredSockets.add(socket)
     // The client is gone, or its broken request already has a response: a second one would be read as the next.
     if (error.code === 'ECONNRESET' || !socket.writable || isBeingAnswered(socket)) {
       socket.destroy()
@@ -59,14 +59,18 @@ export function makeClientErrorHandler(deps: Deps) {
 }
 
 function isBeingAnswered(socket: Socket): boolean {
-  const reply = (socket as TrackedSocket)[current]
+  const reply = (socket as TrackedSocket)[latestReply]
   if (reply === undefined || !reply.raw.headersSent) return false
   // After a complete exchange the error belongs to the next request on the same connection, which has no response yet.
   return !(reply.request.raw.complete && reply.raw.writableFinished)
 }
 
 /** Writes a problem response to the socket itself, because Fastify never saw this request. */
-function rejectSocket(deps: Deps, socket: Socket, rejection: { problem: Described; instance: string; reason: string }) {
+function rejectSocket(
+  deps: Deps,
+  socket: Socket,
+  rejection: { problem: ProblemWithBody; instance: string; reason: string },
+) {
   const { problem, instance, reason } = rejection
   const traceId = newTraceId(undefined)
   const status = statusOf[problem.kind]
@@ -83,7 +87,7 @@ function rejectSocket(deps: Deps, socket: Socket, rejection: { problem: Describe
 }
 
 /** Problems of bytes that Node cannot parse, by its error code. */
-const framingProblems: Record<string, Described> = {
+const framingProblems: Record<string, ProblemWithBody> = {
   HPE_HEADER_OVERFLOW: { kind: 'header-too-large' },
   HPE_CHUNK_EXTENSIONS_OVERFLOW: {
     kind: 'content-too-large',
@@ -94,7 +98,7 @@ const framingProblems: Record<string, Described> = {
     detail: 'The request line and headers did not arrive in time.',
   },
 }
-const notHttp: Described = { kind: 'malformed-request', detail: 'The bytes received are not a valid HTTP request.' }
+const notHttp: ProblemWithBody = { kind: 'malformed-request', detail: 'The bytes received are not a valid HTTP request.' }
 
 /** Finds faults of a request that Node accepts and the interface does not. */
 export function checkFraming({ raw }: FastifyRequest): Problem | undefined {
@@ -112,7 +116,7 @@ export function checkFraming({ raw }: FastifyRequest): Problem | undefined {
 export function watchConnections(app: FastifyInstance, deps: Deps) {
   app.addHook('onRequest', (request, reply, done) => {
     const socket: TrackedSocket = request.raw.socket
-    socket[current] = reply
+    socket[latestReply] = reply
     done()
   })
   // `readBody` sends 100 Continue, so a client with an invalid key uploads nothing.

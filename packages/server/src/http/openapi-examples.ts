@@ -54,15 +54,15 @@ export const examples = {
     ...(mode === 'async' ? { callback_url: 'https://example.com/hooks/assay' } : {}),
   }),
   problem(kind: ProblemKind, operation?: Operation) {
-    const place = {
+    const context = {
       origin: 'https://scan.example.com',
       instance: operation?.path.replace('{id}', id) ?? '/v1/malware/scan/file',
       traceId: '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01',
     }
-    if (kind === 'validation') return toProblemDetails({ kind, errors: toErrors(operation) }, place)
-    if (kind === 'rate-limited') return toProblemDetails({ kind, retryAfterSeconds: 17 }, place)
+    if (kind === 'validation') return toProblemDetails({ kind, errors: toErrors(operation) }, context)
+    if (kind === 'rate-limited') return toProblemDetails({ kind, retryAfterSeconds: 17 }, context)
     const { title, meaning: detail } = problemKinds[kind]
-    return { type: `${place.origin}/problems/${kind}`, title, status: statusOf[kind], detail, ...toRest(place) }
+    return { type: `${context.origin}/problems/${kind}`, title, status: statusOf[kind], detail, ...toRest(context) }
   },
 }
 

@@ -135,25 +135,31 @@ function toRequestBody({ does, mode, kind }: Operation & { does: 'file' | 'url' 
 }
 
 function toResponses(operation: Operation): Json {
-  const scans = operation.does === 'file' || operation.does === 'url'
+  const isScan = operation.does === 'file' || operation.does === 'url'
   return {
     ...toSuccess(operation),
-    ...(scans ? { 400: problem('malformed-request') } : {}),
+    ...(isScan ? { 400: toProblemResponse('malformed-request') } : {}),
     401: { description: 'The key is missing or invalid, or the subscription has expired. No body.' },
-    403: answer('No credits are left. No body.'),
-    ...(scans ? { 415: problem('unsupported-media-type') } : {}),
-    ...(scans && operation.does === 'url' ? { 413: problem('content-too-large') } : {}),
-    ...(scans || operation.does === 'result'
-      ? { 422: answer(problemKinds.validation.meaning, toProblemBody('validation', operation)) }
+    403: toResponse('No credits are left. No body.'),
+    ...(isScan ? { 415: toProblemResponse('unsupported-media-type') } : {}),
+    ...(isScan && operation.does === 'url' ? { 413: toProblemResponse('content-too-large') } : {}),
+    ...(isScan || operation.does === 'result'
+      ? { 422: toResponse(problemKinds.validation.meaning, toProblemBody('validation', operation)) }
       : {}),
-    429: toLater('rate-limited', operation),
-    500: problem(scans ? 'engine-unavailable' : 'internal'),
-    503: toLater(!scans ? 'unavailable' : operation.mode === 'sync' ? 'overloaded' : 'storage-full', operation),
+    429: toRetryResponse('rate-limited', operation),
+    500: toProblemResponse(isScan ? 'engine-unavailable' : 'internal'),
+    503: toRetryResponse(
+      !isScan ? 'unavailable' : operation.mode === 'sync' ? 'overloaded' : 'storage-full',
+      operation,
+    ),
   }
 }
 
 /** Responses that say in Retry-After when to retry. */
-const toLater = (kind: 'rate-limited' | 'overloaded' | 'unavailable' | 'storage-full', operation: Operation): Json => ({
+const toRetryResponse = (
+  kind: 'rate-limited' | 'overloaded' | 'unavailable' | 'storage-full',
+  operation: Operation,
+): Json => ({
   description: problemKinds[kind].meaning,
   headers: { ...creditHeaders, [headers.retryAfter]: refHeader(headers.retryAfter) },
   content: toProblemBody(kind, operation),
@@ -162,37 +168,38 @@ const toLater = (kind: 'rate-limited' | 'overloaded' | 'unavailable' | 'storage-
 function toSuccess(operation: Operation): Json {
   switch (operation.does) {
     case 'ping':
-      return { 200: answer('The service is reachable and the key is valid. No body.') }
+      return { 200: toResponse('The service is reachable and the key is valid. No body.') }
     case 'account':
-      return { 200: answer('The account', json('Account', examples.account)) }
+      return { 200: toResponse('The account', toJsonContent('Account', examples.account)) }
     case 'result':
       return {
-        200: answer('The current state of the job', json('ScanResult', examples.result(operation.kind))),
-        304: answer('The job is completed and its ETag matches If-None-Match. No body.'),
+        200: toResponse('The current state of the job', toJsonContent('ScanResult', examples.result(operation.kind))),
+        304: toResponse('The job is completed and its ETag matches If-None-Match. No body.'),
       }
     default:
       return operation.mode === 'sync'
         ? {
-            201: answer('The completed job', json('ScanResult', examples.result(operation.kind))),
+            201: toResponse('The completed job', toJsonContent('ScanResult', examples.result(operation.kind))),
           }
         : {
-            202: withResultHeader(answer('The job is accepted', json('ScanReceipt', examples.receipt))),
+            202: withResultHeader(toResponse('The job is accepted', toJsonContent('ScanReceipt', examples.receipt))),
           }
   }
 }
 
 const toRef = (name: SchemaName) => ({ $ref: `#/components/schemas/${name}` })
 const refHeader = (name: string) => ({ $ref: `#/components/headers/${name}` })
-const json = (name: SchemaName, example: unknown) => ({ 'application/json': { schema: toRef(name), example } })
+const toJsonContent = (name: SchemaName, example: unknown) => ({ 'application/json': { schema: toRef(name), example } })
 
 function toProblemBody(kind: keyof typeof problemKinds, operation?: Operation): Json {
   const schema = toRef(kind === 'validation' ? 'ValidationProblemDetails' : 'ProblemDetails')
   return { 'application/problem+json': { schema, example: examples.problem(kind, operation) } }
 }
 
-const problem = (kind: keyof typeof problemKinds) => answer(problemKinds[kind].meaning, toProblemBody(kind))
+const toProblemResponse = (kind: keyof typeof problemKinds) =>
+  toResponse(problemKinds[kind].meaning, toProblemBody(kind))
 
-const answer = (description: string, content?: Json): Json => ({
+const toResponse = (description: string, content?: Json): Json => ({
   description,
   headers: { ...creditHeaders, ...rateHeaders },
   ...(content === undefined ? {} : { content }),
@@ -244,7 +251,7 @@ function toAdminPaths(): Record<string, Json> {
 }
 
 function toAdminOperation(name: string, route: Route): Json {
-  const { path, access, summary, query, body, answer } = route
+  const { path, access, summary, query, body, answer: answerSchema } = route
   return {
     operationId: `admin_${name}`,
     tags: [adminTag.name],
@@ -254,11 +261,11 @@ function toAdminOperation(name: string, route: Route): Json {
     parameters: [...toPathParameters(path), ...toQueryParameters(query)],
     ...(body === undefined ? {} : { requestBody: { required: true, content: toJsonBody(body) } }),
     responses: {
-      ...(answer === undefined && path.endsWith('.csv')
+      ...(answerSchema === undefined && path.endsWith('.csv')
         ? { 200: { description: 'The table', content: { 'text/csv': { schema: { type: 'string' } } } } }
-        : answer === undefined
+        : answerSchema === undefined
           ? { 204: { description: 'Done. No body.' } }
-          : { 200: { description: 'The result', content: toJsonBody(answer) } }),
+          : { 200: { description: 'The result', content: toJsonBody(answerSchema) } }),
       default: { description: 'The request is rejected. `type` links to an explanation.', content: problemBody },
     },
   }

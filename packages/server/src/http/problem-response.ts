@@ -50,7 +50,7 @@ type ErrorHandlerDeps = {
   isOutage(error: unknown): boolean
 }
 
-/** The one place that turns a thrown error into a response. */
+/** Turns every thrown error of a request into a response. No other code does. */
 export function makeErrorHandler(deps: ErrorHandlerDeps) {
   return (error: FastifyError, request: FastifyRequest, reply: FastifyReply) => {
     if (error instanceof Problem) {
@@ -108,29 +108,29 @@ export function sendProblem(request: FastifyRequest, reply: FastifyReply, proble
   if (problem.kind === 'out-of-credit') return reply.send()
   if ('retryAfterSeconds' in problem) reply.header(headers.retryAfter, problem.retryAfterSeconds)
   if (problem.kind === 'method-not-allowed') reply.header('Allow', problem.allow.join(', '))
-  const place = { origin: toOrigin(request), instance: toPath(request), traceId: request.id }
-  return reply.type('application/problem+json').send(Buffer.from(JSON.stringify(toProblemDetails(problem, place))))
+  const context = { origin: toOrigin(request), instance: toPath(request), traceId: request.id }
+  return reply.type('application/problem+json').send(Buffer.from(JSON.stringify(toProblemDetails(problem, context))))
 }
 
-export type Described = Exclude<AnyProblem, { kind: 'unauthenticated' | 'out-of-credit' }>
+export type ProblemWithBody = Exclude<AnyProblem, { kind: 'unauthenticated' | 'out-of-credit' }>
 
 export function toProblemDetails(
-  problem: Described,
-  place: { origin: string; instance: string; traceId: string },
+  problem: ProblemWithBody,
+  context: { origin: string; instance: string; traceId: string },
 ): ProblemDetails | ValidationProblemDetails {
   const kind: ProblemKind = problem.kind
   return {
-    type: `${place.origin}/problems/${kind}`,
+    type: `${context.origin}/problems/${kind}`,
     title: problemKinds[kind].title,
     status: statusOf[kind],
     detail: ('detail' in problem ? problem.detail : undefined) ?? toDetail(problem),
-    instance: place.instance,
-    traceId: place.traceId,
+    instance: context.instance,
+    traceId: context.traceId,
     ...('errors' in problem ? { errors: problem.errors } : {}),
   }
 }
 
-function toDetail(problem: Described): string {
+function toDetail(problem: ProblemWithBody): string {
   switch (problem.kind) {
     case 'validation':
       return toSummary(problem.errors)
@@ -145,5 +145,5 @@ function toDetail(problem: Described): string {
 
 function toSummary(errors: FieldErrors): string {
   const count = Object.values(errors).flat().length
-  return count === 1 ? 'One field is not valid; see errors.' : `${count} things are not valid; see errors.`
+  return count === 1 ? 'One field is not valid; see errors.' : `The request has ${count} errors; see errors.`
 }

@@ -39,14 +39,14 @@ export function makeFileHandler(target: Target, deps: ScanDeps): Handler {
     const contents = kind === 'nsfw_image' ? withPictureMemory(deps.contents) : deps.contents
     return makeUploadHandler(target, deps, contents, async (request, reply, content, { contentName }) => {
       const idempotency = findIdempotency(request, [content.sha256, contentName])
-      const order = {
+      const scanRequest = {
         kind,
         contentName,
         idempotency,
         countsRequest: !request.isCounted,
         abortWhenClientLeaves: () => abortWhenClientLeaves(reply),
       }
-      const { scan, ...admitted } = await deps.scanning.scanNow(getCaller(request), content, order)
+      const { scan, ...admitted } = await deps.scanning.scanNow(getCaller(request), content, scanRequest)
       applyAdmission(request, reply, admitted)
       reply.code(201)
       return toScanResult(scan)
@@ -54,8 +54,8 @@ export function makeFileHandler(target: Target, deps: ScanDeps): Handler {
   }
   return makeUploadHandler(target, deps, deps.jobContents, async (request, reply, content, fields) => {
     const idempotency = findIdempotency(request, [content.sha256, fields.contentName, fields.callbackUrl])
-    const order = { kind, ...fields, idempotency, countsRequest: !request.isCounted }
-    return sendReceipt(request, reply, await deps.submitting.submitFile(getCaller(request), content, order))
+    const scanRequest = { kind, ...fields, idempotency, countsRequest: !request.isCounted }
+    return sendReceipt(request, reply, await deps.submitting.submitFile(getCaller(request), content, scanRequest))
   })
 }
 
@@ -68,14 +68,14 @@ export function makeUrlHandler({ kind, mode }: Target, deps: ScanDeps): Handler 
     const callbackUrl = mode === 'sync' ? null : findText(fields.callback_url)
     const idempotency = findIdempotency(request, [url, contentName, callbackUrl])
     if (mode === 'async') {
-      const order = { kind, contentName, callbackUrl, idempotency, countsRequest: false }
-      return sendReceipt(request, reply, await deps.submitting.submitUrl(getCaller(request), url, order))
+      const scanRequest = { kind, contentName, callbackUrl, idempotency, countsRequest: false }
+      return sendReceipt(request, reply, await deps.submitting.submitUrl(getCaller(request), url, scanRequest))
     }
-    const order = { kind, contentName, idempotency, countsRequest: false }
+    const scanRequest = { kind, contentName, idempotency, countsRequest: false }
     const { scan, ...admitted } = await deps.scanning.scanUrlNow(
       getCaller(request),
       url,
-      order,
+      scanRequest,
       abortWhenClientLeaves(reply),
     )
     applyAdmission(request, reply, admitted)
@@ -158,4 +158,4 @@ function readWait(request: FastifyRequest): number {
 }
 
 const hasCurrentTag = ({ headers }: FastifyRequest, tag: string): boolean =>
-  (headers['if-none-match'] ?? '').split(',').some((known) => [tag, `W/${tag}`, '*'].includes(known.trim()))
+  (headers['if-none-match'] ?? '').split(',').some((candidate) => [tag, `W/${tag}`, '*'].includes(candidate.trim()))

@@ -15,11 +15,12 @@ const maxParts = 110
 const maxFiles = 10
 const maxFieldBytes = 64 * 1024
 /** Bytes to assume for the rest of the form when estimating the size of its file. */
-const aroundFileBytes = 64 * 1024
+const formOverheadBytes = 64 * 1024
 
 /**
- * Reads a form in one pass and streams its file into the content store. Reading stops at the first byte over the limit
- * and returns what is known by then. The caller releases the content; after an error nothing is left to release.
+ * Reads a form in one pass and streams its file into the content store. Reading stops at the first byte over the limit;
+ * the result then has the fields that came before. The caller releases the content; after an error nothing is left to
+ * release.
  */
 export async function readUpload<C extends Content>(
   request: FastifyRequest,
@@ -28,12 +29,12 @@ export async function readUpload<C extends Content>(
 ): Promise<Upload<C>> {
   const boundary = requireMediaType(request, 'multipart/form-data').params.get('boundary')
   if (boundary === null || boundary === '') throw malformed('The Content-Type has no boundary.')
-  const expectedBytes = Number(request.raw.headers['content-length'] ?? 0) - aroundFileBytes
+  const expectedBytes = Number(request.raw.headers['content-length'] ?? 0) - formOverheadBytes
   const form = makeForm({ ...deps, expectedBytes })
   const parser = newMultipartParser({ boundary, maxParts, openPart: form.openPart })
   try {
     await readBody(request, reply, (chunk) => {
-      parser.push(toOwn(chunk))
+      parser.push(toOwnedChunk(chunk))
       return form.isTooLarge() ? 'stop' : form.takePause()
     })
     if (!form.isTooLarge()) parser.finish()
@@ -45,15 +46,15 @@ export async function readUpload<C extends Content>(
 }
 
 /** The writer may take over the memory of a chunk, so a chunk that shares its memory is copied. */
-const toOwn = (chunk: Buffer) => (chunk.byteLength === chunk.buffer.byteLength ? chunk : Buffer.from(chunk))
+const toOwnedChunk = (chunk: Buffer) => (chunk.byteLength === chunk.buffer.byteLength ? chunk : Buffer.from(chunk))
 
 type Deps<C> = { contents: Contents<C>; maxBytes: number }
 export type Contents<C> = { newWriter(options: Pick<WriterOptions, 'expectedBytes' | 'ownsMemory'>): ContentWriter<C> }
 
 function makeForm<C>({ contents, maxBytes, expectedBytes }: Deps<C> & { expectedBytes: number }) {
   const fields: Partial<Record<TextField, unknown>> = {}
-  const seen = new Set<string>()
-  const repeated = new Set<string>()
+  const fieldNames = new Set<string>()
+  const repeatedFields = new Set<string>()
   let state: 'missing' | 'complete' | 'too large' = 'missing'
   let writer: ContentWriter<C> | undefined
   let partName: string | undefined
@@ -66,19 +67,19 @@ function makeForm<C>({ contents, maxBytes, expectedBytes }: Deps<C> & { expected
       const { name } = header
       if (header.isFile) files++
       if (files > maxFiles) throw malformed('The form has too many parts.')
-      if (name !== 'file' && !isTextField(name)) return ignored
-      ;(seen.has(name) ? repeated : seen).add(name)
-      if (!header.isFile) return isTextField(name) ? openField(name, header.charset) : ignored
+      if (name !== 'file' && !isTextField(name)) return ignoringSink
+      ;(fieldNames.has(name) ? repeatedFields : fieldNames).add(name)
+      if (!header.isFile) return isTextField(name) ? openField(name, header.charset) : ignoringSink
       if (isTextField(name)) fields[name] = notText
-      if (name !== 'file' || writer !== undefined) return ignored
+      if (name !== 'file' || writer !== undefined) return ignoringSink
       partName = header.filename
       return openFile(contents.newWriter({ expectedBytes, ownsMemory: true }))
     },
     isTooLarge: () => state === 'too large',
     takePause() {
-      const taken = pause
+      const promise = pause
       pause = undefined
-      return taken
+      return promise
     },
     async abort() {
       await writer?.abort()
@@ -87,19 +88,19 @@ function makeForm<C>({ contents, maxBytes, expectedBytes }: Deps<C> & { expected
       const file: UploadedFile<C> =
         state === 'complete' && writer !== undefined ? { content: await writer.finish() } : toMissingFile(state)
       if (state === 'too large') await writer?.abort()
-      return { fields, file, partName, repeated: [...repeated] }
+      return { fields, file, partName, repeated: [...repeatedFields] }
     },
   }
 
-  function openFile(into: ContentWriter<C>): PartSink {
-    writer = into
+  function openFile(contentWriter: ContentWriter<C>): PartSink {
+    writer = contentWriter
     let bytes = 0
     return {
       write(chunk) {
         bytes += chunk.length
         if (bytes > maxBytes) state = 'too large'
         if (state === 'too large') return
-        pause = into.write(chunk) ?? pause
+        pause = contentWriter.write(chunk) ?? pause
       },
       end() {
         if (state === 'missing') state = 'complete'
@@ -123,7 +124,7 @@ function makeForm<C>({ contents, maxBytes, expectedBytes }: Deps<C> & { expected
   }
 }
 
-const ignored: PartSink = { write() {}, end() {} }
+const ignoringSink: PartSink = { write() {}, end() {} }
 
 const toMissingFile = (state: string): UploadedFile<never> =>
   state === 'too large' ? { tooLarge: true } : { missing: true }
