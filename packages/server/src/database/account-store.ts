@@ -122,6 +122,7 @@ export const hasAccounts = async (client: Queryable): Promise<boolean> =>
 
 async function insertAccount(client: Queryable, account: NewAccount) {
   const { id, name, plan, credits, rate, expiresAt, flagsSexy, downloadHosts, webhookSecret, key } = account
+  const { requests, periodSeconds } = rate ?? { requests: null, periodSeconds: null }
   // Rounded to the precision of a JavaScript date, because ends of periods are compared exactly.
   const inserted = await findRow<{ now: Date }>(
     client,
@@ -129,18 +130,7 @@ async function insertAccount(client: Queryable, account: NewAccount) {
        flags_sexy, download_hosts, webhook_secret, created_at)
      values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, date_trunc('milliseconds', now()))
      returning created_at as now`,
-    [
-      id,
-      name,
-      plan,
-      credits,
-      rate?.requests ?? null,
-      rate?.periodSeconds ?? null,
-      expiresAt,
-      flagsSexy,
-      downloadHosts,
-      webhookSecret,
-    ],
+    [id, name, plan, credits, requests, periodSeconds, expiresAt, flagsSexy, downloadHosts, webhookSecret],
   )
   const now = inserted?.now ?? new Date()
   await openBalance(client, id, now, now)
@@ -171,10 +161,10 @@ async function changeAccount(client: Queryable, id: string, change: AccountChang
   return updated > 0
 }
 
-const findDownloadHosts = {
-  name: 'find-download-hosts',
-  text: 'select download_hosts as hosts from accounts where id = $1',
-}
+const findDownloadHosts = `
+-- name: find-download-hosts
+select download_hosts as hosts from accounts where id = $1
+`
 
 const selectAccounts = `
 select accounts.id, accounts.name, plan, flags_sexy as "flagsSexy", download_hosts as "downloadHosts",

@@ -232,13 +232,11 @@ export function makeIdempotencyStore({ pool }: { pool: Pool }): IdempotencyStore
   }
 }
 
-const findRepeat = {
-  name: 'find-repeat',
-  text: `
+const findRepeat = `
+-- name: find-repeat
 select scan_id as "scanId", encode(fingerprint, 'hex') as fingerprint from idempotency_keys
 where account_id = $1 and operation = $2 and key = $3
-`,
-}
+`
 
 const deletePieceSize = 5000
 

@@ -4,19 +4,19 @@ import { jobRecord, scanColumns, scanRecord } from './scan-records.ts'
  * The statements of the admission gate. Each admits a whole batch: it resolves the keys, counts requests in the rate
  * windows, charges credits, and records scans, ledger rows and jobs. All of it is committed, or nothing.
  *
- * The statements work on keys, not on calls: a batch of 64 pings with one key is one row. Each key says how many requests
- * it wants and learns how many are granted; the gate assigns them to the calls in order.
+ * The statements work on keys, not on calls: a batch of 64 pings with one key is one row. Each key says how many
+ * requests it wants and learns how many are granted; the gate assigns them to the calls in order.
  *
- * Row locks make the counts exact: an update, and a `for update`, wait for the transaction that holds the row and then work
- * on its newest version. All processes lock rate windows in the order of keys, then balances in the order of accounts, so
- * that they do not deadlock. If they do, one batch fails and its calls run one by one.
+ * Row locks make the counts exact: an update, and a `for update`, wait for the transaction that holds the row and then
+ * work on its newest version. All processes lock rate windows in the order of keys, then balances in the order of
+ * accounts, so that they do not deadlock. If they do, one batch fails and its calls run one by one.
  *
  * $1 digests of the keys in hex, $2 requests that each key wants.
  */
 const findKeys = `
 with known as materialized (
-  -- Each key is looked up through the indexes: \`limit 1\` keeps the planner from reading whole tables while they are small
-  -- and from keeping that plan when they have grown.
+  -- Each key is looked up through the indexes: \`limit 1\` keeps the planner from reading whole tables while they are
+  -- small and from keeping that plan when they have grown.
   select k::integer, wanted, key.id as key_id, key.is_test, account.id as account_id, account.flags_sexy,
     coalesce(account.rate_requests, plans.rate_requests) as rate_requests,
     coalesce(account.rate_period_seconds, plans.rate_period_seconds) as rate_period_seconds
@@ -53,8 +53,8 @@ counted as materialized (
 )`
 
 /**
- * For scans whose requests were counted on arrival. The windows are read, not locked: the commit of a charge waits for the
- * disk, and the next requests of the key would wait with it.
+ * For scans whose requests were counted on arrival. The windows are read, not locked: the commit of a charge waits for
+ * the disk, and the next requests of the key would wait with it.
  */
 const readWindows = `${findKeys}
 counted as materialized (
@@ -64,28 +64,27 @@ counted as materialized (
 )`
 
 /** The fields that every statement returns for each key. */
-const keyFields = `counted.k, counted.account_id as "accountId", counted.is_test as "isTest", counted.flags_sexy as "flagsSexy",
-  counted.rate_requests as requests, counted.rate_period_seconds as "periodSeconds",
+const keyFields = `counted.k, counted.account_id as "accountId", counted.is_test as "isTest",
+  counted.flags_sexy as "flagsSexy", counted.rate_requests as requests, counted.rate_period_seconds as "periodSeconds",
   counted.used_before as "usedBefore", counted.granted, counted.resets_at as "resetsAt", now() as now`
 
 /**
  * A batch without scans. Only this commit does not wait for the disk: a power cut may lose the last moment of a rate
  * window, but never a charge.
  */
-export const countRequestsStatement = {
-  name: 'count-requests',
-  text: `${countRequests}
+export const countRequestsStatement = `
+-- name: count-requests
+${countRequests}
 select ${keyFields},
   balances.credit_limit as "creditLimit", balances.credit_remaining as "creditRemaining",
   balances.period_end <= now() as "isPeriodOver", set_config('synchronous_commit', 'off', true)
 from counted join balances using (account_id)
-`,
-}
+`
 
 /**
- * A batch with scans. $3 is the JSON of the scans. Beside the columns of a scan, each has `k`, the position of its key in
- * $1; `nth`, its position among the requests of that key, null when its request is not counted here; `flags_sexy`, the
- * setting that the account must have, null when any will do; and `i`, a number that identifies it in the result.
+ * A batch with scans. $3 is the JSON of the scans. Beside the columns of a scan, each has `k`, the position of its key
+ * in the batch; `nth`, its position among the requests of that key, null when its request is not counted here;
+ * `flags_sexy`, the setting that the account must have, null when any will do; and `i`, its number in the result.
  */
 const charge = `,
 requested as materialized (
@@ -115,14 +114,15 @@ locked_balance as materialized (
 charged as materialized (
   -- The balance after each scan, in order; below zero means not charged. Test keys pay nothing.
   select i, k, account_id, is_test, scan_id, credit_limit,
-    (credit_remaining
-      - case when is_test then 0 else row_number() over (partition by account_id, is_test order by i) end)::integer as balance
+    (credit_remaining - case when is_test then 0
+      else row_number() over (partition by account_id, is_test order by i) end)::integer as balance
   from chargeable join locked_balance using (account_id)
   where not is_period_over
 ),
 debited as (
-  -- The limit is written too, though it does not change. The row that this update first sees may be older than the locked
-  -- one, and its constraint is checked before PostgreSQL notices; a grant in between would make the old limit too small.
+  -- The limit is written too, though it does not change. The row that this update first sees may be older than the
+  -- locked one, and its constraint is checked before PostgreSQL notices; a grant in between would make the old limit
+  -- too small.
   update balances set credit_remaining = c.balance, credit_limit = c.credit_limit
   from (
     select account_id, credit_limit, min(balance) as balance from charged where balance >= 0 and not is_test
@@ -153,16 +153,20 @@ join balances using (account_id)
 left join locked_balance using (account_id)
 `
 
-export const countAndChargeStatement = { name: 'count-and-charge', text: `${countRequests}${charge}` }
-export const chargeStatement = { name: 'charge-scans', text: `${readWindows}${charge}` }
+export const countAndChargeStatement = `
+-- name: count-and-charge
+${countRequests}${charge}`
+export const chargeStatement = `
+-- name: charge-scans
+${readWindows}${charge}`
 
 /**
- * A batch with background scans or idempotency keys. The scans in $3 have the columns of their job and of their idempotency
- * key as well, and $4 holds the sealed contents.
+ * A batch with background scans or idempotency keys. The scans in $3 have the columns of their job and of their
+ * idempotency key as well, and $4 holds the sealed contents.
  *
- * Idempotency keys are inserted after the balances are locked. Both belong to the account, so a concurrent call with the
- * same key waits at the balance, and then finds the key taken, though its statement could not see that when it began. So
- * the insert decides, and returns the scan that holds the key.
+ * Idempotency keys are inserted after the balances are locked. Both belong to the account, so a concurrent call with
+ * the same key waits at the balance, and then finds the key taken, though its statement could not see that when it
+ * began. So the insert decides, and returns the scan that holds the key.
  */
 const enqueue = `,
 requested as materialized (
@@ -182,7 +186,8 @@ compared as materialized (
   ) as earlier_debit on true
   left join lateral (
     select scan_id, fingerprint from idempotency_keys as stored
-    where stored.account_id = counted.account_id and stored.operation = requested.operation and stored.key = requested.key
+    where stored.account_id = counted.account_id and stored.operation = requested.operation
+      and stored.key = requested.key
     limit 1
   ) as earlier on true
   where coalesce(nth <= granted, true) and earlier_debit.found is null
@@ -203,8 +208,8 @@ locked_balance as materialized (
 ),
 candidate as materialized (
   select chargeable.*, credit_limit, credit_remaining,
-    is_test or credit_remaining - count(*) filter (where is_first and not is_test) over (partition by account_id order by i) >= 0
-      as is_affordable
+    is_test or credit_remaining
+      - count(*) filter (where is_first and not is_test) over (partition by account_id order by i) >= 0 as is_affordable
   from chargeable join locked_balance using (account_id)
   where not is_period_over
 ),
@@ -218,17 +223,17 @@ stored_key as (
   returning account_id, operation, key, scan_id, fingerprint
 ),
 decided as materialized (
-  select candidate.i, candidate.k, candidate.account_id, candidate.is_test, candidate.scan_id, credit_limit, credit_remaining,
-    stored_key.scan_id as stored_id, stored_key.fingerprint as stored_fingerprint,
-    coalesce(case when candidate.key is null then is_affordable else stored_key.scan_id = candidate.scan_id end, false) as pays
+  select candidate.i, candidate.k, candidate.account_id, candidate.is_test, candidate.scan_id, credit_limit,
+    credit_remaining, stored_key.scan_id as stored_id, stored_key.fingerprint as stored_fingerprint,
+    coalesce(case when candidate.key is null then is_affordable
+      else stored_key.scan_id = candidate.scan_id end, false) as pays
   from candidate left join stored_key using (account_id, operation, key)
 ),
 charged as materialized (
   -- As in \`charge\`, for the scans that pay. A scan that is neither paid for nor a repeat gets -1: not charged.
   select i, k, account_id, is_test, scan_id, credit_limit,
-    case when pays then (credit_remaining
-      - case when is_test then 0 else row_number() over (partition by account_id, pays, is_test order by i) end)::integer
-      else -1 end as balance
+    case when pays then (credit_remaining - case when is_test then 0
+      else row_number() over (partition by account_id, pays, is_test order by i) end)::integer else -1 end as balance
   from decided where pays or stored_id is null
 ),
 repeated as materialized (
@@ -258,9 +263,10 @@ ledger as (
   select account_id, 'debit', -1, balance, scan_id from charged where balance >= 0 and not is_test order by i
 ),
 queued as (
-  insert into jobs (scan_id, account_id, queue, sealed, storage_key, url, test_case, held_until, callback_url, callback_host)
-  select charged.scan_id, charged.account_id, queue, substring($4::bytea from sealed_from for sealed_bytes), storage_key, url,
-    test_case, now() + hold_ms * interval '1 millisecond', callback_url, callback_host
+  insert into jobs
+    (scan_id, account_id, queue, sealed, storage_key, url, test_case, held_until, callback_url, callback_host)
+  select charged.scan_id, charged.account_id, queue, substring($4::bytea from sealed_from for sealed_bytes),
+    storage_key, url, test_case, now() + hold_ms * interval '1 millisecond', callback_url, callback_host
   from charged join requested using (i) join recorded on recorded.id = charged.scan_id
   where charged.balance >= 0 and is_job order by i
 )
@@ -271,12 +277,19 @@ select ${keyFields},
   (select array_agg(charged.i) from charged where charged.k = counted.k) as charged,
   (select array_agg(charged.balance) from charged where charged.k = counted.k) as balances,
   (select json_agg(repeated) from repeated where repeated.k = counted.k) as repeated,
-  -- A credit was reserved for an idempotency key that a concurrent call took, so another scan may have been refused for it.
-  exists (select from decided where decided.account_id = counted.account_id and not pays and stored_id is not null) as "isRaced"
+  -- A credit was reserved for an idempotency key that a concurrent call took, so another scan may have been refused for
+  -- it.
+  exists (
+    select from decided where decided.account_id = counted.account_id and not pays and stored_id is not null
+  ) as "isRaced"
 from counted
 join balances using (account_id)
 left join locked_balance using (account_id)
 `
 
-export const countAndEnqueueStatement = { name: 'count-and-enqueue', text: `${countRequests}${enqueue}` }
-export const enqueueStatement = { name: 'enqueue-scans', text: `${readWindows}${enqueue}` }
+export const countAndEnqueueStatement = `
+-- name: count-and-enqueue
+${countRequests}${enqueue}`
+export const enqueueStatement = `
+-- name: enqueue-scans
+${readWindows}${enqueue}`

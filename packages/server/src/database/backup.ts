@@ -1,17 +1,18 @@
 import type { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
-import type { Pool, PoolClient } from 'pg'
+import type { Pool, PoolClient, Submittable } from 'pg'
 import { from as copyFrom, to as copyTo } from 'pg-copy-streams'
 import { findRow, inTransaction, listRows } from './query.ts'
 
 export type TableShape = { name: string; columns: string[] }
 
 /** Copying one table may take longer than any statement of the service, and the disk may pause between two tables. */
+const copyTimeoutMs = 86_400_000
 const withoutTimeouts = ['statement_timeout = 0', 'idle_in_transaction_session_timeout = 0']
 
 /**
- * Reads the rows of every table as they were at one moment, while the service goes on changing them. `save` must read each
- * stream to its end before it resolves.
+ * Reads the rows of every table as they were at one moment, while the service goes on changing them. `save` must read
+ * each stream to its end before it resolves.
  */
 export async function dumpTables<Saved>(
   pool: Pool,
@@ -22,8 +23,8 @@ export async function dumpTables<Saved>(
     async (client) => {
       const saved = []
       for (const table of await listTables(client)) {
-        const statement = `copy (select ${toColumnList(table.columns)} from "${table.name}") to stdout`
-        saved.push({ ...table, ...(await save(table, client.query(copyTo(statement)))) })
+        const rows = copyTo(`copy (select ${toColumnList(table.columns)} from "${table.name}") to stdout`)
+        saved.push({ ...table, ...(await copy(client, rows, () => save(table, rows))) })
       }
       return saved
     },
@@ -41,7 +42,8 @@ export async function loadTables(pool: Pool, tables: TableShape[], open: (table:
     for (const { name } of ours) {
       const table = tables.find((other) => other.name === name)
       if (table === undefined) continue
-      await pipeline(open(table), client.query(copyFrom(`copy "${name}" (${toColumnList(table.columns)}) from stdin`)))
+      const rows = copyFrom(`copy "${name}" (${toColumnList(table.columns)}) from stdin`)
+      await copy(client, rows, () => pipeline(open(table), rows))
       await moveSequences(client, name)
     }
     await releaseLeases(client)
@@ -49,11 +51,25 @@ export async function loadTables(pool: Pool, tables: TableShape[], open: (table:
   await inTransaction(pool, load, { settings: withoutTimeouts, copies: true })
 }
 
+/**
+ * Runs a COPY without the driver's time limit for statements, which is shorter than the copy of a large table. The
+ * driver does not see the end of a COPY, so its timer is cleared here.
+ */
+async function copy<Result>(client: PoolClient, stream: Submittable, work: () => Promise<Result>): Promise<Result> {
+  const query: Submittable & { query_timeout?: number; callback?(): void } = stream
+  query.query_timeout = copyTimeoutMs
+  client.query(query)
+  return work().finally(() => query.callback?.())
+}
+
 export async function countAccounts(pool: Pool): Promise<number> {
   return Number((await findRow<{ count: string }>(pool, 'select count(*) from accounts'))?.count)
 }
 
-/** All tables, each after the tables that it references, so that they can be loaded in this order. Skips unlogged tables. */
+/**
+ * All tables, each after the tables that it references, so that they can be loaded in this order. Skips unlogged
+ * tables.
+ */
 async function listTables(client: PoolClient): Promise<TableShape[]> {
   const waiting = await listRows<TableShape & { references: string[] }>(
     client,
@@ -89,7 +105,8 @@ async function moveSequences(client: PoolClient, table: string) {
   )
   for (const { column } of identities) {
     await client.query(
-      `select setval(pg_get_serial_sequence($1, $2), greatest(1, coalesce(max("${column}"), 0) + 1), false) from "${table}"`,
+      `select setval(pg_get_serial_sequence($1, $2), greatest(1, coalesce(max("${column}"), 0) + 1), false)
+       from "${table}"`,
       [table, column],
     )
   }

@@ -8,7 +8,8 @@ export async function openBalance(db: Queryable, accountId: string, anchor: Date
   await changeRows(
     db,
     `with opened as (
-       insert into balances (account_id, allocated, credit_limit, credit_remaining, period_anchor, period_start, period_end)
+       insert into balances
+         (account_id, allocated, credit_limit, credit_remaining, period_anchor, period_start, period_end)
        select accounts.id, credits, credits, credits, $2, $3, $4
        from accounts join plans on plans.name = accounts.plan
        cross join lateral (select coalesce(accounts.credits_per_period, plans.credits_per_period) as credits) as c

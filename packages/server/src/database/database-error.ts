@@ -40,8 +40,8 @@ const toCode = (error: unknown) => String((error as { code?: unknown }).code)
 const hasCode = (error: unknown, code: string) => toCode(error) === code
 
 /**
- * SQLSTATEs of an outage: connections (class 08), resources (53), a server that stops, starts or cancels a statement (57),
- * input and output of the server (58), and a server that became read-only in a failover (25006).
+ * SQLSTATEs of an outage: connections (class 08), resources (53), a server that stops, starts or cancels a statement
+ * (57), input and output of the server (58), and a server that became read-only in a failover (25006).
  */
 const serverCodes = /^(08...|53...|57014|57P0[1-4]|58...|25006)$/
 

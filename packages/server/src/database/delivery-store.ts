@@ -76,9 +76,8 @@ const toStorableText = (answer: string) => answer.replaceAll('\0', '\ufffd').toW
  * Takes deliveries to paused endpoints out of the queue, so that claims need not step over them. Looks at the first
  * thousand of each host; the others follow when they come to the front.
  */
-const parkStatement = {
-  name: 'park-deliveries',
-  text: `
+const parkStatement = `
+-- name: park-deliveries
 with parked as materialized (
   select due.id from webhook_endpoints as paused
   cross join lateral (
@@ -89,8 +88,7 @@ with parked as materialized (
 )
 update deliveries set next_at = null, lease_token = null
 where id = any(array(select id from parked))
-`,
-}
+`
 
 /** Every host with deliveries to come, and the time of its first one. Found by skipping through the index. */
 const eachHost = `
@@ -106,14 +104,14 @@ with recursive host (host, next_at) as (
 )`
 
 /**
- * Hosts take turns, beginning after the one that was served last ($4). A host gets only as many deliveries as it has free
- * places, over all processes. This is exact because claims wait for each other (`deliveryLock`).
+ * Hosts take turns, beginning after the one that was served last ($4). A host gets only as many deliveries as it has
+ * free places, over all processes. This is exact because claims wait for each other (`deliveryLock`).
  *
  * $1 how many, $2 places of a host, $3 lease in milliseconds.
  */
-const claimStatement = {
-  name: 'claim-deliveries',
-  text: `${eachHost},
+const claimStatement = `
+-- name: claim-deliveries
+${eachHost},
 place as materialized (
   select host.host, $2::integer - leased.n as free, row_number() over (order by host.host <= $4::text, host.host) as n
   from host cross join lateral (
@@ -127,7 +125,8 @@ ready as materialized (
   from place cross join lateral (
     select id, next_at from deliveries
     where deliveries.host = place.host and next_at <= now()
-      -- A subquery for each delivery, not a join: a join would collect all deliveries of a host before taking the first.
+      -- A subquery for each delivery, not a join: a join would collect all deliveries of a host before taking the
+      -- first.
       and (
         select e.paused_at from webhook_endpoints as e
         where e.account_id = deliveries.account_id and md5(e.url) = md5(deliveries.url) limit 1
@@ -160,17 +159,15 @@ cross join lateral (
   from accounts where accounts.id = claimed."accountId" limit 1
 ) as account
 order by turn, n
-`,
-}
+`
 
 /**
- * Records a batch of attempts. $1 is their JSON, $2 the milliseconds for which an endpoint may fail before it is paused.
- * Only the newest claim of a delivery counts; returns the attempts that did. Locks are taken in the order of deliveries,
- * then of endpoints.
+ * Records a batch of attempts. $1 is their JSON, $2 the milliseconds for which an endpoint may fail before it is
+ * paused. Only the newest claim of a delivery counts; returns the attempts that did. Locks are taken in the order of
+ * deliveries, then of endpoints.
  */
-const recordAttemptsStatement = {
-  name: 'record-attempts',
-  text: `
+const recordAttemptsStatement = `
+-- name: record-attempts
 with attempt as materialized (
   select a.* from json_to_recordset($1::json) as a (
     i integer, id uuid, token uuid, at timestamptz, status integer, duration_ms integer, answer text, state text,
@@ -213,18 +210,15 @@ endpoint as (
       then now() end)
 )
 select i from held
-`,
-}
+`
 
-const findNextDueStatement = {
-  name: 'find-next-due-delivery',
-  text: `${eachHost} select min(next_at) as "nextAt" from host`,
-}
+const findNextDueStatement = `
+-- name: find-next-due-delivery
+${eachHost} select min(next_at) as "nextAt" from host`
 
-const countStatement = {
-  name: 'count-deliveries',
-  text: `${eachHost}
+const countStatement = `
+-- name: count-deliveries
+${eachHost}
 select (select count(*) from deliveries where next_at is not null)::integer as waiting,
   (select min(next_at) from host where next_at <= now()) as "oldestDueAt"
-`,
-}
+`

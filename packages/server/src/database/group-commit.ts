@@ -6,15 +6,15 @@ const maxWaitingCalls = 20_000
 const retryAfterSeconds = 5
 
 /**
- * Group commit without a timer: one batch is in flight, and calls that arrive meanwhile form the next one. With 64 callers
- * on one account this carries about 35 times as many charges as one transaction per charge (see bench/).
+ * Group commit without a timer: one batch is in flight, and calls that arrive meanwhile form the next one. With 64
+ * callers on one account this carries about 35 times as many charges as one transaction per charge (see bench/).
  *
- * `run` returns one result for each item, in order. When a batch fails and a single item may be to blame, the items run one
- * by one, so that only the bad one fails. Any other error fails the whole batch at once: asking a lost database 500 times
- * would not bring it back.
+ * `run` returns one result for each item, in order. When a batch fails and a single item may be to blame, the items run
+ * one by one, so that only the bad one fails. Any other error fails the whole batch at once: asking a lost database 500
+ * times would not bring it back.
  *
- * No call waits without limit. A call is rejected, before it is sent, when too many wait already or when it has waited too
- * long.
+ * No call waits without limit. A call is rejected, before it is sent, when too many wait already or when it has waited
+ * too long.
  */
 export function makeGroupCommit<Item, Result>({
   run,

@@ -3,8 +3,8 @@ import { hasAccounts, lockAccounts } from './account-store.ts'
 import { changeRows, findRow, inTransaction, type Queryable } from './query.ts'
 
 /**
- * Records whether this is a test installation, and returns what was recorded. The first service that starts decides, and
- * nothing changes it later. A database that has accounts by then is not a test installation.
+ * Records whether this is a test installation, and returns what was recorded. The first service that starts decides,
+ * and nothing changes it later. A database that has accounts by then is not a test installation.
  */
 export async function claimInstallation({ pool }: { pool: Pool }, { isTest }: { isTest: boolean }): Promise<boolean> {
   return inTransaction(pool, async (client) => {

@@ -4,15 +4,13 @@ import { scanFields, scanRecord, sourceFields } from './scan-records.ts'
  * Puts jobs back into the queue whose lease has run out or whose pause is over. This is a statement of its own, so that
  * claims look in one place only, account by account.
  */
-export const requeueStatement = {
-  name: 'requeue-jobs',
-  text: `
+export const requeueStatement = `
+-- name: requeue-jobs
 update jobs set held_until = null, lease_token = null
 where scan_id = any(array(
   select scan_id from jobs where held_until < now() order by held_until limit 1000 for update skip locked
 ))
-`,
-}
+`
 
 const claimedFields = `scan_id as "scanId", account_id as "accountId", attempts, lease_token as token, ${sourceFields},
     test_case as "testCase", callback_url as "callbackUrl"`
@@ -22,20 +20,21 @@ const joinAccount = `
   ) as account on true`
 
 const nextAccount = (condition: string) => `
-    (select next.account_id from jobs as next where next.held_until is null and next.queue = any($4::text[]) and ${condition}
+    (select next.account_id from jobs as next
+     where next.held_until is null and next.queue = any($4::text[]) and ${condition}
      order by next.account_id limit 1)`
 
 /**
- * Accounts take turns: each gets one job before any gets its second. The turns begin after the account that was served last
- * ($3), so that claims of a single job rotate too. The accounts are found by skipping through the index from one to the
- * next, at most $1 of them, so the cost depends neither on the number of waiting jobs nor on the number of accounts.
+ * Accounts take turns: each gets one job before any gets its second. The turns begin after the account that was served
+ * last ($3), so that claims of a single job rotate too. The accounts are found by skipping through the index from one
+ * to the next, at most $1 of them, so the cost depends neither on the number of waiting jobs nor on the number of
+ * accounts.
  *
- * $1 how many, $2 lease in milliseconds, $4 the queues to claim from. Always returns at least one row, which says whether
- * more jobs may be waiting.
+ * $1 how many, $2 lease in milliseconds, $4 the queues to claim from. Always returns at least one row, which says
+ * whether more jobs may be waiting.
  */
-export const claimStatement = {
-  name: 'claim-jobs',
-  text: `
+export const claimStatement = `
+-- name: claim-jobs
 with recursive ahead (account_id, n) as (
   -- Accounts after the one served last.
   select ${nextAccount('next.account_id > $3::uuid')}, 1
@@ -72,8 +71,8 @@ ready as materialized (
   select scan_id, n, turn from seen order by turn, n limit 2 * $1::integer
 ),
 picked as materialized (
-  -- Locks one job after the other in that order, until there are enough. \`num_nulls\` keeps the planner from using the index
-  -- of waiting jobs to find a single scan.
+  -- Locks one job after the other in that order, until there are enough. \`num_nulls\` keeps the planner from using the
+  -- index of waiting jobs to find a single scan.
   select ready.scan_id, n, turn
   from ready cross join lateral (
     select from jobs where jobs.scan_id = ready.scan_id and num_nulls(held_until) = 1
@@ -96,13 +95,11 @@ left join (
   picked join claimed on claimed."scanId" = picked.scan_id ${joinAccount}
 ) on true
 order by turn, n
-`,
-}
+`
 
 /** Claims jobs of any queue that no worker has claimed since before $1; $2 how many, $3 lease in milliseconds. */
-export const claimAbandonedStatement = {
-  name: 'claim-abandoned-jobs',
-  text: `
+export const claimAbandonedStatement = `
+-- name: claim-abandoned-jobs
 with claimed as (
   update jobs set attempts = attempts + 1, lease_token = gen_random_uuid(),
     held_until = now() + $3::integer * interval '1 millisecond'
@@ -112,21 +109,18 @@ with claimed as (
   returning ${claimedFields}
 )
 select false as "hasMore", claimed.*, "flagsSexy" from claimed ${joinAccount}
-`,
-}
+`
 
 /**
- * The scans of claimed jobs, $1; $2 and $3 are the first and the last id. This is not part of the claim: a claim knows the
- * ids only at its end, so PostgreSQL would have to open every partition at its beginning.
+ * The scans of claimed jobs, $1; $2 and $3 are the first and the last id. This is not part of the claim: a claim knows
+ * the ids only at its end, so PostgreSQL would have to open every partition at its beginning.
  */
-export const findScansStatement = {
-  name: 'find-claimed-scans',
-  text: `select ${scanFields} from scans where id = any($1::uuid[]) and id between $2::uuid and $3::uuid`,
-}
+export const findScansStatement = `
+-- name: find-claimed-scans
+select ${scanFields} from scans where id = any($1::uuid[]) and id between $2::uuid and $3::uuid`
 
-export const extendLeasesStatement = {
-  name: 'extend-job-leases',
-  text: `
+export const extendLeasesStatement = `
+-- name: extend-job-leases
 with held as materialized (
   select lease.scan_id
   from (select scan_id, token from unnest($1::uuid[], $2::uuid[]) as l (scan_id, token) order by scan_id) as lease
@@ -137,26 +131,23 @@ with held as materialized (
 update jobs set held_until = now() + $3::integer * interval '1 millisecond'
 where scan_id = any(array(select scan_id from held))
 returning scan_id as "scanId", lease_token as token
-`,
-}
+`
 
-export const releaseStatement = {
-  name: 'release-job',
-  text: `
+export const releaseStatement = `
+-- name: release-job
 update jobs set lease_token = null, attempts = attempts - $4::integer,
   held_until = case when $3::integer > 0 then now() + $3::integer * interval '1 millisecond' end
 where scan_id = $1 and lease_token = $2
-`,
-}
+`
 
 /**
- * Completes a batch of jobs: writes verdicts, refunds and deliveries, and deletes the jobs. $1 is the JSON of the results,
- * $2 and $3 the first and the last scan id. Only the current lease of a job can complete it; a stale lease changes nothing.
- * Returns the results that were written. Locks are taken in the order of scans (jobs), then of accounts (balances).
+ * Completes a batch of jobs: writes verdicts, refunds and deliveries, and deletes the jobs. $1 is the JSON of the
+ * results; $2 and $3 are the first and the last scan id. Only the current lease of a job can complete it; a stale lease
+ * changes nothing. Returns the results that were written. Locks are taken in the order of scans (jobs), then of
+ * accounts (balances).
  */
-export const completeStatement = {
-  name: 'complete-jobs',
-  text: `
+export const completeStatement = `
+-- name: complete-jobs
 with result as materialized (
   select r.* from json_to_recordset($1::json) as r (
     i integer, token uuid, refunds boolean, delivery_id uuid, delivery_body text, ${scanRecord}
@@ -193,7 +184,8 @@ locked_balance as materialized (
   for update
 ),
 refunded as materialized (
-  -- If the period ended since the charge, the account has its full limit again: a refund beyond it is not owed any more.
+  -- If the period ended since the charge, the account has its full limit again: a refund beyond it is not owed any
+  -- more.
   select * from (
     select owed.i, owed.id, account_id, credit_limit,
       (credit_remaining + row_number() over (partition by account_id order by i))::integer as balance
@@ -220,16 +212,14 @@ deleted as (
   delete from jobs where scan_id = any(array(select id from held))
 )
 select i from completed
-`,
-}
+`
 
 /** Counting 100,000 jobs takes 0.1 s. Beyond this number a sample of 5 % of the pages gives an estimate. */
 const countedExactly = 10_000
 
 /** The oldest waiting job is the first one of some account, or one of the held jobs, which are few. */
-export const countJobsStatement = {
-  name: 'count-jobs',
-  text: `
+export const countJobsStatement = `
+-- name: count-jobs
 with recursive head (account_id, created_at) as (
   (select account_id, created_at from jobs where held_until is null order by account_id, position limit 1)
   union all
@@ -249,11 +239,12 @@ select case when listed < ${countedExactly} then listed
     + (select count(*) from held where not is_running)::integer as waiting,
   (select count(*) from held where is_running)::integer as running,
   least((select min(created_at) from head), (select min(created_at) from held)) as "oldestAt"
-from (select count(*) as listed from (select from jobs where held_until is null limit ${countedExactly}) as first) as count
-`,
-}
+from (
+  select count(*) as listed from (select from jobs where held_until is null limit ${countedExactly}) as first
+) as count
+`
 
-export const listNeededStatement = {
-  name: 'list-needed-by-jobs',
-  text: 'select storage_key as key from jobs where storage_key = any($1::text[])',
-}
+export const listNeededStatement = `
+-- name: list-needed-by-jobs
+select storage_key as key from jobs where storage_key = any($1::text[])
+`

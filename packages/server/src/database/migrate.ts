@@ -95,8 +95,8 @@ async function listMissing(pool: Pool, migrations: Migration[]): Promise<Migrati
 }
 
 /**
- * While nodes are upgraded one by one, nodes of the previous version find a schema that is newer than they are. They work
- * with it if every unknown migration says that it serves them, and refuse to start otherwise.
+ * While nodes are upgraded one by one, nodes of the previous version find a schema that is newer than they are. They
+ * work with it if every unknown migration says that it serves them, and refuse to start otherwise.
  */
 async function requireServed({ pool, log }: Deps, migrations: Migration[]) {
   const known = new Set(migrations.map(({ name }) => name))
@@ -113,8 +113,9 @@ async function requireServed({ pool, log }: Deps, migrations: Migration[]) {
 }
 
 /**
- * One node migrates; the others wait and log that. The lock is held by a transaction on a connection of its own, because
- * a migration needs several transactions or none. That transaction has no snapshot, so no index build waits for it.
+ * One node migrates; the others wait and log that. The lock is held by a transaction on a connection of its own,
+ * because a migration needs several transactions or none. That transaction has no snapshot, so no index build waits for
+ * it.
  */
 export async function withMigrationLock<Result>(
   { pool, log }: Pick<Deps, 'pool' | 'log'>,
@@ -140,7 +141,10 @@ export async function withMigrationLock<Result>(
   }
 }
 
-/** Sent without parameters: a statement with parameters keeps its snapshot, and `create index concurrently` waits for it. */
+/**
+ * Sent without parameters: a statement with parameters keeps its snapshot, and `create index concurrently` waits for
+ * it.
+ */
 async function hasLock(client: Queryable): Promise<boolean> {
   const { rows } = await client.query<{ granted: boolean }>(
     `select pg_try_advisory_xact_lock(${migrationLock}) as granted`,

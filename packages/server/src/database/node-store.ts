@@ -23,15 +23,13 @@ export function makeNodeStore({ pool }: { pool: Pool }): NodeStore {
   }
 }
 
-const upsertNode = {
-  name: 'record-heartbeat',
-  text: `
+const upsertNode = `
+-- name: record-heartbeat
 insert into nodes (id, name, roles, version, started_at, status, reasons, engines)
 values ($1, $2, $3, $4, $5, $6, $7, $8)
 on conflict (id) do update
 set seen_at = now(), status = excluded.status, reasons = excluded.reasons, engines = excluded.engines
-`,
-}
+`
 
 const listNodes = `
 select id, name, roles, version, started_at as "startedAt", seen_at as "seenAt", status, reasons, engines,

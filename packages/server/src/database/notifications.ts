@@ -8,7 +8,9 @@ import { isOutage } from './database-error.ts'
 type Deps = { url: string; pool: pg.Pool; log: Logger }
 
 const channel = 'assay'
-/** Pause between two sends. Ids that come meanwhile share the next message: a NOTIFY for each commit would slow commits. */
+/**
+ * Pause between two sends. Ids that come meanwhile share the next message: a NOTIFY for each commit would slow commits.
+ */
 const sendPauseMs = 5
 /** The most ids that fit into a message, which PostgreSQL limits to 8000 bytes. */
 const idsPerMessage = 200
@@ -21,8 +23,8 @@ const firstRetryMs = 250
 const lastRetryMs = 5000
 
 /**
- * LISTEN and NOTIFY on a connection of their own, which reconnects when it is lost. Behind a pooler in transaction mode no
- * notification arrives: a probe finds that out, `isListening` becomes false, and receivers poll more often.
+ * LISTEN and NOTIFY on a connection of their own, which reconnects when it is lost. Behind a pooler in transaction mode
+ * no notification arrives: a probe finds that out, `isListening` becomes false, and receivers poll more often.
  */
 export function openNotifications(deps: Deps): Notifications & { close(): Promise<void> } {
   const receivers = new Map<Topic, ((ids: string[]) => void)[]>()

@@ -12,8 +12,9 @@ const oldestMajor = 15
  * - statement_timeout: a statement that hangs must not hang its callers.
  * - plan_cache_mode: PostgreSQL plans each prepared statement once. Otherwise it would plan the admission statement for
  *   every batch, because it knows the size of an array that is given and only guesses the size of a parameter.
- * - enable_seqscan: that one plan is made while queues are mostly empty, when reading a whole table is cheapest, and would
- *   still be used with 100,000 jobs waiting. Turned off, PostgreSQL reads a whole table only where no index helps.
+ * - enable_seqscan: that one plan is made while queues are mostly empty, when reading a whole table is cheapest, and
+ *   would still be used with 100,000 jobs waiting. Turned off, PostgreSQL reads a whole table only where no index
+ *   helps.
  * - jit: the high cost that PostgreSQL then assigns to such a scan is no reason to compile it.
  */
 const connectionSettings =
@@ -66,8 +67,8 @@ const poolingChecks = 3
 
 /**
  * Prepared statements and settings belong to a connection. A pooler that assigns a server process to each transaction
- * takes them away between two transactions, so Assay refuses to start behind one. Such a pooler shows by the process ids:
- * while one of our connections is in a transaction, no other may have its process, and each keeps its own.
+ * takes them away between two transactions, so Assay refuses to start behind one. Such a pooler shows by the process
+ * ids: while one of our connections is in a transaction, no other may have its process, and each keeps its own.
  */
 async function requireSessionPooling(pool: pg.Pool): Promise<void> {
   const client = await pool.connect()

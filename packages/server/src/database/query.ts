@@ -5,18 +5,12 @@ import { CommitUnknown, isOutage, mayHaveCommitted } from './database-error.ts'
 export type Queryable = Pick<Pool, 'query'> | Pick<PoolClient, 'query'>
 
 /**
- * SQL, or SQL with a name: PostgreSQL prepares a named statement once for each connection. Statements that run for every
- * request or scan have a name.
- */
-export type Statement = string | { name: string; text: string }
-
-/**
- * Column lists give each column the name of its field (`created_at as "createdAt"`), so that a row is the value the port
- * promises. A `to*` function exists only where a field is nested or derived.
+ * Column lists give each column the name of its field (`created_at as "createdAt"`), so that a row is the value the
+ * port promises. A `to*` function exists only where a field is nested or derived.
  */
 export async function listRows<Row extends QueryResultRow>(
   db: Queryable,
-  statement: Statement,
+  statement: string,
   values: unknown[] = [],
 ): Promise<Row[]> {
   return (await db.query<Row>(toQuery(statement, values))).rows
@@ -24,20 +18,20 @@ export async function listRows<Row extends QueryResultRow>(
 
 export async function findRow<Row extends QueryResultRow>(
   db: Queryable,
-  statement: Statement,
+  statement: string,
   values: unknown[] = [],
 ): Promise<Row | undefined> {
   return (await listRows<Row>(db, statement, values))[0]
 }
 
 /** Returns how many rows the statement inserted, updated, deleted or selected. */
-export async function changeRows(db: Queryable, statement: Statement, values: unknown[] = []): Promise<number> {
+export async function changeRows(db: Queryable, statement: string, values: unknown[] = []): Promise<number> {
   return (await db.query(toQuery(statement, values))).rowCount ?? 0
 }
 
 /**
- * Repeats a statement that handles at most `pieceSize` rows until it finds fewer, and returns how many it handled. A single
- * long statement would hold up vacuum, and its time limit could undo all of its work.
+ * Repeats a statement that handles at most `pieceSize` rows until it finds fewer, and returns how many it handled. A
+ * single long statement would hold up vacuum, and its time limit could undo all of its work.
  */
 export async function runInPieces(pieceSize: number, runPiece: () => Promise<number>): Promise<number> {
   let total = 0
@@ -48,8 +42,14 @@ export async function runInPieces(pieceSize: number, runPiece: () => Promise<num
   }
 }
 
-const toQuery = (statement: Statement, values: unknown[]): QueryConfig =>
-  typeof statement === 'string' ? { text: statement, values } : { ...statement, values }
+/**
+ * A statement that begins with `-- name: NAME` is prepared once for each connection. Statements that run for every
+ * request or scan have a name.
+ */
+function toQuery(statement: string, values: unknown[]): QueryConfig {
+  const [, name] = /^\s*-- name: (\S+)/.exec(statement) ?? []
+  return { text: statement, values, ...(name === undefined ? {} : { name }) }
+}
 
 type KeysetPage = {
   /** Columns of the order, the unique one last. */
@@ -92,7 +92,9 @@ type TransactionOptions = {
  */
 export const withoutDiskWait = ['synchronous_commit = off'] as const
 
-/** Commits what `work` did, or rolls it back when `work` throws. Throws `CommitUnknown` when the commit is not answered. */
+/**
+ * Commits what `work` did, or rolls it back when `work` throws. Throws `CommitUnknown` when the commit is not answered.
+ */
 export async function inTransaction<Result>(
   pool: Pool,
   work: (client: PoolClient) => Promise<Result>,
@@ -117,12 +119,12 @@ export async function inTransaction<Result>(
 }
 
 /**
- * Runs one statement that changes rows. It is a transaction by itself: one round trip instead of three. The timeout is the
- * pool's unless it is given here.
+ * Runs one statement that changes rows. It is a transaction by itself: one round trip instead of three. The timeout is
+ * the pool's unless it is given here.
  */
 export async function runStatement<Row extends QueryResultRow>(
   pool: Pool,
-  statement: Statement,
+  statement: string,
   values: unknown[] = [],
   timeoutMs?: number,
 ): Promise<QueryResult<Row>> {

@@ -57,8 +57,8 @@ export async function isSatellite(pool: Pool): Promise<boolean> {
 export async function followHome(pool: Pool, homeUrl: string, region: string): Promise<void> {
   await requireNoAccounts(pool)
   const slot = toSlotName(region)
-  // The slot is not created by `create subscription`: on a server that holds both databases, the two would wait for each
-  // other.
+  // The slot is not created by `create subscription`: on a server that holds both databases, the two would wait for
+  // each other.
   await withHome(homeUrl, async (home) => {
     if (!(await isPublished(home))) {
       throw new OperatorMistake(

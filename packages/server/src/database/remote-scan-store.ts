@@ -103,25 +103,23 @@ async function completeAll(pool: Pool, items: CompletedItem[]): Promise<boolean[
   return items.map(({ lease }) => completed.has(lease.id))
 }
 
-const addStatement = {
-  name: 'add-remote-scans',
-  text: `
+const addStatement = `
+-- name: add-remote-scans
 insert into remote_scans (id, queue, options, sealed, storage_key, url, expires_at)
 select id, queue, options, substring($2::bytea from sealed_from for sealed_bytes), storage_key, url,
   now() + ttl_ms * interval '1 millisecond'
 from json_to_recordset($1::json) as remote_scan (
-  id uuid, queue text, options json, sealed_from integer, sealed_bytes integer, storage_key text, url text, ttl_ms integer
+  id uuid, queue text, options json, sealed_from integer, sealed_bytes integer, storage_key text, url text,
+  ttl_ms integer
 )
-`,
-}
+`
 
 /**
  * Returns the state of each remote scan and deletes those that are done. All statements lock rows in the order of ids,
  * because the worker and the waiting node use the same rows at the same time.
  */
-const takeStatement = {
-  name: 'take-remote-scans',
-  text: `
+const takeStatement = `
+-- name: take-remote-scans
 with done as (
   delete from remote_scans where id = any(array(
     select id from remote_scans where id = any($1::uuid[]) and num_nonnulls(result, failure) > 0 order by id for update
@@ -132,12 +130,10 @@ select id, done.result, done.failure, attempts,
   (extract(epoch from clock_timestamp() - coalesce(held_until, created_at)) * 1000)::integer as "freeMs"
 from remote_scans left join done using (id)
 where id = any($1::uuid[])
-`,
-}
+`
 
-const claimStatement = {
-  name: 'claim-remote-scans',
-  text: `
+const claimStatement = `
+-- name: claim-remote-scans
 update remote_scans set attempts = attempts + 1, lease_token = gen_random_uuid(),
   held_until = now() + $2::integer * interval '1 millisecond'
 where id = any(array(
@@ -147,12 +143,10 @@ where id = any(array(
   order by created_at limit $1::integer for update skip locked
 ))
 returning id, lease_token as token, options, ${sourceFields}
-`,
-}
+`
 
-const extendStatement = {
-  name: 'extend-remote-scan-leases',
-  text: `
+const extendStatement = `
+-- name: extend-remote-scan-leases
 with held as materialized (
   select remote_scans.id
   from remote_scans join unnest($1::uuid[], $2::uuid[]) as lease (id, token) on lease.id = remote_scans.id
@@ -162,12 +156,10 @@ with held as materialized (
 update remote_scans set held_until = now() + $3::integer * interval '1 millisecond'
 where id = any(array(select id from held))
 returning id, lease_token as token
-`,
-}
+`
 
-const completeStatement = {
-  name: 'complete-remote-scans',
-  text: `
+const completeStatement = `
+-- name: complete-remote-scans
 with done as materialized (
   select * from json_to_recordset($1::json) as done (id uuid, token uuid, result json, failure text)
 ),
@@ -179,29 +171,28 @@ held as materialized (
 update remote_scans set result = done.result, failure = done.failure from done
 where remote_scans.id = done.id and remote_scans.id = any(array(select id from held))
 returning remote_scans.id
-`,
-}
+`
 
-const releaseStatement = {
-  name: 'release-remote-scan',
-  text: `
-update remote_scans set attempts = attempts - 1, lease_token = null, held_until = now() where id = $1 and lease_token = $2
-`,
-}
+const releaseStatement = `
+-- name: release-remote-scan
+update remote_scans set attempts = attempts - 1, lease_token = null, held_until = now()
+where id = $1 and lease_token = $2
+`
 
-const removeStatement = { name: 'remove-remote-scan', text: 'delete from remote_scans where id = $1' }
+const removeStatement = `
+-- name: remove-remote-scan
+delete from remote_scans where id = $1
+`
 
-const deleteExpiredStatement = {
-  name: 'delete-expired-remote-scans',
-  text: `
+const deleteExpiredStatement = `
+-- name: delete-expired-remote-scans
 delete from remote_scans where id = any(array(
   select id from remote_scans where expires_at < now() order by expires_at limit 1000 for update skip locked
 ))
 returning ${sourceFields}
-`,
-}
+`
 
-const listNeededStatement = {
-  name: 'list-needed-by-remote-scans',
-  text: 'select storage_key as key from remote_scans where storage_key = any($1::text[])',
-}
+const listNeededStatement = `
+-- name: list-needed-by-remote-scans
+select storage_key as key from remote_scans where storage_key = any($1::text[])
+`

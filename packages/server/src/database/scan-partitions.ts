@@ -3,8 +3,8 @@ import { isLockTimeout } from './database-error.ts'
 import { changeRows, findRow, inTransaction, listRows, type Queryable, runInPieces } from './query.ts'
 
 /**
- * `from` is undefined for a partition that begins with the lowest id. The default partition has neither `from` nor `to`.
- * `about` is the planner's estimate of the number of rows.
+ * `from` is undefined for a partition that begins with the lowest id. The default partition has neither `from` nor
+ * `to`. `about` is the planner's estimate of the number of rows.
  */
 type Partition = { name: string; from: Date | undefined; to: Date | undefined; about: number }
 type Span = { from: Date; to: Date }
@@ -24,7 +24,9 @@ const deletePieceSize = 5000
  */
 export function makeScanPartitions({ pool }: { pool: Pool }) {
   return {
-    /** Creates the partitions of the next days. A result without a partition goes to the default one and stays there. */
+    /**
+     * Creates the partitions of the next days. A result without a partition goes to the default one and stays there.
+     */
     async makeAhead(resultDays: number): Promise<void> {
       for (const gap of await findCurrentGaps(pool, resultDays)) {
         await inTurn(pool, (client) => createPartition(client, resultDays, gap.from))
@@ -94,7 +96,8 @@ async function listPartitions(db: Queryable): Promise<Partition[]> {
   const rows = await listRows<{ name: string; bound: string; about: number }>(
     db,
     `select relname as name, pg_get_expr(relpartbound, oid) as bound, greatest(reltuples, 1)::float8 as about
-     from pg_class where relispartition and oid in (select inhrelid from pg_inherits where inhparent = 'scans'::regclass)`,
+     from pg_class
+     where relispartition and oid in (select inhrelid from pg_inherits where inhparent = 'scans'::regclass)`,
   )
   return rows.map(toPartition)
 }

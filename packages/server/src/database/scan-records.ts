@@ -30,8 +30,8 @@ export const scanFields = `scans.id, scans.kind, scans.status, scans.content_len
   scans.created_at as "createdAt", scans.completed_at as "completedAt"`
 
 /** The types of `toJobRecord`. */
-export const jobRecord = `is_job boolean, queue text, sealed_from integer, sealed_bytes integer, storage_key text, url text,
-    test_case text, hold_ms integer, callback_url text, callback_host text`
+export const jobRecord = `is_job boolean, queue text, sealed_from integer, sealed_bytes integer, storage_key text,
+    url text, test_case text, hold_ms integer, callback_url text, callback_host text`
 
 export const toJobRecord = ({ source, callbackUrl, queue, holdMs }: NewJob, contents: SealedContents) => ({
   ...contents.add(source),

@@ -28,10 +28,9 @@ async function foldPiece(pool: Pool, resultDays: number): Promise<number> {
   return (await inTransaction(pool, fold, { lock: ledgerLock }))?.folded ?? 0
 }
 
-const findScan = {
-  name: 'find-scan',
-  text: `select ${scanFields} from scans where id = $1 and account_id = $2 and kind = $3`,
-}
+const findScan = `
+-- name: find-scan
+select ${scanFields} from scans where id = $1 and account_id = $2 and kind = $3`
 
 const recordFailure = `
 insert into scans (account_id, ${scanColumns})
@@ -48,8 +47,8 @@ const foldPieceSize = 5000
  * growing and still sums to the balance. The rows of a scan that has a job stay: the job can still be refunded, and the
  * unique key on (scan_id, kind) keeps a second refund out.
  *
- * Old rows are found by the time that scan ids begin with, in the index of that unique key. The row of a day keeps the id of
- * its last ledger row, and so its place in the order.
+ * Old rows are found by the time that scan ids begin with, in the index of that unique key. The row of a day keeps the
+ * id of its last ledger row, and so its place in the order.
  */
 const foldLedger = `
 with old as materialized (

@@ -10,9 +10,9 @@ const probeTimeoutMs = 3000
 const quietMs = 10_000
 
 /**
- * Knows whether the database answers. It probes on a connection of its own, which no other statement can block. Every part
- * that meets an outage reports it here; the watch logs its beginning and its end once, and probes with growing pauses in
- * between.
+ * Knows whether the database answers. It probes on a connection of its own, which no other statement can block. Every
+ * part that meets an outage reports it here; the watch logs its beginning and its end once, and probes with growing
+ * pauses in between.
  */
 export function watchDatabase({ url, log }: { url: string; log: Logger }) {
   const probePool = new pg.Pool({

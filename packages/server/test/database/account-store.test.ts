@@ -27,7 +27,7 @@ describe('the account store', () => {
     assert.deepEqual(own.account.rate, { requests: 2, periodSeconds: 1 })
   })
 
-  test('a smaller plan takes what is too much and never goes below zero', async () => {
+  test('a smaller plan takes the difference from the balance, and never goes below zero', async () => {
     const { id, digest } = await stores.register({ plan: 'free', credits: 100 })
     for (let i = 0; i < 3; i++)
       await stores.gate.admit({ keyDigest: digest, countsRequest: false, scan: newTestScan() })
@@ -86,7 +86,7 @@ describe('the account store', () => {
     assert.equal(await stores.plans.deletePlan('used'), false)
   })
 
-  test('the webhook secret before a rotation is kept until its time', async () => {
+  test('the previous webhook secret signs until it expires', async () => {
     const { id, webhookSecret } = await stores.register()
     const rotated = await stores.registration.rotateWebhookSecret(id)
     const { rows } = await stores.database.pool.query(

@@ -70,7 +70,7 @@ describe('the admission gate', () => {
     assert.equal(count(answers, 'rate-limited'), 24)
   })
 
-  test('a limited request charges nothing and records nothing', async () => {
+  test('a rate-limited request charges nothing and records nothing', async () => {
     const { digest, id } = await stores.register({ credits: 100, rate: { requests: 2, periodSeconds: 60 } })
     await Promise.all(
       times(9, () => stores.gate.admit({ keyDigest: digest, countsRequest: true, scan: newTestScan() })),
@@ -106,7 +106,7 @@ describe('the admission gate', () => {
     })
   }
 
-  test('a scan that the database refuses fails alone and is not charged', async () => {
+  test('a scan that the database rejects fails alone and is not charged', async () => {
     const { digest, id } = await stores.register({ credits: 10 })
     const scans = [newTestScan(), newTestScan({ contentLength: -1 }), newTestScan(), newTestScan()]
     // The first fills a batch by itself; the bad one is in the middle of the next.
@@ -117,7 +117,7 @@ describe('the admission gate', () => {
     assert.deepEqual(await stores.getBalance(id), { remaining: 6, ledger: 6, debits: 4, scans: 4 })
   })
 
-  test('the window opens with its first request and is fresh when it is over', async () => {
+  test('a rate window opens with its first request, and the next one starts from zero', async () => {
     const { digest } = await stores.register({ rate: { requests: 1, periodSeconds: 60 } })
     const ask = () => stores.gate.admit({ keyDigest: digest, countsRequest: true })
     assert.equal((await ask()).outcome, 'admitted')
@@ -130,14 +130,14 @@ describe('the admission gate', () => {
     assert.equal((await ask()).outcome, 'admitted')
   })
 
-  test('a key stops working in the moment it is revoked', async () => {
+  test('a key stops working the moment it is revoked', async () => {
     const { digest, id } = await stores.register()
     const [key] = await stores.keys.listKeys(id)
     await stores.keys.revokeKey(key?.id ?? '')
     assert.equal((await stores.gate.admit({ keyDigest: digest, countsRequest: true })).outcome, 'unknown-key')
   })
 
-  test('an account lets nobody in while it is suspended or expired', async () => {
+  test('keys of an account do not work while it is suspended or expired', async () => {
     const { digest, id } = await stores.register()
     const ask = async () => (await stores.gate.admit({ keyDigest: digest, countsRequest: true })).outcome
     await stores.accounts.updateAccount(id, { suspended: true })

@@ -9,7 +9,7 @@ import { openTestStores } from '../support/test-stores.ts'
 const dump = async (pool: Parameters<typeof dumpTables>[0]) =>
   dumpTables(pool, async (_table, rows) => ({ bytes: await buffer(rows) }))
 
-test('what is loaded equals what was saved, and new rows come after it', async () => {
+test('loaded tables equal the saved ones, and new rows get later numbers', async () => {
   const stores = await openTestStores()
   const copy = await openTestDatabase()
   try {
@@ -30,7 +30,7 @@ test('what is loaded equals what was saved, and new rows come after it', async (
   }
 })
 
-test('what cannot be loaded whole changes nothing', async () => {
+test('a backup that cannot be loaded whole changes nothing', async () => {
   const stores = await openTestStores()
   const copy = await openTestDatabase()
   try {

@@ -72,7 +72,7 @@ describe('the console, as time goes by', () => {
     assert.equal((await stores.database.pool.query('select from console_sessions')).rows.length, 0)
   })
 
-  test('each wrong password beyond the fifth doubles the pause, up to a quarter of an hour; an hour forgets them', async () => {
+  test('each wrong password beyond the fifth doubles the pause, up to 15 minutes; an hour resets it', async () => {
     const email = 'guessed@example.com'
     const guess = () => signIn.signIn({ email, password: 'wrong' }, { ...origin, address: String(now) })
     for (let n = 0; n < 5; n++) await assert.rejects(guess(), isKind('signed-out'))
@@ -90,7 +90,7 @@ describe('the console, as time goes by', () => {
     await assert.rejects(guess(), isKind('rate-limited'))
   })
 
-  test('whoever tries many addresses from one machine must wait; who signs in there rightly is not counted', async () => {
+  test('failures from one network address cause a pause; successful sign-ins are not counted', async () => {
     const stores = { address: '192.0.2.77', agent: 'test' }
     const patience = { freeFailures: 50, firstPauseMs: 5000, longestPauseMs: 60_000, memoryMs: hourMs }
     const fail = () => members.countAttempt(`address:${stores.address}`, clock.now(), patience)
@@ -101,7 +101,7 @@ describe('the console, as time goes by', () => {
     assert.notEqual(await signIn.signIn(given, { ...stores, address: '192.0.2.78' }), 'code-needed')
   })
 
-  test('the audit log cannot be changed or shortened, not even by us', async () => {
+  test('the audit log cannot be changed or shortened by statements of the service', async () => {
     const { pool } = stores.database
     const count = async () => (await pool.query('select from audit_log')).rows.length
     const before = await count()
@@ -116,7 +116,7 @@ describe('the console, as time goes by', () => {
     assert.equal(await count(), before)
   })
 
-  test('entries of lists that have ended are not listed, and go', async () => {
+  test('expired list entries are not listed, and are deleted', async () => {
     const lists = makeListStore(stores.database)
     const entry: ListEntry = {
       id: '019b0000-0000-7000-8000-000000000001',
@@ -134,7 +134,7 @@ describe('the console, as time goes by', () => {
     assert.equal(await lists.deleteExpired(clock.now()), 1)
   })
 
-  test('refusals are counted by account, day and status, and written once', async () => {
+  test('rejected requests are counted by account, day and status, and written once', async () => {
     const { id } = await stores.register()
     const store = makeRejectedRequestStore(stores.database)
     for (let round = 0; round < 2; round++) {

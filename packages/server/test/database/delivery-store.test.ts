@@ -51,7 +51,7 @@ describe('deliveries', () => {
   const findEndpoint = async (url: string) =>
     (await stores.deliveries.listEndpoints({ accountId })).find((endpoint) => endpoint.url === url)
 
-  test('are lent with all that an attempt needs, and not again before the lease is over', async () => {
+  test('are claimed with all that an attempt needs, and not again before the lease ends', async () => {
     const [id] = await post('https://a.test/x')
     const [claimed] = await claim()
     const { webhook_secret: secret } = (
@@ -68,7 +68,7 @@ describe('deliveries', () => {
     assert.notEqual(again?.token, token)
   })
 
-  test('are signed with the secret before as well, while that holds', async () => {
+  test('are signed with the previous secret as well until it expires', async () => {
     const { id } = await stores.register()
     const days = (n: number) => new Date(Date.now() + n * 86_400_000)
     const listSecrets = async () => {
@@ -88,7 +88,7 @@ describe('deliveries', () => {
     assert.deepEqual(await listSecrets(), ['fourth'])
   })
 
-  test('of one receiver are lent up to its places, over all processes that ask at the same time', async () => {
+  test('of one host are claimed up to its limit, over all processes that claim at the same time', async () => {
     await post('https://slow.test/a', 50)
     await post('https://slow.test/b', 50)
     await post('https://other.test:8443/', 3)
@@ -112,7 +112,7 @@ describe('deliveries', () => {
     }
   })
 
-  test('of a receiver with very many do not hold up another’s one', async () => {
+  test('of a host with very many do not delay those of another', async () => {
     await post('https://many.test/', 2000)
     const [id] = await post('https://one.test/')
     assert.ok(toIds(await stores.deliveries.claim({ limit: 2, perHost: 100, leaseMs })).includes(id ?? ''))
@@ -124,7 +124,7 @@ describe('deliveries', () => {
     assert.ok(toIds(one.flat()).includes(other ?? ''), 'receivers take turns')
   })
 
-  test('are logged attempt by attempt, and end as they are said to', async () => {
+  test('are logged attempt by attempt, and end in the recorded state', async () => {
     const [id = ''] = await post('https://a.test/')
     const [first] = await claim()
     assert.ok(first !== undefined)
@@ -149,7 +149,7 @@ describe('deliveries', () => {
     assert.equal(await stores.deliveries.findDelivery(randomUUID()), undefined)
   })
 
-  test('cannot be completed by who was too late, also in a batch of good ones', async () => {
+  test('cannot be completed with a stale lease, also in a batch of valid ones', async () => {
     const ids = await post('https://a.test/', 3)
     const stale = await claim()
     await makeDue()
@@ -183,7 +183,7 @@ describe('deliveries', () => {
     assert.equal((await findEndpoint(url))?.pausedAt, null, 'the five days begin anew')
   })
 
-  test('go on to an endpoint that fails now and then', async () => {
+  test('continue to an endpoint that fails now and then', async () => {
     const url = 'https://shaky.test/'
     const attempts = [6, 4, 3, 0].map((daysAgo) => new Date(Date.now() - daysAgo * 86_400_000))
     for (const [i, at] of attempts.entries()) {
@@ -206,7 +206,7 @@ describe('deliveries', () => {
     assert.equal((await stores.deliveries.countDeliveries()).waiting <= 2001, true)
   })
 
-  test('are not forgotten when an endpoint is resumed while they are put aside', async () => {
+  test('are not lost when an endpoint is resumed while they are parked', async () => {
     const url = 'https://down.test/'
     await pause(url)
     const replicas = [stores.deliveries, makeDeliveryStore(stores)]
@@ -221,7 +221,7 @@ describe('deliveries', () => {
     }
   })
 
-  test('are replayed one by one, whatever became of them', async () => {
+  test('are replayed one by one, whatever their state', async () => {
     const url = 'https://a.test/'
     const [id = ''] = await post(url)
     const [claimed] = await claim()
@@ -268,7 +268,7 @@ describe('deliveries', () => {
     assert.ok(oldestDueAt !== undefined && oldestDueAt <= new Date())
   })
 
-  test('are forgotten with their log when they are old and done', async () => {
+  test('are deleted with their log when they are old and done', async () => {
     const [done = ''] = await post('https://a.test/')
     await recordAttempt((await claim())[0] as ClaimedDelivery, { state: 'delivered' }, { at: new Date('2020-01-01') })
     const [waiting = ''] = await post('https://a.test/')

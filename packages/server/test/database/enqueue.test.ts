@@ -18,7 +18,7 @@ describe('a submission', () => {
   })
   after(() => stores.close())
 
-  test('is charged, recorded and queued in one, with its content as it was', async () => {
+  test('is charged, recorded and queued in one transaction, with its content unchanged', async () => {
     const { id, digest } = await stores.register({ credits: 5 })
     const contents = [randomBytes(1), randomBytes(100_000), Buffer.alloc(0), randomBytes(1024)]
     const asks = contents.map((sealed) => newSubmit(digest, { source: { at: 'row', sealed } }))
@@ -35,7 +35,7 @@ describe('a submission', () => {
     )
   })
 
-  test('comes back with all that a worker needs', async () => {
+  test('is claimed with all that a worker needs', async () => {
     await stores.clear()
     const { id, digest } = await stores.register({ flagsSexy: false })
     const scan = newTestScan({ mode: 'async', kind: 'nsfw_image', contentName: 'ü.png' })
@@ -59,13 +59,13 @@ describe('a submission', () => {
     assert.equal(await stores.count('jobs', id), 7)
   })
 
-  test('that is limited leaves no job', async () => {
+  test('that is rate-limited leaves no job', async () => {
     const { id, digest } = await stores.register({ rate: { requests: 2, periodSeconds: 60 } })
     await Promise.all(Array.from({ length: 5 }, () => stores.gate.admit(newSubmit(digest))))
     assert.equal(await stores.count('jobs', id), 2)
   })
 
-  test('asked for again with the same id is queued and charged once', async () => {
+  test('repeated with the same id is queued and charged once', async () => {
     const { id, digest } = await stores.register({ credits: 5 })
     const ask = newSubmit(digest)
     const answers = await Promise.all([ask, ask, newSubmit(digest)].map((a) => stores.gate.admit(a)))
@@ -74,7 +74,7 @@ describe('a submission', () => {
     assert.equal(await stores.count('jobs', id), 2)
   })
 
-  test('that the database refuses fails alone, without charge or job', async () => {
+  test('that the database rejects fails alone, without charge or job', async () => {
     const { id, digest } = await stores.register({ credits: 5 })
     const bad = { ...newSubmit(digest), scan: newTestScan({ contentLength: -1 }) }
     const completed = await Promise.allSettled(
@@ -108,7 +108,7 @@ describe('an idempotency key', () => {
     idempotency: { operation, key, fingerprint },
   })
 
-  test('is charged once, and a repeat is told of the first', async () => {
+  test('is charged once, and a repeat gets the first scan', async () => {
     const { id, digest } = await stores.register({ credits: 5 })
     const first = withKey(digest, 'k', 'aa')
     assert.equal(await stores.idempotency.findRepeat(id, 'submit', 'k'), undefined)
@@ -131,7 +131,7 @@ describe('an idempotency key', () => {
     assert.equal(count(await Promise.all(asks.map((ask) => stores.gate.admit(ask))), 'admitted'), 3)
   })
 
-  test('serves a scan that was done at once just so', async () => {
+  test('works the same for a synchronous scan', async () => {
     const { id, digest } = await stores.register({ credits: 5 })
     const ask = () => {
       const scan = newTestScan({ status: 'clean', signals: [], completedAt: new Date() })
@@ -144,7 +144,7 @@ describe('an idempotency key', () => {
     assert.equal(await stores.count('jobs', id), 0)
   })
 
-  test('is not kept for a submission that was not paid', async () => {
+  test('is not stored for a submission without credit', async () => {
     const { id, digest } = await stores.register({ credits: 0 })
     assert.equal((await stores.gate.admit(withKey(digest, 'k'))).outcome, 'out-of-credit')
     assert.equal(await stores.count('idempotency_keys', id), 0)
@@ -209,7 +209,7 @@ describe('an idempotency key', () => {
     }
   })
 
-  test('that turns out a repeat takes no credit from its neighbours', async () => {
+  test('that turns out to be a repeat takes no credit from other scans of its batch', async () => {
     const gates = [stores.gate, makeAdmissionGate(stores.database)] as [AdmissionGate, AdmissionGate]
     for (let round = 0; round < 30; round++) {
       const { digest, id } = await stores.register({ credits: 2 })
@@ -223,7 +223,7 @@ describe('an idempotency key', () => {
     }
   })
 
-  test('is forgotten when it is old', async () => {
+  test('is deleted when it is old', async () => {
     const { id, digest } = await stores.register()
     await stores.gate.admit(withKey(digest, 'old'))
     await stores.gate.admit(withKey(digest, 'new'))

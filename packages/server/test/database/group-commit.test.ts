@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { makeGroupCommit } from '../../src/database/group-commit.ts'
 
-test('what arrives while a batch is in flight rides in the next one', async () => {
+test('calls that arrive while a batch is in flight form the next one', async () => {
   const batches: number[][] = []
   const ask = makeGroupCommit({
     run: async (items: number[]) => {
@@ -56,7 +56,7 @@ test('batches stay within their size, and the queue within its bound', async () 
   assert.ok(Math.max(...sizes) <= 4)
 })
 
-test('a failure that is nobody’s own fails the whole batch at once', async () => {
+test('an error that no single item causes fails the whole batch at once', async () => {
   let runs = 0
   const ask = makeGroupCommit({
     run: async () => {
@@ -72,7 +72,7 @@ test('a failure that is nobody’s own fails the whole batch at once', async () 
   assert.equal(runs, 1)
 })
 
-test('what has waited too long when its turn comes is refused, and was never sent', async (t) => {
+test('a call that has waited too long is rejected and never sent', async (t) => {
   let nowMs = 0
   t.mock.method(performance, 'now', () => nowMs)
   const sent: number[] = []

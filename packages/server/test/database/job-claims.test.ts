@@ -25,7 +25,7 @@ describe('claims', () => {
     assert.deepEqual(await stores.jobs.claim(10, leaseMs), [])
   })
 
-  test('let one job be next though another account has 10,000', async () => {
+  test('take one account’s only job next though another account has 10,000', async () => {
     const [many, few] = [await stores.register(), await stores.register()]
     await stores.fill(many.id, 10_000)
     const id = await stores.submit(few.digest)
@@ -34,7 +34,7 @@ describe('claims', () => {
     assert.ok(toIds(claimed).includes(id))
   })
 
-  test('of one job at a time go around the accounts, also when each is completed before the next', async () => {
+  test('of one job at a time rotate over the accounts, also when each is completed before the next', async () => {
     const accounts = await Promise.all([1, 2, 3].map(() => stores.register()))
     for (const { id } of accounts) await stores.fill(id, 100)
     const served: string[] = []
@@ -56,7 +56,7 @@ describe('claims', () => {
     for (const { id } of accounts.slice(1)) assert.equal(claimed.filter((job) => job.accountId === id).length, 2)
   })
 
-  test('by many at once give every job to one of them, and leave none', async () => {
+  test('by many processes at once give every job to one of them, and leave none', async () => {
     const accounts = await Promise.all([1, 2, 3].map(() => stores.register()))
     for (const { id } of accounts) await stores.fill(id, 200)
     const replicas = [stores.jobs, makeJobStore(stores), makeJobStore(stores), makeJobStore(stores)]
@@ -74,7 +74,7 @@ describe('claims', () => {
     assert.equal(new Set(claimed).size, 600)
   })
 
-  test('count attempts, and take over what another let lapse, but not before', async () => {
+  test('count attempts, and take over jobs whose lease has run out, but not before', async () => {
     const { digest } = await stores.register()
     const id = await stores.submit(digest)
     const other = makeJobStore(stores)
@@ -86,7 +86,7 @@ describe('claims', () => {
     assert.notEqual(first?.lease.token, second?.lease.token)
   })
 
-  test('lapse by the clock of the database', async () => {
+  test('expire by the clock of the database', async () => {
     const { digest } = await stores.register()
     await stores.submit(digest)
     assert.equal((await stores.jobs.claim(1, 1)).length, 1)
@@ -94,7 +94,7 @@ describe('claims', () => {
     assert.equal((await stores.jobs.claim(1, leaseMs)).length, 1)
   })
 
-  test('that are extended stay ours; those that are lost are told apart', async () => {
+  test('that are extended stay valid; lost leases are not returned', async () => {
     const { digest } = await stores.register()
     await stores.submit(digest)
     await stores.submit(digest)
@@ -109,7 +109,7 @@ describe('claims', () => {
     assert.deepEqual(toIds(claimed), [lost.scan.id], 'the other one is held again')
   })
 
-  test('that are given back wait for their pause, keep their place and their attempts', async () => {
+  test('that are released wait for their pause, and keep their position and their attempts', async () => {
     const { digest } = await stores.register()
     const [a, b] = [await stores.submit(digest), await stores.submit(digest)]
     const [first] = await stores.jobs.claim(1, leaseMs)

@@ -59,7 +59,7 @@ describe('a job', () => {
     assert.equal(await stores.count('deliveries', id), 1)
   })
 
-  test('that lapsed and waits again is nobody’s to complete', async () => {
+  test('that waits again after its lease ran out cannot be completed', async () => {
     const { digest } = await stores.register()
     await stores.submit(digest)
     const job = await claimOne()
@@ -68,7 +68,7 @@ describe('a job', () => {
     assert.equal((await stores.jobs.countJobs()).waiting, 1)
   })
 
-  test('of a stale worker changes nothing in a batch of good ones', async () => {
+  test('with a stale lease changes nothing in a batch of valid ones', async () => {
     const { id, digest } = await stores.register({ credits: 50 })
     for (let i = 0; i < 20; i++) await stores.submit(digest, { callbackUrl: 'https://r.test/' })
     const stale = await stores.jobs.claim(10, leaseMs)
@@ -117,7 +117,7 @@ describe('a job', () => {
     assert.match(claimed?.id ?? '', /^[0-9a-f]{8}-[0-9a-f]{4}-7/)
   })
 
-  test('whose delivery cannot be written is not completed, and its neighbours are', async () => {
+  test('whose delivery cannot be written is not completed, and the others of its batch are', async () => {
     const { id, digest } = await stores.register()
     for (let i = 0; i < 3; i++) await stores.submit(digest, { callbackUrl: 'https://r.test/' })
     const jobs = await stores.jobs.claim(3, leaseMs)

@@ -6,7 +6,7 @@ describe('a queue that was empty when its plans were made', () => {
   let stores: TestJobs
   before(async () => {
     stores = await openTestJobs()
-    // On every connection, on tables that PostgreSQL knows to be empty.
+    // The statements are planned on every connection while the tables are empty.
     await stores.pool.query('vacuum analyze jobs')
     await stores.pool.query('vacuum analyze scans')
     await Promise.all(Array.from({ length: 16 }, () => stores.jobs.claim(64, leaseMs)))

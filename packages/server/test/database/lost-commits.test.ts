@@ -10,7 +10,7 @@ import { Problem } from '../../src/domain/problem.ts'
 import { silentLog } from '../support/silent-log.ts'
 import { newTestScan, openTestStores, type TestStores } from '../support/test-stores.ts'
 
-/** `words` are the last that the server hears: with them it commits. */
+/** `words` occur in the last message before the commit; the proxy drops everything after it. */
 type Way = { name: string; words: string; toCall(keyDigest: string): AdmissionCall }
 type Proxy = Awaited<ReturnType<typeof openDatabaseProxy>>
 
@@ -70,7 +70,7 @@ describe('a database that is lost', () => {
     },
   ]
   for (const { name, words, toCall } of waysToCharge) {
-    test(`${name} whose commit was not answered is asked for again, and charged once`, async () => {
+    test(`${name} whose commit was not answered is repeated, and charged once`, async () => {
       const { digest, id } = await stores.register()
       const gate = newGate()
       assert.equal((await gate.admit(toCall(digest))).outcome, 'admitted')
@@ -85,7 +85,7 @@ describe('a database that is lost', () => {
     })
   }
 
-  test('while it is away, callers are told at once that nothing was charged, and it is found again', async () => {
+  test('that is away is reported to callers at once, without a charge, and its return is noticed', async () => {
     const { digest, id } = await stores.register()
     const gate = newGate()
     const ask = () => gate.admit({ keyDigest: digest, countsRequest: true, scan: newTestScan() })
@@ -109,7 +109,7 @@ describe('a database that is lost', () => {
     assert.equal(await far.watch.findFault(), undefined)
   })
 
-  test('a charge whose fate nobody can tell in time is neither promised nor refused', { timeout: 40_000 }, async () => {
+  test('a charge whose commit stays unknown is reported as unknown', { timeout: 40_000 }, async () => {
     const { digest } = await stores.register()
     const gate = newGate()
     const ask = () => gate.admit({ keyDigest: digest, countsRequest: false, scan: newTestScan() })

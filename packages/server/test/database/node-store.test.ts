@@ -30,7 +30,7 @@ describe('a node', () => {
   after(() => database.drop())
   const age = (interval: string) => database.pool.query(`update nodes set seen_at = now() - interval '${interval}'`)
 
-  test('is listed as it was last seen', async () => {
+  test('is listed with the state of its last heartbeat', async () => {
     const node = newNode()
     await nodes.recordHeartbeat({ ...node, status: 'ready', reasons: [] })
     await nodes.recordHeartbeat(node)
@@ -39,7 +39,7 @@ describe('a node', () => {
     assert.deepEqual({ ...seen, seenAt: undefined }, { ...node, isAlive: true, seenAt: undefined })
   })
 
-  test('counts as a worker while it says that it is alive', async () => {
+  test('counts as a worker while it sends heartbeats', async () => {
     await nodes.recordHeartbeat(newNode({ roles: ['api'] }))
     assert.equal(await nodes.countWorkers(), 0)
     await nodes.recordHeartbeat(newNode({ roles: ['api', 'worker'] }))
@@ -54,7 +54,7 @@ describe('a node', () => {
     )
   })
 
-  test('is forgotten after an hour of silence, not before', async () => {
+  test('is deleted after an hour without a heartbeat, not before', async () => {
     await nodes.recordHeartbeat(newNode())
     await age('59 minutes')
     assert.equal(await nodes.deleteSilent(), 0)
@@ -62,7 +62,7 @@ describe('a node', () => {
     assert.equal(await nodes.deleteSilent(), 1)
   })
 
-  test('is there with its first heartbeat, and gone when it leaves', async () => {
+  test('is listed from its first heartbeat until it stops', async () => {
     const heartbeat = openHeartbeat({ nodes, describe: async () => newNode(), log: silentLog })
     while ((await nodes.countWorkers()) === 0) await new Promise(setImmediate)
     await heartbeat.close()

@@ -6,7 +6,7 @@ import { silentLog } from '../support/silent-log.ts'
 import { openTestDatabase } from '../support/test-database.ts'
 import { waitFor } from '../support/wait-for.ts'
 
-describe('processes wake each other', () => {
+describe('notifications between processes', () => {
   let database: Awaited<ReturnType<typeof openTestDatabase>>
   const opened: ReturnType<typeof openNotifications>[] = []
   before(async () => {
@@ -28,7 +28,7 @@ describe('processes wake each other', () => {
     return { ...notifications, heard, countJobs: () => jobs }
   }
 
-  test('with every id that was told, however many at once', async () => {
+  test('arrive with every id that was sent, however many at once', async () => {
     const [one, two] = [await open(), await open()]
     const ids = Array.from({ length: 1000 }, () => randomUUID())
     for (const id of ids) one.send('completed', id)
@@ -36,7 +36,7 @@ describe('processes wake each other', () => {
     assert.deepEqual(two.heard.toSorted(), ids.toSorted())
   })
 
-  test('with few messages for much news, so that commits are not held up', async () => {
+  test('are few messages for many sends, so that commits are not slowed', async () => {
     const [one, two] = [await open(), await open()]
     const before = two.countJobs()
     for (let i = 0; i < 10_000; i++) one.send('jobs')
@@ -46,7 +46,7 @@ describe('processes wake each other', () => {
     assert.ok(messages >= 1 && messages <= 2, `${messages} messages`)
   })
 
-  test('again after their connections were lost, and everybody looks once', async () => {
+  test('arrive again after connections were lost, and receivers look for work once', async () => {
     const [one, two] = [await open(), await open()]
     const before = two.countJobs()
     await database.pool.query(

@@ -25,13 +25,13 @@ describe('the spans of partitions', () => {
     assert.ok((long.at(-1)?.to.getTime() ?? 0) > now.getTime() + 24 * dayMs)
   })
 
-  test('fill what is free between others and never overlap, whatever they were before', () => {
+  test('fill the gaps between existing partitions and never overlap', () => {
     const there = [partition('2026-11-01', '2026-11-16'), partition('2026-11-17', '2026-11-30')]
     assert.deepEqual(say(findGaps(now, 30, there)), ['11-16 11-17'])
     assert.deepEqual(say(findGaps(now, 30, [partition('2026-11-10', '2026-12-30')])), [])
   })
 
-  test('are read as the database describes them', () => {
+  test('are parsed from PostgreSQL’s description', () => {
     const [from, to] = [new Date('2026-11-15'), new Date('2026-11-16')]
     const bound = (text: string) => toPartition({ name: 'a', bound: text, about: 1 })
     const range = `FOR VALUES FROM ('${toScanIdAt(from)}') TO ('${toScanIdAt(to)}')`
@@ -55,7 +55,7 @@ describe('the partitions of results', () => {
     )
     return rows.map(({ name }) => name)
   }
-  /** Where a scan lies. */
+  /** The partition of a scan. */
   const locate = async (id: string) => {
     const { rows } = await stores.pool.query<{ name: string }>(
       'select tableoid::regclass::text as name from scans where id = $1',
@@ -63,7 +63,7 @@ describe('the partitions of results', () => {
     )
     return rows[0]?.name
   }
-  /** A partition of a day that is long over, as if this had run then. */
+  /** Creates the partition of a past day, as a node would have done on that day. */
   const makeDay = async (time: Date) => {
     const from = new Date(Math.floor(time.getTime() / dayMs) * dayMs)
     const name = `scans_${from.toISOString().slice(0, 10).replaceAll('-', '')}`
@@ -78,14 +78,14 @@ describe('the partitions of results', () => {
     return scan.id
   }
 
-  test('are made ahead by nodes that do not know of each other, and once', async () => {
+  test('are created ahead once, by nodes that do not know of each other', async () => {
     const { digest } = await stores.register()
     const early = await record(digest, ago(-1), null)
     assert.equal(await locate(early), 'scans_default')
     await Promise.all(Array.from({ length: 4 }, () => stores.scans.createPartitions(30)))
     await stores.scans.createPartitions(30)
     const days = [0, -2].map((n) => `scans_${ago(n).toISOString().slice(0, 10).replaceAll('-', '')}`)
-    // That of tomorrow is not there: a result of it came before, and stays where it is.
+    // There is no partition for tomorrow: the default partition already has a result of that day.
     assert.deepEqual(await listNames(), [...days, 'scans_default'].sort())
     const today = await record(digest, new Date(), null)
     assert.equal(await locate(today), days[0])
@@ -93,12 +93,12 @@ describe('the partitions of results', () => {
     assert.equal(await locate(await record(digest, ago(-400), null)), 'scans_default')
   })
 
-  test('go as a whole when they are over; what was completed later, waits or is younger stays', async () => {
+  test('are dropped whole when all results are old; later, waiting and younger results stay', async () => {
     const { id: accountId, digest } = await stores.register({ credits: 100 })
     const [over, late, busy, young] = [ago(50), ago(48), ago(46), ago(20)]
     const names = await Promise.all([over, late, busy, young].map(makeDay))
     await record(digest, over, over)
-    // Recorded and never completed, by nobody's job: it would be there for ever.
+    // A scan without a job that was never completed must not keep its partition for ever.
     await record(digest, over, null)
     const lateId = await record(digest, late, ago(10))
     const youngId = await record(digest, young, young)
@@ -121,7 +121,7 @@ describe('the partitions of results', () => {
     assert.deepEqual(await stores.accounts.listUnbalanced(), [])
   })
 
-  test('do not hold up requests while somebody reads for long; the old ones go later', async () => {
+  test('do not delay requests while a long reader holds a table; old ones are dropped later', async () => {
     const name = await makeDay(ago(60))
     const reader = await stores.pool.connect()
     try {
@@ -139,7 +139,7 @@ describe('the partitions of results', () => {
     }
   })
 
-  test('of results that have none, those are forgotten that are old, in pieces', async () => {
+  test('of the default kind lose their old results in pieces', async () => {
     const { id: accountId, digest } = await stores.register()
     const kept = await record(digest, ago(100), ago(1))
     await stores.pool.query(
@@ -153,13 +153,13 @@ describe('the partitions of results', () => {
     assert.equal(await locate(kept), 'scans_default')
   })
 
-  test('are looked at only where a statement needs them', async (t) => {
+  test('are opened only where a statement needs them', async (t) => {
     for (let day = 1; day <= 40; day++) await makeDay(ago(200 + day))
     const id = newIdAt(ago(210))
     const client = await stores.pool.connect()
-    /** The scans of partitions that are in the plan for any values, when it is run with these. */
-    const listOpened = async ({ text }: { text: string }, types: string, values: string) => {
-      await client.query(`prepare looked_at (${types}) as ${text}`)
+    /** Lines of the generic plan that scan a partition when the statement runs with these values. */
+    const listOpened = async (statement: string, types: string, values: string) => {
+      await client.query(`prepare looked_at (${types}) as ${statement}`)
       const { rows } = await client.query<{ 'QUERY PLAN': string }>(`explain execute looked_at (${values})`)
       await client.query('deallocate looked_at')
       return rows.map((row) => row['QUERY PLAN']).filter((line) => /Scan.* on scans_/.test(line))
@@ -241,7 +241,7 @@ describe('the ledger', () => {
     assert.ok(claimed?.lease.scanId === scanId)
     assert.equal(await stores.jobs.complete(claimed.lease, toFailure(claimed)), true)
     assert.equal(await stores.jobs.complete(claimed.lease, toFailure(claimed)), false)
-    // The refund is new, and the debit is not: each is folded in its time.
+    // Only the debit is old enough to be folded.
     assert.equal(await stores.scans.foldLedger(30), 1)
     assert.deepEqual((await stores.getBalance(id))?.ledger, 10)
     assert.deepEqual(await stores.accounts.listUnbalanced(), [])

@@ -12,7 +12,7 @@ describe('a billing period that is over', () => {
 
   const listRolls = async (id: string) => (await stores.accounts.listLedger(id, 1000)).filter((e) => e.kind === 'roll')
 
-  test('rolls once for any number of requests at once, and none of them is lost or limited twice', async () => {
+  test('rolls once for any number of concurrent requests, and none is lost or counted twice', async () => {
     const { digest, id } = await stores.register({ credits: 20, rate: { requests: 60, periodSeconds: 60 } })
     await stores.gate.admit({ keyDigest: digest, countsRequest: false, scan: newTestScan() })
     await stores.age(id, 40)
@@ -30,7 +30,7 @@ describe('a billing period that is over', () => {
     assert.ok(after.outcome === 'admitted' && after.caller.requestsRemaining === 9)
   })
 
-  test('is over to the millisecond, and the new one holds now however long the account slept', async () => {
+  test('ends to the millisecond, and the new one contains the current time however long the account was idle', async () => {
     const { id } = await stores.register({ credits: 5 })
     await stores.age(id, 400)
     const account = await stores.accounts.findAccount(id)
@@ -39,7 +39,7 @@ describe('a billing period that is over', () => {
     assert.equal((await listRolls(id)).length, 1)
   })
 
-  test('takes unused credits and grants with it, and gives the new plan', async () => {
+  test('ends unused credits and grants, and starts with the credits of the new plan', async () => {
     const { id } = await stores.register({ plan: 'free' })
     await stores.accounts.grantCredits(id, 500, 'add-on')
     await stores.plans.savePlan({ name: 'bigger', creditsPerPeriod: 2000, rate: { requests: 1, periodSeconds: 1 } })

@@ -18,7 +18,7 @@ import { openTestDatabase } from '../support/test-database.ts'
 import { leaseMs, newSubmit, testQueue, toFailure } from './test-jobs.ts'
 
 describe('behind pgbouncer', { skip: hasPgbouncer() ? false : 'pgbouncer is not installed' }, () => {
-  test('in session mode all is as without', async () => {
+  test('in session mode everything works', async () => {
     await withPooled('session', async (url) => {
       const database = await openPatiently(url)
       try {
@@ -30,7 +30,7 @@ describe('behind pgbouncer', { skip: hasPgbouncer() ? false : 'pgbouncer is not 
     })
   })
 
-  test('in transaction mode the service refuses to begin, and says what to set', async () => {
+  test('in transaction mode the service refuses to start, and says what to set', async () => {
     await withPooled('transaction', async (url) => {
       await assert.rejects(
         openPatiently(url),
@@ -52,7 +52,7 @@ async function withPooled(mode: 'session' | 'transaction', work: (url: string) =
   }
 }
 
-/** It takes a moment to listen. */
+/** Retries until pgbouncer listens. */
 async function openPatiently(url: string): Promise<Database> {
   for (let left = 100; ; left--) {
     try {
@@ -64,7 +64,7 @@ async function openPatiently(url: string): Promise<Database> {
   }
 }
 
-/** A charge, a job, its end and its refund, and the cleanup tasks: every kind of statement there is. */
+/** Runs charges, jobs, completions, refunds and cleanup: every kind of statement. */
 async function charge(database: Database) {
   const [accounts, keys, plans] = [makeAccountStore(database), makeKeyStore(database), makePlanStore(database)]
   const { pool } = database

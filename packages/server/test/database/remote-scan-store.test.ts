@@ -49,7 +49,7 @@ describe('a remote scan', () => {
   }
   const endLeases = () => database.pool.query(`update remote_scans set held_until = now() - interval '1 ms'`)
 
-  test('reaches its worker as it was asked, and its end reaches who asked, once', async () => {
+  test('reaches its worker unchanged, and its result reaches the caller once', async () => {
     const sources = [
       { at: 'row' as const, sealed: Buffer.from([0, 255, 7]) },
       { at: 'storage' as const, key: 'k' },
@@ -72,7 +72,7 @@ describe('a remote scan', () => {
     assert.deepEqual(await remoteScans.take(second.lease.id), { state: 'failed', failure: 'busy' })
   })
 
-  test('is taken by one of many who claim at once', async () => {
+  test('is claimed by one of many workers', async () => {
     const ids = Array.from({ length: 60 }, () => randomUUID())
     await Promise.all(ids.map((id) => remoteScans.add(newRemoteScan({ id }))))
     const claims = await Promise.all(Array.from({ length: 12 }, () => open().claim(10, leaseMs)))
@@ -81,13 +81,13 @@ describe('a remote scan', () => {
     assert.deepEqual(claimed.sort(), ids.sort())
   })
 
-  test('of another queue is left to others', async () => {
+  test('of another queue is not claimed', async () => {
     await remoteScans.add(newRemoteScan({ queue: 'nsfw_image here' }))
     assert.deepEqual(await remoteScans.claim(1, leaseMs), [])
     assert.equal((await open(['nsfw_image here']).claim(1, leaseMs)).length, 1)
   })
 
-  test('whose worker died is taken over, and the dead one cannot end it', async () => {
+  test('whose worker died is taken over, and the stale lease cannot complete it', async () => {
     const remoteScan = newRemoteScan()
     await remoteScans.add(remoteScan)
     const { lease: stale } = await claimOne()
@@ -101,7 +101,7 @@ describe('a remote scan', () => {
     assert.ok(news.state === 'open' && news.attempts === 2 && news.freeMs < 0)
   })
 
-  test('is not given to more workers than may die of it', async () => {
+  test('fails after the maximum number of attempts', async () => {
     const { id } = newRemoteScan()
     await remoteScans.add(newRemoteScan({ id }))
     for (let i = 0; i < maxRemoteScanAttempts; i++) {
@@ -113,7 +113,7 @@ describe('a remote scan', () => {
     assert.ok(news.state === 'open' && news.attempts === maxRemoteScanAttempts && news.freeMs > 0)
   })
 
-  test('that is given back can be taken at once, as if it had not been', async () => {
+  test('that is released can be claimed at once, and the attempt does not count', async () => {
     const { id } = newRemoteScan()
     await remoteScans.add(newRemoteScan({ id }))
     await remoteScans.release((await claimOne()).lease)
@@ -122,7 +122,7 @@ describe('a remote scan', () => {
     await claimOne()
   })
 
-  test('that was removed is nobody’s: its worker learns so and can end nothing', async () => {
+  test('that was removed cannot be extended or completed', async () => {
     await remoteScans.add(newRemoteScan())
     const { lease } = await claimOne()
     await remoteScans.remove(lease.id)
@@ -130,7 +130,7 @@ describe('a remote scan', () => {
     assert.equal(await remoteScans.complete(lease, { result }), false)
   })
 
-  test('that nobody waits for any more is forgotten, with where its content lies', async () => {
+  test('that has expired is deleted, and the location of its content returned', async () => {
     const source = { at: 'storage' as const, key: 'old' }
     await remoteScans.add(newRemoteScan({ source, ttlMs: -1 }))
     await remoteScans.add(newRemoteScan({ source: { at: 'storage', key: 'new' } }))

@@ -41,7 +41,7 @@ describe('the scan store', () => {
     })
   })
 
-  test('a completed scan is charged once and comes back whole', async () => {
+  test('a completed scan is charged once and is read back unchanged', async () => {
     const { id: accountId, digest } = await stores.register({ credits: 5 })
     const scan = newTestScan({
       status: 'threat',
@@ -61,7 +61,7 @@ describe('the scan store', () => {
     assert.deepEqual(await stores.getBalance(accountId), { remaining: 4, ledger: 4, debits: 1, scans: 1 })
   })
 
-  test('a scan without findings has an empty list of them, not none', async () => {
+  test('a scan without findings has an empty list of signals, not null', async () => {
     const { id: accountId, digest } = await stores.register()
     const scan = newTestScan({ status: 'clean', signals: [], metadata: {}, completedAt: new Date() })
     await stores.gate.admit({ keyDigest: digest, countsRequest: false, scan })
@@ -69,7 +69,7 @@ describe('the scan store', () => {
     assert.deepEqual([found?.signals, found?.metadata], [[], {}])
   })
 
-  test('a scan that failed by our fault is recorded and charged nothing', async () => {
+  test('a scan that failed because of Assay is recorded and not charged', async () => {
     const { id: accountId } = await stores.register({ credits: 5 })
     const scan = newTestScan({
       status: 'error',

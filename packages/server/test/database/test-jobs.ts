@@ -8,7 +8,7 @@ import { newTestScan, openTestStores } from '../support/test-stores.ts'
 export const leaseMs = 30_000
 export const testQueue = 'malware anywhere'
 
-/** An office with a queue, and the few things that tests of jobs do over and over. */
+/** Opens stores with a queue, and the steps that tests of jobs share. */
 export async function openTestJobs() {
   const stores = await openTestStores()
   const { pool } = stores.database
@@ -26,7 +26,7 @@ export async function openTestJobs() {
       if (outcome !== 'admitted') throw new Error(`The gate says ${outcome}`)
       return ask.scan.id
     },
-    /** Jobs without a charge, for tests that need very many. */
+    /** Inserts jobs without a charge, for tests that need very many. */
     async fill(accountId: string, count: number) {
       await pool.query(
         `with made as (select gen_random_uuid() as id from generate_series(1, $2)),

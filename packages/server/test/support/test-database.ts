@@ -24,14 +24,14 @@ export async function openTestDatabase(options: { migrated: boolean } = { migrat
     async drop() {
       await database.close()
       await onServer(server, (client) =>
-        // By force only when somebody is still connected: it would ask for the right to end an autovacuum, too.
+        // Force is the second try only: it needs the right to end an autovacuum worker.
         client.query(`drop database ${name}`).catch(() => client.query(`drop database ${name} with (force)`)),
       )
     },
   }
 }
 
-/** Copies a migrated database, which is faster than migrating. False when the server refuses: then the caller migrates. */
+/** Copies a migrated database, which is faster than migrating. Returns false when the server refuses to copy. */
 async function copyTemplate(server: string, name: string): Promise<boolean> {
   const template = `template_${hashMigrations()}`
   return onServer(server, async (client) => {

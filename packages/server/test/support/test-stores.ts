@@ -10,7 +10,7 @@ import type { NewScan } from '../../src/domain/scans/scan.ts'
 import { systemClock } from '../../src/runtime/clock.ts'
 import { openTestDatabase } from './test-database.ts'
 
-/** All stores on a database of their own, with the few things that tests of accounts do over and over. */
+/** Opens all stores on a database of their own, with the steps that tests of accounts share. */
 export async function openTestStores() {
   const database = await openTestDatabase()
   const accounts = makeAccountStore(database)

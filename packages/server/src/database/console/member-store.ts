@@ -169,7 +169,8 @@ function makeLinkStore({ pool }: { pool: Pool }): LinkStore {
     return inTransaction(pool, async (client) => {
       const link = await findRow<UsedLink>(
         client,
-        `delete from console_links where digest = decode($1, 'hex') and expires_at > $2 returning member_id as "memberId"`,
+        `delete from console_links where digest = decode($1, 'hex') and expires_at > $2
+         returning member_id as "memberId"`,
         [digest, now],
       )
       if (link === undefined) return 'link-invalid' as const

@@ -19,8 +19,8 @@ export function findBinaries(): Binaries {
 }
 
 /**
- * Links the short library names that the binaries load (`libicuuc.so.60`). npm packages cannot contain symbolic links, install
- * scripts are off, and node_modules may be read-only, so the links are made in a directory of the installation.
+ * Links the short library names that the binaries load (`libicuuc.so.60`). npm packages cannot contain symbolic links,
+ * install scripts are off, and node_modules may be read-only, so the links are made in a directory of the installation.
  */
 export function linkLibraries(binaries: Binaries, linkDir: string) {
   mkdirSync(linkDir, { recursive: true })

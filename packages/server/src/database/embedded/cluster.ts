@@ -11,7 +11,9 @@ export type Cluster = { layout: Layout; binaries: Binaries; unprivileged: Unpriv
 
 const draftPrefix = 'cluster.new-'
 
-/** Creates the cluster in a draft directory and renames it when complete, so that a crash leaves no half of a cluster. */
+/**
+ * Creates the cluster in a draft directory and renames it when complete, so that a crash leaves no half of a cluster.
+ */
 export async function createCluster({ layout, binaries, unprivileged }: Cluster) {
   removeDrafts(layout)
   const newDir = join(layout.rootDir, `${draftPrefix}${process.pid}`)
@@ -82,8 +84,8 @@ export function startServer({ layout, binaries, unprivileged }: Cluster): ChildP
 export async function stopServer(layout: Layout) {
   const pid = findPostmaster(layout.clusterDir)
   if (pid === undefined) return
-  // SIGINT (fast): rolls back open transactions and writes a checkpoint. SIGQUIT (immediate), if that takes too long: the
-  // next start recovers.
+  // SIGINT (fast): rolls back open transactions and writes a checkpoint. SIGQUIT (immediate), if that takes too long:
+  // the next start recovers.
   for (const signal of ['SIGINT', 'SIGQUIT', 'SIGKILL'] as const) {
     try {
       process.kill(pid, signal)
@@ -123,8 +125,8 @@ export function findPostmaster(clusterDir: string): number | undefined {
 }
 
 /**
- * Removes lock files that a server killed with SIGKILL left behind. A server refuses to start while their process id exists,
- * even if that process is a zombie or another program that got the same id later.
+ * Removes lock files that a server killed with SIGKILL left behind. A server refuses to start while their process id
+ * exists, even if that process is a zombie or another program that got the same id later.
  */
 export function removeStaleLocks(clusterDir: string, socketFile: string) {
   if (findPostmaster(clusterDir) === undefined) rmSync(join(clusterDir, 'postmaster.pid'), { force: true })

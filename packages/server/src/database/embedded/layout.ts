@@ -28,7 +28,9 @@ export function makeLayout(dataDir: string): Layout {
   }
 }
 
-/** Creates one directory at a time: Node's recursive mkdir never returns where none can be created, such as below /proc. */
+/**
+ * Creates one directory at a time: Node's recursive mkdir never returns where none can be created, such as below /proc.
+ */
 function makeDirectories(path: string, mode: number) {
   if (existsSync(path)) return
   makeDirectories(dirname(path), mode)

@@ -28,9 +28,9 @@ const startTimeoutMs = 60_000
 const presenceName = 'assay process '
 
 /**
- * Opens the database under the data directory. It connects to a running server (of a service, or left behind by one that
- * was killed), starts one otherwise, and creates the cluster the first time. Only one service may use a data directory;
- * operator commands (`guest`) may run beside it.
+ * Opens the database under the data directory. It connects to a running server (of a service, or left behind by one
+ * that was killed), starts one otherwise, and creates the cluster the first time. Only one service may use a data
+ * directory; operator commands (`guest`) may run beside it.
  */
 export async function openEmbedded(deps: {
   dataDir: string

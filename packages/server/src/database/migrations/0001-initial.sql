@@ -80,9 +80,10 @@ create table installation (
   is_test boolean not null
 );
 
--- Scans are partitioned by the time that their ids (UUID version 7) begin with, so that deleting old results is dropping
--- a table; scan-partitions.ts creates and drops the partitions. Scans and ledger rows have no foreign keys: the statement
--- that writes them has just locked the account, and looking it up again made a batch of 64 charges a third slower.
+-- Scans are partitioned by the time that their ids (UUID version 7) begin with, so that deleting old results is
+-- dropping a table; scan-partitions.ts creates and drops the partitions. Scans and ledger rows have no foreign keys:
+-- the statement that writes them has just locked the account, and looking it up again made a batch of 64 charges a
+-- third slower.
 create table scans (
   id uuid primary key,
   account_id uuid not null,
@@ -186,8 +187,9 @@ create table idempotency_keys (
 -- Rows are inserted and deleted in the order of time.
 create index idempotency_keys_created on idempotency_keys using brin (created_at);
 
--- Remote scans: synchronous scans that one node hands to a worker while its caller waits. Nothing is charged for the row
--- itself and nothing is promised, so the table is not written to the WAL and is empty after a crash of the database.
+-- Remote scans: synchronous scans that one node hands to a worker while its caller waits. Nothing is charged for the
+-- row itself and nothing is promised, so the table is not written to the WAL and is empty after a crash of the
+-- database.
 create unlogged table remote_scans (
   id uuid primary key,
   queue text not null,

@@ -38,7 +38,9 @@ export type AccountStore = {
   updateAccount(id: string, change: AccountChange): Promise<Account | undefined>
   grantCredits(id: string, amount: number, note: string | null): Promise<Account | undefined>
   listLedger(id: string, limit: number): Promise<LedgerEntry[]>
-  /** The secrets that sign now: the current one, and the previous one until it expires. Empty without such an account. */
+  /**
+   * The secrets that sign now: the current one, and the previous one until it expires. Empty without such an account.
+   */
   listWebhookSecrets(id: string): Promise<string[]>
   /** When the secret was rotated, and until when the previous secret signs; null when it does not. */
   findWebhookRotation(id: string): Promise<{ rotatedAt: Date | null; previousUntil: Date | null }>

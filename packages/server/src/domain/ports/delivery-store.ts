@@ -57,13 +57,13 @@ export type NextDeliveryState = { state: 'delivered' | 'dead' | 'stopped' } | { 
 
 export type DeliveryStore = {
   /**
-   * Claims deliveries that are due, at most `perHost` of one host at a time over all processes, so that a slow host delays
-   * no other. Skips paused endpoints.
+   * Claims deliveries that are due, at most `perHost` of one host at a time over all processes, so that a slow host
+   * delays no other. Skips paused endpoints.
    */
   claim(options: { limit: number; perHost: number; leaseMs: number }): Promise<ClaimedDelivery[]>
   /**
-   * Records an attempt and the next state, and pauses an endpoint that has only failed for `pauseAfterMs`. Returns false
-   * when another worker has claimed the delivery since.
+   * Records an attempt and the next state, and pauses an endpoint that has only failed for `pauseAfterMs`. Returns
+   * false when another worker has claimed the delivery since.
    */
   recordAttempt(
     claimed: Pick<ClaimedDelivery, 'id' | 'token'>,

@@ -18,7 +18,9 @@ export type ConsoleKeyStore = Pick<KeyStore, 'createKey'> & {
 export type KeyStore = {
   createKey(accountId: string, key: NewApiKey): Promise<ApiKey>
   listKeys(accountId: string | null): Promise<ApiKey[]>
-  /** Lets the key expire at that time unless it expires earlier. Returns false without such a key, or if it is revoked. */
+  /**
+   * Lets the key expire at that time unless it expires earlier. Returns false without such a key, or if it is revoked.
+   */
   expireKey(accountId: string, id: string, at: Date): Promise<boolean>
   /** Returns false when there is no such key. Revoking twice keeps the first time. */
   revokeKey(id: string): Promise<boolean>

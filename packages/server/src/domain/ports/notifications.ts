@@ -1,9 +1,11 @@
-/** `jobs`, `remote-scans`: there is work to claim. `completed`: the scans and remote scans with these ids have ended. */
+/**
+ * `jobs`, `remote-scans`: there is work to claim. `completed`: the scans and remote scans with these ids have ended.
+ */
 export type Topic = 'jobs' | 'remote-scans' | 'completed'
 
 /**
- * Messages between processes, so that they need not poll all the time. A message may be lost, so receivers still poll at
- * intervals, and more often while `isListening` is false.
+ * Messages between processes, so that they need not poll all the time. A message may be lost, so receivers still poll
+ * at intervals, and more often while `isListening` is false.
  */
 export type Notifications = {
   send(topic: Topic, id?: string): void

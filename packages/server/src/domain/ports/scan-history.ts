@@ -40,7 +40,9 @@ export type ScanHistory = {
   ): Promise<{ id: string; url: string; createdAt: Date; state: string }[]>
 }
 
-/** Counts of rejected requests. They are collected in memory and written at intervals, so that rejecting stays cheap. */
+/**
+ * Counts of rejected requests. They are collected in memory and written at intervals, so that rejecting stays cheap.
+ */
 export type RejectedRequestStore = {
   add(counts: { accountId: string; day: string; status: number; count: number }[]): Promise<void>
   deleteOld(before: Date): Promise<number>
