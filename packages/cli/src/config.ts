@@ -14,21 +14,21 @@ export const toStateDir = (env: NodeJS.ProcessEnv): string =>
   join(findAbsolute(env.XDG_STATE_HOME) ?? join(homedir(), '.local', 'state'), 'assay')
 
 /**
- * Takes address and key from the environment, or else from the file that `login` wrote. A stored key is sent only to the
- * address it was stored with.
+ * Takes address and key from the environment, or else from the file that `login` wrote. A stored key is sent only to
+ * the address it was stored with.
  */
 export function getConfig(env: NodeJS.ProcessEnv): Config {
-  const given = { url: findText(env.ASSAY_URL), apiKey: findText(env.ASSAY_API_KEY) }
-  const stored = given.url && given.apiKey ? undefined : findStored(env)
-  const url = given.url ?? stored?.url
+  const fromEnvironment = { url: findText(env.ASSAY_URL), apiKey: findText(env.ASSAY_API_KEY) }
+  const stored = fromEnvironment.url && fromEnvironment.apiKey ? undefined : findStored(env)
+  const url = fromEnvironment.url ?? stored?.url
   if (url === undefined) {
     throw new UserError('No service is configured. Run assay-scan login, or set ASSAY_URL and ASSAY_API_KEY.')
   }
   const isStoredUrl = stored !== undefined && normalizeUrl(url) === normalizeUrl(stored.url)
-  if (given.apiKey === undefined && stored !== undefined && !isStoredUrl) {
+  if (fromEnvironment.apiKey === undefined && stored !== undefined && !isStoredUrl) {
     throw new UserError(`The stored API key is for ${stored.url}, not for ${url}. Set ASSAY_API_KEY as well.`)
   }
-  const apiKey = given.apiKey ?? stored?.apiKey
+  const apiKey = fromEnvironment.apiKey ?? stored?.apiKey
   if (apiKey === undefined) {
     throw new UserError('No API key is configured. Run assay-scan login, or set ASSAY_API_KEY.')
   }

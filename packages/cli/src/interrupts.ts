@@ -34,7 +34,7 @@ export function newStop(interrupted: AbortSignal) {
   return {
     signal,
     reason: () => reason,
-    because(message: string) {
+    stopFor(message: string) {
       reason ??= message
       controller.abort()
     },

@@ -145,5 +145,5 @@ function makeScans(platform: Platform, request: Request, root: string): Scans {
 
 const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null
 
-const toFields = (given: Record<string, string | undefined>) =>
-  Object.fromEntries(Object.entries(given).filter((entry): entry is [string, string] => entry[1] !== undefined))
+const toFields = (fields: Record<string, string | undefined>) =>
+  Object.fromEntries(Object.entries(fields).filter((entry): entry is [string, string] => entry[1] !== undefined))

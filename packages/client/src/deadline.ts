@@ -1,12 +1,12 @@
 import { Aborted, TimedOut } from './errors.ts'
 
 /** A signal that aborts with the caller's signal or after `timeoutMs`. Node 18 lacks AbortSignal.any. */
-export function openDeadline(given: AbortSignal | undefined, timeoutMs: number, toMessage: () => string) {
+export function openDeadline(callerSignal: AbortSignal | undefined, timeoutMs: number, toMessage: () => string) {
   const controller = new AbortController()
   const endsAt = Date.now() + timeoutMs
-  const abort = () => controller.abort(toAborted(given?.reason))
-  if (given?.aborted) abort()
-  given?.addEventListener('abort', abort)
+  const abort = () => controller.abort(toAborted(callerSignal?.reason))
+  if (callerSignal?.aborted) abort()
+  callerSignal?.addEventListener('abort', abort)
   // A timer of more than 2^31 - 1 ms would fire immediately.
   const timer = setTimeout(() => controller.abort(new TimedOut(toMessage())), Math.min(timeoutMs, 2 ** 31 - 1))
   return {
@@ -14,7 +14,7 @@ export function openDeadline(given: AbortSignal | undefined, timeoutMs: number, 
     leftMs: () => endsAt - Date.now(),
     close() {
       clearTimeout(timer)
-      given?.removeEventListener('abort', abort)
+      callerSignal?.removeEventListener('abort', abort)
     },
   }
 }

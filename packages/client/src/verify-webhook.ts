@@ -129,8 +129,8 @@ const newWrongSignature = () =>
 
 function findHeader(headers: WebhookHeaders, name: string): string | undefined {
   if (typeof headers.get === 'function') return headers.get(name) ?? undefined
-  const found = Object.entries(headers).find(([key]) => key.toLowerCase() === name)?.[1]
-  return Array.isArray(found) ? found.join(' ') : (found as string | undefined)
+  const value = Object.entries(headers).find(([key]) => key.toLowerCase() === name)?.[1]
+  return Array.isArray(value) ? value.join(' ') : (value as string | undefined)
 }
 
 const encode = (text: string): Bytes => new TextEncoder().encode(text) as Bytes

@@ -13,9 +13,9 @@ export type Parsed = {
 
 /** The first argument selects the command; if it is not a command, all arguments are targets of a scan. */
 export function parse(argv: string[]): Parsed {
-  const named = commands.find(({ name }) => name === argv[0])
-  const command = named ?? getCommand('scan')
-  const { values, positionals } = read(command, named === undefined ? argv : argv.slice(1))
+  const namedCommand = commands.find(({ name }) => name === argv[0])
+  const command = namedCommand ?? getCommand('scan')
+  const { values, positionals } = read(command, namedCommand === undefined ? argv : argv.slice(1))
   const findText = (name: string) => {
     const value = values[name]
     return typeof value === 'string' ? value : undefined
@@ -43,9 +43,9 @@ function getCommand(name: CommandName): Command {
   return command
 }
 
-type Read = { values: Record<string, unknown>; positionals: string[] }
+type ParsedArguments = { values: Record<string, unknown>; positionals: string[] }
 
-function read(command: Command, args: string[]): Read {
+function read(command: Command, args: string[]): ParsedArguments {
   try {
     return parseArgs({
       args,

@@ -29,7 +29,7 @@ export async function scan(parsed: Parsed, env: NodeJS.ProcessEnv): Promise<numb
 
   const interrupts = openInterrupts()
   const stop = newStop(interrupts.signal)
-  const output = openOutput(stop.because)
+  const output = openOutput(stop.stopFor)
   const stdinName = parsed.findText('name') ?? 'stdin'
   const progress = process.stderr.isTTY
     ? openProgress(process.stderr, countTargets(listTargets(args, { stdinName }), stop.signal))
@@ -50,7 +50,7 @@ export async function scan(parsed: Parsed, env: NodeJS.ProcessEnv): Promise<numb
       const affectsAll = outcome.kind === 'failed' && outcome.affectsAll
       // A failure that affects all files is reported once, not for every scan that was in progress.
       report(target, affectsAll && stop.signal.aborted ? { kind: 'unfinished' } : outcome)
-      if (affectsAll) stop.because('Stopped: the remaining files would fail for the same reason.')
+      if (affectsAll) stop.stopFor('Stopped: the remaining files would fail for the same reason.')
     },
   })
   if (stop.reason() !== undefined) notice(`${stop.reason()} ${notScanned}`)

@@ -40,7 +40,7 @@ export async function watch(parsed: Parsed, env: NodeJS.ProcessEnv): Promise<num
   const interrupts = openInterrupts()
   const stop = newStop(interrupts.signal)
   const { signal } = stop
-  const output = openOutput(stop.because)
+  const output = openOutput(stop.stopFor)
   const { report, notice, tally, close } = makeReporter(options, { output, progress: noProgress, env })
   const scanTarget = makeScanTarget({ ...options, client, background: undefined, signal, notice })
   const backoff = newBackoff(notice)
@@ -108,7 +108,7 @@ type HandlerDeps = {
 function makeOutcomeHandler({ arrivals, backoff, stop, report, notice, state, action }: HandlerDeps) {
   return async (arrival: Arrival, outcome: Outcome) => {
     if (outcome.kind === 'unfinished') return arrivals.setState(arrival, 'waiting')
-    if (outcome.kind === 'failed' && permanentErrors.includes(outcome.code)) return stop.because(outcome.reason)
+    if (outcome.kind === 'failed' && permanentErrors.includes(outcome.code)) return stop.stopFor(outcome.reason)
     if (outcome.kind === 'failed' && transientErrors.includes(outcome.code)) {
       backoff.fail(outcome.reason)
       return arrivals.setState(arrival, 'waiting')
@@ -155,9 +155,9 @@ async function requireDirectory(args: string[]): Promise<string> {
   const [directory, ...more] = args
   if (directory === undefined || more.length > 0)
     throw new UserError('Specify one directory to watch. See assay-scan watch --help.')
-  const found = await stat(directory).catch((error) => {
+  const stats = await stat(directory).catch((error) => {
     throw new UserError(`Cannot watch ${directory}: ${toFileError(error).reason}.`)
   })
-  if (!found.isDirectory()) throw new UserError(`${directory} is not a directory.`)
+  if (!stats.isDirectory()) throw new UserError(`${directory} is not a directory.`)
   return directory
 }

@@ -69,8 +69,8 @@ export const noProgress: Progress = {
 }
 
 /**
- * Counts all targets ahead of the scans, so that the bar can show a percentage. Targets that cannot be counted leave the
- * totals incomplete; the scan itself reports them.
+ * Counts all targets ahead of the scans, so that the bar can show a percentage. Targets that cannot be counted leave
+ * the totals incomplete; the scan itself reports them.
  */
 export function countTargets(targets: AsyncGenerator<Target>, signal: AbortSignal): () => Totals {
   const totals: Totals = { files: 0, bytes: 0, isComplete: false }
@@ -87,9 +87,9 @@ export function countTargets(targets: AsyncGenerator<Target>, signal: AbortSigna
   return () => totals
 }
 
-type Done = { files: number; bytes: number; seconds: number }
+type Counts = { files: number; bytes: number; seconds: number }
 
-function toProgressLine({ files, bytes, seconds }: Done, totals: Totals): string {
+function toProgressLine({ files, bytes, seconds }: Counts, totals: Totals): string {
   const rate = `${toBytes(bytes)}, ${toBytes(seconds > 0 ? Math.round(bytes / seconds) : 0)}/s`
   if (!totals.isComplete) return `${toCount(files)} files, ${rate}`
   const part = totals.bytes > 0 ? bytes / totals.bytes : totals.files > 0 ? files / totals.files : 1

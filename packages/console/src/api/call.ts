@@ -88,8 +88,8 @@ export function toUrl<N extends AdminRouteName>(name: N, { params = {}, query }:
   const path = adminRoutes[name].path.replaceAll(/\{(\w+)\}/g, (_all, param: string) =>
     encodeURIComponent(params[param] ?? ''),
   )
-  const given = Object.entries(query ?? {}).filter(([, value]) => value !== undefined && value !== '')
-  const search = new URLSearchParams(given as [string, string][]).toString()
+  const parameters = Object.entries(query ?? {}).filter(([, value]) => value !== undefined && value !== '')
+  const search = new URLSearchParams(parameters as [string, string][]).toString()
   return `${adminPath}${path}${search === '' ? '' : `?${search}`}`
 }
 

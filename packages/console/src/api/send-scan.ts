@@ -38,11 +38,11 @@ export function sendScan(scan: ScanRequest, { onSent, signal }: SendOptions): Pr
 
 /** The operation of the API that performs a scan. */
 export function findOperation({ kind, mode, source }: Pick<ScanRequest, 'kind' | 'mode' | 'source'>) {
-  const found = operations.find(
+  const operation = operations.find(
     (one) => one.does === source.does && 'mode' in one && one.kind === kind && one.mode === mode,
   )
-  if (found === undefined) throw new Error('No operation performs this scan')
-  return found
+  if (operation === undefined) throw new Error('No operation performs this scan')
+  return operation
 }
 
 function toBody({ source, callbackUrl }: ScanRequest): { body: FormData | string; type?: string } {

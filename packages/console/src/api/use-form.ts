@@ -47,9 +47,9 @@ export function useForm<N extends AdminRouteName>(
       event?.preventDefault()
       const form = event?.currentTarget
       const { body: schema } = adminRoutes[name] as Route
-      const found = schema === undefined ? {} : checkForm(schema, values)
-      setChecked(found)
-      if (Object.keys(found).length > 0) return focusInvalidField(form)
+      const formErrors = schema === undefined ? {} : checkForm(schema, values)
+      setChecked(formErrors)
+      if (Object.keys(formErrors).length > 0) return focusInvalidField(form)
       const { params } = options
       const input = { body: values, ...(params === undefined ? {} : { params }) } as Input<N>
       change.mutate(input, { onError: () => focusInvalidField(form) })

@@ -8,12 +8,12 @@ import type { Who } from './call.ts'
 export type GuardDeps = { signIn: SignIn; adminToken: string | undefined }
 
 /** The caller of a route for anyone. */
-const nobody: Who = { actor: '', role: 'member', accountId: null, memberId: null, sessionId: null, csrfToken: null }
+const anonymous: Who = { actor: '', role: 'member', accountId: null, memberId: null, sessionId: null, csrfToken: null }
 
 /** Identifies the caller, checks their access, and checks the CSRF token of changes. */
 export function makeGuard({ signIn, adminToken }: GuardDeps) {
   return async (route: Pick<Route, 'access' | 'method'>, request: FastifyRequest): Promise<Who> => {
-    if (route.access === 'anyone') return nobody
+    if (route.access === 'anyone') return anonymous
     const who = await findWho(request)
     if (who === undefined) throw new Problem({ kind: 'signed-out', detail: 'You are not signed in.' })
     if (route.access === 'signed-in' && who.memberId === null) {
@@ -42,7 +42,7 @@ export function makeGuard({ signIn, adminToken }: GuardDeps) {
     const bearer = /^Bearer (.+)$/.exec(request.headers.authorization ?? '')?.[1]
     if (bearer !== undefined) {
       const isOperator = adminToken !== undefined && isSame(adminToken, bearer)
-      return isOperator ? { ...nobody, actor: 'operator token', role: 'operator' } : undefined
+      return isOperator ? { ...anonymous, actor: 'operator token', role: 'operator' } : undefined
     }
     const token = findSessionToken(request)
     const visitor = token === undefined ? undefined : await signIn.findVisitor(token)

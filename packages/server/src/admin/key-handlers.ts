@@ -27,9 +27,9 @@ export function makeKeyHandlers(deps: KeyHandlerDeps) {
           errors: { name: ['The console uses this name. Choose another.'] },
         })
       }
-      const made = await registration.createKey(getAccountId(call), { name: name.trim(), expiresAt, isTest })
-      await call.audit('key.create', made.key.name)
-      return { key: toRow(made.key), api_key: made.apiKey }
+      const created = await registration.createKey(getAccountId(call), { name: name.trim(), expiresAt, isTest })
+      await call.audit('key.create', created.key.name)
+      return { key: toRow(created.key), api_key: created.apiKey }
     },
 
     async rotateKey(call) {
@@ -38,10 +38,10 @@ export function makeKeyHandlers(deps: KeyHandlerDeps) {
       if (old.revokedAt !== null) {
         throw new Problem({ kind: 'conflict', detail: 'The key is revoked. Create a new one.' })
       }
-      const made = await registration.createKey(accountId, old)
+      const created = await registration.createKey(accountId, old)
       await keys.expireKey(accountId, old.id, new Date(clock.now().getTime() + call.body.overlap_hours * hourMs))
       await call.audit('key.rotate', old.name)
-      return { key: toRow(made.key), api_key: made.apiKey }
+      return { key: toRow(created.key), api_key: created.apiKey }
     },
 
     async revokeKey(call) {
@@ -59,8 +59,8 @@ export function makeKeyHandlers(deps: KeyHandlerDeps) {
   }
 
   async function getKey(call: Call<'rotateKey' | 'revokeKey'>): Promise<ApiKey> {
-    const own = await listOwn(getAccountId(call))
-    const key = own.find(({ id }) => id === call.params.id)
+    const ownKeys = await listOwn(getAccountId(call))
+    const key = ownKeys.find(({ id }) => id === call.params.id)
     return requireFound(key, 'key')
   }
 }

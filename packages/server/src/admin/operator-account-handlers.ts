@@ -26,19 +26,19 @@ export function makeOperatorAccountHandlers(deps: OperatorAccountDeps) {
     async createAccount(call) {
       const { name, plan, credits, rate, owner_email: email } = call.body
       await requirePlan(plan)
-      const made = await registration.register({
+      const registered = await registration.register({
         name: name.trim(),
         plan,
         ...(credits === undefined || credits === null ? {} : { credits }),
         ...(rate === undefined || rate === null ? {} : { rate: getRate(rate) }),
       })
-      const { id } = made.account
+      const { id } = registered.account
       const { token } = await invitations.invite({ role: 'owner', accountId: id, email })
       await call.audit('account.create', id, { accountId: id, detail: name })
       return {
-        account: toAccountView(made.account),
-        api_key: made.apiKey,
-        webhook_secret: made.webhookSecret,
+        account: toAccountView(registered.account),
+        api_key: registered.apiKey,
+        webhook_secret: registered.webhookSecret,
         invitation_url: toWelcomeUrl(call, token),
       }
     },

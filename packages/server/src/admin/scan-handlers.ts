@@ -22,7 +22,7 @@ const dayMs = 86_400_000
 const shownDays = 30
 const paceDays = 7
 const exportPage = 1000
-const none: Counts = { clean: 0, threat: 0, error: 0, pending: 0 }
+const noScans: Counts = { clean: 0, threat: 0, error: 0, pending: 0 }
 
 /** Handlers for the scans of an account: overview, list, export, detail and usage. */
 export function makeScanHandlers(deps: ScanHandlerDeps) {
@@ -53,23 +53,23 @@ export function makeScanHandlers(deps: ScanHandlerDeps) {
       const accountId = getAccountId(call)
       const id = getId(call, 'scan')
       const scan = requireFound(await history.find(accountId, id), 'scan')
-      const sent = await history.listDeliveriesOf(accountId, id)
-      const ended = scan.completedAt
+      const deliveriesOfScan = await history.listDeliveriesOf(accountId, id)
+      const completedAt = scan.completedAt
       return {
         scan: toScanResult(scan),
         key_name: scan.keyName,
         timeline: [
           { at: scan.createdAt.toISOString(), event: 'accepted', detail: scan.contentName },
-          ...(ended === null
+          ...(completedAt === null
             ? []
-            : [{ at: ended.toISOString(), event: scan.status, detail: scan.signals?.join(', ') ?? null }]),
-          ...sent.map(({ createdAt, state, url }) => ({
+            : [{ at: completedAt.toISOString(), event: scan.status, detail: scan.signals?.join(', ') ?? null }]),
+          ...deliveriesOfScan.map(({ createdAt, state, url }) => ({
             at: createdAt.toISOString(),
             event: `webhook ${state}`,
             detail: url,
           })),
         ],
-        deliveries: sent.map((delivery) => delivery.id),
+        deliveries: deliveriesOfScan.map((delivery) => delivery.id),
       }
     },
   } satisfies Partial<Handlers>
@@ -87,7 +87,7 @@ async function getOverview({ history, accounts, keys, deliveries, clock }: ScanH
   ])
   const { plan, balance } = requireFound(account, 'account')
   const days = toDays(usage, since)
-  const { day: _day, ...today } = days.at(-1) ?? { day: '', ...none }
+  const { day: _day, ...today } = days.at(-1) ?? { day: '', ...noScans }
   return {
     plan,
     ...toCredits(balance),
@@ -177,9 +177,9 @@ const toFilter = ({ status, kind, key, from, to, hash }: ScanFilter): HistoryFil
 function toDays(usage: (Counts & { day: string })[], since: Date) {
   return Array.from({ length: shownDays }, (_, n) => {
     const day = toDay(new Date(since.getTime() + n * dayMs))
-    const sum = { ...none }
+    const sum = { ...noScans }
     for (const row of usage.filter((one) => one.day === day)) {
-      for (const status of Object.keys(none) as (keyof Counts)[]) sum[status] += row[status]
+      for (const status of Object.keys(noScans) as (keyof Counts)[]) sum[status] += row[status]
     }
     return { day, ...sum }
   })

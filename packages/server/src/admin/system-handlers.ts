@@ -2,13 +2,13 @@ import type { Status } from '@assay/contract/admin'
 import type { AuditLog, AuditRecord } from '../domain/ports/audit-log.ts'
 import { type Handlers, listPage, requireFound } from './call.ts'
 
-type Shown = { name: string; value: string | null; origin: string; about: string; secret: boolean }
-type Placed = { path: string; bytes: number }
+type ShownSetting = { name: string; value: string | null; origin: string; about: string; secret: boolean }
+type StoredFile = { path: string; bytes: number }
 
 export type SystemDeps = {
   audit: AuditLog
   getStatus(): Promise<Status>
-  listSettings(): Shown[]
+  listSettings(): ShownSetting[]
   about: { version: string; node_version: string; region: string; roles: string }
   backup(): Promise<{ directory: string; rows: number; files: number }>
   runSelfTest(): Promise<{ name: string; ok: boolean; detail: string }[]>
@@ -20,7 +20,7 @@ export type SystemDeps = {
     listRefused(): { path: string; reason: string }[]
     listModels(): { name: string; precision: string }[]
     /** Checks and stores a signature file. Throws an OperatorMistake for a file that does not load. */
-    place(name: string, bytes: AsyncIterable<Buffer>): Promise<Placed>
+    place(name: string, bytes: AsyncIterable<Buffer>): Promise<StoredFile>
     /** Returns false when the operator has no such file. */
     remove(name: string): boolean
     update(): Promise<{ state: 'updated' | 'up-to-date' | 'unavailable'; detail: string }>
@@ -72,9 +72,9 @@ export function makeSystemHandlers(deps: SystemDeps) {
 
     async uploadSignatures(call) {
       const { name = '' } = call.params
-      const placed = await signatures.place(name, call.request.raw)
+      const storedFile = await signatures.place(name, call.request.raw)
       await call.audit('signatures.add', name)
-      return placed
+      return storedFile
     },
 
     async removeSignatures(call) {

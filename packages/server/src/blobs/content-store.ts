@@ -25,19 +25,19 @@ export function openContentStore(deps: { dir: string; master: MasterKey } & File
   close(): Promise<void>
 } {
   const identity = findProcessIdentity(process.pid) ?? String(process.pid)
-  const own = join(deps.dir, identity)
+  const ownDir = join(deps.dir, identity)
   // One byte more than content ever fills, so that a block is never mistaken for a chunk whose memory may be freed.
   const pool = makeBlockPool({ blockBytes: memoryBytes + 1, maxFree: 16 })
   let created: Promise<unknown> | undefined
 
   async function createFile() {
-    created ??= mkdir(own, { recursive: true, mode: 0o700 })
+    created ??= mkdir(ownDir, { recursive: true, mode: 0o700 })
     await created.catch((error) => {
       // The next upload tries again: the disk may have space by then.
       created = undefined
       throw toStorageProblem(error)
     })
-    return createSealedFile(join(own, newUuid()), deps.master, deps)
+    return createSealedFile(join(ownDir, newUuid()), deps.master, deps)
   }
 
   return {
@@ -45,11 +45,11 @@ export function openContentStore(deps: { dir: string; master: MasterKey } & File
     /** Removes the content of processes that crashed, and returns their number. */
     async sweep() {
       const owners = await readdir(deps.dir).catch(() => [])
-      const gone = owners.filter((owner) => owner !== identity && !isRunning(owner))
-      for (const owner of gone) await rm(join(deps.dir, owner), { recursive: true, force: true })
-      return gone.length
+      const endedOwners = owners.filter((owner) => owner !== identity && !isRunning(owner))
+      for (const owner of endedOwners) await rm(join(deps.dir, owner), { recursive: true, force: true })
+      return endedOwners.length
     },
-    close: () => rm(own, { recursive: true, force: true }),
+    close: () => rm(ownDir, { recursive: true, force: true }),
   }
 }
 
@@ -65,22 +65,22 @@ type WriterDeps = {
 
 /** Keeps small content in memory, and moves it to an encrypted file when it outgrows the limit or the budget. */
 export function makeContentWriter(deps: WriterDeps): ContentWriter<Content | StoredContent> {
-  const gathered = makeGatherer(deps)
+  const gatherer = makeGatherer(deps)
   let bytes = 0
   /** Bytes taken from the memory budget. */
-  let taken = 0
+  let budgetBytes = 0
   let spool: ReturnType<typeof makeSpool> | undefined
   let finished: Promise<Content | StoredContent> | undefined
 
   const take = (wanted: number): boolean => {
     if (deps.memory?.take(wanted) === false) return false
-    taken += wanted
+    budgetBytes += wanted
     return true
   }
   const release = () => {
-    deps.memory?.release(taken)
-    taken = 0
-    gathered.release()
+    deps.memory?.release(budgetBytes)
+    budgetBytes = 0
+    gatherer.release()
   }
 
   return {
@@ -89,21 +89,21 @@ export function makeContentWriter(deps: WriterDeps): ContentWriter<Content | Sto
       bytes += chunk.length
       if (spool !== undefined) return spool.write(chunk)
       if (Math.max(bytes, deps.expectedBytes ?? 0) <= deps.memoryBytes && take(chunk.length)) {
-        gathered.add(chunk)
+        gatherer.add(chunk)
         return undefined
       }
       const file = makeSpool(deps.createFile)
       spool = file
       if (before === 0) return file.write(chunk)
       // Both writes are queued now: the file is not open yet, and the next chunk must come behind them.
-      const moved = Promise.all(gathered.takePieces().map(file.write)).finally(release)
+      const moved = Promise.all(gatherer.takePieces().map(file.write)).finally(release)
       const both = Promise.all([moved, file.write(chunk)]).then(() => {})
       // A caller that does not wait for this promise learns of a failure from `finish`.
       both.catch(() => {})
       return both
     },
     finish() {
-      finished = spool === undefined ? newMemoryContent(gathered.join(bytes), release) : spool.finish(bytes)
+      finished = spool === undefined ? newMemoryContent(gatherer.join(bytes), release) : spool.finish(bytes)
       return finished
     },
     async abort() {
@@ -131,9 +131,9 @@ function makeGatherer({ pool, ownsMemory }: Pick<WriterDeps, 'pool' | 'ownsMemor
   }
   const takePieces = (): Buffer[] => {
     endSmall()
-    const taken = pieces
+    const takenPieces = pieces
     pieces = []
-    return taken
+    return takenPieces
   }
   return {
     takePieces,

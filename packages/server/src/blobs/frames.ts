@@ -120,39 +120,39 @@ const framesPerPut = 8
 /** A frame that took longer to arrive is stored at once: a slow client would keep the others in memory for minutes. */
 const slowFrameMs = 250
 /** The first size of the buffer that gathers a frame; it doubles up to a whole frame. */
-const leastBytes = 16 * 1024
+const minBufferBytes = 16 * 1024
 
 /** Encrypts content as it arrives and passes it to `put`. */
 export function makeFrameWriter({ frameKey, header, put, memory }: WriterDeps) {
-  const filling = makeFrameBuffer()
+  const frameBuffer = makeFrameBuffer()
   let beganAtMs = performance.now()
   let frames = 0
   let sealed: Buffer[] = [header]
   /** Bytes of the memory budget that the sealed frames hold. */
-  let held = 0
+  let heldBytes = 0
   /** The sealed frames must be stored with the next write. */
   let isDue = false
   /** The calls of `put` so far. A failure stays, and the next call of `write` or `finish` reports it. */
   let writing: Promise<unknown> = Promise.resolve()
 
   const seal = (isLast: boolean) => {
-    sealed.push(...sealFrame(frameKey, frames, isLast, filling.take()))
+    sealed.push(...sealFrame(frameKey, frames, isLast, frameBuffer.take()))
     frames++
     const nowMs = performance.now()
     const isSlow = nowMs - beganAtMs > slowFrameMs
     beganAtMs = nowMs
-    if (isSlow || isLast) filling.free()
+    if (isSlow || isLast) frameBuffer.free()
     if (isSlow) isDue = true
     else if (memory !== undefined) {
-      if (memory.take(frameBytes)) held += frameBytes
+      if (memory.take(frameBytes)) heldBytes += frameBytes
       else isDue = true
     }
   }
   const flush = () => {
     const batch = sealed
-    const batchHeld = held
+    const batchHeld = heldBytes
     sealed = []
-    held = 0
+    heldBytes = 0
     isDue = false
     writing = writing
       .then(() => put(batch))
@@ -167,8 +167,8 @@ export function makeFrameWriter({ frameKey, header, put, memory }: WriterDeps) {
       const before = writing
       for (let at = 0; at < chunk.length; ) {
         // A full frame is sealed when more content follows, because the last frame carries a mark.
-        if (filling.isFull()) seal(false)
-        at += filling.add(chunk, at)
+        if (frameBuffer.isFull()) seal(false)
+        at += frameBuffer.add(chunk, at)
       }
       if (sealed.length < 2 * framesPerPut && !isDue) return undefined
       flush()
@@ -183,9 +183,9 @@ export function makeFrameWriter({ frameKey, header, put, memory }: WriterDeps) {
     /** Resolves when no call of `put` runs any more, even if one failed. */
     async stop() {
       await writing.catch(() => {})
-      filling.free()
-      memory?.release(held)
-      held = 0
+      frameBuffer.free()
+      memory?.release(heldBytes)
+      heldBytes = 0
     },
   }
 }
@@ -200,7 +200,7 @@ function makeFrameBuffer() {
     buffer = undefined
   }
   const grow = (wanted: number): Buffer => {
-    let bytes = buffer?.length ?? leastBytes
+    let bytes = buffer?.length ?? minBufferBytes
     while (bytes < Math.min(filled + wanted, frameBytes)) bytes *= 2
     if (buffer?.length === bytes) return buffer
     const larger = Buffer.allocUnsafeSlow(bytes)

@@ -42,8 +42,8 @@ function makeMasterKey(bytes: Buffer): MasterKey {
 function readOrCreate(dataDir: string): Buffer {
   mkdirSync(dataDir, { recursive: true })
   const file = join(dataDir, 'master.key')
-  const found = findKey(file)
-  if (found !== undefined) return found
+  const existingKey = findKey(file)
+  if (existingKey !== undefined) return existingKey
   writeOnce(file, `${randomBytes(32).toString('hex')}\n`)
   return findKey(file) as Buffer
 }

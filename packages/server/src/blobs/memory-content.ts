@@ -8,18 +8,18 @@ import { freeBuffer } from '../runtime/free-buffer.ts'
  * encrypted file, however small it is: a thousand slow clients must not cost a thousand times the memory of one.
  */
 export function makeMemoryBudget({ maxBytes }: { maxBytes: number }) {
-  let taken = 0
+  let takenBytes = 0
   return {
     /** Returns false, and takes nothing, when the budget has less left. */
     take(bytes: number): boolean {
-      if (taken + bytes > maxBytes) return false
-      taken += bytes
+      if (takenBytes + bytes > maxBytes) return false
+      takenBytes += bytes
       return true
     },
     release(bytes: number) {
-      taken -= bytes
+      takenBytes -= bytes
     },
-    countBytes: () => taken,
+    countBytes: () => takenBytes,
   }
 }
 

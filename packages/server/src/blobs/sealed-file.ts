@@ -52,12 +52,12 @@ export async function createSealedFile(
   const file = await open(path, 'wx+', 0o600).catch((error) => {
     throw toStorageProblem(error)
   })
-  let taken = 0
-  const release = () => disk?.release(taken)
+  let diskBytes = 0
+  const release = () => disk?.release(diskBytes)
   const put = (batch: Buffer[]) => {
     const bytes = countBytes(batch)
     disk?.take(bytes)
-    taken += bytes
+    diskBytes += bytes
     return writeAll(file, batch)
   }
   const frames = makeFrameWriter({ frameKey, header, put, memory })
@@ -101,9 +101,9 @@ export async function removeSealedFile(path: string) {
   await erase(await open(path, 'r+'), path)
 }
 
-type Sealed = { file: FileHandle; path: string; frameKey: FrameKey; bytes: number; onRemoved?(): void }
+type OpenSealedFile = { file: FileHandle; path: string; frameKey: FrameKey; bytes: number; onRemoved?(): void }
 
-function openSealedFile({ file, path, frameKey, bytes, onRemoved }: Sealed): SealedContent {
+function openSealedFile({ file, path, frameKey, bytes, onRemoved }: OpenSealedFile): SealedContent {
   return {
     read(start, end) {
       const frames = Math.min(framesPerCall, countFrames(Math.min(end ?? bytes, bytes)))

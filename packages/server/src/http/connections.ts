@@ -98,7 +98,10 @@ const framingProblems: Record<string, ProblemWithBody> = {
     detail: 'The request line and headers did not arrive in time.',
   },
 }
-const notHttp: ProblemWithBody = { kind: 'malformed-request', detail: 'The bytes received are not a valid HTTP request.' }
+const notHttp: ProblemWithBody = {
+  kind: 'malformed-request',
+  detail: 'The bytes received are not a valid HTTP request.',
+}
 
 /** Finds faults of a request that Node accepts and the interface does not. */
 export function checkFraming({ raw }: FastifyRequest): Problem | undefined {

@@ -3,7 +3,7 @@ import { makeSpeedGuard } from '../runtime/speed-guard.ts'
 
 /** A connection of a client, as the protocol handlers see it. */
 export type Connection = {
-  /** Yields what the client sends. Ends when the client closes its half; throws when the connection breaks. */
+  /** Yields the bytes of the client. Ends when the client closes its half; throws when the connection breaks. */
   chunks(): AsyncIterable<Buffer>
   /** Sets a deadline for the current command. Bytes of the client do not extend it. */
   expectWithin(ms: number): void

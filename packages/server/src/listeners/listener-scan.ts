@@ -27,7 +27,7 @@ export type ListenerScan = {
   /** Scans the content. Returns undefined for empty content, which is neither scanned nor charged. */
   finish(contentName: string | null): Promise<{ scan: Scan; content: Content } | undefined>
   /** Returns the content that was written so far without scanning it, to send it back. */
-  surrender(): Promise<Content>
+  takeContent(): Promise<Content>
   abort(): Promise<void>
 }
 
@@ -55,31 +55,31 @@ export function makeListenerScans(deps: Deps) {
         admitted = caller
         return caller
       }
-      if (recentCaller === undefined) await logged(admit)
+      if (recentCaller === undefined) await withLog(admit)
 
       return {
         write(chunk) {
           bytes += chunk.length
-          if (bytes > maxBytes) throw tooLarge()
+          if (bytes > maxBytes) throw newTooLarge()
           if (admitted !== undefined || bytes <= maxFastPathBytes) return writer.write(chunk)
-          return logged(admit).then(() => writer.write(chunk))
+          return withLog(admit).then(() => writer.write(chunk))
         },
         async finish(contentName) {
-          if (bytes === 0 && admitted === undefined) await logged(admit)
+          if (bytes === 0 && admitted === undefined) await withLog(admit)
           const content = await writer.finish()
           if (bytes === 0) return undefined
-          return logged(async () => ({ scan: await scan(content, contentName), content }))
+          return withLog(async () => ({ scan: await scan(content, contentName), content }))
         },
-        surrender: () => writer.finish(),
+        takeContent: () => writer.finish(),
         abort: () => writer.abort(),
       }
 
       async function scan(content: Content, contentName: string | null): Promise<Scan> {
         const countsRequest = admitted === undefined
         const caller = admitted ?? (recentCaller as Caller)
-        const order = { kind: 'malware' as const, contentName, countsRequest, idempotency: undefined }
+        const scanRequest = { kind: 'malware' as const, contentName, countsRequest, idempotency: undefined }
         try {
-          const { scan, refused } = await deps.scanning.scanNow(caller, content, order)
+          const { scan, refused } = await deps.scanning.scanNow(caller, content, scanRequest)
           if (refused !== undefined) throw refused
           report({ accountId: caller.accountId, scanId: scan.id, status: scan.status })
           return scan
@@ -91,7 +91,7 @@ export function makeListenerScans(deps: Deps) {
       }
 
       /** Runs `work` and logs its failure. */
-      async function logged<T>(work: () => Promise<T>): Promise<T> {
+      async function withLog<T>(work: () => Promise<T>): Promise<T> {
         try {
           return await work()
         } catch (error) {
@@ -104,9 +104,9 @@ export function makeListenerScans(deps: Deps) {
         }
       }
 
-      function report(about: object) {
+      function report(fields: object) {
         const ms = Math.round((performance.now() - startedAt) * 10) / 10
-        deps.log.info({ protocol: deps.protocol, ...about, ms }, 'scan')
+        deps.log.info({ protocol: deps.protocol, ...fields, ms }, 'scan')
       }
     },
   }
@@ -114,7 +114,7 @@ export function makeListenerScans(deps: Deps) {
 
 export type ListenerScans = ReturnType<typeof makeListenerScans>
 
-const tooLarge = () =>
+const newTooLarge = () =>
   new Problem({ kind: 'content-too-large', detail: `The content is larger than ${maxBytes / 1024 / 1024} MB.` })
 
 const admissionKinds = ['unauthenticated', 'rate-limited', 'out-of-credit']

@@ -16,15 +16,15 @@ type Deps = {
 
 /** Opens a TCP port, serves its connections, and closes them when the service stops. */
 export async function openListener(deps: Deps) {
-  const open = new Map<Socket, { isBusy(): boolean; ended: Promise<void> }>()
+  const connections = new Map<Socket, { isBusy(): boolean; whenEnded: Promise<void> }>()
   let stopping = false
-  let cut: NodeJS.Timeout | undefined
+  let cutTimer: NodeJS.Timeout | undefined
 
   // Half-open connections are allowed: a client may close its half and still wait for the reply.
   const server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
     // The code that reads from a socket sees its errors; without any listener they would end the process.
     socket.on('error', () => {})
-    if (open.size >= deps.maxConnections || stopping) {
+    if (connections.size >= deps.maxConnections || stopping) {
       socket.end(deps.replies.full)
       socket.destroySoon()
       return
@@ -33,11 +33,11 @@ export async function openListener(deps: Deps) {
       isStopping: () => stopping,
       timeoutReply: deps.replies.timeout,
     })
-    const ended = run(socket, connection).finally(() => {
+    const whenEnded = run(socket, connection).finally(() => {
       stopTimer()
-      open.delete(socket)
+      connections.delete(socket)
     })
-    open.set(socket, { isBusy, ended })
+    connections.set(socket, { isBusy, whenEnded })
   })
 
   async function run(socket: Socket, connection: Connection) {
@@ -62,21 +62,21 @@ export async function openListener(deps: Deps) {
     if (stopping) return
     stopping = true
     server.close()
-    for (const [socket, { isBusy }] of open) if (!isBusy()) socket.destroySoon()
-    cut = setTimeout(() => {
-      for (const socket of open.keys()) socket.destroy()
+    for (const [socket, { isBusy }] of connections) if (!isBusy()) socket.destroySoon()
+    cutTimer = setTimeout(() => {
+      for (const socket of connections.keys()) socket.destroy()
     }, cutAfterMs)
   }
 
   return {
     port: typeof address === 'object' && address !== null ? address.port : deps.port,
-    countConnections: () => open.size,
+    countConnections: () => connections.size,
     /** Accepts no new connection and closes idle ones. Busy ones may finish within `cutAfterMs`. */
     startStopping,
     async close() {
       startStopping(0)
-      await Promise.all([...open.values()].map(({ ended }) => ended))
-      clearTimeout(cut)
+      await Promise.all([...connections.values()].map(({ whenEnded }) => whenEnded))
+      clearTimeout(cutTimer)
     },
   }
 }

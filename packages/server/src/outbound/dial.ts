@@ -5,7 +5,7 @@ import { withinTime } from './time-limit.ts'
 /** Limit on the addresses that are tried, because a name may have a thousand. */
 const maxAttempts = 6
 
-export const tooSlow = 'The host did not complete a connection in time.'
+export const connectTimeoutMessage = 'The host did not complete a connection in time.'
 
 /** Tries one address after the other, each for an equal share of the remaining time. */
 export async function dialFirst(
@@ -14,12 +14,14 @@ export async function dialFirst(
   dial: (address: string, signal: AbortSignal) => Promise<Socket>,
 ): Promise<Socket> {
   const endsAt = performance.now() + limit.ms
-  const tried = mixFamilies(addresses).slice(0, maxAttempts)
+  const candidates = mixFamilies(addresses).slice(0, maxAttempts)
   let failure: unknown
-  for (const [index, address] of tried.entries()) {
-    const ms = Math.max(1, (endsAt - performance.now()) / (tried.length - index))
+  for (const [index, address] of candidates.entries()) {
+    const ms = Math.max(1, (endsAt - performance.now()) / (candidates.length - index))
     try {
-      return await withinTime({ ms, signal: limit.signal, sentence: tooSlow }, (signal) => dial(address, signal))
+      return await withinTime({ ms, signal: limit.signal, sentence: connectTimeoutMessage }, (signal) =>
+        dial(address, signal),
+      )
     } catch (error) {
       limit.signal.throwIfAborted()
       failure ??= error

@@ -2,7 +2,7 @@ import { isIP, type Socket } from 'node:net'
 import { connect as startTls } from 'node:tls'
 import { type buildConnector, Client, type Dispatcher } from 'undici'
 import type { AddressPolicy } from '../domain/scans/web-address.ts'
-import { dialFirst, enterTunnel, openSocket, tooSlow, whenEvent } from './dial.ts'
+import { connectTimeoutMessage, dialFirst, enterTunnel, openSocket, whenEvent } from './dial.ts'
 import { OutboundError } from './outbound-error.ts'
 import { makeResolveName, type ResolveName } from './resolve-name.ts'
 import { withinTime } from './time-limit.ts'
@@ -71,7 +71,7 @@ export function makeGuardedAgent(deps: {
     const host = target.hostname.replace(/\.$/, '')
     const port = Number(target.port || (isSecure ? 443 : 80))
     const addresses = await findAddresses(host, signal)
-    return await withinTime({ ms: connectMs, signal, sentence: tooSlow }, async (within) => {
+    return await withinTime({ ms: connectMs, signal, sentence: connectTimeoutMessage }, async (within) => {
       const socket = await dialFirst(addresses, { ms: connectMs, signal: within }, (address, one) =>
         proxy === undefined ? openDirect(address, port, one) : openThrough(proxy, address, port, one),
       )

@@ -3,7 +3,7 @@ import { readFile, stat } from 'node:fs/promises'
 import { OutboundError } from './outbound-error.ts'
 
 /** Time to wait for the second address family after the first answer: some name servers never answer for IPv6. */
-const otherKindMs = 500
+const otherFamilyMs = 500
 
 /** Returns all addresses of a name. Throws when there is none. */
 export type ResolveName = (name: string, signal: AbortSignal) => Promise<string[]>
@@ -17,13 +17,13 @@ export function makeResolveName(deps: { servers?: string[]; hostsFile?: string }
   const findInHostsFile = makeHostsFile(deps.hostsFile ?? '/etc/hosts')
 
   return async (name, signal) => {
-    const bare = name.toLowerCase().replace(/\.$/, '')
+    const host = name.toLowerCase().replace(/\.$/, '')
     // RFC 6761 forbids asking a name server for localhost. Only IPv4 is returned, so that a policy that allows
     // 127.0.0.0/8 is sufficient.
-    if (bare === 'localhost' || bare.endsWith('.localhost')) return ['127.0.0.1']
-    const listed = await findInHostsFile(bare)
-    if (listed !== undefined) return listed
-    const addresses = await askServers(bare, deps.servers, signal)
+    if (host === 'localhost' || host.endsWith('.localhost')) return ['127.0.0.1']
+    const hostsEntry = await findInHostsFile(host)
+    if (hostsEntry !== undefined) return hostsEntry
+    const addresses = await askServers(host, deps.servers, signal)
     if (addresses.length === 0) throw new OutboundError('The name of the host could not be resolved.')
     return addresses
   }
@@ -38,7 +38,7 @@ async function askServers(name: string, servers: string[] | undefined, signal: A
   signal.addEventListener('abort', cancel, { once: true })
   let timer: NodeJS.Timeout | undefined
   const startTimer = (addresses: string[]) => {
-    timer ??= setTimeout(cancel, otherKindMs)
+    timer ??= setTimeout(cancel, otherFamilyMs)
     return addresses
   }
   try {
@@ -69,8 +69,8 @@ function makeHostsFile(path: string): (name: string) => Promise<string[] | undef
 function parseHosts(text: string): Map<string, string[]> {
   const names = new Map<string, string[]>()
   for (const line of text.split('\n')) {
-    const [address = '', ...listed] = line.replace(/#.*/, '').trim().toLowerCase().split(/\s+/)
-    for (const name of listed) names.set(name, [...(names.get(name) ?? []), address])
+    const [address = '', ...listedNames] = line.replace(/#.*/, '').trim().toLowerCase().split(/\s+/)
+    for (const name of listedNames) names.set(name, [...(names.get(name) ?? []), address])
   }
   return names
 }

@@ -8,7 +8,7 @@ import { withinTime } from './time-limit.ts'
 
 /** Responses up to 64 KB are read to the end, because some receivers treat an early close as a failure. */
 const maxResponseBytes = 64 * 1024
-const keptBytes = 1024
+const maxLoggedBytes = 1024
 
 /** Posts webhooks. Each attempt opens a new connection, so the address of the receiver is checked every time. */
 export function makeWebhookSender(deps: { agent: GuardedAgent; policy: AddressPolicy }): WebhookSender {
@@ -24,8 +24,8 @@ export function makeWebhookSender(deps: { agent: GuardedAgent; policy: AddressPo
           agent.withClient(url.origin, signal, (client) => exchange(client, url, request)),
         )
       } catch (error) {
-        const known = toOutboundError(error)
-        if (known instanceof OutboundError) return { status: null, reason: known.message }
+        const outboundError = toOutboundError(error)
+        if (outboundError instanceof OutboundError) return { status: null, reason: outboundError.message }
         return { status: null, reason: 'The request could not be sent because of an internal error.', fault: error }
       }
     },
@@ -68,14 +68,14 @@ async function exchange(client: Client, url: URL, request: WebhookRequest): Prom
 
 /** Reads the start of the body. A failure here does not matter, because the status has already arrived. */
 async function readBeginning(body: AsyncIterable<Buffer>): Promise<Buffer> {
-  const kept: Buffer[] = []
+  const chunks: Buffer[] = []
   let bytes = 0
   try {
     for await (const chunk of body) {
-      if (bytes < keptBytes) kept.push(chunk.subarray(0, keptBytes - bytes))
+      if (bytes < maxLoggedBytes) chunks.push(chunk.subarray(0, maxLoggedBytes - bytes))
       bytes += chunk.length
       if (bytes >= maxResponseBytes) break
     }
   } catch {}
-  return Buffer.concat(kept)
+  return Buffer.concat(chunks)
 }

@@ -48,7 +48,7 @@ export function HomePage() {
 }
 
 function Figures({ today, webhooks, ...credits }: Overview) {
-  const sent = webhooks.delivered + webhooks.failed
+  const finishedDeliveries = webhooks.delivered + webhooks.failed
   return (
     <div className="grid grid-cols-2 gap-3 sm:gap-4 xl:grid-cols-4">
       <CreditsFigure {...credits} />
@@ -64,7 +64,7 @@ function Figures({ today, webhooks, ...credits }: Overview) {
       />
       <Figure
         label="Webhooks delivered"
-        value={sent === 0 ? 'None yet' : `${toShare(webhooks.delivered / sent)} %`}
+        value={finishedDeliveries === 0 ? 'None yet' : `${toShare(webhooks.delivered / finishedDeliveries)} %`}
         note={
           <Link to="/webhooks" className="hover:underline">
             {toNumber(webhooks.failed)} failed, {toNumber(webhooks.waiting)} waiting

@@ -31,9 +31,9 @@ export function ScanForm({ onScan, isBusy }: Props) {
 
   const submit = (event: FormEvent) => {
     event.preventDefault()
-    const found = check(values)
-    setErrors(found)
-    if (Object.keys(found).length === 0) onScan(toRequest(values))
+    const errors = check(values)
+    setErrors(errors)
+    if (Object.keys(errors).length === 0) onScan(toRequest(values))
   }
   const scanSample = (kind: ScanKind, file: File) => {
     const callbackUrl = isWebAddress(values.callbackUrl) ? values.callbackUrl : ''

@@ -26,9 +26,11 @@ export function useScanRun() {
     setRun({ scan, state: 'sending', share: 0 })
     try {
       const onSent = (share: number) => !signal.aborted && setRun({ scan, state: 'sending', share })
-      const sent = await sendScan(scan, { onSent, signal })
+      const response = await sendScan(scan, { onSent, signal })
       if (signal.aborted) return
-      setRun('status' in sent ? { scan, state: 'done', result: sent } : { scan, state: 'pending', id: sent.id })
+      setRun(
+        'status' in response ? { scan, state: 'done', result: response } : { scan, state: 'pending', id: response.id },
+      )
     } catch (error) {
       if (!signal.aborted) setRun({ scan, state: 'failed', error: error as ApiError })
     }

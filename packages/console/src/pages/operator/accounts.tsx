@@ -50,8 +50,8 @@ export function AccountsPage() {
 }
 
 function filterAccounts(rows: AccountView[], search: string): AccountView[] {
-  const wanted = search.trim().toLowerCase()
-  return rows.filter(({ name, plan, id }) => [name, plan, id].some((text) => text.toLowerCase().includes(wanted)))
+  const searchText = search.trim().toLowerCase()
+  return rows.filter(({ name, plan, id }) => [name, plan, id].some((text) => text.toLowerCase().includes(searchText)))
 }
 
 function Accounts({ rows, onOpen }: { rows: AccountView[]; onOpen: (id: string) => void }) {

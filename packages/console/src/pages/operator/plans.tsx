@@ -46,7 +46,7 @@ export function PlansPage() {
       {toEdit !== undefined && (
         <EditPlan
           plan={toEdit}
-          taken={plans.data?.map(({ name }) => name) ?? []}
+          usedNames={plans.data?.map(({ name }) => name) ?? []}
           onClose={() => setToEdit(undefined)}
         />
       )}
@@ -110,8 +110,8 @@ function PlanTable({ rows, onEdit, onDelete }: TableProps) {
   )
 }
 
-/** Edits a plan, or creates one if its name is empty. The name of a new plan must not be `taken`. */
-function EditPlan({ plan, taken, onClose }: { plan: Plan; taken: string[]; onClose: () => void }) {
+/** Edits a plan, or creates one if its name is empty. The name of a new plan must not be one of `usedNames`. */
+function EditPlan({ plan, usedNames, onClose }: { plan: Plan; usedNames: string[]; onClose: () => void }) {
   const isNew = plan.name === ''
   const [name, setName] = useState(plan.name)
   const [nameError, setNameError] = useState<string>()
@@ -119,9 +119,9 @@ function EditPlan({ plan, taken, onClose }: { plan: Plan; taken: string[]; onClo
   const form = useForm('savePlan', { credits_per_period, rate }, { params: { name: name.trim() }, onDone: onClose })
   const submit = (event: FormEvent) => {
     event.preventDefault()
-    const found = isNew ? checkName(name.trim(), taken) : undefined
-    setNameError(found)
-    if (found === undefined) form.submit(event)
+    const error = isNew ? checkName(name.trim(), usedNames) : undefined
+    setNameError(error)
+    if (error === undefined) form.submit(event)
   }
   return (
     <FormDialog
@@ -155,7 +155,7 @@ function EditPlan({ plan, taken, onClose }: { plan: Plan; taken: string[]; onClo
   )
 }
 
-function checkName(name: string, taken: string[]): string | undefined {
+function checkName(name: string, usedNames: string[]): string | undefined {
   if (name === '') return requiredMessage
-  return taken.includes(name) ? 'A plan with this name already exists.' : undefined
+  return usedNames.includes(name) ? 'A plan with this name already exists.' : undefined
 }

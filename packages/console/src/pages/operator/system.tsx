@@ -71,10 +71,10 @@ function BackupCard() {
 
 function Settings({ settings }: { settings: Setting[] }) {
   const [{ search = '', set }, setParams] = useSearchParams()
-  const wanted = search.trim().toLowerCase()
+  const searchText = search.trim().toLowerCase()
   const rows = settings.filter(
     ({ name, about, origin }) =>
-      `${name} ${about}`.toLowerCase().includes(wanted) && (set === undefined || isChanged(origin)),
+      `${name} ${about}`.toLowerCase().includes(searchText) && (set === undefined || isChanged(origin)),
   )
   return (
     <div className="flex flex-col gap-4">

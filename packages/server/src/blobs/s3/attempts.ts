@@ -10,7 +10,7 @@ type ObserveCall = (call: string, outcome: CallOutcome, seconds: number) => void
 export type AttemptOptions = {
   /** The time limit of each attempt. */
   attemptMs: number
-  /** Aborted when nobody needs the answer any more. */
+  /** Aborted when the answer is not needed any more. */
   signal?: AbortSignal | undefined
   /** Makes one attempt only, because the caller calls again later. */
   once?: true
@@ -19,7 +19,7 @@ export type AttemptOptions = {
 export type AttemptDeps = { observe: ObserveCall; log: Logger; pausesMs?: readonly number[] | undefined }
 
 const defaultPausesMs = [200, 500, 1000, 2000, 4000]
-/** No attempt starts later: a caller waits for the answer. */
+/** The latest start of an attempt, because a caller waits for the answer. */
 const lastAttemptMs = 20_000
 
 /**

@@ -16,13 +16,13 @@ export const maxStagedBytes = 2 * partBytes
 export function makePartBuffers({ count, bytes }: { count: number; bytes: number }) {
   const free: Buffer[] = []
   const waiting: ((buffer: Buffer) => void)[] = []
-  let made = 0
+  let allocated = 0
 
   const take = (): Buffer | Promise<Buffer> => {
     const buffer = free.pop()
     if (buffer !== undefined) return buffer
-    if (made === count) return new Promise((resolve) => waiting.push(resolve))
-    made++
+    if (allocated === count) return new Promise((resolve) => waiting.push(resolve))
+    allocated++
     return Buffer.allocUnsafeSlow(bytes)
   }
   const release = (buffer: Buffer) => {
@@ -32,8 +32,8 @@ export function makePartBuffers({ count, bytes }: { count: number; bytes: number
   }
 
   return {
-    /** Lends a buffer to `work` until it ends. */
-    async lend<T>(work: (buffer: Buffer) => Promise<T>): Promise<T> {
+    /** Runs `work` with a buffer of the pool, and takes the buffer back when it ends. */
+    async use<T>(work: (buffer: Buffer) => Promise<T>): Promise<T> {
       const buffer = await take()
       try {
         return await work(buffer)
@@ -58,7 +58,7 @@ export function makePartUpload({ calls, key, buffers, file, signal }: Deps) {
   const parts: Part[] = []
   let upload: ReturnType<S3Calls['startUpload']> | undefined
   /** The number of parts that are complete; also the index of the part that is being gathered. */
-  let gathered = 0
+  let completeParts = 0
   let filled = 0
 
   /** Parts alternate between the two halves of the file. */
@@ -72,14 +72,14 @@ export function makePartUpload({ calls, key, buffers, file, signal }: Deps) {
 
   function sendPart(part: number, bytes: number) {
     upload ??= calls.startUpload(key)
-    const begun = upload
-    const sent = buffers.lend(async (buffer) => {
+    const startedUpload = upload
+    const sent = buffers.use(async (buffer) => {
       signal.throwIfAborted()
-      parts[part] = await calls.putPart(await begun, part + 1, await readPart(buffer, part, bytes), signal)
+      parts[part] = await calls.putPart(await startedUpload, part + 1, await readPart(buffer, part, bytes), signal)
     })
     // A failure is reported when the half of the file is needed again, or by `finish`.
     sent.catch(() => {})
-    begun.catch(() => {})
+    startedUpload.catch(() => {})
     sending[toHalf(part)] = sent
   }
 
@@ -88,44 +88,47 @@ export function makePartUpload({ calls, key, buffers, file, signal }: Deps) {
     async append(batch: Buffer[]): Promise<void> {
       for (let rest = batch; rest.length > 0; ) {
         if (filled === partBytes) {
-          sendPart(gathered, filled)
-          gathered++
+          sendPart(completeParts, filled)
+          completeParts++
           filled = 0
-          await sending[toHalf(gathered)]
+          await sending[toHalf(completeParts)]
         }
-        const { fitting, left } = split(rest, partBytes - filled)
-        await writeAll(file, fitting, toHalf(gathered) * partBytes + filled)
+        const { fitting, remainder } = split(rest, partBytes - filled)
+        await writeAll(file, fitting, toHalf(completeParts) * partBytes + filled)
         filled += countBytes(fitting)
-        rest = left
+        rest = remainder
       }
     },
     /** Resolves when the store has the object. */
     async finish(): Promise<void> {
       if (upload === undefined) {
-        await buffers.lend(async (buffer) => calls.put(key, await readPart(buffer, 0, filled), signal))
+        await buffers.use(async (buffer) => calls.put(key, await readPart(buffer, 0, filled), signal))
         return
       }
-      sendPart(gathered, filled)
+      sendPart(completeParts, filled)
       await Promise.all(sending)
-      await calls.completeUpload(await upload, parts, gathered * partBytes + filled)
+      await calls.completeUpload(await upload, parts, completeParts * partBytes + filled)
     },
     /** Removes the parts that were sent. The caller aborts `signal` first. */
     async abort(): Promise<void> {
       await Promise.allSettled(sending)
-      const begun = await upload?.catch(() => undefined)
-      if (begun !== undefined) await calls.abortUpload(begun, 'hasty')
+      const startedUpload = await upload?.catch(() => undefined)
+      if (startedUpload !== undefined) await calls.abortUpload(startedUpload, 'hasty')
     },
   }
 }
 
-function split(batch: Buffer[], bytes: number): { fitting: Buffer[]; left: Buffer[] } {
+function split(batch: Buffer[], bytes: number): { fitting: Buffer[]; remainder: Buffer[] } {
   let space = bytes
   for (const [index, piece] of batch.entries()) {
     if (piece.length > space) {
       const cut = space === 0 ? [] : [piece.subarray(0, space)]
-      return { fitting: [...batch.slice(0, index), ...cut], left: [piece.subarray(space), ...batch.slice(index + 1)] }
+      return {
+        fitting: [...batch.slice(0, index), ...cut],
+        remainder: [piece.subarray(space), ...batch.slice(index + 1)],
+      }
     }
     space -= piece.length
   }
-  return { fitting: batch, left: [] }
+  return { fitting: batch, remainder: [] }
 }

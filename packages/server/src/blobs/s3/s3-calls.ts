@@ -22,7 +22,7 @@ const callMs = 30_000
 const bodyMs = 100_000
 const checkMs = 2500
 /** The sweeper runs every minute, and first at the start, which should not wait for a store that is unavailable. */
-const sweeping = { attemptMs: callMs, once: true } as const
+const sweepOptions = { attemptMs: callMs, once: true } as const
 /** `hasty` while a caller waits for something else: the sweeper removes what remains. */
 type Care = 'careful' | 'hasty'
 const attemptsByCare: Record<Care, AttemptOptions> = {
@@ -149,12 +149,16 @@ function makeListCalls({ s3, Bucket, attempt }: Context) {
     async *listObjects(Prefix: string) {
       for (let token: string | undefined; ; ) {
         const page = { Bucket, Prefix, ...(token === undefined ? {} : { ContinuationToken: token }) }
-        const found = await attempt('ListObjects', (abortSignal) => s3.listObjectsV2(page, { abortSignal }), sweeping)
-        for (const { Key, LastModified } of found.Contents ?? []) {
+        const response = await attempt(
+          'ListObjects',
+          (abortSignal) => s3.listObjectsV2(page, { abortSignal }),
+          sweepOptions,
+        )
+        for (const { Key, LastModified } of response.Contents ?? []) {
           if (Key !== undefined && LastModified !== undefined) yield { key: Key, at: LastModified }
         }
-        token = found.NextContinuationToken
-        if (found.IsTruncated !== true || token === undefined) return
+        token = response.NextContinuationToken
+        if (response.IsTruncated !== true || token === undefined) return
       }
     },
 
@@ -163,13 +167,13 @@ function makeListCalls({ s3, Bucket, attempt }: Context) {
       for (let marker: { KeyMarker?: string; UploadIdMarker?: string } = {}; ; ) {
         const page = { Bucket, Prefix, ...marker }
         const run = (abortSignal: AbortSignal) => s3.listMultipartUploads(page, { abortSignal })
-        const found = await attempt('ListMultipartUploads', run, sweeping)
-        for (const { Key, UploadId, Initiated } of found.Uploads ?? []) {
+        const response = await attempt('ListMultipartUploads', run, sweepOptions)
+        for (const { Key, UploadId, Initiated } of response.Uploads ?? []) {
           if (Key !== undefined && UploadId !== undefined && Initiated !== undefined)
             yield { upload: { Key, UploadId }, at: Initiated }
         }
-        const { NextKeyMarker: KeyMarker, NextUploadIdMarker: UploadIdMarker } = found
-        if (found.IsTruncated !== true || !KeyMarker || !UploadIdMarker) return
+        const { NextKeyMarker: KeyMarker, NextUploadIdMarker: UploadIdMarker } = response
+        if (response.IsTruncated !== true || !KeyMarker || !UploadIdMarker) return
         marker = { KeyMarker, UploadIdMarker }
       }
     },

@@ -12,8 +12,8 @@ export type ClamdEvent =
 
 const maxCommandBytes = 4096
 const lengthBytes = 4
-const bare = ['PING', 'VERSION']
-const nothing: Buffer = Buffer.alloc(0)
+const bareCommands = ['PING', 'VERSION']
+const emptyBuffer: Buffer = Buffer.alloc(0)
 
 /**
  * Parses the commands of a clamd client: `zCOMMAND\0`, `nCOMMAND\n` or `COMMAND\n`. After INSTREAM follow chunks, each
@@ -21,27 +21,27 @@ const nothing: Buffer = Buffer.alloc(0)
  */
 export function newClamdParser() {
   let state: 'command' | 'length' | 'content' = 'command'
-  let kept = nothing
-  let left = 0
+  let unread = emptyBuffer
+  let remainingBytes = 0
 
   return {
     /** Yields the events of a chunk. It parses on only after the caller has handled the events so far. */
     *push(chunk: Buffer): Generator<ClamdEvent> {
-      let rest = kept.length === 0 ? chunk : Buffer.concat([kept, chunk])
-      kept = nothing
+      let rest = unread.length === 0 ? chunk : Buffer.concat([unread, chunk])
+      unread = emptyBuffer
       while (rest.length > 0) {
         if (state === 'content') {
-          const bytes = rest.subarray(0, left)
+          const bytes = rest.subarray(0, remainingBytes)
           rest = rest.subarray(bytes.length)
-          left -= bytes.length
-          if (left === 0) state = 'length'
+          remainingBytes -= bytes.length
+          if (remainingBytes === 0) state = 'length'
           yield { kind: 'content', bytes }
         } else if (state === 'length') {
           if (rest.length < lengthBytes) break
-          left = rest.readUInt32BE()
+          remainingBytes = rest.readUInt32BE()
           rest = rest.subarray(lengthBytes)
-          state = left === 0 ? 'command' : 'content'
-          if (left === 0) yield { kind: 'content-end' }
+          state = remainingBytes === 0 ? 'command' : 'content'
+          if (remainingBytes === 0) yield { kind: 'content-end' }
         } else {
           const end: Terminator = rest[0] === 0x7a ? '\0' : '\n'
           const at = rest.indexOf(end)
@@ -57,13 +57,13 @@ export function newClamdParser() {
         }
       }
       // The rest is copied, because receivers of content events may keep the memory of the chunk.
-      kept = rest.length === 0 ? nothing : Buffer.from(rest)
+      unread = rest.length === 0 ? emptyBuffer : Buffer.from(rest)
     },
     /** Returns a command that arrived without terminator. clamd answers these at once, and some clients rely on it. */
     takeBare(): ClamdEvent | undefined {
-      if (state !== 'command' || !bare.some((text) => kept.equals(Buffer.from(text)))) return undefined
-      const text = kept.toString('latin1')
-      kept = nothing
+      if (state !== 'command' || !bareCommands.some((text) => unread.equals(Buffer.from(text)))) return undefined
+      const text = unread.toString('latin1')
+      unread = emptyBuffer
       return { kind: 'command', text, framed: false, end: '\n' }
     },
   }

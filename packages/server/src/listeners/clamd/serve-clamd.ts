@@ -20,13 +20,13 @@ const operatorCommands = ['SHUTDOWN', 'RELOAD']
 export async function serveClamd(connection: Connection, deps: Deps) {
   const parser = newClamdParser()
   /** Number of the last command in a session; undefined outside of a session. */
-  let number: number | undefined
+  let commandNumber: number | undefined
   let stream: { content: ReturnType<typeof newStream>; end: Terminator } | undefined
   try {
     connection.expectWithin(commandMs)
     for await (const chunk of connection.chunks()) {
       for (const event of parser.push(chunk)) if (!(await handle(event))) return
-      const last = number === undefined ? parser.takeBare() : undefined
+      const last = commandNumber === undefined ? parser.takeBare() : undefined
       if (last !== undefined && !(await handle(last))) return
     }
   } finally {
@@ -48,29 +48,29 @@ export async function serveClamd(connection: Connection, deps: Deps) {
   }
 
   async function reply(text: string, end: Terminator): Promise<boolean> {
-    await connection.send(`${number === undefined ? '' : `${number}: `}${text}${end}`)
+    await connection.send(`${commandNumber === undefined ? '' : `${commandNumber}: `}${text}${end}`)
     connection.expectWithin(commandMs)
-    return number !== undefined && !connection.isStopping()
+    return commandNumber !== undefined && !connection.isStopping()
   }
 
   async function runCommand({ text, framed, end }: ClamdEvent & { kind: 'command' }): Promise<boolean> {
-    if (number === undefined && text === 'IDSESSION' && framed) {
-      number = 0
+    if (commandNumber === undefined && text === 'IDSESSION' && framed) {
+      commandNumber = 0
       connection.expectWithin(commandMs)
       return true
     }
-    if (number !== undefined) {
+    if (commandNumber !== undefined) {
       if (text === 'END') return false
-      number++
+      commandNumber++
     }
     if (text === 'INSTREAM') {
       await begin(end)
       return true
     }
-    const found = findReply(text, framed, deps)
-    if (found !== undefined) return reply(found, end)
+    const replyText = findReply(text, framed, deps)
+    if (replyText !== undefined) return reply(replyText, end)
     // clamd, too, closes the connection after a command that it does not know.
-    await reply(number === undefined ? 'UNKNOWN COMMAND' : 'Command invalid inside IDSESSION. ERROR', end)
+    await reply(commandNumber === undefined ? 'UNKNOWN COMMAND' : 'Command invalid inside IDSESSION. ERROR', end)
     return false
   }
 
@@ -161,8 +161,8 @@ async function finishScan(scan: ListenerScan | undefined): Promise<string> {
 }
 
 /**
- * The reply for a scan, in the words of clamd. Clients search for `OK`, `FOUND` and `ERROR` at the end of the reply, some
- * anywhere in it, so no other text may contain the letters of the first two.
+ * The reply for a scan, in the words of clamd. Clients search for `OK`, `FOUND` and `ERROR` at the end of the reply,
+ * some anywhere in it, so no other text may contain the letters of the first two.
  */
 export function toScanReply(scan: Pick<Scan, 'status' | 'signals'> | undefined): string {
   if (scan === undefined || scan.status === 'clean') return 'stream: OK'

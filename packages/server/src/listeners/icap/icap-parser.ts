@@ -9,14 +9,14 @@ export type IcapEvent =
   /** `inPreview`: the whole body was in the preview, so the client accepts 204 as the response. */
   | { kind: 'end'; inPreview: boolean }
 
-const nothing: Buffer = Buffer.alloc(0)
+const emptyBuffer: Buffer = Buffer.alloc(0)
 const headEnd = Buffer.from('\r\n\r\n')
 /** Limit on empty lines before a request: some clients send an additional line end after a body. */
 const maxBlankBytes = 64
 
 /** Parses a stream of requests. Throws an IcapFault for bytes that are not a valid request. */
 export function newIcapParser() {
-  let kept = nothing
+  let unread = emptyBuffer
   let request: IcapRequest | undefined
   let body: ReturnType<typeof newChunkReader> | undefined
   let isPreview = false
@@ -26,8 +26,8 @@ export function newIcapParser() {
   return {
     /** Yields the events of a chunk. It parses on only after the caller has handled the events so far. */
     *push(chunk: Buffer): Generator<IcapEvent> {
-      let rest = kept.length === 0 ? chunk : Buffer.concat([kept, chunk])
-      kept = nothing
+      let rest = unread.length === 0 ? chunk : Buffer.concat([unread, chunk])
+      unread = emptyBuffer
       while (rest.length > 0) {
         const step = body !== undefined ? takeBody(rest) : request !== undefined ? takeSections(rest) : takeHead(rest)
         if (step === undefined) break
@@ -35,7 +35,7 @@ export function newIcapParser() {
         yield* step.events
       }
       // The rest is copied, because receivers of content events may keep the memory of the chunk.
-      kept = rest.length === 0 ? nothing : Buffer.from(rest)
+      unread = rest.length === 0 ? emptyBuffer : Buffer.from(rest)
     },
     /** Tells the parser that the rest of the body follows the preview. */
     continueAfterPreview() {
@@ -85,14 +85,14 @@ export function newIcapParser() {
   }
 
   function beginMessage(current: IcapRequest, headers: Encapsulated, rest: Buffer): Step {
-    const begun: IcapEvent = { kind: 'request', request: current, headers }
+    const requestEvent: IcapEvent = { kind: 'request', request: current, headers }
     request = undefined
     if (current.layout.body === 'null-body') {
-      return { events: [begun, { kind: 'end', inPreview: current.preview !== undefined }], rest }
+      return { events: [requestEvent, { kind: 'end', inPreview: current.preview !== undefined }], rest }
     }
     body = newChunkReader(current.preview)
     isPreview = current.preview !== undefined
-    return { events: [begun], rest }
+    return { events: [requestEvent], rest }
   }
 
   function takeBody(bytes: Buffer): Step {
@@ -121,12 +121,12 @@ const maxLineBytes = 1024
 const maxTrailerBytes = 8 * 1024
 
 /**
- * Reads a chunked body. `take` returns an event and the unread bytes, or undefined when it needs more bytes. It keeps its
- * position between calls but no bytes: the caller passes unread bytes again. `maxBytes` limits a preview.
+ * Reads a chunked body. `take` returns an event and the unread bytes, or undefined when it needs more bytes. It keeps
+ * its position between calls but no bytes: the caller passes unread bytes again. `maxBytes` limits a preview.
  */
 function newChunkReader(maxBytes = Number.POSITIVE_INFINITY) {
   let state: 'size' | 'content' | 'content-end' | 'trailer' = 'size'
-  let left = 0
+  let remainingBytes = 0
   let total = 0
   let trailerBytes = 0
   let isWhole = false
@@ -134,9 +134,9 @@ function newChunkReader(maxBytes = Number.POSITIVE_INFINITY) {
   return {
     take(bytes: Buffer): { event: BodyEvent | undefined; rest: Buffer } | undefined {
       if (state === 'content') {
-        const part = bytes.subarray(0, left)
-        left -= part.length
-        if (left === 0) state = 'content-end'
+        const part = bytes.subarray(0, remainingBytes)
+        remainingBytes -= part.length
+        if (remainingBytes === 0) state = 'content-end'
         return { event: { kind: 'content', bytes: part }, rest: bytes.subarray(part.length) }
       }
       if (state === 'content-end') {
@@ -165,10 +165,10 @@ function newChunkReader(maxBytes = Number.POSITIVE_INFINITY) {
   function readSize(line: string) {
     const [, digits, extensions = ''] = /^([0-9a-f]{1,8})[ \t]*(;.*)?$/i.exec(line) ?? []
     if (digits === undefined) throw new IcapFault(400, 'The size of a chunk is not valid.')
-    left = Number.parseInt(digits, 16)
-    total += left
+    remainingBytes = Number.parseInt(digits, 16)
+    total += remainingBytes
     if (total > maxBytes) throw new IcapFault(400, 'The preview is longer than the Preview header says.')
-    state = left === 0 ? 'trailer' : 'content'
-    isWhole = left === 0 && /^;[ \t]*ieof[ \t]*(;|$)/i.test(extensions)
+    state = remainingBytes === 0 ? 'trailer' : 'content'
+    isWhole = remainingBytes === 0 && /^;[ \t]*ieof[ \t]*(;|$)/i.test(extensions)
   }
 }

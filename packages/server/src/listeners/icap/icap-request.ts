@@ -55,9 +55,9 @@ function parseHeaders(lines: string[]): Map<string, string[]> {
     const [, name, value] = /^([!#$%&'*+.^_`|~\w-]+):[ \t]*(.*?)[ \t]*$/.exec(line) ?? []
     // Continuation lines are rejected, because programs disagree on their meaning.
     if (name === undefined || value === undefined) throw new IcapFault(400, 'A header line is not valid.')
-    const known = headers.get(name.toLowerCase())
-    if (known === undefined) headers.set(name.toLowerCase(), [value])
-    else known.push(value)
+    const values = headers.get(name.toLowerCase())
+    if (values === undefined) headers.set(name.toLowerCase(), [value])
+    else values.push(value)
   }
   return headers
 }
@@ -92,7 +92,7 @@ type BodyName = Exclude<SectionName, 'req-hdr' | 'res-hdr'>
 type Layout = { headers: { name: 'req-hdr' | 'res-hdr'; bytes: number }[]; body: BodyName }
 
 /** The sections that each method may carry, in this order. */
-const allowed: Record<string, { headers: string[]; bodies: string[] }> = {
+const allowedSections: Record<string, { headers: string[]; bodies: string[] }> = {
   REQMOD: { headers: ['req-hdr'], bodies: ['req-body', 'null-body'] },
   RESPMOD: { headers: ['req-hdr', 'res-hdr'], bodies: ['res-body', 'null-body'] },
   OPTIONS: { headers: [], bodies: ['null-body'] },
@@ -105,30 +105,30 @@ const maxHeaderBytes = 128 * 1024
 function parseEncapsulated(method: string, text: string): Layout {
   const sections = text.split(',').map(toSection)
   const body = sections.at(-1)
-  const rules = allowed[method]
+  const rules = allowedSections[method]
   if (body === undefined || rules === undefined || !rules.bodies.includes(body.name)) {
-    throw invalid(`does not end with a body that ${method} may have`)
+    throw newInvalidEncapsulated(`does not end with a body that ${method} may have`)
   }
   const headers = sections.slice(0, -1).map(({ name, start }, i) => {
     const bytes = (sections[i + 1]?.start ?? 0) - start
-    if (bytes <= 0) throw invalid('has offsets that do not increase')
+    if (bytes <= 0) throw newInvalidEncapsulated('has offsets that do not increase')
     return { name, bytes }
   })
-  if (sections[0]?.start !== 0) throw invalid('does not start at 0')
-  if (body.start > maxHeaderBytes) throw invalid(`has more than ${maxHeaderBytes} bytes of headers`)
+  if (sections[0]?.start !== 0) throw newInvalidEncapsulated('does not start at 0')
+  if (body.start > maxHeaderBytes) throw newInvalidEncapsulated(`has more than ${maxHeaderBytes} bytes of headers`)
   const positions = headers.map(({ name }) => rules.headers.indexOf(name))
   const inOrder = positions.every((position, i) => position !== -1 && position > (positions[i - 1] ?? -1))
-  if (!inOrder) throw invalid(`has sections that ${method} does not allow, or in the wrong order`)
+  if (!inOrder) throw newInvalidEncapsulated(`has sections that ${method} does not allow, or in the wrong order`)
   return { headers: headers as Layout['headers'], body: body.name as BodyName }
 }
 
 function toSection(text: string): { name: string; start: number } {
   const [, name, start] = /^\s*([a-z]{3,4}-[a-z]{3,4})\s*=\s*(\d{1,9})\s*$/i.exec(text) ?? []
-  if (name === undefined) throw invalid('is not valid')
+  if (name === undefined) throw newInvalidEncapsulated('is not valid')
   return { name: name.toLowerCase(), start: Number(start) }
 }
 
-const invalid = (what: string) => new IcapFault(400, `The Encapsulated header ${what}.`)
+const newInvalidEncapsulated = (what: string) => new IcapFault(400, `The Encapsulated header ${what}.`)
 
 /** The facts about an HTTP message that its scan needs. */
 export type Message = {
@@ -147,10 +147,10 @@ export type Encapsulated = { 'req-hdr'?: Buffer; 'res-hdr'?: Buffer }
 
 /** Reads from the headers of an HTTP message what its scan needs. */
 export function readMessage({ method }: IcapRequest, headers: Encapsulated): Message {
-  const own = headers[method === 'REQMOD' ? 'req-hdr' : 'res-hdr']?.toString('latin1') ?? ''
+  const ownHead = headers[method === 'REQMOD' ? 'req-hdr' : 'res-hdr']?.toString('latin1') ?? ''
   const requestHead = headers['req-hdr']?.toString('latin1') ?? ''
-  const boundary = method === 'REQMOD' ? findBoundary(own) : undefined
-  return { contentName: findName(requestHead), obstacle: findObstacle(own, boundary !== undefined), boundary }
+  const boundary = method === 'REQMOD' ? findBoundary(ownHead) : undefined
+  return { contentName: findName(requestHead), obstacle: findObstacle(ownHead, boundary !== undefined), boundary }
 }
 
 function findBoundary(head: string): string | undefined {

@@ -48,7 +48,7 @@ export function newMessageScan(message: Message, deps: MessageScanDeps) {
       }
     },
     /** Returns the content that was written so far, unscanned. */
-    takeContent: async (): Promise<Content | undefined> => whole?.surrender(),
+    takeContent: async (): Promise<Content | undefined> => whole?.takeContent(),
     /** Completes the scan. `content` is the body, if it was scanned and may have to be sent back. */
     async finish(): Promise<{ decision: Decision; content?: Content | undefined }> {
       if (decision !== undefined) return { decision }
@@ -99,8 +99,8 @@ const maxParts = 1000
 type Step = { does: 'open'; name: string | null } | { does: 'write'; bytes: Buffer } | { does: 'end' }
 
 /**
- * Scans each file of a form separately. Engines do not parse forms, so in the form as a whole a signature would look for
- * malware at the wrong offset.
+ * Scans each file of a form separately. Engines do not parse forms, so in the form as a whole a signature would look
+ * for malware at the wrong offset.
  */
 function newFormScans(boundary: string, deps: MessageScanDeps) {
   const steps: Step[] = []
@@ -117,8 +117,8 @@ function newFormScans(boundary: string, deps: MessageScanDeps) {
       }
     },
   })
-  let current: { scan: ListenerScan; name: string | null } | undefined
-  let worst: Decision | undefined
+  let currentFile: { scan: ListenerScan; name: string | null } | undefined
+  let worstDecision: Decision | undefined
   /** True once no further file can change the decision. */
   let isDecided = false
 
@@ -129,9 +129,9 @@ function newFormScans(boundary: string, deps: MessageScanDeps) {
     /** Returns the decision against the form, or undefined when none of its files is a reason for one. */
     async finish(): Promise<Decision | undefined> {
       if (!isDecided) await runSteps(() => parser.finish())
-      return worst
+      return worstDecision
     },
-    abort: async () => current?.scan.abort(),
+    abort: async () => currentFile?.scan.abort(),
   }
 
   async function runSteps(parse: () => void) {
@@ -141,20 +141,20 @@ function newFormScans(boundary: string, deps: MessageScanDeps) {
     } catch (error) {
       isDecided = true
       // Parsers disagree on a malformed form, so its receiver may find another file than the one that was scanned.
-      worst = isRefusal(error, 'malformed-request') ? toUnscanned('MalformedForm', deps) : toFailed(error)
+      worstDecision = isRefusal(error, 'malformed-request') ? toUnscanned('MalformedForm', deps) : toFailed(error)
     }
   }
 
   async function runStep(step: Step) {
-    if (step.does === 'open') current = { scan: await deps.scans.begin(), name: step.name }
-    else if (step.does === 'write') await current?.scan.write(step.bytes)
-    else if (current !== undefined) {
-      const { scan, name } = current
+    if (step.does === 'open') currentFile = { scan: await deps.scans.begin(), name: step.name }
+    else if (step.does === 'write') await currentFile?.scan.write(step.bytes)
+    else if (currentFile !== undefined) {
+      const { scan, name } = currentFile
       try {
         const scanned = await scan.finish(name)
         if (scanned !== undefined) addDecision(toDecision(scanned.scan))
       } finally {
-        current = undefined
+        currentFile = undefined
         await scan.abort()
       }
     }
@@ -162,6 +162,7 @@ function newFormScans(boundary: string, deps: MessageScanDeps) {
 
   function addDecision(decision: Decision) {
     if (decision.is === 'threat') isDecided = true
-    if (decision.is === 'threat' || (decision.is === 'unscanned' && worst === undefined)) worst = decision
+    if (decision.is === 'threat' || (decision.is === 'unscanned' && worstDecision === undefined))
+      worstDecision = decision
   }
 }

@@ -146,7 +146,9 @@ function newExchange(connection: Connection, event: IcapEvent & { kind: 'request
     else await scan.abort()
   }
 
-  /** Starts to send the message back: the content received so far, then what follows. A client with 204 needs neither. */
+  /**
+   * Starts to send the message back: the content received so far, then what follows. A client with 204 needs neither.
+   */
   async function startRelay() {
     if (request.allows204) return
     isRelaying = true
@@ -156,12 +158,12 @@ function newExchange(connection: Connection, event: IcapEvent & { kind: 'request
   }
 
   async function respond(options: { canSend204: boolean; closes: boolean }) {
-    const { decision, content } = hasBody ? await scan.finish() : passed
+    const { decision, content } = hasBody ? await scan.finish() : passDecision
     await responder.sendDecision(isLetThrough(decision) ? { is: 'pass' } : decision, content, options)
   }
 }
 
-const passed: { decision: Decision; content?: undefined } = { decision: { is: 'pass' } }
+const passDecision: { decision: Decision; content?: undefined } = { decision: { is: 'pass' } }
 
 const toOptions = ({ server, maxConnections }: Deps): IcapHeaders => ({
   Methods: 'REQMOD, RESPMOD',
