@@ -36,7 +36,7 @@ try {
   const dataDir = mkdtempSync(join(tmpdir(), 'assay-screenshots-'))
   closers.add(() => rmSync(dataDir, { recursive: true, force: true }))
   const log = makeLogger({ level: 'warn', region: 'test' })
-  const database = await openEmbedded({ dataDir, as: 'guest', log })
+  const database = await openEmbedded({ dataDir, as: 'command', log })
   closers.add(database.close)
   const service = await startService({ ASSAY_DATABASE_URL: database.url, ASSAY_OUTBOUND_ALLOW: testNetwork })
   closers.add(() => service.stop())

@@ -91,7 +91,7 @@ test('a key that is revoked at home is refused in the other region within second
 })
 
 test('accounts and keys are made at home alone', { skip }, async () => {
-  await assert.rejects(satellite.operate('accounts', 'create', '--name', 'here'), /are made in the home region/)
+  await assert.rejects(satellite.operate('accounts', 'create', '--name', 'here'), /belong to the home region/)
   const shown = (await satellite.operate('regions', 'show')) as { role: string }
   assert.equal(shown.role, 'satellite')
   const seen = (await home.operate('regions', 'show')) as {

@@ -40,7 +40,7 @@ export async function openSetting(postgresSettings: string[] = []) {
 
     const alone = await start('one', {})
     const { config } = loadConfig({ ...process.env, ASSAY_DATA_DIR: alone.dataDir })
-    const stores = await openStores(config, 'guest', makeLogger({ level: 'warn', region: config.region }))
+    const stores = await openStores(config, 'command', makeLogger({ level: 'warn', region: config.region }))
     closers.push(stores.close)
     const [cluster, both] = await Promise.all([
       startNodes('cluster', ['api', 'api', 'worker', 'worker']),

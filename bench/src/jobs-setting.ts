@@ -30,7 +30,7 @@ export async function openSetting() {
     const engine = listTree(service.pid).find((pid) => readName(pid) === 'clamd')
     if (engine === undefined) throw new Error('The service runs no clamd of its own')
     const { config } = loadConfig({ ...process.env, ASSAY_DATA_DIR: service.dataDir })
-    const stores = await openStores(config, 'guest', makeLogger({ level: 'warn', region: config.region }))
+    const stores = await openStores(config, 'command', makeLogger({ level: 'warn', region: config.region }))
     closers.push(stores.close)
     const hold = await openHold({ service, jobs: stores.jobs })
     closers.push(hold.close)

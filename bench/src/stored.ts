@@ -19,7 +19,7 @@ const turnMs = 500
 export async function benchStored(): Promise<Row[]> {
   const dataDir = mkdtempSync(join(tmpdir(), 'assay-bench-'))
   const log = makeLogger({ level: 'warn', region: 'bench' })
-  const server = await openEmbedded({ dataDir, as: 'guest', log })
+  const server = await openEmbedded({ dataDir, as: 'command', log })
   const archives: Archive[] = []
   try {
     for (const size of sizes) archives.push(await openArchive(server.url, size, log))

@@ -24,7 +24,7 @@ export function print(command: Command, value: unknown, text: string) {
 export async function withStores<T>(work: (stores: Stores) => Promise<T>): Promise<T> {
   const { config } = loadConfig(process.env)
   const log = makeLogger({ level: 'warn', region: config.region })
-  const stores = await openStores({ ...config, databaseConnections: 2 }, 'guest', log)
+  const stores = await openStores({ ...config, databaseConnections: 2 }, 'command', log)
   try {
     return await work(stores)
   } finally {

@@ -50,6 +50,6 @@ async function openAssessor(config: Config, deps: { contents: ContentStore; log:
     const { images, close } = await openImages(config, deps)
     return { assess: (content: Content) => images.assess(content, { flagsSexy: true }), close }
   }
-  const { malware, close } = await openMalware(config, { ...deps, as: 'guest' })
+  const { malware, close } = await openMalware(config, { ...deps, as: 'command' })
   return { assess: malware.assess, close }
 }

@@ -72,7 +72,7 @@ export function observeEngines(metrics: Metrics, { malware, images }: Engines) {
 
 export function observeDatabase(metrics: Metrics, { pool, watch }: Database) {
   metrics.gauge('assay_database_up', '1 while the database answers, 0 while it does not.', () =>
-    watch.isAway() ? 0 : 1,
+    watch.isUnavailable() ? 0 : 1,
   )
   metrics.gauge('assay_database_outages', 'Database outages since the start of the process.', watch.countOutages)
   metrics.gauge('assay_database_connections', 'Open connections to the database.', () => pool.totalCount)

@@ -22,7 +22,7 @@ export async function openRegions(config: Config, log: Logger) {
   if (config.databaseUrl === undefined) {
     throw new OperatorMistake('Regions need PostgreSQL servers that can connect to each other: set ASSAY_DATABASE_URL.')
   }
-  const { database, close } = await openStores({ ...config, databaseConnections: 2 }, 'guest', log)
+  const { database, close } = await openStores({ ...config, databaseConnections: 2 }, 'command', log)
   const { pool } = database
 
   return {

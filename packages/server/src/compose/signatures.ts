@@ -3,7 +3,7 @@ import { basename, extname, join, resolve } from 'node:path'
 import type { Config } from '../config/load-config.ts'
 import { OperatorMistake } from '../domain/problem.ts'
 import { findProgram } from '../engines/clamav/installation.ts'
-import { makeChoices } from '../engines/clamav/open-own-clamd.ts'
+import { makeSandboxChooser } from '../engines/clamav/open-own-clamd.ts'
 import {
   findReleaseDate,
   isOfficialKind,
@@ -15,7 +15,9 @@ import { makeTrial } from '../engines/clamav/signature-library.ts'
 import { checkYaraFile } from '../engines/yara/load-rules.ts'
 import { toSignatureDirs } from './malware.ts'
 
-/** Lists, adds, imports and removes signature files. New files are test-loaded first; a running service reloads them. */
+/**
+ * Lists, adds, imports and removes signature files. New files are test-loaded first; a running service reloads them.
+ */
 export function makeSignatures(config: Config) {
   const dirs = toSignatureDirs(config)
 
@@ -60,8 +62,8 @@ export function makeSignatures(config: Config) {
     }
     const dataDir = resolve(config.dataDir)
     const options = { binary, dataDir, scratchMegabytes: 64, acceptsDisk: config.scratch === 'disk' }
-    const { user, choose } = makeChoices(options)
-    return makeTrial({ binary, dataDir, user, chooseSandbox: choose }).findFault([toFile(path)])
+    const { user, chooseForDir } = makeSandboxChooser(options)
+    return makeTrial({ binary, dataDir, user, chooseSandbox: chooseForDir }).findFault([toFile(path)])
   }
 
   function listRules(): SignatureFile[] {
@@ -75,7 +77,10 @@ export function makeSignatures(config: Config) {
   }
 }
 
-/** Copies under a temporary name and renames, because the service watches the directory and must see complete files only. */
+/**
+ * Copies under a temporary name and renames, because the service watches the directory and must see complete files
+ * only.
+ */
 function place(path: string, dir: string): SignatureFile {
   mkdirSync(dir, { recursive: true })
   const target = join(dir, basename(path))

@@ -35,8 +35,8 @@ export async function openStorage(config: Config, { stores, metrics, log, closer
     pool: database.pool,
     observeBatch: metrics.observeBatch,
     openBalances,
-    isAway: database.watch.isAway,
-    onOutage: database.watch.suspect,
+    isUnavailable: database.watch.isUnavailable,
+    onOutage: database.watch.reportError,
   })
   return {
     ...stores,

@@ -20,7 +20,7 @@ import { systemClock } from '../runtime/clock.ts'
 import { newClosers } from '../runtime/closers.ts'
 import type { Logger } from '../runtime/logger.ts'
 
-type Role = 'service' | 'guest'
+type Role = 'service' | 'command'
 
 /** Connects to the database: the one of ASSAY_DATABASE_URL, or the embedded one in the data directory. */
 export async function openConnection(config: Config, role: Role, log: Logger) {
@@ -45,11 +45,13 @@ export async function openConnection(config: Config, role: Role, log: Logger) {
 
 /** Migrates the database. Returns the names of the applied migrations. */
 export async function migrateDatabase(config: Config, log: Logger): Promise<string[]> {
-  const { database, close } = await openConnection(config, 'guest', log)
+  const { database, close } = await openConnection(config, 'command', log)
   return migrate({ ...database, log }).finally(close)
 }
 
-/** Opens the stores that operator commands use. A service migrates the schema; a guest creates it only if there is none. */
+/**
+ * Opens the stores that operator commands use. A service migrates the schema; a guest creates it only if there is none.
+ */
 export async function openStores(config: Config, role: Role, log: Logger, wanted = { isTest: false }) {
   const { database, close } = await openConnection(config, role, log)
   try {

@@ -34,7 +34,9 @@ export type SystemStatusDeps = {
 
 const maxSignatureBytes = 512 * 1024 * 1024
 
-/** Makes what the operator pages of the console show of the service, and their actions: backup, self-test, signatures. */
+/**
+ * Makes what the operator pages of the console show of the service, and their actions: backup, self-test, signatures.
+ */
 export function makeSystemStatus(config: Config, deps: SystemStatusDeps): Omit<SystemDeps, 'audit'> {
   return {
     getStatus: () => getStatus(config, deps),
@@ -134,10 +136,10 @@ function makeSignatureAdmin(config: Config, { scanning, listEngines }: SystemSta
           detail: 'Updates are disabled on this node (ASSAY_SIGNATURE_HOURS), or freshclam is not installed.',
         }
       }
-      const { ok, said } = await malware.updateSignatures()
+      const { ok, message } = await malware.updateSignatures()
       return ok
         ? { state: 'up-to-date', detail: 'The signatures are up to date.' }
-        : { state: 'unavailable', detail: said }
+        : { state: 'unavailable', detail: message }
     },
   }
 }
@@ -188,7 +190,9 @@ const picture = Buffer.from(
   'base64',
 )
 
-/** Scans known content with the engines of this node, or of its workers, and compares the verdicts with the known ones. */
+/**
+ * Scans known content with the engines of this node, or of its workers, and compares the verdicts with the known ones.
+ */
 async function runSelfTest({ scanning, contents }: Pick<SystemStatusDeps, 'scanning' | 'contents'>) {
   const assess = scanning.engines?.assess ?? scanning.liveScanner.scanContent
   const check = async (name: string, bytes: Buffer, kind: 'malware' | 'nsfw_image', expected: string) => {

@@ -106,7 +106,7 @@ export function makeAccountStore({ pool }: { pool: Pool }): AccountStore {
   }
 }
 
-/** The interface shows credits as 32-bit numbers, and the columns are no wider. */
+/** Explains an overflow to the operator: credits are 32-bit numbers in the interface and in the columns. */
 async function rejectTooManyCredits<T>(work: Promise<T>): Promise<T> {
   return work.catch((error) => {
     if (!isNumberOutOfRange(error)) throw error
@@ -123,7 +123,7 @@ export const hasAccounts = async (client: Queryable): Promise<boolean> =>
 async function insertAccount(client: Queryable, account: NewAccount) {
   const { id, name, plan, credits, rate, expiresAt, flagsSexy, downloadHosts, webhookSecret, key } = account
   const { requests, periodSeconds } = rate ?? { requests: null, periodSeconds: null }
-  // Rounded to the precision of a JavaScript date, because ends of periods are compared exactly.
+  // The creation time has the precision of a JavaScript date, because ends of periods are compared exactly.
   const inserted = await findRow<{ now: Date }>(
     client,
     `insert into accounts (id, name, plan, credits_per_period, rate_requests, rate_period_seconds, expires_at,

@@ -59,14 +59,16 @@ type Deps = {
   observeBatch?(size: number): void
   /** For a region whose keys are replicated from another: true when this opened balances that were missing. */
   openBalances?: (() => Promise<boolean>) | undefined
-  /** While the database is away the gate does not try: callers learn it at once, and the database restarts in peace. */
-  isAway?(): boolean
+  /**
+   * While the database is unavailable the gate rejects calls at once: they do not wait, and do not slow its restart.
+   */
+  isUnavailable?(): boolean
   onOutage?(error: unknown): void
 }
 
 const retryAfterSeconds = 5
 const maxBatch = 512
-/** A caller does not wait longer for a statement that is not answered. */
+/** Time limit of the statements that a synchronous caller waits for. */
 const statementTimeoutMs = 10_000
 
 export function makeAdmissionGate(deps: Deps): AdmissionGate {
@@ -115,7 +117,7 @@ export function makeAdmissionGate(deps: Deps): AdmissionGate {
     let first = await admitUntilKnown(call)
     if (first.outcome === 'unknown-key' && (await deps.openBalances?.())) first = await admitUntilKnown(call)
     if (first.outcome !== 'period-over' && first.outcome !== 'doubtful') return first
-    // Both are rare, so the statements do not handle them. The request is counted already: only the scan is repeated.
+    // Both outcomes are rare, so the statements do not handle them. The request is counted: only the scan is repeated.
     if (first.outcome === 'period-over') await rollPeriod(deps.pool, first.accountId, first.now)
     const second = await admitAgain(call)
     if (second.outcome === 'unknown-key' || !call.countsRequest) return second
@@ -133,7 +135,7 @@ export function makeAdmissionGate(deps: Deps): AdmissionGate {
 
   return {
     async admit(call) {
-      if (deps.isAway?.() === true) throw new Problem({ kind: 'unavailable', retryAfterSeconds })
+      if (deps.isUnavailable?.() === true) throw new Problem({ kind: 'unavailable', retryAfterSeconds })
       try {
         return await answer(call)
       } catch (error) {

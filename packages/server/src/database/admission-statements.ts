@@ -14,16 +14,16 @@ import { jobRecord, scanColumns, scanRecord } from './scan-records.ts'
  * $1 digests of the keys in hex, $2 requests that each key wants.
  */
 const findKeys = `
-with known as materialized (
+with valid_key as materialized (
   -- Each key is looked up through the indexes: \`limit 1\` keeps the planner from reading whole tables while they are
   -- small and from keeping that plan when they have grown.
   select k::integer, wanted, key.id as key_id, key.is_test, account.id as account_id, account.flags_sexy,
     coalesce(account.rate_requests, plans.rate_requests) as rate_requests,
     coalesce(account.rate_period_seconds, plans.rate_period_seconds) as rate_period_seconds
-  from unnest($1::text[], $2::integer[]) with ordinality as ask (digest, wanted, k)
+  from unnest($1::text[], $2::integer[]) with ordinality as batch_key (digest, wanted, k)
   cross join lateral (
     select id, account_id, is_test from api_keys
-    where api_keys.digest = decode(ask.digest, 'hex') and revoked_at is null
+    where api_keys.digest = decode(batch_key.digest, 'hex') and revoked_at is null
       and (expires_at is null or expires_at > now())
     limit 1
   ) as key
@@ -46,8 +46,8 @@ counted as materialized (
     used = case when w.started_at + rate_period <= now() then least(wanted, rate_requests)
                 else greatest(w.used, least(w.used + wanted, rate_requests)) end,
     last_used_at = now()
-  from known cross join lateral (select make_interval(secs => rate_period_seconds) as rate_period) as p
-  where w.key_id = known.key_id
+  from valid_key cross join lateral (select make_interval(secs => rate_period_seconds) as rate_period) as p
+  where w.key_id = valid_key.key_id
   returning k, w.key_id, account_id, is_test, flags_sexy, rate_requests, rate_period_seconds, used_before,
     used - used_before as granted, w.started_at + rate_period as resets_at
 )`
@@ -60,7 +60,7 @@ const readWindows = `${findKeys}
 counted as materialized (
   select k, w.key_id, account_id, is_test, flags_sexy, rate_requests, rate_period_seconds, w.used as used_before,
     0 as granted, w.started_at + make_interval(secs => rate_period_seconds) as resets_at
-  from known join rate_windows as w using (key_id)
+  from valid_key join rate_windows as w using (key_id)
 )`
 
 /** The fields that every statement returns for each key. */

@@ -35,11 +35,11 @@ export async function dumpTables<Saved>(
 /** Replaces the rows of all tables by those that `open` yields for each. All tables are loaded, or nothing changes. */
 export async function loadTables(pool: Pool, tables: TableShape[], open: (table: TableShape) => Readable) {
   const load = async (client: PoolClient) => {
-    const ours = await listTables(client)
+    const schemaTables = await listTables(client)
     // A new database already has the three initial plans.
-    await client.query(`truncate ${ours.map(({ name }) => `"${name}"`).join(', ')}`)
+    await client.query(`truncate ${schemaTables.map(({ name }) => `"${name}"`).join(', ')}`)
     // Tables are loaded in the order of this schema; the backup is in the order of its own.
-    for (const { name } of ours) {
+    for (const { name } of schemaTables) {
       const table = tables.find((other) => other.name === name)
       if (table === undefined) continue
       const rows = copyFrom(`copy "${name}" (${toColumnList(table.columns)}) from stdin`)
@@ -71,7 +71,7 @@ export async function countAccounts(pool: Pool): Promise<number> {
  * tables.
  */
 async function listTables(client: PoolClient): Promise<TableShape[]> {
-  const waiting = await listRows<TableShape & { references: string[] }>(
+  const remaining = await listRows<TableShape & { references: string[] }>(
     client,
     `select c.relname as name,
        (select array_agg(a.attname::text order by a.attnum) from pg_attribute a
@@ -83,15 +83,15 @@ async function listTables(client: PoolClient): Promise<TableShape[]> {
        and c.relpersistence = 'p' and c.relname <> 'migrations'
      order by c.relname`,
   )
-  const ordered: TableShape[] = []
-  while (waiting.length > 0) {
-    const next = waiting.findIndex(({ references }) =>
-      references.every((name) => ordered.some((table) => table.name === name)),
+  const sorted: TableShape[] = []
+  while (remaining.length > 0) {
+    const next = remaining.findIndex(({ references }) =>
+      references.every((name) => sorted.some((table) => table.name === name)),
     )
-    if (next === -1) throw new Error(`Tables reference each other: ${waiting.map(({ name }) => name).join(', ')}`)
-    for (const { name, columns } of waiting.splice(next, 1)) ordered.push({ name, columns })
+    if (next === -1) throw new Error(`Tables reference each other: ${remaining.map(({ name }) => name).join(', ')}`)
+    for (const { name, columns } of remaining.splice(next, 1)) sorted.push({ name, columns })
   }
-  return ordered
+  return sorted
 }
 
 const toColumnList = (columns: string[]) => columns.map((column) => `"${column}"`).join(', ')
@@ -112,7 +112,7 @@ async function moveSequences(client: PoolClient, table: string) {
   }
 }
 
-/** The workers that held leases when the backup was made do not exist here. */
+/** Releases all leases: their holders worked on the database that was backed up. */
 async function releaseLeases(client: PoolClient) {
   await client.query('update jobs set lease_token = null, held_until = now() where lease_token is not null')
   await client.query('update deliveries set lease_token = null, next_at = now() where lease_token is not null')

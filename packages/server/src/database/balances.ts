@@ -74,17 +74,17 @@ export async function rollEndedPeriods(pool: Pool, accountId?: string): Promise<
  * rolls, and the others change nothing. Unused credits lapse, and grants end with their period.
  */
 export async function rollPeriod(pool: Pool, accountId: string, now: Date): Promise<void> {
-  const found = await findRow<{ anchor: Date; end: Date }>(
+  const period = await findRow<{ anchor: Date; end: Date }>(
     pool,
     'select period_anchor as anchor, period_end as "end" from balances where account_id = $1',
     [accountId],
   )
-  if (found === undefined) return
-  const { start, end } = findPeriod(found.anchor, now)
+  if (period === undefined) return
+  const { start, end } = findPeriod(period.anchor, now)
   await changeRows(
     pool,
     `with rolled as (
-       update balances set allocated = fresh.credits, credit_limit = fresh.credits, credit_remaining = fresh.credits,
+       update balances set allocated = allowance.credits, credit_limit = allowance.credits, credit_remaining = allowance.credits,
          period_start = $3, period_end = $4
        from (
          select before.account_id, before.credit_remaining,
@@ -94,13 +94,13 @@ export async function rollPeriod(pool: Pool, accountId: string, now: Date): Prom
          join plans on plans.name = accounts.plan
          where before.account_id = $1
          for update of before
-       ) as fresh
-       where balances.account_id = fresh.account_id and balances.period_end = $2 and $4 > $2
-       returning balances.account_id, fresh.credits, fresh.credits - fresh.credit_remaining as amount
+       ) as allowance
+       where balances.account_id = allowance.account_id and balances.period_end = $2 and $4 > $2
+       returning balances.account_id, allowance.credits, allowance.credits - allowance.credit_remaining as amount
      )
      insert into credit_ledger (account_id, kind, amount, balance)
      select account_id, 'roll', amount, credits from rolled`,
-    [accountId, found.end, start, end],
+    [accountId, period.end, start, end],
   )
 }
 
@@ -111,7 +111,7 @@ export async function rollPeriod(pool: Pool, accountId: string, now: Date): Prom
 export async function reallocate(db: Queryable, accountId: string): Promise<void> {
   await changeRows(
     db,
-    `with fresh as (
+    `with allowance as (
        select balances.account_id, balances.credit_remaining as before,
          coalesce(accounts.credits_per_period, plans.credits_per_period) as allocated,
          coalesce(accounts.credits_per_period, plans.credits_per_period) - balances.allocated as difference
@@ -122,11 +122,11 @@ export async function reallocate(db: Queryable, accountId: string): Promise<void
        for update of balances
      ),
      changed as (
-       update balances set allocated = fresh.allocated, credit_limit = credit_limit + fresh.difference,
-         credit_remaining = greatest(0, credit_remaining + fresh.difference)
-       from fresh
-       where balances.account_id = fresh.account_id and fresh.difference <> 0
-       returning balances.account_id, credit_remaining, credit_remaining - fresh.before as amount
+       update balances set allocated = allowance.allocated, credit_limit = credit_limit + allowance.difference,
+         credit_remaining = greatest(0, credit_remaining + allowance.difference)
+       from allowance
+       where balances.account_id = allowance.account_id and allowance.difference <> 0
+       returning balances.account_id, credit_remaining, credit_remaining - allowance.before as amount
      )
      insert into credit_ledger (account_id, kind, amount, balance, note)
      select account_id, 'adjust', amount, credit_remaining, 'plan or allowance changed' from changed`,

@@ -1,7 +1,7 @@
 /** Thrown when a commit was sent and not answered: the transaction may or may not have been committed. */
 export class CommitUnknown extends Error {}
 
-/** Whether the database is away, lost, full or too slow, rather than a statement or its values being wrong. */
+/** Whether the database is unreachable, full or too slow, rather than a statement or its values being wrong. */
 export function isOutage(error: unknown): boolean {
   if (error instanceof CommitUnknown) return true
   const { code, message, syscall, errors } = error as { [name: string]: unknown }

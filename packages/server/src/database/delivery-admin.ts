@@ -2,7 +2,7 @@ import type { Pool } from 'pg'
 import type { Attempt, Delivery, DeliveryStore, Endpoint } from '../domain/ports/delivery-store.ts'
 import { changeRows, findRow, inTransaction, listRows, type Queryable, runInPieces, toPage } from './query.ts'
 
-/** Held while deliveries are claimed and while an endpoint is resumed, which must not happen at the same time. */
+/** Advisory lock: deliveries are not claimed while an endpoint is being resumed. */
 export const deliveryLock = 52_115_003
 
 type DeliveryAdmin = Pick<
@@ -22,11 +22,11 @@ export function makeDeliveryAdmin({ pool }: { pool: Pool }): DeliveryAdmin {
       return delivery && { ...delivery, log: await listRows<Attempt>(pool, listAttempts, [id]) }
     },
 
-    async replay(which) {
+    async replay(selection) {
       const replay = (client: Queryable) =>
-        'id' in which
-          ? findRow<{ replayed: number }>(client, replayOne, [which.id])
-          : findRow<{ replayed: number }>(client, replayFailed, [which.failedSince, which.accountId])
+        'id' in selection
+          ? findRow<{ replayed: number }>(client, replayOne, [selection.id])
+          : findRow<{ replayed: number }>(client, replayFailed, [selection.failedSince, selection.accountId])
       return (await inTransaction(pool, replay, { lock: deliveryLock }))?.replayed ?? 0
     },
 

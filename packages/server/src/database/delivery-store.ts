@@ -73,8 +73,8 @@ async function recordAll(pool: Pool, items: RecordedItem[]): Promise<boolean[]> 
 const toStorableText = (answer: string) => answer.replaceAll('\0', '\ufffd').toWellFormed()
 
 /**
- * Takes deliveries to paused endpoints out of the queue, so that claims need not step over them. Looks at the first
- * thousand of each host; the others follow when they come to the front.
+ * Takes deliveries to paused endpoints out of the queue, so that claims need not step over them. Each
+ * statement parks the first thousand of a host; the others follow when they come to the front.
  */
 const parkStatement = `
 -- name: park-deliveries
@@ -90,7 +90,7 @@ update deliveries set next_at = null, lease_token = null
 where id = any(array(select id from parked))
 `
 
-/** Every host with deliveries to come, and the time of its first one. Found by skipping through the index. */
+/** Every host with deliveries to come, and the time of its first one, found by skipping through the index. */
 const eachHost = `
 with recursive host (host, next_at) as (
   (select host, next_at from deliveries where next_at is not null order by host, next_at limit 1)
@@ -107,12 +107,12 @@ with recursive host (host, next_at) as (
  * Hosts take turns, beginning after the one that was served last ($4). A host gets only as many deliveries as it has
  * free places, over all processes. This is exact because claims wait for each other (`deliveryLock`).
  *
- * $1 how many, $2 places of a host, $3 lease in milliseconds.
+ * $1 the most deliveries to claim, $2 places of a host, $3 lease in milliseconds.
  */
 const claimStatement = `
 -- name: claim-deliveries
 ${eachHost},
-place as materialized (
+free_host as materialized (
   select host.host, $2::integer - leased.n as free, row_number() over (order by host.host <= $4::text, host.host) as n
   from host cross join lateral (
     select count(*)::integer as n from deliveries
@@ -122,9 +122,9 @@ place as materialized (
 ),
 ready as materialized (
   select due.id, n, row_number() over (partition by n order by due.next_at, due.id) as turn
-  from place cross join lateral (
+  from free_host cross join lateral (
     select id, next_at from deliveries
-    where deliveries.host = place.host and next_at <= now()
+    where deliveries.host = free_host.host and next_at <= now()
       -- A subquery for each delivery, not a join: a join would collect all deliveries of a host before taking the
       -- first.
       and (
@@ -133,7 +133,7 @@ ready as materialized (
       ) is null
     order by next_at
     -- With at least as many hosts as deliveries wanted, each host gets one.
-    limit case when (select count(*) from place) < $1::integer then least(place.free, $1::integer) else 1 end
+    limit case when (select count(*) from free_host) < $1::integer then least(free_host.free, $1::integer) else 1 end
   ) as due
   order by turn, n limit $1::integer
 ),
@@ -194,19 +194,19 @@ logged as (
   select id, at, status, duration_ms, answer from held order by i
 ),
 endpoint as (
-  insert into webhook_endpoints as known (account_id, url, host, failing_since, last_success_at, last_attempt_at)
+  insert into webhook_endpoints as stored (account_id, url, host, failing_since, last_success_at, last_attempt_at)
   select account_id, url, min(host), case when not bool_or(state = 'delivered') then min(at) end,
     max(at) filter (where state = 'delivered'), max(at)
   from held group by account_id, url order by account_id, url
-  -- A paused endpoint stays paused, whatever becomes of deliveries that were in flight.
+  -- A paused endpoint stays paused, even if a delivery that was in flight succeeds.
   on conflict (account_id, md5(url)) do update set
     failing_since = case when excluded.last_success_at is null
-      then coalesce(known.failing_since, excluded.failing_since) end,
-    last_success_at = greatest(known.last_success_at, excluded.last_success_at),
-    last_attempt_at = greatest(known.last_attempt_at, excluded.last_attempt_at),
-    paused_at = coalesce(known.paused_at, case
+      then coalesce(stored.failing_since, excluded.failing_since) end,
+    last_success_at = greatest(stored.last_success_at, excluded.last_success_at),
+    last_attempt_at = greatest(stored.last_attempt_at, excluded.last_attempt_at),
+    paused_at = coalesce(stored.paused_at, case
       when excluded.last_success_at is null
-        and excluded.last_attempt_at - known.failing_since > $2::double precision * interval '1 millisecond'
+        and excluded.last_attempt_at - stored.failing_since > $2::double precision * interval '1 millisecond'
       then now() end)
 )
 select i from held

@@ -27,7 +27,7 @@ export function makeGroupCommit<Item, Result>({
   maxWaiting?: number
   maxWaitMs?: number
 }) {
-  type Call = { item: Item; sinceMs: number; resolve(result: Result): void; reject(error: unknown): void }
+  type Call = { item: Item; arrivedMs: number; resolve(result: Result): void; reject(error: unknown): void }
   let waiting: Call[] = []
   let isRunning = false
 
@@ -37,16 +37,16 @@ export function makeGroupCommit<Item, Result>({
         reject(newOverload(`${maxWaiting} writes are waiting for the database already`))
         return
       }
-      waiting.push({ item, sinceMs: performance.now(), resolve, reject })
+      waiting.push({ item, arrivedMs: performance.now(), resolve, reject })
       if (isRunning) return
       isRunning = true
-      // Not at once: requests that arrived together are still being parsed, and would have to wait for a batch of one.
+      // Requests that arrived together are still being parsed; without this pause they would wait for a batch of one.
       setImmediate(runAll)
     })
 
   async function runAll() {
     while (waiting.length > 0) {
-      rejectLate()
+      rejectOverdueCalls()
       const batch = waiting.slice(0, maxBatch)
       waiting = waiting.slice(maxBatch)
       if (batch.length > 0) await runBatch(batch)
@@ -54,10 +54,10 @@ export function makeGroupCommit<Item, Result>({
     isRunning = false
   }
 
-  /** Calls wait in the order of arrival, so the late ones come first. */
-  function rejectLate() {
+  /** Calls wait in the order of arrival, so the overdue calls come first. */
+  function rejectOverdueCalls() {
     const earliestMs = performance.now() - maxWaitMs
-    const firstInTime = waiting.findIndex(({ sinceMs }) => sinceMs >= earliestMs)
+    const firstInTime = waiting.findIndex(({ arrivedMs }) => arrivedMs >= earliestMs)
     for (const { reject } of waiting.splice(0, firstInTime === -1 ? waiting.length : firstInTime)) {
       reject(newOverload(`A write has waited for the database for ${maxWaitMs} ms`))
     }

@@ -30,45 +30,45 @@ const nextAccount = (condition: string) => `
  * to the next, at most $1 of them, so the cost depends neither on the number of waiting jobs nor on the number of
  * accounts.
  *
- * $1 how many, $2 lease in milliseconds, $4 the queues to claim from. Always returns at least one row, which says
- * whether more jobs may be waiting.
+ * $1 the most jobs to claim, $2 lease in milliseconds, $4 the queues to claim from. Always returns at least one row,
+ * which says whether more jobs may be waiting.
  */
 export const claimStatement = `
 -- name: claim-jobs
-with recursive ahead (account_id, n) as (
+with recursive later_account (account_id, n) as (
   -- Accounts after the one served last.
   select ${nextAccount('next.account_id > $3::uuid')}, 1
   union all
-  select ${nextAccount('next.account_id > ahead.account_id')}, n + 1
-  from ahead where ahead.account_id is not null and n < $1::integer
+  select ${nextAccount('next.account_id > later_account.account_id')}, n + 1
+  from later_account where later_account.account_id is not null and n < $1::integer
 ),
-behind (account_id, n) as (
+earlier_account (account_id, n) as (
   -- The others, up to and including the one served last.
-  select ${nextAccount('next.account_id <= $3::uuid')}, (select count(account_id) from ahead)::integer + 1
-  where (select count(account_id) from ahead) < $1::integer
+  select ${nextAccount('next.account_id <= $3::uuid')}, (select count(account_id) from later_account)::integer + 1
+  where (select count(account_id) from later_account) < $1::integer
   union all
-  select ${nextAccount('next.account_id > behind.account_id and next.account_id <= $3::uuid')}, n + 1
-  from behind where behind.account_id is not null and n < $1::integer
+  select ${nextAccount('next.account_id > earlier_account.account_id and next.account_id <= $3::uuid')}, n + 1
+  from earlier_account where earlier_account.account_id is not null and n < $1::integer
 ),
-seat as materialized (
-  select account_id, n from ahead where account_id is not null
+account_order as materialized (
+  select account_id, n from later_account where account_id is not null
   union all
-  select account_id, n from behind where account_id is not null
+  select account_id, n from earlier_account where account_id is not null
 ),
 depth as materialized (
   -- How many jobs of each account fill the claim twice, if every account has that many.
-  select ceil(2.0 * $1::integer / greatest(count(*), 1))::integer as depth from seat
+  select ceil(2.0 * $1::integer / greatest(count(*), 1))::integer as depth from account_order
 ),
-seen as materialized (
+candidate as materialized (
   select job.scan_id, n, row_number() over (partition by n order by job.position) as turn
-  from seat cross join lateral (
+  from account_order cross join lateral (
     select scan_id, position from jobs
-    where jobs.account_id = seat.account_id and held_until is null and queue = any($4::text[])
+    where jobs.account_id = account_order.account_id and held_until is null and queue = any($4::text[])
     order by position limit (select depth from depth)
   ) as job
 ),
 ready as materialized (
-  select scan_id, n, turn from seen order by turn, n limit 2 * $1::integer
+  select scan_id, n, turn from candidate order by turn, n limit 2 * $1::integer
 ),
 picked as materialized (
   -- Locks one job after the other in that order, until there are enough. \`num_nulls\` keeps the planner from using the
@@ -88,8 +88,8 @@ claimed as (
 )
 select more as "hasMore", claimed.*, "flagsSexy"
 from (
-  select (select count(*) from seen) > (select count(*) from picked)
-    or exists (select from seen cross join depth where turn >= depth) as more
+  select (select count(*) from candidate) > (select count(*) from picked)
+    or exists (select from candidate cross join depth where turn >= depth) as more
 ) as rest
 left join (
   picked join claimed on claimed."scanId" = picked.scan_id ${joinAccount}
@@ -97,7 +97,7 @@ left join (
 order by turn, n
 `
 
-/** Claims jobs of any queue that no worker has claimed since before $1; $2 how many, $3 lease in milliseconds. */
+/** Claims jobs of any queue that no worker has claimed since before $1; $2 the most jobs, $3 lease in milliseconds. */
 export const claimAbandonedStatement = `
 -- name: claim-abandoned-jobs
 with claimed as (
@@ -174,12 +174,12 @@ completed as (
     and scans.id between $2::uuid and $3::uuid
   returning held.i, held.id, held.account_id, held.refunds
 ),
-owed as materialized (
+owed_refund as materialized (
   select i, id, account_id from completed where refunds
 ),
 locked_balance as materialized (
   select account_id, credit_limit, credit_remaining from balances
-  where account_id = any(array(select account_id from owed))
+  where account_id = any(array(select account_id from owed_refund))
   order by account_id
   for update
 ),
@@ -187,9 +187,9 @@ refunded as materialized (
   -- If the period ended since the charge, the account has its full limit again: a refund beyond it is not owed any
   -- more.
   select * from (
-    select owed.i, owed.id, account_id, credit_limit,
+    select owed_refund.i, owed_refund.id, account_id, credit_limit,
       (credit_remaining + row_number() over (partition by account_id order by i))::integer as balance
-    from owed join locked_balance using (account_id)
+    from owed_refund join locked_balance using (account_id)
   ) as r
   where balance <= credit_limit
 ),
@@ -214,19 +214,22 @@ deleted as (
 select i from completed
 `
 
-/** Counting 100,000 jobs takes 0.1 s. Beyond this number a sample of 5 % of the pages gives an estimate. */
-const countedExactly = 10_000
+/**
+ * Jobs that are counted exactly; beyond them, a sample of 5 % of the pages gives an estimate. Counting 100,000 takes
+ * 0.1 s.
+ */
+const maxExactCount = 10_000
 
 /** The oldest waiting job is the first one of some account, or one of the held jobs, which are few. */
 export const countJobsStatement = `
 -- name: count-jobs
-with recursive head (account_id, created_at) as (
+with recursive first_job (account_id, created_at) as (
   (select account_id, created_at from jobs where held_until is null order by account_id, position limit 1)
   union all
   select next.account_id, next.created_at
-  from head cross join lateral (
+  from first_job cross join lateral (
     select account_id, created_at from jobs
-    where held_until is null and jobs.account_id > head.account_id order by account_id, position limit 1
+    where held_until is null and jobs.account_id > first_job.account_id order by account_id, position limit 1
   ) as next
 ),
 held as materialized (
@@ -234,13 +237,13 @@ held as materialized (
   -- Jobs of test keys pause on purpose, so they do not count.
   where held_until is not null and test_case is null
 )
-select case when listed < ${countedExactly} then listed
+select case when listed < ${maxExactCount} then listed
     else greatest(listed, (select count(*) * 20 from jobs tablesample system (5) where held_until is null)) end::integer
     + (select count(*) from held where not is_running)::integer as waiting,
   (select count(*) from held where is_running)::integer as running,
-  least((select min(created_at) from head), (select min(created_at) from held)) as "oldestAt"
+  least((select min(created_at) from first_job), (select min(created_at) from held)) as "oldestAt"
 from (
-  select count(*) as listed from (select from jobs where held_until is null limit ${countedExactly}) as first
+  select count(*) as listed from (select from jobs where held_until is null limit ${maxExactCount}) as first
 ) as count
 `
 

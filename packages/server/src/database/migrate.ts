@@ -99,9 +99,9 @@ async function listMissing(pool: Pool, migrations: Migration[]): Promise<Migrati
  * work with it if every unknown migration says that it serves them, and refuse to start otherwise.
  */
 async function requireServed({ pool, log }: Deps, migrations: Migration[]) {
-  const known = new Set(migrations.map(({ name }) => name))
+  const ownNames = new Set(migrations.map(({ name }) => name))
   const newest = toNumber(migrations.at(-1)?.name ?? '0000')
-  const unknown = (await listDone(pool)).filter(({ name }) => !known.has(name))
+  const unknown = (await listDone(pool)).filter(({ name }) => !ownNames.has(name))
   if (unknown.length === 0) return
   const names = unknown.map(({ name }) => name)
   if (unknown.some(({ serves }) => serves > newest)) {
@@ -113,9 +113,9 @@ async function requireServed({ pool, log }: Deps, migrations: Migration[]) {
 }
 
 /**
- * One node migrates; the others wait and log that. The lock is held by a transaction on a connection of its own,
- * because a migration needs several transactions or none. That transaction has no snapshot, so no index build waits for
- * it.
+ * Runs `work` on one node; the others wait and log that they do. The lock is held by a transaction on a connection of
+ * its own, because a migration needs several transactions or none. That transaction has no snapshot, so no index build
+ * waits for it.
  */
 export async function withMigrationLock<Result>(
   { pool, log }: Pick<Deps, 'pool' | 'log'>,

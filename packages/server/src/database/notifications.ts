@@ -33,7 +33,7 @@ export function openNotifications(deps: Deps): Notifications & { close(): Promis
   }
   const connection = openListenConnection(deps, {
     onNotification: (topic, ids) => deliver(topic, ids),
-    // Notifications sent before this moment were missed, so all receivers look for work once.
+    // Notifications sent before this moment were missed, so all receivers check for work once.
     onListening: () => {
       deliver('jobs', [])
       deliver('remote-scans', [])
@@ -112,7 +112,7 @@ function openListenConnection({ url, pool, log }: Deps, { onNotification, onList
 
   /** Listens until the connection is lost or closed. Returns whether there was a connection. */
   async function connectOnce(): Promise<boolean> {
-    const opened = new pg.Client({
+    const connection = new pg.Client({
       connectionString: url,
       connectionTimeoutMillis: 10_000,
       application_name: 'assay notifications',
@@ -121,13 +121,13 @@ function openListenConnection({ url, pool, log }: Deps, { onNotification, onList
     })
     const lost = new AbortController()
     const ended = AbortSignal.any([lost.signal, closing.signal])
-    opened.on('error', () => lost.abort()).on('end', () => lost.abort())
-    opened.on('notification', ({ payload = '' }) => receive(payload))
+    connection.on('error', () => lost.abort()).on('end', () => lost.abort())
+    connection.on('notification', ({ payload = '' }) => receive(payload))
     try {
-      await opened.connect()
-      // A notification is not a promise, so its commit need not wait for the disk.
-      await opened.query(`set synchronous_commit = off; listen ${channel}`)
-      client = opened
+      await connection.connect()
+      // Receivers also poll, so a notification may be lost and its commit need not wait for the disk.
+      await connection.query(`set synchronous_commit = off; listen ${channel}`)
+      client = connection
       while (!ended.aborted) {
         await probe(ended)
         await pause(probeEveryMs, ended)
@@ -138,7 +138,7 @@ function openListenConnection({ url, pool, log }: Deps, { onNotification, onList
     const wasConnected = client !== undefined
     client = undefined
     isListening = false
-    await opened.end().catch(() => {})
+    await connection.end().catch(() => {})
     return wasConnected
   }
 
@@ -165,7 +165,7 @@ function openListenConnection({ url, pool, log }: Deps, { onNotification, onList
   }
 
   function report(error: unknown) {
-    // The database watch logs an outage, once for all.
+    // An outage is logged once, by watchDatabase.
     if (isOutage(error)) return
     if (!isReported && !closing.signal.aborted)
       log.warn({ err: error }, 'notifications between processes do not work; they poll more often')

@@ -34,13 +34,13 @@ export async function openDatabase(deps: { url: string; connections: number; log
       // The pool listens for errors of idle clients only. Without this listener, a connection that is lost between two
       // statements of a transaction would end the process; with it, the next statement fails.
       client.on('error', () => {})
-      // Sent as a statement: pgbouncer rejects a connection that carries settings it does not know.
+      // The settings are sent as a statement: pgbouncer rejects a connection that carries settings it does not know.
       await client.query(connectionSettings)
     },
   })
   const watch = watchDatabase(deps)
   // Without a listener the loss of an idle connection would end the process.
-  pool.on('error', watch.suspect)
+  pool.on('error', watch.reportError)
   const close = async () => {
     await watch.close()
     await pool.end()

@@ -11,7 +11,8 @@ const sharedTables = ['plans', 'accounts', 'api_keys']
 const publication = 'assay_accounts'
 const subscription = 'assay_home'
 const guard = 'assay_made_in_home_region'
-const refusal = 'Accounts, keys and plans are made in the home region. Do it there: it arrives here within seconds.'
+const refusal =
+  'Accounts, keys and plans belong to the home region. Change them there; they are replicated within seconds.'
 
 const toSlotName = (region: string) => `assay_${region.replaceAll('-', '_')}`
 
@@ -20,7 +21,7 @@ export async function publishAccounts(pool: Pool): Promise<void> {
   const setting = await findRow<{ wal_level: string }>(pool, 'show wal_level')
   if (setting?.wal_level !== 'logical') {
     throw new OperatorMistake(
-      'This PostgreSQL does not keep what others need to follow it. Set wal_level = logical there, restart it, and try again.',
+      'This PostgreSQL server does not record changes for replication. Set wal_level = logical, restart it, and try again.',
     )
   }
   if (await isPublished(pool)) return
@@ -62,7 +63,7 @@ export async function followHome(pool: Pool, homeUrl: string, region: string): P
   await withHome(homeUrl, async (home) => {
     if (!(await isPublished(home))) {
       throw new OperatorMistake(
-        'The home region lets nobody follow it yet. Run there: npm run assay -- regions publish.',
+        'The home region does not publish its accounts yet. Run there: npm run assay -- regions publish.',
       )
     }
     await home.query(`select pg_create_logical_replication_slot($1, 'pgoutput')`, [slot])

@@ -23,7 +23,7 @@ export function makeRemoteScanStore({ pool, queues }: { pool: Pool; queues: stri
   return {
     add,
     take,
-    complete: (lease, end) => complete({ lease, end }),
+    complete: (lease, completion) => complete({ lease, completion }),
 
     async remove(id) {
       await changeRows(pool, removeStatement, [id])
@@ -60,7 +60,7 @@ export function makeRemoteScanStore({ pool, queues }: { pool: Pool; queues: stri
 }
 
 type ClaimedRow = SourceRow & RemoteScanLease & { options: RemoteScanOptions }
-type CompletedItem = { lease: RemoteScanLease; end: RemoteScanCompletion }
+type CompletedItem = { lease: RemoteScanLease; completion: RemoteScanCompletion }
 
 async function addAll(pool: Pool, remoteScans: NewRemoteScan[]): Promise<undefined[]> {
   const contents = newSealedContents()
@@ -97,7 +97,7 @@ function toState(row: StateRow | undefined): RemoteScanState {
 }
 
 async function completeAll(pool: Pool, items: CompletedItem[]): Promise<boolean[]> {
-  const records = items.map(({ lease, end }) => ({ ...lease, ...end }))
+  const records = items.map(({ lease, completion }) => ({ ...lease, ...completion }))
   const { rows } = await runStatement<{ id: string }>(pool, completeStatement, [JSON.stringify(records)])
   const completed = new Set(rows.map(({ id }) => id))
   return items.map(({ lease }) => completed.has(lease.id))
@@ -161,7 +161,7 @@ returning id, lease_token as token
 const completeStatement = `
 -- name: complete-remote-scans
 with done as materialized (
-  select * from json_to_recordset($1::json) as done (id uuid, token uuid, result json, failure text)
+  select * from json_to_recordset($1::json) as completion (id uuid, token uuid, result json, failure text)
 ),
 held as materialized (
   select remote_scans.id from remote_scans join done on done.id = remote_scans.id

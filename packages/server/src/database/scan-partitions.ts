@@ -4,13 +4,13 @@ import { changeRows, findRow, inTransaction, listRows, type Queryable, runInPiec
 
 /**
  * `from` is undefined for a partition that begins with the lowest id. The default partition has neither `from` nor
- * `to`. `about` is the planner's estimate of the number of rows.
+ * `to`. `estimatedRows` is the planner's estimate of the number of rows.
  */
-type Partition = { name: string; from: Date | undefined; to: Date | undefined; about: number }
+type Partition = { name: string; from: Date | undefined; to: Date | undefined; estimatedRows: number }
 type Span = { from: Date; to: Date }
 
 const partitionLock = 52_115_007
-/** A statement that waits for a table lock holds up all later ones. The next sweep, a minute later, tries again. */
+/** Limit on waiting for a table lock, which holds up all later statements. The next sweep, a minute later, retries. */
 const lockMs = 250
 const dayMs = 86_400_000
 /** How many partitions the results are spread over: a statement that looks for a result locks each of them. */
@@ -19,26 +19,26 @@ const spansAhead = 2
 const deletePieceSize = 5000
 
 /**
- * Results lie in partitions by the time that their ids begin with, so that deleting them is dropping a table. Any node
- * creates and drops partitions. The time is the database's, so that a node whose clock is wrong drops nothing.
+ * Scans are partitioned by the time that their ids begin with, so that old results are deleted by dropping a table. Any
+ * node creates and drops partitions. The time is the database's, so that a node whose clock is wrong drops nothing.
  */
 export function makeScanPartitions({ pool }: { pool: Pool }) {
   return {
     /**
      * Creates the partitions of the next days. A result without a partition goes to the default one and stays there.
      */
-    async makeAhead(resultDays: number): Promise<void> {
+    async createAhead(resultDays: number): Promise<void> {
       for (const gap of await findCurrentGaps(pool, resultDays)) {
-        await inTurn(pool, (client) => createPartition(client, resultDays, gap.from))
+        await withPartitionLock(pool, (client) => createPartition(client, resultDays, gap.from))
       }
     },
 
-    /** Drops partitions in which all results are old. Returns about how many results they held. */
+    /** Drops partitions in which all results are old. Returns an estimate of the number of results dropped. */
     async dropOld(resultDays: number): Promise<number> {
       let dropped = 0
       for (const partition of await listPartitions(pool)) {
-        if (partition.to === undefined || !(await isOver(pool, partition, resultDays))) continue
-        dropped += (await inTurn(pool, (client) => dropPartition(client, partition, resultDays))) ?? 0
+        if (partition.to === undefined || !(await isExpired(pool, partition, resultDays))) continue
+        dropped += (await withPartitionLock(pool, (client) => dropPartition(client, partition, resultDays))) ?? 0
       }
       return dropped
     },
@@ -64,28 +64,28 @@ const toTime = (id: string | undefined) =>
   id === undefined ? undefined : new Date(Number.parseInt(id.replaceAll('-', '').slice(0, 12), 16))
 
 /** Reads PostgreSQL's description: `FOR VALUES FROM ('...') TO ('...')`, `MINVALUE` without quotes, or `DEFAULT`. */
-export function toPartition(row: { name: string; bound: string; about: number }): Partition {
+export function toPartition(row: { name: string; bound: string; estimatedRows: number }): Partition {
   const [, from, to] = /FROM \((?:'([^']+)'|MINVALUE)\) TO \('([^']+)'\)/.exec(row.bound) ?? []
-  return { name: row.name, from: toTime(from), to: toTime(to), about: row.about }
+  return { name: row.name, from: toTime(from), to: toTime(to), estimatedRows: row.estimatedRows }
 }
 
 /** Times from today on that no partition covers, in spans of a day, or longer where results are kept long. */
 export function findGaps(now: Date, resultDays: number, existing: Partition[]): Span[] {
   const spanMs = Math.ceil(resultDays / partitionCount) * dayMs
   const last = now.getTime() + spansAhead * spanMs
-  const taken = existing.flatMap(({ from, to }) =>
+  const coveredSpans = existing.flatMap(({ from, to }) =>
     to === undefined ? [] : [{ from: from?.getTime() ?? 0, to: to.getTime() }],
   )
   const gaps: Span[] = []
   for (let at = Math.floor(now.getTime() / dayMs) * dayMs; at <= last; ) {
-    const covering = taken.find(({ from, to }) => from <= at && at < to)
+    const covering = coveredSpans.find(({ from, to }) => from <= at && at < to)
     if (covering !== undefined) {
       at = covering.to
       continue
     }
     // Spans have fixed ends, so that every node makes the same ones.
     const end = (Math.floor(at / spanMs) + 1) * spanMs
-    const to = Math.min(end, ...taken.map(({ from }) => from).filter((from) => from > at))
+    const to = Math.min(end, ...coveredSpans.map(({ from }) => from).filter((from) => from > at))
     gaps.push({ from: new Date(at), to: new Date(to) })
     at = to
   }
@@ -93,9 +93,9 @@ export function findGaps(now: Date, resultDays: number, existing: Partition[]): 
 }
 
 async function listPartitions(db: Queryable): Promise<Partition[]> {
-  const rows = await listRows<{ name: string; bound: string; about: number }>(
+  const rows = await listRows<{ name: string; bound: string; estimatedRows: number }>(
     db,
-    `select relname as name, pg_get_expr(relpartbound, oid) as bound, greatest(reltuples, 1)::float8 as about
+    `select relname as name, pg_get_expr(relpartbound, oid) as bound, greatest(reltuples, 1)::float8 as estimatedRows
      from pg_class
      where relispartition and oid in (select inhrelid from pg_inherits where inhparent = 'scans'::regclass)`,
   )
@@ -108,7 +108,7 @@ async function findCurrentGaps(db: Queryable, resultDays: number): Promise<Span[
 }
 
 /** Runs `work` unless another node does the same or a table stays locked; then it returns undefined. */
-async function inTurn<T>(pool: Pool, work: (client: PoolClient) => Promise<T>): Promise<T | undefined> {
+async function withPartitionLock<T>(pool: Pool, work: (client: PoolClient) => Promise<T>): Promise<T | undefined> {
   try {
     return await inTransaction(
       pool,
@@ -140,23 +140,23 @@ async function createPartition(client: PoolClient, resultDays: number, from: Dat
 }
 
 /** Whether a partition is old enough, holds no result that was completed later, and has no scan with a job. */
-async function isOver(db: Queryable, { name, to, from }: Partition, resultDays: number): Promise<boolean> {
-  const row = await findRow<{ over: boolean }>(
+async function isExpired(db: Queryable, { name, to, from }: Partition, resultDays: number): Promise<boolean> {
+  const row = await findRow<{ expired: boolean }>(
     db,
     `select $2::timestamptz <= now() - make_interval(days => $1)
        and not exists (select from jobs where scan_id < $3 and ($4::uuid is null or scan_id >= $4))
-       and not exists (select from ${name} where completed_at >= now() - make_interval(days => $1)) as over`,
+       and not exists (select from ${name} where completed_at >= now() - make_interval(days => $1)) as expired`,
     [resultDays, to, to && toScanIdAt(to), from && toScanIdAt(from)],
   )
-  return row?.over === true
+  return row?.expired === true
 }
 
 async function dropPartition(client: PoolClient, partition: Partition, resultDays: number): Promise<number> {
   await client.query('lock table scans in access exclusive mode')
-  const isThere = (await listPartitions(client)).some(({ name }) => name === partition.name)
-  if (!isThere || !(await isOver(client, partition, resultDays))) return 0
+  const exists = (await listPartitions(client)).some(({ name }) => name === partition.name)
+  if (!exists || !(await isExpired(client, partition, resultDays))) return 0
   await client.query(`drop table ${partition.name}`)
-  return partition.about
+  return partition.estimatedRows
 }
 
 const deleteRows = (pool: Pool, name: string, resultDays: number): Promise<number> =>

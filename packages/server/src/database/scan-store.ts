@@ -18,7 +18,7 @@ export function makeScanStore({ pool }: { pool: Pool }): ScanStore {
     async deleteCompleted(resultDays) {
       return (await partitions.dropOld(resultDays)) + (await partitions.deleteOld(resultDays))
     },
-    createPartitions: (resultDays) => partitions.makeAhead(resultDays),
+    createPartitions: (resultDays) => partitions.createAhead(resultDays),
     foldLedger: (resultDays) => runInPieces(foldPieceSize, () => foldPiece(pool, resultDays)),
   }
 }

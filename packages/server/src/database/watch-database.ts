@@ -7,12 +7,12 @@ const minPauseMs = 250
 const maxPauseMs = 5000
 const probeTimeoutMs = 3000
 /** Lost connections are logged at most this often while the database answers. */
-const quietMs = 10_000
+const lossLogPauseMs = 10_000
 
 /**
- * Knows whether the database answers. It probes on a connection of its own, which no other statement can block. Every
- * part that meets an outage reports it here; the watch logs its beginning and its end once, and probes with growing
- * pauses in between.
+ * Monitors whether the database answers. Probes use a connection of their own, which no other statement can block.
+ * Every part that meets an outage reports it here; the watch logs its beginning and its end once, and probes with
+ * growing pauses in between.
  */
 export function watchDatabase({ url, log }: { url: string; log: Logger }) {
   const probePool = new pg.Pool({
@@ -25,40 +25,40 @@ export function watchDatabase({ url, log }: { url: string; log: Logger }) {
   // The next probe notices that the connection is lost.
   probePool.on('error', () => {})
   const closing = new AbortController()
-  let awaySinceMs: number | undefined
-  let quietUntilMs = 0
+  let unavailableSinceMs: number | undefined
+  let nextLossLogMs = 0
   let outages = 0
   let probing: Promise<unknown> | undefined
-  let waiting: Promise<void> | undefined
+  let recovery: Promise<void> | undefined
 
   return {
-    isAway: () => awaySinceMs !== undefined,
+    isUnavailable: () => unavailableSinceMs !== undefined,
     countOutages: () => outages,
-    suspect,
+    reportError,
     /** Also reports the outage, so that the caller need not log it. */
     isOutage(error: unknown): boolean {
-      suspect(error)
+      reportError(error)
       return isOutage(error)
     },
     /** Probes the database, and returns a sentence if it does not answer. Concurrent callers share a probe. */
     async findFault(): Promise<string | undefined> {
-      if (awaySinceMs === undefined) await probe()
-      if (awaySinceMs === undefined) return undefined
-      const seconds = Math.round((performance.now() - awaySinceMs) / 1000)
+      if (unavailableSinceMs === undefined) await probe()
+      if (unavailableSinceMs === undefined) return undefined
+      const seconds = Math.round((performance.now() - unavailableSinceMs) / 1000)
       return `The database has not answered for ${seconds} s. Requests get 503 until it is back, and nothing is charged.`
     },
     async close() {
       closing.abort()
-      await waiting
+      await recovery
       await probePool.end()
     },
   }
 
   /** Probes the database if this error looks like an outage. */
-  function suspect(error: unknown) {
-    if (closing.signal.aborted || waiting !== undefined || !isOutage(error)) return
-    waiting = waitForReturn(error as Error).finally(() => {
-      waiting = undefined
+  function reportError(error: unknown) {
+    if (closing.signal.aborted || recovery !== undefined || !isOutage(error)) return
+    recovery = waitForReturn(error as Error).finally(() => {
+      recovery = undefined
     })
   }
 
@@ -74,30 +74,30 @@ export function watchDatabase({ url, log }: { url: string; log: Logger }) {
     for (let pauseMs = minPauseMs; !signal.aborted; pauseMs = Math.min(2 * pauseMs, maxPauseMs)) {
       try {
         await probe()
-        return noteAnswer(reason)
+        return recordAnswer(reason)
       } catch {
-        noteOutage(reason)
+        recordOutage(reason)
         await sleep(pauseMs, undefined, { signal }).catch(() => {})
       }
     }
   }
 
-  function noteOutage(reason: string) {
-    if (awaySinceMs !== undefined || closing.signal.aborted) return
-    awaySinceMs = performance.now()
+  function recordOutage(reason: string) {
+    if (unavailableSinceMs !== undefined || closing.signal.aborted) return
+    unavailableSinceMs = performance.now()
     outages++
     log.error({ reason }, 'the database is unavailable; requests get 503 until it answers again')
   }
 
-  function noteAnswer(reason: string) {
+  function recordAnswer(reason: string) {
     const nowMs = performance.now()
-    if (awaySinceMs !== undefined) {
-      log.info({ seconds: Math.round((nowMs - awaySinceMs) / 100) / 10 }, 'the database answers again')
-      awaySinceMs = undefined
+    if (unavailableSinceMs !== undefined) {
+      log.info({ seconds: Math.round((nowMs - unavailableSinceMs) / 100) / 10 }, 'the database answers again')
+      unavailableSinceMs = undefined
       return
     }
-    if (nowMs >= quietUntilMs) log.warn({ reason }, 'a database connection was lost; the database answers')
-    quietUntilMs = nowMs + quietMs
+    if (nowMs >= nextLossLogMs) log.warn({ reason }, 'a database connection was lost; the database answers')
+    nextLossLogMs = nowMs + lossLogPauseMs
   }
 }
 

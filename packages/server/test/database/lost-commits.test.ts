@@ -32,10 +32,11 @@ describe('a database that is lost', () => {
 
   afterEach(async () => {
     proxy.setMode('pass')
-    await waitUntil('the database to be back', () => !far.watch.isAway())
+    await waitUntil('the database to be back', () => !far.watch.isUnavailable())
   })
 
-  const newGate = () => makeAdmissionGate({ pool: far.pool, isAway: far.watch.isAway, onOutage: far.watch.suspect })
+  const newGate = () =>
+    makeAdmissionGate({ pool: far.pool, isUnavailable: far.watch.isUnavailable, onOutage: far.watch.reportError })
 
   const waysToCharge: Way[] = [
     {
@@ -92,7 +93,7 @@ describe('a database that is lost', () => {
     proxy.setMode('cut')
     await waitUntil('the loss to be noticed', async () => {
       await gate.admit({ keyDigest: digest, countsRequest: true }).catch(() => {})
-      return far.watch.isAway()
+      return far.watch.isUnavailable()
     })
     const refused = await ask().then(
       () => undefined,
@@ -104,7 +105,7 @@ describe('a database that is lost', () => {
     assert.equal((await stores.getBalance(id))?.debits, 0)
 
     proxy.setMode('pass')
-    await waitUntil('the return', () => !far.watch.isAway())
+    await waitUntil('the return', () => !far.watch.isUnavailable())
     assert.equal((await ask()).outcome, 'admitted')
     assert.equal(await far.watch.findFault(), undefined)
   })

@@ -14,7 +14,12 @@ const newIdAt = (time: Date) => v7({ msecs: time.getTime() })
 
 describe('the spans of partitions', () => {
   const now = new Date('2026-11-15T12:00:00Z')
-  const partition = (from: string, to: string) => ({ name: '', from: new Date(from), to: new Date(to), about: 1 })
+  const partition = (from: string, to: string) => ({
+    name: '',
+    from: new Date(from),
+    to: new Date(to),
+    estimatedRows: 1,
+  })
   const say = (gaps: { from: Date; to: Date }[]) =>
     gaps.map(({ from, to }) => [from, to].map((time) => time.toISOString().slice(5, 10)).join(' '))
 
@@ -33,12 +38,12 @@ describe('the spans of partitions', () => {
 
   test('are parsed from PostgreSQL’s description', () => {
     const [from, to] = [new Date('2026-11-15'), new Date('2026-11-16')]
-    const bound = (text: string) => toPartition({ name: 'a', bound: text, about: 1 })
+    const bound = (text: string) => toPartition({ name: 'a', bound: text, estimatedRows: 1 })
     const range = `FOR VALUES FROM ('${toScanIdAt(from)}') TO ('${toScanIdAt(to)}')`
-    assert.deepEqual(bound(range), { name: 'a', from, to, about: 1 })
+    assert.deepEqual(bound(range), { name: 'a', from, to, estimatedRows: 1 })
     const before = `FOR VALUES FROM (MINVALUE) TO ('${toScanIdAt(to)}')`
-    assert.deepEqual(bound(before), { name: 'a', from: undefined, to, about: 1 })
-    assert.deepEqual(bound('DEFAULT'), { name: 'a', from: undefined, to: undefined, about: 1 })
+    assert.deepEqual(bound(before), { name: 'a', from: undefined, to, estimatedRows: 1 })
+    assert.deepEqual(bound('DEFAULT'), { name: 'a', from: undefined, to: undefined, estimatedRows: 1 })
   })
 })
 

@@ -33,7 +33,7 @@ describe('an installation', () => {
     for (const stores of nodes) await stores.close()
     await refuses(fresh, false, /belongs to a test installation.*--test/)
 
-    const guest = await openStores(fresh, 'guest', silentLog)
+    const guest = await openStores(fresh, 'command', silentLog)
     await guest.registration.register(application)
     await guest.registration.createKey(registered?.account.id ?? '', { name: 'another', expiresAt: null })
     const keys = await guest.keys.listKeys(null)
@@ -45,7 +45,7 @@ describe('an installation', () => {
   })
 
   test('with accounts refuses test mode and keeps scanning', async () => {
-    const guest = await openStores(earlier, 'guest', silentLog)
+    const guest = await openStores(earlier, 'command', silentLog)
     await guest.registration.register(application)
     await guest.close()
     await refuses(earlier, true, /belongs to an installation that scans.*ASSAY_DATA_DIR/)

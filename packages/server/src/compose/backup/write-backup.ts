@@ -43,7 +43,7 @@ export async function writeBackup(config: Config, target: string, options: Optio
 async function fill(config: Config, draft: string, { signal, ...options }: Options, log: Logger): Promise<Manifest> {
   const files: Manifest['files'] = {}
   await mkdir(join(draft, 'tables'), { mode: 0o700 })
-  const stores = await openStores({ ...config, databaseConnections: 2 }, 'guest', log)
+  const stores = await openStores({ ...config, databaseConnections: 2 }, 'command', log)
   try {
     // Tables come before files: content of a job in the tables is then missing only if the job was completed meanwhile.
     const tables = await dumpTables(stores.database.pool, async ({ name }, copied) => {

@@ -12,7 +12,7 @@ export type Cluster = { layout: Layout; binaries: Binaries; unprivileged: Unpriv
 const draftPrefix = 'cluster.new-'
 
 /**
- * Creates the cluster in a draft directory and renames it when complete, so that a crash leaves no half of a cluster.
+ * Creates the cluster in a draft directory and renames it when complete, so that a crash leaves no incomplete cluster.
  */
 export async function createCluster({ layout, binaries, unprivileged }: Cluster) {
   removeDrafts(layout)
@@ -70,7 +70,7 @@ export function startServer({ layout, binaries, unprivileged }: Cluster): ChildP
   ])
   const log = openSync(layout.logFile, 'w', 0o600)
   try {
-    // Detached: Ctrl-C reaches the whole process group, and the database must outlive the requests that are drained.
+    // The server is detached: Ctrl-C reaches the whole process group, and draining requests still need the database.
     const options = { ...user, env: toEnvironment({ layout, binaries }), cwd: layout.rootDir, detached: true }
     const child = spawn(command, args, { ...options, stdio: ['ignore', log, log] })
     child.unref()

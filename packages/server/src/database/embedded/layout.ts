@@ -13,16 +13,16 @@ export const toSocketFile = (layout: Layout) => join(layout.socketDir, socketNam
 
 /** Paths of the embedded database below the data directory. A socket path that would be too long moves to /tmp. */
 export function makeLayout(dataDir: string): Layout {
-  // Other users may pass through but not list it: the database's user must reach its own directory below.
+  // Mode 711 lets other users enter but not list the data directory: the database's user must reach its own below.
   makeDirectories(resolve(dataDir), 0o711)
   const rootDir = join(realpathSync(dataDir), 'postgres')
-  const near = join(rootDir, 'run')
-  const fits = Buffer.byteLength(join(near, socketName)) < maxSocketPath
-  const far = join(tmpdir(), `assay-${createHash('sha256').update(rootDir).digest('hex').slice(0, 16)}`)
+  const preferredDir = join(rootDir, 'run')
+  const fits = Buffer.byteLength(join(preferredDir, socketName)) < maxSocketPath
+  const shortDir = join(tmpdir(), `assay-${createHash('sha256').update(rootDir).digest('hex').slice(0, 16)}`)
   return {
     rootDir,
     clusterDir: join(rootDir, 'cluster'),
-    socketDir: fits ? near : far,
+    socketDir: fits ? preferredDir : shortDir,
     libraryLinks: join(rootDir, 'lib'),
     logFile: join(rootDir, 'postgres.log'),
   }

@@ -25,16 +25,16 @@ export type EmbeddedDatabase = { url: string; close(): Promise<void> }
 const serviceLock = 4_151_001
 const userLock = 4_151_002
 const startTimeoutMs = 60_000
-const presenceName = 'assay process '
+const lockClientName = 'assay process '
 
 /**
- * Opens the database under the data directory. It connects to a running server (of a service, or left behind by one
+ * Opens the database in the data directory: connects to a running server (of a service, or left behind by one
  * that was killed), starts one otherwise, and creates the cluster the first time. Only one service may use a data
- * directory; operator commands (`guest`) may run beside it.
+ * directory; operator commands (`command`) may run beside it.
  */
 export async function openEmbedded(deps: {
   dataDir: string
-  as: 'service' | 'guest'
+  as: 'service' | 'command'
   log: Logger
 }): Promise<EmbeddedDatabase> {
   const { as, log } = deps
@@ -49,13 +49,13 @@ export async function openEmbedded(deps: {
   const cluster: Cluster = { layout, binaries, unprivileged }
   const url = `postgres://assay@/postgres?host=${encodeURIComponent(layout.socketDir)}`
 
-  let closing = false
-  let startedByUs = false
-  let presence = await join()
+  let isClosing = false
+  let hasStartedServer = false
+  let lockClient = await connect()
   return { url, close }
 
   /** Connects and takes the locks, which show that this process uses the database. */
-  async function join(): Promise<pg.Client> {
+  async function connect(): Promise<pg.Client> {
     const deadline = performance.now() + startTimeoutMs
     for (;;) {
       // Without a socket there is no server to connect to, so it is started at once.
@@ -64,7 +64,7 @@ export async function openEmbedded(deps: {
         await takeLocks(client)
         // An unexpected end of this connection shows that the server stopped.
         client.once('end', () => {
-          if (!closing) void revive()
+          if (!isClosing) void restart()
         })
         return client
       }
@@ -78,7 +78,7 @@ export async function openEmbedded(deps: {
     if (findPostmaster(layout.clusterDir) === undefined) {
       removeStaleLocks(layout.clusterDir, toSocketFile(layout))
       const child = startServer(cluster)
-      startedByUs = true
+      hasStartedServer = true
       // The server exits at once if another process was faster, or while children of a killed server hold its memory.
       child.once('error', (error) => log.error({ err: error }, 'the embedded database could not be started'))
     }
@@ -87,8 +87,10 @@ export async function openEmbedded(deps: {
 
   async function takeLocks(client: pg.Client) {
     if (as === 'service') {
-      const { rows } = await client.query<{ free: boolean }>('select pg_try_advisory_lock($1) as free', [serviceLock])
-      if (rows[0]?.free !== true) {
+      const { rows } = await client.query<{ granted: boolean }>('select pg_try_advisory_lock($1) as granted', [
+        serviceLock,
+      ])
+      if (rows[0]?.granted !== true) {
         const holder = await findServiceProcess(client)
         await client.end()
         throw new OperatorMistake(
@@ -99,11 +101,11 @@ export async function openEmbedded(deps: {
     await client.query('select pg_advisory_lock_shared($1)', [userLock])
   }
 
-  async function revive() {
+  async function restart() {
     log.warn('the embedded database stopped unexpectedly; restarting it')
-    while (!closing) {
+    while (!isClosing) {
       try {
-        presence = await join()
+        lockClient = await connect()
         log.info('the embedded database is running again')
         return
       } catch (error) {
@@ -114,9 +116,9 @@ export async function openEmbedded(deps: {
   }
 
   async function close() {
-    closing = true
-    const mayStop = as === 'service' || (startedByUs && (await isLastUser(presence)))
-    await presence.end().catch(() => {})
+    isClosing = true
+    const mayStop = as === 'service' || (hasStartedServer && (await isLastUser(lockClient)))
+    await lockClient.end().catch(() => {})
     if (mayStop) await stopServer(layout)
   }
 }
@@ -128,14 +130,14 @@ async function findServiceProcess(client: pg.Client): Promise<string> {
      where locktype = 'advisory' and objid = $1 and granted`,
     [serviceLock],
   )
-  return rows[0]?.name.replace(presenceName, '') ?? 'unknown'
+  return rows[0]?.name.replace(lockClientName, '') ?? 'unknown'
 }
 
 async function isLastUser(client: pg.Client): Promise<boolean> {
   try {
     await client.query('select pg_advisory_unlock_shared($1)', [userLock])
-    const { rows } = await client.query<{ alone: boolean }>('select pg_try_advisory_lock($1) as alone', [userLock])
-    return rows[0]?.alone === true
+    const { rows } = await client.query<{ isAlone: boolean }>('select pg_try_advisory_lock($1) as isAlone', [userLock])
+    return rows[0]?.isAlone === true
   } catch {
     return false
   }
@@ -145,7 +147,7 @@ async function tryConnect(url: string): Promise<pg.Client | undefined> {
   const client = new pg.Client({
     connectionString: url,
     connectionTimeoutMillis: 5000,
-    application_name: presenceName + process.pid,
+    application_name: lockClientName + process.pid,
   })
   // A lost connection emits 'error' beside 'end', and an unhandled 'error' would end the process.
   client.on('error', () => {})
