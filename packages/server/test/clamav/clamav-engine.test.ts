@@ -18,12 +18,12 @@ function newClient(scans: (string | Error)[], pings: (string | Error)[] = []) {
     if (said instanceof Error) throw said
     return said
   }
-  const client: Pick<ClamdClient, 'scan' | 'ask' | 'close'> = {
+  const client: Pick<ClamdClient, 'scan' | 'sendCommand' | 'close'> = {
     async scan() {
       asked.scans++
       return next(scans, 'scan')
     },
-    async ask() {
+    async sendCommand() {
       asked.pings++
       return next(pings, 'ping')
     },
@@ -72,9 +72,9 @@ describe('the ClamAV engine', () => {
   test('lets a caller go while it waits for clamd to come back', async () => {
     const leaving = new AbortController()
     let pings = 0
-    const client: Pick<ClamdClient, 'scan' | 'ask' | 'close'> = {
+    const client: Pick<ClamdClient, 'scan' | 'sendCommand' | 'close'> = {
       scan: () => Promise.reject(down),
-      async ask() {
+      async sendCommand() {
         if (++pings === 2) leaving.abort()
         throw down
       },
@@ -88,9 +88,9 @@ describe('the ClamAV engine', () => {
   test('gives up on a clamd that does not come back', async (t) => {
     let pings = 0
     t.mock.method(performance, 'now', () => pings * 4000)
-    const client: Pick<ClamdClient, 'scan' | 'ask' | 'close'> = {
+    const client: Pick<ClamdClient, 'scan' | 'sendCommand' | 'close'> = {
       scan: () => Promise.reject(down),
-      async ask() {
+      async sendCommand() {
         pings++
         throw down
       },

@@ -8,7 +8,7 @@ import { describe, test as nodeTest, type TestContext } from 'node:test'
 import type { Content } from '../../src/domain/content/content.ts'
 import { EngineDown } from '../../src/domain/ports/engines.ts'
 import { makeClamdClient, sessionCount } from '../../src/engines/clamav/client.ts'
-import { askClamd, streamToClamd } from '../../src/engines/clamav/connection.ts'
+import { sendCommand, streamToClamd } from '../../src/engines/clamav/connection.ts'
 import { newContent } from '../engines/unpack-archives.ts'
 import { noAbort } from '../engines/yara-support.ts'
 import { waitFor } from '../support/wait-for.ts'
@@ -57,7 +57,7 @@ describe('a connection to clamd', () => {
 
   test('asks a command and hands its answer on', async (t) => {
     const fake = await openFakeClamd(t)
-    assert.equal(await askClamd(fake.address, 'PING', noAbort), 'PONG')
+    assert.equal(await sendCommand(fake.address, 'PING', noAbort), 'PONG')
     assert.equal(fake.connections[0]?.raw.toString(), 'zPING\0')
   })
 
@@ -69,7 +69,7 @@ describe('a connection to clamd', () => {
       }
       socket.end()
     })
-    assert.equal(await askClamd(address, 'PING', noAbort), 'stream: OK')
+    assert.equal(await sendCommand(address, 'PING', noAbort), 'stream: OK')
   })
 
   for (const [what, said] of Object.entries({
@@ -83,13 +83,13 @@ describe('a connection to clamd', () => {
         socket.resume()
         socket.end(said)
       })
-      await assert.rejects(askClamd(address, 'PING', noAbort), EngineDown)
+      await assert.rejects(sendCommand(address, 'PING', noAbort), EngineDown)
       await assert.rejects(streamToClamd(address, spooled(1000), noAbort), EngineDown)
     })
   }
 
   test('that is refused means that the engine is down', async () => {
-    await assert.rejects(askClamd({ path: '/nowhere/clamd.sock' }, 'PING', noAbort), EngineDown)
+    await assert.rejects(sendCommand({ path: '/nowhere/clamd.sock' }, 'PING', noAbort), EngineDown)
     await assert.rejects(streamToClamd({ path: '/nowhere/clamd.sock' }, spooled(100_000), noAbort), EngineDown)
     await assert.rejects(streamToClamd({ host: '127.0.0.1', port: 1 }, spooled(100_000), noAbort), EngineDown)
   })
@@ -126,7 +126,7 @@ describe('a connection to clamd', () => {
     await assert.rejects(streamToClamd(silent, spooled(1000), AbortSignal.abort()))
     for (const address of [silent, stuck]) {
       await assert.rejects(streamToClamd(address, spooled(20_000_000), AbortSignal.timeout(100)))
-      await assert.rejects(askClamd(address, 'PING', AbortSignal.timeout(100)))
+      await assert.rejects(sendCommand(address, 'PING', AbortSignal.timeout(100)))
     }
   })
 
@@ -185,6 +185,6 @@ describe('the client', () => {
   test('gives a command up after its time', async (t) => {
     const address = await openStranger(t, (socket) => socket.resume())
     const client = makeClamdClient({ address })
-    await assert.rejects(client.ask('PING', 50))
+    await assert.rejects(client.sendCommand('PING', 50))
   })
 })

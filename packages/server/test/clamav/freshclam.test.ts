@@ -123,7 +123,7 @@ describe('the updater', { timeout: 60_000 }, () => {
     t.mock.timers.tick(5000)
     await until(() => results.length === 1)
     assert.equal(results[0]?.ok, false)
-    assert.match(results[0]?.said ?? '', /Cannot reach the mirror/)
+    assert.match(results[0]?.message ?? '', /Cannot reach the mirror/)
     assert.deepEqual(updater.findLast(), results[0])
   })
 

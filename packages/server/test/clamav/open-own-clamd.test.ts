@@ -18,7 +18,7 @@ import { fileURLToPath } from 'node:url'
 import { isRunning } from '../../../../acceptance/support/processes.ts'
 import { OperatorMistake } from '../../src/domain/problem.ts'
 import { makeClamdClient } from '../../src/engines/clamav/client.ts'
-import { makeChoices } from '../../src/engines/clamav/open-own-clamd.ts'
+import { makeSandboxChooser } from '../../src/engines/clamav/open-own-clamd.ts'
 import { eicar, newContent, newZip } from '../engines/unpack-archives.ts'
 import { noAbort } from '../engines/yara-support.ts'
 import { waitFor } from '../support/wait-for.ts'
@@ -85,8 +85,9 @@ describe('a clamd of our own', options, () => {
     assert.doesNotMatch(readFileSync(`/proc/${pid}/environ`, 'latin1'), /ASSAY|HOME=/)
 
     const binary = readlinkSync(`/proc/${pid}/exe`)
-    const { choose } = makeChoices({ binary, dataDir, scratchMegabytes: 64, acceptsDisk: false })
-    if (choose(join(dataDir, 'clamav')).kind !== 'private') return t.diagnostic('there is no private sandbox here')
+    const { chooseForDir } = makeSandboxChooser({ binary, dataDir, scratchMegabytes: 64, acceptsDisk: false })
+    if (chooseForDir(join(dataDir, 'clamav')).kind !== 'private')
+      return t.diagnostic('there is no private sandbox here')
     assert.match(status, /^CapEff:\s+0+$/m)
     assert.notEqual(readlinkSync(`/proc/${pid}/ns/net`), readlinkSync('/proc/self/ns/net'))
     assert.notEqual(readlinkSync(`/proc/${pid}/ns/mnt`), readlinkSync('/proc/self/ns/mnt'))

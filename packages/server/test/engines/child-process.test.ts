@@ -12,8 +12,8 @@ test('bodies of every size arrive whole, one after the other', async (t) => {
   const child = startEcho(t)
   for (const bytes of [0, 1, 65_537, 5_000_000, 3, 9_000_000, 5_000_001, 70_000]) {
     const body = randomBytes(bytes)
-    assert.deepEqual(await child.ask({ bytes }, body, limits), { bytes, sha1: toSha1(body) })
-    assert.deepEqual(await child.ask({ bytes }, toChunks(body), limits), { bytes, sha1: toSha1(body) })
+    assert.deepEqual(await child.sendRequest({ bytes }, body, limits), { bytes, sha1: toSha1(body) })
+    assert.deepEqual(await child.sendRequest({ bytes }, toChunks(body), limits), { bytes, sha1: toSha1(body) })
   }
 })
 
@@ -23,8 +23,8 @@ test('a body that fails on its way leaves the process usable', async (t) => {
     yield randomBytes(6_000_000)
     throw new Error('the store is away')
   })()
-  await assert.rejects(child.ask({ bytes: 7_000_000 }, failing, limits), /the store is away/)
-  assert.deepEqual(await child.ask({ bytes: 3 }, Buffer.from('abc'), limits), { bytes: 3, sha1: toSha1('abc') })
+  await assert.rejects(child.sendRequest({ bytes: 7_000_000 }, failing, limits), /the store is away/)
+  assert.deepEqual(await child.sendRequest({ bytes: 3 }, Buffer.from('abc'), limits), { bytes: 3, sha1: toSha1('abc') })
 })
 
 for (const [what, invalid] of Object.entries({
@@ -34,27 +34,33 @@ for (const [what, invalid] of Object.entries({
 })) {
   test(`a process that sends ${what} is killed`, async (t) => {
     const child = startEcho(t)
-    await assert.rejects(child.ask({ bytes: 0, invalid }, none, limits), /sent an? (invalid )?frame/)
+    await assert.rejects(child.sendRequest({ bytes: 0, invalid }, none, limits), /sent an? (invalid )?frame/)
     await child.ended
-    await assert.rejects(child.ask({ bytes: 0 }, none, limits), ProcessDied)
+    await assert.rejects(child.sendRequest({ bytes: 0 }, none, limits), ProcessDied)
   })
 }
 
 test('a process that sends half of an answer is killed when its time is over', async (t) => {
   const child = startEcho(t)
-  await assert.rejects(child.ask({ bytes: 0, invalid: '0502' }, none, { ...limits, answerMs: 300 }), LimitExceeded)
+  await assert.rejects(
+    child.sendRequest({ bytes: 0, invalid: '0502' }, none, { ...limits, answerMs: 300 }),
+    LimitExceeded,
+  )
   await child.ended
 })
 
 test('a process that holds more memory than it may is killed', async (t) => {
   const child = startEcho(t)
-  await assert.rejects(child.ask({ bytes: 0, invalid: '' }, none, { ...limits, maxMemoryMb: 1 }), /limit of 1 MB/)
+  await assert.rejects(
+    child.sendRequest({ bytes: 0, invalid: '' }, none, { ...limits, maxMemoryMb: 1 }),
+    /limit of 1 MB/,
+  )
   await child.ended
 })
 
 test('a caller that waits for the answer of a killed process gets ProcessDied', async (t) => {
   const child = startEcho(t)
-  const asked = child.ask({ bytes: 0, invalid: '' }, none, limits)
+  const asked = child.sendRequest({ bytes: 0, invalid: '' }, none, limits)
   child.kill()
   await assert.rejects(asked, ProcessDied)
   await child.ended
@@ -62,7 +68,7 @@ test('a caller that waits for the answer of a killed process gets ProcessDied', 
 
 test('the death of an idle process is noticed', async (t) => {
   const child = startEcho(t)
-  await child.ask({ bytes: 0 }, none, limits)
+  await child.sendRequest({ bytes: 0 }, none, limits)
   process.kill(child.pid ?? 0, 'SIGKILL')
   await child.ended
   assert.equal(child.isDead(), true)
@@ -70,7 +76,7 @@ test('the death of an idle process is noticed', async (t) => {
 
 test('a program that does not exist is a process that died', async () => {
   const child = startChild('test process', { command: '/nowhere/program', args: [] })
-  await assert.rejects(child.ask({}, none, limits), ProcessDied)
+  await assert.rejects(child.sendRequest({}, none, limits), ProcessDied)
   await child.ended
 })
 

@@ -172,7 +172,7 @@ function openTestPool(
 function newFakeChild(onEnd: () => void): FakeChild {
   const { promise: ended, resolve } = Promise.withResolvers<void>()
   let isDead = false
-  let isWorn = false
+  let needsReplacement = false
   const end = () => {
     isDead = true
     onEnd()
@@ -181,14 +181,14 @@ function newFakeChild(onEnd: () => void): FakeChild {
   const unused = () => Promise.reject(new Error('not used here'))
   return {
     pid: undefined,
-    ask: unused,
+    sendRequest: unused,
     post: unused,
     readFrame: unused,
     sendData: unused,
     isDead: () => isDead,
-    isWorn: () => isWorn,
+    needsReplacement: () => needsReplacement,
     wearOut() {
-      isWorn = true
+      needsReplacement = true
     },
     ended,
     end,

@@ -11,8 +11,8 @@ export type Received<Request> = { request: Request; body: Buffer | undefined }
 
 export type ChildPipe<Request, Answer> = {
   /**
-   * The next request, or undefined when the service has closed the socket. A request with a body announces its length as
-   * `bytes`. The body is valid until the next call.
+   * The next request, or undefined when the service has closed the socket. A request with a body announces its length
+   * as `bytes`. The body is valid until the next call.
    */
   readRequest(): Received<Request> | undefined
   /** Buffers a frame; `answer` and `fetch` send what is buffered. */
@@ -29,11 +29,11 @@ export type ChildPipe<Request, Answer> = {
  */
 export function openChildPipe<Request extends object, Answer extends object>(): ChildPipe<Request, Answer> {
   const output = makeOutput()
-  const room = makeBodyRoom()
+  const bodyBuffer = makeBodyBuffer()
 
   return {
     readRequest() {
-      room.free()
+      bodyBuffer.free()
       const head = Buffer.allocUnsafe(frameHeadBytes)
       const bytes = readHead(head)
       if (bytes === undefined) return undefined
@@ -41,7 +41,7 @@ export function openChildPipe<Request extends object, Answer extends object>(): 
       const request: Request = JSON.parse(readInto(Buffer.allocUnsafe(bytes), 0, bytes).toString('utf8'))
       const announced = 'bytes' in request ? Number(request.bytes) : 0
       if (announced > maxBodyBytes) throw new Error(`A body of ${announced} bytes`)
-      return { request, body: readBody(room.get(announced), announced) }
+      return { request, body: readBody(bodyBuffer.get(announced), announced) }
     },
     send: output.send,
     fetch(start, length) {
@@ -83,46 +83,46 @@ function readData(target: Buffer) {
 /** Frames that fit are collected, because a container may hold thousands of small members. */
 function makeOutput() {
   const buffer = Buffer.allocUnsafe(outputBytes)
-  let held = 0
+  let bufferedBytes = 0
 
   function flush() {
-    writeAll(buffer.subarray(0, held))
-    held = 0
+    writeAll(buffer.subarray(0, bufferedBytes))
+    bufferedBytes = 0
   }
 
   function send(kind: FrameKind, payload: Uint8Array) {
-    if (held + frameHeadBytes + payload.length > buffer.length) flush()
-    buffer[held] = frameKinds[kind]
-    buffer.writeUInt32LE(payload.length, held + 1)
-    held += frameHeadBytes
-    if (held + payload.length > buffer.length) {
+    if (bufferedBytes + frameHeadBytes + payload.length > buffer.length) flush()
+    buffer[bufferedBytes] = frameKinds[kind]
+    buffer.writeUInt32LE(payload.length, bufferedBytes + 1)
+    bufferedBytes += frameHeadBytes
+    if (bufferedBytes + payload.length > buffer.length) {
       flush()
       writeAll(payload)
       return
     }
-    buffer.set(payload, held)
-    held += payload.length
+    buffer.set(payload, bufferedBytes)
+    bufferedBytes += payload.length
   }
 
   return { send, flush }
 }
 
 /** Memory for bodies. Up to 4 MB it is kept for the next request. */
-function makeBodyRoom() {
-  let kept = Buffer.allocUnsafeSlow(65_536)
-  let large: Buffer<ArrayBuffer> | undefined
+function makeBodyBuffer() {
+  let keptBuffer = Buffer.allocUnsafeSlow(65_536)
+  let largeBuffer: Buffer<ArrayBuffer> | undefined
   return {
     get(bytes: number): Buffer {
-      if (bytes <= kept.length) return kept
-      const room = Buffer.allocUnsafeSlow(bytes)
-      if (bytes <= keptBodyBytes) kept = room
-      else large = room
-      return room
+      if (bytes <= keptBuffer.length) return keptBuffer
+      const buffer = Buffer.allocUnsafeSlow(bytes)
+      if (bytes <= keptBodyBytes) keptBuffer = buffer
+      else largeBuffer = buffer
+      return buffer
     },
     /** Frees a large body at once: the garbage collector does not run while the child waits for the next request. */
     free() {
-      large?.buffer.transfer(0)
-      large = undefined
+      largeBuffer?.buffer.transfer(0)
+      largeBuffer = undefined
     },
   }
 }

@@ -1,7 +1,7 @@
 export type PoolOptions = {
   /** Names the processes in errors and log lines. */
   name: string
-  /** Processes that run also without work. */
+  /** Processes that keep running without work. */
   minProcesses: number
   /** Processes that work at once; each does one thing at a time. */
   maxProcesses: number
@@ -12,7 +12,9 @@ export type PoolOptions = {
   waitMs: number
 }
 
-/** How many processes each engine runs, and what one piece of work may cost. Tests and the operator's settings override it. */
+/**
+ * The processes of each engine and the limits on one piece of work. Tests and the operator's settings override them.
+ */
 export const engineOptions = {
   /** The number of processes is a setting. One stays open, so that the first picture does not wait for the models. */
   images: {

@@ -1,9 +1,11 @@
 import { readFileSync } from 'node:fs'
 
-/** A decoder fills perhaps 50 MB in that time; reading the status takes 30 µs. */
+/** Pause between two checks. A decoder fills perhaps 50 MB in that time; reading the status takes 30 µs. */
 const everyMs = 25
 
-/** Calls `onExceeded` once when the process holds more resident memory than `maxMb`. Without a limit it does nothing. */
+/**
+ * Calls `onExceeded` once when the process holds more resident memory than `maxMb`. Without a limit it does nothing.
+ */
 export function watchMemory(pid: number | undefined, maxMb: number | undefined, onExceeded: () => void) {
   if (pid === undefined || maxMb === undefined) return { stop() {} }
   const timer = setInterval(() => {

@@ -16,7 +16,7 @@ export type Launch = {
 export const parserUsers = ['nobody', 'node', 'daemon']
 
 const protocolDir = import.meta.dirname
-/** Tells Node that the sources are modules; without it Node reads every file twice. */
+/** package.json tells Node that the sources are modules; without it Node reads every file twice. */
 const manifest = join(protocolDir, '..', '..', '..', 'package.json')
 
 /** Flags of Node that let a child read the given directories and files, and nothing else. */

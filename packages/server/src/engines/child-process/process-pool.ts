@@ -15,43 +15,43 @@ export type PoolDeps = PoolOptions & {
 
 /**
  * The processes of one engine. The pool keeps `minProcesses` running, starts more while work waits for them, ends those
- * that are idle for `idleMs`, and replaces those that die or wear out.
+ * that are idle for `idleMs`, and replaces those that die or hold too much memory.
  */
 export function openProcessPool(deps: PoolDeps) {
   const closing = new AbortController()
   const signal = deps.signal === undefined ? closing.signal : AbortSignal.any([closing.signal, deps.signal])
   const turns = makeSemaphore({ count: deps.maxProcesses, maxWaiting: deps.maxWaiting, maxWaitMs: deps.waitMs })
   const processes = makeProcesses(deps, signal)
-  const newClosed = () => new EngineDown(`The ${deps.name} is stopped`)
+  const newClosedError = () => new EngineDown(`The ${deps.name} is stopped`)
   let unfinished = 0
   let onDrained: (() => void) | undefined
 
   function throwIfClosed() {
-    if (signal.aborted) throw newClosed()
+    if (signal.aborted) throw newClosedError()
   }
 
   async function close() {
     closing.abort()
-    turns.rejectWaiting(newClosed)
-    await processes.close(newClosed)
+    turns.rejectWaiting(newClosedError)
+    await processes.close(newClosedError)
   }
 
   return {
     /** Resolves when the first processes are ready; rejects when one of them could not be started. */
     opened: processes.opened,
     /**
-     * Gives `work` a process of its own. The signal ends only the wait for it. `isNested` is for work that other work of
-     * this pool waits for: it takes no turn, because the turn it would wait for may be that of the waiting work.
+     * Gives `work` a process of its own. The signal ends only the wait for it. `isNested` is for work that other work
+     * of this pool waits for: it takes no turn, because the turn it would wait for may be that of the waiting work.
      */
-    async use<T>(work: (child: Child) => Promise<T>, waiting: AbortSignal, { isNested = false } = {}): Promise<T> {
+    async use<T>(work: (child: Child) => Promise<T>, waitSignal: AbortSignal, { isNested = false } = {}): Promise<T> {
       throwIfClosed()
       unfinished++
       const useProcess = async () => {
         throwIfClosed()
-        return processes.use(work, waiting)
+        return processes.use(work, waitSignal)
       }
       try {
-        return await (isNested ? useProcess() : turns.use(useProcess, waiting))
+        return await (isNested ? useProcess() : turns.use(useProcess, waitSignal))
       } finally {
         if (--unfinished === 0) onDrained?.()
       }
@@ -61,7 +61,7 @@ export function openProcessPool(deps: PoolDeps) {
     findFault: processes.findFault,
     countWaiting: () => turns.countWaiting() + processes.countWaiting(),
     listPids: processes.listPids,
-    /** A process that ended because of `close` says nothing about the content it worked on. */
+    /** Call when a process died: if `close` ended it, the content is not the cause, and this throws. */
     throwIfClosed,
     /** Ends the processes after the work that was given to this pool. No work may be given to it afterwards. */
     async retire() {
@@ -84,14 +84,14 @@ function makeProcesses(deps: PoolDeps, signal: AbortSignal) {
   const idle = makeIdleProcesses(deps.idleMs, endIdle)
   const starter = makeProcessStarter({ ...deps, signal, onStarted: add, onFailed: rejectWhenDown, onRetry: grow })
   const isUp = () => ready.size > 0 || (starter.count() > 0 && !starter.hasFailed())
-  const newDown = () => new EngineDown(`The ${name} cannot be started`, { cause: starter.getFault() })
+  const newDownError = () => new EngineDown(`The ${name} cannot be started`, { cause: starter.getFault() })
   let unusedDeaths = 0
   grow()
-  const opened = starter.settle().then(starter.throwIfFailed)
+  const opened = starter.waitForStarts().then(starter.throwIfFailed)
   opened.catch(() => {})
 
   function rejectWhenDown() {
-    if (!isUp()) idle.rejectWaiting(newDown)
+    if (!isUp()) idle.rejectWaiting(newDownError)
   }
 
   function grow() {
@@ -112,7 +112,7 @@ function makeProcesses(deps: PoolDeps, signal: AbortSignal) {
     idle.remove(child)
     if (!ready.delete(child) || signal.aborted) return
     if (minProcesses > 0) log.warn(`the ${name} died and is replaced`)
-    // A machine without memory may kill one. A second in a row means that the program does not work.
+    // A machine without memory may kill one process. A second death in a row means that the program does not work.
     if (!used.has(child) && ++unusedDeaths > 1) starter.fail(new Error(`The ${name} died before it did any work`))
     grow()
   }
@@ -120,7 +120,7 @@ function makeProcesses(deps: PoolDeps, signal: AbortSignal) {
   function giveBack(child: Child) {
     if (signal.aborted) return child.kill()
     if (child.isDead()) return
-    if (!child.isWorn() && idle.count() < maxProcesses) return idle.add(child)
+    if (!child.needsReplacement() && idle.count() < maxProcesses) return idle.add(child)
     ready.delete(child)
     child.end()
     grow()
@@ -135,15 +135,15 @@ function makeProcesses(deps: PoolDeps, signal: AbortSignal) {
 
   return {
     opened,
-    async use<T>(work: (child: Child) => Promise<T>, waiting: AbortSignal): Promise<T> {
-      if (ready.size === 0 && starter.count() === 0 && starter.isPaused()) throw newDown()
-      const taken = idle.take(waiting)
+    async use<T>(work: (child: Child) => Promise<T>, waitSignal: AbortSignal): Promise<T> {
+      if (ready.size === 0 && starter.count() === 0 && starter.isPaused()) throw newDownError()
+      const taking = idle.take(waitSignal)
       grow()
-      const child = await taken
+      const child = await taking
       used.add(child)
       try {
         const result = await work(child)
-        starter.noteSuccess()
+        starter.recordSuccess()
         unusedDeaths = 0
         return result
       } finally {
@@ -154,11 +154,11 @@ function makeProcesses(deps: PoolDeps, signal: AbortSignal) {
     findFault: () => (isUp() ? undefined : starter.getFault()),
     countWaiting: idle.countWaiting,
     listPids: () => [...alive].flatMap(({ pid }) => pid ?? []),
-    async close(newClosed: () => Error) {
+    async close(newClosedError: () => Error) {
       starter.stop()
-      idle.rejectWaiting(newClosed)
+      idle.rejectWaiting(newClosedError)
       for (const child of alive) child.kill()
-      await starter.settle()
+      await starter.waitForStarts()
       await Promise.all([...alive].map(({ ended }) => ended))
     },
   }
@@ -176,12 +176,12 @@ function makeIdleProcesses(idleMs: number, onIdleTooLong: (child: Child) => void
       permits.release()
     },
     remove(child: Child) {
-      const at = idle.findIndex((one) => one.child === child)
+      const at = idle.findIndex((entry) => entry.child === child)
       if (at === -1) return
       permits.withdraw()
       for (const { timer } of idle.splice(at, 1)) clearTimeout(timer)
     },
-    /** The one that worked last: its memory is in the caches, and the others may end. */
+    /** Takes the process that worked last: its memory is in the caches, and the others may end. */
     async take(signal: AbortSignal): Promise<Child> {
       for (;;) {
         const permit = permits.acquire(signal)

@@ -45,7 +45,7 @@ export function makeProcessStarter(deps: {
     },
     /** Counts a process that died before it did any work like one that did not start. */
     fail,
-    noteSuccess() {
+    recordSuccess() {
       failures = 0
     },
     count: () => starting.size,
@@ -56,7 +56,7 @@ export function makeProcessStarter(deps: {
       if (failures > 0) throw fault
     },
     /** Resolves when no start is under way. */
-    settle: () => Promise.all(starting),
+    waitForStarts: () => Promise.all(starting),
     stop: () => clearTimeout(retry),
   }
 }

@@ -29,13 +29,13 @@ export async function sendBody(
     writeChunk(socket, body)
     return undefined
   }
-  const late = new AbortController()
+  const timeout = new AbortController()
   const timer = setTimeout(
-    () => late.abort(new EngineDown(`The content did not arrive within ${limits.ms} ms`)),
+    () => timeout.abort(new EngineDown(`The content did not arrive within ${limits.ms} ms`)),
     limits.ms,
   )
   try {
-    await sendChunks(socket, body, AbortSignal.any([late.signal, ...limits.signals]))
+    await sendChunks(socket, body, AbortSignal.any([timeout.signal, ...limits.signals]))
     return undefined
   } catch (error) {
     return { error }
@@ -68,7 +68,7 @@ async function sendChunks(socket: Writable, body: AsyncIterable<Buffer>, signal:
     }
   } finally {
     signal.removeEventListener('abort', stop)
-    // Not awaited: a read that hangs would hang here too.
+    // The end of the iterator is not awaited: a read that hangs would hang here too.
     if (!isDone) chunks.return?.()?.catch(() => {})
   }
 }

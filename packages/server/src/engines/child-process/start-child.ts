@@ -6,12 +6,12 @@ import type { Launch } from './node-launch.ts'
 import { readFrames } from './read-frames.ts'
 import { sendBody } from './send-body.ts'
 
-/** The child ended by itself, or was killed by somebody else. */
+/** The child ended by itself, or another process killed it. */
 export class ProcessDied extends Error {}
 /** The child did not answer in time, or held more memory than allowed, and was killed. */
 export class LimitExceeded extends Error {}
 
-type AskLimits = {
+type RequestLimits = {
   sendMs: number
   answerMs: number
   /** Resident memory, watched until the answer. */
@@ -27,7 +27,7 @@ export type Child = {
    * Sends a request and its body, and returns the answer. When the body cannot be sent (`signal`, a failing read,
    * `sendMs`) this throws the reason, and the child stays usable. A child that exceeds a limit is killed.
    */
-  ask<Answer>(request: object, body: Buffer | AsyncIterable<Buffer>, limits: AskLimits): Promise<Answer>
+  sendRequest<Answer>(request: object, body: Buffer | AsyncIterable<Buffer>, limits: RequestLimits): Promise<Answer>
   /** Sends a request without a body; `readFrame` then gives the frames up to the answer. */
   post(request: object): Promise<void>
   /** Undefined when the child is dead. */
@@ -36,8 +36,10 @@ export type Child = {
   sendData(bytes: Buffer): Promise<void>
   /** True as soon as the child is of no more use, a moment before it has ended. */
   isDead(): boolean
-  /** True when the last answer was marked `worn`: the child holds so much memory that it should be replaced. */
-  isWorn(): boolean
+  /**
+   * True when the last answer was marked `needsReplacement`: the child holds so much memory that it should be replaced.
+   */
+  needsReplacement(): boolean
   /** Resolves when the process has ended. */
   ended: Promise<void>
   /** Lets the child finish its request and exit by itself. */
@@ -51,15 +53,15 @@ export function startChild(name: string, launch: Launch): Child {
   const socket = process.stdio[3] as Duplex
   const death = watchDeath(name, process, socket)
   const frames = readFrames(socket)
-  let isAsked = false
-  let isWorn = false
+  let isBusy = false
+  let needsReplacement = false
 
   async function readFrame(): Promise<Frame | undefined> {
     try {
       const frame = await frames()
       if (frame?.kind !== frameKinds.answer) return frame
       const answer = JSON.parse(frame.payload.toString('utf8'))
-      isWorn = answer.worn === true
+      needsReplacement = answer.needsReplacement === true
       return { ...frame, answer }
     } catch (cause) {
       death.declare(new Error(`The ${name} sent an invalid frame`, { cause }))
@@ -76,7 +78,7 @@ export function startChild(name: string, launch: Launch): Child {
     throw error
   }
 
-  async function ask<Answer>(request: object, body: Buffer | AsyncIterable<Buffer>, limits: AskLimits) {
+  async function sendRequest<Answer>(request: object, body: Buffer | AsyncIterable<Buffer>, limits: RequestLimits) {
     const { sendMs, answerMs, maxMemoryMb, signal } = limits
     const declare = (limit: string) => death.declare(new LimitExceeded(`The ${name} exceeded its limit of ${limit}`))
     const memory = watchMemory(process.pid, maxMemoryMb, () => declare(`${maxMemoryMb} MB`))
@@ -100,13 +102,13 @@ export function startChild(name: string, launch: Launch): Child {
 
   return {
     pid: process.pid,
-    async ask(request, body, limits) {
-      if (isAsked) throw new Error(`The ${name} was asked two things at once`)
-      // The reason of the death concerns the request before this one.
+    async sendRequest(request, body, limits) {
+      if (isBusy) throw new Error(`The ${name} got a second request before its answer`)
+      // The child died during an earlier request, so the reason of its death does not concern this one.
       if (death.signal.aborted) throw new ProcessDied(`The ${name} is dead`)
-      isAsked = true
-      return ask<never>(request, body, limits).finally(() => {
-        isAsked = false
+      isBusy = true
+      return sendRequest<never>(request, body, limits).finally(() => {
+        isBusy = false
       })
     },
     async post(request) {
@@ -123,7 +125,7 @@ export function startChild(name: string, launch: Launch): Child {
       await flush(socket)
     },
     isDead: () => death.signal.aborted,
-    isWorn: () => isWorn,
+    needsReplacement: () => needsReplacement,
     ended: death.ended,
     end: () => socket.end(),
     kill: () => death.declare(new ProcessDied(`The ${name} was ended`)),
@@ -157,15 +159,17 @@ async function flush(socket: Duplex) {
   })
 }
 
-/** `signal` is aborted, and `reason` resolves, as soon as the child is of no more use; `ended` when the process is gone. */
+/**
+ * `signal` is aborted, and `reason` resolves, as soon as the child is of no more use; `ended` when the process is gone.
+ */
 function watchDeath(name: string, child: ChildProcess, socket: Duplex) {
   const dead = new AbortController()
   const { promise: ended, resolve: end } = Promise.withResolvers<void>()
-  const { promise: reason, resolve: tell } = Promise.withResolvers<Error>()
+  const { promise: reason, resolve: resolveReason } = Promise.withResolvers<Error>()
   let stderr = ''
   const declare = (error: Error) => {
     if (!dead.signal.aborted) dead.abort(error)
-    tell(error)
+    resolveReason(error)
     child.kill('SIGKILL')
     socket.destroy()
   }
@@ -176,7 +180,7 @@ function watchDeath(name: string, child: ChildProcess, socket: Duplex) {
     declare(new ProcessDied(`The ${name} did not start: ${error.message}`, { cause: error }))
     if (child.pid === undefined) end()
   })
-  // 'exit' would come before all that the child wrote is read.
+  // 'close' comes after all output of the child is read; 'exit' may come before.
   child.once('close', (code, by) => {
     declare(new ProcessDied(`The ${name} ended with ${by ?? code}. ${stderr.trim()}`.trim()))
     end()

@@ -13,11 +13,11 @@ const restartMs = 10_000
 const pollMs = 50
 
 /**
- * Repeats a scan once when clamd did not answer and is back, but not a second time: content that crashed clamd twice would
- * crash it again.
+ * Repeats a scan once when clamd did not answer and is back, but not a second time: content that crashed clamd twice
+ * would crash it again.
  */
 export function makeClamAvEngine(deps: {
-  client: Pick<ClamdClient, 'scan' | 'ask'>
+  client: Pick<ClamdClient, 'scan' | 'sendCommand'>
   findState(): EngineState | undefined
   onRetry(error: EngineDown): void
 }): ScanEngine {
@@ -40,10 +40,10 @@ export function makeClamAvEngine(deps: {
   }
 }
 
-async function waitUntilBack(client: Pick<ClamdClient, 'ask'>, signal: AbortSignal) {
+async function waitUntilBack(client: Pick<ClamdClient, 'sendCommand'>, signal: AbortSignal) {
   const deadline = performance.now() + restartMs
   for (;;) {
-    const answer = await client.ask('PING', 1000).catch(() => undefined)
+    const answer = await client.sendCommand('PING', 1000).catch(() => undefined)
     if (answer === 'PONG') return
     if (performance.now() > deadline) throw new EngineDown(`clamd did not answer again within ${restartMs / 1000} s`)
     await sleep(pollMs, undefined, { signal })

@@ -6,9 +6,9 @@ import { maxUnpackedBytes } from '../../domain/ports/engines.ts'
 import type { Unprivileged } from '../../runtime/unprivileged.ts'
 
 /**
- * The settings of Assay's own clamd. Its limits are wide enough that content within Assay's size limits is scanned whole;
- * clamd reports content that exceeds them. Measured: with MaxFileSize at 260M clamd silently skipped a member of 300 MB
- * in a zip of 306 KB.
+ * The settings of Assay's own clamd. Its limits are wide enough that content within Assay's size limits is scanned
+ * whole; clamd reports content that exceeds them. Measured: with MaxFileSize at 260M clamd silently skipped a member of
+ * 300 MB in a zip of 306 KB.
  */
 export function toClamdConfig(options: {
   databaseDir: string
@@ -34,7 +34,7 @@ export function toClamdConfig(options: {
     ['ReadTimeout', 60],
     ['CommandReadTimeout', 10],
     ['IdleTimeout', 300],
-    // Assay watches the signatures and says when to reload; meanwhile scans use the old database.
+    // Assay watches the signatures and sends RELOAD; meanwhile scans use the old database.
     ['SelfCheck', 0],
     ['ConcurrentDatabaseReload', 'yes'],
     ['BytecodeUnsigned', 'no'],
@@ -69,10 +69,10 @@ export function prepareClamdDir(dataDir: string, name: string, user: Unprivilege
   mkdirSync(dataDir, { recursive: true, mode: 0o711 })
   const dir = join(realpathSync(dataDir), name)
   const socket = toSocket(dir)
-  for (const made of new Set([dir, dirname(socket)])) {
-    mkdirSync(made, { recursive: true })
-    if (user.owner !== undefined) chownSync(made, user.owner.uid, user.owner.gid)
-    chmodSync(made, 0o700)
+  for (const path of new Set([dir, dirname(socket)])) {
+    mkdirSync(path, { recursive: true })
+    if (user.owner !== undefined) chownSync(path, user.owner.uid, user.owner.gid)
+    chmodSync(path, 0o700)
   }
   return {
     dir,
@@ -82,10 +82,10 @@ export function prepareClamdDir(dataDir: string, name: string, user: Unprivilege
   }
 }
 
-/** The socket lies in clamd's directory, or in that for temporary files where the path would be too long. */
+/** The socket lies in clamd's directory, or in the directory for temporary files where the path would be too long. */
 export function toSocket(dir: string): string {
-  const near = join(dir, 'clamd.sock')
-  if (Buffer.byteLength(near) < maxSocketPath) return near
+  const socket = join(dir, 'clamd.sock')
+  if (Buffer.byteLength(socket) < maxSocketPath) return socket
   const hash = createHash('sha256').update(dir).digest('hex').slice(0, 16)
   return join(tmpdir(), `assay-clamd-${hash}`, 'clamd.sock')
 }

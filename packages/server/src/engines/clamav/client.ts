@@ -4,22 +4,22 @@ import type { Content } from '../../domain/content/content.ts'
 import { EngineBusy } from '../../domain/ports/engines.ts'
 import { makeSemaphore } from '../../domain/semaphore.ts'
 import {
-  askClamd,
   type ClamdAddress,
   dial,
   maxReplyLength,
+  sendCommand,
   streamToClamd,
   toEngineDown,
   toLength,
 } from './connection.ts'
 
-/** Up to this size a kept connection pays; larger content takes so long to scan that it makes no difference. */
+/** Content up to this size uses a kept connection; larger content takes so long to scan that it makes no difference. */
 const sessionBytes = 256 * 1024
 
 /** More than clamd has threads (compose/malware.ts), so that the next scan is there when a thread becomes free. */
 export const sessionCount = Math.max(16, 4 * availableParallelism())
 
-/** Speaks to clamd. It returns clamd's replies unchanged; `toReport` interprets them. */
+/** Sends content and commands to clamd, and returns its replies unchanged; `toReport` interprets them. */
 export function makeClamdClient(deps: { address: ClamdAddress }) {
   const sessions = makeSessions({ address: deps.address, count: sessionCount })
 
@@ -32,8 +32,8 @@ export function makeClamdClient(deps: { address: ClamdAddress }) {
     },
     /** Scans a few bytes outside of any scan of a caller. */
     probe: (bytes: Buffer, timeoutMs: number) => sessions.scan(bytes, AbortSignal.timeout(timeoutMs)),
-    ask: (command: 'PING' | 'VERSION' | 'RELOAD', timeoutMs: number) =>
-      askClamd(deps.address, command, AbortSignal.timeout(timeoutMs)),
+    sendCommand: (command: 'PING' | 'VERSION' | 'RELOAD', timeoutMs: number) =>
+      sendCommand(deps.address, command, AbortSignal.timeout(timeoutMs)),
     close: sessions.close,
   }
 }
@@ -43,7 +43,7 @@ export type ClamdClient = ReturnType<typeof makeClamdClient>
 const command = Buffer.from('zINSTREAM\0')
 const endOfStream = Buffer.alloc(4)
 const maxWaiting = 10_000
-/** A scan that has waited longer would have too little time left for itself. */
+/** Longest wait for a connection: after it, a scan would have too little time left. */
 const maxWaitMs = 20_000
 
 /**
@@ -61,7 +61,7 @@ export function makeSessions({ address, count }: { address: ClamdAddress; count:
     try {
       await permits.acquire(signal)
     } catch (error) {
-      // clamd has not seen the content, so this says nothing about it.
+      // clamd has not seen the content, so the content is not the cause.
       throw signal.aborted ? new EngineBusy('clamd was busy until the caller gave up') : error
     }
   }
@@ -93,7 +93,7 @@ export function makeSessions({ address, count }: { address: ClamdAddress; count:
 
 type Session = {
   generation: number
-  /** One at a time. A session that fails closes its connection. */
+  /** Call it for one scan at a time. A session that fails closes its connection. */
   scan(data: Buffer, signal: AbortSignal): Promise<string>
   end(): void
 }
@@ -101,7 +101,7 @@ type Session = {
 type Pending = PromiseWithResolvers<string> & { signal: AbortSignal }
 
 function openSession(address: ClamdAddress, generation: number, onClosed: (session: Session) => void): Session {
-  let asked = 0
+  let commandCount = 0
   let pending: Pending | undefined
   let text = ''
   let failure: Error | undefined
@@ -114,10 +114,11 @@ function openSession(address: ClamdAddress, generation: number, onClosed: (sessi
   const session: Session = {
     generation,
     scan(data, signal) {
-      asked++
+      commandCount++
       pending = { ...Promise.withResolvers<string>(), signal }
       signal.addEventListener('abort', stop, { once: true })
-      // Copied into one buffer: for small content one plain write costs less than four that are gathered.
+      // The parts are copied into one buffer: for small content one plain write costs less than a gathered write of
+      // four.
       socket.write(Buffer.concat([command, toLength(data.length), data, endOfStream]))
       return pending.promise
     },
@@ -125,10 +126,10 @@ function openSession(address: ClamdAddress, generation: number, onClosed: (sessi
   }
 
   const takePending = () => {
-    const taken = pending
+    const finished = pending
     pending = undefined
-    taken?.signal.removeEventListener('abort', stop)
-    return taken
+    finished?.signal.removeEventListener('abort', stop)
+    return finished
   }
 
   socket.on('data', (part: string) => {
@@ -140,7 +141,7 @@ function openSession(address: ClamdAddress, generation: number, onClosed: (sessi
     }
     if (!text.endsWith('\0')) return
     // `7: stream: OK`: the number counts the commands of the session.
-    const prefix = `${asked}: `
+    const prefix = `${commandCount}: `
     if (!text.startsWith(prefix)) {
       socket.destroy(new Error('clamd replied to another command'))
       return

@@ -10,16 +10,15 @@ const endOfStream = Buffer.alloc(4)
 const chunkBytes = 512 * 1024
 
 /** Sends a command without content: PING, VERSION, RELOAD. */
-export async function askClamd(address: ClamdAddress, command: string, signal: AbortSignal): Promise<string> {
+export async function sendCommand(address: ClamdAddress, command: string, signal: AbortSignal): Promise<string> {
   const socket = dial(address, signal)
   const reply = readReply(socket, signal)
   socket.write(`z${command}\0`)
   return reply
 }
 
-/** Tells whether a clamd answers at this address. */
 export const isAnswering = (address: ClamdAddress, timeoutMs: number): Promise<boolean> =>
-  askClamd(address, 'PING', AbortSignal.timeout(timeoutMs)).then(
+  sendCommand(address, 'PING', AbortSignal.timeout(timeoutMs)).then(
     (answer) => answer === 'PONG',
     () => false,
   )
@@ -34,8 +33,8 @@ export async function streamToClamd(address: ClamdAddress, content: Content, sig
     const sent = await send(socket, content)
     if (sent === content.bytes) return await reply
     // clamd stopped reading. Over its limit it says so; without a reply, or with OK, it has not scanned all bytes.
-    const early = await reply.catch(() => '')
-    if (early !== '' && early !== 'stream: OK') return early
+    const earlyReply = await reply.catch(() => '')
+    if (earlyReply !== '' && earlyReply !== 'stream: OK') return earlyReply
     throw new EngineDown(`clamd took only ${sent} of ${content.bytes} bytes`)
   } catch (error) {
     socket.destroy()
@@ -69,7 +68,7 @@ async function send(socket: Socket, content: Content): Promise<number> {
     if (socket.destroyed || socket.readableEnded) return sent
     group.push(chunk)
     groupBytes += chunk.length
-    if (groupBytes >= chunkBytes && !flush()) await drained(socket)
+    if (groupBytes >= chunkBytes && !flush()) await waitForDrain(socket)
   }
   if (socket.destroyed || socket.readableEnded) return sent
   if (groupBytes > 0) flush()
@@ -77,7 +76,7 @@ async function send(socket: Socket, content: Content): Promise<number> {
   return sent
 }
 
-const drained = (socket: Socket) =>
+const waitForDrain = (socket: Socket) =>
   new Promise<void>((resolve) => {
     const done = () => {
       socket.off('drain', done).off('close', done)

@@ -8,8 +8,8 @@ const runTimeoutMs = 30 * 60_000
 /** Keeps the first update from slowing down the start of the service. */
 const firstDelayMs = 5000
 
-/** `said` holds the last messages of freshclam. */
-export type UpdateResult = { at: Date; ok: boolean; said: string }
+/** `message` holds the last errors and warnings of freshclam. */
+export type UpdateResult = { at: Date; ok: boolean; message: string }
 
 type UpdaterDeps = {
   binary: string
@@ -55,10 +55,10 @@ export function openUpdater(deps: UpdaterDeps) {
     if (child !== undefined) return
     try {
       prepare()
-      start([], (ok, said) => {
-        // After a failure of the mirror, freshclam does not ask the operator's addresses.
-        if (ok || deps.urls.length === 0) end(ok, said)
-        else start(['--update-db=custom'], () => end(false, said))
+      start([], (ok, message) => {
+        // After a failure of the mirror, freshclam does not download from the operator's addresses.
+        if (ok || deps.urls.length === 0) end(ok, message)
+        else start(['--update-db=custom'], () => end(false, message))
       })
     } catch (error) {
       end(false, (error as Error).message)
@@ -71,16 +71,16 @@ export function openUpdater(deps: UpdaterDeps) {
     writeFileSync(configFile, toConfig(deps), { mode: 0o644 })
   }
 
-  function start(more: string[], onEnd: (ok: boolean, said: string) => void) {
-    const { command, args, ...as } = user.wrap(deps.binary, [
+  function start(extraArgs: string[], onEnd: (ok: boolean, message: string) => void) {
+    const { command, args, ...identity } = user.wrap(deps.binary, [
       `--config-file=${configFile}`,
       '--stdout',
       '--no-warnings',
-      ...more,
+      ...extraArgs,
     ])
-    let said = ''
+    let message = ''
     child = spawn(command, args, {
-      ...as,
+      ...identity,
       cwd: '/',
       env: { PATH: process.env.PATH },
       stdio: ['ignore', 'pipe', 'pipe'],
@@ -88,7 +88,7 @@ export function openUpdater(deps: UpdaterDeps) {
     })
     for (const stream of [child.stdout, child.stderr]) {
       stream?.on('data', (text: Buffer) => {
-        said = (said + text.toString()).slice(-4000)
+        message = (message + text.toString()).slice(-4000)
       })
     }
     let isOver = false
@@ -97,14 +97,14 @@ export function openUpdater(deps: UpdaterDeps) {
       isOver = true
     }
     child.once('error', (error) => once(false, error.message))
-    child.once('close', (code) => once(code === 0, toLastComplaints(said)))
+    child.once('close', (code) => once(code === 0, toLastErrors(message)))
   }
 
-  function end(ok: boolean, said: string) {
+  function end(ok: boolean, message: string) {
     child = undefined
-    last = { at: new Date(), ok, said }
+    last = { at: new Date(), ok, message }
     if (ok) log.info('signatures are up to date')
-    else log.warn({ said }, 'signatures could not be updated; the current ones stay in use')
+    else log.warn({ message }, 'signatures could not be updated; the current ones stay in use')
     deps.onRun(last)
     for (const resolve of waiting) resolve(last)
     waiting = []
@@ -126,8 +126,8 @@ function toConfig({ officialDir, mirror, urls }: UpdaterDeps): string {
   return `${settings.map(([name, value]) => `${name} ${value}`).join('\n')}\n`
 }
 
-const toLastComplaints = (said: string) =>
-  said
+const toLastErrors = (message: string) =>
+  message
     .split('\n')
     .filter((line) => /error|warning|can't|failed/i.test(line))
     .slice(-2)

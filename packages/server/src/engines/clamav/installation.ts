@@ -3,19 +3,12 @@ import { accessSync, constants, existsSync, readFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import type { Logger } from '../../runtime/logger.ts'
 
-/** Searched after PATH, because the PATH of ordinary users often has no sbin. */
-const furtherDirs = [
-  '/usr/sbin',
-  '/usr/local/sbin',
-  '/usr/bin',
-  '/usr/local/bin',
-  '/opt/clamav/sbin',
-  '/opt/clamav/bin',
-]
+/** Directories searched after PATH, because the PATH of ordinary users often has no sbin. */
+const extraDirs = ['/usr/sbin', '/usr/local/sbin', '/usr/bin', '/usr/local/bin', '/opt/clamav/sbin', '/opt/clamav/bin']
 
 /** The path of a program of ClamAV. */
 export function findProgram(name: 'clamd' | 'freshclam'): string | undefined {
-  const dirs = [...(process.env.PATH ?? '').split(delimiter).filter((dir) => dir !== ''), ...furtherDirs]
+  const dirs = [...(process.env.PATH ?? '').split(delimiter).filter((dir) => dir !== ''), ...extraDirs]
   return dirs.map((dir) => join(dir, name)).find(isExecutable)
 }
 

@@ -9,11 +9,11 @@ const checkEveryMs = 5000
 const timeoutMs = 3000
 /** The first bytes of a 7z archive: a clamd with Assay's signatures reports a container that it cannot open. */
 const markedBytes = Buffer.from('377abcaf271c0004', 'hex')
-const withoutMarkers =
+const markersMissing =
   "ClamAV at ASSAY_CLAMD lacks Assay's marker signatures: containers that it cannot open may be called clean. " +
   'Copy packages/server/signatures into its database.'
 
-/** Uses a clamd that the operator runs, and asks it every few seconds which signatures it has. */
+/** Uses a clamd that the operator runs, and checks its version and signatures every few seconds. */
 export async function openGivenClamd(deps: { address: ClamdAddress; log: Logger }): Promise<ClamAv> {
   const { log } = deps
   const client = makeClamdClient(deps)
@@ -22,9 +22,9 @@ export async function openGivenClamd(deps: { address: ClamdAddress; log: Logger 
 
   async function check() {
     try {
-      state = toState(await client.ask('VERSION', timeoutMs))
+      state = toState(await client.sendCommand('VERSION', timeoutMs))
       const { unopened } = toReport(await client.probe(markedBytes, timeoutMs))
-      fault = unopened ? undefined : withoutMarkers
+      fault = unopened ? undefined : markersMissing
     } catch (error) {
       if (fault === undefined) log.error({ err: error }, 'ClamAV at ASSAY_CLAMD does not answer')
       fault = 'ClamAV at ASSAY_CLAMD does not answer.'
@@ -48,7 +48,9 @@ export async function openGivenClamd(deps: { address: ClamdAddress; log: Logger 
   }
 }
 
-/** Reads `ClamAV 1.4.6/27820/Sat Nov 14 08:25:01 2026`; without ClamAV's own database the last two parts are missing. */
+/**
+ * Reads `ClamAV 1.4.6/27820/Sat Nov 14 08:25:01 2026`; without ClamAV's own database the last two parts are missing.
+ */
 function toState(answer: string): EngineState {
   const [version = 'ClamAV', , date] = answer.split('/')
   const at = date === undefined ? Number.NaN : Date.parse(`${date} UTC`)

@@ -35,7 +35,7 @@ export type ClamAv = {
   engine: ScanEngine
   /** A sentence about what is wrong with ClamAV, or undefined. */
   findFault(): string | undefined
-  /** Downloads new signatures now; undefined where somebody else does that. */
+  /** Downloads new signatures now; undefined where Assay does not update signatures. */
   updateNow?: (() => Promise<UpdateResult>) | undefined
   /** Signature files that cannot be loaded. */
   listRefused?(): { path: string; reason: string }[]
@@ -45,7 +45,7 @@ export type ClamAv = {
 const clamdUsers = ['clamav', 'node', 'nobody']
 const reloadTimeoutMs = 180_000
 const pollMs = 10_000
-const aloneTries = 30
+const maxPings = 30
 const pingTimeoutMs = 2000
 
 /** Runs a clamd below the data directory, in a sandbox, supervised, and reloads it when signatures change. */
@@ -54,12 +54,12 @@ export async function openOwnClamd(options: OwnClamdOptions): Promise<ClamAv> {
   const closers = newClosers()
   mkdirSync(dirs.own, { recursive: true })
   mkdirSync(dirs.official, { recursive: true })
-  const { user, choose } = makeChoices(options)
+  const { user, chooseForDir } = makeSandboxChooser(options)
   const { dir, socket, configFile, databaseDir } = prepareClamdDir(dataDir, 'clamav', user)
-  await requireAlone(socket)
-  const sandbox = choose(dir)
+  await requireNoOtherClamd(socket)
+  const sandbox = chooseForDir(dir)
   warnAboutSandbox(sandbox, options)
-  const trial = makeTrial({ binary, dataDir, user, chooseSandbox: choose })
+  const trial = makeTrial({ binary, dataDir, user, chooseSandbox: chooseForDir })
   const library = makeSignatureLibrary({ dirs, databaseDir, trial, log })
   const config = toClamdConfig({ databaseDir, socket, scratchDir: sandbox.scratchDir, threads })
   const version = readVersion(binary)
@@ -70,10 +70,10 @@ export async function openOwnClamd(options: OwnClamdOptions): Promise<ClamAv> {
     socket,
     log,
     async start() {
-      library.place()
+      library.placeFiles()
       const clamd = await launch().catch(async (error) => {
-        if (!(await library.tryAll())) throw error
-        library.place()
+        if (!(await library.tryAllFiles())) throw error
+        library.placeFiles()
         return launch()
       })
       loaded = library.describe()
@@ -106,7 +106,7 @@ export async function openOwnClamd(options: OwnClamdOptions): Promise<ClamAv> {
   const updater =
     options.updates && openUpdater({ ...options.updates, officialDir: dirs.official, user, onRun: refresh, log })
   if (updater !== undefined) closers.add(updater.close)
-  // The supervisor keeps trying; meanwhile scans are refused and /readyz tells why.
+  // When the first start fails, the supervisor retries; meanwhile scans are rejected and /readyz reports the reason.
   await supervisor.firstTry
   return {
     engine: makeClamAvEngine({
@@ -146,14 +146,14 @@ function makeRefresh(deps: {
   let reloading: Promise<void> = Promise.resolve()
 
   async function reload() {
-    await library.tryNew()
+    await library.tryNewFiles()
     const clamd = deps.findRunning()
-    if (!library.place() || clamd === undefined) return
+    if (!library.placeFiles() || clamd === undefined) return
     const done = clamd.whenReloaded(AbortSignal.timeout(reloadTimeoutMs))
-    await client.ask('RELOAD', 10_000)
+    await client.sendCommand('RELOAD', 10_000)
     if (!(await done)) throw new Error('clamd refused the new signatures and keeps the old ones')
     deps.onReloaded()
-    // Kept connections would go on with the signatures they began with.
+    // Open connections would keep using the old signatures.
     client.close()
   }
 
@@ -165,10 +165,10 @@ function makeRefresh(deps: {
   }
 }
 
-/** Throws when another service runs on this data directory. A clamd that ends with its service is waited for. */
-async function requireAlone(path: string) {
+/** Throws when another service runs on this data directory. Waits for the clamd of a service that is stopping. */
+async function requireNoOtherClamd(path: string) {
   for (let tries = 0; await isAnswering({ path }, pingTimeoutMs); tries++) {
-    if (tries === aloneTries) {
+    if (tries === maxPings) {
       throw new OperatorMistake(
         `Another Assay runs on this data directory: its ClamAV answers at ${path}. Stop it first.`,
       )
@@ -184,12 +184,14 @@ export async function findRunningClamd(dataDir: string): Promise<ClamdAddress | 
 }
 
 /** Chooses clamd's user and sandbox, for a trial of signatures as for the service. */
-export function makeChoices(options: Pick<OwnClamdOptions, 'binary' | 'dataDir' | 'scratchMegabytes' | 'acceptsDisk'>) {
+export function makeSandboxChooser(
+  options: Pick<OwnClamdOptions, 'binary' | 'dataDir' | 'scratchMegabytes' | 'acceptsDisk'>,
+) {
   const { binary, dataDir, scratchMegabytes, acceptsDisk } = options
   mkdirSync(dataDir, { recursive: true, mode: 0o711 })
   const user = chooseUnprivileged('engine', clamdUsers, [dirname(binary), dataDir])
   return {
     user,
-    choose: (dir: string) => chooseSandbox({ user, dir, scratchMegabytes, acceptsDisk }),
+    chooseForDir: (dir: string) => chooseSandbox({ user, dir, scratchMegabytes, acceptsDisk }),
   }
 }

@@ -11,7 +11,7 @@ export type Sandbox = {
   scratchDir: string
   /** `private`: a mount of clamd's own and no network; the kernel removes the files when clamd ends. */
   kind: 'private' | 'shared memory' | 'disk'
-  /** Size of the file system. That of /dev/shm is set by others: Docker gives a container 64 MB. */
+  /** Size of the file system. Assay does not choose the size of /dev/shm: Docker gives a container 64 MB. */
   megabytes: number
   /** The command that runs a program in the sandbox. */
   wrap(command: string, args: string[]): { command: string; args: string[] }
@@ -28,9 +28,9 @@ type Deps = {
 }
 
 /**
- * clamd parses hostile files and writes their parts to its scratch directory. The best place is a namespace of its own:
- * no network, and a file system in memory that no other process sees. Where the kernel does not allow that, /dev/shm is
- * used; if that is not in memory either, the operator must accept a disk.
+ * clamd parses hostile files and writes their parts to its scratch directory. The best place is a namespace of clamd's
+ * own: no network, and a file system in memory that no other process sees. Where the kernel does not allow that,
+ * /dev/shm is used; if that is not in memory either, the operator must accept a disk.
  */
 export function chooseSandbox(deps: Deps): Sandbox {
   const privateScratch = join(deps.dir, 'scratch')
@@ -46,9 +46,9 @@ export function chooseSandbox(deps: Deps): Sandbox {
   if (isInMemory('/dev/shm')) return makePlain(deps, shared, 'shared memory')
   if (deps.acceptsDisk) return makePlain(deps, privateScratch, 'disk')
   throw new OperatorMistake(
-    'ClamAV writes uploads in clear while it scans them, and there is no file system in memory for that: this process may ' +
-      'not mount one, and /dev/shm is none. Start Assay where it may (as root, or with user name spaces), mount a tmpfs at ' +
-      '/dev/shm, or accept clear content on the disk with ASSAY_SCRATCH=disk.',
+    'ClamAV writes content unencrypted while it scans, and there is no file system in memory for it: this process may ' +
+      'not mount one, and /dev/shm is not one. Start Assay as root or with user namespaces, mount a tmpfs at ' +
+      '/dev/shm, or permit unencrypted content on the disk with ASSAY_SCRATCH=disk.',
   )
 }
 
@@ -75,7 +75,7 @@ function makePrivate({ user, scratchMegabytes }: Deps, scratchDir: string): Sand
     kind: 'private',
     megabytes: scratchMegabytes,
     wrap(command, args) {
-      // The program starts as root of its namespace, whoever the service runs as.
+      // The program starts as root of its namespace, whichever user the service runs as.
       const guarded = wrapGuarded(user, command, args, true)
       const script = ['/bin/sh', '-c', privateScript, 'sh', scratchDir, options, guarded.command, ...guarded.args]
       return { command: 'unshare', args: [...namespaces, '--', ...script] }
@@ -88,7 +88,7 @@ function makePlain({ user }: Deps, scratchDir: string, kind: Sandbox['kind']): S
   return {
     scratchDir,
     kind,
-    megabytes: measureRoom(dirname(scratchDir)),
+    megabytes: measureMegabytes(dirname(scratchDir)),
     wrap: (command, args) => wrapGuarded(user, command, args),
     wipe() {
       mkdirSync(scratchDir, { recursive: true, mode: 0o700 })
@@ -106,7 +106,7 @@ function requireOwn(dir: string, { owner }: Unprivileged) {
   throw new Error(`${dir} was made by another user (uid ${found.uid}). Remove it.`)
 }
 
-function measureRoom(dir: string): number {
+function measureMegabytes(dir: string): number {
   const { blocks, bsize } = statfsSync(dir)
   return Math.floor((blocks * bsize) / 1024 ** 2)
 }

@@ -37,7 +37,7 @@ export const isSignatureKind = (file: string) =>
 export function listSignatureFiles(dirs: SignatureDirs): SignatureFile[] {
   return [
     ...listIn(dirs.shipped, (name) => name),
-    ...dropOlderTwins(listIn(dirs.official, (name) => (isOfficialKind(name) ? name : `fetched-${name}`))),
+    ...dropOlderVersions(listIn(dirs.official, (name) => (isOfficialKind(name) ? name : `fetched-${name}`))),
     ...listIn(dirs.own, (name) => `own-${name}`),
   ]
 }
@@ -61,19 +61,19 @@ function readNames(dir: string): string[] {
 }
 
 /** The updater turns daily.cvd into daily.cld; clamd would load the signatures of both. */
-function dropOlderTwins(files: SignatureFile[]): SignatureFile[] {
+function dropOlderVersions(files: SignatureFile[]): SignatureFile[] {
   const newest = new Map<string, SignatureFile>()
   for (const file of files) {
-    const twin = isOfficialKind(file.path) ? file.loadedAs.replace(/\.[^.]+$/, '') : file.loadedAs
-    const other = newest.get(twin)
-    if (other === undefined || other.changedMs < file.changedMs) newest.set(twin, file)
+    const database = isOfficialKind(file.path) ? file.loadedAs.replace(/\.[^.]+$/, '') : file.loadedAs
+    const other = newest.get(database)
+    if (other === undefined || other.changedMs < file.changedMs) newest.set(database, file)
   }
   return [...newest.values()]
 }
 
 /**
- * Makes clamd's directory hold exactly these files. Each file appears whole or not at all. Of a refused file the version
- * before stays, if there is one.
+ * Makes clamd's directory hold exactly these files. Each file appears whole or not at all. The previous
+ * version of a refused file stays, if there is one.
  */
 export function placeSignatureFiles(files: SignatureFile[], refused: ReadonlySet<string>, databaseDir: string) {
   mkdirSync(databaseDir, { recursive: true, mode: 0o755 })
@@ -81,9 +81,9 @@ export function placeSignatureFiles(files: SignatureFile[], refused: ReadonlySet
   for (const name of readdirSync(databaseDir)) if (!wanted.has(name)) rmSync(join(databaseDir, name))
   for (const file of files) {
     const target = join(databaseDir, file.loadedAs)
-    const there = statSync(target, { throwIfNoEntry: false })
+    const copy = statSync(target, { throwIfNoEntry: false })
     // A copy gets the time of its original, by which it is recognized.
-    const isCopy = there?.size === file.bytes && Math.abs(there.mtimeMs - file.changedMs) < 1
+    const isCopy = copy?.size === file.bytes && Math.abs(copy.mtimeMs - file.changedMs) < 1
     if (refused.has(file.path)) {
       if (isCopy) rmSync(target)
       continue
@@ -102,9 +102,9 @@ export const listPlacedFiles = (databaseDir: string): SignatureFile[] => listIn(
 
 /** The release date of the newest file. ClamAV's files state it in their first line, Assay's in released.txt. */
 export function findReleaseDate(files: SignatureFile[], dirs: SignatureDirs): Date {
-  const ofShipped = Date.parse(readFileSync(join(dirs.shipped, 'released.txt'), 'utf8').trim())
-  const others = files.filter(({ path }) => !path.startsWith(dirs.shipped))
-  return new Date(Math.max(ofShipped, ...others.map(findFileDate)))
+  const shippedMs = Date.parse(readFileSync(join(dirs.shipped, 'released.txt'), 'utf8').trim())
+  const otherFiles = files.filter(({ path }) => !path.startsWith(dirs.shipped))
+  return new Date(Math.max(shippedMs, ...otherFiles.map(findFileDate)))
 }
 
 /** Counts the signatures of a file, because clamd does not tell how many it has loaded. */
@@ -137,7 +137,7 @@ function readStart(path: string): string {
   }
 }
 
-/** Changes whenever one of the files does. */
+/** A digest that changes whenever one of the files does. */
 export function toDigest(files: SignatureFile[]): string {
   const digest = createHash('sha256')
   for (const { loadedAs, bytes, changedMs } of files) digest.update(`${loadedAs} ${bytes} ${changedMs}\n`)

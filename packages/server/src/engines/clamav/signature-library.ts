@@ -27,7 +27,7 @@ export function makeSignatureLibrary(deps: { dirs: SignatureDirs; databaseDir: s
 
   return {
     /** Updates clamd's directory. Returns whether its files have changed. */
-    place(): boolean {
+    placeFiles(): boolean {
       const before = toDigest(loadable)
       const files = listSignatureFiles(dirs)
       for (const [path, { version }] of refused) {
@@ -39,15 +39,15 @@ export function makeSignatureLibrary(deps: { dirs: SignatureDirs; databaseDir: s
       return toDigest(loadable) !== before
     },
     /** Tries the files that are new; one by one only when they do not load together. */
-    async tryNew() {
-      const known = new Set(placed.map(toVersion))
-      const fresh = listSignatureFiles(dirs).filter(
-        (file) => !known.has(toVersion(file)) && refused.get(file.path)?.version !== toVersion(file),
+    async tryNewFiles() {
+      const placedVersions = new Set(placed.map(toVersion))
+      const newFiles = listSignatureFiles(dirs).filter(
+        (file) => !placedVersions.has(toVersion(file)) && refused.get(file.path)?.version !== toVersion(file),
       )
-      if (fresh.length > 0 && (await trial.findFault(fresh)) !== undefined) await tryEach(fresh)
+      if (newFiles.length > 0 && (await trial.findFault(newFiles)) !== undefined) await tryEach(newFiles)
     },
     /** Finds the files because of which clamd does not start. Returns whether there are any. */
-    async tryAll(): Promise<boolean> {
+    async tryAllFiles(): Promise<boolean> {
       const before = refused.size
       await tryEach(placed.filter(({ path }) => !path.startsWith(dirs.shipped)))
       return refused.size > before

@@ -28,9 +28,9 @@ export async function startClamd(options: {
   sandbox.wipe()
   rmSync(socket, { force: true })
   writeFileSync(options.configFile, options.config, { mode: 0o644 })
-  // Line-buffered: into a pipe clamd would hold its messages back until there are 4 KB of them.
+  // stdbuf makes the output line-buffered: clamd would hold messages to a pipe back until there are 4 KB of them.
   const program = ['-oL', options.binary, `--config-file=${options.configFile}`]
-  // Lower priority than the service, which otherwise could not answer other callers during a scan.
+  // clamd has a lower priority than the service, which could not answer other callers during a scan otherwise.
   const { command, args } = sandbox.wrap('nice', ['-n', '10', 'stdbuf', ...program])
   const child = spawn(command, args, {
     cwd: '/',
@@ -39,7 +39,7 @@ export async function startClamd(options: {
   })
   const exited = new Promise<void>((resolve) => child.once('exit', () => resolve()).once('error', () => resolve()))
   const messages = readMessages(child)
-  await waitForAnswer(child, socket, exited, messages.findComplaint)
+  await waitForAnswer(child, socket, exited, messages.findError)
   return {
     pid: child.pid as number,
     whenReloaded: messages.whenReloaded,
@@ -67,8 +67,8 @@ function readMessages(child: ChildProcess) {
   }
   child.once('exit', () => complete(false))
   return {
-    /** The first complaint is the cause; the following ones are its consequences. */
-    findComplaint: () =>
+    /** The first error is the cause; the following ones are its consequences. */
+    findError: () =>
       (lines.find((line) => /error|malformed|can't|failed/i.test(line)) ?? lines.at(-1))?.replace(
         /^LibClamAV Error: /,
         '',
@@ -88,7 +88,7 @@ async function waitForAnswer(
   child: ChildProcess,
   path: string,
   exited: Promise<void>,
-  findComplaint: () => string | undefined,
+  findError: () => string | undefined,
 ) {
   const deadline = performance.now() + startTimeoutMs
   let hasExited = false
@@ -96,7 +96,7 @@ async function waitForAnswer(
     hasExited = true
   })
   for (;;) {
-    if (hasExited) throw new Error(findComplaint() ?? 'clamd ended without a message')
+    if (hasExited) throw new Error(findError() ?? 'clamd ended without a message')
     if (await isAnswering({ path }, pingTimeoutMs)) return
     if (performance.now() > deadline) {
       child.kill('SIGKILL')

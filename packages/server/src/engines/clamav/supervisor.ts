@@ -6,15 +6,15 @@ import type { RunningClamd } from './start-clamd.ts'
 const firstPauseMs = 100
 const longestPauseMs = 30_000
 /** After running for this long, the next crash is followed by the first pause again. */
-const steadyMs = 60_000
+const stableMs = 60_000
 const pingEveryMs = 1000
 const pingTimeoutMs = 2500
 /** A single ping may be lost to a full queue. */
 const maxMissed = 2
 
 /**
- * Keeps a clamd running: restarts it after a crash, with growing pauses, and kills one that has stopped answering, so that
- * the scans which wait for it can be repeated on the next one.
+ * Keeps a clamd running: restarts it after a crash, with growing pauses, and kills one that has stopped answering, so
+ * that the scans which wait for it can be repeated on the next one.
  */
 export function superviseClamd(deps: { start(): Promise<RunningClamd>; socket: string; log: Logger }) {
   const { log } = deps
@@ -39,10 +39,10 @@ export function superviseClamd(deps: { start(): Promise<RunningClamd>; socket: s
   async function keepRunning() {
     let pauseMs = firstPauseMs
     while (!stopping.signal.aborted) {
-      const since = Date.now()
+      const startedMs = Date.now()
       await runOnce()
       if (stopping.signal.aborted) return
-      if (Date.now() - since > steadyMs) pauseMs = firstPauseMs
+      if (Date.now() - startedMs > stableMs) pauseMs = firstPauseMs
       await sleep(pauseMs, undefined, { signal: stopping.signal }).catch(() => {})
       pauseMs = Math.min(longestPauseMs, pauseMs * 2)
     }

@@ -11,18 +11,18 @@ export type Cores = {
 /**
  * Pins each process but one to a core. Service and database wake up between two pictures, and the kernel would move the
  * processes out of their way and away from their caches, which costs a tenth of the pictures per second. The unpinned
- * process runs where the machine is idle, which is best for a single picture. Where there are more cores than processes,
- * the kernel does better by itself and no process is pinned.
+ * process runs where the machine is idle, which is best for a single picture. Where there are more cores than
+ * processes, the kernel does better by itself and no process is pinned.
  */
 export function makeCores({ processes, usable = listUsable() }: { processes: number; usable?: number[] }): Cores {
   const users = new Map(usable.map((core) => [core, 0]))
-  const isUnpinned = usable.length < 2 || processes < usable.length
-  let hasRoaming = false
+  const neverPins = usable.length < 2 || processes < usable.length
+  let hasUnpinned = false
   const change = (core: number, by: number) => users.set(core, (users.get(core) ?? 0) + by)
   return {
     take() {
-      if (isUnpinned || !hasRoaming) {
-        hasRoaming = true
+      if (neverPins || !hasUnpinned) {
+        hasUnpinned = true
         return undefined
       }
       const [least] = [...users].sort(([, a], [, b]) => a - b)
@@ -30,7 +30,7 @@ export function makeCores({ processes, usable = listUsable() }: { processes: num
       return least?.[0]
     },
     release(core) {
-      if (core === undefined) hasRoaming = false
+      if (core === undefined) hasUnpinned = false
       else change(core, -1)
     },
   }
@@ -43,8 +43,8 @@ export const wrapPinned = (core: number, command: string, args: string[]) => ({
 })
 
 /**
- * The cores that this process may use, starting at a random one, so that services which share a machine do not all prefer
- * the same. Empty where the kernel does not tell, or taskset does not work.
+ * The cores that this process may use, starting at a random one, so that services which share a machine do not all
+ * prefer the same. Empty where the kernel does not tell, or taskset does not work.
  */
 function listUsable(): number[] {
   try {

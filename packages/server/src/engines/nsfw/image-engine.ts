@@ -18,7 +18,7 @@ export type ImageEngineDeps = Partial<typeof engineOptions.images> & {
   /** MobileNetV2Mid, and InceptionV3 for every profile but `fast`. */
   models: Model[]
   profile: Profile
-  /** The score from which on the profile `balanced` asks the second model; 1 is certainly unsafe. */
+  /** The score from which on the profile `balanced` runs the second model; 1 is certainly unsafe. */
   suspicion?: number
   /** Each works on one picture at a time, with one core. */
   processes: number
@@ -32,19 +32,21 @@ export type RunningImageEngine = ImageEngine & {
   close(): Promise<void>
 }
 
-/** About 3 % of neutral pictures score higher. */
+/** Default of `suspicion`: about 3 % of neutral pictures score higher. */
 export const defaultSuspicion = 0.1
 
 const defaults = { ...engineOptions.images, suspicion: defaultSuspicion }
 const attempts = 2
-/** Address space that the kernel counts as data and nobody touches: stacks of threads, reserves of V8. */
+/** Address space that the kernel counts as data and that is never used: stacks of threads, reserves of V8. */
 const untouchedMb = 1024
 const noBytes = Buffer.alloc(0)
 const program = fileURLToPath(new URL('child/main.ts', import.meta.url))
 
 type Settings = typeof defaults & ImageEngineDeps
 
-/** Classifies pictures in processes of their own. When none can be started, the engine opens all the same and retries. */
+/**
+ * Classifies pictures in processes of their own. When none can be started, the engine opens all the same and retries.
+ */
 export async function openImageEngine(deps: ImageEngineDeps): Promise<RunningImageEngine> {
   const settings: Settings = { ...defaults, ...deps }
   const { log, processes } = settings
@@ -97,7 +99,7 @@ function makeImageProcesses(settings: Settings) {
   })
   if (confinement.hasNetwork) settings.log.warn('the kernel does not let image processes be cut off from the network')
   const cores = makeCores(settings)
-  const opening: Request = { ask: 'open', models: toPaths(models, profile), profile, suspicion }
+  const opening: Request = { kind: 'open', models: toPaths(models, profile), profile, suspicion }
 
   return async (signal: AbortSignal): Promise<{ child: Child; versions: Record<string, string> }> => {
     const core = cores.take()
@@ -105,7 +107,7 @@ function makeImageProcesses(settings: Settings) {
     void child.ended.then(() => cores.release(core))
     signal.addEventListener('abort', child.kill, { once: true })
     try {
-      const answer = await child.ask<Answer>(opening, noBytes, { sendMs, answerMs: startMs, signal })
+      const answer = await child.sendRequest<Answer>(opening, noBytes, { sendMs, answerMs: startMs, signal })
       if ('opened' in answer) return { child, versions: answer.opened.versions }
       throw new Error('failure' in answer ? answer.failure : 'The image process did not open its models')
     } catch (error) {
@@ -120,9 +122,13 @@ function makeImageProcesses(settings: Settings) {
 
 async function classify(child: Child, content: Content, settings: Settings): Promise<ImageReport> {
   const { sendMs, timeoutMs, maxMemoryMb } = settings
-  const request: Request = { ask: 'classify', bytes: content.bytes }
+  const request: Request = { kind: 'classify', bytes: content.bytes }
   try {
-    const answer = await child.ask<Answer>(request, toBody(content), { sendMs, answerMs: timeoutMs, maxMemoryMb })
+    const answer = await child.sendRequest<Answer>(request, toBody(content), {
+      sendMs,
+      answerMs: timeoutMs,
+      maxMemoryMb,
+    })
     if ('report' in answer) return answer.report
     throw new EngineDown('failure' in answer ? answer.failure : 'The image process gave no result')
   } catch (error) {
@@ -140,7 +146,7 @@ function toPaths(models: Model[], profile: Profile): Opening['models'] {
   return { small, large }
 }
 
-/** Raise when a change of Assay makes the same models give other scores. */
+/** Increase this when a change of Assay makes the same models give other scores. */
 const revision = 'assay-nsfw-1'
 
 const titles: Record<ModelName, string> = { 'mobilenet-v2-mid': 'MobileNetV2Mid', 'inception-v3': 'InceptionV3' }
@@ -158,7 +164,10 @@ function toState({ models, profile, suspicion }: Settings, versions: Record<stri
   }
 }
 
-/** The file name tells. Signed and unsigned bytes, which suit different processors, are both `int8` to operators. */
+/**
+ * The file name states the precision. Signed and unsigned bytes, which suit different processors, are both `int8` to
+ * operators.
+ */
 const toPrecision = ({ path }: Model) => (path.endsWith('.fp32.onnx') ? 'fp32' : 'int8')
 
 const toMessage = (fault: unknown) => (fault instanceof Error ? fault.message : String(fault)).slice(0, 300)

@@ -7,12 +7,12 @@ export type Opening = {
   /** Paths. The profile `fast` has no large model. */
   models: { small: string; large: string | undefined }
   profile: Profile
-  /** From this score on, the profile `balanced` asks the large model too. */
+  /** From this score on, the profile `balanced` runs the large model too. */
   suspicion: number
 }
 
 /** The first request to an image process is `open`; each further one is a picture. */
-export type Request = ({ ask: 'open' } & Opening) | { ask: 'classify'; bytes: number }
+export type Request = ({ kind: 'open' } & Opening) | { kind: 'classify'; bytes: number }
 
 export type Answer =
   /** Versions of the libraries that scores depend on. */

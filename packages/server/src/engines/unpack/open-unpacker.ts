@@ -11,7 +11,7 @@ import { engineOptions } from '../child-process/engine-options.ts'
 import { type Launch, parserUsers, toNodeFlags } from '../child-process/node-launch.ts'
 import { openProcessPool } from '../child-process/process-pool.ts'
 import { startChild } from '../child-process/start-child.ts'
-import { type JobEnd, runJob, type UnpackResult } from './unpack-job.ts'
+import { type JobAnswer, runJob, type UnpackResult } from './unpack-job.ts'
 
 type Options = Parameters<Unpacker['unpack']>[1]
 
@@ -42,7 +42,7 @@ export function openUnpacker(deps: { log: Logger } & Partial<typeof engineOption
         { isNested },
       )
     } catch (error) {
-      // The signal ended the wait. That says nothing about the container, so it is no limit that the container exceeded.
+      // The caller gave up before the work began, so the container exceeded no limit.
       if (error === signal.reason && !hasBegun) throw new EngineBusy('No unpacking process was free in time')
       throw error
     } finally {
@@ -65,8 +65,8 @@ export function openUnpacker(deps: { log: Logger } & Partial<typeof engineOption
           if (!result.sawContent) throw new EngineDown('The unpacking process cannot be started')
           log.warn({ sha256: content.sha256, bytes: content.bytes }, 'an unpacking process died at work')
           return ['UnsupportedContainer']
-        case 'end':
-          return await explain(content, listDoubts(result.end, findContainerFormat(content.head)?.unpackAs))
+        case 'answered':
+          return await refineDoubts(content, listDoubts(result.answer, findContainerFormat(content.head)?.unpackAs))
       }
     },
     processIds: pool.listPids,
@@ -89,27 +89,27 @@ function chooseLaunch(): Launch {
   return wrapGuarded(user, node, [...flags, '--expose-gc', '--disable-warning=ExperimentalWarning', program])
 }
 
-/** 7-Zip stops at an encrypted list of members without saying so; the container's own headers tell. */
-async function explain(content: Content, doubts: Doubt[]): Promise<Doubt[]> {
+/** 7-Zip does not report an encrypted list of members as encrypted; the container's own headers do. */
+async function refineDoubts(content: Content, doubts: Doubt[]): Promise<Doubt[]> {
   if (!doubts.includes('UnsupportedContainer') || doubts.includes('EncryptedContent')) return doubts
-  const known = (await findContainer(content))?.doubts ?? []
-  if (!known.includes('EncryptedContent')) return doubts
+  const containerDoubts = (await findContainer(content))?.doubts ?? []
+  if (!containerDoubts.includes('EncryptedContent')) return doubts
   return [...doubts.filter((doubt) => doubt !== 'UnsupportedContainer'), 'EncryptedContent']
 }
 
-const failed = 2
-const outOfMemory = 8
+const fatalErrorCode = 2
+const outOfMemoryCode = 8
 
 /** The reasons why 7-Zip's result does not mean that every member was given whole. */
-function listDoubts(end: JobEnd, type: string | undefined): Doubt[] {
-  const { code, complaints, ignored, rewritten } = end
+function listDoubts(answer: JobAnswer, type: string | undefined): Doubt[] {
+  const { code, complaints, ignored, rewritten } = answer
   const doubts = new Set<Doubt>()
   if (complaints.some((line) => encryption.test(line))) doubts.add('EncryptedContent')
-  if (code === outOfMemory || complaints.some((line) => memory.test(line))) doubts.add('ScanLimitExceeded')
-  const isExplained = doubts.size > 0 || (code === failed && complaints.length === 0 && ignored > 0)
+  if (code === outOfMemoryCode || complaints.some((line) => memory.test(line))) doubts.add('ScanLimitExceeded')
+  const isExplained = doubts.size > 0 || (code === fatalErrorCode && complaints.length === 0 && ignored > 0)
   // A container may hold an encrypted member and a broken one: both are reported.
   const hasOther = complaints.some((line) => !encryption.test(line) && !memory.test(line) && !heading.test(line))
-  if (rewritten || hasOther || mayHideInTail(end, type) || (code !== 0 && !isExplained))
+  if (rewritten || hasOther || mayHideInTail(answer, type) || (code !== 0 && !isExplained))
     doubts.add('UnsupportedContainer')
   return [...doubts]
 }
@@ -120,14 +120,14 @@ const memory = /allocate|enough memory/i
 const heading = /^(?:ERRORS?|WARNINGS?):\s*(?:\/content)?$/
 
 /** Formats without a directory. 7-Zip takes a broken member for the end of the container, and reports success. */
-const sequential = new Set(['rar', 'rar5', 'tar', 'cpio', 'ar', 'arj', 'lzh'])
+const sequentialFormats = new Set(['rar', 'rar5', 'tar', 'cpio', 'ar', 'arj', 'lzh'])
 
 /** A program with a container behind it may be followed by a signature of this size. */
 const maxSignatureBytes = 65_536
 
 /** Formats with a directory name their members there; bytes behind them are padding or the footer of a disk image. */
-function mayHideInTail({ members, tailBytes }: JobEnd, type: string | undefined): boolean {
+function mayHideInTail({ members, tailBytes }: JobAnswer, type: string | undefined): boolean {
   if (tailBytes === 0) return false
   if (type === undefined) return members === 0 || tailBytes > maxSignatureBytes
-  return members === 0 || sequential.has(type)
+  return members === 0 || sequentialFormats.has(type)
 }

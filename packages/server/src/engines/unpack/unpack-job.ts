@@ -9,12 +9,12 @@ export type Job = {
   containerBytes: number
   /** 7-Zip's name of the format; 7-Zip detects the format when it is missing. */
   type: string | undefined
-  /** The file name that 7-Zip sees. It names the one member of a compressed file after it. */
+  /** The file name that 7-Zip sees, and after which it names the one member of a compressed file. */
   name: string
 }
 
 /** The answer of an unpacking process. */
-export type JobEnd = {
+export type JobAnswer = {
   /** 7-Zip's exit code; -1 when it crashed. */
   code: number
   /** Errors and warnings of 7-Zip, cut to a bounded length. */
@@ -27,13 +27,13 @@ export type JobEnd = {
   /** A member was not written from front to back, so the bytes that were sent are not its content. */
   rewritten: boolean
   /** The process holds so much memory that it should be replaced. */
-  worn: boolean
+  needsReplacement: boolean
 }
 
 type Take = Parameters<Unpacker['unpack']>[1]['take']
 
 export type UnpackResult =
-  | { kind: 'end'; end: JobEnd }
+  | { kind: 'answered'; answer: JobAnswer }
   /** The budget or the time is used up. The process is killed. */
   | { kind: 'limit' }
   /** The process died without an answer. */
@@ -44,9 +44,9 @@ const containerName = 'content'
 
 /**
  * Unpacks one container in one process. The job reads one frame after the other: while `take` does not read, 7-Zip
- * waits. When a member cannot be given whole, its bytes end early and the result tells why, so that findings in its first
- * part still count. Throws the errors of `take` and of reading the content, and the signal's reason; the process is
- * killed then.
+ * waits. When a member cannot be given whole, its bytes end early and the result tells why, so that findings in its
+ * first part still count. Throws the errors of `take` and of reading the content, and the signal's reason; the process
+ * is killed then.
  */
 export async function runJob(
   child: Child,
@@ -72,7 +72,7 @@ export async function runJob(
     signal.throwIfAborted()
     await child.post(newJob(content))
     for (let frame = await frames.next(); frame !== undefined; frame = await frames.next()) {
-      if (frame.kind === frameKinds.answer) return { kind: 'end', end: frame.answer as JobEnd }
+      if (frame.kind === frameKinds.answer) return { kind: 'answered', answer: frame.answer as JobAnswer }
       if (frame.kind !== frameKinds.open || budget.members < 1) {
         frames.stop(frame.kind === frameKinds.open ? 'limit' : 'died')
         break
@@ -84,7 +84,7 @@ export async function runJob(
       for await (const _ of bytes);
     }
     signal.throwIfAborted()
-    const { stopped, sawContent } = frames.getEnd()
+    const { stopped, sawContent } = frames.getOutcome()
     return stopped === 'limit' ? { kind: 'limit' } : { kind: 'died', sawContent, gaveMembers }
   } catch (error) {
     child.kill()
@@ -131,7 +131,7 @@ function makeJobFrames(child: Child, content: Content, workMs: number) {
     },
     stop,
     /** Throws when the content could not be read. */
-    getEnd() {
+    getOutcome() {
       if (failure !== undefined) throw failure.error
       return { stopped, sawContent }
     },

@@ -28,7 +28,7 @@ export type LoadedRules = {
   state: EngineState | undefined
 }
 
-/** Raise when a change of Assay makes the same rules find other things. */
+/** Increase this when a change of Assay makes the same rules give other findings. */
 const revision = 'assay-yara-1'
 
 const checkMs = 60_000
@@ -37,11 +37,11 @@ const program = fileURLToPath(new URL('child/main.ts', import.meta.url))
 
 /** Reads and compiles the rule files, and opens a pool of processes that hold them. */
 export async function loadRules(options: LoadOptions, listed: ListedFile[]): Promise<LoadedRules> {
-  const { files, refused: unread } = await readRuleFiles(listed)
-  if (files.length === 0) return { refused: unread, pool: undefined, state: undefined }
+  const { files, refused: unreadable } = await readRuleFiles(listed)
+  if (files.length === 0) return { refused: unreadable, pool: undefined, state: undefined }
   const first = await startWithRules(files, options)
   const { compiled } = first
-  const refused = [...unread, ...compiled.refused]
+  const refused = [...unreadable, ...compiled.refused]
   if (compiled.rules === 0) {
     first.child.kill()
     await first.child.ended
@@ -89,16 +89,16 @@ async function startWithRules(
 ): Promise<{ child: Child; compiled: Compiled }> {
   const { compileMs, signal } = options
   const child = startYaraProcess(options)
-  const ask = async (request: Request, body: Buffer) => {
+  const send = async (request: Request, body: Buffer) => {
     const { sendMs } = engineOptions.yara
-    const answer = await child.ask<Answer>(request, body, { sendMs, answerMs: compileMs, signal })
+    const answer = await child.sendRequest<Answer>(request, body, { sendMs, answerMs: compileMs, signal })
     if ('failure' in answer) throw new Error(answer.failure)
     return answer
   }
   signal.addEventListener('abort', child.kill, { once: true })
   try {
-    for (const { file, text } of files) await ask({ ask: 'add', file, bytes: text.length }, text)
-    const compiled = await ask({ ask: 'compile' }, noBytes)
+    for (const { file, text } of files) await send({ kind: 'add', file, bytes: text.length }, text)
+    const compiled = await send({ kind: 'compile' }, noBytes)
     if (!('refused' in compiled)) throw new Error('The YARA process did not say what it compiled')
     return { child, compiled }
   } catch (error) {
@@ -118,7 +118,7 @@ function startYaraProcess({ backend, runAs }: CompileOptions): Child {
   const modules = ['koffi', '@virustotal/yara-x'].map((name) => findModulesDir(import.meta.resolve(name)))
   const flags = toNodeFlags({
     readableDirs: [dirname(dirname(program)), ...modules],
-    // Names the version of libyara.
+    // The package list states the version of libyara.
     readableFiles: ['/var/lib/dpkg/status'],
     // Content lies outside of the heap; the result of a scan with YARA-X lies within.
     maxHeapMb: 512,

@@ -1,8 +1,8 @@
 /** The service sends the rule files with `add`, then `compile`, then one `scan` after the other. */
 export type Request =
-  | { ask: 'add'; file: string; bytes: number }
-  | { ask: 'compile' }
-  | { ask: 'scan'; bytes: number; timeoutMs: number }
+  | { kind: 'add'; file: string; bytes: number }
+  | { kind: 'compile' }
+  | { kind: 'scan'; bytes: number; timeoutMs: number }
 
 export type Compiled = {
   /** `YARA 4.2.3 (libyara)` */
@@ -20,7 +20,7 @@ type Scanned = {
   /** The scan was stopped, or matches were not counted: a rule that did not match might have. */
   limited: boolean
   /** The process holds so much memory that it should be replaced. */
-  worn: boolean
+  needsReplacement: boolean
 }
 
 export type Answer = { added: number } | Compiled | Scanned | { abandoned: true } | { failure: string }

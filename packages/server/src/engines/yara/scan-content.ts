@@ -11,7 +11,10 @@ const msPerByte = 1 / 5000
 /** libyara stops by itself, to the second. Killing the process costs compiling the rules again, so that comes later. */
 const graceMs = 1500
 
-/** Scans once more when the process died, because the content may not be the cause. A scan that is too slow is not repeated. */
+/**
+ * Scans once more when the process died, because the content may not be the cause. A scan that is too slow is not
+ * repeated.
+ */
 export async function scanContent(
   findPool: () => ProcessPool | undefined,
   content: Content,
@@ -20,11 +23,12 @@ export async function scanContent(
   const timeoutMs = Math.ceil(scanMs + content.bytes * msPerByte)
   let death: unknown
   for (let attempt = 0; attempt < attempts; attempt++) {
-    // Asked for each attempt: the rules may have changed. Without rules there is nothing to find.
+    // The pool is looked up for each attempt, because the rules may have changed. Without rules there is nothing to
+    // find.
     const pool = findPool()
     if (pool === undefined) return { findings: [], doubts: [], unopened: false }
     try {
-      const report = pool.use((child) => ask(child, content, { timeoutMs, signal }), signal)
+      const report = pool.use((child) => requestScan(child, content, { timeoutMs, signal }), signal)
       return await rejectOnAbort(report, signal)
     } catch (error) {
       if (error instanceof LimitExceeded) return { findings: [], doubts: ['ScanLimitExceeded'], unopened: false }
@@ -35,13 +39,17 @@ export async function scanContent(
   throw new EngineDown(`The YARA process died ${attempts} times on the same content`, { cause: death })
 }
 
-async function ask(
+async function requestScan(
   child: Child,
   content: Content,
   { timeoutMs, signal }: { timeoutMs: number; signal: AbortSignal },
 ): Promise<EngineReport> {
   const limits = { sendMs: timeoutMs, answerMs: timeoutMs + graceMs, signal }
-  const answer = await child.ask<Answer>({ ask: 'scan', bytes: content.bytes, timeoutMs }, toBody(content), limits)
+  const answer = await child.sendRequest<Answer>(
+    { kind: 'scan', bytes: content.bytes, timeoutMs },
+    toBody(content),
+    limits,
+  )
   if ('failure' in answer) throw new EngineDown(answer.failure)
   if (!('findings' in answer)) throw new EngineDown('The YARA process gave no result')
   if (answer.bytes !== content.bytes) throw new EngineDown(`YARA scanned ${answer.bytes} bytes of ${content.bytes}`)

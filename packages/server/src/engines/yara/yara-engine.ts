@@ -84,7 +84,7 @@ function makeRules(deps: RulesDeps, signal: AbortSignal) {
   let loaded: LoadedRules | undefined
   let refused: Refused[] = []
   /** The files that are in use or were tried last; undefined before the first attempt. */
-  let seen: string | undefined
+  let lastMarks: string | undefined
   let failures = 0
   let retryAt = 0
   const retiring = new Set<ProcessPool>()
@@ -93,13 +93,13 @@ function makeRules(deps: RulesDeps, signal: AbortSignal) {
     const [listing] = await Promise.allSettled([listRuleFiles(deps.rulesDir, deps.shipped)])
     const marks = listing.status === 'fulfilled' ? toMarks(listing.value) : String(listing.reason)
     const mayRetry = failures > 0 && performance.now() >= retryAt
-    if (signal.aborted || (marks === seen && !mayRetry)) return
-    seen = marks
+    if (signal.aborted || (marks === lastMarks && !mayRetry)) return
+    lastMarks = marks
     try {
       if (listing.status === 'rejected') throw listing.reason
-      const fresh = await loadRules({ ...deps, signal }, listing.value)
-      if (signal.aborted) return await fresh.pool?.close()
-      replaceRules(fresh)
+      const newRules = await loadRules({ ...deps, signal }, listing.value)
+      if (signal.aborted) return await newRules.pool?.close()
+      replaceRules(newRules)
       failures = 0
     } catch (error) {
       if (signal.aborted) return
@@ -109,13 +109,13 @@ function makeRules(deps: RulesDeps, signal: AbortSignal) {
     }
   }
 
-  function replaceRules(fresh: LoadedRules) {
-    const known = new Set(refused.map(toText))
-    for (const one of fresh.refused) if (!known.has(toText(one))) log.error(one, 'a YARA rule file is refused')
-    refused = fresh.refused
+  function replaceRules(newRules: LoadedRules) {
+    const reported = new Set(refused.map(toText))
+    for (const file of newRules.refused) if (!reported.has(toText(file))) log.error(file, 'a YARA rule file is refused')
+    refused = newRules.refused
     const pool = loaded?.pool
-    loaded = fresh
-    if (fresh.state !== undefined) log.info({ rules: fresh.state.signatures }, 'YARA rules are in use')
+    loaded = newRules
+    if (newRules.state !== undefined) log.info({ rules: newRules.state.signatures }, 'YARA rules are in use')
     if (pool === undefined) return
     retiring.add(pool)
     void pool.retire().finally(() => retiring.delete(pool))

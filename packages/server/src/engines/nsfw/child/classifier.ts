@@ -24,7 +24,7 @@ export async function openClassifier({ models, profile, suspicion }: Opening): P
   const runSmall = await openModel(models.small, smallSide)
   let large: Promise<Run> | undefined
 
-  /** Opened when it is needed: the large model takes 100 MB, and a process may never meet a suspicious picture. */
+  /** Opens the large model when it is needed: it takes 100 MB, and a process may never get a suspicious picture. */
   const getLarge = (): Promise<Run> => {
     if (models.large === undefined) throw new Error(`The profile ${profile} needs a second model`)
     large ??= openModel(models.large, largeSide)
@@ -63,7 +63,7 @@ export async function openClassifier({ models, profile, suspicion }: Opening): P
   }
 }
 
-/** Opens a model and runs it once, so that the first picture does not pay for what happens only then. */
+/** Opens a model and runs it once, so that the first picture does not wait for its initialization. */
 async function openModel(path: string, side: number): Promise<Run> {
   const session = await InferenceSession.create(path, {
     // One core for each process; the operator decides how many processes there are.
@@ -71,7 +71,7 @@ async function openModel(path: string, side: number): Promise<Run> {
     interOpNumThreads: 1,
     executionMode: 'sequential',
     graphOptimizationLevel: 'all',
-    // Errors only: warnings about the graph would push the reason of a crash out of the kept part of stderr.
+    // Only errors are logged: warnings about the graph would push the reason of a crash out of the kept part of stderr.
     logSeverityLevel: 3,
   })
   const run: Run = async (pixels) => {

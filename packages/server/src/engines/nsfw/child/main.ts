@@ -16,9 +16,9 @@ for (let received = pipe.readRequest(); received !== undefined; received = pipe.
   await setImmediate()
 }
 
-/** An exception ends the process: one that failed inside is not asked again. */
+/** An exception ends the process: after a failure inside a library its state is unknown. */
 async function toAnswer({ request, body }: Received<Request>): Promise<Answer> {
-  if (request.ask === 'open') return open(request)
+  if (request.kind === 'open') return open(request)
   if (body === undefined) return { abandoned: true }
   if (classifier === undefined) return { failure: 'No model is open yet' }
   if (body.length !== request.bytes) return { failure: `Only ${body.length} of ${request.bytes} bytes arrived` }

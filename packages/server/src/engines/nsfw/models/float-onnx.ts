@@ -103,10 +103,13 @@ function toConvolution(layer: Convolution): Added {
   return { nodes, tensors }
 }
 
-/** What one layer adds to a graph. */
+/** The nodes and tensors that one layer adds to a graph. */
 export type Added = { nodes: Node[]; tensors: Tensor[] }
 
-/** A dense layer in floats, for every precision: it is a thousandth of the work, and onnxruntime is slower with a quantized one. */
+/**
+ * A dense layer in floats, for every precision: it is a thousandth of the work, and onnxruntime is slower with a
+ * quantized one.
+ */
 export function toDense({ name, input, kernel, bias, activation }: Dense): Added {
   const linear = activation === 'none' ? name : `${name}:linear`
   const nodes: Node[] = [{ op: 'Gemm', inputs: [input, `${name}:kernel`, `${name}:bias`], outputs: [linear] }]

@@ -46,14 +46,14 @@ export type Layer =
   | { kind: 'mean'; name: string; input: string }
 
 /**
- * A network, whichever format of TensorFlow.js it was read from. The first layer's input is `picture`: for each byte of a pixel
- * `byte * pixelScale + pixelOffset`. The last layer gives one number for each class, and softmax follows.
+ * A network, whichever format of TensorFlow.js it was read from. The first layer's input is `picture`: for each byte of
+ * a pixel `byte * pixelScale + pixelOffset`. The last layer gives one number for each class, and softmax follows.
  */
 export type Network = { size: number; pixelScale: number; pixelOffset: number; layers: Layer[] }
 
 export const picture = 'picture'
 
-/** In the order of nsfwjs. */
+/** The classes that a model tells apart, in the order of nsfwjs. */
 export const classes = ['Drawing', 'Hentai', 'Neutral', 'Porn', 'Sexy'] as const
 
 /** Computes the weights as TensorFlow.js does, but without rounding them to 32 bits. */

@@ -85,12 +85,12 @@ async function buildModel(wanted: ModelFile, dirs: string[], log: Logger): Promi
 async function findWritable(dirs: string[]): Promise<string | undefined> {
   for (const dir of dirs.map((dir) => resolve(dir))) {
     try {
-      // Not recursive: below /proc that would never end.
+      // A recursive mkdir below /proc would never return.
       const isMade = await mkdir(dir).then(
         () => true,
         () => false,
       )
-      // Processes of another user read it, so the umask must not count.
+      // Processes of another user read the directory, so its mode must not depend on the umask.
       if (isMade) await chmod(dir, 0o755)
       await access(dir, constants.W_OK | constants.X_OK)
       return dir
@@ -100,10 +100,13 @@ async function findWritable(dirs: string[]): Promise<string | undefined> {
 }
 
 const program = fileURLToPath(new URL('child/main.ts', import.meta.url))
-/** A hundred times the usual duration. */
+/** Time limit of a conversion: a hundred times its usual duration. */
 const convertMs = 300_000
 
-/** Writes a model file, in a process of its own: converting computes for seconds and leaves some hundred megabytes behind. */
+/**
+ * Writes a model file, in a process of its own: converting computes for seconds and leaves some hundred megabytes
+ * behind.
+ */
 export async function convertInChild(name: ModelName, encoding: Encoding, path: string): Promise<void> {
   await promisify(execFile)(process.execPath, [program, name, encoding, path], { env: {}, timeout: convertMs })
 }

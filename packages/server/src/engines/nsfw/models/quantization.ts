@@ -8,27 +8,27 @@ export type Step = { scale: number; zero: number }
 
 /**
  * Chooses the step of each layer up to the means. A pool shares its step with its input, and the inputs of a
- * concatenation share the step of the concatenation, so that they are rounded once. A pool that goes into a concatenation
- * keeps its own step, which may be finer. A concatenation whose means are taken has no step: the means are those of its
- * inputs.
+ * concatenation share the step of the concatenation, so that they are rounded once. A pool that goes into a
+ * concatenation keeps its own step, which may be finer. A concatenation whose means are taken has no step: the means
+ * are those of its inputs.
  */
 export function toSteps({ layers, pixelScale, pixelOffset }: Network, ranges: Ranges): Map<string, Step> {
   const end = layers.findIndex(({ kind }) => kind === 'mean')
   const rounded = new Map(layers.slice(0, end).map((layer) => [layer.name, layer]))
   const means = layers[end]
-  const isApart = (name: string): boolean => means?.kind === 'mean' && isPartOf(name, means.input, rounded)
+  const feedsMeans = (name: string): boolean => means?.kind === 'mean' && isPartOf(name, means.input, rounded)
   const groups = new Map<string, string[]>([...rounded.keys()].map((name) => [name, [name]]))
-  const join = (name: string, other: string) => {
+  const shareStep = (name: string, other: string) => {
     const [group = [], others = []] = [groups.get(name), groups.get(other)]
     if (group === others) return
     const all = [...group, ...others]
     for (const each of all) groups.set(each, all)
   }
   for (const layer of rounded.values()) {
-    if (layer.kind === 'concat' && !isApart(layer.name)) {
-      for (const input of layer.inputs) if (rounded.get(input)?.kind !== 'maxPool') join(layer.name, input)
+    if (layer.kind === 'concat' && !feedsMeans(layer.name)) {
+      for (const input of layer.inputs) if (rounded.get(input)?.kind !== 'maxPool') shareStep(layer.name, input)
     }
-    if (layer.kind === 'maxPool' || layer.kind === 'averagePool') join(layer.name, layer.input)
+    if (layer.kind === 'maxPool' || layer.kind === 'averagePool') shareStep(layer.name, layer.input)
   }
   const steps = new Map<string, Step>()
   for (const [name, group] of groups) steps.set(name, toStep(group.map((each) => getRange(ranges, each))))
@@ -69,14 +69,14 @@ const greatest = 127
 type Kernel = { values: Uint8Array; zero: number; scales: Float64Array }
 
 /**
- * Moves the zero of a kernel to the middle of the bytes, for which onnxruntime has convolutions that take half the time.
- * Nearly every channel keeps its steps. Of MobileNetV2Mid 71 of 23,968 channels reach too far to one side: they are
- * rounded to wider steps, the widest by 57 per cent.
+ * Moves the zero of a kernel to the middle of the bytes, for which onnxruntime has convolutions that take half the
+ * time. Nearly every channel keeps its steps. Of MobileNetV2Mid 71 of 23,968 channels reach too far to one side: they
+ * are rounded to wider steps, the widest by 57 per cent.
  */
 export function centreKernel({ values, zero, scales }: Kernel): Kernel {
   const perChannel = values.length / scales.length
   const centred = new Uint8Array(values.length)
-  const wider = scales.map((scale, channel) => {
+  const widerScales = scales.map((scale, channel) => {
     const [start, end] = [channel * perChannel, (channel + 1) * perChannel]
     let reach = greatest
     for (let i = start; i < end; i++) reach = Math.max(reach, Math.abs((values[i] as number) - zero))
@@ -84,5 +84,5 @@ export function centreKernel({ values, zero, scales }: Kernel): Kernel {
     for (let i = start; i < end; i++) centred[i] = Math.round(((values[i] as number) - zero) / step) + middle
     return scale * step
   })
-  return { values: centred, zero: middle, scales: wider }
+  return { values: centred, zero: middle, scales: widerScales }
 }

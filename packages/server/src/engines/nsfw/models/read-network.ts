@@ -90,7 +90,7 @@ export function readGraphModel(bundle: Bundle, size: number): Network {
         const scalar = node.op === 'Mul' ? first : second
         scalars[node.op] = toValues(bundle.get(scalar))[0] ?? Number.NaN
         aliases.set(node.name, toLayer(node.op === 'Mul' ? second : first))
-        if (toLayer(node.name) !== picture) throw new Error(`${node.name} is not about the picture`)
+        if (toLayer(node.name) !== picture) throw new Error(`${node.name} does not scale the picture`)
         break
       }
       case '_FusedConv2D':
@@ -131,7 +131,7 @@ export function readGraphModel(bundle: Bundle, size: number): Network {
         aliases.set(node.name, toLayer(first))
         break
       default:
-        throw new Error(`No layer is known for ${node.op}`)
+        throw new Error(`No layer is supported for ${node.op}`)
     }
   }
   return { size, pixelScale: scalars.Mul / 255, pixelOffset: -scalars.Sub, layers }
@@ -141,9 +141,9 @@ function toActivation({ name, attr }: GraphNode): Convolution['activation'] {
   const [bias, activation] = (attr.fused_ops?.list?.s ?? []).map(toText)
   if (bias !== 'BiasAdd') throw new Error(`${name} has no bias`)
   if (activation === undefined) return 'none'
-  const known = activations[activation]
-  if (known === undefined) throw new Error(`${activation} is not known`)
-  return known
+  const supported = activations[activation]
+  if (supported === undefined) throw new Error(`${activation} is not supported`)
+  return supported
 }
 
 const toText = (base64 = '') => Buffer.from(base64, 'base64').toString()
@@ -164,7 +164,9 @@ type KerasLayer = {
   inbound_nodes: [string][][]
 }
 
-/** Reads InceptionV3: layers of Keras. Batch normalization and activation are folded into the convolution before them. */
+/**
+ * Reads InceptionV3: layers of Keras. Batch normalization and activation are folded into the convolution before them.
+ */
 export function readLayersModel(bundle: Bundle, size: number): Network {
   const { layers: kerasLayers } = (bundle.topology as { model_config: { config: { layers: KerasLayer[] } } })
     .model_config.config
@@ -192,9 +194,18 @@ export function readLayersModel(bundle: Bundle, size: number): Network {
         const channels = kernel.shape[3] ?? 0
         const factors = new Float64Array(channels).fill(1)
         const bias = new Float64Array(channels)
-        const stride = getSame(config.strides)
-        const place = { kind: 'conv', name, input, stride, padding, isDepthwise: false } as const
-        layers.push({ ...place, kernel, factors, bias, activation: 'none' })
+        layers.push({
+          kind: 'conv',
+          name,
+          input,
+          kernel,
+          isDepthwise: false,
+          factors,
+          bias,
+          stride: getSquareSide(config.strides),
+          padding,
+          activation: 'none',
+        })
         break
       }
       case 'BatchNormalization': {
@@ -210,14 +221,14 @@ export function readLayersModel(bundle: Bundle, size: number): Network {
         break
       }
       case 'Activation':
-        if (config.activation !== 'relu') throw new Error(`${config.activation} is not known`)
+        if (config.activation !== 'relu') throw new Error(`${config.activation} is not supported`)
         getConvolution(input).activation = 'relu'
         aliases.set(name, input)
         break
       case 'MaxPooling2D':
       case 'AveragePooling2D': {
-        const side = getSame(config.pool_size)
-        const stride = getSame(config.strides)
+        const side = getSquareSide(config.pool_size)
+        const stride = getSquareSide(config.strides)
         // The last pool averages the whole remaining 8 by 8 area.
         if (side === 8) layers.push({ kind: 'mean', name, input })
         else
@@ -244,13 +255,13 @@ export function readLayersModel(bundle: Bundle, size: number): Network {
         aliases.set(name, input)
         break
       default:
-        throw new Error(`No layer is known for ${kind}`)
+        throw new Error(`No layer is supported for ${kind}`)
     }
   }
   return { size, pixelScale: 1 / 255, pixelOffset: 0, layers }
 }
 
-function getSame([height, width]: number[] = []): number {
-  if (height === undefined || height !== width) throw new Error('Only squares are known')
+function getSquareSide([height, width]: number[] = []): number {
+  if (height === undefined || height !== width) throw new Error('The height and the width of a kernel differ')
   return height
 }

@@ -20,13 +20,13 @@ type Candidate = Frame & { thumbnail: Thumbnail }
  * others survives both.
  */
 export async function chooseFrames(frameSources: FrameSource[], most: number): Promise<Frame[]> {
-  const kept: Candidate[] = []
+  const candidates: Candidate[] = []
   for (const frameSource of frameSources) {
     for (let first = 0; first < frameSource.frames; first += frameSource.framesPerPass) {
-      kept.push(...(await choosePass(frameSource, first, most)))
+      candidates.push(...(await choosePass(frameSource, first, most)))
     }
   }
-  return chooseApart(kept, most)
+  return chooseDistinct(candidates, most)
     .sort((a, b) => a.index - b.index)
     .map(({ thumbnail: _, ...frame }) => frame)
 }
@@ -43,7 +43,7 @@ async function choosePass(frameSource: FrameSource, first: number, most: number)
       return { index: first + i, background, raster, thumbnail }
     }),
   )
-  const chosen = chooseApart(views, most)
+  const chosen = chooseDistinct(views, most)
   const readLarge = makeLargeReader(
     frameSource,
     chosen.map(({ index }) => index),
@@ -94,7 +94,7 @@ const minDistance = 4
  * Chooses the first candidate, then always the one that differs most from those chosen before, up to `most`. So changes
  * of scene come first, one odd frame among many alike is always chosen, and a frame like a chosen one never is.
  */
-function chooseApart<T extends { thumbnail: Thumbnail }>(candidates: T[], most: number): T[] {
+function chooseDistinct<T extends { thumbnail: Thumbnail }>(candidates: T[], most: number): T[] {
   const chosen: T[] = []
   const distances = candidates.map(() => Number.POSITIVE_INFINITY)
   let at = 0
@@ -184,11 +184,11 @@ function findBackgrounds({ data, channels }: Raster): Background[] {
 /** Draws a raster on a background, in memory of its own: the raster may be a part of something large. */
 function flatten({ data, channels }: Raster, background: Background): Buffer {
   if (channels === 3) return Buffer.from(data)
-  const behind = background === 'white' ? 255 : 0
+  const backdrop = background === 'white' ? 255 : 0
   const flat = Buffer.allocUnsafe((data.length / 4) * 3)
   for (let from = 0, to = 0; from < data.length; from += 4, to += 3) {
     const alpha = data[from + 3] ?? 0
-    const rest = behind * (255 - alpha) + 127
+    const rest = backdrop * (255 - alpha) + 127
     flat[to] = ((data[from] ?? 0) * alpha + rest) / 255
     flat[to + 1] = ((data[from + 1] ?? 0) * alpha + rest) / 255
     flat[to + 2] = ((data[from + 2] ?? 0) * alpha + rest) / 255

@@ -12,12 +12,12 @@ export type FrameSource = {
   read(first: number, count: number, shape: Shape): Promise<Raster[]>
 }
 
-/** 50 MB in the small shape, 90 MB in the large one. */
+/** Frames of one pass: they take 50 MB in the small shape and 90 MB in the large one. */
 export const maxFramesPerPass = 250
 
 /**
- * A picture of one frame. Each shape is decoded from the bytes, because decoding small is cheaper than decoding once for
- * both. When both shapes are certain to be used, `both` decodes once, to twice the larger side.
+ * A picture of one frame. Each shape is decoded from the bytes, because decoding small is cheaper than decoding once
+ * for both. When both shapes are certain to be used, `both` decodes once, to twice the larger side.
  */
 export function makeStillFrame(bytes: Buffer, options: { isPng: boolean; both: boolean }): FrameSource {
   const decode = <T>(work: (source: Source) => Promise<T>) =>
@@ -46,12 +46,13 @@ type Animation = { format: string; width: number; height: number; pages: number 
 /** Animated GIF and WebP: libvips composes the frames into one tall picture and decodes it in one pass. */
 export function makeAnimationFrames(bytes: Buffer, animation: Animation, maxHeldBytes: number): FrameSource {
   const canvasBytes = animation.width * animation.height * 4
-  // Of a WebP whose frames are parts of the canvas, libvips holds all frames of the pass at full size; of a GIF it does not.
-  const isHeld = animation.format === 'image/webp'
+  // Of a WebP whose frames are parts of the canvas, libvips holds all frames of the pass at full size; of a GIF it does
+  // not.
+  const holdsAllFrames = animation.format === 'image/webp'
   // The canvases that libvips needs to draw one frame over another, as measured.
-  const composing = isHeld ? 6 : 3
+  const composing = holdsAllFrames ? 6 : 3
   const affordable = Math.floor(maxHeldBytes / canvasBytes) - composing
-  const framesPerPass = isHeld ? Math.min(maxFramesPerPass, Math.max(1, affordable)) : maxFramesPerPass
+  const framesPerPass = holdsAllFrames ? Math.min(maxFramesPerPass, Math.max(1, affordable)) : maxFramesPerPass
 
   const read = async (first: number, count: number, shape: Shape): Promise<Raster[]> => {
     const { data, channels } = await render({ bytes, options: { page: first, pages: count, autoOrient: false } }, shape)
@@ -66,7 +67,7 @@ export function makeAnimationFrames(bytes: Buffer, animation: Animation, maxHeld
   return {
     frames: animation.pages,
     framesPerPass,
-    heldBytes: canvasBytes * (composing + (isHeld ? Math.min(framesPerPass, animation.pages) : 0)),
+    heldBytes: canvasBytes * (composing + (holdsAllFrames ? Math.min(framesPerPass, animation.pages) : 0)),
     read,
   }
 }
@@ -75,8 +76,8 @@ export function makeAnimationFrames(bytes: Buffer, animation: Animation, maxHeld
 const usualGamma = { least: 0.3, most: 0.7 }
 
 /**
- * A PNG may state its gamma. Browsers apply it, libvips and many viewers do not, so an extreme value makes one file show
- * two pictures. Undefined when the value is missing, usual, or overruled by a colour profile.
+ * A PNG may state its gamma. Browsers apply it, libvips and many viewers do not, so an extreme value makes one file
+ * show two pictures. Undefined when the value is missing, usual, or overruled by a colour profile.
  */
 export function findUnusualGamma(bytes: Buffer): number | undefined {
   let gamma: number | undefined

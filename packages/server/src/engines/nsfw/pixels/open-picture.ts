@@ -54,7 +54,7 @@ const defaultLimits: Limits = {
 }
 
 /**
- * Decodes a stranger's picture into the views that the models classify. Call it only in a process that can be killed:
+ * Decodes an untrusted picture into the views that the models classify. Call it only in a process that can be killed:
  * the limits bound what the header announces, not what a decoder does with the rest.
  */
 export async function openPicture(bytes: Buffer, options: OpenOptions = {}): Promise<Picture | Unscanned> {

@@ -1,7 +1,7 @@
 import { constants, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import start from '7z-wasm'
-import type { Job, JobEnd } from '../unpack-job.ts'
+import type { Job, JobAnswer } from '../unpack-job.ts'
 import { type EmscriptenFs, mountStreams, type Pipe } from './streamed-fs.ts'
 
 /**
@@ -26,8 +26,8 @@ type Start = (options: {
 }) => Promise<Instance>
 
 /**
- * Compiles 7-Zip once (20 ms). Each container gets an instance of its own (2 ms), because an instance that crashed cannot
- * be used again.
+ * Compiles 7-Zip once (20 ms). Each container gets an instance of its own (2 ms), because an instance that crashed
+ * cannot be used again.
  */
 export function loadSevenZip() {
   // The library looks up an internal module of Node for real files, which are not used and not permitted here.
@@ -35,7 +35,7 @@ export function loadSevenZip() {
   const program = new WebAssembly.Module(readFileSync(fileURLToPath(import.meta.resolve('7z-wasm/7zz.wasm'))))
 
   return {
-    async unpack(job: Job, pipe: Pipe): Promise<Omit<JobEnd, 'worn'>> {
+    async unpack(job: Job, pipe: Pipe): Promise<Omit<JobAnswer, 'needsReplacement'>> {
       const messages = readMessages()
       const instance = await (start as unknown as Start)({
         print: messages.onOutput,
@@ -63,7 +63,10 @@ export function loadSevenZip() {
   }
 }
 
-/** Yes to all questions; a password, so that 7-Zip asks for none; no symbolic links; no progress. */
+/**
+ * The switches answer yes to all questions, give a password so that 7-Zip asks for none, and disable links and
+ * progress.
+ */
 const switches = ['-y', '-passay', '-snl-', '-bsp0']
 
 function limitHeap({ env }: Imports) {
@@ -75,8 +78,8 @@ const maxComplaints = 50
 const maxComplaintLength = 300
 
 /**
- * Reads the messages of 7-Zip. It prints errors line by line and reflects them in its exit code; it prints warnings only
- * within its listing of the container, and exits with success.
+ * Reads the messages of 7-Zip. It prints errors line by line and reflects them in its exit code; it prints warnings
+ * only within its listing of the container, and exits with success.
  */
 function readMessages() {
   const complaints: string[] = []

@@ -1,7 +1,7 @@
 import type { ChildPipe } from '../../child-process/child-pipe.ts'
-import type { Job, JobEnd } from '../unpack-job.ts'
+import type { Job, JobAnswer } from '../unpack-job.ts'
 
-export type Pipe = Pick<ChildPipe<Job, JobEnd>, 'send' | 'fetch'>
+export type Pipe = Pick<ChildPipe<Job, JobAnswer>, 'send' | 'fetch'>
 
 /** The part of Emscripten's file system that 7-Zip calls. */
 export type EmscriptenFs = {
@@ -23,13 +23,13 @@ type Member = { written: number }
 
 const folder = '/members'
 const noSuchFile = 44
-const creates = 64
+const createFlag = 64
 const regularFile = 0o100_644
 
 /**
- * Gives 7-Zip one file to read, the container, and one folder in which it may create everything and nothing is kept: the
- * bytes written there go to the service. Since nothing stays, names can neither clash nor lead out of the folder, and a
- * million of them take no memory.
+ * Gives 7-Zip one file to read, the container, and one folder in which it may create everything and nothing is kept:
+ * the bytes written there go to the service. Since nothing stays, names can neither clash nor lead out of the folder,
+ * and a million of them take no memory.
  */
 export function mountStreams(fs: EmscriptenFs, { containerBytes, name }: Job, pipe: Pipe) {
   const container = `/${name}`
@@ -41,7 +41,7 @@ export function mountStreams(fs: EmscriptenFs, { containerBytes, name }: Job, pi
   fs.open = (path, flags, mode) => {
     if (path === container) return openStream(fs, path, () => file.bytes, { read: file.read })
     if (!isInside(path)) return original.open(path, flags, mode)
-    if ((flags & creates) === 0) throw new fs.ErrnoError(noSuchFile)
+    if ((flags & createFlag) === 0) throw new fs.ErrnoError(noSuchFile)
     return members.open(path)
   }
   const stat = (path: string, statOriginal: (path: string) => object) => {
@@ -75,14 +75,14 @@ const maxPathBytes = 4096
 
 /** The members that 7-Zip writes, each sent to the service as it is written. */
 function makeMembers(fs: EmscriptenFs, pipe: Pipe) {
-  const opened = new Set<Member>()
+  const openMembers = new Set<Member>()
   const text = new TextEncoder()
   let rewritten = false
   let count = 0
 
   function write(member: Member, bytes: Uint8Array, position: number) {
     if (position < member.written) rewritten = true
-    // A gap in a sparse file. The service stops the job when the gaps exceed its budget.
+    // The gap in a sparse file is filled with zeros. The service stops the job when the gaps exceed its budget.
     while (position > member.written) send(member, zeros.subarray(0, position - member.written))
     send(member, bytes)
   }
@@ -93,13 +93,13 @@ function makeMembers(fs: EmscriptenFs, pipe: Pipe) {
   }
 
   function close(member: Member) {
-    if (opened.delete(member)) pipe.send('end', zeros.subarray(0, 0))
+    if (openMembers.delete(member)) pipe.send('end', zeros.subarray(0, 0))
   }
 
   return {
     open(path: string): Stream {
       const member: Member = { written: 0 }
-      opened.add(member)
+      openMembers.add(member)
       count++
       pipe.send('open', text.encode(path.slice(folder.length + 1)).subarray(0, maxPathBytes))
       const operations = {
@@ -114,7 +114,7 @@ function makeMembers(fs: EmscriptenFs, pipe: Pipe) {
     truncate(member: Member, bytes: number) {
       if (bytes < member.written) rewritten = true
     },
-    closeAll: () => opened.forEach(close),
+    closeAll: () => openMembers.forEach(close),
     get: () => ({ members: count, rewritten }),
   }
 }
@@ -127,7 +127,7 @@ const maxBlocks = 16
  * here. Most containers are smaller than one block and arrive in one piece.
  */
 function makeContainerFile(bytes: number, pipe: Pipe) {
-  /** In order of use, the longest unused first. */
+  /** Fetched blocks in order of use, the longest unused first. */
   const blocks = new Map<number, Buffer>()
 
   function getBlock(index: number): Buffer {

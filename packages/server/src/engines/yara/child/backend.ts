@@ -16,7 +16,7 @@ export type Backend = {
   build: string
   /** Compiles the files, each in a namespace of its own. Returns the first one that does not compile instead. */
   compile(files: RuleText[]): RuleSet | Refused
-  isWorn(): boolean
+  needsReplacement(): boolean
 }
 
 /**
@@ -27,26 +27,26 @@ export const externals = ['filename', 'filepath', 'extension', 'filetype', 'owne
 
 /**
  * Compiles the files together. When that fails, each file is tried alone, because a libyara compiler is unusable after
- * its first error, and the sound files are compiled together.
+ * its first error, and the valid files are compiled together.
  */
-export function compileSound(backend: Backend, files: RuleText[]): { set: RuleSet; refused: Refused[] } {
+export function compileValidFiles(backend: Backend, files: RuleText[]): { set: RuleSet; refused: Refused[] } {
   const whole = backend.compile(files)
   if (isSet(whole)) return { set: whole, refused: [] }
 
   const refused: Refused[] = []
-  let sound = files.filter((file) => {
-    const alone = backend.compile([file])
-    if (isSet(alone)) alone.free()
-    else refused.push(alone)
-    return isSet(alone)
+  let validFiles = files.filter((file) => {
+    const result = backend.compile([file])
+    if (isSet(result)) result.free()
+    else refused.push(result)
+    return isSet(result)
   })
   for (;;) {
-    const together = backend.compile(sound)
-    if (isSet(together)) return { set: together, refused }
-    refused.push(together)
-    const rest = sound.filter(({ file }) => file !== together.file)
-    if (rest.length === sound.length) throw new Error(`${together.file}: ${together.reason}`)
-    sound = rest
+    const result = backend.compile(validFiles)
+    if (isSet(result)) return { set: result, refused }
+    refused.push(result)
+    const rest = validFiles.filter(({ file }) => file !== result.file)
+    if (rest.length === validFiles.length) throw new Error(`${result.file}: ${result.reason}`)
+    validFiles = rest
   }
 }
 

@@ -12,8 +12,8 @@ const libraries = [
 const message = { ruleMatching: 1, tooManyMatches: 6 }
 const continueScan = 0
 /**
- * Fast mode stops searching for a string whose first match decides. "No try-catch" makes a memory fault end the process,
- * where libyara would catch it and continue. Only matching rules are reported, and no private ones.
+ * Fast mode stops searching for a string whose first match decides. "No try-catch" makes a memory fault end the
+ * process, where libyara would catch it and continue. Only matching rules are reported, and no private ones.
  */
 const scanFlags = 1 | 4 | 8
 /** Errors that the content causes: stack overflow, time-out, too many matches, too many threads of a regex. */
@@ -32,15 +32,15 @@ export function findLibyara(): Backend | undefined {
       build: build.name,
       compile: (files) => compile(yara, files, nameOffset),
       // 5,000 scans added 1 MB of memory.
-      isWorn: () => false,
+      needsReplacement: () => false,
     }
-    if (knowsNames(backend)) return backend
+    if (hasCorrectNameOffset(backend)) return backend
   }
   return undefined
 }
 
 /** Names of rules are read at an offset into a structure. A test rule proves that the offset is right. */
-function knowsNames(backend: Backend): boolean {
+function hasCorrectNameOffset(backend: Backend): boolean {
   const probe = backend.compile([{ file: 'probe', text: Buffer.from('rule assay_probe { condition: true }') }])
   if (!('scan' in probe)) return false
   const { findings } = probe.scan(Buffer.alloc(1), 1000)
@@ -49,14 +49,14 @@ function knowsNames(backend: Backend): boolean {
 }
 
 function compile(yara: Yara, files: RuleText[], nameOffset: number): RuleSet | Refused {
-  const compiler = out((pointer) => check(yara.compilerCreate(pointer), 'yr_compiler_create'))
+  const compiler = readPointer((pointer) => check(yara.compilerCreate(pointer), 'yr_compiler_create'))
   let errors: string[] = []
-  const note = koffi.register((level: number, _file: unknown, line: number, _rule: unknown, text: string) => {
+  const onError = koffi.register((level: number, _file: unknown, line: number, _rule: unknown, text: string) => {
     if (level === 0 && errors.length < 3) errors.push(`line ${line}: ${text}`)
   }, koffi.pointer(yara.CompilerNote))
   try {
-    yara.compilerSetCallback(compiler, note, null)
-    // No `include`: a rule must not make this process read other files.
+    yara.compilerSetCallback(compiler, onError, null)
+    // `include` is disabled: a rule must not make this process read other files.
     yara.compilerSetIncludeCallback(compiler, null, null, null)
     for (const name of externals) check(yara.compilerDefineString(compiler, name, ''), 'define')
     for (const [index, { file, text }] of files.entries()) {
@@ -66,11 +66,11 @@ function compile(yara: Yara, files: RuleText[], nameOffset: number): RuleSet | R
       const failed = yara.compilerAddString(compiler, Buffer.concat([text, Buffer.alloc(1)]), String(index))
       if (failed > 0) return { file, reason: errors.join('; ') || 'libyara refused it' }
     }
-    const rules = out((pointer) => check(yara.compilerGetRules(compiler, pointer), 'yr_compiler_get_rules'))
+    const rules = readPointer((pointer) => check(yara.compilerGetRules(compiler, pointer), 'yr_compiler_get_rules'))
     return newSet(yara, rules, nameOffset)
   } finally {
     yara.compilerDestroy(compiler)
-    koffi.unregister(note)
+    koffi.unregister(onError)
   }
 }
 
@@ -78,10 +78,10 @@ function newSet(yara: Yara, rules: Pointer, nameOffset: number): RuleSet {
   // The statistics take 828 bytes in 4.2; only their first number is used.
   const statistics = Buffer.alloc(4096)
   check(yara.rulesGetStats(rules, statistics), 'yr_rules_get_stats')
-  const scanner = out((pointer) => check(yara.scannerCreate(rules, pointer), 'yr_scanner_create'))
+  const scanner = readPointer((pointer) => check(yara.scannerCreate(rules, pointer), 'yr_scanner_create'))
   let findings: string[] = []
   let limited = false
-  const take = koffi.register((_context: unknown, kind: number, data: Pointer) => {
+  const onMessage = koffi.register((_context: unknown, kind: number, data: Pointer) => {
     if (kind === message.ruleMatching) {
       const name = koffi.decode(data, nameOffset, 'uint64_t')
       findings.push(koffi.decode(BigInt(name), 'char', -1))
@@ -90,7 +90,7 @@ function newSet(yara: Yara, rules: Pointer, nameOffset: number): RuleSet {
     if (kind === message.tooManyMatches) limited = true
     return continueScan
   }, koffi.pointer(yara.ScanMessage))
-  yara.scannerSetCallback(scanner, take, null)
+  yara.scannerSetCallback(scanner, onMessage, null)
   yara.scannerSetFlags(scanner, scanFlags)
 
   return {
@@ -107,7 +107,7 @@ function newSet(yara: Yara, rules: Pointer, nameOffset: number): RuleSet {
     free() {
       yara.scannerDestroy(scanner)
       yara.rulesDestroy(rules)
-      koffi.unregister(take)
+      koffi.unregister(onMessage)
     },
   }
 }
@@ -153,15 +153,15 @@ function bind(library: Library) {
   }
 }
 
-function out(fill: (pointer: [Pointer | null]) => void): Pointer {
+function readPointer(fill: (pointer: [Pointer | null]) => void): Pointer {
   const pointer: [Pointer | null] = [null]
   fill(pointer)
   if (pointer[0] === null) throw new Error('libyara gave no pointer')
   return pointer[0]
 }
 
-function check(code: number, what: string) {
-  if (code !== 0) throw new Error(`${what} answered ${code}`)
+function check(code: number, call: string) {
+  if (code !== 0) throw new Error(`${call} returned ${code}`)
 }
 
 /** Reads the version from Debian's package list, because the library does not tell it. */

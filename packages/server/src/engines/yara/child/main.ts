@@ -6,7 +6,7 @@ import { setImmediate } from 'node:timers/promises'
 import koffi from 'koffi'
 import { openChildPipe, type Received } from '../../child-process/child-pipe.ts'
 import type { Answer, Request } from '../requests.ts'
-import { type Backend, compileSound, type RuleSet, type RuleText } from './backend.ts'
+import { type Backend, compileValidFiles, type RuleSet, type RuleText } from './backend.ts'
 import { findLibyara } from './libyara.ts'
 import { makeYaraX } from './yara-x.ts'
 
@@ -25,7 +25,7 @@ for (let received = pipe.readRequest(); received !== undefined; received = pipe.
 function toAnswer({ request, body }: Received<Request>): Answer {
   if (body === undefined) return { abandoned: true }
   if (backend === undefined) return { failure: 'libyara is not installed' }
-  switch (request.ask) {
+  switch (request.kind) {
     case 'add':
       files.push({ file: request.file, text: Buffer.from(body) })
       return { added: body.length }
@@ -33,17 +33,23 @@ function toAnswer({ request, body }: Received<Request>): Answer {
       return compile(backend)
     case 'scan': {
       if (set === undefined) return { failure: 'There are no rules yet' }
-      if (body.length !== request.bytes) return { bytes: body.length, findings: [], limited: true, worn: false }
-      // An exception ends the process: an engine that failed inside is not asked again.
+      if (body.length !== request.bytes)
+        return { bytes: body.length, findings: [], limited: true, needsReplacement: false }
+      // An exception ends the process: after a failure inside YARA its state is unknown.
       const { findings, limited } = set.scan(body, request.timeoutMs)
-      return { bytes: body.length, findings: [...new Set(findings)], limited, worn: backend.isWorn() }
+      return {
+        bytes: body.length,
+        findings: [...new Set(findings)],
+        limited,
+        needsReplacement: backend.needsReplacement(),
+      }
     }
   }
 }
 
 function compile(backend: Backend): Answer {
   try {
-    const { set: compiled, refused } = compileSound(backend, files)
+    const { set: compiled, refused } = compileValidFiles(backend, files)
     set = compiled
     files.length = 0
     return { version: backend.version, build: backend.build, rules: compiled.rules, refused }

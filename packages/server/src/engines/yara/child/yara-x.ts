@@ -6,22 +6,22 @@ import type { Refused } from '../requests.ts'
 import { type Backend, externals, type RuleSet, type RuleText } from './backend.ts'
 
 /** Each scan leaves 72 KB behind, and the memory for large content is never freed. */
-const wornBytes = 640 * 1024 * 1024
+const maxIdleBytes = 640 * 1024 * 1024
 
 type Match = { identifier: string; isPrivate: boolean }
 
 /**
- * The WebAssembly build, for machines without libyara. Each scan costs 3 ms, because it instantiates the rules again. Its
- * own time-out does not fire: the service must kill the process.
+ * The WebAssembly build, for machines without libyara. Each scan costs 3 ms, because it instantiates the rules again.
+ * Its own time-out does not fire: the service must kill the process.
  */
 export function makeYaraX(): Backend {
-  const home = fileURLToPath(import.meta.resolve('@virustotal/yara-x'))
-  initSync({ module: readFileSync(home.replace(/\.js$/, '_bg.wasm')) })
+  const modulePath = fileURLToPath(import.meta.resolve('@virustotal/yara-x'))
+  initSync({ module: readFileSync(modulePath.replace(/\.js$/, '_bg.wasm')) })
   return {
     version: `YARA-X ${manifest.version}`,
     build: `yara-x ${manifest.version}`,
     compile,
-    isWorn: () => process.memoryUsage.rss() > wornBytes,
+    needsReplacement: () => process.memoryUsage.rss() > maxIdleBytes,
   }
 }
 
