@@ -34,8 +34,8 @@ export function makeRestoreCommand(): Command {
     .action(async (source: string, { check }: { check?: true }, command: Command) => {
       const { config, log } = load()
       const manifest = check ? await readManifest(source) : await restoreBackup(config, source, log)
-      const end = check ? 'The backup is complete.' : 'Restored. Start the service.'
-      print(command, toJson(source, manifest), `${toText(manifest)}\n${end}`)
+      const outcome = check ? 'The backup is complete.' : 'Restored. Start the service.'
+      print(command, toJson(source, manifest), `${toText(manifest)}\n${outcome}`)
     })
 }
 

@@ -28,17 +28,19 @@ export function makeHealthCommand(): Command {
     })
 }
 
-/** Polls until the service is ready or degraded. A degraded service still answers, and a restart would not repair it. */
+/**
+ * Polls until the service is ready or degraded. A degraded service still answers, and a restart would not repair it.
+ */
 async function waitUntilServing(url: string, withinMs: number): Promise<Readiness> {
   const deadline = performance.now() + withinMs
   for (;;) {
-    const found = await fetchReadiness(url).catch(
+    const readiness = await fetchReadiness(url).catch(
       (error: NodeJS.ErrnoException): Readiness => ({
         status: 'unavailable',
         reasons: [`The service does not answer (${error.code ?? error.message}).`],
       }),
     )
-    if (found.status !== 'unavailable' || performance.now() >= deadline) return found
+    if (readiness.status !== 'unavailable' || performance.now() >= deadline) return readiness
     await sleep(pollMs)
   }
 }

@@ -26,7 +26,7 @@ export function makeKeysCommand(): Command {
   addCommand(keys, 'list', 'list API keys')
     .option('--account <id>', 'only keys of this account', readId)
     .action(async ({ account }: { account?: string }, command: Command) => {
-      const found = await withStores((stores) => stores.keys.listKeys(account ?? null))
+      const all = await withStores((stores) => stores.keys.listKeys(account ?? null))
       const columns = ['id', 'account', 'name', 'for', 'prefix', 'last used', 'state']
       const toRow = (k: ApiKey) => [
         k.name,
@@ -35,8 +35,8 @@ export function makeKeysCommand(): Command {
         toTime(k.lastUsedAt),
         toState(k),
       ]
-      const rows = found.map((k) => [k.id, k.accountId, ...toRow(k)])
-      print(command, found.map(toJson), toTable(columns, rows))
+      const rows = all.map((k) => [k.id, k.accountId, ...toRow(k)])
+      print(command, all.map(toJson), toTable(columns, rows))
     })
 
   addCommand(keys, 'revoke', 'revoke a key on all nodes at once')

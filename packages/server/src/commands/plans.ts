@@ -8,9 +8,9 @@ export function makePlansCommand(): Command {
   const plans = newCommand('plans', 'list, save and delete plans')
 
   addCommand(plans, 'list', 'list all plans').action(async (_options: unknown, command: Command) => {
-    const found = await withStores((stores) => stores.plans.listPlans())
-    const rows = found.map((plan) => [plan.name, plan.creditsPerPeriod, toRateText(plan.rate)])
-    print(command, found.map(toJson), toTable(['name', 'credits per period', 'rate'], rows))
+    const all = await withStores((stores) => stores.plans.listPlans())
+    const rows = all.map((plan) => [plan.name, plan.creditsPerPeriod, toRateText(plan.rate)])
+    print(command, all.map(toJson), toTable(['name', 'credits per period', 'rate'], rows))
   })
 
   addCommand(

@@ -47,9 +47,9 @@ const toText = ({ file, status, content_length, content_type, signals, metadata 
   })
 
 async function requireFile(path: string) {
-  const found = await stat(path).catch((error: Error) => {
+  const stats = await stat(path).catch((error: Error) => {
     throw new OperatorMistake(`${path} cannot be read: ${error.message}.`)
   })
-  if (!found.isFile()) throw new OperatorMistake(`${path} is not a file.`)
-  if (found.size === 0) throw new OperatorMistake(`${path} is empty, so there is nothing to scan.`)
+  if (!stats.isFile()) throw new OperatorMistake(`${path} is not a file.`)
+  if (stats.size === 0) throw new OperatorMistake(`${path} is empty, so there is nothing to scan.`)
 }

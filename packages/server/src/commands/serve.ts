@@ -7,7 +7,7 @@ import { version } from '../runtime/process.ts'
 import { newCommand, print, toCard } from './terminal.ts'
 
 /** Which secrets of the first account were configured. Configured secrets are not printed. */
-type Given = { key: boolean; webhookSecret: boolean }
+type ConfiguredSecrets = { key: boolean; webhookSecret: boolean }
 
 export function makeServeCommand(): Command {
   return newCommand('serve', 'run the service until it is stopped')
@@ -26,12 +26,12 @@ export function makeServeCommand(): Command {
       const service = await openService(config, logs, { stores, isTest })
       const { url, metricsPort } = service
       const opened = { ...service, publicUrl: config.publicUrl }
-      const given = {
+      const configured = {
         key: config.bootstrapKey !== undefined,
         webhookSecret: config.bootstrapWebhookSecret !== undefined,
       }
-      const greeting = config.roles.api ? toGreeting(opened, given, isTest) : toWorkerGreeting(url)
-      print(command, { ...toJson(opened, given), ...(isTest && { test: true }) }, greeting)
+      const greeting = config.roles.api ? toGreeting(opened, configured, isTest) : toWorkerGreeting(url)
+      print(command, { ...toJson(opened, configured), ...(isTest && { test: true }) }, greeting)
       if (isTest) log.warn(testNotice)
       log.info({ url, metricsPort, version, pid: process.pid }, 'ready')
 
@@ -52,50 +52,50 @@ type Service = {
   url: string
   publicUrl: string | undefined
   metricsPort: number
-  first: RegisteredAccount | undefined
+  firstAccount: RegisteredAccount | undefined
   welcome: { token: string } | undefined
 }
 
 const toWelcomeUrl = ({ url, publicUrl, welcome }: Service) =>
   welcome && `${publicUrl ?? url}/console/welcome#${welcome.token}`
 
-function toGreeting(service: Service, given: Given, isTest: boolean): string {
-  const { url, first } = service
+function toGreeting(service: Service, configured: ConfiguredSecrets, isTest: boolean): string {
+  const { url, firstAccount } = service
   const link = toWelcomeUrl(service)
   const notice = isTest ? `\n${testNotice}` : ''
   const welcome = link === undefined ? '' : `\n\nTo set up the console, open this link. It works once:\n\n  ${link}`
   const places = `console: ${url}/console, reference: ${url}/reference`
   const ready = `Assay ${version} is ready at ${url} (${places}). Press Ctrl-C to stop.${notice}${welcome}`
-  if (first === undefined) return ready
-  const made = {
-    ...(given.key ? {} : { 'API key': first.apiKey }),
-    ...(given.webhookSecret ? {} : { 'webhook secret': first.webhookSecret }),
+  if (firstAccount === undefined) return ready
+  const generated = {
+    ...(configured.key ? {} : { 'API key': firstAccount.apiKey }),
+    ...(configured.webhookSecret ? {} : { 'webhook secret': firstAccount.webhookSecret }),
   }
-  const names = Object.keys(made)
+  const names = Object.keys(generated)
   const shown = names.length === 1 ? 'is shown only once. Store it now:' : 'are shown only once. Store them now:'
-  const card = toCard(made).replaceAll(/^/gm, '  ')
+  const card = toCard(generated).replaceAll(/^/gm, '  ')
   return `${ready}
 
 The first account was created.${names.length === 0 ? '' : ` Its ${names.join(' and ')} ${shown}\n\n${card}`}
 
 Try it:
 
-  curl -H "X-API-Key: ${given.key ? '$ASSAY_BOOTSTRAP_KEY' : first.apiKey}" ${url}/v1/me
+  curl -H "X-API-Key: ${configured.key ? '$ASSAY_BOOTSTRAP_KEY' : firstAccount.apiKey}" ${url}/v1/me
 `
 }
 
-function toJson(service: Service, given: Given) {
-  const { url, metricsPort, first } = service
-  const made =
-    first === undefined
+function toJson(service: Service, configured: ConfiguredSecrets) {
+  const { url, metricsPort, firstAccount } = service
+  const generated =
+    firstAccount === undefined
       ? {}
       : {
-          id: first.account.id,
-          ...(given.key ? {} : { api_key: first.apiKey }),
-          ...(given.webhookSecret ? {} : { webhook_secret: first.webhookSecret }),
+          id: firstAccount.account.id,
+          ...(configured.key ? {} : { api_key: firstAccount.apiKey }),
+          ...(configured.webhookSecret ? {} : { webhook_secret: firstAccount.webhookSecret }),
         }
   const link = toWelcomeUrl(service)
-  return { url, metrics_port: metricsPort, ...made, ...(link === undefined ? {} : { console_link: link }) }
+  return { url, metrics_port: metricsPort, ...generated, ...(link === undefined ? {} : { console_link: link }) }
 }
 
 /** Resolves with the first signal to stop. A second signal ends the process at once. */

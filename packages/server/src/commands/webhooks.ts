@@ -53,8 +53,8 @@ function addShow(webhooks: Command) {
   addCommand(webhooks, 'show', 'show a delivery with its body and attempts')
     .argument('<id>', 'ID of the delivery', readId)
     .action(async (id: string, _options: unknown, command: Command) => {
-      const found = await withStores(({ deliveries }) => deliveries.findDelivery(id))
-      const delivery = requireFound(found, `delivery ${id}`)
+      const stored = await withStores(({ deliveries }) => deliveries.findDelivery(id))
+      const delivery = requireFound(stored, `delivery ${id}`)
       const card = {
         id,
         scan: delivery.scanId,
@@ -81,9 +81,9 @@ function addReplay(webhooks: Command) {
       if ((id === undefined) === (failedSince === undefined) || (id !== undefined && account !== undefined)) {
         throw new OperatorMistake('Give the ID of a delivery, or --failed-since with or without --account.')
       }
-      const which =
+      const selection =
         failedSince === undefined ? { id: id ?? '' } : { failedSince, ...(account && { accountId: account }) }
-      const replayed = await withStores(({ deliveries }) => deliveries.replay(which))
+      const replayed = await withStores(({ deliveries }) => deliveries.replay(selection))
       if (id !== undefined && replayed === 0) throw new OperatorMistake(`There is no delivery ${id}.`)
       print(command, { replayed }, `${replayed} ${replayed === 1 ? 'delivery is' : 'deliveries are'} due again.`)
     })
@@ -94,11 +94,11 @@ function addEndpoints(webhooks: Command) {
     .option('--account <id>', 'only of this account', readId)
     .action(async ({ account }: { account?: string }, command: Command) => {
       const filter = { ...(account && { accountId: account }) }
-      const found = await withStores(({ deliveries }) => deliveries.listEndpoints(filter))
+      const endpoints = await withStores(({ deliveries }) => deliveries.listEndpoints(filter))
       const columns = ['account', 'failing since', 'paused', 'last success', 'waiting', 'url']
       const toRow = (e: Endpoint) => [toTime(e.failingSince), toTime(e.pausedAt), toTime(e.lastSuccessAt), e.waiting]
-      const rows = found.map((endpoint) => [endpoint.accountId, ...toRow(endpoint), endpoint.url])
-      print(command, found.map(toEndpointJson), toTable(columns, rows))
+      const rows = endpoints.map((endpoint) => [endpoint.accountId, ...toRow(endpoint), endpoint.url])
+      print(command, endpoints.map(toEndpointJson), toTable(columns, rows))
     })
 }
 
@@ -138,22 +138,22 @@ async function getSecrets({ accounts }: Stores, given: string | undefined): Prom
 }
 
 async function getOnlyAccount(accounts: Stores['accounts']): Promise<string> {
-  const found = await accounts.listAccounts()
-  const [only] = found
-  if (only !== undefined && found.length === 1) return only.id
+  const all = await accounts.listAccounts()
+  const [only] = all
+  if (only !== undefined && all.length === 1) return only.id
   throw new OperatorMistake(
-    found.length === 0
+    all.length === 0
       ? 'There is no account, so there is no secret to sign with. Create an account: npm run assay -- accounts create --name <name>.'
-      : `There are ${found.length} accounts. Choose one with --account <id>; npm run assay -- accounts list prints them.`,
+      : `There are ${all.length} accounts. Choose one with --account <id>; npm run assay -- accounts list prints them.`,
   )
 }
 
 const states: DeliveryState[] = ['pending', 'delivered', 'dead', 'stopped']
 
 function readState(text: string): DeliveryState {
-  const found = states.find((state) => state === text)
-  if (found === undefined) throw new InvalidArgumentError(`Enter one of ${states.join(', ')}.`)
-  return found
+  const state = states.find((name) => name === text)
+  if (state === undefined) throw new InvalidArgumentError(`Enter one of ${states.join(', ')}.`)
+  return state
 }
 
 function readLimit(text: string): number {

@@ -79,7 +79,7 @@ export async function openEdge(config: Config, deps: Deps) {
     url,
     metricsPort: metricsServer.port,
     welcome: config.roles.api ? await site.inviteFirstOperator() : undefined,
-    /** Turns `/readyz` red while all listeners stay open. */
+    /** Makes `/readyz` answer 503 while all listeners stay open. */
     startStopping: node.readiness.startStopping,
     /** Ends idle connections now and all others after `withinMs`. Returns a function that stops doing so. */
     startDraining(withinMs: number) {

@@ -13,8 +13,8 @@ const maxWaiting = 200
 
 /** Opens the image engine. When it cannot start, the service still scans for malware, and `findFault` says why. */
 export async function openImages(config: Config, { log }: { log: Logger }) {
-  const opened = await openEngine(config, log)
-  const engine = 'engine' in opened ? opened.engine : undefined
+  const result = await openEngine(config, log)
+  const engine = 'engine' in result ? result.engine : undefined
   return {
     images: makeImageScan({
       findEngine: () => engine,
@@ -24,7 +24,7 @@ export async function openImages(config: Config, { log }: { log: Logger }) {
     }),
     listEngines: () => (engine === undefined ? [] : [engine]),
     countWaiting: () => engine?.countWaiting() ?? 0,
-    findFault: () => ('fault' in opened ? opened.fault : opened.engine?.findFault()),
+    findFault: () => ('fault' in result ? result.fault : result.engine?.findFault()),
     close: async () => engine?.close(),
   }
 }

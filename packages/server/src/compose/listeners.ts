@@ -149,6 +149,6 @@ async function checkKey({ gate, isTest, log }: Deps, protocol: string, key: stri
 /** The ICAP ISTag: at most 32 characters, in quotes. Proxies drop cached verdicts when it changes. */
 function toTag(engines: ScanEngine[]): string {
   const states = engines.map((engine) => engine.findState())
-  const known = states.map((state) => state?.verdictVersion ?? `${state?.version} ${state?.signaturesAt?.getTime()}`)
-  return `"${createHash('sha256').update(known.join('\n')).digest('hex').slice(0, 24)}"`
+  const versions = states.map((state) => state?.verdictVersion ?? `${state?.version} ${state?.signaturesAt?.getTime()}`)
+  return `"${createHash('sha256').update(versions.join('\n')).digest('hex').slice(0, 24)}"`
 }

@@ -13,7 +13,9 @@ import type { Stores } from './stores.ts'
 /** `stores` are closed with the service. With `isTest` no engine starts, and all keys are test keys. */
 type Deps = { stores: Stores; isTest: boolean }
 
-/** Opens the whole service, listening. Parts are opened from the database up to the listeners, and closed in reverse. */
+/**
+ * Opens the whole service, listening. Parts are opened from the database up to the listeners, and closed in reverse.
+ */
 export const openService = (config: Config, logs: ServiceLogs, { stores, isTest }: Deps) =>
   openParts(async (closers) => {
     closers.add(stores.close)
@@ -40,11 +42,12 @@ export const openService = (config: Config, logs: ServiceLogs, { stores, isTest 
     return {
       url: edge.url,
       metricsPort: edge.metricsPort,
-      first: storage.firstAccount,
+      firstAccount: storage.firstAccount,
       welcome: edge.welcome,
       /**
        * Reports "unavailable" first while listeners stay open, so that load balancers can send requests elsewhere. Then
-       * running requests and jobs may finish; at the deadline connections are cut and jobs are released to other workers.
+       * running requests and jobs may finish; at the deadline connections are cut and jobs are released to other
+       * workers.
        */
       async close() {
         edge.startStopping()

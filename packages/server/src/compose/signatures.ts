@@ -96,9 +96,9 @@ function toFile(path: string): SignatureFile {
 }
 
 function listImportable(path: string): string[] {
-  const found = statSync(path, { throwIfNoEntry: false })
-  if (found === undefined) throw new OperatorMistake(`${path} does not exist.`)
-  if (!found.isDirectory()) {
+  const stats = statSync(path, { throwIfNoEntry: false })
+  if (stats === undefined) throw new OperatorMistake(`${path} does not exist.`)
+  if (!stats.isDirectory()) {
     requireKind(path)
     return [path]
   }

@@ -50,7 +50,8 @@ export async function migrateDatabase(config: Config, log: Logger): Promise<stri
 }
 
 /**
- * Opens the stores that operator commands use. A service migrates the schema; a guest creates it only if there is none.
+ * Opens the stores that operator commands use. A service migrates the schema; a command creates it only if there is
+ * none.
  */
 export async function openStores(config: Config, role: Role, log: Logger, wanted = { isTest: false }) {
   const { database, close } = await openConnection(config, role, log)

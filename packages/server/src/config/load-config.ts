@@ -35,7 +35,7 @@ export function loadConfig(env: NodeJS.ProcessEnv, tomlPath = env.ASSAY_CONFIG |
     }
   }
 
-  mistakes.push(...checkTogether(values as Partial<Config>))
+  mistakes.push(...checkCombinations(values as Partial<Config>))
   if (mistakes.length > 0) throw new ConfigMistakes(mistakes)
   return { config: values as Config, settings, warnings: findUnknownVariables(env) }
 }
@@ -55,15 +55,15 @@ function findText(
   toml: Map<string, string>,
   tomlPath: string,
 ) {
-  const given = env[definition.env]
+  const envText = env[definition.env]
   // Container tools pass a variable that is not set as an empty one.
-  if (given !== undefined && given !== '') return { text: given, origin: definition.env }
+  if (envText !== undefined && envText !== '') return { text: envText, origin: definition.env }
   const file = env[`${definition.env}_FILE`]
   if (definition.secret === true && file !== undefined && file !== '') {
     return { text: readSecretFile(file, `${definition.env}_FILE`), origin: `${definition.env}_FILE` }
   }
-  const written = toml.get(tomlName(definition))
-  if (written !== undefined) return { text: written, origin: tomlPath }
+  const tomlText = toml.get(tomlName(definition))
+  if (tomlText !== undefined) return { text: tomlText, origin: tomlPath }
   return { text: definition.fallback, origin: definition.fallback === undefined ? 'not set' : 'default' }
 }
 
@@ -96,9 +96,9 @@ function readToml(path: string, required: boolean, mistakes: string[]): Map<stri
     if (!missing || required) mistakes.push(`${resolve(path)} cannot be read: ${(error as Error).message.trim()}`)
     return values
   }
-  const known = new Set(Object.values(settingDefinitions).map(tomlName))
+  const names = new Set(Object.values(settingDefinitions).map(tomlName))
   for (const [name, value] of Object.entries(table)) {
-    if (!known.has(name)) mistakes.push(`${path} sets ${name}, which is not a setting.${suggest(name, known)}`)
+    if (!names.has(name)) mistakes.push(`${path} sets ${name}, which is not a setting.${suggest(name, names)}`)
     else if (Array.isArray(value)) values.set(name, value.map(String).join(','))
     else if (typeof value === 'object' && value !== null)
       mistakes.push(`${path} sets ${name} to a table: set it to a value.`)
@@ -115,14 +115,15 @@ const pairs: [SettingName, SettingName, string][] = [
   ['icapListen', 'icapKey', 'the key belongs to the account that is charged'],
 ]
 
-function checkTogether(config: Partial<Config>): string[] {
+function checkCombinations(config: Partial<Config>): string[] {
   const mistakes = pairs
-    .filter(([one, other]) => (config[one] === undefined) !== (config[other] === undefined))
+    .filter(([first, second]) => (config[first] === undefined) !== (config[second] === undefined))
     .map(
-      ([one, other, why]) => `${settingDefinitions[one].env} and ${settingDefinitions[other].env} go together: ${why}.`,
+      ([first, second, why]) =>
+        `${settingDefinitions[first].env} and ${settingDefinitions[second].env} go together: ${why}.`,
     )
   const roleMistakes = checkRoles(config)
-  // With one role only, the role check asks for the master key already.
+  // With one role only, checkRoles reports a missing master key already.
   if (config.blobs?.at === 's3' && config.masterKey === undefined && roleMistakes.length === 0) {
     mistakes.push(
       'ASSAY_BLOBS names a store that several nodes can share, so ASSAY_MASTER_KEY must be set to the same value on all of them. Create a key with: openssl rand -hex 32',
@@ -154,28 +155,30 @@ function checkRoles({ roles, blobs, databaseUrl, masterKey }: Partial<Config>): 
   ]
 }
 
-/** Unknown variables are not mistakes: other programs may use the prefix, and settings may be those of a newer version. */
+/**
+ * Unknown variables are not mistakes: other programs may use the prefix, and settings may be those of a newer version.
+ */
 function findUnknownVariables(env: NodeJS.ProcessEnv): string[] {
-  const known = new Set(['ASSAY_CONFIG'])
+  const names = new Set(['ASSAY_CONFIG'])
   for (const definition of Object.values(settingDefinitions) as SettingDefinition<unknown>[]) {
-    known.add(definition.env)
-    if (definition.secret === true) known.add(`${definition.env}_FILE`)
+    names.add(definition.env)
+    if (definition.secret === true) names.add(`${definition.env}_FILE`)
   }
   return Object.keys(env)
-    .filter((name) => name.startsWith('ASSAY_') && !name.startsWith('ASSAY_TEST_') && !known.has(name))
-    .map((name) => `${name} is set but is not a setting of this version.${suggest(name, known)}`)
+    .filter((name) => name.startsWith('ASSAY_') && !name.startsWith('ASSAY_TEST_') && !names.has(name))
+    .map((name) => `${name} is set but is not a setting of this version.${suggest(name, names)}`)
 }
 
-function suggest(name: string, known: Iterable<string>): string {
-  const [near] = [...known]
-    .map((candidate) => ({ candidate, letters: distance(candidate.toLowerCase(), name.toLowerCase()) }))
+function suggest(name: string, names: Iterable<string>): string {
+  const [closest] = [...names]
+    .map((candidate) => ({ candidate, letters: countEdits(candidate.toLowerCase(), name.toLowerCase()) }))
     .filter(({ letters }) => letters <= 2)
     .sort((a, b) => a.letters - b.letters)
-  return near === undefined ? '' : ` Did you mean ${near.candidate}?`
+  return closest === undefined ? '' : ` Did you mean ${closest.candidate}?`
 }
 
 /** The Levenshtein distance: letters to change, add or remove to turn one word into the other. */
-function distance(a: string, b: string): number {
+function countEdits(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, i) => i)
   for (let i = 1; i <= a.length; i++) {
     const next = [i]

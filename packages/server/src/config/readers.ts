@@ -167,27 +167,27 @@ export const blobsPlace: Reader<BlobsPlace> = (value) => {
   if (value === 'disk') return { at: 'disk' }
   const [, bucket, path = '', query = ''] = /^s3:\/\/([^/?#]*)(\/[^?#]*)?(?:\?([^#]*))?$/.exec(value) ?? []
   if (bucket === undefined) throw new Error(`must be disk, or a URL such as ${example}`)
-  const given = readParameters(query)
-  const endpoint = given.get('endpoint')
+  const values = readParameters(query)
+  const endpoint = values.get('endpoint')
   return {
     at: 's3',
     bucket: toBucket(bucket),
     prefix: toPrefix(path),
     endpoint: endpoint === undefined ? undefined : toEndpoint(endpoint),
-    region: toRegion(given.get('region')),
+    region: toRegion(values.get('region')),
     // S3 stores other than AWS seldom resolve a host name for each bucket.
-    pathStyle: toPathStyle(given.get('path_style')) ?? endpoint !== undefined,
+    pathStyle: toPathStyle(values.get('path_style')) ?? endpoint !== undefined,
   }
 }
 
 function readParameters(query: string): Map<string, string> {
-  const found = new Map<string, string>()
+  const values = new Map<string, string>()
   for (const [name, value] of new URLSearchParams(query)) {
     if (!parameters.includes(name)) throw new Error(`must have no parameters other than ${parameters.join(', ')}`)
-    if (found.has(name)) throw new Error(`must have the parameter ${name} only once`)
-    found.set(name, value)
+    if (values.has(name)) throw new Error(`must have the parameter ${name} only once`)
+    values.set(name, value)
   }
-  return found
+  return values
 }
 
 function toBucket(bucket: string): string {

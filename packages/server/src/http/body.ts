@@ -60,7 +60,7 @@ export function readBody(
       clearTimeout(idle)
       whenReady.then(() => {
         if (isCompleted) return
-        guard.forgive(performance.now() - since)
+        guard.excludeWait(performance.now() - since)
         idle = startIdleTimer()
         raw.resume()
       }, fail)

@@ -97,12 +97,12 @@ function newRequestHistogram(registers: Registry[]) {
         byStatus = new Map()
         series.set(operation, byStatus)
       }
-      let one = byStatus.get(status)
-      if (one === undefined) {
-        one = requests.labels(operation, String(status))
-        byStatus.set(status, one)
+      let histogram = byStatus.get(status)
+      if (histogram === undefined) {
+        histogram = requests.labels(operation, String(status))
+        byStatus.set(status, histogram)
       }
-      one.observe(seconds)
+      histogram.observe(seconds)
     },
     /** Count and percentiles of all requests since the start. A percentile is the upper bound of its bucket. */
     async summariseRequests() {

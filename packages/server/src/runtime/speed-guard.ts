@@ -3,8 +3,8 @@ const windowBytes = 60 * 1024
 const wholeMs = 3_600_000
 
 /**
- * Finds request bodies that arrive too slowly: less than 1 KB per second over a minute, or longer than an hour in total.
- * Measures with the monotonic clock, because an adjusted system time must not end uploads.
+ * Finds request bodies that arrive too slowly: less than 1 KB per second over a minute, or longer than an hour in
+ * total. Measures with the monotonic clock, because an adjusted system time must not end uploads.
  */
 export function makeSpeedGuard() {
   const started = performance.now()
@@ -23,7 +23,7 @@ export function makeSpeedGuard() {
       return undefined
     },
     /** Excludes time in which the sender waited for the service; it still counts towards the hour. */
-    forgive(ms: number) {
+    excludeWait(ms: number) {
       windowStart += ms
     },
   }

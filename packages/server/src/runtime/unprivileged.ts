@@ -10,28 +10,29 @@ export type Unprivileged = {
 }
 
 /**
- * When this process runs as root, chooses the first of `users` that exists. That user may be unable to enter a directory
- * below a closed home such as /root; then the program keeps one capability, to search directories and read files.
+ * When this process runs as root, chooses the first of `users` that exists. That user may be unable to enter a
+ * directory below a closed home such as /root; then the program keeps one capability, to search directories and read
+ * files.
  */
-export function chooseUnprivileged(what: string, users: string[], mustReach: string[]): Unprivileged {
+export function chooseUnprivileged(program: string, users: string[], mustReach: string[]): Unprivileged {
   if (process.getuid?.() !== 0) return { owner: undefined, wrap: (command, args) => ({ command, args }) }
-  const owner = findUser(what, users)
+  const owner = findUser(program, users)
   const plain: Unprivileged = { owner, wrap: (command, args) => ({ command, args, ...owner }) }
   if (canReach(plain, mustReach)) return plain
-  const searching: Unprivileged = {
+  const withSearch: Unprivileged = {
     owner,
-    wrap: (command, args) => ({ command: 'setpriv', args: [...searchingAs(owner), command, ...args] }),
+    wrap: (command, args) => ({ command: 'setpriv', args: [...toSearchFlags(owner), command, ...args] }),
   }
-  if (canReach(searching, mustReach)) return searching
+  if (canReach(withSearch, mustReach)) return withSearch
   throw new Error(
-    `The user ${owner.name} cannot enter ${mustReach.join(' or ')}, and Assay does not run its ${what} as root. ` +
+    `The user ${owner.name} cannot enter ${mustReach.join(' or ')}, and Assay does not run its ${program} as root. ` +
       'Keep Assay and ASSAY_DATA_DIR below directories that all users may enter, such as /opt/assay and /var/lib/assay.',
   )
 }
 
 /**
- * Wraps a program that parses untrusted content. The kernel kills it when this process ends, even if it hangs in a loop;
- * it cannot gain privileges, and it writes no core dump, which would put content on a disk unencrypted.
+ * Wraps a program that parses untrusted content. The kernel kills it when this process ends, even if it hangs in a
+ * loop; it cannot gain privileges, and it writes no core dump, which would put content on a disk unencrypted.
  */
 export function wrapGuarded(user: Unprivileged, command: string, args: string[], asRoot = process.getuid?.() === 0) {
   const bounded = ['--core=0:0', command, ...args]
@@ -46,7 +47,7 @@ export function wrapGuarded(user: Unprivileged, command: string, args: string[],
   return { command: 'setpriv', args: [...guard, '--', 'prlimit', ...bounded] }
 }
 
-const searchingAs = ({ uid, gid }: { uid: number; gid: number }) => [
+const toSearchFlags = ({ uid, gid }: { uid: number; gid: number }) => [
   // Without this bit access(2) ignores capabilities of ordinary users, and PostgreSQL calls access(2) for its programs.
   '--securebits=+no_setuid_fixup',
   `--reuid=${uid}`,
@@ -58,10 +59,10 @@ const searchingAs = ({ uid, gid }: { uid: number; gid: number }) => [
   '--',
 ]
 
-function canReach(as: Unprivileged, paths: string[]): boolean {
+function canReach(user: Unprivileged, paths: string[]): boolean {
   return paths.every((path) => {
     // `-e` asks the kernel; `-x` would check only the mode bits, which ignore capabilities.
-    const { command, args, uid, gid } = as.wrap('test', ['-e', `${path}/.`])
+    const { command, args, uid, gid } = user.wrap('test', ['-e', `${path}/.`])
     const options = {
       stdio: 'ignore' as const,
       cwd: '/',
@@ -71,15 +72,15 @@ function canReach(as: Unprivileged, paths: string[]): boolean {
   })
 }
 
-function findUser(what: string, wantedUsers: string[]): { name: string; uid: number; gid: number } {
-  const known = readFileSync('/etc/passwd', 'utf8')
+function findUser(program: string, wantedUsers: string[]): { name: string; uid: number; gid: number } {
+  const entries = readFileSync('/etc/passwd', 'utf8')
     .split('\n')
     .map((line) => line.split(':'))
   for (const wanted of wantedUsers) {
-    const [name, , uid, gid] = known.find(([name]) => name === wanted) ?? []
+    const [name, , uid, gid] = entries.find(([name]) => name === wanted) ?? []
     if (name !== undefined && Number(uid) > 0) return { name, uid: Number(uid), gid: Number(gid) }
   }
   throw new Error(
-    `There is no user ${wantedUsers.join(', ')} to run the ${what} as; create one, or start as an ordinary user.`,
+    `There is no user ${wantedUsers.join(', ')} to run the ${program} as; create one, or start as an ordinary user.`,
   )
 }

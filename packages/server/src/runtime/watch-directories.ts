@@ -1,7 +1,7 @@
 import { type FSWatcher, watch } from 'node:fs'
 
-/** Files are written in pieces; loading a partial file would fail. */
-const settleMs = 300
+/** Pause after a change: files are written in pieces, and loading a partial file would fail. */
+const delayMs = 300
 
 /**
  * Calls `onChange` soon after a change in the directories, and every `pollMs` in any case, because network file systems
@@ -9,17 +9,17 @@ const settleMs = 300
  */
 export function watchDirectories(deps: { dirs: string[]; pollMs: number; onChange(): void }) {
   const watchers = new Map<string, FSWatcher>()
-  let settling: NodeJS.Timeout | undefined
+  let pendingCall: NodeJS.Timeout | undefined
 
-  const note = () => {
-    clearTimeout(settling)
-    settling = setTimeout(deps.onChange, settleMs).unref()
+  const schedule = () => {
+    clearTimeout(pendingCall)
+    pendingCall = setTimeout(deps.onChange, delayMs).unref()
   }
   const listen = () => {
     for (const dir of deps.dirs) {
       if (watchers.has(dir)) continue
       try {
-        const watcher = watch(dir, { persistent: false }, note)
+        const watcher = watch(dir, { persistent: false }, schedule)
         watchers.set(dir, watcher)
         watcher.on('error', () => {
           watcher.close()
@@ -40,7 +40,7 @@ export function watchDirectories(deps: { dirs: string[]; pollMs: number; onChang
   return {
     close() {
       clearInterval(poll)
-      clearTimeout(settling)
+      clearTimeout(pendingCall)
       for (const watcher of watchers.values()) watcher.close()
     },
   }

@@ -4,7 +4,7 @@ import type { AttemptResult, Deliver } from '../domain/webhooks/deliver.ts'
 import type { Logger } from '../runtime/logger.ts'
 import { openLeasedWork } from './leased-work.ts'
 
-/** Other processes and operator commands make deliveries due without a notification. */
+/** Poll interval: other processes and operator commands make deliveries due without a notification. */
 const pollMs = 1000
 /**
  * While a host with all its places taken has a due delivery, the store cannot say when the next one of another host is
@@ -42,8 +42,8 @@ export function openDeliveryWorker(deps: {
       return dueInMs > 0 ? Math.min(dueInMs, pollMs) : blockedPollMs
     },
     // Each attempt that ends frees a place of its host.
-    isHungry: () => true,
-    // Completed scans poke even while deliveries alone cannot be claimed.
+    claimsMore: () => true,
+    // A completed scan pokes even while claims of deliveries fail, so a poke does not show that claims work again.
     pokeEndsBackOff: false,
     toLease: ({ id, token }) => ({ id, token }),
     toId: ({ id }) => id,

@@ -10,14 +10,19 @@ type Deps<Work, Lease> = {
   /** Time to the next claim when nothing pokes before; called after each claim. */
   findPollMs(claimed: number, room: number): number | Promise<number>
   /** Whether to claim more at once after a piece of work has ended. */
-  isHungry(running: number): boolean
+  claimsMore(running: number): boolean
   /** Whether `poke` ends a back-off, because it is only called after the database has answered. */
   pokeEndsBackOff: boolean
   toLease(work: Work): Lease
   toId(work: Work): string
-  /** Runs until the work is recorded. When it throws, the lease ends and the work is claimed again, here or elsewhere. */
+  /**
+   * Runs until the work is recorded. When it throws, the lease ends and the work is claimed again, here or elsewhere.
+   */
   run(work: Work, signals: Signals): Promise<void>
-  /** Undefined for work that is always shorter than its lease; such work is finished, not released, when the service stops. */
+  /**
+   * Undefined for work that is always shorter than its lease; such work is finished, not released, when the service
+   * stops.
+   */
   renewal?: Renewal<Lease>
   log: Logger
   /** Whether the database is unreachable; the watch of the database logs that once for all parts. */
@@ -46,8 +51,8 @@ const maxBackOffMs = 5000
 const releaseMs = 3000
 
 /**
- * Claims work, as much as there is room for, and runs it. A lease protects a piece of work for as long as it is extended.
- * While claims fail the loop backs off; a database outage cancels nothing that runs.
+ * Claims work, as much as there is room for, and runs it. A lease protects a piece of work for as long as it is
+ * extended. While claims fail the loop backs off; a database outage cancels nothing that runs.
  */
 export function openLeasedWork<Work, Lease extends { token: string }>(deps: Deps<Work, Lease>) {
   const leases = newLeases(deps)
@@ -135,11 +140,11 @@ export function openLeasedWork<Work, Lease extends { token: string }>(deps: Deps
     } finally {
       leases.drop(lease)
       if (leases.count() === 0) onIdle?.()
-      if (deps.isHungry(leases.count())) wake(false)
+      if (deps.claimsMore(leases.count())) wake(false)
     }
   }
 
-  /** Claims nothing more. Running work is told by its `stopping` signal. */
+  /** Claims nothing more, and aborts the `stopping` signal of running work. */
   function stop() {
     stopping.abort(new Error('The service is stopping'))
     clearTimeout(timer)
@@ -148,20 +153,20 @@ export function openLeasedWork<Work, Lease extends { token: string }>(deps: Deps
 
 /** The leases of running work, each with the signal that says that it was lost. */
 function newLeases<Lease extends { token: string }>({ renewal, name, log }: LeaseDeps<Lease>) {
-  const held = new Map<string, { lease: Lease; lost: AbortController }>()
-  const list = () => [...held.values()].map(({ lease }) => lease)
+  const leasesByToken = new Map<string, { lease: Lease; lost: AbortController }>()
+  const list = () => [...leasesByToken.values()].map(({ lease }) => lease)
   return {
-    count: () => held.size,
+    count: () => leasesByToken.size,
     list,
     hold(lease: Lease): AbortSignal {
       const lost = new AbortController()
-      held.set(lease.token, { lease, lost })
+      leasesByToken.set(lease.token, { lease, lost })
       return lost.signal
     },
-    drop: ({ token }: Lease) => held.delete(token),
+    drop: ({ token }: Lease) => leasesByToken.delete(token),
     async extend() {
-      if (held.size === 0) return
-      const before = [...held.values()]
+      if (leasesByToken.size === 0) return
+      const before = [...leasesByToken.values()]
       const extended = await renewal?.extend(list())
       if (extended === undefined) return
       const tokens = new Set(extended.map(({ token }) => token))

@@ -24,8 +24,8 @@ export function openRejectedRequests(deps: { store: RejectedRequestStore; clock:
     count(accountId: string, status: number) {
       const day = deps.clock.now().toISOString().slice(0, 10)
       const key = `${accountId} ${day} ${status}`
-      const known = counts.get(key)
-      if (known !== undefined) known.count++
+      const entry = counts.get(key)
+      if (entry !== undefined) entry.count++
       else if (counts.size < maxKinds) counts.set(key, { accountId, day, status, count: 1 })
     },
     async close() {

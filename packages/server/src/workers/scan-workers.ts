@@ -20,7 +20,7 @@ type ScanWorkerDeps = {
  */
 const leaseMs = 15_000
 const extendEveryMs = 5000
-/** Finds jobs that other processes queued, and retries that are due; jobs of this process poke. */
+/** Poll interval that finds jobs of other processes and due retries; a job of this process pokes. */
 const pollMs = 250
 /** Share of `concurrency` that jobs keep however much other work there is. */
 const leastShare = 1 / 8
@@ -34,7 +34,7 @@ export function openScanWorker(deps: ScanWorkerDeps) {
     claim: (limit) => jobs.claim(limit, leaseMs),
     findPollMs: () => pollMs,
     // One claim takes many jobs: claiming after each job that ends would take them one by one.
-    isHungry: (running) => running <= concurrency / 2,
+    claimsMore: (running) => running <= concurrency / 2,
     pokeEndsBackOff: true,
     toLease: ({ lease }) => lease,
     toId: ({ scan }) => scan.id,
@@ -64,10 +64,12 @@ type RemoteScanWorkerDeps = {
   leaseMs?: number
 }
 
-/** Short, because a client waits: when a worker dies, another must take over soon. */
+/** The lease is short, because a client waits: when a worker dies, another must take over soon. */
 const remoteLeaseMs = 6000
 const remotePollMs = 500
-/** Used while notifications do not arrive, for example behind a pooler that shares connections by transaction. */
+/**
+ * Poll interval while notifications do not arrive, for example behind a pooler that shares connections by transaction.
+ */
 const pollWithoutNotificationsMs = 40
 
 /** Runs scans that API nodes ask for. A scan whose client left, or whose lease was lost, is cancelled. */
@@ -78,7 +80,7 @@ export function openRemoteScanWorker(deps: RemoteScanWorkerDeps) {
     countRoom: (running) => concurrency - running,
     claim: (limit) => remoteScans.claim(limit, leaseMs),
     findPollMs: () => (notifications.isListening() ? remotePollMs : pollWithoutNotificationsMs),
-    isHungry: (running) => running === concurrency - 1,
+    claimsMore: (running) => running === concurrency - 1,
     pokeEndsBackOff: true,
     toLease: ({ lease }) => lease,
     toId: ({ lease }) => lease.id,

@@ -23,7 +23,7 @@ function openLoop(t: TestContext, change: Partial<Deps> = {}) {
       return queue.splice(0, limit)
     },
     findPollMs: () => 1000,
-    isHungry: () => true,
+    claimsMore: () => true,
     pokeEndsBackOff: false,
     toLease: (item) => item,
     toId: ({ token }) => token,

@@ -7,7 +7,9 @@ import type { Config } from '../../config/load-config.ts'
 import type { TableShape } from '../../database/backup.ts'
 import { OperatorMistake } from '../../domain/problem.ts'
 
-/** The manifest lists the parts of a backup. It is written last, so a directory without one is not a complete backup. */
+/**
+ * The manifest lists the parts of a backup. It is written last, so a directory without one is not a complete backup.
+ */
 export type Manifest = {
   format: 1
   assay: string
@@ -26,12 +28,14 @@ export const toTableFile = (name: string) => `tables/${name}.copy.gz`
 
 export const masterKeyFile = 'master.key'
 
-/** Lists the files a backup copies beside the tables: sealed job content, own signatures and, if asked, the master key. */
+/**
+ * Lists the files a backup copies beside the tables: sealed job content, own signatures and, if asked, the master key.
+ */
 export async function listKeptFiles(config: Config, withMasterKey: boolean): Promise<string[]> {
   const root = resolve(config.dataDir)
   const folders = ['jobs', 'signatures/own', 'signatures/yara']
-  const found = await Promise.all(folders.map((folder) => listFiles(root, folder)))
-  return [...(withMasterKey && config.masterKey === undefined ? [masterKeyFile] : []), ...found.flat()]
+  const files = await Promise.all(folders.map((folder) => listFiles(root, folder)))
+  return [...(withMasterKey && config.masterKey === undefined ? [masterKeyFile] : []), ...files.flat()]
 }
 
 async function listFiles(root: string, folder: string): Promise<string[]> {
@@ -39,13 +43,15 @@ async function listFiles(root: string, folder: string): Promise<string[]> {
   return entries.filter((entry) => entry.isFile()).map(({ name }) => `${folder}/${name}`)
 }
 
-/** Reads the manifest and compares all files with their hashes, so that a restore never starts with a damaged backup. */
+/**
+ * Reads the manifest and compares all files with their hashes, so that a restore never starts with a damaged backup.
+ */
 export async function readManifest(dir: string): Promise<Manifest> {
   const manifest = parse(dir)
   for (const [path, expected] of Object.entries(manifest.files)) {
-    const found = await hashFile(join(dir, path)).catch(() => undefined)
-    if (found === undefined) throw new OperatorMistake(`${path} is missing from the backup. Nothing was changed.`)
-    if (found !== expected) throw new OperatorMistake(`${path} of the backup is damaged. Nothing was changed.`)
+    const actual = await hashFile(join(dir, path)).catch(() => undefined)
+    if (actual === undefined) throw new OperatorMistake(`${path} is missing from the backup. Nothing was changed.`)
+    if (actual !== expected) throw new OperatorMistake(`${path} of the backup is damaged. Nothing was changed.`)
   }
   return manifest
 }

@@ -238,18 +238,16 @@ export function readLayersModel(bundle: Bundle, size: number): Network {
       case 'Concatenate':
         layers.push({ kind: 'concat', name, inputs })
         break
-      case 'Dense': {
-        const [kernel, bias] = [bundle.get(`${name}/kernel`), toValues(bundle.get(`${name}/bias`))]
+      case 'Dense':
         layers.push({
           kind: 'dense',
           name,
           input,
-          kernel,
-          bias,
+          kernel: bundle.get(`${name}/kernel`),
+          bias: toValues(bundle.get(`${name}/bias`)),
           activation: config.activation === 'relu' ? 'relu' : 'none',
         })
         break
-      }
       case 'Flatten':
       case 'Dropout':
         aliases.set(name, input)
