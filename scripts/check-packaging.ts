@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { execFileSync, spawnSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
+import { findFreePort } from '../acceptance/support/free-port.ts'
 import { buildImage, type Container, findImageSize, imageName, runImage } from './packaged-image.ts'
 import { checkSchemas } from './packaged-schemas.ts'
 import { bootWithUnit } from './packaged-unit.ts'
@@ -29,7 +29,7 @@ try {
       await run()
     } catch (error) {
       process.exitCode = 1
-      say(`FAILED ${name}: ${(error as Error).message}`)
+      print(`FAILED ${name}: ${(error as Error).message}`)
     }
   }
 } finally {
@@ -38,7 +38,7 @@ try {
 
 function trySchemas() {
   const { faults, notes } = checkSchemas(repository)
-  for (const note of notes) say(note)
+  for (const note of notes) print(note)
   assert.deepEqual(faults, [])
   requirePrograms('haproxy')
   // The configuration names containers that cannot be resolved here.
@@ -46,15 +46,15 @@ function trySchemas() {
   const text = readFileSync(join(repository, 'packaging/haproxy.cfg'), 'utf8')
   writeFileSync(config, text.replaceAll(/ api-([12]):8080/g, ' 127.0.0.$1:8080'))
   execFileSync('haproxy', ['-c', '-q', '-f', config], { stdio: 'inherit' })
-  say('haproxy: the configuration is valid')
+  print('haproxy: the configuration is valid')
 }
 
 async function tryImage() {
   requirePrograms('buildah', 'podman', 'runc', 'debootstrap')
   buildImage(repository)
-  say(`image: built, ${findImageSize()}`)
+  print(`image: built, ${findImageSize()}`)
   const volume = `assay-check-${process.pid}`
-  const port = await findPort()
+  const port = await findFreePort()
   try {
     for (const like of ['podman', 'docker'] as const) {
       const container = runImage({ volume, port, key, like })
@@ -63,9 +63,9 @@ async function tryImage() {
         container.podman('exec', '@', 'assay', 'health')
         const scratch = /no private sandbox/.test(container.readLog()) ? 'shared memory' : 'a private sandbox'
         // The container has less memory than ASSAY_SCRATCH_MB, which the service must report.
-        if (like === 'docker') assert.match(container.readLog(), /can unpack into 512 MB, not the 2048/)
+        if (like === 'docker') assert.match(container.readLog(), /can unpack into 512 MB, not into the 2048/)
         assert.equal(scratch, like === 'docker' ? 'shared memory' : 'a private sandbox')
-        say(`image: ready, EICAR found, a picture scored, as with ${like}'s profile: ClamAV has ${scratch}`)
+        print(`image: ready, EICAR found, a picture scored, as with ${like}'s profile: ClamAV has ${scratch}`)
         if (like === 'docker') container.podman('stop', '--time', '60', '@')
         else container.kill()
       } finally {
@@ -83,13 +83,13 @@ async function tryUnit() {
   const settings = { ASSAY_BOOTSTRAP_KEY: key, ASSAY_SIGNATURE_HOURS: '0' }
   const booted = await bootWithUnit(repository, imageName, settings)
   try {
-    const ask = ['curl', '-sS', '-H', `X-API-Key: ${key}`]
+    const curl = ['curl', '-sS', '-H', `X-API-Key: ${key}`]
     const scan = (body: string, path: string) =>
       JSON.parse(
         booted.run(
           'sh',
           '-c',
-          `${body} | ${ask.map((word) => `'${word}'`).join(' ')} -F file=@- http://127.0.0.1:8080${path}`,
+          `${body} | ${curl.map((word) => `'${word}'`).join(' ')} -F file=@- http://127.0.0.1:8080${path}`,
         ),
       )
     const expectThreat = () => {
@@ -109,12 +109,14 @@ async function tryUnit() {
     booted.run('systemctl', 'restart', 'assay')
     expectThreat()
     booted.run('systemctl', 'kill', '--signal=KILL', '--kill-who=main', 'assay')
-    await until(() => booted.run('systemctl', 'show', 'assay', '--property=NRestarts,ActiveState').includes('=active'))
+    await waitUntil(() =>
+      booted.run('systemctl', 'show', 'assay', '--property=NRestarts,ActiveState').includes('=active'),
+    )
     expectThreat()
     booted.run('systemctl', 'stop', 'assay')
-    say('unit: ready when active, EICAR found, ClamAV has a space of its own; restarted, killed and stopped')
+    print('unit: ready when active, EICAR found, ClamAV has a space of its own; restarted, killed and stopped')
   } catch (error) {
-    say(booted.run('journalctl', '--unit=assay', '--no-pager', '--lines=30'))
+    print(booted.run('journalctl', '--unit=assay', '--no-pager', '--lines=30'))
     throw error
   } finally {
     await booted.close()
@@ -122,7 +124,7 @@ async function tryUnit() {
 }
 
 async function expectScans({ url }: Container) {
-  await until(async () => (await fetch(`${url}/readyz`).catch(() => undefined))?.ok === true)
+  await waitUntil(async () => (await fetch(`${url}/readyz`).catch(() => undefined))?.ok === true)
   const { status, reasons } = (await (await fetch(`${url}/readyz`)).json()) as { status: string; reasons: string[] }
   assert.equal(status, 'ready', reasons.join(' '))
   const send = async (path: string, content: Uint8Array<ArrayBuffer>) => {
@@ -142,26 +144,17 @@ async function expectScans({ url }: Container) {
 
 function requirePrograms(...names: string[]) {
   const missing = names.filter((name) => spawnSync('which', [name]).status !== 0)
-  if (missing.length > 0) throw new Error(`not tried, for want of ${missing.join(', ')}`)
+  if (missing.length > 0) throw new Error(`not tried, because these programs are missing: ${missing.join(', ')}`)
 }
 
-async function until(isSo: () => boolean | Promise<boolean>) {
+async function waitUntil(condition: () => boolean | Promise<boolean>) {
   const deadline = performance.now() + readyTimeoutMs
-  while (!(await isSo())) {
-    if (performance.now() > deadline) throw new Error('It did not come in time.')
+  while (!(await condition())) {
+    if (performance.now() > deadline) throw new Error(`The condition was not met within ${readyTimeoutMs / 1000} s.`)
     await sleep(200)
   }
 }
 
-function findPort(): Promise<number> {
-  return new Promise((resolve) => {
-    const server = createServer().listen(0, '127.0.0.1', () => {
-      const address = server.address()
-      server.close(() => resolve(typeof address === 'object' && address !== null ? address.port : 0))
-    })
-  })
-}
-
-function say(line: string) {
+function print(line: string) {
   process.stdout.write(`${line}\n`)
 }

@@ -14,9 +14,9 @@ export async function describeSchema(pool: pg.Pool): Promise<string> {
   const parts: string[] = ['-- Made by `npm run schema` from the migrations; a test keeps it true. Do not edit.']
   for (const { name, kind, options, key } of tables.rows) {
     const lines = [...(await listColumns(pool, name)), ...(await listConstraints(pool, name))]
-    const having = options === null ? '' : ` with (${options.join(', ').replaceAll('=', ' = ')})`
-    const parted = key === null ? '' : ` partition by ${key.toLowerCase()}`
-    parts.push(`create ${kind} ${name} (\n${lines.map((line) => `  ${line}`).join(',\n')}\n)${parted}${having};`)
+    const storage = options === null ? '' : ` with (${options.join(', ').replaceAll('=', ' = ')})`
+    const partitioning = key === null ? '' : ` partition by ${key.toLowerCase()}`
+    parts.push(`create ${kind} ${name} (\n${lines.map((line) => `  ${line}`).join(',\n')}\n)${partitioning}${storage};`)
     const indexes = await listIndexes(pool, name)
     if (indexes.length > 0) parts.push(indexes.join('\n'))
   }

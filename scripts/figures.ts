@@ -88,7 +88,7 @@ async function countRunningFiles(): Promise<[string, string][]> {
       counted.push([`files that run during a ${name}`.replace('a admin', 'an admin'), String(files.length)])
       if (args.includes('--files')) for (const file of files) counted.push(['', file])
     }
-    // A process that is asked to end waits for its debugger to leave.
+    // A process that gets SIGTERM does not end before its debugger disconnects.
     inspector.close()
     return counted
   } finally {
@@ -106,8 +106,8 @@ async function traceCall(inspector: Inspector, call: () => Promise<void>): Promi
     await inspector.send('Profiler.takePreciseCoverage')
     await call()
     const { result } = (await inspector.send('Profiler.takePreciseCoverage')) as { result: Coverage[] }
-    const ours = result.filter((script) => script.url.startsWith(`${pathToFileURL(source)}/`))
-    const ran = ours.filter(({ functions }) => functions.some(({ ranges }) => (ranges[0]?.count ?? 0) > 0))
+    const serverScripts = result.filter((script) => script.url.startsWith(`${pathToFileURL(source)}/`))
+    const ran = serverScripts.filter(({ functions }) => functions.some(({ ranges }) => (ranges[0]?.count ?? 0) > 0))
     const names = new Set(ran.map((script) => script.url.slice(pathToFileURL(source).href.length + 1)))
     files = files === undefined ? [...names] : files.filter((file) => names.has(file))
   }
@@ -180,7 +180,7 @@ async function openInspector(url: string): Promise<Inspector> {
   return { send, close: () => socket.close() }
 }
 
-/** Keeps reading after the line is found: a service whose output nobody reads would stop. */
+/** Keeps reading after the line is found: a service whose output is not read would block. */
 function findLine<T>(stream: NodeJS.ReadableStream, find: (line: string) => T | undefined): Promise<T> {
   return new Promise((done, reject) => {
     createInterface({ input: stream })

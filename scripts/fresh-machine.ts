@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { readCodeBlocks, toFileName } from '../acceptance/support/code-blocks.ts'
+import { findFreePort } from '../acceptance/support/free-port.ts'
 import { type DebianRoot, makeDebianRoot, openDebianRoot } from './debian-root.ts'
 
 /**
@@ -21,17 +21,17 @@ const missing = /ClamAV is not installed, and only root may install it\. Type: s
 
 const [install, , , , scan, , image] = readCodeBlocks('README.md').map(({ text }) => text)
 const times: [step: string, seconds: number][] = []
-/** Printed only at the first start on a machine. */
+/** The API key, which the service prints only at its first start on a machine. */
 let lastKey = ''
 const work = mkdtempSync(join(tmpdir(), 'fresh-machine-'))
-process.env.ASSAY_PORT ??= String(await findPort())
+process.env.ASSAY_PORT ??= String(await findFreePort())
 try {
-  for (const [name, story] of Object.entries({ root: asRoot, user: asOrdinaryUser })) {
+  for (const [name, scenario] of Object.entries({ root: asRoot, user: asOrdinaryUser })) {
     if (positionals.length > 0 && !positionals.includes(name)) continue
     await time(`${name}: a new Debian`, () =>
       makeDebianRoot(join(work, name), ['ca-certificates', 'curl'], options.from),
     )
-    await withMachine(name, story)
+    await withMachine(name, scenario)
   }
   process.stdout.write(`\n${times.map(([step, s]) => `${step.padEnd(56)} ${s.toFixed(1).padStart(6)} s`).join('\n')}\n`)
 } finally {
@@ -64,12 +64,12 @@ function followQuickstart(machine: DebianRoot, user: string, { url, apiKey }: Ru
     if (name !== undefined) return `cat > ${name} <<'END'\n${block.text}END\n`
     return block.language === 'sh' ? block.text : ''
   })
-  const here = script
+  const commands = script
     .join('')
     .replaceAll(/assay_\w{38}/g, apiKey)
     .replaceAll('http://127.0.0.1:8080', url)
-  const said = machine.run(user, `cd assay && set -e\n${here}`)
-  for (const { language, text } of blocks) if (language === 'text') assert(said.includes(text.trim()), said)
+  const output = machine.run(user, `cd assay && set -e\n${commands}`)
+  for (const { language, text } of blocks) if (language === 'text') assert(output.includes(text.trim()), output)
 }
 
 async function asOrdinaryUser(machine: DebianRoot, clone: (home: string) => void) {
@@ -77,18 +77,18 @@ async function asOrdinaryUser(machine: DebianRoot, clone: (home: string) => void
   clone('home/newcomer')
   machine.run('root', 'chown -R newcomer:newcomer /home/newcomer')
   await time('user: npm ci', () => machine.run('newcomer', 'cd assay && npm ci'))
-  const without = await time('user: npm start until ready, without ClamAV', () => start(machine, 'newcomer'))
-  const [, advice] = missing.exec(without.log()) ?? []
-  assert(advice !== undefined, `It does not say what to type:\n${without.log()}`)
-  await expectVerdicts(machine, 'newcomer', without, 'degraded')
-  await time('user: Ctrl-C', without.interrupt)
+  const withoutClamAv = await time('user: npm start until ready, without ClamAV', () => start(machine, 'newcomer'))
+  const [, advice] = missing.exec(withoutClamAv.log()) ?? []
+  assert(advice !== undefined, `The log does not name the command to type:\n${withoutClamAv.log()}`)
+  await expectVerdicts(machine, 'newcomer', withoutClamAv, 'degraded')
+  await time('user: Ctrl-C', withoutClamAv.interrupt)
   // Root types the command that the service printed.
   await time(`user: ${advice}`, () =>
     machine.run('root', `apt-get update -q && DEBIAN_FRONTEND=noninteractive ${advice} -y -q`),
   )
-  const healed = await time('user: npm start, with ClamAV', () => start(machine, 'newcomer'))
-  await expectVerdicts(machine, 'newcomer', healed, 'ready')
-  await time('user: Ctrl-C, with ClamAV', healed.interrupt)
+  const withClamAv = await time('user: npm start, with ClamAV', () => start(machine, 'newcomer'))
+  await expectVerdicts(machine, 'newcomer', withClamAv, 'ready')
+  await time('user: Ctrl-C, with ClamAV', withClamAv.interrupt)
 }
 
 type Running = { url: string; apiKey: string; log(): string; interrupt(): Promise<void> }
@@ -96,24 +96,24 @@ type Running = { url: string; apiKey: string; log(): string; interrupt(): Promis
 /** Returns when the service has printed its banner. */
 function start(machine: DebianRoot, user: string): Promise<Running> {
   const child = machine.start(user, 'cd assay && exec npm start')
-  let said = ''
+  let output = ''
   for (const stream of [child.stdout, child.stderr]) {
     stream?.setEncoding('utf8').on('data', (text: string) => {
-      said += text
+      output += text
     })
   }
   // `close` comes when the last process of the group ends; `exit` would come when the first one does.
   const ended = new Promise<number | null>((resolve) => child.once('close', resolve))
   return new Promise((resolve, reject) => {
-    const giveUp = setTimeout(() => reject(new Error(`Not ready in time:\n${said}`)), startTimeoutMs)
-    void ended.then((code) => reject(new Error(`It ended with ${code}:\n${said}`)))
+    const giveUp = setTimeout(() => reject(new Error(`Not ready in time:\n${output}`)), startTimeoutMs)
+    void ended.then((code) => reject(new Error(`The service ended with ${code}:\n${output}`)))
     child.stdout?.on('data', () => {
-      const [, url] = /is ready at (http:\S+) .*Ctrl-C stops it\.\n/.exec(said) ?? []
-      const [, key] = /API key {2,}(assay_\w+).*\n {2}curl /s.exec(said) ?? []
+      const [, url] = /is ready at (http:\S+) .*Press Ctrl-C to stop\.\n/.exec(output) ?? []
+      const [, key] = /API key {2,}(assay_\w+).*\n {2}curl /s.exec(output) ?? []
       if (url === undefined || (lastKey === '' && key === undefined)) return
       lastKey = key ?? lastKey
       clearTimeout(giveUp)
-      resolve({ url, apiKey: lastKey, log: () => said, interrupt })
+      resolve({ url, apiKey: lastKey, log: () => output, interrupt })
     })
   })
 
@@ -121,15 +121,15 @@ function start(machine: DebianRoot, user: string): Promise<Running> {
   async function interrupt() {
     process.kill(-(child.pid ?? 0), 'SIGINT')
     await ended
-    assert.match(said, /"msg":"stopped"/)
+    assert.match(output, /"msg":"stopped"/)
   }
 }
 
 /** Runs the commands of the README with the key and the address that the service printed. */
 async function expectVerdicts(machine: DebianRoot, user: string, { url, apiKey }: Running, state: string) {
   const type = (block = '') => {
-    const here = block.replaceAll(/assay_\w{38}/g, apiKey).replaceAll('http://127.0.0.1:8080', url)
-    return machine.run(user, `cd assay && ${here.replaceAll('curl ', 'curl -sS ')}`)
+    const commands = block.replaceAll(/assay_\w{38}/g, apiKey).replaceAll('http://127.0.0.1:8080', url)
+    return machine.run(user, `cd assay && ${commands.replaceAll('curl ', 'curl -sS ')}`)
   }
   const readiness = JSON.parse(machine.run(user, `curl -sS ${url}/readyz`))
   assert.equal(readiness.status, state, JSON.stringify(readiness))
@@ -139,7 +139,10 @@ async function expectVerdicts(machine: DebianRoot, user: string, { url, apiKey }
   assert.deepEqual([picture.status, picture.signals], ['threat', ['Classification:pornography']])
 }
 
-async function withMachine(name: string, story: (machine: DebianRoot, clone: (home: string) => void) => Promise<void>) {
+async function withMachine(
+  name: string,
+  scenario: (machine: DebianRoot, clone: (home: string) => void) => Promise<void>,
+) {
   const dir = join(work, name)
   lastKey = ''
   const machine = await openDebianRoot(dir)
@@ -148,7 +151,7 @@ async function withMachine(name: string, story: (machine: DebianRoot, clone: (ho
   }
   try {
     assert.equal(install, 'npm ci && npm start\n')
-    await story(machine, clone)
+    await scenario(machine, clone)
   } finally {
     machine.close()
   }
@@ -161,14 +164,4 @@ async function time<T>(step: string, work: () => T | Promise<T>): Promise<T> {
   times.push([step, seconds])
   process.stdout.write(`${step}: ${seconds.toFixed(1)} s\n`)
   return result
-}
-
-/** Finds a free port, because the port of the README may be in use. */
-function findPort(): Promise<number> {
-  return new Promise((resolve) => {
-    const server = createServer().listen(0, '127.0.0.1', () => {
-      const address = server.address()
-      server.close(() => resolve(typeof address === 'object' && address !== null ? address.port : 0))
-    })
-  })
 }

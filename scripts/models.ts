@@ -65,9 +65,9 @@ async function build(name: ModelName, encoding: Encoding, file: string) {
   } finally {
     await rm(unfinished, { force: true })
   }
-  const made = await findChecksum(join(dir, file))
-  if (made === undefined) throw new Error(`${file} was not written`)
-  return made
+  const checksum = await findChecksum(join(dir, file))
+  if (checksum === undefined) throw new Error(`${file} was not written`)
+  return checksum
 }
 
 function hashSources(name: ModelName) {

@@ -58,32 +58,32 @@ const cacheDir = join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), '
  * but not installed, and generated ones. A package that cannot be downloaded is left out with a note.
  */
 export async function collectNeutralPictures(): Promise<string[]> {
-  const seen = new Set<string>()
+  const hashes = new Set<string>()
   const pictures: string[] = []
-  const take = async (paths: string[], most: number) => {
-    const fit: string[] = []
+  const addPictures = async (paths: string[], most: number) => {
+    const suitable: string[] = []
     for (const path of paths) {
       const hash = createHash('sha256')
         .update(await readFile(path))
         .digest('hex')
-      if (seen.has(hash) || !(await isFit(path))) continue
-      seen.add(hash)
-      fit.push(path)
+      if (hashes.has(hash) || !(await isSuitable(path))) continue
+      hashes.add(hash)
+      suitable.push(path)
     }
-    const step = Math.max(1, fit.length / most)
-    for (let i = 0; i < Math.min(most, fit.length); i++) pictures.push(fit[Math.floor(i * step)] as string)
+    const step = Math.max(1, suitable.length / most)
+    for (let i = 0; i < Math.min(most, suitable.length); i++) pictures.push(suitable[Math.floor(i * step)] as string)
   }
   for (const name of packages) {
-    const dir = await unpack(name).catch((error) => note(`${name} is left out: ${toReason(error)}`))
-    if (dir !== undefined) await take(await listPictures(dir), perPackage)
+    const dir = await unpack(name).catch((error) => warn(`${name} is left out: ${toReason(error)}`))
+    if (dir !== undefined) await addPictures(await listPictures(dir), perPackage)
   }
-  await take(await drawPictures(join(cacheDir, 'drawn')), Number.POSITIVE_INFINITY)
+  await addPictures(await drawPictures(join(cacheDir, 'drawn')), Number.POSITIVE_INFINITY)
   return pictures
 }
 
 async function unpack(name: string): Promise<string> {
   const dir = join(cacheDir, name)
-  if (await isThere(dir)) return dir
+  if (await exists(dir)) return dir
   await mkdir(cacheDir, { recursive: true })
   const unfinished = join(cacheDir, `.${name}.${process.pid}`)
   await mkdir(unfinished, { recursive: true })
@@ -101,7 +101,7 @@ async function unpack(name: string): Promise<string> {
   return dir
 }
 
-/** Extracts pictures only: some packages consist mostly of programs and manuals. */
+/** Deletes all files but pictures: some packages consist mostly of programs and manuals. */
 async function keepPictures(dir: string): Promise<void> {
   const kept = new Set(await listPictures(dir))
   for (const entry of await readdir(dir, { recursive: true, withFileTypes: true })) {
@@ -118,7 +118,7 @@ async function listPictures(dir: string): Promise<string[]> {
     .sort()
 }
 
-async function isFit(path: string): Promise<boolean> {
+async function isSuitable(path: string): Promise<boolean> {
   try {
     const { format, width, height } = await sharp(path).metadata()
     return formats.has(format) && Math.min(width, height) >= minSide && width * height <= maxPixels
@@ -134,12 +134,12 @@ async function drawPictures(dir: string): Promise<string[]> {
   for (const [i, svg] of drawings().entries()) {
     const path = join(dir, `${i}.png`)
     paths.push(path)
-    if (!(await isThere(path))) await sharp(Buffer.from(svg)).png().toFile(path)
+    if (!(await exists(path))) await sharp(Buffer.from(svg)).png().toFile(path)
   }
   for (const [i, sigma] of [5, 20, 60, 120].entries()) {
     const path = join(dir, `noise-${i}.png`)
     paths.push(path)
-    if (await isThere(path)) continue
+    if (await exists(path)) continue
     const noise = { type: 'gaussian' as const, mean: 128, sigma }
     await sharp({ create: { width: 640, height: 480, channels: 3, background: 'grey', noise } })
       .png()
@@ -175,11 +175,11 @@ function drawings(): string[] {
 
 const draw = (content: string) => `<svg xmlns="http://www.w3.org/2000/svg" width="640" height="480">${content}</svg>`
 
-async function isThere(path: string): Promise<boolean> {
+async function exists(path: string): Promise<boolean> {
   return (await stat(path).catch(() => undefined)) !== undefined
 }
 
-function note(text: string): undefined {
+function warn(text: string): undefined {
   process.stderr.write(`${text}\n`)
 }
 

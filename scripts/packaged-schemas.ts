@@ -47,14 +47,14 @@ export function checkSchemas(repository: string): { faults: string[]; notes: str
     const compose = [...read('compose.yaml'), ...read('compose.cluster.yaml')]
     const manifests = [...parse('kustomization', rendered ?? ''), ...read('packaging/kubernetes/autoscaling.yaml')]
     const input = JSON.stringify({ compose, manifests: manifests.filter(({ document }) => document !== null) })
-    const said = execFileSync(process.execPath, ['check.js'], { cwd: dir, input, encoding: 'utf8' })
+    const output = execFileSync(process.execPath, ['check.js'], { cwd: dir, input, encoding: 'utf8' })
     const notes = [
       `compose: ${compose.length} files against the schema of the compose specification`,
       rendered === undefined
         ? 'Kubernetes: NOT rendered, there is no kubectl'
         : `Kubernetes: ${manifests.length} objects rendered by kubectl kustomize, against their schemas`,
     ]
-    return { faults: said.split('\n').filter((line) => line !== ''), notes }
+    return { faults: output.split('\n').filter((line) => line !== ''), notes }
   } finally {
     rmSync(dir, { recursive: true, force: true })
   }

@@ -47,7 +47,7 @@ try {
   const browser = await openChromium()
   closers.add(() => browser.close())
   const window = await openWindow(browser, service.url)
-  await comeIn(service, window)
+  await signUp(service, window)
   await window.page.waitForLoadState('networkidle')
   await window.page.screenshot({ path: join(images, 'console-overview.png') })
   await showResult(window)
@@ -86,7 +86,7 @@ async function makeHistory(service: Service, receiver: string, databaseUrl: stri
   }
 }
 
-async function comeIn(service: Service, { page }: Window) {
+async function signUp(service: Service, { page }: Window) {
   await page.goto(service.consoleLink)
   await page.getByLabel('Your name').fill('Ada Lovelace')
   await page.getByLabel('Email').fill('ada@example.com')

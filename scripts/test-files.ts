@@ -51,14 +51,14 @@ function listImports(path: string, seen = new Set<string>()): Set<string> {
 }
 
 function readImports(path: string): string[] {
-  const known = importsByFile.get(path)
-  if (known !== undefined) return known
+  const cached = importsByFile.get(path)
+  if (cached !== undefined) return cached
   const text = readFileSync(join(repository, path), 'utf8')
   // Types are erased, so that they open nothing. A program named by `new URL` is one that the test starts.
-  const found = text.matchAll(
+  const matches = text.matchAll(
     /(?:^|\n)(?:import|export)\b(?! type)[^'"]*?['"](\.[^'"]+)['"]|\bimport\(\s*'(\.[^']+)'|new URL\('(\.[^']+\.ts)'/g,
   )
-  const targets = [...found]
+  const targets = [...matches]
     .map(([, fixed, dynamic, program]) => fixed ?? dynamic ?? program ?? '')
     .map((target) => relative(repository, join(repository, dirname(path), target)))
     .filter((target) => target.endsWith('.ts') && existsSync(join(repository, target)))

@@ -19,9 +19,9 @@ const concurrency = Math.min(availableParallelism(), 4) + 1
  * everything about one that failed. Resolves to whether all passed.
  */
 export async function runPool(runs: TestRun[], { verbose }: { verbose: boolean }): Promise<boolean> {
-  const queue = runs.map((one) => {
-    const waiting = { ...one, isReady: false }
-    one.env.then(
+  const queue = runs.map((testRun) => {
+    const waiting = { ...testRun, isReady: false }
+    testRun.env.then(
       () => {
         waiting.isReady = true
       },

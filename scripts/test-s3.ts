@@ -32,8 +32,8 @@ export function lacksTestS3(): string | false {
 function installSwift() {
   if (isInstalled() || process.getuid?.() !== 0 || !existsSync('/usr/bin/apt-get')) return
   const policy = '/usr/sbin/policy-rc.d'
-  const isOurs = !existsSync(policy)
-  if (isOurs) writeFileSync(policy, '#!/bin/sh\nexit 101\n', { mode: 0o755 })
+  const isTemporary = !existsSync(policy)
+  if (isTemporary) writeFileSync(policy, '#!/bin/sh\nexit 101\n', { mode: 0o755 })
   try {
     const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }
     const options = ['-y', '-q', '--no-install-recommends', '-o', 'DPkg::Lock::Timeout=60']
@@ -48,7 +48,7 @@ function installSwift() {
     spawnSync('/usr/bin/apt-get', ['update', '-q'], { env, stdio: 'ignore', timeout: 60_000 })
     install()
   } finally {
-    if (isOurs) rmSync(policy, { force: true })
+    if (isTemporary) rmSync(policy, { force: true })
   }
 }
 

@@ -14,9 +14,9 @@ import { openTestPostgres } from './test-postgres.ts'
 import { lacksTestS3, openTestS3 } from './test-s3.ts'
 
 /**
- * Runs the whole suite: every file once with the embedded PostgreSQL, and the files that depend on the database once more
- * with an external one. Arguments are test files or patterns; `--embedded` or `--external` runs them with one of the two
- * databases only. `--unit` runs the files that need no engine, database or service.
+ * Runs the whole suite: every file once with the embedded PostgreSQL, and the files that depend on the database once
+ * more with an external one. Arguments are test files or patterns; `--embedded` or `--external` runs them with one of
+ * the two databases only. `--unit` runs the files that need no engine, database or service.
  */
 const args = process.argv.slice(2)
 const patterns = args.filter((arg) => !arg.startsWith('--'))
@@ -64,7 +64,7 @@ try {
 }
 process.exit()
 
-/** Without the variables of the services, a unit test that asks for one fails. */
+/** Without the variables of the services, a unit test that needs one fails. */
 function listUnitRuns(): TestRun[] {
   const units = listRequested().filter(({ kind }) => kind === 'unit')
   return units.map(({ file }) => ({ file, env: Promise.resolve(baseEnv) }))
@@ -134,7 +134,9 @@ async function openExternalEnvironment(env: NodeJS.ProcessEnv): Promise<NodeJS.P
   }
 }
 
-/** In a process of its own, because vite would set NODE_ENV to production for the tests and what they install. */
+/**
+ * Builds in a process of its own, because vite would set NODE_ENV to production for the tests and what they install.
+ */
 function buildConsole() {
   const program = new URL('build-console.ts', import.meta.url).pathname
   const { status } = spawnSync(process.execPath, [program], { stdio: 'inherit' })
@@ -149,8 +151,8 @@ function hasPrograms(): boolean {
 }
 
 /**
- * Installs the programs that tests compare with or use as clients: ClamAV's own scanner and its samples, clients for the
- * listeners, a connection pooler, curl and Python. Without root the tests that use a missing program are skipped.
+ * Installs the programs that tests compare with or use as clients: ClamAV's own scanner and its samples, clients for
+ * the listeners, a connection pooler, curl and Python. Without root the tests that use a missing program are skipped.
  */
 function installPrograms() {
   if (process.getuid?.() !== 0) return
