@@ -7,9 +7,9 @@ export function watchHealth(url: string) {
   const reasons = new Set<string>()
   let failures = 0
   let isOver = false
-  const watching = Promise.all([ask('/livez', livezMs), ask('/readyz', readyzMs)])
+  const watching = Promise.all([poll('/livez', livezMs), poll('/readyz', readyzMs)])
 
-  async function ask(path: string, times: number[]) {
+  async function poll(path: string, times: number[]) {
     while (!isOver) {
       const startedAt = performance.now()
       const answer = await fetch(`${url}${path}`, { signal: AbortSignal.timeout(10_000) }).catch(() => undefined)
@@ -17,8 +17,8 @@ export function watchHealth(url: string) {
       else {
         times.push(performance.now() - startedAt)
         const text = await answer.text().catch(() => '{}')
-        const { reasons: told = [] } = JSON.parse(text || '{}') as { reasons?: string[] }
-        for (const reason of told) reasons.add(reason.replaceAll(/\d+ s\b/g, 'N s'))
+        const { reasons: reported = [] } = JSON.parse(text || '{}') as { reasons?: string[] }
+        for (const reason of reported) reasons.add(reason.replaceAll(/\d+ s\b/g, 'N s'))
       }
       await pause(100)
     }
@@ -36,4 +36,10 @@ export function watchHealth(url: string) {
 export function toP99(times: number[]): number {
   const sorted = times.toSorted((a, b) => a - b)
   return Math.round(sorted[Math.floor(sorted.length * 0.99)] ?? 0)
+}
+
+export async function isReady(url: string): Promise<boolean> {
+  const answer = await fetch(`${url}/readyz`).catch(() => undefined)
+  const { status } = JSON.parse((await answer?.text().catch(() => '')) || '{}') as { status?: string }
+  return status === 'ready'
 }

@@ -9,7 +9,7 @@ import { readPeakRss, readRss } from './memory.ts'
 const submits = 32
 const megabytes = 250
 
-export const whatIsSubmitted = `${submits} submits of ${megabytes} MB at once, and their scans: RSS at most 350 MB`
+export const submitDescription = `${submits} submits of ${megabytes} MB at once, and their scans: RSS at most 350 MB`
 
 /** Measures the memory of the service while many large files are submitted at once and scanned. */
 export function submitLarge(settings: NodeJS.ProcessEnv): Promise<string> {
@@ -38,14 +38,14 @@ export function submitLarge(settings: NodeJS.ProcessEnv): Promise<string> {
     const verdicts = [...new Set(results.map(({ status, signals }) => [status, ...(signals ?? [])].join(' ')))]
     const peak = readPeakRss(pid())
     const all = Math.round((performance.now() - startedAt) / 1000)
-    const seen = `RSS ${before} MB before, ${submitted} MB at the most while submitting (${seconds} s), ${peak} MB at the most with all scans (${all} s); verdicts ${verdicts}`
-    assert(peak <= 350, seen)
+    const observed = `RSS ${before} MB before, ${submitted} MB at the most while submitting (${seconds} s), ${peak} MB at the most with all scans (${all} s); verdicts ${verdicts}`
+    assert(peak <= 350, observed)
     // The content has no threat; on a busy machine a scan may exceed its time and report that.
     assert(
       verdicts.every((verdict) => ['clean', 'error Error:ScanLimitExceeded'].includes(verdict)),
-      seen,
+      observed,
     )
-    return seen
+    return observed
   })
 }
 

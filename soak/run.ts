@@ -9,8 +9,8 @@ const folder = new URL('./cases/', import.meta.url)
 const all = readdirSync(folder)
   .filter((name) => name.endsWith('.ts'))
   .map((name) => name.slice(0, -'.ts'.length))
-const asked = process.argv.slice(2)
-const unknown = asked.filter((name) => !all.includes(name))
+const requested = process.argv.slice(2)
+const unknown = requested.filter((name) => !all.includes(name))
 if (unknown.length > 0) {
   process.stderr.write(`There is no case ${unknown.join(', ')}. There are: ${all.join(', ')}.\n`)
   process.exit(2)
@@ -18,7 +18,7 @@ if (unknown.length > 0) {
 
 type Row = { name: string; held: boolean; seconds: number; observed: string }
 const rows: Row[] = []
-for (const name of asked.length > 0 ? asked : all) {
+for (const name of requested.length > 0 ? requested : all) {
   const { soak } = (await import(new URL(`${name}.ts`, folder).href)) as { soak: Case }
   process.stdout.write(`\n# ${name}: ${soak.about}\n`)
   const startedAt = performance.now()

@@ -27,13 +27,13 @@ export async function startScans({ url, operate }: Balances) {
   const answers = new Map<string, number>()
   const times: number[] = []
   let answered = 0
-  let maybe = 0
+  let unknown = 0
   let isOver = false
-  const running = Promise.all(Array.from({ length: 3 }, (_, n) => scanOn(n)))
+  const running = Promise.all(Array.from({ length: 3 }, (_, n) => scanRepeatedly(n)))
   // `end` reports a failure.
   running.catch(() => {})
 
-  async function scanOn(n: number) {
+  async function scanRepeatedly(n: number) {
     for (let i = 0; !isOver; i++) {
       const isBad = (i + n) % 2 === 0
       const bytes = i % 5 === 0 ? 1_500_000 : 2000
@@ -42,21 +42,21 @@ export async function startScans({ url, operate }: Balances) {
       const startedAt = performance.now()
       const answer = await caller.sendFile('malware', 'scan', content).catch(() => undefined)
       times.push(performance.now() - startedAt)
-      note(answer?.status, answer?.text ?? '', answer?.headers['retry-after'], isBad)
+      recordAnswer(answer?.status, answer?.text ?? '', answer?.headers['retry-after'], isBad)
       await pause(answer?.status === 201 ? 20 : 100)
     }
   }
 
-  function note(status: number | undefined, text: string, retryAfter: unknown, isBad: boolean) {
+  function recordAnswer(status: number | undefined, text: string, retryAfter: unknown, isBad: boolean) {
     const kind = /"type":"[^"]*\/problems\/([\w-]+)"/.exec(text)?.[1]
     const what = kind === undefined ? String(status ?? 'none') : `${status} ${kind}`
     answers.set(what, (answers.get(what) ?? 0) + 1)
     if (status === 201) {
       answered++
       if (isBad) assert(!text.includes('"status":"clean"'), `a false clean: ${text}`)
-    } else if (status === 503) assert.match(String(retryAfter), /^[1-9]\d*$/, 'a 503 says when to come again')
+    } else if (status === 503) assert.match(String(retryAfter), /^[1-9]\d*$/, 'a 503 has Retry-After')
     // A scan without a response, or with an unknown outcome, may be charged.
-    else if (status === undefined || kind === 'outcome-unknown') maybe++
+    else if (status === undefined || kind === 'outcome-unknown') unknown++
     else assert.equal(status, 500, text)
   }
 
@@ -75,8 +75,8 @@ export async function startScans({ url, operate }: Balances) {
       assert.equal(new Set(debits.map((row) => row.scan_id)).size, debits.length, 'no scan is charged twice')
       const spent = await caller.readSpent()
       assert.equal(spent, debits.length, 'the ledger is the balance')
-      const about = `${debits.length} charged, ${answered} answered, ${maybe} unknown`
-      assert(debits.length >= answered && debits.length <= answered + maybe, about)
+      const about = `${debits.length} charged, ${answered} answered, ${unknown} unknown`
+      assert(debits.length >= answered && debits.length <= answered + unknown, about)
       return `${toText(answers)} (${about}; longest ${Math.round(Math.max(...times))} ms, p99 ${toP99(times)} ms)`
     },
   }

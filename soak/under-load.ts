@@ -9,7 +9,7 @@ import { grepFiles } from '../acceptance/support/content-files.ts'
 import { openOrigin, world } from '../acceptance/support/origin.ts'
 import { waitUntil } from '../acceptance/support/wait-until.ts'
 import { toText } from './counts.ts'
-import { watchHealth } from './health.ts'
+import { isReady, watchHealth } from './health.ts'
 import { startScans } from './scans.ts'
 
 type Options = {
@@ -63,8 +63,8 @@ export async function underLoad({ settings, prepare, under, disturb, backMs = 60
   const health = watchHealth(installation.url)
   try {
     await Promise.race([pause(3000), load.running])
-    const seen = await Promise.race([disturb(installation, load), load.running.then(() => undefined)])
-    await waitUntil('the service to be ready again', () => isReady(installation), backMs)
+    const observed = await Promise.race([disturb(installation, load), load.running.then(() => undefined)])
+    await waitUntil('the service to be ready again', () => isReady(installation.url), backMs)
     await pause(2000)
     const vitals = await health.end()
     await load.end()
@@ -79,7 +79,7 @@ export async function underLoad({ settings, prepare, under, disturb, backMs = 60
     assert.deepEqual(clear, [], `in clear: ${clear}`)
     const lines = installation.log().split('\n').length - 1
     return [
-      ...(seen === undefined ? [] : [seen]),
+      ...(observed === undefined ? [] : [observed]),
       `${results.size} jobs (${countFailed(results)} failed and refunded), refusals ${toText(load.refusals)}`,
       `scans ${sync}`,
       `livez p99 ${vitals.livezMs} ms, readyz p99 ${vitals.readyzMs} ms${vitals.failures > 0 ? `, ${vitals.failures} health checks unanswered` : ''}`,
@@ -96,10 +96,4 @@ export async function underLoad({ settings, prepare, under, disturb, backMs = 60
     await installation.remove()
     await origin.close()
   }
-}
-
-async function isReady({ url }: Installation): Promise<boolean> {
-  const answer = await fetch(`${url}/readyz`).catch(() => undefined)
-  const { status } = JSON.parse((await answer?.text().catch(() => '')) || '{}') as { status?: string }
-  return status === 'ready'
 }

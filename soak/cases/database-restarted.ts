@@ -4,7 +4,7 @@ import type { Case } from '../case.ts'
 import { underLoad } from '../under-load.ts'
 
 export const soak: Case = {
-  about: 'PostgreSQL is killed three times, and told to stop at once three times',
+  about: 'PostgreSQL is killed three times, and stopped with SIGINT three times',
   run: () =>
     underLoad({
       async disturb({ findPostmaster }) {

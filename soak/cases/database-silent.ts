@@ -4,7 +4,7 @@ import { withDatabase } from '../database.ts'
 import { underLoad } from '../under-load.ts'
 
 export const soak: Case = {
-  about: 'the network to PostgreSQL swallows everything for 15 s, without a word; then the connections are reset',
+  about: 'the network to PostgreSQL drops all packets for 15 s without an error; then the connections are reset',
   run: () =>
     withDatabase((proxy) =>
       underLoad({

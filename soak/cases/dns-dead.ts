@@ -8,7 +8,7 @@ import { toText } from '../counts.ts'
 import { underLoad } from '../under-load.ts'
 
 export const soak: Case = {
-  about: 'the only name server is one that nobody answers at; 40 downloads and 20 webhooks by name, beside the load',
+  about: 'the only name server does not answer; 40 downloads and 20 webhooks by name, beside the load',
   async run() {
     const dir = mkdtempSync(join(tmpdir(), 'assay-soak-dns-'))
     const dead = join(dir, 'resolv.conf')
@@ -18,29 +18,29 @@ export const soak: Case = {
       return await underLoad({
         under: ['unshare', '--mount', 'sh', '-c', `mount --bind ${dead} /etc/resolv.conf && exec "$0" "$@"`],
         async disturb({ url, operate }) {
-          const made = (await operate('accounts', 'create', '--name', 'names', '--rate', '1000000/1m')) as {
+          const account = (await operate('accounts', 'create', '--name', 'names', '--rate', '1000000/1m')) as {
             api_key: string
           }
-          const caller = makeCaller(url, made.api_key)
-          const ends = new Map<string, number>()
-          const note = (text: string) => {
+          const caller = makeCaller(url, account.api_key)
+          const outcomes = new Map<string, number>()
+          const count = (text: string) => {
             const { status, signals } = JSON.parse(text) as { status: string; signals: string[] | null }
-            assert.notEqual(status, 'clean', 'what was not loaded is not clean')
+            assert.notEqual(status, 'clean', 'content that was not downloaded is not clean')
             const what = `${status} ${signals ?? ''}`
-            ends.set(what, (ends.get(what) ?? 0) + 1)
+            outcomes.set(what, (outcomes.get(what) ?? 0) + 1)
           }
           const startedAt = performance.now()
           await Promise.all([
             ...Array.from({ length: 20 }, async (_, n) => {
-              note((await caller.sendUrl('malware', 'scan', `http://scan-${n}.example.com/`)).text)
+              count((await caller.sendUrl('malware', 'scan', `http://scan-${n}.example.com/`)).text)
             }),
             ...Array.from({ length: 20 }, async (_, n) => {
               const fields = { callback_url: `http://hook-${n}.example.com/` }
               const id = toId(await caller.sendUrl('malware', 'submit', `http://submit-${n}.example.com/`, fields))
-              note(JSON.stringify(await caller.complete('malware', id)))
+              count(JSON.stringify(await caller.complete('malware', id)))
             }),
           ])
-          return `downloads by name: ${toText(ends)} within ${Math.round((performance.now() - startedAt) / 1000)} s`
+          return `downloads by name: ${toText(outcomes)} within ${Math.round((performance.now() - startedAt) / 1000)} s`
         },
       })
     } finally {

@@ -11,10 +11,10 @@ export const soak: Case = {
     underLoad({
       settings: { ASSAY_SCRATCH_MB: '64' },
       async disturb({ url, operate }) {
-        const made = (await operate('accounts', 'create', '--name', 'large', '--rate', '1000000/1m')) as {
+        const account = (await operate('accounts', 'create', '--name', 'large', '--rate', '1000000/1m')) as {
           api_key: string
         }
-        const caller = makeCaller(url, made.api_key)
+        const caller = makeCaller(url, account.api_key)
         const archive = newTar([{ name: 'filler', data: Buffer.alloc(40_000_000, 'x') }, eicarMember])
         const answers = new Map<string, number>()
         for (let round = 0; round < 2; round++) {

@@ -10,8 +10,8 @@ export const soak: Case = {
     underLoad({
       under: ['prlimit', '--nofile=256:256'],
       async disturb({ url }) {
-        const ends = new Map<string, number>()
-        const note = (what: string) => void ends.set(what, (ends.get(what) ?? 0) + 1)
+        const outcomes = new Map<string, number>()
+        const count = (what: string) => void outcomes.set(what, (outcomes.get(what) ?? 0) + 1)
         const { hostname, port } = new URL(url)
         const sockets = Array.from({ length: 600 }, (_, n): Socket => {
           const socket = connect(Number(port), hostname)
@@ -20,15 +20,15 @@ export const soak: Case = {
           socket.on('data', (bytes) => {
             got += bytes
           })
-          socket.once('close', () => note(got === '' ? 'closed' : (/ (\d{3}) /.exec(got)?.[1] ?? '')))
+          socket.once('close', () => count(got === '' ? 'closed' : (/ (\d{3}) /.exec(got)?.[1] ?? '')))
           socket.write(n % 2 === 0 ? 'GET /v1/ping HTTP/1.1\r\n' : openUpload)
           return socket
         })
         await pause(10_000)
         const held = sockets.filter(({ destroyed }) => !destroyed).length
-        const seen = toText(ends)
+        const observed = toText(outcomes)
         for (const socket of sockets) socket.destroy()
-        return `${held} of 600 connections held, the others: ${seen}`
+        return `${held} of 600 connections held, the others: ${observed}`
       },
     }),
 }

@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import { openTestS3 } from '../../scripts/test-s3.ts'
 import type { Case } from '../case.ts'
-import { submitLarge, whatIsSubmitted } from '../large-submits.ts'
+import { submitDescription, submitLarge } from '../large-submits.ts'
 
 export const soak: Case = {
-  about: `${whatIsSubmitted}; content goes to S3 and comes back from there`,
+  about: `${submitDescription}; content goes to S3 and comes back from there`,
   async run() {
     const store = await openTestS3()
     try {

@@ -1,4 +1,4 @@
 import type { Case } from '../case.ts'
-import { submitLarge, whatIsSubmitted } from '../large-submits.ts'
+import { submitDescription, submitLarge } from '../large-submits.ts'
 
-export const soak: Case = { about: whatIsSubmitted, run: () => submitLarge({}) }
+export const soak: Case = { about: submitDescription, run: () => submitLarge({}) }

@@ -47,7 +47,7 @@ async function queue(url: string, pid: number, apiKey: string): Promise<string> 
   const seconds = Math.round((performance.now() - startedAt) / 1000)
   await pause(3000)
   const after = readRss(pid)
-  const seen = `RSS ${before} MB after ${jobs} jobs that were done, ${after} MB with ${jobs} that wait (${readPeakRss(pid)} MB at the most); ${seconds} s to submit`
-  assert(after - before <= 50, seen)
-  return seen
+  const observed = `RSS ${before} MB after ${jobs} jobs that were done, ${after} MB with ${jobs} that wait (${readPeakRss(pid)} MB at the most); ${seconds} s to submit`
+  assert(after - before <= 50, observed)
+  return observed
 }

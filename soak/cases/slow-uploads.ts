@@ -37,10 +37,10 @@ export const soak: Case = {
       const rate =
         Math.round((sockets.reduce((sum, { bytesWritten }) => sum + bytesWritten, 0) / uploads / seconds) * 10) / 10
       for (const socket of sockets) socket.destroy()
-      const seen = `RSS ${before} MB before, ${rss} MB after ${seconds} s, ${peak} MB at the most; ping p99 ${p99} ms of ${times.length}, ${toP99(quiet)} ms before the uploads; ${lost} uploads lost; ${rate} bytes/s each`
-      assert(lost === 0, seen)
-      assert(peak <= 400 && p99 < 100, seen)
-      return seen
+      const observed = `RSS ${before} MB before, ${rss} MB after ${seconds} s, ${peak} MB at the most; ping p99 ${p99} ms of ${times.length}, ${toP99(quiet)} ms before the uploads; ${lost} uploads lost; ${rate} bytes/s each`
+      assert(lost === 0, observed)
+      assert(peak <= 400 && p99 < 100, observed)
+      return observed
     }),
 }
 

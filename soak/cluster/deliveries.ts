@@ -9,26 +9,26 @@ type Delivered = { path: string; webhookId: string; body: string; result: ScanRe
 export function watchDeliveries(receiver: Receiver, toSecret: (path: string) => string) {
   const delivered: Delivered[] = []
   let fault: Error | undefined
-  const look = () => {
-    for (const one of receiver.received.splice(0)) {
+  const verifyReceived = () => {
+    for (const request of receiver.received.splice(0)) {
       try {
-        delivered.push(toDelivered(one, toSecret(one.path)))
+        delivered.push(toDelivered(request, toSecret(request.path)))
       } catch (error) {
         fault ??= error as Error
       }
     }
   }
-  const timer = setInterval(look, 200)
+  const timer = setInterval(verifyReceived, 200)
 
   return {
     /** Checks that each of these results was delivered, unchanged and under one id, and nothing else. */
     async check(expected: Map<string, ScanResult>): Promise<string> {
-      const isTold = () => {
-        look()
-        const told = new Set(delivered.map(({ result }) => result.id))
-        return fault !== undefined || [...expected.keys()].every((id) => told.has(id))
+      const isComplete = () => {
+        verifyReceived()
+        const deliveredIds = new Set(delivered.map(({ result }) => result.id))
+        return fault !== undefined || [...expected.keys()].every((id) => deliveredIds.has(id))
       }
-      await waitUntil('every callback', isTold, 90_000)
+      await waitUntil('every callback', isComplete, 90_000)
       if (fault !== undefined) throw fault
       const bodies = new Map<string, string>()
       for (const { webhookId, body, result } of delivered) {
@@ -37,15 +37,15 @@ export function watchDeliveries(receiver: Receiver, toSecret: (path: string) => 
         bodies.set(webhookId, body)
       }
       assert.equal(bodies.size, expected.size, 'one delivery a job')
-      return `${expected.size} callbacks, all signed, ${delivered.length - expected.size} of them told twice`
+      return `${expected.size} callbacks, all signed, ${delivered.length - expected.size} of them delivered twice`
     },
     end: () => clearInterval(timer),
   }
 }
 
-const toDelivered = (one: Received, secret: string): Delivered => ({
-  path: one.path,
-  webhookId: String(one.headers['webhook-id']),
-  body: one.body.toString(),
-  result: verifyDelivery(one, secret),
+const toDelivered = (request: Received, secret: string): Delivered => ({
+  path: request.path,
+  webhookId: String(request.headers['webhook-id']),
+  body: request.body.toString(),
+  result: verifyDelivery(request, secret),
 })

@@ -3,6 +3,7 @@ import { type Installation, openInstallation } from '../../acceptance/support/ch
 import { world } from '../../acceptance/support/origin.ts'
 import { waitUntil } from '../../acceptance/support/wait-until.ts'
 
+import { isReady } from '../health.ts'
 export const apiKey = 'soak-test-key'
 export const secret = `whsec_${randomBytes(32).toString('base64')}`
 
@@ -52,10 +53,4 @@ async function whenReady(nodes: Node[]) {
   for (const { name, installation } of nodes) {
     await waitUntil(`${name} to be ready`, () => isReady(installation.url), 60_000)
   }
-}
-
-async function isReady(url: string): Promise<boolean> {
-  const answer = await fetch(`${url}/readyz`).catch(() => undefined)
-  const { status } = JSON.parse((await answer?.text().catch(() => '')) || '{}') as { status?: string }
-  return status === 'ready'
 }

@@ -24,44 +24,44 @@ export async function startPictures({ urls, receiverUrl, operate }: Deps) {
   const account = (await operate('accounts', 'create', ...options)) as Account
   const answers = new Map<string, number>()
   const ids: string[] = []
-  let [count, answered, maybe] = [0, 0, 0]
+  let [count, answered, unknown] = [0, 0, 0]
   let isOver = false
-  const running = Promise.all(urls.map(lookOn))
+  const running = Promise.all(urls.map(scanRepeatedly))
   running.catch(() => {})
 
-  async function lookOn(url: string) {
+  async function scanRepeatedly(url: string) {
     const caller = makeCaller(url, account.api_key)
     for (let i = 0; !isOver; i++) {
       // Every other picture is too large to be stored in a database row.
       const content = stamp(picture, i % 2 === 0 ? 100 : 200_000)
       if (i % 3 === 0) {
         const fields = { file_name: 'at-once' }
-        noteScan(await caller.sendFile('nsfw/images', 'scan', content, fields).catch(() => undefined))
+        recordScan(await caller.sendFile('nsfw/images', 'scan', content, fields).catch(() => undefined))
       } else {
         const name = `picture-${count++}`
         const fields = { file_name: name, callback_url: `${receiverUrl}/${name}` }
-        noteSubmit(await caller.sendFile('nsfw/images', 'submit', content, fields).catch(() => undefined))
+        recordSubmit(await caller.sendFile('nsfw/images', 'submit', content, fields).catch(() => undefined))
       }
       await pause(300)
     }
   }
 
-  function noteScan(answer: Answer | undefined) {
-    note('scan', answer)
+  function recordScan(answer: Answer | undefined) {
+    recordAnswer('scan', answer)
     if (answer?.status !== 201) return
     answered++
     checkVerdict(JSON.parse(answer.text))
   }
 
-  function noteSubmit(answer: Answer | undefined) {
-    note('submit', answer)
+  function recordSubmit(answer: Answer | undefined) {
+    recordAnswer('submit', answer)
     if (answer?.status === 202) ids.push(toId(answer))
   }
 
-  function note(how: string, answer: Answer | undefined) {
+  function recordAnswer(how: string, answer: Answer | undefined) {
     const what = `${how} ${answer?.status ?? 'none'}`
     answers.set(what, (answers.get(what) ?? 0) + 1)
-    if (answer === undefined || answer.text.includes('outcome-unknown')) maybe++
+    if (answer === undefined || answer.text.includes('outcome-unknown')) unknown++
     else assert([201, 202, 500, 503].includes(answer.status), answer.text)
   }
 
@@ -90,9 +90,9 @@ export async function startPictures({ urls, receiverUrl, operate }: Deps) {
         results.set(id, result)
       }
       assert.equal(await caller.readSpent(), debits.size - listOf('refund').length, 'the ledger is the balance')
-      const about = `${debits.size} charged, ${ids.length} accepted, ${answered} answered, ${maybe} unknown`
-      const known = ids.length + answered
-      assert(debits.size >= known && debits.size <= known + maybe, about)
+      const about = `${debits.size} charged, ${ids.length} accepted, ${answered} answered, ${unknown} unknown`
+      const certain = ids.length + answered
+      assert(debits.size >= certain && debits.size <= certain + unknown, about)
       return { text: `pictures ${toText(answers)} (${about}; ${failed} failed)`, results }
     },
   }

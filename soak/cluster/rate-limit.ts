@@ -12,10 +12,10 @@ export async function startRateLimited({ urls, operate }: Deps) {
   const { api_key: key } = (await operate('accounts', 'create', ...options)) as Account
   let [granted, refused, unknown] = [0, 0, 0]
   let isOver = false
-  const running = Promise.all(urls.flatMap((url) => [askOn(url), askOn(url)]))
+  const running = Promise.all(urls.flatMap((url) => [pingRepeatedly(url), pingRepeatedly(url)]))
   running.catch(() => {})
 
-  async function ask(url: string) {
+  async function ping(url: string) {
     const answer = await fetch(`${url}/v1/ping`, { headers: { 'x-api-key': key } }).catch(() => undefined)
     await answer?.body?.cancel().catch(() => {})
     if (answer === undefined || answer.status >= 500) unknown++
@@ -26,9 +26,9 @@ export async function startRateLimited({ urls, operate }: Deps) {
     }
   }
 
-  async function askOn(url: string) {
+  async function pingRepeatedly(url: string) {
     while (!isOver) {
-      await ask(url)
+      await ping(url)
       await pause(400)
     }
   }
@@ -40,8 +40,8 @@ export async function startRateLimited({ urls, operate }: Deps) {
     },
     /** Checks that exactly the allowed requests were granted; unanswered ones may have been granted as well. */
     async check(): Promise<string> {
-      while (refused === 0) await Promise.all(urls.map(ask))
-      await Promise.all(urls.flatMap((url) => Array.from({ length: 20 }, () => ask(url))))
+      while (refused === 0) await Promise.all(urls.map(ping))
+      await Promise.all(urls.flatMap((url) => Array.from({ length: 20 }, () => ping(url))))
       const about = `${granted} granted of ${allowed}, ${refused} refused, ${unknown} unanswered`
       assert(granted <= allowed && granted + unknown >= allowed, about)
       return `rate limit ${about}`

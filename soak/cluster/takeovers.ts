@@ -14,7 +14,7 @@ export function watchTakeovers(pool: pg.Pool) {
   const listHeld = async () => {
     const { rows } = await pool.query<{ token: string; until: string }>(
       `select lease_token::text as token, held_until::text as until from jobs where lease_token is not null
-       union all select lease_token::text, held_until::text from remote_scans where lease_token is not null and outcome is null`,
+       union all select lease_token::text, held_until::text from remote_scans where lease_token is not null and num_nonnulls(result, failure) = 0`,
     )
     return new Map(rows.map(({ token, until }) => [token, until]))
   }
@@ -33,7 +33,7 @@ export function watchTakeovers(pool: pg.Pool) {
         if (ms > aliveMs) late++
         return
       }
-      assert(ms < withinMs, `${left.length} are in nobody's hands after ${Math.round(ms)} ms`)
+      assert(ms < withinMs, `${left.length} are not claimed or completed after ${Math.round(ms)} ms`)
       await pause(250)
     }
   }
@@ -41,9 +41,9 @@ export function watchTakeovers(pool: pg.Pool) {
   return {
     /** Call this when a node was killed. */
     start() {
-      const one = watch()
-      one.catch(() => {})
-      watching.push(one)
+      const watched = watch()
+      watched.catch(() => {})
+      watching.push(watched)
     },
     /** Undefined when no work was taken over. */
     async end(): Promise<string | undefined> {

@@ -64,24 +64,24 @@ export async function underClusterLoad(disturb: (scene: Scene) => Promise<string
 
 /** Opens origin, receiver, database, S3 and nodes. Some downloads are slow, so that there is always work under way. */
 async function openCluster(random: Random, closers: (() => unknown)[]) {
-  const opened = async <T extends { close(): unknown }>(part: Promise<T>) => {
-    const one = await part
-    closers.push(one.close)
-    return one
+  const addCloser = async <T extends { close(): unknown }>(part: Promise<T>) => {
+    const result = await part
+    closers.push(result.close)
+    return result
   }
   const contents = new Map<string, Buffer>()
-  const origin = await opened(
+  const origin = await addCloser(
     openOrigin(async (request, response) => {
       if (random.happens(0.3)) await pause(random.between(500, 4000))
       response.end(contents.get(request.url?.slice(1) ?? ''))
     }),
   )
-  const receiver = await opened(openReceiver(() => ({ status: random.happens(0.03) ? 500 : 204 })))
-  const postgres = await opened(openTestPostgres())
-  const store = await opened(openTestS3())
-  const s3 = await opened(openS3Faults(store.endpoint))
+  const receiver = await addCloser(openReceiver(() => ({ status: random.happens(0.03) ? 500 : 204 })))
+  const postgres = await addCloser(openTestPostgres())
+  const store = await addCloser(openTestS3())
+  const s3 = await addCloser(openS3Faults(store.endpoint))
   const blobsUrl = store.toBlobsUrl('soak').replace(store.endpoint, s3.url)
-  const nodes = await opened(openNodes({ ...store, databaseUrl: postgres.url, blobsUrl }))
+  const nodes = await addCloser(openNodes({ ...store, databaseUrl: postgres.url, blobsUrl }))
   const pool = new pg.Pool({ connectionString: postgres.url, max: 2 })
   pool.on('error', () => {})
   closers.push(() => pool.end())
@@ -130,7 +130,7 @@ async function checkLoads({ nodes, postgres, store }: Cluster, loads: Awaited<Re
   const expected = [...results].filter(([, { content_name }]) => called.has(String(content_name)))
   const submitted = [...pictureResults.results].filter(([, result]) => pictures.isSubmitted(result))
   const delivered = await deliveries.check(new Map([...expected, ...submitted]))
-  const scanTexts = await Promise.all(scans.map((one) => one.check()))
+  const scanTexts = await Promise.all(scans.map((load) => load.check()))
   return [
     `${results.size} jobs (${countFailed(results)} failed and refunded), refusals ${toText(load.refusals)}`,
     ...scanTexts.map((text, i) => `scans on API node ${i + 1}: ${text}`),
