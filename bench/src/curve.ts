@@ -7,12 +7,12 @@ const widths = [1, 2, 4, 16, 64, 256]
 const passes = 3
 const secondsPerTurn = 2
 
-const asked = {
+const requested = {
   scan: 'malware scans, 1 KB',
   ping: 'GET /v1/ping',
   read: 'result reads',
 }
-type Asked = keyof typeof asked
+type Asked = keyof typeof requested
 /** `µs` is the processor time per request of service, engine and database together. */
 type Point = { perSecond: number; p50Ms: number; p99Ms: number; cpuMicros: number; refused: number }
 
@@ -39,7 +39,7 @@ export async function benchCurve(): Promise<Row[]> {
     for (const what of ['ping', 'read'] as const) await run(asks[what], 16, 1)
 
     const rows: Row[] = []
-    for (const what of Object.keys(asked) as Asked[]) {
+    for (const what of Object.keys(requested) as Asked[]) {
       const found = new Map<number, Point[]>(widths.map((width) => [width, []]))
       for (let pass = 0; pass < passes; pass++) {
         for (const width of pass % 2 === 0 ? widths : widths.toReversed()) {
@@ -50,7 +50,7 @@ export async function benchCurve(): Promise<Row[]> {
           found.get(width)?.push({ ...result, cpuMicros })
         }
       }
-      rows.push(...toRows(asked[what], found))
+      rows.push(...toRows(requested[what], found))
     }
     return rows
   } finally {

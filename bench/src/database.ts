@@ -48,15 +48,15 @@ export async function benchDatabase(): Promise<Row[]> {
 async function watch(setting: Setting, admin: pg.Pool, side: SideName, work: () => Promise<Done>) {
   const { pool } = setting.sides[side]
   const { rows: own } = await pool.query<{ name: string }>('select current_database() as name')
-  const look = async () => {
+  const readCounters = async () => {
     const { rows } = await admin.query<Record<string, number>>(lookAt, [own[0]?.name])
     return { ...rows[0], cpu: setting.cpu() }
   }
   await setting.whenIdle()
-  const before = await look()
+  const before = await readCounters()
   const done = await work()
   await setting.whenIdle()
-  const after = await look()
+  const after = await readCounters()
   const each = (name: string) =>
     (Number((after as Record<string, unknown>)[name]) - Number((before as Record<string, unknown>)[name])) / done.count
   const cpu = Object.fromEntries(

@@ -77,9 +77,9 @@ async function timeWebhook(target: Target): Promise<Pick<Times, 'webhook' | 'ver
   const posted = post(target, '/v1/malware/submit/file', 202, form)
   const { at, text } = await hook.seen
   const { id } = await posted
-  const told = JSON.parse(text) as Hook
-  if (told.id !== id || told.status !== 'clean') throw new Error(`The webhook of ${id} says ${text}`)
-  return { webhook: at - start, verdict: Date.parse(told.completed_at) - Date.parse(told.created_at) }
+  const webhook = JSON.parse(text) as Hook
+  if (webhook.id !== id || webhook.status !== 'clean') throw new Error(`The webhook of ${id} says ${text}`)
+  return { webhook: at - start, verdict: Date.parse(webhook.completed_at) - Date.parse(webhook.created_at) }
 }
 
 async function timeDownload(target: Target): Promise<Pick<Times, 'download'>> {

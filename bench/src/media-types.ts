@@ -71,7 +71,7 @@ const rounds = 3
 /** Spreads the sample over extensions, then over types: most files of a system are manual pages and Python. */
 function readSamples(): Sample[] | undefined {
   const paths = spread(roots.flatMap(listFiles).toSorted(), toExtension, perExtension)
-  const types = askFile(paths)
+  const types = runFileCommand(paths)
   if (types === undefined) return undefined
   const known = paths
     .map((path, i) => ({ path, type: types[i] ?? '' }))
@@ -121,7 +121,7 @@ function spread<T>(items: T[], toGroup: (item: T) => string, most: number): T[] 
   })
 }
 
-function askFile(paths: string[]): string[] | undefined {
+function runFileCommand(paths: string[]): string[] | undefined {
   try {
     const options = { input: `${paths.join('\n')}\n`, encoding: 'utf8', maxBuffer: 1 << 26 } as const
     return execFileSync('file', ['--brief', '--mime-type', '--files-from', '-'], options).split('\n')

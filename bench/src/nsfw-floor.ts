@@ -15,7 +15,7 @@ const classifier = openClassifier(JSON.parse(process.argv[2] ?? '') as Opening)
 
 /** Child process of the benchmark: reads jobs and writes results. */
 process.on('message', (job: FloorJob) => {
-  const work = 'file' in job ? look(job.file) : measure(job)
+  const work = 'file' in job ? score(job.file) : measure(job)
   work.then(
     (result: FloorResult) => process.send?.(result),
     (error: Error) => process.send?.({ error: error.stack ?? error.message }),
@@ -23,7 +23,7 @@ process.on('message', (job: FloorJob) => {
 })
 process.on('disconnect', () => process.exit())
 
-async function look(file: string): Promise<FloorResult> {
+async function score(file: string): Promise<FloorResult> {
   const { classify } = await classifier
   return { report: await classify(readFileSync(file)) }
 }

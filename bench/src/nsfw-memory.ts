@@ -105,18 +105,20 @@ async function measureEngine(more: Record<string, string>, note: string, { jpegs
   }
 }
 
-/** Megabytes: the sum of the peaks of all processes, the peak of their sum, and that with shared memory counted once. */
+/**
+ * Megabytes: the sum of the peaks of all processes, the peak of their sum, and that with shared memory counted once.
+ */
 type Held = { peaks: number; atOneTime: number; shares: number }
 
 async function watch(list: () => number[], work: () => Promise<unknown>): Promise<Held> {
   const known = new Set(list())
   for (const pid of known) forgetPeak(pid)
   let [atOneTime, shares] = [0, 0]
-  const look = () => {
+  const sampleMemory = () => {
     atOneTime = Math.max(atOneTime, sum([...known].map(readMegabytes)))
     shares = Math.max(shares, sum([...known].map(readShareMegabytes)))
   }
-  const timer = setInterval(look, 100)
+  const timer = setInterval(sampleMemory, 100)
   await work().finally(() => clearInterval(timer))
   const after = list()
   if (after.some((pid) => !known.has(pid)) || after.length !== known.size) {
