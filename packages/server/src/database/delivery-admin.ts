@@ -63,7 +63,7 @@ select at, status, duration_ms as "durationMs", answer from delivery_attempts wh
 `
 
 /**
- * Resumes endpoints and makes their parked deliveries due. The time since which an endpoint fails is forgotten;
+ * Resumes endpoints and makes their parked deliveries due. `failing_since` is cleared;
  * otherwise the next failure would pause it again at once.
  */
 const resume = (endpoints: string, except: string) => `

@@ -10,8 +10,8 @@ const retryAfterSeconds = 5
  * callers on one account this carries about 35 times as many charges as one transaction per charge (see bench/).
  *
  * `run` returns one result for each item, in order. When a batch fails and a single item may be to blame, the items run
- * one by one, so that only the bad one fails. Any other error fails the whole batch at once: asking a lost database 500
- * times would not bring it back.
+ * one by one, so that only the bad one fails. Any other error fails the whole batch at once: 500 more statements would
+ * not bring a lost database back.
  *
  * No call waits without limit. A call is rejected, before it is sent, when too many wait already or when it has waited
  * too long.

@@ -184,8 +184,8 @@ locked_balance as materialized (
   for update
 ),
 refunded as materialized (
-  -- If the period ended since the charge, the account has its full limit again: a refund beyond it is not owed any
-  -- more.
+  -- If the period ended since the charge, the account has its full limit again: no refund beyond that
+  -- limit is due.
   select * from (
     select owed_refund.i, owed_refund.id, account_id, credit_limit,
       (credit_remaining + row_number() over (partition by account_id order by i))::integer as balance

@@ -142,8 +142,8 @@ export async function withMigrationLock<Result>(
 }
 
 /**
- * Sent without parameters: a statement with parameters keeps its snapshot, and `create index concurrently` waits for
- * it.
+ * The statement is sent without parameters: one with parameters keeps its snapshot, and `create index concurrently`
+ * waits for it.
  */
 async function hasLock(client: Queryable): Promise<boolean> {
   const { rows } = await client.query<{ granted: boolean }>(

@@ -67,8 +67,8 @@ const poolingChecks = 3
 
 /**
  * Prepared statements and settings belong to a connection. A pooler that assigns a server process to each transaction
- * takes them away between two transactions, so Assay refuses to start behind one. Such a pooler shows by the process
- * ids: while one of our connections is in a transaction, no other may have its process, and each keeps its own.
+ * takes them away between two transactions, so Assay refuses to start behind one. Backend process ids reveal such a
+ * pooler: while one of our connections is in a transaction, no other may have its process, and each keeps its own.
  */
 async function requireSessionPooling(pool: pg.Pool): Promise<void> {
   const client = await pool.connect()

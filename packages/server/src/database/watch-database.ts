@@ -11,8 +11,8 @@ const lossLogPauseMs = 10_000
 
 /**
  * Monitors whether the database answers. Probes use a connection of their own, which no other statement can block.
- * Every part that meets an outage reports it here; the watch logs its beginning and its end once, and probes with
- * growing pauses in between.
+ * Every part that meets an outage reports it here; the watch logs the beginning and the end of an outage once, and
+ * probes with growing pauses in between.
  */
 export function watchDatabase({ url, log }: { url: string; log: Logger }) {
   const probePool = new pg.Pool({
