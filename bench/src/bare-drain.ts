@@ -6,12 +6,12 @@ import { makeJobStore } from '../../packages/server/src/database/job-store.ts'
 import type { ClaimedJob } from '../../packages/server/src/domain/ports/job-store.ts'
 import { makeClamdClient } from '../../packages/server/src/engines/clamav/client.ts'
 
-const atOnce = jobsPerCore * availableParallelism()
+const concurrency = jobsPerCore * availableParallelism()
 const leaseMs = 15_000
 
 /**
- * The minimum work of a worker: claims, a scan over a kept connection, and completion in the database. No decryption, no
- * lists, no verdict, no content to remove, no log. Returns the number of jobs.
+ * The minimum work of a worker: claims, a scan over a kept connection, and completion in the database. No decryption,
+ * no lists, no verdict, no content to remove, no log. Returns the number of jobs.
  */
 export async function drainBarely({ pool, queue, socket }: { pool: Pool; queue: string; socket: string }) {
   const jobs = makeJobStore({ pool, queues: [queue] })
@@ -35,10 +35,10 @@ export async function drainBarely({ pool, queue, socket }: { pool: Pool; queue: 
 
   try {
     for (;;) {
-      const claimed = await jobs.claim(atOnce - running, leaseMs)
+      const claimed = await jobs.claim(concurrency - running, leaseMs)
       running += claimed.length
       // Claims again when half of the jobs are complete, as the service does.
-      awaited = { left: claimed.length === 0 ? 0 : atOnce / 2, reached: Promise.withResolvers() }
+      awaited = { left: claimed.length === 0 ? 0 : concurrency / 2, reached: Promise.withResolvers() }
       for (const job of claimed) work(job).catch(failed.reject)
       if (running === 0) return done
       if (running > awaited.left) await Promise.race([awaited.reached.promise, failed.promise])
@@ -49,5 +49,5 @@ export async function drainBarely({ pool, queue, socket }: { pool: Pool; queue: 
 }
 
 const noBytes = () => {
-  throw new Error('It is in memory')
+  throw new Error('The content is in memory')
 }

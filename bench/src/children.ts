@@ -27,7 +27,7 @@ export function openChildren() {
   const close = async () => {
     for (const signal of signals) process.off(signal, stop)
     for (const child of children.toReversed()) await end(child)
-    tellErrors(logFile)
+    printErrors(logFile)
     rmSync(dir, { recursive: true, force: true })
   }
   const stop = () => void close().finally(() => process.exit(1))
@@ -85,8 +85,8 @@ export function openChildren() {
   }
 }
 
-/** Throws when the service logged errors, because figures of a failing service mean little. */
-function tellErrors(logFile: string) {
+/** Prints the errors that the service logged, because figures of a failing service mean little. */
+function printErrors(logFile: string) {
   if (!existsSync(logFile)) return
   const errors = readFileSync(logFile, 'utf8')
     .split('\n')
@@ -101,21 +101,21 @@ async function readUrl(child: ChildProcess): Promise<string> {
   })
   const ended = once(child, 'exit').then(() => 'ended')
   for (const deadline = Date.now() + startTimeoutMs; Date.now() < deadline; ) {
-    if ((await Promise.race([ended, sleep(20)])) === 'ended') throw new Error('It ended before it was ready')
-    // Libraries may print lines before.
+    if ((await Promise.race([ended, sleep(20)])) === 'ended') throw new Error('The program ended before it was ready')
+    // Libraries may print other lines before this one.
     const line = /^\{.*"url".*\}$/m.exec(text)?.[0]
     if (line !== undefined && text.endsWith('\n')) return (JSON.parse(line) as { url: string }).url
   }
-  throw new Error('It was not ready in time')
+  throw new Error('The program was not ready in time')
 }
 
 async function end(child: ChildProcess) {
   if (child.exitCode !== null || child.signalCode !== null) return
   const ended = once(child, 'exit')
   child.kill()
-  const late = setTimeout(() => child.kill('SIGKILL'), 40_000)
+  const forceTimer = setTimeout(() => child.kill('SIGKILL'), 40_000)
   await ended
-  clearTimeout(late)
+  clearTimeout(forceTimer)
 }
 
 /** Reads the processor time of each process so far, in seconds by name. */
@@ -152,7 +152,7 @@ export async function watchCores<T>(cpu: Cpu, work: () => Promise<T>) {
 export const sum = (numbers: number[]) => numbers.reduce((total, number) => total + number, 0)
 
 /** Median; of an even number of values the mean of the two in the middle. */
-export function toMiddle(numbers: number[]): number {
+export function toMedian(numbers: number[]): number {
   const sorted = numbers.toSorted((a, b) => a - b)
   const half = sorted.length / 2
   return ((sorted[Math.ceil(half) - 1] ?? 0) + (sorted[Math.floor(half)] ?? 0)) / 2

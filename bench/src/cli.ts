@@ -73,9 +73,9 @@ function writeTree(tree: string, stamp: string) {
   for (let i = 0; i < files; i++) {
     const content = newContent(bytes, i)
     content.stamp(`${stamp}${String(i).padStart(8, '0')}`)
-    const below = join(tree, String(i % 20))
-    mkdirSync(below, { recursive: true })
-    writeFileSync(join(below, `report-${i}.txt`), Buffer.concat(content.pieces))
+    const directory = join(tree, String(i % 20))
+    mkdirSync(directory, { recursive: true })
+    writeFileSync(join(directory, `report-${i}.txt`), Buffer.concat(content.pieces))
   }
 }
 

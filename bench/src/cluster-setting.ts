@@ -18,7 +18,7 @@ export type Side = { nodes: Service[]; apis: [Service, Service]; pool: pg.Pool }
 export type Setting = Awaited<ReturnType<typeof openSetting>>
 
 /** Image scanning is off, because its processes would only be idle. */
-const alike = { ASSAY_NSFW_PROFILE: 'off' }
+const sharedSettings = { ASSAY_NSFW_PROFILE: 'off' }
 
 /**
  * The service three times on one machine: alone on its own database and disk, and as nodes over one PostgreSQL and
@@ -36,7 +36,7 @@ export async function openSetting(postgresSettings: string[] = []) {
     const s3 = await openTestS3()
     closers.push(s3.close, closeChildren)
     const start = (name: string, settings: Record<string, string>) =>
-      startService('/v1/malware/scan/file', { ...alike, ...settings }, name)
+      startService('/v1/malware/scan/file', { ...sharedSettings, ...settings }, name)
 
     const alone = await start('one', {})
     const { config } = loadConfig({ ...process.env, ASSAY_DATA_DIR: alone.dataDir })

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { watchCores } from './children.ts'
+import { toMedian, watchCores } from './children.ts'
 import { openSetting, type Setting, type Side, type SideName } from './cluster-setting.ts'
 import { listTree, readShareMegabytes } from './processes.ts'
 import type { Row } from './results.ts'
@@ -108,12 +108,12 @@ function toRows(what: string, rates: Rates): Row[] {
     cluster: '2 API and 2 worker nodes',
     both: '2 nodes of both roles',
   }
-  const toRate = (name: SideName) => `${Math.round(toMiddle(rates[name]))}/s`
+  const toRate = (name: SideName) => `${Math.round(toMedian(rates[name]))}/s`
   return (['cluster', 'both'] as const).map((name) => ({
     what: `${what}, ${names[name]}, PostgreSQL and S3, one machine`,
     ours: toRate(name),
     against: `${names.one}: ${toRate('one')}`,
-    ratio: toMiddle(rates[name].map((rate, i) => rate / (rates.one[i] ?? rate))),
+    ratio: toMedian(rates[name].map((rate, i) => rate / (rates.one[i] ?? rate))),
     wanted: '',
   }))
 }
@@ -121,15 +121,13 @@ function toRows(what: string, rates: Rates): Row[] {
 /** Memory of the nodes after the load of the measurements above. */
 function toMemoryRows({ sides: { cluster } }: Setting): Row[] {
   const [api, , worker] = cluster.nodes
-  const say = (pids: number[]) => `${Math.round(pids.reduce((all, pid) => all + readShareMegabytes(pid), 0))} MB`
+  const toText = (pids: number[]) => `${Math.round(pids.reduce((all, pid) => all + readShareMegabytes(pid), 0))} MB`
   const toRow = (what: string, pid: number): Row => ({
     what: `memory of ${what} after these scans`,
-    ours: say([pid]),
-    against: `with its engines: ${say(listTree(pid))}`,
+    ours: toText([pid]),
+    against: `with its engines: ${toText(listTree(pid))}`,
     ratio: undefined,
     wanted: '',
   })
   return [toRow('an API node', api?.pid ?? 0), toRow('a worker node, images off', worker?.pid ?? 0)]
 }
-
-const toMiddle = (values: number[]) => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0

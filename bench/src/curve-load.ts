@@ -4,7 +4,7 @@ import { isWholeAnswer, type Message, newForm, openKept } from './upload.ts'
 
 /** `scan` uploads new contents of 1 KB to `url`; `get` requests the `urls` in turns. */
 export type CurveJob = {
-  asks: { scan: string } | { get: string[] }
+  requests: { scan: string } | { get: string[] }
   headers: string[]
   connections: number
   seconds: number
@@ -30,12 +30,12 @@ process.on('disconnect', () => process.exit())
 
 const maxIds = 200
 
-async function run({ asks, headers, connections, seconds }: CurveJob): Promise<CurveResult> {
+async function run({ requests, headers, connections, seconds }: CurveJob): Promise<CurveResult> {
   const took: number[] = []
   const ids: string[] = []
   const seed = randomBytes(4).toString('hex')
   let [sent, refused] = [0, 0]
-  const [first = ''] = 'scan' in asks ? [asks.scan] : asks.get
+  const [first = ''] = 'scan' in requests ? [requests.scan] : requests.get
   const { hostname, port } = new URL(first)
   const start = performance.now()
   const end = start + seconds * 1000
@@ -47,18 +47,18 @@ async function run({ asks, headers, connections, seconds }: CurveJob): Promise<C
       if (ids.length < maxIds) ids.push(...(/"id":"([^"]+)"/.exec(reply)?.slice(1) ?? []))
       return isRefused || /^HTTP\/1\.1 20[01] /.test(reply)
     }
-    const line = openKept({ host: hostname, port: Number(port) }, { isWhole: isWholeAnswer, isGood })
-    const next = 'scan' in asks ? newScans(asks.scan, i) : newGets(asks.get)
+    const connection = openKept({ host: hostname, port: Number(port) }, { isWhole: isWholeAnswer, isGood })
+    const next = 'scan' in requests ? newScans(requests.scan, i) : newGets(requests.get)
     try {
       do {
         const message = next()
         const at = performance.now()
-        await line.send(message)
+        await connection.send(message)
         if (isRefused) refused++
         else took.push(performance.now() - at)
       } while (performance.now() < end)
     } finally {
-      line.close()
+      connection.close()
     }
   }
 

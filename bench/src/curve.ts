@@ -1,4 +1,4 @@
-import { openChildren, toMiddle, watchCores, whenIdle } from './children.ts'
+import { openChildren, toMedian, watchCores, whenIdle } from './children.ts'
 import type { CurveJob, CurveResult } from './curve-load.ts'
 import { listTree, readCpuSeconds, readName } from './processes.ts'
 import type { Row } from './results.ts'
@@ -7,12 +7,12 @@ const widths = [1, 2, 4, 16, 64, 256]
 const passes = 3
 const secondsPerTurn = 2
 
-const requested = {
+const requestNames = {
   scan: 'malware scans, 1 KB',
   ping: 'GET /v1/ping',
   read: 'result reads',
 }
-type Asked = keyof typeof requested
+type RequestKind = keyof typeof requestNames
 /** `µs` is the processor time per request of service, engine and database together. */
 type Point = { perSecond: number; p50Ms: number; p99Ms: number; cpuMicros: number; refused: number }
 
@@ -28,29 +28,29 @@ export async function benchCurve(): Promise<Row[]> {
       return parts
     }
     const { headers, url } = service
-    const run = (asks: CurveJob['asks'], connections: number, seconds: number) =>
-      load.run({ asks, headers, connections, seconds })
+    const run = (requests: CurveJob['requests'], connections: number, seconds: number) =>
+      load.run({ requests, headers, connections, seconds })
     const { ids } = await run({ scan: url }, 16, 3)
-    const asks: Record<Asked, CurveJob['asks']> = {
+    const requests: Record<RequestKind, CurveJob['requests']> = {
       scan: { scan: url },
       ping: { get: [new URL('/v1/ping', url).href] },
       read: { get: ids.map((id) => new URL(`/v1/malware/${id}`, url).href) },
     }
-    for (const what of ['ping', 'read'] as const) await run(asks[what], 16, 1)
+    for (const what of ['ping', 'read'] as const) await run(requests[what], 16, 1)
 
     const rows: Row[] = []
-    for (const what of Object.keys(requested) as Asked[]) {
+    for (const what of Object.keys(requestNames) as RequestKind[]) {
       const found = new Map<number, Point[]>(widths.map((width) => [width, []]))
       for (let pass = 0; pass < passes; pass++) {
         for (const width of pass % 2 === 0 ? widths : widths.toReversed()) {
           await whenIdle(cpu)
-          const { result, used, cpuSeconds } = await watchCores(cpu, () => run(asks[what], width, secondsPerTurn))
+          const { result, used, cpuSeconds } = await watchCores(cpu, () => run(requests[what], width, secondsPerTurn))
           const cpuMicros = (cpuSeconds * 1e6) / result.done
           process.stderr.write(`  ${what} ${width}: ${toText({ ...result, cpuMicros })} ${used}\n`)
           found.get(width)?.push({ ...result, cpuMicros })
         }
       }
-      rows.push(...toRows(requested[what], found))
+      rows.push(...toRows(requestNames[what], found))
     }
     return rows
   } finally {
@@ -59,7 +59,7 @@ export async function benchCurve(): Promise<Row[]> {
 }
 
 function toRows(what: string, found: Map<number, Point[]>): Row[] {
-  const middles = widths.map((width) => toMiddlePoint(found.get(width) ?? []))
+  const middles = widths.map((width) => toMedianPoint(found.get(width) ?? []))
   const [one] = middles
   if (one === undefined) return []
   return widths.map((width, i) => {
@@ -74,8 +74,8 @@ function toRows(what: string, found: Map<number, Point[]>): Row[] {
   })
 }
 
-const toMiddlePoint = (points: Point[]): Point => {
-  const middle = (name: keyof Point) => toMiddle(points.map((point) => point[name]))
+const toMedianPoint = (points: Point[]): Point => {
+  const middle = (name: keyof Point) => toMedian(points.map((point) => point[name]))
   return {
     perSecond: middle('perSecond'),
     p50Ms: middle('p50Ms'),

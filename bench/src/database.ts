@@ -30,15 +30,15 @@ export async function benchDatabase(): Promise<Row[]> {
         process.stderr.write(`  ${what} ${side}: ${Math.round(done.perSecond)}/s ${JSON.stringify(costs)}\n`)
         rows.push(toRow(`${what}, ${names[side]}`, done, costs))
       }
-      await ask(setting, side, 'scan', 2)
-      const { ids } = await ask(setting, side, 'scan', 1)
-      await take('malware scan, 1 KB', () => ask(setting, side, 'scan', seconds))
+      await sendRequests(setting, side, 'scan', 2)
+      const { ids } = await sendRequests(setting, side, 'scan', 1)
+      await take('malware scan, 1 KB', () => sendRequests(setting, side, 'scan', seconds))
       await take('submit of 1 KB and its scan', () => submit(setting, side, jobs, 1024))
       await take('submit of 1 MB and its scan, over S3', () => submit(setting, side, 40, 1024 * 1024))
-      await take('ping', () => ask(setting, side, 'ping', seconds))
-      await take('result read', () => ask(setting, side, ids, seconds))
+      await take('ping', () => sendRequests(setting, side, 'ping', seconds))
+      await take('result read', () => sendRequests(setting, side, ids, seconds))
     }
-    return [...rows, ...(await weigh(setting))]
+    return [...rows, ...(await measureStorage(setting))]
   } finally {
     await admin.end()
     await setting.close()
@@ -49,7 +49,7 @@ async function watch(setting: Setting, admin: pg.Pool, side: SideName, work: () 
   const { pool } = setting.sides[side]
   const { rows: own } = await pool.query<{ name: string }>('select current_database() as name')
   const readCounters = async () => {
-    const { rows } = await admin.query<Record<string, number>>(lookAt, [own[0]?.name])
+    const { rows } = await admin.query<Record<string, number>>(selectCounters, [own[0]?.name])
     return { ...rows[0], cpu: setting.cpu() }
   }
   await setting.whenIdle()
@@ -73,21 +73,21 @@ async function watch(setting: Setting, admin: pg.Pool, side: SideName, work: () 
 }
 
 /** $1 is the name of the database. */
-const lookAt = `
+const selectCounters = `
 select sum(calls)::float8 as statements, sum(total_exec_time)::float8 * 1000 as micros,
   (select xact_commit::float8 from pg_stat_database where datname = $1) as commits,
   (pg_current_wal_lsn() - '0/0'::pg_lsn)::float8 as wal
 from pg_stat_statements join pg_database on dbid = pg_database.oid where datname = $1`
 
 /** Sends requests to both API nodes: `what` is their kind, or the addresses of results to read. */
-async function ask(setting: Setting, side: SideName, what: 'scan' | 'ping' | string[], forSeconds: number) {
+async function sendRequests(setting: Setting, side: SideName, what: 'scan' | 'ping' | string[], forSeconds: number) {
   const results = await Promise.all(
     setting.sides[side].apis.map(({ url, headers }, i): Promise<CurveResult> => {
       const toUrl = (path: string) => new URL(path, url).href
       const gets = what === 'ping' ? ['/v1/ping'] : what === 'scan' ? [] : what.map((id) => `/v1/malware/${id}`)
-      const asks: CurveJob['asks'] = what === 'scan' ? { scan: url } : { get: gets.map(toUrl) }
+      const requests: CurveJob['requests'] = what === 'scan' ? { scan: url } : { get: gets.map(toUrl) }
       const load = setting.curves[i] ?? setting.curves[0]
-      return load.run({ asks, headers, connections: connections / 2, seconds: forSeconds })
+      return load.run({ requests, headers, connections: connections / 2, seconds: forSeconds })
     }),
   )
   const sum = (name: 'done' | 'perSecond') => results.reduce((all, result) => all + result[name], 0)
@@ -111,7 +111,7 @@ function toRow(what: string, { perSecond }: Done, { statements, commits, execMic
 }
 
 /** Size on disk with indexes and free space. */
-async function weigh({ sides }: Setting): Promise<Row[]> {
+async function measureStorage({ sides }: Setting): Promise<Row[]> {
   const { pool } = sides.both
   const { rows } = await pool.query<{ results: string; scans: string; ledger: string }>(`
     select (select count(*) from scans) as results, pg_total_relation_size('credit_ledger') as ledger,

@@ -41,7 +41,7 @@ export async function checkHeld({ pool }: Setting, { count }: Queue) {
 /** Waits for the last job, which costs the service nothing, and then for the few that end after it. */
 async function whenEmpty({ service, pool }: Setting, lastId: string) {
   const [header = ''] = service.headers
-  const ask = async () => {
+  const readStatus = async () => {
     const url = new URL(`/v1/malware/${lastId}?wait=30`, service.url)
     const answer = await fetch(url, { headers: [header.split(': ') as [string, string]] })
     return ((await answer.json()) as { status: string }).status
@@ -50,7 +50,7 @@ async function whenEmpty({ service, pool }: Setting, lastId: string) {
   const checkTime = () => {
     if (Date.now() > deadline) throw new Error('The queue is not empty after five minutes')
   }
-  while ((await ask()) === 'pending') checkTime()
+  while ((await readStatus()) === 'pending') checkTime()
   for (;;) {
     const { rows } = await pool.query<{ left: boolean }>('select exists (select from jobs) as left')
     if (rows[0]?.left === false) return

@@ -10,7 +10,7 @@ import { makeLogger } from '../../packages/server/src/runtime/logger.ts'
  * `scan` is the call that `admission.ts` makes: request, charge and record in one. `job` stands for the two calls of a
  * submission, one after its head and one after its body, the second with 1 KB of content.
  */
-export type GateJob = { asks: 'scan' | 'job'; callers: number; seconds: number }
+export type GateJob = { kind: 'scan' | 'job'; callers: number; seconds: number }
 export type GateResult = { perSecond: number }
 
 /** The gate of the service alone, on a database of its own, for one busy account. */
@@ -38,12 +38,12 @@ async function openGate() {
   return { pool: database.pool, keyDigest: toKeyDigest(apiKey), gate: makeAdmissionGate(database), close }
 }
 
-async function measure({ asks, callers, seconds }: GateJob): Promise<GateResult> {
+async function measure({ kind, callers, seconds }: GateJob): Promise<GateResult> {
   const { pool, keyDigest, gate } = await opening
   await pool.query('truncate jobs')
   const source = { at: 'row' as const, sealed: randomBytes(1024 + 128) }
-  const askScan = () => gate.admit({ keyDigest, countsRequest: true, scan: newScan('sync') })
-  const askJob = async () => {
+  const admitScan = () => gate.admit({ keyDigest, countsRequest: true, scan: newScan('sync') })
+  const admitJob = async () => {
     await gate.admit({ keyDigest, countsRequest: true })
     return gate.admit({
       keyDigest,
@@ -52,12 +52,12 @@ async function measure({ asks, callers, seconds }: GateJob): Promise<GateResult>
       job: { queue: 'bench', source, callbackUrl: null },
     })
   }
-  const ask = asks === 'scan' ? askScan : askJob
+  const admit = kind === 'scan' ? admitScan : admitJob
   let done = 0
   const start = performance.now()
   const call = async () => {
     while (performance.now() - start < seconds * 1000) {
-      const { outcome } = await ask()
+      const { outcome } = await admit()
       if (outcome !== 'admitted') throw new Error(`The gate answers ${outcome}`)
       done++
     }

@@ -15,9 +15,9 @@ const fullMs = 2000
 export async function openHold({ service, jobs }: { service: Service; jobs: Stores['jobs'] }) {
   const held: (() => void)[] = []
   let isHolding = false
-  let asked = 0
+  let downloads = 0
   const origin = await openOrigin((_, response) => {
-    asked++
+    downloads++
     response.write('.')
     const drip = setInterval(() => response.write('.'), dripMs)
     response.once('close', () => clearInterval(drip))
@@ -28,13 +28,13 @@ export async function openHold({ service, jobs }: { service: Service; jobs: Stor
   return {
     async hold() {
       isHolding = true
-      asked = 0
+      downloads = 0
       for (let sent = 1; ; sent++) {
         await submitDownload()
-        for (let waited = 0; asked < sent && waited < fullMs; waited += 10) await sleep(10)
-        if (asked === sent) continue
+        for (let waited = 0; downloads < sent && waited < fullMs; waited += 10) await sleep(10)
+        if (downloads === sent) continue
         const { running, waiting } = await jobs.countJobs()
-        if (running !== asked || waiting !== 1) throw new Error(`${running} run and ${waiting} wait, of ${sent}`)
+        if (running !== downloads || waiting !== 1) throw new Error(`${running} run and ${waiting} wait, of ${sent}`)
         return
       }
     },

@@ -20,20 +20,20 @@ export type LatencyResult = { [Name in keyof Times]: { p50Ms: number; p95Ms: num
 type Hook = { id: string; status: string; created_at: string; completed_at: string }
 
 const seed = randomBytes(4).toString('hex')
-let made = 0
+let contentCount = 0
 /** Waiting callers by path. */
 const waiting = new Map<string, (text: string) => void>()
 /** Serves content and receives webhooks. */
 const origin = openOrigin(async (request, response) => {
-  const seen = waiting.get(request.url ?? '')
+  const received = waiting.get(request.url ?? '')
   if (request.method === 'GET') {
-    seen?.('')
+    received?.('')
     response.end(newFile(1024))
     return
   }
   const parts: Buffer[] = []
   for await (const part of request) parts.push(part)
-  seen?.(Buffer.concat(parts).toString())
+  received?.(Buffer.concat(parts).toString())
   response.writeHead(204).end()
 })
 
@@ -75,7 +75,7 @@ async function timeWebhook(target: Target): Promise<Pick<Times, 'webhook' | 'ver
   const form = toForm(target, { callback_url: hook.url })
   const start = performance.now()
   const posted = post(target, '/v1/malware/submit/file', 202, form)
-  const { at, text } = await hook.seen
+  const { at, text } = await hook.received
   const { id } = await posted
   const webhook = JSON.parse(text) as Hook
   if (webhook.id !== id || webhook.status !== 'clean') throw new Error(`The webhook of ${id} says ${text}`)
@@ -88,8 +88,8 @@ async function timeDownload(target: Target): Promise<Pick<Times, 'download'>> {
   const body = JSON.stringify({ file_url: content.url, callback_url: hook.url })
   const start = performance.now()
   await post(target, '/v1/malware/submit/url', 202, body)
-  const { at } = await content.seen
-  await hook.seen
+  const { at } = await content.received
+  await hook.received
   return { download: at - start }
 }
 
@@ -98,20 +98,20 @@ const rest = () => sleep(50 + 200 * Math.random())
 
 /** Returns an address and a promise of the time and the content of the next request to it. */
 async function expect(what: string) {
-  const path = `/${what}/${made++}`
-  const { promise: seen, resolve, reject } = Promise.withResolvers<{ at: number; text: string }>()
-  const late = setTimeout(() => reject(new Error(`Nobody called ${path}`)), 30_000)
+  const path = `/${what}/${contentCount++}`
+  const { promise: received, resolve, reject } = Promise.withResolvers<{ at: number; text: string }>()
+  const timeout = setTimeout(() => reject(new Error(`No request to ${path} arrived`)), 30_000)
   waiting.set(path, (text) => {
-    clearTimeout(late)
+    clearTimeout(timeout)
     waiting.delete(path)
     resolve({ at: performance.now(), text })
   })
-  return { url: (await origin).url + path, seen }
+  return { url: (await origin).url + path, received }
 }
 
 function newFile(bytes: number): Buffer {
-  const content = newContent(bytes, made)
-  content.stamp(`${seed}${(made++).toString(16).padStart(8, '0')}`)
+  const content = newContent(bytes, contentCount)
+  content.stamp(`${seed}${(contentCount++).toString(16).padStart(8, '0')}`)
   return Buffer.concat(content.pieces)
 }
 

@@ -24,7 +24,7 @@ const ping = async ({ ping }: PingJob): Promise<LoadResult> => ({ perSecond: awa
 async function submit({ url, headers, bytes, count, connections }: SubmitJob): Promise<LoadResult> {
   const { hostname, port } = new URL(url)
   const seed = randomBytes(4).toString('hex')
-  let [taken, lastId] = [0, '']
+  let [next, lastId] = [0, '']
   const isGood = (reply: string) => {
     lastId = /\{"id":"([^"]+)"\}$/.exec(reply)?.[1] ?? ''
     return reply.startsWith('HTTP/1.1 202 ') && lastId !== ''
@@ -34,14 +34,17 @@ async function submit({ url, headers, bytes, count, connections }: SubmitJob): P
     const content = newContent(bytes, i)
     const form = newForm({ url, headers, expected: '' }, content, 'queued.txt')
     // The body of the response is a JSON object, and no header ends in its last bytes.
-    const line = openKept({ host: hostname, port: Number(port) }, { isWhole: (reply) => reply.endsWith('}'), isGood })
+    const connection = openKept(
+      { host: hostname, port: Number(port) },
+      { isWhole: (reply) => reply.endsWith('}'), isGood },
+    )
     try {
-      for (let turn = taken++; turn < count; turn = taken++) {
+      for (let turn = next++; turn < count; turn = next++) {
         content.stamp(`${seed}${turn.toString(16).padStart(8, '0')}`)
-        await line.send(form)
+        await connection.send(form)
       }
     } finally {
-      line.close()
+      connection.close()
     }
   }
 

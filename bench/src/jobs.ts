@@ -111,7 +111,7 @@ function run(
   { seconds, count }: Length,
 ) {
   const { url, headers } = service
-  if (peer === 'scan' || peer === 'job') return gate.run({ asks: peer, callers: connections, seconds })
+  if (peer === 'scan' || peer === 'job') return gate.run({ kind: peer, callers: connections, seconds })
   if (peer === 'bare') return load.run({ url: bare.url, headers: [], bytes: 1024, count, connections })
   if (peer === 'ping') return load.run({ ping: { url: new URL('/v1/ping', url).href, headers, connections, seconds } })
   const target = { kind: peer, socket: clamd }

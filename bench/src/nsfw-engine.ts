@@ -24,9 +24,9 @@ process.on('SIGTERM', stop)
 
 async function work({ files, rounds, atOnce }: EngineJob): Promise<EngineResult> {
   const { scan } = await scanner
-  let taken = 0
+  let next = 0
   const one = async () => {
-    for (let turn = taken++; turn < files.length * rounds; turn = taken++) {
+    for (let turn = next++; turn < files.length * rounds; turn = next++) {
       const file = files[turn % files.length] ?? ''
       const { status, signals } = await scan(createReadStream(file, { highWaterMark: 256 * 1024 }), file)
       if (status === 'error') throw new Error(`${file}: ${status} ${signals.join(' ')}`)

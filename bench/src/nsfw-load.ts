@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { toMiddle } from './children.ts'
+import { toMedian } from './children.ts'
 import { readPicture } from './nsfw-picture.ts'
 import { type HttpTarget, newForm, openHttp } from './upload.ts'
 
@@ -25,7 +25,7 @@ async function upload({ target, files, rounds, connections }: PictureJob): Promi
   const pictures = files.map(readPicture)
   const seed = randomBytes(4).toString('hex')
   const times: number[][] = files.map(() => [])
-  let taken = 0
+  let next = 0
 
   const work = async () => {
     const line = openHttp(target)
@@ -34,7 +34,7 @@ async function upload({ target, files, rounds, connections }: PictureJob): Promi
       return { content, form: newForm(target, content, files[i]?.split('/').at(-1) ?? '') }
     })
     try {
-      for (let turn = taken++; turn < files.length * rounds; turn = taken++) {
+      for (let turn = next++; turn < files.length * rounds; turn = next++) {
         const picture = turn % files.length
         const next = forms[picture]
         if (next === undefined) throw new Error('There are no pictures to send')
@@ -52,5 +52,5 @@ async function upload({ target, files, rounds, connections }: PictureJob): Promi
   await Promise.all(Array.from({ length: connections }, work))
   const seconds = (performance.now() - start) / 1000
   const all = times.flat()
-  return { perSecond: all.length / seconds, p50Ms: toMiddle(all), p50MsOfEach: times.map(toMiddle) }
+  return { perSecond: all.length / seconds, p50Ms: toMedian(all), p50MsOfEach: times.map(toMedian) }
 }

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { sum, toMiddle, watchCores } from './children.ts'
+import { sum, toMedian, watchCores } from './children.ts'
 import { checkAll } from './nsfw-check.ts'
 import { benchMemory } from './nsfw-memory.ts'
 import { openPictures } from './nsfw-pictures.ts'
@@ -32,7 +32,9 @@ const fewPictures = 4
 /** Warm-up before the first turn, as in malware.ts. */
 const warmSeconds = 10
 
-/** NSFW scans by upload, with authentication, admission and a stored result, against nsfwjs and against the model alone. */
+/**
+ * NSFW scans by upload, with authentication, admission and a stored result, against nsfwjs and against the model alone.
+ */
 export async function benchNsfw(): Promise<Row[]> {
   process.stderr.write(`  ${process.arch}\n`)
   const dir = mkdtempSync(join(tmpdir(), 'assay-bench-pictures-'))
@@ -147,8 +149,8 @@ async function compareLatency(setting: Setting, one: string[], twelve: string[])
       for (const [i, ms] of p50MsOfEach.entries()) each[i]?.push(ms)
     }
   }
-  const ratios = found.twelve.each.map((times, i) => toMiddle(times) / toMiddle(found.one.each[i] ?? []))
-  const [twelveMs, oneMs] = [toMiddle(found.twelve.all), toMiddle(found.one.all)]
+  const ratios = found.twelve.each.map((times, i) => toMedian(times) / toMedian(found.one.each[i] ?? []))
+  const [twelveMs, oneMs] = [toMedian(found.twelve.all), toMedian(found.one.all)]
   const what = 'NSFW scan of a JPEG of 12 MP, one at a time'
   const [least, most] = [Math.min(...ratios), Math.max(...ratios)]
   return [
@@ -156,7 +158,7 @@ async function compareLatency(setting: Setting, one: string[], twelve: string[])
       what: `${what}, p50 of each, middle of ${ratios.length} pictures`,
       ours: `${least.toFixed(2)} to ${most.toFixed(2)} times`,
       against: 'the same picture at 1 MP',
-      ratio: toMiddle(ratios),
+      ratio: toMedian(ratios),
       wanted: 'at most 2.5',
     },
     {

@@ -27,7 +27,7 @@ export async function benchStored(): Promise<Row[]> {
     const sides = archives.map((archive) => ({ size: archive.size, read: newTimes(), charge: newTimes(), archive }))
     for (const { archive } of sides) await runAll(archive, newTimes(), newTimes(), 500)
     for (let round = 0; round < rounds; round++) {
-      // Alternates the order, so that none always meets the busier moment.
+      // The order alternates, so that no side is always measured in the busier moment.
       for (const side of round % 2 === 0 ? sides : sides.toReversed()) {
         await runAll(side.archive, side.read, side.charge, turnMs)
       }
