@@ -95,7 +95,7 @@ export function findGaps(now: Date, resultDays: number, existing: Partition[]): 
 async function listPartitions(db: Queryable): Promise<Partition[]> {
   const rows = await listRows<{ name: string; bound: string; estimatedRows: number }>(
     db,
-    `select relname as name, pg_get_expr(relpartbound, oid) as bound, greatest(reltuples, 1)::float8 as estimatedRows
+    `select relname as name, pg_get_expr(relpartbound, oid) as bound, greatest(reltuples, 1)::float8 as "estimatedRows"
      from pg_class
      where relispartition and oid in (select inhrelid from pg_inherits where inhparent = 'scans'::regclass)`,
   )
