@@ -197,5 +197,5 @@ test('webhooks endpoints shows a receiver that only failed and is paused, and re
   assert.equal(resumed.paused_at, null)
   const again = await run(['resume', ...target])
   assert.equal(again.code, 1)
-  assert.match(again.err, /has no paused receiver of that address/)
+  assert.match(again.err, /has no paused receiver with that URL/)
 })
