@@ -136,7 +136,9 @@ async function findServiceProcess(client: pg.Client): Promise<string> {
 async function isLastUser(client: pg.Client): Promise<boolean> {
   try {
     await client.query('select pg_advisory_unlock_shared($1)', [userLock])
-    const { rows } = await client.query<{ isAlone: boolean }>('select pg_try_advisory_lock($1) as "isAlone"', [userLock])
+    const { rows } = await client.query<{ isAlone: boolean }>('select pg_try_advisory_lock($1) as "isAlone"', [
+      userLock,
+    ])
     return rows[0]?.isAlone === true
   } catch {
     return false
