@@ -85,6 +85,11 @@ export const problemKinds = {
     remedy:
       'Try again after the number of seconds in the Retry-After header. You were not charged, and nothing was stored.',
   },
+  degraded: {
+    title: 'Malware scans refused',
+    meaning: 'ClamAV or its official databases are missing or old, and the operator refuses malware scans until then.',
+    remedy: 'Try again later. You were not charged. Operators find the reason and what to do at /readyz.',
+  },
   'outcome-unknown': {
     title: 'Outcome unknown',
     meaning: 'The service lost its database while it recorded this request, which may have been accepted and charged.',

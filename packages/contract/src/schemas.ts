@@ -1,4 +1,5 @@
-import { type Static, type TSchema, Type } from 'typebox'
+import type { Static, TSchema } from 'typebox'
+import { Type } from './type.ts'
 
 const uuid = Type.String({ format: 'uuid' })
 const dateTime = Type.String({ format: 'date-time' })

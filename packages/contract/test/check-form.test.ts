@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { AcceptLink, AddListEntry, CreateKey, checkForm, SavePlan } from '@assay/contract/admin'
+import { AcceptLink, AddListEntry, CreateKey, SavePlan } from '@assay/contract/admin'
+import { checkForm } from '@assay/contract/check-form'
 
 test('a valid form has no errors, and unknown fields are ignored', () => {
   assert.deepEqual(checkForm(CreateKey, { name: 'build', other: 1 }), {})

@@ -1,4 +1,5 @@
-import { type AdminRouteName, adminRoutes, checkForm, type Route } from '@assay/contract/admin'
+import { type AdminRouteName, adminRoutes, type Route } from '@assay/contract/admin'
+import { checkForm } from '@assay/contract/check-form'
 import { type FormEvent, useState } from 'react'
 import type { Answer, Input } from './call.ts'
 import { useChange } from './hooks.ts'

@@ -1,4 +1,5 @@
-import { type Static, Type } from 'typebox'
+import type { Static } from 'typebox'
+import { Type } from '../type.ts'
 import { count, flag, id, name, nullable, oneOf, page, pageQuery, text, time, webAddress } from './fields.ts'
 
 export const KeyRow = Type.Object({

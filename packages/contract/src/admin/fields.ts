@@ -1,5 +1,6 @@
-import { type TSchema, Type } from 'typebox'
+import type { TSchema } from 'typebox'
 import { maxCredits } from '../limits.ts'
+import { Type } from '../type.ts'
 
 /** Field schemas that the forms and responses of the admin API share. */
 export const id = Type.String({ format: 'uuid' })

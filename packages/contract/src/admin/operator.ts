@@ -1,5 +1,6 @@
-import { type Static, Type } from 'typebox'
+import type { Static } from 'typebox'
 import { maxCredits } from '../limits.ts'
+import { Type } from '../type.ts'
 import { AccountView } from './account.ts'
 import {
   count,
@@ -120,12 +121,18 @@ export const ReplayHost = Type.Object({ host: text, since: time })
 
 export const Signatures = Type.Object({
   files: Type.Array(Type.Object({ path: text, bytes: count, changed_at: time, is_own: flag })),
-  released_at: nullable(time),
+  /** Build time of ClamAV's official databases. */
+  official_at: nullable(time),
+  /** A sentence about missing or old databases, or about a failed update. */
+  fault: nullable(text),
   refused: Type.Array(Type.Object({ path: text, reason: text })),
   models: Type.Array(Type.Object({ name: text, precision: text })),
 })
 export const SignatureAdded = Type.Object({ path: text, bytes: count })
-export const UpdateStarted = Type.Object({ state: oneOf('updated', 'up-to-date', 'unavailable'), detail: text })
+export const UpdateStarted = Type.Object({
+  state: oneOf('updated', 'up-to-date', 'unavailable', 'failed'),
+  detail: text,
+})
 /** Result of scanning known samples with every engine. */
 export const SelfTest = Type.Object({
   ok: flag,

@@ -1,5 +1,6 @@
-import { type Static, Type } from 'typebox'
+import type { Static } from 'typebox'
 import { ScanResult } from '../schemas.ts'
+import { Type } from '../type.ts'
 import { count, day, flag, id, nullable, page, pageQuery, scanKind, scanStatus, sha256, text, time } from './fields.ts'
 
 export const ScanRow = Type.Object({

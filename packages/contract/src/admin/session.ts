@@ -1,4 +1,5 @@
-import { type Static, Type } from 'typebox'
+import type { Static } from 'typebox'
+import { Type } from '../type.ts'
 import { roles } from './access.ts'
 import { email, flag, id, name, nullable, oneOf, password, text, time, totpCode } from './fields.ts'
 

@@ -15,15 +15,17 @@ export type SystemDeps = {
   signatures: {
     list(): {
       files: { path: string; bytes: number; changedMs: number; isOwn: boolean }[]
-      releasedAt: Date | undefined
+      officialAt: Date | undefined
     }
+    /** A sentence about missing or old databases, or about a failed update. */
+    findFault(): string | undefined
     listRefused(): { path: string; reason: string }[]
     listModels(): { name: string; precision: string }[]
     /** Checks and stores a signature file. Throws an OperatorMistake for a file that does not load. */
     place(name: string, bytes: AsyncIterable<Buffer>): Promise<StoredFile>
     /** Returns false when the operator has no such file. */
     remove(name: string): boolean
-    update(): Promise<{ state: 'updated' | 'up-to-date' | 'unavailable'; detail: string }>
+    update(): Promise<{ state: 'updated' | 'up-to-date' | 'unavailable' | 'failed'; detail: string }>
   }
 }
 
@@ -56,7 +58,7 @@ export function makeSystemHandlers(deps: SystemDeps) {
     },
 
     async getSignatures() {
-      const { files, releasedAt } = signatures.list()
+      const { files, officialAt } = signatures.list()
       return {
         files: files.map(({ path, bytes, changedMs, isOwn }) => ({
           path,
@@ -64,7 +66,8 @@ export function makeSystemHandlers(deps: SystemDeps) {
           changed_at: new Date(changedMs).toISOString(),
           is_own: isOwn,
         })),
-        released_at: releasedAt?.toISOString() ?? null,
+        official_at: officialAt?.toISOString() ?? null,
+        fault: signatures.findFault() ?? null,
         refused: signatures.listRefused(),
         models: signatures.listModels(),
       }

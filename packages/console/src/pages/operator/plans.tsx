@@ -1,4 +1,4 @@
-import { requiredMessage } from '@assay/contract/admin'
+import { requiredMessage } from '@assay/contract/check-form'
 import { type FormEvent, useState } from 'react'
 import type { Answer } from '../../api/call.ts'
 import { useChange, useRead } from '../../api/hooks.ts'

@@ -17,7 +17,8 @@ const toName = (path: string) => path.split('/').at(-1) ?? path
 const updateMessages = {
   updated: 'New signatures were installed.',
   'up-to-date': 'The signatures are up to date.',
-  unavailable: 'The update failed.',
+  unavailable: 'Signatures are not updated here.',
+  failed: 'The update failed.',
 }
 
 export function SignaturesPage() {
@@ -45,7 +46,7 @@ export function SignaturesPage() {
         <Notice>
           <p role="status">
             {updateMessages[update.data.state]}
-            {update.data.state === 'unavailable' && ` ${update.data.detail}`}
+            {['unavailable', 'failed'].includes(update.data.state) && ` ${update.data.detail}`}
           </p>
         </Notice>
       )}
@@ -53,6 +54,7 @@ export function SignaturesPage() {
       <Loaded query={signatures}>
         {(data) => (
           <>
+            {data.fault !== null && <Notice>{data.fault}</Notice>}
             <div className="grid gap-4 lg:grid-cols-2">
               <InUse {...data} />
               <AddSignatures />
@@ -83,14 +85,14 @@ function SelfTest({ result }: { result: Answer<'runSelfTest'> }) {
   )
 }
 
-function InUse({ files, released_at, models }: Signatures) {
+function InUse({ files, official_at, models }: Signatures) {
   const own = files.filter(({ is_own }) => is_own).length
   return (
     <Card title="In use">
       <Facts
         rows={[
           ['Files', own === 0 ? `${files.length} included with Assay` : `${files.length}, of which ${own} uploaded`],
-          ['Newest signatures', released_at === null ? '–' : `${toDay(released_at)} (${toAge(released_at)})`],
+          ["ClamAV's databases", official_at === null ? 'missing' : `${toDay(official_at)} (${toAge(official_at)})`],
           ['Image models', models.length === 0 ? 'None' : models.map(({ name }) => name).join('; ')],
         ]}
       />
