@@ -6,80 +6,160 @@
 
 rule Assay_Macro_Downloader {
   meta:
-    description = "Office macro that starts by itself, downloads a file and runs it"
+    description = "Office macro that starts by itself, downloads or writes a file and runs it"
     author = "Assay"
-    date = "2026-11-15"
+    date = "2026-11-17"
   strings:
-    $vba = "Attribute VB_" nocase
-    $project = "REM VBA project extracted from" nocase
-    $auto1 = "Sub AutoOpen" nocase
-    $auto2 = "Sub Auto_Open" nocase
-    $auto3 = "Sub Document_Open" nocase
-    $auto4 = "Sub Workbook_Open" nocase
-    $auto5 = "Sub AutoExec" nocase
-    $auto6 = "Sub AutoClose" nocase
-    $auto7 = "Sub Auto_Close" nocase
-    $auto8 = "Sub Document_Close" nocase
-    $auto9 = "Sub Document_New" nocase
-    $get1 = "URLDownloadToFile" nocase
-    $get2 = "MSXML2.XMLHTTP" nocase
-    $get3 = "Microsoft.XMLHTTP" nocase
-    $get4 = "MSXML2.ServerXMLHTTP" nocase
-    $get5 = "WinHttp.WinHttpRequest" nocase
-    $get6 = "certutil" nocase
-    $get7 = "bitsadmin" nocase
-    $get8 = "DownloadFile(" nocase
-    $get9 = "DownloadString(" nocase
+    $vba1 = "Attribute VB_" nocase
+    $vba2 = "REM VBA project extracted from" nocase
+    $vba3 = "End Sub" nocase
+    $text = "```"
+    $auto1 = "AutoOpen" nocase
+    $auto2 = "Auto_Open" nocase
+    $auto3 = "Document_" nocase
+    $auto4 = "Workbook_" nocase
+    $auto5 = "AutoExec" nocase
+    $auto6 = "AutoClose" nocase
+    $auto7 = "Auto_Close" nocase
+    $fetch1 = "URLDownloadToFile" nocase
+    $fetch2 = "certutil" nocase
+    $fetch3 = "bitsadmin" nocase
+    $fetch4 = "DownloadFile" nocase
+    $get1 = "XMLHTTP" nocase
+    $get2 = "WinHttpRequest" nocase
+    $get3 = "ResponseBody" nocase
+    $get4 = "InternetOpenUrl" nocase
+    $get5 = "bin.base64" nocase
+    $save1 = "SaveToFile" nocase
+    $save2 = "For Binary" nocase
+    $save3 = "For Output" nocase
+    $save4 = "CreateTextFile" nocase
+    $save5 = "responseText" nocase
+    $kind1 = ".vbs" nocase
+    $kind2 = ".bat" nocase
+    $kind3 = ".ps1" nocase
+    $kind4 = ".hta" nocase
+    $kind5 = ".exe" nocase
+    $kind6 = ".dll" nocase
+    $kind7 = ".js\"" nocase
+    $kind8 = ".scr" nocase
     $run1 = "WScript.Shell" nocase
     $run2 = "Shell.Application" nocase
     $run3 = "ShellExecute" nocase
     $run4 = "winmgmts:" nocase
-    $run5 = "Shell(" nocase
-    $run6 = "Shell (" nocase
-    $run7 = "CreateProcess" nocase
-    $run8 = "Shell \"" nocase
+    $run5 = "Win32_Process" nocase
+    $run6 = "Shell(" nocase
+    $run7 = "Shell (" nocase
+    $run8 = "CreateProcess" nocase
+    $run9 = " Shell " nocase
+    $run10 = "\nShell " nocase
+    $run11 = ".Run " nocase
+    $run12 = ".Run(" nocase
   condition:
-    ($vba in (0..64) or $project in (0..16)) and any of ($auto*) and any of ($get*) and any of ($run*)
+    ($vba1 in (0..64) or $vba2 in (0..16) or (filesize < 8KB and $vba3 and not $text)) and any of ($auto*) and any of ($run*)
+    and (any of ($fetch*) or (any of ($get*) and any of ($save*)) or (any of ($save*) and any of ($kind*)))
 }
 
 rule Assay_Macro_Command {
   meta:
     description = "Office macro that starts by itself and runs a hidden or encoded command"
     author = "Assay"
-    date = "2026-11-15"
+    date = "2026-11-17"
   strings:
-    $vba = "Attribute VB_" nocase
-    $project = "REM VBA project extracted from" nocase
-    $auto1 = "Sub AutoOpen" nocase
-    $auto2 = "Sub Auto_Open" nocase
-    $auto3 = "Sub Document_Open" nocase
-    $auto4 = "Sub Workbook_Open" nocase
-    $auto5 = "Sub AutoExec" nocase
-    $auto6 = "Sub AutoClose" nocase
+    $vba1 = "Attribute VB_" nocase
+    $vba2 = "REM VBA project extracted from" nocase
+    $vba3 = "End Sub" nocase
+    $text = "```"
+    $auto1 = "AutoOpen" nocase
+    $start = "Auto_Open" nocase
+    $auto2 = "Document_" nocase
+    $auto3 = "Workbook_" nocase
+    $auto4 = "AutoExec" nocase
+    $auto5 = "AutoClose" nocase
+    $auto6 = "Auto_Close" nocase
     $cmd1 = "powershell" nocase
     $cmd2 = "mshta" nocase
     $cmd3 = "regsvr32" nocase
     $cmd4 = "rundll32" nocase
-    $cmd5 = "cmd.exe /c" nocase
+    $cmd5 = "cmd.exe" nocase
     $cmd6 = "cmd /c" nocase
-    $cmd7 = "wscript.exe" nocase
-    $how1 = "-enc" nocase
-    $how2 = "hidden" nocase
+    $how1 = " -enc" nocase
+    $how2 = " -e " nocase
     $how3 = "-nop" nocase
-    $how4 = "bypass" nocase
+    $how4 = "-w hidden" nocase
     $how5 = "http://" nocase
     $how6 = "https://" nocase
-    $how7 = "vbHide" nocase
-    $how8 = "frombase64string" nocase
+    $how7 = "frombase64" nocase
+    $how8 = "iex" nocase
     $run1 = "WScript.Shell" nocase
     $run2 = "Shell.Application" nocase
     $run3 = "Win32_Process" nocase
-    $run4 = "Shell(" nocase
-    $run5 = "Shell (" nocase
-    $run6 = "Shell \"" nocase
-    $run7 = "ShellExecute" nocase
+    $run4 = "winmgmts" nocase
+    $run5 = "Shell(" nocase
+    $run6 = "Shell (" nocase
+    $run7 = "Shell \"" nocase
+    $run8 = " Shell " nocase
+    $run9 = "\nShell " nocase
+    $run10 = "ShellExecute" nocase
+    $sheet1 = "=EXEC(" nocase
+    $sheet2 = "=CALL(" nocase
   condition:
-    ($vba in (0..64) or $project in (0..16)) and any of ($auto*) and any of ($cmd*) and any of ($how*) and any of ($run*)
+    (($vba1 in (0..64) or $vba2 in (0..16) or (filesize < 8KB and $vba3 and not $text)) and ($start or any of ($auto*)) and any of ($cmd*) and any of ($how*)
+    and any of ($run*)) or (filesize < 4KB and $start and any of ($sheet*) and not $text)
+}
+
+rule Assay_Macro_Hidden_Words {
+  meta:
+    description = "Office macro that starts by itself and hides the names or the text of what it runs, or changes other documents"
+    author = "Assay"
+    date = "2026-11-17"
+  strings:
+    $vba1 = "Attribute VB_" nocase
+    $vba2 = "REM VBA project extracted from" nocase
+    $vba3 = "End Sub" nocase
+    $text = "```"
+    $auto1 = "AutoOpen" nocase
+    $auto2 = "Auto_Open" nocase
+    $auto3 = "Document_" nocase
+    $auto4 = "Workbook_" nocase
+    $auto5 = "AutoExec" nocase
+    $auto6 = "AutoClose" nocase
+    $auto7 = "Auto_Close" nocase
+    $run1 = { ( 43 | 63 ) 72 65 61 74 65 ( 4f | 6f ) 62 6a 65 63 74 }
+    $run2 = { ( 47 | 67 ) 65 74 ( 4f | 6f ) 62 6a 65 63 74 }
+    $run3 = "Shell(" nocase
+    $run4 = "Shell (" nocase
+    $run5 = " Shell " nocase
+    $run6 = "\nShell " nocase
+    $run7 = "CallByName" nocase
+    $hide1 = "StrReverse" nocase
+    $hide2 = "llehs" nocase
+    $hide3 = "ptth" nocase
+    $hide4 = "BuiltInDocumentProperties" nocase
+    $hide5 = "CustomDocumentProperties" nocase
+    $hide6 = "ControlTipText" nocase
+    $hide7 = "AlternativeText" nocase
+    $hide8 = ".Caption" nocase
+    $hide9 = ".Tag" nocase
+    $hide10 = "ActiveDocument.Variables" nocase
+    $hide11 = " Xor " nocase
+    $hide12 = "Chr(Asc(" nocase
+    $hide13 = "\"&H\"" nocase
+    $piece1 = "\" & \""
+    $piece2 = "\" + \""
+    $chr1 = "chr(" nocase
+    $chr2 = "chr$(" nocase
+    $chr3 = "chrw(" nocase
+    $spread1 = "VBComponents" nocase
+    $spread2 = "AccessVBOM" nocase
+    $spread3 = "VBAWarnings" nocase
+    $change1 = "NormalTemplate" nocase
+    $change2 = "RegWrite" nocase
+    $change3 = "AddFromString" nocase
+    $change4 = ".Import" nocase
+  condition:
+    ($vba1 in (0..64) or $vba2 in (0..16) or (filesize < 8KB and $vba3 and not $text)) and any of ($auto*) and ((any of ($run*) and (any of ($hide*)
+    or #piece1 + #piece2 > 3 or #chr1 + #chr2 + #chr3 > 9)) or (any of ($spread*) and any of ($change*)))
 }
 
 rule Assay_Macro_Shellcode {
@@ -91,7 +171,7 @@ rule Assay_Macro_Shellcode {
     $vba = "Attribute VB_" nocase
     $project = "REM VBA project extracted from" nocase
     $declare = "Declare PtrSafe" nocase
-    $declare2 = "Private Declare" nocase
+    $declare2 = "Declare Function" nocase
     $mem1 = "VirtualAlloc" nocase
     $mem2 = "HeapCreate" nocase
     $copy1 = "RtlMoveMemory" nocase

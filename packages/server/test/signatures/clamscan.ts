@@ -13,6 +13,9 @@ const program = 'clamscan'
 export const needsClamscan =
   spawnSync(program, ['--version']).status === 0 ? {} : { skip: 'clamscan is not installed (package clamav)' }
 
+/** The marker that makes readers look for containers further in: it says nothing about the content. */
+const searchMarker = /^Heuristics\.Assay\.Search\./
+
 /** The findings of clamscan with the shipped signatures alone, by name; null for OK. One run loads the database once. */
 export function scanFiles(files: Record<string, Uint8Array | string>): Record<string, string | null> {
   const dir = mkdtempSync(join(tmpdir(), 'assay-signatures-'))
@@ -28,10 +31,15 @@ export function scanFiles(files: Record<string, Uint8Array | string>): Record<st
   }
 }
 
-/** The output of clamscan by path. */
+/** The output of clamscan by path; OK where the only marker is that of a search. */
 export function runClamscan(args: string[]): Map<string, string> {
   const { stdout } = callClamscan(['--no-summary', ...args])
-  return new Map([...stdout.matchAll(/^(.+): (.+)$/gm)].map(([, path = '', answer = '']) => [path, answer]))
+  return new Map(
+    [...stdout.matchAll(/^(.+): (.+)$/gm)].map(([, path = '', answer = '']) => [
+      path,
+      searchMarker.test(answer) ? 'OK' : answer,
+    ]),
+  )
 }
 
 /** Throws when clamscan fails: a database that does not load must not look like a clean file. */

@@ -27,7 +27,7 @@ test(
     for (const line of read('.ldb')
       .split('\n')
       .filter((line) => /^[^#]/.test(line)))
-      assert.match(line, /^Heuristics\.Assay\.(Container|Encrypted)\.\w+;/)
+      assert.match(line, /^Heuristics\.Assay\.(Container|Encrypted|Search)\.\w+;/)
   },
 )
 

