@@ -23,6 +23,7 @@ describe('listeners with an engine that fails', { skip: alreadyTested }, () => {
       ...withoutImages,
       ASSAY_CLAMD: join(dir, 'clamd.sock'),
       ASSAY_ICAP_ON_ERROR: 'allow',
+      ASSAY_CLAMD_LISTEN_ON_FAILURE: 'found',
     })
   })
   after(async () => {
@@ -32,8 +33,11 @@ describe('listeners with an engine that fails', { skip: alreadyTested }, () => {
   })
 
   const instream = (content: string) => talk(listeners.ports.clamd, 'zINSTREAM\0', toStream(content))
-  const respmod = (content: Buffer | string, icap = allow, http = '') =>
-    talk(listeners.ports.icap, toIcap('RESPMOD', content, { icap: icap + close, http }))
+  const respmod = (content: Buffer | string, icap = allow, http = '', service = 'avscan') =>
+    talk(listeners.ports.icap, toIcap('RESPMOD', content, { icap: icap + close, http, service }))
+  const notScanned = (reason: string) => `stream: Assay.NotScanned.${reason} FOUND`
+  const failed = (status: number, reason: string) =>
+    new RegExp(`^ICAP/1\\.0 ${status} [^]*X-Infection-Found: .*Threat=Assay\\.NotScanned\\.${reason};\r\n`)
 
   test('verdicts of the engine are passed on', async () => {
     assert.equal(await instream('good one'), 'stream: OK\0')
@@ -45,8 +49,10 @@ describe('listeners with an engine that fails', { skip: alreadyTested }, () => {
   for (const behaviour of ['closes', 'garbage', 'empty', 'half', 'almost-ok']) {
     test(`an engine that answers with ${behaviour} is never clean and never charged, also with ASSAY_ICAP_ON_ERROR=allow`, async () => {
       const before = await listeners.countCharges()
-      assert.match(await instream(`${behaviour} for clamd`), /^stream: .* did not answer.* ERROR\0$/)
-      assert.match(await respmod(`${behaviour} for icap`), /^ICAP\/1\.0 500 .*did not answer/s)
+      assert.equal(await instream(`${behaviour} for clamd`), `${notScanned('EngineFailed')}\0`)
+      assert.match(await respmod(`${behaviour} for icap`), failed(500, 'EngineFailed'))
+      const coded = await respmod(`${behaviour} for icap`, allow, '', 'avscan-errors')
+      assert.match(coded, /^ICAP\/1\.0 500 .*X-Error-Code: engine_failed\r\n.*did not answer/s)
       assert.equal(await listeners.countCharges(), before)
     })
   }
@@ -58,6 +64,8 @@ describe('listeners with an engine that fails', { skip: alreadyTested }, () => {
     const echoed = await respmod('packed', '', encoded)
     assert.match(echoed, /^ICAP\/1\.0 200 OK\r\n.*Encapsulated: res-hdr=0, res-body=41\r\n\r\nHTTP\/1\.1 200 OK\r\n/s)
     assert(echoed.endsWith('\r\n\r\n6\r\npacked\r\n0\r\n\r\n'))
+    const coded = await respmod('packed', allow, encoded, 'avscan-errors')
+    assert.match(coded, /^ICAP\/1\.0 500 .*X-Error-Code: decode_error\r\n/s)
   })
 
   test('content over the limit passes completely with ASSAY_ICAP_ON_ERROR=allow', async () => {
@@ -79,24 +87,28 @@ describe('listeners with an engine that fails', { skip: alreadyTested }, () => {
     const [account] = (await listeners.operate('accounts', 'list')) as { id: string }[]
     const id = account?.id ?? ''
     await listeners.operate('accounts', 'update', id, '--rate', '5/1h')
-    await waitUntil('the limit to be reached', async () => / rate limit .* ERROR\0$/.test(await instream('good')))
-    assert.match(await respmod('good'), /^ICAP\/1\.0 503 .*Retry-After: \d+\r\n/s)
+    await waitUntil(
+      'the limit to be reached',
+      async () => (await instream('good')) === `${notScanned('RateLimited')}\0`,
+    )
+    assert.match(await respmod('good'), failed(503, 'RateLimited'))
+    assert.match(await respmod('good'), /Retry-After: \d+\r\n/)
 
     await listeners.operate('accounts', 'update', id, '--rate', '100000/1m')
     const spent = await listeners.countCharges()
     await listeners.operate('accounts', 'update', id, '--credits', String(spent + 1))
     assert.equal(await instream('good the last one'), 'stream: OK\0')
-    const broke = 'stream: The account has no credits left. ERROR'
+    const broke = notScanned('OutOfCredit')
     assert.equal(await instream('good but one too many'), `${broke}\0`)
     const session = await talk(listeners.ports.clamd, 'zIDSESSION\0zINSTREAM\0', toStream('bad'), 'zPING\0zEND\0')
     assert.equal(session, `1: ${broke}\x002: PONG\0`)
-    assert.match(await respmod('good'), /^ICAP\/1\.0 500 .*no credits left/s)
+    assert.match(await respmod('good'), failed(500, 'OutOfCredit'))
     // The response comes at the end of the preview, so the client need not send the rest.
-    assert.match(await respmod('good', `Preview: 4\r\n${allow}`), /^ICAP\/1\.0 500 /)
+    assert.match(await respmod('good', `Preview: 4\r\n${allow}`), failed(500, 'OutOfCredit'))
 
     await listeners.operate('accounts', 'suspend', id)
-    assert.equal(await instream('good'), 'stream: The API key behind this listener is not valid. ERROR\0')
-    assert.match(await respmod('good'), /^ICAP\/1\.0 500 .*not valid/s)
+    assert.equal(await instream('good'), `${notScanned('InvalidKey')}\0`)
+    assert.match(await respmod('good'), failed(500, 'InvalidKey'))
     await listeners.operate('accounts', 'resume', id)
     await listeners.operate('accounts', 'update', id, '--credits', 'none')
     assert.equal(await listeners.countCharges(), spent + 1)

@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { mkdtempSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
+import * as clients from '../../packages/server/test/support/listener-clients.ts'
 import { eicar, newEncryptedDocx, newZip } from './archives.ts'
 import { listContentFiles } from './content-files.ts'
 import { type Listeners, lacksClient, openTalk, runClient, talk, toLength, toStream } from './listeners.ts'
@@ -55,10 +56,10 @@ export function testClamdListener(subject: { listeners(): Listeners; dir(): stri
       assert.match(run('--version').out, /^ClamAV \d+\.\d+/)
     })
 
-    test('fails for what cannot be scanned, and for files of its own machine', () => {
+    test('finds what cannot be scanned, and fails for files of its own machine', () => {
       const locked = run('--stream', write('locked.docx', newEncryptedDocx()))
-      assert.equal(locked.code, 2)
-      assert.match(locked.out, /locked\.docx: .*EncryptedContent\. ERROR\n/)
+      assert.equal(locked.code, 1)
+      assert.match(locked.out, /locked\.docx: Assay\.NotScanned\.EncryptedContent FOUND\n/)
       const local = run(write('local.txt', 'local'))
       assert.equal(local.code, 2)
       assert.match(local.out, /use INSTREAM\. ERROR/)
@@ -75,6 +76,25 @@ export function testClamdListener(subject: { listeners(): Listeners; dir(): stri
     assert.equal(await say('zWHATEVER\0'), 'UNKNOWN COMMAND\0')
     assert.match(await say('zVERSIONCOMMANDS\0'), /^ClamAV [\d.]+\| COMMANDS: PING .*INSTREAM/)
     assert.match(await say('nSTATS\n'), /^POOLS: 1\n.*THREADS: live 1 .*\nEND\n$/s)
+  })
+
+  test('what cannot be scanned is found, in every way to ask and by every kind of client', async () => {
+    const found = 'stream: Assay.NotScanned.EncryptedContent FOUND'
+    const locked = toStream(newEncryptedDocx())
+    assert.equal(await say('zINSTREAM\0', locked), `${found}\0`)
+    assert.equal(await say('nINSTREAM\n', locked), `${found}\n`)
+    assert.equal(await say('INSTREAM\n', locked), `${found}\n`)
+    assert.equal(
+      await say('zIDSESSION\0zINSTREAM\0', locked, 'nINSTREAM\n', locked, 'zEND\0'),
+      `1: ${found}\x002: ${found}\n`,
+    )
+    const { scanAsOcisClamd, scanAsDiscourse, scanAsNextcloudClamd, scanAsRspamdClamd } = clients
+    for (const scan of [scanAsOcisClamd, scanAsDiscourse, scanAsNextcloudClamd, scanAsRspamdClamd]) {
+      const port = subject.listeners().ports.clamd
+      assert.equal(await scan(port, newEncryptedDocx()), 'infected')
+      assert.equal(await scan(port, eicar), 'infected')
+      assert.equal(await scan(port, Buffer.from('nothing to see')), 'accepted')
+    }
   })
 
   test('a session numbers its answers, and charges each scan once', async () => {
@@ -112,7 +132,7 @@ export function testClamdListener(subject: { listeners(): Listeners; dir(): stri
     for (let n = 0; n < 100; n++) await new Promise((resolve) => socket.write(piece, resolve))
     socket.write(Buffer.concat([toLength(1), Buffer.of(0)]))
     await waitUntil('the answer', () => heard() !== '')
-    assert.equal(heard(), 'INSTREAM size limit exceeded. ERROR\0')
+    assert.equal(heard(), 'stream: Assay.NotScanned.ContentTooLarge FOUND\0')
     socket.destroy()
     await waitUntil('the content to go', () => listContentFiles(subject.listeners()).length === 0)
     assert.equal(await subject.listeners().countCharges(), before)

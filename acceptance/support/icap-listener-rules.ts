@@ -4,6 +4,7 @@ import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { gzipSync } from 'node:zlib'
+import * as clients from '../../packages/server/test/support/listener-clients.ts'
 import { eicar, newEncryptedDocx } from './archives.ts'
 import { listContentFiles } from './content-files.ts'
 import { type Listeners, lacksClient, openTalk, runClient, talk, toIcap } from './listeners.ts'
@@ -30,10 +31,11 @@ export function testIcapListener(subject: { listeners(): Listeners; dir(): strin
     )
 
   describe('to c-icap-client', { skip: lacksClient(icapClient, 'c-icap-client') }, () => {
-    const run = (...args: string[]) => {
+    const run = (...args: string[]) => runFor('avscan', ...args)
+    const runFor = (service: string, ...args: string[]) => {
       const saved = join(subject.dir(), 'saved')
       rmSync(saved, { force: true })
-      const place = ['-i', '127.0.0.1', '-p', String(subject.listeners().ports.icap), '-s', 'avscan', '-v', '-o', saved]
+      const place = ['-i', '127.0.0.1', '-p', String(subject.listeners().ports.icap), '-s', service, '-v', '-o', saved]
       const { out } = runClient(icapClient, ...place, ...args)
       return { out, saved: existsSync(saved) ? readFileSync(saved) : Buffer.alloc(0) }
     }
@@ -46,6 +48,15 @@ export function testIcapListener(subject: { listeners(): Listeners; dir(): strin
       const { out } = run()
       assert.match(out, /Allow 204: Yes.*Preview: 1024.*Keep alive: Yes/s)
       assert.match(out, /Methods: REQMOD, RESPMOD/)
+    })
+
+    test('sees that content could not be scanned, by either service', () => {
+      const locked = write('locked.docx', newEncryptedDocx())
+      const { out, saved } = run('-f', locked, '-resp', 'http://x.test/a')
+      assert.match(out, /X-Infection-Found: Type=2; Resolution=2; Threat=Assay\.NotScanned\.EncryptedContent;/)
+      assert.match(saved.toString(), /could not be scanned.*EncryptedContent/s)
+      const errors = runFor('avscan-errors', '-f', locked, '-resp', 'http://x.test/a')
+      assert.match(errors.out, /ICAP\/1\.0 500 .*X-Error-Code: password_protected/s)
     })
 
     for (const [method = '', ...way] of ways) {
@@ -154,12 +165,36 @@ export function testIcapListener(subject: { listeners(): Listeners; dir(): strin
   test('what cannot be scanned is blocked, with a reason and a reference', async () => {
     const said = await say(toIcap('RESPMOD', newEncryptedDocx(), { icap: allow + close }))
     assert.match(said, blocked('EncryptedContent'))
-    assert.doesNotMatch(said, /X-Infection-Found/)
+    assert.match(said, /X-Infection-Found: Type=2; Resolution=2; Threat=Assay\.NotScanned\.EncryptedContent;\r\n/)
     await waitUntil('the result', async () =>
       (await subject.listeners().listResults()).some(
         ({ id, status }) => status === 'error' && said.includes(`<dd>${id}</dd>`),
       ),
     )
+  })
+
+  test('every kind of client sees that content could not be scanned', async () => {
+    const port = subject.listeners().ports.icap
+    const locked = newEncryptedDocx()
+    const { scanAsOcisIcap, scanAsRspamdIcap, scanAsNextcloudIcap } = clients
+    const asNextcloud = (target: number, content: Buffer) => scanAsNextcloudIcap(target, content, 'avscan')
+    for (const scan of [scanAsOcisIcap, scanAsRspamdIcap, asNextcloud]) {
+      assert.equal(await scan(port, locked), 'infected')
+      assert.equal(await scan(port, eicar), 'infected')
+      assert.equal(await scan(port, Buffer.from('nothing to see')), 'accepted')
+      assert.equal(await scan(port, randomBytes(50_000)), 'accepted')
+    }
+  })
+
+  test('the service avscan-errors tells what cannot be scanned from what is infected', async () => {
+    const port = subject.listeners().ports.icap
+    const scan = (content: Buffer) => clients.scanAsNextcloudIcap(port, content, 'avscan-errors')
+    assert.equal(await scan(newEncryptedDocx()), 'unscannable')
+    assert.equal(await scan(eicar), 'infected')
+    assert.equal(await scan(Buffer.from('nothing to see')), 'accepted')
+    const said = await say(toIcap('RESPMOD', newEncryptedDocx(), { icap: allow + close, service: 'avscan-errors' }))
+    assert.match(said, /^ICAP\/1\.0 500 .*X-Error-Code: password_protected\r\n/s)
+    assert.doesNotMatch(said, /X-Infection-Found|HTTP\//)
   })
 
   test('what is too large is blocked before it is sent, where its length is known', async () => {
@@ -200,7 +235,9 @@ export function testIcapListener(subject: { listeners(): Listeners; dir(): strin
   ]
   for (const [what, bytes, status] of hostile) {
     test(`${what}: ${status}, and the connection is closed`, async () => {
-      assert.match(await say(bytes), new RegExp(`^ICAP/1\\.0 ${status} [\\s\\S]*Connection: close`))
+      const said = await say(bytes)
+      assert.match(said, new RegExp(`^ICAP/1\\.0 ${status} [\\s\\S]*Connection: close`))
+      assert.match(said, /X-Infection-Found: Type=2; Resolution=2; Threat=Assay\.NotScanned\.InvalidRequest;/)
     })
   }
 

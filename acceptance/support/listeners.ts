@@ -79,7 +79,7 @@ export function toLength(bytes: number): Buffer {
 export function toIcap(
   method: 'REQMOD' | 'RESPMOD',
   body: Buffer | string | undefined,
-  { icap = '', http = '', end = '0\r\n\r\n' } = {},
+  { icap = '', http = '', end = '0\r\n\r\n', service = 'avscan' } = {},
 ): Buffer {
   const request = `${method === 'REQMOD' ? 'POST' : 'GET'} http://x.test/dir/a%20file.bin HTTP/1.1\r\nHost: x.test\r\n`
   const sections =
@@ -88,7 +88,7 @@ export function toIcap(
   const starts = sections.map((_, i) => sections.slice(0, i).join('').length)
   const bodyName = body === undefined ? 'null-body' : names.at(-1)
   const layout = [...starts.map((start, i) => `${names[i]}=${start}`), `${bodyName}=${sections.join('').length}`]
-  const head = `${method} icap://127.0.0.1/avscan ICAP/1.0\r\nHost: x\r\n${icap}Encapsulated: ${layout.join(', ')}\r\n\r\n`
+  const head = `${method} icap://127.0.0.1/${service} ICAP/1.0\r\nHost: x\r\n${icap}Encapsulated: ${layout.join(', ')}\r\n\r\n`
   if (body === undefined) return Buffer.from(`${head}${sections.join('')}`)
   const bytes = Buffer.from(body)
   const chunk = bytes.length === 0 ? [] : [Buffer.from(`${bytes.length.toString(16)}\r\n`), bytes, Buffer.from('\r\n')]

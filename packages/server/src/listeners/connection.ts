@@ -11,6 +11,8 @@ export type Connection = {
   expectContent(): void
   /** Stops all deadlines while the client waits for the service. */
   expectNothing(): void
+  /** Sets the reply for a client that misses a deadline. Undefined stands for the reply of the listener. */
+  setTimeoutReply(reply: string | undefined): void
   /** Resolves when the bytes are written. A client that reads nothing for 30 s loses the connection. */
   send(bytes: Buffer | string): Promise<void>
   /** Marks the connection as busy: stopping the listener waits for it. */
@@ -24,13 +26,15 @@ export function makeConnection(socket: Socket, deps: { isStopping(): boolean; ti
   let timer: NodeJS.Timeout | undefined
   let guard: ReturnType<typeof makeSpeedGuard> | undefined
   let isBusy = false
+  let hasReplied = false
+  let { timeoutReply } = deps
+  /** Defined once a deadline is missed: bytes that still arrive are discarded. */
+  let drain: ReturnType<typeof startDrain> | undefined
 
   const closeAfterTimeout = () => {
-    if (socket.destroyed) return
-    socket.write(deps.timeoutReply)
-    socket.destroySoon()
-    // A client that does not read the reply would otherwise keep the socket open.
-    setTimeout(() => socket.destroy(), 1000).unref()
+    if (socket.destroyed || drain !== undefined) return
+    drain = startDrain(socket)
+    socket.end(timeoutReply)
   }
   const setTimer = (ms: number | undefined) => {
     clearTimeout(timer)
@@ -44,7 +48,8 @@ export function makeConnection(socket: Socket, deps: { isStopping(): boolean; ti
           setTimer(silenceMs)
           if (guard.add(chunk.length) !== undefined) closeAfterTimeout()
         }
-        yield chunk
+        if (drain === undefined) yield chunk
+        else drain.discard(chunk)
       }
     },
     expectWithin(ms) {
@@ -59,8 +64,12 @@ export function makeConnection(socket: Socket, deps: { isStopping(): boolean; ti
       guard = undefined
       setTimer(undefined)
     },
+    setTimeoutReply(reply) {
+      timeoutReply = reply ?? deps.timeoutReply
+    },
     async send(bytes) {
-      if (socket.destroyed) return
+      if (socket.destroyed || socket.writableEnded) return
+      hasReplied = true
       const writeTimer = setTimeout(() => socket.destroy(), silenceMs)
       // Waits for the write callback, because callers reuse the memory of the bytes afterwards.
       await new Promise<void>((resolve) => socket.write(bytes, () => resolve()))
@@ -71,5 +80,57 @@ export function makeConnection(socket: Socket, deps: { isStopping(): boolean; ti
     },
     isStopping: deps.isStopping,
   }
-  return { connection, isBusy: () => isBusy, stopTimer: () => setTimer(undefined) }
+  return { connection, isBusy: () => isBusy, hasReplied: () => hasReplied, stopTimer: () => setTimer(undefined) }
+}
+
+const drainMs = 5000
+const maxDrainBytes = 256 * 1024 * 1024
+
+/** Bounds how long and how much is still read from a client after the last reply. */
+function startDrain(socket: Socket, maxBytes = maxDrainBytes) {
+  const timer = setTimeout(() => socket.destroy(), drainMs)
+  socket.once('close', () => clearTimeout(timer))
+  let bytes = 0
+  return {
+    discard(chunk: Buffer) {
+      bytes += chunk.length
+      if (bytes > maxBytes) socket.destroy()
+    },
+  }
+}
+
+/**
+ * Closes a connection after its last reply: ends our half, then discards what the client still sends, up to 256 MB
+ * within 5 s. Closing with unread bytes would reset the connection, and the client would lose the reply.
+ */
+export async function closeAfterReply(socket: Socket, reply = '', maxBytes = maxDrainBytes) {
+  if (socket.destroyed) return
+  const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()))
+  socket.on('data', startDrain(socket, maxBytes).discard)
+  socket.end(reply)
+  socket.resume()
+  await closed
+}
+
+/**
+ * Ends a connection whose client got no reply. Some clients take an ordinary end without a reply for a clean verdict, so
+ * the connection is reset.
+ */
+export function resetConnection(socket: Socket) {
+  // A reset waits for bytes that the client does not read, and would take back a reply that it has yet to read.
+  if (socket.writableLength > 0 || socket.writableEnded) socket.destroy()
+  else socket.resetAndDestroy()
+}
+
+/** Returns the first bytes of a client, or none if it closes its half or sends nothing for 5 s. */
+export async function readFirstBytes(socket: Socket): Promise<Buffer> {
+  return new Promise((resolve) => {
+    const finish = (bytes: Buffer) => {
+      clearTimeout(timer)
+      resolve(bytes)
+    }
+    const timer = setTimeout(() => finish(Buffer.alloc(0)), drainMs)
+    socket.once('data', finish)
+    for (const event of ['end', 'close']) socket.once(event, () => finish(Buffer.alloc(0)))
+  })
 }

@@ -3,7 +3,8 @@ import type { Admission } from '../domain/accounts/admission.ts'
 import type { Content } from '../domain/content/content.ts'
 import type { Caller } from '../domain/ports/admission-gate.ts'
 import type { ContentStore } from '../domain/ports/content-store.ts'
-import { Problem, type Refusal } from '../domain/problem.ts'
+import { Problem } from '../domain/problem.ts'
+import { distrustDegraded } from '../domain/scans/degradation.ts'
 import type { Scan } from '../domain/scans/scan.ts'
 import type { Scanning } from '../domain/scans/scanning.ts'
 import type { Logger } from '../runtime/logger.ts'
@@ -82,7 +83,7 @@ export function makeListenerScans(deps: Deps) {
           const { scan, refused } = await deps.scanning.scanNow(caller, content, scanRequest)
           if (refused !== undefined) throw refused
           report({ accountId: caller.accountId, scanId: scan.id, status: scan.status })
-          return scan
+          return distrustDegraded(scan)
         } catch (error) {
           // A request on the fast path that failed before its charge is counted now; a refusal takes precedence.
           if (countsRequest && !isRefusedByAdmission(error)) await admit()
@@ -119,28 +120,3 @@ const newTooLarge = () =>
 
 const admissionKinds = ['unauthenticated', 'rate-limited', 'out-of-credit']
 const isRefusedByAdmission = (error: unknown) => error instanceof Problem && admissionKinds.includes(error.refusal.kind)
-
-/** Why there is no verdict, as a sentence for the client, and whether and when the client should retry. */
-export type ScanFailure = { sentence: string; isRetryable: boolean; retryAfterSeconds?: number }
-
-/** Describes an error that was thrown instead of a verdict. */
-export function toScanFailure(error: unknown): ScanFailure {
-  if (!(error instanceof Problem)) return { sentence: 'Internal error; nothing was charged.', isRetryable: true }
-  const { refusal } = error
-  const sentence = sentences[refusal.kind] ?? `The request was rejected (${refusal.kind}).`
-  if (!('retryAfterSeconds' in refusal)) return { sentence, isRetryable: retryableKinds.includes(refusal.kind) }
-  return { sentence, isRetryable: true, retryAfterSeconds: refusal.retryAfterSeconds }
-}
-
-const sentences: Partial<Record<Refusal['kind'], string>> = {
-  unauthenticated: 'The API key behind this listener is not valid.',
-  'rate-limited': 'The rate limit is reached.',
-  'out-of-credit': 'The account has no credits left.',
-  overloaded: 'Too many scans are waiting.',
-  unavailable: 'The service is temporarily unavailable; nothing was charged.',
-  'storage-full': 'There is no storage left for the content; nothing was charged.',
-  'outcome-unknown': 'The verdict could not be recorded; it may have been charged.',
-  'engine-unavailable': 'The malware engine did not answer; nothing was charged.',
-}
-
-const retryableKinds: Refusal['kind'][] = ['outcome-unknown', 'engine-unavailable']

@@ -1,22 +1,27 @@
 import { createServer, type Socket } from 'node:net'
-import { type Connection, makeConnection } from './connection.ts'
+import { type Connection, closeAfterReply, makeConnection, readFirstBytes, resetConnection } from './connection.ts'
 
-const lingerMs = 5000
+/** Connections beyond the limit that may wait for their reply at the same time. Further ones are reset. */
+const maxRejected = 64
 
 type Deps = {
   host: string
   port: number
   maxConnections: number
   /** The last bytes that are sent to a client that is too slow, and to a connection beyond the limit. */
-  replies: { timeout: string; full: string }
-  /** Serves one connection until it resolves. An error closes the connection. */
+  replies: { timeout: string; full(firstBytes: Buffer): string }
+  /** Serves one connection until it resolves. An error resets the connection. */
   serve(connection: Connection): Promise<void>
   onFailure(error: unknown): void
 }
 
-/** Opens a TCP port, serves its connections, and closes them when the service stops. */
+/**
+ * Opens a TCP port, serves its connections, and closes them when the service stops. A connection that ends without a
+ * reply is reset, because some clients take an ordinary end without a reply for a clean verdict.
+ */
 export async function openListener(deps: Deps) {
-  const connections = new Map<Socket, { isBusy(): boolean; whenEnded: Promise<void> }>()
+  const rejected = new Set<Socket>()
+  const connections = new Map<Socket, { isBusy(): boolean; hasReplied(): boolean; whenEnded: Promise<void> }>()
   let stopping = false
   let cutTimer: NodeJS.Timeout | undefined
 
@@ -25,11 +30,10 @@ export async function openListener(deps: Deps) {
     // The code that reads from a socket sees its errors; without any listener they would end the process.
     socket.on('error', () => {})
     if (connections.size >= deps.maxConnections || stopping) {
-      socket.end(deps.replies.full)
-      socket.destroySoon()
+      void rejectConnection(socket)
       return
     }
-    const { connection, isBusy, stopTimer } = makeConnection(socket, {
+    const { connection, isBusy, hasReplied, stopTimer } = makeConnection(socket, {
       isStopping: () => stopping,
       timeoutReply: deps.replies.timeout,
     })
@@ -37,19 +41,30 @@ export async function openListener(deps: Deps) {
       stopTimer()
       connections.delete(socket)
     })
-    connections.set(socket, { isBusy, whenEnded })
+    connections.set(socket, { isBusy, hasReplied, whenEnded })
   })
 
   async function run(socket: Socket, connection: Connection) {
     try {
       await deps.serve(connection)
       connection.expectNothing()
-      await closeGracefully(socket)
+      await closeAfterReply(socket)
     } catch (error) {
       // An error on a destroyed socket means that the client left, which is not a failure of the service.
       if (!socket.destroyed) deps.onFailure(error)
-      socket.destroy()
+      resetConnection(socket)
     }
+  }
+
+  async function rejectConnection(socket: Socket) {
+    if (rejected.size >= maxRejected) {
+      socket.resetAndDestroy()
+      return
+    }
+    rejected.add(socket)
+    const firstBytes = await readFirstBytes(socket)
+    await closeAfterReply(socket, deps.replies.full(firstBytes))
+    rejected.delete(socket)
   }
 
   await new Promise<void>((resolve, reject) => {
@@ -62,9 +77,14 @@ export async function openListener(deps: Deps) {
     if (stopping) return
     stopping = true
     server.close()
-    for (const [socket, { isBusy }] of connections) if (!isBusy()) socket.destroySoon()
+    for (const [socket, { isBusy, hasReplied }] of connections) {
+      if (isBusy()) continue
+      // The first request of a client may be on its way; idle clients with a reply expect an ordinary end.
+      if (hasReplied()) socket.destroySoon()
+      else resetConnection(socket)
+    }
     cutTimer = setTimeout(() => {
-      for (const socket of connections.keys()) socket.destroy()
+      for (const socket of [...connections.keys(), ...rejected]) resetConnection(socket)
     }, cutAfterMs)
   }
 
@@ -77,22 +97,9 @@ export async function openListener(deps: Deps) {
       startStopping(0)
       await Promise.all([...connections.values()].map(({ whenEnded }) => whenEnded))
       clearTimeout(cutTimer)
+      for (const socket of rejected) resetConnection(socket)
     },
   }
 }
 
 export type Listener = Awaited<ReturnType<typeof openListener>>
-
-/**
- * Closes a connection after its last reply, reading on for up to 5 s. Closing at once would reset the connection, and a
- * client that is still sending would lose the reply.
- */
-async function closeGracefully(socket: Socket) {
-  if (socket.destroyed) return
-  const timer = setTimeout(() => socket.destroy(), lingerMs)
-  const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()))
-  socket.end()
-  socket.resume()
-  await closed
-  clearTimeout(timer)
-}

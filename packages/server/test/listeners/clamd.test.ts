@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { Problem, type Refusal } from '../../src/domain/problem.ts'
 import { type ClamdEvent, newClamdParser } from '../../src/listeners/clamd/clamd-parser.ts'
-import { toFailureReply, toScanReply } from '../../src/listeners/clamd/serve-clamd.ts'
+import { toClamdReply, toErrorVerdict, toVerdict } from '../../src/listeners/listener-verdict.ts'
 import { everySplit, newRandom, spoil, toRandomPieces } from './splits.ts'
 
 /** Parses the pieces and joins consecutive content events, so that the result does not depend on the cuts. */
@@ -96,45 +96,51 @@ describe('the parser of clamd commands', () => {
   })
 })
 
+const toScanReply = (status: 'clean' | 'threat' | 'error' | 'pending', signals: string[] | null) =>
+  toClamdReply(toVerdict({ status, signals }), 'error')
+
 test('verdicts are worded as clamd words them', () => {
-  assert.equal(toScanReply({ status: 'clean', signals: [] }), 'stream: OK')
-  const threat = { status: 'threat' as const, signals: ['Virus:Eicar-Test-Signature', 'Virus:Other'] }
-  assert.equal(toScanReply(threat), 'stream: Eicar-Test-Signature FOUND')
+  assert.equal(toScanReply('clean', []), 'stream: OK')
+  const threat = toScanReply('threat', ['Virus:Eicar-Test-Signature', 'Virus:Other'])
+  assert.equal(threat, 'stream: Eicar-Test-Signature FOUND')
   // clamd, too, replies OK to an empty stream.
-  assert.equal(toScanReply(undefined), 'stream: OK')
+  assert.equal(toClamdReply(toVerdict(undefined), 'error'), 'stream: OK')
 })
 
-test('the name of a signature cannot end the line of a reply', () => {
-  const threat = { status: 'threat' as const, signals: ['Virus:a\nstream: OK\0 é'] }
-  assert.equal(toScanReply(threat), 'stream: a_stream:_OK___ FOUND')
-  assert.equal(toScanReply({ status: 'threat', signals: [] }), 'stream: unnamed FOUND')
+test('the name of a signature cannot end or divide the line of a reply', () => {
+  assert.equal(toScanReply('threat', ['Virus:a\nstream: OK\0 é']), 'stream: a_stream__OK___ FOUND')
+  for (const signals of [[], ['Virus:']]) assert.equal(toScanReply('threat', signals), 'stream: Unknown FOUND')
 })
 
-test('a scan without a verdict gets an ERROR without the letters of OK and FOUND', () => {
-  const refusals: Refusal[] = [
-    { kind: 'unauthenticated' },
-    { kind: 'rate-limited', retryAfterSeconds: 7 },
-    { kind: 'out-of-credit' },
-    { kind: 'overloaded', retryAfterSeconds: 5 },
-    { kind: 'unavailable', retryAfterSeconds: 5 },
-    { kind: 'storage-full', retryAfterSeconds: 30 },
-    { kind: 'outcome-unknown' },
-    { kind: 'engine-unavailable', detail: 'away' },
-    { kind: 'content-too-large', detail: 'large' },
-    { kind: 'validation', errors: {} },
-  ]
-  const lines = [
-    ...refusals.map((refusal) => toFailureReply(new Problem(refusal))),
-    toFailureReply(new Error('stream: OK')),
-    ...['EncryptedContent', 'UnsupportedContainer', 'ScanLimitExceeded'].map((doubt) =>
-      toScanReply({ status: 'error', signals: [`Error:${doubt}`] }),
-    ),
-    toScanReply({ status: 'error', signals: null }),
-    toScanReply({ status: 'pending', signals: null }),
-  ]
-  for (const line of lines) {
-    assert.match(line, / ERROR$/)
-    assert.doesNotMatch(line, /ok|found/i)
+test('content that could not be scanned is FOUND with the reason', () => {
+  for (const doubt of ['EncryptedContent', 'UnsupportedContainer', 'ScanLimitExceeded']) {
+    assert.equal(toScanReply('error', [`Error:${doubt}`, 'Error:Other']), `stream: Assay.NotScanned.${doubt} FOUND`)
   }
-  assert(lines.includes('INSTREAM size limit exceeded. ERROR'))
+  assert.equal(toScanReply('error', null), 'stream: Assay.NotScanned.Unknown FOUND')
+  assert.equal(toScanReply('pending', null), 'stream: Assay.NotScanned.Unknown FOUND')
+  const tooLarge = toErrorVerdict(new Problem({ kind: 'content-too-large', detail: 'large' }))
+  assert.equal(toClamdReply(tooLarge, 'error'), 'stream: Assay.NotScanned.ContentTooLarge FOUND')
+})
+
+const failures: [refusal: Refusal | undefined, name: string][] = [
+  [{ kind: 'unauthenticated' }, 'InvalidKey'],
+  [{ kind: 'rate-limited', retryAfterSeconds: 7 }, 'RateLimited'],
+  [{ kind: 'out-of-credit' }, 'OutOfCredit'],
+  [{ kind: 'overloaded', retryAfterSeconds: 5 }, 'Overloaded'],
+  [{ kind: 'unavailable', retryAfterSeconds: 5 }, 'ServiceUnavailable'],
+  [{ kind: 'storage-full', retryAfterSeconds: 30 }, 'StorageFull'],
+  [{ kind: 'outcome-unknown' }, 'ResultUnknown'],
+  [{ kind: 'engine-unavailable', detail: 'away' }, 'EngineFailed'],
+  [{ kind: 'validation', errors: {} }, 'Refused'],
+  [undefined, 'InternalError'],
+]
+
+test('a failure is an ERROR without the letters of OK and FOUND, or FOUND by the setting', () => {
+  for (const [refusal, name] of failures) {
+    const verdict = toErrorVerdict(refusal === undefined ? new Error('stream: OK') : new Problem(refusal))
+    const line = toClamdReply(verdict, 'error')
+    assert.match(line, /^stream: [^:]* ERROR$/)
+    assert.doesNotMatch(line, /ok|found/i)
+    assert.equal(toClamdReply(verdict, 'found'), `stream: Assay.NotScanned.${name} FOUND`)
+  }
 })

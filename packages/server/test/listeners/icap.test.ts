@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { type IcapEvent, newIcapParser } from '../../src/listeners/icap/icap-parser.ts'
 import { IcapFault } from '../../src/listeners/icap/icap-request.ts'
-import { toBlockHeaders, toBlockPage } from '../../src/listeners/icap/icap-response.ts'
+import { toBlockPage } from '../../src/listeners/icap/icap-response.ts'
+import { toInfectionHeaders } from '../../src/listeners/listener-verdict.ts'
 import { everySplit, newRandom, spoil, toRandomPieces } from './splits.ts'
 
 const get = 'GET http://x.test/a.zip HTTP/1.1\r\nHost: x.test\r\n\r\n'
@@ -133,18 +134,19 @@ describe('the parser of ICAP requests', () => {
 const hostile = '<script>alert(1)</script>"\r\nSet-Cookie: a=b;é'
 
 test('the block page escapes names, and its headers stay on one line', () => {
-  const block = { is: 'threat' as const, name: hostile, reference: '"><b>' }
-  const { head, body } = toBlockPage(block)
+  const threat = { is: 'threat' as const, names: [hostile] }
+  const { head, body } = toBlockPage(threat, '"><b>')
   const page = body.toString()
   assert.doesNotMatch(page, /<script|<b>/)
   assert.match(page, /&lt;script&gt;alert\(1\)/)
   assert.match(head.toString(), new RegExp(`^HTTP/1.1 403 Forbidden\r\n(.*\r\n)*Content-Length: ${body.length}\r\n`))
-  for (const value of Object.values(toBlockHeaders(block))) assert.match(value, /^[\x20-\x7e]*$/)
-  assert.equal(toBlockHeaders(block)['X-Virus-ID']?.includes(';'), false)
+  const headers = toInfectionHeaders(threat)
+  for (const value of Object.values(headers)) assert.match(value, /^[\x20-\x7e]*$/)
+  assert.equal(headers['X-Virus-ID'].includes(';'), false)
 })
 
-test('the block page of content that was not scanned gives the reason, without headers for infections', () => {
-  const block = { is: 'unscanned' as const, name: 'EncryptedContent', reference: 'abc' }
-  assert.match(toBlockPage(block).body.toString(), /could not be scanned.*EncryptedContent.*abc/s)
-  assert.deepEqual(toBlockHeaders(block), {})
+test('the block page of content that was not scanned gives all reasons', () => {
+  const verdict = { is: 'not-scanned' as const, names: ['EncryptedContent', 'ScanLimitExceeded'] }
+  const page = toBlockPage(verdict, 'abc').body.toString()
+  assert.match(page, /could not be scanned.*EncryptedContent, ScanLimitExceeded.*abc/s)
 })

@@ -1,11 +1,20 @@
-import { Problem } from '../../domain/problem.ts'
-import type { Scan } from '../../domain/scans/scan.ts'
 import type { Connection } from '../connection.ts'
-import { type ListenerScan, type ListenerScans, maxBytes, toScanFailure } from '../listener-scan.ts'
+import { type ListenerScan, type ListenerScans, maxBytes } from '../listener-scan.ts'
+import {
+  fullFailure,
+  newFailure,
+  type OnFailure,
+  timeoutFailure,
+  toClamdReply,
+  toErrorVerdict,
+  toVerdict,
+  type Verdict,
+} from '../listener-verdict.ts'
 import { type ClamdEvent, newClamdParser, type Terminator } from './clamd-parser.ts'
 
 type Deps = {
   scans: ListenerScans
+  onFailure: OnFailure
   /** Returns the version of the engine, such as `ClamAV 1.4.6`. */
   findVersion(): string
   countLoad(): { connections: number; maxConnections: number; waiting: number }
@@ -15,6 +24,7 @@ const commandMs = 30_000
 const supportedCommands = 'PING VERSION VERSIONCOMMANDS STATS INSTREAM IDSESSION END'
 const fileCommands = ['SCAN', 'CONTSCAN', 'MULTISCAN', 'ALLMATCHSCAN', 'RAWSCAN', 'FILDES']
 const operatorCommands = ['SHUTDOWN', 'RELOAD']
+const fileFailure = newFailure('UnsupportedCommand', 'Files of this machine are not scanned; use INSTREAM.')
 
 /** Serves one client of clamd: a single command, or a session of numbered commands, one after the other. */
 export async function serveClamd(connection: Connection, deps: Deps) {
@@ -47,8 +57,17 @@ export async function serveClamd(connection: Connection, deps: Deps) {
     }
   }
 
-  async function reply(text: string, end: Terminator): Promise<boolean> {
-    await connection.send(`${commandNumber === undefined ? '' : `${commandNumber}: `}${text}${end}`)
+  function toLine(text: string, end: Terminator): string {
+    return `${commandNumber === undefined ? '' : `${commandNumber}: `}${text}${end}`
+  }
+
+  function toVerdictLine(verdict: Verdict, end: Terminator): string {
+    return toLine(toClamdReply(verdict, deps.onFailure), end)
+  }
+
+  async function reply(line: string): Promise<boolean> {
+    await connection.send(line)
+    connection.setTimeoutReply(undefined)
     connection.expectWithin(commandMs)
     return commandNumber !== undefined && !connection.isStopping()
   }
@@ -68,9 +87,11 @@ export async function serveClamd(connection: Connection, deps: Deps) {
       return true
     }
     const replyText = findReply(text, framed, deps)
-    if (replyText !== undefined) return reply(replyText, end)
+    if (replyText !== undefined) return reply(toLine(replyText, end))
     // clamd, too, closes the connection after a command that it does not know.
-    await reply(commandNumber === undefined ? 'UNKNOWN COMMAND' : 'Command invalid inside IDSESSION. ERROR', end)
+    await reply(
+      toLine(commandNumber === undefined ? 'UNKNOWN COMMAND' : 'Command invalid inside IDSESSION. ERROR', end),
+    )
     return false
   }
 
@@ -79,6 +100,7 @@ export async function serveClamd(connection: Connection, deps: Deps) {
     connection.expectNothing()
     stream = { content: newStream(deps.scans), end }
     await stream.content.begin()
+    connection.setTimeoutReply(toVerdictLine(timeoutFailure, end))
     connection.expectContent()
   }
 
@@ -86,7 +108,7 @@ export async function serveClamd(connection: Connection, deps: Deps) {
     if (stream === undefined) return false
     const failure = await stream.content.write(bytes)
     if (failure === undefined) return true
-    await reply(failure, stream.end)
+    await reply(toVerdictLine(failure, stream.end))
     return false
   }
 
@@ -94,9 +116,9 @@ export async function serveClamd(connection: Connection, deps: Deps) {
     if (stream === undefined) return false
     const { content, end } = stream
     connection.expectNothing()
-    const text = await content.finish()
+    const verdict = await content.finish()
     stream = undefined
-    const staysOpen = await reply(text, end)
+    const staysOpen = await reply(toVerdictLine(verdict, end))
     connection.setBusy(false)
     return staysOpen && !connection.isStopping()
   }
@@ -105,7 +127,7 @@ export async function serveClamd(connection: Connection, deps: Deps) {
 /** Returns the reply to a command other than INSTREAM, IDSESSION and END; undefined for an unknown command. */
 function findReply(text: string, framed: boolean, deps: Deps): string | undefined {
   const [word = ''] = text.split(' ', 1)
-  if (fileCommands.includes(word)) return `${word}: Files of this machine are not scanned; use INSTREAM. ERROR`
+  if (fileCommands.includes(word)) return toClamdReply(fileFailure, deps.onFailure, word)
   if (operatorCommands.includes(word)) return `${word}: Not allowed for clients. ERROR`
   if (text === 'PING') return 'PONG'
   if (text === 'VERSION') return deps.findVersion()
@@ -117,7 +139,7 @@ function findReply(text: string, framed: boolean, deps: Deps): string | undefine
 /** Scans the content of one INSTREAM command. Clients read nothing before they have sent all, so failures wait. */
 function newStream(scans: ListenerScans) {
   let scan: ListenerScan | undefined
-  let failure: string | undefined
+  let failure: Verdict | undefined
   let bytes = 0
 
   return {
@@ -125,63 +147,44 @@ function newStream(scans: ListenerScans) {
       try {
         scan = await scans.begin()
       } catch (error) {
-        failure = toFailureReply(error)
+        failure = toErrorVerdict(error)
       }
     },
-    /** Returns a reply when the rest of oversized content is not needed. clamd, too, closes the connection then. */
-    async write(chunk: Buffer): Promise<string | undefined> {
+    /** Returns a verdict when the rest of oversized content is not needed. clamd, too, closes the connection then. */
+    async write(chunk: Buffer): Promise<Verdict | undefined> {
       bytes += chunk.length
       if (failure === undefined) {
         try {
           await scan?.write(chunk)
           return undefined
         } catch (error) {
-          failure = toFailureReply(error)
+          failure = toErrorVerdict(error)
           await scan?.abort()
         }
       }
       return bytes <= maxBytes ? undefined : failure
     },
-    async finish(): Promise<string> {
-      const reply = failure ?? (await finishScan(scan))
+    async finish(): Promise<Verdict> {
+      const verdict = failure ?? (await finishScan(scan))
       await scan?.abort()
-      return reply
+      return verdict
     },
     abort: async () => scan?.abort(),
   }
 }
 
-async function finishScan(scan: ListenerScan | undefined): Promise<string> {
+async function finishScan(scan: ListenerScan | undefined): Promise<Verdict> {
   try {
     if (scan === undefined) throw new Error('The scan neither started nor failed')
-    return toScanReply((await scan.finish(null))?.scan)
+    return toVerdict((await scan.finish(null))?.scan)
   } catch (error) {
-    return toFailureReply(error)
+    return toErrorVerdict(error)
   }
 }
 
-/**
- * The reply for a scan, in the words of clamd. Clients search for `OK`, `FOUND` and `ERROR` at the end of the reply,
- * some anywhere in it, so no other text may contain the letters of the first two.
- */
-export function toScanReply(scan: Pick<Scan, 'status' | 'signals'> | undefined): string {
-  if (scan === undefined || scan.status === 'clean') return 'stream: OK'
-  const [signal = ''] = scan.signals ?? []
-  // `Virus:Eicar-Test-Signature` is `Eicar-Test-Signature` to clamd. Characters that could end the line are replaced.
-  const name = signal.replace(/^(Virus|Error):/, '').replaceAll(/[^\x21-\x7e]/g, '_') || 'unnamed'
-  if (scan.status === 'threat') return `stream: ${name} FOUND`
-  return `stream: Not scanned to the end, so not clean: ${name}. ERROR`
-}
-
-/** The reply for an error that was thrown instead of a verdict. */
-export function toFailureReply(error: unknown): string {
-  if (error instanceof Problem && error.refusal.kind === 'content-too-large') {
-    return 'INSTREAM size limit exceeded. ERROR'
-  }
-  const { sentence, isRetryable, retryAfterSeconds } = toScanFailure(error)
-  const retry = retryAfterSeconds === undefined ? ' Try again.' : ` Try again in ${retryAfterSeconds} s.`
-  return `stream: ${sentence}${isRetryable ? retry : ''} ERROR`
-}
+/** The reply to a connection beyond the limit, with the terminator that its first bytes ask for. */
+export const toFullReply = (firstBytes: Buffer, onFailure: OnFailure): string =>
+  `${toClamdReply(fullFailure, onFailure)}${firstBytes[0] === 0x7a ? '\0' : '\n'}`
 
 function toStats({ connections, maxConnections, waiting }: ReturnType<Deps['countLoad']>): string {
   const threads = `THREADS: live ${connections}  idle 0 max ${maxConnections} idle-timeout ${commandMs / 1000}`

@@ -1,6 +1,14 @@
 import type { Content } from '../../domain/content/content.ts'
 import type { Connection } from '../connection.ts'
-import type { Encapsulated, IcapRequest } from './icap-request.ts'
+import {
+  fullFailure,
+  type NotClean,
+  newFailure,
+  timeoutFailure,
+  toIcapAnswer,
+  toInfectionHeaders,
+} from '../listener-verdict.ts'
+import type { Encapsulated, IcapFault, IcapRequest } from './icap-request.ts'
 import type { Decision } from './message-scan.ts'
 
 const reasons = {
@@ -19,17 +27,37 @@ const reasons = {
 type IcapStatus = keyof typeof reasons
 export type IcapHeaders = Record<string, string | undefined>
 
-/** The head of an ICAP response. Headers that are undefined are left out. */
-export function toIcapHead(status: IcapStatus, headers: IcapHeaders): string {
-  const lines = Object.entries(headers).flatMap(([name, value]) => (value === undefined ? [] : [`${name}: ${value}`]))
+/**
+ * The head of an ICAP response. Headers that are undefined are left out. Encapsulated comes last, because Nextcloud reads
+ * no header after it.
+ */
+export function toIcapHead(status: IcapStatus, headers: IcapHeaders, encapsulated: string | undefined): string {
+  const all = { ...headers, Encapsulated: encapsulated }
+  const lines = Object.entries(all).flatMap(([name, value]) => (value === undefined ? [] : [`${name}: ${value}`]))
   return [`ICAP/1.0 ${status} ${reasons[status]}`, ...lines, '', ''].join('\r\n')
 }
 
-const nullBody = { Encapsulated: 'null-body=0' }
+const nullBody = 'null-body=0'
 
-/** A whole response without a request, for a client that is too slow or one connection too many. */
-export const toClosingResponse = (status: IcapStatus): string =>
-  toIcapHead(status, { ...nullBody, Connection: 'close' })
+/** A whole response to a client that is too slow. */
+export const timeoutResponse = toIcapHead(408, { Connection: 'close', ...toInfectionHeaders(timeoutFailure) }, nullBody)
+
+/** A whole response to one connection too many. */
+export const fullResponse = toIcapHead(503, { Connection: 'close', ...toInfectionHeaders(fullFailure) }, nullBody)
+
+/** A whole response to a request that cannot be understood. Some clients look at no status, only at the headers. */
+export const toRejection = ({ status, message }: IcapFault, tag: string): string =>
+  toIcapHead(
+    status,
+    {
+      ISTag: tag,
+      Connection: 'close',
+      Allow: status === 405 ? 'OPTIONS, REQMOD, RESPMOD' : undefined,
+      'X-Assay-Detail': message,
+      ...toInfectionHeaders(newFailure('InvalidRequest', message)),
+    },
+    nullBody,
+  )
 
 const toChunk = (bytes: Buffer): Buffer[] => [
   Buffer.from(`${bytes.length.toString(16)}\r\n`),
@@ -56,8 +84,8 @@ export function makeResponder(
   const ownHeader = isRequest ? 'req-hdr' : 'res-hdr'
   const hasBody = request.layout.body !== 'null-body'
 
-  const sendHead = (status: IcapStatus, more: IcapHeaders) =>
-    connection.send(toIcapHead(status, { ISTag: deps.findTag(), Server: deps.server, ...more }))
+  const toHead = (status: IcapStatus, more: IcapHeaders, encapsulated = nullBody) =>
+    Buffer.from(toIcapHead(status, { ISTag: deps.findTag(), Server: deps.server, ...more }, encapsulated))
 
   const sendPart = async (bytes: Buffer) => {
     for (const piece of toChunk(bytes)) await connection.send(piece)
@@ -74,45 +102,49 @@ export function makeResponder(
     const own = headers[ownHeader]
     const body = hasBody ? (isRequest ? 'req-body' : 'res-body') : 'null-body'
     const layout = own === undefined ? `${body}=0` : `${ownHeader}=0, ${body}=${own.length}`
-    await sendHead(200, { ...(request.closes ? { Connection: 'close' } : {}), Encapsulated: layout })
-    if (own !== undefined) await connection.send(own)
+    const head = toHead(200, request.closes ? { Connection: 'close' } : {}, layout)
+    await connection.send(own === undefined ? head : Buffer.concat([head, own]))
   }
 
   return {
-    sendOptions: (options: IcapHeaders) => sendHead(200, { ...options, ...nullBody }),
+    sendOptions: (options: IcapHeaders) => connection.send(toHead(200, options)),
     sendMessageHead,
     sendPart,
     sendContent,
     sendEnd,
 
-    /** Sends the whole response for a decision. `content` is the body to send back when the client cannot take 204. */
+    /**
+     * Sends the whole response for a decision. `content` is the body to send back when the client cannot take 204. A
+     * response for content that is not clean leaves in one write, because some clients read once. Returns whether the
+     * connection stays open: c-icap-client waits for the end of the connection after an error without a body.
+     */
     async sendDecision(
-      decision: Decision,
+      { verdict, reference }: Decision,
       content: Content | undefined,
-      options: { canSend204: boolean; closes: boolean },
-    ) {
-      const last = options.closes ? { Connection: 'close' } : {}
-      if (decision.is === 'failed') {
-        const { sentence, retryAfterSeconds } = decision
-        const retry = retryAfterSeconds === undefined ? undefined : String(retryAfterSeconds)
-        const status = retryAfterSeconds === undefined ? 500 : 503
-        await sendHead(status, { ...last, ...nullBody, 'Retry-After': retry, 'X-Assay-Detail': sentence })
-      } else if (decision.is !== 'pass') {
-        const page = toBlockPage(decision)
-        const layout = `res-hdr=0, res-body=${page.head.length}`
-        await sendHead(200, { ...last, ...toBlockHeaders(decision), Encapsulated: layout })
-        await connection.send(Buffer.concat([page.head, ...toChunk(page.body), Buffer.from(lastChunk)]))
-      } else if (options.canSend204) await sendHead(204, { ...last, ...nullBody })
-      else {
-        await sendMessageHead()
-        if (content !== undefined) await sendContent(content)
-        if (hasBody) await sendEnd()
+      options: { canSend204: boolean; closes: boolean; reportsErrors: boolean },
+    ): Promise<boolean> {
+      const last = { Connection: options.closes ? 'close' : undefined }
+      if (verdict.is === 'clean') {
+        if (options.canSend204) await connection.send(toHead(204, last))
+        else {
+          await sendMessageHead()
+          if (content !== undefined) await sendContent(content)
+          if (hasBody) await sendEnd()
+        }
+        return !options.closes
       }
+      const { status, headers: cause } = toIcapAnswer(verdict, options.reportsErrors)
+      if (status !== 200) {
+        await connection.send(toHead(status, { Connection: 'close', ...cause }))
+        return false
+      }
+      const page = toBlockPage(verdict, reference)
+      const head = toHead(200, { ...last, ...cause }, `res-hdr=0, res-body=${page.head.length}`)
+      await connection.send(Buffer.concat([head, page.head, ...toChunk(page.body), Buffer.from(lastChunk)]))
+      return !options.closes
     },
   }
 }
-
-export type Block = Extract<Decision, { is: 'threat' | 'unscanned' }>
 
 const blockTexts = {
   threat: {
@@ -135,8 +167,9 @@ const style =
  * The HTTP response that replaces a blocked message. Names come from signatures and are escaped. The status is 403 for
  * content that was not scanned, too, because some clients recognize no other.
  */
-export function toBlockPage({ is, name, reference }: Block): { head: Buffer; body: Buffer } {
-  const { title, text, label } = blockTexts[is]
+export function toBlockPage(verdict: NotClean, reference: string): { head: Buffer; body: Buffer } {
+  const { title, text, label } = blockTexts[verdict.is === 'threat' ? 'threat' : 'unscanned']
+  const name = verdict.names.join(', ')
   const body = Buffer.from(
     [
       '<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">',
@@ -155,14 +188,6 @@ export function toBlockPage({ is, name, reference }: Block): { head: Buffer; bod
   ]
   return { head: Buffer.from(`${lines.join('\r\n')}\r\n\r\n`), body }
 }
-
-/** The headers of c-icap and other servers, for clients that look at nothing else. */
-export const toBlockHeaders = ({ is, name }: Block) =>
-  is === 'threat'
-    ? { 'X-Infection-Found': `Type=0; Resolution=2; Threat=${toToken(name)};`, 'X-Virus-ID': toToken(name) }
-    : {}
-
-const toToken = (name: string) => name.replaceAll(/[^\x21-\x7e]|[;,"]/g, '_')
 
 const entities: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' }
 const escapeHtml = (text: string) => text.replaceAll(/[&<>"']/g, (letter) => entities[letter] ?? '')

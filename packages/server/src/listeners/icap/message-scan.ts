@@ -4,16 +4,14 @@ import { newMultipartParser } from '../../domain/content/multipart.ts'
 import { Problem } from '../../domain/problem.ts'
 import { toContentName } from '../../domain/scans/check-submission.ts'
 import type { Scan } from '../../domain/scans/scan.ts'
-import { type ListenerScan, type ListenerScans, type ScanFailure, toScanFailure } from '../listener-scan.ts'
+import type { ListenerScan, ListenerScans } from '../listener-scan.ts'
+import { toErrorVerdict, toVerdict, type Verdict } from '../listener-verdict.ts'
 import type { Message } from './icap-request.ts'
 
-export type Decision =
-  | { is: 'pass' }
-  | { is: 'threat'; name: string; reference: string }
-  /** The content itself is the reason why it was not scanned, or not completely. */
-  | { is: 'unscanned'; name: string; reference: string }
-  /** The content is not the reason: the proxy's policy for a failing service decides. */
-  | ({ is: 'failed' } & ScanFailure)
+/** The verdict on a message. `reference` is the id of a scan, or an id in the log. */
+export type Decision = { verdict: Verdict; reference: string }
+
+export const cleanDecision: Decision = { verdict: { is: 'clean' }, reference: '' }
 
 export type MessageScanDeps = {
   scans: ListenerScans
@@ -28,12 +26,12 @@ export function newMessageScan(message: Message, deps: MessageScanDeps) {
 
   return {
     async begin() {
-      if (message.obstacle !== undefined) decision = toUnscanned(message.obstacle, deps)
+      if (message.obstacle !== undefined) decision = toNotScanned(message.obstacle, deps)
       else {
         try {
           whole = await deps.scans.begin()
         } catch (error) {
-          decision = toFailed(error)
+          decision = toErrorDecision(error, deps)
         }
       }
     },
@@ -44,7 +42,7 @@ export function newMessageScan(message: Message, deps: MessageScanDeps) {
         await form?.write(chunk)
         await whole?.write(chunk)
       } catch (error) {
-        decision = isRefusal(error, 'content-too-large') ? toUnscanned('ContentTooLarge', deps) : toFailed(error)
+        decision = toErrorDecision(error, deps)
       }
     },
     /** Returns the content that was written so far, unscanned. */
@@ -53,9 +51,10 @@ export function newMessageScan(message: Message, deps: MessageScanDeps) {
     async finish(): Promise<{ decision: Decision; content?: Content | undefined }> {
       if (decision !== undefined) return { decision }
       const formDecision = await form?.finish()
-      if (formDecision?.is === 'threat' || formDecision?.is === 'failed') return { decision: formDecision }
+      const formVerdict = formDecision?.verdict.is
+      if (formVerdict === 'threat' || formVerdict === 'failed') return { decision: formDecision as Decision }
       const finished = await finishWhole()
-      return finished.decision.is === 'pass' && formDecision !== undefined
+      return finished.decision.verdict.is === 'clean' && formDecision !== undefined
         ? { ...finished, decision: formDecision }
         : finished
     },
@@ -70,29 +69,27 @@ export function newMessageScan(message: Message, deps: MessageScanDeps) {
       if (whole === undefined) throw new Error('The scan neither started nor failed')
       const scanned = await whole.finish(message.contentName)
       return scanned === undefined
-        ? { decision: { is: 'pass' } }
+        ? { decision: cleanDecision }
         : { decision: toDecision(scanned.scan), content: scanned.content }
     } catch (error) {
-      return { decision: toFailed(error) }
+      return { decision: toErrorDecision(error, deps) }
     }
   }
 }
 
-function toDecision({ id, status, signals }: Scan): Decision {
-  if (status === 'clean') return { is: 'pass' }
-  const name = (signals ?? []).map((signal) => signal.replace(/^(Virus|Error):/, '')).join(', ')
-  return { is: status === 'threat' ? 'threat' : 'unscanned', name, reference: id }
+const toDecision = (scan: Scan): Decision => ({ verdict: toVerdict(scan), reference: scan.id })
+
+function toErrorDecision(error: unknown, deps: MessageScanDeps): Decision {
+  const verdict = toErrorVerdict(error)
+  return verdict.is === 'not-scanned' ? toNotScanned(verdict.names.join(), deps) : { verdict, reference: '' }
 }
 
-const toFailed = (error: unknown): Decision => ({ is: 'failed', ...toScanFailure(error) })
-
-function toUnscanned(reason: string, { reportUnscanned }: MessageScanDeps): Decision {
+/** The decision for content that is not even given to the engines. */
+function toNotScanned(reason: string, { reportUnscanned }: MessageScanDeps): Decision {
   const reference = randomUUID()
   reportUnscanned({ reference, reason })
-  return { is: 'unscanned', name: reason, reference }
+  return { verdict: { is: 'not-scanned', names: [reason] }, reference }
 }
-
-const isRefusal = (error: unknown, kind: string) => error instanceof Problem && error.refusal.kind === kind
 
 const maxParts = 1000
 
@@ -141,7 +138,8 @@ function newFormScans(boundary: string, deps: MessageScanDeps) {
     } catch (error) {
       isDecided = true
       // Parsers disagree on a malformed form, so its receiver may find another file than the one that was scanned.
-      worstDecision = isRefusal(error, 'malformed-request') ? toUnscanned('MalformedForm', deps) : toFailed(error)
+      const isMalformed = error instanceof Problem && error.refusal.kind === 'malformed-request'
+      worstDecision = isMalformed ? toNotScanned('MalformedForm', deps) : toErrorDecision(error, deps)
     }
   }
 
@@ -161,8 +159,8 @@ function newFormScans(boundary: string, deps: MessageScanDeps) {
   }
 
   function addDecision(decision: Decision) {
-    if (decision.is === 'threat') isDecided = true
-    if (decision.is === 'threat' || (decision.is === 'unscanned' && worstDecision === undefined))
-      worstDecision = decision
+    const { is } = decision.verdict
+    if (is === 'threat') isDecided = true
+    if (is === 'threat' || (is === 'not-scanned' && worstDecision === undefined)) worstDecision = decision
   }
 }

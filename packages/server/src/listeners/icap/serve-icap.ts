@@ -2,17 +2,19 @@ import type { Connection } from '../connection.ts'
 import { maxBytes } from '../listener-scan.ts'
 import { type IcapEvent, newIcapParser } from './icap-parser.ts'
 import { IcapFault, readMessage } from './icap-request.ts'
-import { type IcapHeaders, makeResponder, type ResponderDeps, toIcapHead } from './icap-response.ts'
-import { type Decision, type MessageScanDeps, newMessageScan } from './message-scan.ts'
+import { type IcapHeaders, makeResponder, type ResponderDeps, toIcapHead, toRejection } from './icap-response.ts'
+import { cleanDecision, type Decision, type MessageScanDeps, newMessageScan } from './message-scan.ts'
 
 type Deps = MessageScanDeps &
   ResponderDeps & {
-    /** Whether to block or to let through content that cannot be scanned. */
+    /** Whether the service `avscan` blocks content that cannot be scanned, or lets it through. */
     onError: 'block' | 'allow'
     maxConnections: number
   }
 
 const serviceName = 'avscan'
+/** The service for clients that tell content that could not be scanned from infected content. */
+const errorServiceName = 'avscan-errors'
 const idleMs = 120_000
 const headMs = 30_000
 const previewBytes = 1024
@@ -32,7 +34,7 @@ export async function serveIcap(connection: Connection, deps: Deps) {
     }
   } catch (error) {
     if (!(error instanceof IcapFault)) throw error
-    await connection.send(toRejection(error))
+    await connection.send(toRejection(error, deps.findTag()))
   } finally {
     await exchange?.abort()
   }
@@ -41,8 +43,8 @@ export async function serveIcap(connection: Connection, deps: Deps) {
   async function handle(event: IcapEvent): Promise<boolean> {
     switch (event.kind) {
       case 'request': {
-        if (event.request.service !== serviceName) {
-          throw new IcapFault(404, `The only service is icap://<host>:<port>/${serviceName}.`)
+        if (event.request.service !== serviceName && event.request.service !== errorServiceName) {
+          throw new IcapFault(404, `The services are icap://<host>:<port>/${serviceName} and ${errorServiceName}.`)
         }
         connection.setBusy(true)
         exchange = newExchange(connection, event, deps)
@@ -53,7 +55,7 @@ export async function serveIcap(connection: Connection, deps: Deps) {
         return (await exchange?.receive(event.bytes)) ?? false
       case 'preview-end': {
         if (exchange?.isDecided() === true) return finish(true)
-        await connection.send(toIcapHead(100, {}))
+        await connection.send(toIcapHead(100, {}, undefined))
         parser.continueAfterPreview()
         return true
       }
@@ -70,22 +72,13 @@ export async function serveIcap(connection: Connection, deps: Deps) {
     connection.expectWithin(idleMs)
     return staysOpen && !connection.isStopping()
   }
-
-  function toRejection({ status, message }: IcapFault): string {
-    return toIcapHead(status, {
-      ISTag: deps.findTag(),
-      Connection: 'close',
-      Allow: status === 405 ? 'OPTIONS, REQMOD, RESPMOD' : undefined,
-      Encapsulated: 'null-body=0',
-      'X-Assay-Detail': message,
-    })
-  }
 }
 
 /** Handles one request: scans its message as it arrives, and sends the response. */
 function newExchange(connection: Connection, event: IcapEvent & { kind: 'request' }, deps: Deps) {
   const { request } = event
   const hasBody = request.layout.body !== 'null-body'
+  const reportsErrors = request.service === errorServiceName
   const scan = newMessageScan(readMessage(request, event.headers), deps)
   const responder = makeResponder(connection, event, deps)
   /** True while the body is sent back as it arrives, because it is let through unscanned. */
@@ -125,18 +118,19 @@ function newExchange(connection: Connection, event: IcapEvent & { kind: 'request
     /** Sends the response and returns whether the connection stays open. `inPreview`: the client accepts 204 now. */
     async finish(inPreview: boolean): Promise<boolean> {
       connection.expectNothing()
+      let staysOpen = !request.closes
       if (request.method === 'OPTIONS') await responder.sendOptions(toOptions(deps))
       else if (isRelaying) await responder.sendEnd()
-      else await respond({ canSend204: request.allows204 || inPreview, closes: request.closes })
+      else staysOpen = await respond({ canSend204: request.allows204 || inPreview, closes: request.closes })
       await scan.abort()
-      return !request.closes
+      return staysOpen
     },
 
     abort: scan.abort,
   }
 
   function isLetThrough(decision: Decision | undefined): boolean {
-    return decision?.is === 'unscanned' && deps.onError === 'allow'
+    return decision?.verdict.is === 'not-scanned' && deps.onError === 'allow' && !reportsErrors
   }
 
   /** Handles the chunk with which the decision was made: the scan did not keep it. */
@@ -157,13 +151,12 @@ function newExchange(connection: Connection, event: IcapEvent & { kind: 'request
     if (received !== undefined) await responder.sendContent(received)
   }
 
-  async function respond(options: { canSend204: boolean; closes: boolean }) {
-    const { decision, content } = hasBody ? await scan.finish() : passDecision
-    await responder.sendDecision(isLetThrough(decision) ? { is: 'pass' } : decision, content, options)
+  async function respond(options: { canSend204: boolean; closes: boolean }): Promise<boolean> {
+    const { decision, content } = hasBody ? await scan.finish() : { decision: cleanDecision }
+    const shown = isLetThrough(decision) ? cleanDecision : decision
+    return responder.sendDecision(shown, content, { ...options, reportsErrors })
   }
 }
-
-const passDecision: { decision: Decision; content?: undefined } = { decision: { is: 'pass' } }
 
 const toOptions = ({ server, maxConnections }: Deps): IcapHeaders => ({
   Methods: 'REQMOD, RESPMOD',
