@@ -1,6 +1,6 @@
 import { hash, subtle } from 'node:crypto'
 import type { Content } from '../domain/content/content.ts'
-import { headBytes } from '../domain/content/media-type.ts'
+import { headBytes } from '../domain/content/content.ts'
 import { freeBuffer } from '../runtime/free-buffer.ts'
 
 /**

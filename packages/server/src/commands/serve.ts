@@ -30,9 +30,10 @@ export function makeServeCommand(): Command {
         key: config.bootstrapKey !== undefined,
         webhookSecret: config.bootstrapWebhookSecret !== undefined,
       }
-      const greeting = config.roles.api ? toGreeting(opened, configured, isTest) : toWorkerGreeting(url)
+      const greeting = config.roles.api ? toGreeting(opened, configured, isTest) : toWorkerGreeting(opened)
       print(command, { ...toJson(opened, configured), ...(isTest && { test: true }) }, greeting)
       if (isTest) log.warn(testNotice)
+      if (service.degraded !== undefined) log.warn(service.degraded)
       log.info({ url, metricsPort, version, pid: process.pid }, 'ready')
 
       const signal = await stop
@@ -45,8 +46,10 @@ export function makeServeCommand(): Command {
 
 const testNotice = 'Test mode: nothing is scanned. The file name determines the verdict; see docs/test-mode.md.'
 
-const toWorkerGreeting = (url: string) =>
-  `Assay ${version} is ready as a worker; its health is at ${url}/readyz. Press Ctrl-C to stop.`
+const toWorkerGreeting = ({ url, degraded }: Service) =>
+  `Assay ${version} is ready as a worker; its health is at ${url}/readyz. Press Ctrl-C to stop.${toNotice(degraded)}`
+
+const toNotice = (sentence: string | undefined) => (sentence === undefined ? '' : `\n\nDegraded: ${sentence}`)
 
 type Service = {
   url: string
@@ -54,6 +57,7 @@ type Service = {
   metricsPort: number
   firstAccount: RegisteredAccount | undefined
   welcome: { token: string } | undefined
+  degraded: string | undefined
 }
 
 const toWelcomeUrl = ({ url, publicUrl, welcome }: Service) =>
@@ -62,7 +66,7 @@ const toWelcomeUrl = ({ url, publicUrl, welcome }: Service) =>
 function toGreeting(service: Service, configured: ConfiguredSecrets, isTest: boolean): string {
   const { url, firstAccount } = service
   const link = toWelcomeUrl(service)
-  const notice = isTest ? `\n${testNotice}` : ''
+  const notice = isTest ? `\n${testNotice}` : toNotice(service.degraded)
   const welcome = link === undefined ? '' : `\n\nTo set up the console, open this link. It works once:\n\n  ${link}`
   const places = `console: ${url}/console, reference: ${url}/reference`
   const ready = `Assay ${version} is ready at ${url} (${places}). Press Ctrl-C to stop.${notice}${welcome}`
@@ -85,7 +89,7 @@ Try it:
 }
 
 function toJson(service: Service, configured: ConfiguredSecrets) {
-  const { url, metricsPort, firstAccount } = service
+  const { url, metricsPort, firstAccount, degraded } = service
   const generated =
     firstAccount === undefined
       ? {}
@@ -95,7 +99,13 @@ function toJson(service: Service, configured: ConfiguredSecrets) {
           ...(configured.webhookSecret ? {} : { webhook_secret: firstAccount.webhookSecret }),
         }
   const link = toWelcomeUrl(service)
-  return { url, metrics_port: metricsPort, ...generated, ...(link === undefined ? {} : { console_link: link }) }
+  return {
+    url,
+    metrics_port: metricsPort,
+    ...generated,
+    ...(link === undefined ? {} : { console_link: link }),
+    ...(degraded === undefined ? {} : { degraded }),
+  }
 }
 
 /** Resolves with the first signal to stop. A second signal ends the process at once. */

@@ -13,10 +13,14 @@ export function makeSignaturesCommand(): Command {
 
   addCommand(signatures, 'list', 'show the signature files in use').action(
     async (_options: unknown, command: Command) => {
-      const { files, releasedAt } = (await open()).list()
+      const { files, officialAt } = (await open()).list()
       const rows = files.map((file) => [file.path, file.bytes, new Date(file.changedMs).toISOString()])
-      const text = `${toTable(['file', 'bytes', 'changed'], rows)}\n\nThe newest signatures were released on ${releasedAt.toISOString()}.`
-      print(command, { signatures_at: releasedAt, files: files.map(toJson) }, text)
+      const official =
+        officialAt === undefined
+          ? "ClamAV's official databases, main and daily, are missing."
+          : `ClamAV's official databases were built on ${officialAt.toISOString()}.`
+      const text = `${toTable(['file', 'bytes', 'changed'], rows)}\n\n${official}`
+      print(command, { signatures_at: officialAt ?? null, files: files.map(toJson) }, text)
     },
   )
 

@@ -49,10 +49,13 @@ const abandonedLeaseMs = 60_000
 /** Opens the workers of a node with the role `worker`. On other nodes jobs can be queued and expired, but are not run. */
 function openWorkers(config: Config, { storage, scanning, metrics, log }: Deps) {
   const { database, jobContents, deliveries } = storage
-  const { scanner, kinds, outbound, remoteScans } = scanning
+  const { scanner, listClaimedKinds, outbound, remoteScans } = scanning
   const { resultWaiters, notifications } = remoteScans
   const { isOutage } = database.watch
-  const jobs = makeJobStore({ ...database, queues: listQueues(kinds, jobContents.storeIds) })
+  const jobs = makeJobStore({
+    ...database,
+    listQueues: () => listQueues(listClaimedKinds(), jobContents.storeIds),
+  })
   const { run, giveUp } = makeRunJob({
     jobs,
     contents: jobContents,

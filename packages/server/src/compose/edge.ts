@@ -38,7 +38,7 @@ export async function openEdge(config: Config, deps: Deps) {
   const { log } = deps.logs
   const { engines } = scanning
   const node = {
-    readiness: makeReadiness({ checks: listChecks(storage, engines, isTest), timeoutMs: 3000 }),
+    readiness: makeReadiness({ checks: listChecks(storage, scanning, isTest), timeoutMs: 3000 }),
     listEngines: (): EngineStatus[] =>
       (engines?.listEngines() ?? []).map((engine) => ({
         name: engine.name,
@@ -64,7 +64,7 @@ export async function openEdge(config: Config, deps: Deps) {
   const { app, url } = await openHttp(config, { ...deps, ...node, useCases, site })
   const heartbeat = openHeartbeat({
     nodes: storage.nodes,
-    describe: makeNodeInfo(node),
+    describe: makeNodeInfo({ ...node, degradation: scanning.degradation }),
     log,
     isOutage: storage.database.watch.isOutage,
   })
@@ -114,6 +114,7 @@ function makeUseCases(config: Config, { storage, scanning, background, metrics, 
     submitting: makeSubmitting({
       ...shared,
       kinds: scanning.kinds,
+      degradation: scanning.degradation,
       contents: jobContents,
       onQueued: background.onQueued,
     }),

@@ -1,6 +1,7 @@
 import type { Config } from '../config/load-config.ts'
 import type { ContentStore } from '../domain/ports/content-store.ts'
 import { EngineDown } from '../domain/ports/engines.ts'
+import { noDegradation } from '../domain/scans/degradation.ts'
 import { makeAssess } from '../domain/scans/scanner.ts'
 import { openParts } from '../runtime/closers.ts'
 import type { Logger } from '../runtime/logger.ts'
@@ -46,7 +47,10 @@ const newTestModeMalware = (): Malware => ({
   ...idle,
   malware: { assess: refuseScan },
   listEngines: () => [],
-  updateSignatures: undefined,
+  degradation: noDegradation,
+  findSignaturesAt: () => undefined,
+  findSignatureFault: () => undefined,
+  updates: undefined,
   listRefused: () => [],
 })
 

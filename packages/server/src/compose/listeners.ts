@@ -6,10 +6,11 @@ import type { AdmissionGate } from '../domain/ports/admission-gate.ts'
 import type { ContentStore } from '../domain/ports/content-store.ts'
 import type { ScanEngine } from '../domain/ports/engines.ts'
 import { OperatorMistake } from '../domain/problem.ts'
+import type { Degradation } from '../domain/scans/degradation.ts'
 import type { Scanning } from '../domain/scans/scanning.ts'
-import { serveClamd } from '../listeners/clamd/serve-clamd.ts'
+import { serveClamd, toFullReply } from '../listeners/clamd/serve-clamd.ts'
 import type { Connection } from '../listeners/connection.ts'
-import { toClosingResponse } from '../listeners/icap/icap-response.ts'
+import { fullResponse, timeoutResponse } from '../listeners/icap/icap-response.ts'
 import { serveIcap } from '../listeners/icap/serve-icap.ts'
 import { type Listener, openListener } from '../listeners/listener.ts'
 import { type ListenerScans, makeListenerScans } from '../listeners/listener-scan.ts'
@@ -23,7 +24,7 @@ type Deps = {
   scanning: Scanning
   contents: ContentStore
   /** Undefined on a node without engines, whose scans workers run. */
-  malware: { listEngines(): ScanEngine[]; countWaiting(): number } | undefined
+  malware: { listEngines(): ScanEngine[]; countWaiting(): number; degradation: Degradation } | undefined
   isTest: boolean
   metrics: Metrics
   log: Logger
@@ -36,7 +37,7 @@ type ListenerSettings = {
   address: { host: string; port: number }
   key: string | undefined
   /** Sent to a client that is too slow, and to one beyond `maxConnections`. */
-  replies: { timeout: string; full: string }
+  replies: { timeout: string; full(firstBytes: Buffer): string }
   serve(connection: Connection, scans: ListenerScans): Promise<void>
 }
 
@@ -67,6 +68,7 @@ export async function openListeners(config: Config, deps: Deps) {
 
 async function openClamd(config: Config, address: ListenerSettings['address'], deps: Deps): Promise<Listener> {
   const { malware } = deps
+  const onFailure = config.clamdListenOnFailure
   const findVersion = () =>
     (malware?.listEngines() ?? []).find(({ name }) => name === 'ClamAV')?.findState()?.version ?? server
   const countLoad = () => ({
@@ -79,8 +81,8 @@ async function openClamd(config: Config, address: ListenerSettings['address'], d
     setting: 'ASSAY_CLAMD_LISTEN',
     address,
     key: config.clamdListenKey,
-    replies: { timeout: 'COMMAND READ TIMED OUT\n', full: '' },
-    serve: (connection, scans) => serveClamd(connection, { scans, findVersion, countLoad }),
+    replies: { timeout: 'COMMAND READ TIMED OUT\n', full: (firstBytes) => toFullReply(firstBytes, onFailure) },
+    serve: (connection, scans) => serveClamd(connection, { scans, onFailure, findVersion, countLoad }),
   })
   return listener
 }
@@ -91,14 +93,14 @@ const openIcap = (config: Config, address: ListenerSettings['address'], deps: De
     setting: 'ASSAY_ICAP_LISTEN',
     address,
     key: config.icapKey,
-    replies: { timeout: toClosingResponse(408), full: toClosingResponse(503) },
+    replies: { timeout: timeoutResponse, full: () => fullResponse },
     serve: (connection, scans) =>
       serveIcap(connection, {
         scans,
         server,
         maxConnections,
         onError: config.icapOnError,
-        findTag: () => toTag(deps.malware?.listEngines() ?? []),
+        findTag: () => toTag(deps.malware?.listEngines() ?? [], deps.malware?.degradation.find() !== undefined),
         reportUnscanned: (about) => deps.log.info({ protocol: 'icap', ...about }, 'content was not scanned'),
       }),
   })
@@ -147,8 +149,11 @@ async function checkKey({ gate, isTest, log }: Deps, protocol: string, key: stri
 }
 
 /** The ICAP ISTag: at most 32 characters, in quotes. Proxies drop cached verdicts when it changes. */
-function toTag(engines: ScanEngine[]): string {
+function toTag(engines: ScanEngine[], isDegraded: boolean): string {
   const states = engines.map((engine) => engine.findState())
   const versions = states.map((state) => state?.verdictVersion ?? `${state?.version} ${state?.signaturesAt?.getTime()}`)
-  return `"${createHash('sha256').update(versions.join('\n')).digest('hex').slice(0, 24)}"`
+  return `"${createHash('sha256')
+    .update([...versions, isDegraded].join('\n'))
+    .digest('hex')
+    .slice(0, 24)}"`
 }

@@ -8,6 +8,7 @@ import type { JobStore } from '../domain/ports/job-store.ts'
 import type { AssayNode, NodeStore } from '../domain/ports/node-store.ts'
 import type { ScanStore } from '../domain/ports/scan-store.ts'
 import type { Check, Readiness } from '../domain/readiness.ts'
+import type { Degradation } from '../domain/scans/degradation.ts'
 import { systemClock } from '../runtime/clock.ts'
 import type { Metrics } from '../runtime/metrics.ts'
 import { version } from '../runtime/process.ts'
@@ -18,20 +19,35 @@ export type EngineStatus = { name: string; kind: EngineKind; state: EngineState 
 type Checked = { database: Database; jobDisk: DiskSpace; nodes: NodeStore; checks: Check[] }
 
 /** Lists the checks behind `/readyz`. A node without engines needs a worker instead; test mode needs neither. */
-export function listChecks(storage: Checked, engines: Engines | undefined, isTest: boolean): Check[] {
+export function listChecks(
+  storage: Checked,
+  { engines, degradation }: { engines: Engines | undefined; degradation: Degradation },
+  isTest: boolean,
+): Check[] {
   const { database, jobDisk, nodes } = storage
   return [
     { name: 'database', vital: true, findFault: database.watch.findFault },
     { name: 'disk', vital: false, findFault: async () => jobDisk.findFault() },
-    ...(engines === undefined ? [newWorkerCheck(nodes)] : isTest ? [] : listEngineChecks(engines)),
+    ...(engines === undefined
+      ? [newWorkerCheck(nodes), newSignatureCheck(degradation.find)]
+      : isTest
+        ? []
+        : listEngineChecks(engines)),
     ...storage.checks,
   ]
 }
 
 const listEngineChecks = ({ malware, images }: Engines): Check[] => [
   { name: 'malware engine', vital: false, findFault: async () => malware.findFault() },
+  newSignatureCheck(malware.findSignatureFault),
   { name: 'NSFW image engine', vital: false, findFault: async () => images.findFault() },
 ]
+
+const newSignatureCheck = (findFault: () => string | undefined): Check => ({
+  name: 'signatures',
+  vital: false,
+  findFault: async () => findFault(),
+})
 
 const newWorkerCheck = (nodes: NodeStore): Check => ({
   name: 'workers',
@@ -43,28 +59,44 @@ const newWorkerCheck = (nodes: NodeStore): Check => ({
 })
 
 /** Makes the function that describes this process for the list of nodes. */
-export function makeNodeInfo(deps: { roles: string[]; readiness: Readiness; listEngines(): EngineStatus[] }) {
+export function makeNodeInfo(deps: {
+  roles: string[]
+  readiness: Readiness
+  degradation: Degradation
+  listEngines(): EngineStatus[]
+}) {
   const self = { id: newUuid(), name: hostname(), roles: deps.roles, version, startedAt: systemClock.now() }
   return async (): Promise<AssayNode> => {
     const { status, reasons } = await deps.readiness.check()
-    const engines = deps.listEngines().map(({ name, state }) => ({
+    const degraded = deps.degradation.find()
+    const engines = deps.listEngines().map(({ name, kind, state }) => ({
       name,
       version: state?.version ?? null,
       signaturesAt: state?.signaturesAt?.toISOString() ?? null,
+      ...(kind === 'malware' && degraded !== undefined ? { degraded } : {}),
     }))
     return { ...self, status, reasons, engines }
   }
 }
 
+export function observeDegradation(metrics: Metrics, degradation: Degradation) {
+  const about = '1 while ClamAV or its official databases are missing or old, otherwise 0.'
+  metrics.gauge('assay_degraded', about, () => (degradation.find() === undefined ? 0 : 1))
+}
+
 export function observeEngines(metrics: Metrics, { malware, images }: Engines) {
   const listStates = () => malware.listEngines().flatMap((engine) => engine.findState() ?? [])
   const count = () => listStates().reduce((sum, { signatures }) => sum + (signatures ?? 0), 0)
-  const findNewest = () => Math.max(0, ...listStates().map(({ signaturesAt }) => signaturesAt?.getTime() ?? 0)) / 1000
   metrics.gauge('assay_signatures', 'Signatures in use.', count)
   metrics.gauge(
     'assay_signatures_timestamp_seconds',
-    'Release time of the newest signatures, in Unix seconds.',
-    findNewest,
+    "Build time of ClamAV's official databases, in Unix seconds; 0 without them.",
+    () => (malware.findSignaturesAt()?.getTime() ?? 0) / 1000,
+  )
+  metrics.gauge(
+    'assay_signature_update_failed',
+    '1 while the last update of the signatures failed, otherwise 0.',
+    () => (malware.updates?.findLast()?.ok === false ? 1 : 0),
   )
   metrics.gauge('assay_scans_waiting', 'Malware scans of large content that wait for an engine.', malware.countWaiting)
   metrics.gauge('assay_images_waiting', 'Images that wait for an image process.', images.countWaiting)

@@ -18,6 +18,8 @@ type Deps = {
   database: Database
   contents: JobContents
   kinds: ScanKind[]
+  /** The kinds of scan that this process claims at the moment. */
+  listClaimedKinds(): ScanKind[]
   log: Logger
 }
 
@@ -25,13 +27,16 @@ type Deps = {
 const remoteScansPerCore = 64
 
 /** Opens what nodes share: notifications, and the remote scans that an API node asks a worker for. */
-export function openRemoteScans(config: Config, { database, contents, kinds, log }: Deps) {
+export function openRemoteScans(config: Config, { database, contents, kinds, listClaimedKinds, log }: Deps) {
   const { databaseUrl } = config
   const notifications =
     databaseUrl === undefined ? newNoNotifications() : openNotifications({ url: databaseUrl, pool: database.pool, log })
   const resultWaiters = makeResultWaiters()
   notifications.on('completed', (ids) => ids.forEach(resultWaiters.notify))
-  const remoteScans = makeRemoteScanStore({ ...database, queues: listQueues(kinds, contents.storeIds) })
+  const remoteScans = makeRemoteScanStore({
+    ...database,
+    listQueues: () => listQueues(listClaimedKinds(), contents.storeIds),
+  })
 
   return {
     remoteScans,

@@ -3,6 +3,7 @@ import type { Config } from '../config/load-config.ts'
 import { makeListStore } from '../database/console/list-store.ts'
 import type { Database } from '../database/open-database.ts'
 import { makeDescriber } from '../domain/content/media-type.ts'
+import { type Degradation, makeDegradation, openSharedDegradation, withRefusal } from '../domain/scans/degradation.ts'
 import { makeDownload, makeScanner } from '../domain/scans/scanner.ts'
 import { openLists, withLists } from '../domain/scans/verdict.ts'
 import { makeAddressPolicy } from '../domain/scans/web-address.ts'
@@ -15,7 +16,7 @@ import type { Closers } from '../runtime/closers.ts'
 import type { Logger } from '../runtime/logger.ts'
 import type { Metrics } from '../runtime/metrics.ts'
 import { openEngines } from './engines.ts'
-import { observeEngines } from './monitoring.ts'
+import { observeDegradation, observeEngines } from './monitoring.ts'
 import { openRemoteScans } from './remote-scans.ts'
 import type { StorageParts } from './storage.ts'
 
@@ -32,12 +33,18 @@ export async function openScanning(config: Config, { storage, isTest, metrics, l
   const outbound = makeOutbound(config)
   const describe = makeDescriber({ entries: config.verdictCache })
   const kinds = listKinds(config, isTest)
-  const remoteScans = openRemoteScans(config, { database, contents: jobContents, kinds, log })
+  const degradation =
+    engines?.malware.degradation ?? (await openDegradationOfWorkers(config, { storage, log, closers }))
+  observeDegradation(metrics, degradation)
+  /** A worker that would refuse malware scans leaves them to other workers, or waiting until it is not degraded. */
+  const listClaimedKinds = () =>
+    degradation.findRefusal() === undefined ? kinds : kinds.filter((kind) => kind !== 'malware')
+  const remoteScans = openRemoteScans(config, { database, contents: jobContents, kinds, listClaimedKinds, log })
   closers.add(remoteScans.close)
   const lists = await openListsOf(database, log)
   closers.add(lists.close)
 
-  const liveScanner =
+  const scannerOfNode =
     engines === undefined
       ? remoteScans.makeRemoteScanClient(metrics)
       : makeScanner({
@@ -49,8 +56,9 @@ export async function openScanning(config: Config, { storage, isTest, metrics, l
             findDownloadHosts: accounts.findDownloadHosts,
           }),
         })
+  const liveScanner = withRefusal(scannerOfNode, degradation)
   const scanner = withTestKeys(liveScanner, { describe })
-  return { engines, outbound, describe, kinds, remoteScans, lists, liveScanner, scanner }
+  return { engines, outbound, describe, kinds, degradation, listClaimedKinds, remoteScans, lists, liveScanner, scanner }
 }
 
 export type ScanningParts = Awaited<ReturnType<typeof openScanning>>
@@ -68,6 +76,21 @@ async function openListsOf(database: Database, log: Logger) {
   const store = makeListStore(database)
   const reportFailure = (error: unknown) => log.warn({ err: error }, 'cannot read the allow and block lists')
   return { store, ...(await openLists({ store, clock: systemClock, everyMs: listRefreshMs, reportFailure })) }
+}
+
+const nodesRefreshMs = 5000
+
+/** For a node without engines: what its workers report decides whether its scans are degraded. */
+async function openDegradationOfWorkers(
+  { whenDegraded }: Config,
+  { storage, log, closers }: Pick<Deps, 'storage' | 'log' | 'closers'>,
+): Promise<Degradation> {
+  const reportFailure = (error: unknown) => {
+    if (!storage.database.watch.isOutage(error)) log.warn({ err: error }, 'cannot read the state of the workers')
+  }
+  const { find, close } = await openSharedDegradation({ nodes: storage.nodes, everyMs: nodesRefreshMs, reportFailure })
+  closers.add(close)
+  return makeDegradation({ find, whenDegraded })
 }
 
 function listKinds({ nsfwProfile }: Config, isTest: boolean): ScanKind[] {

@@ -44,6 +44,8 @@ export const openService = (config: Config, logs: ServiceLogs, { stores, isTest 
       metricsPort: edge.metricsPort,
       firstAccount: storage.firstAccount,
       welcome: edge.welcome,
+      /** One sentence about what malware scans miss; undefined while nothing is missing. */
+      degraded: scanning.degradation.find(),
       /**
        * Reports "unavailable" first while listeners stay open, so that load balancers can send requests elsewhere. Then
        * running requests and jobs may finish; at the deadline connections are cut and jobs are released to other

@@ -5,7 +5,7 @@ import { OperatorMistake } from '../domain/problem.ts'
 import { findProgram } from '../engines/clamav/installation.ts'
 import { makeSandboxChooser } from '../engines/clamav/open-own-clamd.ts'
 import {
-  findReleaseDate,
+  findOfficialDate,
   isOfficialKind,
   isSignatureKind,
   listSignatureFiles,
@@ -46,7 +46,7 @@ export function makeSignatures(config: Config) {
     list() {
       const files = listSignatureFiles(dirs)
       const rules = listRules()
-      return { files: [...files, ...rules], releasedAt: findReleaseDate(files, dirs) }
+      return { files: [...files, ...rules], officialAt: findOfficialDate(files) }
     },
   }
 

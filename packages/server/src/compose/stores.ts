@@ -70,7 +70,7 @@ export async function openStores(config: Config, role: Role, log: Logger, wanted
       registration: makeRegistration({ accounts, keys, plans, clock: systemClock, isTestInstallation: isTest }),
       auth: makeAuth(database),
       // Without queues this store counts jobs but claims none; the workers have their own.
-      jobs: makeJobStore({ ...database, queues: [] }),
+      jobs: makeJobStore({ ...database, listQueues: () => [] }),
       deliveries: makeDeliveryStore(database),
       scans: makeScanStore(database),
       nodes: makeNodeStore(database),

@@ -107,13 +107,14 @@ function makeSignatureAdmin(config: Config, { scanning, listEngines }: SystemSta
   const malware = scanning.engines?.malware
   return {
     list() {
-      const { files, releasedAt } = signatures.list()
+      const { files, officialAt } = signatures.list()
       const own = [dirs.own, dirs.official, dirs.yara]
       return {
-        releasedAt,
+        officialAt,
         files: files.map((file) => ({ ...file, isOwn: own.some((dir) => file.path.startsWith(dir)) })),
       }
     },
+    findFault: () => malware?.findSignatureFault(),
     listRefused: () => malware?.listRefused() ?? [],
     listModels: () =>
       listEngines().flatMap(({ kind, state }) =>
@@ -130,16 +131,16 @@ function makeSignatureAdmin(config: Config, { scanning, listEngines }: SystemSta
       }
     },
     async update() {
-      if (malware?.updateSignatures === undefined) {
+      if (malware?.updates === undefined) {
         return {
           state: 'unavailable',
           detail: 'Updates are disabled on this node (ASSAY_SIGNATURE_HOURS), or freshclam is not installed.',
         }
       }
-      const { ok, message } = await malware.updateSignatures()
+      const { ok, message } = await malware.updates.runNow()
       return ok
         ? { state: 'up-to-date', detail: 'The signatures are up to date.' }
-        : { state: 'unavailable', detail: message }
+        : { state: 'failed', detail: message }
     },
   }
 }

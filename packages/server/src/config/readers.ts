@@ -145,6 +145,16 @@ export const duration: Reader<number> = (value) => {
   return ms
 }
 
+/** The greatest age of something that can also be left unchecked. */
+export const maxAge: Reader<number | 'off'> = (value) => {
+  if (value === 'off') return value
+  try {
+    return duration(value)
+  } catch {
+    throw new Error('must be a duration such as 12h or 7d, or off')
+  }
+}
+
 type S3Place = {
   at: 's3'
   bucket: string

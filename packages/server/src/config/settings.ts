@@ -8,6 +8,7 @@ import {
   key256,
   listenAddress,
   listOf,
+  maxAge,
   network,
   oneOf,
   port,
@@ -105,7 +106,7 @@ export const settingDefinitions = {
   }),
   scratchMegabytes: setting('ASSAY_SCRATCH_MB', wholeNumber(64, 1_000_000), {
     fallback: '2048',
-    about: 'Maximum memory for unpacking by ClamAV, in MB. A scan that needs more fails and is not charged.',
+    about: 'Maximum memory for unpacking by ClamAV, in MB. Content that needs more ends in Error:ScanLimitExceeded.',
   }),
   signatureHours: setting('ASSAY_SIGNATURE_HOURS', wholeNumber(0, 168), {
     fallback: '4',
@@ -118,6 +119,14 @@ export const settingDefinitions = {
   signatureUrls: setting('ASSAY_SIGNATURE_URLS', listOf(httpUrl), {
     fallback: '',
     about: 'URLs of additional signature files to download, separated by commas.',
+  }),
+  signatureMaxAge: setting('ASSAY_SIGNATURE_MAX_AGE', maxAge, {
+    fallback: '7d',
+    about: "Age at which ClamAV's official databases are too old. off: neither age nor presence is checked.",
+  }),
+  whenDegraded: setting('ASSAY_WHEN_DEGRADED', oneOf('flag', 'refuse'), {
+    fallback: 'flag',
+    about: 'Malware scans while ClamAV or its databases are missing or old: flag the results, or refuse with 503.',
   }),
   yaraRules: setting('ASSAY_YARA_RULES', text, {
     about: 'Directory of your YARA rules. Unset: signatures/yara in the data directory.',
@@ -154,6 +163,10 @@ export const settingDefinitions = {
   clamdListenKey: setting('ASSAY_CLAMD_LISTEN_KEY', credential, {
     secret: true,
     about: 'API key of the account that is charged for scans through ASSAY_CLAMD_LISTEN.',
+  }),
+  clamdListenOnFailure: setting('ASSAY_CLAMD_LISTEN_ON_FAILURE', oneOf('error', 'found'), {
+    fallback: 'error',
+    about: 'Whether clamd clients get ERROR or FOUND when an engine failed or the service refused the scan.',
   }),
   icapListen: setting('ASSAY_ICAP_LISTEN', listenAddress, {
     about: 'Port, or address:port, of the ICAP listener for proxies. Unset: no listener.',

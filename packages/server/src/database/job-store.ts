@@ -21,8 +21,8 @@ import { type SourceRow, toScanRecord, toSource } from './scan-records.ts'
 const settings = withoutDiskWait
 const maxClaimRounds = 4
 
-/** `queues` are the queues that this process can claim jobs from. */
-export function makeJobStore({ pool, queues }: { pool: Pool; queues: string[] }): JobStore {
+/** `listQueues` lists the queues that this process can claim jobs from at the moment. */
+export function makeJobStore({ pool, listQueues }: { pool: Pool; listQueues(): string[] }): JobStore {
   // The turns begin at a random account: processes that begin at the same one would compete for the same jobs.
   let lastServed: string = randomUUID()
 
@@ -33,7 +33,7 @@ export function makeJobStore({ pool, queues }: { pool: Pool; queues: string[] })
       pool,
       async (client) => {
         await changeRows(client, requeueStatement)
-        return listRows<ClaimedRow | NothingClaimed>(client, claimStatement, [limit, leaseMs, lastServed, queues])
+        return listRows<ClaimedRow | NothingClaimed>(client, claimStatement, [limit, leaseMs, lastServed, listQueues()])
       },
       { settings },
     )

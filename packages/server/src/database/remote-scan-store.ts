@@ -13,8 +13,8 @@ import { makeGroupCommit } from './group-commit.ts'
 import { changeRows, listRows, runStatement } from './query.ts'
 import { newSealedContents, type SourceRow, sourceFields, toSource } from './scan-records.ts'
 
-/** `queues` are the queues that this process can claim remote scans from. */
-export function makeRemoteScanStore({ pool, queues }: { pool: Pool; queues: string[] }): RemoteScanStore {
+/** `listQueues` lists the queues that this process can claim remote scans from at the moment. */
+export function makeRemoteScanStore({ pool, listQueues }: { pool: Pool; listQueues(): string[] }): RemoteScanStore {
   // A batch of new remote scans carries their contents, up to 64 KB each, so it is smaller.
   const add = makeGroupCommit({ run: (remoteScans: NewRemoteScan[]) => addAll(pool, remoteScans), maxBatch: 64 })
   const take = makeGroupCommit({ run: (ids: string[]) => takeAll(pool, ids), maxBatch: 512 })
@@ -30,7 +30,7 @@ export function makeRemoteScanStore({ pool, queues }: { pool: Pool; queues: stri
     },
 
     async claim(limit, leaseMs) {
-      const rows = await listRows<ClaimedRow>(pool, claimStatement, [limit, leaseMs, queues])
+      const rows = await listRows<ClaimedRow>(pool, claimStatement, [limit, leaseMs, listQueues()])
       return rows.map((row) => ({
         lease: { id: row.id, token: row.token },
         source: toSource(row),

@@ -16,6 +16,8 @@ export type Refusal =
   | { kind: 'overloaded'; retryAfterSeconds: number; detail?: string }
   | { kind: 'unavailable'; retryAfterSeconds: number }
   | { kind: 'storage-full'; retryAfterSeconds: number }
+  /** The operator refuses malware scans while ClamAV or its official databases are missing or old. */
+  | { kind: 'degraded'; retryAfterSeconds: number; detail: string }
   /** The request may have been accepted and charged. With every other kind it was not. */
   | { kind: 'outcome-unknown' }
 

@@ -21,8 +21,11 @@ export async function retryBriefly<T>(record: () => Promise<T>): Promise<T> {
   return record()
 }
 
-/** Whether an error is temporary and not the fault of the scan: an overload, a full disk or unavailable storage. */
+/**
+ * Whether an error is temporary and not the fault of the scan: an overload, a full disk, unavailable storage or missing
+ * signatures.
+ */
 export const isTransient = (error: unknown): boolean =>
   error instanceof EngineBusy ||
   error instanceof StorageUnavailable ||
-  (error instanceof Problem && ['overloaded', 'storage-full'].includes(error.refusal.kind))
+  (error instanceof Problem && ['overloaded', 'storage-full', 'degraded'].includes(error.refusal.kind))

@@ -1,20 +1,20 @@
 import { EngineBusy } from './ports/engines.ts'
 
-type Waiter = { resolve(): void; reject(error: unknown): void }
+type Waiter = { weight: number; resolve(): void; reject(error: unknown): void }
 
 /**
- * Lets at most `count` pieces of work run at once. The others wait in the order of their arrival; more than
- * `maxWaiting`, and those that wait longer than `maxWaitMs`, fail with `EngineBusy`.
+ * Lets at most `count` pieces of work run at once, or as many as their weights together allow. The others wait in the
+ * order of their arrival; more than `maxWaiting`, and those that wait longer than `maxWaitMs`, fail with `EngineBusy`.
  */
 export function makeSemaphore({ count, maxWaiting = Infinity, maxWaitMs = 30_000 }: SemaphoreOptions) {
   const waiting = new Set<Waiter>()
   let free = count
 
-  /** Takes a permit that `release` must give back. The signal ends the wait only. */
-  function acquire(signal?: AbortSignal): Promise<void> | undefined {
+  /** Takes permits that `release` must give back. The signal ends the wait only. */
+  function acquire(signal?: AbortSignal, weight = 1): Promise<void> | undefined {
     signal?.throwIfAborted()
-    if (free > 0) {
-      free--
+    if (free >= weight && waiting.size === 0) {
+      free -= weight
       return undefined
     }
     if (waiting.size >= maxWaiting) throw new EngineBusy(`Too many scans: ${maxWaiting} are waiting already`)
@@ -25,6 +25,7 @@ export function makeSemaphore({ count, maxWaiting = Infinity, maxWaitMs = 30_000
         waiting.delete(waiter)
       }
       const waiter: Waiter = {
+        weight,
         resolve() {
           leave()
           resolve()
@@ -32,6 +33,7 @@ export function makeSemaphore({ count, maxWaiting = Infinity, maxWaitMs = 30_000
         reject(error) {
           leave()
           reject(error)
+          serveWaiting()
         },
       }
       const abort = () => waiter.reject(signal?.reason)
@@ -42,11 +44,18 @@ export function makeSemaphore({ count, maxWaiting = Infinity, maxWaitMs = 30_000
     })
   }
 
-  /** Hands the permit to the first waiter directly, so that a newcomer cannot overtake the queue. */
-  function release() {
-    const [first] = waiting
-    if (first === undefined) free++
-    else first.resolve()
+  function release(weight = 1) {
+    free += weight
+    serveWaiting()
+  }
+
+  /** Hands permits to the first waiters directly, so that a newcomer cannot overtake the queue. */
+  function serveWaiting() {
+    for (const first of waiting) {
+      if (free < first.weight) return
+      free -= first.weight
+      first.resolve()
+    }
   }
 
   return {
@@ -56,12 +65,12 @@ export function makeSemaphore({ count, maxWaiting = Infinity, maxWaitMs = 30_000
     withdraw() {
       free--
     },
-    async use<T>(work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
-      await acquire(signal)
+    async use<T>(work: () => Promise<T>, signal?: AbortSignal, weight = 1): Promise<T> {
+      await acquire(signal, weight)
       try {
         return await work()
       } finally {
-        release()
+        release(weight)
       }
     },
     rejectWaiting(toError: () => Error) {

@@ -38,6 +38,7 @@ export const statusOf: Record<AnyProblem['kind'], number> = {
   overloaded: 503,
   unavailable: 503,
   'storage-full': 503,
+  degraded: 503,
 }
 
 /** Seconds in Retry-After when content cannot be stored. The store has retried for some seconds by then. */

@@ -21,3 +21,19 @@ export function findProcessIdentity(pid: number): string | undefined {
 
 /** Whether the process with this identity still runs. */
 export const isRunning = (identity: string): boolean => findProcessIdentity(Number.parseInt(identity, 10)) === identity
+
+const tickMs = 10
+
+/** The processor time that a process and its descendants have used, in steps of 10 ms; 0 for a process that is gone. */
+export function readProcessorMs(pid: number): number {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
+    // The name of the program, in parentheses, may hold blanks.
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+    const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1').trim()
+    const own = (Number(fields[11]) + Number(fields[12])) * tickMs
+    return children.split(' ').reduce((sum, child) => (child === '' ? sum : sum + readProcessorMs(Number(child))), own)
+  } catch {
+    return 0
+  }
+}

@@ -10,6 +10,7 @@ import { describe, type TestContext, test } from 'node:test'
 import { openContentStore } from '../../src/blobs/content-store.ts'
 import { openMasterKey } from '../../src/blobs/master-key.ts'
 import { makeMemoryBudget } from '../../src/blobs/memory-content.ts'
+import { headBytes } from '../../src/domain/content/content.ts'
 import type { ContentStore, ContentWriter, WriterOptions } from '../../src/domain/ports/content-store.ts'
 import { Problem } from '../../src/domain/problem.ts'
 import { findProcessIdentity } from '../../src/runtime/process.ts'
@@ -54,7 +55,7 @@ describe('content', () => {
       assert.equal(content.bytes, bytes)
       assert.equal(content.sha1, hashOf('sha1', clear))
       assert.equal(content.sha256, hashOf('sha256', clear))
-      assert.ok(content.head.equals(clear.subarray(0, 65_536)))
+      assert.ok(content.head.equals(clear.subarray(0, headBytes)))
       assert.ok((await readAll(content.read())).equals(clear))
       assert.ok((await readAll(content.read())).equals(clear), 'a second time')
       const places = [0, 1, 65_535, 65_536, 65_537, 524_288, mebibyte - 1, mebibyte, bytes - 1, bytes]

@@ -7,7 +7,7 @@ import { newContent } from '../engines/unpack-archives.ts'
 import { noAbort } from '../engines/yara-support.ts'
 
 const content = newContent(Buffer.from('content'))
-const clean: EngineReport = { findings: [], doubts: [], unopened: false }
+const clean: EngineReport = { findings: [], doubts: [], suspectsContainer: false }
 const down = new EngineDown('clamd crashed')
 
 /** A client that gives these replies in turn, and throws those that are errors. */
@@ -30,7 +30,12 @@ function newClient(scans: (string | Error)[], pings: (string | Error)[] = []) {
     close() {},
   }
   const retried: EngineDown[] = []
-  const engine = makeClamAvEngine({ client, findState: () => undefined, onRetry: (error) => retried.push(error) })
+  const engine = makeClamAvEngine({
+    client,
+    findState: () => undefined,
+    marksContainers: () => true,
+    onRetry: (error) => retried.push(error),
+  })
   return { engine, asked, retried }
 }
 
@@ -80,7 +85,7 @@ describe('the ClamAV engine', () => {
       },
       close() {},
     }
-    const engine = makeClamAvEngine({ client, findState: () => undefined, onRetry() {} })
+    const engine = makeClamAvEngine({ client, findState: () => undefined, marksContainers: () => true, onRetry() {} })
     await assert.rejects(engine.scan(content, leaving.signal), { name: 'AbortError' })
     assert.equal(pings, 2)
   })
@@ -96,7 +101,7 @@ describe('the ClamAV engine', () => {
       },
       close() {},
     }
-    const engine = makeClamAvEngine({ client, findState: () => undefined, onRetry() {} })
+    const engine = makeClamAvEngine({ client, findState: () => undefined, marksContainers: () => true, onRetry() {} })
     await assert.rejects(
       engine.scan(content, noAbort),
       (error) => error instanceof EngineDown && /did not answer again/.test(error.message),
@@ -124,7 +129,8 @@ describe('a reply of clamd', () => {
     'stream: Heuristics.Assay.Encrypted.Office.UNOFFICIAL FOUND': { doubts: ['EncryptedContent'] },
     'stream: Heuristics.Limits.Exceeded.MaxFileSize FOUND': { doubts: ['ScanLimitExceeded'] },
     'stream: Heuristics.Limits.Exceeded.MaxRecursion FOUND': { doubts: ['ScanLimitExceeded'] },
-    'stream: Heuristics.Assay.Container.Zstd.UNOFFICIAL FOUND': { unopened: true },
+    'stream: Heuristics.Assay.Container.Zstd.UNOFFICIAL FOUND': { suspectsContainer: true, hasUnopened: true },
+    'stream: Heuristics.Assay.Search.Embedded.UNOFFICIAL FOUND': { suspectsContainer: true },
     'INSTREAM size limit exceeded. ERROR': { doubts: ['ScanLimitExceeded'] },
   }
   test('gives findings, doubts and containers that were not opened', () => {

@@ -68,7 +68,7 @@ describe('a clamd of our own', options, () => {
     }
     const zipped = newZip([{ name: 'a.bin', data: Buffer.alloc(2_000_000, 'x'), method: 0 }, { data: eicar }])
     assert.match((await engine.scan(newContent(zipped, { spooled: true }), noAbort)).findings.join(), /eicar/i)
-    const clean = { findings: [], doubts: [], unopened: false }
+    const clean = { findings: [], doubts: [], suspectsContainer: false }
     assert.deepEqual(await engine.scan(newContent(Buffer.from('hello')), noAbort), clean)
     assert.deepEqual(await engine.scan(newContent(large.subarray(0, 2_000_000), { spooled: true }), noAbort), clean)
     const state = engine.findState()

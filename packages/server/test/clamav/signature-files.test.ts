@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import {
   countSignatures,
-  findReleaseDate,
+  findOfficialDate,
   listSignatureFiles,
   placeSignatureFiles,
   toDigest,
@@ -131,16 +131,23 @@ describe('signatures', () => {
     })
   }
 
-  test('have the date of the newest: from its header, its file, or beside ours', (t) => {
+  test('have the date in the header of daily, if main is there too, and never that of other files', (t) => {
     const { dirs, write, remove } = newSignatureDirs(t)
-    const find = () => findReleaseDate(listSignatureFiles(dirs), dirs).toISOString()
-    assert.equal(find(), '2026-01-02T03:04:05.000Z')
-    // The file is newer than its database; the date in its header counts.
+    const find = () => findOfficialDate(listSignatureFiles(dirs))?.toISOString()
+    write('own/a.ndb', 'x')
+    write('own/daily.cvd', cvd('16 Nov 2026 08-25 +0000', 1))
+    write('official/bytecode.cvd', cvd('15 Nov 2026 08-25 +0000', 1))
+    write('official/fetched.ndb', 'x')
+    assert.equal(find(), undefined)
     write('official/daily.cvd', cvd('14 Nov 2026 08-25 +0200', 1))
+    assert.equal(find(), undefined)
+    write('official/main.cvd', cvd('16 Sep 2021 08-32 -0400', 1))
     assert.equal(find(), '2026-11-14T06:25:00.000Z')
     remove('official/daily.cvd')
-    write('own/a.ndb', 'x', 60 * 24 * 365)
-    assert.equal(find(), '2027-01-01T00:00:00.000Z')
+    write('official/daily.cld', cvd('15 Nov 2026 08-25 +0200', 1))
+    assert.equal(find(), '2026-11-15T06:25:00.000Z')
+    write('official/daily.cld', 'no header at all')
+    assert.equal(find(), undefined)
   })
 })
 

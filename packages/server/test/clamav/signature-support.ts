@@ -20,7 +20,6 @@ export function newSignatureDirs(t: TestContext) {
     }
     return file
   }
-  write('shipped/released.txt', '2026-01-02T03:04:05Z\n')
   write('shipped/assay.ndb', 'Ours:0:*:616161\n', 0)
   return { root, dirs, databaseDir, write, remove: (path: string) => rmSync(join(root, path)) }
 }

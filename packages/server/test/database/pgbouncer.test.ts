@@ -71,7 +71,7 @@ async function charge(database: Database) {
   const [gate, scans, jobs] = [
     makeAdmissionGate({ pool }),
     makeScanStore(database),
-    makeJobStore({ pool, queues: [testQueue] }),
+    makeJobStore({ pool, listQueues: () => [testQueue] }),
   ]
   const registration = makeRegistration({ accounts, keys, plans, clock: systemClock })
   const { apiKey, account } = await registration.register({ name: 'pooled', plan: 'free', credits: 50 })

@@ -33,7 +33,7 @@ const newRemoteScan = (change: Partial<NewRemoteScan> = {}): NewRemoteScan => ({
 
 describe('a remote scan', () => {
   let database: Awaited<ReturnType<typeof openTestDatabase>>
-  const open = (queues = [queue]) => makeRemoteScanStore({ pool: database.pool, queues })
+  const open = (queues = [queue]) => makeRemoteScanStore({ pool: database.pool, listQueues: () => queues })
   let remoteScans: ReturnType<typeof open>
   before(async () => {
     database = await openTestDatabase()

@@ -15,8 +15,8 @@ export async function openTestJobs() {
   return {
     ...stores,
     pool,
-    queues: [testQueue],
-    jobs: makeJobStore({ pool, queues: [testQueue] }),
+    listQueues: () => [testQueue],
+    jobs: makeJobStore({ pool, listQueues: () => [testQueue] }),
     deliveries: makeDeliveryStore({ pool }),
     idempotency: makeIdempotencyStore({ pool }),
     /** Returns the id of the scan. */

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { deflateRawSync, gzipSync } from 'node:zlib'
-import { findMediaType, headBytes } from '../../src/domain/content/media-type.ts'
+import { headBytes } from '../../src/domain/content/content.ts'
+import { findMediaType } from '../../src/domain/content/media-type.ts'
 
 const bytes = (...parts: (string | number[] | Buffer)[]) =>
   Buffer.concat(parts.map((part) => (typeof part === 'string' ? Buffer.from(part, 'latin1') : Buffer.from(part))))
@@ -79,6 +80,10 @@ const texts: [string, string][] = [
   ['@echo off\r\ndir\r\n', 'text/x-msdos-batch; charset=us-ascii'],
   ['--- a\n+++ b\n@@ -1 +1 @@\n-x\n+y\n', 'text/x-diff; charset=us-ascii'],
   ['BEGIN:VCALENDAR\r\n', 'text/calendar; charset=us-ascii'],
+  ["'''What the module does.'''\n\nimport os\n", 'text/x-script.python; charset=us-ascii'],
+  ["'''\n''' A comment\n.TH NAME 1\n", 'text/troff; charset=us-ascii'],
+  ['\'\\" t\n.TH NAME 1\n', 'text/troff; charset=us-ascii'],
+  ['WARC/1.0\r\nWARC-Type: warcinfo\r\n\r\n', 'application/warc'],
   ['-----BEGIN CERTIFICATE-----\nMIIB\n', 'text/plain; charset=us-ascii'],
 ]
 
@@ -89,6 +94,12 @@ const binaries: [Buffer, string][] = [
   [bytes('7z', [0xbc, 0xaf, 0x27, 0x1c], Buffer.alloc(32)), 'application/x-7z-compressed'],
   [bytes('SQLite format 3\0', Buffer.alloc(100)), 'application/vnd.sqlite3'],
   [bytes([0xde, 0x12, 0x04, 0x95], Buffer.alloc(24)), 'application/x-gettext-translation'],
+  [bytes([0x95, 0x04, 0x12, 0xde], Buffer.alloc(24)), 'application/x-gettext-translation'],
+  [bytes('MSWIM\0\0\0', [208, 0, 0, 0], Buffer.alloc(32)), 'application/x-ms-wim'],
+  [bytes('WLPWM\0\0\0', [208, 0, 0, 0], Buffer.alloc(32)), 'application/x-ms-wim'],
+  [bytes('QFI', [0xfb, 0, 0, 0, 3], Buffer.alloc(32)), 'application/x-qemu-disk'],
+  [bytes('xar!', [0, 28, 0, 1], Buffer.alloc(32)), 'application/x-xar'],
+  [bytes('WARC/1.0\r\n\r\n', [0, 1, 2, 3]), 'application/warc'],
   [bytes('\0asm', [1, 0, 0, 0]), 'application/wasm'],
   [bytes([0xca, 0xfe, 0xba, 0xbe, 0, 0, 0, 61], Buffer.alloc(32)), 'application/x-java-applet'],
   [bytes([0xca, 0xfe, 0xba, 0xbe, 0, 0, 0, 2], Buffer.alloc(32)), 'application/x-mach-binary'],
@@ -179,6 +190,9 @@ test('truncated and mutated heads never throw and always have a well-formed type
   }
 })
 
+/** At first use a head takes at most 12 ms of processor time; a pattern that backtracks takes hundreds. */
+const limitMs = 100
+
 test('content made to be slow takes little processor time', async () => {
   const fill = (text: string) => text.repeat(Math.ceil(headBytes / text.length)).slice(0, headBytes)
   const code = ['typeof ', 'module.exports', 'main(', 'def a', '<', '=', '(', '\\']
@@ -196,10 +210,13 @@ test('content made to be slow takes little processor time', async () => {
     bytes('II*\0\x08\0\0\0', fill('\xff')),
   ]
   for (const head of heads) {
-    const before = process.threadCpuUsage()
-    assert.match(await find(head, 1e9), syntax)
-    const ms = process.threadCpuUsage(before).user / 1000
-    // At first use they take at most 12 ms; a pattern that backtracks takes hundreds.
-    assert.ok(ms < 100, `${ms} ms for ${JSON.stringify(head.toString('latin1', 0, 40))}`)
+    let ms = Number.POSITIVE_INFINITY
+    // A pattern that backtracks is slow each time; the collector or the compiler of Node may take the time of one try.
+    for (let tries = 0; tries < 5 && ms >= limitMs; tries++) {
+      const before = process.threadCpuUsage()
+      assert.match(await find(head, 1e9), syntax)
+      ms = process.threadCpuUsage(before).user / 1000
+    }
+    assert.ok(ms < limitMs, `${ms} ms for ${JSON.stringify(head.toString('latin1', 0, 40))}`)
   }
 })

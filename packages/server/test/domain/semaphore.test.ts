@@ -111,3 +111,28 @@ describe('a semaphore', () => {
     await first
   })
 })
+
+test('work of different weights shares the permits, first come, first served', async () => {
+  const semaphore = makeSemaphore({ count: 10, maxWaitMs: Infinity })
+  const gates = [0, 1, 2].map(() => Promise.withResolvers<void>())
+  const started: number[] = []
+  const run = (index: number, weight: number) =>
+    semaphore.use(
+      () => {
+        started.push(index)
+        return gates[index]?.promise ?? Promise.resolve()
+      },
+      undefined,
+      weight,
+    )
+  const all = [run(0, 6), run(1, 6), run(2, 2)]
+  await new Promise(setImmediate)
+  // The light one has room, but does not overtake.
+  assert.deepEqual(started, [0])
+  gates[0]?.resolve()
+  await new Promise(setImmediate)
+  assert.deepEqual(started, [0, 1, 2])
+  for (const gate of gates) gate.resolve()
+  await Promise.all(all)
+  assert.equal(semaphore.acquire(undefined, 10), undefined)
+})

@@ -1,6 +1,6 @@
 import { crc32, deflateRawSync } from 'node:zlib'
 import start from '7z-wasm'
-import type { Content } from '../../src/domain/content/content.ts'
+import { type Content, headBytes } from '../../src/domain/content/content.ts'
 import type { UnpackBudget, Unpacker } from '../../src/domain/ports/engines.ts'
 
 /** In halves, so that no scanner takes this file for the test virus. */
@@ -13,7 +13,7 @@ export const member = Buffer.concat([eicar, Buffer.alloc(3000, ' ')])
 export function newContent(bytes: Buffer, { spooled = false } = {}): Content {
   return {
     bytes: bytes.length,
-    head: bytes.subarray(0, 65_536),
+    head: bytes.subarray(0, headBytes),
     sha1: '',
     sha256: '',
     whole: spooled ? undefined : bytes,
@@ -124,15 +124,18 @@ export function newRar4({ encryptedList = false } = {}): Buffer {
   ])
 }
 
-export function newRar5({ encryptedList = false } = {}): Buffer {
+export function newRar5({ encryptedList = false, encryptedFile = false } = {}): Buffer {
   const name = Buffer.from('eicar.com')
   const block = (body: Buffer[], data = Buffer.alloc(0)) => {
     const bytes = Buffer.concat(body)
     const head = Buffer.concat([vint(bytes.length), bytes])
     return Buffer.concat([u32(crc32(head)), head, data])
   }
-  const sizes = [vint(2), vint(2), vint(member.length), vint(4), vint(member.length), vint(0o100644)]
-  const file = [...sizes, u32(crc32(member)), vint(0), vint(1), vint(name.length), name]
+  // A record of another kind, and one of encryption.
+  const extra = Buffer.from(encryptedFile ? [2, 3, 0, 36, 1, 0, 0, 4, ...Buffer.alloc(32)] : [])
+  const flags = encryptedFile ? [vint(3), vint(extra.length)] : [vint(2)]
+  const sizes = [vint(2), ...flags, vint(member.length), vint(4), vint(member.length), vint(0o100644)]
+  const file = [...sizes, u32(crc32(member)), vint(0), vint(1), vint(name.length), name, extra]
   const first = encryptedList
     ? [vint(4), vint(0), vint(0), vint(0), Buffer.from([15]), Buffer.alloc(16)]
     : [1, 0, 0].map(vint)

@@ -13,9 +13,9 @@ for (const backend of ['libyara', 'yara-x'] as const) {
     test('a rule is found in small content, and nothing in content without it', async (t) => {
       const { engine } = await openTestYara(t, { backend, rules: { 'marker.yar': markerRule } })
       const found = await engine.scan(toContent(Buffer.from('before assay-marker after')), noAbort)
-      assert.deepEqual(found, { findings: ['marker'], doubts: [], unopened: false })
+      assert.deepEqual(found, { findings: ['marker'], doubts: [], suspectsContainer: false })
       const clean = await engine.scan(toContent(Buffer.from('nothing here')), noAbort)
-      assert.deepEqual(clean, { findings: [], doubts: [], unopened: false })
+      assert.deepEqual(clean, { findings: [], doubts: [], suspectsContainer: false })
     })
 
     test('a match across chunks of large content is found, at its end too', async (t) => {

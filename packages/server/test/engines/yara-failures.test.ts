@@ -19,7 +19,7 @@ import {
 
 const marked = () => toContent(Buffer.from('assay-marker'))
 const slow = () => toContent(slowBytes)
-const never = { findings: [], doubts: ['ScanLimitExceeded'], unopened: false }
+const never = { findings: [], doubts: ['ScanLimitExceeded'], suspectsContainer: false }
 
 for (const backend of ['libyara', 'yara-x'] as const) {
   describe(`YARA with ${backend}, when things go wrong`, { skip: await whyNot(backend) }, () => {
@@ -82,7 +82,11 @@ for (const backend of ['libyara', 'yara-x'] as const) {
           yield Buffer.from('assay-marker'.repeat(9))
         },
       }
-      assert.deepEqual(await engine.scan(content, noAbort), { findings: ['marker'], doubts: [], unopened: false })
+      assert.deepEqual(await engine.scan(content, noAbort), {
+        findings: ['marker'],
+        doubts: [],
+        suspectsContainer: false,
+      })
       assert.equal(reads, 2)
     })
 
@@ -112,7 +116,7 @@ for (const backend of ['libyara', 'yara-x'] as const) {
       })
       assert.deepEqual(await engine.scan(slow(), noAbort), never)
       const next = await engine.scan(marked(), noAbort)
-      assert.deepEqual(next, { findings: ['marker'], doubts: [], unopened: false })
+      assert.deepEqual(next, { findings: ['marker'], doubts: [], suspectsContainer: false })
     })
 
     test('a caller who leaves gets its reason at once, and the process stays', async (t) => {

@@ -1,29 +1,53 @@
 import assert from 'node:assert/strict'
 import type { Socket } from 'node:net'
-import { describe, test } from 'node:test'
+import { describe, type TestContext, test } from 'node:test'
 import { waitUntil } from '../../../../acceptance/support/wait-until.ts'
+import type { ContentStore } from '../../src/domain/ports/content-store.ts'
 import { newFetching } from './fetching.ts'
 import { newAnswer, openBlackHole, openCountedContents, openOrigin } from './origins.ts'
 
 describe('a caller who aborts', () => {
-  const moments: Record<string, (socket: Socket) => void> = {
-    'before the answer': () => {},
-    'within the content': (socket) => socket.write(newAnswer('200 OK\nContent-Length: 100', 'only this')),
+  const enough = new Error('enough')
+
+  async function requireAborted(
+    t: TestContext,
+    given: AbortController,
+    { answer, contents }: { answer(socket: Socket): void; contents?: ContentStore },
+  ) {
+    const origin = await openOrigin(t, answer)
+    const { fetch } = newFetching(t)
+    const request = { signal: given.signal, ...(contents === undefined ? {} : { contents }) }
+    await assert.rejects(fetch(`http://127.0.0.2:${origin.port}/`, request), enough)
+    await waitUntil('the origin sees the end', () => origin.countOpen() === 0)
+    await assert.rejects(fetch(`http://127.0.0.2:${origin.port}/`, request), enough)
+    assert.equal(origin.heard.length, 1, 'an aborted caller makes no request')
   }
-  for (const [moment, answer] of Object.entries(moments)) {
-    test(`${moment} gets the reason of the abort, and no connection stays open`, async (t) => {
-      const given = new AbortController()
-      const origin = await openOrigin(t, (socket) => {
-        answer(socket)
-        setTimeout(() => given.abort(new Error('enough')), 50)
-      })
-      const { fetch } = newFetching(t)
-      await assert.rejects(fetch(`http://127.0.0.2:${origin.port}/`, { signal: given.signal }), /enough/)
-      await waitUntil('the origin sees the end', () => origin.countOpen() === 0)
-      await assert.rejects(fetch(`http://127.0.0.2:${origin.port}/`, { signal: given.signal }), /enough/)
-      assert.equal(origin.heard.length, 1, 'an aborted caller makes no request')
-    })
-  }
+
+  test('before the answer gets the reason of the abort, and no connection stays open', async (t) => {
+    const given = new AbortController()
+    await requireAborted(t, given, { answer: () => given.abort(enough) })
+  })
+
+  test('within the content gets the reason of the abort, and no connection stays open', async (t) => {
+    const given = new AbortController()
+    const { contents, countOpen } = openCountedContents(t)
+    const aborting = {
+      ...contents,
+      newWriter() {
+        const writer = contents.newWriter()
+        return {
+          ...writer,
+          write(bytes: Buffer) {
+            given.abort(enough)
+            return writer.write(bytes)
+          },
+        }
+      },
+    }
+    const answer = (socket: Socket) => void socket.write(newAnswer('200 OK\nContent-Length: 100', 'only this'))
+    await requireAborted(t, given, { answer, contents: aborting })
+    assert.equal(countOpen(), 0)
+  })
 
   test('while it connects does not wait for the connection', async (t) => {
     const { fetch } = newFetching(t)

@@ -54,7 +54,7 @@ describe('a remote scan', () => {
   })
 
   const openStore = () =>
-    makeRemoteScanStore({ pool: database.pool, queues: listQueues(['malware'], contents.storeIds) })
+    makeRemoteScanStore({ pool: database.pool, listQueues: () => listQueues(['malware'], contents.storeIds) })
   const countRemoteScans = async () => (await database.pool.query('select from remote_scans')).rowCount
 
   function listen(): Notifications {

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { EngineDown, type ScanEngine, type Unpacker } from '../../src/domain/ports/engines.ts'
-import { makeInspection } from '../../src/domain/scans/malware-scan.ts'
+import { EngineBusy, EngineDown, type ScanEngine, type Unpacker } from '../../src/domain/ports/engines.ts'
+import { makeInspection } from '../../src/domain/scans/inspection.ts'
+import { makeWorkClock } from '../../src/domain/scans/work-clock.ts'
 import { makeSemaphore } from '../../src/domain/semaphore.ts'
 import { newTar } from '../engines/unpack-archives.ts'
 import { box, newContent, newContents, newEngine, newUnpacker, nothing, toBytes } from './scan-support.ts'
@@ -9,7 +10,10 @@ import { box, newContent, newContents, newEngine, newUnpacker, nothing, toBytes 
 function newInspection(engines: ScanEngine[], unpacker: Unpacker = newUnpacker()) {
   const { contents, countHeld } = newContents()
   const semaphore = makeSemaphore({ count: 1, maxWaiting: 10 })
-  return { ...makeInspection({ listEngines: () => engines, unpacker, contents, semaphore }), countHeld, semaphore }
+  const time = { processorMs: 0, elapsedMs: 0 }
+  const clock = makeWorkClock({ readProcessorMs: () => time.processorMs, now: () => time.elapsedMs })
+  const inspection = makeInspection({ listEngines: () => engines, unpacker, contents, semaphore, clock })
+  return { ...inspection, countHeld, semaphore, time }
 }
 
 /** An engine whose scan ends only when it is aborted. */
@@ -65,11 +69,27 @@ describe('an inspection', () => {
     assert.equal(countHeld(), 0)
   })
 
-  test('does not unpack a container that its only engine opens', async () => {
+  test('leaves out what its only engine has seen, unless that engine suspects a container', async () => {
+    for (const suspectsContainer of [false, true]) {
+      let skipsSeen: boolean | undefined
+      const unpacker = newUnpacker({
+        async unpack(_, options) {
+          skipsSeen = options.skipsSeen
+          return []
+        },
+      })
+      const engine = newEngine({ opensContainers: true, scan: async () => ({ ...nothing, suspectsContainer }) })
+      await newInspection([engine], unpacker).inspect(newContent(newTar(['a']).toString('latin1')))
+      assert.equal(skipsSeen, !suspectsContainer)
+    }
+  })
+
+  test('does not give content to the unpacker that cannot hold any, as far as its engine tells', async () => {
     const unpacker = newUnpacker({ unpack: () => Promise.reject(new Error('nothing to unpack')) })
     const { inspect } = newInspection([newEngine({ opensContainers: true })], unpacker)
-    const tar = newTar(['a'], Buffer.from('harmless')).toString('latin1')
-    assert.deepEqual(await inspect(newContent(tar)), { findings: [], doubts: [] })
+    assert.deepEqual(await inspect(newContent('text')), { findings: [], doubts: [] })
+    const unmarking = newEngine({ opensContainers: true, marksContainers: () => false })
+    await assert.rejects(newInspection([unmarking], unpacker).inspect(newContent('text')), /nothing to unpack/)
   })
 
   test('unpacks containers that its engine reports as unopened, or that ClamAV is known not to open', async () => {
@@ -78,7 +98,7 @@ describe('an inspection', () => {
     assert.deepEqual(findings, [{ name: 'Virus', path: ['member-0'] }])
     const unopened = newEngine({
       opensContainers: true,
-      scan: async (content) => (content.bytes > 4 ? { ...nothing, unopened: true } : nothing),
+      scan: async (content) => (content.bytes > 4 ? { ...nothing, suspectsContainer: true } : nothing),
     })
     let unpacked = 0
     const unpacker = newUnpacker({
@@ -89,6 +109,16 @@ describe('an inspection', () => {
     })
     const { doubts } = await newInspection([unopened], unpacker).inspect(newContent('no container at all'))
     assert.deepEqual([doubts, unpacked], [['UnsupportedContainer'], 1])
+  })
+
+  test('has a doubt about a container that its engine could not open, when nothing else could', async () => {
+    const marking = newEngine({
+      opensContainers: true,
+      scan: async () => ({ ...nothing, suspectsContainer: true, hasUnopened: true }),
+    })
+    const unpacker = newUnpacker({ unpack: async () => [] })
+    const { doubts } = await newInspection([marking], unpacker).inspect(newContent('a disk image'))
+    assert.deepEqual(doubts, ['UnsupportedContainer'])
   })
 
   test('unpacks a container with a doubt of its engine: another doubt may hide behind it', async () => {
@@ -193,27 +223,55 @@ describe('an inspection', () => {
     assert.equal(second.countHeld(), 0)
   })
 
-  test('beyond the deadline has a doubt, and is never clean', async (t) => {
-    t.mock.timers.enable({ apis: ['setTimeout'] })
-    const { inspect } = newInspection([hanging])
+  test('beyond the processor time of a scan has a doubt, however much time went by', async (t) => {
+    t.mock.timers.enable({ apis: ['setInterval'] })
+    const { inspect, time } = newInspection([hanging])
     const inspecting = inspect(newContent('text'))
     await new Promise(setImmediate)
-    t.mock.timers.tick(49_999)
+    time.elapsedMs = 239_000
+    time.processorMs = 45_000
+    t.mock.timers.tick(1000)
     await new Promise(setImmediate)
-    t.mock.timers.tick(1)
+    time.processorMs = 45_001
+    t.mock.timers.tick(1000)
     assert.deepEqual(await inspecting, { findings: [], doubts: ['ScanLimitExceeded'] })
   })
 
-  test('beyond the deadline in a member keeps earlier findings', async (t) => {
-    t.mock.timers.enable({ apis: ['setTimeout'] })
+  test('without processor time for minutes is our fault, and no verdict', async (t) => {
+    t.mock.timers.enable({ apis: ['setInterval'] })
+    const { inspect, time } = newInspection([hanging])
+    const inspecting = inspect(newContent('text'))
+    await new Promise(setImmediate)
+    time.elapsedMs = 240_001
+    time.processorMs = 44_000
+    t.mock.timers.tick(1000)
+    await assert.rejects(inspecting, EngineBusy)
+  })
+
+  test('shares the processor time with the scans that run at once', async (t) => {
+    t.mock.timers.enable({ apis: ['setInterval'] })
+    const { inspect, time } = newInspection([hanging])
+    const both = [inspect(newContent('one')), inspect(newContent('two'))]
+    await new Promise(setImmediate)
+    time.processorMs = 89_000
+    t.mock.timers.tick(1000)
+    await new Promise(setImmediate)
+    time.processorMs = 91_000
+    t.mock.timers.tick(1000)
+    for (const { doubts } of await Promise.all(both)) assert.deepEqual(doubts, ['ScanLimitExceeded'])
+  })
+
+  test('beyond the limit in a member keeps earlier findings', async (t) => {
+    t.mock.timers.enable({ apis: ['setInterval'] })
     const engine = newEngine({
       scan: (content, signal) =>
         content.whole?.toString() === 'slow' ? hanging.scan(content, signal) : newScan()(content),
     })
-    const { inspect, countHeld } = newInspection([engine])
+    const { inspect, countHeld, time } = newInspection([engine])
     const inspecting = inspect(newContent(box('virus', 'slow')))
     for (let i = 0; i < 10; i++) await new Promise(setImmediate)
-    t.mock.timers.tick(50_000)
+    time.processorMs = 45_001
+    t.mock.timers.tick(1000)
     const { findings, doubts } = await inspecting
     assert.deepEqual([findings, doubts], [[{ name: 'Virus', path: ['member-0'] }], ['ScanLimitExceeded']])
     assert.equal(countHeld(), 0)

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto'
 import { buffer } from 'node:stream/consumers'
-import type { Content } from '../../src/domain/content/content.ts'
+import { type Content, headBytes } from '../../src/domain/content/content.ts'
 import type { ContentStore } from '../../src/domain/ports/content-store.ts'
 import type { EngineReport, EngineState, ScanEngine, Unpacker } from '../../src/domain/ports/engines.ts'
 
-export const nothing: EngineReport = { findings: [], doubts: [], unopened: false }
+export const nothing: EngineReport = { findings: [], doubts: [], suspectsContainer: false }
 
 export const state: EngineState = {
   version: 'Test 1.0',
@@ -20,6 +20,7 @@ export function newEngine(change: Partial<ScanEngine> & { seen?: string[] } = {}
     name: 'Test',
     kind: 'malware',
     opensContainers: false,
+    marksContainers: () => true,
     findState: () => state,
     async scan(content) {
       const text = (await buffer(content.read())).toString('latin1')
@@ -81,7 +82,7 @@ export const newContent = (text: string, change: Partial<Content> = {}): Content
 function newHeld(whole: Buffer, onRelease: () => void): Content {
   return {
     bytes: whole.length,
-    head: whole.subarray(0, 65_536),
+    head: whole.subarray(0, headBytes),
     whole,
     sha1: createHash('sha1').update(whole).digest('hex'),
     sha256: createHash('sha256').update(whole).digest('hex'),

@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
 
-export async function waitFor(isSo: () => boolean, ms = 10_000) {
+export async function waitFor(isSo: () => boolean, ms = 60_000) {
   const end = performance.now() + ms
   while (!isSo()) {
     if (performance.now() > end) throw new Error(`Not so within ${ms} ms: ${isSo}`)

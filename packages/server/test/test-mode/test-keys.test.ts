@@ -96,6 +96,7 @@ describe('a test key', () => {
       clock: systemClock,
       region: 'test',
       kinds: [],
+      degradation: { findRefusal: unused },
       onQueued() {},
       contents: { newWriter: unused, toStoreId: unused, storeIds: [], open: unused, remove: unused, listKeys: unused },
     })
@@ -114,7 +115,7 @@ describe('a test key', () => {
     assert.deepEqual(rows, [{ seconds: 60 }])
 
     // A process without engines and without access to content.
-    const jobs = makeJobStore({ ...stores, queues: listQueues([], []) })
+    const jobs = makeJobStore({ ...stores, listQueues: () => listQueues([], []) })
     assert.deepEqual(await jobs.claim(10, 30_000), [])
     assert.deepEqual(await jobs.countJobs(), { waiting: 0, running: 0, oldestAt: undefined })
     await stores.endLeases()

@@ -11,6 +11,7 @@ import { makeDescriber } from '../../src/domain/content/media-type.ts'
 import { StorageUnavailable } from '../../src/domain/ports/content-store.ts'
 import { EngineBusy, EngineDown } from '../../src/domain/ports/engines.ts'
 import type { Problem } from '../../src/domain/problem.ts'
+import { noDegradation } from '../../src/domain/scans/degradation.ts'
 import { listQueues, makeRunJob } from '../../src/domain/scans/jobs.ts'
 import type { FinalResult } from '../../src/domain/scans/scan.ts'
 import type { Scanner } from '../../src/domain/scans/scanner.ts'
@@ -53,7 +54,7 @@ describe('a background scan', () => {
   function openWorker(scanner: Partial<Scanner>) {
     const completed: string[] = []
     const resultWaiters = makeResultWaiters()
-    const jobs = makeJobStore({ ...stores, queues: listQueues(['malware'], contents.storeIds) })
+    const jobs = makeJobStore({ ...stores, listQueues: () => listQueues(['malware'], contents.storeIds) })
     const { run, giveUp } = makeRunJob({
       jobs,
       contents,
@@ -76,6 +77,7 @@ describe('a background scan', () => {
       clock: systemClock,
       region: 'test',
       kinds: ['malware'],
+      degradation: noDegradation,
       onQueued: worker.poke,
     })
     return { ...submitting, worker, resultWaiters, completed, giveUp }
@@ -217,7 +219,7 @@ describe('a background scan', () => {
       async scanContent() {
         // As if this worker had been away for longer than its lease.
         await stores.endLeases()
-        await makeJobStore({ ...stores, queues: listQueues(['malware'], contents.storeIds) }).claim(5, 60_000)
+        await makeJobStore({ ...stores, listQueues: () => listQueues(['malware'], contents.storeIds) }).claim(5, 60_000)
         return clean
       },
     })
@@ -260,7 +262,7 @@ describe('a background scan', () => {
     const picture = await stores.submit(caller.keyDigest, { queue: 'nsfw_image anywhere' })
     // When a later job is complete, the worker has passed over the two before it.
     await readResult(accountId, (await submitUrl(caller, 'https://origin.test/a', order)).scanId)
-    const others = makeJobStore({ ...stores, queues: ['malware another-store', 'nsfw_image anywhere'] })
+    const others = makeJobStore({ ...stores, listQueues: () => ['malware another-store', 'nsfw_image anywhere'] })
     assert.deepEqual((await others.claim(5, 15_000)).map(({ scan }) => scan.id).sort(), [away, picture].sort())
   })
 

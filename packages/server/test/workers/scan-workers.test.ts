@@ -47,7 +47,7 @@ describe('work that does not end before its worker must stop is released: anothe
 
   test('a remote scan, and other workers are notified', async () => {
     const { pool } = stores
-    const remoteScans = makeRemoteScanStore({ pool, queues: [testQueue] })
+    const remoteScans = makeRemoteScanStore({ pool, listQueues: () => [testQueue] })
     const sent: string[] = []
     const notifications = { send: (topic: string) => void sent.push(topic), on: () => {}, isListening: () => true }
     const id = randomUUID()

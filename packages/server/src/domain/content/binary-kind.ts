@@ -26,6 +26,10 @@ const signatures: [type: string, ...starts: string[]][] = [
   ['application/x-hdf5', '\x89HDF\r\n\x1a\n'],
   ['application/x-cpio', '070707', '070701', '070702', '\xc7\x71', '\x71\xc7'],
   ['application/vnd.android.dex', 'dex\n03'],
+  ['application/x-ms-wim', 'MSWIM\x00\x00\x00', 'WLPWM\x00\x00\x00'],
+  ['application/x-qemu-disk', 'QFI\xfb\x00\x00\x00'],
+  ['application/x-xar', 'xar!\x00'],
+  ['application/warc', 'WARC/0.', 'WARC/1.'],
 ]
 
 /** Checks by the first two bytes, for signatures that these bytes do not decide. */
@@ -234,7 +238,7 @@ function readContent({ method, data }: Entry): string {
 
 /** The main part of an Office document names the program and tells whether the document may contain macros. */
 function findOfficeKind(contentTypes: string): string | undefined {
-  const main = /ContentType="([^"]{1,200})\.main\+xml"/.exec(contentTypes)?.[1]
+  const main = /ContentType="(application\/[A-Za-z0-9][A-Za-z0-9.+-]{0,200})\.main\+xml"/.exec(contentTypes)?.[1]
   if (main === undefined) return undefined
   return main.includes('macroEnabled') ? `${main.replace('macroEnabledTemplate', 'macroEnabled')}.12` : main
 }

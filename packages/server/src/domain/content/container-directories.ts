@@ -12,7 +12,7 @@ export async function isEncryptedInside(content: Content, format: string): Promi
     case 'rar':
       return hasEncryptedHeaderRar4(content.head)
     case 'rar5':
-      return hasEncryptedHeaderRar5(content.head)
+      return hasEncryptedHeaderRar5(content.head) || (await hasEncryptedFileRar5(content))
     case 'ole':
       return await holdsEncryptedPackage(content)
     default:
@@ -45,6 +45,66 @@ function hasEncryptedHeaderRar5(head: Buffer): boolean {
   return head[at + 1] === 4
 }
 
+const rar5StartBytes = 8
+const maxRar5Headers = 1000
+const maxRar5HeaderBytes = 16_384
+
+/**
+ * Whether a file has an encryption record. 7-Zip extracts noise from an encrypted file that states no checksum, without
+ * a message.
+ */
+async function hasEncryptedFileRar5(content: Content): Promise<boolean> {
+  let at = rar5StartBytes
+  for (let count = 0; count < maxRar5Headers && at < content.bytes; count++) {
+    const bytes = await readRange(content, at, Math.min(content.bytes, at + maxRar5HeaderBytes))
+    const read = openNumbers(bytes, 4)
+    const length = read.next()
+    const headerEnd = read.position() + length
+    const type = read.next()
+    const flags = read.next()
+    const extraBytes = (flags & 1) === 0 ? 0 : read.next()
+    const dataBytes = (flags & 2) === 0 ? 0 : read.next()
+    if (length === 0 || headerEnd > bytes.length || type > 5) return false
+    const isFile = type === 2 || type === 3
+    if (isFile && hasEncryptionRecord(bytes.subarray(Math.max(0, headerEnd - extraBytes), headerEnd))) return true
+    at += headerEnd + dataBytes
+  }
+  return false
+}
+
+/** Each record of the extra area has its length, its type and its data; the type 1 is encryption. */
+function hasEncryptionRecord(extra: Buffer): boolean {
+  const read = openNumbers(extra, 0)
+  while (read.position() < extra.length) {
+    const length = read.next()
+    const start = read.position()
+    if (length === 0) return false
+    if (read.next() === 1) return true
+    read.skipTo(start + length)
+  }
+  return false
+}
+
+/** Reads numbers of 7 bits per byte, the lowest first. */
+function openNumbers(bytes: Buffer, start: number) {
+  let at = start
+  return {
+    next(): number {
+      let value = 0
+      for (let shift = 0; shift < 49; shift += 7) {
+        const byte = bytes[at++] ?? 0
+        value += (byte & 0x7f) * 2 ** shift
+        if (byte < 0x80) break
+      }
+      return value
+    },
+    skipTo(position: number) {
+      at = position
+    },
+    position: () => at,
+  }
+}
+
 const packageName = Buffer.from('EncryptedPackage', 'utf16le')
 
 /**
@@ -61,11 +121,6 @@ async function holdsEncryptedPackage(content: Content): Promise<boolean> {
 }
 
 export type ZipDirectory = {
-  /** The whole directory was read, and the header of each member agrees with it. */
-  sound: boolean
-  /** The zip has 64-bit fields. */
-  zip64: boolean
-  methods: Set<number>
   encrypted: boolean
   /** The zip has more members or a longer directory than Assay reads. */
   tooLarge: boolean
@@ -73,36 +128,27 @@ export type ZipDirectory = {
   totalBytes: number
 }
 
-type Entry = { flags: number; method: number; offset: number }
-
 const maxEntries = 100_000
 const maxDirectoryBytes = 16 * 2 ** 20
 const endBytes = 22
 const maxCommentBytes = 65_535
 const locatorBytes = 20
-const localBytes = 30
 const all32 = 0xffff_ffff
-const all16 = 0xffff
 
 const signatures = {
   end: 0x0605_4b50,
   end64: 0x0606_4b50,
   locator: 0x0706_4b50,
   entry: 0x0201_4b50,
-  local: 0x0403_4b50,
 }
 const endMark = Buffer.from('PK\x05\x06', 'latin1')
 
 /**
- * Reads the directory of a zip. Programs disagree about zips that contradict themselves, and a scanner may see none of
- * the members that another program extracts: such a zip is not `sound`, and the caller unpacks it. Never throws for bad
- * bytes.
+ * Reads the directory that most programs use, for what it announces: sizes and encryption. Whether other readings exist
+ * is for the readers to find out. Never throws for bad bytes.
  */
 export async function readZipDirectory(content: Content): Promise<ZipDirectory> {
   const zip: ZipDirectory = {
-    sound: false,
-    zip64: false,
-    methods: new Set(),
     encrypted: false,
     tooLarge: false,
     largestBytes: 0,
@@ -112,39 +158,26 @@ export async function readZipDirectory(content: Content): Promise<ZipDirectory> 
   const tail = await readRange(content, tailStart, content.bytes)
   const endAt = tail.lastIndexOf(endMark)
   if (endAt === -1 || endAt + endBytes > tail.length) return zip
-  const end = await findDirectory(content, tail, endAt, tailStart, zip)
+  const end = await findDirectory(content, tail, endAt, tailStart)
   if (end === undefined) return zip
   if (end.count > maxEntries || end.bytes > maxDirectoryBytes) {
     zip.tooLarge = true
     return zip
   }
   const directory = await readRange(content, end.start, Math.min(content.bytes, end.start + end.bytes))
-  const entries = readEntries(directory, zip)
-  // A program that searches from the start finds another directory behind a second end record. A zip that is stored as
-  // the last member looks the same, and unpacking it once more does no harm.
-  const isOnlyEndRecord = tail.indexOf(endMark) === endAt && endAt + endBytes + end.commentBytes === tail.length
-  zip.sound =
-    entries !== undefined &&
-    entries.length === end.count &&
-    isOnlyEndRecord &&
-    (await agreesWithMembers(content, entries, zip))
+  addEntries(directory, zip)
   return zip
 }
 
-type DirectoryLocation = { start: number; bytes: number; count: number; commentBytes: number }
+type DirectoryLocation = { start: number; bytes: number; count: number }
 
-async function findDirectory(content: Content, tail: Buffer, endAt: number, tailStart: number, zip: ZipDirectory) {
+async function findDirectory(content: Content, tail: Buffer, endAt: number, tailStart: number) {
   const count = tail.readUInt16LE(endAt + 10)
   const bytes = tail.readUInt32LE(endAt + 12)
   const start = tail.readUInt32LE(endAt + 16)
-  const commentBytes = tail.readUInt16LE(endAt + 20)
   const locatorAt = endAt - locatorBytes
   const hasLocator = locatorAt >= 0 && tail.readUInt32LE(locatorAt) === signatures.locator
-  if (!hasLocator) {
-    if (count === all16 || bytes === all32 || start === all32) zip.zip64 = true
-    return findValidLocation(content, { start, bytes, count, commentBytes }, tailStart + endAt)
-  }
-  zip.zip64 = true
+  if (!hasLocator) return findValidLocation(content, { start, bytes, count }, tailStart + endAt)
   const end64At = Number(tail.readBigUInt64LE(locatorAt + 8))
   if (end64At > content.bytes - 56) return undefined
   const end64 = await readRange(content, end64At, end64At + 56)
@@ -153,7 +186,6 @@ async function findDirectory(content: Content, tail: Buffer, endAt: number, tail
     start: Number(end64.readBigUInt64LE(48)),
     bytes: Number(end64.readBigUInt64LE(40)),
     count: Number(end64.readBigUInt64LE(32)),
-    commentBytes,
   }
   return findValidLocation(content, location, end64At)
 }
@@ -166,81 +198,33 @@ const findValidLocation = (
 ): DirectoryLocation | undefined =>
   location.start + location.bytes <= Math.min(before, content.bytes) ? location : undefined
 
-function readEntries(directory: Buffer, zip: ZipDirectory): Entry[] | undefined {
-  const entries: Entry[] = []
-  let at = 0
-  while (at < directory.length) {
-    if (at + 46 > directory.length || directory.readUInt32LE(at) !== signatures.entry) return undefined
-    if (entries.length === maxEntries) {
+/** Adds what the entries announce, as far as they can be read. */
+function addEntries(directory: Buffer, zip: ZipDirectory) {
+  for (let at = 0, count = 0; at + 46 <= directory.length; count++) {
+    if (directory.readUInt32LE(at) !== signatures.entry) return
+    if (count === maxEntries) {
       zip.tooLarge = true
-      return undefined
+      return
     }
     const flags = directory.readUInt16LE(at + 8)
-    const method = directory.readUInt16LE(at + 10)
-    const nameBytes = directory.readUInt16LE(at + 28)
-    const extraBytes = directory.readUInt16LE(at + 30)
-    const next = at + 46 + nameBytes + extraBytes + directory.readUInt16LE(at + 32)
-    if (next > directory.length) return undefined
-    const wide = readWide(directory.subarray(at + 46 + nameBytes, at + 46 + nameBytes + extraBytes), [
-      directory.readUInt32LE(at + 24),
-      directory.readUInt32LE(at + 20),
-      directory.readUInt32LE(at + 42),
-    ])
-    if (wide.isWide) zip.zip64 = true
-    recordMember(zip, flags, method)
-    zip.largestBytes = Math.max(zip.largestBytes, wide.bytes)
-    zip.totalBytes += wide.bytes
-    entries.push({ flags, method, offset: wide.offset })
-    at = next
+    // Either of two flags, or the method that stands for AES.
+    if ((flags & 0x2041) !== 0 || directory.readUInt16LE(at + 10) === 99) zip.encrypted = true
+    const nameEnd = at + 46 + directory.readUInt16LE(at + 28)
+    const extraEnd = nameEnd + directory.readUInt16LE(at + 30)
+    const bytes = readSize(directory.readUInt32LE(at + 24), directory.subarray(nameEnd, extraEnd))
+    zip.largestBytes = Math.max(zip.largestBytes, bytes)
+    zip.totalBytes += bytes
+    at = extraEnd + directory.readUInt16LE(at + 32)
   }
-  return entries
 }
 
-/** Records the method and the encryption of a member: by either of two flags, or by the method that stands for AES. */
-function recordMember(zip: ZipDirectory, flags: number, method: number) {
-  if ((flags & 0x0041) !== 0 || (flags & 0x2000) !== 0 || method === 99) zip.encrypted = true
-  zip.methods.add(method)
-}
-
-/** Reads the 64-bit field, which holds only the values that do not fit into 32 bits, in this order. */
-function readWide(extra: Buffer, [size, packed, offset]: [number, number, number]) {
-  const isWide = size === all32 || packed === all32 || offset === all32
-  const narrow = { isWide, bytes: size, offset }
-  if (!isWide) return narrow
-  for (let at = 0; at + 4 <= extra.length; at += 4 + extra.readUInt16LE(at + 2)) {
-    if (extra.readUInt16LE(at) !== 1) continue
-    const field = extra.subarray(at + 4, at + 4 + extra.readUInt16LE(at + 2))
-    const values = [size, packed, offset].map((value, index, narrow) => {
-      const before = narrow.slice(0, index).filter((one) => one === all32).length
-      return value === all32 && field.length >= before * 8 + 8 ? Number(field.readBigUInt64LE(before * 8)) : value
-    })
-    return { isWide, bytes: values[0] ?? size, offset: values[2] ?? offset }
+/** The size of a member, which is in the 64-bit field when it does not fit into 32 bits, and comes first there. */
+function readSize(size: number, extra: Buffer): number {
+  if (size !== all32) return size
+  for (let at = 0; at + 12 <= extra.length; at += 4 + extra.readUInt16LE(at + 2)) {
+    if (extra.readUInt16LE(at) === 1) return Number(extra.readBigUInt64LE(at + 4))
   }
-  return narrow
-}
-
-/**
- * Whether the header of each member agrees with the directory: ClamAV unpacks by the former, other programs by the
- * latter. Headers are read in the order of their offsets, so that no byte is read twice, however many members there
- * are.
- */
-async function agreesWithMembers(content: Content, entries: Entry[], zip: ZipDirectory): Promise<boolean> {
-  const pieceBytes = 65_536
-  let piece: Buffer = content.whole ?? Buffer.alloc(0)
-  let pieceStart = 0
-  for (const { flags, method, offset } of entries.toSorted((a, b) => a.offset - b.offset)) {
-    if (offset + localBytes > content.bytes) return false
-    if (offset < pieceStart || offset + localBytes > pieceStart + piece.length) {
-      pieceStart = offset
-      piece = await readRange(content, offset, Math.min(content.bytes, offset + pieceBytes))
-    }
-    const local = piece.subarray(offset - pieceStart, offset - pieceStart + localBytes)
-    if (local.length < localBytes || local.readUInt32LE(0) !== signatures.local) return false
-    recordMember(zip, local.readUInt16LE(6), local.readUInt16LE(8))
-    if (local.readUInt32LE(18) === all32 || local.readUInt32LE(22) === all32) zip.zip64 = true
-    if (local.readUInt16LE(8) !== method || ((local.readUInt16LE(6) ^ flags) & 1) !== 0) return false
-  }
-  return true
+  return size
 }
 
 async function readRange(content: Content, start: number, end: number): Promise<Buffer> {

@@ -1,3 +1,9 @@
+/**
+ * The bytes that detection reads: Office documents name their type in the first entries, ISO images have their signature
+ * at 32 KB, and some file systems within the 2 KB that follow 64 KB.
+ */
+export const headBytes = 67_584
+
 /** Content that was received completely. It can be read any number of times until its owner releases it. */
 export type Content = {
   readonly bytes: number

@@ -1,11 +1,8 @@
 import { fileTypeFromBuffer } from 'file-type'
 import { LRUCache } from 'lru-cache'
 import { findBinaryKind, findZipKind } from './binary-kind.ts'
-import type { Content } from './content.ts'
+import { type Content, headBytes } from './content.ts'
 import { findText, findTextKind } from './text-kind.ts'
-
-/** The bytes that detection reads: ISO images have their signature at 32 KB, Office documents in the first entries. */
-export const headBytes = 65_536
 
 const unknownType = 'application/octet-stream'
 

@@ -29,7 +29,12 @@ const finders: Record<string, (text: string) => string | undefined> = {
   '/': oneOf(['/* XPM */', 'image/x-xpixmap']),
   G: oneOf(['GIF87a', 'image/gif'], ['GIF89a', 'image/gif']),
   B: oneOf(['BEGIN:VCALENDAR', 'text/calendar'], ['BEGIN:VCARD', 'text/vcard']),
-  W: oneOf(['WEBVTT', 'text/vtt'], ['Windows Registry Editor Version', 'text/x-ms-regedit']),
+  W: oneOf(
+    ['WEBVTT', 'text/vtt'],
+    ['Windows Registry Editor Version', 'text/x-ms-regedit'],
+    ['WARC/0.', 'application/warc'],
+    ['WARC/1.', 'application/warc'],
+  ),
   '(': oneOf(['(This file must be converted with BinHex', 'application/mac-binhex40']),
   '0': oneOf(['07070', 'application/x-cpio']),
   '1': (text) => (/^1\r?\n\d\d:\d\d:\d\d[,.]\d{3} --> /.test(text) ? 'application/x-subrip' : undefined),
@@ -40,10 +45,17 @@ const finders: Record<string, (text: string) => string | undefined> = {
   ),
   '"': oneOf(['"""', 'text/x-script.python']),
   '.': (text) => (/^\.(\\"|[A-Za-z]{2}\b)/.test(text) ? 'text/troff' : undefined),
-  "'": oneOf(['\'\\"', 'text/troff'], ['\'.\\"', 'text/troff'], ["'''", 'text/troff']),
+  "'": findQuoted,
   '\\': oneOf(['\\"', 'text/troff'], ['\\input texinfo', 'text/x-texinfo']),
   ';': (text) => (/^;;.*\n/.test(text) && /^\((def|setq|require|provide)/m.test(text) ? 'text/x-lisp' : undefined),
   '@': (text) => (/^@(echo off|rem|setlocal)\b/i.test(text) ? 'text/x-msdos-batch' : undefined),
+}
+
+/** Three quotes begin a string of Python, which ends with three more, and a comment of troff. */
+function findQuoted(text: string): string | undefined {
+  if (!/^'(''|\.?\\")/.test(text)) return undefined
+  const isPython = text.startsWith("'''") && text.includes("'''", 3) && !/^([.'][A-Za-z]{2}\b|[.']\\")/m.test(text)
+  return isPython ? 'text/x-script.python' : 'text/troff'
 }
 
 function oneOf(...starts: [string, string][]) {

@@ -7,8 +7,10 @@ export type EngineReport = {
   /** Names of the matching signatures, without the prefix that results add. */
   findings: string[]
   doubts: Doubt[]
-  /** The engine met a container that it cannot open, at any depth. */
-  unopened: boolean
+  /** The engine met a container that it cannot open, or bytes in which one may begin, at any depth. */
+  suspectsContainer: boolean
+  /** One of these was certainly a container: it must be opened, or there is a doubt. */
+  hasUnopened?: boolean
 }
 
 export type EngineState = {
@@ -21,6 +23,7 @@ export type EngineState = {
   verdictVersion: string | undefined
   /** The number of signatures; undefined when the engine does not tell. */
   signatures: number | undefined
+  /** ClamAV: build time of its official databases, undefined when they are missing. YARA: last change of a rule file. */
   signaturesAt: Date | undefined
 }
 
@@ -32,6 +35,8 @@ export type ScanEngine = {
   kind: 'malware'
   /** The engine scans the members of containers. For an engine that does not, Assay unpacks them. */
   opensContainers: boolean
+  /** The engine has Assay's signatures that report bytes in which a container may begin, at any depth. */
+  marksContainers(): boolean
   /** Undefined while the engine cannot scan. */
   findState(): EngineState | undefined
   /** Scans all of the content. Throws `EngineDown` when the engine cannot answer. */
@@ -86,6 +91,8 @@ export type Unpacker = {
       take(member: { path: string; bytes: AsyncIterable<Buffer> }): Promise<void>
       budget: UnpackBudget
       signal: AbortSignal
+      /** Leaves out members that ClamAV has certainly scanned as part of the content, if they cannot hold content. */
+      skipsSeen?: boolean
     },
   ): Promise<Doubt[]>
 }

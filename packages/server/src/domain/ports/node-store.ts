@@ -1,4 +1,10 @@
-type NodeEngine = { name: string; version: string | null; signaturesAt: string | null }
+type NodeEngine = {
+  name: string
+  version: string | null
+  signaturesAt: string | null
+  /** What malware scans of the node miss, see `Degradation`; absent for image engines and while nothing is missing. */
+  degraded?: string | undefined
+}
 
 /** A process of the installation. */
 export type AssayNode = {

@@ -8,6 +8,7 @@ import type { NewJob } from '../ports/job-store.ts'
 import { Problem } from '../problem.ts'
 import { findFileCase, findUrlCase, type TestCase, testMark } from '../test-mode.ts'
 import { findMismatch } from './check-submission.ts'
+import type { Degradation } from './degradation.ts'
 import { anyStore, testQueue, toQueueName } from './jobs.ts'
 import { type ContentFields, type NewScan, newScanId, unknownContentFields } from './scan.ts'
 
@@ -19,6 +20,7 @@ type Deps = {
   kinds: ScanKind[]
   clock: Clock
   region: string
+  degradation: Pick<Degradation, 'findRefusal'>
   /** Called when a new job was recorded. */
   onQueued(): void
 }
@@ -92,8 +94,10 @@ export function makeSubmitting(deps: Deps) {
     return { ...admitted, refused, scanId: first?.scanId ?? scan.id, isQueued }
   }
 
-  /** Refuses a job that no worker of this installation could ever claim. */
+  /** Refuses a job that no worker of this installation could ever claim, or may claim while it is degraded. */
   function requireEngine(kind: ScanKind) {
+    const refusal = kind === 'malware' ? deps.degradation.findRefusal() : undefined
+    if (refusal !== undefined) throw refusal
     if (deps.kinds.includes(kind)) return
     const detail = 'Scans of this kind are switched off. Nothing was charged.'
     throw new Problem({ kind: 'engine-unavailable', detail })

@@ -7,6 +7,8 @@ export type PoolOptions = {
   maxProcesses: number
   /** A process without work for this long ends, down to `minProcesses`. */
   idleMs: number
+  /** Processes that are kept without work; by default as many as work at once. Nested work uses more than those. */
+  maxIdle?: number
   /** Work that may wait for a process, and for how long. */
   maxWaiting: number
   waitMs: number
@@ -42,15 +44,15 @@ export const engineOptions = {
     /** For one scan, beside the time that its size adds. */
     scanMs: 30_000,
   },
-  /** Containers are rare, and a process starts in 100 ms: none is kept. The caller's deadline bounds the wait. */
+  /** Containers are rare, and a process starts in 100 ms: none is kept. The caller's signal bounds wait and work. */
   unpacker: {
     name: 'unpacking process',
     minProcesses: 0,
     maxProcesses: 2,
+    /** Each level of a container in a container takes one more. */
+    maxIdle: 6,
     idleMs: 30_000,
     maxWaiting: 1000,
     waitMs: Infinity,
-    /** For one container. Time in which the caller reads a member is not counted. */
-    workMs: 60_000,
   },
 }

@@ -76,7 +76,7 @@ export function openProcessPool(deps: PoolDeps) {
 export type ProcessPool = ReturnType<typeof openProcessPool>
 
 function makeProcesses(deps: PoolDeps, signal: AbortSignal) {
-  const { name, minProcesses, maxProcesses, log } = deps
+  const { name, minProcesses, maxIdle = deps.maxProcesses, log } = deps
   /** Every process that has not ended, and those of them that may be given work. */
   const alive = new Set<Child>()
   const ready = new Set<Child>()
@@ -120,7 +120,7 @@ function makeProcesses(deps: PoolDeps, signal: AbortSignal) {
   function giveBack(child: Child) {
     if (signal.aborted) return child.kill()
     if (child.isDead()) return
-    if (!child.needsReplacement() && idle.count() < maxProcesses) return idle.add(child)
+    if (!child.needsReplacement() && idle.count() < maxIdle) return idle.add(child)
     ready.delete(child)
     child.end()
     grow()

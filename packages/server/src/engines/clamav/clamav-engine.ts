@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { Content } from '../../domain/content/content.ts'
 import {
   type Doubt,
   EngineBusy,
@@ -8,6 +9,7 @@ import {
   type ScanEngine,
 } from '../../domain/ports/engines.ts'
 import type { ClamdClient } from './client.ts'
+import { type ScratchBudget, ScratchFull } from './scratch-budget.ts'
 
 const restartMs = 10_000
 const pollMs = 50
@@ -19,22 +21,38 @@ const pollMs = 50
 export function makeClamAvEngine(deps: {
   client: Pick<ClamdClient, 'scan' | 'sendCommand'>
   findState(): EngineState | undefined
+  marksContainers(): boolean
+  /** Undefined for a clamd that the operator runs: its scratch directory is not ours. */
+  scratch?: ScratchBudget
   onRetry(error: EngineDown): void
 }): ScanEngine {
-  const { client } = deps
+  const { client, scratch } = deps
+
+  async function scanOnce(content: Content, signal: AbortSignal): Promise<EngineReport> {
+    const scan = async () => toReport(await client.scan(content, signal))
+    try {
+      return await (scratch === undefined ? scan() : scratch.use(content, scan, signal))
+    } catch (error) {
+      // Alone in its scratch directory, clamd cannot unpack this content: that is a limit of the content.
+      if (error instanceof ScratchFull && scratch !== undefined) return unscannable
+      throw error
+    }
+  }
+
   return {
     name: 'ClamAV',
     kind: 'malware',
     opensContainers: true,
+    marksContainers: deps.marksContainers,
     findState: deps.findState,
     async scan(content, signal) {
       try {
-        return toReport(await client.scan(content, signal))
+        return await scanOnce(content, signal)
       } catch (error) {
         if (signal.aborted || error instanceof EngineBusy || !(error instanceof EngineDown)) throw error
         deps.onRetry(error)
         await waitUntilBack(client, signal)
-        return toReport(await client.scan(content, signal))
+        return await scanOnce(content, signal)
       }
     },
   }
@@ -58,23 +76,34 @@ const doubtsByPrefix: [prefix: string, doubt: Doubt][] = [
 ]
 /** Alerts of Assay's own signatures about containers that ClamAV cannot open. clamd tries them at every depth. */
 const unopenedPrefix = 'Heuristics.Assay.Container.'
+/** Alerts of Assay's own signatures about bytes in which a container may begin. */
+const searchPrefix = 'Heuristics.Assay.Search.'
+
+const unscannable: EngineReport = { findings: [], doubts: ['ScanLimitExceeded'], suspectsContainer: false }
+
+/** The replies of a clamd that cannot create or write a file in its scratch directory. */
+const scratchFailure = /(?:write|writing|creat\w*|open) (?:to )?(?:a )?(?:temporary )?(?:file|directory)/i
 
 /** Only the exact reply `stream: OK` means that nothing was found. An unknown or missing reply throws. */
 export function toReport(reply: string): EngineReport {
-  if (reply === 'stream: OK') return { findings: [], doubts: [], unopened: false }
+  if (reply === 'stream: OK') return { findings: [], doubts: [], suspectsContainer: false }
   const alert = /^stream: (.+) FOUND$/s.exec(reply)?.[1]
   if (alert !== undefined) return toAlertReport(alert)
   if (reply.startsWith('INSTREAM size limit exceeded')) {
-    return { findings: [], doubts: ['ScanLimitExceeded'], unopened: false }
+    return unscannable
   }
+  if (scratchFailure.test(reply)) throw new ScratchFull(`clamd replied: ${reply}`)
   throw new EngineDown(reply === '' ? 'clamd closed the connection without a reply' : `clamd replied: ${reply}`)
 }
 
 function toAlertReport(alert: string): EngineReport {
+  // The limit is one of elapsed time: on a quiet machine the same content may be scanned to its end.
+  if (alert.startsWith('Heuristics.Limits.Exceeded.MaxScanTime')) throw new EngineBusy('clamd had too little time')
   const doubt = doubtsByPrefix.find(([prefix]) => alert.startsWith(prefix))?.[1]
-  if (doubt !== undefined) return { findings: [], doubts: [doubt], unopened: false }
-  if (alert.startsWith(unopenedPrefix)) return { findings: [], doubts: [], unopened: true }
+  if (doubt !== undefined) return { findings: [], doubts: [doubt], suspectsContainer: false }
+  if (alert.startsWith(unopenedPrefix)) return { findings: [], doubts: [], suspectsContainer: true, hasUnopened: true }
+  if (alert.startsWith(searchPrefix)) return { findings: [], doubts: [], suspectsContainer: true }
   // clamd marks every signature that is not its own, and every YARA rule.
   const name = alert.replace(/\.UNOFFICIAL$/, '').replace(/^YARA\./, '')
-  return { findings: [name], doubts: [], unopened: false }
+  return { findings: [name], doubts: [], suspectsContainer: false }
 }

@@ -44,7 +44,8 @@ export function toClamdConfig(options: {
     ['StreamMaxLength', maxUnpackedBytes],
     ['MaxFileSize', maxUnpackedBytes],
     ['MaxScanSize', maxUnpackedBytes],
-    ['MaxScanTime', 45_000],
+    // Elapsed time: the processor time that a scan may use is bounded before, unless the machine is very busy.
+    ['MaxScanTime', 180_000],
     ['MaxRecursion', 20],
     ['MaxFiles', 50_000],
     ['MaxEmbeddedPE', '100M'],

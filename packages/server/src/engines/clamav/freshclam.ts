@@ -111,6 +111,8 @@ export function openUpdater(deps: UpdaterDeps) {
   }
 }
 
+export type Updater = ReturnType<typeof openUpdater>
+
 function toConfig({ officialDir, mirror, urls }: UpdaterDeps): string {
   const settings = [
     ['DatabaseDirectory', officialDir],

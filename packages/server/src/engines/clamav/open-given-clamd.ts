@@ -10,7 +10,7 @@ const timeoutMs = 3000
 /** The first bytes of a 7z archive: a clamd with Assay's signatures reports a container that it cannot open. */
 const markedBytes = Buffer.from('377abcaf271c0004', 'hex')
 const markersMissing =
-  "ClamAV at ASSAY_CLAMD lacks Assay's marker signatures: containers that it cannot open may be called clean. " +
+  "ClamAV at ASSAY_CLAMD lacks Assay's marker signatures, so Assay searches all content for containers, which is slow. " +
   'Copy packages/server/signatures into its database.'
 
 /** Uses a clamd that the operator runs, and checks its version and signatures every few seconds. */
@@ -19,12 +19,14 @@ export async function openGivenClamd(deps: { address: ClamdAddress; log: Logger 
   const client = makeClamdClient(deps)
   let state: EngineState | undefined
   let fault: string | undefined
+  let hasMarkers = false
 
   async function check() {
     try {
       state = toState(await client.sendCommand('VERSION', timeoutMs))
-      const { unopened } = toReport(await client.probe(markedBytes, timeoutMs))
-      fault = unopened ? undefined : markersMissing
+      const { suspectsContainer } = toReport(await client.probe(markedBytes, timeoutMs))
+      hasMarkers = suspectsContainer
+      fault = hasMarkers ? undefined : markersMissing
     } catch (error) {
       if (fault === undefined) log.error({ err: error }, 'ClamAV at ASSAY_CLAMD does not answer')
       fault = 'ClamAV at ASSAY_CLAMD does not answer.'
@@ -38,9 +40,11 @@ export async function openGivenClamd(deps: { address: ClamdAddress; log: Logger 
     engine: makeClamAvEngine({
       client,
       findState: () => state,
+      marksContainers: () => hasMarkers,
       onRetry: (error) => log.warn({ reason: error.message }, 'ClamAV did not answer; the scan is repeated once'),
     }),
     findFault: () => fault,
+    findRemedy: () => 'run freshclam for the clamd that Assay uses, and reload that clamd',
     async close() {
       clearInterval(timer)
       client.close()
@@ -49,11 +53,12 @@ export async function openGivenClamd(deps: { address: ClamdAddress; log: Logger 
 }
 
 /**
- * Reads `ClamAV 1.4.6/27820/Sat Nov 14 08:25:01 2026`; without ClamAV's own database the last two parts are missing.
+ * Reads `ClamAV 1.4.6/27820/Sat Nov 14 08:25:01 2026`, number and date of `daily`. Without ClamAV's official databases
+ * the last two parts are missing.
  */
-function toState(answer: string): EngineState {
-  const [version = 'ClamAV', , date] = answer.split('/')
-  const at = date === undefined ? Number.NaN : Date.parse(`${date} UTC`)
+export function toState(answer: string): EngineState {
+  const [version = 'ClamAV', number, date] = answer.split('/')
+  const at = Number(number) > 0 ? Date.parse(`${date} UTC`) : Number.NaN
   return {
     version,
     // The answer does not change with the operator's own signatures, so verdicts cannot be cached under it.

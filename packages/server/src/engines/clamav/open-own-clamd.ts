@@ -11,9 +11,10 @@ import { makeClamAvEngine } from './clamav-engine.ts'
 import { prepareClamdDir, toClamdConfig, toSocket } from './clamd-config.ts'
 import { type ClamdClient, makeClamdClient } from './client.ts'
 import { type ClamdAddress, isAnswering } from './connection.ts'
-import { openUpdater, type UpdateResult } from './freshclam.ts'
+import { openUpdater, type Updater } from './freshclam.ts'
 import { readVersion } from './installation.ts'
 import { chooseSandbox, type Sandbox } from './sandbox.ts'
+import { makeScratchBudget } from './scratch-budget.ts'
 import type { SignatureDirs } from './signature-files.ts'
 import { makeSignatureLibrary, makeTrial, type SignatureLibrary } from './signature-library.ts'
 import { type RunningClamd, startClamd } from './start-clamd.ts'
@@ -33,10 +34,14 @@ export type OwnClamdOptions = {
 /** ClamAV as the rest of the service sees it. */
 export type ClamAv = {
   engine: ScanEngine
+  /** The process of clamd, while Assay runs one. */
+  findPid?(): number | undefined
   /** A sentence about what is wrong with ClamAV, or undefined. */
   findFault(): string | undefined
-  /** Downloads new signatures now; undefined where Assay does not update signatures. */
-  updateNow?: (() => Promise<UpdateResult>) | undefined
+  /** What the operator can do about official databases that are missing or old, as the end of a sentence. */
+  findRemedy(): string
+  /** Updates of the signatures; undefined where Assay does not update them. */
+  updates?: Pick<Updater, 'runNow' | 'findLast'> | undefined
   /** Signature files that cannot be loaded. */
   listRefused?(): { path: string; reason: string }[]
   close(): Promise<void>
@@ -88,7 +93,7 @@ export async function openOwnClamd(options: OwnClamdOptions): Promise<ClamAv> {
     version,
     verdictVersion: `${version} ${loaded.digest}`,
     signatures: loaded.count,
-    signaturesAt: loaded.releasedAt,
+    signaturesAt: loaded.officialAt,
   })
 
   const refresh = makeRefresh({
@@ -112,9 +117,13 @@ export async function openOwnClamd(options: OwnClamdOptions): Promise<ClamAv> {
     engine: makeClamAvEngine({
       client,
       findState,
+      marksContainers: () => true,
+      scratch: makeScratchBudget({ megabytes: sandbox.megabytes }),
       onRetry: (error) => log.warn({ reason: error.message }, 'ClamAV did not answer; the scan is repeated once'),
     }),
-    updateNow: updater?.runNow,
+    findPid: () => supervisor.findRunning()?.pid,
+    updates: updater,
+    findRemedy: () => toRemedy(updater),
     listRefused: library.listRefused,
     findFault() {
       if (supervisor.findRunning() === undefined) return 'ClamAV does not run; the log says why. Assay starts it again.'
@@ -125,12 +134,23 @@ export async function openOwnClamd(options: OwnClamdOptions): Promise<ClamAv> {
   }
 }
 
+const importCommand = 'npm run assay -- signatures import DIRECTORY'
+
+function toRemedy(updater: Updater | undefined): string {
+  if (updater === undefined) {
+    return `run ${importCommand}, or install freshclam and set ASSAY_SIGNATURE_HOURS to more than 0`
+  }
+  return updater.findLast()?.ok === false
+    ? `the last download failed, so make ASSAY_SIGNATURE_MIRROR reachable or run ${importCommand}`
+    : `wait until Assay has downloaded them, or run ${importCommand}`
+}
+
 function warnAboutSandbox({ kind, megabytes, scratchDir }: Sandbox, { scratchMegabytes, log }: OwnClamdOptions) {
   if (kind !== 'private') log.warn({ scratch: scratchDir }, `ClamAV has no private sandbox: ${kind}`)
   if (megabytes >= scratchMegabytes) return
   log.warn(
     `ClamAV can unpack into ${megabytes} MB, not into the ${scratchMegabytes} MB of ASSAY_SCRATCH_MB; content that needs ` +
-      `more is answered with 500. Make ${dirname(scratchDir)} larger, or ASSAY_SCRATCH_MB smaller.`,
+      `more ends in Error:ScanLimitExceeded. Make ${dirname(scratchDir)} larger, or ASSAY_SCRATCH_MB smaller.`,
   )
 }
 

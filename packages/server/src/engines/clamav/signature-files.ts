@@ -100,11 +100,18 @@ export function placeSignatureFiles(files: SignatureFile[], refused: ReadonlySet
 /** Lists the files in clamd's directory, with earlier versions of refused files. */
 export const listPlacedFiles = (databaseDir: string): SignatureFile[] => listIn(databaseDir, (name) => name)
 
-/** The release date of the newest file. ClamAV's files state it in their first line, Assay's in released.txt. */
-export function findReleaseDate(files: SignatureFile[], dirs: SignatureDirs): Date {
-  const shippedMs = Date.parse(readFileSync(join(dirs.shipped, 'released.txt'), 'utf8').trim())
-  const otherFiles = files.filter(({ path }) => !path.startsWith(dirs.shipped))
-  return new Date(Math.max(shippedMs, ...otherFiles.map(findFileDate)))
+/**
+ * The build time of ClamAV's official databases, or undefined when `main` or `daily` is missing. `daily` decides on the
+ * age, as in the version that clamd reports: `main` is rebuilt once in some years.
+ */
+export function findOfficialDate(files: SignatureFile[]): Date | undefined {
+  const [main, daily] = ['main', 'daily'].map((name) => {
+    const times = files
+      .filter(({ loadedAs }) => [`${name}.cvd`, `${name}.cld`].includes(loadedAs))
+      .flatMap(({ path }) => findHeader(path)?.builtMs ?? [])
+    return times.length === 0 ? undefined : Math.max(...times)
+  })
+  return main === undefined || daily === undefined ? undefined : new Date(daily)
 }
 
 /** Counts the signatures of a file, because clamd does not tell how many it has loaded. */
@@ -115,9 +122,6 @@ export function countSignatures({ path }: SignatureFile): number {
     .split('\n')
     .filter((line) => isSignature.test(line)).length
 }
-
-const findFileDate = ({ path, changedMs }: SignatureFile): number =>
-  (isOfficialKind(path) ? findHeader(path)?.builtMs : undefined) ?? changedMs
 
 /** `ClamAV-VDB:14 Nov 2026 08-25 +0000:27820:2068042:90:...` */
 function findHeader(path: string): { builtMs: number | undefined; count: number } | undefined {

@@ -5,7 +5,7 @@ import { prepareClamdDir, toClamdConfig } from './clamd-config.ts'
 import type { Sandbox } from './sandbox.ts'
 import {
   countSignatures,
-  findReleaseDate,
+  findOfficialDate,
   listPlacedFiles,
   listSignatureFiles,
   placeSignatureFiles,
@@ -15,7 +15,8 @@ import {
 } from './signature-files.ts'
 import { startClamd } from './start-clamd.ts'
 
-export type LoadedSignatures = { digest: string; releasedAt: Date; count: number }
+/** `officialAt` is the build time of ClamAV's official databases; undefined when they are not loaded. */
+export type LoadedSignatures = { digest: string; officialAt: Date | undefined; count: number }
 
 /** Decides which signature files clamd gets: all, except those that it cannot load. */
 export function makeSignatureLibrary(deps: { dirs: SignatureDirs; databaseDir: string; trial: Trial; log: Logger }) {
@@ -54,7 +55,7 @@ export function makeSignatureLibrary(deps: { dirs: SignatureDirs; databaseDir: s
     },
     describe: (): LoadedSignatures => ({
       digest: toDigest(loadable),
-      releasedAt: findReleaseDate(placed, dirs),
+      officialAt: findOfficialDate(loadable),
       count: loadable.reduce((sum, file) => sum + countSignatures(file), 0),
     }),
     listRefused: () => [...refused].map(([path, { reason }]) => ({ path, reason })),

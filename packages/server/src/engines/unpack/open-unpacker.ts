@@ -1,7 +1,8 @@
 import { realpathSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { findContainer, findContainerFormat } from '../../domain/content/container.ts'
+import { findKnownDoubts } from '../../domain/content/container.ts'
+import { findContainerFormat } from '../../domain/content/container-formats.ts'
 import type { Content } from '../../domain/content/content.ts'
 import type { UnpackBudget, Unpacker } from '../../domain/ports/engines.ts'
 import { type Doubt, EngineBusy, EngineDown } from '../../domain/ports/engines.ts'
@@ -17,7 +18,7 @@ type Options = Parameters<Unpacker['unpack']>[1]
 
 type RunningUnpacker = Unpacker & { close(): Promise<void>; processIds(): number[] }
 
-/** 7-Zip in processes of their own, for the containers that ClamAV calls OK without opening them. */
+/** The readers of Assay and 7-Zip in processes of their own, for content that may hold other content. */
 export function openUnpacker(deps: { log: Logger } & Partial<typeof engineOptions.unpacker>): RunningUnpacker {
   const { log, ...options } = { ...engineOptions.unpacker, ...deps }
   const launch = chooseLaunch()
@@ -36,7 +37,7 @@ export function openUnpacker(deps: { log: Logger } & Partial<typeof engineOption
         (child) => {
           hasBegun = true
           budgetsInUse.add(budget)
-          return runJob(child, content, { ...job, workMs: options.workMs })
+          return runJob(child, content, job)
         },
         signal,
         { isNested },
@@ -66,7 +67,7 @@ export function openUnpacker(deps: { log: Logger } & Partial<typeof engineOption
           log.warn({ sha256: content.sha256, bytes: content.bytes }, 'an unpacking process died at work')
           return ['UnsupportedContainer']
         case 'answered':
-          return await refineDoubts(content, listDoubts(result.answer, findContainerFormat(content.head)?.unpackAs))
+          return await refineDoubts(content, listDoubts(content, result.answer))
       }
     },
     processIds: pool.listPids,
@@ -76,6 +77,8 @@ export function openUnpacker(deps: { log: Logger } & Partial<typeof engineOption
 
 const program = realpathSync(fileURLToPath(import.meta.resolve('./child/main.ts')))
 const sourceDir = dirname(dirname(program))
+/** The readers share the recognition of formats with the service. */
+const domainDir = join(sourceDir, '..', '..', 'domain')
 const library = realpathSync(dirname(fileURLToPath(import.meta.resolve('7z-wasm'))))
 
 /** Outside of the heap lie 16 MB of the container and the memory of WebAssembly, which has a limit of its own. */
@@ -84,50 +87,21 @@ const maxHeapMb = 128
 /** The processes may read their own source and 7-Zip, and nothing else; they run as an ordinary user. */
 function chooseLaunch(): Launch {
   const node = realpathSync(process.execPath)
-  const user = chooseUnprivileged('unpacker', parserUsers, [dirname(node), sourceDir, library])
-  const flags = toNodeFlags({ readableDirs: [sourceDir, library], maxHeapMb, allowsAddons: false })
+  const user = chooseUnprivileged('unpacker', parserUsers, [dirname(node), sourceDir, domainDir, library])
+  const flags = toNodeFlags({ readableDirs: [sourceDir, domainDir, library], maxHeapMb, allowsAddons: false })
   return wrapGuarded(user, node, [...flags, '--expose-gc', '--disable-warning=ExperimentalWarning', program])
+}
+
+/** Content that its head calls a container, and of which no reader understood anything, was not opened. */
+function listDoubts({ head }: Content, { doubts, isOpened }: JobAnswer): Doubt[] {
+  const isUnopened = !isOpened && findContainerFormat(head) !== undefined && doubts.length === 0
+  return isUnopened ? ['UnsupportedContainer'] : doubts
 }
 
 /** 7-Zip does not report an encrypted list of members as encrypted; the container's own headers do. */
 async function refineDoubts(content: Content, doubts: Doubt[]): Promise<Doubt[]> {
   if (!doubts.includes('UnsupportedContainer') || doubts.includes('EncryptedContent')) return doubts
-  const containerDoubts = (await findContainer(content))?.doubts ?? []
-  if (!containerDoubts.includes('EncryptedContent')) return doubts
+  const knownDoubts = (await findKnownDoubts(content)) ?? []
+  if (!knownDoubts.includes('EncryptedContent')) return doubts
   return [...doubts.filter((doubt) => doubt !== 'UnsupportedContainer'), 'EncryptedContent']
-}
-
-const fatalErrorCode = 2
-const outOfMemoryCode = 8
-
-/** The reasons why 7-Zip's result does not mean that every member was given whole. */
-function listDoubts(answer: JobAnswer, type: string | undefined): Doubt[] {
-  const { code, complaints, ignored, rewritten } = answer
-  const doubts = new Set<Doubt>()
-  if (complaints.some((line) => encryption.test(line))) doubts.add('EncryptedContent')
-  if (code === outOfMemoryCode || complaints.some((line) => memory.test(line))) doubts.add('ScanLimitExceeded')
-  const isExplained = doubts.size > 0 || (code === fatalErrorCode && complaints.length === 0 && ignored > 0)
-  // A container may hold an encrypted member and a broken one: both are reported.
-  const hasOther = complaints.some((line) => !encryption.test(line) && !memory.test(line) && !heading.test(line))
-  if (rewritten || hasOther || mayHideInTail(answer, type) || (code !== 0 && !isExplained))
-    doubts.add('UnsupportedContainer')
-  return [...doubts]
-}
-
-const encryption = /encrypted|wrong password/i
-const memory = /allocate|enough memory/i
-/** Begins a list of complaints, or names the container. */
-const heading = /^(?:ERRORS?|WARNINGS?):\s*(?:\/content)?$/
-
-/** Formats without a directory. 7-Zip takes a broken member for the end of the container, and reports success. */
-const sequentialFormats = new Set(['rar', 'rar5', 'tar', 'cpio', 'ar', 'arj', 'lzh'])
-
-/** A program with a container behind it may be followed by a signature of this size. */
-const maxSignatureBytes = 65_536
-
-/** Formats with a directory name their members there; bytes behind them are padding or the footer of a disk image. */
-function mayHideInTail({ members, tailBytes }: JobAnswer, type: string | undefined): boolean {
-  if (tailBytes === 0) return false
-  if (type === undefined) return members === 0 || tailBytes > maxSignatureBytes
-  return members === 0 || sequentialFormats.has(type)
 }

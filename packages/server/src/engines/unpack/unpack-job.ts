@@ -1,31 +1,20 @@
-import { findContainerFormat } from '../../domain/content/container.ts'
 import type { Content } from '../../domain/content/content.ts'
-import type { UnpackBudget, Unpacker } from '../../domain/ports/engines.ts'
+import type { Doubt, UnpackBudget, Unpacker } from '../../domain/ports/engines.ts'
 import { frameKinds } from '../child-process/frames.ts'
 import type { Child } from '../child-process/start-child.ts'
 
 /** The request to an unpacking process. */
 export type Job = {
-  containerBytes: number
-  /** 7-Zip's name of the format; 7-Zip detects the format when it is missing. */
-  type: string | undefined
-  /** The file name that 7-Zip sees, and after which it names the one member of a compressed file. */
-  name: string
+  contentBytes: number
+  /** See `Unpacker`. */
+  skipsSeen: boolean
 }
 
 /** The answer of an unpacking process. */
 export type JobAnswer = {
-  /** 7-Zip's exit code; -1 when it crashed. */
-  code: number
-  /** Errors and warnings of 7-Zip, cut to a bounded length. */
-  complaints: string[]
-  /** The number of complaints about links and attributes, which have no bytes. */
-  ignored: number
-  members: number
-  /** Bytes that follow the container in the same file, as 7-Zip counts them. */
-  tailBytes: number
-  /** A member was not written from front to back, so the bytes that were sent are not its content. */
-  rewritten: boolean
+  doubts: Doubt[]
+  /** Some reader understood a part of the content. */
+  isOpened: boolean
   /** The process holds so much memory that it should be replaced. */
   needsReplacement: boolean
 }
@@ -34,13 +23,14 @@ type Take = Parameters<Unpacker['unpack']>[1]['take']
 
 export type UnpackResult =
   | { kind: 'answered'; answer: JobAnswer }
-  /** The budget or the time is used up. The process is killed. */
+  /** The budget is used up. The process is killed. */
   | { kind: 'limit' }
   /** The process died without an answer. */
   | { kind: 'died'; sawContent: boolean; gaveMembers: boolean }
 
 const maxReadBytes = 2 ** 20
-const containerName = 'content'
+/** The file name that 7-Zip sees, and after which it names the one member of a compressed file. */
+export const contentName = 'content'
 
 /**
  * Unpacks one container in one process. The job reads one frame after the other: while `take` does not read, 7-Zip
@@ -51,11 +41,11 @@ const containerName = 'content'
 export async function runJob(
   child: Child,
   content: Content,
-  options: { take: Take; budget: UnpackBudget; signal: AbortSignal; workMs: number },
+  options: { take: Take; budget: UnpackBudget; signal: AbortSignal; skipsSeen?: boolean },
 ): Promise<UnpackResult> {
   const { take, budget, signal } = options
   signal.addEventListener('abort', child.kill, { once: true })
-  const frames = makeJobFrames(child, content, options.workMs)
+  const frames = makeJobFrames(child, content)
   let gaveMembers = false
 
   async function* readMember(): AsyncGenerator<Buffer> {
@@ -70,7 +60,8 @@ export async function runJob(
 
   try {
     signal.throwIfAborted()
-    await child.post(newJob(content))
+    const job: Job = { contentBytes: content.bytes, skipsSeen: options.skipsSeen ?? false }
+    await child.post(job)
     for (let frame = await frames.next(); frame !== undefined; frame = await frames.next()) {
       if (frame.kind === frameKinds.answer) return { kind: 'answered', answer: frame.answer as JobAnswer }
       if (frame.kind !== frameKinds.open || budget.members < 1) {
@@ -91,14 +82,12 @@ export async function runJob(
     signal.throwIfAborted()
     throw error
   } finally {
-    frames.stopTimer()
     signal.removeEventListener('abort', child.kill)
   }
 }
 
 /** The frames of one job. Requests for bytes of the container are answered here. */
-function makeJobFrames(child: Child, content: Content, workMs: number) {
-  const timer = makeStopwatch(workMs, child.kill)
+function makeJobFrames(child: Child, content: Content) {
   let sawContent = false
   let stopped: 'limit' | 'died' | undefined
   let failure: { error: unknown } | undefined
@@ -122,8 +111,8 @@ function makeJobFrames(child: Child, content: Content, workMs: number) {
     /** Undefined when the job is stopped or the process is dead. */
     async next() {
       while (stopped === undefined) {
-        const frame = await timer.measure(child.readFrame())
-        if (frame === undefined) stop(timer.isOver() ? 'limit' : 'died')
+        const frame = await child.readFrame()
+        if (frame === undefined) stop('died')
         else if (frame.kind === frameKinds.read) await answer(frame.payload)
         else return frame
       }
@@ -135,17 +124,12 @@ function makeJobFrames(child: Child, content: Content, workMs: number) {
       if (failure !== undefined) throw failure.error
       return { stopped, sawContent }
     },
-    stopTimer: timer.stop,
   }
 }
 
 /** Keeps a reader that stops early from ending the member: its remaining bytes are still in the socket. */
 function withoutReturn(bytes: AsyncGenerator<Buffer>): AsyncIterable<Buffer> {
   return { [Symbol.asyncIterator]: () => ({ next: () => bytes.next() }) }
-}
-
-function newJob({ head, bytes }: Content): Job {
-  return { containerBytes: bytes, type: findContainerFormat(head)?.unpackAs, name: containerName }
 }
 
 async function readRange(content: Content, range: Buffer): Promise<Buffer> {
@@ -161,31 +145,6 @@ async function readRange(content: Content, range: Buffer): Promise<Buffer> {
   return bytes
 }
 
-/** Measures only the time in which the process works, not the time that the caller spends on a member. */
-function makeStopwatch(ms: number, onOver: () => void) {
-  let leftMs = ms
-  let isOver = false
-  let timer: NodeJS.Timeout | undefined
-  const end = () => {
-    isOver = true
-    onOver()
-  }
-  return {
-    isOver: () => isOver,
-    stop: () => clearTimeout(timer),
-    async measure<T>(work: Promise<T>): Promise<T> {
-      const startedAt = performance.now()
-      timer = setTimeout(end, Math.max(0, leftMs))
-      try {
-        return await work
-      } finally {
-        clearTimeout(timer)
-        leftMs -= performance.now() - startedAt
-      }
-    },
-  }
-}
-
 const maxPathCharacters = 512
 
 /**
@@ -195,7 +154,7 @@ const maxPathCharacters = 512
 function toMemberPath(name: Buffer): string {
   const text = name.toString('utf8').replaceAll(invisible, '\ufffd')
   // 7-Zip's name for the one member of a compressed file, which has no name of its own.
-  if (text === `${containerName}~`) return ''
+  if (text === `${contentName}~`) return ''
   const points = [...text]
   return points.length <= maxPathCharacters ? text : `${points.slice(0, maxPathCharacters - 1).join('')}…`
 }

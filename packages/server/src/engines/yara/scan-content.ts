@@ -26,12 +26,13 @@ export async function scanContent(
     // The pool is looked up for each attempt, because the rules may have changed. Without rules there is nothing to
     // find.
     const pool = findPool()
-    if (pool === undefined) return { findings: [], doubts: [], unopened: false }
+    if (pool === undefined) return { findings: [], doubts: [], suspectsContainer: false }
     try {
       const report = pool.use((child) => requestScan(child, content, { timeoutMs, signal }), signal)
       return await rejectOnAbort(report, signal)
     } catch (error) {
-      if (error instanceof LimitExceeded) return { findings: [], doubts: ['ScanLimitExceeded'], unopened: false }
+      if (error instanceof LimitExceeded)
+        return { findings: [], doubts: ['ScanLimitExceeded'], suspectsContainer: false }
       if (!(error instanceof ProcessDied)) throw error
       death = error
     }
@@ -53,7 +54,7 @@ async function requestScan(
   if ('failure' in answer) throw new EngineDown(answer.failure)
   if (!('findings' in answer)) throw new EngineDown('The YARA process gave no result')
   if (answer.bytes !== content.bytes) throw new EngineDown(`YARA scanned ${answer.bytes} bytes of ${content.bytes}`)
-  return { findings: answer.findings, doubts: answer.limited ? ['ScanLimitExceeded'] : [], unopened: false }
+  return { findings: answer.findings, doubts: answer.limited ? ['ScanLimitExceeded'] : [], suspectsContainer: false }
 }
 
 /**

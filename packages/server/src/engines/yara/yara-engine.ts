@@ -28,6 +28,7 @@ export type YaraEngine = ScanEngine & {
   reload(): Promise<void>
   /** Rule files that are not in use, and why. */
   listRefused(): Refused[]
+  listPids(): number[]
   close(): Promise<void>
 }
 
@@ -49,6 +50,7 @@ export async function openYaraEngine(deps: YaraDeps): Promise<YaraEngine> {
     name: 'YARA',
     kind: 'malware',
     opensContainers: false,
+    marksContainers: () => false,
     isActive: () => rules.find()?.pool !== undefined || rules.find() === undefined,
     findState() {
       const loaded = rules.find()
@@ -60,6 +62,7 @@ export async function openYaraEngine(deps: YaraDeps): Promise<YaraEngine> {
     },
     reload: rules.reload,
     listRefused: rules.listRefused,
+    listPids: () => rules.find()?.pool?.listPids() ?? [],
     async close() {
       closing.abort()
       watcher.close()

@@ -1,20 +1,30 @@
 /**
- * The program of an unpacking process, started by open-unpacker.ts. Here a large C++ program parses untrusted
- * containers. The program runs as WebAssembly without a file system, in a process that cannot write files, start
- * programs, or read anything but its own source. Its only way out is the socket to the service.
+ * The program of an unpacking process, started by open-unpacker.ts. Here the readers and a large C++ program parse
+ * untrusted content. That program runs as WebAssembly without a file system, in a process that cannot write files,
+ * start programs, or read anything but its own source. Its only way out is the socket to the service.
  */
 import { openChildPipe } from '../../child-process/child-pipe.ts'
 import type { Job, JobAnswer } from '../unpack-job.ts'
+import { openMembers } from './members.ts'
+import { readContent } from './read-content.ts'
 import { loadSevenZip } from './seven-zip.ts'
+import { openSource, type Source } from './source.ts'
 
 /** A process that holds more after a job is replaced, because V8 does not always free the memory of WebAssembly. */
 const maxIdleBytes = 256 * 2 ** 20
 
 const pipe = openChildPipe<Job, JobAnswer>()
-const sevenZip = loadSevenZip()
+let sevenZip: ReturnType<typeof loadSevenZip> | undefined
 
 for (let received = pipe.readRequest(); received !== undefined; received = pipe.readRequest()) {
-  const answer = await sevenZip.unpack(received.request, pipe)
+  const { request } = received
+  const source = openSource(request.contentBytes, pipe.fetch)
+  const readWithSevenZip = (content: Source, type: string) => {
+    // Most content needs no 7-Zip, and compiling it takes longer than reading.
+    sevenZip ??= loadSevenZip()
+    return sevenZip.read(content, type, pipe)
+  }
+  const answer = await readContent(source, openMembers(pipe, request), readWithSevenZip)
   // Frees the memory of the finished instance now, so that the next job does not come on top of it.
   globalThis.gc?.()
   pipe.answer({ ...answer, needsReplacement: process.memoryUsage.rss() >= maxIdleBytes })

@@ -1,8 +1,11 @@
 import { constants, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import start from '7z-wasm'
-import type { Job, JobAnswer } from '../unpack-job.ts'
-import { type EmscriptenFs, mountStreams, type Pipe } from './streamed-fs.ts'
+import type { Pipe } from './members.ts'
+import { isPadding, type Reading } from './reader.ts'
+import { listDoubts, readMessages } from './seven-zip-messages.ts'
+import type { Source } from './source.ts'
+import { type EmscriptenFs, mountStreams } from './streamed-fs.ts'
 
 /**
  * Enough for a dictionary of 256 MB and its tables; containers may claim up to 4 GB. A container that needs more fails
@@ -35,8 +38,9 @@ export function loadSevenZip() {
   const program = new WebAssembly.Module(readFileSync(fileURLToPath(import.meta.resolve('7z-wasm/7zz.wasm'))))
 
   return {
-    async unpack(job: Job, pipe: Pipe): Promise<Omit<JobAnswer, 'needsReplacement'>> {
-      const messages = readMessages()
+    /** Gives the members of a container of the format that 7-Zip calls `type`. */
+    async read(source: Source, type: string, pipe: Pipe): Promise<Reading> {
+      const messages = readMessages(source.bytes)
       const instance = await (start as unknown as Start)({
         print: messages.onOutput,
         printErr: messages.onError,
@@ -47,18 +51,22 @@ export function loadSevenZip() {
           return made.exports
         },
       })
-      const members = mountStreams(instance.FS, job, pipe)
-      const type = job.type === undefined ? [] : [`-t${job.type}`]
+      const members = mountStreams(instance.FS, source, pipe)
       let code: number
       try {
-        code = instance.callMain(['x', members.container, `-o${members.folder}`, ...switches, ...type])
+        code = instance.callMain(['x', members.container, `-o${members.folder}`, ...switches, `-t${type}`])
       } catch (error) {
         // This build of 7-Zip cannot catch exceptions of C++: they end the program, as a number or a trap.
         code = -1
         messages.onError(`Crashed: ${String(error)}`)
       }
       members.finish()
-      return { code, ...messages.get(), ...members.get() }
+      const report = { code, ...messages.get(), ...members.get() }
+      const tail = { start: report.physical.end, end: source.bytes }
+      const hasTail = tail.start < tail.end && !isPadding(source, tail)
+      const doubts = listDoubts(report, { type, hasTail })
+      const isOpened = report.members > 0 || doubts.length === 0
+      return { accounted: isOpened ? [report.physical] : [], doubts }
     },
   }
 }
@@ -73,39 +81,3 @@ function limitHeap({ env }: Imports) {
   const grow = env.emscripten_resize_heap as (bytes: number) => unknown
   env.emscripten_resize_heap = (bytes: number) => (bytes >>> 0 > maxHeapBytes ? 0 : grow(bytes))
 }
-
-const maxComplaints = 50
-const maxComplaintLength = 300
-
-/**
- * Reads the messages of 7-Zip. It prints errors line by line and reflects them in its exit code; it prints warnings
- * only within its listing of the container, and exits with success.
- */
-function readMessages() {
-  const complaints: string[] = []
-  let ignored = 0
-  let tailBytes = 0
-  let isWarning = false
-
-  function onError(line: string) {
-    if (isHarmless(line)) ignored++
-    else if (line !== '' && complaints.length < maxComplaints) complaints.push(line.slice(0, maxComplaintLength))
-  }
-
-  return {
-    onError,
-    onOutput(line: string) {
-      const [, tail] = /^Tail Size = (\d+)$/.exec(line) ?? []
-      if (tail !== undefined) tailBytes = Number(tail)
-      else if (/^WARNINGS?:/.test(line)) isWarning = true
-      else if (line === '--' || line.includes(' = ')) isWarning = false
-      else if (isWarning && line.startsWith('There are data after the end')) tailBytes = Math.max(1, tailBytes)
-      else if (isWarning) onError(line)
-    },
-    get: () => ({ complaints, ignored, tailBytes }),
-  }
-}
-
-/** Links and folders have no bytes, and the folder of the members keeps neither attributes nor folders. */
-const isHarmless = (line: string) =>
-  /^ERROR: (?:Cannot create (?:folder|hard link|symbolic link)|Dangerous link|Cannot set file attribute)/.test(line)

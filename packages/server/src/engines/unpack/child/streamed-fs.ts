@@ -1,7 +1,6 @@
-import type { ChildPipe } from '../../child-process/child-pipe.ts'
-import type { Job, JobAnswer } from '../unpack-job.ts'
-
-export type Pipe = Pick<ChildPipe<Job, JobAnswer>, 'send' | 'fetch'>
+import { contentName } from '../unpack-job.ts'
+import { openMember, type Pipe } from './members.ts'
+import type { Source } from './source.ts'
 
 /** The part of Emscripten's file system that 7-Zip calls. */
 export type EmscriptenFs = {
@@ -19,7 +18,7 @@ export type EmscriptenFs = {
 
 type FsNode = { node_ops: object; stream_ops: object }
 type Stream = { fd: number; position: number; member?: Member; node: FsNode }
-type Member = { written: number }
+type Member = ReturnType<typeof openMember> & { written: number }
 
 const folder = '/members'
 const noSuchFile = 44
@@ -31,21 +30,20 @@ const regularFile = 0o100_644
  * the bytes written there go to the service. Since nothing stays, names can neither clash nor lead out of the folder,
  * and a million of them take no memory.
  */
-export function mountStreams(fs: EmscriptenFs, { containerBytes, name }: Job, pipe: Pipe) {
-  const container = `/${name}`
-  const file = makeContainerFile(containerBytes, pipe)
+export function mountStreams(fs: EmscriptenFs, source: Source, pipe: Pipe) {
+  const container = `/${contentName}`
   const members = makeMembers(fs, pipe)
   const original = { ...fs }
   const isInside = (path: string) => path.startsWith(`${folder}/`) || path === folder
 
   fs.open = (path, flags, mode) => {
-    if (path === container) return openStream(fs, path, () => file.bytes, { read: file.read })
+    if (path === container) return openStream(fs, path, () => source.bytes, { read: readSource(source) })
     if (!isInside(path)) return original.open(path, flags, mode)
     if ((flags & createFlag) === 0) throw new fs.ErrnoError(noSuchFile)
     return members.open(path)
   }
   const stat = (path: string, statOriginal: (path: string) => object) => {
-    if (path === container) return newAttributes(file.bytes)
+    if (path === container) return newAttributes(source.bytes)
     if (isInside(path)) throw new fs.ErrnoError(noSuchFile)
     return statOriginal(path)
   }
@@ -70,13 +68,10 @@ export function mountStreams(fs: EmscriptenFs, { containerBytes, name }: Job, pi
 }
 
 const zeros = Buffer.alloc(65_536)
-const pieceBytes = 2 ** 20
-const maxPathBytes = 4096
 
 /** The members that 7-Zip writes, each sent to the service as it is written. */
 function makeMembers(fs: EmscriptenFs, pipe: Pipe) {
   const openMembers = new Set<Member>()
-  const text = new TextEncoder()
   let rewritten = false
   let count = 0
 
@@ -88,20 +83,19 @@ function makeMembers(fs: EmscriptenFs, pipe: Pipe) {
   }
 
   function send(member: Member, bytes: Uint8Array) {
-    for (let at = 0; at < bytes.length; at += pieceBytes) pipe.send('data', bytes.subarray(at, at + pieceBytes))
+    member.write(bytes)
     member.written += bytes.length
   }
 
   function close(member: Member) {
-    if (openMembers.delete(member)) pipe.send('end', zeros.subarray(0, 0))
+    if (openMembers.delete(member)) member.end()
   }
 
   return {
     open(path: string): Stream {
-      const member: Member = { written: 0 }
+      const member: Member = { ...openMember(pipe, path.slice(folder.length + 1)), written: 0 }
       openMembers.add(member)
       count++
-      pipe.send('open', text.encode(path.slice(folder.length + 1)).subarray(0, maxPathBytes))
       const operations = {
         write(_: Stream, heap: Int8Array, offset: number, length: number, position: number) {
           write(member, new Uint8Array(heap.buffer, heap.byteOffset + offset, length), position)
@@ -119,43 +113,16 @@ function makeMembers(fs: EmscriptenFs, pipe: Pipe) {
   }
 }
 
-const blockBytes = 2 ** 20
-const maxBlocks = 16
-
-/**
- * The container as a file whose bytes are fetched from the service where 7-Zip reads: never more than 16 MB of it are
- * here. Most containers are smaller than one block and arrive in one piece.
- */
-function makeContainerFile(bytes: number, pipe: Pipe) {
-  /** Fetched blocks in order of use, the longest unused first. */
-  const blocks = new Map<number, Buffer>()
-
-  function getBlock(index: number): Buffer {
-    let block = blocks.get(index)
-    if (block === undefined) {
-      block = pipe.fetch(index * blockBytes, Math.min(blockBytes, bytes - index * blockBytes))
-      const [oldest] = blocks.keys()
-      if (blocks.size >= maxBlocks && oldest !== undefined) blocks.delete(oldest)
-    } else {
-      blocks.delete(index)
-    }
-    blocks.set(index, block)
-    return block
+/** Reads no further than the end of a piece; 7-Zip asks again for more. */
+const readSource =
+  (source: Source) =>
+  (_: Stream, heap: Int8Array, offset: number, length: number, position: number): number => {
+    if (position >= source.bytes || length === 0) return 0
+    const { value: piece } = source.pieces(position, position + length).next()
+    if (piece === undefined) return 0
+    new Uint8Array(heap.buffer, heap.byteOffset, heap.byteLength).set(piece, offset)
+    return piece.length
   }
-
-  return {
-    bytes,
-    /** Reads no further than the end of a block; 7-Zip asks again for more. */
-    read(_: Stream, heap: Int8Array, offset: number, length: number, position: number): number {
-      if (position >= bytes || length === 0) return 0
-      const block = getBlock(Math.floor(position / blockBytes))
-      const at = position % blockBytes
-      const count = Math.min(length, block.length - at)
-      new Uint8Array(heap.buffer, heap.byteOffset, heap.byteLength).set(block.subarray(at, at + count), offset)
-      return count
-    },
-  }
-}
 
 function openStream(fs: EmscriptenFs, path: string, bytes: () => number, operations: object, member?: Member): Stream {
   const node = new fs.FSNode(null, 'stream', regularFile, 0)

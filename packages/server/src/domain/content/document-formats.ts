@@ -1,0 +1,55 @@
+import { readMacBinary } from './apple-formats.ts'
+import { findCmsKind } from './cms-head.ts'
+import { headBytes } from './content.ts'
+import { isMailHead } from './mail-head.ts'
+import { mayBePackets } from './openpgp-packets.ts'
+
+/**
+ * Whether the head is that of a document or mail that may hold other files. A wrong yes costs time, a wrong no hides
+ * content, so the checks are loose.
+ */
+export function isDocument(head: Buffer): boolean {
+  return (
+    isTextDocument(head) ||
+    findCmsKind(head) !== undefined ||
+    mayBePackets(head) ||
+    isMailHead(head) ||
+    readMacBinary(head) !== undefined ||
+    isMixedPage(head) ||
+    head.includes(pdfMark)
+  )
+}
+
+/** The header of a PDF. Programs find it behind other bytes too. */
+export const pdfMark = Buffer.from('%PDF-')
+
+/** ClamAV tells web pages by the tags in their first kilobyte. */
+const pageBytes = 1024
+const firstBytes = 64
+
+/**
+ * Whether the content may be a web page with bytes behind it that no text has. ClamAV scans web pages as text alone, so
+ * it does not search them for containers. The bytes behind the head of a long page are unknown.
+ */
+function isMixedPage(head: Buffer): boolean {
+  // Text has no control characters but those of lines and tabs.
+  if (head.subarray(0, firstBytes).some((byte) => byte < 9)) return false
+  if (head.length < headBytes && !head.includes(0)) return false
+  return /<[!a-z]/i.test(head.toString('latin1', 0, pageBytes))
+}
+
+/** Compares only the starts that have the first byte of the content, so that most content costs one look-up. */
+function isTextDocument(head: Buffer): boolean {
+  const starts = startsByFirstByte[head[0] ?? 0]
+  return (
+    starts?.some((start) => head.compare(start, 0, start.length, 0, Math.min(start.length, head.length)) === 0) ?? false
+  )
+}
+
+/** The starts of RTF, uuencode, yEnc and armour. */
+const startsByFirstByte: Record<number, Buffer[]> = {}
+for (const text of ['{\\rt', 'begin ', 'begin-', '=ybegin ', '-----BEGIN ']) {
+  const start = Buffer.from(text)
+  const first = start[0] as number
+  startsByFirstByte[first] = [...(startsByFirstByte[first] ?? []), start]
+}

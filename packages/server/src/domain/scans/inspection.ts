@@ -1,0 +1,150 @@
+import { findKnownDoubts } from '../content/container.ts'
+import type { Content } from '../content/content.ts'
+import type { ContentStore, ContentWriter } from '../ports/content-store.ts'
+import {
+  type Doubt,
+  type EngineReport,
+  maxUnpackedBytes,
+  type ScanEngine,
+  type UnpackBudget,
+  type Unpacker,
+} from '../ports/engines.ts'
+import type { Semaphore } from '../semaphore.ts'
+import { type WorkClock, WorkExceeded } from './work-clock.ts'
+
+/** The name of a finding, and the path to the member that it was found in; `[]` stands for the content itself. */
+type Finding = { name: string; path: string[] }
+
+export type InspectionReport = { findings: Finding[]; doubts: Doubt[] }
+
+/** How deep containers are unpacked. At each depth one process of the unpacker waits for the next. */
+const maxDepth = 8
+const maxMembers = 10_000
+
+type InspectionDeps = {
+  listEngines(): ScanEngine[]
+  unpacker: Unpacker
+  contents: ContentStore
+  /** Bounds the scans of content that is not in memory. */
+  semaphore: Semaphore
+  clock: WorkClock
+}
+
+/** Scans content with every engine, and unpacks the containers that an engine cannot open. */
+export function makeInspection(deps: InspectionDeps) {
+  return {
+    /** Throws `EngineDown` when an engine cannot answer. */
+    inspect(content: Content): Promise<InspectionReport> {
+      const inspectNow = () => inspectWithinLimits(deps, content)
+      return content.whole === undefined ? deps.semaphore.use(inspectNow) : inspectNow()
+    },
+  }
+}
+
+export type Inspection = ReturnType<typeof makeInspection>
+
+async function inspectWithinLimits(deps: InspectionDeps, content: Content): Promise<InspectionReport> {
+  const result: InspectionReport = { findings: [], doubts: [] }
+  const budget = { members: maxMembers, bytes: maxUnpackedBytes }
+  await deps.clock.run(async (signal) => {
+    try {
+      await inspectContent(deps, content, { path: [], budget, signal, result })
+    } catch (error) {
+      if (!signal.aborted) throw error
+      if (!(signal.reason instanceof WorkExceeded)) throw signal.reason
+      result.doubts.push('ScanLimitExceeded')
+    }
+  })
+  return result
+}
+
+type Search = { path: string[]; budget: UnpackBudget; signal: AbortSignal; result: InspectionReport }
+
+async function inspectContent(deps: InspectionDeps, content: Content, search: Search) {
+  const { path, signal, result } = search
+  const knownDoubts = await findKnownDoubts(content)
+  result.doubts.push(...(knownDoubts ?? []))
+  if (knownDoubts?.includes('ScanLimitExceeded') === true) {
+    endUnpacking(search.budget)
+    return
+  }
+  const engines = deps.listEngines()
+  const reports = await Promise.all(engines.map((engine) => engine.scan(content, signal)))
+  const findings = reports.flatMap((report) => report.findings.map((name): Finding => ({ name, path })))
+  result.findings.push(...findings)
+  result.doubts.push(...reports.flatMap((report) => report.doubts))
+  if (findings.length > 0) {
+    // The verdict is certain. Unpacking can still tell which member it is about.
+    if (knownDoubts !== undefined) await locateFindings(deps, content, search)
+    return
+  }
+  if (reports.some(({ doubts }) => doubts.includes('ScanLimitExceeded'))) {
+    endUnpacking(search.budget)
+    return
+  }
+  // Only signatures of Assay tell that a container begins further in; without them all content is read.
+  const isMarked = engines.some((engine) => engine.marksContainers())
+  if (knownDoubts !== undefined || !isMarked || reports.some(({ suspectsContainer }) => suspectsContainer)) {
+    const skipsSeen = isMarked && haveSeenAll(engines, reports)
+    const { doubts, members } = await inspectMembers(deps, content, search, skipsSeen)
+    const isUnopened = reports.some(({ hasUnopened }) => hasUnopened === true) && members + doubts.length === 0
+    result.doubts.push(...(isUnopened ? ['UnsupportedContainer' as const] : doubts))
+  }
+}
+
+/** Content beyond a limit cannot become clean: nothing else of it needs to be unpacked. */
+function endUnpacking(budget: UnpackBudget) {
+  budget.members = 0
+  budget.bytes = 0
+}
+
+/** Whether every engine has scanned the members that ClamAV opens, and none suspects that ClamAV left one out. */
+function haveSeenAll(engines: ScanEngine[], reports: EngineReport[]): boolean {
+  return (
+    engines.every((engine) => engine.opensContainers) &&
+    // clamd names only one of several alerts: behind a doubt may be a container that it could not open.
+    reports.every(({ suspectsContainer, doubts }) => !suspectsContainer && doubts.length === 0)
+  )
+}
+
+async function inspectMembers(
+  deps: InspectionDeps,
+  content: Content,
+  search: Search,
+  skipsSeen: boolean,
+): Promise<{ doubts: Doubt[]; members: number }> {
+  if (search.path.length >= maxDepth) return { doubts: ['ScanLimitExceeded'], members: 0 }
+  let members = 0
+  const doubts = await deps.unpacker.unpack(content, {
+    budget: search.budget,
+    signal: search.signal,
+    skipsSeen,
+    async take(member) {
+      members++
+      const inner = await store(deps.contents.newWriter(), member.bytes)
+      try {
+        if (inner.bytes > 0) await inspectContent(deps, inner, { ...search, path: [...search.path, member.path] })
+      } finally {
+        await inner.release()
+      }
+    },
+  })
+  return { doubts, members }
+}
+
+/** Adds the findings of members. A failure is ignored, because the verdict does not depend on it. */
+async function locateFindings(deps: InspectionDeps, content: Content, search: Search) {
+  const result: InspectionReport = { findings: [], doubts: [] }
+  await inspectMembers(deps, content, { ...search, result }, false).catch(() => {})
+  search.result.findings.push(...result.findings)
+}
+
+async function store(writer: ContentWriter, bytes: AsyncIterable<Buffer>): Promise<Content> {
+  try {
+    for await (const chunk of bytes) await writer.write(chunk)
+    return await writer.finish()
+  } catch (error) {
+    await writer.abort()
+    throw error
+  }
+}

@@ -1,0 +1,121 @@
+import { crc32 } from 'node:zlib'
+
+/** A container format that may begin anywhere in content: the bytes to search for, and a check of what stands there. */
+export type EmbeddedFormat = {
+  name: string
+  pattern: Buffer
+  /** The distance from the start of the container to the pattern. */
+  patternAt: number
+  /** Whether a container begins with this head, of at least 64 bytes where the content is long enough. */
+  isPlausible(head: Buffer): boolean
+  /**
+   * The check leaves no room for chance, as a checksum does: a container that cannot be opened is a doubt, not a
+   * coincidence.
+   */
+  isCertain: boolean
+}
+
+const bytes = (text: string) => Buffer.from(text, 'latin1')
+
+const zipMethods = new Set([0, 1, 6, 8, 9, 12, 14, 20, 93, 95, 96, 97, 98, 99])
+
+function isZip(head: Buffer): boolean {
+  if (head.length < 31) return false
+  const nameBytes = head.readUInt16LE(26)
+  const isVersion = (head[4] ?? 0) <= 63 && (head[5] ?? 0) <= 20
+  // Programs that write zips contain the signature; a name with control characters follows it there.
+  const hasName = nameBytes > 0 && nameBytes <= 4096 && head.subarray(30, 30 + nameBytes).every((byte) => byte >= 0x20)
+  return isVersion && zipMethods.has(head.readUInt16LE(8)) && hasName
+}
+
+const is7z = (head: Buffer) => head.length >= 32 && crc32(head.subarray(12, 32)) === head.readUInt32LE(8)
+
+function isRar4(head: Buffer): boolean {
+  if (head.length < 20) return false
+  const length = head.readUInt16LE(12)
+  return length >= 13 && length <= 57 && (crc32(head.subarray(9, 7 + length)) & 0xffff) === head.readUInt16LE(7)
+}
+
+function isRar5(head: Buffer): boolean {
+  if (head.length < 20) return false
+  const length = head[12] ?? 0
+  return length > 0 && length < 50 && crc32(head.subarray(12, 13 + length)) === head.readUInt32LE(8)
+}
+
+function isGzip(head: Buffer): boolean {
+  const [, , , flags = 255, , , , , extraFlags = 255, system = 254] = head
+  return head.length >= 18 && (flags & 0xe0) === 0 && [0, 2, 4].includes(extraFlags) && (system <= 13 || system === 255)
+}
+
+const isBzip2 = (head: Buffer) => /^BZh[1-9]/.test(head.toString('latin1', 0, 4))
+const isXz = (head: Buffer) => head.length >= 12 && crc32(head.subarray(6, 8)) === head.readUInt32LE(8)
+/** The reserved bit of the frame header is zero, and a block follows that is not of the reserved type. */
+const isZstd = (head: Buffer) => head.length >= 9 && ((head[4] ?? 8) & 8) === 0
+
+function isCab(head: Buffer): boolean {
+  if (head.length < 36) return false
+  const isVersion = head[24] === 3 && head[25] === 1
+  return isVersion && head.readUInt32LE(16) < head.readUInt32LE(8) && head.readUInt16LE(28) > 0
+}
+
+/** The checksum of a tar header is the sum of its bytes, with blanks in its own place. */
+function isTar(head: Buffer): boolean {
+  if (head.length < 512) return false
+  const stated = Number.parseInt(head.toString('latin1', 148, 156).replaceAll(/[\0 ]/g, ''), 8)
+  let sum = 8 * 0x20
+  for (let at = 0; at < 512; at++) if (at < 148 || at >= 156) sum += head[at] ?? 0
+  return sum === stated
+}
+
+const isAr = (head: Buffer) => head.length >= 68 && head.toString('latin1', 66, 68) === '`\n'
+
+const isOle = (head: Buffer) =>
+  head.length >= 64 && head.readUInt16LE(28) === 0xfffe && [9, 12].includes(head.readUInt16LE(30))
+
+const isSquashfs = (head: Buffer) =>
+  head.length >= 32 && head.readUInt16LE(28) === 4 && head.readUInt32LE(12) === 2 ** head.readUInt16LE(22)
+
+/** Formats in which something is hidden behind other content; others cannot be told from chance. */
+export const embeddedFormats: EmbeddedFormat[] = [
+  { name: 'zip', pattern: bytes('PK\x03\x04'), patternAt: 0, isPlausible: isZip, isCertain: false },
+  { name: '7z', pattern: bytes('7z\xbc\xaf\x27\x1c'), patternAt: 0, isPlausible: is7z, isCertain: true },
+  { name: 'rar', pattern: bytes('Rar!\x1a\x07\x00'), patternAt: 0, isPlausible: isRar4, isCertain: true },
+  { name: 'rar5', pattern: bytes('Rar!\x1a\x07\x01\x00'), patternAt: 0, isPlausible: isRar5, isCertain: true },
+  { name: 'gzip', pattern: bytes('\x1f\x8b\x08'), patternAt: 0, isPlausible: isGzip, isCertain: false },
+  { name: 'bzip2', pattern: bytes('1AY&SY'), patternAt: 4, isPlausible: isBzip2, isCertain: false },
+  { name: 'xz', pattern: bytes('\xfd7zXZ\x00'), patternAt: 0, isPlausible: isXz, isCertain: true },
+  { name: 'zstd', pattern: bytes('\x28\xb5\x2f\xfd'), patternAt: 0, isPlausible: isZstd, isCertain: false },
+  { name: 'cab', pattern: bytes('MSCF\x00\x00\x00\x00'), patternAt: 0, isPlausible: isCab, isCertain: false },
+  { name: 'tar', pattern: bytes('ustar'), patternAt: 257, isPlausible: isTar, isCertain: true },
+  { name: 'ar', pattern: bytes('!<arch>\n'), patternAt: 0, isPlausible: isAr, isCertain: false },
+  {
+    name: 'nsis',
+    pattern: bytes('\xef\xbe\xad\xdeNullsoftInst'),
+    patternAt: 4,
+    isPlausible: () => true,
+    isCertain: true,
+  },
+  {
+    name: 'inno-setup',
+    pattern: bytes('rDlPtS\xcd\xe6\xd7\x7b\x0b\x2a'),
+    patternAt: 0,
+    isPlausible: () => true,
+    isCertain: true,
+  },
+  {
+    name: 'ole',
+    pattern: bytes('\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1'),
+    patternAt: 0,
+    isPlausible: isOle,
+    isCertain: false,
+  },
+  { name: 'squashfs', pattern: bytes('hsqs'), patternAt: 0, isPlausible: isSquashfs, isCertain: false },
+  { name: 'iso', pattern: bytes('\x01CD001\x01'), patternAt: 32_768, isPlausible: () => true, isCertain: false },
+  {
+    name: 'wim',
+    pattern: bytes('MSWIM\x00\x00\x00\xd0\x00\x00\x00'),
+    patternAt: 0,
+    isPlausible: () => true,
+    isCertain: false,
+  },
+]

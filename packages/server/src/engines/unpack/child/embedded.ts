@@ -1,0 +1,56 @@
+import type { Doubt } from '../../../domain/ports/engines.ts'
+import { type EmbeddedFormat, embeddedFormats } from './embedded-formats.ts'
+import type { Range, Reading } from './reader.ts'
+import { cutSource, type Source } from './source.ts'
+
+/** Containers that are opened in one content. Programs hold a few; a file with more is made to exhaust the scanner. */
+const maxOpened = 256
+/** Heads that are checked in one content. */
+const maxChecked = 100_000
+const checkedBytes = 4608
+
+/** Reads the container that begins at the start of a source. */
+type ReadStart = (source: Source) => Promise<Reading>
+
+/**
+ * Searches content for containers that begin further in, and reads each. Chance may place the signature of a format
+ * anywhere: a container that does not open is a doubt only where its head leaves no room for chance.
+ */
+export async function readEmbedded(source: Source, readStart: ReadStart): Promise<Reading> {
+  const accounted: Range[] = []
+  const doubts = new Set<Doubt>()
+  let opened = 0
+  for (const { start, format } of findCandidates(source, () => accounted.at(-1)?.end ?? 1)) {
+    if (opened++ === maxOpened) {
+      doubts.add('ScanLimitExceeded')
+      break
+    }
+    const reading = await readStart(cutSource(source, start))
+    const isOpened = reading.accounted.length > 0
+    if (isOpened || format.isCertain) for (const doubt of reading.doubts) doubts.add(doubt)
+    if (!isOpened && format.isCertain && reading.doubts.length === 0) doubts.add('UnsupportedContainer')
+    const end = Math.max(...reading.accounted.map((range) => range.end))
+    if (isOpened) accounted.push({ start, end: start + end })
+  }
+  return { accounted, doubts: [...doubts] }
+}
+
+/** The places where a container seems to begin, in order. `getStart` tells from where on further ones count. */
+function* findCandidates(source: Source, getStart: () => number): Generator<{ start: number; format: EmbeddedFormat }> {
+  const searches = embeddedFormats.map((format) => ({ format, at: findNext(source, format, 1) }))
+  for (let checked = 0; checked < maxChecked; checked++) {
+    const from = getStart()
+    for (const search of searches) if (search.at < from) search.at = findNext(source, search.format, from)
+    const next = searches.reduce((first, search) => (search.at < first.at ? search : first))
+    if (next.at === Infinity) return
+    const { at: start, format } = next
+    if (format.isPlausible(source.read(start, start + checkedBytes))) yield { start, format }
+    next.at = findNext(source, format, start + 1)
+  }
+}
+
+/** The next start of the format at `from` or later; Infinity when there is none. */
+function findNext(source: Source, { pattern, patternAt }: EmbeddedFormat, from: number): number {
+  const found = source.find(pattern, from + patternAt)
+  return found === -1 ? Infinity : found - patternAt
+}

@@ -1,0 +1,68 @@
+import { listContainerFormats } from '../../../domain/content/container-formats.ts'
+import { headBytes } from '../../../domain/content/content.ts'
+import type { Doubt } from '../../../domain/ports/engines.ts'
+import { readEmbedded } from './embedded.ts'
+import { findGaps, isPadding, type Members, type Range, type Reading } from './reader.ts'
+import { readers } from './readers.ts'
+import type { Source } from './source.ts'
+
+/** Reads content with 7-Zip, of the format that 7-Zip calls `type`. */
+type ReadWithSevenZip = (source: Source, type: string) => Promise<Reading>
+
+/**
+ * Reads content in every way in which a program may read it, and gives what each reading holds. Bytes that no reading
+ * accounts for are given as content of their own. Content that no reader recognises is searched for containers that
+ * begin further in.
+ */
+export async function readContent(source: Source, members: Members, readWithSevenZip: ReadWithSevenZip) {
+  const readings = await readStart(source, members, readWithSevenZip)
+  if (readings.length === 0) {
+    const unseen: Members = { give: (member) => members.give({ ...member, isSeen: false }) }
+    readings.push(await readEmbedded(source, async (cut) => merge(await readStart(cut, unseen, readWithSevenZip))))
+  }
+  const { accounted, doubts } = merge(readings)
+  if (accounted.length > 0) await giveGaps(source, members, accounted)
+  return { doubts, isOpened: accounted.length > 0 }
+}
+
+/** The readings of content by its start: of each reader that recognises it, and of 7-Zip where none is enough. */
+async function readStart(source: Source, members: Members, readWithSevenZip: ReadWithSevenZip): Promise<Reading[]> {
+  const readings: Reading[] = []
+  for (const reader of readers) {
+    if (!reader.recognizes(source)) continue
+    const reading = await reader.read(source, members)
+    // A reader that accounts for nothing has found that the content is of another kind.
+    if (reading.accounted.length + reading.doubts.length > 0 || reading.needsSevenZip === true) readings.push(reading)
+  }
+  const needsSevenZip = readings.length === 0 || readings.some((reading) => reading.needsSevenZip === true)
+  if (!needsSevenZip) return readings
+  const byHead = listContainerFormats(source.read(0, headBytes)).flatMap(({ unpackAs }) => unpackAs ?? [])
+  for (const type of new Set([...byHead, ...listTypesByTail(source)]))
+    readings.push(await readWithSevenZip(source, type))
+  return readings
+}
+
+/** 7-Zip's names of disk images that are recognised by the block at their end. */
+function listTypesByTail(source: Source): string[] {
+  const tail = source.read(source.bytes - tailBytes, source.bytes).toString('latin1')
+  if (tail.length < tailBytes) return []
+  return Object.entries(tailMarks).flatMap(([type, mark]) => (tail.startsWith(mark) ? [type] : []))
+}
+
+const tailBytes = 512
+const tailMarks = { dmg: 'koly\0\0\0\x04', vhd: 'conectix' }
+
+function merge(readings: Reading[]): { accounted: Range[]; doubts: Doubt[] } {
+  return {
+    accounted: readings.flatMap((reading) => reading.accounted),
+    doubts: [...new Set(readings.flatMap((reading) => reading.doubts))],
+  }
+}
+
+async function giveGaps(source: Source, members: Members, accounted: Range[]) {
+  for (const gap of findGaps(accounted, source.bytes)) {
+    if (gap.start === gap.end || isPadding(source, gap)) continue
+    const path = `[bytes ${gap.start} to ${gap.end}]`
+    await members.give({ path, pieces: source.pieces(gap.start, gap.end) })
+  }
+}

@@ -1,0 +1,38 @@
+import type { Reader } from './reader.ts'
+import { appleSingleReader, macBinaryReader } from './readers/apple.ts'
+import { armourReader } from './readers/armour.ts'
+import { base64TextReader } from './readers/base64-text.ts'
+import { cmsReader } from './readers/cms.ts'
+import { encodedTextReader } from './readers/encoded-text.ts'
+import { gzipReader } from './readers/gzip.ts'
+import { lzmaReader } from './readers/lzma.ts'
+import { mailReader } from './readers/mail.ts'
+import { oleReader } from './readers/ole.ts'
+import { openPgpReader } from './readers/openpgp.ts'
+import { pdfReader } from './readers/pdf.ts'
+import { rtfReader } from './readers/rtf.ts'
+import { skippedReader } from './readers/skipped.ts'
+import { tarReader } from './readers/tar.ts'
+import { zipReader } from './readers/zip.ts'
+import { zstdFramesReader } from './readers/zstd-frames.ts'
+
+/** The readers of Assay. Formats that 7-Zip alone reads are in the table of domain/content/container-formats.ts. */
+export const readers: Reader[] = [
+  zipReader,
+  tarReader,
+  mailReader,
+  encodedTextReader,
+  base64TextReader,
+  armourReader,
+  openPgpReader,
+  cmsReader,
+  gzipReader,
+  pdfReader,
+  lzmaReader,
+  zstdFramesReader,
+  appleSingleReader,
+  macBinaryReader,
+  oleReader,
+  rtfReader,
+  skippedReader,
+]

@@ -1,0 +1,74 @@
+import { isOrdinaryKey } from '../../../../domain/content/keys.ts'
+import { isMailHead } from '../../../../domain/content/mail-head.ts'
+import type { Members, Reader, Reading } from '../reader.ts'
+import type { Source } from '../source.ts'
+import { type Base64Run, decodeRun, listBase64Runs } from './base64-runs.ts'
+import { findTextEnd } from './text-end.ts'
+import { hasControls } from './text-lines.ts'
+
+/** Text that carries bytes behind it may be short. */
+const firstBytes = 32
+const headBytes = 65_536
+/** Runs that are members of their own. Ordinary files have fewer; the decoded bytes of all others are one member. */
+const maxRuns = 1000
+const maxKeyChars = 65_536
+
+/** Reads base64 in program text, markup and data: in quotes, over several lines, or as a data address. */
+export const base64TextReader: Reader = {
+  name: 'base64 in text',
+  recognizes: (source) => {
+    const head = source.read(0, headBytes)
+    if (hasControls(head.subarray(0, firstBytes)) || otherText.test(head.toString('latin1', 0, 16))) return false
+    return !isMailHead(head)
+  },
+  read: async (source, members) => readBase64Text(source, members),
+}
+
+/** PDF and RTF have base64 only by chance. Mail has a reader that knows where base64 begins and ends. */
+const otherText = /^(?:%PDF-|\{\\rt)/
+
+async function readBase64Text(source: Source, members: Members): Promise<Reading> {
+  const end = findTextEnd(source)
+  let count = 0
+  for (const run of listBase64Runs(source, end)) {
+    if (++count > maxRuns) {
+      await members.give({ path: '[further base64]', pieces: decodeFurther(source, end) })
+      break
+    }
+    if (!isArmoured(source, run) && !isKey(source, run))
+      await members.give({ path: `[base64 at ${getStart(run)}]`, pieces: decodeRun(source, run) })
+  }
+  // Text around the data was scanned with the content itself.
+  return { accounted: count > 0 ? [{ start: 0, end }] : [], doubts: [] }
+}
+
+const getStart = ({ ranges: [first] }: Base64Run) => first?.start ?? 0
+
+/** The armour of signed and encrypted content. Other labels say nothing: some programs decode what follows any. */
+const armourLabel = /^-----BEGIN (?:PGP |AGE |CMS-|PKCS7-)/
+/** Headers of armour between its first line and its data. */
+const maxHeaderBytes = 1024
+
+/** Whether the run is the data of an armour, whose own reader knows where the data begins and ends. */
+function isArmoured(source: Source, run: Base64Run): boolean {
+  const start = getStart(run)
+  const before = source.read(start - maxHeaderBytes, start).toString('latin1')
+  const begin = before.lastIndexOf('-----BEGIN ')
+  return armourLabel.test(before.slice(begin)) && !before.includes('-----END ', begin)
+}
+
+/** Keys and certificates hold no other content, and programs carry many of them. */
+function isKey(source: Source, run: Base64Run): boolean {
+  return run.chars <= maxKeyChars && isOrdinaryKey(Buffer.concat([...decodeRun(source, run)]))
+}
+
+function* decodeFurther(source: Source, end: number): Generator<Buffer> {
+  let count = 0
+  for (const run of listBase64Runs(source, end)) {
+    if (++count <= maxRuns) continue
+    yield* decodeRun(source, run)
+    yield lineEnd
+  }
+}
+
+const lineEnd = Buffer.from('\n')

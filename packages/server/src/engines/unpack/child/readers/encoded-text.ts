@@ -1,0 +1,99 @@
+import type { Doubt } from '../../../../domain/ports/engines.ts'
+import type { Members, Reader, Reading } from '../reader.ts'
+import type { Source } from '../source.ts'
+import { findTails, readsOwnText } from './script-tail.ts'
+import { hasHereDocuments, listHereDocuments } from './shell-text.ts'
+import { findTextEnd } from './text-end.ts'
+import { findLineEnd, hasControls, readLine } from './text-lines.ts'
+import { decodeBase64, listBase64Rules } from './transfer-encodings.ts'
+import { decodeUu, decodeYenc, findUuData, findYencEnd } from './uuencode.ts'
+
+const headBytes = 65_536
+/** Text that carries bytes behind it may be short. */
+const firstBytes = 32
+const pieceBytes = 2 ** 20
+const maxBlocks = 10_000
+const longestMark = 64
+
+/** Reads uuencode and yEnc wherever their first line stands in text, and what shell scripts carry. */
+export const encodedTextReader: Reader = {
+  name: 'encoded text',
+  recognizes: (source) => {
+    const head = source.read(0, headBytes)
+    if (hasControls(head.subarray(0, firstBytes))) return false
+    return hasHereDocuments(head) || readsOwnText(head) || !findMarks(source).next().done
+  },
+  read: async (source, members) => readEncodedText(source, members),
+}
+
+/** The first line of encoded data. `begin` is followed by the rights and the name of the file. */
+const marks = /(?<=^|[\r\n])(?:begin(?:-base64)?(?:-encoded)?[ \t]+[0-7]{1,6}(?=[ \t\r\n])|=ybegin )/g
+
+function* findMarks(source: Source): Generator<number> {
+  for (let at = 0; at < source.bytes; at += pieceBytes) {
+    const from = Math.max(0, at - 1)
+    const text = source.read(from, at + pieceBytes + longestMark).toString('latin1')
+    for (const { index } of text.matchAll(marks)) {
+      const position = from + index
+      if (position >= at && position < at + pieceBytes) yield position
+    }
+  }
+}
+
+async function readEncodedText(source: Source, members: Members): Promise<Reading> {
+  const doubts = new Set<Doubt>()
+  let count = 0
+  let end = 0
+  for (const at of findMarks(source)) {
+    if (at < end) continue
+    const block = openBlock(source, at)
+    if (block === undefined) continue
+    if (++count > maxBlocks) {
+      doubts.add('ScanLimitExceeded')
+      break
+    }
+    for (const pieces of block.readings) await members.give({ path: block.path, pieces })
+    end = block.end
+  }
+  const head = source.read(0, headBytes)
+  if (hasHereDocuments(head)) {
+    for (const { path, pieces } of listHereDocuments(source)) {
+      count++
+      await members.give({ path, pieces })
+    }
+  }
+  const textEnd = findTextEnd(source)
+  for (const start of readsOwnText(head) ? findTails(source, textEnd) : []) {
+    count++
+    await members.give({ path: `[bytes ${start} to ${source.bytes}]`, pieces: source.pieces(start, source.bytes) })
+  }
+  // Text around the data was scanned with the content itself.
+  return { accounted: count > 0 ? [{ start: 0, end: textEnd }] : [], doubts: [...doubts] }
+}
+
+type Block = { path: string; readings: Iterable<Buffer>[]; end: number }
+
+function openBlock(source: Source, at: number): Block | undefined {
+  const line = readLine(source, at, source.bytes)
+  const lineEnd = findLineEnd(source, at)
+  const found = source.find(Buffer.from([lineEnd]), at + line.length)
+  const start = found === -1 ? source.bytes : found + 1
+  if (line.startsWith('=ybegin')) {
+    const end = findYencEnd(source, start)
+    const path = / name=(.*)$/.exec(line)?.[1]?.trim() || '[yEnc]'
+    return { path, readings: [decodeYenc(source, start, end)], end }
+  }
+  const path = /^\S+[ \t]+\S+[ \t]+(.*)$/.exec(line)?.[1]?.trim() || '[uuencode]'
+  if (line.startsWith('begin-base64')) {
+    const mark = source.find(base64End, start)
+    const end = mark === -1 ? source.bytes : mark
+    const rules = listBase64Rules(source.pieces(start, end))
+    return { path, readings: rules.map((rule) => decodeBase64(source.pieces(start, end), rule)), end }
+  }
+  const data = findUuData(source, start)
+  if (!data.hasData) return undefined
+  const readings = (data.isOdd ? [true, false] : [true]).map((isTolerant) => decodeUu(source, data, { isTolerant }))
+  return { path, readings, end: data.end }
+}
+
+const base64End = Buffer.from('====')

@@ -1,0 +1,151 @@
+import type { Source } from '../source.ts'
+import type { Decryption } from './pdf-encryption.ts'
+import { type Bytes, type Damage, decodeAscii85, decodeFlate, decodeHex, decodeLzw, decodeRuns } from './pdf-filters.ts'
+import type { Objects, PdfStream } from './pdf-objects.ts'
+import { undoPredictor } from './pdf-predictors.ts'
+import { type Dictionary, getValue, isDictionary, type PdfValue } from './pdf-values.ts'
+
+/** One filter of a stream with its parameters. */
+export type Filter = { name: string; parameters: Dictionary }
+
+const fullNames: Record<string, string> = {
+  Fl: 'FlateDecode',
+  AHx: 'ASCIIHexDecode',
+  A85: 'ASCII85Decode',
+  LZW: 'LZWDecode',
+  RL: 'RunLengthDecode',
+  CCF: 'CCITTFaxDecode',
+  DCT: 'DCTDecode',
+}
+
+const pictureFilters = ['DCTDecode', 'JPXDecode', 'CCITTFaxDecode', 'JBIG2Decode']
+
+export const isPictureFilter = (filter: Filter | undefined) =>
+  filter !== undefined && pictureFilters.includes(filter.name)
+
+const maxFilters = 32
+/** Programs differ in which of several definitions they take. */
+const maxReadings = 4
+
+/** The lists of filters that a stream may have: several where a key or an object is there more than once. */
+export async function listFilterChains(dictionary: Dictionary, objects: Objects): Promise<Filter[][]> {
+  const filters = await resolveAll(dictionary, ['Filter'], objects)
+  const parameters = await resolveAll(dictionary, ['DecodeParms', 'DP', 'DecodeParams'], objects)
+  const chains: Filter[][] = []
+  for (const filter of filters) {
+    for (const parameter of parameters) {
+      if (chains.length < maxReadings) chains.push(await toChain(filter, parameter, objects))
+    }
+  }
+  return chains
+}
+
+async function resolveAll(dictionary: Dictionary, keys: string[], objects: Objects): Promise<PdfValue[]> {
+  const values = keys.flatMap((key) => dictionary.get(key) ?? []).slice(0, maxReadings)
+  const resolved: PdfValue[] = []
+  for (const value of values) resolved.push(...(await objects.resolve(value)))
+  return resolved.length === 0 ? [null] : resolved.slice(0, maxReadings)
+}
+
+async function toChain(filter: PdfValue, parameter: PdfValue, objects: Objects): Promise<Filter[]> {
+  const names = Array.isArray(filter) ? filter : filter === null ? [] : [filter]
+  const list = Array.isArray(parameter) ? parameter : [parameter]
+  const chain: Filter[] = []
+  for (const [n, item] of names.slice(0, maxFilters).entries()) {
+    const name = (await objects.resolve(item)).at(-1)
+    const own = (await objects.resolve(list[n] ?? null)).at(-1) ?? null
+    const text = typeof name === 'string' ? name : ''
+    chain.push({
+      name: fullNames[text] ?? text,
+      parameters: isDictionary(own) ? await resolveEach(own, objects) : new Map(),
+    })
+  }
+  return chain
+}
+
+/** The same dictionary without references in it. */
+async function resolveEach(dictionary: Dictionary, objects: Objects): Promise<Dictionary> {
+  const resolved: Dictionary = new Map()
+  for (const [key, values] of [...dictionary].slice(0, 32)) {
+    resolved.set(key, [(await objects.resolve(values[0] ?? null)).at(-1) ?? null])
+  }
+  return resolved
+}
+
+/** Decodes the bytes of a stream up to the first filter that is not known, or that makes a picture. */
+export function decodeStream(open: () => Bytes, chain: Filter[], damage: Damage): Bytes {
+  let reopen = open
+  for (const filter of chain) {
+    const inner = reopen
+    const decode = chooseDecoder(filter, damage)
+    if (decode === undefined) {
+      damage.isDamaged = true
+      break
+    }
+    reopen = () => decode(inner)
+  }
+  return reopen()
+}
+
+type Decode = (open: () => Bytes) => Bytes
+
+function chooseDecoder({ name, parameters }: Filter, damage: Damage): Decode | undefined {
+  switch (name) {
+    case 'FlateDecode':
+      return (open) => undo(decodeFlate(open, damage), parameters)
+    case 'LZWDecode':
+      return (open) =>
+        undo(decodeLzw(open(), toNumber(getValue(parameters, 'EarlyChange'), 1) === 0 ? 0 : 1), parameters)
+    case 'ASCIIHexDecode':
+      return (open) => decodeHex(open())
+    case 'ASCII85Decode':
+      return (open) => decodeAscii85(open())
+    case 'RunLengthDecode':
+      return (open) => decodeRuns(open())
+    case 'Crypt':
+      // Decryption comes before all filters.
+      return (open) => open()
+    default:
+      return undefined
+  }
+}
+
+function undo(bytes: Bytes, parameters: Dictionary): Bytes {
+  const predictor = toNumber(getValue(parameters, 'Predictor'), 1)
+  if (predictor < 2) return bytes
+  return undoPredictor(bytes, {
+    predictor,
+    colors: clamp(toNumber(getValue(parameters, 'Colors'), 1), 1, 64),
+    bitsPerSample: clamp(toNumber(getValue(parameters, 'BitsPerComponent'), 8), 1, 16),
+    columns: clamp(toNumber(getValue(parameters, 'Columns'), 1), 1, 2 ** 24),
+  })
+}
+
+function toNumber(value: PdfValue, otherwise: number): number {
+  return typeof value === 'number' ? Math.trunc(value) : otherwise
+}
+
+const clamp = (value: number, least: number, most: number) => Math.min(most, Math.max(least, value))
+
+/** Larger encrypted streams are not decrypted. */
+const maxEncryptedBytes = 64 * 2 ** 20
+
+/** Opens the bytes of a stream, decrypted where the PDF is encrypted. Undefined when they are too many for that. */
+export function openStreamBytes(
+  source: Source,
+  stream: PdfStream & { stop: number },
+  decryption: Decryption | undefined,
+  chain: Filter[],
+): (() => Bytes) | undefined {
+  const { start, stop, object, generation, dictionary } = stream
+  if (decryption === undefined) return () => source.pieces(start, stop)
+  const type = dictionary === undefined ? null : getValue(dictionary, 'Type')
+  if (type === 'XRef' || (type === 'Metadata' && decryption.hasClearMetadata)) return () => source.pieces(start, stop)
+  if (stop - start > maxEncryptedBytes) return undefined
+  const crypt = chain.find(({ name }) => name === 'Crypt')
+  const named = crypt === undefined ? null : (getValue(crypt.parameters, 'Name') ?? 'Identity')
+  const filter = typeof named === 'string' ? { filter: named } : {}
+  const isEmbedded = type === 'EmbeddedFile'
+  const clear = () => decryption.decrypt(source.read(start, stop), { object, generation, isEmbedded, ...filter })
+  return () => [clear()]
+}

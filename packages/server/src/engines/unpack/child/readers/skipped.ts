@@ -1,0 +1,15 @@
+import { headBytes } from '../../../../domain/content/content.ts'
+import { countSkippedBytes } from '../../../../domain/content/skipped-formats.ts'
+import type { Reader } from '../reader.ts'
+
+/** Gives content that ClamAV would skip without the bytes by which ClamAV tells the format. */
+export const skippedReader: Reader = {
+  name: 'formats that ClamAV skips',
+  recognizes: (source) => countSkippedBytes(source.read(0, headBytes)) !== undefined,
+  async read(source, members) {
+    const start = countSkippedBytes(source.read(0, headBytes)) ?? 0
+    const path = `[bytes ${start} to ${source.bytes}]`
+    await members.give({ path, pieces: source.pieces(start, source.bytes) })
+    return { accounted: [{ start: 0, end: source.bytes }], doubts: [] }
+  },
+}

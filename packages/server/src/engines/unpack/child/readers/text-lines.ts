@@ -1,0 +1,66 @@
+import type { Source } from '../source.ts'
+
+export type Line = {
+  start: number
+  /** The position behind the end of the line. */
+  next: number
+  /** The line without its end. */
+  bytes: Buffer
+}
+
+const lineFeed = 0x0a
+const carriageReturn = 0x0d
+/** Longer lines are given in several pieces. Lines of text that decoders read are far shorter. */
+const maxLineBytes = 65_536
+const sampleBytes = 65_536
+
+/** The byte that ends the lines from a position: a carriage return only where no line feed follows. */
+export function findLineEnd(source: Source, at: number): number {
+  const sample = source.read(at, at + sampleBytes)
+  return !sample.includes(lineFeed) && sample.includes(carriageReturn) ? carriageReturn : lineFeed
+}
+
+/** Yields the lines from `start` up to `end`. */
+export function* listLines(source: Source, start: number, end: number): Generator<Line> {
+  const lineEnd = findLineEnd(source, start)
+  let rest: Buffer = Buffer.alloc(0)
+  let at = start
+  for (const piece of source.pieces(start, end)) {
+    const bytes = rest.length === 0 ? piece : Buffer.concat([rest, piece])
+    let from = 0
+    for (let found = bytes.indexOf(lineEnd, from); found !== -1; found = bytes.indexOf(lineEnd, from)) {
+      const isReturned = lineEnd === lineFeed && found > from && bytes[found - 1] === carriageReturn
+      yield { start: at + from, next: at + found + 1, bytes: bytes.subarray(from, isReturned ? found - 1 : found) }
+      from = found + 1
+    }
+    if (bytes.length - from > maxLineBytes) {
+      yield { start: at + from, next: at + bytes.length, bytes: bytes.subarray(from) }
+      from = bytes.length
+    }
+    rest = bytes.subarray(from)
+    at += from
+  }
+  if (rest.length > 0) yield { start: at, next: at + rest.length, bytes: rest }
+}
+
+/** Whether a line begins at the position. */
+export function isLineStart(source: Source, at: number): boolean {
+  if (at === 0) return true
+  const before = source.read(at - 1, at)[0]
+  return before === lineFeed || before === carriageReturn
+}
+
+/** The line at a position up to its end, of at most `maxBytes`, as latin1. */
+export function readLine(source: Source, at: number, end: number, maxBytes = 1000): string {
+  const text = source.read(at, Math.min(end, at + maxBytes)).toString('latin1')
+  return /^[^\r\n]*/.exec(text)?.[0] ?? ''
+}
+
+/** Whether bytes hold control characters that text does not have. */
+export function hasControls(bytes: Buffer): boolean {
+  for (let at = 0; at < bytes.length; at++) {
+    const byte = bytes[at] as number
+    if (byte < 0x20 && (byte < 0x07 || byte > 0x0d) && byte !== 0x1b) return true
+  }
+  return false
+}

@@ -1,0 +1,95 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { base64TextReader } from '../../../src/engines/unpack/child/readers/base64-text.ts'
+import { hasMember, tryReader } from './read-with.ts'
+import { fuzzReader } from './reader-support.ts'
+
+const payload = Buffer.from(Array.from({ length: 400 }, (_, i) => (i * 7) % 256))
+const whole = payload.toString('base64')
+const lines = whole.replace(/.{76}/g, '$&\n')
+const parts = lines.split('\n')
+const full = Buffer.from(Array.from({ length: 57 * 4 }, (_, i) => (i * 11) % 256))
+const fullLines = full.toString('base64').replace(/.{76}/g, '$&\n')
+const text = 'A line of text.\n'.repeat(50)
+
+describe('base64 in text is given', () => {
+  const forms: Record<string, string> = {
+    'at the end of a script': `#!/bin/sh\ntail -n +3 "$0" | base64 -d | tar x\n${lines}\n`,
+    'in a variable': `#!/bin/sh\na="${whole}"\necho "$a" | base64 -d\n`,
+    'in a variable of several lines': `#!/bin/sh\na='${lines}'\necho "$a" | base64 -d\n`,
+    'in a command': `#!/bin/sh\necho ${whole} | base64 -d > a\n`,
+    'in strings that are joined': `const a =\n${parts.map((part) => `  '${part}'`).join(' +\n')}\nwrite(a)\n`,
+    'in strings that are joined on one line': `const a = ${parts.map((part) => `"${part}"`).join('+')};write(a)\n`,
+    'in strings that continue': `a = ${parts.map((part) => `"${part}"`).join(' \\\n    ')}\n`,
+    'in statements of the same form': `${text}${parts.map((part) => `$a .= "${part}";\n`).join('')}write($a);\n`,
+    'in commands that append': `@echo off\r\n${parts.map((part) => `echo ${part} >> a.b64\r\n`).join('')}certutil -decode a.b64 a.exe\r\n`,
+    'in an array': `[\n${parts.map((part) => `"${part}"`).join(',\n')}\n]`,
+    'with escaped line ends': `{"a": "${lines.replaceAll('\n', '\\n')}", "b": 1}`,
+    'with escaped slashes': `{"a": "${whole.replaceAll('/', '\\/')}"}`,
+    'in the alphabet for addresses': `token = "${payload.toString('base64url')}"\n`,
+    'as a data address': `<svg><image href="data:image/png;base64,${whole}"/></svg>`,
+    'in an element': `<a><binaryData>\r\n    ${parts.join('\r\n    ')}\r\n</binaryData></a>`,
+    'behind text and other base64': `${text}a = "${full.toString('base64')}"\n${text}b = "${whole}"\n`,
+    'without anything else': whole,
+  }
+  for (const [name, content] of Object.entries(forms)) {
+    test(name, async () => {
+      const { given, doubts, accounted } = await tryReader(base64TextReader, content)
+      assert.ok(hasMember(given, payload))
+      assert.deepEqual(doubts, [])
+      assert.deepEqual(accounted, [{ start: 0, end: content.length }])
+    })
+  }
+})
+
+test('a word behind base64 is not taken for its last line', async () => {
+  const { given } = await tryReader(base64TextReader, `base64 -d > a <<STOP\n${fullLines}STOP\nexit\n`)
+  assert.ok(hasMember(given, full))
+})
+
+test('each of several strings is given', async () => {
+  const files = [full, payload.subarray(0, 180), payload.subarray(7, 187)]
+  const { given } = await tryReader(
+    base64TextReader,
+    files.map((file) => `file("${file.toString('base64')}")\n`).join(''),
+  )
+  for (const file of files) assert.ok(hasMember(given, file))
+})
+
+test('base64 that is larger than one piece of the source is whole', async () => {
+  const large = Buffer.alloc(3 * 2 ** 20, payload)
+  for (const content of [large.toString('base64'), large.toString('base64').replace(/.{76}/g, '$&\n')]) {
+    const { given } = await tryReader(base64TextReader, `a='${content}'\n`)
+    assert.ok(given.length <= 3)
+    assert.ok(hasMember(given, large))
+  }
+})
+
+test('ordinary text has nothing to give', async () => {
+  const contents = [
+    text,
+    '',
+    `${'0123456789abcdef'.repeat(8)}  a.txt\n`,
+    `"integrity": "sha512-${Buffer.alloc(64, payload).toString('base64')}",\n`,
+    `import { aVeryLongName } from '${'../folder/'.repeat(20)}file.js'\n`,
+    `${'='.repeat(100)}\n${'-'.repeat(100)}\n${'A'.repeat(100)}\n`,
+    `-----BEGIN PUBLIC KEY-----\n${Buffer.concat([Buffer.from([0x30, 90]), Buffer.alloc(90, payload)]).toString('base64')}\n-----END PUBLIC KEY-----\n`,
+  ]
+  for (const content of contents) assert.deepEqual((await tryReader(base64TextReader, content)).given, [], content)
+})
+
+test('base64 in great number is given together, without a doubt', async () => {
+  const runs = Array.from({ length: 1500 }, (_, i) =>
+    Buffer.concat([Buffer.from([i >> 8, i]), payload.subarray(0, 64)]),
+  )
+  const strings = runs.map((run) => `"${run.toString('base64')}"`)
+  const { given, doubts } = await tryReader(base64TextReader, `${strings.join('\nnext: ')}\nnext: "${whole}"\n`)
+  assert.equal(given.length, 1001)
+  assert.ok(given.at(-1)?.bytes.includes(payload))
+  assert.deepEqual(doubts, [])
+})
+
+test('damaged text never fails', async () => {
+  const sample = `a = "${parts.join('" +\n "')}"\n$b .= "${parts.join('"\n$b .= "')}"\n{"c": "${lines.replaceAll('\n', '\\n')}\\/"}`
+  await fuzzReader(base64TextReader, [Buffer.from(sample, 'latin1')], 2000)
+})

@@ -1,0 +1,66 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { gzipSync } from 'node:zlib'
+import { readContent } from '../../../src/engines/unpack/child/read-content.ts'
+import type { Reading } from '../../../src/engines/unpack/child/reader.ts'
+import { openBufferSource } from '../../../src/engines/unpack/child/source.ts'
+import { member, newTar, newZip, writeArchive } from '../unpack-archives.ts'
+import { collectMembers } from './reader-support.ts'
+
+const text = Buffer.from('#!/bin/sh\nexec something\n')
+
+/** Reads content; instead of 7-Zip, a stand-in records the type that it was asked for and accounts for everything. */
+async function read(content: Buffer, sevenZip: Partial<Reading> = {}) {
+  const { given, members } = collectMembers()
+  const types: string[] = []
+  const answer = await readContent(openBufferSource(content), members, async (source, type) => {
+    types.push(type)
+    return { accounted: [{ start: 0, end: source.bytes }], doubts: [], ...sevenZip }
+  })
+  return { ...answer, given, types }
+}
+
+describe('a container behind other content is read, and the rest is content of its own', () => {
+  test('zip, gzip, tar', async () => {
+    for (const container of [newZip([{}]), gzipSync(member), newTar(['a'])]) {
+      const { given, doubts } = await read(Buffer.concat([text, container, text]))
+      assert.deepEqual(doubts, [])
+      assert.ok(given.some(({ bytes }) => bytes.equals(member)))
+      assert.ok(given.some(({ bytes }) => bytes.subarray(0, text.length).equals(text)))
+      assert.ok(given.every(({ isSeen }) => !isSeen))
+    }
+  })
+
+  test('7z and bzip2, by 7-Zip', async () => {
+    assert.deepEqual((await read(Buffer.concat([text, await writeArchive(['-t7z'])]))).types, ['7z'])
+    assert.deepEqual((await read(Buffer.concat([text, await writeArchive(['-tbzip2'])]))).types, ['bzip2'])
+  })
+})
+
+test('chance is no container: what only looks like one raises no doubt', async () => {
+  const noise = ['PK\x03\x04', '\x1f\x8b\x08', 'BZh91AY&SY', '7z\xbc\xaf\x27\x1c', 'Rar!\x1a\x07\x00', 'ustar', 'MSCF']
+  const content = Buffer.from(`text ${noise.map((bytes) => `${bytes}and text that follows `).join('')}`, 'latin1')
+  const { doubts, isOpened } = await read(content, { accounted: [], doubts: ['UnsupportedContainer'] })
+  assert.deepEqual([doubts, isOpened], [[], false])
+})
+
+test('a container that is certainly one, and does not open, is a doubt', async () => {
+  const archive = await writeArchive(['-t7z'])
+  const content = Buffer.concat([text, archive])
+  const { doubts } = await read(content, { accounted: [], doubts: ['UnsupportedContainer'] })
+  assert.deepEqual(doubts, ['UnsupportedContainer'])
+  const installer = Buffer.concat([text, Buffer.from('rDlPtS\xcd\xe6\xd7\x7b\x0b\x2a and more', 'latin1')])
+  assert.deepEqual((await read(installer)).doubts, ['UnsupportedContainer'])
+})
+
+test('formats that ClamAV skips are given without the bytes by which it tells them', async () => {
+  for (const head of ['ID3\x03', 'OggS', '.RMF', '\xff\xfb\x90', 'SQLite format 3\0']) {
+    const content = Buffer.concat([Buffer.from(head, 'latin1'), Buffer.from('and so on')])
+    const { given, doubts } = await read(content)
+    assert.deepEqual(doubts, [])
+    assert.deepEqual(
+      given.map(({ bytes }) => bytes.toString('latin1')),
+      [content.subarray(1).toString('latin1')],
+    )
+  }
+})

@@ -1,0 +1,120 @@
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, test } from 'node:test'
+import { encodedTextReader } from '../../../src/engines/unpack/child/readers/encoded-text.ts'
+import { hasMember, lacks, run, tryReader } from './read-with.ts'
+import { fuzzReader } from './reader-support.ts'
+
+const payload = Buffer.from(Array.from({ length: 400 }, (_, i) => (i * 7) % 256))
+const base64 = payload.toString('base64').replace(/.{76}/g, '$&\n')
+
+/** Encodes as uuencode does. */
+function toUuencode(bytes: Buffer): string {
+  const lines: string[] = []
+  for (let at = 0; at < bytes.length; at += 45) {
+    const line = bytes.subarray(at, at + 45)
+    const padded = Buffer.concat([line, Buffer.alloc((3 - (line.length % 3)) % 3)])
+    let text = String.fromCharCode(32 + line.length)
+    for (let i = 0; i < padded.length; i += 3) {
+      const bits = padded.readUIntBE(i, 3)
+      for (const shift of [18, 12, 6, 0]) text += String.fromCharCode(((bits >> shift) & 63) + 32).replace(' ', '`')
+    }
+    lines.push(text)
+  }
+  return `begin 644 a.bin\n${lines.join('\n')}\n\`\nend\n`
+}
+
+function toYenc(bytes: Buffer): string {
+  const chars = [...bytes].map((byte) => {
+    const shifted = (byte + 42) & 255
+    return [0, 10, 13, 61].includes(shifted)
+      ? `=${String.fromCharCode((shifted + 64) & 255)}`
+      : String.fromCharCode(shifted)
+  })
+  return `=ybegin line=128 size=400 name=a.bin\n${chars.join('').replace(/[^=]{120}(?!=)/g, '$&\n')}\n=yend size=400\n`
+}
+
+const text = 'A line of text.\n'.repeat(50)
+
+describe('encoded data is given', () => {
+  const forms: Record<string, string> = {
+    uuencode: toUuencode(payload),
+    'uuencode behind text': `${text}${toUuencode(payload)}${text}`,
+    'uuencode with CRLF': toUuencode(payload).replaceAll('\n', '\r\n'),
+    'uuencode with CR': toUuencode(payload).replaceAll('\n', '\r'),
+    'uuencode with data behind a line of length zero': toUuencode(payload).replace('\n', '\n`\n'),
+    'uuencode with other lines between': toUuencode(payload).replace(/\n(?=M.*\nM)/, '\nan other line\n'),
+    'uuencode with base64': `${text}begin-base64 644 a.bin\n${base64}\n====\n${text}`,
+    yEnc: `${text}${toYenc(payload)}`,
+    'base64 in a here-document': `#!/bin/sh\nbase64 -d > a.bin << 'EOF'\n${base64}\nEOF\nrm a\n`,
+  }
+  for (const [name, content] of Object.entries(forms)) {
+    test(name, async () => {
+      const { given, doubts } = await tryReader(encodedTextReader, content)
+      assert.ok(hasMember(given, payload))
+      assert.deepEqual(doubts, [])
+    })
+  }
+})
+
+test('lines of a shell archive are given without their mark', async () => {
+  const script = `#!/bin/sh\nsed 's/^X//' << 'SHAR_EOF' > 'a.txt' &&\nXone\nXXtwo\nthree\nSHAR_EOF\n`
+  const { given } = await tryReader(encodedTextReader, script)
+  assert.ok(hasMember(given, 'one\nXtwo\nthree\n'))
+})
+
+test('a shell archive by shar', { skip: lacks('shar') }, async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'assay-shar-'))
+  try {
+    writeFileSync(join(folder, 'a.bin'), payload)
+    writeFileSync(join(folder, 'a.txt'), 'X first\n- second\n')
+    const { given } = await tryReader(encodedTextReader, run('shar', ['a.bin', 'a.txt'], { cwd: folder }))
+    const inner = await Promise.all(given.map(({ bytes }) => tryReader(encodedTextReader, bytes)))
+    assert.ok(hasMember([...given, ...inner.flatMap((reading) => reading.given)], payload))
+    assert.ok(hasMember(given, 'X first\n- second\n'))
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+})
+
+describe('text that a script reads from itself is given', () => {
+  const scripts: Record<string, string> = {
+    'behind a mark': `#!/bin/sh\nline=$(awk '/^__ARCHIVE__$/ { print NR + 1 }' "$0")\ntail -n +$line "$0" > a\nexit 0\n__ARCHIVE__\n`,
+    'behind its last command': `#!/bin/sh\nsed '1,/^exit$/d' "$0" > a\nexit\n`,
+    'from a line': `#!/bin/sh\ntail -n +4 "$0" > a; kill $$\n# The file follows.\n`,
+    'behind so many lines': `#!/bin/sh\nsed 1,3d "$0" > a; kill $$\n# The file follows.\n`,
+  }
+  for (const [name, script] of Object.entries(scripts)) {
+    test(name, async () => {
+      const { given } = await tryReader(encodedTextReader, `${script}The file.\n`)
+      assert.ok(hasMember(given, 'The file.\n'))
+    })
+  }
+})
+
+test('binary data of a script is given from the line that the script names', async () => {
+  const script = `#!/bin/sh\n# Made by Makeself\nskip="4"\nexit 0\n`
+  const data = Buffer.from('Salted__ab\ncd\0\x01\x02')
+  const { given } = await tryReader(encodedTextReader, Buffer.concat([Buffer.from(script), data]))
+  assert.ok(hasMember(given, data))
+})
+
+test('bytes behind a script are left to be read as content of their own', async () => {
+  const script = Buffer.from(`#!/bin/sh\ncat << EOF\na\nEOF\nexit\n`)
+  const { accounted } = await tryReader(encodedTextReader, Buffer.concat([script, Buffer.from([0, 1, 2])]))
+  assert.deepEqual(accounted, [{ start: 0, end: script.length }])
+})
+
+test('ordinary text has nothing to give', async () => {
+  for (const content of [text, `begin 5 days ago\n${text}`, 'begin', `x\nbegin work\n${text}`, '']) {
+    const { given, doubts } = await tryReader(encodedTextReader, content)
+    assert.deepEqual([given, doubts], [[], []])
+  }
+})
+
+test('damaged text never fails', async () => {
+  const script = `#!/bin/sh\nbase64 -d > a << 'EOF'\n${base64}\nEOF\n${toUuencode(payload)}${toYenc(payload)}`
+  await fuzzReader(encodedTextReader, [Buffer.from(script, 'latin1')], 2000)
+})

@@ -1,0 +1,206 @@
+import assert from 'node:assert/strict'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, describe, test } from 'node:test'
+import { deflateSync } from 'node:zlib'
+import { canHoldContent } from '../../../src/domain/content/container.ts'
+import { pdfReader } from '../../../src/engines/unpack/child/readers/pdf.ts'
+import { hasMember, lacks, run, tryReader } from './read-with.ts'
+import { fuzzReader } from './reader-support.ts'
+
+const payload = Buffer.from('The content of an attachment, long enough for several rows. '.repeat(16))
+const columns = payload.length / 4
+
+type Stream = { dictionary: string; data: Buffer; length?: string; beforeEnd?: string }
+
+/** A PDF with an attachment as its fifth object and other objects from the sixth on. */
+function writePdf({ dictionary, data, length, beforeEnd = '\n' }: Stream, ...more: string[]): Buffer {
+  const objects = [
+    '<< /Type /Catalog /Pages 2 0 R /Names << /EmbeddedFiles << /Names [(a) 4 0 R] >> >> >>',
+    '<< /Type /Pages /Kids [3 0 R] /Count 1 >>',
+    '<< /Type /Page /Parent 2 0 R /MediaBox [0 0 99 99] >>',
+    '<< /Type /Filespec /F (a) /EF << /F 5 0 R >> >>',
+    `<< /Type /EmbeddedFile ${dictionary} /Length ${length ?? data.length} >>\nstream\n${data.toString('latin1')}${beforeEnd}endstream`,
+    ...more,
+  ]
+  const body = objects.map((object, n) => `${n + 1} 0 obj\n${object}\nendobj\n`).join('')
+  return Buffer.from(`%PDF-1.7\n${body}trailer\n<< /Size 9 /Root 1 0 R >>\nstartxref\n0\n%%EOF\n`, 'latin1')
+}
+
+const flate = { dictionary: '/Filter /FlateDecode', data: deflateSync(payload) }
+const hexDigits = Buffer.from(`${payload.toString('hex')}>`)
+
+/** Rows of PNG with the filter that takes the byte above. */
+function predictUp(): Buffer {
+  const rows = [0, 1, 2, 3].map((n) => payload.subarray(n * columns, (n + 1) * columns))
+  return Buffer.concat(
+    rows.flatMap((row, n) => [Buffer.from([2]), Buffer.from(row.map((byte, at) => byte - (rows[n - 1]?.[at] ?? 0)))]),
+  )
+}
+
+const predicted = deflateSync(predictUp())
+const parameters = `<< /Predictor 12 /Columns ${columns} >>`
+const tiff = Buffer.from(payload.map((byte, n) => (n % columns === 0 ? byte : byte - (payload[n - 1] ?? 0))))
+const runs = Buffer.concat([
+  ...Array.from({ length: Math.ceil(payload.length / 100) }, (_, n) => {
+    const piece = payload.subarray(n * 100, n * 100 + 100)
+    return Buffer.concat([Buffer.from([piece.length - 1]), piece])
+  }),
+  Buffer.from([128]),
+])
+
+describe('an attachment is given', () => {
+  const forms: Record<string, { content: Buffer; isSeen?: boolean }> = {
+    plain: { content: writePdf({ dictionary: '', data: payload }), isSeen: true },
+    packed: { content: writePdf(flate), isSeen: true },
+    'without a line end behind it': { content: writePdf({ ...flate, beforeEnd: '' }), isSeen: true },
+    'in hexadecimal digits': {
+      content: writePdf({ dictionary: '/Filter /ASCIIHexDecode', data: hexDigits }),
+      isSeen: true,
+    },
+    'with a dictionary before the filter': {
+      content: writePdf({ ...flate, dictionary: `/Params << /Size 1 >> ${flate.dictionary}` }),
+    },
+    'in runs': { content: writePdf({ dictionary: '/Filter [/RL]', data: runs }) },
+    'with two filters': {
+      content: writePdf({
+        dictionary: '/Filter [/AHx /Fl]',
+        data: Buffer.from(`${deflateSync(payload).toString('hex')}>`),
+      }),
+    },
+    'with an escaped name': { content: writePdf({ ...flate, dictionary: '/Filter /Fl#61te#44ecode' }) },
+    'with a filter for encryption': {
+      content: writePdf({
+        ...flate,
+        dictionary: '/Filter [/Crypt /FlateDecode] /DecodeParms [<< /Name /Identity >> null]',
+      }),
+    },
+    'with a predictor of PNG': {
+      content: writePdf({ dictionary: `/Filter /FlateDecode /DecodeParms ${parameters}`, data: predicted }),
+    },
+    'with a predictor of TIFF': {
+      content: writePdf({
+        dictionary: `/Filter /FlateDecode /DecodeParms << /Predictor 2 /Columns ${columns} >>`,
+        data: deflateSync(tiff),
+      }),
+    },
+    'with an indirect filter': { content: writePdf({ ...flate, dictionary: '/Filter 6 0 R' }, '[/FlateDecode]') },
+    'with indirect parameters': {
+      content: writePdf({ dictionary: '/Filter /FlateDecode /DecodeParms 6 0 R', data: predicted }, parameters),
+    },
+    'with a filter in an object stream': {
+      content: writePdf(
+        { ...flate, dictionary: '/Filter 7 0 R' },
+        '<< /Type /ObjStm /N 1 /First 4 /Length 16 >>\nstream\n7 0 /FlateDecode\nendstream',
+      ),
+    },
+    'with two filters that compete': {
+      content: writePdf({ ...flate, dictionary: '/Filter /ASCIIHexDecode /Filter /FlateDecode' }),
+    },
+    'with a length that is too short': { content: writePdf({ ...flate, length: '3' }), isSeen: true },
+    'with a dictionary that cannot be read': {
+      content: writePdf({ ...flate, dictionary: `/Filter /FlateDecode /A )` }),
+    },
+    'behind 5,000 other bytes': { content: Buffer.concat([Buffer.alloc(5000, 'text\n'), writePdf(flate)]) },
+  }
+  for (const [name, { content, isSeen = false }] of Object.entries(forms)) {
+    test(name, async () => {
+      assert.ok(canHoldContent(content))
+      const { given, doubts, accounted } = await tryReader(pdfReader, content)
+      const found = given.find(({ bytes }) => bytes.equals(payload))
+      assert.deepEqual([found?.isSeen, doubts, accounted[0]?.end], [isSeen, [], content.length])
+    })
+  }
+})
+
+describe('damaged streams', () => {
+  test('are given as far as they can be decoded', async () => {
+    const long = Buffer.from(
+      Array.from({ length: 9000 }, (_, n) => (n * n * 31 + (n >> 3) * 7 + ((n * n * n) >> 5)) % 251),
+    )
+    const data = deflateSync(long)
+    data.fill(255, data.length >> 1)
+    const { given, doubts } = await tryReader(pdfReader, writePdf({ ...flate, data }))
+    const most = Math.max(...given.map(({ bytes }) => bytes.length))
+    assert.ok(
+      most > 0 &&
+        given.some(({ bytes }) => bytes.length === most && long.subarray(0, 50).equals(bytes.subarray(0, 50))),
+    )
+    assert.deepEqual(doubts, [])
+  })
+
+  test('are given whole when only their checksum is wrong', async () => {
+    const data = deflateSync(payload)
+    data.fill(0, data.length - 4)
+    assert.ok(hasMember((await tryReader(pdfReader, writePdf({ ...flate, data }))).given, payload))
+  })
+
+  test('are a doubt when nothing of an attachment can be decoded', async () => {
+    const data = Buffer.alloc(50, 'no')
+    assert.deepEqual((await tryReader(pdfReader, writePdf({ ...flate, data }))).doubts, ['UnsupportedContainer'])
+    const unknown = writePdf({ dictionary: '/Filter /Unknown', data })
+    assert.ok((await tryReader(pdfReader, unknown)).given.some(({ bytes }) => bytes.equals(data)))
+  })
+})
+
+test('text behind the end mark is not accounted for', async () => {
+  const content = Buffer.concat([writePdf(flate), Buffer.from('more')])
+  assert.deepEqual((await tryReader(pdfReader, content)).accounted, [{ start: 0, end: content.length - 4 }])
+})
+
+test('text that only mentions the header is no PDF', async () => {
+  const reading = await tryReader(pdfReader, 'The header %PDF- begins a stream.\nA stream\nof words.')
+  assert.deepEqual([reading.accounted, reading.doubts, reading.given], [[], [], []])
+})
+
+describe('PDF files by qpdf', { skip: lacks('qpdf') }, () => {
+  const dir = mkdtempSync(join(tmpdir(), 'assay-pdf-'))
+  after(() => rmSync(dir, { recursive: true }))
+  writeFileSync(join(dir, 'a.pdf'), writePdf(flate))
+  const write = (...args: string[]) => {
+    run('qpdf', ['--warning-exit-0', '--allow-weak-crypto', 'a.pdf', ...args, 'out.pdf'], { cwd: dir })
+    return readFileSync(join(dir, 'out.pdf'))
+  }
+  const ciphers = [['40'], ['128', '--use-aes=n'], ['128', '--use-aes=y'], ['256'], ['256', '--force-R5']]
+
+  for (const options of [[], ['--object-streams=generate'], ['--linearize'], ['--qdf']]) {
+    test(`with ${options[0] ?? 'no option'}`, async () => {
+      const { given, doubts } = await tryReader(pdfReader, write(...options))
+      assert.ok(hasMember(given, payload))
+      assert.deepEqual(doubts, [])
+    })
+  }
+  for (const [length = '', ...more] of ciphers) {
+    for (const packing of ['disable', 'generate']) {
+      const encrypt = (user: string) =>
+        write(`--object-streams=${packing}`, '--encrypt', user, 'owner', length, ...more, '--')
+      test(`${packing} object streams, encrypted with ${length} bits ${more}: opened without a password`, async () => {
+        const { given, doubts } = await tryReader(pdfReader, encrypt(''))
+        assert.ok(hasMember(given, payload))
+        assert.deepEqual(doubts, [])
+      })
+      test(`${packing} object streams, encrypted with ${length} bits ${more}: a doubt with a password`, async () => {
+        assert.deepEqual((await tryReader(pdfReader, encrypt('user'))).doubts, ['EncryptedContent'])
+      })
+    }
+  }
+
+  test('any bytes can be read', async () => {
+    await fuzzReader(pdfReader, [write('--encrypt', '', 'owner', '256', '--')], 200)
+  })
+})
+
+test('any bytes can be read', async () => {
+  const lzw = {
+    dictionary: '/Filter [/A85 /LZW]',
+    data: Buffer.from('J..)6T`?p&<!J9%_[umg"B7/Z7KNXbN\'S+,*Q/&"OLT\'F~>'),
+  }
+  const samples = [
+    writePdf({ dictionary: '/Filter /FlateDecode /DecodeParms 6 0 R', data: predicted }, parameters),
+    writePdf({ ...flate, dictionary: '/Filter [7 0 R]' }, '<< /Type /ObjStm /First 4 >>\nstream\n7 0 /Fl\nendstream'),
+    writePdf({ dictionary: '/Filter [/RL]', data: runs }),
+    writePdf(lzw),
+  ]
+  await fuzzReader(pdfReader, samples, 1000)
+})

@@ -1,0 +1,30 @@
+import { execFileSync, spawnSync } from 'node:child_process'
+import type { Reader, Reading } from '../../../src/engines/unpack/child/reader.ts'
+import { openBufferSource } from '../../../src/engines/unpack/child/source.ts'
+import { collectMembers, type Given } from './reader-support.ts'
+
+/** Reads content with one reader if it recognises the content. */
+export async function tryReader(reader: Reader, content: Buffer | string): Promise<Reading & { given: Given[] }> {
+  const source = openBufferSource(Buffer.isBuffer(content) ? content : Buffer.from(content, 'latin1'))
+  const { given, members } = collectMembers()
+  if (!reader.recognizes(source)) return { given, doubts: [], accounted: [] }
+  return { ...(await reader.read(source, members)), given }
+}
+
+export const hasMember = (given: Given[], bytes: Buffer | string) =>
+  given.some((member) => member.bytes.equals(Buffer.from(bytes)))
+
+/** Why a case that needs a program is skipped; false when the program is installed. */
+export const lacks = (program: string, option = '--version') =>
+  spawnSync(program, [option]).error === undefined ? false : `${program} is not installed`
+
+export const run = (
+  program: string,
+  args: string[],
+  options: { input?: Buffer | string; cwd?: string; env?: object } = {},
+) =>
+  execFileSync(program, args, {
+    ...options,
+    env: { ...process.env, ...options.env },
+    stdio: ['pipe', 'pipe', 'ignore'],
+  })

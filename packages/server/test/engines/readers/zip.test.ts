@@ -1,0 +1,101 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { findGaps } from '../../../src/engines/unpack/child/reader.ts'
+import { zipReader } from '../../../src/engines/unpack/child/readers/zip.ts'
+import { member, newZip } from '../unpack-archives.ts'
+import { fuzzReader, readWith } from './reader-support.ts'
+
+const read = (content: Buffer) => readWith(zipReader, content)
+const other = Buffer.from('another member')
+const hidden = newZip([{ name: 'hidden', data: other }])
+const holds = (given: { bytes: Buffer }[], bytes: Buffer) => given.some((one) => one.bytes.equals(bytes))
+
+test('a plain zip is read once, ClamAV has seen it, and every byte is accounted for', async () => {
+  for (const zip of [newZip([{}]), newZip([{}, { name: 'b', data: other }])]) {
+    const { given, doubts, accounted, needsSevenZip } = await read(zip)
+    assert.deepEqual(doubts, [])
+    assert.ok(given.every(({ isSeen }) => isSeen))
+    assert.deepEqual(
+      findGaps(accounted, zip.length).filter(({ start, end }) => end > start),
+      [],
+    )
+    assert.equal(needsSevenZip, false)
+  }
+})
+
+describe('each reading is given', () => {
+  const forms: [name: string, zip: Buffer][] = [
+    ['two zips, one behind the other', Buffer.concat([newZip([{}]), hidden])],
+    ['two zips, the other way round', Buffer.concat([hidden, newZip([{}])])],
+    ['a zip in the comment', newZip([{}], { comment: hidden })],
+    ['a member between others that no directory names', withGap()],
+    ['content before the zip', Buffer.concat([Buffer.from('ID3 and more'), hidden, newZip([{}])])],
+  ]
+  for (const [name, zip] of forms) {
+    test(name, async () => {
+      const { given } = await read(zip)
+      assert.ok(holds(given, member) && holds(given, other))
+      assert.ok(given.every(({ isSeen }) => !isSeen))
+    })
+  }
+})
+
+describe('a header that contradicts the directory is a doubt', () => {
+  const zip = newZip([{}])
+  const forms: [name: string, at: number][] = [
+    ['flags', 6],
+    ['method', 8],
+    ['checksum', 14],
+    ['packed size', 18],
+    ['size', 22],
+    ['name', 30],
+  ]
+  for (const [name, at] of forms) {
+    test(name, async () => {
+      const changed = Buffer.from(zip)
+      changed.writeUInt8((changed[at] ?? 0) ^ (name === 'flags' ? 32 : 1), at)
+      assert.deepEqual((await read(changed)).doubts, ['UnsupportedContainer'])
+    })
+  }
+})
+
+test('a zip without its end is read by its headers, and one that is cut in its only member is none', async () => {
+  const zip = newZip([{}])
+  for (const cut of [zip.length - 22, zip.length - 30]) {
+    assert.ok(holds((await read(zip.subarray(0, cut))).given, member), `cut at ${cut}`)
+  }
+  assert.deepEqual((await read(zip.subarray(0, 40))).accounted, [])
+})
+
+test('no bytes make the reader throw', () =>
+  fuzzReader(zipReader, [newZip([{}, { name: 'b', wide: true }], { end64: true }), newZip([{}]), withGap()], 3000))
+
+/** The members of two zips, and the directory of the first. */
+function withGap(): Buffer {
+  const first = newZip([{}])
+  const directoryAt = first.readUInt32LE(first.length - 6)
+  const local = hidden.subarray(0, hidden.readUInt32LE(hidden.length - 6))
+  const zip = Buffer.concat([first.subarray(0, directoryAt), local, first.subarray(directoryAt)])
+  zip.writeUInt32LE(directoryAt + local.length, zip.length - 6)
+  return zip
+}
+
+test('an end record that leads nowhere, in content that does not begin as a zip, is no doubt', async () => {
+  const end = Buffer.alloc(22)
+  end.write('PK\x05\x06', 'latin1')
+  end.set([1, 0, 1, 0], 8)
+  end.writeUInt32LE(57, 12)
+  end.writeUInt32LE(135, 16)
+  const content = Buffer.concat([Buffer.from('Bytes of another format. '.repeat(9)), end, Buffer.alloc(9, 'x')])
+  assert.deepEqual((await readWith(zipReader, content)).doubts, [])
+})
+
+test('an OpenDocument file whose manifest names encrypted parts is encrypted', async () => {
+  const toManifest = (inside: string) => [
+    { name: 'content.xml', data: Buffer.from('noise') },
+    { name: 'META-INF/manifest.xml', data: Buffer.from(`<manifest:file-entry>${inside}</manifest:file-entry>`) },
+  ]
+  const encrypted = await readWith(zipReader, newZip(toManifest('<manifest:encryption-data/>')))
+  assert.deepEqual(encrypted.doubts, ['EncryptedContent'])
+  assert.deepEqual((await readWith(zipReader, newZip(toManifest('')))).doubts, [])
+})
