@@ -1,0 +1,55 @@
+import { writeAppleFile, writeBinHex, writeMacBinary, writeTnef } from './apple-writer.ts'
+import type { Form } from './form.ts'
+import { attach, textPart, toBase64Lines, writeMail } from './mail-writer.ts'
+import { formsOf, zipFile } from './new-form.ts'
+
+const attachmentForm = formsOf({
+  family: 'mail',
+  needs: [],
+  extractors: ['python content', 'munpack', 'tnef', 'uudeview', 'munpack and others', 'unzip and tnef'],
+})
+
+const appleSingle = 0x51600
+const appleDouble = 0x51607
+const dataFork = 1
+const resourceFork = 2
+
+const inMail = (bytes: Buffer, type: string) =>
+  writeMail({
+    parts: [
+      textPart,
+      { headers: [`Content-Type: ${type}`, 'Content-Transfer-Encoding: base64'], body: toBase64Lines(bytes) },
+    ],
+  })
+
+/** Containers that only mail programs write. */
+export const attachmentForms: Form[] = [
+  attachmentForm('attachments of Outlook (TNEF)', 'ambiguous', {
+    'winmail.dat': (payload) => writeTnef(payload),
+    'winmail.eml': (payload) => inMail(writeTnef(payload), 'application/ms-tnef; name="winmail.dat"'),
+    'winmail.zip': (payload, workdir) => zipFile(workdir, 'winmail.dat', writeTnef(payload)),
+  }),
+  attachmentForm('AppleSingle and AppleDouble', 'ambiguous', {
+    'single.as': (payload) => writeAppleFile(appleSingle, dataFork, payload),
+    'single.eml': (payload) => inMail(writeAppleFile(appleSingle, dataFork, payload), 'application/applefile'),
+    'double.eml': (payload) => {
+      const header = writeAppleFile(appleDouble, resourceFork, Buffer.from('resource'))
+      const applefile = {
+        headers: ['Content-Type: application/applefile', 'Content-Transfer-Encoding: base64'],
+        body: toBase64Lines(header),
+      }
+      const parts = [applefile, attach(toBase64Lines(payload), 'base64')]
+      return writeMail({ parts, contentType: 'multipart/appledouble; boundary=frontier' })
+    },
+  }),
+  attachmentForm('BinHex and MacBinary', 'ambiguous', {
+    'payload.hqx': (payload) => writeBinHex(payload),
+    'payload.bin': (payload) => writeMacBinary(payload),
+    'hqx.eml': (payload) => writeMail({ parts: [textPart, attach(writeBinHex(payload).toString(), '7bit')] }),
+    'typed-hqx.eml': (payload) =>
+      writeMail({
+        parts: [{ headers: ['Content-Type: application/mac-binhex40'], body: writeBinHex(payload).toString() }],
+      }),
+    'bin.eml': (payload) => inMail(writeMacBinary(payload), 'application/macbinary'),
+  }),
+]

@@ -1,0 +1,72 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { archiveForms } from './archive-forms.ts'
+import { contentForms } from './content-forms.ts'
+import { type Expectation, type Form, type PayloadPair, payloadName, payloads } from './form.ts'
+import { frameForms } from './frame-forms.ts'
+import { hostForms } from './host-forms.ts'
+import { imageForms } from './image-forms.ts'
+import { nestedForms } from './nested-forms.ts'
+import { streamForms } from './stream-forms.ts'
+import { tarForms } from './tar-forms.ts'
+import { findTool } from './tools.ts'
+import { zipForms } from './zip-forms.ts'
+import { zipHeaderForms } from './zip-header-forms.ts'
+import { zipReadingForms } from './zip-reading-forms.ts'
+
+/** All forms, in the order in which they are listed. */
+export const forms: Form[] = [
+  ...zipForms,
+  ...zipReadingForms,
+  ...zipHeaderForms,
+  ...tarForms,
+  ...streamForms,
+  ...frameForms,
+  ...archiveForms,
+  ...hostForms,
+  ...imageForms,
+  ...nestedForms,
+  ...contentForms,
+]
+
+/** A sample with EICAR, and its twin with a harmless text. */
+export type Pair = {
+  form: Form
+  name: string
+  expectation: Expectation
+  bytes: Buffer
+  twin: Buffer
+  payload: Buffer
+}
+
+/** Returns the programs that a form needs and this machine lacks. */
+export const listLacking = (form: Form): string[] => form.needs.filter((program) => findTool(program) === undefined)
+
+/** Makes the samples of a form. Forms take turns with the payloads. */
+export function makePairs(form: Form): Pair[] {
+  const { eicar, harmless } = payloads[forms.indexOf(form) % payloads.length] ?? payloads[0]
+  const twins = makeSamples(form, harmless)
+  return makeSamples(form, eicar).map(({ name, bytes, expectation = form.expectation }, n) => {
+    const twin = twins[n]
+    if (twin?.name !== name) throw new Error(`${form.name}: ${name} has the twin ${twin?.name}`)
+    return { form, name, expectation, bytes, twin: twin.bytes, payload: eicar }
+  })
+}
+
+function makeSamples(form: Form, payload: PayloadPair['eicar']) {
+  const workdir = mkdtempSync(join(tmpdir(), 'assay-corpus-'))
+  try {
+    return form.make(payload, payloadName, workdir)
+  } catch (error) {
+    throw new Error(`${form.name}: ${(error as Error).message}`, { cause: error })
+  } finally {
+    rmSync(workdir, { recursive: true, force: true })
+  }
+}
+
+/** Chooses about a third of the samples of a form, and at least two. */
+export const chooseThird = (pairs: Pair[]): Pair[] => {
+  const step = Math.max(1, Math.min(3, Math.floor(pairs.length / 2)))
+  return pairs.filter((_, n) => n % step === 0)
+}
