@@ -27,6 +27,7 @@ export const shells = ['bash', 'zsh', 'fish'] as const
 const json: Option = { name: 'json', about: 'print one line of JSON per file and no summary' }
 const nsfw: Option = { name: 'nsfw', about: 'scan images for NSFW content instead of malware' }
 const infected: Option = { name: 'infected', short: 'i', about: 'do not print clean files' }
+const strict: Option = { name: 'strict', about: 'exit with 2 if the service scans without ClamAV or its databases' }
 const noSummary: Option = { name: 'no-summary', about: 'do not print the summary' }
 const parallel: Option = { name: 'parallel', value: 'N', about: 'scan up to N files at the same time (default 8)' }
 const timeout: Option = {
@@ -46,6 +47,7 @@ export const commands: readonly Command[] = [
     options: [
       nsfw,
       infected,
+      strict,
       json,
       noSummary,
       parallel,
@@ -68,6 +70,7 @@ export const commands: readonly Command[] = [
       { name: 'interval', value: 'seconds', about: 'time between checks for new files (default 2)' },
       nsfw,
       infected,
+      strict,
       json,
       noSummary,
       parallel,
@@ -79,7 +82,7 @@ export const commands: readonly Command[] = [
     name: 'result',
     args: '<id>...',
     about: 'Show the results of background scans.',
-    options: [{ name: 'wait', about: 'wait for pending results' }, nsfw, json, timeout],
+    options: [{ name: 'wait', about: 'wait for pending results' }, nsfw, strict, json, timeout],
     completes: [],
   },
   {

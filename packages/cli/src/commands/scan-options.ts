@@ -10,6 +10,7 @@ export function readScanOptions(parsed: Parsed): ReportOptions & { parallel: num
     kind: parsed.has('nsfw') ? 'nsfw' : 'malware',
     json: parsed.has('json'),
     infected: parsed.has('infected'),
+    strict: parsed.has('strict'),
     summary: !parsed.has('no-summary'),
     parallel: parsed.findNumber('parallel', { min: 1, max: 256, isWhole: true }) ?? defaultParallel,
     ...(seconds !== undefined && { timeoutMs: seconds * 1000 }),

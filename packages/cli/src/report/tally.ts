@@ -4,12 +4,15 @@ import type { Kind } from '../scanning/limits.ts'
 import type { Outcome } from '../scanning/outcome.ts'
 import { toBytes, toCount } from './numbers.ts'
 
-/** Counts of a run, for the summary and the exit code. */
-export function newTally() {
+/** Counts of a run, for the summary and the exit code. With `isStrict`, results of a degraded service are errors. */
+export function newTally(isStrict: boolean) {
   return {
     directories: 0,
     scanned: 0,
     threats: 0,
+    isStrict,
+    /** Results that the service gave although ClamAV or its databases were missing or old. */
+    degraded: 0,
     errors: 0,
     empty: 0,
     skipped: 0,
@@ -28,6 +31,7 @@ export function countOutcome(tally: Tally, outcome: Outcome) {
   if (outcome.kind === 'scanned') {
     tally.scanned++
     tally.bytes += outcome.result.content_length
+    if (findDegraded(outcome) !== undefined) tally.degraded++
     if (outcome.result.status === 'threat') tally.threats++
     // Any status other than clean and threat, such as pending, counts as an error.
     else if (outcome.result.status !== 'clean') tally.errors++
@@ -35,9 +39,15 @@ export function countOutcome(tally: Tally, outcome: Outcome) {
   else tally[outcome.kind]++
 }
 
+/** The sentence with which a result says that the service is degraded. */
+export const findDegraded = (outcome: Outcome): string | undefined =>
+  outcome.kind === 'scanned' ? outcome.result.metadata?.degraded : undefined
+
 /** As with clamscan, a threat takes precedence over an error. */
-export const toExitCode = ({ threats, errors }: Tally): number =>
-  threats > 0 ? exitCodes.threat : errors > 0 ? exitCodes.error : exitCodes.clean
+export function toExitCode({ threats, errors, degraded, isStrict }: Tally): number {
+  if (threats > 0) return exitCodes.threat
+  return errors > 0 || (isStrict && degraded > 0) ? exitCodes.error : exitCodes.clean
+}
 
 /** The summary in the format of clamscan, without lines whose count is 0. */
 export function toSummary(tally: Tally, kind: Kind): string {
@@ -49,6 +59,7 @@ export function toSummary(tally: Tally, kind: Kind): string {
     `Scanned files: ${toCount(tally.scanned)}`,
     `${kind === 'nsfw' ? 'Unsafe images' : 'Infected files'}: ${toCount(tally.threats)}`,
     submitted > 0 && `Submitted files: ${toCount(submitted)}`,
+    tally.degraded > 0 && `Scanned by a degraded service: ${toCount(tally.degraded)}`,
     errors > 0 && `Total errors: ${toCount(errors)}`,
     empty > 0 && `Empty files: ${toCount(empty)}`,
     skipped > 0 && `Skipped: ${toCount(skipped)} (${skippedKinds})`,

@@ -113,6 +113,8 @@ function makeRateLimitWait({ signal, notice }: Pick<SendDeps, 'signal' | 'notice
         return await call()
       } catch (error) {
         if (!(error instanceof RateLimited || error instanceof Overloaded)) throw error
+        // Databases that are missing come back by work of the operator, not by waiting.
+        if (error.problem?.type?.endsWith('/problems/degraded')) throw error
         const { retryAfter } = error
         const canWait = retryAfter !== undefined && retryAfter <= maxPauseSeconds
         if (!canWait || tries === maxTries || signal.aborted) throw error
