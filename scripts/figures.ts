@@ -61,6 +61,7 @@ async function countRunningFiles(): Promise<[string, string][]> {
       ASSAY_PORT: '0',
       ASSAY_DATA_DIR: dataDir,
       ASSAY_SIGNATURE_HOURS: '0',
+      ASSAY_SIGNATURE_MAX_AGE: 'off',
       ASSAY_BOOTSTRAP_KEY: apiKey,
       ASSAY_ADMIN_TOKEN: adminToken,
       ASSAY_OUTBOUND_ALLOW: '127.0.0.0/8',

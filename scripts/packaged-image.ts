@@ -59,7 +59,12 @@ export function runImage(options: { volume: string; port: number; key: string; l
   const podman = (...args: string[]) => execFileSync('podman', [...runtime, ...args], { encoding: 'utf8' })
   const profile = join(dir, 'seccomp.json')
   writeFileSync(profile, makeSeccompProfile(options.like))
-  const settings = { ASSAY_PORT: String(options.port), ASSAY_BOOTSTRAP_KEY: options.key, ASSAY_SIGNATURE_HOURS: '0' }
+  const settings = {
+    ASSAY_PORT: String(options.port),
+    ASSAY_BOOTSTRAP_KEY: options.key,
+    ASSAY_SIGNATURE_HOURS: '0',
+    ASSAY_SIGNATURE_MAX_AGE: 'off',
+  }
   podman(
     'run',
     '--detach',

@@ -1,4 +1,6 @@
-import { availableParallelism } from 'node:os'
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { availableParallelism, tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { run } from 'node:test'
 import { spec } from 'node:test/reporters'
 
@@ -31,6 +33,7 @@ export async function runPool(runs: TestRun[], { verbose }: { verbose: boolean }
   })
   const startedAt = performance.now()
   const totals = { passed: 0, failed: 0, skipped: new Map<string, number>(), failedFiles: [] as string[] }
+  const costs: { name: string; processorMs: number }[] = []
 
   async function work() {
     for (;;) {
@@ -43,6 +46,7 @@ export async function runPool(runs: TestRun[], { verbose }: { verbose: boolean }
       totals.failed += result.failed
       for (const reason of result.skipped) totals.skipped.set(reason, (totals.skipped.get(reason) ?? 0) + 1)
       if (!result.isOk) totals.failedFiles.push(name)
+      costs.push({ name, processorMs: result.processorMs })
       const counts = `${result.passed} passed${result.skipped.length > 0 ? `, ${result.skipped.length} skipped` : ''}`
       process.stdout.write(`${result.isOk ? '✔' : '✖'} ${name} (${counts}, ${toSeconds(result.ms)})\n`)
       if (verbose || !result.isOk) process.stdout.write(result.report)
@@ -51,7 +55,7 @@ export async function runPool(runs: TestRun[], { verbose }: { verbose: boolean }
   await Promise.all(Array.from({ length: concurrency }, work))
 
   const duration = toSeconds(performance.now() - startedAt)
-  process.stdout.write(`\n${runs.length} files in ${duration}\n`)
+  process.stdout.write(`\n${listCosts(costs)}\n${runs.length} files in ${duration}\n`)
   for (const [reason, count] of totals.skipped) process.stdout.write(`${count} skipped: ${reason}\n`)
   for (const name of totals.failedFiles) process.stdout.write(`Failed: ${name}\n`)
   process.stdout.write(`${totals.passed} passed, ${totals.failed} failed\n`)
@@ -60,11 +64,22 @@ export async function runPool(runs: TestRun[], { verbose }: { verbose: boolean }
 
 const toSeconds = (ms: number) => `${(ms / 1000).toFixed(1)} s`
 
+/** The suite is bound by the processor, so that these are the files to make cheaper when it takes too long. */
+function listCosts(costs: { name: string; processorMs: number }[]): string {
+  const sum = costs.reduce((total, { processorMs }) => total + processorMs, 0)
+  const lines = costs
+    .toSorted((a, b) => b.processorMs - a.processorMs)
+    .map(({ name, processorMs }) => `${toSeconds(processorMs).padStart(9)} ${name}\n`)
+  return `Processor time of the test files, without the services that they share: ${toSeconds(sum)}\n${lines.join('')}`
+}
+
 async function runFile(file: string, env: NodeJS.ProcessEnv) {
   const startedAt = performance.now()
+  const usageDir = mkdtempSync(join(tmpdir(), 'assay-test-usage-'))
+  const usageFile = join(usageDir, 'ms')
   const stream = run({
     files: [`${root}${file}`],
-    env,
+    env: { ...env, ASSAY_TEST_PROCESSOR_TIME: usageFile },
     timeout: testTimeoutMs,
     signal: AbortSignal.timeout(fileTimeoutMs),
     execArgv: ['--import', `${root}scripts/test-process.ts`],
@@ -80,5 +95,7 @@ async function runFile(file: string, env: NodeJS.ProcessEnv) {
   })
   let report = ''
   for await (const text of stream.compose(new spec())) report += text
-  return { ...counts, skipped, report, isOk: counts.failed === 0, ms: performance.now() - startedAt }
+  const processorMs = existsSync(usageFile) ? Number(readFileSync(usageFile, 'utf8')) : 0
+  rmSync(usageDir, { recursive: true })
+  return { ...counts, skipped, report, isOk: counts.failed === 0, ms: performance.now() - startedAt, processorMs }
 }

@@ -68,6 +68,14 @@ export async function openTestPostgres(moreSettings: string[] = []) {
     /** Address with the role of the superuser. */
     adminUrl: toUrl('admin'),
     dir,
+    /** Hears every message that is sent on a channel from now on; `messages` grows. */
+    async listen(channel: string) {
+      const messages: string[] = []
+      const client = await connect({ connectionString: toUrl('tester') })
+      client.on('notification', ({ payload = '' }) => void messages.push(payload))
+      await client.query(`listen ${channel}`)
+      return { messages, close: () => client.end() }
+    },
     /** Restarts the server; operators use SIGINT. */
     async restart(signal: NodeJS.Signals) {
       await server.stop(signal)

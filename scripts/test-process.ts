@@ -1,4 +1,7 @@
+import { writeFileSync } from 'node:fs'
 import { after, beforeEach } from 'node:test'
+import { isMainThread } from 'node:worker_threads'
+import { readProcessorMs } from './processor-time.ts'
 
 /**
  * Loaded into each test process. Ends the process when its tests are over but something that they opened keeps it
@@ -18,3 +21,8 @@ after(() => {
 beforeEach(() => clearTimeout(timer))
 // Handlers of the `exit` event end the services of the test; without this line a signal would skip them.
 process.once('SIGTERM', () => process.exit(143))
+// Programs that a test starts with the options of this process write first, so that the test process has the last word.
+process.once('exit', () => {
+  const file = process.env.ASSAY_TEST_PROCESSOR_TIME
+  if (file !== undefined && isMainThread) writeFileSync(file, String(readProcessorMs()))
+})

@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { copyPreparedDatabase, prepareDatabase } from '../acceptance/support/prepared-database.ts'
 import { startService } from '../acceptance/support/start-service.ts'
 import { openEmbedded } from '../packages/server/src/database/embedded/open-embedded.ts'
 import { newClosers } from '../packages/server/src/runtime/closers.ts'
@@ -23,24 +24,32 @@ const patterns = args.filter((arg) => !arg.startsWith('--'))
 const isUnit = args.includes('--unit')
 
 /** Acceptance tests that depend on the database, besides the files that open one themselves. */
-const usesDatabase = /^acceptance\/(jobs|operations|test-mode)\//
+const usesDatabase = [
+  'jobs/submit',
+  'lifecycle/concurrency',
+  'operations/authentication',
+  'operations/reads',
+  'operations/server-error',
+  'operations/url-commands',
+  'test-mode/keys',
+].map((name) => `acceptance/${name}.test.ts`)
 
 /** The files that take longest, longest first. They start first, so that both cores stay busy until the end. */
 const longest = [
-  'documents/readme',
+  'malware/hostile-archives',
   'documents/operating',
   'lifecycle/start',
-  'malware/hostile-archives',
   'malware/resilience',
-  'jobs/chaos',
-  'malware/secrecy',
   'malware/signatures',
-  'nsfw/resilience',
   'console/browser',
+  'jobs/chaos',
+  'cluster/roles',
+  'malware/secrecy',
+  'nsfw/resilience',
+  'documents/readme',
   'jobs/webhooks',
   'documents/references',
   'lifecycle/regions',
-  'cluster/roles',
   'lifecycle/fast-path',
   'jobs/s3',
   'listeners/failures',
@@ -88,7 +97,7 @@ async function listAllRuns(): Promise<TestRun[]> {
     runs.push(...requested.map(({ file, kind }) => ({ file, env: byKind[kind] })))
   }
   if (!args.includes('--embedded')) {
-    const both = requested.filter(({ file, kind }) => isNamed || kind === 'database' || usesDatabase.test(file))
+    const both = requested.filter(({ file, kind }) => isNamed || kind === 'database' || usesDatabase.includes(file))
     const external = installed.then(openExternalEnvironment)
     runs.push(...both.map(({ file }) => ({ file, label: 'external PostgreSQL', env: external })))
   }
@@ -98,14 +107,19 @@ async function listAllRuns(): Promise<TestRun[]> {
 function listRequested(): { file: string; kind: Kind }[] {
   const files = listTestFiles(patterns.length > 0 ? patterns : undefined)
   if (files.length === 0) throw new Error(`No test file matches ${patterns.join(' ')}.`)
-  for (const file of longest) if (!existsSync(file)) throw new Error(`${file} does not exist: correct \`longest\`.`)
+  for (const file of [...longest, ...usesDatabase])
+    if (!existsSync(file)) throw new Error(`${file} does not exist: correct \`longest\` or \`usesDatabase\`.`)
   const toRank = (file: string) => (longest.includes(file) ? longest.indexOf(file) : longest.length)
   return files.sort((a, b) => toRank(a) - toRank(b)).map((file) => ({ file, kind: findKind(file) }))
 }
 
 async function openEmbeddedEnvironment(env: NodeJS.ProcessEnv, needsS3: boolean): Promise<NodeJS.ProcessEnv> {
+  const prepared = await prepareDatabase()
+  closers.add(prepared.close)
+  process.env.ASSAY_TEST_PREPARED_DATABASE = prepared.dir
   const dataDir = mkdtempSync(join(tmpdir(), 'assay-test-'))
   closers.add(() => rmSync(dataDir, { recursive: true, force: true }))
+  copyPreparedDatabase(dataDir)
   const log = makeLogger({ level: 'warn', region: 'test' })
   const database = await openEmbedded({ dataDir, as: 'command', log })
   closers.add(database.close)
@@ -115,6 +129,7 @@ async function openEmbeddedEnvironment(env: NodeJS.ProcessEnv, needsS3: boolean)
   closers.add(async () => s3?.close())
   return {
     ...env,
+    ASSAY_TEST_PREPARED_DATABASE: prepared.dir,
     ASSAY_TEST_DATABASE_URL: database.url,
     ASSAY_TEST_SERVICE: service.handle,
     ...(s3 === undefined ? {} : { ASSAY_TEST_S3: s3.handle }),

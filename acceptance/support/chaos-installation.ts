@@ -2,6 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { findFreePort } from './free-port.ts'
+import { copyPreparedDatabase } from './prepared-database.ts'
 import { findChild, findChildren, findProcesses } from './processes.ts'
 import { type Service, startService } from './start-service.ts'
 import { waitUntil } from './wait-until.ts'
@@ -24,6 +25,7 @@ export async function openInstallation(settings: NodeJS.ProcessEnv, { prepare, o
   mkdirSync(temporaryDir, { mode: 0o1777 })
   mkdirSync(dataDir, { mode: 0o711 })
   const undo = prepare?.(dataDir)
+  copyPreparedDatabase(dataDir)
   const port = String(await findFreePort())
   const own = { ASSAY_DATA_DIR: dataDir, ASSAY_DATABASE_URL: '', ASSAY_PORT: port, ASSAY_METRICS_PORT: '0' }
   const start = () => startService({ ...own, TMPDIR: temporaryDir, ...settings }, 'kept', { options, under })

@@ -21,6 +21,8 @@ export async function openCluster() {
   }
   return {
     apiKey,
+    /** Hears the notifications that the nodes send each other. */
+    listen: () => postgres.listen('assay'),
     async start(roles: string, settings: NodeJS.ProcessEnv = {}): Promise<Service> {
       const node = await startService({ ...shared, ASSAY_ROLES: roles, ...settings })
       nodes.push(node)

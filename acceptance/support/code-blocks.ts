@@ -26,6 +26,8 @@ export const maskVariables = (text: string): string =>
     .replaceAll(/welcome#[\w-]{43}/g, 'welcome#TOKEN')
     .replaceAll(/whsec_[A-Za-z0-9+/]{43}=/g, 'SECRET')
     .replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, 'TIME')
+    // ClamAV's official databases, whose build time documents show, are missing on machines that run tests.
+    .replaceAll(/,\s*"signatures_at": ?"TIME"/g, '')
     .replaceAll(/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, 'ID')
     .replaceAll(/00-[0-9a-f]{32}-[0-9a-f]{16}-0\d/g, 'TRACE')
     .replaceAll(/ClamAV \d+\.\d+\.\d+/g, 'ClamAV VERSION')

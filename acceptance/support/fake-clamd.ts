@@ -9,14 +9,19 @@ import { join } from 'node:path'
  */
 export async function openFakeClamd(path = join(mkdtempSync(join(tmpdir(), 'assay-fake-clamd-')), 'clamd.sock')) {
   const sockets = new Set<Socket>()
+  let version = 'ClamAV 9.9.9/1/Sat Nov 14 08:25:01 2026'
   const server: Server = createServer((socket) => {
     sockets.add(socket)
     socket.on('error', () => {}).once('close', () => sockets.delete(socket))
-    serve(socket)
+    serve(socket, () => version)
   })
   await new Promise<void>((resolve) => server.listen(path, resolve))
   return {
     path,
+    /** Changes the answer to VERSION: number and date of the databases, none without a slash. */
+    setVersion(text: string) {
+      version = text
+    },
     async close() {
       for (const socket of sockets) socket.destroy()
       await new Promise((resolve) => server.close(resolve))
@@ -54,7 +59,7 @@ const behaviours: Record<string, Behaviour> = {
   silent: () => {},
 }
 
-function serve(socket: Socket) {
+function serve(socket: Socket, findVersion: () => string) {
   let bytes = Buffer.alloc(0)
   let inSession = false
   let commands = 0
@@ -77,7 +82,7 @@ function serve(socket: Socket) {
     }
     commands++
     if (command === 'zPING') reply('PONG\0')
-    if (command === 'zVERSION') reply('ClamAV 9.9.9/1/Sat Nov 14 08:25:01 2026\0')
+    if (command === 'zVERSION') reply(`${findVersion()}\0`)
     if (command === 'zINSTREAM') scan = { content: Buffer.alloc(0), answered: false }
     return true
   }

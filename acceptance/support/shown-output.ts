@@ -41,6 +41,9 @@ const time = '\\d{4}-\\d\\d-\\d\\dT[\\d:.]+Z'
 type Kind = { shown: string; real: string; learnt?: true }
 const same = (pattern: string): Kind => ({ shown: pattern, real: pattern })
 const kinds: Kind[] = [
+  // ClamAV's official databases, whose build time documents show, are missing on machines that run tests.
+  { shown: `,"signatures_at":"${time}"`, real: `(?:,"signatures_at":(?:"${time}"|null))?` },
+  { shown: '(?<="signatures_age_hours":)\\d+', real: '(?:\\d+|null)' },
   { ...same(id), learnt: true },
   { shown: '[0-9a-f]{8}-[0-9a-f]{4}…', real: id, learnt: true },
   { ...same('assay_(?:test_)?[0-9A-Za-z]{38}'), learnt: true },
@@ -59,7 +62,7 @@ const kinds: Kind[] = [
   { shown: `(?<=${time}  \\d{3} +)\\d+`, real: '\\d+' },
   { shown: '\\b0\\.\\d{4}\\b', real: '[01]\\.\\d{4}' },
   { shown: '(?<=remaining: |retry-after: |content-length: )\\d+', real: '\\d+' },
-  { shown: '(?<="(?:signatures|signatures_age_hours|of)":)\\d+', real: '\\d+' },
+  { shown: '(?<="(?:signatures|of)":)\\d+', real: '\\d+' },
   { shown: '\\s*(?:\\.\\.\\.|…)\\s*', real: '[^]*?' },
   { shown: '\\s+', real: '\\s+' },
 ]

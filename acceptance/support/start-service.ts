@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import type { Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { copyPreparedDatabase } from './prepared-database.ts'
 import { programFile, runProgram } from './run-program.ts'
 import { waitUntil } from './wait-until.ts'
 
@@ -45,11 +46,18 @@ export async function startService(
 ): Promise<Service> {
   const ownDir = env.ASSAY_DATA_DIR === undefined
   const dataDir = env.ASSAY_DATA_DIR ?? mkdtempSync(join(tmpdir(), 'assay-acceptance-'))
+  if (ownDir && !env.ASSAY_DATABASE_URL) copyPreparedDatabase(dataDir)
   const removeOwnDir = () => {
     if (ownDir) rmSync(dataDir, { recursive: true, force: true })
   }
   // No updates of signatures: tests give the same results with and without the internet.
-  const settings = { ASSAY_PORT: '0', ASSAY_SIGNATURE_HOURS: '0', ASSAY_DATA_DIR: dataDir, ...env }
+  const settings = {
+    ASSAY_PORT: '0',
+    ASSAY_SIGNATURE_HOURS: '0',
+    ASSAY_SIGNATURE_MAX_AGE: 'off',
+    ASSAY_DATA_DIR: dataDir,
+    ...env,
+  }
   const [command = '', ...args] = [...under, process.execPath, programFile, 'serve', '--json', ...options]
   const { child, ended } = spawnWithParent(command, args, {
     env: { ...process.env, ...settings },
