@@ -67,6 +67,7 @@ describe('an operator', { skip }, () => {
       ASSAY_OUTBOUND_ALLOW: world,
       // The pause before the second attempt is the one that there is time to wait for.
       ASSAY_SIGNATURE_HOURS: '0',
+      ASSAY_SIGNATURE_MAX_AGE: 'off',
       ASSAY_WEBHOOK_RETRIES: '1s,5m',
     },
     values: () => [

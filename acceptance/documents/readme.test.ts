@@ -7,7 +7,7 @@ import { getTaker } from '../support/document-runners.ts'
 import { openNewcomer } from '../support/newcomer.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
-/** More than twice what a busy machine with two cores took, most of it for npm ci. */
+/** More than twice what a busy machine with two cores took. */
 const timeout = 240_000
 
 const hasCurl = spawnSync('curl', ['--version']).status === 0
@@ -33,11 +33,13 @@ test('no command of the README is left out below', () => {
 test('the commands of the README do what it says in a fresh copy, for an ordinary user', { timeout }, async (t) => {
   const { clone, port, options, start, close } = await openNewcomer()
   t.after(close)
-  const { child, output } = start(install ?? '')
+  const { child, output } = start(withDryRun(install ?? ''))
   const isReady = () => output.stdout.includes('/v1/me') || child.exitCode !== null
   await waitUntil('the service to be ready', isReady, 0.9 * timeout)
   assert.equal(child.exitCode, null, output.stderr)
-  assert.equal(maskVariables(output.stdout.slice(output.stdout.indexOf('Assay '))), maskVariables(greeting ?? ''))
+  // What an ordinary user lacks, and what to do about it, depends on the machine.
+  const maskGreeting = (text: string) => maskVariables(text).replace(/^Degraded: ClamAV.*\.$/m, 'Degraded: ...')
+  assert.equal(maskGreeting(output.stdout.slice(output.stdout.indexOf('Assay '))), maskGreeting(greeting ?? ''))
 
   const key = /assay_[0-9A-Za-z]{38}/.exec(output.stdout)?.[0] ?? ''
   const toRun = (command = '') => command.replaceAll(/assay_[0-9A-Za-z]{38}/g, key).replaceAll(':8080', `:${port}`)
@@ -61,6 +63,15 @@ test('the commands of the README do what it says in a fresh copy, for an ordinar
   const { stdout: listed } = await promisify(execFile)('sh', ['-ec', operated], options)
   assert.match(listed, /Example Ltd +standard +100000 of 100000 +50\/1m +active/)
 })
+
+/**
+ * npm checks the lockfile and reports what it would install; the packages are there already. CI types `npm ci` before
+ * the tests, and `npm run check:fresh-machine` on a new machine.
+ */
+function withDryRun(command: string): string {
+  assert.match(command, /^npm ci && /)
+  return command.replace('npm ci', 'npm ci --dry-run')
+}
 
 /** The README breaks the lines of answers for people; everything else must be the same. */
 const requireSame = (said: string, documented = '') =>

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
+import { copyPreparedDatabase } from '../support/prepared-database.ts'
 import { findProcesses, killAll } from '../support/processes.ts'
 import { programFile } from '../support/run-program.ts'
 import { makeOperate, type Service, startService, withoutImages } from '../support/start-service.ts'
@@ -13,12 +14,19 @@ import { waitUntil } from '../support/wait-until.ts'
 const dirs: string[] = []
 after(() => dirs.forEach((dir) => void rmSync(dir, { recursive: true, force: true })))
 
-/** Settings with a new data directory and the embedded database. */
+/** Settings with a new data directory and the embedded database, which the first start creates. */
 function newSettings(): { ASSAY_DATA_DIR: string; ASSAY_DATABASE_URL: string } {
   const dir = mkdtempSync(join(tmpdir(), 'assay-start-'))
   chmodSync(dir, 0o711)
   dirs.push(dir)
   return { ...withoutImages, ASSAY_DATA_DIR: join(dir, 'data'), ASSAY_DATABASE_URL: '' }
+}
+
+/** Settings with a data directory that has a database already, for tests that are not about its creation. */
+function newPreparedSettings() {
+  const settings = newSettings()
+  copyPreparedDatabase(settings.ASSAY_DATA_DIR)
+  return settings
 }
 
 const ping = async (service: Service, apiKey = service.apiKey) =>
@@ -42,13 +50,13 @@ test('the first start prints a key that works, and later starts do not print it'
 
 test('the first account has the key and the webhook secret that the operator configured', async () => {
   const given = { ASSAY_BOOTSTRAP_KEY: 'operators-own-key', ASSAY_BOOTSTRAP_WEBHOOK_SECRET: 'operators-own-secret' }
-  const service = await startService({ ...newSettings(), ...given })
+  const service = await startService({ ...newPreparedSettings(), ...given })
   assert.equal(await ping(service, 'operators-own-key'), 200)
   await service.stop()
 })
 
 test('a stop ends everything that was started', async () => {
-  const settings = newSettings()
+  const settings = newPreparedSettings()
   const service = await startService(settings)
   assert.ok(findProcesses(settings.ASSAY_DATA_DIR).length > 0)
   await service.stop('SIGINT')
@@ -56,7 +64,7 @@ test('a stop ends everything that was started', async () => {
 })
 
 test('a service stops when nothing reads its output', async () => {
-  const env = { ...process.env, ...newSettings(), ASSAY_PORT: '0' }
+  const env = { ...process.env, ...newPreparedSettings(), ASSAY_PORT: '0' }
   const service = spawn(process.execPath, [programFile, 'serve', '--test', '--json'], { env })
   const ended = new Promise((resolve) => service.once('exit', resolve))
   await new Promise((resolve) => service.stdout.once('data', resolve))
@@ -69,7 +77,7 @@ test('a service stops when nothing reads its output', async () => {
 })
 
 test('a request that runs when the service is stopped gets its response', async () => {
-  const service = await startService(newSettings())
+  const service = await startService(newPreparedSettings())
   const body = new TransformStream<Uint8Array, Uint8Array>()
   const writer = body.writable.getWriter()
   const answer = fetch(`${service.url}/v1/malware/scan/url`, {
@@ -94,7 +102,7 @@ test('a request that runs when the service is stopped gets its response', async 
 })
 
 test('a second service on the same data directory is refused, and the first goes on', async () => {
-  const settings = newSettings()
+  const settings = newPreparedSettings()
   const first = await startService(settings)
   await assert.rejects(startService(settings), /already running on .* \(process \d+\)\. Stop it first/)
   assert.equal(await ping(first), 200)
@@ -102,7 +110,7 @@ test('a second service on the same data directory is refused, and the first goes
 })
 
 test('a start after kill -9 of the service joins its database and stops it in the end', async () => {
-  const settings = newSettings()
+  const settings = newPreparedSettings()
   const first = await startService(settings)
   const { apiKey } = first
   await first.stop('SIGKILL')
@@ -114,7 +122,7 @@ test('a start after kill -9 of the service joins its database and stops it in th
 })
 
 test('a start after kill -9 of the service and its database works', async () => {
-  const settings = newSettings()
+  const settings = newPreparedSettings()
   const first = await startService(settings)
   const { apiKey } = first
   const children = findProcesses(settings.ASSAY_DATA_DIR)
@@ -126,7 +134,7 @@ test('a start after kill -9 of the service and its database works', async () => 
 })
 
 test('the service restarts a database that dies', async () => {
-  const settings = newSettings()
+  const settings = newPreparedSettings()
   const service = await startService(settings)
   killAll(findProcesses(settings.ASSAY_DATA_DIR))
   await waitUntil('the service answers again', async () => (await ping(service).catch(() => 0)) === 200)

@@ -3,9 +3,10 @@ import { describe, test } from 'node:test'
 import { headers } from '@assay/contract'
 import { images } from '../support/forms.ts'
 import { makePng } from '../support/hostile-images.ts'
+import type { Answer } from '../support/http.ts'
 import { openBefore } from '../support/open-before.ts'
 import { assertProblem } from '../support/problems.ts'
-import { findChildren, readWork } from '../support/processes.ts'
+import { findChildren, isRunning, readWork } from '../support/processes.ts'
 import { alreadyTested, readReadiness, readSpent, toVerdict, uploadImageTo } from '../support/scanning.ts'
 import { startService } from '../support/start-service.ts'
 import { waitUntil } from '../support/wait-until.ts'
@@ -19,8 +20,14 @@ describe('the processes that look at pictures', { skip: alreadyTested }, () => {
   const send = (content: Buffer) => uploadImageTo(service.url, service.apiKey, content)
   const listPids = () => findChildren(service.pid, childProgram)
 
+  /** Waits for the process: the service starts another one when one has ended, and a signal to 0 reaches this process. */
+  async function findPid(): Promise<number> {
+    await waitUntil('a process for pictures', () => listPids().length > 0)
+    return listPids()[0] as number
+  }
+
   async function whileAtWork(act: (pid: number) => void) {
-    const [pid = 0] = listPids()
+    const pid = await findPid()
     const before = readWork(pid)
     const answer = send(slow)
     await waitUntil('the process to be at work', () => readWork(pid) > before + 10)
@@ -42,16 +49,22 @@ describe('the processes that look at pictures', { skip: alreadyTested }, () => {
 
   test('with more pictures than may wait: 503 that says when to come again, uncharged, and the service answers on', async () => {
     const spentBefore = await readSpent(service)
-    const answers = await Promise.all([
-      ...Array.from({ length: 260 }, () => send(slow.subarray(0, 300_000))),
-      fetch(`${service.url}/livez`).then(({ status }) => assert.equal(status, 200)),
-    ])
-    const refused = answers.filter((answer) => answer?.status === 503)
-    const scanned = answers.filter((answer) => answer?.status === 201)
-    assert.ok(refused.length >= 50, `${refused.length} were refused`)
+    const refused: Answer[] = []
+    const sendSmall = async () => {
+      const answer = await send(images['one.png'])
+      if (answer.status === 503) refused.push(answer)
+      return answer
+    }
+    // A process that is stopped takes no picture from the queue, until the service gives it up and starts another.
+    const pid = await findPid()
+    process.kill(pid, 'SIGSTOP')
+    const sent = Promise.all(Array.from({ length: 260 }, sendSmall))
+    await waitUntil('pictures to be refused', () => refused.length >= 50, 60_000)
+    assert.equal((await fetch(`${service.url}/livez`)).status, 200)
+    if (listPids().includes(pid)) process.kill(pid, 'SIGCONT')
+    const scanned = (await sent).filter(({ status }) => status === 201)
     assert.equal(refused.length + scanned.length, 260)
     for (const answer of refused.slice(0, 3)) {
-      assert.ok(answer)
       await assertProblem(answer, { status: 503, kind: 'overloaded' })
       assert.match(String(answer.headers[headers.retryAfter.toLowerCase()]), /^\d+$/)
     }
@@ -63,7 +76,7 @@ describe('the processes that look at pictures', { skip: alreadyTested }, () => {
     const pids = findChildren(doomed.pid, childProgram)
     assert.ok(pids.length > 0)
     await doomed.stop('SIGKILL')
-    await waitUntil('its processes to end', () => findChildren(doomed.pid, childProgram).length === 0)
+    await waitUntil('its processes to end', () => !pids.some(isRunning))
     // The database that a killed service leaves is stopped by the next one.
     await (await startService({ ASSAY_DATA_DIR: doomed.dataDir })).stop()
   })

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { eicar, eicarMember, eicarSignal, newTar } from '../support/archives.ts'
 import { openFakeClamd } from '../support/fake-clamd.ts'
+import { copyPreparedDatabase } from '../support/prepared-database.ts'
 import { runProgram } from '../support/run-program.ts'
 import { alreadyTested, lacksClamAv } from '../support/scanning.ts'
 import { getSharedService } from '../support/shared-service.ts'
@@ -26,6 +27,7 @@ before(async () => {
   if (skip) return
   const socket = join(folder, 'clamd.sock')
   const clamd = await openFakeClamd(socket)
+  copyPreparedDatabase(join(folder, 'first'))
   const service = await startService({
     ...own,
     ASSAY_CLAMD: socket,

@@ -14,7 +14,7 @@ const leaseMs = 15_000
  * no lists, no verdict, no content to remove, no log. Returns the number of jobs.
  */
 export async function drainBarely({ pool, queue, socket }: { pool: Pool; queue: string; socket: string }) {
-  const jobs = makeJobStore({ pool, queues: [queue] })
+  const jobs = makeJobStore({ pool, listQueues: () => [queue] })
   const client = makeClamdClient({ address: { path: socket } })
   const never = new AbortController().signal
   let [running, done] = [0, 0]

@@ -46,6 +46,7 @@ export function openChildren() {
         ASSAY_DATA_DIR: dataDir,
         ASSAY_BOOTSTRAP_KEY: apiKey,
         ASSAY_SIGNATURE_HOURS: '0',
+        ASSAY_SIGNATURE_MAX_AGE: 'off',
         ...settings,
       }
       // ASSAY_BENCH_NODE passes options to Node, such as --cpu-prof.

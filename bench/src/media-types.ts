@@ -3,7 +3,8 @@ import { accessSync, constants, readdirSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { extname, join } from 'node:path'
 import { fileTypeFromBuffer } from 'file-type'
-import { findMediaType, headBytes } from '../../packages/server/src/domain/content/media-type.ts'
+import { headBytes } from '../../packages/server/src/domain/content/content.ts'
+import { findMediaType } from '../../packages/server/src/domain/content/media-type.ts'
 import type { Row } from './results.ts'
 
 /**
