@@ -2,7 +2,13 @@ import assert from 'node:assert/strict'
 import { createHash, randomBytes } from 'node:crypto'
 import { type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { type Child, LimitExceeded, ProcessDied, startChild } from '../../src/engines/child-process/start-child.ts'
+import {
+  AnswerOverdue,
+  type Child,
+  LimitExceeded,
+  ProcessDied,
+  startChild,
+} from '../../src/engines/child-process/start-child.ts'
 
 const program = fileURLToPath(new URL('echo-child.ts', import.meta.url))
 const limits = { sendMs: 5000, answerMs: 5000 }
@@ -44,9 +50,19 @@ test('a process that sends half of an answer is killed when its time is over', a
   const child = startEcho(t)
   await assert.rejects(
     child.sendRequest({ bytes: 0, invalid: '0502' }, none, { ...limits, answerMs: 300 }),
-    LimitExceeded,
+    AnswerOverdue,
   )
   await child.ended
+})
+
+test('a process that computes for longer than it may is killed, and one that waits is not', async (t) => {
+  const bounded = { sendMs: 60_000, answerMs: 60_000, maxProcessorMs: 300 }
+  const waiting = startEcho(t)
+  const answer = await waiting.sendRequest({ bytes: 0, waitMs: 1000 }, none, bounded)
+  assert.deepEqual(answer, { bytes: 0, sha1: toSha1('') })
+  const spinning = startEcho(t)
+  await assert.rejects(spinning.sendRequest({ bytes: 0, spins: true }, none, bounded), LimitExceeded)
+  await spinning.ended
 })
 
 test('a process that holds more memory than it may is killed', async (t) => {

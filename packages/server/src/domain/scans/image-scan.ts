@@ -33,7 +33,7 @@ export function makeImageScan({ findEngine, cache, threshold, knowsTestImages }:
     const cached = verdictVersion === undefined ? undefined : cache.find(content.sha256, verdictVersion)
     if (cached !== undefined) return { report: cached, version }
     const report = await withTurnTimeout((signal) => engine.classify(content, signal))
-    // A picture that ran out of time is not cached: the next scan may succeed.
+    // A picture that exceeded a limit is not cached: the next scan may succeed.
     if (verdictVersion !== undefined && 'frames' in report) cache.set(content.sha256, verdictVersion, report)
     return { report, version }
   }

@@ -27,8 +27,10 @@ export const engineOptions = {
     waitMs: 60_000,
     startMs: 30_000,
     sendMs: 30_000,
-    /** For one picture, after its bytes are sent. */
-    timeoutMs: 10_000,
+    /** Processor time for one picture; a process that uses more is killed. */
+    maxProcessorMs: 10_000,
+    /** Elapsed time for one picture, after its bytes are sent. A machine that takes longer is too busy. */
+    answerMs: 120_000,
     /** Resident memory; a process that holds more is killed. */
     maxMemoryMb: 640,
   },
@@ -41,7 +43,7 @@ export const engineOptions = {
     waitMs: 120_000,
     compileMs: 120_000,
     sendMs: 30_000,
-    /** For one scan, beside the time that its size adds. */
+    /** Processor time for one scan, beside the time that its size adds. */
     scanMs: 30_000,
   },
   /** Containers are rare, and a process starts in 100 ms: none is kept. The caller's signal bounds wait and work. */

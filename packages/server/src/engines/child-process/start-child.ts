@@ -1,21 +1,22 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import type { Duplex } from 'node:stream'
 import { type Frame, frameKinds, toFrameHead } from './frames.ts'
-import { watchMemory } from './memory-watch.ts'
 import type { Launch } from './node-launch.ts'
 import { readFrames } from './read-frames.ts'
+import { type ResourceLimits, watchResources } from './resource-watch.ts'
 import { sendBody } from './send-body.ts'
 
 /** The child ended by itself, or another process killed it. */
 export class ProcessDied extends Error {}
-/** The child did not answer in time, or held more memory than allowed, and was killed. */
+/** The child used more memory or processor time than allowed, and was killed. */
 export class LimitExceeded extends Error {}
+/** The child did not answer in time, and was killed. The machine may be too busy, so this says nothing of the content. */
+export class AnswerOverdue extends Error {}
 
-type RequestLimits = {
+/** The resources are watched until the answer. */
+type RequestLimits = ResourceLimits & {
   sendMs: number
   answerMs: number
-  /** Resident memory, watched until the answer. */
-  maxMemoryMb?: number
   /** Ends the sending of the body. A child that has all of it is waited for. */
   signal?: AbortSignal
 }
@@ -79,9 +80,11 @@ export function startChild(name: string, launch: Launch): Child {
   }
 
   async function sendRequest<Answer>(request: object, body: Buffer | AsyncIterable<Buffer>, limits: RequestLimits) {
-    const { sendMs, answerMs, maxMemoryMb, signal } = limits
-    const declare = (limit: string) => death.declare(new LimitExceeded(`The ${name} exceeded its limit of ${limit}`))
-    const memory = watchMemory(process.pid, maxMemoryMb, () => declare(`${maxMemoryMb} MB`))
+    const { sendMs, answerMs, signal } = limits
+    const resources = watchResources(process.pid, limits, (limit) =>
+      death.declare(new LimitExceeded(`The ${name} exceeded its limit of ${limit}`)),
+    )
+    const declareOverdue = () => death.declare(new AnswerOverdue(`The ${name} did not answer within ${answerMs} ms`))
     let timer: NodeJS.Timeout | undefined
     try {
       socket.cork()
@@ -90,13 +93,13 @@ export function startChild(name: string, launch: Launch): Child {
       const failure = await sendBody(socket, body, { ms: sendMs, signals })
       socket.write(toFrameHead(failure === undefined ? 'end' : 'abandon', 0))
       socket.uncork()
-      timer = setTimeout(() => declare(`${answerMs} ms`), answerMs)
+      timer = setTimeout(declareOverdue, answerMs)
       const answer = await readAnswer<Answer>()
       if (failure !== undefined) throw failure.error
       return answer
     } finally {
       clearTimeout(timer)
-      memory.stop()
+      resources.stop()
     }
   }
 

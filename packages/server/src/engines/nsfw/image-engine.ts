@@ -2,12 +2,18 @@ import { createHash } from 'node:crypto'
 import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Content } from '../../domain/content/content.ts'
-import { EngineDown, type EngineState, type ImageEngine, type ImageReport } from '../../domain/ports/engines.ts'
+import {
+  EngineBusy,
+  EngineDown,
+  type EngineState,
+  type ImageEngine,
+  type ImageReport,
+} from '../../domain/ports/engines.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { engineOptions } from '../child-process/engine-options.ts'
 import { openProcessPool } from '../child-process/process-pool.ts'
 import { toBody } from '../child-process/send-body.ts'
-import { type Child, LimitExceeded, ProcessDied, startChild } from '../child-process/start-child.ts'
+import { AnswerOverdue, type Child, LimitExceeded, ProcessDied, startChild } from '../child-process/start-child.ts'
 import { chooseConfinement } from './confinement.ts'
 import { makeCores } from './cores.ts'
 import type { ModelName } from './models/manifest.ts'
@@ -121,18 +127,14 @@ function makeImageProcesses(settings: Settings) {
 }
 
 async function classify(child: Child, content: Content, settings: Settings): Promise<ImageReport> {
-  const { sendMs, timeoutMs, maxMemoryMb } = settings
   const request: Request = { kind: 'classify', bytes: content.bytes }
   try {
-    const answer = await child.sendRequest<Answer>(request, toBody(content), {
-      sendMs,
-      answerMs: timeoutMs,
-      maxMemoryMb,
-    })
+    const answer = await child.sendRequest<Answer>(request, toBody(content), settings)
     if ('report' in answer) return answer.report
     throw new EngineDown('failure' in answer ? answer.failure : 'The image process gave no result')
   } catch (error) {
     if (error instanceof LimitExceeded) return { unscanned: 'ScanLimitExceeded' }
+    if (error instanceof AnswerOverdue) throw new EngineBusy(error.message, { cause: error })
     throw error
   }
 }

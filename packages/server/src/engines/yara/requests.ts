@@ -2,7 +2,7 @@
 export type Request =
   | { kind: 'add'; file: string; bytes: number }
   | { kind: 'compile' }
-  | { kind: 'scan'; bytes: number; timeoutMs: number }
+  | { kind: 'scan'; bytes: number }
 
 export type Compiled = {
   /** `YARA 4.2.3 (libyara)` */

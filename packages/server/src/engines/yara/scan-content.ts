@@ -1,15 +1,15 @@
 import type { Content } from '../../domain/content/content.ts'
-import { EngineDown, type EngineReport } from '../../domain/ports/engines.ts'
+import { EngineBusy, EngineDown, type EngineReport } from '../../domain/ports/engines.ts'
 import type { ProcessPool } from '../child-process/process-pool.ts'
 import { toBody } from '../child-process/send-body.ts'
-import { type Child, LimitExceeded, ProcessDied } from '../child-process/start-child.ts'
+import { AnswerOverdue, type Child, LimitExceeded, ProcessDied } from '../child-process/start-child.ts'
 import type { Answer } from './requests.ts'
 
 const attempts = 2
-/** 5 MB/s, where libyara scans 100 MB/s: leaves room on a machine that is busy with other work. */
+/** 5 MB/s, where libyara scans 100 MB/s. */
 const msPerByte = 1 / 5000
-/** libyara stops by itself, to the second. Killing the process costs compiling the rules again, so that comes later. */
-const graceMs = 1500
+/** How much longer than its processor time a scan may take on a busy machine. */
+const maxSlowdown = 8
 
 /**
  * Scans once more when the process died, because the content may not be the cause. A scan that is too slow is not
@@ -20,7 +20,7 @@ export async function scanContent(
   content: Content,
   { scanMs, signal }: { scanMs: number; signal: AbortSignal },
 ): Promise<EngineReport> {
-  const timeoutMs = Math.ceil(scanMs + content.bytes * msPerByte)
+  const maxProcessorMs = Math.ceil(scanMs + content.bytes * msPerByte)
   let death: unknown
   for (let attempt = 0; attempt < attempts; attempt++) {
     // The pool is looked up for each attempt, because the rules may have changed. Without rules there is nothing to
@@ -28,11 +28,12 @@ export async function scanContent(
     const pool = findPool()
     if (pool === undefined) return { findings: [], doubts: [], suspectsContainer: false }
     try {
-      const report = pool.use((child) => requestScan(child, content, { timeoutMs, signal }), signal)
+      const report = pool.use((child) => requestScan(child, content, { maxProcessorMs, signal }), signal)
       return await rejectOnAbort(report, signal)
     } catch (error) {
       if (error instanceof LimitExceeded)
         return { findings: [], doubts: ['ScanLimitExceeded'], suspectsContainer: false }
+      if (error instanceof AnswerOverdue) throw new EngineBusy(error.message, { cause: error })
       if (!(error instanceof ProcessDied)) throw error
       death = error
     }
@@ -43,14 +44,11 @@ export async function scanContent(
 async function requestScan(
   child: Child,
   content: Content,
-  { timeoutMs, signal }: { timeoutMs: number; signal: AbortSignal },
+  { maxProcessorMs, signal }: { maxProcessorMs: number; signal: AbortSignal },
 ): Promise<EngineReport> {
-  const limits = { sendMs: timeoutMs, answerMs: timeoutMs + graceMs, signal }
-  const answer = await child.sendRequest<Answer>(
-    { kind: 'scan', bytes: content.bytes, timeoutMs },
-    toBody(content),
-    limits,
-  )
+  const elapsedMs = maxProcessorMs * maxSlowdown
+  const limits = { sendMs: elapsedMs, answerMs: elapsedMs, maxProcessorMs, signal }
+  const answer = await child.sendRequest<Answer>({ kind: 'scan', bytes: content.bytes }, toBody(content), limits)
   if ('failure' in answer) throw new EngineDown(answer.failure)
   if (!('findings' in answer)) throw new EngineDown('The YARA process gave no result')
   if (answer.bytes !== content.bytes) throw new EngineDown(`YARA scanned ${answer.bytes} bytes of ${content.bytes}`)

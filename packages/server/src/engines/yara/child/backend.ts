@@ -7,7 +7,7 @@ type YaraResult = { findings: string[]; limited: boolean }
 export type RuleSet = {
   rules: number
   /** Returns the names of the matching rules, without private ones. Blocks until the scan is done. */
-  scan(content: Buffer, timeoutMs: number): YaraResult
+  scan(content: Buffer): YaraResult
   free(): void
 }
 

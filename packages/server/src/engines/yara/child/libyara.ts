@@ -16,8 +16,8 @@ const continueScan = 0
  * process, where libyara would catch it and continue. Only matching rules are reported, and no private ones.
  */
 const scanFlags = 1 | 4 | 8
-/** Errors that the content causes: stack overflow, time-out, too many matches, too many threads of a regex. */
-const limitErrors = [25, 26, 30, 46]
+/** Errors that the content causes: stack overflow, too many matches, too many threads of a regex. */
+const limitErrors = [25, 30, 46]
 
 /** Loads Debian's libyara. Undefined when the machine has no supported version. */
 export function findLibyara(): Backend | undefined {
@@ -43,7 +43,7 @@ export function findLibyara(): Backend | undefined {
 function hasCorrectNameOffset(backend: Backend): boolean {
   const probe = backend.compile([{ file: 'probe', text: Buffer.from('rule assay_probe { condition: true }') }])
   if (!('scan' in probe)) return false
-  const { findings } = probe.scan(Buffer.alloc(1), 1000)
+  const { findings } = probe.scan(Buffer.alloc(1))
   probe.free()
   return findings.length === 1 && findings[0] === 'assay_probe'
 }
@@ -95,10 +95,9 @@ function newSet(yara: Yara, rules: Pointer, nameOffset: number): RuleSet {
 
   return {
     rules: statistics.readUInt32LE(0),
-    scan(content, timeoutMs) {
+    scan(content) {
       findings = []
       limited = false
-      yara.scannerSetTimeout(scanner, Math.ceil(timeoutMs / 1000))
       const code = yara.scannerScanMem(scanner, content, content.length)
       if (limitErrors.includes(code)) return { findings, limited: true }
       check(code, 'yr_scanner_scan_mem')
@@ -148,7 +147,6 @@ function bind(library: Library) {
     scannerDestroy: library.func('yr_scanner_destroy', 'void', ['void *']),
     scannerSetCallback: library.func('yr_scanner_set_callback', 'void', ['void *', 'void *', 'void *']),
     scannerSetFlags: library.func('yr_scanner_set_flags', 'void', ['void *', 'int']),
-    scannerSetTimeout: library.func('yr_scanner_set_timeout', 'void', ['void *', 'int']),
     scannerScanMem: library.func('yr_scanner_scan_mem', 'int', ['void *', 'void *', 'size_t']),
   }
 }

@@ -36,7 +36,7 @@ function toAnswer({ request, body }: Received<Request>): Answer {
       if (body.length !== request.bytes)
         return { bytes: body.length, findings: [], limited: true, needsReplacement: false }
       // An exception ends the process: after a failure inside YARA its state is unknown.
-      const { findings, limited } = set.scan(body, request.timeoutMs)
+      const { findings, limited } = set.scan(body)
       return {
         bytes: body.length,
         findings: [...new Set(findings)],
