@@ -52,6 +52,9 @@ export const nearMisses: Record<string, string | Uint8Array> = {
   'install.sh': whole(
     '#!/bin/sh\nset -e\ncu¦rl -fsSL https://example.org/install.sh | s¦h\necho "0 3 * * * /usr/bin/backup" | cron¦tab -\n',
   ),
+  'mail-by-socat.sh': whole(
+    '#!/bin/sh\n# Usage: cat message.txt | so¦cat ex¦ec:"mail.sh user@example.org",fdin=3,fdout=4 tcp:mail.example.org:25\nread -r greeting <&3\necho "HELO $1" >&4\n',
+  ),
   'cross-build.sh': whole(
     '#!/bin/sh\ncd /tmp\nfor a in mi¦ps arm¦7 mp¦sl; do wg¦et http://example.org/$a.tar; chm¦od +x $a; done\n',
   ),
