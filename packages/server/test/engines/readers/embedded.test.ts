@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
 import { describe, test } from 'node:test'
 import { gzipSync } from 'node:zlib'
 import { readContent } from '../../../src/engines/unpack/child/read-content.ts'
@@ -42,6 +43,21 @@ test('chance is no container: what only looks like one raises no doubt', async (
   const content = Buffer.from(`text ${noise.map((bytes) => `${bytes}and text that follows `).join('')}`, 'latin1')
   const { doubts, isOpened } = await read(content, { accounted: [], doubts: ['UnsupportedContainer'] })
   assert.deepEqual([doubts, isOpened], [[], false])
+})
+
+test('a gzip header in a program is no container, and does not hide one behind it', async () => {
+  const header = Buffer.from(
+    '\x1f\x8b\x08\0\0\0\0\0\0\x03requires=corerouter and whatever a linker places behind it',
+    'latin1',
+  )
+  const { doubts, given } = await read(Buffer.concat([text, header, text, newZip([{}])]))
+  assert.deepEqual(doubts, [])
+  assert.ok(given.some(({ bytes }) => bytes.equals(member)))
+})
+
+test('a gzip file that breaks further in is a doubt', async () => {
+  const file = gzipSync(randomBytes(5000)).subarray(0, 3000)
+  assert.deepEqual((await read(Buffer.concat([text, file]))).doubts, ['UnsupportedContainer'])
 })
 
 test('a container that is certainly one, and does not open, is a doubt', async () => {

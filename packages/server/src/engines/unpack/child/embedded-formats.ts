@@ -13,6 +13,8 @@ export type EmbeddedFormat = {
    * coincidence.
    */
   isCertain: boolean
+  /** The format is a compressed stream, whose first bytes chance may form. One that breaks soon is no stream. */
+  isStream?: boolean
 }
 
 const bytes = (text: string) => Buffer.from(text, 'latin1')
@@ -81,10 +83,17 @@ export const embeddedFormats: EmbeddedFormat[] = [
   { name: '7z', pattern: bytes('7z\xbc\xaf\x27\x1c'), patternAt: 0, isPlausible: is7z, isCertain: true },
   { name: 'rar', pattern: bytes('Rar!\x1a\x07\x00'), patternAt: 0, isPlausible: isRar4, isCertain: true },
   { name: 'rar5', pattern: bytes('Rar!\x1a\x07\x01\x00'), patternAt: 0, isPlausible: isRar5, isCertain: true },
-  { name: 'gzip', pattern: bytes('\x1f\x8b\x08'), patternAt: 0, isPlausible: isGzip, isCertain: false },
+  { name: 'gzip', pattern: bytes('\x1f\x8b\x08'), patternAt: 0, isPlausible: isGzip, isCertain: false, isStream: true },
   { name: 'bzip2', pattern: bytes('1AY&SY'), patternAt: 4, isPlausible: isBzip2, isCertain: false },
   { name: 'xz', pattern: bytes('\xfd7zXZ\x00'), patternAt: 0, isPlausible: isXz, isCertain: true },
-  { name: 'zstd', pattern: bytes('\x28\xb5\x2f\xfd'), patternAt: 0, isPlausible: isZstd, isCertain: false },
+  {
+    name: 'zstd',
+    pattern: bytes('\x28\xb5\x2f\xfd'),
+    patternAt: 0,
+    isPlausible: isZstd,
+    isCertain: false,
+    isStream: true,
+  },
   { name: 'cab', pattern: bytes('MSCF\x00\x00\x00\x00'), patternAt: 0, isPlausible: isCab, isCertain: false },
   { name: 'tar', pattern: bytes('ustar'), patternAt: 257, isPlausible: isTar, isCertain: true },
   { name: 'ar', pattern: bytes('!<arch>\n'), patternAt: 0, isPlausible: isAr, isCertain: false },

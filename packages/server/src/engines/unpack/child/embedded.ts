@@ -8,9 +8,11 @@ const maxOpened = 256
 /** Heads that are checked in one content. */
 const maxChecked = 100_000
 const checkedBytes = 4608
+/** Compressed streams that begin by chance break after fewer bytes. Those are scanned all the same. */
+const minStreamBytes = 1024
 
-/** Reads the container that begins at the start of a source. */
-type ReadStart = (source: Source) => Promise<Reading>
+/** Reads the container that begins at the start of a source, and counts the bytes of the members that it gives. */
+type ReadStart = (source: Source) => Promise<Reading & { givenBytes: number }>
 
 /**
  * Searches content for containers that begin further in, and reads each. Chance may place the signature of a format
@@ -26,6 +28,8 @@ export async function readEmbedded(source: Source, readStart: ReadStart): Promis
       break
     }
     const reading = await readStart(cutSource(source, start))
+    const isBroken = reading.doubts.includes('UnsupportedContainer')
+    if (format.isStream === true && isBroken && reading.givenBytes < minStreamBytes) continue
     const isOpened = reading.accounted.length > 0
     if (isOpened || format.isCertain) for (const doubt of reading.doubts) doubts.add(doubt)
     if (!isOpened && format.isCertain && reading.doubts.length === 0) doubts.add('UnsupportedContainer')

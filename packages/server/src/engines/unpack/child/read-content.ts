@@ -17,12 +17,32 @@ type ReadWithSevenZip = (source: Source, type: string) => Promise<Reading>
 export async function readContent(source: Source, members: Members, readWithSevenZip: ReadWithSevenZip) {
   const readings = await readStart(source, members, readWithSevenZip)
   if (readings.length === 0) {
-    const unseen: Members = { give: (member) => members.give({ ...member, isSeen: false }) }
-    readings.push(await readEmbedded(source, async (cut) => merge(await readStart(cut, unseen, readWithSevenZip))))
+    readings.push(
+      await readEmbedded(source, async (cut) => {
+        const counted = countUnseen(members)
+        const reading = merge(await readStart(cut, counted.members, readWithSevenZip))
+        return { ...reading, givenBytes: counted.getBytes() }
+      }),
+    )
   }
   const { accounted, doubts } = merge(readings)
   if (accounted.length > 0) await giveGaps(source, members, accounted)
   return { doubts, isOpened: accounted.length > 0 }
+}
+
+/** Gives members on as content that ClamAV has not seen, and counts their bytes. */
+function countUnseen(members: Members): { members: Members; getBytes(): number } {
+  let bytes = 0
+
+  async function* count(pieces: Parameters<Members['give']>[0]['pieces']) {
+    for await (const piece of pieces) {
+      bytes += piece.length
+      yield piece
+    }
+  }
+
+  const give: Members['give'] = ({ path, pieces }) => members.give({ path, pieces: count(pieces) })
+  return { members: { give }, getBytes: () => bytes }
 }
 
 /** The readings of content by its start: of each reader that recognises it, and of 7-Zip where none is enough. */
