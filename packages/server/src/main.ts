@@ -1,16 +1,21 @@
 import { enableCompileCache } from 'node:module'
 import { fileURLToPath } from 'node:url'
-import { CommanderError } from 'commander'
-import { ConfigMistakes } from './config/load-config.ts'
-import { OperatorMistake } from './domain/problem.ts'
 
 // The compile cache halves the time of later starts. It is in the installation, where only users who can change the
-// program can write; without write permission nothing is cached.
+// program can write; without write permission nothing is cached. All other imports follow it, because modules that Node
+// loads before are not cached.
 enableCompileCache(fileURLToPath(new URL('../../../node_modules/.cache/assay', import.meta.url)))
 
+const [{ CommanderError }, { ConfigMistakes }, { OperatorMistake }, { makeProgram }] = await Promise.all([
+  import('commander'),
+  import('./config/load-config.ts'),
+  import('./domain/problem.ts'),
+  import('./commands/program.ts'),
+])
+
 try {
-  const { makeProgram } = await import('./commands/program.ts')
-  await makeProgram().parseAsync()
+  const program = await makeProgram(process.argv.slice(2))
+  await program.parseAsync()
   await flush()
   process.exit()
 } catch (error) {

@@ -1,50 +1,38 @@
 import { Command } from 'commander'
 import { version } from '../runtime/process.ts'
-import { makeAccountsCommand } from './accounts.ts'
-import { makeBackupCommand, makeRestoreCommand } from './backup.ts'
-import { makeConfigCommand } from './config.ts'
-import { makeCreditsCommand } from './credits.ts'
-import { makeDoctorCommand } from './doctor.ts'
-import { makeHealthCommand } from './health.ts'
-import { makeJobsCommand } from './jobs.ts'
-import { makeKeysCommand } from './keys.ts'
-import { makeMigrateCommand } from './migrate.ts'
-import { makeNodesCommand } from './nodes.ts'
-import { makeOperatorsCommand } from './operators.ts'
-import { makePlansCommand } from './plans.ts'
-import { makeRegionsCommand } from './regions.ts'
-import { makeScanCommand } from './scan.ts'
-import { makeServeCommand } from './serve.ts'
-import { makeSignaturesCommand } from './signatures.ts'
-import { makeWebhooksCommand } from './webhooks.ts'
 
-/** The `assay` program with all operator commands. */
-export function makeProgram(): Command {
+/** Makers of the commands by name. Each one is imported when it is needed, because all together take long to load. */
+const commands: Record<string, () => Promise<Command>> = {
+  serve: async () => (await import('./serve.ts')).makeServeCommand(),
+  scan: async () => (await import('./scan.ts')).makeScanCommand(),
+  signatures: async () => (await import('./signatures.ts')).makeSignaturesCommand(),
+  accounts: async () => (await import('./accounts.ts')).makeAccountsCommand(),
+  keys: async () => (await import('./keys.ts')).makeKeysCommand(),
+  operators: async () => (await import('./operators.ts')).makeOperatorsCommand(),
+  plans: async () => (await import('./plans.ts')).makePlansCommand(),
+  credits: async () => (await import('./credits.ts')).makeCreditsCommand(),
+  jobs: async () => (await import('./jobs.ts')).makeJobsCommand(),
+  nodes: async () => (await import('./nodes.ts')).makeNodesCommand(),
+  webhooks: async () => (await import('./webhooks.ts')).makeWebhooksCommand(),
+  regions: async () => (await import('./regions.ts')).makeRegionsCommand(),
+  config: async () => (await import('./config.ts')).makeConfigCommand(),
+  migrate: async () => (await import('./migrate.ts')).makeMigrateCommand(),
+  backup: async () => (await import('./backup.ts')).makeBackupCommand(),
+  restore: async () => (await import('./backup.ts')).makeRestoreCommand(),
+  doctor: async () => (await import('./doctor.ts')).makeDoctorCommand(),
+  health: async () => (await import('./health.ts')).makeHealthCommand(),
+}
+
+/**
+ * The `assay` program with the command that the arguments begin with, or with all operator commands: help and the
+ * message about an unknown command list them.
+ */
+export async function makeProgram([name]: string[] = []): Promise<Command> {
   const program = new Command('assay')
     .description('Scans files for malware and images for NSFW content.')
     .version(version)
-  for (const command of [
-    makeServeCommand(),
-    makeScanCommand(),
-    makeSignaturesCommand(),
-    makeAccountsCommand(),
-    makeKeysCommand(),
-    makeOperatorsCommand(),
-    makePlansCommand(),
-    makeCreditsCommand(),
-    makeJobsCommand(),
-    makeNodesCommand(),
-    makeWebhooksCommand(),
-    makeRegionsCommand(),
-    makeConfigCommand(),
-    makeMigrateCommand(),
-    makeBackupCommand(),
-    makeRestoreCommand(),
-    makeDoctorCommand(),
-    makeHealthCommand(),
-  ]) {
-    program.addCommand(command)
-  }
+  const isKnown = name !== undefined && Object.hasOwn(commands, name)
+  for (const [known, make] of Object.entries(commands)) if (!isKnown || known === name) program.addCommand(await make())
   setErrorHandling(program)
   return program
 }

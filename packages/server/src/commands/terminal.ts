@@ -1,5 +1,5 @@
 import { Command } from 'commander'
-import { openStores, type Stores } from '../compose/stores.ts'
+import type { Stores } from '../compose/stores.ts'
 import { loadConfig } from '../config/load-config.ts'
 import { makeLogger } from '../runtime/logger.ts'
 
@@ -24,6 +24,8 @@ export function print(command: Command, value: unknown, text: string) {
 export async function withStores<T>(work: (stores: Stores) => Promise<T>): Promise<T> {
   const { config } = loadConfig(process.env)
   const log = makeLogger({ level: 'warn', region: config.region })
+  // Imported here, so that commands without the database start without it.
+  const { openStores } = await import('../compose/stores.ts')
   const stores = await openStores({ ...config, databaseConnections: 2 }, 'command', log)
   try {
     return await work(stores)

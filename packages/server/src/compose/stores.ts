@@ -32,7 +32,8 @@ export async function openConnection(config: Config, role: Role, log: Logger) {
     url = embedded.url
   }
   try {
-    const database = await openDatabase({ url, connections: config.databaseConnections, log })
+    const isEmbedded = config.databaseUrl === undefined
+    const database = await openDatabase({ url, connections: config.databaseConnections, log, isEmbedded })
     closers.add(database.close)
     return { database, close: closers.closeAll }
   } catch (error) {

@@ -21,7 +21,13 @@ const connectionSettings =
   'set statement_timeout = 60000; set plan_cache_mode = force_generic_plan; set enable_seqscan = off; set jit = off'
 
 /** Connects to the database and checks that the server answers and that Assay can work with it. */
-export async function openDatabase(deps: { url: string; connections: number; log: Logger }): Promise<Database> {
+export async function openDatabase(deps: {
+  url: string
+  connections: number
+  log: Logger
+  /** Whether this is the server that Assay starts itself: its version is known, and there is no pooler before it. */
+  isEmbedded?: boolean
+}): Promise<Database> {
   const pool = new pg.Pool({
     connectionString: deps.url,
     max: deps.connections,
@@ -46,8 +52,10 @@ export async function openDatabase(deps: { url: string; connections: number; log
     await pool.end()
   }
   try {
-    await requireVersion(pool)
-    await requireSessionPooling(pool)
+    if (deps.isEmbedded !== true) {
+      await requireVersion(pool)
+      await requireSessionPooling(pool)
+    }
   } catch (error) {
     await close()
     throw error

@@ -27,8 +27,8 @@ const find = (pattern: RegExp) =>
     ].map(([, name = '']) => ({ document, name })),
   )
 
-test('every operator command that a document names is there, with its options', () => {
-  const program = makeProgram()
+test('every operator command that a document names is there, with its options', async () => {
+  const program = await makeProgram()
   const groups = program.commands.filter(({ commands }) => commands.length > 0).map((command) => command.name())
   const typed = find(/npm run (?:--silent )?assay -- ([^`\n|]+)/g)
   const mentioned = find(
@@ -39,6 +39,19 @@ test('every operator command that a document names is there, with its options', 
     findFault(program, name) ? [`${document}: ${name}`] : [],
   )
   assert.deepEqual(faults, [])
+})
+
+test('the program loads only the command that its arguments begin with', async () => {
+  const names = (await makeProgram()).commands.map((command) => command.name())
+  for (const name of names) {
+    const { commands } = await makeProgram([name, '--help'])
+    assert.deepEqual(
+      commands.map((command) => command.name()),
+      [name],
+    )
+  }
+  for (const args of [['--help'], ['help', 'keys'], ['acounts'], ['constructor']])
+    assert.equal((await makeProgram(args)).commands.length, names.length)
 })
 
 test('every setting that a document names is there', () => {

@@ -23,7 +23,7 @@ async function runCaptured(args: string[]): Promise<Ended> {
   Object.assign(stdout, { write: keep('out') })
   Object.assign(stderr, { write: keep('err') })
   try {
-    await makeProgram().parseAsync(args, { from: 'user' })
+    await (await makeProgram(args)).parseAsync(args, { from: 'user' })
     return { ...said, code: Number(process.exitCode ?? 0) }
   } catch (error) {
     if (error instanceof CommanderError) return { ...said, code: error.exitCode === 0 ? 0 : 2 }
