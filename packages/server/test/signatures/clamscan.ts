@@ -17,27 +17,30 @@ export const needsClamscan =
 const searchMarker = /^Heuristics\.Assay\.Search\./
 
 /** The findings of clamscan with the shipped signatures alone, by name; null for OK. One run loads the database once. */
-export function scanFiles(files: Record<string, Uint8Array | string>): Record<string, string | null> {
+export function scanFiles(
+  files: Record<string, Uint8Array | string>,
+  { showsSearches = false } = {},
+): Record<string, string | null> {
   const dir = mkdtempSync(join(tmpdir(), 'assay-signatures-'))
   try {
     for (const [name, content] of Object.entries(files)) {
       mkdirSync(dirname(join(dir, name)), { recursive: true })
       writeFileSync(join(dir, name), content)
     }
-    const answers = runClamscan(['--recursive', dir])
+    const answers = runClamscan(['--recursive', dir], { showsSearches })
     return Object.fromEntries(Object.keys(files).map((name) => [name, toFinding(answers, join(dir, name))]))
   } finally {
     rmSync(dir, { recursive: true, force: true })
   }
 }
 
-/** The output of clamscan by path; OK where the only marker is that of a search. */
-export function runClamscan(args: string[]): Map<string, string> {
+/** The output of clamscan by path. Without `showsSearches` it is OK where the only marker is that of a search. */
+export function runClamscan(args: string[], { showsSearches = false } = {}): Map<string, string> {
   const { stdout } = callClamscan(['--no-summary', ...args])
   return new Map(
     [...stdout.matchAll(/^(.+): (.+)$/gm)].map(([, path = '', answer = '']) => [
       path,
-      searchMarker.test(answer) ? 'OK' : answer,
+      !showsSearches && searchMarker.test(answer) ? 'OK' : answer,
     ]),
   )
 }

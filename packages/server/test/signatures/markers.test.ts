@@ -194,3 +194,48 @@ test('a document without a password is not marked as encrypted', needsClamscan, 
   })
   assert.deepEqual([...new Set(Object.values(found))], [null], JSON.stringify(found, null, 2))
 })
+
+test('content is marked for a search where a file may hide further in or in a text', needsClamscan, async () => {
+  const encoded = Buffer.from(eicar).toString('base64')
+  const searched: Record<string, Record<string, string | Uint8Array>> = {
+    Embedded: {
+      'zip behind a program': Buffer.concat([
+        Buffer.from('\x7fELF'),
+        Buffer.alloc(600, 1),
+        zip([{ name: 'a', data: prose(300) }]),
+      ]),
+      'gzip behind a text': Buffer.concat([Buffer.from(prose(300)), gzipSync(eicar)]),
+      'tar behind a text': Buffer.concat([Buffer.from(prose(300)), tar('a', eicar)]),
+    },
+    Base64: {
+      script: `#!/bin/sh\nbase64 -d <<x\n${encoded}\nx\n`,
+      page: `<script>document.write(atob("${encoded}"))</script>`,
+      command: `certutil -decode ${encoded}`,
+      'other case': `BASE64 ${encoded}`,
+    },
+    Text: {
+      'shell archive': "sed 's/^X//' > a <<'SHAR_EOF'\nXtext\nSHAR_EOF\n",
+      uuencode: 'uudecode <<end\nbegin 644 a\n#0V%T\n`\nend\n',
+      'own end': '#!/bin/sh\ntail -n +5 "$0" | sh\nexit\n',
+      mail: `Content-Type: MULTIPART/mixed; boundary=x\n\n${prose(100)}`,
+    },
+  }
+  for (const [kind, files] of Object.entries(searched)) {
+    const expected = Object.fromEntries(Object.keys(files).map((name) => [name, `Heuristics.Assay.Search.${kind}`]))
+    assert.deepEqual(scanFiles(files, { showsSearches: true }), expected)
+  }
+})
+
+test('ordinary content is not searched', needsClamscan, () => {
+  const found = scanFiles(
+    {
+      'text.txt': prose(3000),
+      'about-encodings.txt': `The encoding base64 is defined in RFC 4648. ${prose(300)}`,
+      'random.js': `export const id = "${'ab12'.repeat(20)}"\n`,
+      'script.sh': '#!/bin/sh\nset -e\ncat file | tail -n 5 > out\n',
+      'archive.zip': zip([{ name: 'a.txt', data: prose(3000) }]),
+    },
+    { showsSearches: true },
+  )
+  assert.deepEqual([...new Set(Object.values(found))], [null], JSON.stringify(found, null, 2))
+})
