@@ -143,6 +143,10 @@ test(
       ),
       'sqsh.txt': `sqsh is a shell for databases. ${prose(300)}`,
       'conectix.txt': `conectix made virtual machines. ${prose(300)}`,
+      'constants of Python': after(
+        600,
+        `504b0506${'00'.repeat(20)} 504b0102${'00'.repeat(12)} ffc99a3b 00000000 9034940000000000 1b00000000000000 ffffffffffffffff`,
+      ),
       'text.txt': 'Rar! 7z PK !<arch> SQLite conectix hsqs FAT32    NTFS    ',
     })
     assert.deepEqual([...new Set(Object.values(found))], [null], JSON.stringify(found, null, 2))
