@@ -16,31 +16,44 @@ export const needsClamscan =
 /** The marker that makes readers look for containers further in: it says nothing about the content. */
 const searchMarker = /^Heuristics\.Assay\.Search\./
 
+type Files = Record<string, Uint8Array | string>
+
 /** The findings of clamscan with the shipped signatures alone, by name; null for OK. One run loads the database once. */
-export function scanFiles(
-  files: Record<string, Uint8Array | string>,
-  { showsSearches = false } = {},
-): Record<string, string | null> {
+export const scanFiles = (files: Files): Record<string, string | null> =>
+  withFiles(files, (dir) => {
+    const answers = runClamscan(['--recursive', dir])
+    return Object.fromEntries(Object.keys(files).map((name) => [name, toFinding(answers, join(dir, name))]))
+  })
+
+/** The names of all signatures that match, by file, markers of searches included. */
+export const listMatches = (files: Files): Record<string, string[]> =>
+  withFiles(files, (dir) => {
+    const { stdout } = callClamscan(['--no-summary', '--allmatch', '--recursive', dir])
+    const matches = [...stdout.matchAll(/^(.+): (.+?)(?:\.UNOFFICIAL)? FOUND$/gm)]
+    const listOf = (path: string) => new Set(matches.flatMap(([, at, match = '']) => (at === path ? [match] : [])))
+    return Object.fromEntries(Object.keys(files).map((name) => [name, [...listOf(join(dir, name))].sort()]))
+  })
+
+function withFiles<T>(files: Files, use: (dir: string) => T): T {
   const dir = mkdtempSync(join(tmpdir(), 'assay-signatures-'))
   try {
     for (const [name, content] of Object.entries(files)) {
       mkdirSync(dirname(join(dir, name)), { recursive: true })
       writeFileSync(join(dir, name), content)
     }
-    const answers = runClamscan(['--recursive', dir], { showsSearches })
-    return Object.fromEntries(Object.keys(files).map((name) => [name, toFinding(answers, join(dir, name))]))
+    return use(dir)
   } finally {
     rmSync(dir, { recursive: true, force: true })
   }
 }
 
-/** The output of clamscan by path. Without `showsSearches` it is OK where the only marker is that of a search. */
-export function runClamscan(args: string[], { showsSearches = false } = {}): Map<string, string> {
+/** The output of clamscan by path; OK where the only marker is that of a search. */
+export function runClamscan(args: string[]): Map<string, string> {
   const { stdout } = callClamscan(['--no-summary', ...args])
   return new Map(
     [...stdout.matchAll(/^(.+): (.+)$/gm)].map(([, path = '', answer = '']) => [
       path,
-      !showsSearches && searchMarker.test(answer) ? 'OK' : answer,
+      searchMarker.test(answer) ? 'OK' : answer,
     ]),
   )
 }

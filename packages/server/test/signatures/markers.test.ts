@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { gzipSync, zstdCompressSync } from 'node:zlib'
 import { compoundFile, sevenZip, tar, zip } from './archives.ts'
-import { needsClamscan, scanFiles } from './clamscan.ts'
+import { listMatches, needsClamscan, scanFiles } from './clamscan.ts'
 import { eicar, prose } from './fragments.ts'
 
 const long = `${eicar}${' '.repeat(4000)}`
@@ -131,7 +131,7 @@ test(
   'archives that ClamAV opens and files which only look a little like others are not marked',
   needsClamscan,
   async () => {
-    const found = scanFiles({
+    const found = listMatches({
       'deflated.zip': zip([{ name: 'a.txt', data: prose(3000) }]),
       'stored.zip': zip([{ name: 'a.txt', data: prose(3000), method: 0 }]),
       'bzip2.bz2': await sevenZip('bzip2', prose(3000)),
@@ -149,7 +149,10 @@ test(
       ),
       'text.txt': 'Rar! 7z PK !<arch> SQLite conectix hsqs FAT32    NTFS    ',
     })
-    assert.deepEqual([...new Set(Object.values(found))], [null], JSON.stringify(found, null, 2))
+    const marked = Object.values(found)
+      .flat()
+      .filter((name) => !name.startsWith('Heuristics.Assay.Search.'))
+    assert.deepEqual(marked, [], JSON.stringify(found, null, 2))
   },
 )
 
@@ -185,7 +188,7 @@ test('a document with a password is marked as encrypted', needsClamscan, () => {
 })
 
 test('a document without a password is not marked as encrypted', needsClamscan, () => {
-  const found = scanFiles({
+  const found = listMatches({
     'odf.odt': odf(''),
     'word.doc': compoundFile({ WordDocument: hex(`eca5c100 00000000 0000 0012 ${'00'.repeat(500)}`) }),
     'excel.xls': compoundFile({
@@ -196,7 +199,10 @@ test('a document without a password is not marked as encrypted', needsClamscan, 
     'about.txt':
       'Streams named EncryptedPackage and EncryptionInfo; in OpenDocument <manifest:encryption-data> in the manifest.',
   })
-  assert.deepEqual([...new Set(Object.values(found))], [null], JSON.stringify(found, null, 2))
+  const marked = Object.values(found)
+    .flat()
+    .filter((name) => !name.startsWith('Heuristics.Assay.Search.'))
+  assert.deepEqual(marked, [], JSON.stringify(found, null, 2))
 })
 
 test('content is marked for a search where a file may hide further in or in a text', needsClamscan, async () => {
@@ -225,21 +231,19 @@ test('content is marked for a search where a file may hide further in or in a te
     },
   }
   for (const [kind, files] of Object.entries(searched)) {
-    const expected = Object.fromEntries(Object.keys(files).map((name) => [name, `Heuristics.Assay.Search.${kind}`]))
-    assert.deepEqual(scanFiles(files, { showsSearches: true }), expected)
+    const found = listMatches(files)
+    for (const [name, matches] of Object.entries(found))
+      assert.ok(matches.includes(`Heuristics.Assay.Search.${kind}`), `${name}: ${matches}`)
   }
 })
 
 test('ordinary content is not searched', needsClamscan, () => {
-  const found = scanFiles(
-    {
-      'text.txt': prose(3000),
-      'about-encodings.txt': `The encoding base64 is defined in RFC 4648. ${prose(300)}`,
-      'random.js': `export const id = "${'ab12'.repeat(20)}"\n`,
-      'script.sh': '#!/bin/sh\nset -e\ncat file | tail -n 5 > out\n',
-      'archive.zip': zip([{ name: 'a.txt', data: prose(3000) }]),
-    },
-    { showsSearches: true },
-  )
-  assert.deepEqual([...new Set(Object.values(found))], [null], JSON.stringify(found, null, 2))
+  const found = listMatches({
+    'text.txt': prose(3000),
+    'about-encodings.txt': `The encoding base64 is defined in RFC 4648. ${prose(300)}`,
+    'random.js': `export const id = "${'ab12'.repeat(20)}"\n`,
+    'script.sh': '#!/bin/sh\nset -e\ncat file | tail -n 5 > out\n',
+    'archive.zip': zip([{ name: 'a.txt', data: prose(3000) }]),
+  })
+  assert.deepEqual(Object.values(found).flat(), [], JSON.stringify(found, null, 2))
 })
