@@ -1,7 +1,7 @@
 import { forms, listLacking, makePairs, type Pair } from '../acceptance/corpus/corpus.ts'
 import { listExtracting } from '../acceptance/corpus/extract.ts'
 import { mapParallel, type Scanned, scanPairs } from '../acceptance/corpus/scan-pairs.ts'
-import { installTools } from '../acceptance/corpus/tools.ts'
+import { installAllTools } from '../acceptance/corpus/tools.ts'
 import { startService, withoutImages } from '../acceptance/support/start-service.ts'
 
 /**
@@ -20,7 +20,7 @@ type Row = Scanned & { extractedBy: string[] | undefined }
 
 // The service ends with this process, but only if the process ends by itself.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1))
-installTools()
+installAllTools()
 const { url, key, stop } = await openService()
 const print = (text: string) => process.stdout.write(`${text}\n`)
 const rows: Row[] = []

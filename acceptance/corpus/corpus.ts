@@ -43,30 +43,24 @@ export type Pair = {
 /** Returns the programs that a form needs and this machine lacks. */
 export const listLacking = (form: Form): string[] => form.needs.filter((program) => findTool(program) === undefined)
 
-/** Makes the samples of a form. Forms take turns with the payloads. */
-export function makePairs(form: Form): Pair[] {
+/** Makes the samples of a form, or the first `count` of them. Forms take turns with the payloads. */
+export function makePairs(form: Form, count?: number): Pair[] {
   const { eicar, harmless } = payloads[forms.indexOf(form) % payloads.length] ?? payloads[0]
-  const twins = makeSamples(form, harmless)
-  return makeSamples(form, eicar).map(({ name, bytes, expectation = form.expectation }, n) => {
+  const twins = makeSamples(form, harmless, count)
+  return makeSamples(form, eicar, count).map(({ name, bytes, expectation = form.expectation }, n) => {
     const twin = twins[n]
     if (twin?.name !== name) throw new Error(`${form.name}: ${name} has the twin ${twin?.name}`)
     return { form, name, expectation, bytes, twin: twin.bytes, payload: eicar }
   })
 }
 
-function makeSamples(form: Form, payload: PayloadPair['eicar']) {
+function makeSamples(form: Form, payload: PayloadPair['eicar'], count: number | undefined) {
   const workdir = mkdtempSync(join(tmpdir(), 'assay-corpus-'))
   try {
-    return form.make(payload, payloadName, workdir)
+    return form.make(payload, payloadName, workdir, count).slice(0, count)
   } catch (error) {
     throw new Error(`${form.name}: ${(error as Error).message}`, { cause: error })
   } finally {
     rmSync(workdir, { recursive: true, force: true })
   }
-}
-
-/** Chooses about a third of the samples of a form, and at least two. */
-export const chooseThird = (pairs: Pair[]): Pair[] => {
-  const step = Math.max(1, Math.min(3, Math.floor(pairs.length / 2)))
-  return pairs.filter((_, n) => n % step === 0)
 }

@@ -29,6 +29,15 @@ const aloneAndZipped = (builds: Record<string, Build>): Record<string, Build> =>
   ...Object.fromEntries(Object.entries(builds).map(([name, build]) => [`${name}.zip`, inZip(build)])),
 })
 
+/** Makes a FAT and overwrites bytes of its boot sector. */
+const withBootSector =
+  (build: Build, at: number, bytes: Buffer): Build =>
+  (payload, workdir) => {
+    const disk = build(payload, workdir)
+    bytes.copy(disk, at)
+    return disk
+  }
+
 const byMkfsBtrfs = fromDirectory('mkfs.btrfs', (root, image) => [
   '-q',
   '--mixed',
@@ -81,6 +90,11 @@ export const diskForms: Form[] = [
         'fat16.img': byMkfsFat(4300, '-F', '16', '-s', '1'),
         'floppy.img': byMkfsFat(1440, '-F', '12'),
         'atari.img': byMkfsFat(1024, '-A'),
+        'without-jump.img': withBootSector(byMkfsFat(1024), 0, Buffer.alloc(3)),
+        'text-for-jump.img': withBootSector(byMkfsFat(1024), 0, Buffer.from('#!/')),
+        'without-parameters.img': withBootSector(byMkfsFat(360, '-F', '12'), 0, Buffer.alloc(512)),
+        'three-tables.img': byMkfsFat(1024, '-f', '3'),
+        'sectors-of-1024.img': byMkfsFat(1024, '-S', '1024'),
       }),
       'fat32.img.gz': (payload, workdir) => gzipSync(byMkfsFat(34_500, '-F', '32', '-s', '1')(payload, workdir)),
     },

@@ -6,10 +6,11 @@ import { eicar } from '../support/archives.ts'
  * - `opened`: `threat` with EICAR inside, `clean` with a harmless text.
  * - `ambiguous`: tools disagree about the content. `threat` or `error` with EICAR, `clean` or `error` with a harmless text.
  * - `damaged`: a part is missing. `threat` or `error` with EICAR, `error` with a harmless text.
+ * - `reported`: `threat` with either content, because ClamAV reports the way in which the container is written.
  * - `encrypted`: `Error:EncryptedContent`.
  * - `unopened`: `Error:UnsupportedContainer`.
  */
-export type Expectation = 'opened' | 'ambiguous' | 'damaged' | 'encrypted' | 'unopened'
+export type Expectation = 'opened' | 'ambiguous' | 'damaged' | 'reported' | 'encrypted' | 'unopened'
 
 /** A file to scan. Its name is unique within the form and has the usual extension. */
 export type Sample = {
@@ -19,7 +20,7 @@ export type Sample = {
   expectation?: Expectation
 }
 
-/** One way to put a file into another one. */
+/** A way to put a file into another one. */
 export type Form = {
   name: string
   family: string
@@ -30,9 +31,10 @@ export type Form = {
   extractors?: readonly string[]
   /**
    * Wraps the payload, called `payloadName`. `workdir` is empty and removed afterwards. The same payload length gives the
-   * same names in the same order, so that the samples with EICAR and with a harmless text form pairs.
+   * same names in the same order, so that the samples with EICAR and with a harmless text form pairs. With `count` a form
+   * may make no more than that many samples.
    */
-  make(payload: Buffer, payloadName: string, workdir: string): Sample[]
+  make(payload: Buffer, payloadName: string, workdir: string, count?: number): Sample[]
 }
 
 /** A program that unpacks a sample into the current directory. */

@@ -24,7 +24,7 @@ export function newId3(inside: Buffer = Buffer.alloc(0)): Buffer {
 export const newMpegFrames = (count = 12): Buffer =>
   Buffer.concat(Array<Buffer>(count).fill(Buffer.concat([Buffer.of(0xff, 0xfb, 0x90, 0x64), Buffer.alloc(413)])))
 
-/** One page of an Ogg stream with the header of Opus. */
+/** A page of an Ogg stream with the header of Opus. */
 function newOggPage(): Buffer {
   const packet = Buffer.concat([Buffer.from('OpusHead\x01\x02'), u16(312), u32(48_000), u16(0), Buffer.of(0)])
   const head = [Buffer.from('OggS\0\x02'), u64(0), u32(1), u32(0)]

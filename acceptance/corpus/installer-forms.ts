@@ -51,7 +51,7 @@ const packers: Record<string, Build> = {
   'tar.xz': (_payload, workdir) => runAndRead(workdir, 'a.txz', 'tar', '-cJf', 'a.txz', 'payload.com'),
 }
 
-/** One sample for each archive that stands behind a program. */
+/** Makes a sample for each archive that stands behind a program. */
 const eachBehind = (extension: string, newProgram: (workdir: string) => Buffer): Record<string, Build> =>
   Object.fromEntries(
     Object.entries(packers).map(([name, pack]) => [

@@ -9,11 +9,12 @@ const allowed: Record<Expectation, { eicar: string[]; harmless: string[]; signal
   opened: { eicar: ['threat'], harmless: ['clean'] },
   ambiguous: { eicar: ['threat', error], harmless: ['clean', error] },
   damaged: { eicar: ['threat', error], harmless: [error] },
+  reported: { eicar: ['threat'], harmless: ['threat'] },
   encrypted: { eicar: [error], harmless: [error], signal: 'Error:EncryptedContent' },
   unopened: { eicar: [error], harmless: [error], signal: 'Error:UnsupportedContainer' },
 }
 
-/** Returns what is wrong about a verdict, or undefined. */
+/** Describes how a verdict differs from the expectation; undefined when it does not. */
 export function findFault(
   expectation: Expectation,
   payload: 'eicar' | 'harmless',

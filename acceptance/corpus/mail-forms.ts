@@ -34,7 +34,7 @@ const encodings: Record<string, (payload: Buffer) => MailPart> = {
 
 const mailWith = (part: MailPart, eol = crlf) => writeMail({ parts: [textPart, part], eol })
 
-/** One sample for each encoding, with one kind of line end. */
+/** Makes a sample for each encoding, with one kind of line end. */
 const eachEncoding = (eol: string): Record<string, Build> =>
   Object.fromEntries(
     Object.entries(encodings).map(([encoding, build]) => [

@@ -16,13 +16,15 @@ export const formsOf =
     ...more,
     name,
     expectation,
-    make: (payload, payloadName, workdir) =>
-      Object.entries(builds).map(([sampleName, build]) => {
-        const directory = join(workdir, sampleName)
-        mkdirSync(directory)
-        writeFileSync(join(directory, payloadName), payload)
-        return { name: sampleName, bytes: build(payload, directory) }
-      }),
+    make: (payload, payloadName, workdir, count) =>
+      Object.entries(builds)
+        .slice(0, count)
+        .map(([sampleName, build]) => {
+          const directory = join(workdir, sampleName)
+          mkdirSync(directory)
+          writeFileSync(join(directory, payloadName), payload)
+          return { name: sampleName, bytes: build(payload, directory) }
+        }),
   })
 
 /** Runs a program in the directory of a sample and returns the file that it wrote. */

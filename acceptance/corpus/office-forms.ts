@@ -59,7 +59,7 @@ const newRtf =
 const encryption =
   '<manifest:file-entry manifest:full-path="content.xml" manifest:size="9"><manifest:encryption-data manifest:checksum-type="SHA1/1K" manifest:checksum="a"><manifest:algorithm manifest:algorithm-name="Blowfish CFB" manifest:initialisation-vector="YQ=="/></manifest:encryption-data></manifest:file-entry>'
 
-/** Stands for a part that a password protects. */
+/** Part of a document that stands for one that a password protects. */
 const cipherText = Buffer.alloc(128, 0xa7)
 
 /** Office documents. */

@@ -26,7 +26,10 @@ const zlib = 2
 /** Literal packets of 200 bytes and more have room for each framing. Blanks after EICAR do not change it. */
 const longLiteral = (payload: Buffer) => writeLiteral(payload, 'b', 'a-name-that-is-long-enough'.padEnd(140, '-'))
 
-/** One sample for each way to write the length of a packet. */
+/** Random bytes in place of encrypted data, which nobody can decrypt anyway. */
+const ciphertext = randomBytes(220)
+
+/** Makes a sample for each way to write the length of a packet. */
 const eachFraming = (write: (payload: Buffer, framing: Framing) => Buffer): Record<string, Build> =>
   Object.fromEntries(framings.map((framing) => [`${framing}.gpg`, (payload: Buffer) => write(payload, framing)]))
 
@@ -88,12 +91,13 @@ export const encryptedOpenpgpForms: Form[] = [
   gpgForm('OpenPGP encrypted packets, each way to write a length', 'encrypted', {
     ...eachFraming((_payload, framing) => {
       const session = writePacket(3, Buffer.from([4, 9, 3, 8, 1, 2, 3, 4, 5, 6, 7, 8, 96]), 'old-1')
-      return Buffer.concat([
-        session,
-        writePacket(18, Buffer.concat([Buffer.from([1]), randomBytes(220)]), framing === 'new-1' ? 'new-2' : framing),
-      ])
+      // The old framing has four bits for the tag, so that it can only carry data without integrity protection.
+      const packet = framing.startsWith('old')
+        ? writePacket(9, ciphertext, framing)
+        : writePacket(18, Buffer.concat([Buffer.from([1]), ciphertext]), framing === 'new-1' ? 'new-2' : framing)
+      return Buffer.concat([session, packet])
     }),
-    'without-session-key.gpg': () => writePacket(9, randomBytes(150), 'old-1'),
+    'without-session-key.gpg': () => writePacket(9, ciphertext, 'old-1'),
     'marker-first.gpg': (_payload, workdir) =>
       Buffer.concat([writePacket(10, Buffer.from('PGP'), 'old-1'), encrypted(workdir)]),
   }),

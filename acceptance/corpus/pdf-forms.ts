@@ -150,6 +150,8 @@ export const pdfForms: Form[] = [
       const stream = embed(flate(predictRows(payload, columns, 2)), '/Filter /FlateDecode /DecodeParms 6 0 R')
       return writePdf(attachToPdf(stream, `<< /Predictor 12 /Columns ${columns} >>`))
     },
+  }),
+  pdfForm('PDF with a name in escapes', 'reported', {
     'escaped-name.pdf': (payload) => writePdf(attachToPdf(embed(flate(payload), '/Filter /Fl#61te#44ecode'))),
   }),
   pdfForm('PDF with the filter Crypt', 'ambiguous', {

@@ -5,7 +5,7 @@ import { findFault } from './judge.ts'
 export type Scanned = Pair & {
   verdict: Verdict
   twinVerdict: Verdict
-  /** What is wrong about the two verdicts. */
+  /** Verdicts that differ from the expectation, each as a sentence; empty when both are right. */
   faults: string[]
 }
 

@@ -72,7 +72,7 @@ export const tarForms: Form[] = [
       return toSamples('tar', {
         'size-in-pax-only': writeTar(text, writePax({ size: payload.length }), { ...bad, size: 0 }),
         'pax-says-zero': writeTar(text, writePax({ size: 0 }), bad),
-        // One reader sees one long file, the other one an empty file and the payload after it.
+        // Readers of the first size see one long file, readers of the second an empty file and the payload after it.
         'pax-covers-payload': writeTar(writePax({ size: hidden.length }), { name: 'a.txt', data: hidden, size: 0 }),
         'header-covers-payload': writeTar(writePax({ size: 0 }), { name: 'a.txt', data: hidden }),
         'global-size': writeTar(writePax({ size: payload.length }, 'g'), { ...bad, size: 0 }),

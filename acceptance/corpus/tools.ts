@@ -25,7 +25,6 @@ const packages: Record<string, string> = {
   genisoimage: 'genisoimage',
   gpg: 'gpg',
   gzip: 'gzip',
-  lcab: 'lcab',
   lha: 'lhasa',
   lz4: 'lz4',
   lzip: 'lzip',
@@ -38,13 +37,10 @@ const packages: Record<string, string> = {
   'mkfs.cramfs': 'util-linux',
   'mkfs.erofs': 'erofs-utils',
   'mkfs.exfat': 'exfatprogs',
-  'mkfs.ext4': 'e2fsprogs',
   'mkfs.fat': 'dosfstools',
-  'mkfs.vfat': 'dosfstools',
   mkntfs: 'ntfs-3g',
   mksquashfs: 'squashfs-tools',
   mpack: 'mpack',
-  msibuild: 'msitools',
   msiextract: 'msitools',
   mtools: 'mtools',
   munpack: 'mpack',
@@ -71,7 +67,6 @@ const packages: Record<string, string> = {
   uuencode: 'sharutils',
   wimcapture: 'wimtools',
   wimextract: 'wimtools',
-  wixl: 'wixl',
   xorriso: 'xorriso',
   xz: 'xz-utils',
   zip: 'zip',
@@ -85,20 +80,43 @@ const directories = ['/usr/bin', '/usr/sbin', '/bin', '/sbin']
 export const findTool = (name: string): string | undefined =>
   directories.map((directory) => join(directory, name)).find((path) => existsSync(path))
 
-/** Installs the missing programs as root. Does nothing for other users: their forms are skipped. */
-export function installTools() {
-  const listMissing = () => [
-    ...new Set(Object.entries(packages).flatMap(([program, name]) => (findTool(program) === undefined ? [name] : []))),
-  ]
-  if (process.getuid?.() !== 0 || !existsSync('/usr/bin/apt-get') || listMissing().length === 0) return
-  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }
-  const install = (...names: string[]) => {
-    const options = ['-y', '-q', '--no-install-recommends', '-o', 'DPkg::Lock::Timeout=60']
-    spawnSync('/usr/bin/apt-get', ['install', ...options, ...names], { stdio: 'ignore', timeout: 180_000, env })
+/** Python module that an extractor imports, and its Debian package. */
+const pythonModule = { path: '/usr/lib/python3/dist-packages/olefile', package: 'python3-olefile' }
+
+/** Installs the programs that make samples and those that extract them. */
+export function installAllTools() {
+  install(() => [
+    ...listMissing(Object.keys(packages)),
+    ...(existsSync(pythonModule.path) ? [] : [pythonModule.package]),
+  ])
+}
+
+/** Installs programs. */
+export function installTools(programs: readonly string[]) {
+  install(() => listMissing(programs))
+}
+
+const listMissing = (programs: readonly string[]) => [
+  ...new Set(programs.flatMap((program) => (findTool(program) === undefined ? (packages[program] ?? []) : []))),
+]
+
+/** Installs the missing packages as root. Does nothing for other users: their forms are skipped. */
+function install(listPackages: () => string[]) {
+  if (process.getuid?.() !== 0 || !existsSync('/usr/bin/apt-get') || listPackages().length === 0) return
+  const runApt = (program: string, ...args: string[]) => {
+    const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive', LC_ALL: 'C.UTF-8' }
+    return spawnSync(`/usr/bin/${program}`, args, { stdio: ['ignore', 'pipe', 'ignore'], timeout: 300_000, env })
   }
-  install(...listMissing())
-  // One unknown package makes the whole command fail, so the rest is installed one by one.
-  for (const name of listMissing()) install(name)
+  // apt-get installs nothing when it does not know one of the packages.
+  const listKnown = () =>
+    runApt('apt-cache', 'show', '--no-all-versions', ...listPackages())
+      .stdout.toString()
+      .split('\n')
+      .flatMap((line) => /^Package: (.+)$/.exec(line)?.[1] ?? [])
+  // A machine that has never asked for the lists of packages knows few or none.
+  if (listKnown().length < listPackages().length) runApt('apt-get', 'update', '-q')
+  const options = ['-y', '-q', '--no-install-recommends', '-o', 'DPkg::Lock::Timeout=120']
+  runApt('apt-get', 'install', ...options, ...listKnown())
 }
 
 /** Runs a program that makes a sample, and returns its output. Throws when it fails. */

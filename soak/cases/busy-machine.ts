@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { forms, listLacking, makePairs, type Pair } from '../../acceptance/corpus/corpus.ts'
 import { mapParallel } from '../../acceptance/corpus/scan-pairs.ts'
-import { installTools } from '../../acceptance/corpus/tools.ts'
+import { installAllTools } from '../../acceptance/corpus/tools.ts'
 import { toVerdict, uploadTo } from '../../acceptance/support/scanning.ts'
 import type { Case } from '../case.ts'
 import { toText } from '../counts.ts'
@@ -14,7 +14,7 @@ const busyProcesses = 4
 export const soak: Case = {
   about: `${containers} containers of the corpus are scanned on a quiet machine and beside ${busyProcesses} busy processes`,
   async run() {
-    installTools()
+    installAllTools()
     const samples = chooseSamples()
     assert.equal(samples.length, containers)
     // Each run has a service of its own, because the verdict cache must not answer.
@@ -37,7 +37,7 @@ export const soak: Case = {
 
 /** Takes one sample of each form in turn, so that all forms are there. */
 function chooseSamples(): Pair[] {
-  const byForm = forms.filter((form) => listLacking(form).length === 0).map(makePairs)
+  const byForm = forms.filter((form) => listLacking(form).length === 0).map((form) => makePairs(form))
   const longest = Math.max(...byForm.map((pairs) => pairs.length))
   return Array.from({ length: longest }, (_, n) => byForm.flatMap((pairs) => pairs[n] ?? []))
     .flat()

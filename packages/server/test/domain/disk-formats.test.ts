@@ -42,6 +42,12 @@ const unopened: [name: string, head: Buffer][] = [
   ['vmdk-cowd', newHead([0, 'COWD\x01\x00\x00\x00'])],
   ['raw-disc', newHead([0, [0, ...Array<number>(10).fill(255), 0]])],
   ['romfs', newHead([0, '-rom1fs-'])],
+  // Floppy disks of DOS 1: boot sector, allocation table, its copy, directory.
+  [
+    'old-fat',
+    newHead([512, [0xfe, 255, 255]], [1024, [0xfe, 255, 255]], [1536, 'PAYLOAD COM\x20'], [1562, [2, 0, 68]]),
+  ],
+  ['old-fat', newHead([512, [0xfd, 255, 255]], [1536, [0xfd, 255, 255]], [2560, 'A          \x08'])],
   ['lzfse', newHead([0, 'bvx2'])],
   ['pst', newHead([0, '!BDN\x00\x00\x00\x00SM'])],
 ]
@@ -57,13 +63,32 @@ test('a FAT is known by its parameters, without a name', () => {
   assert.equal(findContainerFormat(newHead(fat))?.name, 'fat')
   assert.equal(findContainerFormat(newHead(fat, [16, [9]])), undefined)
   assert.equal(findContainerFormat(newHead([0, [0xeb, 0x3c, 0x90]], [510, [0x55, 0xaa]])), undefined)
+  for (const jump of ['\x60\x1c', '\x00\x00', '#!'])
+    assert.equal(findContainerFormat(newHead(fat, [0, jump]))?.name, 'fat', jump)
+  const parameters: [sectorBytes: number[], expected: string | undefined][] = [
+    [[0x80, 0], 'fat'],
+    [[0, 16], 'fat'],
+    [[0, 3], undefined],
+    [[0, 32], undefined],
+  ]
+  for (const [bytes, expected] of parameters)
+    assert.equal(findContainerFormat(newHead(fat, [11, bytes]))?.name, expected, bytes.join())
+})
+
+test('a floppy disk with parameters is read by them alone', () => {
+  const table: Part = [512, [0xf0, 255, 255]]
+  const formats = listContainerFormats(newHead(fat, table, [9728, 'PAYLOAD COM\x20']))
+  assert.deepEqual(
+    formats.map(({ name }) => name),
+    ['fat'],
+  )
 })
 
 test('content that is several images at once is read as each of them', async () => {
   const both = newHead(fat, iso)
   assert.deepEqual(
     listContainerFormats(both).map((format) => format.name),
-    ['fat', 'iso'],
+    ['iso', 'fat'],
   )
   assert.deepEqual(await findKnownDoubts(newContent(both)), [])
   assert.deepEqual(await findKnownDoubts(newContent(newHead(iso, [1024, [0x10, 0x20, 0xf5, 0xf2]]))), [
@@ -79,6 +104,9 @@ test('words and numbers at the place of a signature are no image', () => {
     newHead([1040, [0x7f, 0x13]]),
     newHead([0, 'UHAUL']),
     newHead([0, '!BDN is no mail']),
+    newHead([11, [0, 2]], [21, [0xf8]]),
+    Buffer.alloc(headBytes, 255),
+    newHead([512, [255, 255, 255]]),
   ]
   for (const head of others) assert.equal(findContainerFormat(head), undefined, head.toString('latin1', 0, 16))
 })

@@ -1,3 +1,4 @@
+import { hasFatParameters, isOldFat } from './fat.ts'
 import { type Magic, magic, openedBy7Zip, openedByNone, type Row } from './format-row.ts'
 
 /** An image of a file system or disc begins at the start; one content may be several of them at once. */
@@ -19,6 +20,8 @@ const superblock = 1024
 const at64k = 65_536
 const rawSync = `\x00${'\xff'.repeat(10)}\x00`
 const ufsMagicAt = 1372
+/** Sizes of a sector, from 128 to 4096 bytes, as boot sectors have them. */
+const fatSectorSizes = ['\x80\x00', '\x00\x01', '\x00\x02', '\x00\x04', '\x00\x08', '\x00\x10']
 
 /** Images of disks, discs and file systems, and the files in which virtual machines keep disks. */
 export const diskFormats: DiskRow[] = [
@@ -62,7 +65,8 @@ export const diskFormats: DiskRow[] = [
   image(openedBy7Zip('ntfs', 'ntfs', magic('NTFS    ', 3))),
   image(openedByNone('exfat', magic('EXFAT   ', 3))),
   image(openedBy7Zip('fat', 'fat', magic('FAT12   ', 54), magic('FAT16   ', 54), magic('FAT32   ', 82))),
-  image(openedBy7Zip('fat', 'fat', magic('\xeb'), magic('\xe9')), isFat),
+  image(openedBy7Zip('fat', 'fat', ...fatSectorSizes.map((bytes) => magic(bytes, 11))), hasFatParameters),
+  image(openedByNone('old-fat', magic('\xff\xff', 513)), isOldFat),
   image(openedBy7Zip('hfs-plus', 'hfs', magic('H+\x00\x04', superblock), magic('HX\x00\x05', superblock))),
   image(openedByNone('hfs', magic('BD', superblock)), isHfs),
   image(openedByNone('btrfs', magic('_BHRfS_M', at64k + 64))),
@@ -112,23 +116,6 @@ function isUdf(head: Buffer): boolean {
 
 function isExt(head: Buffer): boolean {
   return head.length >= 2048 && head.readUInt32LE(superblock + 24) <= 6 && head.readUInt32LE(superblock + 4) > 0
-}
-
-/**
- * Whether a boot sector has the parameters of a FAT: not every program writes the name of the format or the mark at the
- * end of the sector, and a jump is too little to go by.
- */
-function isFat(head: Buffer): boolean {
-  const isJump = head[0] === 0xe9 || (head[0] === 0xeb && head[2] === 0x90)
-  if (head.length < 512 || !isJump) return false
-  const sectorBytes = readLE(head, 11, 2)
-  const isSectors = isBlockSize(sectorBytes) && sectorBytes <= 4096 && isPowerOfTwo(head[13] ?? 0)
-  const tables = head[16] ?? 0
-  const media = head[21] ?? 0
-  const isTables = readLE(head, 14, 2) > 0 && (tables === 1 || tables === 2) && (media === 0xf0 || media >= 0xf8)
-  const tableSectors = readLE(head, 22, 2) || readLE(head, 36, 4)
-  const sectors = readLE(head, 19, 2) || readLE(head, 32, 4)
-  return isSectors && isTables && tableSectors > 0 && sectors > tableSectors * tables
 }
 
 /** The blocks of HFS are multiples of 512 bytes, and there are some. */
