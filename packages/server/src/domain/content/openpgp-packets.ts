@@ -99,6 +99,19 @@ function readNewLength(read: Read, start: number, bytes: number, tag: number): L
   return undefined
 }
 
+/** The first bytes of a body. Its parts may be shorter: a writer of streams may divide it anywhere. */
+export function readBodyStart(read: Read, { parts }: Pick<Packet, 'parts'>, bytes: number): Buffer {
+  let start: Buffer = Buffer.alloc(0)
+  for (const part of parts) {
+    start = Buffer.concat([start, read(part.start, Math.min(part.end, part.start + bytes - start.length))])
+    if (start.length >= bytes) break
+  }
+  return start
+}
+
+const countBodyBytes = ({ parts }: Packet) => parts.reduce((sum, { start, end }) => sum + end - start, 0)
+const bodyStartBytes = 16
+
 /** Packets that content may begin with. */
 const firstTags = new Set([1, 2, 3, 4, 5, 6, 8, 9, 10, 11, 18, 20])
 
@@ -108,14 +121,13 @@ export function mayBePackets(head: Buffer): boolean {
   if ((first & 0x80) === 0 || !firstTags.has((first & 0x40) === 0 ? (first >> 2) & 0x0f : first & 0x3f)) return false
   const read: Read = (start, end) => head.subarray(start, end)
   const packet = readPacket(read, 0, Number.MAX_SAFE_INTEGER)
-  const part = packet?.parts[0]
-  if (packet === undefined || part === undefined) return false
-  const length = part.end - part.start
+  if (packet === undefined) return false
+  const length = countBodyBytes(packet)
   if (isSealed(packet.tag)) {
     const isWhole = packet.end === head.length || head.length >= headBytes
     if (packet.isOpenEnded || length < minSealedBytes || !isWhole) return false
   }
-  return isPlausibleBody(packet.tag, head.subarray(part.start, part.start + 16), length)
+  return isPlausibleBody(packet.tag, readBodyStart(read, packet, bodyStartBytes), length)
 }
 
 /** Encrypted data without the packets of its key has no form of its own: it must fill the content. */
@@ -179,11 +191,10 @@ export function findPacketKind(read: Read, bytes: number): PacketKind | undefine
   let firstTag = 0
   for (let count = 0; count < 4 && at < bytes; count++) {
     const packet = readPacket(read, at, bytes)
-    const part = packet?.parts[0]
-    if (packet === undefined || part === undefined) return hasEnough(kind, count, firstTag) ? kind : undefined
+    if (packet === undefined) return hasEnough(kind, count, firstTag) ? kind : undefined
     if (count === 0) firstTag = packet.tag
-    const body = read(part.start, Math.min(part.end, part.start + 16))
-    const length = packet.parts.reduce((sum, { start, end }) => sum + end - start, 0)
+    const body = readBodyStart(read, packet, bodyStartBytes)
+    const length = countBodyBytes(packet)
     if (!isPlausibleBody(packet.tag, body, length)) return hasEnough(kind, count, firstTag) ? kind : undefined
     if (packet.isCut) return count > 0 ? (isEncryptedTag(packet.tag) ? 'encrypted' : kind) : undefined
     if (isEncryptedTag(packet.tag)) kind = 'encrypted'

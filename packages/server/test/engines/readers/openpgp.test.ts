@@ -31,8 +31,19 @@ describe('content of a message is given', () => {
     Buffer.from([0xc0 + ((literalBody.length - 704) >> 8), (literalBody.length - 704) & 255]),
     literalBody.subarray(512),
   ])
+  // Parts of 1, 2, 4, ... 64 bytes: the first of them hold neither the length of the name nor the name.
+  const inShortParts = Buffer.concat([
+    Buffer.from([0xcb]),
+    ...Array.from({ length: 7 }, (_, n) => [
+      Buffer.from([0xe0 + n]),
+      literalBody.subarray(2 ** n - 1, 2 ** (n + 1) - 1),
+    ]).flat(),
+    Buffer.from([0xc0 + ((literalBody.length - 127 - 192) >> 8), (literalBody.length - 127 - 192) & 255]),
+    literalBody.subarray(127),
+  ])
   const forms: Record<string, Buffer> = {
     'literal data': literal,
+    'literal data in short parts': inShortParts,
     'literal data in the new format': partial,
     'literal data without a length': Buffer.concat([Buffer.from([0xaf]), literalBody]),
     'literal data behind a signature': Buffer.concat([signature, literal]),

@@ -5,6 +5,7 @@ import {
   mayBePackets,
   type Packet,
   packetTags,
+  readBodyStart,
   readPacket,
 } from '../../../../domain/content/openpgp-packets.ts'
 import type { Doubt } from '../../../../domain/ports/engines.ts'
@@ -24,9 +25,9 @@ export const openPgpReader: Reader = {
 /** Whether compressed data at the start holds packets. Deflate has no signature, so other content may look like it. */
 function hasPacketsInside(source: Source): boolean {
   const packet = readPacket(source.read, 0, source.bytes)
-  const start = packet?.parts[0]?.start ?? 0
-  const [method = 0] = source.read(start, start + 1)
-  if (packet?.tag !== packetTags.compressed || (method !== 1 && method !== 2)) return true
+  if (packet?.tag !== packetTags.compressed) return true
+  const [method] = readBodyStart(source.read, packet, 1)
+  if (method !== 1 && method !== 2) return true
   try {
     const data = readSample(source, packet)
     return mayBePackets((method === 1 ? inflateRawSync : inflateSync)(data, sampleOptions))
@@ -81,16 +82,14 @@ function* readBody(source: Source, { parts }: Packet, skip: number): Generator<B
 
 /** Literal data has a format, a name and a date before its content. */
 async function giveLiteral(source: Source, members: Members, packet: Packet) {
-  const start = packet.parts[0]?.start ?? packet.end
-  const nameBytes = source.read(start + 1, start + 2)[0] ?? 0
-  const name = source.read(start + 2, start + 2 + nameBytes).toString('utf8')
+  const nameBytes = readBodyStart(source.read, packet, 2)[1] ?? 0
+  const name = readBodyStart(source.read, packet, 2 + nameBytes).toString('utf8', 2)
   await members.give({ path: name === '' ? '[literal data]' : name, pieces: readBody(source, packet, 6 + nameBytes) })
 }
 
 /** Gives the packets in compressed data, as content of their own. Returns whether all of it could be read. */
 async function giveCompressed(source: Source, members: Members, packet: Packet): Promise<boolean> {
-  const start = packet.parts[0]?.start ?? packet.end
-  const method = source.read(start, start + 1)[0] ?? -1
+  const [method = -1] = readBodyStart(source.read, packet, 1)
   const path = '[compressed data]'
   const body = readBody(source, packet, 1)
   // Data without compression consists of packets, and bzip2 is a format of its own.
