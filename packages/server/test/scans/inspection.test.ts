@@ -186,6 +186,27 @@ describe('an inspection', () => {
     assert.deepEqual((await inspect(newContent(box(...many)))).doubts, ['ScanLimitExceeded'])
   })
 
+  test('scans the same content once, wherever it meets it again', async () => {
+    const seen: string[] = []
+    const twice = box('a text', 'a text')
+    const { inspect } = newInspection([newEngine({ seen })])
+    const report = await inspect(newContent(box(twice, twice, 'a text')))
+    assert.deepEqual(report, { findings: [], doubts: [] })
+    assert.deepEqual(seen.toSorted(), [box(twice, twice, 'a text'), twice, 'a text'].toSorted())
+  })
+
+  test('ends where a container holds itself', async () => {
+    const unpacker = newUnpacker({
+      async unpack(content, { take }) {
+        await take({ path: 'itself', bytes: content.read() })
+        return []
+      },
+    })
+    const { inspect } = newInspection([newEngine()], unpacker)
+    const report = await inspect(newContent(box('itself')))
+    assert.deepEqual(report, { findings: [], doubts: [] })
+  })
+
   test('does not scan empty members', async () => {
     const seen: string[] = []
     const { inspect, countHeld } = newInspection([newEngine({ seen })])

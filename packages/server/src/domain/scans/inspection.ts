@@ -48,7 +48,7 @@ async function inspectWithinLimits(deps: InspectionDeps, content: Content): Prom
   const budget = { members: maxMembers, bytes: maxUnpackedBytes }
   await deps.clock.run(async (signal) => {
     try {
-      await inspectContent(deps, content, { path: [], budget, signal, result })
+      await inspectContent(deps, content, { path: [], budget, inspected: new Set([content.sha256]), signal, result })
     } catch (error) {
       if (!signal.aborted) throw error
       if (!(signal.reason instanceof WorkExceeded)) throw signal.reason
@@ -58,7 +58,14 @@ async function inspectWithinLimits(deps: InspectionDeps, content: Content): Prom
   return result
 }
 
-type Search = { path: string[]; budget: UnpackBudget; signal: AbortSignal; result: InspectionReport }
+type Search = {
+  path: string[]
+  budget: UnpackBudget
+  /** The hashes of all content of this scan: readings of the same bytes often meet again in the same content. */
+  inspected: Set<string>
+  signal: AbortSignal
+  result: InspectionReport
+}
 
 async function inspectContent(deps: InspectionDeps, content: Content, search: Search) {
   const { path, signal, result } = search
@@ -123,7 +130,9 @@ async function inspectMembers(
       members++
       const inner = await store(deps.contents.newWriter(), member.bytes)
       try {
-        if (inner.bytes > 0) await inspectContent(deps, inner, { ...search, path: [...search.path, member.path] })
+        if (inner.bytes === 0 || search.inspected.has(inner.sha256)) return
+        search.inspected.add(inner.sha256)
+        await inspectContent(deps, inner, { ...search, path: [...search.path, member.path] })
       } finally {
         await inner.release()
       }

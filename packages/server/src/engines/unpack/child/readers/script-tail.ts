@@ -31,7 +31,9 @@ export function findTails(source: Source, textEnd: number): number[] {
   // A tail that begins with the binary line is given as the rest of the content.
   const isCarrying = textEnd < source.bytes
   return [...tails]
-    .filter((at) => at < textEnd && (isCarrying ? textEnd - at <= maxTextBefore : source.bytes <= maxTextBytes))
+    .filter(
+      (at) => at > 0 && at < textEnd && (isCarrying ? textEnd - at <= maxTextBefore : source.bytes <= maxTextBytes),
+    )
     .slice(-maxTails)
 }
 
