@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
 import { describe, test } from 'node:test'
+import { gzipSync } from 'node:zlib'
 import { base64TextReader } from '../../../src/engines/unpack/child/readers/base64-text.ts'
 import { hasMember, tryReader } from './read-with.ts'
 import { fuzzReader } from './reader-support.ts'
@@ -39,6 +41,22 @@ describe('base64 in text is given', () => {
       assert.deepEqual(doubts, [])
       assert.deepEqual(accounted, [{ start: 0, end: content.length }])
     })
+  }
+})
+
+test('a container over several lines is given whole, and not its first lines alone', async () => {
+  const container = gzipSync(randomBytes(900))
+  const encoded = container.toString('base64')
+  const wrapped = encoded.replace(/.{76}/g, '$&\\n')
+  const forms = {
+    'strings that are joined': `a = [${encoded.replace(/.{76}/g, '$&",\n"')}"]\n`.replace('[', '["'),
+    'behind a word, with escaped line ends': `    file = """${wrapped.slice(0, 39)}\n${wrapped.slice(39).replace(/(?:\\n|.){63}/g, '$&\n')}\\n"""\n`,
+  }
+  for (const [name, content] of Object.entries(forms)) {
+    const { given } = await tryReader(base64TextReader, content)
+    const begun = given.filter(({ bytes }) => bytes.subarray(0, 3).equals(container.subarray(0, 3)))
+    assert.equal(begun.length, 1, name)
+    assert.ok(begun[0]?.bytes.subarray(0, container.length).equals(container), name)
   }
 })
 

@@ -55,6 +55,14 @@ test('a gzip header in a program is no container, and does not hide one behind i
   assert.ok(given.some(({ bytes }) => bytes.equals(member)))
 })
 
+test('a Zstandard header in a program is no container, whatever 7-Zip makes of it', async () => {
+  const header = Buffer.concat([Buffer.from('28b52ffd00000000', 'hex'), Buffer.from('COLUMNS\0write\0\0\0read\0')])
+  const broken: Partial<Reading> = { doubts: ['UnsupportedContainer'], givenBytes: 0 }
+  assert.deepEqual((await read(Buffer.concat([text, header]), broken)).doubts, [])
+  const further: Partial<Reading> = { ...broken, givenBytes: 5000 }
+  assert.deepEqual((await read(Buffer.concat([text, header]), further)).doubts, ['UnsupportedContainer'])
+})
+
 test('a gzip file that breaks further in is a doubt', async () => {
   const file = gzipSync(randomBytes(5000)).subarray(0, 3000)
   assert.deepEqual((await read(Buffer.concat([text, file]))).doubts, ['UnsupportedContainer'])

@@ -20,8 +20,9 @@ export async function readContent(source: Source, members: Members, readWithSeve
     readings.push(
       await readEmbedded(source, async (cut) => {
         const counted = countUnseen(members)
-        const reading = merge(await readStart(cut, counted.members, readWithSevenZip))
-        return { ...reading, givenBytes: counted.getBytes() }
+        const cutReadings = await readStart(cut, counted.members, readWithSevenZip)
+        const bytesOfSevenZip = cutReadings.reduce((sum, reading) => sum + (reading.givenBytes ?? 0), 0)
+        return { ...merge(cutReadings), givenBytes: counted.getBytes() + bytesOfSevenZip }
       }),
     )
   }

@@ -26,6 +26,8 @@ export type Reading = {
   doubts: Doubt[]
   /** The reader leaves some members to 7-Zip, which reads the whole content after it. */
   needsSevenZip?: boolean
+  /** The bytes of the members that 7-Zip gave. Readers give members to `Members`. */
+  givenBytes?: number
 }
 
 /** One way to read content. Several readers may recognise the same bytes; each of them reads. */

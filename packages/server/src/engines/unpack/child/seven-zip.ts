@@ -66,7 +66,7 @@ export function loadSevenZip() {
       const hasTail = tail.start < tail.end && !isPadding(source, tail)
       const doubts = listDoubts(report, { type, hasTail })
       const isOpened = report.members > 0 || doubts.length === 0
-      return { accounted: isOpened ? [report.physical] : [], doubts }
+      return { accounted: isOpened ? [report.physical] : [], doubts, givenBytes: report.givenBytes }
     },
   }
 }

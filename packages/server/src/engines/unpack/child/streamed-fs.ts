@@ -74,6 +74,7 @@ function makeMembers(fs: EmscriptenFs, pipe: Pipe) {
   const openMembers = new Set<Member>()
   let rewritten = false
   let count = 0
+  let givenBytes = 0
 
   function write(member: Member, bytes: Uint8Array, position: number) {
     if (position < member.written) rewritten = true
@@ -85,6 +86,7 @@ function makeMembers(fs: EmscriptenFs, pipe: Pipe) {
   function send(member: Member, bytes: Uint8Array) {
     member.write(bytes)
     member.written += bytes.length
+    givenBytes += bytes.length
   }
 
   function close(member: Member) {
@@ -109,7 +111,7 @@ function makeMembers(fs: EmscriptenFs, pipe: Pipe) {
       if (bytes < member.written) rewritten = true
     },
     closeAll: () => openMembers.forEach(close),
-    get: () => ({ members: count, rewritten }),
+    get: () => ({ members: count, givenBytes, rewritten }),
   }
 }
 

@@ -3,7 +3,12 @@ import type { Source } from '../source.ts'
 import { decodeBase64 } from './transfer-encodings.ts'
 
 /** Base64 in text. Between the ranges stand quotes, signs that join strings, and the words that each line begins with. */
-export type Base64Run = { ranges: Range[]; chars: number }
+export type Base64Run = {
+  ranges: Range[]
+  chars: number
+  /** The run is the start of another one, in case a line or string stands alone or the last one is a word. */
+  isStart?: boolean
+}
 
 /** Fewer characters hold no file. */
 const minRunChars = 64
@@ -42,11 +47,17 @@ const slash = 0x2f
 const lineFeed = 0x0a
 const isLineEscape = (byte: number) => byte === 0x6e || byte === 0x72 || byte === 0x74
 
+/** Base64 characters without any others, but for escaped line ends between the parts. */
+type Chunk = Range & { parts: Range[] }
+
 type OpenRun = Base64Run & {
   /** The kinds of the characters, as bits. */
   kinds: number
-  /** The characters of the first line or string; a shorter one is the last. */
+  /** The characters and bytes of a full line or string; a shorter one is the last. Escaped signs take more bytes. */
   lineChars: number
+  lineBytes: number
+  /** The run has one line so far, which began behind other text and may be shorter than the next. */
+  isFirstCut: boolean
   lastChars: number
   prefix: Buffer
   isOver: boolean
@@ -74,13 +85,16 @@ function* listPieces(source: Source, ranges: Range[]): Generator<Buffer> {
   for (const { start, end } of ranges) yield* source.pieces(start, end)
 }
 
-/** Takes the text byte by byte. A chunk is a sequence of base64 characters without any other; a run has one or more. */
+/** Takes the text byte by byte. A run has one or more chunks. */
 class Scanner {
   readonly complete: Base64Run[] = []
   readonly #source: Source
   #run: OpenRun | undefined
   #lineStart = 0
   #chunkStart = -1
+  /** The parts of the chunk before its last escaped line end, and the start of the part behind it. */
+  #parts: Range[] = []
+  #partStart = -1
   #chunkKinds = 0
   #chars = 0
   #isPadded = false
@@ -110,14 +124,24 @@ class Scanner {
       this.#isPadded = true
       return
     }
-    // A slash may be escaped: the backslash before it does not end the chunk.
-    if (byte === backslash && this.#chunkStart !== -1 && this.#source.read(at + 1, at + 2)[0] === slash) return
+    if (byte === backslash && this.#chunkStart !== -1 && this.#continuesBehind(at)) return
     this.#endChunk(at)
     if (kind === lineEnd) this.#startLine(byte, at + 1)
     else if (kind !== blank) {
       this.#isBlankGap = false
       if (kind !== joint) this.#isJointGap = false
     }
+  }
+
+  /** A slash may be escaped, and an escaped line end stands where the data was wrapped: neither ends the chunk. */
+  #continuesBehind(at: number): boolean {
+    const [escaped = 0, next = 0] = this.#source.read(at + 1, at + 3)
+    if (escaped === slash) return true
+    const nextKind = kinds[next] as number
+    if (!isLineEscape(escaped) || nextKind === 0 || nextKind > letters) return false
+    this.#parts.push({ start: this.#partStart, end: at })
+    this.#partStart = at + 2
+    return true
   }
 
   close(end: number) {
@@ -128,6 +152,8 @@ class Scanner {
   #startChunk(at: number) {
     this.#endChunk(at)
     this.#chunkStart = at
+    this.#parts = []
+    this.#partStart = at
     this.#chunkKinds = 0
     this.#chars = 0
     this.#isPadded = false
@@ -135,7 +161,7 @@ class Scanner {
 
   #endChunk(end: number) {
     if (this.#chunkStart === -1) return
-    const chunk = { start: this.#chunkStart, end }
+    const chunk = { start: this.#chunkStart, end, parts: [...this.#parts, { start: this.#partStart, end }] }
     const isRepeated = chunk.start === this.#prefixEnd
     this.#chunkStart = -1
     this.#prefixEnd = -1
@@ -143,7 +169,7 @@ class Scanner {
     if (this.#chunkKinds === sign && this.#chars < 4 && !this.#isPadded) {
       // Signs alone join strings, such as a plus sign.
       this.#isBlankGap = false
-    } else if (run?.isOver === false && this.#chars <= run.lineChars && (isRepeated || this.#isJointGap)) {
+    } else if (run?.isOver === false && this.#fits(run, chunk) && (isRepeated || this.#isJointGap)) {
       this.#extendRun(run, chunk, this.#isBlankGap && !isRepeated)
       this.#setGap(true)
     } else if (this.#chars >= minLineChars) {
@@ -155,34 +181,53 @@ class Scanner {
     }
   }
 
+  /** Whether a chunk is no longer than the lines of the run before it. */
+  #fits(run: OpenRun, { start, end }: Range): boolean {
+    return this.#chars <= run.lineChars || end - start <= run.lineBytes || (run.isFirstCut && start === this.#lineStart)
+  }
+
   #setGap(isEmpty: boolean) {
     this.#isBlankGap = isEmpty
     this.#isJointGap = isEmpty
   }
 
-  #openRun(chunk: Range): OpenRun {
+  #openRun(chunk: Chunk): OpenRun {
     const prefixStart = Math.max(this.#lineStart, chunk.start - maxPrefixBytes)
     const prefix = this.#source.read(prefixStart, chunk.start)
     const hasWords = prefixStart === this.#lineStart && /\w/.test(prefix.toString('latin1'))
     return {
-      ranges: [chunk],
+      ranges: chunk.parts,
       chars: this.#chars,
       kinds: this.#chunkKinds,
       lineChars: this.#chars,
+      lineBytes: chunk.end - chunk.start,
+      isFirstCut: chunk.start > this.#lineStart,
       lastChars: this.#chars,
       prefix: hasWords ? Buffer.from(prefix) : empty,
       isOver: this.#isPadded,
     }
   }
 
-  #extendRun(run: OpenRun, chunk: Range, isBlankGap: boolean) {
+  #extendRun(run: OpenRun, chunk: Chunk, isBlankGap: boolean) {
     const last = run.ranges.at(-1)
-    if (last !== undefined && isBlankGap && this.#chars > maxWordChars) last.end = chunk.end
-    else run.ranges.push(chunk)
+    const [first, ...further] = chunk.parts
+    if (last !== undefined && first !== undefined && isBlankGap && this.#chars > maxWordChars) {
+      last.end = first.end
+      run.ranges.push(...further)
+    } else {
+      run.ranges.push(...chunk.parts)
+    }
     run.chars += this.#chars
     run.kinds |= this.#chunkKinds
     run.lastChars = this.#chars
-    run.isOver = this.#isPadded || this.#chars < run.lineChars
+    const bytes = chunk.end - chunk.start
+    const isShort = this.#chars < run.lineChars && bytes < run.lineBytes
+    run.isOver = this.#isPadded || isShort
+    if (run.isFirstCut) {
+      run.lineChars = Math.max(run.lineChars, this.#chars)
+      run.lineBytes = Math.max(run.lineBytes, bytes)
+      run.isFirstCut = false
+    }
   }
 
   #startLine(byte: number, next: number) {
@@ -201,11 +246,13 @@ class Scanner {
     const { ranges, chars } = run
     this.complete.push({ ranges, chars })
     if (ranges.length === 1) return
-    if (run.lastChars <= maxWordChars) this.complete.push({ ranges: ranges.slice(0, -1), chars: chars - run.lastChars })
+    if (run.lastChars <= maxWordChars)
+      this.complete.push({ ranges: ranges.slice(0, -1), chars: chars - run.lastChars, isStart: true })
     // Strings that follow each other may also be a list of files.
     for (const range of ranges) {
       const length = range.end - range.start
-      if (length >= minRunChars) this.complete.push({ ranges: [range], chars: length })
+      const isStart = range === ranges[0]
+      if (length >= minRunChars) this.complete.push({ ranges: [range], chars: length, isStart })
     }
   }
 }

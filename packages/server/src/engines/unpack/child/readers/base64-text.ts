@@ -1,3 +1,4 @@
+import { canHoldContent } from '../../../../domain/content/container.ts'
 import { isOrdinaryKey } from '../../../../domain/content/keys.ts'
 import { isMailHead } from '../../../../domain/content/mail-head.ts'
 import type { Members, Reader, Reading } from '../reader.ts'
@@ -35,7 +36,7 @@ async function readBase64Text(source: Source, members: Members): Promise<Reading
       await members.give({ path: '[further base64]', pieces: decodeFurther(source, end) })
       break
     }
-    if (!isArmoured(source, run) && !isKey(source, run))
+    if (!isArmoured(source, run) && !isKey(source, run) && !isPartOfContainer(source, run))
       await members.give({ path: `[base64 at ${getStart(run)}]`, pieces: decodeRun(source, run) })
   }
   // Text around the data was scanned with the content itself.
@@ -60,6 +61,12 @@ function isArmoured(source: Source, run: Base64Run): boolean {
 /** Keys and certificates hold no other content, and programs carry many of them. */
 function isKey(source: Source, run: Base64Run): boolean {
   return run.chars <= maxKeyChars && isOrdinaryKey(Buffer.concat([...decodeRun(source, run)]))
+}
+
+/** The start of a run that begins as a container is not given alone: the whole run begins so, too, and is given. */
+function isPartOfContainer(source: Source, run: Base64Run): boolean {
+  const [head] = run.isStart === true ? decodeRun(source, run) : []
+  return head !== undefined && canHoldContent(head)
 }
 
 function* decodeFurther(source: Source, end: number): Generator<Buffer> {
