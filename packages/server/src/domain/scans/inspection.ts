@@ -21,6 +21,9 @@ export type InspectionReport = { findings: Finding[]; doubts: Doubt[] }
 const maxDepth = 8
 const maxMembers = 10_000
 
+/** Limits of one scan, at all depths together. Tests give smaller ones. */
+export type UnpackLimits = { members: number; unpackedBytes: number }
+
 type InspectionDeps = {
   listEngines(): ScanEngine[]
   unpacker: Unpacker
@@ -28,6 +31,7 @@ type InspectionDeps = {
   /** Bounds the scans of content that is not in memory. */
   semaphore: Semaphore
   clock: WorkClock
+  limits?: Partial<UnpackLimits>
 }
 
 /** Scans content with every engine, and unpacks the containers that an engine cannot open. */
@@ -45,7 +49,8 @@ export type Inspection = ReturnType<typeof makeInspection>
 
 async function inspectWithinLimits(deps: InspectionDeps, content: Content): Promise<InspectionReport> {
   const result: InspectionReport = { findings: [], doubts: [] }
-  const budget = { members: maxMembers, bytes: maxUnpackedBytes }
+  const { members, unpackedBytes } = { members: maxMembers, unpackedBytes: maxUnpackedBytes, ...deps.limits }
+  const budget = { members, bytes: unpackedBytes }
   await deps.clock.run(async (signal) => {
     try {
       await inspectContent(deps, content, { path: [], budget, inspected: new Set([content.sha256]), signal, result })

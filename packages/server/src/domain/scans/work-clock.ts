@@ -9,13 +9,17 @@ const maxWorkMs = 45_000
 /** Elapsed time after which a scan is given up without a verdict: the machine is too busy for it. */
 const maxElapsedMs = 240_000
 
+/** Limits of one scan. Tests give smaller ones. */
+export type WorkLimits = { workMs: number; elapsedMs: number }
+
 type Running = { workMs: number; startedAt: number; controller: AbortController }
 
 /**
  * Limits scans by the processor time of the engines, not by elapsed time, so that the same content gets the same verdict
  * on a busy machine as on a quiet one. Scans that run at once share the time that the engines use.
  */
-export function makeWorkClock(deps: { readProcessorMs(): number; now(): number }) {
+export function makeWorkClock(deps: { readProcessorMs(): number; now(): number; limits?: Partial<WorkLimits> }) {
+  const { workMs, elapsedMs } = { workMs: maxWorkMs, elapsedMs: maxElapsedMs, ...deps.limits }
   const scans = new Set<Running>()
   let timer: NodeJS.Timeout | undefined
   let lastProcessorMs = 0
@@ -32,9 +36,9 @@ export function makeWorkClock(deps: { readProcessorMs(): number; now(): number }
     lastProcessorMs = processorMs
     for (const scan of scans) {
       scan.workMs += shareMs
-      if (scan.workMs > maxWorkMs) scan.controller.abort(new WorkExceeded(`The scan took over ${maxWorkMs} ms of work`))
-      else if (deps.now() - scan.startedAt > maxElapsedMs)
-        scan.controller.abort(new EngineBusy(`The engines had too little time for the scan in ${maxElapsedMs} ms`))
+      if (scan.workMs > workMs) scan.controller.abort(new WorkExceeded(`The scan took over ${workMs} ms of work`))
+      else if (deps.now() - scan.startedAt > elapsedMs)
+        scan.controller.abort(new EngineBusy(`The engines had too little time for the scan in ${elapsedMs} ms`))
     }
   }
 

@@ -15,7 +15,10 @@ export function toClamdConfig(options: {
   socket: string
   scratchDir: string
   threads: number
+  /** The most that one scan unpacks, unless a test gives less. */
+  unpackedBytes?: number | undefined
 }): string {
+  const { unpackedBytes = maxUnpackedBytes } = options
   const settings: [name: string, value: string | number][] = [
     ['Foreground', 'yes'],
     ['LocalSocket', options.socket],
@@ -41,9 +44,9 @@ export function toClamdConfig(options: {
     ['BytecodeTimeout', 20_000],
 
     // The size of the largest member: members of containers that clamd cannot open are streamed to it one by one.
-    ['StreamMaxLength', maxUnpackedBytes],
-    ['MaxFileSize', maxUnpackedBytes],
-    ['MaxScanSize', maxUnpackedBytes],
+    ['StreamMaxLength', unpackedBytes],
+    ['MaxFileSize', unpackedBytes],
+    ['MaxScanSize', unpackedBytes],
     // Elapsed time: the processor time that a scan may use is bounded before, unless the machine is very busy.
     ['MaxScanTime', 180_000],
     ['MaxRecursion', 20],

@@ -25,6 +25,7 @@ export type OwnClamdOptions = {
   dataDir: string
   dirs: SignatureDirs
   threads: number
+  unpackedBytes?: number | undefined
   scratchMegabytes: number
   acceptsDisk: boolean
   updates: { binary: string; everyHours: number; mirror: string; urls: string[] } | undefined
@@ -55,7 +56,7 @@ const pingTimeoutMs = 2000
 
 /** Runs a clamd below the data directory, in a sandbox, supervised, and reloads it when signatures change. */
 export async function openOwnClamd(options: OwnClamdOptions): Promise<ClamAv> {
-  const { binary, dataDir, dirs, threads, log } = options
+  const { binary, dataDir, dirs, threads, unpackedBytes, log } = options
   const closers = newClosers()
   mkdirSync(dirs.own, { recursive: true })
   mkdirSync(dirs.official, { recursive: true })
@@ -66,7 +67,7 @@ export async function openOwnClamd(options: OwnClamdOptions): Promise<ClamAv> {
   warnAboutSandbox(sandbox, options)
   const trial = makeTrial({ binary, dataDir, user, chooseSandbox: chooseForDir })
   const library = makeSignatureLibrary({ dirs, databaseDir, trial, log })
-  const config = toClamdConfig({ databaseDir, socket, scratchDir: sandbox.scratchDir, threads })
+  const config = toClamdConfig({ databaseDir, socket, scratchDir: sandbox.scratchDir, threads, unpackedBytes })
   const version = readVersion(binary)
   let loaded = library.describe()
 
