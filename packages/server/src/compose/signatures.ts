@@ -1,4 +1,5 @@
-import { copyFileSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs'
+import { randomUUID } from 'node:crypto'
+import { constants, copyFileSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs'
 import { basename, extname, join, resolve } from 'node:path'
 import type { Config } from '../config/load-config.ts'
 import { OperatorMistake } from '../domain/problem.ts'
@@ -84,8 +85,9 @@ export function makeSignatures(config: Config) {
 function place(path: string, dir: string): SignatureFile {
   mkdirSync(dir, { recursive: true })
   const target = join(dir, basename(path))
-  const draft = join(dir, `.${basename(path)}.part`)
-  copyFileSync(path, draft)
+  // The user of freshclam can write to one of the directories: neither guess the name nor follow a link there.
+  const draft = join(dir, `.${randomUUID()}.part`)
+  copyFileSync(path, draft, constants.COPYFILE_EXCL)
   renameSync(draft, target)
   return toFile(target)
 }

@@ -31,20 +31,19 @@ export function chooseUnprivileged(program: string, users: string[], mustReach: 
 }
 
 /**
- * Wraps a program that parses untrusted content. The kernel kills it when this process ends, even if it hangs in a
- * loop; it cannot gain privileges, and it writes no core dump, which would put content on a disk unencrypted.
+ * The command that starts a program without root's privileges and without a way to gain any. `asRoot` tells that the
+ * program starts as root, if only of its own namespace. The jail of the program does the rest.
  */
 export function wrapGuarded(user: Unprivileged, command: string, args: string[], asRoot = process.getuid?.() === 0) {
-  const bounded = ['--core=0:0', command, ...args]
-  const inner = user.wrap('prlimit', bounded)
-  if (inner.command === 'setpriv') return { command: 'setpriv', args: ['--pdeathsig=KILL', ...inner.args] }
+  const { uid, gid, ...inner } = user.wrap(command, args)
+  if (!asRoot || inner.command === 'setpriv') return inner
   const guard = [
-    '--pdeathsig=KILL',
     '--no-new-privs',
-    ...(asRoot ? ['--inh-caps=-all', '--bounding-set=-all'] : []),
-    ...(inner.uid === undefined ? [] : [`--reuid=${inner.uid}`, `--regid=${inner.gid}`, '--clear-groups']),
+    '--inh-caps=-all',
+    '--bounding-set=-all',
+    ...(uid === undefined ? [] : [`--reuid=${uid}`, `--regid=${gid}`, '--clear-groups']),
   ]
-  return { command: 'setpriv', args: [...guard, '--', 'prlimit', ...bounded] }
+  return { command: 'setpriv', args: [...guard, '--', command, ...args] }
 }
 
 const toSearchFlags = ({ uid, gid }: { uid: number; gid: number }) => [
@@ -61,6 +60,7 @@ const toSearchFlags = ({ uid, gid }: { uid: number; gid: number }) => [
 
 /** One process looks at all paths, because starting one takes several milliseconds of a service's start. */
 function canReach(user: Unprivileged, paths: string[]): boolean {
+  if (paths.length === 0) return true
   // `stat` asks the kernel; `test -x` would check only the mode bits, which ignore capabilities.
   const { command, args, uid, gid } = user.wrap('stat', ['--format=', '--', ...paths.map((path) => `${path}/.`)])
   const options = {

@@ -33,6 +33,7 @@ const setuid = libc.func('setuid', 'int', ['int'])
 const createAndWrite = 0o1 | 0o100
 process.on('SIGXFSZ', () => {})
 scanner.user = String(getuid())
+scanner.telemetry = String(process.env.ORT_DISABLE_TELEMETRY)
 await attempt('become root', () => {
   if (setuid(0) !== 0) throw new Error('refused')
 })

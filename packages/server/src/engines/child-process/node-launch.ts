@@ -1,19 +1,36 @@
 import { realpathSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { chooseUnprivileged, wrapGuarded } from '../../runtime/unprivileged.ts'
+import { launcherDirs, toJailed } from '../jail/jail.ts'
+import type { Policy } from '../jail/policy.ts'
 
-/** A program to spawn, with the user that it runs as. */
+/** A program to spawn. */
 export type Launch = {
   command: string
   args: string[]
-  uid?: number
-  gid?: number
   /** Variables beside PATH; nothing else of the service's environment is passed on. */
   env?: Record<string, string>
 }
 
+type NodeProgram = {
+  /** Names the process in messages. */
+  name: string
+  program: string
+  args?: string[]
+  /** The policy of the program, which may read `reads`. */
+  toPolicy(paths: { node: string; reads: string[] }): Policy
+  readableDirs: string[]
+  readableFiles?: string[]
+  maxHeapMb: number
+  /** Native libraries run outside of Node's permissions; only the jail confines them. */
+  allowsAddons: boolean
+  /** Further flags of Node. */
+  flags?: string[]
+}
+
 /** Users that own nothing, in order of preference. Parsers run as the first that exists when the service is root. */
-export const parserUsers = ['nobody', 'node', 'daemon']
+const parserUsers = ['nobody', 'node', 'daemon']
 
 const protocolDir = import.meta.dirname
 /** package.json tells Node that the sources are modules; without it Node reads every file twice. */
@@ -25,23 +42,27 @@ const manifest = join(protocolDir, '..', '..', '..', 'package.json')
  */
 const tieringBudget = 1_000_000_000
 
-/** Flags of Node that let a child read the given directories and files, and nothing else. */
-export function toNodeFlags(options: {
-  readableDirs: string[]
-  readableFiles?: string[]
-  maxHeapMb: number
-  /** Native libraries run outside of Node's permissions; the kernel has to confine them. */
-  allowsAddons: boolean
-}): string[] {
-  const { readableDirs, readableFiles = [], maxHeapMb, allowsAddons } = options
-  const paths = [...new Set([protocolDir, ...readableDirs])].map((dir) => join(realpathSync(dir), '*'))
-  return [
+/**
+ * The command that runs a program of ours on Node: in a jail, as an ordinary user, and with Node's permission model as a
+ * further restriction of its JavaScript.
+ */
+export function toNodeLaunch(options: NodeProgram): Launch {
+  const { readableFiles = [], args = [], flags = [] } = options
+  const node = realpathSync(process.execPath)
+  const program = realpathSync(options.program)
+  const dirs = [...new Set([protocolDir, ...options.readableDirs].map((dir) => realpathSync(dir)))]
+  const files = [realpathSync(manifest), ...readableFiles]
+  const user = chooseUnprivileged(options.name, parserUsers, [...launcherDirs, ...dirs])
+  const permissions = [
     '--permission',
-    ...(allowsAddons ? ['--allow-addons', '--disable-warning=SecurityWarning'] : []),
-    ...[...paths, manifest, ...readableFiles].map((path) => `--allow-fs-read=${path}`),
-    `--max-old-space-size=${maxHeapMb}`,
+    ...(options.allowsAddons ? ['--allow-addons', '--disable-warning=SecurityWarning'] : []),
+    ...[...dirs.map((dir) => join(dir, '*')), ...files].map((path) => `--allow-fs-read=${path}`),
+    `--max-old-space-size=${options.maxHeapMb}`,
     `--wasm-tiering-budget=${tieringBudget}`,
   ]
+  const policy = options.toPolicy({ node, reads: [...dirs, ...files] })
+  const jailed = toJailed(policy, [...permissions, ...flags, program, ...args], { hasSocket: true })
+  return wrapGuarded(user, jailed.command, jailed.args)
 }
 
 /** The `node_modules` that holds a resolved package, and beside it the package with its native part. */

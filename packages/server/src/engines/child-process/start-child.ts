@@ -135,9 +135,8 @@ export function startChild(name: string, launch: Launch): Child {
   }
 }
 
-const spawnWithSocket = ({ command, args, env, ...user }: Launch) =>
+const spawnWithSocket = ({ command, args, env }: Launch) =>
   spawn(command, args, {
-    ...user,
     cwd: '/',
     env: { PATH: process.env.PATH, ...env },
     stdio: ['ignore', 'ignore', 'pipe', 'pipe'],

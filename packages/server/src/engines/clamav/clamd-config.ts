@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { chmodSync, chownSync, mkdirSync, realpathSync } from 'node:fs'
+import { chmodSync, chownSync, lchownSync, lstatSync, mkdirSync, realpathSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { maxUnpackedBytes } from '../../domain/ports/engines.ts'
@@ -68,16 +68,22 @@ export function toClamdConfig(options: {
 /** The kernel's limit on socket paths in bytes, with the closing zero. */
 const maxSocketPath = 107
 
-/** Prepares clamd's directory below the data directory: for its socket, settings, scratch files and signatures. */
-export function prepareClamdDir(dataDir: string, name: string, user: Unprivileged) {
+/**
+ * Prepares clamd's directory below the data directory, for its settings and signatures. The directory belongs to the
+ * service, and clamd's user may only read it: root must not write where another user could put a link. The socket has a
+ * directory of its own, which belongs to clamd's user.
+ */
+export function prepareClamdDir(dataDir: string, name: string, { owner }: Unprivileged) {
   mkdirSync(dataDir, { recursive: true, mode: 0o711 })
   const dir = join(realpathSync(dataDir), name)
+  // Its files are copies, so a directory that another user could write to is not worth keeping.
+  if (lstatSync(dir, { throwIfNoEntry: false })?.uid !== process.getuid?.())
+    rmSync(dir, { recursive: true, force: true })
+  mkdirSync(dir, { recursive: true })
+  if (owner !== undefined) chownSync(dir, process.getuid?.() ?? 0, owner.gid)
+  chmodSync(dir, 0o750)
   const socket = toSocket(dir)
-  for (const path of new Set([dir, dirname(socket)])) {
-    mkdirSync(path, { recursive: true })
-    if (user.owner !== undefined) chownSync(path, user.owner.uid, user.owner.gid)
-    chmodSync(path, 0o700)
-  }
+  prepareSocketDir(dirname(socket), owner)
   return {
     dir,
     socket,
@@ -86,9 +92,21 @@ export function prepareClamdDir(dataDir: string, name: string, user: Unprivilege
   }
 }
 
-/** The socket lies in clamd's directory, or in the directory for temporary files where the path would be too long. */
+/** In the directory for temporary files, other users can create a directory or link first; that one is refused. */
+function prepareSocketDir(dir: string, owner: Unprivileged['owner']) {
+  const uid = owner?.uid ?? process.getuid?.()
+  const found = lstatSync(dir, { throwIfNoEntry: false })
+  if (found === undefined) {
+    mkdirSync(dir, { mode: 0o700 })
+    if (owner !== undefined) lchownSync(dir, owner.uid, owner.gid)
+  } else if (!found.isDirectory() || found.uid !== uid || (found.mode & 0o777) !== 0o700) {
+    throw new Error(`${dir} is not a directory that only the user ${uid} can enter. Remove it.`)
+  }
+}
+
+/** The socket's directory lies in clamd's, or in the directory for temporary files where the path would be too long. */
 export function toSocket(dir: string): string {
-  const socket = join(dir, 'clamd.sock')
+  const socket = join(dir, 'run', 'clamd.sock')
   if (Buffer.byteLength(socket) < maxSocketPath) return socket
   const hash = createHash('sha256').update(dir).digest('hex').slice(0, 16)
   return join(tmpdir(), `assay-clamd-${hash}`, 'clamd.sock')

@@ -1,8 +1,10 @@
 import { spawn } from 'node:child_process'
-import { chownSync, mkdirSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { chownSync, mkdirSync, realpathSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import type { Logger } from '../../runtime/logger.ts'
-import type { Unprivileged } from '../../runtime/unprivileged.ts'
+import { type Unprivileged, wrapGuarded } from '../../runtime/unprivileged.ts'
+import { toJailed } from '../jail/jail.ts'
+import { policies } from '../jail/policy.ts'
 
 const runTimeoutMs = 30 * 60_000
 /** Keeps the first update from slowing down the start of the service. */
@@ -11,14 +13,19 @@ const firstDelayMs = 5000
 /** `message` holds the last errors and warnings of freshclam. */
 export type UpdateResult = { at: Date; ok: boolean; message: string }
 
-type UpdaterDeps = {
+type LaunchDeps = {
   binary: string
   officialDir: string
   user: Unprivileged
-  everyHours: number
   mirror: string
   /** Addresses of further signature files. */
   urls: string[]
+}
+
+type UpdaterDeps = LaunchDeps & {
+  everyHours: number
+  /** Builds the command to spawn; by default freshclam in its jail. */
+  toLaunch?: typeof toFreshclamLaunch
   /** Called after each run. A run that failed in part may have changed files too. */
   onRun(result: UpdateResult): void
   log: Logger
@@ -26,8 +33,9 @@ type UpdaterDeps = {
 
 /** Downloads new signatures from ClamAV's mirrors, or those that are set, at regular times. */
 export function openUpdater(deps: UpdaterDeps) {
-  const { officialDir, user, log } = deps
-  const configFile = join(officialDir, 'freshclam.conf')
+  const { officialDir, user, log, toLaunch = toFreshclamLaunch } = deps
+  // The user of freshclam owns its directory, and could put a link in the place of a file that root writes there.
+  const configFile = join(dirname(officialDir), 'freshclam.conf')
   let isClosed = false
   let last: UpdateResult | undefined
   let child: ReturnType<typeof spawn> | undefined
@@ -72,15 +80,9 @@ export function openUpdater(deps: UpdaterDeps) {
   }
 
   function start(extraArgs: string[], onEnd: (ok: boolean, message: string) => void) {
-    const { command, args, ...identity } = user.wrap(deps.binary, [
-      `--config-file=${configFile}`,
-      '--stdout',
-      '--no-warnings',
-      ...extraArgs,
-    ])
+    const { command, args } = toLaunch(deps, [`--config-file=${configFile}`, '--stdout', '--no-warnings', ...extraArgs])
     let message = ''
     child = spawn(command, args, {
-      ...identity,
       cwd: '/',
       env: { PATH: process.env.PATH },
       stdio: ['ignore', 'pipe', 'pipe'],
@@ -111,6 +113,24 @@ export function openUpdater(deps: UpdaterDeps) {
   }
 }
 
+/** The command that runs freshclam in its jail. */
+export function toFreshclamLaunch({ binary, officialDir, user, mirror, urls }: LaunchDeps, args: string[]) {
+  const policy = policies.freshclam({
+    binary: realpathSync(binary),
+    reads: [join(dirname(officialDir), 'freshclam.conf')],
+    writes: [officialDir],
+    ports: [53, 80, 443, ...[mirror, ...urls].flatMap(findPort)],
+  })
+  const jailed = toJailed(policy, args, { hasSocket: false })
+  return wrapGuarded(user, jailed.command, jailed.args)
+}
+
+/** The port that an address names, if it is not the usual one of its protocol. */
+function findPort(address: string): number[] {
+  const port = URL.parse(address.includes('://') ? address : `http://${address}`)?.port
+  return port ? [Number(port)] : []
+}
+
 export type Updater = ReturnType<typeof openUpdater>
 
 function toConfig({ officialDir, mirror, urls }: UpdaterDeps): string {
@@ -128,9 +148,10 @@ function toConfig({ officialDir, mirror, urls }: UpdaterDeps): string {
   return `${settings.map(([name, value]) => `${name} ${value}`).join('\n')}\n`
 }
 
+/** In its jail freshclam cannot start a process to test a database in; it warns, and tests without. */
 const toLastErrors = (message: string) =>
   message
     .split('\n')
-    .filter((line) => /error|warning|can't|failed/i.test(line))
+    .filter((line) => /error|warning|can't|failed/i.test(line) && !line.includes('fork() to test'))
     .slice(-2)
     .join(' ')

@@ -7,6 +7,7 @@ import { newClosers } from '../../runtime/closers.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { chooseUnprivileged } from '../../runtime/unprivileged.ts'
 import { watchDirectories } from '../../runtime/watch-directories.ts'
+import { launcherDirs } from '../jail/jail.ts'
 import { makeClamAvEngine } from './clamav-engine.ts'
 import { prepareClamdDir, toClamdConfig, toSocket } from './clamd-config.ts'
 import { type ClamdClient, makeClamdClient } from './client.ts'
@@ -71,7 +72,7 @@ export async function openOwnClamd(options: OwnClamdOptions): Promise<ClamAv> {
   const version = readVersion(binary)
   let loaded = library.describe()
 
-  const launch = () => startClamd({ binary, config, configFile, socket, sandbox })
+  const launch = () => startClamd({ binary, config, configFile, databaseDir, socket, sandbox })
   const supervisor = superviseClamd({
     socket,
     log,
@@ -210,7 +211,7 @@ export function makeSandboxChooser(
 ) {
   const { binary, dataDir, scratchMegabytes, acceptsDisk } = options
   mkdirSync(dataDir, { recursive: true, mode: 0o711 })
-  const user = chooseUnprivileged('engine', clamdUsers, [dirname(binary), dataDir])
+  const user = chooseUnprivileged('engine', clamdUsers, [dirname(binary), dataDir, ...launcherDirs])
   return {
     user,
     chooseForDir: (dir: string) => chooseSandbox({ user, dir, scratchMegabytes, acceptsDisk }),

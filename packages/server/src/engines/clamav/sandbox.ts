@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { chownSync, lstatSync, mkdirSync, readdirSync, rmSync, statfsSync } from 'node:fs'
+import { lchownSync, lstatSync, mkdirSync, readdirSync, rmSync, statfsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { OperatorMistake } from '../../domain/problem.ts'
 import { type Unprivileged, wrapGuarded } from '../../runtime/unprivileged.ts'
@@ -93,7 +93,7 @@ function makePlain({ user }: Deps, scratchDir: string, kind: Sandbox['kind']): S
     wipe() {
       mkdirSync(scratchDir, { recursive: true, mode: 0o700 })
       requireOwn(scratchDir, user)
-      if (user.owner !== undefined) chownSync(scratchDir, user.owner.uid, user.owner.gid)
+      if (user.owner !== undefined) lchownSync(scratchDir, user.owner.uid, user.owner.gid)
       for (const name of readdirSync(scratchDir)) rmSync(join(scratchDir, name), { recursive: true, force: true })
     },
   }

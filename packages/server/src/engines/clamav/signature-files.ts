@@ -1,8 +1,11 @@
 import { createHash } from 'node:crypto'
 import {
-  chmodSync,
   closeSync,
-  copyFileSync,
+  constants,
+  fchmodSync,
+  fstatSync,
+  futimesSync,
+  lstatSync,
   mkdirSync,
   openSync,
   readdirSync,
@@ -11,12 +14,15 @@ import {
   renameSync,
   rmSync,
   statSync,
-  utimesSync,
+  writeFileSync,
 } from 'node:fs'
 import { extname, join } from 'node:path'
 
-/** A file that clamd can load. `loadedAs` is its unique name in clamd's directory. */
-export type SignatureFile = { path: string; loadedAs: string; bytes: number; changedMs: number }
+/**
+ * A file that clamd can load. `loadedAs` is its unique name in clamd's directory. `isLink` is true of symbolic links and
+ * of files that have another name.
+ */
+export type SignatureFile = { path: string; loadedAs: string; bytes: number; changedMs: number; isLink?: boolean }
 
 export type SignatureDirs = {
   /** Signatures that Assay ships. */
@@ -37,7 +43,12 @@ export const isSignatureKind = (file: string) =>
 export function listSignatureFiles(dirs: SignatureDirs): SignatureFile[] {
   return [
     ...listIn(dirs.shipped, (name) => name),
-    ...dropOlderVersions(listIn(dirs.official, (name) => (isOfficialKind(name) ? name : `fetched-${name}`))),
+    // The user of freshclam can write here. A link would make the service read another file, so there are none.
+    ...dropOlderVersions(
+      listIn(dirs.official, (name) => (isOfficialKind(name) ? name : `fetched-${name}`)).filter(
+        ({ isLink }) => !isLink,
+      ),
+    ),
     ...listIn(dirs.own, (name) => `own-${name}`),
   ]
 }
@@ -48,7 +59,8 @@ function listIn(dir: string, toLoadedName: (name: string) => string): SignatureF
     const path = join(dir, name)
     const found = statSync(path, { throwIfNoEntry: false })
     if (found === undefined || !found.isFile()) return []
-    return { path, loadedAs: toLoadedName(name), bytes: found.size, changedMs: found.mtimeMs }
+    const isLink = lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === true || found.nlink > 1
+    return { path, loadedAs: toLoadedName(name), bytes: found.size, changedMs: found.mtimeMs, isLink }
   })
 }
 
@@ -90,10 +102,32 @@ export function placeSignatureFiles(files: SignatureFile[], refused: ReadonlySet
     }
     if (isCopy) continue
     const draft = join(databaseDir, `.${file.loadedAs}.part`)
-    copyFileSync(file.path, draft)
-    chmodSync(draft, 0o644)
-    utimesSync(draft, file.changedMs / 1000, file.changedMs / 1000)
+    copySignatureFile(file, draft)
     renameSync(draft, target)
+  }
+}
+
+const chunkBytes = 4 * 2 ** 20
+
+/** Copies a file that was listed as none without following a link that has taken its place since, or reading a device. */
+function copySignatureFile({ path, isLink, changedMs }: SignatureFile, target: string) {
+  rmSync(target, { force: true })
+  const source = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK | (isLink ? 0 : constants.O_NOFOLLOW))
+  try {
+    if (!fstatSync(source).isFile()) throw new Error(`${path} is not a file`)
+    const copy = openSync(target, 'wx', 0o644)
+    try {
+      const chunk = Buffer.allocUnsafe(chunkBytes)
+      for (let bytes = readSync(source, chunk); bytes > 0; bytes = readSync(source, chunk)) {
+        writeFileSync(copy, chunk.subarray(0, bytes))
+      }
+      fchmodSync(copy, 0o644)
+      futimesSync(copy, changedMs / 1000, changedMs / 1000)
+    } finally {
+      closeSync(copy)
+    }
+  } finally {
+    closeSync(source)
   }
 }
 

@@ -94,7 +94,7 @@ export function makeTrial(deps: {
         placeSignatureFiles(files, new Set(), databaseDir)
         const sandbox = deps.chooseSandbox(dir)
         const config = toClamdConfig({ databaseDir, socket, scratchDir: sandbox.scratchDir, threads: 2 })
-        const clamd = await startClamd({ binary: deps.binary, config, configFile, socket, sandbox })
+        const clamd = await startClamd({ binary: deps.binary, config, configFile, databaseDir, socket, sandbox })
         clamd.kill('SIGKILL')
         await clamd.exited
         return undefined

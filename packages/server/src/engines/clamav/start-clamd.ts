@@ -1,6 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { rmSync, writeFileSync } from 'node:fs'
+import { realpathSync, rmSync, writeFileSync } from 'node:fs'
+import { dirname } from 'node:path'
 import { createInterface } from 'node:readline'
+import { toJailed } from '../jail/jail.ts'
+import { policies } from '../jail/policy.ts'
 import { isAnswering } from './connection.ts'
 import type { Sandbox } from './sandbox.ts'
 
@@ -21,6 +24,7 @@ export async function startClamd(options: {
   binary: string
   config: string
   configFile: string
+  databaseDir: string
   socket: string
   sandbox: Sandbox
 }): Promise<RunningClamd> {
@@ -28,10 +32,7 @@ export async function startClamd(options: {
   sandbox.wipe()
   rmSync(socket, { force: true })
   writeFileSync(options.configFile, options.config, { mode: 0o644 })
-  // stdbuf makes the output line-buffered: clamd would hold messages to a pipe back until there are 4 KB of them.
-  const program = ['-oL', options.binary, `--config-file=${options.configFile}`]
-  // clamd has a lower priority than the service, which could not answer other callers during a scan otherwise.
-  const { command, args } = sandbox.wrap('nice', ['-n', '10', 'stdbuf', ...program])
+  const { command, args } = toClamdLaunch(options)
   const child = spawn(command, args, {
     cwd: '/',
     env: { PATH: process.env.PATH },
@@ -46,6 +47,28 @@ export async function startClamd(options: {
     exited,
     kill: (signal) => child.kill(signal),
   }
+}
+
+/** The command that runs clamd in its jail. */
+export function toClamdLaunch(options: {
+  binary: string
+  configFile: string
+  databaseDir: string
+  socket: string
+  sandbox: Sandbox
+}) {
+  const { binary, configFile, databaseDir, socket, sandbox } = options
+  const policy = policies.clamd({
+    binary: realpathSync(binary),
+    reads: [configFile, databaseDir],
+    writes: [dirname(socket), sandbox.scratchDir],
+    scratchMb: sandbox.megabytes,
+  })
+  const jailed = toJailed(policy, [`--config-file=${configFile}`], { hasSocket: false })
+  // stdbuf makes the output line-buffered: clamd would hold messages to a pipe back until there are 4 KB of them.
+  const buffered = ['stdbuf', '-oL', jailed.command, ...jailed.args]
+  // clamd has a lower priority than the service, which could not answer other callers during a scan otherwise.
+  return sandbox.wrap('nice', ['-n', '10', ...buffered])
 }
 
 /** Reads clamd's output: the only place where clamd tells that a reload is done. */

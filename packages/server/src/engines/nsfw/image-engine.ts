@@ -100,16 +100,16 @@ export async function openImageEngine(deps: ImageEngineDeps): Promise<RunningIma
 function makeImageProcesses(settings: Settings) {
   const { models, profile, suspicion, maxMemoryMb, sendMs, startMs } = settings
   const confinement = chooseConfinement({
+    program,
     modelDirs: [...new Set(models.map(({ path }) => dirname(path)))],
     maxDataMb: maxMemoryMb + untouchedMb,
   })
-  if (confinement.hasNetwork) settings.log.warn('the kernel does not let image processes be cut off from the network')
   const cores = makeCores(settings)
   const opening: Request = { kind: 'open', models: toPaths(models, profile), profile, suspicion }
 
   return async (signal: AbortSignal): Promise<{ child: Child; versions: Record<string, string> }> => {
     const core = cores.take()
-    const child = startChild(settings.name, confinement.wrap(program, core))
+    const child = startChild(settings.name, confinement.wrap(core))
     void child.ended.then(() => cores.release(core))
     signal.addEventListener('abort', child.kill, { once: true })
     try {

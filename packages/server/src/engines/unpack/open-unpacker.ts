@@ -7,11 +7,11 @@ import type { Content } from '../../domain/content/content.ts'
 import type { UnpackBudget, Unpacker } from '../../domain/ports/engines.ts'
 import { type Doubt, EngineBusy, EngineDown } from '../../domain/ports/engines.ts'
 import type { Logger } from '../../runtime/logger.ts'
-import { chooseUnprivileged, wrapGuarded } from '../../runtime/unprivileged.ts'
 import { engineOptions } from '../child-process/engine-options.ts'
-import { type Launch, parserUsers, toNodeFlags } from '../child-process/node-launch.ts'
+import { toNodeLaunch } from '../child-process/node-launch.ts'
 import { openProcessPool } from '../child-process/process-pool.ts'
 import { startChild } from '../child-process/start-child.ts'
+import { policies } from '../jail/policy.ts'
 import { type JobAnswer, runJob, type UnpackResult } from './unpack-job.ts'
 
 type Options = Parameters<Unpacker['unpack']>[1]
@@ -21,7 +21,7 @@ type RunningUnpacker = Unpacker & { close(): Promise<void>; processIds(): number
 /** The readers of Assay and 7-Zip in processes of their own, for content that may hold other content. */
 export function openUnpacker(deps: { log: Logger } & Partial<typeof engineOptions.unpacker>): RunningUnpacker {
   const { log, ...options } = { ...engineOptions.unpacker, ...deps }
-  const launch = chooseLaunch()
+  const launch = toUnpackerLaunch(childProgram)
   const pool = openProcessPool({ ...options, log, start: async () => startChild(options.name, launch) })
 
   /** All depths of a scan share one budget, so a budget that is in use here belongs to nested work. */
@@ -75,8 +75,8 @@ export function openUnpacker(deps: { log: Logger } & Partial<typeof engineOption
   }
 }
 
-const program = realpathSync(fileURLToPath(import.meta.resolve('./child/main.ts')))
-const sourceDir = dirname(dirname(program))
+const childProgram = realpathSync(fileURLToPath(import.meta.resolve('./child/main.ts')))
+const sourceDir = dirname(dirname(childProgram))
 /** The readers share the recognition of formats with the service. */
 const domainDir = join(sourceDir, '..', '..', 'domain')
 const library = realpathSync(dirname(fileURLToPath(import.meta.resolve('7z-wasm'))))
@@ -84,13 +84,17 @@ const library = realpathSync(dirname(fileURLToPath(import.meta.resolve('7z-wasm'
 /** Outside of the heap lie 16 MB of the container and the memory of WebAssembly, which has a limit of its own. */
 const maxHeapMb = 128
 
-/** The processes may read their own source and 7-Zip, and nothing else; they run as an ordinary user. */
-function chooseLaunch(): Launch {
-  const node = realpathSync(process.execPath)
-  const user = chooseUnprivileged('unpacker', parserUsers, [dirname(node), sourceDir, domainDir, library])
-  const flags = toNodeFlags({ readableDirs: [sourceDir, domainDir, library], maxHeapMb, allowsAddons: false })
-  return wrapGuarded(user, node, [...flags, '--expose-gc', '--disable-warning=ExperimentalWarning', program])
-}
+/** The command that runs a program as an unpacking process. */
+export const toUnpackerLaunch = (program: string) =>
+  toNodeLaunch({
+    name: 'unpacker',
+    program,
+    toPolicy: policies.unpacker,
+    readableDirs: [sourceDir, domainDir, library],
+    maxHeapMb,
+    allowsAddons: false,
+    flags: ['--expose-gc', '--disable-warning=ExperimentalWarning'],
+  })
 
 /** Content that its head calls a container, and of which no reader understood anything, was not opened. */
 function listDoubts({ head }: Content, { doubts, isOpened }: JobAnswer): Doubt[] {

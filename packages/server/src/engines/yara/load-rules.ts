@@ -1,20 +1,18 @@
 import { createHash } from 'node:crypto'
-import { basename, dirname, resolve } from 'node:path'
+import { basename, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { EngineDown, type EngineState } from '../../domain/ports/engines.ts'
 import type { Logger } from '../../runtime/logger.ts'
-import type { Unprivileged } from '../../runtime/unprivileged.ts'
 import { engineOptions } from '../child-process/engine-options.ts'
-import { findModulesDir, toNodeFlags } from '../child-process/node-launch.ts'
+import { findModulesDir, type Launch, toNodeLaunch } from '../child-process/node-launch.ts'
 import { openProcessPool, type ProcessPool } from '../child-process/process-pool.ts'
 import { type Child, startChild } from '../child-process/start-child.ts'
+import { policies } from '../jail/policy.ts'
 import type { Answer, BackendName, Compiled, Refused, Request } from './requests.ts'
 import { type ListedFile, type RuleFile, readRuleFiles } from './rule-files.ts'
 
 type CompileOptions = {
   backend: BackendName | undefined
-  /** The user that the processes run as when the service is root. */
-  runAs: Unprivileged | undefined
   compileMs: number
   signal: AbortSignal
 }
@@ -34,6 +32,7 @@ const revision = 'assay-yara-1'
 const checkMs = 60_000
 const noBytes = Buffer.alloc(0)
 const program = fileURLToPath(new URL('child/main.ts', import.meta.url))
+const sourceDir = import.meta.dirname
 
 /** Reads and compiles the rule files, and opens a pool of processes that hold them. */
 export async function loadRules(options: LoadOptions, listed: ListedFile[]): Promise<LoadedRules> {
@@ -69,13 +68,13 @@ export async function loadRules(options: LoadOptions, listed: ListedFile[]): Pro
 /** The reason why the engine would refuse this rule file, or undefined. Throws `EngineDown` when YARA cannot run. */
 export async function checkYaraFile(
   path: string,
-  options: { backend?: BackendName; runAs?: Unprivileged; signal?: AbortSignal } = {},
+  options: { backend?: BackendName; signal?: AbortSignal } = {},
 ): Promise<string | undefined> {
   const { files, refused } = await readRuleFiles([{ path: resolve(path), mark: '', changedAt: new Date(0) }])
   if (refused[0] !== undefined) return refused[0].reason
   if (files.length === 0) return `${basename(path)} does not exist`
-  const { backend, runAs, signal = new AbortController().signal } = options
-  const { child, compiled } = await startWithRules(files, { backend, runAs, compileMs: checkMs, signal })
+  const { backend, signal = new AbortController().signal } = options
+  const { child, compiled } = await startWithRules(files, { backend, compileMs: checkMs, signal })
   child.end()
   await child.ended
   if (compiled.refused[0] !== undefined) return compiled.refused[0].reason
@@ -114,20 +113,31 @@ async function startWithRules(
  * Rules are the operator's code and content is hostile. Both meet in a process that holds no secret, can write nothing,
  * and can be killed at any time.
  */
-function startYaraProcess({ backend, runAs }: CompileOptions): Child {
-  const modules = ['koffi', '@virustotal/yara-x'].map((name) => findModulesDir(import.meta.resolve(name)))
-  const flags = toNodeFlags({
-    readableDirs: [dirname(dirname(program)), ...modules],
+function startYaraProcess({ backend }: CompileOptions): Child {
+  const launch = launches.get(backend) ?? toYaraLaunch(program, backend)
+  launches.set(backend, launch)
+  return startChild(engineOptions.yara.name, launch)
+}
+
+const launches = new Map<BackendName | undefined, Launch>()
+
+/** The command that runs a program as a YARA process. */
+export const toYaraLaunch = (program: string, backend: BackendName | undefined) =>
+  toNodeLaunch({
+    name: 'YARA engine',
+    program,
+    args: backend === undefined ? [] : [backend],
+    toPolicy: policies.yara,
+    readableDirs: [
+      sourceDir,
+      ...['koffi', '@virustotal/yara-x'].map((name) => findModulesDir(import.meta.resolve(name))),
+    ],
     // The package list states the version of libyara.
     readableFiles: ['/var/lib/dpkg/status'],
     // Content lies outside of the heap; the result of a scan with YARA-X lies within.
     maxHeapMb: 512,
     allowsAddons: true,
   })
-  const args = [...flags, program, ...(backend === undefined ? [] : [backend])]
-  const launch = runAs?.wrap(process.execPath, args) ?? { command: process.execPath, args }
-  return startChild(engineOptions.yara.name, launch)
-}
 
 function toState(compiled: Compiled, used: RuleFile[]): EngineState {
   const digest = createHash('sha256').update(JSON.stringify([revision, compiled.version, compiled.build]))

@@ -1,6 +1,5 @@
 import { EngineDown, type ScanEngine } from '../../domain/ports/engines.ts'
 import type { Logger } from '../../runtime/logger.ts'
-import type { Unprivileged } from '../../runtime/unprivileged.ts'
 import { watchDirectories } from '../../runtime/watch-directories.ts'
 import { engineOptions } from '../child-process/engine-options.ts'
 import type { ProcessPool } from '../child-process/process-pool.ts'
@@ -17,7 +16,6 @@ export type YaraDeps = Partial<typeof engineOptions.yara> & {
   log: Logger
   /** By default libyara where it is installed, else YARA-X. */
   backend?: BackendName
-  runAs?: Unprivileged
   pollMs?: number
 }
 
@@ -32,7 +30,7 @@ export type YaraEngine = ScanEngine & {
   close(): Promise<void>
 }
 
-const defaults = { ...engineOptions.yara, pollMs: 3000, backend: undefined, runAs: undefined }
+const defaults = { ...engineOptions.yara, pollMs: 3000, backend: undefined }
 
 /**
  * The operator's YARA rules, in processes of their own. New processes compile changed rules and then take over; the old

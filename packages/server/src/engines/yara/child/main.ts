@@ -3,14 +3,12 @@
  * until the service closes the socket.
  */
 import { setImmediate } from 'node:timers/promises'
-import koffi from 'koffi'
 import { openChildPipe, type Received } from '../../child-process/child-pipe.ts'
 import type { Answer, Request } from '../requests.ts'
 import { type Backend, compileValidFiles, type RuleSet, type RuleText } from './backend.ts'
 import { findLibyara } from './libyara.ts'
 import { makeYaraX } from './yara-x.ts'
 
-confine()
 const pipe = openChildPipe<Request, Answer>()
 const backend = findBackend(process.argv[2])
 const files: RuleText[] = []
@@ -62,23 +60,4 @@ function findBackend(wanted: string | undefined): Backend | undefined {
   if (wanted === 'yara-x') return makeYaraX()
   const libyara = findLibyara()
   return libyara === undefined && wanted !== 'libyara' ? makeYaraX() : libyara
-}
-
-/** Linux only: makes the kernel end this process with the service, write no core dump, and grant no new privileges. */
-function confine() {
-  if (process.platform !== 'linux') return
-  const prctl = koffi
-    .load(null)
-    .func('prctl', 'int', ['int', 'unsigned long', 'unsigned long', 'unsigned long', 'unsigned long'])
-  const settings = [
-    // PR_SET_PDEATHSIG, SIGKILL: a scan blocks this process, so it would not notice that the service was killed.
-    { option: 1, value: 9 },
-    // PR_SET_DUMPABLE: a core dump would write the content to disk.
-    { option: 4, value: 0 },
-    // PR_SET_NO_NEW_PRIVS
-    { option: 38, value: 1 },
-  ]
-  for (const { option, value } of settings) {
-    if (prctl(option, value, 0, 0, 0) !== 0) throw new Error(`prctl ${option} failed`)
-  }
 }

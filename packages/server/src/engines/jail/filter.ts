@@ -1,0 +1,159 @@
+import { type Architecture, architectureIds, findCallNumber } from './system-calls.ts'
+
+/** What a process may do beside files, which Landlock decides. */
+export type AllowedCalls = {
+  /**
+   * `none`: the process uses the descriptors that it was given. `listen`: it may create Unix sockets and accept
+   * connections, but not connect. `connect`: it may connect by TCP and send UDP, and has no Unix sockets.
+   */
+  sockets: 'none' | 'listen' | 'connect'
+  /**
+   * Changes of modes, owners and times of files, on which Landlock has no say. No parser may change them. Those that end
+   * when they cannot are told that they have.
+   */
+  modeChanges: 'refused' | 'ignored'
+}
+
+/** One instruction of classic BPF; `pid` stands for the id of the process, which its launcher knows. */
+export type Instruction = [code: number, jumpTrue: number, jumpFalse: number, value: number | 'pid']
+
+const code = { load: 0x20, and: 0x54, jumpEqual: 0x15, jumpGreaterOrEqual: 0x35, jumpAnyBit: 0x45, return: 0x06 }
+const offset = { number: 0, architecture: 4, argument: (index: number) => 16 + 8 * index }
+const refuse = (errno: number): Instruction => [code.return, 0, 0, 0x00050000 | errno]
+const notPermitted = refuse(1)
+const notImplemented = refuse(38)
+/** The kernel does nothing, and reports success. */
+const ignored = refuse(0)
+const allow: Instruction = [code.return, 0, 0, 0x7fff0000]
+const killProcess: Instruction = [code.return, 0, 0, 0x80000000]
+
+/** Numbers from here on are those of x32, a second set of calls on x64 that would go around the filter. */
+const firstX32Call = 0x40000000
+const cloneThread = 0x00010000
+/** All CLONE_NEW flags: a new namespace of any kind. */
+const cloneNamespaces = 0x7e020000
+const family = { unix: 1, inet: 2, inet6: 10 }
+const socketTypes = { mask: 0xf, stream: 1, datagram: 2 }
+/** Requests that put input into a terminal: TIOCSTI and TIOCLINUX. */
+const terminalInput = [0x5412, 0x541c]
+
+/** Refused to every parser. */
+const neverAllowed = {
+  otherProcesses:
+    'ptrace process_vm_readv process_vm_writev process_madvise process_mrelease kcmp pidfd_open pidfd_getfd ' +
+    'pidfd_send_signal tkill setpriority ioprio_set sched_setaffinity sched_setscheduler sched_setparam ' +
+    'sched_setattr migrate_pages move_pages setsid setpgid fork vfork execveat',
+  // The shared memory of PostgreSQL belongs to these.
+  sharedMemory: 'shmget shmat shmctl semget semop semctl semtimedop msgget msgsnd msgrcv msgctl mq_open mq_unlink',
+  namespaces:
+    'mount umount2 pivot_root chroot move_mount open_tree open_tree_attr fsopen fsconfig fsmount fspick ' +
+    'mount_setattr statmount listmount unshare setns',
+  privileges:
+    'setuid setgid setreuid setregid setresuid setresgid setfsuid setfsgid setgroups capset personality ' +
+    'keyctl add_key request_key',
+  machine:
+    'init_module finit_module delete_module kexec_load kexec_file_load reboot swapon swapoff acct quotactl ' +
+    'quotactl_fd settimeofday clock_settime clock_adjtime adjtimex sethostname setdomainname syslog vhangup iopl ' +
+    'ioperm modify_ldt',
+  // Large parts of the kernel that no parser needs, and ways to files around Landlock.
+  kernelSurface:
+    'bpf perf_event_open userfaultfd io_uring_setup io_uring_enter io_uring_register fanotify_init ' +
+    'fanotify_mark inotify_add_watch open_by_handle_at name_to_handle_at memfd_create memfd_secret mknod mknodat',
+}
+
+const modeCalls =
+  'chmod fchmod fchmodat fchmodat2 chown lchown fchown fchownat setxattr lsetxattr fsetxattr setxattrat removexattr ' +
+  'lremovexattr fremovexattr removexattrat utime utimes futimesat utimensat'
+
+/** Calls that take a process id as their first argument; a process may name itself. */
+const signalCalls = 'kill tgkill rt_sigqueueinfo rt_tgsigqueueinfo'
+
+/** A filter for seccomp that lets everything pass but the calls that a parser has no use for. */
+export function toFilter(allowed: AllowedCalls, architecture: Architecture): Instruction[] {
+  const onCall = (name: string, block: Instruction[]): Instruction[] => {
+    const number = findCallNumber(name, architecture)
+    return number === undefined ? [] : [[code.jumpEqual, 0, block.length, number], ...block]
+  }
+  const refuseAll = (names: string) => names.split(' ').flatMap((name) => onCall(name, [notPermitted]))
+
+  return [
+    [code.load, 0, 0, offset.architecture],
+    [code.jumpEqual, 1, 0, architectureIds[architecture]],
+    killProcess,
+    [code.load, 0, 0, offset.number],
+    ...(architecture === 'x64' ? ([[code.jumpGreaterOrEqual, 0, 1, firstX32Call], notPermitted] as Instruction[]) : []),
+    ...Object.values(neverAllowed).flatMap(refuseAll),
+    ...modeCalls
+      .split(' ')
+      .flatMap((name) => onCall(name, [allowed.modeChanges === 'ignored' ? ignored : notPermitted])),
+    ...onCall('clone', cloneBlock),
+    // The flags of clone3 lie in memory, where a filter cannot look. libc falls back to clone.
+    ...onCall('clone3', [notImplemented]),
+    ...signalCalls.split(' ').flatMap((name) => onCall(name, requireArgument(0, ['pid']))),
+    ...onCall('prlimit64', requireArgument(0, [0, 'pid'])),
+    ...onCall('ioctl', [
+      [code.load, 0, 0, offset.argument(1)],
+      [code.jumpEqual, 1, 0, terminalInput[0] ?? 0],
+      [code.jumpEqual, 0, 1, terminalInput[1] ?? 0],
+      notPermitted,
+      allow,
+    ]),
+    ...toSocketRules(allowed.sockets, onCall, refuseAll),
+    allow,
+  ]
+}
+
+/** Threads are allowed, processes and namespaces are not. */
+const cloneBlock: Instruction[] = [
+  [code.load, 0, 0, offset.argument(0)],
+  [code.jumpAnyBit, 0, 1, cloneNamespaces],
+  notPermitted,
+  [code.jumpAnyBit, 1, 0, cloneThread],
+  notPermitted,
+  allow,
+]
+
+function toSocketRules(
+  sockets: AllowedCalls['sockets'],
+  onCall: (name: string, block: Instruction[]) => Instruction[],
+  refuseAll: (names: string) => Instruction[],
+): Instruction[] {
+  switch (sockets) {
+    case 'none':
+      return refuseAll('socket socketpair connect bind listen accept accept4')
+    case 'listen':
+      // A datagram could be sent to any socket without connecting.
+      return [...refuseAll('socketpair connect'), ...onCall('socket', requireSocket([family.unix], ['stream']))]
+    case 'connect':
+      return [
+        ...refuseAll('bind listen accept accept4'),
+        ...onCall('socket', requireSocket([family.inet, family.inet6], ['stream', 'datagram'])),
+      ]
+  }
+}
+
+/** Allows the call if the argument, taken as 32 bits, has one of the values. */
+function requireArgument(index: number, values: Instruction[3][]): Instruction[] {
+  return [
+    [code.load, 0, 0, offset.argument(index)],
+    ...values.map((value, at): Instruction => [code.jumpEqual, values.length - at, 0, value]),
+    notPermitted,
+    allow,
+  ]
+}
+
+function requireSocket(families: number[], types: ('stream' | 'datagram')[]): Instruction[] {
+  const typeRules: Instruction[] = [
+    [code.load, 0, 0, offset.argument(1)],
+    [code.and, 0, 0, socketTypes.mask],
+    ...types.map((type, at): Instruction => [code.jumpEqual, types.length - at, 0, socketTypes[type]]),
+    notPermitted,
+    allow,
+  ]
+  return [
+    [code.load, 0, 0, offset.argument(0)],
+    ...families.map((value, at): Instruction => [code.jumpEqual, families.length - at, 0, value]),
+    notPermitted,
+    ...typeRules,
+  ]
+}

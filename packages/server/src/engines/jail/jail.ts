@@ -1,0 +1,119 @@
+import { spawnSync } from 'node:child_process'
+import { realpathSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { toFilter } from './filter.ts'
+import type { Policy } from './policy.ts'
+
+const launcher = fileURLToPath(new URL('launcher.cjs', import.meta.url))
+const node = realpathSync(process.execPath)
+const architecture = process.arch === 'x64' ? 'x64' : 'arm64'
+
+/** The native part of koffi. The launcher loads it directly, which saves the 10 ms of koffi's JavaScript. */
+const koffi = join(
+  dirname(realpathSync(fileURLToPath(import.meta.resolve('koffi')))),
+  `../@koromix/koffi-linux-${architecture}/linux_${architecture}/koffi.node`,
+)
+
+/** Rights of Landlock on files, and the version of its interface that introduced them. */
+const right = {
+  execute: 1,
+  writeFile: 1 << 1,
+  readFile: 1 << 2,
+  readDirectory: 1 << 3,
+  move: 1 << 13,
+  truncate: 1 << 14,
+  ioctlDevice: 1 << 15,
+}
+const fileRights = right.execute | right.writeFile | right.readFile | right.truncate | right.ioctlDevice
+const read = right.readFile | right.readDirectory
+/** Create, write, move and remove files, directories and sockets; no device files and links. */
+const write =
+  read | right.writeFile | right.truncate | right.move | (1 << 4) | (1 << 5) | (1 << 7) | (1 << 8) | (1 << 9)
+/** By the version from which on the kernel handles them: files, network, and signals and abstract sockets. */
+const handled = [
+  [
+    [1, (1 << 13) - 1],
+    [2, right.move],
+    [3, right.truncate],
+    [5, right.ioctlDevice],
+  ],
+  [[4, 0b11]],
+  [[6, 0b11]],
+]
+const resource = { processorSeconds: 0, fileBytes: 1, dataBytes: 2, coreBytes: 4, openFiles: 7 }
+
+/** The loaders of dynamic programs, which the kernel executes on their behalf. */
+const loaders = [
+  '/lib/ld-linux-aarch64.so.1',
+  '/lib64/ld-linux-x86-64.so.2',
+  '/lib/ld-musl-aarch64.so.1',
+  '/lib/ld-musl-x86_64.so.1',
+]
+
+/** The directories that the launcher itself must be able to read, as whichever user it runs. */
+export const launcherDirs = [dirname(node), dirname(launcher), dirname(koffi)]
+
+/**
+ * The command that runs a parser under its policy. The parser inherits the standard descriptors, and the socket of
+ * `startChild` if it is a child of a pool. Its file system, its system calls and its resources are restricted by the
+ * kernel, whichever user it runs as.
+ */
+export function toJailed(policy: Policy, args: string[], options: { hasSocket: boolean }) {
+  const { limits } = policy
+  const megabyte = 2 ** 20
+  const jail = {
+    koffi,
+    command: [policy.program, ...args],
+    descriptors: options.hasSocket ? [3] : [],
+    // Version 1 of Landlock refuses every move between directories, which freshclam does with its downloads.
+    minLandlock: policy.writes.length > 0 ? 2 : 1,
+    handled,
+    fileRights,
+    paths: [
+      ...[policy.program, ...loaders].map((path) => [path, right.execute | right.readFile]),
+      ...policy.reads.map((path) => [path, read]),
+      ...policy.writes.map((path) => [path, write]),
+      ['/dev/null', right.readFile | right.writeFile],
+    ],
+    ports: policy.ports,
+    hasFilter: findKernelSupport().hasFilter,
+    filter: toFilter(policy, architecture),
+    limits: [
+      // A core dump would put content on a disk unencrypted.
+      [resource.coreBytes, 0],
+      [resource.dataBytes, limits.dataMb * megabyte],
+      [resource.fileBytes, limits.fileMb * megabyte],
+      [resource.openFiles, limits.openFiles],
+      ...(limits.processorSeconds === undefined ? [] : [[resource.processorSeconds, limits.processorSeconds]]),
+    ],
+  }
+  return { command: node, args: ['--no-warnings', launcher, JSON.stringify(jail)] }
+}
+
+type KernelSupport = { landlock: number; hasFilter: boolean }
+let support: KernelSupport | undefined
+
+/** Asks the kernel once, by a launcher that starts no parser. */
+function findKernelSupport(): KernelSupport {
+  if (support !== undefined) return support
+  const spec = JSON.stringify({ koffi, isProbe: true })
+  const { stdout, stderr } = spawnSync(node, ['--no-warnings', launcher, spec], { encoding: 'utf8', env: {} })
+  if (!stdout) throw new Error(`The launcher of the parsers does not run: ${stderr}`)
+  const found: KernelSupport = JSON.parse(stdout)
+  support = found
+  return found
+}
+
+/** Parts of the jail that this kernel does not have, as sentences for the operator. Empty where all work. */
+export function listMissingParts(found = findKernelSupport()): string[] {
+  const { landlock, hasFilter } = found
+  const parts: [isThere: boolean, sentence: string][] = [
+    [landlock >= 1, 'Landlock is not available: parsers can read and write the files of their user.'],
+    [landlock >= 2 || landlock < 1, 'Landlock has version 1: clamd and freshclam can reach the files of their user.'],
+    [landlock >= 3 || landlock < 1, 'Landlock cannot refuse truncation: parsers can empty files of their user.'],
+    [landlock >= 4 || landlock < 1, 'Landlock has no network rules: freshclam can connect to every port.'],
+    [hasFilter, 'seccomp filters are not available: parsers can use the network and signal processes of their user.'],
+  ]
+  return parts.filter(([isThere]) => !isThere).map(([, sentence]) => sentence)
+}

@@ -1,0 +1,104 @@
+/**
+ * Puts itself into a jail and becomes the parser: jail.ts starts this program with a description of the jail and the
+ * command line of the parser. Landlock restricts the calling thread, and execve ends all others, so the parser is inside
+ * with every thread. This file is plain JavaScript without imports: removing types would triple its 35 ms.
+ */
+const jail = JSON.parse(process.argv[2])
+const native = { exports: {} }
+process.dlopen(native, jail.koffi)
+const { load, address, errno } = native.exports
+const libc = load(null)
+const prctl = libc.func('prctl', 'int', ['int', 'uint64_t', 'void *', 'uint64_t', 'uint64_t'])
+const fcntl = libc.func('fcntl', 'int', ['int', 'int', 'int'])
+const setrlimit = libc.func('setrlimit', 'int', ['int', 'void *'])
+// System calls that older versions of libc do not wrap. Their numbers are the same on every architecture.
+const systemCall = libc.func('syscall', 'int64_t', ['int64_t', 'int64_t', 'int64_t', 'int64_t', 'int64_t'])
+const call = { closeRange: 436, createRuleset: 444, addRule: 445, restrictSelf: 446 }
+
+const option = { deathSignal: 1, seccomp: 22, noNewPrivileges: 38 }
+const seccompFilter = 2
+const killSignal = 9
+
+const abi = Math.max(0, Number(systemCall(call.createRuleset, 0, 0, 1, 0)))
+
+if (jail.isProbe) {
+  // A filter at no address: EFAULT (14) from a kernel with filters, EINVAL from one without.
+  const hasFilter = prctl(option.seccomp, seccompFilter, null, 0, 0) === -1 && errno() === 14
+  process.stdout.write(JSON.stringify({ landlock: abi, hasFilter }))
+} else {
+  enter()
+}
+
+function enter() {
+  // A parser in an endless loop would not notice that the service is gone.
+  check('prctl', prctl(option.deathSignal, killSignal, null, 0, 0))
+  check('prctl', prctl(option.noNewPrivileges, 1, null, 0, 0))
+  for (const [resource, limit] of jail.limits) setLimit(resource, limit)
+  // Marks all descriptors as close-on-exec but the standard ones and those that the parser is to get.
+  systemCall(call.closeRange, 3, 0xffffffff, 4, 0)
+  for (const descriptor of jail.descriptors) fcntl(descriptor, 2, 0)
+  if (abi >= jail.minLandlock) restrictFiles()
+  if (jail.hasFilter) restrictCalls()
+  process.execve(jail.command[0], jail.command, process.env)
+}
+
+function restrictFiles() {
+  const { openSync, fstatSync } = process.getBuiltinModule('node:fs')
+  const [files, network, scopes] = jail.handled.map((byAbi) => byAbi.filter(([from]) => from <= abi))
+  const attributes = Buffer.alloc(24)
+  const toMask = (rights) => rights.reduce((mask, [, bits]) => mask | BigInt(bits), 0n)
+  attributes.writeBigUInt64LE(toMask(files), 0)
+  attributes.writeBigUInt64LE(toMask(network), 8)
+  attributes.writeBigUInt64LE(toMask(scopes), 16)
+  const size = abi < 4 ? 8 : abi < 6 ? 16 : 24
+  const ruleset = Number(check('landlock', systemCall(call.createRuleset, address(attributes), size, 0, 0)))
+
+  for (const [path, rights] of jail.paths) {
+    let file
+    try {
+      file = openSync(path, 0o10000000)
+    } catch {
+      // The parser finds no more here than this program does.
+      continue
+    }
+    const possible = fstatSync(file).isDirectory() ? rights : rights & jail.fileRights
+    const rule = Buffer.alloc(16)
+    rule.writeBigUInt64LE(BigInt(possible) & toMask(files), 0)
+    rule.writeInt32LE(file, 8)
+    check(`landlock ${path}`, systemCall(call.addRule, ruleset, 1, address(rule), 0))
+  }
+  for (const port of abi < 4 ? [] : jail.ports) {
+    const rule = Buffer.alloc(16)
+    rule.writeBigUInt64LE(2n, 0)
+    rule.writeBigUInt64LE(BigInt(port), 8)
+    check(`landlock port ${port}`, systemCall(call.addRule, ruleset, 2, address(rule), 0))
+  }
+  check('landlock', systemCall(call.restrictSelf, ruleset, 0, 0, 0))
+}
+
+function restrictCalls() {
+  const instructions = Buffer.alloc(jail.filter.length * 8)
+  for (const [index, [code, jumpTrue, jumpFalse, value]] of jail.filter.entries()) {
+    instructions.writeUInt16LE(code, index * 8)
+    instructions.writeUInt8(jumpTrue, index * 8 + 2)
+    instructions.writeUInt8(jumpFalse, index * 8 + 3)
+    // execve keeps the process id.
+    instructions.writeUInt32LE(value === 'pid' ? process.pid : value, index * 8 + 4)
+  }
+  const program = Buffer.alloc(16)
+  program.writeUInt16LE(jail.filter.length, 0)
+  program.writeBigUInt64LE(BigInt(address(instructions)), 8)
+  check('seccomp', prctl(option.seccomp, seccompFilter, program, 0, 0))
+}
+
+function setLimit(resource, limit) {
+  const both = Buffer.alloc(16)
+  both.writeBigUInt64LE(BigInt(limit), 0)
+  both.writeBigUInt64LE(BigInt(limit), 8)
+  check(`setrlimit ${resource}`, setrlimit(resource, both))
+}
+
+function check(name, result) {
+  if (result >= 0) return result
+  throw new Error(`The jail cannot be entered: ${name} failed with error ${errno()}`)
+}

@@ -1,0 +1,117 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { type AllowedCalls, type Instruction, toFilter } from '../../src/engines/jail/filter.ts'
+import { listMissingParts } from '../../src/engines/jail/jail.ts'
+import { type Architecture, architectureIds, findCallNumber } from '../../src/engines/jail/system-calls.ts'
+
+const own = 4711
+const nothing: AllowedCalls = { sockets: 'none', modeChanges: 'refused' }
+const results: Record<number, string> = {
+  2147418112: 'allowed',
+  327680: 'ignored',
+  327681: 'EPERM',
+  327718: 'ENOSYS',
+  2147483648: 'killed',
+}
+
+/** Interprets a filter as the kernel does. */
+function run(filter: Instruction[], call: { number: number; architecture: number; args?: number[] }): string {
+  const words = [call.number, call.architecture, 0, 0, ...(call.args ?? []).flatMap((arg) => [arg, 0])]
+  let accumulator = 0
+  for (let at = 0; ; at++) {
+    const [code, jumpTrue, jumpFalse, given] = filter[at] ?? assert.fail('the filter has no end')
+    const value = given === 'pid' ? own : given
+    const jump = (isTrue: boolean) => (at += isTrue ? jumpTrue : jumpFalse)
+    if (code === 0x20) accumulator = words[value / 4] ?? 0
+    else if (code === 0x54) accumulator &= value
+    else if (code === 0x15) jump(accumulator === value)
+    else if (code === 0x35) jump(accumulator >= value)
+    else if (code === 0x45) jump((accumulator & value) !== 0)
+    else if (code === 0x06) return results[value >>> 0] ?? assert.fail(`result ${value}`)
+    else assert.fail(`instruction ${code}`)
+  }
+}
+
+for (const architecture of ['x64', 'arm64'] as Architecture[]) {
+  const ask = (allowed: Partial<AllowedCalls>, name: string, ...args: number[]) => {
+    const number = findCallNumber(name, architecture) ?? assert.fail(`no ${name}`)
+    return run(toFilter({ ...nothing, ...allowed }, architecture), {
+      number,
+      architecture: architectureIds[architecture],
+      args,
+    })
+  }
+
+  describe(`the filter for ${architecture}`, () => {
+    test('kills a process that uses the calls of another architecture, and refuses those of x32', () => {
+      const filter = toFilter(nothing, architecture)
+      const other = architectureIds[architecture === 'x64' ? 'arm64' : 'x64']
+      assert.equal(run(filter, { number: 0, architecture: other }), 'killed')
+      assert.equal(run(filter, { number: 0, architecture: 0x40000003 }), 'killed')
+      if (architecture === 'arm64') return
+      assert.equal(run(filter, { number: 0x40000000 + 42, architecture: architectureIds.x64 }), 'EPERM')
+    })
+
+    test('lets the calls of a running program pass', () => {
+      const filter = toFilter(nothing, architecture)
+      // read, mmap, exit_group and execve
+      for (const number of architecture === 'x64' ? [0, 9, 231, 59] : [63, 222, 94, 221])
+        assert.equal(run(filter, { number, architecture: architectureIds[architecture] }), 'allowed')
+    })
+
+    test('allows threads, but neither processes nor namespaces', () => {
+      const thread = 0x3d0f00
+      assert.equal(ask({}, 'clone', thread), 'allowed')
+      assert.equal(ask({}, 'clone', 17), 'EPERM')
+      assert.equal(ask({}, 'clone', thread | 0x10000000), 'EPERM')
+      assert.equal(ask({}, 'clone3'), 'ENOSYS')
+    })
+
+    test('allows signals to the process itself alone', () => {
+      for (const name of ['kill', 'tgkill', 'rt_sigqueueinfo', 'rt_tgsigqueueinfo']) {
+        assert.equal(ask({}, name, own), 'allowed')
+        for (const other of [0, 1, own + 1, 0xffffffff]) assert.equal(ask({}, name, other), 'EPERM')
+      }
+      assert.equal(ask({}, 'prlimit64', 0), 'allowed')
+      assert.equal(ask({}, 'prlimit64', own + 1), 'EPERM')
+    })
+
+    test('allows the sockets of its policy alone', () => {
+      const [unix, inet, inet6, netlink, packet] = [1, 2, 10, 16, 17]
+      const [stream, datagram, raw] = [1 | 0o2000000, 2 | 0o4000, 3]
+      for (const family of [unix, inet, netlink]) assert.equal(ask({}, 'socket', family, stream), 'EPERM')
+      assert.equal(ask({}, 'connect'), 'EPERM')
+
+      assert.equal(ask({ sockets: 'listen' }, 'socket', unix, stream), 'allowed')
+      assert.equal(ask({ sockets: 'listen' }, 'socket', unix, datagram), 'EPERM')
+      assert.equal(ask({ sockets: 'listen' }, 'socket', inet, stream), 'EPERM')
+      assert.equal(ask({ sockets: 'listen' }, 'bind'), 'allowed')
+      assert.equal(ask({ sockets: 'listen' }, 'connect'), 'EPERM')
+
+      for (const family of [inet, inet6]) {
+        assert.equal(ask({ sockets: 'connect' }, 'socket', family, stream), 'allowed')
+        assert.equal(ask({ sockets: 'connect' }, 'socket', family, datagram), 'allowed')
+        assert.equal(ask({ sockets: 'connect' }, 'socket', family, raw), 'EPERM')
+      }
+      for (const family of [unix, netlink, packet])
+        assert.equal(ask({ sockets: 'connect' }, 'socket', family, stream), 'EPERM')
+      assert.equal(ask({ sockets: 'connect' }, 'listen'), 'EPERM')
+    })
+
+    test('refuses input to terminals, and changes of modes, openly or not', () => {
+      assert.equal(ask({}, 'ioctl', 0, 0x5412), 'EPERM')
+      assert.equal(ask({}, 'ioctl', 0, 0x541c), 'EPERM')
+      assert.equal(ask({}, 'ioctl', 0, 0x5401), 'allowed')
+      assert.equal(ask({}, 'fchmodat'), 'EPERM')
+      assert.equal(ask({ modeChanges: 'ignored' }, 'fchmodat'), 'ignored')
+      for (const name of ['ptrace', 'mount', 'bpf', 'shmat', 'io_uring_setup']) assert.equal(ask({}, name), 'EPERM')
+    })
+  })
+}
+
+test('each part that the kernel lacks is named', () => {
+  assert.deepEqual(listMissingParts({ landlock: 7, hasFilter: true }), [])
+  assert.match(listMissingParts({ landlock: 0, hasFilter: true }).join(), /^Landlock is not available[^,]+$/)
+  assert.equal(listMissingParts({ landlock: 2, hasFilter: false }).length, 3)
+  assert.equal(listMissingParts({ landlock: 1, hasFilter: true }).length, 3)
+})

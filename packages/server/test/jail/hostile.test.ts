@@ -1,0 +1,65 @@
+import assert from 'node:assert/strict'
+import { execFile, spawnSync } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { listMissingParts } from '../../src/engines/jail/jail.ts'
+
+type Attempts = Record<string, string> & { files: string[]; socket: boolean }
+
+const program = fileURLToPath(new URL('run-hostile.ts', import.meta.url))
+const isRoot = process.getuid?.() === 0
+const nobody = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups', '--']
+const refusals = ['EPERM', 'EACCES', 'ENOMEM', 'EMFILE']
+
+const canRunAsOrdinaryUser =
+  !isRoot || spawnSync('setpriv', [...nobody.slice(1), 'test', '-r', program], { stdio: 'ignore' }).status === 0
+const skipUser = canRunAsOrdinaryUser ? false : 'an ordinary user cannot read this directory'
+
+describe('a hostile program in the place of a parser', { skip: listMissingParts()[0] ?? false }, () => {
+  let dir = ''
+  before(() => {
+    dir = mkdtempSync(join(tmpdir(), 'assay-no-namespaces-'))
+    writeFileSync(join(dir, 'unshare'), '#!/bin/sh\nexit 1\n', { mode: 0o755 })
+    spawnSync('chmod', ['755', dir])
+  })
+  after(() => rmSync(dir, { recursive: true }))
+
+  test('gets nothing when root has started the service', { skip: !isRoot }, async () => {
+    requireRefusals(await attack([]))
+  })
+  test('gets nothing when an ordinary user has started the service', { skip: skipUser }, async () => {
+    requireRefusals(await attack(isRoot ? nobody : []))
+  })
+  test('gets nothing where the kernel grants no namespaces', { skip: skipUser }, async () => {
+    requireRefusals(await attack(isRoot ? nobody : [], `${dir}:${process.env.PATH}`))
+  })
+})
+
+async function attack(prefix: string[], path = process.env.PATH) {
+  const [command = '', ...args] = [...prefix, process.execPath, program]
+  const { stdout } = await promisify(execFile)(command, args, { env: { PATH: path, TMPDIR: tmpdir() }, cwd: '/' })
+  return JSON.parse(stdout) as { results: Record<string, Attempts>; connections: number; mode: number }
+}
+
+/** Attempts that succeed or seem to, by parser; docs/security.md names them. */
+const permitted: Record<string, string[]> = {
+  clamd: ['change the mode of the master key'],
+  freshclam: ['change the mode of the master key', 'send by UDP'],
+}
+
+function requireRefusals({ results, connections, mode }: Awaited<ReturnType<typeof attack>>) {
+  for (const [parser, { files, socket, ...attempts }] of Object.entries(results)) {
+    const successes = Object.entries(attempts).filter(([, result]) => !refusals.includes(result))
+    const names = successes.filter(([name, result]) => result !== 'done' || !permitted[parser]?.includes(name))
+    assert.deepEqual(names, [], `${parser} must not do these`)
+    assert.ok(Object.keys(attempts).length > 40, `${parser} attempted ${Object.keys(attempts).length} things`)
+    assert.deepEqual(files, [], `${parser} must inherit no file`)
+    assert.equal(socket, !['clamd', 'freshclam'].includes(parser), `the socket of ${parser}`)
+  }
+  assert.equal(connections, 0)
+  assert.equal(mode, 0o600, 'the mode of the master key')
+}

@@ -1,0 +1,113 @@
+/**
+ * Started by hostile.test.ts, as root or as an ordinary user: puts a hostile program in the place of each parser, with
+ * exactly the parser's launch, and prints the results of all attempts as JSON.
+ */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { chmodSync, closeSync, mkdirSync, mkdtempSync, openSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { fileURLToPath } from 'node:url'
+import { prepareClamdDir } from '../../src/engines/clamav/clamd-config.ts'
+import { toFreshclamLaunch } from '../../src/engines/clamav/freshclam.ts'
+import { findProgram } from '../../src/engines/clamav/installation.ts'
+import { makeSandboxChooser } from '../../src/engines/clamav/open-own-clamd.ts'
+import { toClamdLaunch } from '../../src/engines/clamav/start-clamd.ts'
+import { chooseConfinement } from '../../src/engines/nsfw/confinement.ts'
+import { toUnpackerLaunch } from '../../src/engines/unpack/open-unpacker.ts'
+import { toYaraLaunch } from '../../src/engines/yara/load-rules.ts'
+import { chooseUnprivileged } from '../../src/runtime/unprivileged.ts'
+import { hostileNumbers } from './hostile-numbers.ts'
+
+type Launch = { command: string; args: string[]; env?: Record<string, string> }
+
+const program = fileURLToPath(new URL('hostile-program.cjs', import.meta.url))
+const child = (name: string) => fileURLToPath(new URL(`../../src/engines/${name}/child/main.ts`, import.meta.url))
+
+const dir = mkdtempSync(join(tmpdir(), 'assay-hostile-'))
+const dataDir = join(dir, 'data')
+mkdirSync(dataDir)
+// Every user may write here, so that it is not the mode of the directory that refuses.
+for (const path of [dir, dataDir]) chmodSync(path, 0o777)
+writeFileSync(join(dataDir, 'master.key'), 'secret', { mode: 0o600 })
+writeFileSync(join(dataDir, 'other-content'), 'content', { mode: 0o666 })
+chmodSync(join(dataDir, 'other-content'), 0o666)
+let connections = 0
+const tcp = createServer(() => connections++).listen(0, '127.0.0.1')
+const socket = join(dataDir, 'database.sock')
+const unix = createServer(() => connections++).listen(socket)
+const abstractName = `\0${dir}`
+const abstract = createServer(() => connections++).listen(abstractName)
+await Promise.all([once(tcp, 'listening'), once(unix, 'listening'), once(abstract, 'listening')])
+chmodSync(socket, 0o777)
+const address = tcp.address()
+const port = typeof address === 'object' ? address?.port : undefined
+
+const clamd = findProgram('clamd')
+const freshclam = findProgram('freshclam')
+const launches: Record<string, () => Launch> = {
+  unpacker: () => toUnpackerLaunch(child('unpack')),
+  YARA: () => toYaraLaunch(child('yara'), undefined),
+  images: () => chooseConfinement({ program: child('nsfw'), modelDirs: [], maxDataMb: 2048 }).wrap(),
+}
+if (clamd !== undefined) {
+  launches.clamd = () => {
+    const options = { binary: clamd, dataDir, scratchMegabytes: 64, acceptsDisk: true }
+    const { user, chooseForDir } = makeSandboxChooser(options)
+    const place = prepareClamdDir(dataDir, 'clamav', user)
+    const sandbox = chooseForDir(place.dir)
+    sandbox.wipe()
+    return toClamdLaunch({ ...place, binary: clamd, sandbox })
+  }
+}
+if (freshclam !== undefined) {
+  launches.freshclam = () => {
+    const officialDir = join(dataDir, 'official')
+    const user = chooseUnprivileged('engine', ['clamav', 'nobody'], [dataDir])
+    return toFreshclamLaunch({ binary: freshclam, officialDir, user, mirror: 'localhost', urls: [] }, [])
+  }
+}
+try {
+  const results: Record<string, object> = {}
+  for (const [name, toLaunch] of Object.entries(launches)) results[name] = await runHostile(toLaunch())
+  const mode = statSync(join(dataDir, 'master.key')).mode & 0o777
+  console.log(JSON.stringify({ results, connections, mode }))
+} finally {
+  for (const server of [tcp, unix, abstract]) server.close()
+  rmSync(dir, { recursive: true })
+}
+
+/** Replaces the program of a launch and gives it the right to read itself. All else stays as it is for the parser. */
+async function runHostile({ command, args, env }: Launch): Promise<object> {
+  const at = args.findIndex((arg) => arg.startsWith('{'))
+  const jail = JSON.parse(args[at] ?? '{}')
+  const task = {
+    koffi: jail.koffi,
+    key: join(dataDir, 'master.key'),
+    elsewhere: dataDir,
+    service: process.pid,
+    port,
+    socket,
+    abstract: abstractName,
+    numbers: hostileNumbers,
+  }
+  const node = process.execPath
+  const hostile = {
+    ...jail,
+    command: [node, '--no-warnings', program, JSON.stringify(task)],
+    paths: [...jail.paths, [node, 0b101], [program, 0b100], [jail.koffi, 0b100]],
+  }
+  // A service that forgot to close its files on exec.
+  const leaked = openSync(join(dataDir, 'master.key'), 'r')
+  const started = spawn(command, args.with(at, JSON.stringify(hostile)), {
+    cwd: '/',
+    env: { PATH: process.env.PATH, ...env },
+    stdio: ['ignore', 'pipe', 'pipe', 'pipe', leaked, ...Array(30).fill('ignore'), leaked],
+  })
+  closeSync(leaked)
+  const [stdout, stderr] = await Promise.all([started.stdout, started.stderr].map((stream) => text(stream ?? [])))
+  if (!stdout) throw new Error(`The hostile program did not report: ${stderr}`)
+  return JSON.parse(stdout)
+}
