@@ -14,7 +14,7 @@ const maxPlainFieldBytes = 512
 
 /**
  * Reads gzip: the first part alone, as some programs do, each of a few others, and all of them as one file, as gzip
- * does.
+ * does, which stops where zeros follow a part.
  */
 export const gzipReader: Reader = {
   name: 'gzip',
@@ -28,7 +28,17 @@ async function readGzip(source: Source, members: Members): Promise<Reading> {
   const accounted: Range[] = []
   const doubts = new Set<Doubt>()
   const parts: Part[] = []
+  let hasZeros = false
   let at = 0
+
+  /** Gives the parts so far as one file. */
+  async function giveJoined() {
+    const [first, second] = parts
+    if (first === undefined || second === undefined) return
+    const pieces = joinParts(source, parts)
+    await members.give({ path: first.name, pieces }).catch(() => doubts.add('UnsupportedContainer'))
+  }
+
   for (let part = readPart(source, at); part !== undefined; part = readPart(source, at)) {
     if (parts.push(part) > maxParts) return { accounted, doubts: [...doubts, 'ScanLimitExceeded'] }
     accounted.push(...part.fields)
@@ -39,12 +49,12 @@ async function readGzip(source: Source, members: Members): Promise<Reading> {
     accounted.push({ start: part.dataAt, end })
     at = findNonZero(source, end)
     // gzip ignores what follows zeros, and other programs read on.
-    if (at > end && readPart(source, at) !== undefined) doubts.add('UnsupportedContainer')
+    if (at > end && !hasZeros && readPart(source, at) !== undefined) {
+      hasZeros = true
+      await giveJoined()
+    }
   }
-  if (parts.length > 1) {
-    const path = parts[0]?.name ?? ''
-    await members.give({ path, pieces: joinParts(source, parts) }).catch(() => doubts.add('UnsupportedContainer'))
-  }
+  await giveJoined()
   // A damaged header at the start.
   if (parts.length === 0) doubts.add('UnsupportedContainer')
   return { accounted, doubts: [...doubts] }
