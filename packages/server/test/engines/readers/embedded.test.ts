@@ -38,6 +38,12 @@ describe('a container behind other content is read, and the rest is content of i
   })
 })
 
+test('a container that begins with text is read by 7-Zip, whatever readers of text make of it', async () => {
+  const script = '#!/bin/sh\ncat > a <<END\ntext\nEND\n'
+  const header = `${'script.sh/'.padEnd(16)}0           0     0     644     ${String(script.length).padEnd(10)}\`\n`
+  assert.deepEqual((await read(Buffer.from(`!<arch>\n${header}${script}`))).types, ['ar'])
+})
+
 test('chance is no container: what only looks like one raises no doubt', async () => {
   const noise = ['PK\x03\x04', '\x1f\x8b\x08', 'BZh91AY&SY', '7z\xbc\xaf\x27\x1c', 'Rar!\x1a\x07\x00', 'ustar', 'MSCF']
   const content = Buffer.from(`text ${noise.map((bytes) => `${bytes}and text that follows `).join('')}`, 'latin1')

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { encodedTextReader } from '../../../src/engines/unpack/child/readers/encoded-text.ts'
+import { openBufferSource } from '../../../src/engines/unpack/child/source.ts'
 import { hasMember, lacks, run, tryReader } from './read-with.ts'
 import { fuzzReader } from './reader-support.ts'
 
@@ -117,4 +118,12 @@ test('ordinary text has nothing to give', async () => {
 test('damaged text never fails', async () => {
   const script = `#!/bin/sh\nbase64 -d > a << 'EOF'\n${base64}\nEOF\n${toUuencode(payload)}${toYenc(payload)}`
   await fuzzReader(encodedTextReader, [Buffer.from(script, 'latin1')], 2000)
+})
+
+test('signs of a script behind text are no script', () => {
+  const content = Buffer.concat([
+    Buffer.from('A title of some length and more\n'),
+    Buffer.from('\0\x01 dd \n<<x dd\n\0', 'latin1'),
+  ])
+  assert.equal(encodedTextReader.recognizes(openBufferSource(content)), false)
 })

@@ -46,7 +46,7 @@ function countUnseen(members: Members): { members: Members; getBytes(): number }
   return { members: { give }, getBytes: () => bytes }
 }
 
-/** The readings of content by its start: of each reader that recognises it, and of 7-Zip where none is enough. */
+/** The readings of content by its start: of each reader that recognises it, and of 7-Zip where no reader knows it. */
 async function readStart(source: Source, members: Members, readWithSevenZip: ReadWithSevenZip): Promise<Reading[]> {
   const readings: Reading[] = []
   for (const reader of readers) {
@@ -56,8 +56,9 @@ async function readStart(source: Source, members: Members, readWithSevenZip: Rea
     if (reading.accounted.length + reading.doubts.length > 0 || reading.needsSevenZip === true) readings.push(reading)
   }
   const needsSevenZip = readings.length === 0 || readings.some((reading) => reading.needsSevenZip === true)
-  if (!needsSevenZip) return readings
-  const byHead = listContainerFormats(source.read(0, headBytes)).flatMap(({ unpackAs }) => unpackAs ?? [])
+  // A reader of text may understand the content as well, because some containers begin with text.
+  const formats = listContainerFormats(source.read(0, headBytes)).filter((format) => needsSevenZip || !format.hasReader)
+  const byHead = formats.flatMap(({ unpackAs }) => unpackAs ?? [])
   for (const type of new Set([...byHead, ...listTypesByTail(source)]))
     readings.push(await readWithSevenZip(source, type))
   return readings

@@ -3,7 +3,7 @@ import type { Members, Reader, Reading } from '../reader.ts'
 import type { Source } from '../source.ts'
 import { findTails, readsOwnText } from './script-tail.ts'
 import { hasHereDocuments, listHereDocuments } from './shell-text.ts'
-import { findTextEnd } from './text-end.ts'
+import { cutText, findTextEnd } from './text-end.ts'
 import { findLineEnd, hasControls, readLine } from './text-lines.ts'
 import { decodeBase64, listBase64Rules } from './transfer-encodings.ts'
 import { decodeUu, decodeYenc, findUuData, findYencEnd } from './uuencode.ts'
@@ -21,7 +21,8 @@ export const encodedTextReader: Reader = {
   recognizes: (source) => {
     const head = source.read(0, headBytes)
     if (hasControls(head.subarray(0, firstBytes))) return false
-    return hasHereDocuments(head) || readsOwnText(head) || !findMarks(source).next().done
+    const script = cutText(head)
+    return hasHereDocuments(script) || readsOwnText(script) || !findMarks(source).next().done
   },
   read: async (source, members) => readEncodedText(source, members),
 }
@@ -55,15 +56,15 @@ async function readEncodedText(source: Source, members: Members): Promise<Readin
     for (const pieces of block.readings) await members.give({ path: block.path, pieces })
     end = block.end
   }
-  const head = source.read(0, headBytes)
-  if (hasHereDocuments(head)) {
+  const script = cutText(source.read(0, headBytes))
+  if (hasHereDocuments(script)) {
     for (const { path, pieces } of listHereDocuments(source)) {
       count++
       await members.give({ path, pieces })
     }
   }
   const textEnd = findTextEnd(source)
-  for (const start of readsOwnText(head) ? findTails(source, textEnd) : []) {
+  for (const start of readsOwnText(script) ? findTails(source, textEnd) : []) {
     count++
     await members.give({ path: `[bytes ${start} to ${source.bytes}]`, pieces: source.pieces(start, source.bytes) })
   }

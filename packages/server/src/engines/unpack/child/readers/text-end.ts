@@ -7,21 +7,21 @@ const pieceBytes = 2 ** 20
 export function findTextEnd(source: Source): number {
   let at = 0
   for (const piece of source.pieces(0, source.bytes)) {
-    if (hasControls(piece)) return findBinaryStart(source, at)
+    if (hasControls(piece)) return at + cutText(source.read(at, at + pieceBytes)).length
     at += piece.length
   }
   return at
 }
 
-function findBinaryStart(source: Source, from: number): number {
-  const piece = source.read(from, from + pieceBytes)
+/** The lines before the first one with a control character. */
+export function cutText(bytes: Buffer): Buffer {
+  if (!hasControls(bytes)) return bytes
   let low = 0
-  let high = piece.length
+  let high = bytes.length
   while (low < high) {
     const middle = (low + high) >> 1
-    if (hasControls(piece.subarray(0, middle + 1))) high = middle
+    if (hasControls(bytes.subarray(0, middle + 1))) high = middle
     else low = middle + 1
   }
-  const lineEnd = piece.subarray(0, low).lastIndexOf(0x0a)
-  return from + (lineEnd === -1 ? 0 : lineEnd + 1)
+  return bytes.subarray(0, bytes.subarray(0, low).lastIndexOf(0x0a) + 1)
 }
