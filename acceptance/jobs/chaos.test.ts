@@ -38,6 +38,8 @@ const faults: Fault[] = [
   'everything',
 ]
 
+const minAccepted = 50
+
 test('whatever is killed under load, nothing that was acknowledged is lost, wrong, charged twice or left behind', {
   skip: lacking || alreadyTested,
   timeout: 240_000,
@@ -61,11 +63,13 @@ test('whatever is killed under load, nothing that was acknowledged is lost, wron
   })
   try {
     await disturb(installation, load, random)
+    const hasLoad = () => load.orders.filter(({ id }) => id !== undefined).length >= minAccepted
+    await Promise.race([waitUntil('enough acknowledged orders', hasLoad), load.running])
     await load.end()
     await waitUntil('the service to be itself again', () => answers(installation), 60_000)
     const accepted = load.orders.filter(({ id }) => id !== undefined)
     t.diagnostic(`${accepted.length} acknowledged, otherwise ${JSON.stringify(Object.fromEntries(load.refusals))}`)
-    assert(accepted.length >= 50, 'there was a load')
+    assert(accepted.length >= minAccepted, 'there was a load')
 
     const results = await completeAll({ ...installation, apiKey }, load)
     checkVerdicts(load.orders, results)

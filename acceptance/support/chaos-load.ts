@@ -90,7 +90,8 @@ export function startLoad(deps: Deps) {
     const what = String(answer?.status ?? 'none')
     refusals.set(what, (refusals.get(what) ?? 0) + 1)
     assert(['none', '500', '503'].includes(what), `${what} ${answer?.text}`)
-    await pause(100)
+    // A client that tried every 100 ms would spend more on refused connections than the service on its work.
+    await pause(random.between(200, 800))
   }
 
   return {
