@@ -13,8 +13,8 @@ const testTimeoutMs = 300_000
 const fileTimeoutMs = 900_000
 const root = new URL('../', import.meta.url).pathname
 
-/** One more file than cores runs at a time, because tests spend part of their time waiting. */
-const concurrency = Math.min(availableParallelism(), 4) + 1
+/** Two more files than cores run at a time, because tests spend part of their time waiting. */
+const concurrency = Math.min(availableParallelism(), 4) + 2
 
 /**
  * Runs test files in their order, those first whose services are ready. Prints one line for a file that passed and

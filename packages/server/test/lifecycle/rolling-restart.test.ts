@@ -9,6 +9,7 @@ import { waitUntil } from '../../../../acceptance/support/wait-until.ts'
 import { openTestDatabase } from '../support/test-database.ts'
 
 const apiKey = 'rolling-restart-key'
+const pauseMs = 25
 
 test('two services are restarted one after the other under load, and no request is lost', async () => {
   const database = await openTestDatabase()
@@ -54,7 +55,7 @@ test('two services are restarted one after the other under load, and no request 
   }
 })
 
-/** Pings and scans without a pause, and submits with a small one: each of them is looked at in the end. */
+/** Pings, scans and submits one after the other, with small pauses: without them the load takes the test's time. */
 function startLoad(url: string) {
   const caller = makeCaller(url, apiKey)
   const counts = new Map<string, number>()
@@ -64,17 +65,21 @@ function startLoad(url: string) {
   const clients = Promise.all([
     ...Array.from({ length: 2 }, async () => {
       while (!isOver) {
+        await pause(pauseMs)
         const answer = await fetch(`${url}/v1/ping`, { headers: { 'x-api-key': apiKey } })
         await answer.body?.cancel()
         note(answer.status)
       }
     }),
     ...Array.from({ length: 2 }, async () => {
-      while (!isOver) note((await caller.sendFile('malware', 'scan', randomBytes(1000))).status)
+      while (!isOver) {
+        await pause(pauseMs)
+        note((await caller.sendFile('malware', 'scan', randomBytes(1000))).status)
+      }
     }),
     ...Array.from({ length: 2 }, async () => {
       while (!isOver) {
-        await pause(10)
+        await pause(pauseMs)
         const answer = await caller.sendFile('malware', 'submit', randomBytes(1000))
         note(answer.status)
         if (answer.status === 202) ids.push(toId(answer))
