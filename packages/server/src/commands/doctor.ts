@@ -34,7 +34,7 @@ async function examine(): Promise<Finding[]> {
       ok: loaded.warnings.length === 0,
       says: loaded.warnings.join(' ') || 'all valid',
     }
-    const findings = [settings, checkDataDir(config), checkCertificate(config)]
+    const findings = [settings, checkDataDir(config), checkCertificate(config), await checkSandbox()]
     return [...findings, ...(await checkDatabase()), await checkService(config)]
   } catch (error) {
     if (!(error instanceof ConfigMistakes)) throw error
@@ -79,6 +79,18 @@ function checkCertificate({ tlsCert, tlsKey }: Config): Finding {
     }
   } catch (error) {
     return { check, ok: false, says: `${tlsCert} and ${tlsKey} cannot be used together: ${(error as Error).message}` }
+  }
+}
+
+async function checkSandbox(): Promise<Finding> {
+  const check = 'sandbox'
+  try {
+    // Imported here, because no other command needs it.
+    const { findSandboxFault } = await import('../compose/sandbox.ts')
+    const fault = findSandboxFault()
+    return { check, ok: fault === undefined, says: fault ?? 'complete' }
+  } catch (error) {
+    return { check, ok: false, says: (error as Error).message }
   }
 }
 

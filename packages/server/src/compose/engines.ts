@@ -10,33 +10,40 @@ import type { openMalware } from './malware.ts'
 
 type Malware = Awaited<ReturnType<typeof openMalware>>
 type Images = Awaited<ReturnType<typeof openImages>>
+type Sandbox = { findFault(): string | undefined }
 type Deps = { contents: ContentStore; log: Logger; isTest: boolean }
+
+const idle = { countWaiting: () => 0, findFault: () => undefined, close: async () => {} }
 
 /** Opens the malware and image engines of a node that scans. Test mode starts none. */
 export const openEngines = (config: Config, { contents, log, isTest }: Deps) =>
   openParts(async (closers) => {
-    if (isTest) return { ...newEngines(newTestModeMalware(), newTestModeImages()), close: closers.closeAll }
+    if (isTest) return { ...newEngines(newTestModeMalware(), newTestModeImages(), idle), close: closers.closeAll }
     // Imported here, so that test mode starts without loading the engines.
-    const [{ openImages }, { openMalware }] = await Promise.all([import('./images.ts'), import('./malware.ts')])
+    const [{ openImages }, { openMalware }, { checkSandbox }] = await Promise.all([
+      import('./images.ts'),
+      import('./malware.ts'),
+      import('./sandbox.ts'),
+    ])
+    const sandbox = checkSandbox(config, log)
     // Images open while malware opens: each waits for its own child processes.
     const openingImages = openImages(config, { log })
     closers.add(async () => (await openingImages).close())
     const malware = await openMalware(config, { contents, log, as: 'service' })
     closers.add(malware.close)
-    return { ...newEngines(malware, await openingImages), close: closers.closeAll }
+    return { ...newEngines(malware, await openingImages, sandbox), close: closers.closeAll }
   })
 
 export type Engines = Awaited<ReturnType<typeof openEngines>>
 
-const newEngines = (malware: Malware, images: Images) => ({
+const newEngines = (malware: Malware, images: Images, sandbox: Sandbox) => ({
   malware,
   images,
+  sandbox,
   /** Decides on content of either kind. */
   assess: makeAssess({ malware: malware.malware, images: images.images }),
   listEngines: () => [...malware.listEngines(), ...images.listEngines()],
 })
-
-const idle = { countWaiting: () => 0, findFault: () => undefined, close: async () => {} }
 
 /** In test mode only test keys get verdicts; a scan with any other key fails. */
 const refuseScan = async () => {

@@ -37,10 +37,11 @@ export function listChecks(
   ]
 }
 
-const listEngineChecks = ({ malware, images }: Engines): Check[] => [
+const listEngineChecks = ({ malware, images, sandbox }: Engines): Check[] => [
   { name: 'malware engine', vital: false, findFault: async () => malware.findFault() },
   newSignatureCheck(malware.findSignatureFault),
   { name: 'NSFW image engine', vital: false, findFault: async () => images.findFault() },
+  { name: 'sandbox', vital: false, findFault: async () => sandbox.findFault() },
 ]
 
 const newSignatureCheck = (findFault: () => string | undefined): Check => ({

@@ -100,6 +100,11 @@ export const settingDefinitions = {
     fallback: 'auto',
     about: 'Whether Assay installs a missing ClamAV from the distribution when it has the permission.',
   }),
+  sandbox: setting('ASSAY_SANDBOX', oneOf('auto', 'required'), {
+    fallback: 'auto',
+    about:
+      'Whether Assay starts on a kernel that lacks a part of the sandbox of the engines (auto), or not (required).',
+  }),
   scratch: setting('ASSAY_SCRATCH', oneOf('memory', 'disk'), {
     fallback: 'memory',
     about: 'Where ClamAV may unpack content unencrypted. `disk` permits a disk if there is no file system in memory.',
