@@ -69,7 +69,16 @@ test('doctor finds no fault in a running service, nor in its ledger', async () =
     findings: { check: string; ok: boolean; says: string }[]
   }
   const checks = findings.map(({ check }) => check)
-  assert.deepEqual(checks, ['settings', 'data directory', 'certificate', 'database', 'accounts', 'ledger', 'service'])
+  assert.deepEqual(checks, [
+    'settings',
+    'data directory',
+    'certificate',
+    'sandbox',
+    'database',
+    'accounts',
+    'ledger',
+    'service',
+  ])
   // A service without an engine is degraded; all other checks must pass.
   for (const { check, ok, says } of findings) if (check !== 'service') assert(ok, `${check}: ${says}`)
   assert.match(findings.at(-1)?.says ?? '', new RegExp(`^${service.url} is (ready|degraded)\\.`))

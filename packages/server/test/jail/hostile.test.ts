@@ -58,7 +58,7 @@ function requireRefusals({ results, connections, mode }: Awaited<ReturnType<type
     assert.deepEqual(names, [], `${parser} must not do these`)
     assert.ok(Object.keys(attempts).length > 40, `${parser} attempted ${Object.keys(attempts).length} things`)
     assert.deepEqual(files, [], `${parser} must inherit no file`)
-    assert.equal(socket, !['clamd', 'freshclam'].includes(parser), `the socket of ${parser}`)
+    assert.equal(socket, !['clamd', 'freshclam', 'conversion'].includes(parser), `the socket of ${parser}`)
   }
   assert.equal(connections, 0)
   assert.equal(mode, 0o600, 'the mode of the master key')

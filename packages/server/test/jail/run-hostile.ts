@@ -16,6 +16,7 @@ import { findProgram } from '../../src/engines/clamav/installation.ts'
 import { makeSandboxChooser } from '../../src/engines/clamav/open-own-clamd.ts'
 import { toClamdLaunch } from '../../src/engines/clamav/start-clamd.ts'
 import { chooseConfinement } from '../../src/engines/nsfw/confinement.ts'
+import { toConversionLaunch } from '../../src/engines/nsfw/models/open-models.ts'
 import { toUnpackerLaunch } from '../../src/engines/unpack/open-unpacker.ts'
 import { toYaraLaunch } from '../../src/engines/yara/load-rules.ts'
 import { chooseUnprivileged } from '../../src/runtime/unprivileged.ts'
@@ -52,6 +53,8 @@ const launches: Record<string, () => Launch> = {
   YARA: () => toYaraLaunch(child('yara'), undefined),
   images: () => chooseConfinement({ program: child('nsfw'), modelDirs: [], maxDataMb: 2048 }).wrap(),
 }
+mkdirSync(join(dataDir, 'models'))
+launches.conversion = () => toConversionLaunch([], join(dataDir, 'models'))
 if (clamd !== undefined) {
   launches.clamd = () => {
     const options = { binary: clamd, dataDir, scratchMegabytes: 64, acceptsDisk: true }

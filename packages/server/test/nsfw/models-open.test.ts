@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
-import { chmod, cp, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { chmod, cp, mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, test } from 'node:test'
-import { pathToFileURL } from 'node:url'
+import { fileURLToPath, pathToFileURL } from 'node:url'
 import { pino } from 'pino'
 import { hashFile, modelsDir } from '../../src/engines/nsfw/models/manifest.ts'
 import { openModels } from '../../src/engines/nsfw/models/open-models.ts'
@@ -71,12 +71,13 @@ test('without nsfwjs one is told what to do, and models that are there are used'
   const [model] = await openModels({ ...mid, dirs: [join(dir, 'there')] })
   // A copy of the code in a place where nsfwjs is not installed.
   const elsewhere = join(dir, 'elsewhere/packages/server')
-  await cp(join(import.meta.dirname, '../../src/engines/nsfw/models'), join(elsewhere, 'src/engines/nsfw/models'), {
-    recursive: true,
-  })
+  for (const folder of ['engines/nsfw/models', 'engines/jail', 'runtime']) {
+    await cp(join(import.meta.dirname, '../../src', folder), join(elsewhere, 'src', folder), { recursive: true })
+  }
   // An empty package hides an installation in a parent directory.
   await mkdir(join(elsewhere, 'node_modules/nsfwjs'), { recursive: true })
   await writeFile(join(elsewhere, 'node_modules/nsfwjs/package.json'), '{ "exports": {} }')
+  await symlink(dirname(fileURLToPath(import.meta.resolve('koffi'))), join(elsewhere, 'node_modules/koffi'))
   await mkdir(join(elsewhere, 'models'))
   await cp(join(modelsDir, 'manifest.json'), join(elsewhere, 'models/manifest.json'))
   const url = pathToFileURL(join(elsewhere, 'src/engines/nsfw/models/open-models.ts')).href

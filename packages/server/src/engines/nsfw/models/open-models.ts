@@ -1,10 +1,14 @@
 import { execFile } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
+import { realpathSync } from 'node:fs'
 import { access, chmod, constants, mkdir, readFile, rename, rm, stat } from 'node:fs/promises'
-import { join, resolve } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import type { Logger } from '../../../runtime/logger.ts'
+import { type Unprivileged, wrapGuarded } from '../../../runtime/unprivileged.ts'
+import { toJailed } from '../../jail/jail.ts'
+import { policies } from '../../jail/policy.ts'
 import { findSourceRoot } from './convert.ts'
 import {
   type Encoding,
@@ -12,6 +16,7 @@ import {
   getModelFile,
   type ModelFile,
   type ModelName,
+  modelsDir,
   type Precision,
   readManifest,
 } from './manifest.ts'
@@ -108,7 +113,27 @@ const convertMs = 300_000
  * behind.
  */
 export async function convertInChild(name: ModelName, encoding: Encoding, path: string): Promise<void> {
-  await promisify(execFile)(process.execPath, [program, name, encoding, path], { env: {}, timeout: convertMs })
+  const { command, args } = toConversionLaunch([program, name, encoding, path], dirname(path))
+  await promisify(execFile)(command, args, { env: { PATH: process.env.PATH }, timeout: convertMs })
+  // Processes of another user read the file, so its mode must not depend on the umask.
+  await chmod(path, 0o644)
+}
+
+/** The command that runs the conversion in its jail, as the user of the service, who owns the directory. */
+export function toConversionLaunch(args: string[], targetDir: string) {
+  const policy = policies.modelConversion({
+    node: realpathSync(process.execPath),
+    reads: [
+      dirname(import.meta.dirname),
+      modelsDir,
+      join(modelsDir, '..', 'package.json'),
+      findSourceRoot() ?? [],
+    ].flat(),
+    writes: [targetDir],
+  })
+  const jailed = toJailed(policy, args, { hasSocket: false })
+  const sameUser: Unprivileged = { owner: undefined, wrap: (command, args) => ({ command, args }) }
+  return wrapGuarded(sameUser, jailed.command, jailed.args)
 }
 
 /**
