@@ -1,6 +1,13 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { EngineBusy, EngineDown, type ScanEngine, type Unpacker } from '../../src/domain/ports/engines.ts'
+import {
+  EngineBusy,
+  EngineDown,
+  type EngineReport,
+  type ScanEngine,
+  type SeenMembers,
+  type Unpacker,
+} from '../../src/domain/ports/engines.ts'
 import { makeInspection } from '../../src/domain/scans/inspection.ts'
 import { makeWorkClock } from '../../src/domain/scans/work-clock.ts'
 import { makeSemaphore } from '../../src/domain/semaphore.ts'
@@ -69,19 +76,25 @@ describe('an inspection', () => {
     assert.equal(countHeld(), 0)
   })
 
-  test('leaves out what its only engine has seen, unless that engine suspects a container', async () => {
-    for (const suspectsContainer of [false, true]) {
-      let skipsSeen: boolean | undefined
+  test('leaves out what its only engine has seen, and only plain text if that engine has a doubt', async () => {
+    const inspectTar = async (engine: Parameters<typeof newEngine>[0], report: Partial<EngineReport> = {}) => {
+      let seen: SeenMembers | undefined
       const unpacker = newUnpacker({
         async unpack(_, options) {
-          skipsSeen = options.skipsSeen
+          seen = options.seen
           return []
         },
       })
-      const engine = newEngine({ opensContainers: true, scan: async () => ({ ...nothing, suspectsContainer }) })
-      await newInspection([engine], unpacker).inspect(newContent(newTar(['a']).toString('latin1')))
-      assert.equal(skipsSeen, !suspectsContainer)
+      const engines = [newEngine({ ...engine, scan: async () => ({ ...nothing, ...report }) })]
+      await newInspection(engines, unpacker).inspect(newContent(newTar(['a']).toString('latin1')))
+      return seen
     }
+    const clamAv = { opensContainers: true }
+    assert.equal(await inspectTar(clamAv), 'skip')
+    assert.equal(await inspectTar(clamAv, { suspectsContainer: true }), 'search')
+    assert.equal(await inspectTar(clamAv, { doubts: ['EncryptedContent'] }), 'search')
+    assert.equal(await inspectTar({ opensContainers: false }), 'give')
+    assert.equal(await inspectTar({ ...clamAv, marksContainers: () => false }), 'give')
   })
 
   test('does not give content to the unpacker that cannot hold any, as far as its engine tells', async () => {
@@ -181,8 +194,8 @@ describe('an inspection', () => {
     })
     const { inspect } = newInspection([newEngine({ scan: async () => nothing })], unpacker)
     await inspect(newContent(box(box('a', 'b'), box('c'))))
-    assert.deepEqual(given, [10_000, 9999, 9996])
-    const many = Array.from({ length: 10_001 }, () => 'x')
+    assert.deepEqual(given, [50_000, 49_999, 49_996])
+    const many = Array.from({ length: 50_001 }, () => 'x')
     assert.deepEqual((await inspect(newContent(box(...many)))).doubts, ['ScanLimitExceeded'])
   })
 

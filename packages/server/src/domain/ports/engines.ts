@@ -79,6 +79,15 @@ export const maxUnpackedBytes = 1000 * 1024 * 1024
 /** The amount that one scan may still unpack, at all depths together. The unpacker subtracts from it. */
 export type UnpackBudget = { members: number; bytes: number }
 
+/**
+ * What becomes of members that ClamAV has certainly scanned as part of the content.
+ *
+ * - `give`: they are given like all others.
+ * - `search`: text in which nothing can hide is left out. For content in which some member may hold other content.
+ * - `skip`: they are left out unless they can hold content by their first bytes.
+ */
+export type SeenMembers = 'give' | 'search' | 'skip'
+
 export type Unpacker = {
   /**
    * Passes the members of the container to `take`, one after the other. The path is empty for a member without a name,
@@ -91,8 +100,8 @@ export type Unpacker = {
       take(member: { path: string; bytes: AsyncIterable<Buffer> }): Promise<void>
       budget: UnpackBudget
       signal: AbortSignal
-      /** Leaves out members that ClamAV has certainly scanned as part of the content, if they cannot hold content. */
-      skipsSeen?: boolean
+      /** `give` when it is not set. */
+      seen?: SeenMembers
     },
   ): Promise<Doubt[]>
 }

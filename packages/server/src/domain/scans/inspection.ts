@@ -6,6 +6,7 @@ import {
   type EngineReport,
   maxUnpackedBytes,
   type ScanEngine,
+  type SeenMembers,
   type UnpackBudget,
   type Unpacker,
 } from '../ports/engines.ts'
@@ -19,7 +20,10 @@ export type InspectionReport = { findings: Finding[]; doubts: Doubt[] }
 
 /** How deep containers are unpacked. At each depth one process of the unpacker waits for the next. */
 const maxDepth = 8
-const maxMembers = 10_000
+/** Members that one scan may unpack, as many as clamd reads. Ordinary archives have fewer; the time limits the others. */
+const maxMembers = 50_000
+/** Members that are scanned again to tell where a finding is: with more, the time is worth more than the place. */
+const maxLocated = 10_000
 
 /** Limits of one scan, at all depths together. Tests give smaller ones. */
 export type UnpackLimits = { members: number; unpackedBytes: number }
@@ -97,8 +101,8 @@ async function inspectContent(deps: InspectionDeps, content: Content, search: Se
   // Only signatures of Assay tell that a container begins further in; without them all content is read.
   const isMarked = engines.some((engine) => engine.marksContainers())
   if (knownDoubts !== undefined || !isMarked || reports.some(({ suspectsContainer }) => suspectsContainer)) {
-    const skipsSeen = isMarked && haveSeenAll(engines, reports)
-    const { doubts, members } = await inspectMembers(deps, content, search, skipsSeen)
+    const seen = isMarked ? chooseSeen(engines, reports) : 'give'
+    const { doubts, members } = await inspectMembers(deps, content, search, seen)
     const isUnopened = reports.some(({ hasUnopened }) => hasUnopened === true) && members + doubts.length === 0
     result.doubts.push(...(isUnopened ? ['UnsupportedContainer' as const] : doubts))
   }
@@ -110,27 +114,25 @@ function endUnpacking(budget: UnpackBudget) {
   budget.bytes = 0
 }
 
-/** Whether every engine has scanned the members that ClamAV opens, and none suspects that ClamAV left one out. */
-function haveSeenAll(engines: ScanEngine[], reports: EngineReport[]): boolean {
-  return (
-    engines.every((engine) => engine.opensContainers) &&
-    // clamd names only one of several alerts: behind a doubt may be a container that it could not open.
-    reports.every(({ suspectsContainer, doubts }) => !suspectsContainer && doubts.length === 0)
-  )
+/** Members that ClamAV opens need no second scan, unless an engine does not open them or suspects a container in one. */
+function chooseSeen(engines: ScanEngine[], reports: EngineReport[]): SeenMembers {
+  if (!engines.every((engine) => engine.opensContainers)) return 'give'
+  // clamd names only one of several alerts: behind a doubt may be a container that it could not open.
+  return reports.some(({ suspectsContainer, doubts }) => suspectsContainer || doubts.length > 0) ? 'search' : 'skip'
 }
 
 async function inspectMembers(
   deps: InspectionDeps,
   content: Content,
   search: Search,
-  skipsSeen: boolean,
+  seen: SeenMembers,
 ): Promise<{ doubts: Doubt[]; members: number }> {
   if (search.path.length >= maxDepth) return { doubts: ['ScanLimitExceeded'], members: 0 }
   let members = 0
   const doubts = await deps.unpacker.unpack(content, {
     budget: search.budget,
     signal: search.signal,
-    skipsSeen,
+    seen,
     async take(member) {
       members++
       const inner = await store(deps.contents.newWriter(), member.bytes)
@@ -149,7 +151,8 @@ async function inspectMembers(
 /** Adds the findings of members. A failure is ignored, because the verdict does not depend on it. */
 async function locateFindings(deps: InspectionDeps, content: Content, search: Search) {
   const result: InspectionReport = { findings: [], doubts: [] }
-  await inspectMembers(deps, content, { ...search, result }, false).catch(() => {})
+  search.budget.members = Math.min(search.budget.members, maxLocated)
+  await inspectMembers(deps, content, { ...search, result }, 'give').catch(() => {})
   search.result.findings.push(...result.findings)
 }
 

@@ -1,13 +1,12 @@
 import type { Content } from '../../domain/content/content.ts'
-import type { Doubt, UnpackBudget, Unpacker } from '../../domain/ports/engines.ts'
+import type { Doubt, SeenMembers, UnpackBudget, Unpacker } from '../../domain/ports/engines.ts'
 import { frameKinds } from '../child-process/frames.ts'
 import type { Child } from '../child-process/start-child.ts'
 
 /** The request to an unpacking process. */
 export type Job = {
   contentBytes: number
-  /** See `Unpacker`. */
-  skipsSeen: boolean
+  seen: SeenMembers
 }
 
 /** The answer of an unpacking process. */
@@ -41,7 +40,7 @@ export const contentName = 'content'
 export async function runJob(
   child: Child,
   content: Content,
-  options: { take: Take; budget: UnpackBudget; signal: AbortSignal; skipsSeen?: boolean },
+  options: { take: Take; budget: UnpackBudget; signal: AbortSignal; seen?: SeenMembers },
 ): Promise<UnpackResult> {
   const { take, budget, signal } = options
   signal.addEventListener('abort', child.kill, { once: true })
@@ -60,7 +59,7 @@ export async function runJob(
 
   try {
     signal.throwIfAborted()
-    const job: Job = { contentBytes: content.bytes, skipsSeen: options.skipsSeen ?? false }
+    const job: Job = { contentBytes: content.bytes, seen: options.seen ?? 'give' }
     await child.post(job)
     for (let frame = await frames.next(); frame !== undefined; frame = await frames.next()) {
       if (frame.kind === frameKinds.answer) return { kind: 'answered', answer: frame.answer as JobAnswer }

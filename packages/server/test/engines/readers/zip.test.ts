@@ -23,6 +23,22 @@ test('a plain zip is read once, ClamAV has seen it, and every byte is accounted 
   }
 })
 
+test('ClamAV has not seen the members of a zip with zip64 in headers alone, as Info-ZIP writes to a pipe', async () => {
+  const { given, doubts } = await read(
+    Buffer.from(
+      'UEsDBC0ACAAIAAAAIQAAAAAA//////////8BABQALQEAEAAAAAAAAAAAAAAAAAAAAAAAJcpBCoAwDETRq8xVPErA0ARqCp2peHwrrv7i/QNh8+pO' +
+        'Qv4IChOSMKKPal8Vvo3CnXNtqfO/aoDZyvQCUEsHCCXgAj08AAAAAAAAAEQAAAAAAAAAUEsBAh4DLQAIAAgAAAAhACXgAj08AAAARAAAAAEAAAAA' +
+        'AAAAAQAAAP/BAAAAAC1QSwUGAAAAAAEAAQAvAAAAhwAAAAAA',
+      'base64',
+    ),
+  )
+  assert.deepEqual(doubts, [])
+  assert.deepEqual(
+    given.map(({ path, isSeen, bytes }) => ({ path, isSeen, length: bytes.length })),
+    [{ path: '-', isSeen: false, length: 68 }],
+  )
+})
+
 describe('each reading is given', () => {
   const forms: [name: string, zip: Buffer][] = [
     ['two zips, one behind the other', Buffer.concat([newZip([{}]), hidden])],

@@ -2,6 +2,7 @@ import { canHoldContent } from '../../../domain/content/container.ts'
 import { headBytes } from '../../../domain/content/content.ts'
 import type { ChildPipe } from '../../child-process/child-pipe.ts'
 import type { Job, JobAnswer } from '../unpack-job.ts'
+import { isPlainText } from './plain-text.ts'
 import type { Members } from './reader.ts'
 
 export type Pipe = Pick<ChildPipe<Job, JobAnswer>, 'send' | 'fetch'>
@@ -21,19 +22,19 @@ export function openMember(pipe: Pipe, path: string) {
   }
 }
 
-/** Sends the members that readers give to the service, without those that ClamAV has scanned. */
-export function openMembers(pipe: Pipe, { skipsSeen }: Pick<Job, 'skipsSeen'>): Members {
+/** Sends the members that readers give to the service, without those that ClamAV has scanned and that hold nothing. */
+export function openMembers(pipe: Pipe, { seen }: Pick<Job, 'seen'>): Members {
   return {
     async give({ path, pieces, isSeen = false }) {
       const reading = readOn(pieces)
-      if (isSeen && skipsSeen) {
-        const head = await readHead(reading)
-        if (!canHoldContent(head)) return
-        await send(path, head, reading)
-      } else {
-        await send(path, empty, reading)
-      }
+      const head = isSeen && seen !== 'give' ? await readHead(reading) : undefined
+      if (head === undefined || holdsContent(head)) await send(path, head ?? empty, reading)
     },
+  }
+
+  /** A member that is longer than a head was not read to its end, so that its text is not known to be plain. */
+  function holdsContent(head: Buffer): boolean {
+    return canHoldContent(head) || (seen === 'search' && (head.length >= headBytes || !isPlainText(head)))
   }
 
   async function send(path: string, head: Uint8Array, rest: AsyncIterable<Uint8Array>) {

@@ -24,6 +24,8 @@ export type LocalEntry = ZipEntry & {
   hasDescriptor: boolean
   /** The extra field could hold content. */
   hasLongExtra: boolean
+  /** The sizes are those of zip64, on which ClamAV gives up. */
+  isWide: boolean
 }
 
 export type EndRecord = {
@@ -157,6 +159,7 @@ export function readLocal(source: Source, headerAt: number): LocalEntry | undefi
     dataAt,
     hasDescriptor: (flags & 8) !== 0,
     hasLongExtra: canHoldMore(extra),
+    isWide: wide.isWide,
   }
 }
 

@@ -1,5 +1,5 @@
 import type { Doubt } from '../../../../domain/ports/engines.ts'
-import { decompress } from '../inflate.ts'
+import { decompress, inflateSmall, smallBytes } from '../inflate.ts'
 import { findGaps, type Members, type Range, type Reader, type Reading } from '../reader.ts'
 import type { Source } from '../source.ts'
 import { namesEncryptedParts } from './odf-manifest.ts'
@@ -164,7 +164,7 @@ function checkAgreement(zip: Zip, entry: DirectoryEntry, local: LocalEntry | und
     (!isSizeKnown || (local.packedBytes === entry.packedBytes && local.unpackedBytes === entry.unpackedBytes)) &&
     (local.crc === entry.crc || (local.hasDescriptor && local.crc === 0))
   if (!agrees || local.dataAt + entry.packedBytes > zip.source.bytes) zip.isAmbiguous = true
-  if (local.hasLongExtra) zip.isPlain = false
+  if (local.hasLongExtra || local.isWide) zip.isPlain = false
   if (namesEncryptedParts(zip.source, entry, local)) zip.doubts.add('EncryptedContent')
 }
 
@@ -247,6 +247,12 @@ async function giveMember(
   const method = entry.method === 8 ? 'deflate' : entry.method === 93 || entry.method === 20 ? 'zstd' : undefined
   if (method === undefined) {
     zip.needsSevenZip ||= !isSeen
+    return end
+  }
+  const isSmall = method === 'deflate' && packedBytes <= smallBytes && !isSizeUnknown
+  const inflated = isSmall ? inflateSmall(source.read(dataAt, end)) : undefined
+  if (inflated !== undefined) {
+    await members.give({ path: entry.path, pieces: [inflated], isSeen })
     return end
   }
   const { pieces, getUsedBytes } = decompress(method, input)
