@@ -49,7 +49,7 @@ export const imageForms: Form[] = [
   {
     name: 'disc images with a file in one tree only',
     family: 'iso',
-    expectation: 'ambiguous',
+    expectation: 'opened',
     extractors: ['bsdtar without Joliet'],
     needs: ['genisoimage'],
     make: (payload, name, workdir) =>

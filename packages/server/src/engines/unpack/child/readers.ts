@@ -5,6 +5,7 @@ import { base64TextReader } from './readers/base64-text.ts'
 import { cmsReader } from './readers/cms.ts'
 import { encodedTextReader } from './readers/encoded-text.ts'
 import { gzipReader } from './readers/gzip.ts'
+import { isoReader } from './readers/iso.ts'
 import { lzmaReader } from './readers/lzma.ts'
 import { mailReader } from './readers/mail.ts'
 import { oleReader } from './readers/ole.ts'
@@ -34,5 +35,6 @@ export const readers: Reader[] = [
   macBinaryReader,
   oleReader,
   rtfReader,
+  isoReader,
   skippedReader,
 ]
