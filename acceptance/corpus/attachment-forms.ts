@@ -1,7 +1,7 @@
 import { writeAppleFile, writeBinHex, writeMacBinary, writeTnef } from './apple-writer.ts'
 import type { Form } from './form.ts'
 import { attach, textPart, toBase64Lines, writeMail } from './mail-writer.ts'
-import { formsOf, zipFile } from './new-form.ts'
+import { formsOf, zipFile } from './samples.ts'
 
 const attachmentForm = formsOf({
   family: 'mail',

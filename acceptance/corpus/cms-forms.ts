@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { deflateSync } from 'node:zlib'
 import type { Form } from './form.ts'
 import { attach, breakLines, textPart, toBase64Lines, writeMail } from './mail-writer.ts'
-import { type Build, formsOf, runAndRead, zipFile } from './new-form.ts'
+import { type Build, formsOf, runAndRead, zipFile } from './samples.ts'
 
 const cmsForm = formsOf({ family: 'cms', needs: ['openssl'], extractors: ['openssl cms', 'munpack and openssl'] })
 

@@ -13,7 +13,7 @@ import {
   partition,
 } from './disk-tools.ts'
 import type { Form } from './form.ts'
-import { type Build, formsOf, runAndRead, zipFile } from './new-form.ts'
+import { type Build, formsOf, runAndRead, zipFile } from './samples.ts'
 import { run } from './tools.ts'
 
 const diskForm = formsOf({ family: 'disks', needs: [] })

@@ -1,6 +1,6 @@
 import { mkdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { type Build, runAndRead } from './new-form.ts'
+import { type Build, runAndRead } from './samples.ts'
 import { run } from './tools.ts'
 
 const kilobyte = 1024

@@ -2,7 +2,7 @@ import { crc32 } from 'node:zlib'
 import { newEncryptedDocx } from '../support/archives.ts'
 import type { Form } from './form.ts'
 import { attach, textPart, toBase64Lines, writeMail } from './mail-writer.ts'
-import { type Build, formsOf, runAndRead, zipFile } from './new-form.ts'
+import { type Build, formsOf, runAndRead, zipFile } from './samples.ts'
 
 const encryptedForm = formsOf({ family: 'encrypted archives', needs: ['7z', 'zip'] })
 

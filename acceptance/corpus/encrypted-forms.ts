@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Form } from './form.ts'
 import { attach, breakLines, crlf, textPart, toBase64Lines, writeMail } from './mail-writer.ts'
-import { type Build, formsOf, runAndRead, zipFile } from './new-form.ts'
+import { type Build, formsOf, runAndRead, zipFile } from './samples.ts'
 import { run } from './tools.ts'
 
 const encryptedForm = formsOf({ family: 'encrypted files', needs: [] })

@@ -4,7 +4,7 @@ import { gzipSync } from 'node:zlib'
 import { newRoot } from './disk-tools.ts'
 import type { Form } from './form.ts'
 import { breakLines, uuencode } from './mail-writer.ts'
-import { type Build, formsOf, runAndRead, zipFile } from './new-form.ts'
+import { type Build, formsOf, runAndRead, zipFile } from './samples.ts'
 import { run } from './tools.ts'
 
 const installerForm = formsOf({ family: 'installers', needs: [] })

@@ -13,7 +13,7 @@ import {
   writeMail,
   writeSinglePart,
 } from './mail-writer.ts'
-import { type Build, formsOf, runAndRead, zipFile } from './new-form.ts'
+import { type Build, formsOf, runAndRead, zipFile } from './samples.ts'
 
 const mailForm = formsOf({
   family: 'mail',

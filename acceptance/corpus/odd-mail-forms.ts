@@ -11,7 +11,7 @@ import {
   writeMail,
   writeSinglePart,
 } from './mail-writer.ts'
-import { type Build, formsOf } from './new-form.ts'
+import { type Build, formsOf } from './samples.ts'
 
 const oddMailForm = formsOf({
   family: 'mail',

@@ -1,7 +1,7 @@
 import { newZip } from '../support/archives.ts'
 import type { Form } from './form.ts'
 import { breakLines, toBase64Lines } from './mail-writer.ts'
-import { type Build, formsOf } from './new-form.ts'
+import { type Build, formsOf } from './samples.ts'
 
 const officeForm = formsOf({ family: 'office', needs: [], extractors: ['python content'] })
 

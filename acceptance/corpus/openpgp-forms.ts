@@ -2,8 +2,8 @@ import { randomBytes } from 'node:crypto'
 import { deflateRawSync, deflateSync } from 'node:zlib'
 import type { Form } from './form.ts'
 import { attach, crlf, textPart, toBase64Lines, writeMail, writeSinglePart } from './mail-writer.ts'
-import { type Build, formsOf, runAndRead, zipFile } from './new-form.ts'
 import { type Framing, framings, passphrase, runGpgOnPayload, writeLiteral, writePacket } from './openpgp-tools.ts'
+import { type Build, formsOf, runAndRead, zipFile } from './samples.ts'
 import { run } from './tools.ts'
 
 const gpgForm = formsOf({ family: 'openpgp', needs: ['gpg'], extractors: ['gpg', 'munpack and gpg'] })

@@ -1,8 +1,8 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Form } from './form.ts'
-import { type Build, formsOf, runAndRead, zipFile } from './new-form.ts'
 import { annotatePdf, attachToPdf, embed, filters, type PdfObject, predictRows, writePdf } from './pdf-writer.ts'
+import { type Build, formsOf, runAndRead, zipFile } from './samples.ts'
 
 const pdfForm = formsOf({ family: 'pdf', needs: [], extractors: ['qpdf', 'pdfdetach'] })
 

@@ -1,8 +1,32 @@
-import { readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { plainText } from './bytes.ts'
-import type { Expectation, Sample } from './form.ts'
+import type { Expectation, Form, Sample } from './form.ts'
 import { run } from './tools.ts'
+
+/** Makes one sample. `workdir` is a directory of its own that holds the payload as `payload.com`. */
+export type Build = (payload: Buffer, workdir: string) => Buffer
+
+type Shared = Omit<Form, 'name' | 'expectation' | 'make'>
+
+/** Returns a function that makes forms of one family out of a list of samples, each with the function that builds it. */
+export const formsOf =
+  (shared: Shared) =>
+  (name: string, expectation: Expectation, builds: Record<string, Build>, more: Partial<Shared> = {}): Form => ({
+    ...shared,
+    ...more,
+    name,
+    expectation,
+    make: (payload, payloadName, workdir, count) =>
+      Object.entries(builds)
+        .slice(0, count)
+        .map(([sampleName, build]) => {
+          const directory = join(workdir, sampleName)
+          mkdirSync(directory)
+          writeFileSync(join(directory, payloadName), payload)
+          return { name: sampleName, bytes: build(payload, directory) }
+        }),
+  })
 
 /** Makes samples from contents by name; the extension is added to all names. */
 export const toSamples = (extension: string, entries: Record<string, Buffer>, expectation?: Expectation): Sample[] =>
@@ -27,8 +51,17 @@ export function packFiles(
   commands: [name: string, args: string[]][],
 ): Sample[] {
   writeFiles(payload, payloadName, workdir)
-  return commands.map(([name, args]) => {
-    run(program, args, { cwd: workdir })
-    return { name, bytes: readFileSync(join(workdir, name)) }
-  })
+  return commands.map(([name, args]) => ({ name, bytes: runAndRead(workdir, name, program, ...args) }))
+}
+
+/** Runs a program in the directory of a sample and returns the file that it wrote. */
+export function runAndRead(workdir: string, output: string, program: string, ...args: string[]): Buffer {
+  run(program, args, { cwd: workdir })
+  return readFileSync(join(workdir, output))
+}
+
+/** Puts a file into a zip by Info-ZIP. */
+export function zipFile(workdir: string, name: string, bytes: Buffer): Buffer {
+  writeFileSync(join(workdir, name), bytes)
+  return runAndRead(workdir, 'outer.zip', 'zip', '-qX', 'outer.zip', name)
 }
