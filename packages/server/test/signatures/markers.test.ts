@@ -222,7 +222,9 @@ test('content is marked for a search where a file may hide further in or in a te
       page: `<script>document.write(atob("${encoded}"))</script>`,
       command: `certutil -decode ${encoded}`,
       'other case': `BASE64 ${encoded}`,
+      'without a word': `userFile:: ${encoded}\n`,
     },
+    Phar: { picture: Buffer.from('\xff\xd8\xff __HALT_COMPILER(); ?>\n', 'latin1') },
     Text: {
       'shell archive': "sed 's/^X//' > a <<'SHAR_EOF'\nXtext\nSHAR_EOF\n",
       uuencode: 'uudecode <<end\nbegin 644 a\n#0V%T\n`\nend\n',

@@ -91,6 +91,23 @@ const archives: Row[] = [
   { ...openedByNone('pst', magic('!BDN')), confirm: (head) => hasMagic(head, magic('SM', 8)) },
   openedByNone('stuffit', magic('SIT!\x00'), magic('StuffIt ')),
   { ...openedByNone('encrypted-dmg', magic('encrcdsa')), isEncrypted: true },
+  openedByNone('bzip3', magic('BZ3v1')),
+  openedByNone('rzip', magic('RZIP\x02'), magic('RZIP\x01')),
+  openedByNone('qpress', magic('qpress10')),
+  openedByNone('mozilla-lz4', magic('mozLz40\x00')),
+  openedByNone('mpq', magic('MPQ\x1a')),
+  openedByNone('lzx', magic('LZX\x00')),
+  { ...openedByNone('pack', magic('\x1f\x1e')), confirm: isPack },
+  { ...openedByNone('arc', magic('\x1a')), confirm: isArc },
+  {
+    ...openedByNone('dar', magic('\x00\x00\x00\x7b')),
+    confirm: (head) => 'NST'.includes(head.toString('latin1', 14, 15)),
+  },
+  openedByNone('git', magic('# v2 git bundle\n'), magic('# v3 git bundle\n'), magic('PACK\x00\x00\x00\x02')),
+  // Its files can be restored from the parity data alone where there is enough of it.
+  openedByNone('par2', magic('PAR2\x00PKT')),
+  openedByNone('android-backup', magic('ANDROID BACKUP\n')),
+  openedByNone('dump', magic('xFSdump0'), magic('\x6c\xea\x00\x00', 24), magic('\x6b\xea\x00\x00', 24)),
   openedByReader('applesingle', undefined, magic('\x00\x05\x16\x00'), magic('\x00\x05\x16\x07')),
   openedByReader('ole', 'compound', magic('\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1')),
   openedByReader('tar', undefined, magic('ustar', 257)),
@@ -151,4 +168,20 @@ function isArj(head: Buffer): boolean {
   if (head.length < 12) return false
   const bytes = head.readUInt16LE(2)
   return bytes >= 30 && bytes <= 2600 && head[10] === 2
+}
+
+/** The first bytes of pack, which gzip decodes, are two only: the length and the depth of the tree follow. */
+function isPack(head: Buffer): boolean {
+  const depth = head[6] ?? 0
+  return head.length > 8 && head.readUInt32BE(2) < 2 ** 31 && depth > 0 && depth <= 24
+}
+
+/** ARC begins with one byte and a method: a name that is text up to its end, and plausible sizes, follow. */
+function isArc(head: Buffer): boolean {
+  const method = head[1] ?? 0
+  const nameEnd = head.indexOf(0, 2)
+  if (method < 1 || method > 11 || nameEnd < 3 || nameEnd > 14 || head.length < 29) return false
+  const isName = head.subarray(2, nameEnd).every((byte) => byte > 0x20 && byte < 0x7f)
+  const packedBytes = head.readUInt32LE(15)
+  return isName && packedBytes < 2 ** 31 && (method === 1 || packedBytes <= head.readUInt32LE(25) + 1024)
 }

@@ -6,6 +6,7 @@ import { isDocument } from './document-formats.ts'
 import { isEncrypted } from './encrypted-formats.ts'
 import { isLzmaStream } from './lzma-head.ts'
 import { countSkippedBytes } from './skipped-formats.ts'
+import { isZlibHead } from './zlib-head.ts'
 
 /**
  * Whether content with this head may hold other content, content that nobody can read without a password, or bytes that
@@ -16,6 +17,7 @@ export const canHoldContent = (head: Buffer): boolean =>
   isEncrypted(head) ||
   isDocument(head) ||
   countSkippedBytes(head) !== undefined ||
+  isZlibHead(head) ||
   isLzmaStream(head)
 
 /**

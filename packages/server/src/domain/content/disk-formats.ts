@@ -52,6 +52,9 @@ export const diskFormats: DiskRow[] = [
   ),
   // Sectors with their error correction, as programs for burning discs store them.
   file(openedByNone('raw-disc', magic(rawSync))),
+  file(openedByNone('bochs', magic('Bochs Virtual HD Image'))),
+  file(openedByNone('uml-cow', magic('OOOM\x00\x00\x00'))),
+  file(openedByNone('refs', magic('ReFS\x00\x00\x00\x00', 3))),
   file(openedByNone('romfs', magic('-rom1fs-'))),
   file(openedByNone('bfs', magic('\xce\xfa\xad\x1b'))),
   file(openedByNone('ubi', magic('UBI#\x01'), magic('\x31\x18\x10\x06'))),

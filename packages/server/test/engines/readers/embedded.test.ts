@@ -94,3 +94,8 @@ test('formats that ClamAV skips are given without the bytes by which it tells th
     )
   }
 })
+
+test('an archive in a database of SQLite is a doubt', async () => {
+  const content = 'SQLite format 3\0CREATE TABLE sqlar(name TEXT PRIMARY KEY, data BLOB)'
+  assert.deepEqual((await read(Buffer.from(content))).doubts, ['UnsupportedContainer'])
+})

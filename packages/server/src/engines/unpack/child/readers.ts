@@ -11,10 +11,12 @@ import { mailReader } from './readers/mail.ts'
 import { oleReader } from './readers/ole.ts'
 import { openPgpReader } from './readers/openpgp.ts'
 import { pdfReader } from './readers/pdf.ts'
+import { pharReader } from './readers/phar.ts'
 import { rtfReader } from './readers/rtf.ts'
 import { skippedReader } from './readers/skipped.ts'
 import { tarReader } from './readers/tar.ts'
 import { zipReader } from './readers/zip.ts'
+import { zlibReader } from './readers/zlib.ts'
 import { zstdFramesReader } from './readers/zstd-frames.ts'
 
 /** The readers of Assay. Formats that 7-Zip alone reads are in the table of domain/content/container-formats.ts. */
@@ -31,10 +33,12 @@ export const readers: Reader[] = [
   pdfReader,
   lzmaReader,
   zstdFramesReader,
+  zlibReader,
   appleSingleReader,
   macBinaryReader,
   oleReader,
   rtfReader,
   isoReader,
+  pharReader,
   skippedReader,
 ]

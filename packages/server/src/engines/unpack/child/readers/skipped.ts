@@ -2,6 +2,10 @@ import { headBytes } from '../../../../domain/content/content.ts'
 import { countSkippedBytes } from '../../../../domain/content/skipped-formats.ts'
 import type { Reader } from '../reader.ts'
 
+/** The name of the table in which the program of SQLite archives compressed files. */
+const archiveTables = ['sqlar', 'SQLAR'].map((name) => Buffer.from(name))
+const database = Buffer.from('SQLite format 3\0')
+
 /** Gives content that ClamAV would skip without the bytes by which ClamAV tells the format. */
 export const skippedReader: Reader = {
   name: 'formats that ClamAV skips',
@@ -10,6 +14,8 @@ export const skippedReader: Reader = {
     const start = countSkippedBytes(source.read(0, headBytes)) ?? 0
     const path = `[bytes ${start} to ${source.bytes}]`
     await members.give({ path, pieces: source.pieces(start, source.bytes) })
-    return { accounted: [{ start: 0, end: source.bytes }], doubts: [] }
+    const isArchive =
+      source.read(0, database.length).equals(database) && archiveTables.some((name) => source.find(name, 0) !== -1)
+    return { accounted: [{ start: 0, end: source.bytes }], doubts: isArchive ? ['UnsupportedContainer'] : [] }
   },
 }

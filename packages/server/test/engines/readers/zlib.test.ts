@@ -1,0 +1,36 @@
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { test } from 'node:test'
+import { deflateSync } from 'node:zlib'
+import { zlibReader } from '../../../src/engines/unpack/child/readers/zlib.ts'
+import { tryReader } from './read-with.ts'
+import { fuzzReader, readWith } from './reader-support.ts'
+
+const payload = Buffer.from('A file that pigz or git compressed.')
+
+test('a zlib stream is given, whatever its level, and what follows is not accounted for', async () => {
+  for (const level of [1, 6, 9]) {
+    const stream = deflateSync(payload, { level })
+    const { given, accounted, doubts } = await readWith(zlibReader, Buffer.concat([stream, payload]))
+    assert.deepEqual(given[0]?.bytes, payload)
+    assert.deepEqual(accounted, [{ start: 0, end: stream.length }])
+    assert.deepEqual(doubts, [])
+  }
+})
+
+test('text that begins like a stream is none', async () => {
+  const { accounted, doubts } = await readWith(zlibReader, Buffer.from('hCard is a format for people and companies.'))
+  assert.deepEqual([accounted, doubts], [[], []])
+})
+
+test('a stream that is cut leaves a doubt', async () => {
+  const stream = deflateSync(randomBytes(5000))
+  assert.deepEqual((await readWith(zlibReader, stream.subarray(0, 3000))).doubts, ['UnsupportedContainer'])
+})
+
+test('streams with a dictionary and other content are not recognised', async () => {
+  const { given } = await tryReader(zlibReader, deflateSync(payload, { dictionary: payload }))
+  assert.deepEqual(given, [])
+})
+
+test('bad bytes never make the reader throw', () => fuzzReader(zlibReader, [deflateSync(payload)], 300))
