@@ -27,6 +27,8 @@ test('what is no container is known at once', () => {
     ']\x00\x00 text',
     '\x60\xea text',
     '\x1f\x1e text',
+    // A description of a terminal.
+    '\x1a\x01\x1e\x00\x07\x00\x0f\x00\x69\x01\xb2\x03Eterm|a terminal of the Enlightenment project',
     '\x1a\x02A line of text that is no name',
     '\x00\x00\x00{ text of some length',
     'hello -lh5- '.repeat(900),

@@ -180,8 +180,8 @@ function isPack(head: Buffer): boolean {
 function isArc(head: Buffer): boolean {
   const method = head[1] ?? 0
   const nameEnd = head.indexOf(0, 2)
-  if (method < 1 || method > 11 || nameEnd < 3 || nameEnd > 14 || head.length < 29) return false
+  if (method < 2 || method > 11 || nameEnd < 3 || nameEnd > 14 || head.length < 29) return false
   const isName = head.subarray(2, nameEnd).every((byte) => byte > 0x20 && byte < 0x7f)
   const packedBytes = head.readUInt32LE(15)
-  return isName && packedBytes < 2 ** 31 && (method === 1 || packedBytes <= head.readUInt32LE(25) + 1024)
+  return isName && packedBytes < 2 ** 31 && packedBytes <= head.readUInt32LE(25) + 1024
 }
