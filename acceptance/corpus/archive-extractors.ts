@@ -38,6 +38,14 @@ export const archiveExtractors: Extractor[] = [
     isSpecial: true,
   },
   toStdout('gzip', 'gzip', '-dc'),
+  toStdout('pigz', 'pigz', '-dc'),
+  // PHP tells archives by the ends of their names.
+  {
+    name: 'php',
+    program: 'php',
+    args: (file) => ['-r', "copy($argv[1], 'a.phar'); (new Phar('a.phar'))->extractTo('.');", '--', file],
+    isSpecial: true,
+  },
   toStdout('bzip2', 'bzip2', '-dc'),
   toStdout('xz', 'xz', '-dc'),
   toStdout('lzma', 'xz', '--format=lzma', '-dc'),

@@ -8,6 +8,7 @@ import { frameForms } from './frame-forms.ts'
 import { hostForms } from './host-forms.ts'
 import { imageForms } from './image-forms.ts'
 import { nestedForms } from './nested-forms.ts'
+import { programForms } from './program-forms.ts'
 import { streamForms } from './stream-forms.ts'
 import { tarForms } from './tar-forms.ts'
 import { findTool } from './tools.ts'
@@ -28,6 +29,7 @@ export const forms: Form[] = [
   ...imageForms,
   ...nestedForms,
   ...contentForms,
+  ...programForms,
 ]
 
 /** A sample with EICAR, and its twin with a harmless text. */
