@@ -16,8 +16,8 @@ export function killAll(pids: number[]) {
   }
 }
 
-/** Tells whether the process still runs. */
-export const isRunning = (pid: number): boolean => read(pid, 'cmdline') !== ''
+/** Tells whether the process still runs. Not by its command line, which is empty while it becomes another program. */
+export const isRunning = (pid: number): boolean => !['', 'X', 'Z'].includes(readStat(pid).state)
 
 /** Tells whether a signal has stopped the process. */
 export const isStopped = (pid: number): boolean => readStat(pid).state === 'T'
@@ -49,7 +49,7 @@ function readStat(pid: number) {
   const fields = text.slice(end + 2).split(' ')
   return {
     name: text.slice(text.indexOf('(') + 1, end),
-    state: fields[0],
+    state: fields[0] ?? '',
     parent: Number(fields[1]),
     work: Number(fields[11]) + Number(fields[12]),
   }
