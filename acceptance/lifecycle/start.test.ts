@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process'
 import { chmodSync, chownSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { after, test } from 'node:test'
+import { after, describe, test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { copyPreparedDatabase } from '../support/prepared-database.ts'
 import { findProcesses, killAll } from '../support/processes.ts'
@@ -48,21 +48,6 @@ test('the first start prints a key that works, and later starts do not print it'
   await second.stop()
 })
 
-test('the first account has the key and the webhook secret that the operator configured', async () => {
-  const given = { ASSAY_BOOTSTRAP_KEY: 'operators-own-key', ASSAY_BOOTSTRAP_WEBHOOK_SECRET: 'operators-own-secret' }
-  const service = await startService({ ...newPreparedSettings(), ...given })
-  assert.equal(await ping(service, 'operators-own-key'), 200)
-  await service.stop()
-})
-
-test('a stop ends everything that was started', async () => {
-  const settings = newPreparedSettings()
-  const service = await startService(settings)
-  assert.ok(findProcesses(settings.ASSAY_DATA_DIR).length > 0)
-  await service.stop('SIGINT')
-  await waitForNoProcesses(settings.ASSAY_DATA_DIR)
-})
-
 test('a service stops when nothing reads its output', async () => {
   const env = { ...process.env, ...newPreparedSettings(), ASSAY_PORT: '0' }
   const service = spawn(process.execPath, [programFile, 'serve', '--test', '--json'], { env })
@@ -76,70 +61,69 @@ test('a service stops when nothing reads its output', async () => {
   assert.equal(end, 0)
 })
 
-test('a request that runs when the service is stopped gets its response', async () => {
-  const service = await startService(newPreparedSettings())
-  const body = new TransformStream<Uint8Array, Uint8Array>()
-  const writer = body.writable.getWriter()
-  const answer = fetch(`${service.url}/v1/malware/scan/url`, {
-    method: 'POST',
-    headers: { 'x-api-key': service.apiKey, 'content-type': 'application/json' },
-    body: body.readable,
-    duplex: 'half',
-  } as RequestInit)
-  await writer.write(Buffer.from('{"file_url":'))
-  await waitUntil('the request is being read', async () => (await ping(service)) === 200)
-  const stopped = service.stop()
-  await waitUntil('new connections are refused', () =>
-    ping(service).then(
-      () => false,
-      () => true,
-    ),
-  )
-  await writer.write(Buffer.from('""}'))
-  await writer.close()
-  assert.equal((await answer).status, 422)
-  await stopped
-})
+/** Each test leaves the service running for the next one: a start takes more than a second of processor time. */
+describe('one data directory', () => {
+  const apiKey = 'operators-own-key'
+  const given = { ASSAY_BOOTSTRAP_KEY: apiKey, ASSAY_BOOTSTRAP_WEBHOOK_SECRET: 'operators-own-secret' }
+  const settings = { ...newPreparedSettings(), ...given }
+  const list = () => findProcesses(settings.ASSAY_DATA_DIR)
+  let service: Service
 
-test('a second service on the same data directory is refused, and the first goes on', async () => {
-  const settings = newPreparedSettings()
-  const first = await startService(settings)
-  await assert.rejects(startService(settings), /already running on .* \(process \d+\)\. Stop it first/)
-  assert.equal(await ping(first), 200)
-  await first.stop()
-})
+  test('the first account has the key and the webhook secret that the operator configured', async () => {
+    service = await startService(settings)
+    assert.equal(await ping(service, apiKey), 200)
+  })
 
-test('a start after kill -9 of the service joins its database and stops it in the end', async () => {
-  const settings = newPreparedSettings()
-  const first = await startService(settings)
-  const { apiKey } = first
-  await first.stop('SIGKILL')
-  assert.ok(findProcesses(settings.ASSAY_DATA_DIR).length > 0, 'the database is left behind')
-  const second = await startService(settings)
-  assert.equal(await ping(second, apiKey), 200)
-  await second.stop()
-  await waitForNoProcesses(settings.ASSAY_DATA_DIR)
-})
+  test('a second service on the same data directory is refused, and the first goes on', async () => {
+    await assert.rejects(startService(settings), /already running on .* \(process \d+\)\. Stop it first/)
+    assert.equal(await ping(service, apiKey), 200)
+  })
 
-test('a start after kill -9 of the service and its database works', async () => {
-  const settings = newPreparedSettings()
-  const first = await startService(settings)
-  const { apiKey } = first
-  const children = findProcesses(settings.ASSAY_DATA_DIR)
-  await first.stop('SIGKILL')
-  killAll(children)
-  const second = await startService(settings)
-  assert.equal(await ping(second, apiKey), 200)
-  await second.stop()
-})
+  test('the service restarts a database that dies', async () => {
+    killAll(list())
+    await waitUntil('the service answers again', async () => (await ping(service, apiKey).catch(() => 0)) === 200)
+  })
 
-test('the service restarts a database that dies', async () => {
-  const settings = newPreparedSettings()
-  const service = await startService(settings)
-  killAll(findProcesses(settings.ASSAY_DATA_DIR))
-  await waitUntil('the service answers again', async () => (await ping(service).catch(() => 0)) === 200)
-  await service.stop()
-  await waitForNoProcesses(settings.ASSAY_DATA_DIR)
+  test('a start after kill -9 of the service and its database works', async () => {
+    const children = list()
+    await service.stop('SIGKILL')
+    killAll(children)
+    service = await startService(settings)
+    assert.equal(await ping(service, apiKey), 200)
+  })
+
+  test('a start after kill -9 of the service joins its database', async () => {
+    await service.stop('SIGKILL')
+    assert.ok(list().length > 0, 'the database is left behind')
+    service = await startService(settings)
+    assert.equal(await ping(service, apiKey), 200)
+  })
+
+  test('a request that runs when the service is stopped gets its response, and the stop ends everything', async () => {
+    const body = new TransformStream<Uint8Array, Uint8Array>()
+    const writer = body.writable.getWriter()
+    const answer = fetch(`${service.url}/v1/malware/scan/url`, {
+      method: 'POST',
+      headers: { 'x-api-key': apiKey, 'content-type': 'application/json' },
+      body: body.readable,
+      duplex: 'half',
+    } as RequestInit)
+    await writer.write(Buffer.from('{"file_url":'))
+    await waitUntil('the request is being read', async () => (await ping(service, apiKey)) === 200)
+    assert.ok(list().length > 0)
+    const stopped = service.stop('SIGINT')
+    await waitUntil('new connections are refused', () =>
+      ping(service, apiKey).then(
+        () => false,
+        () => true,
+      ),
+    )
+    await writer.write(Buffer.from('""}'))
+    await writer.close()
+    assert.equal((await answer).status, 422)
+    await stopped
+    await waitForNoProcesses(settings.ASSAY_DATA_DIR)
+  })
 })
 
 test('operator commands work without a service and leave nothing running', async () => {
