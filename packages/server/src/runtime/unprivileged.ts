@@ -5,6 +5,8 @@ import { readFileSync } from 'node:fs'
 export type Unprivileged = {
   /** Owner for files that the program must write; undefined when this process does not run as root. */
   owner: { uid: number; gid: number } | undefined
+  /** The program has the capability to read every file, because it could not reach its own otherwise. */
+  hasCapability?: boolean
   /** Returns what to spawn instead of the plain command. */
   wrap(command: string, args: string[]): { command: string; args: string[]; uid?: number; gid?: number }
 }
@@ -21,6 +23,7 @@ export function chooseUnprivileged(program: string, users: string[], mustReach: 
   if (canReach(plain, mustReach)) return plain
   const withSearch: Unprivileged = {
     owner,
+    hasCapability: true,
     wrap: (command, args) => ({ command: 'setpriv', args: [...toSearchFlags(owner), command, ...args] }),
   }
   if (canReach(withSearch, mustReach)) return withSearch

@@ -8,6 +8,7 @@ import { describe, type TestContext, test } from 'node:test'
 import { isRunning } from '../../../../acceptance/support/processes.ts'
 import { openUpdater, type UpdateResult } from '../../src/engines/clamav/freshclam.ts'
 import { findProgram } from '../../src/engines/clamav/installation.ts'
+import { launcherDirs } from '../../src/engines/jail/jail.ts'
 import { chooseUnprivileged, type Unprivileged } from '../../src/runtime/unprivileged.ts'
 import { silentLog } from '../support/silent-log.ts'
 import { waitFor } from '../support/wait-for.ts'
@@ -81,7 +82,7 @@ describe('the updater', { timeout: 60_000 }, () => {
     t.after(() => server.close())
     const { port } = server.address() as AddressInfo
     const dir = newDir(t)
-    const user = chooseUnprivileged('engine', ['clamav', 'nobody'], [dirname(freshclam ?? ''), dir])
+    const user = chooseUnprivileged('engine', ['clamav', 'nobody'], [dirname(freshclam ?? ''), dir, ...launcherDirs])
     const urls = [`http://127.0.0.1:${port}/from-url.ndb`]
     const { officialDir, results } = openTestUpdater(t, { binary: freshclam ?? '', dir, user, urls })
     t.mock.timers.tick(5000)

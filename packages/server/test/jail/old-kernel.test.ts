@@ -16,6 +16,7 @@ const sandbox = new URL('../../src/compose/sandbox.ts', import.meta.url).href
 function runWithoutLandlock(args: string[], env: Record<string, string> = {}) {
   const { command, args: words } = toJailed(policies.unpacker({ node: process.execPath, reads: [] }), [], {
     hasSocket: false,
+    keepsCapability: false,
   })
   const jail = {
     ...JSON.parse(words.at(-1) ?? ''),

@@ -15,6 +15,7 @@ import { toFreshclamLaunch } from '../../src/engines/clamav/freshclam.ts'
 import { findProgram } from '../../src/engines/clamav/installation.ts'
 import { makeSandboxChooser } from '../../src/engines/clamav/open-own-clamd.ts'
 import { toClamdLaunch } from '../../src/engines/clamav/start-clamd.ts'
+import { launcherDirs } from '../../src/engines/jail/jail.ts'
 import { chooseConfinement } from '../../src/engines/nsfw/confinement.ts'
 import { toConversionLaunch } from '../../src/engines/nsfw/models/open-models.ts'
 import { toUnpackerLaunch } from '../../src/engines/unpack/open-unpacker.ts'
@@ -68,7 +69,7 @@ if (clamd !== undefined) {
 if (freshclam !== undefined) {
   launches.freshclam = () => {
     const officialDir = join(dataDir, 'official')
-    const user = chooseUnprivileged('engine', ['clamav', 'nobody'], [dataDir])
+    const user = chooseUnprivileged('engine', ['clamav', 'nobody'], [dataDir, ...launcherDirs])
     return toFreshclamLaunch({ binary: freshclam, officialDir, user, mirror: 'localhost', urls: [] }, [])
   }
 }
@@ -99,6 +100,8 @@ async function runHostile({ command, args, env }: Launch): Promise<object> {
   const node = process.execPath
   const hostile = {
     ...jail,
+    // The hostile program may lie in a directory that is closed to others; this only gives it more.
+    keepsCapability: true,
     command: [node, '--no-warnings', program, JSON.stringify(task)],
     paths: [...jail.paths, [node, 0b101], [program, 0b100], [jail.koffi, 0b100]],
   }

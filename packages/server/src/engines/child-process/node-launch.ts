@@ -61,7 +61,10 @@ export function toNodeLaunch(options: NodeProgram): Launch {
     `--wasm-tiering-budget=${tieringBudget}`,
   ]
   const policy = options.toPolicy({ node, reads: [...dirs, ...files] })
-  const jailed = toJailed(policy, [...permissions, ...flags, program, ...args], { hasSocket: true })
+  const jailed = toJailed(policy, [...permissions, ...flags, program, ...args], {
+    hasSocket: true,
+    keepsCapability: user.hasCapability === true,
+  })
   return wrapGuarded(user, jailed.command, jailed.args)
 }
 

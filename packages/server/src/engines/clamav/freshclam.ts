@@ -121,7 +121,7 @@ export function toFreshclamLaunch({ binary, officialDir, user, mirror, urls }: L
     writes: [officialDir],
     ports: [53, 80, 443, ...[mirror, ...urls].flatMap(findPort)],
   })
-  const jailed = toJailed(policy, args, { hasSocket: false })
+  const jailed = toJailed(policy, args, { hasSocket: false, keepsCapability: user.hasCapability === true })
   return wrapGuarded(user, jailed.command, jailed.args)
 }
 

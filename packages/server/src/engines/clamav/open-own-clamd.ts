@@ -211,7 +211,10 @@ export function makeSandboxChooser(
 ) {
   const { binary, dataDir, scratchMegabytes, acceptsDisk } = options
   mkdirSync(dataDir, { recursive: true, mode: 0o711 })
-  const user = chooseUnprivileged('engine', clamdUsers, [dirname(binary), dataDir, ...launcherDirs])
+  const ownDirs = [dirname(binary), dataDir]
+  const user = chooseUnprivileged('engine', clamdUsers, [...ownDirs, ...launcherDirs])
+  // What the launcher needs to reach its own files, it drops before it becomes clamd.
+  if (user.hasCapability) user.hasCapability = chooseUnprivileged('engine', clamdUsers, ownDirs).hasCapability === true
   return {
     user,
     chooseForDir: (dir: string) => chooseSandbox({ user, dir, scratchMegabytes, acceptsDisk }),

@@ -13,6 +13,8 @@ export type Sandbox = {
   kind: 'private' | 'shared memory' | 'disk'
   /** Size of the file system. Assay does not choose the size of /dev/shm: Docker gives a container 64 MB. */
   megabytes: number
+  /** clamd keeps the capability to read every file, without which it could not reach its own. */
+  keepsCapability: boolean
   /** The command that runs a program in the sandbox. */
   wrap(command: string, args: string[]): { command: string; args: string[] }
   /** Removes files that a killed clamd has left. */
@@ -74,6 +76,7 @@ function makePrivate({ user, scratchMegabytes }: Deps, scratchDir: string): Sand
     scratchDir,
     kind: 'private',
     megabytes: scratchMegabytes,
+    keepsCapability: user.hasCapability === true,
     wrap(command, args) {
       // The program starts as root of its namespace, whichever user the service runs as.
       const guarded = wrapGuarded(user, command, args, true)
@@ -89,6 +92,7 @@ function makePlain({ user }: Deps, scratchDir: string, kind: Sandbox['kind']): S
     scratchDir,
     kind,
     megabytes: measureMegabytes(dirname(scratchDir)),
+    keepsCapability: user.hasCapability === true,
     wrap: (command, args) => wrapGuarded(user, command, args),
     wipe() {
       mkdirSync(scratchDir, { recursive: true, mode: 0o700 })

@@ -64,7 +64,10 @@ export function toClamdLaunch(options: {
     writes: [dirname(socket), sandbox.scratchDir],
     scratchMb: sandbox.megabytes,
   })
-  const jailed = toJailed(policy, [`--config-file=${configFile}`], { hasSocket: false })
+  const jailed = toJailed(policy, [`--config-file=${configFile}`], {
+    hasSocket: false,
+    keepsCapability: sandbox.keepsCapability,
+  })
   // stdbuf makes the output line-buffered: clamd would hold messages to a pipe back until there are 4 KB of them.
   const buffered = ['stdbuf', '-oL', jailed.command, ...jailed.args]
   // clamd has a lower priority than the service, which could not answer other callers during a scan otherwise.

@@ -59,13 +59,14 @@ export const launcherDirs = [dirname(node), dirname(launcher), dirname(koffi)]
  * `startChild` if it is a child of a pool. Its file system, its system calls and its resources are restricted by the
  * kernel, whichever user it runs as.
  */
-export function toJailed(policy: Policy, args: string[], options: { hasSocket: boolean }) {
+export function toJailed(policy: Policy, args: string[], options: { hasSocket: boolean; keepsCapability: boolean }) {
   const { limits } = policy
   const megabyte = 2 ** 20
   const jail = {
     koffi,
     command: [policy.program, ...args],
     descriptors: options.hasSocket ? [3] : [],
+    keepsCapability: options.keepsCapability,
     // Version 1 of Landlock refuses every move between directories, which freshclam does with its downloads.
     minLandlock: policy.writes.length > 0 ? 2 : 1,
     handled,

@@ -15,7 +15,7 @@ const setrlimit = libc.func('setrlimit', 'int', ['int', 'void *'])
 const systemCall = libc.func('syscall', 'int64_t', ['int64_t', 'int64_t', 'int64_t', 'int64_t', 'int64_t'])
 const call = { closeRange: 436, createRuleset: 444, addRule: 445, restrictSelf: 446 }
 
-const option = { deathSignal: 1, seccomp: 22, noNewPrivileges: 38 }
+const option = { deathSignal: 1, seccomp: 22, noNewPrivileges: 38, ambientCapabilities: 47 }
 const seccompFilter = 2
 const killSignal = 9
 
@@ -39,6 +39,8 @@ function enter() {
   for (const descriptor of jail.descriptors) fcntl(descriptor, 2, 0)
   if (abi >= jail.minLandlock) restrictFiles()
   if (jail.hasFilter) restrictCalls()
+  // Ends the ambient capabilities, the only ones that an ordinary user would take along.
+  if (!jail.keepsCapability) prctl(option.ambientCapabilities, 4, null, 0, 0)
   process.execve(jail.command[0], jail.command, process.env)
 }
 

@@ -131,7 +131,7 @@ export function toConversionLaunch(args: string[], targetDir: string) {
     ].flat(),
     writes: [targetDir],
   })
-  const jailed = toJailed(policy, args, { hasSocket: false })
+  const jailed = toJailed(policy, args, { hasSocket: false, keepsCapability: false })
   const sameUser: Unprivileged = { owner: undefined, wrap: (command, args) => ({ command, args }) }
   return wrapGuarded(sameUser, jailed.command, jailed.args)
 }
