@@ -61,7 +61,7 @@ async function contains(
   depth: number,
 ): Promise<boolean> {
   // Decoders of text may add a line end. A longer output is a container that holds the payload uncompressed.
-  if (output.bytes.length <= payload.length + 8 && output.bytes.includes(payload)) return true
+  if (output.bytes.length <= payload.length + 8 && output.bytes.includes(withoutBlanks(payload))) return true
   const next = extractors.find(({ name }) => name === extractor.inner) ?? extractor
   if (depth < maxDepth && (next.isSpecial === true || !isText(output.bytes)))
     for (const inner of await unpack(next, basename(output.path), output.bytes, directory))
@@ -118,6 +118,9 @@ function readOutputs(directory: Buffer, parent = ''): Output[] {
     return status.isFile() && status.size <= maxFileBytes ? [{ path: shown, bytes: readFileSync(path) }] : []
   })
 }
+
+/** A signature of text does not cover blanks at the end of its lines, and gpg removes them. */
+const withoutBlanks = (payload: Buffer) => Buffer.from(payload.toString('latin1').trimEnd(), 'latin1')
 
 /** Plain text inside a container is not unpacked further, which saves most of the processes. */
 const isText = (bytes: Buffer) => bytes.subarray(0, 4096).every((byte) => byte > 8 && byte < 128)
