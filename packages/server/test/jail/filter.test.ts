@@ -104,6 +104,7 @@ for (const architecture of ['x64', 'arm64'] as Architecture[]) {
       assert.equal(ask({}, 'ioctl', 0, 0x5401), 'allowed')
       assert.equal(ask({}, 'fchmodat'), 'EPERM')
       assert.equal(ask({ modeChanges: 'ignored' }, 'fchmodat'), 'ignored')
+      assert.equal(ask({ modeChanges: 'ignored' }, 'umask'), 'ignored')
       for (const name of ['ptrace', 'mount', 'bpf', 'shmat', 'io_uring_setup']) assert.equal(ask({}, name), 'EPERM')
     })
   })

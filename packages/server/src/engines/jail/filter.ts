@@ -86,6 +86,9 @@ export function toFilter(allowed: AllowedCalls, architecture: Architecture): Ins
     ...modeCalls
       .split(' ')
       .flatMap((name) => onCall(name, [allowed.modeChanges === 'ignored' ? ignored : notPermitted])),
+    // clamd creates its socket under a mask that leaves no permissions, and sets its mode afterwards. With only the
+    // second step ignored, nobody but root could connect.
+    ...(allowed.modeChanges === 'ignored' ? onCall('umask', [ignored]) : []),
     ...onCall('clone', cloneBlock),
     // The flags of clone3 lie in memory, where a filter cannot look. libc falls back to clone.
     ...onCall('clone3', [notImplemented]),

@@ -130,6 +130,7 @@ const x64AndArm64: Record<string, readonly [x64: number | undefined, arm64: numb
   syslog: [103, 116],
   tgkill: [234, 131],
   tkill: [200, 130],
+  umask: [95, 166],
   umount2: [166, 39],
   unshare: [272, 97],
   userfaultfd: [323, 282],
