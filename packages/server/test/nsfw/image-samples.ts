@@ -13,8 +13,8 @@ export const yellow: Colour = [230, 220, 40]
 export function paint(width: number, height: number, colourAt: (x: number, y: number) => number[]): Pixels {
   const channels = colourAt(0, 0).length === 4 ? 4 : 3
   const data = Buffer.alloc(width * height * channels)
-  for (let y = 0; y < height; y++) {
-    for (let x = 0; x < width; x++) data.set(colourAt(x, y), (y * width + x) * channels)
+  for (let y = 0, at = 0; y < height; y++) {
+    for (let x = 0; x < width; x++) for (const value of colourAt(x, y)) data[at++] = value
   }
   return { width, height, channels, data }
 }
@@ -24,11 +24,14 @@ export const paintQuarters = (width: number, height: number, [a, b, c, d] = [red
   paint(width, height, (x, y) => (y < height / 2 ? (x < width / 2 ? a : b) : x < width / 2 ? c : d) ?? red)
 
 /** Waves that move with `step`, like consecutive frames of a film. */
-export const paintWaves = (width: number, height: number, step: number): Pixels =>
-  paint(width, height, (x, y) => {
-    const wave = 128 + 60 * Math.sin((x + step) / 40) * Math.cos(y / 30)
+export function paintWaves(width: number, height: number, step: number): Pixels {
+  const columns = Array.from({ length: width }, (_, x) => 60 * Math.sin((x + step) / 40))
+  const rows = Array.from({ length: height }, (_, y) => Math.cos(y / 30))
+  return paint(width, height, (x, y) => {
+    const wave = 128 + (columns[x] ?? 0) * (rows[y] ?? 0)
     return [wave, wave * 0.9, 90]
   })
+}
 
 export const toSharp = ({ width, height, channels, data }: Pixels): Sharp =>
   sharp(data, { raw: { width, height, channels }, limitInputPixels: false })
@@ -40,10 +43,12 @@ export function toRoll(frames: Pixels[]): Sharp {
   return sharp(data, { raw: { width, height: height * frames.length, channels, pageHeight: height } })
 }
 
-export const toRgba = ({ width, height, channels, data }: Pixels): Buffer =>
-  channels === 4
-    ? data
-    : paint(width, height, (x, y) => [...data.subarray((y * width + x) * 3, (y * width + x) * 3 + 3), 255]).data
+export function toRgba({ width, height, channels, data }: Pixels): Buffer {
+  if (channels === 4) return data
+  const rgba = Buffer.alloc(width * height * 4, 255)
+  for (let pixel = 0; pixel < width * height; pixel++) data.copy(rgba, pixel * 4, pixel * 3, pixel * 3 + 3)
+  return rgba
+}
 
 /** The colour at a position of a square; both coordinates are between 0 and 1. */
 export function colourOf(square: Buffer, across: number, down: number): Colour {
