@@ -1,28 +1,43 @@
 import assert from 'node:assert/strict'
 import { rmSync } from 'node:fs'
-import { describe, test } from 'node:test'
+import { after, before, describe, test } from 'node:test'
 import { EngineDown } from '../../src/domain/ports/engines.ts'
 import { checkYaraFile } from '../../src/engines/yara/load-rules.ts'
+import type { YaraEngine } from '../../src/engines/yara/yara-engine.ts'
 import { waitFor } from '../support/wait-for.ts'
 import { brokenRule, markerRule, noAbort, openTestYara, toContent, whyNot } from './yara-support.ts'
 
 const fiveMegabytes = 5 * 1024 * 1024
+const exactRule = `rule exact { condition: filesize == ${fiveMegabytes + 1} and uint8(${fiveMegabytes}) == 0x7a }`
+const emptyRule = 'rule empty { condition: filesize == 0 }'
 
 // Before the first test begins: the check starts a process, which a test would take for one of its own.
 const whyNone = { libyara: await whyNot('libyara'), 'yara-x': await whyNot('yara-x') }
 
 for (const backend of ['libyara', 'yara-x'] as const) {
   describe(`YARA with ${backend}`, { skip: whyNone[backend] }, () => {
-    test('a rule is found in small content, and nothing in content without it', async (t) => {
-      const { engine } = await openTestYara(t, { backend, rules: { 'marker.yar': markerRule } })
+    /** One engine for the tests that change nothing. Each rule matches content of one test only. */
+    let engine: YaraEngine
+    let close: () => Promise<void>
+    before(async () => {
+      const rules = { 'marker.yar': markerRule, 'exact.yar': exactRule, 'empty.yar': emptyRule }
+      const t = {
+        after(given: () => Promise<void>) {
+          close = given
+        },
+      }
+      engine = (await openTestYara(t, { backend, rules })).engine
+    })
+    after(() => close())
+
+    test('a rule is found in small content, and nothing in content without it', async () => {
       const found = await engine.scan(toContent(Buffer.from('before assay-marker after')), noAbort)
       assert.deepEqual(found, { findings: ['marker'], doubts: [], suspectsContainer: false })
       const clean = await engine.scan(toContent(Buffer.from('nothing here')), noAbort)
       assert.deepEqual(clean, { findings: [], doubts: [], suspectsContainer: false })
     })
 
-    test('a match across chunks of large content is found, at its end too', async (t) => {
-      const { engine } = await openTestYara(t, { backend, rules: { 'marker.yar': markerRule } })
+    test('a match across chunks of large content is found, at its end too', async () => {
       const bytes = Buffer.alloc(fiveMegabytes, 'lorem ipsum ')
       bytes.write('assay-marker', 65_536 * 3 - 5)
       assert.deepEqual((await engine.scan(toContent(bytes, { chunkBytes: 65_536 }), noAbort)).findings, ['marker'])
@@ -31,16 +46,13 @@ for (const backend of ['libyara', 'yara-x'] as const) {
       assert.deepEqual((await engine.scan(toContent(atEnd, { chunkBytes: 1_000_000 }), noAbort)).findings, ['marker'])
     })
 
-    test('the whole of large content is one buffer of its full length', async (t) => {
-      const rule = `rule exact { condition: filesize == ${fiveMegabytes + 1} and uint8(${fiveMegabytes}) == 0x7a }`
-      const { engine } = await openTestYara(t, { backend, rules: { 'exact.yar': rule } })
+    test('the whole of large content is one buffer of its full length', async () => {
       const bytes = Buffer.alloc(fiveMegabytes + 1, 'a')
       bytes[fiveMegabytes] = 0x7a
       assert.deepEqual((await engine.scan(toContent(bytes, { chunkBytes: 70_001 }), noAbort)).findings, ['exact'])
     })
 
-    test('content that is shorter or longer than it says has no result', async (t) => {
-      const { engine } = await openTestYara(t, { backend, rules: { 'marker.yar': markerRule } })
+    test('content that is shorter or longer than it says has no result', async () => {
       const bytes = Buffer.alloc(200_000, 'x')
       for (const says of [200_001, 199_999]) {
         const lying = { ...toContent(bytes, { chunkBytes: 65_536 }), bytes: says }
@@ -50,11 +62,7 @@ for (const backend of ['libyara', 'yara-x'] as const) {
       assert.deepEqual((await engine.scan(toContent(Buffer.from('assay-marker')), noAbort)).findings, ['marker'])
     })
 
-    test('empty content is scanned', async (t) => {
-      const { engine } = await openTestYara(t, {
-        backend,
-        rules: { 'empty.yar': 'rule empty { condition: filesize == 0 }' },
-      })
+    test('empty content is scanned', async () => {
       assert.deepEqual((await engine.scan(toContent(Buffer.alloc(0)), noAbort)).findings, ['empty'])
     })
 
@@ -104,9 +112,9 @@ for (const backend of ['libyara', 'yara-x'] as const) {
       assert.ok(before?.signaturesAt instanceof Date)
       write('other.yar', 'rule other { condition: false }')
       await engine.reload()
-      const after = engine.findState()
-      assert.equal(after?.signatures, 2)
-      assert.notEqual(after?.verdictVersion, before?.verdictVersion)
+      const later = engine.findState()
+      assert.equal(later?.signatures, 2)
+      assert.notEqual(later?.verdictVersion, before?.verdictVersion)
     })
 
     test('one file can be checked before it is added', async (t) => {

@@ -1,7 +1,6 @@
 import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { TestContext } from 'node:test'
 import { pino } from 'pino'
 import { findChildren } from '../../../../acceptance/support/processes.ts'
 import type { Content } from '../../src/domain/content/content.ts'
@@ -18,7 +17,7 @@ export const noAbort = new AbortController().signal
 
 /** An engine on a directory of its own, closed with the test. `pids` leaves out processes that ran before. */
 export async function openTestYara(
-  t: TestContext,
+  t: { after(close: () => Promise<void>): void },
   { rules, ...options }: { rules: Record<string, string> } & Partial<YaraDeps>,
 ) {
   const dir = mkdtempSync(join(tmpdir(), 'assay-yara-'))
