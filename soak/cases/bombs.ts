@@ -55,7 +55,7 @@ export const soak: Case = {
         assert.match(answer.text, isBad ? /"status":"threat"/ : /"status":"clean"/)
       }
 
-      const zeros = newZeros(900)
+      const zeros = newZeros(1200)
       const nested = newZip(
         Array.from({ length: 16 }, (_, n) => ({ name: `${n}.zip`, data: newZip([{ name: 'a', ...zeros }]) })),
       )
