@@ -24,7 +24,7 @@ export function openTerminal(cwd: string, env: NodeJS.ProcessEnv) {
     const end = `end of block ${++blocks}:`
     child.stdin.write(`${block}\nprintf '\\n%s%s\\n' '${end}' $?\n`)
     const isDone = () => out.includes(end) && out.endsWith('\n')
-    await waitUntil(`the end of\n${block}`, () => isDone() || child.exitCode !== null, 30_000)
+    await waitUntil(`the end of\n${block}`, () => isDone() || child.exitCode !== null, 120_000)
     const [said = '', code] = out.split(`\n${end}`)
     return { said, code: code?.trim() }
   }
