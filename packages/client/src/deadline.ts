@@ -49,8 +49,10 @@ export async function wait(ms: number, signal: AbortSignal): Promise<void> {
   if (signal.aborted) throw signal.reason
 }
 
-/** Tells `AbortSignal.timeout` from a signal that the caller aborted. */
-const toAborted = (reason: unknown) =>
-  reason instanceof Error && reason.name === 'TimeoutError'
+/** Tells `AbortSignal.timeout` from a signal that the caller aborted. The reason of an outer deadline stays as it is. */
+const toAborted = (reason: unknown) => {
+  if (reason instanceof TimedOut || reason instanceof Aborted) return reason
+  return reason instanceof Error && reason.name === 'TimeoutError'
     ? new TimedOut('The timeout of the signal expired. The service may have processed the request.', { cause: reason })
     : new Aborted('The signal aborted the call. The service may have processed the request.', { cause: reason })
+}

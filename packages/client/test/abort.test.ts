@@ -98,6 +98,12 @@ test('waitFor ends with its timeout or its signal, and says that the scan contin
   })
 })
 
+test('waitFor ends with its own timeout while the service holds its response', async (t) => {
+  const fake = await openFakeServer(t, () => new Promise(() => {}))
+  const { malware } = newClient({ apiKey: 'key', baseUrl: fake.url })
+  await assert.rejects(malware.waitFor(scanId, { timeoutMs: 300 }), { name: 'TimedOut', message: /The scan continues/ })
+})
+
 test('an error in onProgress rejects the call', async (t) => {
   const fake = await openFakeServer(t, () => ({ json: newResult() }))
   const { malware } = newClient({ apiKey: 'key', baseUrl: fake.url })

@@ -24,7 +24,7 @@ import { noAbort } from '../engines/yara-support.ts'
 import { waitFor } from '../support/wait-for.ts'
 import { findPid, openTestClamd, whyNoClamd } from './clamd-support.ts'
 
-const options = { skip: whyNoClamd, timeout: 60_000 }
+const options = { skip: whyNoClamd, timeout: 300_000 }
 const marker = Buffer.from('assay-test-marker-of-the-operator')
 const ownRule = `Operator.Marker:0:*:${marker.toString('hex')}\n`
 
