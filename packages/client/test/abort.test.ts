@@ -68,7 +68,8 @@ test('timeoutMs bounds a call with all its retries', async (t) => {
     t.mock.timers.tick(10)
     await new Promise(setImmediate)
   }
-  assert.equal(((await ended) as Error).name, 'ConnectionFailed')
+  // The pauses are random: the time ends before a pause that does not fit, or during the last attempt.
+  assert.match(((await ended) as Error).name, /^(?:ConnectionFailed|TimedOut)$/)
   assert(attempts > 1 && Date.now() <= 700, `${attempts} attempts until ${Date.now()} ms`)
 })
 
