@@ -124,7 +124,7 @@ export const scanAsRspamdClamd = (port: number, content: Buffer) =>
     return /stream: (.+) FOUND/.test(reply) ? 'infected' : 'failed'
   })
 
-/** One request of the ICAP client of oCIS and OpenCloud: a new connection, read up to an empty line or the end. */
+/** Sends a request as the ICAP client of oCIS and OpenCloud: a new connection, read up to an empty line or the end. */
 async function requestAsOcis(port: number, message: Buffer, rest: Buffer): Promise<string> {
   const socket = openSocket(port)
   const isWhole = (text: string) => text.endsWith('\r\n\r\n') || text.includes('ICAP/1.0 204 Unmodified')

@@ -104,7 +104,7 @@ const archives: Row[] = [
     confirm: (head) => 'NST'.includes(head.toString('latin1', 14, 15)),
   },
   openedByNone('git', magic('# v2 git bundle\n'), magic('# v3 git bundle\n'), magic('PACK\x00\x00\x00\x02')),
-  // Its files can be restored from the parity data alone where there is enough of it.
+  // Files can be restored from the parity data of PAR2 alone where there is enough of it.
   openedByNone('par2', magic('PAR2\x00PKT')),
   openedByNone('android-backup', magic('ANDROID BACKUP\n')),
   openedByNone('dump', magic('xFSdump0'), magic('\x6c\xea\x00\x00', 24), magic('\x6b\xea\x00\x00', 24)),

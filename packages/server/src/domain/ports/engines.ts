@@ -9,7 +9,7 @@ export type EngineReport = {
   doubts: Doubt[]
   /** The engine met a container that it cannot open, or bytes in which one may begin, at any depth. */
   suspectsContainer: boolean
-  /** One of these was certainly a container: it must be opened, or there is a doubt. */
+  /** A part of the content was certainly a container: it must be opened, or there is a doubt. */
   hasUnopened?: boolean
 }
 
@@ -80,7 +80,7 @@ export const maxUnpackedBytes = 1000 * 1024 * 1024
 export type UnpackBudget = { members: number; bytes: number }
 
 /**
- * What becomes of members that ClamAV has certainly scanned as part of the content.
+ * The treatment of members that ClamAV has certainly scanned as part of the content.
  *
  * - `give`: they are given like all others.
  * - `search`: text in which nothing can hide is left out. For content in which some member may hold other content.

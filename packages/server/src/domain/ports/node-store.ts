@@ -2,7 +2,7 @@ type NodeEngine = {
   name: string
   version: string | null
   signaturesAt: string | null
-  /** What malware scans of the node miss, see `Degradation`; absent for image engines and while nothing is missing. */
+  /** The reason why malware scans of the node are degraded; absent for image engines and while they are not. */
   degraded?: string | undefined
 }
 

@@ -40,7 +40,7 @@ export type ClamAv = {
   findPid?(): number | undefined
   /** A sentence about what is wrong with ClamAV, or undefined. */
   findFault(): string | undefined
-  /** What the operator can do about official databases that are missing or old, as the end of a sentence. */
+  /** Advice for the operator about official databases that are missing or old, as the end of a sentence. */
   findRemedy(): string
   /** Updates of the signatures; undefined where Assay does not update them. */
   updates?: Pick<Updater, 'runNow' | 'findLast'> | undefined

@@ -1,6 +1,6 @@
 import { type Architecture, architectureIds, findCallNumber } from './system-calls.ts'
 
-/** What a process may do beside files, which Landlock decides. */
+/** The system calls that a process may make. Landlock decides on files. */
 export type AllowedCalls = {
   /**
    * `none`: the process uses the descriptors that it was given. `listen`: it may create Unix sockets and accept
@@ -14,7 +14,7 @@ export type AllowedCalls = {
   modeChanges: 'refused' | 'ignored'
 }
 
-/** One instruction of classic BPF; `pid` stands for the id of the process, which its launcher knows. */
+/** An instruction of classic BPF; `pid` stands for the id of the process, which its launcher knows. */
 export type Instruction = [code: number, jumpTrue: number, jumpFalse: number, value: number | 'pid']
 
 const code = { load: 0x20, and: 0x54, jumpEqual: 0x15, jumpGreaterOrEqual: 0x35, jumpAnyBit: 0x45, return: 0x06 }

@@ -53,6 +53,17 @@ export function findGaps(accounted: Range[], bytes: number): Range[] {
   return gaps
 }
 
+/** The position of the first byte from `from` on that is not zero; the end of the content when there is none. */
+export function findNonZero(source: Source, from: number): number {
+  let at = from
+  for (const piece of source.pieces(from, source.bytes)) {
+    const offset = piece.findIndex((byte) => byte !== 0)
+    if (offset !== -1) return at + offset
+    at += piece.length
+  }
+  return source.bytes
+}
+
 /** Whether a range holds nothing but zeros, which are padding. */
 export function isPadding(source: Source, { start, end }: Range): boolean {
   for (const piece of source.pieces(start, end)) {

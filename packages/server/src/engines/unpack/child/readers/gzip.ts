@@ -1,7 +1,7 @@
 import { crc32 } from 'node:zlib'
 import type { Doubt } from '../../../../domain/ports/engines.ts'
 import { decompress } from '../inflate.ts'
-import type { Members, Range, Reader, Reading } from '../reader.ts'
+import { findNonZero, type Members, type Range, type Reader, type Reading } from '../reader.ts'
 import type { Source } from '../source.ts'
 
 const mark = Buffer.from([0x1f, 0x8b, 8])
@@ -131,16 +131,6 @@ function readPart(source: Source, start: number): Part | undefined {
   if ((flags & 16) !== 0) addText()
   if ((flags & 2) !== 0) addField(at + 2)
   return isDamaged ? undefined : { dataAt: at, name, fields, isPlain: (flags & ~9) === 0 }
-}
-
-function findNonZero(source: Source, from: number): number {
-  let at = from
-  for (const piece of source.pieces(from, source.bytes)) {
-    const offset = piece.findIndex((byte) => byte !== 0)
-    if (offset !== -1) return at + offset
-    at += piece.length
-  }
-  return Math.max(from, source.bytes)
 }
 
 const zero = Buffer.alloc(1)

@@ -1,6 +1,6 @@
 import { isTarHead, tarBlockBytes } from '../../../../domain/content/tar-header.ts'
 import type { Doubt } from '../../../../domain/ports/engines.ts'
-import type { Members, Range, Reader, Reading } from '../reader.ts'
+import { findNonZero, type Members, type Range, type Reader, type Reading } from '../reader.ts'
 import type { Source } from '../source.ts'
 import {
   type Extended,
@@ -224,16 +224,6 @@ function findAfterEnd(tar: Tar, at: number): Place[] {
   const next = findNextHeader(tar, start - (start % tarBlockBytes))
   if (next.length > 0) addDoubt(tar)
   return next
-}
-
-function findNonZero(source: Source, from: number): number {
-  let at = from
-  for (const piece of source.pieces(from, source.bytes)) {
-    const offset = piece.findIndex((byte) => byte !== 0)
-    if (offset !== -1) return at + offset
-    at += piece.length
-  }
-  return source.bytes
 }
 
 /** GNU tar goes on at the next valid header. */
