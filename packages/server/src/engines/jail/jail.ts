@@ -55,15 +55,16 @@ const loaders = [
 export const launcherDirs = [dirname(node), dirname(launcher), dirname(koffi)]
 
 /**
- * The command that runs a parser under its policy. The parser inherits the standard descriptors, and the socket of
- * `startChild` if it is a child of a pool. Its file system, its system calls and its resources are restricted by the
- * kernel, whichever user it runs as.
+ * The command that runs a parser under its policy, as a child of this process. The parser inherits the standard
+ * descriptors, and the socket of `startChild` if it is a child of a pool. Its file system, its system calls and its
+ * resources are restricted by the kernel, whichever user it runs as.
  */
 export function toJailed(policy: Policy, args: string[], options: { hasSocket: boolean; keepsCapability: boolean }) {
   const { limits } = policy
   const megabyte = 2 ** 20
   const jail = {
     koffi,
+    parent: process.pid,
     command: [policy.program, ...args],
     descriptors: options.hasSocket ? [3] : [],
     keepsCapability: options.keepsCapability,

@@ -32,6 +32,8 @@ if (jail.isProbe) {
 function enter() {
   // A parser in an endless loop would not notice that the service is gone.
   check('prctl', prctl(option.deathSignal, killSignal, null, 0, 0))
+  // A service that was killed before that call is not reported; its parser would live on and keep the socket of clamd.
+  if (process.ppid !== jail.parent) process.exit(1)
   check('prctl', prctl(option.noNewPrivileges, 1, null, 0, 0))
   for (const [resource, limit] of jail.limits) setLimit(resource, limit)
   // Marks all descriptors as close-on-exec but the standard ones and those that the parser is to get.
