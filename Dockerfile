@@ -1,7 +1,8 @@
 # One image for all roles, for amd64 and arm64: Node, PostgreSQL, ClamAV, libyara, the models and the console. A start
 # installs and converts nothing; it downloads only ClamAV's signatures. See docs/packaging.md.
-ARG DEBIAN=debian:12.15-slim
-ARG NODE=node:24.21.0-bookworm-slim
+# A tag can move, a digest cannot: `docker buildx imagetools inspect` prints that of a newer version.
+ARG DEBIAN=debian:12.15-slim@sha256:88200866dfff7ea7f5cbcb6ec7c8a701889efe6fe859fe64d6990e4b07ea4171
+ARG NODE=node:24.21.0-bookworm-slim@sha256:0e0ff40c39bc087845bfb27465a0df4ea419520094bc35842ff83dd8cbe6f9b6
 
 # This stage keeps only the files that determine node_modules, so that a change of code does not reinstall packages.
 FROM --platform=${BUILDPLATFORM} ${DEBIAN} AS manifests
@@ -23,6 +24,13 @@ RUN cpu=$(echo "${TARGETARCH:-$(uname -m)}" | sed 's/amd64/x64/; s/x86_64/x64/; 
   && find node_modules/onnxruntime-node/bin -mindepth 3 -maxdepth 3 -type d ! -path "*/linux/$cpu" -exec rm -rf {} + \
   && find node_modules -type f \( -name '*.map' -o -name '*.d.ts' -o -name '*.d.cts' -o -name '*.d.mts' \) -delete
 
+# The list of the packages of the image. npm compares the tree with what package.json asks for, so the parts that were
+# not installed are taken out of it first.
+FROM modules AS sbom
+RUN npm pkg delete devDependencies && npm pkg delete devDependencies --workspace=packages/server \
+  && npm pkg set --json 'workspaces=["packages/contract","packages/server"]' \
+  && npm sbom --sbom-format=cyclonedx > /sbom.cdx.json
+
 # The models and the console are the same bytes on each architecture.
 FROM npm AS built
 RUN npm ci
@@ -35,7 +43,8 @@ ARG PRECISIONS="int8 uint8"
 RUN npm run build:console \
   && npm run models \
   && mkdir /models \
-  && for precision in ${PRECISIONS}; do cp packages/server/models/built/*."$precision".onnx /models/; done
+  && for precision in ${PRECISIONS}; do cp packages/server/models/built/*."$precision".onnx /models/; done \
+  && cp node_modules/nsfwjs/LICENSE /models/LICENSE
 
 FROM ${DEBIAN} AS assay
 RUN apt-get update \
@@ -46,6 +55,7 @@ RUN apt-get update \
   && install -d -o assay -g assay -m 0711 /var/lib/assay
 WORKDIR /opt/assay
 COPY --from=modules /opt/assay/ ./
+COPY --from=sbom /sbom.cdx.json ./
 COPY LICENSE NOTICE ./
 COPY packages/contract/ packages/contract/
 COPY packages/server/ packages/server/

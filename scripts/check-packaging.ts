@@ -61,6 +61,7 @@ async function tryImage() {
       try {
         await expectScans(container)
         container.podman('exec', '@', 'assay', 'health')
+        expectContents((path) => container.podman('exec', '@', 'cat', `/opt/assay/${path}`))
         const scratch = /no private sandbox/.test(container.readLog()) ? 'shared memory' : 'a private sandbox'
         // The container has less memory than ASSAY_SCRATCH_MB, which the service must report.
         if (like === 'docker') assert.match(container.readLog(), /can unpack into 512 MB, not into the 2048/)
@@ -75,6 +76,21 @@ async function tryImage() {
   } finally {
     spawnSync('podman', ['volume', 'rm', '--force', volume], { stdio: 'ignore' })
   }
+}
+
+/** The image lists its npm packages, and has the licence texts that NOTICE refers to. */
+function expectContents(read: (path: string) => string) {
+  const { components } = JSON.parse(read('sbom.cdx.json')) as { components: { name: string; version: string }[] }
+  const listed = new Set(components.map(({ name, version }) => `${name}@${version}`))
+  const manifest = JSON.parse(read('packages/server/package.json')) as Record<string, Record<string, string>>
+  const direct = Object.entries(manifest.dependencies ?? {}).filter(([name]) => !name.startsWith('@assay/'))
+  assert.deepEqual(
+    direct.map(([name, version]) => `${name}@${version}`).filter((name) => !listed.has(name)),
+    [],
+  )
+  assert(!components.some(({ name }) => name === 'nsfwjs'), 'no development dependencies')
+  assert.match(read('packages/console/dist/licenses.md'), /## react /)
+  assert.match(read('packages/server/models/built/LICENSE'), /MIT/)
 }
 
 async function tryUnit() {

@@ -14,13 +14,16 @@ const refusedByDocker = ['unshare', 'setns', 'mount', 'umount', 'umount2', 'clon
  * and Node. The build uses the mirrors of apt and npm of this machine.
  */
 export function buildImage(repository: string) {
+  const bases: string[] = []
   for (const [, name = '', image = ''] of readFileSync(join(repository, 'Dockerfile'), 'utf8').matchAll(
     /^ARG (DEBIAN|NODE)=(\S+)$/gm,
   )) {
-    if (spawnSync('podman', ['image', 'exists', `docker.io/library/${image}`]).status === 0) continue
     if (spawnSync('podman', ['pull', '--quiet', `docker.io/library/${image}`], { stdio: 'ignore' }).status === 0)
       continue
-    makeBase(image, name === 'NODE')
+    // An image that was made here cannot have the digest of the official one.
+    const made = `localhost/${image.replace(/@.*$/, '')}`
+    if (spawnSync('podman', ['image', 'exists', made]).status !== 0) makeBase(made, name === 'NODE')
+    bases.push('--build-arg', `${name}=${made}`)
   }
   const dir = mkdtempSync(join(tmpdir(), 'assay-build-'))
   try {
@@ -29,7 +32,17 @@ export function buildImage(repository: string) {
     const mounts = existsSync(caBundle)
       ? ['-v', `${caBundle}:/run/build-ca.crt:ro`, '-v', `${npmrc}:/root/.npmrc:ro`]
       : []
-    const options = ['--format', 'docker', '--isolation', 'chroot', '--network', 'host', '--layers', ...mounts]
+    const options = [
+      '--format',
+      'docker',
+      '--isolation',
+      'chroot',
+      '--network',
+      'host',
+      '--layers',
+      ...mounts,
+      ...bases,
+    ]
     execFileSync('buildah', ['bud', ...options, '-t', imageName, repository], {
       stdio: ['ignore', 'ignore', 'inherit'],
     })
@@ -133,7 +146,7 @@ function makeBase(image: string, withNode: boolean) {
     writeFileSync(join(dir, 'etc/apt/sources.list'), lines.join(''))
     if (withNode) addNode(dir, process.execPath)
     const archive = execFileSync('tar', ['-C', dir, '-c', '.'], { maxBuffer: 2 ** 31 - 1 })
-    execFileSync('podman', ['import', '-', `docker.io/library/${image}`], {
+    execFileSync('podman', ['import', '-', image], {
       input: archive,
       stdio: ['pipe', 'ignore', 'ignore'],
     })

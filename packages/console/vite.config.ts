@@ -8,7 +8,14 @@ export default defineConfig({
   root: import.meta.dirname,
   base: '/console/',
   plugins: [react(), tailwindcss()],
-  // The content security policy of the page forbids inline scripts and data URLs.
-  build: { target: 'es2022', assetsInlineLimit: 0, modulePreload: { polyfill: false }, chunkSizeWarningLimit: 600 },
+  build: {
+    target: 'es2022',
+    // The content security policy of the page forbids inline scripts and data URLs.
+    assetsInlineLimit: 0,
+    modulePreload: { polyfill: false },
+    chunkSizeWarningLimit: 600,
+    // The bundle contains code of other projects, whose licences require their texts beside it.
+    license: { fileName: 'licenses.md' },
+  },
   server: { proxy: { '/admin': service, '/openapi.json': service, '/reference': service } },
 })

@@ -22,11 +22,12 @@ test('the Dockerfile knows every package that npm ci wants to see', () => {
   }
 })
 
-test('every image has a version', () => {
+test('every image has a version, and the bases a digest', () => {
   const images = composeFiles.flatMap((file) => Object.values(readCompose(file).services).map(({ image }) => image))
   const bases = [...readText('Dockerfile').matchAll(/^ARG (?:DEBIAN|NODE)=(\S+)$/gm)].map(([, image]) => image ?? '')
   assert.equal(bases.length, 2)
-  for (const image of [...images, ...bases]) assert.match(image, /:[\w.-]*\d+\.\d+[\w.-]*$/, image)
+  for (const image of images) assert.match(image, /:[\w.-]*\d+\.\d+[\w.-]*$/, image)
+  for (const image of bases) assert.match(image, /:[\w.-]*\d+\.\d+[\w.-]*@sha256:[0-9a-f]{64}$/, image)
   const { version } = JSON.parse(readText('package.json')) as { version: string }
   assert(images.filter((image) => image.startsWith('assay:')).every((image) => image === `assay:${version}`))
   assert.match(readText(`${manifestDir}/kustomization.yaml`), new RegExp(`newTag: ${version}$`, 'm'))
