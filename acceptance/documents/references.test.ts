@@ -120,7 +120,8 @@ describe('what documents show', { skip }, () => {
   follow('docs/console.md', {
     before: {
       'npm run assay -- operators invite': async () => {
-        await makeAdmin(service.url, '').join(service.consoleLink, 'ada@example.com')
+        const { path } = (await service.operate('operators', 'invite')) as { path: string }
+        await makeAdmin(service.url, '').join(path, 'ada@example.com')
         return undefined
       },
     },

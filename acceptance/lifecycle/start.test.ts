@@ -48,11 +48,19 @@ test('the first start prints a key that works, and later starts do not print it'
   await second.stop()
 })
 
-test('a service stops when nothing reads its output', async () => {
-  const env = { ...process.env, ...newPreparedSettings(), ASSAY_PORT: '0' }
-  const service = spawn(process.execPath, [programFile, 'serve', '--test', '--json'], { env })
+test('a service with a given key prints no secret, and stops when nothing reads its output', async () => {
+  const key = 'operators-own-key'
+  const env = { ...process.env, ...newPreparedSettings(), ASSAY_PORT: '0', ASSAY_BOOTSTRAP_KEY: key }
+  const service = spawn(process.execPath, [programFile, 'serve', '--test'], { env })
   const ended = new Promise((resolve) => service.once('exit', resolve))
-  await new Promise((resolve) => service.stdout.once('data', resolve))
+  let greeting = ''
+  service.stdout.setEncoding('utf8').on('data', (text: string) => {
+    greeting += text
+  })
+  await waitUntil('the greeting', () => greeting.includes('/v1/me'))
+  assert.match(greeting, /run: npm run assay -- operators invite\n/)
+  assert.match(greeting, /run: npm run assay -- webhooks show-secret --account [0-9a-f-]{36}\n/)
+  for (const secret of [/whsec_/, /welcome#/, /assay_test_/, new RegExp(key)]) assert.doesNotMatch(greeting, secret)
   service.stdout.destroy()
   service.stderr.destroy()
   service.kill('SIGTERM')
@@ -61,17 +69,39 @@ test('a service stops when nothing reads its output', async () => {
   assert.equal(end, 0)
 })
 
+const noSecrets = { printedKey: undefined, webhookSecret: undefined, consoleLink: undefined }
+
 /** Each test leaves the service running for the next one: a start takes more than a second of processor time. */
 describe('one data directory', () => {
   const apiKey = 'operators-own-key'
-  const given = { ASSAY_BOOTSTRAP_KEY: apiKey, ASSAY_BOOTSTRAP_WEBHOOK_SECRET: 'operators-own-secret' }
-  const settings = { ...newPreparedSettings(), ...given }
+  const settings = { ...newPreparedSettings(), ASSAY_BOOTSTRAP_KEY: apiKey }
   const list = () => findProcesses(settings.ASSAY_DATA_DIR)
   let service: Service
 
-  test('the first account has the key and the webhook secret that the operator configured', async () => {
+  test('the first account has the key that the operator configured, and commands print the other secrets', async () => {
     service = await startService(settings)
     assert.equal(await ping(service, apiKey), 200)
+    const { apiKey: printedKey, webhookSecret, consoleLink } = service
+    assert.deepEqual({ printedKey, webhookSecret, consoleLink }, noSecrets)
+    const [account] = (await service.operate('accounts', 'list')) as { id: string }[]
+    const shown = await service.operate('webhooks', 'show-secret', '--account', account?.id ?? '')
+    assert.match((shown as { webhook_secret: string }).webhook_secret, /^whsec_[A-Za-z0-9+/]{43}=$/)
+    // The operator who accepts the first invitation owns the first account, as with a link that the service prints.
+    const { path } = (await service.operate('operators', 'invite')) as { path: string }
+    const link = await fetch(`${service.url}/admin/v1/link`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', origin: service.url },
+      body: JSON.stringify({ token: path.split('#')[1] }),
+    })
+    assert.equal(link.status, 200)
+    const { role, account_name } = (await link.json()) as { role: string; account_name: string }
+    assert.deepEqual(
+      { role, account_name },
+      {
+        role: 'operator',
+        account_name: 'first account',
+      },
+    )
   })
 
   test('a second service on the same data directory is refused, and the first goes on', async () => {

@@ -13,7 +13,8 @@ after(() => rmSync(folder, { recursive: true }))
 type Shown = { settings: { name: string; value: string | null; origin: string; secret: boolean }[]; warnings: string[] }
 
 test('config shows every setting with its origin, and hides secrets of any origin', async () => {
-  const secrets = ['hush-password', 'hush-bootstrap-key', 'hush-webhook-secret']
+  const secrets = ['hush-password', 'hush-bootstrap-key', 'hush-webhook-secret', 'hush-user', 'hush-query', 'hush-path']
+  const feed = `https://hush-user:hush-user@feeds.example.com/get/hush-path-${'0'.repeat(32)}/daily.hdb?api_key=hush-query&days=3`
   const file = join(folder, 'webhook-secret')
   const toml = join(folder, 'assay.toml')
   writeFileSync(file, `${secrets[2]}\n`)
@@ -22,6 +23,7 @@ test('config shows every setting with its origin, and hides secrets of any origi
     ASSAY_DATABASE_URL: `postgres://user:${secrets[0]}@127.0.0.1/assay`,
     ASSAY_BOOTSTRAP_WEBHOOK_SECRET_FILE: file,
     ASSAY_CONFIG: toml,
+    ASSAY_SIGNATURE_URLS: `https://example.com/a.hdb,${feed}`,
     ASSAY_LOG_LEVEL: 'warn',
     ASSAY_PROT: '1',
   }
@@ -42,6 +44,11 @@ test('config shows every setting with its origin, and hides secrets of any origi
   assert.deepEqual(find('ASSAY_BOOTSTRAP_WEBHOOK_SECRET'), {
     value: '(hidden)',
     origin: 'ASSAY_BOOTSTRAP_WEBHOOK_SECRET_FILE',
+  })
+  assert.deepEqual(find('ASSAY_SIGNATURE_URLS'), {
+    value:
+      'https://example.com/a.hdb,https://(hidden)@feeds.example.com/get/(hidden)/daily.hdb?api_key=(hidden)&days=3',
+    origin: 'ASSAY_SIGNATURE_URLS',
   })
   assert.deepEqual(find('ASSAY_REGION'), { value: 'eu', origin: toml })
   assert.deepEqual(find('ASSAY_LOG_LEVEL'), { value: 'warn', origin: 'ASSAY_LOG_LEVEL' })
@@ -140,8 +147,11 @@ test('webhooks rotate-secret creates a new secret, and the old one signs for a d
       webhook_secret: string
       previous_until: string
     }>
+  const show = () => service.operate('webhooks', 'show-secret', '--account', account.id)
+  assert.deepEqual(await show(), { id: account.id, webhook_secret: account.webhook_secret })
   const first = await rotate()
   const second = await rotate()
+  assert.deepEqual(await show(), { id: account.id, webhook_secret: second.webhook_secret })
   assert.equal(first.id, account.id)
   assert.equal(new Set([account.webhook_secret, first.webhook_secret, second.webhook_secret]).size, 3)
   const hours = (Date.parse(first.previous_until) - Date.now()) / 3_600_000

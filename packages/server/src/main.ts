@@ -6,12 +6,14 @@ import { fileURLToPath } from 'node:url'
 // loads before are not cached.
 enableCompileCache(fileURLToPath(new URL('../../../node_modules/.cache/assay', import.meta.url)))
 
-const [{ CommanderError }, { ConfigMistakes }, { OperatorMistake }, { makeProgram }] = await Promise.all([
-  import('commander'),
-  import('./config/load-config.ts'),
-  import('./domain/problem.ts'),
-  import('./commands/program.ts'),
-])
+const [{ CommanderError }, { ConfigMistakes }, { OperatorMistake }, { makeProgram }, { hideCredentials }] =
+  await Promise.all([
+    import('commander'),
+    import('./config/load-config.ts'),
+    import('./domain/problem.ts'),
+    import('./commands/program.ts'),
+    import('./runtime/hide-credentials.ts'),
+  ])
 
 try {
   const program = await makeProgram(process.argv.slice(2))
@@ -35,7 +37,7 @@ function flush(): Promise<void> {
 function report(error: unknown): number {
   // Commander has printed help, version and usage errors already.
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2
-  const message = toMessage(error)
+  const message = hideCredentials(toMessage(error))
   if (process.argv.includes('--json')) process.stdout.write(`${JSON.stringify({ error: message })}\n`)
   process.stderr.write(`${message}\n`)
   return 1

@@ -4,6 +4,7 @@ import { dirname, resolve } from 'node:path'
 import { createSecureContext } from 'node:tls'
 import type { Command } from 'commander'
 import { type Config, ConfigMistakes, loadConfig } from '../config/load-config.ts'
+import { hideCredentials } from '../runtime/hide-credentials.ts'
 import { fetchReadiness, toLocalUrl } from './health.ts'
 import { newCommand, print, withStores } from './terminal.ts'
 
@@ -16,7 +17,7 @@ const certificateWarningMs = 14 * 86_400_000
 export function makeDoctorCommand(): Command {
   return newCommand('doctor', 'check the installation, and print how to fix each fault').action(
     async (_options: unknown, command: Command) => {
-      const findings = await examine()
+      const findings = (await examine()).map((finding) => ({ ...finding, says: hideCredentials(finding.says) }))
       const text = findings.map(({ check, ok, says }) => `${ok ? 'ok   ' : 'FAULT'}  ${check}: ${says}`).join('\n')
       print(command, { healthy: findings.every(({ ok }) => ok), findings }, text)
       if (findings.some(({ ok }) => !ok)) process.exitCode = 1

@@ -7,9 +7,7 @@ export function makeOperatorsCommand(): Command {
 
   addCommand(operators, 'invite', 'create a one-time link that invites an operator').action(
     async (_options: unknown, command: Command) => {
-      const { token, expiresAt } = await withStores(({ auth }) =>
-        auth.invitations.invite({ role: 'operator', accountId: null }),
-      )
+      const { token, expiresAt } = await withStores(({ auth }) => auth.invitations.inviteOperator())
       printLink(command, token, expiresAt)
     },
   )

@@ -6,7 +6,10 @@ import { makeServiceLogs } from '../runtime/logger.ts'
 import { version } from '../runtime/process.ts'
 import { newCommand, print, toCard } from './terminal.ts'
 
-/** Which secrets of the first account were configured. Configured secrets are not printed. */
+/**
+ * Which secrets of the first account were configured. An operator who configures the key keeps secrets out of the log of
+ * the container or unit, so then nothing secret is printed: commands print the webhook secret and the operator's link.
+ */
 type ConfiguredSecrets = { key: boolean; webhookSecret: boolean }
 
 export function makeServeCommand(): Command {
@@ -56,37 +59,49 @@ type Service = {
   publicUrl: string | undefined
   metricsPort: number
   firstAccount: RegisteredAccount | undefined
-  welcome: { token: string } | undefined
+  /** Invitation of the first operator; its token is undefined when a command prints the link. */
+  welcome: { token: string | undefined } | undefined
   degraded: string | undefined
 }
 
 const toWelcomeUrl = ({ url, publicUrl, welcome }: Service) =>
-  welcome && `${publicUrl ?? url}/console/welcome#${welcome.token}`
+  welcome?.token && `${publicUrl ?? url}/console/welcome#${welcome.token}`
+
+function toWelcome(service: Service): string {
+  if (service.welcome === undefined) return ''
+  const link = toWelcomeUrl(service)
+  return link === undefined
+    ? '\n\nThe console has no operator yet. To get a link for the first one, run: npm run assay -- operators invite'
+    : `\n\nTo set up the console, open this link. It works once:\n\n  ${link}`
+}
 
 function toGreeting(service: Service, configured: ConfiguredSecrets, isTest: boolean): string {
   const { url, firstAccount } = service
-  const link = toWelcomeUrl(service)
   const notice = isTest ? `\n${testNotice}` : toNotice(service.degraded)
-  const welcome = link === undefined ? '' : `\n\nTo set up the console, open this link. It works once:\n\n  ${link}`
   const places = `console: ${url}/console, reference: ${url}/reference`
-  const ready = `Assay ${version} is ready at ${url} (${places}). Press Ctrl-C to stop.${notice}${welcome}`
+  const ready = `Assay ${version} is ready at ${url} (${places}). Press Ctrl-C to stop.${notice}${toWelcome(service)}`
   if (firstAccount === undefined) return ready
-  const generated = {
-    ...(configured.key ? {} : { 'API key': firstAccount.apiKey }),
-    ...(configured.webhookSecret ? {} : { 'webhook secret': firstAccount.webhookSecret }),
-  }
-  const names = Object.keys(generated)
-  const shown = names.length === 1 ? 'is shown only once. Store it now:' : 'are shown only once. Store them now:'
-  const card = toCard(generated).replaceAll(/^/gm, '  ')
   return `${ready}
 
-The first account was created.${names.length === 0 ? '' : ` Its ${names.join(' and ')} ${shown}\n\n${card}`}
+The first account was created.${configured.key ? toSecretCommand(firstAccount, configured) : toSecrets(firstAccount, configured)}
 
 Try it:
 
   curl -H "X-API-Key: ${configured.key ? '$ASSAY_BOOTSTRAP_KEY' : firstAccount.apiKey}" ${url}/v1/me
 `
 }
+
+function toSecrets({ apiKey, webhookSecret }: RegisteredAccount, configured: ConfiguredSecrets): string {
+  const secrets = { 'API key': apiKey, ...(configured.webhookSecret ? {} : { 'webhook secret': webhookSecret }) }
+  const names = Object.keys(secrets)
+  const shown = names.length === 1 ? 'is shown only once. Store it now:' : 'are shown only once. Store them now:'
+  return ` Its ${names.join(' and ')} ${shown}\n\n${toCard(secrets).replaceAll(/^/gm, '  ')}`
+}
+
+const toSecretCommand = ({ account }: RegisteredAccount, configured: ConfiguredSecrets): string =>
+  configured.webhookSecret
+    ? ''
+    : ` To see its webhook secret, run: npm run assay -- webhooks show-secret --account ${account.id}`
 
 function toJson(service: Service, configured: ConfiguredSecrets) {
   const { url, metricsPort, firstAccount, degraded } = service
@@ -96,7 +111,7 @@ function toJson(service: Service, configured: ConfiguredSecrets) {
       : {
           id: firstAccount.account.id,
           ...(configured.key ? {} : { api_key: firstAccount.apiKey }),
-          ...(configured.webhookSecret ? {} : { webhook_secret: firstAccount.webhookSecret }),
+          ...(configured.key || configured.webhookSecret ? {} : { webhook_secret: firstAccount.webhookSecret }),
         }
   const link = toWelcomeUrl(service)
   return {

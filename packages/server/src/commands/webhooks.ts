@@ -11,7 +11,8 @@ import { readDate, readId, requireFound } from './options.ts'
 import { addCommand, newCommand, print, toCard, toTable, withStores } from './terminal.ts'
 
 export function makeWebhooksCommand(): Command {
-  const webhooks = newCommand('webhooks', 'list and replay deliveries, test receivers, rotate secrets')
+  const webhooks = newCommand('webhooks', 'list and replay deliveries, test receivers, show and rotate secrets')
+  addShowSecret(webhooks)
   addRotateSecret(webhooks)
   addDeliveries(webhooks)
   addShow(webhooks)
@@ -20,6 +21,16 @@ export function makeWebhooksCommand(): Command {
   addResume(webhooks)
   addTest(webhooks)
   return webhooks
+}
+
+function addShowSecret(webhooks: Command) {
+  addCommand(webhooks, 'show-secret', 'show the webhook secret of an account')
+    .requiredOption('--account <id>', 'ID of the account', readId)
+    .action(async ({ account }: { account: string }, command: Command) => {
+      const [secret] = await withStores(({ accounts }) => accounts.listWebhookSecrets(account))
+      const current = requireFound(secret, `account ${account}`)
+      print(command, { id: account, webhook_secret: current }, toCard({ 'webhook secret': current }))
+    })
 }
 
 function addRotateSecret(webhooks: Command) {

@@ -48,7 +48,11 @@ export function openConsole(config: Config, deps: Deps) {
       (scope: FastifyInstance) => registerConsoleScans(scope, { ...guard, ...useCases, consoleKeys }),
     ],
     countRejectedRequest: rejected.count,
-    inviteFirstOperator: auth.invitations.inviteFirstOperator,
+    /** Without a token when a key was configured: then `operators invite` prints the link. */
+    async welcomeFirstOperator(): Promise<{ token: string | undefined } | undefined> {
+      if (config.bootstrapKey === undefined) return auth.invitations.inviteFirstOperator()
+      return (await auth.invitations.needsFirstOperator()) ? { token: undefined } : undefined
+    },
     close: rejected.close,
   }
 }

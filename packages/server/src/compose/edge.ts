@@ -78,7 +78,7 @@ export async function openEdge(config: Config, deps: Deps) {
   return {
     url,
     metricsPort: metricsServer.port,
-    welcome: config.roles.api ? await site.inviteFirstOperator() : undefined,
+    welcome: config.roles.api ? await site.welcomeFirstOperator() : undefined,
     /** Makes `/readyz` answer 503 while all listeners stay open. */
     startStopping: node.readiness.startStopping,
     /** Ends idle connections now and all others after `withinMs`. Returns a function that stops doing so. */

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { parse as parseToml } from 'smol-toml'
+import { hideCredentials } from '../runtime/hide-credentials.ts'
 import { type SettingDefinition, type SettingName, settingDefinitions } from './settings.ts'
 
 type ValueOf<K> = K extends SettingDefinition<infer T> ? (K extends { fallback: string } ? T : T | undefined) : never
@@ -40,10 +41,10 @@ export function loadConfig(env: NodeJS.ProcessEnv, tomlPath = env.ASSAY_CONFIG |
   return { config: values as Config, settings, warnings: findUnknownVariables(env) }
 }
 
-/** The value of a setting as an operator may see it. Secrets are not shown. */
+/** The value of a setting as an operator may see it: without secrets, and without passwords and tokens in URLs. */
 export function toShownValue({ text, secret }: Setting): string | null {
   if (text === undefined || text === '') return null
-  return secret ? '(hidden)' : text
+  return secret ? '(hidden)' : hideCredentials(text)
 }
 
 const tomlName = (definition: SettingDefinition<unknown>) => definition.env.slice('ASSAY_'.length).toLowerCase()
@@ -73,7 +74,7 @@ function readValue(definition: SettingDefinition<unknown>, text: string, origin:
   } catch (error) {
     // A URL may contain credentials even where none are allowed.
     const isSecret = definition.secret === true || /:\/\/[^/?#]*@/.test(text)
-    const given = isSecret ? 'a value that is not shown' : JSON.stringify(text)
+    const given = isSecret ? 'a value that is not shown' : JSON.stringify(hideCredentials(text))
     throw new Error(`${definition.env} ${(error as Error).message}. Given: ${given} (from ${origin}).`)
   }
 }

@@ -222,11 +222,11 @@ export const settingDefinitions = {
   }),
   bootstrapKey: setting('ASSAY_BOOTSTRAP_KEY', credential, {
     secret: true,
-    about: 'API key of the first account, used on first start. Unset: generated and printed once.',
+    about: 'API key of the first account, used on first start. Unset: generated and printed once, with a link.',
   }),
   bootstrapWebhookSecret: setting('ASSAY_BOOTSTRAP_WEBHOOK_SECRET', credential, {
     secret: true,
-    about: 'Webhook secret of the first account, used on first start. Unset: generated and printed once.',
+    about: 'Webhook secret of the first account, used on first start. Unset: generated.',
   }),
 }
 

@@ -1,5 +1,6 @@
 import { type DestinationStream, type Logger, pino } from 'pino'
 import { waitAtMost } from './clock.ts'
+import { hideCredentials } from './hide-credentials.ts'
 
 export type { Logger }
 
@@ -14,8 +15,11 @@ export type RequestLine = {
 }
 
 /** Writes JSON lines to standard error; standard output is for the results of commands. */
-export function makeLogger(options: { level: string; region: string }): Logger {
-  return newPino(options, pino.destination({ dest: 2, sync: true }))
+export function makeLogger(
+  options: { level: string; region: string },
+  output: DestinationStream = pino.destination({ dest: 2, sync: true }),
+): Logger {
+  return newPino(options, output)
 }
 
 /**
@@ -38,6 +42,7 @@ export function makeServiceLogs(options: { level: string; region: string }) {
 
 export type ServiceLogs = ReturnType<typeof makeServiceLogs>
 
+/** Hides credentials in whole lines: a URL may stand in a message, in a field, or in the error of another program. */
 const newPino = ({ level, region }: { level: string; region: string }, output: DestinationStream): Logger =>
   pino(
     {
@@ -47,7 +52,7 @@ const newPino = ({ level, region }: { level: string; region: string }, output: D
       formatters: { level: (label) => ({ level: label }) },
       serializers: { err: toLoggedError },
     },
-    output,
+    { write: (line) => output.write(hideCredentials(line)) },
   )
 
 /**

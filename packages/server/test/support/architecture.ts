@@ -9,7 +9,7 @@ const maxLines = 300
 
 /** Folders of the server, and which of our own folders and packages each may import. */
 export const serverArrows: Record<string, string[]> = {
-  'main.ts': ['commands', 'config', 'domain'],
+  'main.ts': ['commands', 'config', 'domain', 'runtime'],
   commands: ['compose', 'config', 'contract', 'domain', 'runtime'],
   compose: [
     'admin',
@@ -34,7 +34,7 @@ export const serverArrows: Record<string, string[]> = {
   engines: ['contract', 'domain', 'runtime'],
   outbound: ['contract', 'domain', 'runtime'],
   domain: ['contract'],
-  config: [],
+  config: ['runtime'],
   runtime: [],
 }
 

@@ -21,7 +21,13 @@ export function makeInvitations({ members, signIn, audit, clock }: Deps) {
       const firstAccount = await members.findFirstOperatorAccount()
       return firstAccount && addLink('first-operator', { role: 'operator', ...firstAccount }, null)
     },
+    needsFirstOperator: async (): Promise<boolean> => (await members.findFirstOperatorAccount()) !== undefined,
     invite: (invitee: Invitee) => addLink('invitation', invitee, null),
+    /** A link for an operator. While there is none, the operator who accepts it also gets the first account. */
+    async inviteOperator() {
+      const { accountId } = (await members.findFirstOperatorAccount()) ?? { accountId: null }
+      return addLink('invitation', { role: 'operator', accountId }, null)
+    },
     /** A link for a member who forgot the password. `removesTotp` also removes a lost authenticator app. */
     async resetPassword(
       email: string,

@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process'
 import { chownSync, mkdirSync, realpathSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { hideCredentials } from '../../runtime/hide-credentials.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { type Unprivileged, wrapGuarded } from '../../runtime/unprivileged.ts'
 import { toJailed } from '../jail/jail.ts'
@@ -102,8 +103,10 @@ export function openUpdater(deps: UpdaterDeps) {
     child.once('close', (code) => once(code === 0, toLastErrors(message)))
   }
 
-  function end(ok: boolean, message: string) {
+  function end(ok: boolean, said: string) {
     child = undefined
+    // freshclam names the URLs that it cannot download, and the console shows the message.
+    const message = hideCredentials(said)
     last = { at: new Date(), ok, message }
     if (ok) log.info('signatures are up to date')
     else log.warn({ message }, 'signatures could not be updated; the current ones stay in use')
