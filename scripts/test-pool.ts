@@ -1,5 +1,5 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { availableParallelism, tmpdir } from 'node:os'
+import { availableParallelism, cpus, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { run } from 'node:test'
 import { spec } from 'node:test/reporters'
@@ -14,7 +14,12 @@ const fileTimeoutMs = 900_000
 const root = new URL('../', import.meta.url).pathname
 
 /** Two more files than cores run at a time, because tests spend part of their time waiting. */
-const concurrency = Math.min(availableParallelism(), 4) + 2
+const minFiles = Math.min(availableParallelism(), 4) + 2
+/** While processors are idle, more files run, up to this many: each may start a service with its database and engines. */
+const maxFiles = 2 * minFiles
+/** Part of the processors that must be idle before one more file starts, and how often that is measured. */
+const idleShare = 0.2
+const idleCheckMs = 1500
 
 /**
  * Runs test files in their order, those first whose services are ready. Prints one line for a file that passed and
@@ -35,31 +40,78 @@ export async function runPool(runs: TestRun[], { verbose }: { verbose: boolean }
   const totals = { passed: 0, failed: 0, skipped: new Map<string, number>(), failedFiles: [] as string[] }
   const costs: { name: string; processorMs: number }[] = []
 
-  async function work() {
-    for (;;) {
-      const ready = queue.findIndex(({ isReady }) => isReady)
-      const [next] = queue.splice(Math.max(ready, 0), 1)
-      if (next === undefined) return
-      const result = await runFile(next.file, await next.env)
-      const name = next.label === undefined ? next.file : `${next.file} (${next.label})`
-      totals.passed += result.passed
-      totals.failed += result.failed
-      for (const reason of result.skipped) totals.skipped.set(reason, (totals.skipped.get(reason) ?? 0) + 1)
-      if (!result.isOk) totals.failedFiles.push(name)
-      costs.push({ name, processorMs: result.processorMs })
-      const counts = `${result.passed} passed${result.skipped.length > 0 ? `, ${result.skipped.length} skipped` : ''}`
-      process.stdout.write(`${result.isOk ? '✔' : '✖'} ${name} (${counts}, ${toSeconds(result.ms)})\n`)
-      if (verbose || !result.isOk) process.stdout.write(result.report)
-    }
+  async function runNext() {
+    const ready = queue.findIndex(({ isReady }) => isReady)
+    const [next] = queue.splice(Math.max(ready, 0), 1)
+    if (next === undefined) return
+    const result = await runFile(next.file, await next.env)
+    const name = next.label === undefined ? next.file : `${next.file} (${next.label})`
+    totals.passed += result.passed
+    totals.failed += result.failed
+    for (const reason of result.skipped) totals.skipped.set(reason, (totals.skipped.get(reason) ?? 0) + 1)
+    if (!result.isOk) totals.failedFiles.push(name)
+    costs.push({ name, processorMs: result.processorMs })
+    const counts = `${result.passed} passed${result.skipped.length > 0 ? `, ${result.skipped.length} skipped` : ''}`
+    process.stdout.write(`${result.isOk ? '✔' : '✖'} ${name} (${counts}, ${toSeconds(result.ms)})\n`)
+    if (verbose || !result.isOk) process.stdout.write(result.report)
   }
-  await Promise.all(Array.from({ length: concurrency }, work))
+
+  const idle = watchIdleProcessors()
+  await new Promise<void>((resolve, reject) => {
+    let running = 0
+    const start = () => {
+      running++
+      runNext().then(() => {
+        running--
+        fill()
+      }, reject)
+    }
+    const fill = () => {
+      while (running < minFiles && queue.length > 0) start()
+      if (running === 0) resolve()
+    }
+    idle.onIdle(() => {
+      // A file whose services are not ready would only wait.
+      if (running < maxFiles && queue.some(({ isReady }) => isReady)) start()
+    })
+    fill()
+  }).finally(idle.stop)
 
   const duration = toSeconds(performance.now() - startedAt)
-  process.stdout.write(`\n${listCosts(costs)}\n${runs.length} files in ${duration}\n`)
+  process.stdout.write(
+    `\n${listCosts(costs)}\n${runs.length} files in ${duration}, processors ${idle.readPercent()} % idle\n`,
+  )
   for (const [reason, count] of totals.skipped) process.stdout.write(`${count} skipped: ${reason}\n`)
   for (const name of totals.failedFiles) process.stdout.write(`Failed: ${name}\n`)
   process.stdout.write(`${totals.passed} passed, ${totals.failed} failed\n`)
   return totals.failedFiles.length === 0
+}
+
+/** Calls `onIdle` whenever part of the processors was idle since the last check, on a machine that may do other work. */
+function watchIdleProcessors() {
+  const first = readProcessorTimes()
+  let last = first
+  let timer: NodeJS.Timeout | undefined
+  const toShare = (from: Times, to: Times) => (to.idle - from.idle) / Math.max(1, to.all - from.all)
+  return {
+    onIdle(callback: () => void) {
+      timer = setInterval(() => {
+        const now = readProcessorTimes()
+        if (toShare(last, now) > idleShare) callback()
+        last = now
+      }, idleCheckMs)
+    },
+    readPercent: () => Math.round(100 * toShare(first, readProcessorTimes())),
+    stop: () => clearInterval(timer),
+  }
+}
+
+type Times = { idle: number; all: number }
+
+function readProcessorTimes(): Times {
+  const times = cpus().map((cpu) => cpu.times)
+  const sum = (values: number[]) => values.reduce((total, value) => total + value, 0)
+  return { idle: sum(times.map(({ idle }) => idle)), all: sum(times.flatMap((each) => Object.values(each))) }
 }
 
 const toSeconds = (ms: number) => `${(ms / 1000).toFixed(1)} s`
