@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { before, describe, test } from 'node:test'
-import { headers, operations, problemKinds } from '@assay/contract'
+import { headers, operations, problemKinds, webhookHeaders } from '@assay/contract'
 import { adminPath, adminRoutes } from '@assay/contract/admin'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { Check } from 'typebox/schema'
@@ -18,6 +18,7 @@ type Document = {
   openapi: string
   servers: { url: string }[]
   paths: Record<string, Record<string, Described>>
+  webhooks: Record<string, { post: Described & { parameters: { name: string }[] } }>
   components: { schemas: Record<string, object> }
 }
 
@@ -32,6 +33,15 @@ describe('/openapi.json', () => {
     assert(found, id)
     return found
   }
+
+  /** Replaces each reference by the schema that it names. */
+  const resolve = (schema: object): object =>
+    JSON.parse(JSON.stringify(schema), (_key, value) => {
+      if (typeof value?.$ref !== 'string') return value
+      const named = document.components.schemas[value.$ref.replace('#/components/schemas/', '')]
+      assert(named, value.$ref)
+      return resolve(named)
+    })
 
   test('is a valid OpenAPI 3.1 document', async () => {
     assert.match(document.openapi, /^3\.1\./)
@@ -82,9 +92,33 @@ describe('/openapi.json', () => {
     }
   })
 
+  test('describes the webhook with the headers of both signatures, and the result as its body', () => {
+    const { post } = document.webhooks.scanCompleted ?? assert.fail()
+    assert.deepEqual(
+      post.parameters.map(({ name }) => name),
+      Object.values(webhookHeaders),
+    )
+    assert.deepEqual(post.requestBody?.content?.['application/json']?.schema, {
+      $ref: '#/components/schemas/ScanResult',
+    })
+  })
+
+  test('has what client generators understand: maps, and a name for each enumeration', () => {
+    const text = JSON.stringify(document)
+    assert.doesNotMatch(text, /patternProperties/)
+    const inResults = JSON.stringify([document.paths['/v1/me'], document.components.schemas.ScanResult])
+    assert.doesNotMatch(inResults, /"enum"/)
+    for (const name of ['JobType', 'ScanResultType', 'TestAnswer']) {
+      assert(text.includes(`"$ref":"#/components/schemas/${name}"`), name)
+    }
+  })
+
   test('has only examples that match their schema', () => {
-    const media = operations.flatMap(({ id }) => {
-      const { responses, requestBody } = find(id)
+    const described = [
+      ...operations.map(({ id }) => find(id)),
+      ...Object.values(document.webhooks).map(({ post }) => post),
+    ]
+    const media = described.flatMap(({ operationId: id, responses, requestBody }) => {
       return [...Object.values(responses), ...(requestBody ? [requestBody] : [])].flatMap(({ content }) =>
         Object.values(content ?? {}).map((each) => ({ id, ...each })),
       )
@@ -92,8 +126,7 @@ describe('/openapi.json', () => {
     const examples = media.filter(({ example }) => example !== undefined)
     assert(examples.length > operations.length)
     for (const { id, schema, example } of examples) {
-      const resolved = document.components.schemas[schema.$ref.split('/').at(-1) ?? '']
-      assert(resolved, schema.$ref)
+      const resolved = resolve(schema)
       assert(Check(resolved, example), `${id}: ${JSON.stringify(example)}`)
     }
   })

@@ -16,6 +16,13 @@ export const headers = {
   region: 'X-Assay-Region',
 } as const
 
+/** Headers of a webhook delivery: the signature of the interface, and those of Standard Webhooks. */
+export const webhookHeaders = {
+  signature: 'X-Api-Signature',
+  id: 'webhook-id',
+  timestamp: 'webhook-timestamp',
+  standardSignature: 'webhook-signature',
+} as const
+
 /** Values of X-Assay-Test: the responses that a request with a test key can ask for. */
 export const testAnswers = ['out-of-credits', 'rate-limited', 'server-error', 'overloaded'] as const
-export type TestAnswer = (typeof testAnswers)[number]

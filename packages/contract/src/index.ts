@@ -1,4 +1,4 @@
-export { headers, type TestAnswer, testAnswers } from './headers.ts'
+export { headers, testAnswers, webhookHeaders } from './headers.ts'
 export {
   imageFormats,
   maxContentBytes,

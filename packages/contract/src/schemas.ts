@@ -1,4 +1,6 @@
 import type { Static, TSchema } from 'typebox'
+import { testAnswers } from './headers.ts'
+import { maxFileNameLength, maxUrlLength } from './limits.ts'
 import { Type } from './type.ts'
 
 const uuid = Type.String({ format: 'uuid' })
@@ -16,11 +18,18 @@ export const ScanResultType = Type.Unsafe<'pending' | 'clean' | 'threat' | 'erro
 })
 export type ScanResultType = Static<typeof ScanResultType>
 
+export const TestAnswer = Type.Unsafe<(typeof testAnswers)[number]>({
+  type: 'string',
+  enum: testAnswers,
+  description: 'Response that a request with a test key can ask for',
+})
+export type TestAnswer = Static<typeof TestAnswer>
+
 export const ScanResult = Type.Object({
   id: Type.String({ format: 'uuid', description: 'Identifier of the scan job' }),
   scan_type: JobType,
   status: ScanResultType,
-  content_length: Type.Integer({ format: 'int64', description: 'Size of the scanned content in bytes' }),
+  content_length: Type.Integer({ format: 'int64', minimum: 0, description: 'Size of the scanned content in bytes' }),
   content_type: Type.String({ description: 'Media type detected by inspecting the content itself' }),
   signals: Type.Optional(
     nullable(Type.Array(Type.String(), { description: 'Names of the threats found, or the reason for an error' })),
@@ -34,20 +43,23 @@ export type ScanResult = Static<typeof ScanResult>
 
 export const ScanReceipt = Type.Object({ id: uuid })
 
-const fileUrl = Type.String({ description: 'URL of the file to download and scan' })
-const fileName = nullable(Type.String({ description: 'Name to associate with the content' }))
-const callbackUrl = nullable(Type.String({ description: 'Webhook address that receives the result' }))
+const url = { format: 'uri', maxLength: maxUrlLength }
+const name = { minLength: 1, maxLength: maxFileNameLength }
+const fileUrl = Type.String({ ...url, description: 'URL of the file to download and scan' })
+const fileName = nullable(Type.String({ ...name, description: 'Name to associate with the content' }))
+const callbackUrl = Type.String({ ...url, description: 'Webhook address that receives the result' })
 
 export const ScanUrlCommand = Type.Object({ file_url: fileUrl, file_name: Type.Optional(fileName) })
 
 export const SubmitUrlCommand = Type.Object({
   file_url: fileUrl,
   file_name: Type.Optional(fileName),
-  callback_url: Type.Optional(callbackUrl),
+  callback_url: Type.Optional(nullable(callbackUrl)),
 })
 
 const file = Type.String({ contentMediaType: 'application/octet-stream', description: 'The content to scan' })
 const formFileName = Type.String({
+  ...name,
   description: 'Name to associate with the content; takes precedence over the filename of the part',
 })
 
@@ -56,7 +68,7 @@ export const ScanFileForm = Type.Object({ file, file_name: Type.Optional(formFil
 export const SubmitFileForm = Type.Object({
   file,
   file_name: Type.Optional(formFileName),
-  callback_url: Type.Optional(Type.String({ description: 'Webhook address that receives the result' })),
+  callback_url: Type.Optional(callbackUrl),
 })
 
 export const Account = Type.Object(

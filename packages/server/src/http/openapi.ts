@@ -1,6 +1,7 @@
 import {
   Account,
   headers,
+  JobType,
   maxContentBytes,
   maxKeyLength,
   maxWaitSeconds,
@@ -11,32 +12,40 @@ import {
   ScanFileForm,
   ScanReceipt,
   ScanResult,
+  ScanResultType,
   ScanUrlCommand,
   SubmitFileForm,
   SubmitUrlCommand,
-  testAnswers,
+  TestAnswer,
   ValidationProblemDetails,
+  webhookHeaders,
 } from '@assay/contract'
-import { adminPath, adminRoutes, csrfHeader, type Route, type TSchema } from '@assay/contract/admin'
+import { adminSecurity, adminTag, toAdminPaths } from './openapi-admin.ts'
 import { examples } from './openapi-examples.ts'
 
 type Json = Record<string, unknown>
 
+/** Version of the interface, which changes less often than Assay. */
+const interfaceVersion = '1.0'
+
 const schemas = {
   Account,
+  JobType,
   ProblemDetails,
   ScanFileForm,
   ScanReceipt,
   ScanResult,
+  ScanResultType,
   ScanUrlCommand,
   SubmitFileForm,
   SubmitUrlCommand,
+  TestAnswer,
   ValidationProblemDetails,
 }
 type SchemaName = keyof typeof schemas
 
 /** Describes the interface as OpenAPI 3.1, generated from the contract. */
-export function toOpenApi(origin: string, version: string): Json {
+export function toOpenApi(origin: string): Json {
   const paths: Record<string, Json> = {}
   for (const operation of operations) {
     const path = paths[operation.path] ?? {}
@@ -47,7 +56,7 @@ export function toOpenApi(origin: string, version: string): Json {
     openapi: '3.1.0',
     info: {
       title: 'Assay',
-      version,
+      version: interfaceVersion,
       summary: 'Is it safe? Malware in any file, NSFW content in images.',
       description:
         'Scan content by upload or by URL, in one call or in the background. Send your key in the `X-API-Key` header. ' +
@@ -59,16 +68,35 @@ export function toOpenApi(origin: string, version: string): Json {
     tags: [
       { name: 'Malware', description: 'Malware in any file' },
       { name: 'NSFW images', description: 'NSFW content in JPEG, PNG, GIF and WebP images' },
+      { name: 'Webhooks', description: 'What Assay sends to your `callback_url`' },
       { name: 'General', description: 'The account, and a connectivity test' },
       adminTag,
     ],
     paths: { ...paths, ...toAdminPaths() },
+    webhooks: { scanCompleted: { post: webhook } },
     components: {
       securitySchemes: { apiKey: { type: 'apiKey', in: 'header', name: headers.apiKey }, ...adminSecurity },
-      schemas,
+      schemas: { ...schemas, ScanResult: withNamedEnums(ScanResult) },
       headers: headerDescriptions,
     },
   }
+}
+
+function toRef(name: SchemaName) {
+  return { $ref: `#/components/schemas/${name}` }
+}
+
+/** Refers to the enumerations among the properties by name, so that generators make one type of each. */
+function withNamedEnums({ properties, ...rest }: typeof ScanResult): Json {
+  const named = new Map<unknown, SchemaName>([
+    [JobType, 'JobType'],
+    [ScanResultType, 'ScanResultType'],
+  ])
+  const referred = Object.entries(properties).map(([key, schema]) => {
+    const name = named.get(schema)
+    return [key, name === undefined ? schema : toRef(name)]
+  })
+  return { ...rest, properties: Object.fromEntries(referred) }
 }
 
 function toOperation(operation: Operation): Json {
@@ -85,6 +113,40 @@ function toOperation(operation: Operation): Json {
       : { parameters: [...(operation.does === 'result' ? [idParameter, waitParameter] : []), testParameter] }),
     responses: toResponses(operation),
   }
+}
+
+/** The delivery of a result to the `callback_url` of a submission. */
+const webhook = {
+  operationId: 'scanCompleted',
+  tags: ['Webhooks'],
+  summary: 'The result of a background scan',
+  description:
+    'Sent to `callback_url` when the job completes, until the receiver answers with 2xx. Verify one of the signatures ' +
+    'over the bytes of the body before you parse it. A result can arrive more than once, each time with the same ' +
+    `\`${webhookHeaders.id}\`.`,
+  security: [],
+  parameters: [
+    toWebhookHeader(webhookHeaders.signature, 'HMAC-SHA256 of the body with the webhook secret, in hexadecimal', {
+      pattern: '^[0-9a-f]{64}$',
+    }),
+    toWebhookHeader(webhookHeaders.id, 'Identifier of the delivery, the same in each attempt', { format: 'uuid' }),
+    toWebhookHeader(webhookHeaders.timestamp, 'Time of this attempt in seconds since 1970', { pattern: '^[0-9]+$' }),
+    toWebhookHeader(
+      webhookHeaders.standardSignature,
+      'Signatures of Standard Webhooks over id, timestamp and body: one, or two for a day after the secret was rotated',
+      { pattern: '^v1,[A-Za-z0-9+/=]+( v1,[A-Za-z0-9+/=]+)*$' },
+    ),
+  ],
+  requestBody: { required: true, content: toJsonContent('ScanResult', examples.result('malware')) },
+  responses: {
+    '2XX': { description: 'The result was received.' },
+    410: { description: 'The receiver wants no more attempts.' },
+    default: { description: 'Assay tries again later.' },
+  },
+}
+
+function toWebhookHeader(name: string, description: string, form: Json): Json {
+  return { name, in: 'header', required: true, description, schema: { type: 'string', ...form } }
 }
 
 const describeLimit = ({ kind, mode }: Operation & { does: 'file' | 'url' }) =>
@@ -116,7 +178,7 @@ const testParameter = {
   name: headers.test,
   in: 'header',
   description: 'The response that a request with a test key asks for. Other keys ignore this header.',
-  schema: { type: 'string', enum: testAnswers },
+  schema: toRef('TestAnswer'),
 }
 
 function toRequestBody({ does, mode, kind }: Operation & { does: 'file' | 'url' }): Json {
@@ -187,9 +249,10 @@ function toSuccess(operation: Operation): Json {
   }
 }
 
-const toRef = (name: SchemaName) => ({ $ref: `#/components/schemas/${name}` })
 const refHeader = (name: string) => ({ $ref: `#/components/headers/${name}` })
-const toJsonContent = (name: SchemaName, example: unknown) => ({ 'application/json': { schema: toRef(name), example } })
+function toJsonContent(name: SchemaName, example: unknown) {
+  return { 'application/json': { schema: toRef(name), example } }
+}
 
 function toProblemBody(kind: keyof typeof problemKinds, operation?: Operation): Json {
   const schema = toRef(kind === 'validation' ? 'ValidationProblemDetails' : 'ProblemDetails')
@@ -226,72 +289,3 @@ const headerDescriptions = {
 const refHeaders = (...names: string[]) => Object.fromEntries(names.map((name) => [name, refHeader(name)]))
 const creditHeaders = refHeaders(headers.creditLimit, headers.creditRemaining)
 const rateHeaders = refHeaders(headers.rateLimit, headers.rateRemaining, headers.rateReset)
-
-const adminTag = {
-  name: 'Admin',
-  description:
-    'Everything that the console does. Browsers use a session: a cookie and, for changes, the token of ' +
-    `\`GET ${adminPath}/session\` in \`${csrfHeader}\`. Scripts send the operator token as \`Authorization: Bearer\`.`,
-}
-
-const adminSecurity = {
-  session: { type: 'apiKey', in: 'cookie', name: 'assay_session' },
-  csrf: { type: 'apiKey', in: 'header', name: csrfHeader },
-  operatorToken: { type: 'http', scheme: 'bearer' },
-}
-
-/** The paths of the admin API, made from its route table. */
-function toAdminPaths(): Record<string, Json> {
-  const paths: Record<string, Json> = {}
-  for (const [name, route] of Object.entries(adminRoutes) as [string, Route][]) {
-    const path = adminPath + route.path
-    paths[path] = { ...paths[path], [route.method.toLowerCase()]: toAdminOperation(name, route) }
-  }
-  return paths
-}
-
-function toAdminOperation(name: string, route: Route): Json {
-  const { path, access, summary, query, body, answer: answerSchema } = route
-  return {
-    operationId: `admin_${name}`,
-    tags: [adminTag.name],
-    summary,
-    description: audiences[access],
-    security: toSecurity(route),
-    parameters: [...toPathParameters(path), ...toQueryParameters(query)],
-    ...(body === undefined ? {} : { requestBody: { required: true, content: toJsonBody(body) } }),
-    responses: {
-      ...(answerSchema === undefined && path.endsWith('.csv')
-        ? { 200: { description: 'The table', content: { 'text/csv': { schema: { type: 'string' } } } } }
-        : answerSchema === undefined
-          ? { 204: { description: 'Done. No body.' } }
-          : { 200: { description: 'The result', content: toJsonBody(answerSchema) } }),
-      default: { description: 'The request is rejected. `type` links to an explanation.', content: problemBody },
-    },
-  }
-}
-
-const audiences: Record<Route['access'], string> = {
-  anyone: 'For anyone.',
-  'signed-in': 'For members with a session.',
-  account: 'For members of an account.',
-  owner: 'For owners of the account.',
-  operator: 'For operators.',
-}
-
-function toSecurity({ access, method }: Route): Json[] {
-  if (access === 'anyone') return []
-  const session = { session: [], ...(method === 'GET' ? {} : { csrf: [] }) }
-  return access === 'operator' ? [session, { operatorToken: [] }] : [session]
-}
-
-const toPathParameters = (path: string) =>
-  [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => ({ name, in: 'path', required: true, schema: { type: 'string' } }))
-
-function toQueryParameters(query: TSchema | undefined) {
-  const { properties = {} } = (query ?? {}) as { properties?: Record<string, TSchema> }
-  return Object.entries(properties).map(([name, schema]) => ({ name, in: 'query', schema }))
-}
-
-const toJsonBody = (schema: TSchema) => ({ 'application/json': { schema } })
-const problemBody = { 'application/problem+json': { schema: toRef('ProblemDetails') } }

@@ -10,13 +10,13 @@ const contentPolicy =
   "img-src 'self' data: blob:; font-src 'self' data:; connect-src 'self'; base-uri 'none'; frame-ancestors 'none'"
 
 /** Registers the OpenAPI document, the interactive reference, and a page for each kind of problem. */
-export function registerPages(app: FastifyInstance, deps: { version: string }) {
+export function registerPages(app: FastifyInstance) {
   app.addHook('onSend', async (_request, reply, payload) => {
     reply.header('Content-Security-Policy', contentPolicy).header('X-Content-Type-Options', 'nosniff')
     return payload
   })
 
-  app.get('/openapi.json', async (request) => toOpenApi(toOrigin(request), deps.version))
+  app.get('/openapi.json', async (request) => toOpenApi(toOrigin(request)))
 
   app.get('/problems/:kind', async (request, reply) => {
     const { kind } = request.params as { kind: string }

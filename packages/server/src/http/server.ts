@@ -73,7 +73,7 @@ export async function makeHttpServer(deps: HttpDeps): Promise<FastifyInstance> {
   if (deps.corsOrigins.length > 0) await registerCors(app, deps.corsOrigins)
   await app.register(async (scope) => registerHealth(scope, deps))
   if (deps.servesApi) {
-    await app.register(async (scope) => registerPages(scope, deps))
+    await app.register(async (scope) => registerPages(scope))
     await app.register(async (scope) => registerV1(scope, deps))
     for (const register of deps.registerMore) await app.register(async (scope) => register(scope))
   }

@@ -1,4 +1,5 @@
 import { createHmac } from 'node:crypto'
+import { webhookHeaders } from '@assay/contract'
 
 type DeliveryToSign = {
   /** Identifier of the delivery, sent in every attempt so that receivers can deduplicate. */
@@ -23,10 +24,10 @@ export function toSignatureHeaders({ id, body, secrets, at }: DeliveryToSign): R
     return `v1,${hmac.digest('base64')}`
   })
   return {
-    'X-Api-Signature': createHmac('sha256', Buffer.from(currentSecret)).update(body).digest('hex'),
-    'webhook-id': id,
-    'webhook-timestamp': timestamp,
-    'webhook-signature': signatures.join(' '),
+    [webhookHeaders.signature]: createHmac('sha256', Buffer.from(currentSecret)).update(body).digest('hex'),
+    [webhookHeaders.id]: id,
+    [webhookHeaders.timestamp]: timestamp,
+    [webhookHeaders.standardSignature]: signatures.join(' '),
   }
 }
 
