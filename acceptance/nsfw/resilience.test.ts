@@ -37,8 +37,13 @@ describe('the processes that look at pictures', { skip: alreadyTested }, () => {
 
   test('killed in the middle: the picture is tried again in another', async () => {
     const [before] = listPids()
-    assert.equal(toVerdict(await whileAtWork((pid) => process.kill(pid, 'SIGKILL'))).status, 'clean')
+    // The signal with which the filter of the jail kills, so this is an attempt to escape.
+    assert.equal(toVerdict(await whileAtWork((pid) => process.kill(pid, 'SIGSYS'))).status, 'clean')
     assert.notEqual(listPids()[0], before)
+    const isEscape = (line: string) => /"level":"error".*"parser":"images".*forbidden system call/.test(line)
+    await waitUntil('the log to tell', () => service.log().split('\n').filter(isEscape).length === 1)
+    const metrics = await (await fetch(`http://127.0.0.1:${service.metricsPort}/metrics`)).text()
+    assert.match(metrics, /^assay_sandbox_escape_attempts_total\{parser="images",.*\} 1$/m)
   })
 
   test('with more pictures than may wait: 503 that says when to come again, uncharged, and the service answers on', async () => {

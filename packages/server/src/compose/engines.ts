@@ -5,31 +5,33 @@ import { noDegradation } from '../domain/scans/degradation.ts'
 import { makeAssess } from '../domain/scans/scanner.ts'
 import { openParts } from '../runtime/closers.ts'
 import type { Logger } from '../runtime/logger.ts'
+import type { Metrics } from '../runtime/metrics.ts'
 import type { openImages } from './images.ts'
 import type { openMalware } from './malware.ts'
 
 type Malware = Awaited<ReturnType<typeof openMalware>>
 type Images = Awaited<ReturnType<typeof openImages>>
 type Sandbox = { findFault(): string | undefined }
-type Deps = { contents: ContentStore; log: Logger; isTest: boolean }
+type Deps = { contents: ContentStore; metrics: Pick<Metrics, 'countEscape'>; log: Logger; isTest: boolean }
 
 const idle = { countWaiting: () => 0, findFault: () => undefined, close: async () => {} }
 
 /** Opens the malware and image engines of a node that scans. Test mode starts none. */
-export const openEngines = (config: Config, { contents, log, isTest }: Deps) =>
+export const openEngines = (config: Config, { contents, metrics, log, isTest }: Deps) =>
   openParts(async (closers) => {
     if (isTest) return { ...newEngines(newTestModeMalware(), newTestModeImages(), idle), close: closers.closeAll }
     // Imported here, so that test mode starts without loading the engines.
-    const [{ openImages }, { openMalware }, { checkSandbox }] = await Promise.all([
+    const [{ openImages }, { openMalware }, { checkSandbox, makeEscapeReport }] = await Promise.all([
       import('./images.ts'),
       import('./malware.ts'),
       import('./sandbox.ts'),
     ])
     const sandbox = checkSandbox(config, log)
+    const onEscape = makeEscapeReport(metrics, log)
     // Images open while malware opens: each waits for its own child processes.
-    const openingImages = openImages(config, { log })
+    const openingImages = openImages(config, { log, onEscape })
     closers.add(async () => (await openingImages).close())
-    const malware = await openMalware(config, { contents, log, as: 'service' })
+    const malware = await openMalware(config, { contents, log, as: 'service', onEscape })
     closers.add(malware.close)
     return { ...newEngines(malware, await openingImages, sandbox), close: closers.closeAll }
   })

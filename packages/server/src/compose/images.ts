@@ -3,6 +3,7 @@ import { join, resolve } from 'node:path'
 import type { Config } from '../config/load-config.ts'
 import { imageThresholds, makeImageScan } from '../domain/scans/image-scan.ts'
 import { makeVersionedCache } from '../domain/scans/verdict.ts'
+import type { OnEscape } from '../engines/jail/escape.ts'
 import { openImageEngine } from '../engines/nsfw/image-engine.ts'
 import { builtDir } from '../engines/nsfw/models/manifest.ts'
 import { openModels } from '../engines/nsfw/models/open-models.ts'
@@ -11,9 +12,11 @@ import type { Logger } from '../runtime/logger.ts'
 /** Images that may wait for a process. With more, callers would time out before their image is scanned. */
 const maxWaiting = 200
 
+type Deps = { log: Logger; onEscape?: OnEscape | undefined }
+
 /** Opens the image engine. When it cannot start, the service still scans for malware, and `findFault` says why. */
-export async function openImages(config: Config, { log }: { log: Logger }) {
-  const result = await openEngine(config, log)
+export async function openImages(config: Config, { log, onEscape }: Deps) {
+  const result = await openEngine(config, { log, onEscape })
   const engine = 'engine' in result ? result.engine : undefined
   return {
     images: makeImageScan({
@@ -29,7 +32,7 @@ export async function openImages(config: Config, { log }: { log: Logger }) {
   }
 }
 
-async function openEngine(config: Config, log: Logger) {
+async function openEngine(config: Config, { log, onEscape }: Deps) {
   const { nsfwProfile: profile, nsfwPrecision: precision } = config
   if (profile === 'off') return { engine: undefined }
   try {
@@ -38,9 +41,10 @@ async function openEngine(config: Config, log: Logger) {
       names: profile === 'fast' ? ['mobilenet-v2-mid'] : ['mobilenet-v2-mid', 'inception-v3'],
       precision,
       log,
+      onEscape,
     })
     const processes = config.nsfwProcesses ?? availableParallelism()
-    return { engine: await openImageEngine({ models, profile, processes, maxWaiting, log }) }
+    return { engine: await openImageEngine({ models, profile, processes, maxWaiting, log, onEscape }) }
   } catch (error) {
     log.error({ err: error }, 'cannot start the image engine')
     const { message } = error as Error

@@ -1,7 +1,9 @@
 import type { Config } from '../config/load-config.ts'
 import { OperatorMistake } from '../domain/problem.ts'
+import type { OnEscape } from '../engines/jail/escape.ts'
 import { listMissingParts } from '../engines/jail/jail.ts'
 import type { Logger } from '../runtime/logger.ts'
+import type { Metrics } from '../runtime/metrics.ts'
 
 /**
  * Finds out which parts of the jail of the parsers this kernel lacks. Throws if the operator requires all of them;
@@ -18,3 +20,14 @@ export function checkSandbox({ sandbox }: Pick<Config, 'sandbox'>, log: Logger) 
 
 /** A sentence about each part that is missing, or undefined. */
 export const findSandboxFault = (): string | undefined => listMissingParts().join(' ') || undefined
+
+/** Logs and counts each parser that the kernel killed because of a call that no honest parser makes. */
+export function makeEscapeReport(metrics: Pick<Metrics, 'countEscape'>, log: Logger): OnEscape {
+  return (parser) => {
+    metrics.countEscape(parser)
+    log.error(
+      { parser },
+      'the kernel killed a parser because of a forbidden system call; content may have taken it over',
+    )
+  }
+}

@@ -25,7 +25,8 @@ type Deps = { storage: StorageParts; isTest: boolean; metrics: Metrics; log: Log
 /** Opens everything that leads to a verdict: engines or remote scans, downloads, and the allow and block lists. */
 export async function openScanning(config: Config, { storage, isTest, metrics, log, closers }: Deps) {
   const { database, accounts, contents, jobContents } = storage
-  const engines = isTest || config.roles.worker ? await openEngines(config, { contents, log, isTest }) : undefined
+  const engines =
+    isTest || config.roles.worker ? await openEngines(config, { contents, metrics, log, isTest }) : undefined
   if (engines !== undefined) {
     closers.add(engines.close)
     observeEngines(metrics, engines)

@@ -24,6 +24,8 @@ export function makeMetrics(labels: { region: string; version: string }) {
     registers,
   })
   const failures = newCounter('assay_internal_errors_total', 'Responses with status 500 and failed connections.')
+  const escapeHelp = 'Parsers that the kernel killed because of a forbidden system call.'
+  const escapes = newCounter('assay_sandbox_escape_attempts_total', escapeHelp, ['parser'])
   const verdicts = newCounter('assay_scans_total', 'Completed scans.', ['kind', 'status'])
   const testHelp = 'Completed scans of test keys, which assay_scans_total does not include.'
   const tests = newCounter('assay_test_scans_total', testHelp, ['kind', 'status'])
@@ -33,6 +35,7 @@ export function makeMetrics(labels: { region: string; version: string }) {
     ...newRequestHistogram(registers),
     observeBatch: (size: number) => batches.observe(size),
     countFailure: () => failures.inc(),
+    countEscape: (parser: string) => escapes.inc({ parser }),
     countVerdict: (kind: string, status: string, isTest: boolean) => (isTest ? tests : verdicts).inc({ kind, status }),
     /** A histogram of durations; the returned function takes the label values, then the seconds. */
     timer<const Label extends string>(name: string, help: string, labelNames: Label[]) {

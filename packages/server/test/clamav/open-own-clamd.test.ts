@@ -144,7 +144,7 @@ describe('a clamd of our own', options, () => {
     // In a process of its own: a clamd that never starts must not delay the other tests.
     const { fault } = await startHolder(t, dataDir)
     assert.match(fault ?? '', /broken\.ndb cannot be loaded/)
-    const client = makeClamdClient({ address: { path: join(dataDir, 'clamav', 'run', 'clamd.sock') } })
+    const client = makeClamdClient({ address: { path: join(dataDir, 'clamav', 'clamd.sock') } })
     assert.match(await client.scan(newContent(marker), noAbort), /Operator\.Marker/)
     client.close()
   })

@@ -1,9 +1,20 @@
 import assert from 'node:assert/strict'
-import { existsSync, mkdirSync, mkdtempSync, rmSync, statfsSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+  statfsSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import { scratchName } from '../../src/engines/clamav/clamd-config.ts'
 import { chooseSandbox } from '../../src/engines/clamav/sandbox.ts'
+import { removeOutsideDir } from '../../src/runtime/outside-dir.ts'
 
 const user = { owner: undefined, wrap: (command: string, args: string[]) => ({ command, args }) }
 const hasSharedMemory = existsSync('/dev/shm') && statfsSync('/dev/shm').type === 0x01021994
@@ -20,29 +31,37 @@ describe('where the kernel grants no name spaces', { skip: hasSharedMemory ? fal
     process.env.PATH = path
     rmSync(dir, { recursive: true })
   })
-  const choose = (acceptsDisk = false) => chooseSandbox({ user, dir, scratchMegabytes: 64, acceptsDisk })
+  const choose = () => chooseSandbox({ user, dir, scratchMegabytes: 64, acceptsDisk: false })
 
   test('clamd unpacks in shared memory, which is wiped before each start', () => {
     const { kind, scratchDir, wipe } = choose()
     assert.equal(kind, 'shared memory')
-    mkdirSync(scratchDir, { mode: 0o700 })
+    wipe()
     try {
       writeFileSync(join(scratchDir, 'left-over'), 'clear content')
-      wipe()
-      assert.equal(existsSync(join(scratchDir, 'left-over')), false)
-    } finally {
-      rmSync(scratchDir, { recursive: true })
-    }
-  })
-
-  test('a link that somebody put in its place is refused', () => {
-    const { scratchDir, wipe } = choose()
-    symlinkSync(dir, scratchDir)
-    try {
-      assert.throws(wipe, /made by another user/)
+      symlinkSync(dir, join(scratchDir, 'link'))
+      // The next start finds the directory again, although its name is random.
+      const next = choose()
+      assert.equal(next.scratchDir, scratchDir)
+      next.wipe()
+      assert.deepEqual(readdirSync(scratchDir), [])
       assert.ok(existsSync(join(dir, 'unshare')), 'nothing behind the link was touched')
     } finally {
-      rmSync(scratchDir)
+      removeOutsideDir(join(dir, scratchName))
+    }
+    assert.equal(existsSync(dirname(scratchDir)), false)
+  })
+
+  test('a directory that others could write to is left alone, and another is made', () => {
+    const { scratchDir } = choose()
+    chmodSync(dirname(scratchDir), 0o777)
+    const next = choose()
+    try {
+      assert.notEqual(next.scratchDir, scratchDir)
+      assert.ok(existsSync(dirname(scratchDir)))
+    } finally {
+      rmSync(dirname(scratchDir), { recursive: true })
+      removeOutsideDir(join(dir, scratchName))
     }
   })
 })

@@ -185,6 +185,7 @@ function newFakeChild(onEnd: () => void): FakeChild {
     post: unused,
     readFrame: unused,
     sendData: unused,
+    hasEscaped: () => false,
     isDead: () => isDead,
     needsReplacement: () => needsReplacement,
     wearOut() {

@@ -40,6 +40,28 @@ describe('an unpacking process', () => {
     assert.deepEqual(doubts, ['UnsupportedContainer'])
   })
 
+  test('killed by the filter of its jail is tried again, and leaves no verdict the second time', async () => {
+    const escapes: string[] = []
+    const own = openUnpacker({ log, maxProcesses: 1, onEscape: (parser) => escapes.push(parser) })
+    const archive = newContent(newRar5(), { spooled: true })
+    let reads = 0
+    const kill = (pid = 0) => process.kill(pid, 'SIGSYS')
+    const deadly = {
+      ...archive,
+      async *read(from?: number, to?: number) {
+        reads++
+        kill(own.processIds()[0])
+        yield* archive.read(from, to)
+      },
+    }
+    const options = { budget: newBudget(), signal: AbortSignal.timeout(60_000), take: async () => {} }
+    await assert.rejects(own.unpack(deadly, options), EngineDown)
+    assert.equal(reads, 2)
+    assert.deepEqual(escapes, ['unpacker', 'unpacker'])
+    assert.deepEqual((await unpackAll(own, newRar5())).doubts, [])
+    await own.close()
+  })
+
   test('killed because the service ends leaves no verdict', async () => {
     const own = openUnpacker({ log, maxProcesses: 1 })
     const options = { budget: newBudget(), signal: AbortSignal.timeout(60_000) }

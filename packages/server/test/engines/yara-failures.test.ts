@@ -95,19 +95,26 @@ for (const backend of ['libyara', 'yara-x'] as const) {
     })
 
     test('content whose process dies twice has no result, and the engine is there for the next', async (t) => {
-      const { engine, pids } = await openTestYara(t, { backend, rules: { 'marker.yar': markerRule } })
+      const escapes: string[] = []
+      const { engine, pids } = await openTestYara(t, {
+        backend,
+        rules: { 'marker.yar': markerRule },
+        onEscape: (parser) => escapes.push(parser),
+      })
       let reads = 0
       const content = {
         ...toContent(Buffer.from('assay-marker'), { chunkBytes: 12 }),
         async *read() {
           reads++
-          for (const pid of pids()) process.kill(pid, 'SIGKILL')
+          // The second time by the signal with which the filter of the jail kills.
+          for (const pid of pids()) process.kill(pid, reads === 1 ? 'SIGKILL' : 'SIGSYS')
           await waitFor(() => pids().length === 0)
           yield Buffer.from('assay-marker')
         },
       }
       await assert.rejects(engine.scan(content, noAbort), EngineDown)
       assert.equal(reads, 2)
+      assert.deepEqual(escapes, ['yara'])
       assert.deepEqual((await engine.scan(marked(), noAbort)).findings, ['marker'])
       assert.notEqual(engine.findState(), undefined)
     })

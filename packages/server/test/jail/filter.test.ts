@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { type AllowedCalls, type Instruction, toFilter } from '../../src/engines/jail/filter.ts'
+import { type AllowedCalls, fatalCalls, type Instruction, toFilter } from '../../src/engines/jail/filter.ts'
 import { listMissingParts } from '../../src/engines/jail/jail.ts'
 import { type Architecture, architectureIds, findCallNumber } from '../../src/engines/jail/system-calls.ts'
 
 const own = 4711
-const nothing: AllowedCalls = { sockets: 'none', modeChanges: 'refused' }
+const nothing: AllowedCalls = { sockets: 'none', modeChanges: 'refused', newProcesses: 'fatal' }
 const results: Record<number, string> = {
   2147418112: 'allowed',
   327680: 'ignored',
@@ -43,13 +43,13 @@ for (const architecture of ['x64', 'arm64'] as Architecture[]) {
   }
 
   describe(`the filter for ${architecture}`, () => {
-    test('kills a process that uses the calls of another architecture, and refuses those of x32', () => {
+    test('kills a process that uses the calls of another architecture, or those of x32', () => {
       const filter = toFilter(nothing, architecture)
       const other = architectureIds[architecture === 'x64' ? 'arm64' : 'x64']
       assert.equal(run(filter, { number: 0, architecture: other }), 'killed')
       assert.equal(run(filter, { number: 0, architecture: 0x40000003 }), 'killed')
       if (architecture === 'arm64') return
-      assert.equal(run(filter, { number: 0x40000000 + 42, architecture: architectureIds.x64 }), 'EPERM')
+      assert.equal(run(filter, { number: 0x40000000 + 42, architecture: architectureIds.x64 }), 'killed')
     })
 
     test('lets the calls of a running program pass', () => {
@@ -62,50 +62,82 @@ for (const architecture of ['x64', 'arm64'] as Architecture[]) {
     test('allows threads, but neither processes nor namespaces', () => {
       const thread = 0x3d0f00
       assert.equal(ask({}, 'clone', thread), 'allowed')
-      assert.equal(ask({}, 'clone', 17), 'EPERM')
-      assert.equal(ask({}, 'clone', thread | 0x10000000), 'EPERM')
+      assert.equal(ask({}, 'clone', 17), 'killed')
+      assert.equal(ask({ newProcesses: 'refused' }, 'clone', 17), 'EPERM')
+      for (const newProcesses of ['refused', 'fatal'] as const)
+        assert.equal(ask({ newProcesses }, 'clone', thread | 0x10000000), 'killed')
       assert.equal(ask({}, 'clone3'), 'ENOSYS')
+      if (architecture === 'arm64') return
+      assert.equal(ask({}, 'vfork'), 'killed')
+      assert.equal(ask({ newProcesses: 'refused' }, 'fork'), 'EPERM')
     })
 
     test('allows signals to the process itself alone', () => {
       for (const name of ['kill', 'tgkill', 'rt_sigqueueinfo', 'rt_tgsigqueueinfo']) {
         assert.equal(ask({}, name, own), 'allowed')
-        for (const other of [0, 1, own + 1, 0xffffffff]) assert.equal(ask({}, name, other), 'EPERM')
+        for (const other of [0, 1, own + 1, 0xffffffff]) assert.equal(ask({}, name, other), 'killed')
       }
       assert.equal(ask({}, 'prlimit64', 0), 'allowed')
-      assert.equal(ask({}, 'prlimit64', own + 1), 'EPERM')
+      assert.equal(ask({}, 'prlimit64', own + 1), 'killed')
     })
 
     test('allows the sockets of its policy alone', () => {
       const [unix, inet, inet6, netlink, packet] = [1, 2, 10, 16, 17]
       const [stream, datagram, raw] = [1 | 0o2000000, 2 | 0o4000, 3]
-      for (const family of [unix, inet, netlink]) assert.equal(ask({}, 'socket', family, stream), 'EPERM')
+      for (const sockets of ['none', 'listen', 'connect'] as const) {
+        assert.equal(ask({ sockets }, 'socket', netlink, raw), 'EPERM')
+        assert.equal(ask({ sockets }, 'socket', packet, raw), 'killed')
+        assert.equal(ask({ sockets }, 'socket', inet, raw), 'killed')
+      }
+      for (const type of [stream, datagram]) {
+        assert.equal(ask({}, 'socket', unix, type), 'EPERM')
+        for (const family of [inet, inet6]) assert.equal(ask({}, 'socket', family, type), 'killed')
+      }
       assert.equal(ask({}, 'connect'), 'EPERM')
 
       assert.equal(ask({ sockets: 'listen' }, 'socket', unix, stream), 'allowed')
       assert.equal(ask({ sockets: 'listen' }, 'socket', unix, datagram), 'EPERM')
-      assert.equal(ask({ sockets: 'listen' }, 'socket', inet, stream), 'EPERM')
+      assert.equal(ask({ sockets: 'listen' }, 'socket', inet, stream), 'killed')
       assert.equal(ask({ sockets: 'listen' }, 'bind'), 'allowed')
       assert.equal(ask({ sockets: 'listen' }, 'connect'), 'EPERM')
 
       for (const family of [inet, inet6]) {
         assert.equal(ask({ sockets: 'connect' }, 'socket', family, stream), 'allowed')
         assert.equal(ask({ sockets: 'connect' }, 'socket', family, datagram), 'allowed')
-        assert.equal(ask({ sockets: 'connect' }, 'socket', family, raw), 'EPERM')
       }
-      for (const family of [unix, netlink, packet])
-        assert.equal(ask({ sockets: 'connect' }, 'socket', family, stream), 'EPERM')
+      assert.equal(ask({ sockets: 'connect' }, 'socket', unix, stream), 'EPERM')
       assert.equal(ask({ sockets: 'connect' }, 'listen'), 'EPERM')
     })
 
+    test('refuses memory that the limit on data does not count', () => {
+      const [shared, isPrivate, anonymous] = [0x01, 0x02, 0x20]
+      assert.equal(ask({}, 'mmap', 0, 4096, 3, shared | anonymous), 'EPERM')
+      assert.equal(ask({}, 'mmap', 0, 4096, 3, shared), 'allowed')
+      assert.equal(ask({}, 'mmap', 0, 4096, 3, isPrivate | anonymous), 'allowed')
+    })
+
+    test('kills a process that makes calls which no parser makes, whatever it may do else', () => {
+      for (const sockets of ['none', 'listen', 'connect'] as const) {
+        const filter = toFilter({ sockets, modeChanges: 'ignored', newProcesses: 'refused' }, architecture)
+        for (const name of fatalCalls) {
+          const number = findCallNumber(name, architecture)
+          if (number === undefined) continue
+          assert.equal(run(filter, { number, architecture: architectureIds[architecture] }), 'killed', name)
+        }
+      }
+      for (const name of ['ptrace', 'mount', 'bpf', 'shmat', 'keyctl', 'setns'])
+        assert.ok(fatalCalls.includes(name), name)
+    })
+
     test('refuses input to terminals, and changes of modes, openly or not', () => {
-      assert.equal(ask({}, 'ioctl', 0, 0x5412), 'EPERM')
-      assert.equal(ask({}, 'ioctl', 0, 0x541c), 'EPERM')
+      assert.equal(ask({}, 'ioctl', 0, 0x5412), 'killed')
+      assert.equal(ask({}, 'ioctl', 0, 0x541c), 'killed')
       assert.equal(ask({}, 'ioctl', 0, 0x5401), 'allowed')
       assert.equal(ask({}, 'fchmodat'), 'EPERM')
       assert.equal(ask({ modeChanges: 'ignored' }, 'fchmodat'), 'ignored')
       assert.equal(ask({ modeChanges: 'ignored' }, 'umask'), 'ignored')
-      for (const name of ['ptrace', 'mount', 'bpf', 'shmat', 'io_uring_setup']) assert.equal(ask({}, name), 'EPERM')
+      for (const name of ['io_uring_setup', 'memfd_create', 'setuid', 'setpriority'])
+        assert.equal(ask({}, name), 'EPERM')
     })
   })
 }

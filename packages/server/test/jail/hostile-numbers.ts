@@ -8,14 +8,13 @@ const others: Record<string, [x64: number, arm64: number]> = {
   linkat: [265, 37],
   close: [3, 57],
   exit_group: [231, 94],
-  mmap: [9, 222],
   execve: [59, 221],
 }
 const named = [
   ...['fchmodat', 'inotify_add_watch', 'socket', 'connect', 'kill', 'tgkill', 'rt_sigqueueinfo', 'ptrace'],
   ...['process_vm_readv', 'pidfd_open', 'prlimit64', 'setpriority', 'shmget', 'mount', 'unshare', 'chroot'],
   ...['open_by_handle_at', 'setuid', 'capset', 'bpf', 'keyctl', 'io_uring_setup', 'userfaultfd'],
-  ...['perf_event_open', 'memfd_create', 'clone'],
+  ...['perf_event_open', 'memfd_create', 'clone', 'mmap'],
 ]
 const architecture = process.arch === 'x64' ? 'x64' : 'arm64'
 

@@ -2,14 +2,21 @@
  * Runs in the place of a parser and attempts what an attacker would who has taken it over, by native calls that Node's
  * permission model does not see. Prints one JSON object: the name of each attempt and `done` or the error.
  */
-const { koffi, key, elsewhere, service, port, socket, abstract, numbers } = JSON.parse(process.argv[2])
+const { koffi, key, elsewhere, service, port, socket, abstract, numbers, fatal } = JSON.parse(process.argv[2])
 const native = { exports: {} }
 process.dlopen(native, koffi)
 const { load, address, errno } = native.exports
 const libc = load(null)
 const call = libc.func('syscall', 'int64_t', Array(7).fill('int64_t'))
 const errorNames = { 1: 'EPERM', 2: 'ENOENT', 3: 'ESRCH', 11: 'EAGAIN', 12: 'ENOMEM', 13: 'EACCES', 14: 'EFAULT' }
-Object.assign(errorNames, { 22: 'EINVAL', 24: 'EMFILE', 38: 'ENOSYS', 101: 'ENETUNREACH', 111: 'ECONNREFUSED' })
+Object.assign(errorNames, {
+  22: 'EINVAL',
+  24: 'EMFILE',
+  38: 'ENOSYS',
+  129: 'killed',
+  101: 'ENETUNREACH',
+  111: 'ECONNREFUSED',
+})
 const toText = (text) => address(texts[texts.push(Buffer.from(`${text}\0`)) - 1])
 const texts = []
 const results = {}
@@ -22,10 +29,17 @@ function attempt(name, number, ...args) {
   return result
 }
 
+const files = process.getBuiltinModule('node:fs')
+if (fatal !== undefined) {
+  // The filter kills the process at once, so nothing is reported.
+  const result = Number(call(...fatal, ...Array(7 - fatal.length).fill(0)))
+  files.writeSync(1, JSON.stringify({ survived: result }))
+  process.exit()
+}
+
 const here = -100
 const flags = { write: 1, create: 0o100, directory: 0o200000, path: 0o10000000 }
 const open = (name, path, flag = 0) => attempt(name, numbers.openat, here, toText(path), flag, 0o600)
-const files = process.getBuiltinModule('node:fs')
 /** The files among the descriptors; Node has pipes and others of its own. */
 results.files = files
   .readdirSync('/proc/self/fd')
@@ -118,6 +132,21 @@ function forkMany() {
   return 'done'
 }
 attempt('take 10 GB', numbers.mmap, 0, 10 * 2 ** 30, 3, 0x22, -1, 0)
+attempt('take shared memory without a limit', numbers.mmap, 0, 10 * 2 ** 30, 3, 0x21, -1, 0)
+results['start 10,000 threads'] = startThreads()
+/** Threads with small stacks, which wait for a signal. */
+function startThreads() {
+  const start = libc.func('pthread_create', 'int', ['void *', 'void *', 'void *', 'void *'])
+  const wait = libc.func('dlsym', 'void *', ['void *', 'str'])(null, 'pause')
+  const attributes = Buffer.alloc(128)
+  libc.func('pthread_attr_init', 'int', ['void *'])(attributes)
+  libc.func('pthread_attr_setstacksize', 'int', ['void *', 'size_t'])(attributes, 131_072)
+  for (let count = 0; count < 10_000; count++) {
+    const error = start(Buffer.alloc(8), attributes, wait, null)
+    if (error !== 0) return count < 16 ? 'too early' : errorNames[error]
+  }
+  return 'done'
+}
 results['open 10,000 files'] = openMany()
 function openMany() {
   for (let count = 0; count < 10_000; count++) {

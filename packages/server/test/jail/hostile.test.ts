@@ -13,7 +13,7 @@ type Attempts = Record<string, string> & { files: string[]; socket: boolean }
 const program = fileURLToPath(new URL('run-hostile.ts', import.meta.url))
 const isRoot = process.getuid?.() === 0
 const nobody = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups', '--']
-const refusals = ['EPERM', 'EACCES', 'ENOMEM', 'EMFILE']
+const refusals = ['EPERM', 'EACCES', 'ENOMEM', 'EMFILE', 'EAGAIN', 'killed']
 
 const canRunAsOrdinaryUser =
   !isRoot || spawnSync('setpriv', [...nobody.slice(1), 'test', '-r', program], { stdio: 'ignore' }).status === 0
@@ -29,20 +29,26 @@ describe('a hostile program in the place of a parser', { skip: listMissingParts(
   after(() => rmSync(dir, { recursive: true }))
 
   test('gets nothing when root has started the service', { skip: !isRoot }, async () => {
-    requireRefusals(await attack([]))
+    requireRefusals(await attack([], 0))
   })
   test('gets nothing when an ordinary user has started the service', { skip: skipUser }, async () => {
-    requireRefusals(await attack(isRoot ? nobody : []))
+    requireRefusals(await attack(isRoot ? nobody : [], 6))
   })
   test('gets nothing where the kernel grants no namespaces', { skip: skipUser }, async () => {
-    requireRefusals(await attack(isRoot ? nobody : [], `${dir}:${process.env.PATH}`))
+    requireRefusals(await attack(isRoot ? nobody : [], 12, `${dir}:${process.env.PATH}`))
   })
 })
 
-async function attack(prefix: string[], path = process.env.PATH) {
-  const [command = '', ...args] = [...prefix, process.execPath, program]
+/** `firstFatal` chooses the calls that kill the parsers: each of the tests has others. */
+async function attack(prefix: string[], firstFatal: number, path = process.env.PATH) {
+  const [command = '', ...args] = [...prefix, process.execPath, program, String(firstFatal)]
   const { stdout } = await promisify(execFile)(command, args, { env: { PATH: path, TMPDIR: tmpdir() }, cwd: '/' })
-  return JSON.parse(stdout) as { results: Record<string, Attempts>; connections: number; mode: number }
+  return JSON.parse(stdout) as {
+    results: Record<string, Attempts>
+    signals: Record<string, string>
+    connections: number
+    mode: number
+  }
 }
 
 /** Attempts that succeed or seem to, by parser; docs/security.md names them. */
@@ -51,15 +57,29 @@ const permitted: Record<string, string[]> = {
   freshclam: ['change the mode of the master key', 'send by UDP'],
 }
 
-function requireRefusals({ results, connections, mode }: Awaited<ReturnType<typeof attack>>) {
+/** Attempts that end a parser, so that the service learns of them. */
+const fatal = [
+  ...['open a raw socket', 'open a packet socket', 'signal the service', 'signal the process group'],
+  ...['signal a thread of the service', 'queue a signal to the service', 'trace the service', 'limit the service'],
+  ...['read the memory of the service by a call', 'attach shared memory', 'mount', 'create a user namespace'],
+  ...['change the root', 'open by handle', 'load a BPF program', 'use keys of the kernel', 'handle page faults'],
+  ...['measure the machine'],
+]
+
+function requireRefusals({ results, signals, connections, mode }: Awaited<ReturnType<typeof attack>>) {
   for (const [parser, { files, socket, ...attempts }] of Object.entries(results)) {
     const successes = Object.entries(attempts).filter(([, result]) => !refusals.includes(result))
     const names = successes.filter(([name, result]) => result !== 'done' || !permitted[parser]?.includes(name))
     assert.deepEqual(names, [], `${parser} must not do these`)
+    for (const name of fatal) assert.equal(attempts[name], 'killed', `${parser}: ${name}`)
+    assert.equal(attempts['fork 10,000 times'], parser === 'freshclam' ? 'EPERM' : 'killed')
+    assert.equal(attempts['start 10,000 threads'], 'EAGAIN', `${parser} is bounded by the number of its threads`)
     assert.ok(Object.keys(attempts).length > 40, `${parser} attempted ${Object.keys(attempts).length} things`)
     assert.deepEqual(files, [], `${parser} must inherit no file`)
-    assert.equal(socket, !['clamd', 'freshclam', 'conversion'].includes(parser), `the socket of ${parser}`)
+    assert.equal(socket, !['clamd', 'freshclam', 'modelConversion'].includes(parser), `the socket of ${parser}`)
   }
+  for (const [call, signal] of Object.entries(signals)) assert.equal(signal, 'SIGSYS', call)
+  assert.deepEqual(Object.keys(signals).length, Object.keys(results).length)
   assert.equal(connections, 0)
   assert.equal(mode, 0o600, 'the mode of the master key')
 }

@@ -77,10 +77,11 @@ describe('a service that owns secrets', () => {
 describe('the directory of clamd', { skip: !isRoot }, () => {
   test('belongs to the service, and only that of the socket to clamd', (t) => {
     const { dir } = newDirs(t)
-    const { dir: made, socket } = prepareClamdDir(dir, 'clamav', unprivileged)
+    const { dir: made, socket, boundSocket } = prepareClamdDir(dir, 'clamav', unprivileged)
     const { uid, gid, mode } = lstatSync(made)
     assert.deepEqual({ uid, gid, mode: mode & 0o777 }, { uid: 0, gid: nobody.gid, mode: 0o750 })
-    assert.equal(socket, join(made, 'run', 'clamd.sock'))
+    assert.equal(boundSocket, join(made, 'run', 'clamd.sock'))
+    assert.equal(socket, join(made, 'clamd.sock'))
     assert.deepEqual([lstatSync(join(made, 'run')).uid, lstatSync(join(made, 'run')).mode & 0o777], [nobody.uid, 0o700])
   })
 
@@ -91,6 +92,9 @@ describe('the directory of clamd', { skip: !isRoot }, () => {
     symlinkSync(dir, join(planted, 'database'))
     symlinkSync(secret, join(planted, 'clamd.conf'))
     chownSync(planted, nobody.uid, nobody.gid)
+    mkdirSync(join(planted, 'run'), { mode: 0o700 })
+    symlinkSync(dir, join(planted, 'run', 'link'))
+    chownSync(join(planted, 'run'), nobody.uid, nobody.gid)
     const { databaseDir, configFile } = prepareClamdDir(dir, 'clamav', unprivileged)
     assert.equal(existsSync(databaseDir), false)
     assert.equal(existsSync(configFile), false)

@@ -15,6 +15,7 @@ import { toFreshclamLaunch } from '../../src/engines/clamav/freshclam.ts'
 import { findProgram } from '../../src/engines/clamav/installation.ts'
 import { makeSandboxChooser } from '../../src/engines/clamav/open-own-clamd.ts'
 import { toClamdLaunch } from '../../src/engines/clamav/start-clamd.ts'
+import type { Instruction } from '../../src/engines/jail/filter.ts'
 import { launcherDirs } from '../../src/engines/jail/jail.ts'
 import { chooseConfinement } from '../../src/engines/nsfw/confinement.ts'
 import { toConversionLaunch } from '../../src/engines/nsfw/models/open-models.ts'
@@ -51,11 +52,10 @@ const clamd = findProgram('clamd')
 const freshclam = findProgram('freshclam')
 const launches: Record<string, () => Launch> = {
   unpacker: () => toUnpackerLaunch(child('unpack')),
-  YARA: () => toYaraLaunch(child('yara'), undefined),
+  yara: () => toYaraLaunch(child('yara'), undefined),
   images: () => chooseConfinement({ program: child('nsfw'), modelDirs: [], maxDataMb: 2048 }).wrap(),
 }
-mkdirSync(join(dataDir, 'models'))
-launches.conversion = () => toConversionLaunch([], join(dataDir, 'models'))
+launches.modelConversion = () => toConversionLaunch(child('nsfw/models'), [])
 if (clamd !== undefined) {
   launches.clamd = () => {
     const options = { binary: clamd, dataDir, scratchMegabytes: 64, acceptsDisk: true }
@@ -63,7 +63,7 @@ if (clamd !== undefined) {
     const place = prepareClamdDir(dataDir, 'clamav', user)
     const sandbox = chooseForDir(place.dir)
     sandbox.wipe()
-    return toClamdLaunch({ ...place, binary: clamd, sandbox })
+    return toClamdLaunch({ place, binary: clamd, sandbox })
   }
 }
 if (freshclam !== undefined) {
@@ -73,18 +73,52 @@ if (freshclam !== undefined) {
     return toFreshclamLaunch({ binary: freshclam, officialDir, user, mirror: 'localhost', urls: [] }, [])
   }
 }
+/** Calls that kill a parser, one for each parser; the argument of this program tells with which to begin. */
+const firstFatal = Number(process.argv[2] ?? 0)
+const fatalAttempts = [
+  ['ptrace', 0x4206, process.pid],
+  ['mount', 0, 0, 0],
+  ['bpf', 5],
+  ['keyctl', 0, -3, 1],
+  ['process_vm_readv', process.pid],
+  ['unshare', 0x10000000],
+  ['kill', process.pid],
+  ['kill', 0],
+  ['tgkill', process.pid, process.pid],
+  ['socket', 17, 3],
+  ['socket', 2, 3, 255],
+  ['shmget', 0x5432, 4096],
+  ['clone', 0x10000000 | 17],
+  ['perf_event_open'],
+  ['open_by_handle_at'],
+  ['userfaultfd', 1],
+  ['chroot'],
+  ['prlimit64', process.pid, 7],
+].map(([name = '', ...args]) => [hostileNumbers[name] ?? 0, ...args.map(Number)])
+
 try {
   const results: Record<string, object> = {}
-  for (const [name, toLaunch] of Object.entries(launches)) results[name] = await runHostile(toLaunch())
+  const signals: Record<string, string | null> = {}
+  for (const [index, [name, toLaunch]] of Object.entries(launches).entries()) {
+    const launch = toLaunch()
+    results[name] = JSON.parse((await runHostile(launch)).stdout)
+    const fatal = fatalAttempts[(firstFatal + index) % fatalAttempts.length] ?? []
+    const { stdout, signal } = await runHostile(launch, fatal)
+    signals[`${name}: ${fatal}`] = stdout || signal
+  }
   const mode = statSync(join(dataDir, 'master.key')).mode & 0o777
-  console.log(JSON.stringify({ results, connections, mode }))
+  console.log(JSON.stringify({ results, signals, connections, mode }))
 } finally {
   for (const server of [tcp, unix, abstract]) server.close()
   rmSync(dir, { recursive: true })
 }
 
-/** Replaces the program of a launch and gives it the right to read itself. All else stays as it is for the parser. */
-async function runHostile({ command, args, env }: Launch): Promise<object> {
+/**
+ * Replaces the program of a launch and gives it the right to read itself. All else stays as it is for the parser, but
+ * calls for which the kernel would kill the process get an error of their own, so that one process can attempt them all.
+ * With a fatal call, nothing is changed, and the program makes that call only.
+ */
+async function runHostile({ command, args, env }: Launch, fatal?: number[]) {
   const at = args.findIndex((arg) => arg.startsWith('{'))
   const jail = JSON.parse(args[at] ?? '{}')
   const task = {
@@ -96,6 +130,7 @@ async function runHostile({ command, args, env }: Launch): Promise<object> {
     socket,
     abstract: abstractName,
     numbers: hostileNumbers,
+    fatal,
   }
   const node = process.execPath
   const hostile = {
@@ -103,6 +138,7 @@ async function runHostile({ command, args, env }: Launch): Promise<object> {
     // The hostile program may lie in a directory that is closed to others; this only gives it more.
     keepsCapability: true,
     command: [node, '--no-warnings', program, JSON.stringify(task)],
+    filter: fatal === undefined ? jail.filter.map(withoutKill) : jail.filter,
     paths: [...jail.paths, [node, 0b101], [program, 0b100], [jail.koffi, 0b100]],
   }
   // A service that forgot to close its files on exec.
@@ -113,7 +149,14 @@ async function runHostile({ command, args, env }: Launch): Promise<object> {
     stdio: ['ignore', 'pipe', 'pipe', 'pipe', leaked, ...Array(30).fill('ignore'), leaked],
   })
   closeSync(leaked)
+  const closed = once(started, 'close')
   const [stdout, stderr] = await Promise.all([started.stdout, started.stderr].map((stream) => text(stream ?? [])))
-  if (!stdout) throw new Error(`The hostile program did not report: ${stderr}`)
-  return JSON.parse(stdout)
+  await closed
+  if (!stdout && fatal === undefined) throw new Error(`The hostile program did not report: ${stderr}`)
+  return { stdout: stdout ?? '', signal: started.signalCode }
+}
+
+/** EKEYREJECTED, which the filter returns nowhere else. */
+function withoutKill([code, jumpTrue, jumpFalse, value]: Instruction): Instruction {
+  return [code, jumpTrue, jumpFalse, code === 0x06 && value === 0x80000000 ? 0x00050000 | 129 : value]
 }

@@ -71,7 +71,7 @@ test('without nsfwjs one is told what to do, and models that are there are used'
   const [model] = await openModels({ ...mid, dirs: [join(dir, 'there')] })
   // A copy of the code in a place where nsfwjs is not installed.
   const elsewhere = join(dir, 'elsewhere/packages/server')
-  for (const folder of ['engines/nsfw/models', 'engines/jail', 'runtime']) {
+  for (const folder of ['engines/nsfw/models', 'engines/child-process', 'engines/jail', 'runtime']) {
     await cp(join(import.meta.dirname, '../../src', folder), join(elsewhere, 'src', folder), { recursive: true })
   }
   // An empty package hides an installation in a parent directory.

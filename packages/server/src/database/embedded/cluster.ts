@@ -1,11 +1,24 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
-import { closeSync, existsSync, openSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
+import {
+  closeSync,
+  constants,
+  existsSync,
+  fstatSync,
+  lstatSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readSync,
+  renameSync,
+  rmSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
+import { removeTree } from '../../runtime/remove-tree.ts'
 import type { Unprivileged } from '../../runtime/unprivileged.ts'
 import type { Binaries } from './binaries.ts'
-import type { Layout } from './layout.ts'
+import { type Layout, makeDatabaseDir } from './layout.ts'
 
 export type Cluster = { layout: Layout; binaries: Binaries; unprivileged: Unprivileged }
 
@@ -17,6 +30,7 @@ const draftPrefix = 'cluster.new-'
 export async function createCluster({ layout, binaries, unprivileged }: Cluster) {
   removeDrafts(layout)
   const newDir = join(layout.rootDir, `${draftPrefix}${process.pid}`)
+  makeDatabaseDir(newDir, unprivileged.owner)
   const { command, args, ...user } = unprivileged.wrap(binaries.initdb, [
     `--pgdata=${newDir}`,
     '--username=assay',
@@ -32,7 +46,7 @@ export async function createCluster({ layout, binaries, unprivileged }: Cluster)
   try {
     await promisify(execFile)(command, args, { ...user, env: toEnvironment({ layout, binaries }), cwd: layout.rootDir })
   } catch (error) {
-    rmSync(newDir, { recursive: true, force: true })
+    removeTree(newDir)
     throw new Error(`The database could not be created: ${(error as { stderr?: string }).stderr ?? ''}`, {
       cause: error,
     })
@@ -40,7 +54,7 @@ export async function createCluster({ layout, binaries, unprivileged }: Cluster)
   try {
     renameSync(newDir, layout.clusterDir)
   } catch (error) {
-    rmSync(newDir, { recursive: true, force: true })
+    removeTree(newDir)
     // Another process that started at the same time was faster.
     if (!existsSync(layout.clusterDir)) throw error
   }
@@ -107,7 +121,7 @@ export function readServerLog(layout: Layout): string {
 function removeDrafts(layout: Layout) {
   for (const name of readdirSync(layout.rootDir)) {
     if (!name.startsWith(draftPrefix) || isRunning(Number(name.slice(draftPrefix.length)))) continue
-    rmSync(join(layout.rootDir, name), { recursive: true, force: true })
+    removeTree(join(layout.rootDir, name))
   }
 }
 
@@ -121,7 +135,7 @@ const toEnvironment = ({ layout, binaries }: Pick<Cluster, 'layout' | 'binaries'
 /** The process id of the server that runs on this cluster. */
 export function findPostmaster(clusterDir: string): number | undefined {
   const pid = readPid(join(clusterDir, 'postmaster.pid'))
-  return pid !== undefined && isPostgres(pid) ? pid : undefined
+  return pid !== undefined && isPostgres(pid) && isOfOwner(pid, clusterDir) ? pid : undefined
 }
 
 /**
@@ -143,14 +157,34 @@ function isRunning(pid: number): boolean {
   return state !== undefined && state !== 'Z' && state !== 'X'
 }
 
+/** The file is written by the database's user: it must not make root end the process of another. */
+function isOfOwner(pid: number, clusterDir: string): boolean {
+  try {
+    const [, uid] = /^Uid:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? []
+    return Number(uid) === lstatSync(clusterDir).uid
+  } catch {
+    return false
+  }
+}
+
 function isPostgres(pid: number): boolean {
   return isRunning(pid) && readStat(pid)?.program === 'postgres'
 }
 
-function readPid(file: string): number | undefined {
-  if (!existsSync(file)) return undefined
-  const pid = Number.parseInt(readFileSync(file, 'utf8'), 10)
-  return Number.isInteger(pid) && pid > 0 ? pid : undefined
+/** Reads a file of the database's user, who could put a link or a pipe in its place. */
+function readPid(path: string): number | undefined {
+  try {
+    const file = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
+    try {
+      const start = Buffer.alloc(20)
+      const pid = fstatSync(file).isFile() ? Number.parseInt(start.toString('latin1', 0, readSync(file, start)), 10) : 0
+      return Number.isInteger(pid) && pid > 0 ? pid : undefined
+    } finally {
+      closeSync(file)
+    }
+  } catch {
+    return undefined
+  }
 }
 
 /** `/proc/<pid>/stat` is `pid (program) state ...`; the name of the program may contain parentheses and spaces. */

@@ -1,7 +1,9 @@
-import { createHash } from 'node:crypto'
-import { chmodSync, chownSync, existsSync, lstatSync, mkdirSync, realpathSync } from 'node:fs'
+import { chmodSync, existsSync, lchownSync, lstatSync, mkdirSync, realpathSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
+import { openOutsideDir } from '../../runtime/outside-dir.ts'
+
+type Owner = { uid: number; gid: number }
 
 export type Layout = { rootDir: string; clusterDir: string; socketDir: string; libraryLinks: string; logFile: string }
 
@@ -11,21 +13,11 @@ const socketName = '.s.PGSQL.5432'
 
 export const toSocketFile = (layout: Layout) => join(layout.socketDir, socketName)
 
-/** Paths of the embedded database below the data directory. A socket path that would be too long moves to /tmp. */
-export function makeLayout(dataDir: string): Layout {
+/** Creates the data directory and returns its real path. */
+export function prepareDataDir(dataDir: string): string {
   // Mode 711 lets other users enter but not list the data directory: the database's user must reach its own below.
   makeDirectories(resolve(dataDir), 0o711)
-  const rootDir = join(realpathSync(dataDir), 'postgres')
-  const preferredDir = join(rootDir, 'run')
-  const fits = Buffer.byteLength(join(preferredDir, socketName)) < maxSocketPath
-  const shortDir = join(tmpdir(), `assay-${createHash('sha256').update(rootDir).digest('hex').slice(0, 16)}`)
-  return {
-    rootDir,
-    clusterDir: join(rootDir, 'cluster'),
-    socketDir: fits ? preferredDir : shortDir,
-    libraryLinks: join(rootDir, 'lib'),
-    logFile: join(rootDir, 'postgres.log'),
-  }
+  return realpathSync(dataDir)
 }
 
 /**
@@ -37,24 +29,46 @@ function makeDirectories(path: string, mode: number) {
   mkdirSync(path, { mode })
 }
 
-/** Creates the directories, accessible to the database's user only. */
-export function prepareLayout(layout: Layout, owner: { uid: number; gid: number } | undefined) {
-  for (const dir of [layout.rootDir, layout.socketDir]) {
-    if (!existsSync(dir)) {
-      mkdirSync(dir, { mode: 0o700 })
-      if (owner !== undefined) chownSync(dir, owner.uid, owner.gid)
-    }
-    requireOwn(dir, owner?.uid ?? process.getuid?.() ?? 0)
-    chmodSync(dir, 0o700)
+/**
+ * Creates the directories of the embedded database. Those of the cluster and of the socket belong to the database's user;
+ * the one around them belongs to the service, so that root writes nowhere where another user could put a link. A socket
+ * path that would be too long moves to the directory for temporary files.
+ */
+export function prepareLayout(dataDir: string, owner: Owner | undefined): Layout {
+  const rootDir = join(dataDir, 'postgres')
+  if (!existsSync(rootDir)) mkdirSync(rootDir)
+  const self = process.getuid?.() ?? 0
+  if (owner !== undefined && lstatSync(rootDir).uid === owner.uid) lchownSync(rootDir, self, process.getgid?.() ?? 0)
+  requireOwn(rootDir, self)
+  chmodSync(rootDir, owner === undefined ? 0o700 : 0o711)
+  const fits = Buffer.byteLength(join(rootDir, 'run', socketName)) < maxSocketPath
+  const layout = {
+    rootDir,
+    clusterDir: join(rootDir, 'cluster'),
+    socketDir: join(fits ? rootDir : openOutsideDir(tmpdir(), join(rootDir, 'short-path')), 'run'),
+    libraryLinks: join(rootDir, 'lib'),
+    logFile: join(rootDir, 'postgres.log'),
   }
+  makeDatabaseDir(layout.socketDir, owner)
+  if (existsSync(layout.clusterDir)) requireOwn(layout.clusterDir, owner?.uid ?? self)
+  return layout
 }
 
-/** Another user could have prepared a directory in /tmp, and PostgreSQL refuses the cluster of another user. */
+/** Makes a directory that only the database's user can enter. */
+export function makeDatabaseDir(dir: string, owner: Owner | undefined) {
+  if (!existsSync(dir)) {
+    mkdirSync(dir, { mode: 0o700 })
+    if (owner !== undefined) lchownSync(dir, owner.uid, owner.gid)
+  }
+  requireOwn(dir, owner?.uid ?? process.getuid?.() ?? 0)
+}
+
+/** PostgreSQL refuses the cluster of another user. */
 function requireOwn(dir: string, uid: number) {
   const found = lstatSync(dir)
   if (found.isDirectory() && found.uid === uid) return
   throw new Error(
-    `${dir} belongs to the user with uid ${found.uid}, but the database would run as uid ${uid}. ` +
+    `${dir} belongs to the user with uid ${found.uid}, but uid ${uid} is needed. ` +
       'Start Assay as the user who first started it, or give it another ASSAY_DATA_DIR.',
   )
 }

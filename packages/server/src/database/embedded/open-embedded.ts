@@ -15,7 +15,7 @@ import {
   startServer,
   stopServer,
 } from './cluster.ts'
-import { makeLayout, prepareLayout, toSocketFile } from './layout.ts'
+import { prepareDataDir, prepareLayout, toSocketFile } from './layout.ts'
 
 const databaseUsers = ['postgres', 'node', 'nobody']
 
@@ -38,13 +38,10 @@ export async function openEmbedded(deps: {
   log: Logger
 }): Promise<EmbeddedDatabase> {
   const { as, log } = deps
-  const layout = makeLayout(deps.dataDir)
+  const dataDir = prepareDataDir(deps.dataDir)
   const binaries = findBinaries()
-  const unprivileged = chooseUnprivileged('database', databaseUsers, [
-    dirname(binaries.postgres),
-    dirname(layout.rootDir),
-  ])
-  prepareLayout(layout, unprivileged.owner)
+  const unprivileged = chooseUnprivileged('database', databaseUsers, [dirname(binaries.postgres), dataDir])
+  const layout = prepareLayout(dataDir, unprivileged.owner)
   linkLibraries(binaries, layout.libraryLinks)
   const cluster: Cluster = { layout, binaries, unprivileged }
   const url = `postgres://assay@/postgres?host=${encodeURIComponent(layout.socketDir)}`

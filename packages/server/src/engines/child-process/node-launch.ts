@@ -25,6 +25,8 @@ type NodeProgram = {
   maxHeapMb: number
   /** Native libraries run outside of Node's permissions; only the jail confines them. */
   allowsAddons: boolean
+  /** False for a program that is no child of `startChild`. */
+  hasSocket?: boolean
   /** Further flags of Node. */
   flags?: string[]
 }
@@ -47,7 +49,7 @@ const tieringBudget = 1_000_000_000
  * further restriction of its JavaScript.
  */
 export function toNodeLaunch(options: NodeProgram): Launch {
-  const { readableFiles = [], args = [], flags = [] } = options
+  const { readableFiles = [], args = [], flags = [], hasSocket = true } = options
   const node = realpathSync(process.execPath)
   const program = realpathSync(options.program)
   const dirs = [...new Set([protocolDir, ...options.readableDirs].map((dir) => realpathSync(dir)))]
@@ -62,7 +64,7 @@ export function toNodeLaunch(options: NodeProgram): Launch {
   ]
   const policy = options.toPolicy({ node, reads: [...dirs, ...files] })
   const jailed = toJailed(policy, [...permissions, ...flags, program, ...args], {
-    hasSocket: true,
+    hasSocket,
     keepsCapability: user.hasCapability === true,
   })
   return wrapGuarded(user, jailed.command, jailed.args)

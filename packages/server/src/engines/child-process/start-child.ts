@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import type { Duplex } from 'node:stream'
+import { isEscape } from '../jail/escape.ts'
 import { type Frame, frameKinds, toFrameHead } from './frames.ts'
 import type { Launch } from './node-launch.ts'
 import { readFrames } from './read-frames.ts'
@@ -43,16 +44,21 @@ export type Child = {
   needsReplacement(): boolean
   /** Resolves when the process has ended. */
   ended: Promise<void>
+  /** True after the end of a child that the filter of its jail killed. */
+  hasEscaped(): boolean
   /** Lets the child finish its request and exit by itself. */
   end(): void
   kill(): void
 }
 
 /** Starts a program that serves `openChildPipe`. The program gets nothing of the service's environment but PATH. */
-export function startChild(name: string, launch: Launch): Child {
+export function startChild(name: string, launch: Launch, onEscape: () => void = () => {}): Child {
   const process = spawnWithSocket(launch)
   const socket = process.stdio[3] as Duplex
   const death = watchDeath(name, process, socket)
+  void death.ended.then(() => {
+    if (isEscape(process.signalCode)) onEscape()
+  })
   const frames = readFrames(socket)
   let isBusy = false
   let needsReplacement = false
@@ -130,6 +136,7 @@ export function startChild(name: string, launch: Launch): Child {
     isDead: () => death.signal.aborted,
     needsReplacement: () => needsReplacement,
     ended: death.ended,
+    hasEscaped: () => isEscape(process.signalCode),
     end: () => socket.end(),
     kill: () => death.declare(new ProcessDied(`The ${name} was ended`)),
   }

@@ -1,8 +1,9 @@
-import { createHash } from 'node:crypto'
-import { chmodSync, chownSync, lchownSync, lstatSync, mkdirSync, realpathSync, rmSync } from 'node:fs'
+import { chmodSync, lchownSync, lstatSync, mkdirSync, realpathSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { maxUnpackedBytes } from '../../domain/ports/engines.ts'
+import { findOutsideDir, openOutsideDir, removeOutsideDir } from '../../runtime/outside-dir.ts'
+import { removeTree } from '../../runtime/remove-tree.ts'
 import type { Unprivileged } from '../../runtime/unprivileged.ts'
 
 /**
@@ -11,8 +12,7 @@ import type { Unprivileged } from '../../runtime/unprivileged.ts'
  * 300 MB in a zip of 306 KB.
  */
 export function toClamdConfig(options: {
-  databaseDir: string
-  socket: string
+  place: Pick<ClamdPlace, 'databaseDir' | 'boundSocket'>
   scratchDir: string
   threads: number
   /** The most that one scan unpacks, unless a test gives less. */
@@ -21,10 +21,10 @@ export function toClamdConfig(options: {
   const { unpackedBytes = maxUnpackedBytes } = options
   const settings: [name: string, value: string | number][] = [
     ['Foreground', 'yes'],
-    ['LocalSocket', options.socket],
+    ['LocalSocket', options.place.boundSocket],
     ['LocalSocketMode', '660'],
     ['FixStaleSocket', 'yes'],
-    ['DatabaseDirectory', options.databaseDir],
+    ['DatabaseDirectory', options.place.databaseDir],
     ['TemporaryDirectory', options.scratchDir],
     ['LeaveTemporaryFiles', 'no'],
     ['LogTime', 'no'],
@@ -68,32 +68,49 @@ export function toClamdConfig(options: {
 /** The kernel's limit on socket paths in bytes, with the closing zero. */
 const maxSocketPath = 107
 
+/** Where a clamd and its files are. */
+export type ClamdPlace = {
+  dir: string
+  /** Where clamd creates its socket: in a directory of its own user. */
+  boundSocket: string
+  /** Where the service connects: in a directory of its own, so that clamd cannot replace the socket by a link. */
+  socket: string
+  configFile: string
+  databaseDir: string
+}
+
 /**
  * Prepares clamd's directory below the data directory, for its settings and signatures. The directory belongs to the
- * service, and clamd's user may only read it: root must not write where another user could put a link. The socket has a
- * directory of its own, which belongs to clamd's user.
+ * service, and clamd's user may only read it: root must not write where another user could put a link. clamd creates its
+ * socket in a directory that belongs to its user.
  */
-export function prepareClamdDir(dataDir: string, name: string, { owner }: Unprivileged) {
+export function prepareClamdDir(dataDir: string, name: string, { owner }: Unprivileged): ClamdPlace {
   mkdirSync(dataDir, { recursive: true, mode: 0o711 })
   const dir = join(realpathSync(dataDir), name)
   // Its files are copies, so a directory that another user could write to is not worth keeping.
-  if (lstatSync(dir, { throwIfNoEntry: false })?.uid !== process.getuid?.())
-    rmSync(dir, { recursive: true, force: true })
+  if (lstatSync(dir, { throwIfNoEntry: false })?.uid !== process.getuid?.()) removeTree(dir)
   mkdirSync(dir, { recursive: true })
-  if (owner !== undefined) chownSync(dir, process.getuid?.() ?? 0, owner.gid)
+  if (owner !== undefined) lchownSync(dir, process.getuid?.() ?? 0, owner.gid)
   chmodSync(dir, 0o750)
-  const socket = toSocket(dir)
-  prepareSocketDir(dirname(socket), owner)
+  const runDir = join(isShort(dir) ? dir : openOutsideDir(tmpdir(), join(dir, outsideName)), 'run')
+  makeDirOfUser(runDir, owner)
   return {
     dir,
-    socket,
+    boundSocket: join(runDir, socketName),
+    socket: toSocket(dir),
     configFile: join(dir, 'clamd.conf'),
     databaseDir: join(dir, 'database'),
   }
 }
 
-/** In the directory for temporary files, other users can create a directory or link first; that one is refused. */
-function prepareSocketDir(dir: string, owner: Unprivileged['owner']) {
+/** Removes the directory of a clamd that has ended. */
+export function removeClamdDir(dir: string) {
+  for (const name of [outsideName, scratchName]) removeOutsideDir(join(dir, name))
+  removeTree(dir)
+}
+
+/** Makes a directory that only this user can enter, below a directory of the service. */
+export function makeDirOfUser(dir: string, owner: Unprivileged['owner']) {
   const uid = owner?.uid ?? process.getuid?.()
   const found = lstatSync(dir, { throwIfNoEntry: false })
   if (found === undefined) {
@@ -104,10 +121,13 @@ function prepareSocketDir(dir: string, owner: Unprivileged['owner']) {
   }
 }
 
-/** The socket's directory lies in clamd's, or in the directory for temporary files where the path would be too long. */
-export function toSocket(dir: string): string {
-  const socket = join(dir, 'run', 'clamd.sock')
-  if (Buffer.byteLength(socket) < maxSocketPath) return socket
-  const hash = createHash('sha256').update(dir).digest('hex').slice(0, 16)
-  return join(tmpdir(), `assay-clamd-${hash}`, 'clamd.sock')
-}
+const socketName = 'clamd.sock'
+/** Links to directories that cannot lie in the directory of clamd: for a short path, and in memory. */
+const outsideName = 'short-path'
+export const scratchName = 'scratch-in-memory'
+
+/** The socket lies in the directory of clamd, or in the directory for temporary files where its path would be too long. */
+export const toSocket = (dir: string): string =>
+  join((isShort(dir) ? undefined : findOutsideDir(join(dir, outsideName))) ?? dir, socketName)
+
+const isShort = (dir: string) => Buffer.byteLength(join(dir, 'run', socketName)) < maxSocketPath

@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path'
 import { hideCredentials } from '../../runtime/hide-credentials.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { type Unprivileged, wrapGuarded } from '../../runtime/unprivileged.ts'
+import { isEscape, type OnEscape } from '../jail/escape.ts'
 import { toJailed } from '../jail/jail.ts'
 import { policies } from '../jail/policy.ts'
 
@@ -30,6 +31,7 @@ type UpdaterDeps = LaunchDeps & {
   /** Called after each run. A run that failed in part may have changed files too. */
   onRun(result: UpdateResult): void
   log: Logger
+  onEscape?: OnEscape | undefined
 }
 
 /** Downloads new signatures from ClamAV's mirrors, or those that are set, at regular times. */
@@ -100,7 +102,10 @@ export function openUpdater(deps: UpdaterDeps) {
       isOver = true
     }
     child.once('error', (error) => once(false, error.message))
-    child.once('close', (code) => once(code === 0, toLastErrors(message)))
+    child.once('close', (code, signal) => {
+      if (isEscape(signal)) deps.onEscape?.('freshclam')
+      once(code === 0, isEscape(signal) ? 'freshclam made a call that it has no use for' : toLastErrors(message))
+    })
   }
 
   function end(ok: boolean, said: string) {

@@ -7,6 +7,7 @@ import { newClosers } from '../../runtime/closers.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { chooseUnprivileged } from '../../runtime/unprivileged.ts'
 import { watchDirectories } from '../../runtime/watch-directories.ts'
+import type { OnEscape } from '../jail/escape.ts'
 import { launcherDirs } from '../jail/jail.ts'
 import { makeClamAvEngine } from './clamav-engine.ts'
 import { prepareClamdDir, toClamdConfig, toSocket } from './clamd-config.ts'
@@ -31,6 +32,7 @@ export type OwnClamdOptions = {
   acceptsDisk: boolean
   updates: { binary: string; everyHours: number; mirror: string; urls: string[] } | undefined
   log: Logger
+  onEscape?: OnEscape | undefined
 }
 
 /** ClamAV as the rest of the service sees it. */
@@ -57,22 +59,23 @@ const pingTimeoutMs = 2000
 
 /** Runs a clamd below the data directory, in a sandbox, supervised, and reloads it when signatures change. */
 export async function openOwnClamd(options: OwnClamdOptions): Promise<ClamAv> {
-  const { binary, dataDir, dirs, threads, unpackedBytes, log } = options
+  const { binary, dataDir, dirs, threads, unpackedBytes, log, onEscape } = options
   const closers = newClosers()
   mkdirSync(dirs.own, { recursive: true })
   mkdirSync(dirs.official, { recursive: true })
   const { user, chooseForDir } = makeSandboxChooser(options)
-  const { dir, socket, configFile, databaseDir } = prepareClamdDir(dataDir, 'clamav', user)
+  const place = prepareClamdDir(dataDir, 'clamav', user)
+  const { dir, socket, databaseDir } = place
   await requireNoOtherClamd(socket)
   const sandbox = chooseForDir(dir)
   warnAboutSandbox(sandbox, options)
-  const trial = makeTrial({ binary, dataDir, user, chooseSandbox: chooseForDir })
+  const trial = makeTrial({ binary, dataDir, user, chooseSandbox: chooseForDir, onEscape })
   const library = makeSignatureLibrary({ dirs, databaseDir, trial, log })
-  const config = toClamdConfig({ databaseDir, socket, scratchDir: sandbox.scratchDir, threads, unpackedBytes })
+  const config = toClamdConfig({ place, scratchDir: sandbox.scratchDir, threads, unpackedBytes })
   const version = readVersion(binary)
   let loaded = library.describe()
 
-  const launch = () => startClamd({ binary, config, configFile, databaseDir, socket, sandbox })
+  const launch = () => startClamd({ binary, place, config, sandbox, onEscape })
   const supervisor = superviseClamd({
     socket,
     log,
@@ -111,7 +114,8 @@ export async function openOwnClamd(options: OwnClamdOptions): Promise<ClamAv> {
   const watcher = watchDirectories({ dirs: [dirs.own, dirs.official], pollMs, onChange: refresh })
   closers.add(watcher.close)
   const updater =
-    options.updates && openUpdater({ ...options.updates, officialDir: dirs.official, user, onRun: refresh, log })
+    options.updates &&
+    openUpdater({ ...options.updates, officialDir: dirs.official, user, onRun: refresh, log, onEscape })
   if (updater !== undefined) closers.add(updater.close)
   // When the first start fails, the supervisor retries; meanwhile scans are rejected and /readyz reports the reason.
   await supervisor.firstTry

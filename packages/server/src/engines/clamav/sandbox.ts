@@ -1,10 +1,14 @@
 import { spawnSync } from 'node:child_process'
-import { lchownSync, lstatSync, mkdirSync, readdirSync, rmSync, statfsSync } from 'node:fs'
+import { mkdirSync, statfsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { OperatorMistake } from '../../domain/problem.ts'
+import { openOutsideDir } from '../../runtime/outside-dir.ts'
+import { removeTree } from '../../runtime/remove-tree.ts'
 import { type Unprivileged, wrapGuarded } from '../../runtime/unprivileged.ts'
+import { makeDirOfUser, scratchName } from './clamd-config.ts'
 
 const tmpfsType = 0x01021994
+const memoryDir = '/dev/shm'
 
 export type Sandbox = {
   /** Holds what clamd unpacks, in clear: in memory, unless the operator accepts a disk. */
@@ -23,7 +27,7 @@ export type Sandbox = {
 
 type Deps = {
   user: Unprivileged
-  /** A directory of that user. */
+  /** The directory of clamd, which belongs to the service. */
   dir: string
   scratchMegabytes: number
   acceptsDisk: boolean
@@ -41,11 +45,10 @@ export function chooseSandbox(deps: Deps): Sandbox {
   const trial = isolated.wrap('true', [])
   if (spawnSync(trial.command, trial.args, { stdio: 'ignore', timeout: 10_000 }).status === 0) return isolated
 
-  const shared = join(
-    '/dev/shm',
-    `assay-${process.getuid?.() ?? 0}-${deps.dir.replaceAll(/[^\w]+/g, '-')}`.slice(0, 200),
-  )
-  if (isInMemory('/dev/shm')) return makePlain(deps, shared, 'shared memory')
+  if (isInMemory(memoryDir)) {
+    const dir = openOutsideDir(memoryDir, join(deps.dir, scratchName))
+    return makePlain(deps, join(dir, 'scratch'), 'shared memory')
+  }
   if (deps.acceptsDisk) return makePlain(deps, privateScratch, 'disk')
   throw new OperatorMistake(
     'ClamAV writes content unencrypted while it scans, and there is no file system in memory for it: this process may ' +
@@ -95,19 +98,10 @@ function makePlain({ user }: Deps, scratchDir: string, kind: Sandbox['kind']): S
     keepsCapability: user.hasCapability === true,
     wrap: (command, args) => wrapGuarded(user, command, args),
     wipe() {
-      mkdirSync(scratchDir, { recursive: true, mode: 0o700 })
-      requireOwn(scratchDir, user)
-      if (user.owner !== undefined) lchownSync(scratchDir, user.owner.uid, user.owner.gid)
-      for (const name of readdirSync(scratchDir)) rmSync(join(scratchDir, name), { recursive: true, force: true })
+      removeTree(scratchDir)
+      makeDirOfUser(scratchDir, user.owner)
     },
   }
-}
-
-/** All users can write to /dev/shm: a directory or link of another user would show that user the scanned content. */
-function requireOwn(dir: string, { owner }: Unprivileged) {
-  const found = lstatSync(dir)
-  if (found.isDirectory() && [process.getuid?.(), owner?.uid].includes(found.uid)) return
-  throw new Error(`${dir} was made by another user (uid ${found.uid}). Remove it.`)
 }
 
 function measureMegabytes(dir: string): number {

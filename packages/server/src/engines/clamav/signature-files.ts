@@ -109,12 +109,16 @@ export function placeSignatureFiles(files: SignatureFile[], refused: ReadonlySet
 
 const chunkBytes = 4 * 2 ** 20
 
-/** Copies a file that was listed as none without following a link that has taken its place since, or reading a device. */
+/**
+ * Copies a file. One that was listed as no link is not followed if a link has taken its place since, and not read if it
+ * has become a second name of another file.
+ */
 function copySignatureFile({ path, isLink, changedMs }: SignatureFile, target: string) {
   rmSync(target, { force: true })
   const source = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK | (isLink ? 0 : constants.O_NOFOLLOW))
   try {
-    if (!fstatSync(source).isFile()) throw new Error(`${path} is not a file`)
+    const found = fstatSync(source)
+    if (!found.isFile() || (!isLink && found.nlink > 1)) throw new Error(`${path} is not a file of its own`)
     const copy = openSync(target, 'wx', 0o644)
     try {
       const chunk = Buffer.allocUnsafe(chunkBytes)

@@ -1,7 +1,7 @@
-import { rmSync } from 'node:fs'
 import type { Logger } from '../../runtime/logger.ts'
 import type { Unprivileged } from '../../runtime/unprivileged.ts'
-import { prepareClamdDir, toClamdConfig } from './clamd-config.ts'
+import type { OnEscape } from '../jail/escape.ts'
+import { prepareClamdDir, removeClamdDir, toClamdConfig } from './clamd-config.ts'
 import type { Sandbox } from './sandbox.ts'
 import {
   countSignatures,
@@ -84,24 +84,26 @@ export function makeTrial(deps: {
   dataDir: string
   user: Unprivileged
   chooseSandbox(dir: string): Sandbox
+  onEscape?: OnEscape | undefined
 }) {
   return {
     /** The reason why the files do not load, or undefined. */
     async findFault(files: SignatureFile[]): Promise<string | undefined> {
       const name = `clamav-trial-${process.pid}`
-      const { socket, configFile, databaseDir, dir } = prepareClamdDir(deps.dataDir, name, deps.user)
+      const place = prepareClamdDir(deps.dataDir, name, deps.user)
       try {
-        placeSignatureFiles(files, new Set(), databaseDir)
-        const sandbox = deps.chooseSandbox(dir)
-        const config = toClamdConfig({ databaseDir, socket, scratchDir: sandbox.scratchDir, threads: 2 })
-        const clamd = await startClamd({ binary: deps.binary, config, configFile, databaseDir, socket, sandbox })
+        placeSignatureFiles(files, new Set(), place.databaseDir)
+        const sandbox = deps.chooseSandbox(place.dir)
+        const config = toClamdConfig({ place, scratchDir: sandbox.scratchDir, threads: 2 })
+        const { binary, onEscape } = deps
+        const clamd = await startClamd({ binary, place, config, sandbox, onEscape })
         clamd.kill('SIGKILL')
         await clamd.exited
         return undefined
       } catch (error) {
         return (error as Error).message
       } finally {
-        rmSync(dir, { recursive: true, force: true })
+        removeClamdDir(place.dir)
       }
     },
   }

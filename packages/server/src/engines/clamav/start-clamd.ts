@@ -1,9 +1,11 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { realpathSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, lstatSync, realpathSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { createInterface } from 'node:readline'
+import { isEscape, type OnEscape } from '../jail/escape.ts'
 import { toJailed } from '../jail/jail.ts'
 import { policies } from '../jail/policy.ts'
+import type { ClamdPlace } from './clamd-config.ts'
 import { isAnswering } from './connection.ts'
 import type { Sandbox } from './sandbox.ts'
 
@@ -22,16 +24,15 @@ const pingTimeoutMs = 2000
 /** Starts clamd and returns when it answers. Throws with clamd's own message when it does not start. */
 export async function startClamd(options: {
   binary: string
+  place: ClamdPlace
   config: string
-  configFile: string
-  databaseDir: string
-  socket: string
   sandbox: Sandbox
+  onEscape?: OnEscape | undefined
 }): Promise<RunningClamd> {
-  const { sandbox, socket } = options
+  const { sandbox, place } = options
   sandbox.wipe()
-  rmSync(socket, { force: true })
-  writeFileSync(options.configFile, options.config, { mode: 0o644 })
+  for (const path of [place.socket, place.boundSocket]) rmSync(path, { force: true })
+  writeFileSync(place.configFile, options.config, { mode: 0o644 })
   const { command, args } = toClamdLaunch(options)
   const child = spawn(command, args, {
     cwd: '/',
@@ -39,8 +40,11 @@ export async function startClamd(options: {
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   const exited = new Promise<void>((resolve) => child.once('exit', () => resolve()).once('error', () => resolve()))
+  child.once('exit', (_code, signal) => {
+    if (isEscape(signal)) options.onEscape?.('clamd')
+  })
   const messages = readMessages(child)
-  await waitForAnswer(child, socket, exited, messages.findError)
+  await waitForAnswer(child, place, exited, messages.findError)
   return {
     pid: child.pid as number,
     whenReloaded: messages.whenReloaded,
@@ -50,18 +54,19 @@ export async function startClamd(options: {
 }
 
 /** The command that runs clamd in its jail. */
-export function toClamdLaunch(options: {
+export function toClamdLaunch({
+  binary,
+  place: { configFile, databaseDir, boundSocket },
+  sandbox,
+}: {
   binary: string
-  configFile: string
-  databaseDir: string
-  socket: string
+  place: ClamdPlace
   sandbox: Sandbox
 }) {
-  const { binary, configFile, databaseDir, socket, sandbox } = options
   const policy = policies.clamd({
     binary: realpathSync(binary),
     reads: [configFile, databaseDir],
-    writes: [dirname(socket), sandbox.scratchDir],
+    writes: [dirname(boundSocket), sandbox.scratchDir],
     scratchMb: sandbox.megabytes,
   })
   const jailed = toJailed(policy, [`--config-file=${configFile}`], {
@@ -110,9 +115,25 @@ function readMessages(child: ChildProcess) {
   }
 }
 
+/**
+ * Moves the socket out of the directory of clamd's user, who could put a link to the socket of another service in its
+ * place there. Moving follows no link. Returns whether clamd has created its socket.
+ */
+export function takeSocket({ boundSocket, socket }: ClamdPlace): boolean {
+  if (existsSync(socket)) return true
+  try {
+    renameSync(boundSocket, socket)
+  } catch {
+    return false
+  }
+  if (lstatSync(socket).isSocket()) return true
+  rmSync(socket)
+  throw new Error(`clamd has put something else in the place of its socket ${boundSocket}`)
+}
+
 async function waitForAnswer(
   child: ChildProcess,
-  path: string,
+  place: ClamdPlace,
   exited: Promise<void>,
   findError: () => string | undefined,
 ) {
@@ -123,7 +144,7 @@ async function waitForAnswer(
   })
   for (;;) {
     if (hasExited) throw new Error(findError() ?? 'clamd ended without a message')
-    if (await isAnswering({ path }, pingTimeoutMs)) return
+    if (takeSocket(place) && (await isAnswering({ path: place.socket }, pingTimeoutMs))) return
     if (performance.now() > deadline) {
       child.kill('SIGKILL')
       throw new Error(`clamd did not answer within ${startTimeoutMs / 1000} s`)

@@ -12,6 +12,8 @@ export type AllowedCalls = {
    * when they cannot are told that they have.
    */
   modeChanges: 'refused' | 'ignored'
+  /** Start of a process. `refused` is for programs that go on without it; any other is killed. */
+  newProcesses: 'fatal' | 'refused'
 }
 
 /** An instruction of classic BPF; `pid` stands for the id of the process, which its launcher knows. */
@@ -32,34 +34,48 @@ const firstX32Call = 0x40000000
 const cloneThread = 0x00010000
 /** All CLONE_NEW flags: a new namespace of any kind. */
 const cloneNamespaces = 0x7e020000
-const family = { unix: 1, inet: 2, inet6: 10 }
+const family = { unix: 1, inet: 2, inet6: 10, netlink: 16 }
 const socketTypes = { mask: 0xf, stream: 1, datagram: 2 }
 /** Requests that put input into a terminal: TIOCSTI and TIOCLINUX. */
 const terminalInput = [0x5412, 0x541c]
+/** MAP_SHARED and MAP_ANONYMOUS: memory that the limit on data does not count. */
+const mapShared = 0x01
+const mapAnonymous = 0x20
 
-/** Refused to every parser. */
-const neverAllowed = {
+/**
+ * Calls that no honest parser makes, however it was built. The kernel kills the process, so that the service learns of the
+ * attempt.
+ */
+const fatal = {
   otherProcesses:
-    'ptrace process_vm_readv process_vm_writev process_madvise process_mrelease kcmp pidfd_open pidfd_getfd ' +
-    'pidfd_send_signal tkill setpriority ioprio_set sched_setaffinity sched_setscheduler sched_setparam ' +
-    'sched_setattr migrate_pages move_pages setsid setpgid fork vfork execveat',
+    'ptrace process_vm_readv process_vm_writev process_madvise process_mrelease kcmp pidfd_getfd pidfd_send_signal ' +
+    'migrate_pages',
   // The shared memory of PostgreSQL belongs to these.
   sharedMemory: 'shmget shmat shmctl semget semop semctl semtimedop msgget msgsnd msgrcv msgctl mq_open mq_unlink',
   namespaces:
     'mount umount2 pivot_root chroot move_mount open_tree open_tree_attr fsopen fsconfig fsmount fspick ' +
     'mount_setattr statmount listmount unshare setns',
-  privileges:
-    'setuid setgid setreuid setregid setresuid setresgid setfsuid setfsgid setgroups capset personality ' +
-    'keyctl add_key request_key',
+  keys: 'keyctl add_key request_key',
   machine:
     'init_module finit_module delete_module kexec_load kexec_file_load reboot swapon swapoff acct quotactl ' +
     'quotactl_fd settimeofday clock_settime clock_adjtime adjtimex sethostname setdomainname syslog vhangup iopl ' +
     'ioperm modify_ldt',
-  // Large parts of the kernel that no parser needs, and ways to files around Landlock.
-  kernelSurface:
-    'bpf perf_event_open userfaultfd io_uring_setup io_uring_enter io_uring_register fanotify_init ' +
-    'fanotify_mark inotify_add_watch open_by_handle_at name_to_handle_at memfd_create memfd_secret mknod mknodat',
+  kernelSurface: 'bpf perf_event_open userfaultfd fanotify_init fanotify_mark open_by_handle_at',
 }
+
+/** Calls by which libraries tune themselves, drop privileges or look for a feature, and without which they go on. */
+const refused = {
+  otherProcesses:
+    'pidfd_open tkill setpriority ioprio_set sched_setaffinity sched_setscheduler sched_setparam sched_setattr ' +
+    'move_pages setsid setpgid execveat',
+  privileges: 'setuid setgid setreuid setregid setresuid setresgid setfsuid setfsgid setgroups capset personality',
+  kernelSurface:
+    'io_uring_setup io_uring_enter io_uring_register inotify_add_watch name_to_handle_at memfd_create memfd_secret ' +
+    'mknod mknodat',
+}
+
+/** The calls that are fatal whatever their arguments are. */
+export const fatalCalls = Object.values(fatal).flatMap((names) => names.split(' '))
 
 const modeCalls =
   'chmod fchmod fchmodat fchmodat2 chown lchown fchown fchownat setxattr lsetxattr fsetxattr setxattrat removexattr ' +
@@ -74,30 +90,39 @@ export function toFilter(allowed: AllowedCalls, architecture: Architecture): Ins
     const number = findCallNumber(name, architecture)
     return number === undefined ? [] : [[code.jumpEqual, 0, block.length, number], ...block]
   }
-  const refuseAll = (names: string) => names.split(' ').flatMap((name) => onCall(name, [notPermitted]))
+  const answerAll = (names: string, answer: Instruction) => names.split(' ').flatMap((name) => onCall(name, [answer]))
+  const refuseAll = (names: string) => answerAll(names, notPermitted)
+  const newProcess = allowed.newProcesses === 'refused' ? notPermitted : killProcess
 
   return [
     [code.load, 0, 0, offset.architecture],
     [code.jumpEqual, 1, 0, architectureIds[architecture]],
     killProcess,
     [code.load, 0, 0, offset.number],
-    ...(architecture === 'x64' ? ([[code.jumpGreaterOrEqual, 0, 1, firstX32Call], notPermitted] as Instruction[]) : []),
-    ...Object.values(neverAllowed).flatMap(refuseAll),
-    ...modeCalls
-      .split(' ')
-      .flatMap((name) => onCall(name, [allowed.modeChanges === 'ignored' ? ignored : notPermitted])),
+    ...(architecture === 'x64' ? ([[code.jumpGreaterOrEqual, 0, 1, firstX32Call], killProcess] as Instruction[]) : []),
+    ...fatalCalls.flatMap((name) => onCall(name, [killProcess])),
+    ...Object.values(refused).flatMap(refuseAll),
+    ...answerAll('fork vfork', newProcess),
+    ...answerAll(modeCalls, allowed.modeChanges === 'ignored' ? ignored : notPermitted),
     // clamd creates its socket under a mask that leaves no permissions, and sets its mode afterwards. With only the
     // second step ignored, nobody but root could connect.
     ...(allowed.modeChanges === 'ignored' ? onCall('umask', [ignored]) : []),
-    ...onCall('clone', cloneBlock),
+    ...onCall('clone', toCloneRules(newProcess)),
     // The flags of clone3 lie in memory, where a filter cannot look. libc falls back to clone.
     ...onCall('clone3', [notImplemented]),
-    ...signalCalls.split(' ').flatMap((name) => onCall(name, requireArgument(0, ['pid']))),
-    ...onCall('prlimit64', requireArgument(0, [0, 'pid'])),
+    ...signalCalls.split(' ').flatMap((name) => onCall(name, requireArgument(0, ['pid'], killProcess))),
+    ...onCall('prlimit64', requireArgument(0, [0, 'pid'], killProcess)),
     ...onCall('ioctl', [
       [code.load, 0, 0, offset.argument(1)],
       [code.jumpEqual, 1, 0, terminalInput[0] ?? 0],
       [code.jumpEqual, 0, 1, terminalInput[1] ?? 0],
+      killProcess,
+      allow,
+    ]),
+    ...onCall('mmap', [
+      [code.load, 0, 0, offset.argument(3)],
+      [code.jumpAnyBit, 0, 2, mapAnonymous],
+      [code.jumpAnyBit, 0, 1, mapShared],
       notPermitted,
       allow,
     ]),
@@ -107,12 +132,12 @@ export function toFilter(allowed: AllowedCalls, architecture: Architecture): Ins
 }
 
 /** Threads are allowed, processes and namespaces are not. */
-const cloneBlock: Instruction[] = [
+const toCloneRules = (newProcess: Instruction): Instruction[] => [
   [code.load, 0, 0, offset.argument(0)],
   [code.jumpAnyBit, 0, 1, cloneNamespaces],
-  notPermitted,
+  killProcess,
   [code.jumpAnyBit, 1, 0, cloneThread],
-  notPermitted,
+  newProcess,
   allow,
 ]
 
@@ -123,7 +148,7 @@ function toSocketRules(
 ): Instruction[] {
   switch (sockets) {
     case 'none':
-      return refuseAll('socket socketpair connect bind listen accept accept4')
+      return [...refuseAll('socketpair connect bind listen accept accept4'), ...onCall('socket', requireSocket([], []))]
     case 'listen':
       // A datagram could be sent to any socket without connecting.
       return [...refuseAll('socketpair connect'), ...onCall('socket', requireSocket([family.unix], ['stream']))]
@@ -135,28 +160,37 @@ function toSocketRules(
   }
 }
 
-/** Allows the call if the argument, taken as 32 bits, has one of the values. */
-function requireArgument(index: number, values: Instruction[3][]): Instruction[] {
+/** Allows the call if the argument, taken as 32 bits, has one of the values; otherwise `answer` applies. */
+function requireArgument(index: number, values: Instruction[3][], answer: Instruction): Instruction[] {
   return [
     [code.load, 0, 0, offset.argument(index)],
     ...values.map((value, at): Instruction => [code.jumpEqual, values.length - at, 0, value]),
-    notPermitted,
+    answer,
     allow,
   ]
 }
 
+/**
+ * Libraries try Unix and netlink sockets, to ask a service of the machine or for its addresses, and go on without. Other
+ * sockets that are not allowed are fatal.
+ */
 function requireSocket(families: number[], types: ('stream' | 'datagram')[]): Instruction[] {
+  const isUnix = families.includes(family.unix)
   const typeRules: Instruction[] = [
     [code.load, 0, 0, offset.argument(1)],
     [code.and, 0, 0, socketTypes.mask],
     ...types.map((type, at): Instruction => [code.jumpEqual, types.length - at, 0, socketTypes[type]]),
-    notPermitted,
+    // The system log is a datagram socket.
+    isUnix ? notPermitted : killProcess,
     allow,
   ]
   return [
     [code.load, 0, 0, offset.argument(0)],
-    ...families.map((value, at): Instruction => [code.jumpEqual, families.length - at, 0, value]),
+    ...families.map((value, at): Instruction => [code.jumpEqual, families.length - at + 3, 0, value]),
+    [code.jumpEqual, 1, 0, family.unix],
+    [code.jumpEqual, 0, 1, family.netlink],
     notPermitted,
-    ...typeRules,
+    killProcess,
+    ...(families.length === 0 ? [] : typeRules),
   ]
 }

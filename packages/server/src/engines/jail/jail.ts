@@ -43,6 +43,9 @@ const handled = [
 ]
 const resource = { processorSeconds: 0, fileBytes: 1, dataBytes: 2, coreBytes: 4, openFiles: 7 }
 
+/** Threads that a parser may start beside those that its user has; up to about twice as many are possible. */
+const freeThreads = 1024
+
 /** The loaders of dynamic programs, which the kernel executes on their behalf. */
 const loaders = [
   '/lib/ld-linux-aarch64.so.1',
@@ -81,6 +84,7 @@ export function toJailed(policy: Policy, args: string[], options: { hasSocket: b
     ports: policy.ports,
     hasFilter: findKernelSupport().hasFilter,
     filter: toFilter(policy, architecture),
+    freeThreads,
     limits: [
       // A core dump would put content on a disk unencrypted.
       [resource.coreBytes, 0],

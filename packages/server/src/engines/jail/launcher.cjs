@@ -11,6 +11,7 @@ const libc = load(null)
 const prctl = libc.func('prctl', 'int', ['int', 'uint64_t', 'void *', 'uint64_t', 'uint64_t'])
 const fcntl = libc.func('fcntl', 'int', ['int', 'int', 'int'])
 const setrlimit = libc.func('setrlimit', 'int', ['int', 'void *'])
+const getrlimit = libc.func('getrlimit', 'int', ['int', 'void *'])
 // System calls that older versions of libc do not wrap. Their numbers are the same on every architecture.
 const systemCall = libc.func('syscall', 'int64_t', ['int64_t', 'int64_t', 'int64_t', 'int64_t', 'int64_t'])
 const call = { closeRange: 436, createRuleset: 444, addRule: 445, restrictSelf: 446 }
@@ -35,6 +36,7 @@ function enter() {
   // A service that was killed before that call is not reported; its parser would live on and keep the socket of clamd.
   if (process.ppid !== jail.parent) process.exit(1)
   check('prctl', prctl(option.noNewPrivileges, 1, null, 0, 0))
+  limitThreads(jail.freeThreads)
   for (const [resource, limit] of jail.limits) setLimit(resource, limit)
   // Marks all descriptors as close-on-exec but the standard ones and those that the parser is to get.
   systemCall(call.closeRange, 3, 0xffffffff, 4, 0)
@@ -95,11 +97,30 @@ function restrictCalls() {
   check('seccomp', prctl(option.seccomp, seccompFilter, program, 0, 0))
 }
 
-function setLimit(resource, limit) {
+function setLimit(resource, limit, most = limit) {
   const both = Buffer.alloc(16)
   both.writeBigUInt64LE(BigInt(limit), 0)
-  both.writeBigUInt64LE(BigInt(limit), 8)
+  both.writeBigUInt64LE(BigInt(most), 8)
   check(`setrlimit ${resource}`, setrlimit(resource, both))
+}
+
+/**
+ * The kernel counts the threads of a user over all programs, also over those of other containers, which are not visible
+ * here. So this tries by itself which limit leaves room for at least `count` further threads, and takes that limit.
+ */
+function limitThreads(count) {
+  const threads = 6
+  const limits = Buffer.alloc(16)
+  check('getrlimit', getrlimit(threads, limits))
+  const most = limits.readBigUInt64LE(8)
+  const startThread = libc.func('pthread_create', 'int', ['void *', 'void *', 'void *', 'void *'])
+  // A thread that does nothing, until execve ends it.
+  const wait = libc.func('dlsym', 'void *', ['void *', 'str'])(null, 'pause')
+  for (let limit = 2 * count; limit < most; limit *= 2) {
+    setLimit(threads, limit - count, most)
+    if (startThread(limits, null, wait, null) === 0) return setLimit(threads, limit)
+  }
+  setLimit(threads, most)
 }
 
 function check(name, result) {

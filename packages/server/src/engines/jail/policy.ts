@@ -22,6 +22,9 @@ export type Policy = AllowedCalls & {
   }
 }
 
+/** A kind of process that has a policy; labels of a metric and log lines name it so. */
+export type Parser = keyof typeof policies
+
 /** Libraries and facts about the machine that programs read when they start. */
 const systemReads = [
   '/lib',
@@ -65,6 +68,7 @@ const nothing: Pick<Policy, 'writes' | 'ports' | keyof AllowedCalls> = {
   ports: [],
   sockets: 'none',
   modeChanges: 'refused',
+  newProcesses: 'fatal',
 }
 
 type NodeProgram = { node: string; reads: string[] }
@@ -94,12 +98,11 @@ export const policies = {
     reads: [...systemReads, ...reads],
     limits: { dataMb, openFiles: 128, fileMb: 0 },
   }),
-  /** Converts a model of a package to a file. */
-  modelConversion: ({ node, reads, writes }: NodeProgram & { writes: string[] }): Policy => ({
+  /** Converts a model of a package to its standard output, which is a file. */
+  modelConversion: ({ node, reads }: NodeProgram): Policy => ({
     ...nothing,
     program: node,
     reads: [...systemReads, ...reads],
-    writes,
     limits: { dataMb: 4096, openFiles: 128, fileMb: 512, processorSeconds: 300 },
   }),
   /** Scans, and loads new signatures on trial. During a reload it holds two databases of about 1.5 GB. */
@@ -122,6 +125,8 @@ export const policies = {
     ports: paths.ports,
     sockets: 'connect',
     modeChanges: 'ignored',
+    // freshclam forks to test a database, and tests it in its own process when it cannot.
+    newProcesses: 'refused',
     limits: { dataMb: 4096, openFiles: 256, fileMb: 2048, processorSeconds: 1800 },
   }),
 }

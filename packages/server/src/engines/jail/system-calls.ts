@@ -58,6 +58,7 @@ const x64AndArm64: Record<string, readonly [x64: number | undefined, arm64: numb
   migrate_pages: [256, 238],
   mknod: [133, undefined],
   mknodat: [259, 33],
+  mmap: [9, 222],
   modify_ldt: [154, undefined],
   mount: [165, 40],
   mount_setattr: [442, 442],

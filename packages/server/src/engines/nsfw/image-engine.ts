@@ -14,6 +14,7 @@ import { engineOptions } from '../child-process/engine-options.ts'
 import { openProcessPool } from '../child-process/process-pool.ts'
 import { toBody } from '../child-process/send-body.ts'
 import { AnswerOverdue, type Child, LimitExceeded, ProcessDied, startChild } from '../child-process/start-child.ts'
+import type { OnEscape } from '../jail/escape.ts'
 import { chooseConfinement } from './confinement.ts'
 import { makeCores } from './cores.ts'
 import type { ModelName } from './models/manifest.ts'
@@ -29,6 +30,7 @@ export type ImageEngineDeps = Partial<typeof engineOptions.images> & {
   /** Each works on one picture at a time, with one core. */
   processes: number
   log: Logger
+  onEscape?: OnEscape | undefined
 }
 
 export type RunningImageEngine = ImageEngine & {
@@ -109,7 +111,7 @@ function makeImageProcesses(settings: Settings) {
 
   return async (signal: AbortSignal): Promise<{ child: Child; versions: Record<string, string> }> => {
     const core = cores.take()
-    const child = startChild(settings.name, confinement.wrap(core))
+    const child = startChild(settings.name, confinement.wrap(core), () => settings.onEscape?.('images'))
     void child.ended.then(() => cores.release(core))
     signal.addEventListener('abort', child.kill, { once: true })
     try {

@@ -11,18 +11,25 @@ import { engineOptions } from '../child-process/engine-options.ts'
 import { toNodeLaunch } from '../child-process/node-launch.ts'
 import { openProcessPool } from '../child-process/process-pool.ts'
 import { startChild } from '../child-process/start-child.ts'
+import type { OnEscape } from '../jail/escape.ts'
 import { policies } from '../jail/policy.ts'
 import { type JobAnswer, runJob, type UnpackResult } from './unpack-job.ts'
 
 type Options = Parameters<Unpacker['unpack']>[1]
 
+type UnpackerDeps = Partial<typeof engineOptions.unpacker> & { log: Logger; onEscape?: OnEscape | undefined }
+
 type RunningUnpacker = Unpacker & { close(): Promise<void>; processIds(): number[] }
 
 /** The readers of Assay and 7-Zip in processes of their own, for content that may hold other content. */
-export function openUnpacker(deps: { log: Logger } & Partial<typeof engineOptions.unpacker>): RunningUnpacker {
-  const { log, ...options } = { ...engineOptions.unpacker, ...deps }
+export function openUnpacker(deps: UnpackerDeps): RunningUnpacker {
+  const { log, onEscape, ...options } = { ...engineOptions.unpacker, ...deps }
   const launch = toUnpackerLaunch(childProgram)
-  const pool = openProcessPool({ ...options, log, start: async () => startChild(options.name, launch) })
+  const pool = openProcessPool({
+    ...options,
+    log,
+    start: async () => startChild(options.name, launch, () => onEscape?.('unpacker')),
+  })
 
   /** All depths of a scan share one budget, so a budget that is in use here belongs to nested work. */
   const budgetsInUse = new Set<UnpackBudget>()
@@ -64,6 +71,7 @@ export function openUnpacker(deps: { log: Logger } & Partial<typeof engineOption
         case 'died':
           pool.throwIfClosed()
           if (!result.sawContent) throw new EngineDown('The unpacking process cannot be started')
+          if (result.hasEscaped) throw new EngineDown('The unpacking process made a call that it has no use for')
           log.warn({ sha256: content.sha256, bytes: content.bytes }, 'an unpacking process died at work')
           return ['UnsupportedContainer']
         case 'answered':

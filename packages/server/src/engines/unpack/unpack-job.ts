@@ -25,7 +25,7 @@ export type UnpackResult =
   /** The budget is used up. The process is killed. */
   | { kind: 'limit' }
   /** The process died without an answer. */
-  | { kind: 'died'; sawContent: boolean; gaveMembers: boolean }
+  | { kind: 'died'; sawContent: boolean; gaveMembers: boolean; hasEscaped: boolean }
 
 const maxReadBytes = 2 ** 20
 /** The file name that 7-Zip sees, and after which it names the one member of a compressed file. */
@@ -75,7 +75,9 @@ export async function runJob(
     }
     signal.throwIfAborted()
     const { stopped, sawContent } = frames.getOutcome()
-    return stopped === 'limit' ? { kind: 'limit' } : { kind: 'died', sawContent, gaveMembers }
+    if (stopped === 'limit') return { kind: 'limit' }
+    await child.ended
+    return { kind: 'died', sawContent, gaveMembers, hasEscaped: child.hasEscaped() }
   } catch (error) {
     child.kill()
     signal.throwIfAborted()

@@ -7,6 +7,7 @@ import { engineOptions } from '../child-process/engine-options.ts'
 import { findModulesDir, type Launch, toNodeLaunch } from '../child-process/node-launch.ts'
 import { openProcessPool, type ProcessPool } from '../child-process/process-pool.ts'
 import { type Child, startChild } from '../child-process/start-child.ts'
+import type { OnEscape } from '../jail/escape.ts'
 import { policies } from '../jail/policy.ts'
 import type { Answer, BackendName, Compiled, Refused, Request } from './requests.ts'
 import { type ListedFile, type RuleFile, readRuleFiles } from './rule-files.ts'
@@ -15,6 +16,7 @@ type CompileOptions = {
   backend: BackendName | undefined
   compileMs: number
   signal: AbortSignal
+  onEscape?: OnEscape | undefined
 }
 
 export type LoadOptions = CompileOptions & { processes: number; maxWaiting: number; waitMs: number; log: Logger }
@@ -113,10 +115,10 @@ async function startWithRules(
  * Rules are the operator's code and content is hostile. Both meet in a process that holds no secret, can write nothing,
  * and can be killed at any time.
  */
-function startYaraProcess({ backend }: CompileOptions): Child {
+function startYaraProcess({ backend, onEscape }: CompileOptions): Child {
   const launch = launches.get(backend) ?? toYaraLaunch(program, backend)
   launches.set(backend, launch)
-  return startChild(engineOptions.yara.name, launch)
+  return startChild(engineOptions.yara.name, launch, () => onEscape?.('yara'))
 }
 
 const launches = new Map<BackendName | undefined, Launch>()

@@ -3,6 +3,7 @@ import type { Logger } from '../../runtime/logger.ts'
 import { watchDirectories } from '../../runtime/watch-directories.ts'
 import { engineOptions } from '../child-process/engine-options.ts'
 import type { ProcessPool } from '../child-process/process-pool.ts'
+import type { OnEscape } from '../jail/escape.ts'
 import { type LoadedRules, type LoadOptions, loadRules } from './load-rules.ts'
 import type { BackendName, Refused } from './requests.ts'
 import { type ListedFile, listRuleFiles } from './rule-files.ts'
@@ -17,6 +18,7 @@ export type YaraDeps = Partial<typeof engineOptions.yara> & {
   /** By default libyara where it is installed, else YARA-X. */
   backend?: BackendName
   pollMs?: number
+  onEscape?: OnEscape | undefined
 }
 
 export type YaraEngine = ScanEngine & {

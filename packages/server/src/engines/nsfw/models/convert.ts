@@ -14,18 +14,21 @@ const sources = {
   'inception-v3': { folder: 'inception_v3', size: 299, shards: 6, read: readLayersModel, isCentred: false },
 } as const
 
-/** Converts a model to the bytes of an ONNX file, the same on every machine. Blocks the process for seconds. */
-export async function convert(name: ModelName, encoding: Encoding): Promise<Buffer> {
-  const network = await readNetwork(name)
+/**
+ * Converts a model to the bytes of an ONNX file, the same on every machine. Blocks the process for seconds.
+ * `sourceRoot` is the directory of nsfwjs, which a process in a jail cannot look for.
+ */
+export async function convert(name: ModelName, encoding: Encoding, sourceRoot?: string): Promise<Buffer> {
+  const network = await readNetwork(name, sourceRoot)
   if (encoding === 'fp32') return toFloatOnnx(network)
   const { isCentred } = sources[name]
   return toInt8Onnx(network, await readRanges(name), { isSigned: encoding === 'int8', isCentred })
 }
 
 /** Throws when nsfwjs is not installed. */
-export function readNetwork(name: ModelName): Promise<Network> {
+export function readNetwork(name: ModelName, sourceRoot = findSourceRoot()): Promise<Network> {
   const { read, size } = sources[name]
-  const dir = getSourceDir(name)
+  const dir = getSourceDir(name, sourceRoot)
   return readBundle((file) => join(dir, file)).then((bundle) => read(bundle, size))
 }
 
@@ -35,7 +38,7 @@ export const toInputSize = (name: ModelName): number => sources[name].size
 
 /** Lists the files of nsfwjs that a model is made of. */
 export function listSourceFiles(name: ModelName): { file: string; path: string }[] {
-  const dir = getSourceDir(name)
+  const dir = getSourceDir(name, findSourceRoot())
   const { folder, shards } = sources[name]
   const files = Array.from({ length: shards }, (_, i) => `group1-shard${i + 1}of${shards}.min.js`)
   return ['model.min.js', ...files].map((file) => ({ file: `dist/models/${folder}/${file}`, path: join(dir, file) }))
@@ -55,8 +58,7 @@ async function readRanges(name: ModelName): Promise<Ranges> {
   return JSON.parse(await readFile(toRangesPath(name), 'utf8'))
 }
 
-function getSourceDir(name: ModelName): string {
-  const root = findSourceRoot()
+function getSourceDir(name: ModelName, root: string | undefined): string {
   if (root === undefined) throw new Error('nsfwjs is not installed')
   return join(root, 'dist', 'models', sources[name].folder)
 }

@@ -1,13 +1,14 @@
-import { execFile } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
 import { realpathSync } from 'node:fs'
-import { access, chmod, constants, mkdir, readFile, rename, rm, stat } from 'node:fs/promises'
+import { access, chmod, constants, mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
-import { promisify } from 'node:util'
 import type { Logger } from '../../../runtime/logger.ts'
-import { type Unprivileged, wrapGuarded } from '../../../runtime/unprivileged.ts'
-import { toJailed } from '../../jail/jail.ts'
+import { toNodeLaunch } from '../../child-process/node-launch.ts'
+import { isEscape, type OnEscape } from '../../jail/escape.ts'
 import { policies } from '../../jail/policy.ts'
 import { findSourceRoot } from './convert.ts'
 import {
@@ -30,16 +31,17 @@ type Deps = {
   names: ModelName[]
   precision: Precision
   log: Logger
+  onEscape?: OnEscape | undefined
 }
 
 /** Finds the models, and converts those that are missing from the package nsfwjs. */
-export async function openModels({ dirs, names, precision, log }: Deps): Promise<Model[]> {
+export async function openModels({ dirs, names, precision, log, onEscape }: Deps): Promise<Model[]> {
   const manifest = await readManifest()
   const encoding = precision === 'fp32' ? 'fp32' : await chooseInt8()
   const models: Model[] = []
   for (const name of names) {
     const wanted = getModelFile(manifest, name, encoding)
-    const path = (await findModel(wanted, dirs, log)) ?? (await buildModel(wanted, dirs, log))
+    const path = (await findModel(wanted, dirs, log)) ?? (await buildModel(wanted, { dirs, log, onEscape }))
     models.push({ name, path, sha256: wanted.sha256, size: wanted.size })
   }
   return models
@@ -56,7 +58,10 @@ async function findModel(wanted: ModelFile, dirs: string[], log: Logger): Promis
   return undefined
 }
 
-async function buildModel(wanted: ModelFile, dirs: string[], log: Logger): Promise<string> {
+async function buildModel(
+  wanted: ModelFile,
+  { dirs, log, onEscape }: Pick<Deps, 'dirs' | 'log' | 'onEscape'>,
+): Promise<string> {
   const { name, encoding, file } = wanted
   const remedy = `Run \`npm run models\` where nsfwjs is installed, or copy ${file} into ASSAY_MODEL_DIR`
   const places = dirs.map((dir) => resolve(dir)).join(', ')
@@ -72,7 +77,7 @@ async function buildModel(wanted: ModelFile, dirs: string[], log: Logger): Promi
   // Another process may convert the same model: each writes to a name of its own, and both rename the same bytes.
   const unfinished = join(dir, `.${file}.${randomUUID()}`)
   try {
-    await convertInChild(name, encoding, unfinished)
+    await convertInChild(name, encoding, unfinished, onEscape)
     const made = await findChecksum(unfinished)
     if (made?.sha256 !== wanted.sha256) {
       throw new Error(
@@ -110,31 +115,51 @@ const convertMs = 300_000
 
 /**
  * Writes a model file, in a process of its own: converting computes for seconds and leaves some hundred megabytes
- * behind.
+ * behind. The process writes to a file that is already open, so it needs no right on the directory.
  */
-export async function convertInChild(name: ModelName, encoding: Encoding, path: string): Promise<void> {
-  const { command, args } = toConversionLaunch([program, name, encoding, path], dirname(path))
-  await promisify(execFile)(command, args, { env: { PATH: process.env.PATH }, timeout: convertMs })
-  // Processes of another user read the file, so its mode must not depend on the umask.
-  await chmod(path, 0o644)
+export async function convertInChild(
+  name: ModelName,
+  encoding: Encoding,
+  path: string,
+  onEscape?: OnEscape,
+): Promise<void> {
+  const file = await open(path, 'wx', 0o644)
+  try {
+    await runConversion([name, encoding], file.fd, onEscape)
+    // Processes of another user read the file, so its mode must not depend on the umask.
+    await file.chmod(0o644)
+  } finally {
+    await file.close()
+  }
 }
 
-/** The command that runs the conversion in its jail, as the user of the service, who owns the directory. */
-export function toConversionLaunch(args: string[], targetDir: string) {
-  const policy = policies.modelConversion({
-    node: realpathSync(process.execPath),
-    reads: [
-      dirname(import.meta.dirname),
-      modelsDir,
-      join(modelsDir, '..', 'package.json'),
-      findSourceRoot() ?? [],
-    ].flat(),
-    writes: [targetDir],
+async function runConversion(args: string[], output: number, onEscape: OnEscape | undefined) {
+  const sourceRoot = findSourceRoot()
+  const launch = toConversionLaunch(program, sourceRoot === undefined ? args : [...args, realpathSync(sourceRoot)])
+  const child = spawn(launch.command, launch.args, {
+    cwd: '/',
+    env: { PATH: process.env.PATH },
+    stdio: ['ignore', output, 'pipe'],
+    timeout: convertMs,
   })
-  const jailed = toJailed(policy, args, { hasSocket: false, keepsCapability: false })
-  const sameUser: Unprivileged = { owner: undefined, wrap: (command, args) => ({ command, args }) }
-  return wrapGuarded(sameUser, jailed.command, jailed.args)
+  const [[code, signal], message] = await Promise.all([once(child, 'close'), child.stderr ? text(child.stderr) : ''])
+  if (isEscape(signal)) onEscape?.('modelConversion')
+  if (code !== 0)
+    throw new Error(`The conversion of a model ended with ${signal ?? code}. ${message.slice(-2000)}`.trim())
 }
+
+/** The command that runs a program as the conversion of models. */
+export const toConversionLaunch = (program: string, args: string[]) =>
+  toNodeLaunch({
+    name: 'model conversion',
+    program,
+    args,
+    toPolicy: policies.modelConversion,
+    readableDirs: [dirname(import.meta.dirname), modelsDir, ...[findSourceRoot() ?? []].flat()],
+    maxHeapMb: 2048,
+    allowsAddons: false,
+    hasSocket: false,
+  })
 
 /**
  * Chooses between signed and unsigned bytes for this processor. Signed weights take a third to half of the time, but on

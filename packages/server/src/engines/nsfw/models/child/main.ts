@@ -1,6 +1,7 @@
-import { writeFile } from 'node:fs/promises'
+import { writeFileSync } from 'node:fs'
 import { convert } from '../convert.ts'
 import type { Encoding, ModelName } from '../manifest.ts'
 
-const [name, encoding, path] = process.argv.slice(2) as [ModelName, Encoding, string]
-await writeFile(path, await convert(name, encoding), { flag: 'wx' })
+const [name, encoding, sourceRoot] = process.argv.slice(2) as [ModelName, Encoding, string]
+const standardOutput = 1
+writeFileSync(standardOutput, await convert(name, encoding, sourceRoot))

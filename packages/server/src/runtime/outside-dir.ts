@@ -1,0 +1,35 @@
+import { chmodSync, lstatSync, mkdtempSync, readlinkSync, rmSync, symlinkSync } from 'node:fs'
+import { join } from 'node:path'
+import { removeTree } from './remove-tree.ts'
+
+/**
+ * A directory in one that all users can write to, such as `/tmp`. Its name is random, so that no other user can create it
+ * first, and the link `remembered`, in a directory of this process, keeps it for the next start. Other users can enter
+ * it, and not write to it.
+ */
+export function openOutsideDir(parent: string, remembered: string): string {
+  const known = findOutsideDir(remembered)
+  if (known !== undefined) return known
+  rmSync(remembered, { force: true })
+  const made = mkdtempSync(join(parent, 'assay-'))
+  chmodSync(made, 0o711)
+  symlinkSync(made, remembered)
+  return made
+}
+
+/** The directory that `openOutsideDir` has made, if it still is what it was. */
+export function findOutsideDir(remembered: string): string | undefined {
+  try {
+    const dir = readlinkSync(remembered)
+    const found = lstatSync(dir)
+    return found.isDirectory() && found.uid === process.getuid?.() && (found.mode & 0o022) === 0 ? dir : undefined
+  } catch {
+    return undefined
+  }
+}
+
+export function removeOutsideDir(remembered: string) {
+  const dir = findOutsideDir(remembered)
+  if (dir !== undefined) removeTree(dir)
+  rmSync(remembered, { force: true })
+}
