@@ -146,7 +146,7 @@ test('systemd takes the unit, and finds it well confined', { skip: !analyzer }, 
     const verified = spawnSync('systemd-analyze', ['verify', '--man=no', unit], { encoding: 'utf8' })
     assert.equal(verified.stderr, '')
     assert.equal(verified.status, 0)
-    const rated = ['security', '--offline=true', '--threshold=25', unit]
+    const rated = ['security', '--offline=true', '--threshold=20', unit]
     const { status, stdout } = spawnSync('systemd-analyze', rated, { encoding: 'utf8' })
     assert.equal(status, 0, stdout.split('\n').slice(-3).join('\n'))
   } finally {
