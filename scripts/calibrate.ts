@@ -1,11 +1,11 @@
 import { writeFile } from 'node:fs/promises'
-import { InferenceSession, Tensor } from 'onnxruntime-node'
 import { readPixels } from '../bench/src/nsfw-pixels.ts'
 import { readNetwork, toRangesPath } from '../packages/server/src/engines/nsfw/models/convert.ts'
 import { toFloatOnnx } from '../packages/server/src/engines/nsfw/models/float-onnx.ts'
 import { type ModelName, modelNames } from '../packages/server/src/engines/nsfw/models/manifest.ts'
 import type { Network } from '../packages/server/src/engines/nsfw/models/network.ts'
 import type { Ranges } from '../packages/server/src/engines/nsfw/models/quantization.ts'
+import { InferenceSession, Tensor } from '../packages/server/src/engines/nsfw/onnxruntime.ts'
 import { collectNeutralPictures } from './neutral-pictures.ts'
 
 /**

@@ -1,9 +1,9 @@
 import * as tf from '@tensorflow/tfjs'
 import '@tensorflow/tfjs-backend-wasm'
 import { load } from 'nsfwjs'
-import { InferenceSession, Tensor } from 'onnxruntime-node'
 import type { ModelName } from '../../packages/server/src/engines/nsfw/models/manifest.ts'
 import type { Model } from '../../packages/server/src/engines/nsfw/models/open-models.ts'
+import { InferenceSession, Tensor } from '../../packages/server/src/engines/nsfw/onnxruntime.ts'
 import { readPixels, readWhole } from './nsfw-pixels.ts'
 
 /** Scores of the classes of nsfwjs for each picture. */

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { test } from 'node:test'
-import { InferenceSession, Tensor } from 'onnxruntime-node'
 import { convert } from '../../src/engines/nsfw/models/convert.ts'
 import {
   type Encoding,
@@ -12,6 +11,7 @@ import {
 } from '../../src/engines/nsfw/models/manifest.ts'
 import { chooseInt8, hasVnni } from '../../src/engines/nsfw/models/open-models.ts'
 import { centreKernel } from '../../src/engines/nsfw/models/quantization.ts'
+import { InferenceSession, Tensor } from '../../src/engines/nsfw/onnxruntime.ts'
 
 const manifest = await readManifest()
 const int8 = await chooseInt8()

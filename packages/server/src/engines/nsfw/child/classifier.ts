@@ -1,6 +1,6 @@
-import { env, InferenceSession, Tensor } from 'onnxruntime-node'
 import sharp from 'sharp'
 import type { ImageReport, Scores } from '../../../domain/ports/engines.ts'
+import { env, InferenceSession, Tensor } from '../onnxruntime.ts'
 import { type Frame, openPicture, type Picture } from '../pixels/open-picture.ts'
 import { Refusal } from '../pixels/render.ts'
 import type { Opening } from '../requests.ts'
