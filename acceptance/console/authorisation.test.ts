@@ -7,7 +7,7 @@ import { goodPassword, newEmail, nobody, openAccount, type Visitor } from '../su
 import { assertProblem } from '../support/problems.ts'
 import { getSharedService } from '../support/shared-service.ts'
 
-const { admin, consoleLink, operate } = getSharedService()
+const { admin, operate } = getSharedService()
 
 const roles = ['nobody', 'member', 'owner', 'operator', 'operator with an account', 'operator token'] as const
 type RoleName = (typeof roles)[number]
@@ -23,12 +23,13 @@ const operators: RoleName[] = ['operator', 'operator with an account', 'operator
 const routesByAccess: [RoleName[], string][] = [
   [everybody, 'findLink acceptLink signIn'],
   [people, 'getSession listSessions signOut signOutEverywhere changePassword startTotp confirmTotp'],
-  [people, 'removeTotp'],
+  [people, 'chooseAccount renewRecoveryCodes removeTotp'],
   [accountRoles, 'getOverview listScans exportScans getScan getUsage listKeys createKey rotateKey revokeKey'],
   [accountRoles, 'getWebhooks revealWebhookSecret rotateWebhookSecret testWebhook listDeliveries getDelivery'],
   [accountRoles, 'replayDelivery replayFailed getAccount listMembers'],
-  [owners, 'inviteMember removeMember'],
+  [owners, 'inviteMember removeMember listNotices confirmNotices'],
   [operators, 'getStatus listAccounts createAccount updateAccount inviteOwner grantCredits listLedger'],
+  [operators, 'listOperators suspendOperator removeOperator'],
   [operators, 'listPlans savePlan deletePlan listJobs retryJob listFailingHosts pauseHost replayHost'],
   [operators, 'getSignatures uploadSignatures removeSignatures updateSignatures runSelfTest listEntries'],
   [operators, 'addListEntry removeListEntry listAudit getSystem makeBackup'],
@@ -56,16 +57,19 @@ describe('the admin API', () => {
     visitors.owner = account.owner
     emails.owner = account.email
     const invite = await admin.ask<{ url: string }>(account.owner, 'POST', '/members', { role: 'member' })
-    const { path } = (await operate('operators', 'invite')) as { path: string }
+    const inviteOperator = async () => ((await operate('operators', 'invite')) as { path: string }).path
     const links: [RoleName, string][] = [
       ['member', invite.url],
-      ['operator', path],
-      ['operator with an account', consoleLink],
+      // The first operator of the service gets an account.
+      ['operator with an account', await inviteOperator()],
+      ['operator', await inviteOperator()],
     ]
     for (const [role, link] of links) {
       emails[role] = newEmail()
       visitors[role] = await admin.join(link, emails[role])
     }
+    const { invitation_url } = await admin.createAccount()
+    visitors['operator with an account'] = await admin.join(invitation_url, emails['operator with an account'])
     visitors['operator token'] = admin.token
   })
 

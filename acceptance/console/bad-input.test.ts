@@ -162,6 +162,8 @@ describe('the admin API rejects', () => {
       '/keys/{id}/revoke': { name: 'a' },
       '/operator/accounts/{id}': { suspended: false },
       '/operator/accounts/{id}/credits': { amount: 1, note: 'a' },
+      '/operator/accounts/{id}/invitation': {},
+      '/operator/operators/{id}/suspend': { suspended: true },
     }
     for (const { method, path } of routes) {
       const who = path.startsWith('/operator/') ? admin.token : owner

@@ -4,7 +4,7 @@ import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import type { AccountView, ListEntry, Status } from '@assay/contract/admin'
+import type { AccountView, ListEntry, Operator, Status } from '@assay/contract/admin'
 import { eicar, newZip } from '../support/archives.ts'
 import { newEmail, openAccount, type Visitor } from '../support/console.ts'
 import { sendTo } from '../support/http.ts'
@@ -32,6 +32,47 @@ describe('an operator', { skip: lacking }, () => {
   })
   const ask = <T>(method: string, path: string, body?: unknown) => admin.ask<T>(operator, method, path, body)
   const listAudit = async (query = '') => (await ask<{ items: AuditRow[] }>('GET', `/operator/audit${query}`)).items
+
+  test('lists, suspends and removes operators, and not themselves', async () => {
+    const other = newEmail('other-operator')
+    const { path } = (await operate('operators', 'invite')) as { path: string }
+    const visitor = await admin.join(path, other)
+    const list = async () => ask<Operator[]>('GET', '/operator/operators')
+    const findOther = async () => (await list()).find((one) => one.email === other)
+    const self = (await list()).find((one) => one.email === email)
+    const { id = '', suspended_at } = (await findOther()) ?? {}
+    assert.equal(suspended_at, null)
+    for (const [method, route, body] of [
+      ['POST', `/operator/operators/${self?.id}/suspend`, { suspended: true }],
+      ['DELETE', `/operator/operators/${self?.id}`, undefined],
+    ] as const) {
+      await assertProblem(await admin.send(operator, method, route, body === undefined ? {} : { body }), conflict)
+    }
+
+    await ask('POST', `/operator/operators/${id}/suspend`, { suspended: true })
+    assert((await findOther())?.suspended_at)
+    assert.equal((await admin.send(visitor, 'GET', '/session')).status, 401)
+    await assertProblem(await admin.signIn(other), { status: 403, kind: 'forbidden' })
+    // A new password does not end the suspension.
+    const reset = (await operate('operators', 'reset', other)) as { path: string }
+    await assertProblem(await admin.accept(reset.path), { status: 403, kind: 'forbidden' })
+    await operate('operators', 'resume', other.toUpperCase())
+    assert.equal((await admin.signIn(other)).status, 200)
+
+    const listed = (await operate('operators', 'list')) as { email: string; suspended_at: string | null }[]
+    assert.equal(listed.find((one) => one.email === other)?.suspended_at, null)
+    await ask('DELETE', `/operator/operators/${id}`)
+    assert.equal(await findOther(), undefined)
+    assert.equal((await admin.signIn(other)).status, 401)
+    const { code, err } = await runProgram(service.settings, 'operators', 'remove', other)
+    assert.equal(code, 1)
+    assert.match(err, /There is no operator with the address/)
+    const actions = (await listAudit('?action=operator.')).filter(({ target }) => target === other)
+    assert.deepEqual(
+      actions.map(({ action }) => action),
+      ['operator.remove', 'operator.resume', 'operator.suspend'],
+    )
+  })
 
   test('grants credits, which the account has immediately and the ledger records', async () => {
     const { account, api_key } = await openAccount(admin, { plan: 'free', credits: 0 })

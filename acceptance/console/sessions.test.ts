@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { createHmac } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
+import type { AccountView, KeyRow, Notice } from '@assay/contract/admin'
 import {
   type Admin,
   goodPassword,
@@ -20,12 +21,15 @@ import { type Service, startService } from '../support/start-service.ts'
 const shared = getSharedService()
 const { admin } = shared
 const signedOut = { status: 401, kind: 'signed-out' as const }
+const forbidden = { status: 403, kind: 'forbidden' as const }
 const gone = { status: 404, kind: 'not-found' as const }
 const validation = (...errors: string[]) => ({ status: 422, kind: 'validation' as const, errors })
 
+type AccountOfSession = { id: string; name: string; role: string; suspended_reason?: string | null }
 type Session = {
-  member: { id: string; email: string; role: string; has_totp: boolean }
-  account: { id: string; name: string } | null
+  member: { id: string; email: string; role: string; has_totp: boolean; recovery_codes_left: number }
+  account: AccountOfSession | null
+  accounts: AccountOfSession[]
 }
 const getSession = (who: Visitor) => admin.ask<Session>(who, 'GET', '/session')
 /** The newest audit entry with this action. */
@@ -53,6 +57,7 @@ describe('the first operator', { skip: alreadyTested }, () => {
       role: 'operator',
       account_name: 'first account',
       email: null,
+      is_member: false,
     })
     // Only one of several simultaneous requests succeeds.
     const answers = await Promise.all([1, 2, 3, 4].map(() => own.accept(consoleLink)))
@@ -61,9 +66,9 @@ describe('the first operator', { skip: alreadyTested }, () => {
 
     const [set = ''] = answers.find(({ status }) => status === 200)?.headers['set-cookie'] ?? []
     const [pair, ...attributes] = set.split('; ')
-    assert.match(pair ?? '', /^assay_session=[\w-]{43}$/)
+    assert.match(pair ?? '', /^__Host-assay_session=[\w-]{43}$/)
     // Secure because the public address uses https; without an expiry the cookie ends with the browser.
-    assert.deepEqual(attributes.sort(), ['HttpOnly', 'Path=/admin', 'SameSite=Strict', 'Secure'])
+    assert.deepEqual(attributes.sort(), ['HttpOnly', 'Path=/', 'SameSite=Strict', 'Secure'])
     const session = await own.ask<Session>({ cookie: pair ?? '' }, 'GET', '/session')
     assert.equal(session.member.role, 'operator')
     assert.equal(session.account?.name, 'first account')
@@ -82,28 +87,97 @@ describe('sessions', () => {
     const email = newEmail()
     const invited = await admin.ask<{ id: string; url: string }>(owner, 'POST', '/members', { role: 'member', email })
     const found = await admin.ask(nobody, 'POST', '/link', { token: toToken(invited.url) })
-    assert.deepEqual(found, { purpose: 'invitation', role: 'member', account_name: 'Invited & sons', email })
-    for (const password of ['', 'short', 'elevenchars', 'x'.repeat(201)]) {
+    assert.deepEqual(found, {
+      purpose: 'invitation',
+      role: 'member',
+      account_name: 'Invited & sons',
+      email,
+      is_member: false,
+    })
+    for (const password of [
+      '',
+      'short',
+      'elevenchars',
+      'x'.repeat(201),
+      'Password2026!',
+      `${email.slice(0, 9)}12345`,
+    ]) {
       await assertProblem(await admin.accept(invited.url, { email, password }), validation('password'), password)
     }
     await assertProblem(await admin.accept(invited.url, { email: 'nobody' }), validation('email'))
-    const answer = await admin.accept(invited.url, { email })
+    await assertProblem(await admin.accept(invited.url, { email: newEmail('mallory') }), validation('email'))
+    const answer = await admin.accept(invited.url, { email: email.toUpperCase() })
     const [set = ''] = answer.headers['set-cookie'] ?? []
     assert.deepEqual(set.split('; ').slice(1).sort(), ['HttpOnly', 'Path=/admin', 'SameSite=Strict'])
     const member = await admin.toVisitor(answer)
     const session = await getSession(member)
-    assert.deepEqual([session.member.role, session.member.email, session.account?.id], ['member', email, account.id])
+    assert.deepEqual(
+      [session.member.role, session.member.email, session.account?.id],
+      ['member', email.toUpperCase(), account.id],
+    )
     await assertProblem(await admin.accept(invited.url), gone)
     assert(!JSON.stringify(await admin.ask(owner, 'GET', '/members')).includes('argon2'))
   })
 
-  test('an email address belongs to one person, in any case', async () => {
-    const { owner, email } = await openAccount(admin)
-    const { url } = await admin.ask<{ url: string }>(owner, 'POST', '/members', { role: 'member' })
-    await assertProblem(await admin.accept(url, { email: email.toUpperCase() }), validation('email'))
-    // A failed attempt does not consume the link.
-    assert.equal((await admin.accept(url)).status, 200)
+  test('an email address belongs to one person, in any case, who may belong to several accounts', async () => {
+    const { owner, email, account } = await openAccount(admin)
+    const other = await openAccount(admin, { name: 'the other account' })
+    const invite = () =>
+      admin.ask<{ url: string }>(other.owner, 'POST', '/members', { role: 'member', email: email.toUpperCase() })
+    const { url } = await invite()
+    const link = await admin.ask<{ is_member: boolean }>(nobody, 'POST', '/link', { token: toToken(url) })
+    assert.equal(link.is_member, true)
+    // The link alone is not sufficient: the person proves who they are, and a failed attempt does not consume the link.
+    await assertProblem(await admin.accept(url, { email, password: 'a password of mallory' }), signedOut)
+    const both = await admin.toVisitor(await admin.accept(url, { email: email.toUpperCase() }))
+    const session = await getSession(both)
+    assert.deepEqual(
+      [session.member.email, session.account?.name, session.account?.role],
+      [email, 'the other account', 'member'],
+    )
+    assert.deepEqual(
+      session.accounts.map(({ id, role }) => [id, role]),
+      [
+        [account.id, 'owner'],
+        [other.account.id, 'member'],
+      ],
+    )
+    // An owner here is a member there.
+    await assertProblem(await admin.send(both, 'POST', '/members', { body: { role: 'owner' } }), forbidden)
+    await admin.ask(both, 'PUT', '/session/account', { account_id: account.id })
+    assert.equal((await getSession(both)).account?.role, 'owner')
+    await admin.ask(both, 'POST', '/members', { role: 'owner' })
+    const stranger = await openAccount(admin)
+    const choice = await admin.send(both, 'PUT', '/session/account', { body: { account_id: stranger.account.id } })
+    await assertProblem(choice, gone)
+
+    // Removed from one account, the person keeps the other, and loses the sessions in the first.
+    await admin.ask(both, 'PUT', '/session/account', { account_id: other.account.id })
+    await admin.ask(other.owner, 'DELETE', `/members/${session.member.id}`)
+    await assertSignedOut(both)
+    assert.equal((await getSession(owner)).account?.id, account.id)
     assert.equal((await admin.signIn(email.toUpperCase())).status, 200)
+  })
+
+  test('the keys of a removed member are listed to the owner, and stay marked', async () => {
+    const { owner } = await openAccount(admin)
+    const invited = await admin.ask<{ url: string }>(owner, 'POST', '/members', { role: 'member' })
+    const email = newEmail('leaving')
+    const member = await admin.join(invited.url, email)
+    await admin.ask(member, 'POST', '/keys', { name: 'deploy' })
+    const revoked = await admin.ask<{ key: KeyRow }>(member, 'POST', '/keys', { name: 'revoked' })
+    await admin.ask(member, 'POST', `/keys/${revoked.key.id}/revoke`, { name: 'revoked' })
+    await admin.ask(owner, 'POST', '/keys', { name: 'of the owner' })
+    const listMarked = async () =>
+      (await admin.ask<KeyRow[]>(owner, 'GET', '/keys')).filter((key) => key.creator_left).map(({ name }) => name)
+    assert.deepEqual(await listMarked(), [])
+    const { member: person } = await getSession(member)
+    const { keys } = await admin.ask<{ keys: KeyRow[] }>(owner, 'DELETE', `/members/${person.id}`)
+    assert.deepEqual(
+      keys.map(({ name, created_by }) => [name, created_by]),
+      [['deploy', email]],
+    )
+    assert.deepEqual(await listMarked(), ['deploy', 'revoked'])
   })
 
   test('a removed invitation or member loses access immediately', async () => {
@@ -139,20 +213,43 @@ describe('sessions', () => {
     await assertSignedOut(owner)
   })
 
-  test('a new password ends the other sessions and replaces the old one', async () => {
+  test('a new password ends every session, opens a new one, and replaces the old password', async () => {
     const { owner, email } = await openAccount(admin)
     const other = await admin.toVisitor(await admin.signIn(email))
     const next = 'a different long password'
-    await assertProblem(
-      await admin.send(owner, 'PUT', '/password', { body: { current: 'not this one', next } }),
-      validation('current'),
-    )
+    const change = (body: object) => admin.send(owner, 'PUT', '/password', { body })
+    await assertProblem(await change({ current: 'not this one', next }), validation('current'))
+    await assertProblem(await change({ current: goodPassword, next: 'qwertyuiop12' }), validation('next'))
     await getSession(other)
-    await admin.ask(owner, 'PUT', '/password', { current: goodPassword, next })
-    await getSession(owner)
+    const changed = await change({ current: goodPassword, next })
+    assert.equal(changed.status, 204)
+    await assertSignedOut(owner)
     await assertSignedOut(other)
+    const [set = ''] = changed.headers['set-cookie'] ?? []
+    assert.equal((await getSession({ cookie: set.split(';', 1)[0] ?? '' })).member.email, email)
     await assertProblem(await admin.signIn(email), signedOut)
     assert.equal((await admin.signIn(email, next)).status, 200)
+  })
+
+  test('a stolen session does not serve to guess the password', async () => {
+    const { owner, email } = await openAccount(admin)
+    const guesses: [string, string, (password: string) => object][] = [
+      ['PUT', '/password', (current) => ({ current, next: 'a different long password' })],
+      ['DELETE', '/totp', (password) => ({ password })],
+    ]
+    for (let n = 0; n < 5; n++) {
+      const [method, path, toBody] = guesses[n % 2] ?? ['', '', () => ({})]
+      const answer = await admin.send(owner, method, path, { body: toBody(`wrong ${n}`) })
+      assert.equal(answer.status, 422, `${method} ${path}`)
+    }
+    for (const [method, path, toBody] of guesses) {
+      const answer = await admin.send(owner, method, path, { body: toBody(goodPassword) })
+      await assertProblem(answer, { status: 429, kind: 'rate-limited' }, path)
+      assert(Number(answer.headers['retry-after']) >= 1)
+    }
+    // The person signs in elsewhere and is not delayed.
+    const elsewhere = await admin.toVisitor(await admin.signIn(email))
+    await admin.ask(elsewhere, 'DELETE', '/totp', { password: goodPassword })
   })
 
   test('the operator’s command creates a link for a new password', async () => {
@@ -172,34 +269,67 @@ describe('sessions', () => {
     assert.match(err, /There is no console user with the address/)
   })
 
-  test('after five wrong passwords every attempt for the address must wait', async () => {
+  test('after five wrong passwords a guesser must wait, and the person need not', async () => {
     const { email } = await openAccount(admin)
     const bystander = await openAccount(admin)
-    for (let n = 0; n < 5; n++) await assertProblem(await admin.signIn(email, `wrong ${n}`), signedOut)
+    const guesser = fromNetwork()
+    const person = fromNetwork()
+    const device = toDevice(await admin.signIn(email, goodPassword, {}, person))
+    for (let n = 0; n < 5; n++) await assertProblem(await admin.signIn(email, `wrong ${n}`, {}, guesser), signedOut)
     for (const [address, password] of [
       [email, goodPassword],
       [email.toUpperCase(), goodPassword],
       [email, 'wrong'],
     ] as const) {
-      const answer = await admin.signIn(address, password)
+      const answer = await admin.signIn(address, password, {}, guesser)
       await assertProblem(answer, { status: 429, kind: 'rate-limited' })
       const seconds = Number(answer.headers['retry-after'])
       assert(seconds >= 1 && seconds <= 5, `Retry-After: ${seconds}`)
     }
-    assert.equal((await admin.signIn(bystander.email)).status, 200)
+    assert.equal((await admin.signIn(email, goodPassword, {}, person)).status, 200, 'another network')
+    assert.equal(
+      (await admin.signIn(email, goodPassword, {}, { ...guesser, ...device })).status,
+      200,
+      'a known browser',
+    )
+    assert.equal((await admin.signIn(bystander.email, goodPassword, {}, guesser)).status, 200, 'another person')
     // An unknown address behaves the same, so that it cannot be distinguished from a known one.
     const unknown = newEmail('unknown')
-    const first = await admin.signIn(unknown)
-    const known = await admin.signIn(bystander.email, 'wrong')
+    const first = await admin.signIn(unknown, goodPassword, {}, guesser)
+    const known = await admin.signIn(bystander.email, 'wrong', {}, guesser)
     const toProblem = (text: string) => ({ ...JSON.parse(text), traceId: '' })
     assert.deepEqual(toProblem(first.text), toProblem(known.text))
-    for (let n = 0; n < 4; n++) await admin.signIn(unknown)
-    assert.equal((await admin.signIn(unknown)).status, 429)
+    for (let n = 0; n < 4; n++) await admin.signIn(unknown, goodPassword, {}, guesser)
+    assert.equal((await admin.signIn(unknown, goodPassword, {}, guesser)).status, 429)
+  })
+
+  test('X-Forwarded-For counts for the address in sessions, as far as proxies are trusted', async () => {
+    const { email } = await openAccount(admin)
+    const who = await admin.toVisitor(
+      await admin.signIn(email, goodPassword, {}, { 'x-forwarded-for': '203.0.113.66, 198.51.100.7' }),
+    )
+    const open = await admin.ask<{ is_this: boolean; address: string }[]>(who, 'GET', '/sessions')
+    // The first address is what the client claims: only the one that the trusted proxy saw counts.
+    assert.equal(open.find(({ is_this }) => is_this)?.address, '198.51.100.7')
+  })
+
+  test('wrong operator tokens cause a pause for their network only', async () => {
+    const guesser = fromNetwork()
+    const wrong = { ...guesser, authorization: `Bearer ${'x'.repeat(40)}` }
+    const send = (who: Visitor) => admin.send(who, 'GET', '/operator/plans')
+    let refused = await send(wrong)
+    for (let n = 0; n < 60 && refused.status === 401; n++) refused = await send(wrong)
+    await assertProblem(refused, { status: 429, kind: 'rate-limited' })
+    await assertProblem(await send({ ...admin.token, ...guesser }), { status: 429, kind: 'rate-limited' })
+    assert.equal((await send({ ...admin.token, ...fromNetwork() })).status, 200)
   })
 
   test('simultaneous guesses are limited like guesses in sequence', async () => {
     const { email } = await openAccount(admin)
-    const answers = await Promise.all(Array.from({ length: 24 }, (_, n) => admin.signIn(email, `wrong ${n}`)))
+    const guesser = fromNetwork()
+    const answers = await Promise.all(
+      Array.from({ length: 24 }, (_, n) => admin.signIn(email, `wrong ${n}`, {}, guesser)),
+    )
     const checked = answers.filter(({ status }) => status === 401).length
     assert(checked <= 6, `${checked} of 24 guesses were checked`)
     assert(answers.every(({ status }) => status === 401 || status === 429))
@@ -214,7 +344,8 @@ describe('sessions', () => {
     const wrong = toCode(secret, 60)
     await assertProblem(await admin.send(owner, 'PUT', '/totp', { body: { code: wrong } }), validation('code'))
     const used = toCode(secret)
-    await admin.ask(owner, 'PUT', '/totp', { code: used })
+    const confirmed = await admin.ask<{ recovery_codes: string[] }>(owner, 'PUT', '/totp', { code: used })
+    assert.equal(new Set(confirmed.recovery_codes).size, 10)
     assert.equal((await getSession(owner)).member.has_totp, true)
     assert.equal((await admin.send(owner, 'POST', '/totp')).status, 409)
 
@@ -260,17 +391,102 @@ describe('sessions', () => {
     assert.deepEqual([entry?.actor, entry?.target], ['command line', email])
   })
 
-  test('members of a suspended account can sign in but not scan', async () => {
+  test('a recovery code replaces a code of the app once, and new ones replace the old', async () => {
+    const { owner, email } = await openAccount(admin)
+    const { secret } = await admin.ask<{ secret: string }>(owner, 'POST', '/totp')
+    const { recovery_codes: codes } = await admin.ask<Codes>(owner, 'PUT', '/totp', { code: toCode(secret) })
+    const [first = '', second = '', third = ''] = codes
+    assert.match(first, /^[a-z2-7]{4}(-[a-z2-7]{4}){3}$/)
+    await assertProblem(await admin.signIn(email, goodPassword, { code: 'aaaa-aaaa-aaaa-aaaa' }), signedOut)
+    await assertProblem(await admin.signIn(email, goodPassword, { code: 'short' }), validation('code'))
+    await assertProblem(await admin.signIn(email, 'wrong', { code: first }), signedOut)
+    assert.equal((await admin.signIn(email, goodPassword, { code: first })).status, 200)
+    await assertProblem(await admin.signIn(email, goodPassword, { code: first }), signedOut, 'used already')
+    const typed = second.toUpperCase().replaceAll('-', '')
+    assert.equal((await admin.signIn(email, goodPassword, { code: typed })).status, 200)
+    assert.equal((await getSession(owner)).member.recovery_codes_left, 8)
+    assert.equal((await findAudit('recovery-code.use'))?.actor, email)
+
+    const renew = (password: string) => admin.send(owner, 'POST', '/totp/recovery-codes', { body: { password } })
+    await assertProblem(await renew('wrong'), validation('password'))
+    const { recovery_codes: renewed } = JSON.parse((await renew(goodPassword)).text) as Codes
+    await assertProblem(await admin.signIn(email, goodPassword, { code: third }), signedOut, 'replaced')
+    assert.equal((await admin.signIn(email, goodPassword, { code: renewed[0] })).status, 200)
+    await admin.ask(owner, 'DELETE', '/totp', { password: goodPassword })
+    assert.equal((await getSession(owner)).member.recovery_codes_left, 0)
+    assert.equal((await renew(goodPassword)).status, 409)
+  })
+
+  test('members of a suspended account can only read why', async () => {
     const { owner, account } = await openAccount(admin)
-    await admin.ask(admin.token, 'PATCH', `/operator/accounts/${account.id}`, { suspended: true })
-    const view = await admin.ask<{ suspended_at: string | null }>(owner, 'GET', '/account')
+    const path = `/operator/accounts/${account.id}`
+    await admin.ask(admin.token, 'PATCH', path, { suspended: true, suspended_reason: 'The invoice is not paid.' })
+    const view = await admin.ask<AccountView>(owner, 'GET', '/account')
     assert(view.suspended_at)
-    const scan = await admin.send(owner, 'POST', '/scan/malware/scan/url', {
-      body: { file_url: 'http://example.com/' },
-    })
-    assert.equal(scan.status, 401)
+    assert.equal(view.suspended_reason, 'The invoice is not paid.')
+    assert.equal((await getSession(owner)).account?.suspended_reason, 'The invoice is not paid.')
+    for (const [method, route, body] of [
+      ['GET', '/keys', undefined],
+      ['GET', '/overview', undefined],
+      ['POST', '/keys', { name: 'more' }],
+      ['POST', '/webhooks/secret/reveal', undefined],
+      ['POST', '/members', { role: 'owner' }],
+      ['POST', '/scan/malware/scan/url', { file_url: 'http://example.com/' }],
+    ] as const) {
+      const answer = await admin.send(owner, method, route, body === undefined ? {} : { body })
+      await assertProblem(answer, forbidden, route)
+      assert.match(answer.text, /suspended: The invoice is not paid/, route)
+    }
+    await admin.ask(admin.token, 'PATCH', path, { suspended: false })
+    assert.equal((await admin.ask<AccountView>(owner, 'GET', '/account')).suspended_reason, null)
+    await admin.ask(owner, 'GET', '/keys')
+  })
+
+  test('owners are told that an operator invited an owner, or that a link set a new password, until they confirm', async () => {
+    const { owner, account, email } = await openAccount(admin)
+    const list = (who: Visitor) => admin.ask<Notice[]>(who, 'GET', '/notices')
+    assert.deepEqual(await list(owner), [])
+    const self = newEmail('operator')
+    const invited = await admin.ask<{ url: string }>(
+      admin.token,
+      'POST',
+      `/operator/accounts/${account.id}/invitation`,
+      {
+        email: self,
+      },
+    )
+    const infiltrator = await admin.join(invited.url, self)
+    const [notice] = await list(owner)
+    assert.deepEqual([notice?.kind, notice?.actor, notice?.target], ['owner-invited', 'operator token', self])
+    // One owner cannot confirm for another.
+    await admin.ask(infiltrator, 'POST', '/notices/confirm', { until: new Date().toISOString() })
+    assert.equal((await list(owner)).length, 1)
+    await admin.ask(owner, 'POST', '/notices/confirm', { until: notice?.at })
+    assert.deepEqual(await list(owner), [])
+    const { path } = (await shared.operate('operators', 'reset', self)) as { path: string }
+    await admin.toVisitor(await admin.accept(path, { password: 'a password I remember' }))
+    assert.deepEqual(
+      (await list(owner)).map(({ kind, actor }) => [kind, actor]),
+      [['password-reset', self]],
+    )
+    assert(email)
   })
 })
+
+type Codes = { recovery_codes: string[] }
+
+let networks = 0
+/** A client in a network of its own, so that its wrong passwords delay no other test. */
+const fromNetwork = (): Visitor => ({
+  'x-forwarded-for': `2001:db8:${(process.pid % 65_536).toString(16)}:${(++networks).toString(16)}::1`,
+})
+
+/** The cookie by which the service recognises a browser that signed in before. */
+function toDevice(answer: { headers: { 'set-cookie'?: string[] | undefined } }): Visitor {
+  const set = answer.headers['set-cookie']?.find((cookie) => cookie.startsWith('assay_device=')) ?? ''
+  assert.match(set, /^assay_device=[\w-]{43}; Max-Age=34560000; Path=\/admin; HttpOnly; SameSite=Strict$/)
+  return { cookie: set.split(';', 1)[0] ?? '' }
+}
 
 /** The code of an authenticator app by RFC 6238, `stepsAhead` of now; independent of the implementation in the service. */
 function toCode(secret: string, stepsAhead = 0): string {

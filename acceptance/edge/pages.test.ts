@@ -4,7 +4,7 @@ import { headers, operations, problemKinds, webhookHeaders } from '@assay/contra
 import { adminPath, adminRoutes } from '@assay/contract/admin'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { Check } from 'typebox/schema'
-import { sendTo } from '../support/http.ts'
+import { sendAndHangUp, sendTo } from '../support/http.ts'
 import { getSharedService } from '../support/shared-service.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
@@ -223,4 +223,28 @@ describe('metrics', () => {
   test('are served on 127.0.0.1 only', async () => {
     await assert.rejects(fetch(metrics.replace('127.0.0.1', '127.0.0.2')))
   })
+})
+
+test('browsers must not guess media types: every response says so', async () => {
+  for (const path of [
+    '/livez',
+    '/readyz',
+    '/v1/ping',
+    '/openapi.json',
+    '/reference/',
+    '/problems/not-found',
+    '/console',
+    '/console/assets/none.js',
+    '/admin/v1/session',
+    '/nothing',
+    '/%',
+  ]) {
+    assert.equal((await get(path)).headers['x-content-type-options'], 'nosniff', path)
+  }
+  const metrics = await fetch(`http://127.0.0.1:${service.metricsPort}/metrics`)
+  assert.equal(metrics.headers.get('x-content-type-options'), 'nosniff')
+  assert.match(
+    await sendAndHangUp(service.url, 'garbage\r\n\r\n'),
+    /^HTTP\/1\.1 400 [\s\S]*X-Content-Type-Options: nosniff\r\n/,
+  )
 })

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { copyFileSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
-import { get } from 'node:https'
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
+import { request } from 'node:https'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
@@ -51,14 +52,14 @@ async function servedName(): Promise<string> {
   return String(subject.CN)
 }
 
-async function ask(path: string, headers: Record<string, string> = {}) {
+async function ask(path: string, headers: Record<string, string> = {}, body = '') {
   const url = `${service.url}${path}`
-  return new Promise<{ status: number; text: string }>((resolve, reject) => {
-    const options = { rejectUnauthorized: false, agent: false as const, headers }
-    get(url, options, async (answer) => resolve({ status: answer.statusCode ?? 0, text: await text(answer) })).once(
-      'error',
-      reject,
-    )
+  return new Promise<{ status: number; text: string; headers: IncomingHttpHeaders }>((resolve, reject) => {
+    const method = body === '' ? 'GET' : 'POST'
+    const options = { rejectUnauthorized: false, agent: false as const, headers, method }
+    const read = async (answer: IncomingMessage) =>
+      resolve({ status: answer.statusCode ?? 0, text: await text(answer), headers: answer.headers })
+    request(url, options, read).once('error', reject).end(body)
   })
 }
 
@@ -67,6 +68,25 @@ test('with a certificate the service uses HTTPS, also in its links', async () =>
   assert.equal((await ask('/v1/ping', { 'x-api-key': service.apiKey })).status, 200)
   assert.equal(JSON.parse((await ask('/v1/nothing')).text).type, `${service.url}/problems/not-found`)
   assert.deepEqual(JSON.parse((await ask('/openapi.json')).text).servers, [{ url: service.url }])
+})
+
+test('browsers are told to stay with HTTPS, and cookies belong to this host alone', async () => {
+  for (const path of ['/livez', '/v1/ping', '/console', '/admin/v1/session', '/nothing', '/reference/']) {
+    const { headers } = await ask(path)
+    assert.equal(headers['strict-transport-security'], 'max-age=31536000', path)
+    assert.equal(headers['x-content-type-options'], 'nosniff', path)
+  }
+  const person = { name: 'Ada', email: 'ada@example.com', password: 'correct horse battery staple' }
+  const token = service.consoleLink.slice(service.consoleLink.indexOf('#') + 1)
+  const type = { 'content-type': 'application/json' }
+  const { headers } = await ask('/admin/v1/link/accept', type, JSON.stringify({ ...person, token }))
+  const [session = '', device = ''] = headers['set-cookie'] ?? []
+  assert.match(session, /^__Host-assay_session=[\w-]{43}; Path=\/; Secure; HttpOnly; SameSite=Strict$/)
+  assert.match(device, /^__Host-assay_device=[\w-]{43}; Max-Age=34560000; Path=\/; Secure; HttpOnly; SameSite=Strict$/)
+  const [pair = ''] = session.split(';')
+  assert.equal((await ask('/admin/v1/session', { cookie: pair })).status, 200)
+  // Without the prefix, a sibling host could have set the cookie.
+  assert.equal((await ask('/admin/v1/session', { cookie: pair.slice('__Host-'.length) })).status, 401)
 })
 
 test('bytes that are not HTTP get a problem over TLS, with a link to HTTPS', async () => {

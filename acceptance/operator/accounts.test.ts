@@ -39,6 +39,7 @@ test('create gives an account as ordered, with a key and a secret that nothing s
     download_hosts: null,
     expires_at: '2099-01-31T12:00:00.000Z',
     state: 'active',
+    suspended_reason: null,
   })
   for (const date of [period_start_date, period_end_date, created_date]) assert(!Number.isNaN(Date.parse(String(date))))
   const answer = await ping()
@@ -85,7 +86,7 @@ test('none gives back what the plan says', async () => {
 test('a suspended account is refused at once and let in again when it is resumed', async () => {
   assert.equal((await operate('accounts', 'suspend', id)).state, 'suspended')
   assert.equal((await ping()).status, 401)
-  assert.equal((await operate('accounts', 'suspend', id)).state, 'suspended')
+  assert.equal((await operate('accounts', 'suspend', id, '--reason', 'The invoice is not paid.')).state, 'suspended')
   assert.equal((await operate('accounts', 'resume', id)).state, 'active')
   assert.equal((await ping()).status, 200)
 })

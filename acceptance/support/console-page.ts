@@ -18,6 +18,7 @@ export const operatorPages: Record<string, string> = {
   '/operator/status': 'Status',
   '/operator/accounts': 'Accounts',
   '/operator/plans': 'Plans',
+  '/operator/operators': 'Operators',
   '/operator/jobs': 'Jobs',
   '/operator/deliveries': 'Deliveries',
   '/operator/signatures': 'Signatures and models',

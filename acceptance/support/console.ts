@@ -12,6 +12,7 @@ export const nobody: Visitor = {}
 export const goodPassword = 'correct horse battery staple'
 export const newEmail = (name = 'ada') => `${name}-${randomUUID()}@example.com`
 
+type Person = { email?: string; name?: string; password?: string; code?: string }
 type Options = { body?: unknown; headers?: Record<string, string | undefined> }
 
 /** Calls the admin API of a service as the console and scripts do. */
@@ -45,17 +46,18 @@ export function makeAdmin(url: string, adminToken: string) {
   }
 
   /** Accepts a one-time link, whose token is in the fragment. */
-  const accept = (link: string, given: { email?: string; name?: string; password?: string } = {}) =>
-    send(nobody, 'POST', '/link/accept', {
+  const accept = (link: string, given: Person = {}, who: Visitor = nobody) =>
+    send(who, 'POST', '/link/accept', {
       body: {
         token: toToken(link),
         name: given.name ?? 'Ada',
         email: given.email ?? newEmail(),
         password: given.password ?? goodPassword,
+        ...(given.code === undefined ? {} : { code: given.code }),
       },
     })
-  const signIn = (email: string, password = goodPassword, more: object = {}) =>
-    send(nobody, 'POST', '/session', { body: { email, password, ...more } })
+  const signIn = (email: string, password = goodPassword, more: object = {}, who: Visitor = nobody) =>
+    send(who, 'POST', '/session', { body: { email, password, ...more } })
 
   return {
     token,

@@ -5,16 +5,15 @@ type CreatedAccount = { id: string; api_key: string; webhook_secret: string }
 
 /**
  * Returns the service that the test run started. For another service, set ASSAY_TEST_SERVICE to
- * `{"url": "...", "metricsPort": 1, "settings": {environment for the operator's program}, "consoleLink": "..."}`.
+ * `{"url": "...", "metricsPort": 1, "settings": {environment for the operator's program}}`.
  */
 export function getSharedService() {
   const handle = process.env.ASSAY_TEST_SERVICE
   if (handle === undefined) throw new Error('Run the tests with npm test: it starts the service that they talk to.')
-  const { url, metricsPort, settings, consoleLink } = JSON.parse(handle) as {
+  const { url, metricsPort, settings } = JSON.parse(handle) as {
     url: string
     metricsPort: number
     settings: NodeJS.ProcessEnv
-    consoleLink: string
   }
   const operate = makeOperate(settings)
   const admin = makeAdmin(url, settings.ASSAY_ADMIN_TOKEN ?? '')
@@ -22,8 +21,6 @@ export function getSharedService() {
   return {
     url,
     metricsPort,
-    /** Invitation of the first operator. The link works once, so that only one test file may use it. */
-    consoleLink,
     admin,
     /** Environment that points the operator's program at this service. */
     settings,

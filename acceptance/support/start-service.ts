@@ -108,7 +108,6 @@ export async function startService(
       url: ready.url,
       metricsPort: ready.metrics_port,
       settings,
-      consoleLink: ready.console_link,
     }),
   }
 }

@@ -48,8 +48,12 @@ function SignedIn() {
     )
   }
   if (session.data.account === null && pathname === '/') return <Redirect to="/operator/status" />
+  if (session.data.account?.suspended_at != null && accountPaths.has(pathname)) return <Redirect to="/account" />
   return <Shell session={session.data} />
 }
+
+/** Pages that a suspended account cannot use; the page Account shows the reason. */
+const accountPaths = new Set(['/', '/scan', '/history', '/usage', '/keys', '/webhooks'])
 
 /** Navigates once. The Navigate component of the router would navigate again whenever the address changes. */
 function Redirect({ to, back }: { to: string; back?: string }) {
@@ -81,6 +85,7 @@ const pages = [
   page('/you', () => import('./pages/account/you.tsx'), 'YouPage'),
   page('/operator/status', () => import('./pages/operator/status.tsx'), 'StatusPage'),
   page('/operator/accounts', () => import('./pages/operator/accounts.tsx'), 'AccountsPage'),
+  page('/operator/operators', () => import('./pages/operator/operators.tsx'), 'OperatorsPage'),
   page('/operator/plans', () => import('./pages/operator/plans.tsx'), 'PlansPage'),
   page('/operator/jobs', () => import('./pages/operator/jobs.tsx'), 'JobsPage'),
   page('/operator/deliveries', () => import('./pages/operator/deliveries.tsx'), 'DeliveriesPage'),

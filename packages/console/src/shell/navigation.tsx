@@ -19,6 +19,7 @@ const operatorPages: PageLink[] = [
   { path: '/operator/status', label: 'Status', icon: 'status' },
   { path: '/operator/accounts', label: 'Accounts', icon: 'accounts' },
   { path: '/operator/plans', label: 'Plans', icon: 'plans' },
+  { path: '/operator/operators', label: 'Operators', icon: 'account' },
   { path: '/operator/jobs', label: 'Jobs', icon: 'jobs' },
   { path: '/operator/deliveries', label: 'Deliveries', icon: 'deliveries' },
   { path: '/operator/signatures', label: 'Signatures', icon: 'signatures' },
@@ -34,7 +35,12 @@ export function Navigation({ session }: { session: Session }) {
       aria-label="Pages"
       className="flex min-h-0 flex-1 flex-col gap-4 p-3 max-lg:grid max-sm:grid-cols-1 sm:max-lg:grid-cols-2 lg:overflow-y-auto lg:pt-1"
     >
-      {session.account !== null && <PageLinks title={session.account.name} pages={accountPages} />}
+      {session.account !== null && (
+        <PageLinks
+          title={session.account.name}
+          pages={accountPages.filter(({ path }) => session.account?.suspended_at === null || path === '/account')}
+        />
+      )}
       {session.member.role === 'operator' && <PageLinks title="Operator" pages={operatorPages} />}
       <a href="/reference" className={`${row} text-soft hover:bg-sunk hover:text-ink`}>
         <Icon name="reference" />

@@ -1,8 +1,11 @@
 import type { Session } from '@assay/contract/admin'
-import { Link, Outlet, useLocation } from '@tanstack/react-router'
+import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { Link, Outlet, useLocation, useNavigate } from '@tanstack/react-router'
 import { useEffect, useRef, useState } from 'react'
+import { type ApiError, call } from '../api/call.ts'
 import { useSignOut } from '../api/use-sign-out.ts'
 import { Button } from '../ui/button.tsx'
+import { SelectField } from '../ui/field.tsx'
 import { ErrorMessage } from '../ui/states.tsx'
 import { Navigation } from './navigation.tsx'
 import { ThemeSwitch } from './theme-switch.tsx'
@@ -42,6 +45,7 @@ export function Shell({ session }: { session: Session }) {
         <Navigation session={session} />
         <div className="flex flex-col gap-2 border-t border-line p-3">
           <ThemeSwitch />
+          {session.accounts.length > 1 && <AccountSwitch session={session} />}
           <UserMenu session={session} />
         </div>
       </aside>
@@ -49,6 +53,11 @@ export function Shell({ session }: { session: Session }) {
         {session.test_mode && (
           <p className="bg-error-soft px-4 py-2 text-center font-medium text-error">
             Test mode: nothing is scanned, and verdicts come from a table.
+          </p>
+        )}
+        {session.account?.suspended_at != null && (
+          <p role="status" className="bg-threat-soft px-4 py-2 text-center font-medium text-threat">
+            This account is suspended{session.account.suspended_reason && `: ${session.account.suspended_reason}`}
           </p>
         )}
         <Outlet />
@@ -84,6 +93,33 @@ function Brand({ session }: { session: Session }) {
       <span className="text-base font-semibold tracking-tight">Assay</span>
       <span className="truncate rounded bg-sunk px-1.5 text-xs leading-5 text-soft">{session.region}</span>
     </span>
+  )
+}
+
+/** Selects the account that the pages show, for people who belong to several. */
+function AccountSwitch({ session }: { session: Session }) {
+  const client = useQueryClient()
+  const navigate = useNavigate()
+  const choose = useMutation<void, ApiError, string>({
+    mutationFn: async (account_id) => {
+      await call('chooseAccount', { body: { account_id } })
+    },
+    onSuccess: async () => {
+      await navigate({ to: '/account' })
+      // Data of the other account must not stay on the pages.
+      await client.resetQueries()
+    },
+  })
+  return (
+    <>
+      <SelectField
+        label="Account"
+        value={session.account?.id ?? ''}
+        options={session.accounts.map(({ id, name }) => [id, name])}
+        onText={(id) => choose.mutate(id)}
+      />
+      <ErrorMessage error={choose.error} />
+    </>
   )
 }
 

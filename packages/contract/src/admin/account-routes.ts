@@ -63,11 +63,25 @@ export const accountRoutes = {
       answer: account.Replayed,
     },
   ),
-  getAccount: get('/account', 'account', 'Show plan and limits', { answer: account.AccountView }),
+  getAccount: {
+    ...get('/account', 'account', 'Show plan and limits', { answer: account.AccountView }),
+    servesSuspended: true,
+  },
+  listNotices: get('/notices', 'owner', 'List accesses to the account that operators caused, until you confirm them', {
+    answer: account.Notices,
+  }),
+  confirmNotices: post('/notices/confirm', 'owner', 'Confirm that you have read the notices', {
+    body: account.ConfirmNotices,
+  }),
   listMembers: get('/members', 'account', 'List members and open invitations', { answer: session.Members }),
   inviteMember: post('/members', 'owner', 'Create an invitation link', {
     body: session.Invite,
     answer: session.Invitation,
   }),
-  removeMember: remove('/members/{id}', 'owner', 'Remove a member or an invitation'),
+  removeMember: remove(
+    '/members/{id}',
+    'owner',
+    'Remove a member or an invitation; the response lists the keys that the member created',
+    { answer: account.RemovedMember },
+  ),
 }

@@ -11,6 +11,10 @@ export const KeyRow = Type.Object({
   expires_at: nullable(time),
   last_used_at: nullable(time),
   revoked_at: nullable(time),
+  /** Email address of the member who created the key; null for a key of an operator or of the first start. */
+  created_by: nullable(text),
+  /** True if that member does not belong to the account any more. */
+  creator_left: flag,
 })
 export type KeyRow = Static<typeof KeyRow>
 export const Keys = Type.Array(KeyRow)
@@ -67,6 +71,22 @@ export type DeliveryDetail = Static<typeof DeliveryDetail>
 export const ReplaySince = Type.Object({ since: time })
 export const Replayed = Type.Object({ replayed: count })
 
+/** Active keys that a removed member created: they keep working until they are revoked. */
+export const RemovedMember = Type.Object({ keys: Keys })
+
+/** An operator invited an owner, or a member used a link for a new password that an operator created. */
+export const Notice = Type.Object({
+  id: text,
+  at: time,
+  kind: oneOf('owner-invited', 'password-reset'),
+  actor: text,
+  target: nullable(text),
+})
+export type Notice = Static<typeof Notice>
+export const Notices = Type.Array(Notice)
+/** `until`: the time of the newest notice that you have read. */
+export const ConfirmNotices = Type.Object({ until: time })
+
 export const AccountView = Type.Object({
   id,
   name: text,
@@ -78,6 +98,7 @@ export const AccountView = Type.Object({
   created_at: time,
   expires_at: nullable(time),
   suspended_at: nullable(time),
+  suspended_reason: nullable(text),
   credit_limit: count,
   credit_remaining: count,
   period_start: time,

@@ -1,6 +1,6 @@
 import type { TSchema } from 'typebox'
 import { Errors } from 'typebox/schema'
-import { name, rate, sha256, totpCode, webAddress } from './fields.ts'
+import { name, rate, sha256, signInCode, totpCode, webAddress } from './fields.ts'
 
 /**
  * Validates a form against its schema and returns messages by field; an empty object means that the form is valid.
@@ -63,6 +63,7 @@ function toPatternMessage(pattern: unknown): string {
 const patternMessages: [TSchema, string][] = [
   [name, requiredMessage],
   [totpCode, 'Enter the six digits that your authenticator app shows.'],
+  [signInCode, 'Enter the six digits that your authenticator app shows, or a recovery code.'],
   [sha256, 'Enter 64 lower-case hexadecimal digits.'],
   [rate, 'Enter a rate such as 600/1m.'],
   [webAddress, 'Enter an address that begins with https:// or http://.'],

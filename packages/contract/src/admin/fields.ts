@@ -18,6 +18,8 @@ export const name = Type.String({ minLength: 1, maxLength: 200, pattern: '\\S' }
 export const email = Type.String({ format: 'email', maxLength: 254 })
 export const password = Type.String({ minLength: 12, maxLength: 200 })
 export const totpCode = Type.String({ pattern: '^[0-9]{6}$' })
+/** A code of the authenticator app, or a recovery code, with or without its hyphens. */
+export const signInCode = Type.String({ pattern: '^([0-9]{6}|([A-Za-z2-7]{4}[ -]?){3}[A-Za-z2-7]{4})$' })
 export const sha256 = Type.String({ pattern: '^[0-9a-f]{64}$' })
 /** A rate limit: requests per window, such as 600/1m. */
 export const rate = Type.String({ pattern: '^[1-9][0-9]{0,8}/[1-9][0-9]{0,3}[smhd]$' })

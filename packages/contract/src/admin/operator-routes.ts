@@ -22,9 +22,18 @@ export const operatorRoutes = {
     'operator',
     'Create an invitation link for an owner of the account',
     {
+      body: operator.InviteOwner,
       answer: session.Invitation,
     },
   ),
+  listOperators: get('/operator/operators', 'operator', 'List operators', { answer: operator.Operators }),
+  suspendOperator: post(
+    '/operator/operators/{id}/suspend',
+    'operator',
+    'Suspend an operator, who is signed out and cannot sign in, or end the suspension',
+    { body: operator.SuspendOperator },
+  ),
+  removeOperator: remove('/operator/operators/{id}', 'operator', 'Remove an operator and their memberships'),
   grantCredits: post('/operator/accounts/{id}/credits', 'operator', 'Grant credits for the current period', {
     body: operator.GrantCredits,
     answer: operator.AccountRow,

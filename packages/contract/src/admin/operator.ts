@@ -69,9 +69,27 @@ export const UpdateAccount = Type.Object({
   credits: Type.Optional(nullable(credits)),
   rate: Type.Optional(nullable(rate)),
   suspended: Type.Optional(flag),
+  /** Shown to the members of the suspended account. */
+  suspended_reason: Type.Optional(nullable(reason)),
   flags_sexy: Type.Optional(flag),
   expires_at: Type.Optional(nullable(time)),
 })
+/** An owner invitation with an email address works for that address only. */
+export const InviteOwner = Type.Object({ email: Type.Optional(email) })
+
+export const Operator = Type.Object({
+  id,
+  name: text,
+  email: text,
+  has_totp: flag,
+  created_at: time,
+  last_seen_at: nullable(time),
+  suspended_at: nullable(time),
+})
+export type Operator = Static<typeof Operator>
+export const Operators = Type.Array(Operator)
+export const SuspendOperator = Type.Object({ suspended: flag })
+
 export const GrantCredits = Type.Object({ amount: Type.Integer({ minimum: 1, maximum: maxCredits }), note: reason })
 export const LedgerRow = Type.Object({
   id: text,

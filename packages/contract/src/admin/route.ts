@@ -11,6 +11,8 @@ export type Route = Schemas & {
   /** Path below /admin/v1, with parameters in braces. */
   path: string
   access: Access
+  /** True if members of a suspended account may use the route. */
+  servesSuspended?: boolean
   summary: string
 }
 

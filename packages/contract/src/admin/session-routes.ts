@@ -13,15 +13,28 @@ export const sessionRoutes = {
   }),
   signIn: post('/session', 'anyone', 'Sign in', { body: session.SignIn, answer: session.SignedIn }),
   getSession: get('/session', 'signed-in', 'Show the current session', { answer: session.Session }),
+  chooseAccount: put('/session/account', 'signed-in', 'Work in another of your accounts', {
+    body: session.ChooseAccount,
+  }),
   signOut: remove('/session', 'signed-in', 'Sign out'),
   listSessions: get('/sessions', 'signed-in', 'List your sessions', { answer: session.OpenSessions }),
   signOutEverywhere: remove('/sessions', 'signed-in', 'End all your sessions'),
-  changePassword: put('/password', 'signed-in', 'Change your password and end your other sessions', {
-    body: session.ChangePassword,
-  }),
+  changePassword: put(
+    '/password',
+    'signed-in',
+    'Change your password; your other sessions end, and this one gets a new cookie',
+    {
+      body: session.ChangePassword,
+    },
+  ),
   startTotp: post('/totp', 'signed-in', 'Start setting up an authenticator app', { answer: session.TotpSecret }),
   confirmTotp: put('/totp', 'signed-in', 'Confirm the authenticator app; each sign-in then needs a code', {
     body: session.ConfirmTotp,
+    answer: session.RecoveryCodes,
+  }),
+  renewRecoveryCodes: post('/totp/recovery-codes', 'signed-in', 'Replace your recovery codes', {
+    body: session.RenewRecoveryCodes,
+    answer: session.RecoveryCodes,
   }),
   removeTotp: remove('/totp', 'signed-in', 'Remove the authenticator app', { body: session.RemoveTotp }),
 }

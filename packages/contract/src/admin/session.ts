@@ -1,24 +1,36 @@
 import type { Static } from 'typebox'
 import { Type } from '../type.ts'
 import { roles } from './access.ts'
-import { email, flag, id, name, nullable, oneOf, password, text, time, totpCode } from './fields.ts'
+import { count, email, flag, id, name, nullable, oneOf, password, signInCode, text, time, totpCode } from './fields.ts'
 
 const role = oneOf(...(roles as ['operator', 'owner', 'member']))
+const accountRole = oneOf('owner', 'member')
 
 export const SignIn = Type.Object({
   email,
   password: Type.String({ minLength: 1, maxLength: 200 }),
-  code: Type.Optional(totpCode),
+  code: Type.Optional(signInCode),
 })
 export type SignIn = Static<typeof SignIn>
 
-/** `code-needed`: the password is correct; send it again with a code from the authenticator app. */
+/** `code-needed`: the password is correct; send it again with a code from the authenticator app, or a recovery code. */
 export const SignedIn = Type.Object({ state: oneOf('signed-in', 'code-needed') })
 
 export const Session = Type.Object({
-  member: Type.Object({ id, name: text, email: text, role, has_totp: flag }),
-  /** Null for an operator without an account. */
-  account: nullable(Type.Object({ id, name: text })),
+  member: Type.Object({ id, name: text, email: text, role, has_totp: flag, recovery_codes_left: count }),
+  /** The account that the session works in; null for an operator without an account. */
+  account: nullable(
+    Type.Object({
+      id,
+      name: text,
+      role: accountRole,
+      /** Set while the account is suspended: then only `GET /account` answers. */
+      suspended_at: nullable(time),
+      suspended_reason: nullable(text),
+    }),
+  ),
+  /** All accounts of the member. */
+  accounts: Type.Array(Type.Object({ id, name: text, role: accountRole })),
   csrf_token: text,
   region: text,
   version: text,
@@ -33,13 +45,15 @@ export const Link = Type.Object({
   role,
   account_name: nullable(text),
   email: nullable(text),
+  /** True if the address has a password already: accepting the link then needs it, and a code if there is an app. */
+  is_member: flag,
 })
 export type Link = Static<typeof Link>
 
 /** Token of a one-time link. Requests carry it in the body because paths are logged. */
 const token = Type.String({ minLength: 1, maxLength: 100 })
 export const FindLink = Type.Object({ token })
-export const AcceptLink = Type.Object({ token, name, email, password })
+export const AcceptLink = Type.Object({ token, name, email, password, code: Type.Optional(signInCode) })
 export type AcceptLink = Static<typeof AcceptLink>
 
 export const OpenSession = Type.Object({
@@ -56,13 +70,18 @@ export const ChangePassword = Type.Object({ current: Type.String({ minLength: 1,
 /** Secret for an authenticator app. It takes effect once a code is confirmed. */
 export const TotpSecret = Type.Object({ secret: text, uri: text })
 export const ConfirmTotp = Type.Object({ code: totpCode })
+/** Codes that each replace a code of the authenticator app once. They appear only in this response. */
+export const RecoveryCodes = Type.Object({ recovery_codes: Type.Array(text) })
+export const RenewRecoveryCodes = Type.Object({ password: Type.String({ minLength: 1, maxLength: 200 }) })
+export const ChooseAccount = Type.Object({ account_id: id })
 export const RemoveTotp = Type.Object({ password: Type.String({ minLength: 1, maxLength: 200 }) })
 
 export const Member = Type.Object({
   id,
   name: text,
   email: text,
-  role,
+  role: accountRole,
+  is_operator: flag,
   has_totp: flag,
   created_at: time,
   last_seen_at: nullable(time),
@@ -72,6 +91,7 @@ export const Members = Type.Object({
   members: Type.Array(Member),
   invitations: Type.Array(Type.Object({ id, role, email: nullable(text), created_at: time, expires_at: time })),
 })
-export const Invite = Type.Object({ role: oneOf('owner', 'member'), email: Type.Optional(email) })
+/** An invitation with an email address works for that address only. */
+export const Invite = Type.Object({ role: accountRole, email: Type.Optional(email) })
 /** An invitation link; `url` appears only in this response. */
 export const Invitation = Type.Object({ id, url: text, expires_at: time })

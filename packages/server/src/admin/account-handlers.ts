@@ -1,23 +1,28 @@
-import type { AccountView, Member as MemberView } from '@assay/contract/admin'
+import type { AccountView, Member as MemberView, Notice } from '@assay/contract/admin'
 import { type Account, toRateText } from '../domain/accounts/account.ts'
 import type { Invitations } from '../domain/console/invitations.ts'
 import type { AccountStore } from '../domain/ports/account-store.ts'
+import type { AuditLog, AuditRecord } from '../domain/ports/audit-log.ts'
 import type { Clock } from '../domain/ports/clock.ts'
-import type { Member, MemberStore } from '../domain/ports/member-store.ts'
+import type { KeyStore } from '../domain/ports/key-store.ts'
+import type { AccountMember, MemberStore } from '../domain/ports/member-store.ts'
 import { Problem } from '../domain/problem.ts'
 import { toOrigin } from '../http/request.ts'
 import { type Call, getAccountId, getId, type Handlers, requireFound } from './call.ts'
+import { toKeyRow } from './key-handlers.ts'
 
 export type AccountHandlerDeps = {
   accounts: AccountStore
   members: MemberStore
+  keys: KeyStore
+  audit: AuditLog
   invitations: Invitations
   clock: Clock
 }
 
 /** Handlers for the account and its members. */
 export function makeAccountHandlers(deps: AccountHandlerDeps) {
-  const { accounts, members, invitations, clock } = deps
+  const { accounts, members, keys, audit, invitations, clock } = deps
 
   return {
     getAccount: async (call) => toAccountView(requireFound(await accounts.findAccount(getAccountId(call)), 'account')),
@@ -51,17 +56,47 @@ export function makeAccountHandlers(deps: AccountHandlerDeps) {
         throw new Problem({ kind: 'conflict', detail: 'You cannot remove yourself. Ask another owner.' })
       }
       const target = (await members.listMembers(accountId)).find((member) => member.id === id)
-      if (target?.role === 'operator') {
-        throw new Problem({ kind: 'conflict', detail: 'Operators cannot be removed here.' })
-      }
       const isRemoved = await (target === undefined
         ? members.removeLink(accountId, id)
         : members.removeMember(accountId, id))
       requireFound(isRemoved, 'member')
       await call.audit('member.remove', target?.email ?? 'invitation')
+      if (target === undefined) return { keys: [] }
+      // The member has seen these keys: the owner decides which of them to revoke.
+      const created = (await keys.listKeys(accountId)).filter(
+        ({ createdBy, revokedAt }) => createdBy === target.email && revokedAt === null,
+      )
+      return { keys: created.map((key) => toKeyRow(key, new Set())) }
+    },
+
+    async listNotices(call) {
+      const accountId = getAccountId(call)
+      const { memberId, actor } = call.who
+      const since = memberId === null ? null : await members.findNoticesSeen(accountId, memberId)
+      const records = await audit.listOfAccount(accountId, { actions: Object.keys(noticeKinds), since, limit: 50 })
+      // People are not told about their own invitation and their own new password.
+      return records.filter(({ target }) => target !== actor).map(toNotice)
+    },
+
+    async confirmNotices(call) {
+      if (call.who.memberId === null) return
+      await members.setNoticesSeen(getAccountId(call), call.who.memberId, new Date(call.body.until))
     },
   } satisfies Partial<Handlers>
 }
+
+const noticeKinds: Record<string, Notice['kind']> = {
+  'account.invite-owner': 'owner-invited',
+  'password.reset': 'password-reset',
+}
+
+const toNotice = ({ id, at, actor, action, target }: AuditRecord): Notice => ({
+  id,
+  at: at.toISOString(),
+  kind: noticeKinds[action] ?? 'owner-invited',
+  actor,
+  target: target ?? null,
+})
 
 /** The link of an invitation. Browsers do not send the part after #, so the token reaches no log. */
 export const toWelcomeUrl = ({ request }: Pick<Call<'inviteMember'>, 'request'>, token: string) =>
@@ -78,17 +113,19 @@ export const toAccountView = ({ balance, ...account }: Account): AccountView => 
   created_at: account.createdAt.toISOString(),
   expires_at: account.expiresAt?.toISOString() ?? null,
   suspended_at: account.suspendedAt?.toISOString() ?? null,
+  suspended_reason: account.suspendedReason,
   credit_limit: balance.creditLimit,
   credit_remaining: balance.creditRemaining,
   period_start: balance.period.start.toISOString(),
   period_end: balance.period.end.toISOString(),
 })
 
-const toMemberView = (member: Member): MemberView => ({
+const toMemberView = (member: AccountMember): MemberView => ({
   id: member.id,
   name: member.name,
   email: member.email,
   role: member.role,
+  is_operator: member.isOperator,
   has_totp: member.totpConfirmedAt !== null,
   created_at: member.createdAt.toISOString(),
   last_seen_at: member.lastSeenAt?.toISOString() ?? null,

@@ -1,8 +1,9 @@
-import type { AdminRouteName, adminRoutes, Role, Static, TSchema } from '@assay/contract/admin'
+import type { AccountRole, AdminRouteName, adminRoutes, Static, TSchema } from '@assay/contract/admin'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { validate as isUuid } from 'uuid'
-import type { Origin } from '../domain/console/sign-in.ts'
+import type { Origin } from '../domain/console/authentication.ts'
 import type { Clock } from '../domain/ports/clock.ts'
+import type { Member, MemberStore } from '../domain/ports/member-store.ts'
 import { Problem } from '../domain/problem.ts'
 
 type Of<N extends AdminRouteName, K extends 'query' | 'body' | 'answer'> = (typeof adminRoutes)[N] extends {
@@ -15,8 +16,12 @@ type Of<N extends AdminRouteName, K extends 'query' | 'body' | 'answer'> = (type
 export type Who = {
   /** The name of the caller in the audit log. */
   actor: string
-  role: Role
+  isOperator: boolean
+  /** The account that the session works in, and the role of the caller in it. */
   accountId: string | null
+  accountRole: AccountRole | null
+  /** Set while that account is suspended. */
+  suspension: { reason: string | null } | undefined
   memberId: string | null
   sessionId: string | null
   csrfToken: string | null
@@ -52,6 +57,13 @@ export type Handlers<N extends AdminRouteName = AdminRouteName> = {
 export function getAccountId({ who }: { who: Who }): string {
   if (who.accountId === null) throw new Error('A handler for members of an account ran without the guard')
   return who.accountId
+}
+
+/** Returns the member behind a session. The operator token belongs to no member. */
+export async function getMember(members: MemberStore, { memberId }: Who): Promise<Member> {
+  const member = memberId === null ? undefined : await members.findMember(memberId)
+  if (member === undefined) throw new Problem({ kind: 'forbidden', detail: 'This route requires a session.' })
+  return member
 }
 
 /** Throws "not found", with the same response for what does not exist and for what belongs to another account. */

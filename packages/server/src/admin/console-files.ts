@@ -27,7 +27,7 @@ export function registerConsole(app: FastifyInstance, dir: string) {
   const files = readFiles(dir)
   const page = files.get('index.html')
   app.addHook('onSend', async (_request, reply, payload) => {
-    reply.header('Content-Security-Policy', contentPolicy).header('X-Content-Type-Options', 'nosniff')
+    reply.header('Content-Security-Policy', contentPolicy)
     reply.header('Referrer-Policy', 'no-referrer').header('X-Frame-Options', 'DENY')
     return payload
   })

@@ -1,18 +1,29 @@
 import { timingSafeEqual } from 'node:crypto'
 import { csrfHeader, mayUse, type Route } from '@assay/contract/admin'
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyRequest } from 'fastify'
 import type { SignIn } from '../domain/console/sign-in.ts'
+import { type Throttle, toTokenSubject } from '../domain/console/throttle.ts'
 import { Problem } from '../domain/problem.ts'
 import type { Who } from './call.ts'
+import { findSessionToken } from './cookies.ts'
 
-export type GuardDeps = { signIn: SignIn; adminToken: string | undefined }
+export type GuardDeps = { signIn: SignIn; throttle: Throttle; adminToken: string | undefined }
 
 /** The caller of a route for anyone. */
-const anonymous: Who = { actor: '', role: 'member', accountId: null, memberId: null, sessionId: null, csrfToken: null }
+const anonymous: Who = {
+  actor: '',
+  isOperator: false,
+  accountId: null,
+  accountRole: null,
+  suspension: undefined,
+  memberId: null,
+  sessionId: null,
+  csrfToken: null,
+}
 
 /** Identifies the caller, checks their access, and checks the CSRF token of changes. */
-export function makeGuard({ signIn, adminToken }: GuardDeps) {
-  return async (route: Pick<Route, 'access' | 'method'>, request: FastifyRequest): Promise<Who> => {
+export function makeGuard({ signIn, throttle, adminToken }: GuardDeps) {
+  return async (route: Pick<Route, 'access' | 'method' | 'servesSuspended'>, request: FastifyRequest): Promise<Who> => {
     if (route.access === 'anyone') return anonymous
     const who = await findWho(request)
     if (who === undefined) throw new Problem({ kind: 'signed-out', detail: 'You are not signed in.' })
@@ -22,8 +33,9 @@ export function makeGuard({ signIn, adminToken }: GuardDeps) {
         detail: 'This route requires a session; the admin token is not sufficient.',
       })
     }
-    if (!mayUse(route.access, { role: who.role, holdsAccount: who.accountId !== null })) {
-      throw new Problem({ kind: 'forbidden', detail: toReason(route.access, who) })
+    if (!mayUse(route.access, who)) throw new Problem({ kind: 'forbidden', detail: toReason(route.access, who) })
+    if (needsAccount(route) && who.suspension !== undefined && route.servesSuspended !== true) {
+      throw new Problem({ kind: 'forbidden', detail: toSuspension(who.suspension) })
     }
     if (
       route.method !== 'GET' &&
@@ -40,24 +52,40 @@ export function makeGuard({ signIn, adminToken }: GuardDeps) {
 
   async function findWho(request: FastifyRequest): Promise<Who | undefined> {
     const bearer = /^Bearer (.+)$/.exec(request.headers.authorization ?? '')?.[1]
-    if (bearer !== undefined) {
-      const isOperator = adminToken !== undefined && isSame(adminToken, bearer)
-      return isOperator ? { ...anonymous, actor: 'operator token', role: 'operator' } : undefined
-    }
+    if (bearer !== undefined) return findScript(bearer, request.ip)
     const token = findSessionToken(request)
     const visitor = token === undefined ? undefined : await signIn.findVisitor(token)
     if (visitor === undefined) return undefined
-    const { member, sessionId, csrfToken } = visitor
+    const { member, membership, sessionId, csrfToken } = visitor
     return {
       actor: member.email,
-      role: member.role,
-      accountId: member.accountId,
+      isOperator: member.isOperator,
+      accountId: membership?.accountId ?? null,
+      accountRole: membership?.role ?? null,
+      suspension: membership?.accountSuspendedAt ? { reason: membership.suspendedReason } : undefined,
       memberId: member.id,
       sessionId,
       csrfToken,
     }
   }
+
+  /** Wrong tokens cause a pause for their network, during which the right one is refused as well. */
+  async function findScript(token: string, address: string): Promise<Who | undefined> {
+    if (adminToken === undefined) return undefined
+    const subject = toTokenSubject(address)
+    if (!isSame(adminToken, token)) {
+      await throttle.begin([subject])
+      return undefined
+    }
+    await throttle.requireNoPause(subject)
+    return { ...anonymous, actor: 'operator token', isOperator: true }
+  }
 }
+
+const needsAccount = ({ access }: Pick<Route, 'access'>) => access === 'account' || access === 'owner'
+
+const toSuspension = ({ reason }: { reason: string | null }) =>
+  `The account is suspended${reason === null ? '.' : `: ${reason}`}`
 
 function toReason(access: Route['access'], who: Who): string {
   if (access === 'operator') return 'Only operators can do this.'
@@ -70,25 +98,3 @@ function isSame(expected: string, given: unknown): boolean {
   const [a, b] = [Buffer.from(expected), Buffer.from(given)]
   return a.length === b.length && timingSafeEqual(a, b)
 }
-
-const cookieName = 'assay_session'
-/** The cookie is sent only to the admin API, never with a request that another site causes; scripts cannot read it. */
-const cookieAttributes = 'Path=/admin; HttpOnly; SameSite=Strict'
-
-function findSessionToken({ headers }: FastifyRequest): string | undefined {
-  const pairs = (headers.cookie ?? '').split(';').map((pair) => pair.trim())
-  const value = pairs.find((pair) => pair.startsWith(`${cookieName}=`))?.slice(cookieName.length + 1)
-  return value === undefined || value === '' ? undefined : value
-}
-
-export function setSessionCookie(request: FastifyRequest, reply: FastifyReply, token: string) {
-  reply.header('Set-Cookie', `${cookieName}=${token}; ${cookieAttributes}${toSecure(request)}`)
-}
-
-export function clearSessionCookie(request: FastifyRequest, reply: FastifyReply) {
-  reply.header('Set-Cookie', `${cookieName}=; Max-Age=0; ${cookieAttributes}${toSecure(request)}`)
-}
-
-/** Behind a proxy that terminates TLS, only ASSAY_PUBLIC_URL tells that browsers use https. */
-const toSecure = ({ protocol, server }: FastifyRequest) =>
-  protocol === 'https' || server.publicUrl?.startsWith('https:') === true ? '; Secure' : ''

@@ -4,19 +4,24 @@ import type { Registration } from '../domain/accounts/registration.ts'
 import { consoleKeyName, consoleKeyPrefix } from '../domain/console/console-keys.ts'
 import type { Clock } from '../domain/ports/clock.ts'
 import type { KeyStore } from '../domain/ports/key-store.ts'
+import type { MemberStore } from '../domain/ports/member-store.ts'
 import { Problem } from '../domain/problem.ts'
 import { type Call, getAccountId, type Handlers, readExpiry, requireFound } from './call.ts'
 
-export type KeyHandlerDeps = { keys: KeyStore; registration: Registration; clock: Clock }
+export type KeyHandlerDeps = { keys: KeyStore; members: MemberStore; registration: Registration; clock: Clock }
 
 const hourMs = 3_600_000
 
 /** Handlers for the API keys of an account. The key itself appears in one response and is not stored. */
 export function makeKeyHandlers(deps: KeyHandlerDeps) {
-  const { keys, registration, clock } = deps
+  const { keys, members, registration, clock } = deps
 
   return {
-    listKeys: async (call) => (await listOwn(getAccountId(call))).map(toRow),
+    async listKeys(call) {
+      const accountId = getAccountId(call)
+      const emails = new Set((await members.listMembers(accountId)).map(({ email }) => email))
+      return (await listOwn(accountId)).map((key) => toKeyRow(key, emails))
+    },
 
     async createKey(call) {
       const { name, is_test: isTest = false } = call.body
@@ -27,9 +32,14 @@ export function makeKeyHandlers(deps: KeyHandlerDeps) {
           errors: { name: ['The console uses this name. Choose another.'] },
         })
       }
-      const created = await registration.createKey(getAccountId(call), { name: name.trim(), expiresAt, isTest })
+      const created = await registration.createKey(getAccountId(call), {
+        name: name.trim(),
+        expiresAt,
+        isTest,
+        createdBy: call.who.actor,
+      })
       await call.audit('key.create', created.key.name)
-      return { key: toRow(created.key), api_key: created.apiKey }
+      return { key: toKeyRow(created.key), api_key: created.apiKey }
     },
 
     async rotateKey(call) {
@@ -38,10 +48,10 @@ export function makeKeyHandlers(deps: KeyHandlerDeps) {
       if (old.revokedAt !== null) {
         throw new Problem({ kind: 'conflict', detail: 'The key is revoked. Create a new one.' })
       }
-      const created = await registration.createKey(accountId, old)
+      const created = await registration.createKey(accountId, { ...old, createdBy: call.who.actor })
       await keys.expireKey(accountId, old.id, new Date(clock.now().getTime() + call.body.overlap_hours * hourMs))
       await call.audit('key.rotate', old.name)
-      return { key: toRow(created.key), api_key: created.apiKey }
+      return { key: toKeyRow(created.key), api_key: created.apiKey }
     },
 
     async revokeKey(call) {
@@ -65,7 +75,8 @@ export function makeKeyHandlers(deps: KeyHandlerDeps) {
   }
 }
 
-const toRow = (key: ApiKey): KeyRow => ({
+/** `members` are the email addresses of the account; by default the creator is one of them. */
+export const toKeyRow = (key: ApiKey, members?: ReadonlySet<string>): KeyRow => ({
   id: key.id,
   name: key.name,
   prefix: key.prefix,
@@ -74,4 +85,6 @@ const toRow = (key: ApiKey): KeyRow => ({
   expires_at: key.expiresAt?.toISOString() ?? null,
   last_used_at: key.lastUsedAt?.toISOString() ?? null,
   revoked_at: key.revokedAt?.toISOString() ?? null,
+  created_by: key.createdBy,
+  creator_left: key.createdBy !== null && members?.has(key.createdBy) === false,
 })

@@ -45,12 +45,13 @@ export function makeOperatorAccountHandlers(deps: OperatorAccountDeps) {
 
     async updateAccount(call) {
       const id = getId(call, 'account')
-      const { name, plan, credits, rate, suspended, expires_at, flags_sexy } = call.body
+      const { name, plan, credits, rate, suspended, suspended_reason, expires_at, flags_sexy } = call.body
       if (plan !== undefined) await requirePlan(plan)
       const change = {
         ...(name === undefined ? {} : { name: name.trim() }),
         ...(credits === undefined ? {} : { credits }),
         ...(suspended === undefined ? {} : { suspended }),
+        ...(suspended_reason === undefined ? {} : { suspendedReason: suspended_reason?.trim() ?? null }),
         ...(plan === undefined ? {} : { plan }),
         ...(rate === undefined ? {} : { rate: rate === null ? null : getRate(rate) }),
         ...(expires_at === undefined ? {} : { expiresAt: expires_at === null ? null : new Date(expires_at) }),
@@ -59,14 +60,6 @@ export function makeOperatorAccountHandlers(deps: OperatorAccountDeps) {
       const account = requireFound(await accounts.updateAccount(id, change), 'account')
       await call.audit('account.update', id, { accountId: id, detail: JSON.stringify(change) })
       return toAccountView(account)
-    },
-
-    async inviteOwner(call) {
-      const accountId = getId(call, 'account')
-      requireFound(await accounts.findAccount(accountId), 'account')
-      const { id, token, expiresAt } = await invitations.invite({ role: 'owner', accountId })
-      await call.audit('member.invite', accountId, { accountId })
-      return { id, url: toWelcomeUrl(call, token), expires_at: expiresAt.toISOString() }
     },
 
     async grantCredits(call) {

@@ -2,7 +2,7 @@ import { type Operation, operations } from '@assay/contract'
 import { type AdminRouteName, adminPath, adminRoutes, consoleScanPath, type Route } from '@assay/contract/admin'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Admission } from '../domain/accounts/admission.ts'
-import type { Origin } from '../domain/console/sign-in.ts'
+import type { Origin } from '../domain/console/authentication.ts'
 import type { AuditLog } from '../domain/ports/audit-log.ts'
 import { Problem } from '../domain/problem.ts'
 import { requireValid } from '../domain/scans/check-submission.ts'
@@ -10,6 +10,7 @@ import { applyAdmission, prepareAdmission } from '../http/admission.ts'
 import { leaveBodiesToHandlers, readJsonBody } from '../http/body.ts'
 import { makeFileHandler, makeUrlHandler, type ScanDeps } from '../http/scans.ts'
 import { type Audit, type Call, getAccountId, type Handlers, type Who } from './call.ts'
+import { findDeviceToken } from './cookies.ts'
 import { type GuardDeps, makeGuard } from './guard.ts'
 
 /** Registers every route of the admin API. All share one guard, and one check of query and body by their schemas. */
@@ -17,7 +18,7 @@ export function registerAdmin(app: FastifyInstance, deps: GuardDeps & { audit: A
   const guard = makeGuard(deps)
   leaveBodiesToHandlers(app)
   app.addHook('onSend', async (_request, reply, payload) => {
-    reply.header('Cache-Control', 'no-store').header('X-Content-Type-Options', 'nosniff')
+    reply.header('Cache-Control', 'no-store')
     return payload
   })
   for (const [name, route] of Object.entries(adminRoutes) as [AdminRouteName, Route][]) {
@@ -26,7 +27,7 @@ export function registerAdmin(app: FastifyInstance, deps: GuardDeps & { audit: A
       url: adminPath + route.path.replaceAll(/\{(\w+)\}/g, ':$1'),
       handler: async (request, reply) => {
         const who = await guard(route, request)
-        const origin = { address: request.ip, agent: request.headers['user-agent'] ?? '' }
+        const origin = toRequestOrigin(request)
         const input = await readInput(route, request, reply)
         const audit = makeAudit(deps.audit, route, who, origin)
         const answer = await run(deps.handlers, name, { who, origin, audit, ...input, request, reply })
@@ -35,6 +36,12 @@ export function registerAdmin(app: FastifyInstance, deps: GuardDeps & { audit: A
     })
   }
 }
+
+const toRequestOrigin = (request: FastifyRequest): Origin => ({
+  address: request.ip,
+  agent: request.headers['user-agent'] ?? '',
+  device: findDeviceToken(request),
+})
 
 /** Calls a handler by name. The route table pairs names and calls, which the types cannot express. */
 const run = (handlers: Handlers, name: AdminRouteName, call: unknown): Promise<unknown> =>

@@ -1,32 +1,33 @@
-import { randomBytes } from 'node:crypto'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { findTotpStep, hashPassword, isPasswordCorrect, toBase32, toTotpUri } from '../domain/console/credentials.ts'
+import { requireUncommon } from '../domain/console/accept-link.ts'
+import type { Authentication } from '../domain/console/authentication.ts'
+import type { Passwords } from '../domain/console/credentials.ts'
 import type { Invitations } from '../domain/console/invitations.ts'
 import type { SignIn, SignInOutcome } from '../domain/console/sign-in.ts'
-import type { Clock } from '../domain/ports/clock.ts'
-import type { Member, MemberStore } from '../domain/ports/member-store.ts'
-import { Problem } from '../domain/problem.ts'
-import type { Handlers, Who } from './call.ts'
-import { clearSessionCookie, setSessionCookie } from './guard.ts'
+import type { MemberStore } from '../domain/ports/member-store.ts'
+import { getMember, type Handlers, requireFound } from './call.ts'
+import { clearSessionCookie, setSessionCookies } from './cookies.ts'
 
 export type SessionDeps = {
   members: MemberStore
+  passwords: Passwords
+  authentication: Authentication
   signIn: SignIn
   invitations: Invitations
-  clock: Clock
   region: string
   version: string
   isTestMode: boolean
 }
 
-/** Handlers for signing in and out, and for the password and authenticator app of a member. */
+/** Handlers for signing in and out, and for the password of a member. */
 export function makeSessionHandlers(deps: SessionDeps) {
-  const { members, signIn, invitations, clock, region, version } = deps
+  const { members, passwords, authentication, signIn, invitations, region, version } = deps
 
   return {
     async findLink({ body }) {
-      const { purpose, role, accountName, email } = await invitations.getLink(body.token)
-      return { purpose, role, account_name: accountName, email }
+      const link = await invitations.getLink(body.token)
+      const { purpose, role, accountName, email } = link
+      return { purpose, role, account_name: accountName, email, is_member: await invitations.isForMember(link) }
     },
     async acceptLink({ body, origin, request, reply }) {
       return enter(await invitations.accept(body.token, body, origin), request, reply)
@@ -35,21 +36,39 @@ export function makeSessionHandlers(deps: SessionDeps) {
       return enter(await signIn.signIn(body, origin), request, reply)
     },
     async getSession({ who }) {
-      const member = await getMember(who)
+      const member = await getMember(members, who)
+      const memberships = await members.listMemberships(member.id)
+      const own = memberships.find(({ accountId }) => accountId === who.accountId)
       return {
         member: {
           id: member.id,
           name: member.name,
           email: member.email,
-          role: member.role,
+          role: member.isOperator ? 'operator' : (own?.role ?? 'member'),
           has_totp: member.totpConfirmedAt !== null,
+          recovery_codes_left: member.recoveryCodesLeft,
         },
-        account: member.accountId === null ? null : { id: member.accountId, name: member.accountName ?? '' },
+        account:
+          own === undefined
+            ? null
+            : {
+                id: own.accountId,
+                name: own.accountName,
+                role: own.role,
+                suspended_at: own.accountSuspendedAt?.toISOString() ?? null,
+                suspended_reason: own.suspendedReason,
+              },
+        accounts: memberships.map(({ accountId: id, accountName: name, role }) => ({ id, name, role })),
         csrf_token: who.csrfToken ?? '',
         region,
         version,
         test_mode: deps.isTestMode,
       }
+    },
+    async chooseAccount({ who, body }) {
+      const memberships = await members.listMemberships((await getMember(members, who)).id)
+      const chosen = memberships.find(({ accountId }) => accountId === body.account_id)
+      await members.setSessionAccount(who.sessionId ?? '', requireFound(chosen, 'account').accountId)
     },
     async signOut({ who, audit, request, reply }) {
       if (who.sessionId !== null) await members.closeSession(who.sessionId)
@@ -57,7 +76,7 @@ export function makeSessionHandlers(deps: SessionDeps) {
       await audit('session.close')
     },
     async listSessions({ who }) {
-      const sessions = await members.listSessions((await getMember(who)).id)
+      const sessions = await members.listSessions((await getMember(members, who)).id)
       return sessions.map(({ id, createdAt, lastSeenAt, address, agent }) => ({
         id,
         created_at: createdAt.toISOString(),
@@ -68,57 +87,23 @@ export function makeSessionHandlers(deps: SessionDeps) {
       }))
     },
     async signOutEverywhere({ who, audit, request, reply }) {
-      await members.closeSessions((await getMember(who)).id)
+      await members.closeSessions((await getMember(members, who)).id)
       clearSessionCookie(request, reply)
       await audit('session.close-all')
     },
-    async changePassword({ who, body, audit }) {
-      const member = await getMember(who)
-      await requirePassword(member, body.current, 'current')
-      await members.setPassword(member.id, await hashPassword(body.next))
-      await members.closeSessions(member.id, who.sessionId ?? undefined)
+    async changePassword({ who, body, origin, audit, request, reply }) {
+      const member = await getMember(members, who)
+      await authentication.confirmPassword(member, who.sessionId ?? '', body.current, 'current')
+      requireUncommon({ ...member, password: body.next }, 'next')
+      await members.setPassword(member.id, await passwords.hash(body.next))
+      setSessionCookies(request, reply, await signIn.renewSession(member, who.accountId, origin))
       await audit('password.change')
     },
-    async startTotp({ who }) {
-      const member = await getMember(who)
-      if (member.totpConfirmedAt !== null) {
-        throw new Problem({ kind: 'conflict', detail: 'An authenticator app is already set up. Remove it first.' })
-      }
-      const secret = randomBytes(20)
-      await members.setTotp(member.id, secret, null)
-      return { secret: toBase32(secret), uri: toTotpUri(secret, member.email) }
-    },
-    async confirmTotp({ who, body, audit }) {
-      const { id, totpSecret } = await getMember(who)
-      const step = totpSecret === null ? undefined : findTotpStep(totpSecret, body.code, clock.now())
-      if (step === undefined) throw new Problem({ kind: 'validation', errors: { code: ['Wrong code.'] } })
-      await members.setTotp(id, totpSecret, clock.now())
-      await members.takeTotpStep(id, step)
-      await audit('totp.confirm')
-    },
-    async removeTotp({ who, body, audit }) {
-      const member = await getMember(who)
-      await requirePassword(member, body.password, 'password')
-      await members.setTotp(member.id, null, null)
-      await audit('totp.remove')
-    },
   } satisfies Partial<Handlers>
-
-  /** Returns the member behind a session. The operator token belongs to no member. */
-  async function getMember({ memberId }: Who): Promise<Member> {
-    const member = memberId === null ? undefined : await members.findMember(memberId)
-    if (member === undefined) throw new Problem({ kind: 'forbidden', detail: 'This route requires a session.' })
-    return member
-  }
 }
 
 function enter(outcome: SignInOutcome, request: FastifyRequest, reply: FastifyReply) {
   if (outcome === 'code-needed') return { state: outcome }
-  setSessionCookie(request, reply, outcome.token)
+  setSessionCookies(request, reply, outcome)
   return { state: 'signed-in' as const }
-}
-
-async function requirePassword(member: Member, given: string, field: string) {
-  if (await isPasswordCorrect(given, member.passwordHash)) return
-  throw new Problem({ kind: 'validation', errors: { [field]: ['Wrong password.'] } })
 }

@@ -9,6 +9,7 @@ import {
   readId,
   readName,
   readRate,
+  readReason,
   requireFound,
   toNullable,
 } from './options.ts'
@@ -113,11 +114,12 @@ export function makeAccountsCommand(): Command {
     ['suspend', true, 'reject all keys of an account with 401 until it is resumed'],
     ['resume', false, 'accept the keys of a suspended account again'],
   ] as const) {
-    addCommand(accounts, name, about)
-      .argument('<id>', 'ID of the account', readId)
-      .action(async (id: string, _options: unknown, command: Command) => {
-        printAccount(command, await withStores((stores) => stores.accounts.updateAccount(id, { suspended })), id)
-      })
+    const sub = addCommand(accounts, name, about).argument('<id>', 'ID of the account', readId)
+    if (suspended) sub.option('--reason <text>', 'reason that members of the account read in the console', readReason)
+    sub.action(async (id: string, { reason }: { reason?: string }, command: Command) => {
+      const change: AccountChange = { suspended, ...(reason === undefined ? {} : { suspendedReason: reason }) }
+      printAccount(command, await withStores((stores) => stores.accounts.updateAccount(id, change)), id)
+    })
   }
   return accounts
 }
@@ -137,6 +139,7 @@ export function printAccount(command: Command, found: Account | undefined, id: s
     created: account.createdAt.toISOString(),
     expires: account.expiresAt?.toISOString() ?? 'never',
     state: toState(account),
+    ...(account.suspendedReason === null ? {} : { reason: account.suspendedReason }),
   }
   print(command, toJson(account), toCard(card))
 }
@@ -168,4 +171,5 @@ const toJson = (account: Account) => ({
   period_end_date: account.balance.period.end,
   expires_at: account.expiresAt,
   state: toState(account),
+  suspended_reason: account.suspendedReason,
 })

@@ -1,6 +1,8 @@
 import type { Command } from 'commander'
+import type { Stores } from '../compose/stores.ts'
+import type { Member } from '../domain/ports/member-store.ts'
 import { OperatorMistake } from '../domain/problem.ts'
-import { addCommand, newCommand, print, withStores } from './terminal.ts'
+import { addCommand, newCommand, print, toTable, withStores } from './terminal.ts'
 
 export function makeOperatorsCommand(): Command {
   const operators = newCommand('operators', 'manage access to the console')
@@ -20,8 +22,56 @@ export function makeOperatorsCommand(): Command {
       if (link === undefined) throw new OperatorMistake(`There is no console user with the address ${email}.`)
       printLink(command, link.token, link.expiresAt)
     })
+
+  addCommand(operators, 'list', 'list all operators').action(async (_options: unknown, command: Command) => {
+    const found = await withStores(({ auth }) => auth.members.listOperators())
+    const rows = found.map((one) => [
+      one.email,
+      one.name,
+      one.totpConfirmedAt === null ? 'no' : 'yes',
+      one.lastSeenAt?.toISOString() ?? null,
+      one.suspendedAt === null ? 'active' : 'suspended',
+    ])
+    print(command, found.map(toJson), toTable(['email', 'name', 'app', 'last seen', 'state'], rows))
+  })
+
+  for (const [name, about, done] of [
+    ['suspend', 'sign an operator out and refuse further sign-ins until they are resumed', 'is suspended'],
+    ['resume', 'let a suspended operator sign in again', 'can sign in again'],
+    ['remove', 'remove an operator and their memberships in all accounts', 'is removed'],
+  ] as const) {
+    addCommand(operators, name, about)
+      .argument('<email>', 'email address of the operator')
+      .action(async (email: string, _options: unknown, command: Command) => {
+        const operator = await withStores(({ auth }) => changeOperator(auth, name, email))
+        print(command, { id: operator.id, email: operator.email, done: name }, `${operator.email} ${done}.`)
+      })
+  }
   return operators
 }
+
+async function changeOperator(
+  { members, audit }: Stores['auth'],
+  change: 'suspend' | 'resume' | 'remove',
+  email: string,
+): Promise<Member> {
+  const operator = (await members.listOperators()).find((one) => one.email.toLowerCase() === email.toLowerCase())
+  if (operator === undefined) throw new OperatorMistake(`There is no operator with the address ${email}.`)
+  if (change === 'remove') await members.removeOperator(operator.id)
+  else await members.suspendOperator(operator.id, change === 'suspend' ? new Date() : null)
+  await audit.note({ actor: 'command line', action: `operator.${change}`, target: operator.email })
+  return operator
+}
+
+const toJson = (operator: Member) => ({
+  id: operator.id,
+  email: operator.email,
+  name: operator.name,
+  has_totp: operator.totpConfirmedAt !== null,
+  created_at: operator.createdAt,
+  last_seen_at: operator.lastSeenAt,
+  suspended_at: operator.suspendedAt,
+})
 
 function printLink(command: Command, token: string, expiresAt: Date) {
   const path = `/console/welcome#${token}`

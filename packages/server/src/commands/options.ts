@@ -37,6 +37,11 @@ export function readName(text: string): string {
   return text
 }
 
+export function readReason(text: string): string {
+  if (text.trim() === '' || text.length > 500) throw new InvalidArgumentError('Enter 1 to 500 characters.')
+  return text.trim()
+}
+
 export function readHosts(text: string): string[] {
   const hosts = text.split(',').map((host) => host.trim().toLowerCase().replace(/\.$/, ''))
   const isHost = (host: string) => URL.parse(`http://${host.replace(/^\*\./, '')}/`)?.host === host.replace(/^\*\./, '')

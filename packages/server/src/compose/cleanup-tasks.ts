@@ -17,6 +17,8 @@ type Deps = {
 const dayMs = 86_400_000
 /** Content is stored before its job is recorded, so younger content may belong to a submit that still runs. */
 const orphanMs = 15 * 60_000
+/** Browsers keep the cookie of a device at most this long. */
+const deviceDays = 400
 /** The usage page shows 30 days. */
 const rejectedRequestDays = 40
 
@@ -28,7 +30,9 @@ export function listCleanupTasks({ resultDays }: Config, { storage, remoteScans,
   const ago = (ms: number) => new Date(systemClock.now().getTime() - ms)
   const task = (name: string, sweep: () => Promise<number>): CleanupTask => ({ name, sweep })
   return [
-    task('expired sessions and links', () => auth.members.deleteExpired(ago(0), ago(dayMs))),
+    task('expired sessions and links', () =>
+      auth.members.deleteExpired(ago(0), { devices: ago(deviceDays * dayMs), failures: ago(dayMs) }),
+    ),
     task('expired entries of the allow and block lists', () => lists.deleteExpired(ago(0))),
     task('old counts of rejected requests', () => rejectedRequests.deleteOld(ago(rejectedRequestDays * dayMs))),
     task('partitions for future results', () => scans.createPartitions(resultDays).then(() => 0)),

@@ -7,10 +7,12 @@ import { makeJobHandlers } from '../admin/job-handlers.ts'
 import { makeKeyHandlers } from '../admin/key-handlers.ts'
 import { makeListHandlers } from '../admin/list-handlers.ts'
 import { makeOperatorAccountHandlers } from '../admin/operator-account-handlers.ts'
+import { makeOperatorHandlers } from '../admin/operator-handlers.ts'
 import { registerAdmin, registerConsoleScans } from '../admin/register-admin.ts'
 import { makeScanHandlers } from '../admin/scan-handlers.ts'
 import { makeSessionHandlers } from '../admin/session-handlers.ts'
 import { makeSystemHandlers } from '../admin/system-handlers.ts'
+import { makeTotpHandlers } from '../admin/totp-handlers.ts'
 import { makeWebhookHandlers } from '../admin/webhook-handlers.ts'
 import type { Config } from '../config/load-config.ts'
 import { makeOperations } from '../database/console/operations.ts'
@@ -75,11 +77,13 @@ function makeHandlers(config: Config, deps: Deps): Handlers {
   }
   return {
     ...makeSessionHandlers({ ...shared, region: config.region, version, isTestMode: deps.isTest }),
+    ...makeTotpHandlers(shared),
     ...makeScanHandlers({ ...shared, history: makeScanHistory(database) }),
     ...makeKeyHandlers(shared),
     ...makeWebhookHandlers({ ...shared, sender: scanning.outbound.sender, policy: useCases.policy }),
     ...makeAccountHandlers(shared),
     ...makeOperatorAccountHandlers(shared),
+    ...makeOperatorHandlers(shared),
     ...makeJobHandlers({ ...shared, operations }),
     ...makeListHandlers({ ...shared, lists: scanning.lists.store, refreshLists: scanning.lists.refresh }),
     ...makeSystemHandlers({ ...status, audit: auth.audit }),

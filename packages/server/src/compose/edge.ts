@@ -156,6 +156,7 @@ async function openHttp(config: Config, parts: HttpParts) {
     isTest: parts.isTest,
     publicUrl: config.publicUrl,
     corsOrigins: config.corsOrigins,
+    trustedProxies: config.trustedProxies,
     tls: readCertificate(config),
   })
   const url = await app.listen({ host: config.host, port: config.port })

@@ -1,5 +1,6 @@
 import type { Config } from '../config/load-config.ts'
 import { makeAccountStore } from '../database/account-store.ts'
+import { makeAttemptStore } from '../database/console/attempt-store.ts'
 import { makeAuditLog } from '../database/console/audit-log.ts'
 import { makeMemberStore } from '../database/console/member-store.ts'
 import { makeDeliveryStore } from '../database/delivery-store.ts'
@@ -13,12 +14,16 @@ import { type Database, openDatabase } from '../database/open-database.ts'
 import { makePlanStore } from '../database/plan-store.ts'
 import { makeScanStore } from '../database/scan-store.ts'
 import { makeRegistration } from '../domain/accounts/registration.ts'
+import { makeAuthentication } from '../domain/console/authentication.ts'
+import { makePasswords } from '../domain/console/credentials.ts'
 import { makeInvitations } from '../domain/console/invitations.ts'
 import { makeSignIn } from '../domain/console/sign-in.ts'
+import { makeThrottle } from '../domain/console/throttle.ts'
 import { OperatorMistake } from '../domain/problem.ts'
 import { systemClock } from '../runtime/clock.ts'
 import { newClosers } from '../runtime/closers.ts'
 import type { Logger } from '../runtime/logger.ts'
+import { makePasswordHashing } from '../runtime/password-hashing.ts'
 
 type Role = 'service' | 'command'
 
@@ -89,9 +94,13 @@ export type Stores = Awaited<ReturnType<typeof openStores>>
 function makeAuth(database: Database) {
   const members = makeMemberStore(database)
   const audit = makeAuditLog(database)
-  const signIn = makeSignIn({ members, audit, clock: systemClock })
-  const invitations = makeInvitations({ members, signIn, audit, clock: systemClock })
-  return { members, audit, signIn, invitations }
+  const throttle = makeThrottle({ attempts: makeAttemptStore(database), clock: systemClock })
+  const passwords = makePasswords(makePasswordHashing())
+  const shared = { members, passwords, throttle, audit, clock: systemClock }
+  const authentication = makeAuthentication(shared)
+  const signIn = makeSignIn({ ...shared, authentication })
+  const invitations = makeInvitations({ ...shared, authentication, signIn })
+  return { members, audit, passwords, throttle, authentication, signIn, invitations }
 }
 
 /** Binds the database to test mode or to scanning, because test mode calls content clean without scanning it. */

@@ -122,6 +122,14 @@ export const credential: Reader<string> = (value) => {
   return value
 }
 
+/** The token of scripts that act as an operator: too long to be guessed. */
+export const operatorToken: Reader<string> = (value) => {
+  if (!/^[\x21-\x7e]{32,255}$/.test(value)) {
+    throw new Error('must be 32 to 255 visible ASCII characters without spaces, such as `openssl rand -hex 32` prints')
+  }
+  return value
+}
+
 export const regionName: Reader<string> = (value) => {
   if (!/^[a-z0-9][a-z0-9-]{0,31}$/.test(value)) throw new Error('must be a short name such as eu or us-east-1')
   return value

@@ -11,6 +11,7 @@ import {
   maxAge,
   network,
   oneOf,
+  operatorToken,
   port,
   postgresUrl,
   proxyUrl,
@@ -63,6 +64,10 @@ export const settingDefinitions = {
   }),
   publicUrl: setting('ASSAY_PUBLIC_URL', httpOrigin, {
     about: 'Origin that clients use when the service is behind a proxy. Unset: the Host header of each request.',
+  }),
+  trustedProxies: setting('ASSAY_TRUSTED_PROXIES', listOf(network), {
+    fallback: '',
+    about: 'Networks of proxies whose X-Forwarded-For and X-Forwarded-Proto count, such as 10.0.0.0/8. Empty: none.',
   }),
   tlsCert: setting('ASSAY_TLS_CERT', text, {
     about: 'PEM file with the certificate chain. Enables HTTPS. Reloaded when it changes.',
@@ -216,9 +221,9 @@ export const settingDefinitions = {
     fallback: '30',
     about: 'Seconds that running requests may take to finish during a stop.',
   }),
-  adminToken: setting('ASSAY_ADMIN_TOKEN', credential, {
+  adminToken: setting('ASSAY_ADMIN_TOKEN', operatorToken, {
     secret: true,
-    about: 'Token for scripts that use /admin/v1 as an operator. Unset: console sessions only.',
+    about: 'Token for scripts that use /admin/v1 as an operator, at least 32 characters. Unset: console sessions only.',
   }),
   bootstrapKey: setting('ASSAY_BOOTSTRAP_KEY', credential, {
     secret: true,

@@ -149,11 +149,13 @@ async function changeAccount(client: Queryable, id: string, change: AccountChang
     expires_at: change.expiresAt,
     flags_sexy: change.flagsSexy,
     download_hosts: change.downloadHosts,
+    suspended_reason: suspended === false ? undefined : change.suspendedReason,
   }).filter(([, value]) => value !== undefined)
   const assignments = values.map(([column], i) => `${column} = $${i + 2}`)
   // A second suspension keeps the time of the first.
   if (suspended !== undefined) {
     assignments.push(`suspended_at = ${suspended ? 'coalesce(suspended_at, now())' : 'null'}`)
+    if (!suspended) assignments.push('suspended_reason = null')
   }
   const text = `update accounts set ${['id = id', ...assignments].join(', ')} where id = $1`
   const updated = await changeRows(client, text, [id, ...values.map(([, value]) => value)])
@@ -169,6 +171,7 @@ select download_hosts as hosts from accounts where id = $1
 const selectAccounts = `
 select accounts.id, accounts.name, plan, flags_sexy as "flagsSexy", download_hosts as "downloadHosts",
   accounts.created_at as "createdAt", expires_at as "expiresAt", suspended_at as "suspendedAt",
+  suspended_reason as "suspendedReason",
   coalesce(accounts.credits_per_period, plans.credits_per_period) as "creditsPerPeriod",
   coalesce(accounts.rate_requests, plans.rate_requests) as requests,
   coalesce(accounts.rate_period_seconds, plans.rate_period_seconds) as "periodSeconds",

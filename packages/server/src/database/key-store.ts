@@ -52,16 +52,16 @@ export async function insertKey(db: Queryable, accountId: string, key: NewApiKey
   await changeRows(
     db,
     `with key as (
-       insert into api_keys (id, account_id, name, prefix, digest, expires_at, is_test)
-       values ($1, $2, $3, $4, decode($5, 'hex'), $6, $7) returning id
+       insert into api_keys (id, account_id, name, prefix, digest, expires_at, is_test, created_by)
+       values ($1, $2, $3, $4, decode($5, 'hex'), $6, $7, $8) returning id
      )
      insert into rate_windows (key_id) select id from key`,
-    [key.id, accountId, key.name, key.prefix, key.digest, key.expiresAt, key.isTest],
+    [key.id, accountId, key.name, key.prefix, key.digest, key.expiresAt, key.isTest, key.createdBy],
   )
 }
 
 const selectKeys = `
 select id, account_id as "accountId", name, prefix, is_test as "isTest", created_at as "createdAt",
-  last_used_at as "lastUsedAt", expires_at as "expiresAt", revoked_at as "revokedAt"
+  last_used_at as "lastUsedAt", expires_at as "expiresAt", revoked_at as "revokedAt", created_by as "createdBy"
 from api_keys left join rate_windows on key_id = id
 `

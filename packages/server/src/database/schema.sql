@@ -10,6 +10,7 @@ create table accounts (
   created_at timestamp with time zone not null default now(),
   expires_at timestamp with time zone,
   suspended_at timestamp with time zone,
+  suspended_reason text,
   webhook_secret text not null,
   previous_webhook_secret text,
   previous_webhook_secret_until timestamp with time zone,
@@ -33,6 +34,7 @@ create table api_keys (
   expires_at timestamp with time zone,
   revoked_at timestamp with time zone,
   is_test boolean not null default false,
+  created_by text,
   constraint api_keys_digest_key UNIQUE (digest),
   constraint api_keys_pkey PRIMARY KEY (id),
   constraint api_keys_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id) ON DELETE CASCADE
@@ -70,6 +72,14 @@ create table balances (
   constraint balances_credit_limit_check CHECK ((credit_limit >= 0))
 ) with (fillfactor = 50);
 
+create table console_devices (
+  member_id uuid not null,
+  digest bytea not null,
+  last_used_at timestamp with time zone not null,
+  constraint console_devices_pkey PRIMARY KEY (member_id, digest),
+  constraint console_devices_member_id_fkey FOREIGN KEY (member_id) REFERENCES members(id) ON DELETE CASCADE
+);
+
 create table console_links (
   id uuid not null,
   digest bytea not null,
@@ -92,6 +102,7 @@ create table console_sessions (
   id uuid not null,
   digest bytea not null,
   member_id uuid not null,
+  account_id uuid,
   created_at timestamp with time zone not null,
   last_seen_at timestamp with time zone not null,
   expires_at timestamp with time zone not null,
@@ -99,6 +110,7 @@ create table console_sessions (
   agent text not null,
   constraint console_sessions_digest_key UNIQUE (digest),
   constraint console_sessions_pkey PRIMARY KEY (id),
+  constraint console_sessions_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id) ON DELETE SET NULL,
   constraint console_sessions_member_id_fkey FOREIGN KEY (member_id) REFERENCES members(id) ON DELETE CASCADE
 );
 
@@ -217,24 +229,35 @@ create table list_entries (
 
 create table members (
   id uuid not null,
-  account_id uuid,
-  role text not null,
   email text not null,
   name text not null,
+  is_operator boolean not null default false,
+  suspended_at timestamp with time zone,
   password_hash text not null,
   totp_secret bytea,
   totp_confirmed_at timestamp with time zone,
   totp_step bigint not null default 0,
+  recovery_codes bytea[] not null default '{}'::bytea[],
   created_at timestamp with time zone not null default now(),
   last_seen_at timestamp with time zone,
-  constraint members_pkey PRIMARY KEY (id),
-  constraint members_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id) ON DELETE CASCADE,
-  constraint members_check CHECK (((role = 'operator'::text) OR (account_id IS NOT NULL))),
-  constraint members_role_check CHECK ((role = ANY (ARRAY['operator'::text, 'owner'::text, 'member'::text])))
+  constraint members_pkey PRIMARY KEY (id)
 );
 
-CREATE INDEX members_account ON public.members USING btree (account_id);
 CREATE UNIQUE INDEX members_email ON public.members USING btree (lower(email));
+
+create table memberships (
+  member_id uuid not null,
+  account_id uuid not null,
+  role text not null,
+  created_at timestamp with time zone not null default now(),
+  notices_seen_at timestamp with time zone,
+  constraint memberships_pkey PRIMARY KEY (member_id, account_id),
+  constraint memberships_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id) ON DELETE CASCADE,
+  constraint memberships_member_id_fkey FOREIGN KEY (member_id) REFERENCES members(id) ON DELETE CASCADE,
+  constraint memberships_role_check CHECK ((role = ANY (ARRAY['owner'::text, 'member'::text])))
+);
+
+CREATE INDEX memberships_account ON public.memberships USING btree (account_id);
 
 create unlogged table nodes (
   id uuid not null,

@@ -5,7 +5,7 @@ export type Refusal =
   | { kind: 'forbidden'; detail: string }
   | { kind: 'not-found'; detail?: string }
   | { kind: 'conflict'; detail: string }
-  | { kind: 'rate-limited'; retryAfterSeconds: number }
+  | { kind: 'rate-limited'; retryAfterSeconds: number; detail?: string }
   | { kind: 'out-of-credit' }
   | { kind: 'malformed-request'; detail: string }
   | { kind: 'request-timeout'; detail: string }

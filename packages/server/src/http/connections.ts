@@ -79,6 +79,7 @@ function rejectSocket(
   const allow = 'allow' in problem ? `Allow: ${problem.allow.join(', ')}\r\n` : ''
   socket.end(
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nContent-Type: application/problem+json\r\n${allow}` +
+      'X-Content-Type-Options: nosniff\r\n' +
       `Content-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
   )
   // The socket is half-closed by now. A client that never closes its half must not keep it open.

@@ -12,7 +12,7 @@ const contentPolicy =
 /** Registers the OpenAPI document, the interactive reference, and a page for each kind of problem. */
 export function registerPages(app: FastifyInstance) {
   app.addHook('onSend', async (_request, reply, payload) => {
-    reply.header('Content-Security-Policy', contentPolicy).header('X-Content-Type-Options', 'nosniff')
+    reply.header('Content-Security-Policy', contentPolicy)
     return payload
   })
 

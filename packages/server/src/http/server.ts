@@ -3,7 +3,7 @@ import { createServer as createHttpServer, type Server } from 'node:http'
 import { createServer as createHttpsServer, Server as TlsServer } from 'node:https'
 import { headers, maxHeaderBytes } from '@assay/contract'
 import cors from '@fastify/cors'
-import fastify, { type FastifyError, type FastifyInstance } from 'fastify'
+import fastify, { type FastifyError, type FastifyInstance, type FastifyReply } from 'fastify'
 import { Problem } from '../domain/problem.ts'
 import type { Logger, RequestLine } from '../runtime/logger.ts'
 import type { Metrics } from '../runtime/metrics.ts'
@@ -26,6 +26,8 @@ export type HttpDeps = V1Deps &
     servesApi: boolean
     publicUrl: string | undefined
     corsOrigins: string[]
+    /** Networks of proxies whose X-Forwarded-For and X-Forwarded-Proto count. */
+    trustedProxies: string[]
     tls: { cert: string; key: string } | undefined
     /** Routes of other parts, such as the console, registered on the same server. */
     registerMore: ((scope: FastifyInstance) => void)[]
@@ -46,7 +48,7 @@ export async function makeHttpServer(deps: HttpDeps): Promise<FastifyInstance> {
 
   // Hooks that wait for nothing use callbacks: they run for every request, and a promise would cost more than they do.
   app.addHook('onRequest', (request, reply, done) => {
-    reply.header(headers.region, deps.region)
+    writeCommonHeaders(reply, deps)
     // While stopping, make keep-alive clients reconnect, so that the balancer sends them elsewhere.
     if (deps.readiness.stopping.aborted) reply.header('Connection', 'close')
     if (isUnroutable(toPath(request))) {
@@ -81,17 +83,24 @@ export async function makeHttpServer(deps: HttpDeps): Promise<FastifyInstance> {
   return app
 }
 
+/** Headers of every response. With its own certificate, the service tells browsers to use https from now on. */
+function writeCommonHeaders(reply: FastifyReply, { region, tls }: Pick<HttpDeps, 'region' | 'tls'>): FastifyReply {
+  reply.header(headers.region, region).header('X-Content-Type-Options', 'nosniff')
+  return tls === undefined ? reply : reply.header('Strict-Transport-Security', 'max-age=31536000')
+}
+
 function openApp(deps: HttpDeps): FastifyInstance {
   return fastify({
     // `observeResponses` writes one log line for each response instead.
     logger: false,
+    trustProxy: deps.trustedProxies.length > 0 && deps.trustedProxies,
     genReqId: (request) => newTraceId(request.headers.traceparent as string | undefined),
     clientErrorHandler: makeClientErrorHandler(deps),
     // A path that cannot be decoded matches no route. Fastify runs no hook for it, so it is logged here.
     frameworkErrors(error, request, reply) {
       const { id: traceId, method } = request
       deps.log.info({ traceId, method, path: toPath(request), status: 404, reason: error.code }, 'request rejected')
-      sendProblem(request, reply.header(headers.region, deps.region), { kind: 'not-found' })
+      sendProblem(request, writeCommonHeaders(reply, deps), { kind: 'not-found' })
     },
     rewriteUrl: (request) => toServedUrl(request.url ?? '/'),
     routerOptions: { ignoreTrailingSlash: true, caseSensitive: false, maxParamLength: maxHeaderBytes },

@@ -129,10 +129,14 @@ function newRequestHistogram(registers: Registry[]) {
 }
 
 /** Serves the metrics on their own address and port, because they are for operators and not for callers. */
+const noSniff = { 'X-Content-Type-Options': 'nosniff' }
+
 export async function openMetricsServer(metrics: Metrics, { host, port }: { host: string; port: number }) {
   const server = createServer(async (request, response) => {
-    if (request.url !== '/metrics') return response.writeHead(404).end()
-    response.writeHead(200, { 'Content-Type': metrics.registry.contentType }).end(await metrics.registry.metrics())
+    if (request.url !== '/metrics') return response.writeHead(404, noSniff).end()
+    response
+      .writeHead(200, { ...noSniff, 'Content-Type': metrics.registry.contentType })
+      .end(await metrics.registry.metrics())
   })
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)

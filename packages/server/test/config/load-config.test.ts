@@ -84,6 +84,22 @@ describe('mistakes', () => {
     }
   })
 
+  test('an operator token that could be guessed is a mistake, and the message says how to make one', () => {
+    const [mistake = ''] = findMistakes({ ASSAY_ADMIN_TOKEN: 'x'.repeat(31) })
+    assert.match(
+      mistake,
+      /^ASSAY_ADMIN_TOKEN must be 32 to 255 visible ASCII characters .*`openssl rand -hex 32` prints/,
+    )
+    assert.deepEqual(findMistakes({ ASSAY_ADMIN_TOKEN: 'x'.repeat(32) }), [])
+  })
+
+  test('trusted proxies are networks', () => {
+    assert.deepEqual(findMistakes({ ASSAY_TRUSTED_PROXIES: '10.0.0.0/8, 192.0.2.1,fd00::/8' }), [])
+    for (const wrong of ['proxy.example.com', '10.0.0.0/40', '10.0.0.0/8;10.1.0.0/16']) {
+      assert.match(findMistakes({ ASSAY_TRUSTED_PROXIES: wrong })[0] ?? '', /must be networks such as/, wrong)
+    }
+  })
+
   test('settings that contradict each other are mistakes', () => {
     const both = /ASSAY_TLS_CERT and ASSAY_TLS_KEY go together/
     assert.match(findMistakes({ ASSAY_TLS_CERT: 'a.pem' })[0] ?? '', both)

@@ -1,13 +1,18 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
+import { makeAttemptStore } from '../../src/database/console/attempt-store.ts'
 import { makeAuditLog } from '../../src/database/console/audit-log.ts'
 import { makeListStore } from '../../src/database/console/list-store.ts'
 import { makeMemberStore } from '../../src/database/console/member-store.ts'
 import { makeRejectedRequestStore, makeScanHistory } from '../../src/database/console/scan-history.ts'
+import { makeAuthentication } from '../../src/domain/console/authentication.ts'
+import { makePasswords } from '../../src/domain/console/credentials.ts'
 import { makeInvitations } from '../../src/domain/console/invitations.ts'
 import { makeSignIn } from '../../src/domain/console/sign-in.ts'
+import { makeThrottle } from '../../src/domain/console/throttle.ts'
 import type { ListEntry } from '../../src/domain/ports/list-store.ts'
 import { Problem } from '../../src/domain/problem.ts'
+import { makePasswordHashing } from '../../src/runtime/password-hashing.ts'
 import { openRejectedRequests } from '../../src/workers/rejected-requests.ts'
 import { silentLog } from '../support/silent-log.ts'
 import { openTestStores, type TestStores } from '../support/test-stores.ts'
@@ -22,6 +27,7 @@ describe('the console, as time goes by', () => {
   let now = Date.now()
   const clock = { now: () => new Date(now) }
   let members: ReturnType<typeof makeMemberStore>
+  let attempts: ReturnType<typeof makeAttemptStore>
   let signIn: ReturnType<typeof makeSignIn>
   let invitations: ReturnType<typeof makeInvitations>
   before(async () => {
@@ -29,8 +35,12 @@ describe('the console, as time goes by', () => {
     const { pool } = stores.database
     const audit = makeAuditLog({ pool })
     members = makeMemberStore({ pool })
-    signIn = makeSignIn({ members, audit, clock })
-    invitations = makeInvitations({ members, signIn, audit, clock })
+    attempts = makeAttemptStore({ pool })
+    const passwords = makePasswords(makePasswordHashing())
+    const shared = { members, passwords, throttle: makeThrottle({ attempts, clock }), audit, clock }
+    const authentication = makeAuthentication(shared)
+    signIn = makeSignIn({ ...shared, authentication })
+    invitations = makeInvitations({ ...shared, authentication, signIn })
   })
   after(() => stores.close())
 
@@ -68,13 +78,13 @@ describe('the console, as time goes by', () => {
     assert.equal(await signIn.findVisitor(busy), undefined)
     const { rows } = await stores.database.pool.query('select from console_sessions')
     assert(rows.length > 0)
-    await members.deleteExpired(clock.now(), clock.now())
+    await members.deleteExpired(clock.now(), { devices: clock.now(), failures: clock.now() })
     assert.equal((await stores.database.pool.query('select from console_sessions')).rows.length, 0)
   })
 
   test('each wrong password beyond the fifth doubles the pause, up to 15 minutes; an hour resets it', async () => {
     const email = 'guessed@example.com'
-    const guess = () => signIn.signIn({ email, password: 'wrong' }, { ...origin, address: String(now) })
+    const guess = () => signIn.signIn({ email, password: 'wrong' }, { ...origin, address: '192.0.2.5' })
     for (let n = 0; n < 5; n++) await assert.rejects(guess(), isKind('signed-out'))
     const pauses: number[] = []
     for (let n = 0; n < 10; n++) {
@@ -90,15 +100,77 @@ describe('the console, as time goes by', () => {
     await assert.rejects(guess(), isKind('rate-limited'))
   })
 
+  test('a guesser waits, and the person does not: neither at another network nor in a browser that is known', async () => {
+    const guesser = { ...origin, address: '198.51.100.1' }
+    for (let n = 0; n < 5; n++) {
+      await assert.rejects(signIn.signIn({ ...given, password: 'wrong' }, guesser), isKind('signed-out'))
+    }
+    await assert.rejects(signIn.signIn(given, guesser), isKind('rate-limited'))
+    const outcome = await signIn.signIn(given, origin)
+    assert(outcome !== 'code-needed')
+    // The same browser, now in the network of the guesser.
+    const known = { ...guesser, device: outcome.device }
+    assert.notEqual(await signIn.signIn(given, known), 'code-needed')
+    await assert.rejects(signIn.signIn(given, { ...guesser, device: 'another' }), isKind('rate-limited'))
+    // Its own wrong passwords delay it, and no other browser.
+    for (let n = 0; n < 10; n++) {
+      await assert.rejects(signIn.signIn({ ...given, password: 'wrong' }, known), isKind('signed-out'))
+    }
+    await assert.rejects(signIn.signIn(given, known), isKind('rate-limited'))
+    assert.notEqual(await signIn.signIn(given, origin), 'code-needed')
+    now += hourMs + 1000
+  })
+
+  test('guesses from a /64 of IPv6 count together, and guesses from many networks have a limit as well', async () => {
+    const email = 'wide@example.com'
+    const guess = (address: string) => signIn.signIn({ email, password: 'wrong' }, { ...origin, address })
+    for (let n = 0; n < 5; n++) await assert.rejects(guess(`2001:db8:0:1::${n + 1}`), isKind('signed-out'))
+    await assert.rejects(guess('2001:db8:0:1:ffff::1'), isKind('rate-limited'))
+    await assert.rejects(guess('2001:db8:0:2::1'), isKind('signed-out'))
+    const limits = { freeFailures: 100, firstPauseMs: 5000, longestPauseMs: 900_000, memoryMs: hourMs }
+    for (let n = 0; n < 94; n++) await attempts.countAttempt(`email:${email}`, clock.now(), limits)
+    await assert.rejects(guess('203.0.113.200'), isKind('rate-limited'))
+    now += hourMs + 1000
+  })
+
   test('failures from one network address cause a pause; successful sign-ins are not counted', async () => {
     const stores = { address: '192.0.2.77', agent: 'test' }
     const patience = { freeFailures: 50, firstPauseMs: 5000, longestPauseMs: 60_000, memoryMs: hourMs }
-    const fail = () => members.countAttempt(`address:${stores.address}`, clock.now(), patience)
+    const fail = () => attempts.countAttempt(`address:${stores.address}`, clock.now(), patience)
     for (let n = 0; n < 48; n++) assert.equal(await fail(), undefined)
     for (let n = 0; n < 4; n++) assert.notEqual(await signIn.signIn(given, stores), 'code-needed')
     for (let n = 0; n < 2; n++) assert.equal(await fail(), undefined)
     await assert.rejects(signIn.signIn(given, stores), isKind('rate-limited'))
     assert.notEqual(await signIn.signIn(given, { ...stores, address: '192.0.2.78' }), 'code-needed')
+  })
+
+  test('a password that was not checked because the queue is full is not counted as wrong', async () => {
+    const busy = makePasswords({ derive: () => undefined })
+    const throttle = makeThrottle({ attempts, clock })
+    const audit = makeAuditLog(stores.database)
+    const { authenticate } = makeAuthentication({ members, passwords: busy, throttle, audit, clock })
+    const elsewhere = { ...origin, address: '192.0.2.99' }
+    for (let n = 0; n < 8; n++) await assert.rejects(authenticate(given, elsewhere), isKind('overloaded'))
+    assert.notEqual(await signIn.signIn(given, elsewhere), 'code-needed')
+  })
+
+  test('the link of the first start ends with the first operator, however that operator came', async () => {
+    const { pool } = stores.database
+    await pool.query('update members set is_operator = false')
+    const first = await invitations.inviteFirstOperator()
+    assert(first)
+    const { token } = await invitations.invite({ role: 'operator', accountId: null })
+    await invitations.accept(token, { ...given, email: 'second@example.com' }, origin)
+    await assert.rejects(invitations.getLink(first.token), isKind('not-found'))
+    assert.equal(await invitations.inviteFirstOperator(), undefined)
+    // A node that made its link at the same moment: the link exists, and it gives nothing.
+    await pool.query('update members set is_operator = false')
+    const late = await invitations.inviteFirstOperator()
+    assert(late)
+    await pool.query("update members set is_operator = true where email = 'second@example.com'")
+    const person = { ...given, email: 'late@example.com' }
+    await assert.rejects(invitations.accept(late.token, person, origin), isKind('not-found'))
+    assert.equal(await members.findByEmail(person.email), undefined)
   })
 
   test('the audit log cannot be changed or shortened by statements of the service', async () => {

@@ -53,6 +53,7 @@ describe('fetching a result', () => {
       roles: ['api', 'worker'],
       countWorkers: undefined,
       servesApi: true,
+      trustedProxies: [],
       policy: makeAddressPolicy([]),
       log: silentLog,
       logRequest() {},

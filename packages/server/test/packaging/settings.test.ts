@@ -14,6 +14,7 @@ const packaged = [
   'Dockerfile',
   ...composeFiles,
   'packaging/systemd/assay.service',
+  'packaging/nginx.conf',
   `${manifestDir}/settings.env`,
   ...listManifests(),
 ]
@@ -39,6 +40,21 @@ test('the values that are packaged can be read', () => {
   ]
   for (const environment of environments) assert.deepEqual(loadConfig(toKnown(environment)).warnings, [])
   assert.equal(readAssignments('Dockerfile').ASSAY_HOST, '0.0.0.0')
+})
+
+test('nodes behind a packaged proxy trust it, and the proxy replaces what clients claim', () => {
+  const { environment } = readCompose('compose.cluster.yaml').services['api-1'] ?? {}
+  for (const trusted of [environment, readAssignments(`${manifestDir}/settings.env`)]) {
+    const { config } = loadConfig({ ASSAY_TRUSTED_PROXIES: trusted?.ASSAY_TRUSTED_PROXIES })
+    assert(config.trustedProxies.length > 0)
+    assert(!config.trustedProxies.some((network) => network.endsWith('/0')))
+  }
+  const haproxy = readText('packaging/haproxy.cfg')
+  assert(haproxy.indexOf('http-request del-header X-Forwarded-For') < haproxy.indexOf('option forwardfor'))
+  const nginx = readText('packaging/nginx.conf')
+  assert.match(nginx, /proxy_set_header X-Forwarded-For \$remote_addr;/)
+  const [, networks] = /ASSAY_TRUSTED_PROXIES=(\S+)/.exec(nginx) ?? []
+  assert.deepEqual(loadConfig({ ASSAY_TRUSTED_PROXIES: networks }).config.trustedProxies, ['127.0.0.1/32', '::1/128'])
 })
 
 const readAssignments = (file: string): Record<string, string> =>

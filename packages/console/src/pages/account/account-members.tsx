@@ -47,7 +47,7 @@ export function MembersCard({ canManage, ownId }: Props) {
 type OnRemove = ((removal: Removal) => void) | undefined
 
 function Members({ members, ownId, onRemove }: { members: Member[]; ownId: string | undefined; onRemove: OnRemove }) {
-  const isRemovable = ({ id, role }: Member) => id !== ownId && role !== 'operator'
+  const isRemovable = ({ id }: Member) => id !== ownId
   return (
     <Table
       caption="Members"
@@ -55,7 +55,7 @@ function Members({ members, ownId, onRemove }: { members: Member[]; ownId: strin
       keyOf={({ id }) => id}
       columns={[
         { title: 'Name', cell: (member) => <Name member={member} isYou={member.id === ownId} /> },
-        { title: 'Role', cell: ({ role }) => role },
+        { title: 'Role', cell: ({ role, is_operator }) => (is_operator ? `${role}, operator` : role) },
         {
           title: 'Authenticator app',
           cell: ({ has_totp }) => <Badge tone={has_totp ? 'clean' : 'plain'}>{has_totp ? 'on' : 'off'}</Badge>,
@@ -157,7 +157,25 @@ function InviteDialog({ onClose }: { onClose: () => void }) {
 }
 
 function RemoveDialog({ removal, onClose }: { removal: Removal; onClose: () => void }) {
-  const remove = useChange('removeMember', { onDone: onClose })
+  const remove = useChange('removeMember', {
+    onDone: ({ keys }) => {
+      if (keys.length === 0) onClose()
+    },
+  })
+  if (remove.data !== undefined && remove.data.keys.length > 0) {
+    return (
+      <InfoDialog title={`${removal.name} is removed`} onClose={onClose}>
+        <p>The member created these keys, which keep working. Revoke or rotate them on the page API keys.</p>
+        <ul className="list-disc pl-5">
+          {remove.data.keys.map(({ id, name, prefix }) => (
+            <li key={id}>
+              {name} <code className="font-mono text-xs text-soft">{prefix}…</code>
+            </li>
+          ))}
+        </ul>
+      </InfoDialog>
+    )
+  }
   return (
     <Confirm
       title={`Remove ${removal.name}`}

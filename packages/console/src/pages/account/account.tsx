@@ -1,4 +1,4 @@
-import { type AccountView, mayUse } from '@assay/contract/admin'
+import type { AccountView } from '@assay/contract/admin'
 import { Link } from '@tanstack/react-router'
 import { useRead, useSession } from '../../api/hooks.ts'
 import { ThemeSwitch } from '../../shell/theme-switch.tsx'
@@ -8,13 +8,16 @@ import { isUnlimited, toDateTime, toDay, toNumber } from '../../ui/format.ts'
 import { Card, Facts, Page } from '../../ui/page.tsx'
 import { Loaded } from '../../ui/states.tsx'
 import { MembersCard } from './account-members.tsx'
+import { Notices } from './notices.tsx'
 
 export function AccountPage() {
   const account = useRead('getAccount')
   const { data: session } = useSession()
-  const who = session && { role: session.member.role, holdsAccount: session.account !== null }
+  const isOwner = session?.account?.role === 'owner'
+  const isSuspended = session?.account?.suspended_at != null
   return (
     <Page title="Account" about="The operator of this service sets the plan and the limits.">
+      {isOwner && !isSuspended && <Notices />}
       <div className="grid grid-cols-1 items-start gap-6 lg:grid-cols-2">
         <Card title="Plan and limits">
           <Loaded query={account}>{(data) => <Plan {...data} />}</Loaded>
@@ -35,7 +38,7 @@ export function AccountPage() {
           </div>
         </Card>
       </div>
-      <MembersCard canManage={mayUse('owner', who ?? undefined)} ownId={session?.member.id} />
+      {!isSuspended && <MembersCard canManage={isOwner} ownId={session?.member.id} />}
     </Page>
   )
 }
@@ -68,6 +71,9 @@ function Plan(account: AccountView) {
             </span>
           ),
         ],
+        ...(account.suspended_reason === null
+          ? []
+          : [['Reason of the suspension', account.suspended_reason] as [string, string]]),
         ['Period', `${toDay(account.period_start)} to ${toDay(account.period_end)}`],
         ['Rate limit', toRate(account.rate)],
         ['Suggestive images', account.flags_sexy ? 'Threat' : 'Clean'],

@@ -8,6 +8,7 @@ import { Card, Figure, Page } from '../../ui/page.tsx'
 import { Empty, Loaded } from '../../ui/states.tsx'
 import { Checklist } from './checklist.tsx'
 import { CreditsFigure } from './credits-figure.tsx'
+import { Notices } from './notices.tsx'
 import { ScanTable } from './scan-table.tsx'
 
 /** Summary of the account. The router sends operators without an account to the status page instead. */
@@ -27,6 +28,7 @@ export function HomePage() {
       <Loaded query={overview}>
         {(data) => (
           <>
+            {session.data?.account?.role === 'owner' && <Notices />}
             <Checklist done={data.checklist} />
             <Figures {...data} />
             <Card title="Scans in the last 30 days">

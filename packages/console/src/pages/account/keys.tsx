@@ -82,7 +82,13 @@ function KeyTable({ keys, onOpen }: { keys: KeyRow[]; onOpen: (action: 'rotate' 
         },
         {
           title: 'Created',
-          cell: ({ created_at }) => <span className="whitespace-nowrap">{toDay(created_at)}</span>,
+          cell: ({ created_at, created_by, creator_left }) => (
+            <span className="flex flex-col items-start">
+              <span className="whitespace-nowrap">{toDay(created_at)}</span>
+              {created_by !== null && <span className="max-w-52 truncate text-xs text-soft">by {created_by}</span>}
+              {creator_left && <Badge tone="error">no longer a member</Badge>}
+            </span>
+          ),
           isExtra: true,
         },
         {

@@ -6,7 +6,7 @@ import { Badge } from '../../ui/badge.tsx'
 import { Button } from '../../ui/button.tsx'
 import { Confirm } from '../../ui/confirm.tsx'
 import { Secret } from '../../ui/copy.tsx'
-import { FormDialog } from '../../ui/dialog.tsx'
+import { FormDialog, InfoDialog } from '../../ui/dialog.tsx'
 import { TextField } from '../../ui/field.tsx'
 import { toAge } from '../../ui/format.ts'
 import { Card, Page } from '../../ui/page.tsx'
@@ -18,7 +18,9 @@ export function YouPage() {
   return (
     <Page title="You" about="Your password, authenticator app and sessions.">
       <PasswordCard />
-      {session.data && <TotpCard hasTotp={session.data.member.has_totp} />}
+      {session.data && (
+        <TotpCard hasTotp={session.data.member.has_totp} codesLeft={session.data.member.recovery_codes_left} />
+      )}
       <SessionsCard />
     </Page>
   )
@@ -59,9 +61,11 @@ function PasswordCard() {
   )
 }
 
-function TotpCard({ hasTotp }: { hasTotp: boolean }) {
+function TotpCard({ hasTotp, codesLeft }: { hasTotp: boolean; codesLeft: number }) {
   const start = useChange('startTotp')
   const [isRemoving, setRemoving] = useState(false)
+  const [isRenewing, setRenewing] = useState(false)
+  const [codes, setCodes] = useState<string[]>()
   return (
     <Card
       title="Authenticator app"
@@ -71,21 +75,73 @@ function TotpCard({ hasTotp }: { hasTotp: boolean }) {
         With an authenticator app, each sign-in needs a six-digit code in addition to the password.
       </p>
       {hasTotp ? (
-        <Button onClick={() => setRemoving(true)}>Remove</Button>
+        <div className="flex flex-col items-start gap-4">
+          <p>
+            {codesLeft === 1 ? 'One recovery code is' : `${codesLeft} recovery codes are`} left. Each replaces a code of
+            the app once.
+          </p>
+          <span className="flex gap-2">
+            <Button onClick={() => setRenewing(true)}>New recovery codes</Button>
+            <Button onClick={() => setRemoving(true)}>Remove</Button>
+          </span>
+        </div>
       ) : (
         <Button onClick={() => start.mutate({})} isBusy={start.isPending}>
           Set up
         </Button>
       )}
       <ErrorMessage error={start.error} />
-      {start.data !== undefined && !hasTotp && <ConfirmTotp {...start.data} onClose={start.reset} />}
+      {start.data !== undefined && !hasTotp && <ConfirmTotp {...start.data} onCodes={setCodes} onClose={start.reset} />}
       {isRemoving && <RemoveTotp onClose={() => setRemoving(false)} />}
+      {isRenewing && <RenewCodes onCodes={setCodes} onClose={() => setRenewing(false)} />}
+      {codes !== undefined && <RecoveryCodes codes={codes} onClose={() => setCodes(undefined)} />}
     </Card>
   )
 }
 
-function ConfirmTotp({ secret, uri, onClose }: { secret: string; uri: string; onClose: () => void }) {
-  const form = useForm('confirmTotp', { code: '' }, { onDone: onClose })
+type CodeProps = { onCodes: (codes: string[]) => void; onClose: () => void }
+
+function RecoveryCodes({ codes, onClose }: { codes: string[]; onClose: () => void }) {
+  return (
+    <InfoDialog title="Recovery codes" action="I have stored them" onClose={onClose}>
+      <Secret
+        label="Store these codes in a safe place. With one of them you can sign in without the app; each works once."
+        text={codes.join('\n')}
+      />
+    </InfoDialog>
+  )
+}
+
+function RenewCodes({ onCodes, onClose }: CodeProps) {
+  const form = useForm(
+    'renewRecoveryCodes',
+    { password: '' },
+    {
+      onDone: ({ recovery_codes }) => {
+        onClose()
+        onCodes(recovery_codes)
+      },
+    },
+  )
+  return (
+    <FormDialog title="New recovery codes" action="Create" form={form} onClose={onClose}>
+      <p className="text-soft">The codes that you have now stop working.</p>
+      <TextField label="Your password" type="password" autoComplete="current-password" {...form.text('password')} />
+    </FormDialog>
+  )
+}
+
+function ConfirmTotp({ secret, uri, onCodes, onClose }: CodeProps & { secret: string; uri: string }) {
+  const form = useForm(
+    'confirmTotp',
+    { code: '' },
+    {
+      onDone: ({ recovery_codes }) => {
+        onClose()
+        onCodes(recovery_codes)
+      },
+    },
+  )
   return (
     <FormDialog title="Set up your authenticator app" action="Turn on" form={form} onClose={onClose}>
       <Secret label="Enter this key in the app, or open the address below on your phone." text={secret} />

@@ -31,8 +31,7 @@ export function SignInPage() {
         <TextField label="Password" type="password" autoComplete="current-password" {...form.text('password')} />
         {needsCode && (
           <TextField
-            label="Code from your authenticator app"
-            inputMode="numeric"
+            label="Code from your authenticator app, or a recovery code"
             autoComplete="one-time-code"
             autoFocus
             {...form.text('code')}

@@ -1,5 +1,6 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link, useNavigate } from '@tanstack/react-router'
+import { useState } from 'react'
 import { call } from '../../api/call.ts'
 import { useForm } from '../../api/use-form.ts'
 import { Button } from '../../ui/button.tsx'
@@ -30,7 +31,7 @@ export function WelcomePage() {
     )
   }
   if (link.data === undefined) return null
-  const { purpose, account_name, email } = link.data
+  const { purpose, account_name, email, is_member } = link.data
   const texts = {
     'first-operator': ['Welcome to Assay', 'You are the first operator. Choose how to sign in.'],
     invitation: [
@@ -42,20 +43,25 @@ export function WelcomePage() {
   const [title, about] = texts[purpose]
   return (
     <EntryFrame title={title} about={about}>
-      <WelcomeForm token={token} email={email ?? ''} isReset={purpose === 'new-password'} />
+      <WelcomeForm token={token} email={email ?? ''} isReset={purpose === 'new-password'} isMember={is_member} />
     </EntryFrame>
   )
 }
 
-function WelcomeForm({ token, email, isReset }: { token: string; email: string; isReset: boolean }) {
+type FormProps = { token: string; email: string; isReset: boolean; isMember: boolean }
+
+/** A person who is a member already enters the existing password instead of a new one. */
+function WelcomeForm({ token, email, isReset, isMember }: FormProps) {
   const client = useQueryClient()
   const navigate = useNavigate()
+  const [needsCode, setNeedsCode] = useState(false)
   const form = useForm(
     'acceptLink',
-    { token, name: isReset ? email : '', email, password: '' },
+    { token, name: isReset || isMember ? email : '', email, password: '' },
     {
       onDone: async ({ state }) => {
-        if (state === 'code-needed') return navigate({ to: '/sign-in' })
+        // After a reset the password is set; an invitation is accepted only together with the code.
+        if (state === 'code-needed') return isReset ? navigate({ to: '/sign-in' }) : setNeedsCode(true)
         await client.resetQueries({ queryKey: ['getSession'] })
         await navigate({ to: '/' })
       },
@@ -63,19 +69,25 @@ function WelcomeForm({ token, email, isReset }: { token: string; email: string; 
   )
   return (
     <form onSubmit={form.submit} className="flex flex-col gap-4" noValidate>
+      {!isReset && !isMember && <TextField label="Your name" autoComplete="name" {...form.text('name')} />}
       {!isReset && (
-        <>
-          <TextField label="Your name" autoComplete="name" {...form.text('name')} />
-          <TextField label="Email" type="email" autoComplete="username" {...form.text('email')} />
-        </>
+        <TextField label="Email" type="email" autoComplete="username" readOnly={email !== ''} {...form.text('email')} />
       )}
       <TextField
-        label="Password"
+        label={isMember ? 'Your password' : 'Password'}
         type="password"
-        autoComplete="new-password"
-        hint="At least 12 characters."
+        autoComplete={isMember ? 'current-password' : 'new-password'}
+        hint={isMember ? 'You have a password for this service already.' : 'At least 12 characters.'}
         {...form.text('password')}
       />
+      {needsCode && (
+        <TextField
+          label="Code from your authenticator app, or a recovery code"
+          autoComplete="one-time-code"
+          autoFocus
+          {...form.text('code')}
+        />
+      )}
       <ErrorMessage error={form.error} />
       <Button type="submit" variant="primary" isBusy={form.isBusy}>
         {isReset ? 'Set password' : 'Start'}

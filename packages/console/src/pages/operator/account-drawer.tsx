@@ -6,6 +6,7 @@ import { Button } from '../../ui/button.tsx'
 import { Confirm } from '../../ui/confirm.tsx'
 import { Secret } from '../../ui/copy.tsx'
 import { Dialog } from '../../ui/dialog.tsx'
+import { TextField } from '../../ui/field.tsx'
 import { isUnlimited, toDay, toNumber } from '../../ui/format.ts'
 import { Facts } from '../../ui/page.tsx'
 import { ErrorMessage } from '../../ui/states.tsx'
@@ -34,6 +35,7 @@ function toFacts(account: AccountView): [string, React.ReactNode][] {
     : `${toNumber(credit_remaining)} of ${toNumber(credit_limit)} left until ${toDay(period_end)}`
   return [
     ['State', <AccountState key="state" account={account} />],
+    ...(account.suspended_reason === null ? [] : ([['Reason', account.suspended_reason]] as [string, string][])),
     ['Credits', credits],
     ['Rate limit', rate],
     ['Created', toDay(created_at)],
@@ -50,15 +52,24 @@ function toFacts(account: AccountView): [string, React.ReactNode][] {
 /** Invites an owner, and suspends or reactivates the account. */
 function Access({ account }: { account: AccountView }) {
   const [isSuspending, setSuspending] = useState(false)
+  const [reason, setReason] = useState('')
+  const [email, setEmail] = useState('')
   const change = useChange('updateAccount', { onDone: () => setSuspending(false) })
   const invite = useChange('inviteOwner')
   const params = { id: account.id }
   const isSuspended = account.suspended_at !== null
-  const suspend = (suspended: boolean) => change.mutate({ params, body: { suspended } })
+  const suspend = (suspended: boolean) =>
+    change.mutate({
+      params,
+      body: { suspended, ...(suspended && reason.trim() !== '' && { suspended_reason: reason }) },
+    })
   return (
     <div className="flex flex-col gap-4">
       <div className="flex flex-wrap gap-2">
-        <Button isBusy={invite.isPending} onClick={() => invite.mutate({ params })}>
+        <Button
+          isBusy={invite.isPending}
+          onClick={() => invite.mutate({ params, body: email === '' ? {} : { email } })}
+        >
           Invite an owner
         </Button>
         {isSuspended ? (
@@ -69,6 +80,13 @@ function Access({ account }: { account: AccountView }) {
           <Button onClick={() => setSuspending(true)}>Suspend</Button>
         )}
       </div>
+      <TextField
+        label="Email of the new owner (optional)"
+        type="email"
+        hint="Restricts the invitation to this address. The owners of the account are told about the invitation."
+        value={email}
+        onText={setEmail}
+      />
       {invite.data !== undefined && (
         <Secret
           label={`Send this link to the new owner. It works once, until ${toDay(invite.data.expires_at)}.`}
@@ -86,6 +104,12 @@ function Access({ account }: { account: AccountView }) {
         >
           The service rejects the API keys of the account immediately. Nothing is deleted, and you can reactivate the
           account.
+          <TextField
+            label="Reason (optional)"
+            hint="Members of the account read it in the console."
+            value={reason}
+            onText={setReason}
+          />
         </Confirm>
       )}
     </div>

@@ -19,6 +19,8 @@ const subjects: [prefix: string, label: string][] = [
   ['plan.', 'Plans'],
   ['key.', 'API keys'],
   ['member.', 'Members'],
+  ['operator.', 'Operators'],
+  ['recovery-code', 'Recovery codes'],
   ['session.', 'Sign-in and sign-out'],
   ['password.', 'Passwords'],
   ['totp.', 'Authenticator apps'],

@@ -11,15 +11,24 @@ export function makeAuditLog({ pool }: { pool: Pool }): AuditLog {
         [actor, action, target, accountId, detail, address],
       )
     },
+    listOfAccount: (accountId, { actions, since, limit }) =>
+      listRows<AuditRecord>(pool, listRecordsOfAccount, [accountId, actions, since, limit]),
     list: ({ before, action, limit }) => listRows<AuditRecord>(pool, listRecords, [before, action, limit]),
   }
 }
 
 const page = toPage('audit_log', { columns: ['id'], order: 'desc', cursor: '$1::bigint', limit: '$3' })
 
-const listRecords = `
+const selectRecords = `
 select audit_log.id::text, at, actor, action, target, accounts.name as "accountName", detail, address
-from audit_log left join accounts on accounts.id = account_id
+from audit_log left join accounts on accounts.id = account_id`
+
+const listRecordsOfAccount = `${selectRecords}
+where account_id = $1 and action = any ($2) and ($3::timestamptz is null or date_trunc('milliseconds', at) > $3)
+order by audit_log.id desc limit $4
+`
+
+const listRecords = `${selectRecords}
 where ${page.condition} and ($2::text is null or starts_with(action, $2))
 ${page.ordering}
 `

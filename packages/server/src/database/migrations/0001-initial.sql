@@ -27,6 +27,7 @@ create table accounts (
   created_at timestamptz not null default now(),
   expires_at timestamptz,
   suspended_at timestamptz,
+  suspended_reason text,
   webhook_secret text not null,
   previous_webhook_secret text,
   previous_webhook_secret_until timestamptz,
@@ -59,7 +60,9 @@ create table api_keys (
   expires_at timestamptz,
   revoked_at timestamptz,
   -- Test keys get their verdict from the name of the content. No engine runs, and nothing is charged.
-  is_test boolean not null default false
+  is_test boolean not null default false,
+  -- Email address of the member who created the key in the console.
+  created_by text
 );
 
 create index api_keys_account on api_keys (account_id);
@@ -290,30 +293,46 @@ create table webhook_endpoints (
 create unique index webhook_endpoints_key on webhook_endpoints (account_id, md5(url));
 create index webhook_endpoints_paused on webhook_endpoints (account_id) where paused_at is not null;
 
--- Members may use the console. Operators need no account; every other member belongs to one.
+-- People who may use the console, one for each email address.
 create table members (
   id uuid primary key,
-  account_id uuid references accounts (id) on delete cascade,
-  role text not null check (role in ('operator', 'owner', 'member')),
   email text not null,
   name text not null,
+  is_operator boolean not null default false,
+  -- A suspended person cannot sign in.
+  suspended_at timestamptz,
   password_hash text not null,
   totp_secret bytea,
   totp_confirmed_at timestamptz,
   -- The time step of the last code that was accepted: each code works once.
   totp_step bigint not null default 0,
+  -- SHA-256 of the recovery codes that were not used yet.
+  recovery_codes bytea[] not null default '{}',
   created_at timestamptz not null default now(),
-  last_seen_at timestamptz,
-  check (role = 'operator' or account_id is not null)
+  last_seen_at timestamptz
 );
 
 create unique index members_email on members (lower(email));
-create index members_account on members (account_id);
+
+-- The accounts that a person belongs to. An operator may belong to none.
+create table memberships (
+  member_id uuid not null references members (id) on delete cascade,
+  account_id uuid not null references accounts (id) on delete cascade,
+  role text not null check (role in ('owner', 'member')),
+  created_at timestamptz not null default now(),
+  -- Time of the last notice about operators that this person has confirmed.
+  notices_seen_at timestamptz,
+  primary key (member_id, account_id)
+);
+
+create index memberships_account on memberships (account_id);
 
 create table console_sessions (
   id uuid primary key,
   digest bytea not null unique,
   member_id uuid not null references members (id) on delete cascade,
+  -- The account that the person works in; null for an operator without one.
+  account_id uuid references accounts (id) on delete set null,
   created_at timestamptz not null,
   last_seen_at timestamptz not null,
   expires_at timestamptz not null,
@@ -322,6 +341,14 @@ create table console_sessions (
 );
 
 create index console_sessions_member on console_sessions (member_id);
+
+-- Browsers in which a person has signed in: the guesses of others do not delay them.
+create table console_devices (
+  member_id uuid not null references members (id) on delete cascade,
+  digest bytea not null,
+  last_used_at timestamptz not null,
+  primary key (member_id, digest)
+);
 
 -- One-time links: for the first operator, for invited members, and for a new password.
 create table console_links (
@@ -336,7 +363,7 @@ create table console_links (
   expires_at timestamptz not null
 );
 
--- Failed sign-in attempts by subject (an email address or a network address), for the growing pause between attempts.
+-- Failed attempts by subject (such as an email address with a network), for the growing pause between attempts.
 create table sign_in_failures (
   subject text primary key,
   failures integer not null,

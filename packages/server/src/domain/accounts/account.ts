@@ -17,6 +17,7 @@ export type Account = {
   createdAt: Date
   expiresAt: Date | null
   suspendedAt: Date | null
+  suspendedReason: string | null
 }
 
 export type ApiKey = {
@@ -30,6 +31,8 @@ export type ApiKey = {
   lastUsedAt: Date | null
   expiresAt: Date | null
   revokedAt: Date | null
+  /** Email address of the member who created the key in the console. */
+  createdBy: string | null
 }
 
 /** `opening` and `adjust` record the changes by operators, so that the entries of an account sum to its balance. */

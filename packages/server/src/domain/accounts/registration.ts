@@ -57,11 +57,13 @@ export function makeRegistration(deps: Deps) {
 
     async createKey(
       accountId: string,
-      { name, expiresAt, isTest: requested }: { name: string; expiresAt: Date | null; isTest?: boolean },
+      request: { name: string; expiresAt: Date | null; isTest?: boolean; createdBy?: string },
     ): Promise<{ key: ApiKey; apiKey: string }> {
-      const isTest = isTestKey(requested)
+      const { name, expiresAt, createdBy = null } = request
+      const isTest = isTestKey(request.isTest)
       const apiKey = newApiKey({ isTest })
-      return { key: await deps.keys.createKey(accountId, toNewKey(apiKey, { name, expiresAt, isTest })), apiKey }
+      const key = toNewKey(apiKey, { name, expiresAt, isTest, createdBy })
+      return { key: await deps.keys.createKey(accountId, key), apiKey }
     },
 
     /** Returns undefined when there is no such account. */
@@ -90,7 +92,7 @@ export function makeRegistration(deps: Deps) {
       flagsSexy: request.flagsSexy ?? true,
       downloadHosts: request.downloadHosts ?? null,
       webhookSecret,
-      key: toNewKey(apiKey, { name: 'default', expiresAt: null, isTest }),
+      key: toNewKey(apiKey, { name: 'default', expiresAt: null, isTest, createdBy: null }),
     }
     return { account, apiKey, webhookSecret }
   }
@@ -102,7 +104,7 @@ export function makeRegistration(deps: Deps) {
   }
 }
 
-const toNewKey = (apiKey: string, attributes: Pick<NewApiKey, 'name' | 'expiresAt' | 'isTest'>): NewApiKey => ({
+const toNewKey = (apiKey: string, attributes: Omit<NewApiKey, 'id' | 'prefix' | 'digest'>): NewApiKey => ({
   id: newId(),
   prefix: toKeyPrefix(apiKey),
   digest: toKeyDigest(apiKey),

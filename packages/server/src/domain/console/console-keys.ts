@@ -25,6 +25,7 @@ export function makeConsoleKeys({ keys, isTest }: { keys: ConsoleKeyStore; isTes
         digest,
         expiresAt: null,
         isTest,
+        createdBy: null,
       })
       return (await keys.findConsoleDigest(accountId)) ?? digest
     },

@@ -1,40 +1,75 @@
-import { argon2, createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
-import { promisify } from 'node:util'
+import { createHmac, hash, randomBytes, timingSafeEqual } from 'node:crypto'
+import { Problem } from '../problem.ts'
 
-const derive = promisify(argon2)
+type Argon2Input = {
+  message: string
+  nonce: Buffer
+  memory: number
+  passes: number
+  parallelism: number
+  tagLength: number
+}
+/** Derives an argon2id tag in a queue that is separate from scans; undefined when the queue is full. */
+export type Derive = (input: Argon2Input, options: { isUrgent: boolean }) => Promise<Buffer> | undefined
+
 /** The cost that OWASP recommends for argon2id: 19 MiB and two passes, about 25 ms. */
 const cost = { parallelism: 1, tagLength: 32, memory: 19_456, passes: 2 }
+/** Seconds in Retry-After while the queue is full, roughly the time in which it drains. */
+const busySeconds = 2
 
-/** Hashes a password into the usual form, `$argon2id$v=19$m=…,t=…,p=…$salt$hash`. */
-export async function hashPassword(password: string): Promise<string> {
-  const nonce = randomBytes(16)
-  const tag = await derive('argon2id', { ...cost, message: password, nonce })
-  const { memory, passes, parallelism } = cost
-  return `$argon2id$v=19$m=${memory},t=${passes},p=${parallelism}$${toText(nonce)}$${toText(tag)}`
+/** Hashes and checks passwords. Urgent work, of a person who is known, is not delayed by the guesses of others. */
+export function makePasswords({ derive }: { derive: Derive }) {
+  let decoy: Promise<string> | undefined
+
+  return {
+    hash: hashPassword,
+    isCorrect,
+    /**
+     * A hash to compare with when there is no such member, so that the response time does not tell which addresses
+     * exist.
+     */
+    getDecoyHash(): Promise<string> {
+      decoy ??= hashPassword(randomBytes(16).toString('hex')).catch((error) => {
+        decoy = undefined
+        throw error
+      })
+      return decoy
+    },
+  }
+
+  /** Hashes a password into the usual form, `$argon2id$v=19$m=…,t=…,p=…$salt$hash`. */
+  async function hashPassword(password: string): Promise<string> {
+    const nonce = randomBytes(16)
+    const tag = await run({ ...cost, message: password, nonce }, true)
+    const { memory, passes, parallelism } = cost
+    return `$argon2id$v=19$m=${memory},t=${passes},p=${parallelism}$${toText(nonce)}$${toText(tag)}`
+  }
+
+  async function isCorrect(password: string, stored: string, { isUrgent = false } = {}): Promise<boolean> {
+    const match = /^\$argon2id\$v=19\$m=(\d+),t=(\d+),p=(\d+)\$([\w+/]+)\$([\w+/]+)$/.exec(stored)
+    if (match === null) return false
+    const [, memory, passes, parallelism, salt = '', tag = ''] = match
+    const expected = Buffer.from(tag, 'base64')
+    const input = {
+      memory: Number(memory),
+      passes: Number(passes),
+      parallelism: Number(parallelism),
+      message: password,
+      nonce: Buffer.from(salt, 'base64'),
+      tagLength: expected.length,
+    }
+    return timingSafeEqual(await run(input, isUrgent), expected)
+  }
+
+  async function run(input: Argon2Input, isUrgent: boolean): Promise<Buffer> {
+    const tag = await derive(input, { isUrgent })
+    if (tag !== undefined) return tag
+    const detail = 'Too many people are signing in at the moment.'
+    throw new Problem({ kind: 'overloaded', retryAfterSeconds: busySeconds, detail })
+  }
 }
 
-export async function isPasswordCorrect(password: string, stored: string): Promise<boolean> {
-  const match = /^\$argon2id\$v=19\$m=(\d+),t=(\d+),p=(\d+)\$([\w+/]+)\$([\w+/]+)$/.exec(stored)
-  if (match === null) return false
-  const [, memory, passes, parallelism, salt = '', tag = ''] = match
-  const expected = Buffer.from(tag, 'base64')
-  const computed = await derive('argon2id', {
-    memory: Number(memory),
-    passes: Number(passes),
-    parallelism: Number(parallelism),
-    message: password,
-    nonce: Buffer.from(salt, 'base64'),
-    tagLength: expected.length,
-  })
-  return timingSafeEqual(computed, expected)
-}
-
-let decoy: Promise<string> | undefined
-
-/**
- * A hash to compare with when there is no such member, so that the response time does not tell which addresses exist.
- */
-export const getDecoyHash = () => (decoy ??= hashPassword(randomBytes(16).toString('hex')))
+export type Passwords = ReturnType<typeof makePasswords>
 
 const toText = (bytes: Buffer) => bytes.toString('base64').replaceAll('=', '')
 
@@ -74,3 +109,19 @@ export function toBase32(bytes: Buffer): string {
 }
 
 const isEqual = (a: string, b: string) => a.length === b.length && timingSafeEqual(Buffer.from(a), Buffer.from(b))
+
+const recoveryCodes = 10
+
+/** New recovery codes, of 80 random bits each, with which a person signs in without the authenticator app. */
+export const newRecoveryCodes = (): string[] =>
+  Array.from({ length: recoveryCodes }, () =>
+    toBase32(randomBytes(10))
+      .toLowerCase()
+      .replaceAll(/.{4}(?=.)/g, '$&-'),
+  )
+
+/** Only this digest of a recovery code is stored. People may type the code in capitals and without hyphens. */
+export const toRecoveryDigest = (code: string): string =>
+  hash('sha256', code.toLowerCase().replaceAll(/[\s-]/g, ''), 'hex')
+
+export const isTotpCode = (code: string): boolean => /^\d{6}$/.test(code)

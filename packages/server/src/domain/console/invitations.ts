@@ -3,18 +3,21 @@ import { v7 as newId } from 'uuid'
 import type { AuditLog } from '../ports/audit-log.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { Link, MemberStore } from '../ports/member-store.ts'
-import { Problem } from '../problem.ts'
-import { hashPassword } from './credentials.ts'
-import { newToken, type Origin, type SignIn, type SignInOutcome, toDigest } from './sign-in.ts'
+import { type AcceptDeps, makeAcceptLink, newInvalidLink, type Person } from './accept-link.ts'
+import { type Origin, toDigest } from './authentication.ts'
+import { newToken, type SignInOutcome } from './sign-in.ts'
 
-type Deps = { members: MemberStore; signIn: SignIn; audit: AuditLog; clock: Clock }
+type Deps = AcceptDeps & { members: MemberStore; audit: AuditLog; clock: Clock }
 type Invitee = { role: Role; accountId: string | null; email?: string | undefined }
 
 const dayMs = 86_400_000
 const lifetimeMs = 7 * dayMs
 
 /** One-time links by which people join or set a new password. Only a digest of the token is stored. */
-export function makeInvitations({ members, signIn, audit, clock }: Deps) {
+export function makeInvitations(deps: Deps) {
+  const { members, audit, clock } = deps
+  const acceptLink = makeAcceptLink(deps)
+
   return {
     /** A link for the first operator, who also gets the first account. Undefined when there is an operator already. */
     async inviteFirstOperator(): Promise<{ token: string } | undefined> {
@@ -37,52 +40,20 @@ export function makeInvitations({ members, signIn, audit, clock }: Deps) {
       if (member === undefined) return undefined
       if (removesTotp) {
         await members.setTotp(member.id, null, null)
-        await audit.note({
-          actor: 'command line',
-          action: 'totp.remove',
-          target: member.email,
-          accountId: member.accountId,
-        })
+        await members.setRecoveryCodes(member.id, [])
+        await audit.note({ actor: 'command line', action: 'totp.remove', target: member.email })
       }
-      return addLink('new-password', { ...member, email: member.email }, member.id)
+      const role = member.isOperator ? 'operator' : 'member'
+      return addLink('new-password', { role, accountId: null, email: member.email }, member.id)
     },
     getLink,
+    /** Whether the address of an invitation has a password already, which then must be given instead of a new one. */
+    isForMember: async ({ email, purpose }: Link): Promise<boolean> =>
+      purpose !== 'new-password' && email !== null && (await members.findByEmail(email)) !== undefined,
 
-    /**
-     * Uses a link. A member with an authenticator app must still sign in with a code: a link replaces only the
-     * password.
-     */
-    async accept(
-      token: string,
-      person: { name: string; email: string; password: string },
-      origin: Origin,
-    ): Promise<SignInOutcome> {
-      const link = await getLink(token)
-      const passwordHash = await hashPassword(person.password)
-      const memberId = link.memberId ?? newId()
-      const outcome =
-        link.memberId === null
-          ? await members.acceptLink(toDigest(token), clock.now(), {
-              id: memberId,
-              accountId: link.accountId,
-              role: link.role,
-              passwordHash,
-              name: person.name.trim(),
-              email: person.email,
-            })
-          : await members.acceptReset(toDigest(token), clock.now(), passwordHash)
-      if (outcome === 'link-invalid') throw newInvalidLink()
-      if (outcome === 'email-in-use') {
-        throw new Problem({ kind: 'validation', errors: { email: ['This email address is already in use.'] } })
-      }
-      if (link.memberId !== null) await members.closeSessions(memberId)
-      const action = link.memberId === null ? 'member.create' : 'password.reset'
-      const actor = link.memberId === null ? person.email : (link.email ?? '')
-      await audit.note({ actor, action, target: link.role, accountId: link.accountId, ...origin })
-      const member = await members.findMember(memberId)
-      if (member === undefined) throw newInvalidLink()
-      return member.totpConfirmedAt === null ? { token: await signIn.openSession(member, origin) } : 'code-needed'
-    },
+    /** Uses a link, and opens a session unless a code is missing. */
+    accept: async (token: string, person: Person, origin: Origin): Promise<SignInOutcome> =>
+      acceptLink(await getLink(token), token, person, origin),
   }
 
   async function addLink(purpose: Link['purpose'], { role, accountId, email }: Invitee, memberId: string | null) {
@@ -110,8 +81,5 @@ export function makeInvitations({ members, signIn, audit, clock }: Deps) {
     return link
   }
 }
-
-const newInvalidLink = () =>
-  new Problem({ kind: 'not-found', detail: 'The link was already used or has expired. Ask the sender for a new one.' })
 
 export type Invitations = ReturnType<typeof makeInvitations>

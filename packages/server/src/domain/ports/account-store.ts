@@ -24,6 +24,8 @@ export type AccountChange = {
   flagsSexy?: boolean
   downloadHosts?: string[] | null
   suspended?: boolean
+  /** Why the account is suspended, for its members to read. */
+  suspendedReason?: string | null
 }
 
 export type AccountStore = {

@@ -14,6 +14,11 @@ export type AuditRecord = Omit<AuditEntry, 'accountId'> & { id: string; at: Date
 /** Entries are added and never changed or deleted. */
 export type AuditLog = {
   note(entry: AuditEntry): Promise<void>
+  /** Entries of one account with one of these actions, after `since`, newest first. */
+  listOfAccount(
+    accountId: string,
+    options: { actions: string[]; since: Date | null; limit: number },
+  ): Promise<AuditRecord[]>
   /** Newest first, beginning after the entry `before`. */
   list(options: { before: string | undefined; action: string | undefined; limit: number }): Promise<AuditRecord[]>
 }

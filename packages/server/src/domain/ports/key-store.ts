@@ -7,6 +7,7 @@ export type NewApiKey = {
   digest: string
   expiresAt: Date | null
   isTest: boolean
+  createdBy: string | null
 }
 
 /** The keys with which the console scans for an account. */

@@ -1,20 +1,32 @@
-import type { Role } from '@assay/contract/admin'
+import type { AccountRole, Role } from '@assay/contract/admin'
 
+/** A person who may use the console. */
 export type Member = {
   id: string
-  accountId: string | null
-  accountName: string | null
-  role: Role
   email: string
   name: string
+  isOperator: boolean
+  suspendedAt: Date | null
   passwordHash: string
   totpSecret: Buffer | null
   totpConfirmedAt: Date | null
+  recoveryCodesLeft: number
   createdAt: Date
   lastSeenAt: Date | null
 }
 
-type NewMember = Pick<Member, 'id' | 'accountId' | 'role' | 'email' | 'name' | 'passwordHash'>
+/** What a person is in one account. */
+export type Membership = {
+  accountId: string
+  accountName: string
+  role: AccountRole
+  accountSuspendedAt: Date | null
+  suspendedReason: string | null
+}
+
+export type AccountMember = Member & { role: AccountRole }
+
+type NewMember = Pick<Member, 'id' | 'email' | 'name' | 'passwordHash'>
 
 export type Link = {
   id: string
@@ -38,51 +50,65 @@ export type OpenSession = {
   agent: string
 }
 
+type FoundSession = { id: string; member: Member; membership: Membership | undefined }
+
 /** Members of the console, their sessions and their one-time links. Digests are SHA-256 in hex. */
 export type MemberStore = {
   /** The oldest account, for the first operator to own; undefined when there is an operator already. */
   findFirstOperatorAccount(): Promise<{ accountId: string | null } | undefined>
   findByEmail(email: string): Promise<Member | undefined>
   findMember(id: string): Promise<Member | undefined>
-  listMembers(accountId: string): Promise<Member[]>
+  listMembers(accountId: string): Promise<AccountMember[]>
+  /** The accounts of a person, the one that was joined first at the front. */
+  listMemberships(memberId: string): Promise<Membership[]>
+  listOperators(): Promise<Member[]>
+  /** Also ends the sessions of a suspended operator. Returns false when there is no such operator. */
+  suspendOperator(id: string, suspendedAt: Date | null): Promise<boolean>
+  /** Deletes the person, with the memberships in all accounts. Returns false when there is no such operator. */
+  removeOperator(id: string): Promise<boolean>
   setPassword(id: string, passwordHash: string): Promise<void>
   /** Null removes the secret. It is required at sign-in once it is confirmed. */
   setTotp(id: string, secret: Buffer | null, confirmedAt: Date | null): Promise<void>
   /** Returns false when this step, or a later one, was used before. */
   takeTotpStep(id: string, step: number): Promise<boolean>
+  setRecoveryCodes(id: string, digests: string[]): Promise<void>
+  /** Returns false when there is no such code, or it was used before. */
+  takeRecoveryCode(id: string, digest: string): Promise<boolean>
+  /** Ends the membership and its sessions. A person without another account who is no operator is deleted. */
   removeMember(accountId: string, id: string): Promise<boolean>
+  /** Records that an owner has read the notices up to this time. */
+  setNoticesSeen(accountId: string, memberId: string, at: Date): Promise<void>
+  findNoticesSeen(accountId: string, memberId: string): Promise<Date | null>
 
-  openSession(session: OpenSession & { digest: string; memberId: string; expiresAt: Date }): Promise<void>
+  openSession(
+    session: OpenSession & { digest: string; memberId: string; accountId: string | null; expiresAt: Date },
+  ): Promise<void>
   /** Also records the use of the session. Finds nothing when it has expired, or was idle since before that time. */
-  findSession(digest: string, now: Date, idleSince: Date): Promise<{ id: string; member: Member } | undefined>
+  findSession(digest: string, now: Date, idleSince: Date): Promise<FoundSession | undefined>
+  /** Makes the session work in another account. */
+  setSessionAccount(id: string, accountId: string): Promise<void>
   listSessions(memberId: string): Promise<OpenSession[]>
   closeSession(id: string): Promise<void>
-  closeSessions(memberId: string, except?: string): Promise<void>
+  closeSessions(memberId: string): Promise<void>
+  isKnownDevice(memberId: string, digest: string): Promise<boolean>
+  addDevice(memberId: string, digest: string, now: Date): Promise<void>
+  forgetDevices(memberId: string): Promise<void>
 
   /** Replaces links of the same purpose, account and email address. */
   addLink(link: NewLink): Promise<void>
   findLink(digest: string, now: Date): Promise<Link | undefined>
   listLinks(accountId: string, now: Date): Promise<Link[]>
   removeLink(accountId: string, id: string): Promise<boolean>
-  /** Uses the link and creates the member: `link-invalid` when the link was used or has expired. */
+  /**
+   * Uses the link and creates the member: `link-invalid` when the link was used or has expired, or is the link of the
+   * first operator and there is one already.
+   */
   acceptLink(digest: string, now: Date, member: NewMember): Promise<'accepted' | 'link-invalid' | 'email-in-use'>
+  /** Uses the link for a member who exists: adds the membership or the role that it offers. */
+  joinByLink(digest: string, now: Date, memberId: string): Promise<'accepted' | 'link-invalid'>
   /** Uses the link and sets the password of its member. */
   acceptReset(digest: string, now: Date, passwordHash: string): Promise<'accepted' | 'link-invalid'>
 
-  /**
-   * Counts an attempt as failed before its result is known, so that concurrent attempts count like successive ones.
-   * During the pause after earlier failures it counts nothing and returns how long to wait.
-   */
-  countAttempt(subject: string, now: Date, limits: AttemptLimits): Promise<{ waitMs: number } | undefined>
-  /** Takes back one attempt that did not fail. */
-  uncountAttempt(subject: string): Promise<void>
-  forgetFailures(subject: string): Promise<void>
-  /** Deletes expired sessions and links, and failures before that time. Returns how many. */
-  deleteExpired(now: Date, failuresBefore: Date): Promise<number>
+  /** Deletes expired sessions and links, and devices and failures of before these times. Returns how many. */
+  deleteExpired(now: Date, before: { devices: Date; failures: Date }): Promise<number>
 }
-
-/**
- * `freeFailures` cause no pause; each failure beyond them doubles it, up to the longest. `memoryMs` without an attempt
- * resets the count.
- */
-type AttemptLimits = { freeFailures: number; firstPauseMs: number; longestPauseMs: number; memoryMs: number }

@@ -1,0 +1,102 @@
+import { v7 as newId } from 'uuid'
+import type { AuditLog } from '../ports/audit-log.ts'
+import type { Clock } from '../ports/clock.ts'
+import type { Link, Member, MemberStore } from '../ports/member-store.ts'
+import { Problem } from '../problem.ts'
+import { type Authentication, type Origin, toDigest } from './authentication.ts'
+import { isCommonPassword } from './common-passwords.ts'
+import type { Passwords } from './credentials.ts'
+import type { SignIn, SignInOutcome } from './sign-in.ts'
+
+export type AcceptDeps = {
+  members: MemberStore
+  passwords: Passwords
+  authentication: Authentication
+  signIn: SignIn
+  audit: AuditLog
+  clock: Clock
+}
+export type Person = { name: string; email: string; password: string; code?: string | undefined }
+
+export function makeAcceptLink({ members, passwords, authentication, signIn, audit, clock }: AcceptDeps) {
+  /**
+   * Uses a link. A person who is a member already, perhaps of another account, gives their password and code. A link
+   * for a new password replaces only the password: an authenticator app still asks for a code.
+   */
+  return async (link: Link, token: string, person: Person, origin: Origin): Promise<SignInOutcome> => {
+    if (link.memberId !== null) return reset(link.memberId, token, person, origin)
+    if (link.email !== null && link.email.toLowerCase() !== person.email.toLowerCase()) {
+      throw newEmailError(`This invitation is for ${link.email} only.`)
+    }
+    const existing = await members.findByEmail(person.email)
+    return existing === undefined ? join(link, token, person, origin) : joinAgain(link, token, person, origin)
+  }
+
+  /** Creates a member. */
+  async function join(link: Link, token: string, person: Person, origin: Origin): Promise<SignInOutcome> {
+    requireUncommon(person)
+    const id = newId()
+    const outcome = await members.acceptLink(toDigest(token), clock.now(), {
+      id,
+      name: person.name.trim(),
+      email: person.email,
+      passwordHash: await passwords.hash(person.password),
+    })
+    if (outcome === 'link-invalid') throw newInvalidLink()
+    if (outcome === 'email-in-use') throw newEmailError('This email address is already in use.')
+    return enter(await members.findMember(id), 'member.create', link, origin)
+  }
+
+  /** Adds a membership or the role of an operator to a member. */
+  async function joinAgain(link: Link, token: string, person: Person, origin: Origin): Promise<SignInOutcome> {
+    const member = await authentication.authenticate(person, origin)
+    if (member === 'code-needed') return member
+    const outcome = await members.joinByLink(toDigest(token), clock.now(), member.id)
+    if (outcome === 'link-invalid') throw newInvalidLink()
+    return enter(member, 'member.join', link, origin)
+  }
+
+  async function enter(member: Member | undefined, action: string, link: Link, origin: Origin) {
+    if (member === undefined) throw newInvalidLink()
+    const { role: target, accountId } = link
+    await audit.note({ actor: member.email, action, target, accountId, address: origin.address })
+    const memberships = await members.listMemberships(member.id)
+    const membership = memberships.find((one) => one.accountId === accountId) ?? memberships[0]
+    return signIn.openSession(member, membership?.accountId ?? null, origin)
+  }
+
+  async function reset(memberId: string, token: string, { password }: Person, origin: Origin): Promise<SignInOutcome> {
+    const member = await members.findMember(memberId)
+    if (member === undefined) throw newInvalidLink()
+    requireUncommon({ ...member, password })
+    const outcome = await members.acceptReset(toDigest(token), clock.now(), await passwords.hash(password))
+    if (outcome === 'link-invalid') throw newInvalidLink()
+    await members.closeSessions(memberId)
+    await members.forgetDevices(memberId)
+    const memberships = await members.listMemberships(memberId)
+    // Owners of each account learn of it: whoever made the link could use it as well.
+    for (const accountId of memberships.length === 0 ? [null] : memberships.map((one) => one.accountId)) {
+      const entry = { actor: member.email, action: 'password.reset', target: member.email }
+      await audit.note({ ...entry, accountId, address: origin.address })
+    }
+    if (member.totpConfirmedAt !== null) return 'code-needed'
+    return signIn.openSession(member, memberships[0]?.accountId ?? null, origin)
+  }
+}
+
+/** Throws for a new password that is easy to guess. */
+export function requireUncommon(
+  { password, email, name }: { password: string; email: string; name: string },
+  field = 'password',
+) {
+  if (!isCommonPassword(password, { email, name })) return
+  throw new Problem({
+    kind: 'validation',
+    errors: { [field]: ['This password is easy to guess. Choose another, such as several unrelated words.'] },
+  })
+}
+
+const newEmailError = (message: string) => new Problem({ kind: 'validation', errors: { email: [message] } })
+
+export const newInvalidLink = () =>
+  new Problem({ kind: 'not-found', detail: 'The link was already used or has expired. Ask the sender for a new one.' })
