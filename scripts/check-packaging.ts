@@ -96,7 +96,12 @@ function expectContents(read: (path: string) => string) {
 async function tryUnit() {
   requirePrograms('debootstrap', 'systemd-nspawn', 'podman')
   if (spawnSync('podman', ['image', 'exists', imageName]).status !== 0) buildImage(repository)
-  const settings = { ASSAY_BOOTSTRAP_KEY: key, ASSAY_SIGNATURE_HOURS: '0', ASSAY_SIGNATURE_MAX_AGE: 'off' }
+  const settings = {
+    ASSAY_BOOTSTRAP_KEY: key,
+    ASSAY_SIGNATURE_HOURS: '0',
+    ASSAY_SIGNATURE_MAX_AGE: 'off',
+    ASSAY_SANDBOX: 'required',
+  }
   const booted = await bootWithUnit(repository, imageName, settings)
   try {
     const curl = ['curl', '-sS', '-H', `X-API-Key: ${key}`]

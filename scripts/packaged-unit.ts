@@ -45,7 +45,9 @@ export async function bootWithUnit(
   execFileSync('podman', ['image', 'unmount', image], { stdio: 'ignore' })
   install(repository, dir, settings)
 
-  const options = ['--boot', '--register=no', '--keep-unit', '--private-network']
+  // systemd-nspawn would refuse the calls of Landlock, which the jail of the parsers needs.
+  const landlock = ['create_ruleset', 'add_rule', 'restrict_self'].map((name) => `landlock_${name}`).join(' ')
+  const options = ['--boot', '--register=no', '--keep-unit', '--private-network', `--system-call-filter=${landlock}`]
   const nspawn = spawn('systemd-nspawn', ['-D', dir, ...options], { stdio: 'ignore' })
   const ended = new Promise((resolve) => nspawn.once('exit', resolve))
   let init = ''

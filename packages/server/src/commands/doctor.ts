@@ -87,9 +87,9 @@ async function checkSandbox(): Promise<Finding> {
   const check = 'sandbox'
   try {
     // Imported here, because no other command needs it.
-    const { findSandboxFault } = await import('../compose/sandbox.ts')
-    const fault = findSandboxFault()
-    return { check, ok: fault === undefined, says: fault ?? 'complete' }
+    const { describeSandbox } = await import('../compose/sandbox.ts')
+    const { fault, note } = describeSandbox()
+    return { check, ok: fault === undefined, says: [fault, note].filter(Boolean).join(' ') || 'complete' }
   } catch (error) {
     return { check, ok: false, says: (error as Error).message }
   }

@@ -11,7 +11,7 @@ import type { openMalware } from './malware.ts'
 
 type Malware = Awaited<ReturnType<typeof openMalware>>
 type Images = Awaited<ReturnType<typeof openImages>>
-type Sandbox = { findFault(): string | undefined }
+type Sandbox = { findFault(): string | undefined; findNote?(): string | undefined }
 type Deps = { contents: ContentStore; metrics: Pick<Metrics, 'countEscape'>; log: Logger; isTest: boolean }
 
 const idle = { countWaiting: () => 0, findFault: () => undefined, close: async () => {} }

@@ -41,7 +41,7 @@ const listEngineChecks = ({ malware, images, sandbox }: Engines): Check[] => [
   { name: 'malware engine', vital: false, findFault: async () => malware.findFault() },
   newSignatureCheck(malware.findSignatureFault),
   { name: 'NSFW image engine', vital: false, findFault: async () => images.findFault() },
-  { name: 'sandbox', vital: false, findFault: async () => sandbox.findFault() },
+  { name: 'sandbox', vital: false, findFault: async () => sandbox.findFault(), findNote: () => sandbox.findNote?.() },
 ]
 
 const newSignatureCheck = (findFault: () => string | undefined): Check => ({

@@ -7,19 +7,23 @@ import type { Metrics } from '../runtime/metrics.ts'
 
 /**
  * Finds out which parts of the jail of the parsers this kernel lacks. Throws if the operator requires all of them;
- * otherwise warns, and `findFault` repeats it for `/readyz`.
+ * otherwise warns, and `findFault` and `findNote` repeat it for `/readyz`.
  */
 export function checkSandbox({ sandbox }: Pick<Config, 'sandbox'>, log: Logger) {
-  const fault = findSandboxFault()
-  if (fault !== undefined && sandbox === 'required') {
-    throw new OperatorMistake(`${fault} Use a kernel that has it, or set ASSAY_SANDBOX=auto to accept that.`)
+  const { fault, note } = describeSandbox()
+  const missing = [fault, note].filter((text) => text !== undefined).join(' ')
+  if (missing !== '' && sandbox === 'required') {
+    throw new OperatorMistake(`${missing} Use a kernel that has it, or set ASSAY_SANDBOX=auto to accept that.`)
   }
-  if (fault !== undefined) log.warn(`the sandbox of the engines is incomplete: ${fault}`)
-  return { findFault: () => fault }
+  if (missing !== '') log.warn(`the sandbox of the engines is incomplete: ${missing}`)
+  return { findFault: () => fault, findNote: () => note }
 }
 
-/** A sentence about each part that is missing, or undefined. */
-export const findSandboxFault = (): string | undefined => listMissingParts().join(' ') || undefined
+/** Sentences about the parts that are missing: `fault` weakens the jail, `note` hardly does. */
+export function describeSandbox(): { fault: string | undefined; note: string | undefined } {
+  const { faults, notes } = listMissingParts()
+  return { fault: faults.join(' ') || undefined, note: notes.join(' ') || undefined }
+}
 
 /** Logs and counts each parser that the kernel killed because of a call that no honest parser makes. */
 export function makeEscapeReport(metrics: Pick<Metrics, 'countEscape'>, log: Logger): OnEscape {

@@ -69,11 +69,15 @@ async function getStatus(config: Config, { storage, operations, readiness, metri
     metrics.summariseRequests(),
     storage.nodes.listNodes(),
   ])
-  const healthy = Object.entries(health.checks).filter(([, state]) => state === 'ok')
+  const healthy = Object.entries(health.checks).filter(([, state]) => state !== 'fault')
   const status: Status = {
     status: health.status === 'ready' ? 'ok' : health.status === 'degraded' ? 'degraded' : 'down',
     parts: [
-      ...healthy.map(([name]) => ({ name, status: 'ok' as const, detail: 'works' })),
+      ...healthy.map(([name, state]) => ({
+        name,
+        status: 'ok' as const,
+        detail: state.replace(/^ok\.? ?/, '') || 'works',
+      })),
       ...health.reasons.map((detail) => ({ name: 'attention', status: 'degraded' as const, detail })),
     ],
     engines: listEngines().map(({ name, kind, state }) => ({

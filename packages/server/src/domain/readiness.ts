@@ -7,6 +7,8 @@ export type Check = {
   vital: boolean
   /** Returns a sentence about the fault, or undefined. A check that throws has failed too. */
   findFault(): Promise<string | undefined>
+  /** Returns a sentence that operators should know while there is no fault, or undefined. */
+  findNote?(): string | undefined
 }
 
 export function makeReadiness(deps: { checks: Check[]; timeoutMs: number }) {
@@ -25,13 +27,19 @@ export function makeReadiness(deps: { checks: Check[]; timeoutMs: number }) {
       return {
         status: stopping.signal.aborted || vitalFault ? 'unavailable' : reasons.length > 0 ? 'degraded' : 'ready',
         reasons,
-        checks: Object.fromEntries(deps.checks.map(({ name }, i) => [name, faults[i] === undefined ? 'ok' : 'fault'])),
+        checks: Object.fromEntries(deps.checks.map((check, i) => [check.name, toState(check, faults[i])])),
       }
     },
   }
 }
 
 export type Readiness = ReturnType<typeof makeReadiness>
+
+function toState(check: Check, fault: string | undefined): string {
+  if (fault !== undefined) return 'fault'
+  const note = check.findNote?.()
+  return note === undefined ? 'ok' : `ok. ${note}`
+}
 
 async function findFault(check: Check, timeoutMs: number): Promise<string | undefined> {
   let timer: NodeJS.Timeout | undefined

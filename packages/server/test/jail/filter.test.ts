@@ -109,6 +109,16 @@ for (const architecture of ['x64', 'arm64'] as Architecture[]) {
       assert.equal(ask({ sockets: 'connect' }, 'listen'), 'EPERM')
     })
 
+    test('refuses to empty a file that it may not write to', () => {
+      const [write, truncate] = [1, 0o1000]
+      assert.equal(ask({}, 'openat', 0, 0, truncate), 'EPERM')
+      assert.equal(ask({}, 'openat', 0, 0, truncate | write), 'allowed')
+      assert.equal(ask({}, 'openat', 0, 0, 0), 'allowed')
+      assert.equal(ask({}, 'truncate'), 'EPERM')
+      assert.equal(ask({}, 'openat2'), 'ENOSYS')
+      if (architecture === 'x64') assert.equal(ask({}, 'open', 0, truncate), 'EPERM')
+    })
+
     test('refuses memory that the limit on data does not count', () => {
       const [shared, isPrivate, anonymous] = [0x01, 0x02, 0x20]
       assert.equal(ask({}, 'mmap', 0, 4096, 3, shared | anonymous), 'EPERM')
@@ -142,9 +152,17 @@ for (const architecture of ['x64', 'arm64'] as Architecture[]) {
   })
 }
 
-test('each part that the kernel lacks is named', () => {
-  assert.deepEqual(listMissingParts({ landlock: 7, hasFilter: true }), [])
-  assert.match(listMissingParts({ landlock: 0, hasFilter: true }).join(), /^Landlock is not available[^,]+$/)
-  assert.equal(listMissingParts({ landlock: 2, hasFilter: false }).length, 3)
-  assert.equal(listMissingParts({ landlock: 1, hasFilter: true }).length, 3)
+test('each part that the kernel lacks is named, and only those that nothing replaces are faults', () => {
+  assert.deepEqual(listMissingParts({ landlock: 7, hasFilter: true }), { faults: [], notes: [] })
+  const without = listMissingParts({ landlock: 0, hasFilter: true })
+  assert.match(without.faults.join(), /^Landlock is not available[^,]+$/)
+  assert.deepEqual(without.notes, [])
+  assert.equal(listMissingParts({ landlock: 1, hasFilter: true }).faults.length, 1)
+  for (const landlock of [2, 3]) {
+    const { faults, notes } = listMissingParts({ landlock, hasFilter: true })
+    assert.deepEqual(faults, [])
+    assert.match(notes.join(), /^Landlock has no network rules[^,]+$/)
+  }
+  assert.equal(listMissingParts({ landlock: 2, hasFilter: false }).faults.length, 1)
+  assert.equal(listMissingParts({ landlock: 2, hasFilter: false }).notes.length, 2)
 })

@@ -38,7 +38,7 @@ if (fatal !== undefined) {
 }
 
 const here = -100
-const flags = { write: 1, create: 0o100, directory: 0o200000, path: 0o10000000 }
+const flags = { write: 1, create: 0o100, truncate: 0o1000, directory: 0o200000, path: 0o10000000 }
 const open = (name, path, flag = 0) => attempt(name, numbers.openat, here, toText(path), flag, 0o600)
 /** The files among the descriptors; Node has pipes and others of its own. */
 results.files = files
@@ -66,6 +66,7 @@ open('create a file elsewhere', `${elsewhere}/created`, flags.write | flags.crea
 open('overwrite a file elsewhere', `${elsewhere}/other-content`, flags.write)
 open('write to the shared memory of the machine', '/dev/shm/assay-hostile', flags.write | flags.create)
 attempt('truncate a file elsewhere', numbers.truncate, toText(`${elsewhere}/other-content`), 0)
+open('empty a file elsewhere while opening it', `${elsewhere}/other-content`, flags.truncate)
 attempt('remove a file elsewhere', numbers.unlinkat, here, toText(`${elsewhere}/other-content`), 0)
 attempt('link to the master key', numbers.linkat, here, toText(key), here, toText(`${elsewhere}/link`), 0)
 attempt('change the mode of the master key', numbers.fchmodat, here, toText(key), 0o644)

@@ -73,8 +73,10 @@ if (freshclam !== undefined) {
     return toFreshclamLaunch({ binary: freshclam, officialDir, user, mirror: 'localhost', urls: [] }, [])
   }
 }
-/** Calls that kill a parser, one for each parser; the argument of this program tells with which to begin. */
+/** Calls that kill a parser, one for each parser; the first argument of this program tells with which to begin. */
 const firstFatal = Number(process.argv[2] ?? 0)
+/** The version of Landlock to use, as if the kernel had no newer one. */
+const landlock = process.argv[3] === undefined ? undefined : Number(process.argv[3])
 const fatalAttempts = [
   ['ptrace', 0x4206, process.pid],
   ['mount', 0, 0, 0],
@@ -106,8 +108,9 @@ try {
     const { stdout, signal } = await runHostile(launch, fatal)
     signals[`${name}: ${fatal}`] = stdout || signal
   }
+  const isEmpty = statSync(join(dataDir, 'other-content')).size === 0
   const mode = statSync(join(dataDir, 'master.key')).mode & 0o777
-  console.log(JSON.stringify({ results, signals, connections, mode }))
+  console.log(JSON.stringify({ results, signals, connections, isEmpty, mode }))
 } finally {
   for (const server of [tcp, unix, abstract]) server.close()
   rmSync(dir, { recursive: true })
@@ -135,6 +138,7 @@ async function runHostile({ command, args, env }: Launch, fatal?: number[]) {
   const node = process.execPath
   const hostile = {
     ...jail,
+    landlock: Math.min(jail.landlock, landlock ?? jail.landlock),
     // The hostile program may lie in a directory that is closed to others; this only gives it more.
     keepsCapability: true,
     command: [node, '--no-warnings', program, JSON.stringify(task)],

@@ -41,6 +41,9 @@ const terminalInput = [0x5412, 0x541c]
 /** MAP_SHARED and MAP_ANONYMOUS: memory that the limit on data does not count. */
 const mapShared = 0x01
 const mapAnonymous = 0x20
+/** O_TRUNC without a mode to write, which empties a file that the process may not write to by Landlock before version 3. */
+const openMode = 0o3
+const openTruncate = 0o1000
 
 /**
  * Calls that no honest parser makes, however it was built. The kernel kills the process, so that the service learns of the
@@ -119,6 +122,11 @@ export function toFilter(allowed: AllowedCalls, architecture: Architecture): Ins
       killProcess,
       allow,
     ]),
+    ...refuseAll('truncate'),
+    ...onCall('open', toOpenRules(1)),
+    ...onCall('openat', toOpenRules(2)),
+    // The flags of openat2 lie in memory. libc does not use it.
+    ...onCall('openat2', [notImplemented]),
     ...onCall('mmap', [
       [code.load, 0, 0, offset.argument(3)],
       [code.jumpAnyBit, 0, 2, mapAnonymous],
@@ -130,6 +138,15 @@ export function toFilter(allowed: AllowedCalls, architecture: Architecture): Ins
     allow,
   ]
 }
+
+/** `index` is that of the flags. */
+const toOpenRules = (index: number): Instruction[] => [
+  [code.load, 0, 0, offset.argument(index)],
+  [code.jumpAnyBit, 2, 0, openMode],
+  [code.jumpAnyBit, 0, 1, openTruncate],
+  notPermitted,
+  allow,
+]
 
 /** Threads are allowed, processes and namespaces are not. */
 const toCloneRules = (newProcess: Instruction): Instruction[] => [

@@ -82,7 +82,7 @@ export function toJailed(policy: Policy, args: string[], options: { hasSocket: b
       ['/dev/null', right.readFile | right.writeFile],
     ],
     ports: policy.ports,
-    hasFilter: findKernelSupport().hasFilter,
+    ...findKernelSupport(),
     filter: toFilter(policy, architecture),
     freeThreads,
     limits: [
@@ -111,15 +111,32 @@ function findKernelSupport(): KernelSupport {
   return found
 }
 
-/** Parts of the jail that this kernel does not have, as sentences for the operator. Empty where all work. */
-export function listMissingParts(found = findKernelSupport()): string[] {
-  const { landlock, hasFilter } = found
-  const parts: [isThere: boolean, sentence: string][] = [
-    [landlock >= 1, 'Landlock is not available: parsers can read and write the files of their user.'],
-    [landlock >= 2 || landlock < 1, 'Landlock has version 1: clamd and freshclam can reach the files of their user.'],
-    [landlock >= 3 || landlock < 1, 'Landlock cannot refuse truncation: parsers can empty files of their user.'],
-    [landlock >= 4 || landlock < 1, 'Landlock has no network rules: freshclam can connect to every port.'],
-    [hasFilter, 'seccomp filters are not available: parsers can use the network and signal processes of their user.'],
-  ]
-  return parts.filter(([isThere]) => !isThere).map(([, sentence]) => sentence)
+/** What this kernel lacks, in sentences for the operator. Both are empty where everything works. */
+export type MissingParts = {
+  /** Parts that no other wall replaces. */
+  faults: string[]
+  /** Parts that matter little, because the filter and the remaining rules cover most of them. */
+  notes: string[]
+}
+
+export function listMissingParts({ landlock, hasFilter }: KernelSupport = findKernelSupport()): MissingParts {
+  const select = (parts: [isMissing: boolean, sentence: string][]) =>
+    parts.filter(([isMissing]) => isMissing).map(([, sentence]) => sentence)
+  return {
+    faults: select([
+      [landlock < 1, 'Landlock is not available: parsers can read and write the files of their user.'],
+      [landlock === 1, 'Landlock has version 1: clamd and freshclam can reach the files of their user.'],
+      [
+        !hasFilter,
+        'seccomp filters are not available: parsers can use the network and signal processes of their user.',
+      ],
+    ]),
+    notes: select([
+      [landlock >= 1 && landlock < 4, 'Landlock has no network rules: freshclam can connect to every TCP port.'],
+      [
+        landlock >= 1 && landlock < 3 && !hasFilter,
+        'Landlock cannot refuse truncation: parsers can empty files of their user.',
+      ],
+    ]),
+  }
 }

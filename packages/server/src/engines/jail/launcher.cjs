@@ -20,9 +20,8 @@ const option = { deathSignal: 1, seccomp: 22, noNewPrivileges: 38, ambientCapabi
 const seccompFilter = 2
 const killSignal = 9
 
-const abi = Math.max(0, Number(systemCall(call.createRuleset, 0, 0, 1, 0)))
-
 if (jail.isProbe) {
+  const abi = Math.max(0, Number(systemCall(call.createRuleset, 0, 0, 1, 0)))
   // A filter at no address: EFAULT (14) from a kernel with filters, EINVAL from one without.
   const hasFilter = prctl(option.seccomp, seccompFilter, null, 0, 0) === -1 && errno() === 14
   process.stdout.write(JSON.stringify({ landlock: abi, hasFilter }))
@@ -41,14 +40,15 @@ function enter() {
   // Marks all descriptors as close-on-exec but the standard ones and those that the parser is to get.
   systemCall(call.closeRange, 3, 0xffffffff, 4, 0)
   for (const descriptor of jail.descriptors) fcntl(descriptor, 2, 0)
-  if (abi >= jail.minLandlock) restrictFiles()
+  if (jail.landlock >= jail.minLandlock) restrictFiles(jail.landlock)
   if (jail.hasFilter) restrictCalls()
   // Ends the ambient capabilities, the only ones that an ordinary user would take along.
   if (!jail.keepsCapability) prctl(option.ambientCapabilities, 4, null, 0, 0)
   process.execve(jail.command[0], jail.command, process.env)
 }
 
-function restrictFiles() {
+/** `abi` is the version of Landlock that the kernel has. */
+function restrictFiles(abi) {
   const { openSync, fstatSync } = process.getBuiltinModule('node:fs')
   const [files, network, scopes] = jail.handled.map((byAbi) => byAbi.filter(([from]) => from <= abi))
   const attributes = Buffer.alloc(24)
