@@ -1,3 +1,4 @@
+import { Socket } from 'node:net'
 import { MIMEType } from 'node:util'
 import { maxJsonBytes, maxJsonDepth } from '@assay/contract'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
@@ -6,7 +7,8 @@ import { malformed, Problem } from '../domain/problem.ts'
 import { makeSpeedGuard } from '../runtime/speed-guard.ts'
 
 const idleMs = 30_000
-const lingerMs = 5000
+/** Limits of `discardRest`: bytes that must arrive in a period, and the longest time in all. */
+const lingering = { minBytes: 64 * 1024, periodMs: 5000, totalMs: 30_000, checkMs: 500 }
 
 /** The choice of `take` after a chunk: wait for this promise before the next chunk, stop reading, or continue. */
 type AfterChunk = Promise<void> | 'stop' | undefined
@@ -86,17 +88,40 @@ export function readBody(
 const tooSlow = (detail: string) => new Problem({ kind: 'request-timeout', detail })
 
 /**
- * Reads and drops the rest of a body whose response is already sent, for up to 5 s. Closing the connection at once
- * would reset it, and a client that is still sending would lose the response.
+ * Reads and drops the rest of a body whose response is already sent, for up to 30 s, or 5 s of a client that hardly sends.
+ * Closing the connection at once would reset it, and a client that is still sending would lose the response.
  */
 export function discardRest(request: FastifyRequest) {
   const { raw } = request
+  const { socket } = raw
   if (raw.complete || raw.destroyed) return
-  const timer = setTimeout(() => raw.socket.destroy(), lingerMs)
-  raw.once('close', () => clearTimeout(timer))
-  raw.once('end', () => clearTimeout(timer))
+  const startedAt = performance.now()
+  let last = { bytes: socket.bytesRead, at: startedAt }
+  const timer = setInterval(() => {
+    const now = performance.now()
+    if (socket.bytesRead - last.bytes >= lingering.minBytes) last = { bytes: socket.bytesRead, at: now }
+    if (now - last.at > lingering.periodMs || now - startedAt > lingering.totalMs) socket.destroy()
+  }, lingering.checkMs)
+  raw.once('close', () => clearInterval(timer))
+  raw.once('end', () => {
+    clearInterval(timer)
+    if (socket.writableEnded) socket.destroy()
+  })
   raw.on('error', () => {})
   raw.resume()
+}
+
+/**
+ * Keeps Node from closing the connection of a client that is still sending when it has its response: only the half of
+ * the service is closed, and `discardRest` closes the other one.
+ */
+export function closeGently({ raw }: FastifyRequest) {
+  const { socket } = raw
+  if (raw.headers['content-length'] === undefined && raw.headers['transfer-encoding'] === undefined) return
+  socket.destroySoon = () => {
+    if (raw.complete) Socket.prototype.destroySoon.call(socket)
+    else socket.end()
+  }
 }
 
 /** Returns the media type of the body. Throws a Problem when it is missing or not the one that the endpoint accepts. */

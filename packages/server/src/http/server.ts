@@ -7,7 +7,7 @@ import fastify, { type FastifyError, type FastifyInstance, type FastifyReply } f
 import { Problem } from '../domain/problem.ts'
 import type { Logger, RequestLine } from '../runtime/logger.ts'
 import type { Metrics } from '../runtime/metrics.ts'
-import { discardRest } from './body.ts'
+import { closeGently, discardRest } from './body.ts'
 import { checkFraming, limitConnections, makeClientErrorHandler, watchConnections } from './connections.ts'
 import { type HealthDeps, isHealth, registerHealth } from './health.ts'
 import { registerPages } from './pages.ts'
@@ -49,6 +49,7 @@ export async function makeHttpServer(deps: HttpDeps): Promise<FastifyInstance> {
   // Hooks that wait for nothing use callbacks: they run for every request, and a promise would cost more than they do.
   app.addHook('onRequest', (request, reply, done) => {
     writeCommonHeaders(reply, deps)
+    closeGently(request)
     // While stopping, make keep-alive clients reconnect, so that the balancer sends them elsewhere.
     if (deps.readiness.stopping.aborted) reply.header('Connection', 'close')
     if (isUnroutable(toPath(request))) {
