@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict'
+import { METHODS } from 'node:http'
 import { before, describe, test } from 'node:test'
 import { operations } from '@assay/contract'
+import { adminPath, adminRoutes } from '@assay/contract/admin'
 import { sendTo } from '../support/http.ts'
 import { assertProblem } from '../support/problems.ts'
-import { sendRawOnce } from '../support/raw-socket.ts'
+import { openRaw, sendRawOnce } from '../support/raw-socket.ts'
 import { getSharedService } from '../support/shared-service.ts'
 
 const service = getSharedService()
@@ -83,6 +85,32 @@ test('a known path with another method gets 405 with the allowed methods, before
       await assertProblem(answer, { status: 405, kind: 'method-not-allowed' }, `${method} ${path}`)
       assert.equal(answer.headers.allow, operation.method === 'GET' ? 'GET, HEAD' : 'POST')
     }
+  }
+})
+
+test('no method that Node knows gets an internal error, on any path, with or without a body', async () => {
+  const fixed = ['/', '/livez', '/openapi.json', '/reference', '/console', '/problems/internal', '/nothing']
+  const routes = [
+    ...Object.values(adminRoutes).map(({ path }) => adminPath + path),
+    ...operations.map(({ path }) => path),
+  ]
+  const paths = [...fixed, ...routes.map((path) => path.replaceAll(/\{\w+\}/g, id))]
+  const bodies = ['', 'Content-Type: application/json', 'Content-Type: nonsense'].map((line) =>
+    [line, 'Content-Length: 2', '', '{}'].filter((text, index) => index > 0 || text !== '').join('\r\n'),
+  )
+  for (const [index, method] of METHODS.entries()) {
+    if (method === 'CONNECT') continue
+    const requests = paths.map((path, place) => {
+      const more = ['\r\n', ...bodies][(index + place) % 4]
+      return `${method} ${path} HTTP/1.1\r\nHost: ${new URL(service.url).host}\r\nX-API-Key: ${key}\r\n${more}`
+    })
+    const connection = await openRaw(service.url)
+    for (const request of requests) {
+      await connection.send(request)
+      const { status } = await connection.readAnswer(method === 'HEAD')
+      assert(status < 500, `${request} got ${status}`)
+    }
+    connection.leave()
   }
 })
 

@@ -8,8 +8,8 @@ export type RawAnswer = { status: number; headers: Record<string, string>; text:
 export type RawConnection = {
   /** Resolves when the bytes are handed to the system; a connection that the service has closed discards them. */
   send(bytes: string | Buffer): Promise<void>
-  /** Reads the next response, including interim ones such as 100. */
-  readAnswer(): Promise<RawAnswer>
+  /** Reads the next response, including interim ones such as 100. The response to HEAD has no body. */
+  readAnswer(isHead?: boolean): Promise<RawAnswer>
   /** Reads the remaining responses until the service closes the connection. */
   readToEnd(): Promise<RawAnswer[]>
   /** Closes the connection. */
@@ -26,8 +26,8 @@ export async function openRaw(url: string): Promise<RawConnection> {
   const received = collect(socket)
   await new Promise<void>((resolve, reject) => socket.once('connect', resolve).once('error', reject))
 
-  const readAnswer = async () => {
-    const { answer, length } = await received.until((bytes) => findAnswer(bytes), 'an answer')
+  const readAnswer = async (isHead = false) => {
+    const { answer, length } = await received.until((bytes) => findAnswer(bytes, isHead), 'an answer')
     received.drop(length)
     return answer
   }
@@ -105,7 +105,7 @@ function collect(socket: Socket) {
   }
 }
 
-function findAnswer(bytes: Buffer): { answer: RawAnswer; length: number } | undefined {
+function findAnswer(bytes: Buffer, isHead: boolean): { answer: RawAnswer; length: number } | undefined {
   const headEnd = bytes.indexOf('\r\n\r\n')
   if (headEnd === -1) return undefined
   const [statusLine = '', ...lines] = bytes.toString('latin1', 0, headEnd).split('\r\n')
@@ -114,7 +114,9 @@ function findAnswer(bytes: Buffer): { answer: RawAnswer; length: number } | unde
   const headers = Object.fromEntries(lines.map((line) => [nameOf(line), line.slice(line.indexOf(':') + 1).trim()]))
   if (headers['transfer-encoding'] !== undefined) throw new Error('Chunked answers are not understood here')
   const bodyStart = headEnd + 4
-  const length = bodyStart + (status < 200 || status === 204 ? 0 : Number(headers['content-length'] ?? 0))
+  const length =
+    bodyStart +
+    (isHead || status < 200 || status === 204 || status === 304 ? 0 : Number(headers['content-length'] ?? 0))
   if (bytes.length < length) return undefined
   return { answer: { status, headers, text: bytes.toString('utf8', bodyStart, length) }, length }
 }

@@ -66,6 +66,11 @@ export async function makeHttpServer(deps: HttpDeps): Promise<FastifyInstance> {
     if (fault !== undefined) reply.header('Connection', 'close')
     done(fault)
   })
+  // A request without a route is answered before Fastify looks at its body, which it rejects for some methods.
+  app.addHook('preParsing', (request, reply, _payload, done) => {
+    if (request.is404) handleUnmatched(request, reply)
+    else done()
+  })
   app.addHook('onResponse', (request, _reply, done) => {
     discardRest(request)
     done()
