@@ -19,6 +19,7 @@ const text = 'a text that is worth a scan'
 
 describe('content that is fetched by its URL', { skip: lacking || alreadyTested }, () => {
   const held: ServerResponse[] = []
+  let abandoned = 0
   const announce = (response: ServerResponse, bytes: number) => response.writeHead(200, { 'content-length': bytes })
   /** Sends until nobody listens any more. */
   const flood = (response: ServerResponse) => {
@@ -36,6 +37,12 @@ describe('content that is fetched by its URL', { skip: lacking || alreadyTested 
       '/picture': images['one.png'],
       '/moved': (_request, response) => void response.writeHead(302, { location: '/text' }).end(),
       '/held': (_request, response) => void held.push(response),
+      '/abandoned': (_request, response) => {
+        announce(response, 1000).write('x')
+        response.once('close', () => {
+          abandoned++
+        })
+      },
       '/empty': '',
       '/announced': (_request, response) => void announce(response, 300 * 2 ** 20).write('x'),
       '/flood': (_request, response) => flood(response),
@@ -95,6 +102,26 @@ describe('content that is fetched by its URL', { skip: lacking || alreadyTested 
       assert.equal((await caller.readSpent()) - before, failures.length)
     })
   }
+
+  test('a caller that leaves ends the download, and is no error of the service', async () => {
+    const before = await caller.readSpent()
+    const leaving = new AbortController()
+    const url = `${origin.url}/abandoned`
+    const request = fetch(`${service.url}/v1/malware/scan/url`, {
+      method: 'POST',
+      headers: { 'x-api-key': service.apiKey, 'content-type': 'application/json' },
+      body: JSON.stringify({ file_url: url }),
+      signal: leaving.signal,
+    })
+    await waitUntil('the download to begin', () => origin.asked.includes('/abandoned'))
+    leaving.abort()
+    await assert.rejects(request)
+    await waitUntil('the download to end', () => abandoned === 1)
+    assert.equal(await caller.readSpent(), before)
+    assert.doesNotMatch(service.log(), /"level":"error"/)
+    const metrics = await (await fetch(`http://127.0.0.1:${service.metricsPort}/metrics`)).text()
+    assert.match(metrics, /^assay_internal_errors_total(\{.*\})? 0$/m)
+  })
 
   test('is pending until it has come, and whoever waits is told at once', async () => {
     const id = toId(await caller.sendUrl('malware', 'submit', `${origin.url}/held`, { file_name: 'slow.txt' }))

@@ -3,6 +3,7 @@ import type { Socket } from 'node:net'
 import { TLSSocket } from 'node:tls'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { drawRandom } from '../domain/accounts/secrets.ts'
+import { malformed } from '../domain/problem.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -61,11 +62,14 @@ function findTrace(traceparent: string | undefined): string | undefined {
   return trace === undefined || /^0+$/.test(trace) ? undefined : trace
 }
 
-/** Aborts when the client disconnects before its response is complete, because nobody needs the remaining work. */
+/**
+ * Aborts when the client disconnects before its response is complete, because nobody needs the remaining work. The reason
+ * is a refusal like that of a body which ends early: a client that leaves is no fault of the service.
+ */
 export function abortWhenClientLeaves({ raw }: FastifyReply): AbortSignal {
   const controller = new AbortController()
   const abortUnlessFinished = () => {
-    if (!raw.writableFinished) controller.abort(new Error('The client has left'))
+    if (!raw.writableFinished) controller.abort(malformed('The client disconnected before it was answered.'))
   }
   if (raw.destroyed) abortUnlessFinished()
   raw.once('close', abortUnlessFinished)
