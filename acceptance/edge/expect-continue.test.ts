@@ -37,6 +37,22 @@ test('an unsupported media type is refused before 100 Continue', async () => {
   assert.deepEqual(toStatuses(await connection.readToEnd()), [415])
 })
 
+test('a file that is announced beyond the limit is refused before 100 Continue, and one at the limit is read', async () => {
+  const limit = 250 * 1024 * 1024
+  for (const [bytes, status] of [
+    [limit + 1024 * 1024 + 1, 422],
+    [limit + 1024 * 1024, 100],
+  ] as const) {
+    const connection = await openRaw(service.url)
+    const head = toHead('Expect: 100-continue', `Content-Type: ${formType}`, `X-API-Key: ${key}`)
+    await connection.send(head.replace(/Content-Length: \d+/, `Content-Length: ${bytes}`))
+    const answer = await connection.readAnswer()
+    assert.equal(answer.status, status)
+    if (status === 422) assert.match(answer.text, /"file":\["file must not be larger than 250 MB\."\]/)
+    connection.leave()
+  }
+})
+
 test('a valid key gets 100 Continue, in any spelling of Expect, and then its response', async () => {
   for (const expect of ['100-continue', '100-Continue']) {
     const connection = await openRaw(service.url)

@@ -8,6 +8,7 @@ const badNames: [why: string, name: string][] = [
   ['blank', '\u00a0\u3000 '],
   ['too long', 'a'.repeat(256)],
   ['too long', '😀'.repeat(256)],
+  ['far too long', 'a'.repeat(60_000)],
   [control, 'a\u0000'],
   [control, 'a\u001bb'],
   [control, 'a\tb'],

@@ -13,6 +13,8 @@ const badUrls: Record<string, string[]> = {
   'no host': toWords('http:// http:/// http://?a http://#a http://:80/ https://.'),
   'a bad host': toWords(`http://[::1 http://[example.com]/ http://a<b/ http://exa%20mple.com/ http://a^b/
     http://1.2.3.4.5/ http://256.1.1.1/ http://1.2.3.08/ http://[fe80::1%25eth0]/ http://%/`),
+  'a host that cannot exist': toWords(`http://a..b/ http://.a.com/ http://${'a'.repeat(64)}.com/ http://xn--a.com/
+    http://${'a.'.repeat(127)}com/ http://xn--/ http://${'ü'.repeat(60)}.com/`),
   credentials: toWords(`http://u@example.com/ http://u:p@example.com/ http://:p@a.com/ http://@a.com/ https://:@a.com/
     http://a.com:80@b.com/ http://a.com%2f@b.com/ http://%75@a.com/`),
   blanks: [' http://a.com/', 'http://a.com/ ', 'http://a.com/a b', 'http://a.com/\u00a0', 'http://a .com/'],

@@ -30,7 +30,7 @@ export function toPath({ url }: FastifyRequest): string {
 }
 
 /** True for paths that some proxies normalize to another path. They match no route, not even one with a parameter. */
-export const isUnroutable = (path: string): boolean => /\/\/|\/\.{1,2}(\/|$)|%2e|%2f|%5c|%00|\\/i.test(path)
+export const isUnroutable = (path: string): boolean => /\/\/|\/\.{1,2}(\/|$)|%2e|%2f|%5c|\\/i.test(path)
 
 /** The origin for links in responses: ASSAY_PUBLIC_URL, else the one in the request's Host header. */
 export function toOrigin(request: FastifyRequest): string {

@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Content } from '../domain/content/content.ts'
-import { newMultipartParser, type PartHeader, type PartSink } from '../domain/content/multipart.ts'
+import { countParams, newMultipartParser, type PartHeader, type PartSink } from '../domain/content/multipart.ts'
 import type { ContentWriter, WriterOptions } from '../domain/ports/content-store.ts'
 import { malformed } from '../domain/problem.ts'
 import type { Upload, UploadedFile } from '../domain/scans/check-submission.ts'
@@ -16,6 +16,9 @@ const maxFiles = 10
 const maxFieldBytes = 64 * 1024
 /** Bytes to assume for the rest of the form when estimating the size of its file. */
 const formOverheadBytes = 64 * 1024
+/** Bytes of a form beside its file at most; an announced length beyond the limit and these is refused unread. */
+const maxFormOverheadBytes = 1024 * 1024
+const tooLargeUpload: Upload<never> = { fields: {}, file: { tooLarge: true }, partName: undefined, repeated: [] }
 
 /**
  * Reads a form in one pass and streams its file into the content store. Reading stops at the first byte over the limit;
@@ -29,7 +32,12 @@ export async function readUpload<C extends Content>(
 ): Promise<Upload<C>> {
   const boundary = requireMediaType(request, 'multipart/form-data').params.get('boundary')
   if (boundary === null || boundary === '') throw malformed('The Content-Type has no boundary.')
-  const expectedBytes = Number(request.raw.headers['content-length'] ?? 0) - formOverheadBytes
+  if (countParams(request.headers['content-type'] ?? '', 'boundary') > 1) {
+    throw malformed('The Content-Type has more than one boundary.')
+  }
+  const announcedBytes = Number(request.raw.headers['content-length'] ?? 0)
+  if (announcedBytes > deps.maxBytes + maxFormOverheadBytes) return tooLargeUpload
+  const expectedBytes = announcedBytes - formOverheadBytes
   const form = makeForm({ ...deps, expectedBytes })
   const parser = newMultipartParser({ boundary, maxParts, openPart: form.openPart })
   try {
@@ -113,9 +121,9 @@ function makeForm<C>({ contents, maxBytes, expectedBytes }: Deps<C> & { expected
     let bytes = 0
     return {
       write(chunk) {
+        // A field that is cut here is still longer than any value may be, and is refused as such.
+        if (bytes < maxFieldBytes) chunks.push(chunk.subarray(0, maxFieldBytes - bytes))
         bytes += chunk.length
-        if (bytes > maxFieldBytes) throw malformed(`The field ${name} is longer than ${maxFieldBytes} bytes.`)
-        chunks.push(chunk)
       },
       end() {
         fields[name] = decode(Buffer.concat(chunks), charset)

@@ -78,6 +78,9 @@ export function makeContentFetcher(deps: {
     if (statusCode < 200 || statusCode > 299 || withoutContent.has(statusCode)) {
       throw new OutboundError(`The host answered with status ${statusCode}.`)
     }
+    if (!/^(?:chunked)?$/i.test(String(headers['transfer-encoding'] ?? ''))) {
+      throw new OutboundError('The host sent its response in a transfer encoding that is not supported.')
+    }
     const encoding = headers['content-encoding'] ?? ''
     if (!/^(?:identity)?$/i.test(String(encoding))) {
       throw new OutboundError('The host sent encoded content, which the request does not accept.')

@@ -1,5 +1,5 @@
 import { connect, isIPv6, type Socket } from 'node:net'
-import { OutboundError } from './outbound-error.ts'
+import { noPublicAddress, OutboundError } from './outbound-error.ts'
 import { withinTime } from './time-limit.ts'
 
 /** Limit on the addresses that are tried, because a name may have a thousand. */
@@ -27,7 +27,7 @@ export async function dialFirst(
       failure ??= error
     }
   }
-  throw failure ?? new OutboundError('The name of the host could not be resolved.')
+  throw failure ?? new OutboundError(noPublicAddress)
 }
 
 /** Opens a connection to exactly this address. */

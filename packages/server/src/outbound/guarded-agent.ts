@@ -3,7 +3,7 @@ import { connect as startTls } from 'node:tls'
 import type { buildConnector, Client, Dispatcher } from 'undici'
 import type { AddressPolicy } from '../domain/scans/web-address.ts'
 import { connectTimeoutMessage, dialFirst, enterTunnel, openSocket, whenEvent } from './dial.ts'
-import { OutboundError } from './outbound-error.ts'
+import { noPublicAddress, OutboundError } from './outbound-error.ts'
 import { makeResolveName, type ResolveName } from './resolve-name.ts'
 import { withinTime } from './time-limit.ts'
 
@@ -88,8 +88,7 @@ export function makeGuardedAgent(deps: {
       return [host]
     }
     const addresses = await resolveInTime(host, signal)
-    if (!addresses.every(policy.isAllowed))
-      throw new OutboundError('The name of the host leads to an address that is not public.')
+    if (!addresses.every(policy.isAllowed)) throw new OutboundError(noPublicAddress)
     return addresses
   }
 

@@ -3,6 +3,9 @@ export class OutboundError extends Error {
   override name = 'OutboundError'
 }
 
+/** The same for a name that does not exist and for one of this network: callers must not learn which names exist here. */
+export const noPublicAddress = 'The name of the host does not lead to a public address.'
+
 /** Errors of this machine, which lacks a resource. They are not failures of the other side, and a retry may help. */
 const ownShortages = new Set(['EMFILE', 'ENFILE', 'ENOMEM', 'ENOBUFS'])
 

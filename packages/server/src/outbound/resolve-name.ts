@@ -1,6 +1,6 @@
 import { Resolver } from 'node:dns/promises'
 import { readFile, stat } from 'node:fs/promises'
-import { OutboundError } from './outbound-error.ts'
+import { noPublicAddress, OutboundError } from './outbound-error.ts'
 
 /** Time to wait for the second address family after the first answer: some name servers never answer for IPv6. */
 const otherFamilyMs = 500
@@ -24,7 +24,7 @@ export function makeResolveName(deps: { servers?: string[]; hostsFile?: string }
     const hostsEntry = await findInHostsFile(host)
     if (hostsEntry !== undefined) return hostsEntry
     const addresses = await askServers(host, deps.servers, signal)
-    if (addresses.length === 0) throw new OutboundError('The name of the host could not be resolved.')
+    if (addresses.length === 0) throw new OutboundError(noPublicAddress)
     return addresses
   }
 }

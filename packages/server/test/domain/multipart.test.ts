@@ -115,6 +115,26 @@ describe('a form', () => {
     assert.throws(() => parse(Buffer.concat([Buffer.alloc(70_000, 'x'), toBody(file('x'))])), isMalformed)
   })
 
+  test('that goes on after its closing boundary is refused: some parsers read the last part, others the first', () => {
+    const more = toBody(file('other'))
+    for (const between of ['', '\r\n', 'epilogue\r\n']) {
+      const body = Buffer.concat([toBody(file('hello')), Buffer.from(between), more])
+      for (const bytes of [body.length, 1, 7]) assert.throws(() => parse(body, bytes), isMalformed, between)
+    }
+  })
+
+  test('with a part that has two names or two headers of a kind is refused', () => {
+    const disposition = 'Content-Disposition: form-data; name="file"; filename="a"'
+    const headers = [
+      'Content-Disposition: form-data; name="file"; name="file_name"; filename="a"',
+      'Content-Disposition: form-data; name=file; NAME=file; filename=a',
+      `Content-Disposition: form-data; name="file_name"; name*=utf-8''file; filename="a"`,
+      `${disposition}\r\nContent-Disposition: form-data; name="other"`,
+      'Content-Disposition: form-data; name="file"\r\nContent-Type: text/plain\r\ncontent-type: application/octet-stream',
+    ]
+    for (const header of headers) assert.throws(() => parse(toBody({ header, content: 'x' })), isMalformed, header)
+  })
+
   test('with an endless header or too many parts is refused', () => {
     assert.throws(() => parse(toBody({ header: `X: ${'y'.repeat(20_000)}`, content: '' }), 1000), isMalformed)
     assert.throws(() => parse(toBody(...Array.from({ length: 111 }, () => field('a', 'b')))), isMalformed)

@@ -127,6 +127,12 @@ describe('an origin that', () => {
       },
       ...(['DownloadFailed', /encoded content/] as const),
     ],
+    ...['gzip', 'gzip, chunked', 'identity'].map((encoding): (typeof cases)[number] => [
+      `transfers in the encoding ${encoding}`,
+      (socket) => socket.end(newAnswer(`200 OK\nTransfer-Encoding: ${encoding}`, '4\r\nonly\r\n0\r\n\r\n')),
+      'DownloadFailed',
+      /transfer encoding|valid HTTP/,
+    ]),
     ['sends nothing', (socket) => socket.end(newAnswer('200 OK\nContent-Length: 0')), 'EmptyContent', /no content/],
     [
       'sends nothing, in chunks',

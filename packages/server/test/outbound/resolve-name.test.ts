@@ -77,8 +77,8 @@ describe('a name', () => {
     assert.deepEqual(await resolve('Both.test.', never()), ['192.0.2.1', '192.0.2.2', '2001:db8::1'])
     assert.deepEqual(await resolve('four.test', never()), ['192.0.2.4'])
     assert.deepEqual(await resolve('six.test', never()), ['2001:db8::6'])
-    await assert.rejects(resolve('none.test', never()), /could not be resolved/)
-    await assert.rejects(resolve('unknown.test', never()), /could not be resolved/)
+    await assert.rejects(resolve('none.test', never()), /does not lead to a public address/)
+    await assert.rejects(resolve('unknown.test', never()), /does not lead to a public address/)
   })
 
   test('is found in the hosts file first, which is read again when it changes', async (t) => {
@@ -110,7 +110,7 @@ describe('a name', () => {
     const call = agent.withClient('http://mixed.test', never(), (client) =>
       client.request({ method: 'GET', path: '/' }),
     )
-    await assert.rejects(call, /leads to an address that is not public/)
+    await assert.rejects(call, /does not lead to a public address/)
   })
 })
 

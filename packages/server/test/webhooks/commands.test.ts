@@ -97,7 +97,7 @@ describe('webhooks test', () => {
     assert.equal(literal.code, 1)
     assert.match(literal.err, /^The URL must not point to an address that is not public\.\n$/)
     assert.equal(named.code, 1)
-    assert.match(JSON.parse(named.out).answer, /leads to an address that is not public/)
+    assert.match(JSON.parse(named.out).answer, /does not lead to a public address/)
     assert.equal(receiver.received.length, 0)
   })
 

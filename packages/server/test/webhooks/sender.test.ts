@@ -183,7 +183,7 @@ describe('the webhook sender', () => {
     const cases: [host: string, reason: RegExp][] = [
       ['127.0.0.1', /^The address must not point to an address that is not public\.$/],
       ['0x7f.1', /^The address must not point to an address that is not public\.$/],
-      ['localhost', /^The name of the host leads to an address that is not public\.$/],
+      ['localhost', /^The name of the host does not lead to a public address\.$/],
     ]
     for (const [host, reason] of cases) {
       const outcome = await strict.send({ url: `http://${host}:${port}/`, headers: {}, body, totalMs: 3000 })

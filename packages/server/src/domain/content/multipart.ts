@@ -3,7 +3,7 @@ import { malformed } from '../problem.ts'
 /** Takes the bytes of one part as they arrive. */
 export type PartSink = { write(chunk: Buffer): void; end(): void }
 
-type State = 'preamble' | 'delimiter' | 'header' | 'content' | 'closed'
+type State = 'preamble' | 'delimiter' | 'header' | 'content' | 'epilogue'
 
 const maxPreambleBytes = 64 * 1024
 const maxHeaderBytes = 16 * 1024
@@ -17,9 +17,10 @@ const lineEnd: Buffer = Buffer.from('\r\n')
 const headerEnd = Buffer.from('\r\n\r\n')
 
 /**
- * Reads a multipart body, chunk by chunk. A line that merely begins like the boundary is refused: parsers disagree on
- * whether it ends the part, so the reader of the file could get other content than was scanned. Multipart libraries cut
- * the file there silently, and checking beside a library costs a second pass over every byte.
+ * Reads a multipart body, chunk by chunk. What parsers read differently is refused, because the reader of the file could
+ * get other content than was scanned: a line that merely begins like the boundary, a part after the closing boundary, and
+ * a part with two names. Multipart libraries choose one reading silently, and checking beside a library costs a second
+ * pass over every byte.
  */
 export function newMultipartParser(deps: {
   boundary: string
@@ -38,14 +39,14 @@ export function newMultipartParser(deps: {
     push(chunk: Buffer) {
       let rest = openAtStart(chunk) ?? (unread.length === 0 ? chunk : Buffer.concat([unread, chunk]))
       unread = emptyBuffer
-      while (rest.length > 0 && state !== 'closed') {
+      while (rest.length > 0) {
         const next = advance(rest)
         if (next === undefined) return
         rest = next
       }
     },
     finish() {
-      if (state !== 'closed') throw malformed('The form ends before its closing boundary.')
+      if (state !== 'epilogue') throw malformed('The form ends before its closing boundary.')
     },
   }
 
@@ -67,6 +68,8 @@ export function newMultipartParser(deps: {
         })
       case 'content':
         return passContent(bytes, (part) => sink?.write(part))
+      case 'epilogue':
+        return passContent(bytes, () => {})
       case 'delimiter':
         return passDelimiterEnd(bytes)
       default:
@@ -84,6 +87,7 @@ export function newMultipartParser(deps: {
       return undefined
     }
     if (at > 0) take(bytes.subarray(0, at))
+    if (state === 'epilogue') throw malformed('The form goes on after its closing boundary.')
     if (state === 'content') sink?.end()
     state = 'delimiter'
     return bytes.subarray(at + delimiter.length)
@@ -92,8 +96,8 @@ export function newMultipartParser(deps: {
   function passDelimiterEnd(bytes: Buffer): Buffer | undefined {
     const end = readDelimiterEnd(bytes)
     if (end === 'closing') {
-      state = 'closed'
-      return emptyBuffer
+      state = 'epilogue'
+      return bytes.subarray('--'.length)
     }
     if (end === 'incomplete') {
       unread = bytes
@@ -164,6 +168,7 @@ function readPartHeader(text: string): PartHeader | undefined {
   const disposition = findHeader(lines, 'content-disposition')
   if (disposition === undefined || !/^form-data\s*(;|$)/i.test(disposition)) return undefined
   const params = readParams(disposition)
+  if (params.has('name*') || countParams(disposition, 'name') > 1) throw malformed('A part of the form has two names.')
   const name = params.get('name')
   if (name === undefined) return undefined
   const filename = readExtended(params.get('filename*')) ?? params.get('filename')
@@ -178,19 +183,21 @@ function readPartHeader(text: string): PartHeader | undefined {
 }
 
 function findHeader(lines: string[], name: string): string | undefined {
-  for (const line of lines) {
-    const colon = line.indexOf(':')
-    if (colon === name.length && line.slice(0, colon).toLowerCase() === name) return line.slice(colon + 1).trim()
-  }
-  return undefined
+  const found = lines.filter((line) => line.slice(0, line.indexOf(':')).toLowerCase() === name)
+  if (found.length > 1) throw malformed(`A part of the form has more than one ${name} header.`)
+  return found[0]?.slice(name.length + 1).trim()
 }
+
+const matchParams = (value: string) => value.matchAll(/;\s*([^\s=;"]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s;]*))/gs)
+
+/** The number of parameters of a header with this name. */
+export const countParams = (value: string, wanted: string): number =>
+  [...matchParams(value)].filter(([, name]) => name?.toLowerCase() === wanted).length
 
 /** Reads parameters such as `; name="a"; filename=b`. Of two with the same name the first counts. */
 function readParams(value: string): Map<string, string> {
   const params = new Map<string, string>()
-  for (const [, name = '', quoted, plain] of value.matchAll(
-    /;\s*([^\s=;"]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s;]*))/gs,
-  )) {
+  for (const [, name = '', quoted, plain] of matchParams(value)) {
     const key = name.toLowerCase()
     if (!params.has(key)) params.set(key, quoted === undefined ? (plain ?? '') : unescapeQuoted(quoted))
   }

@@ -1,4 +1,5 @@
 import { BlockList, isIP } from 'node:net'
+import { domainToUnicode } from 'node:url'
 import { maxUrlLength } from '@assay/contract/limits'
 
 /** The bad ports of the fetch standard: servers of other protocols could mistake an HTTP request for their own. */
@@ -22,7 +23,7 @@ export function checkWebAddress(text: string, policy: AddressPolicy): string[] {
   }
   if (!/^https?:\/\/[^/?#]/i.test(text)) return ['must be an absolute http or https URL with a host.']
   const url = URL.parse(text)
-  if (url === null || /^\.*$/.test(url.hostname)) return ['must be a valid URL.']
+  if (url === null || !isPossibleHost(url.hostname)) return ['must be a valid URL.']
   const errors: string[] = []
   if (url.username !== '' || url.password !== '' || /^https?:\/\/[^/?#]*@/i.test(text)) {
     errors.push('must not contain a user name or password.')
@@ -32,6 +33,15 @@ export function checkWebAddress(text: string, policy: AddressPolicy): string[] {
   if (literalAddress !== undefined && !policy.isAllowed(literalAddress))
     errors.push('must not point to an address that is not public.')
   return errors
+}
+
+/** Tells names that cannot exist: DNS allows 253 characters, in labels of 1 to 63, and international ones in Punycode. */
+function isPossibleHost(hostname: string): boolean {
+  if (hostname.startsWith('[')) return true
+  const host = hostname.replace(/\.$/, '')
+  const hasLabels = host.length <= 253 && host.split('.').every((label) => label.length >= 1 && label.length <= 63)
+  // A label that is no valid Punycode stays as it is.
+  return hasLabels && !/(^|\.)xn--/.test(domainToUnicode(host))
 }
 
 /** Finds an IP address in the host. The URL parser has normalized all spellings (decimal, octal, hex, short). */
