@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { createHash, randomUUID } from 'node:crypto'
-import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
@@ -214,8 +214,11 @@ describe('an operator', { skip: lacking }, () => {
     const done = await ask<{ directory: string; rows: number; files: number }>('POST', '/operator/backup')
     assert(done.rows > 0 && existsSync(done.directory) && readdirSync(done.directory).length > 1)
     const elsewhere = mkdtempSync(join(tmpdir(), 'assay-restored-'))
+    // The console leaves the master key out of backups.
+    const key = readFileSync(join(service.settings.ASSAY_DATA_DIR ?? '', 'master.key'), 'utf8').trim()
+    const restoring = { ASSAY_DATA_DIR: join(elsewhere, 'data'), ASSAY_MASTER_KEY: key }
     try {
-      const restored = await runProgram({ ASSAY_DATA_DIR: join(elsewhere, 'data') }, 'restore', done.directory)
+      const restored = await runProgram(restoring, 'restore', done.directory)
       assert.equal(restored.code, 0, restored.err)
     } finally {
       rmSync(elsewhere, { recursive: true, force: true })

@@ -13,6 +13,7 @@ import { followDocument } from '../support/follow-document.ts'
 import { findFreePort } from '../support/free-port.ts'
 import { lacksPrograms } from '../support/lacks-programs.ts'
 import { world } from '../support/origin.ts'
+import { copyPreparedDatabase } from '../support/prepared-database.ts'
 import { makeReadersDirectory, toReadersEnvironment } from '../support/readers-directory.ts'
 import { openReceiver, type Receiver } from '../support/receiver.ts'
 import { alreadyTested, lacksClamAv } from '../support/scanning.ts'
@@ -141,7 +142,11 @@ describe('an operator', { skip }, () => {
       },
       'export ASSAY_BLOBS': () => newNeighbour('with-s3'),
       'ASSAY_ROLES=api': () => ({}),
-      'openssl req': () => newNeighbour('with-tls'),
+      // Its own database, because its master key is its own.
+      'openssl req'() {
+        copyPreparedDatabase(inDir('with-tls'))
+        return { ...newNeighbour('with-tls'), ASSAY_DATABASE_URL: '' }
+      },
     },
     skip: { 'export ASSAY_BLOBS': lacksS3 },
   })

@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { test } from 'node:test'
 import { getSharedService } from '../support/shared-service.ts'
 import { startService, withoutImages } from '../support/start-service.ts'
@@ -22,7 +24,7 @@ test('of 120 parallel requests on a rate of 50 a minute exactly 50 pass', async 
 })
 
 test('two services on one database admit exactly as many requests as one', { skip: isEmbedded() }, async () => {
-  const second = await startService({ ...withoutImages, ASSAY_DATABASE_URL: getDatabaseUrl() })
+  const second = await startService({ ...withoutImages, ...getSharedSettings() })
   try {
     const { api_key, id } = await service.createAccount('--rate', '50/1m')
     const statuses = await pingAll(120, [service.url, second.url], api_key)
@@ -38,10 +40,16 @@ test('two services on one database admit exactly as many requests as one', { ski
 
 /** An embedded database has one service by design; a second one is refused (see start.test.ts). */
 function isEmbedded() {
-  return getDatabaseUrl() === undefined
+  return !findSettings().ASSAY_DATABASE_URL
 }
 
-function getDatabaseUrl(): string | undefined {
+function findSettings(): NodeJS.ProcessEnv {
   const { settings } = JSON.parse(process.env.ASSAY_TEST_SERVICE ?? '{}') as { settings?: NodeJS.ProcessEnv }
-  return settings?.ASSAY_DATABASE_URL
+  return settings ?? {}
+}
+
+/** What all services of one database need. */
+function getSharedSettings(): NodeJS.ProcessEnv {
+  const { ASSAY_DATABASE_URL, ASSAY_DATA_DIR = '' } = findSettings()
+  return { ASSAY_DATABASE_URL, ASSAY_MASTER_KEY: readFileSync(join(ASSAY_DATA_DIR, 'master.key'), 'utf8').trim() }
 }

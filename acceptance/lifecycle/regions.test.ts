@@ -17,6 +17,7 @@ type Key = { id: string; account_id: string }
 
 const skip = alreadyTested
 const repository = new URL('../../', import.meta.url).pathname
+const sameKey = { ASSAY_MASTER_KEY: 'a'.repeat(64) }
 let databases: Awaited<ReturnType<typeof openTestPostgres>>[] = []
 let home: Service
 let satellite: Service
@@ -26,14 +27,16 @@ before(async () => {
   if (skip) return
   databases = await Promise.all([openTestPostgres(['wal_level=logical']), openTestPostgres()])
   const [first, second] = databases.map(({ adminUrl }) => adminUrl) as [string, string]
-  home = await startService({ ASSAY_DATABASE_URL: first, ASSAY_REGION: 'eu', ASSAY_NSFW_PROFILE: 'off' })
+  home = await startService({ ...sameKey, ASSAY_DATABASE_URL: first, ASSAY_REGION: 'eu', ASSAY_NSFW_PROFILE: 'off' })
   const [publish = '', follow = ''] = readCommands()
     .map((commands) => commands.replace('postgres://assay:secret@db.us-east.internal/assay', second))
     .map((commands) => commands.replace('postgres://replica:secret@db.eu.internal/assay?sslmode=verify-full', first))
   await type(publish, { ASSAY_DATABASE_URL: first })
-  const exported = await type(`${follow}\nenv`, {})
+  const other = type(follow, { ASSAY_MASTER_KEY: 'b'.repeat(64) })
+  await assert.rejects(other, /ASSAY_MASTER_KEY is another key/)
+  const exported = await type(`${follow}\nenv`, sameKey)
   assert.match(exported, /^ASSAY_REGION=us-east$/m)
-  const settings = { ASSAY_DATABASE_URL: second, ASSAY_REGION: 'us-east' }
+  const settings = { ...sameKey, ASSAY_DATABASE_URL: second, ASSAY_REGION: 'us-east' }
   satellite = await startService({ ...settings, ASSAY_NSFW_PROFILE: 'off' })
 })
 after(async () => {

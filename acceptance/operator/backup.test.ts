@@ -1,16 +1,18 @@
 import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { appendFileSync, cpSync, existsSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs'
+import { appendFileSync, cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
+import { setTimeout as pause } from 'node:timers/promises'
 import { eicar, eicarMember, eicarSignal, newTar } from '../support/archives.ts'
 import { openFakeClamd } from '../support/fake-clamd.ts'
 import { copyPreparedDatabase } from '../support/prepared-database.ts'
-import { runProgram } from '../support/run-program.ts'
+import { programFile, runProgram } from '../support/run-program.ts'
 import { alreadyTested, lacksClamAv } from '../support/scanning.ts'
 import { getSharedService } from '../support/shared-service.ts'
-import { startService } from '../support/start-service.ts'
+import { makeOperate, startService } from '../support/start-service.ts'
 import { makeCaller, toId, toResult } from '../support/submitting.ts'
 
 const skip = alreadyTested || (await lacksClamAv(getSharedService().url))
@@ -38,7 +40,11 @@ before(async () => {
     const caller = makeCaller(service.url, own.ASSAY_BOOTSTRAP_KEY)
     completed = toResult(await caller.sendFile('malware', 'scan', 'bad content'), 201).id
     pending = toId(await caller.sendFile('malware', 'submit', large))
-    await service.operate('backup', backup)
+    await service.operate('backup', backup, '--with-master-key')
+    const settings = { ASSAY_DATA_DIR: join(folder, 'first') }
+    const { code, err } = await runProgram(settings, 'master-key', 'rotate')
+    assert.equal(code, 1)
+    assert.match(err, /^These nodes run: .*Stop them first/)
   } finally {
     await service.stop()
     await clamd.close()
@@ -51,6 +57,7 @@ const restoreTo = (name: string, source = backup, ...options: string[]) =>
 
 test('a restored backup has keys, credits and results, and its waiting jobs are scanned', { skip }, async () => {
   assert.equal((await restoreTo('second')).code, 0)
+  await rotateMasterKey(join(folder, 'second'))
   const service = await startService({ ...own, ASSAY_DATA_DIR: join(folder, 'second') })
   try {
     const caller = makeCaller(service.url, own.ASSAY_BOOTSTRAP_KEY)
@@ -65,6 +72,37 @@ test('a restored backup has keys, credits and results, and its waiting jobs are 
     await service.stop()
   }
 })
+
+/** Rotates the key of an installation with a waiting job, after rotations that were killed half-way. */
+async function rotateMasterKey(dataDir: string) {
+  const settings = { ASSAY_DATA_DIR: dataDir }
+  const keyFile = join(dataDir, 'master.key')
+  const operate = makeOperate(settings)
+  const [account] = (await operate('accounts', 'list')) as { id: string }[]
+  const showSecret = () => operate('webhooks', 'show-secret', '--account', account?.id ?? '')
+  const before = { secret: await showSecret(), key: readFileSync(keyFile, 'utf8') }
+  for (const isDue of [() => existsSync(`${keyFile}.next`), () => readFileSync(keyFile, 'utf8') !== before.key]) {
+    await rotateUntil(settings, isDue)
+    assert.deepEqual(await showSecret(), before.secret)
+  }
+  const { old_key, new_key, jobs } = (await operate('master-key', 'rotate')) as Record<string, unknown>
+  assert.notEqual(old_key, new_key)
+  assert.equal(jobs, 1)
+  assert.deepEqual(await showSecret(), before.secret)
+  assert.notEqual(readFileSync(keyFile, 'utf8'), before.key)
+  assert(!existsSync(`${keyFile}.next`))
+  assert.equal(statSync(keyFile).mode & 0o777, 0o600)
+}
+
+/** Kills a rotation as soon as it has done something, unless it ends before that is seen. */
+async function rotateUntil(settings: NodeJS.ProcessEnv, isDue: () => boolean) {
+  const env = { ...process.env, ...settings }
+  const rotation = spawn(process.execPath, [programFile, 'master-key', 'rotate'], { env, stdio: 'ignore' })
+  const ended = new Promise((resolve) => rotation.once('exit', resolve))
+  while (!isDue() && rotation.exitCode === null) await pause(1)
+  rotation.kill('SIGKILL')
+  await ended
+}
 
 test('a backup is readable by its owner alone, and complete or absent', { skip }, async () => {
   assert.equal(statSync(backup).mode & 0o777, 0o700)
@@ -99,7 +137,7 @@ test('a damaged or incomplete backup is refused before anything is changed', { s
 })
 
 test('restore refuses a database with accounts, and backup refuses an existing directory', { skip }, async () => {
-  const { code, err } = await restoreTo('second')
+  const { code, err } = await restoreTo('first')
   assert.equal(code, 1)
   assert.match(err, /This database already has accounts/)
   const again = await runProgram({ ASSAY_DATA_DIR: join(folder, 'second') }, 'backup', backup)
@@ -109,11 +147,12 @@ test('restore refuses a database with accounts, and backup refuses an existing d
 
 test('restore of a backup without the master key asks for the key', { skip }, async () => {
   const apart = join(folder, 'apart')
-  const saved = await runProgram({ ASSAY_DATA_DIR: join(folder, 'second') }, 'backup', apart, '--without-master-key')
+  const saved = await runProgram({ ASSAY_DATA_DIR: join(folder, 'second') }, 'backup', apart)
   assert.equal(saved.code, 0, saved.err)
   assert(!existsSync(join(apart, 'master.key')))
+  assert.match(saved.out, /you need the master key [0-9a-f]{16}, which is not part of it/)
   const refused = await restoreTo('fourth', apart)
-  assert.match(refused.err, /does not contain the master key/)
+  assert.match(refused.err, /does not contain the master key [0-9a-f]{16}\. Set ASSAY_MASTER_KEY/)
   const env = { ASSAY_DATA_DIR: join(folder, 'fourth'), ASSAY_MASTER_KEY: '0'.repeat(64) }
   assert.match((await runProgram(env, 'restore', apart)).err, /ASSAY_MASTER_KEY is not the key of this backup/)
 })

@@ -52,6 +52,8 @@ const kinds: Kind[] = [
   { shown: '(?<=#)[\\w-]{43}', real: '[\\w-]{43}' },
   same(time),
   same('00-[0-9a-f]{32}-[0-9a-f]{16}-0\\d'),
+  // Ids of master keys.
+  same('\\b[0-9a-f]{16}\\b'),
   { shown: '(?<=X-Api-Signature: )[0-9a-f]{64}', real: '[0-9a-f]{64}' },
   { shown: '(?<=webhook-timestamp: )\\d+', real: '\\d{10}' },
   same('v1,[A-Za-z0-9+/]{43}='),

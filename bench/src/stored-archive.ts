@@ -9,6 +9,7 @@ import { makeRegistration } from '../../packages/server/src/domain/accounts/regi
 import { toKeyDigest } from '../../packages/server/src/domain/accounts/secrets.ts'
 import { systemClock } from '../../packages/server/src/runtime/clock.ts'
 import type { Logger } from '../../packages/server/src/runtime/logger.ts'
+import { testSealer } from '../../packages/server/test/support/test-sealer.ts'
 
 const days = 30
 const dayMs = 86_400_000
@@ -28,7 +29,11 @@ export async function openArchive(server: string, size: number, log: Logger) {
     await pool.query(`create table scans_${day} partition of scans for values from ('${from}') to ('${to}')`)
   }
   await makeScanStore(database).createPartitions(days)
-  const [accounts, keys, plans] = [makeAccountStore(database), makeKeyStore(database), makePlanStore(database)]
+  const [accounts, keys, plans] = [
+    makeAccountStore({ ...database, sealer: testSealer }),
+    makeKeyStore(database),
+    makePlanStore(database),
+  ]
   const registration = makeRegistration({ accounts, keys, plans, clock: systemClock })
   const { apiKey, account } = await registration.register({ name: 'bench', plan: 'unlimited' })
   const step = (days * dayMs) / size

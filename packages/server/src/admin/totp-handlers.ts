@@ -19,7 +19,8 @@ export function makeTotpHandlers({ members, authentication, clock }: TotpDeps) {
       return { secret: toBase32(secret), uri: toTotpUri(secret, member.email) }
     },
     async confirmTotp({ who, body, audit }) {
-      const { id, totpSecret, totpConfirmedAt } = await getMember(members, who)
+      const { id, totpConfirmedAt } = await getMember(members, who)
+      const totpSecret = await members.findTotpSecret(id)
       if (totpConfirmedAt !== null) throw newTotpConflict()
       const step = totpSecret === null ? undefined : findTotpStep(totpSecret, body.code, clock.now())
       if (step === undefined) throw new Problem({ kind: 'validation', errors: { code: ['Wrong code.'] } })

@@ -9,7 +9,7 @@ import type { ContentStore, ContentWriter } from '../domain/ports/content-store.
 import { freeBuffer, freeMemory } from '../runtime/free-buffer.ts'
 import { findProcessIdentity, isRunning } from '../runtime/process.ts'
 import { toStorageProblem } from './disk-space.ts'
-import type { MasterKey } from './master-key.ts'
+import { newContentKey } from './frames.ts'
 import { type BlockPool, type MemoryBudget, makeBlockPool, newMemoryContent } from './memory-content.ts'
 import { createSealedFile, type FileBounds, type SealedWriter } from './sealed-file.ts'
 
@@ -17,10 +17,10 @@ import { createSealedFile, type FileBounds, type SealedWriter } from './sealed-f
 const memoryBytes = 1024 * 1024
 
 /**
- * Content of scans that run in this process. Larger content lies in a directory that is named after the process, so
- * that after a crash the sweeper of any process can tell that nobody needs it.
+ * Content of scans that run in this process, which alone has the keys of its files. Larger content lies in a directory
+ * that is named after the process, so that after a crash the sweeper of any process can tell that nobody needs it.
  */
-export function openContentStore(deps: { dir: string; master: MasterKey } & FileBounds): ContentStore & {
+export function openContentStore(deps: { dir: string } & FileBounds): ContentStore & {
   sweep(): Promise<number>
   close(): Promise<void>
 } {
@@ -37,7 +37,7 @@ export function openContentStore(deps: { dir: string; master: MasterKey } & File
       created = undefined
       throw toStorageProblem(error)
     })
-    return createSealedFile(join(ownDir, newUuid()), deps.master, deps)
+    return createSealedFile(join(ownDir, newUuid()), newContentKey(), deps)
   }
 
   return {

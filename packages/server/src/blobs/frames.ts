@@ -1,7 +1,8 @@
-import { createCipheriv, createDecipheriv, createSecretKey, type KeyObject } from 'node:crypto'
+import { createCipheriv, createDecipheriv, createSecretKey, hkdfSync, type KeyObject } from 'node:crypto'
 import { drawRandom } from '../domain/accounts/secrets.ts'
+import type { Binding } from '../domain/ports/sealer.ts'
 import { freeBuffer } from '../runtime/free-buffer.ts'
-import { type MasterKey, wrappedKeyBytes } from './master-key.ts'
+import { type MasterKey, sealedKeyBytes } from './master-key.ts'
 import type { MemoryBudget } from './memory-content.ts'
 
 /**
@@ -45,30 +46,53 @@ function toNonce(noncePrefix: Buffer, index: number, isLast: boolean): Buffer {
   return nonce
 }
 
-/** The header before the frames of an object: its key, wrapped with the master key, and the prefix of its nonces. */
-export const objectHeaderBytes = wrappedKeyBytes + noncePrefixBytes
+const saltBytes = 32
 
-export function newObjectKey(master: MasterKey): { frameKey: FrameKey; header: Buffer } {
-  const [key, noncePrefix] = [drawRandom(32), drawRandom(noncePrefixBytes)]
-  const header = Buffer.concat([master.wrap(key), noncePrefix])
-  return { frameKey: { key: createSecretKey(key), noncePrefix }, header }
+/**
+ * The header before the frames of an object: a random salt and the prefix of its nonces. The key of the frames is
+ * derived from the salt and from the content key, which is not stored with the object. Erasing the header makes the
+ * object unreadable even for those who have the content key.
+ */
+export const objectHeaderBytes = saltBytes + noncePrefixBytes
+
+export const newContentKey = (): Buffer => drawRandom(32)
+
+export function newObjectKey(contentKey: Buffer): { frameKey: FrameKey; header: Buffer } {
+  const header = drawRandom(objectHeaderBytes)
+  return { frameKey: openObjectKey(header, contentKey), header }
 }
 
-/** Throws when the header was made with another master key, or was erased. */
-export const openObjectKey = (header: Buffer, master: MasterKey): FrameKey => ({
-  key: createSecretKey(master.unwrap(header.subarray(0, wrappedKeyBytes))),
-  noncePrefix: Buffer.from(header.subarray(wrappedKeyBytes, objectHeaderBytes)),
+export const openObjectKey = (header: Buffer, contentKey: Buffer): FrameKey => ({
+  key: createSecretKey(Buffer.from(hkdfSync('sha256', contentKey, header.subarray(0, saltBytes), 'frames', 32))),
+  noncePrefix: Buffer.from(header.subarray(saltBytes, objectHeaderBytes)),
 })
 
-/** Encrypts content of at most one frame into one buffer: header and frame. */
-export function sealBytes(clear: Buffer, master: MasterKey): Buffer {
-  const { frameKey, header } = newObjectKey(master)
-  return Buffer.concat([header, ...sealFrame(frameKey, 0, true, clear)])
+/** The key encrypts one message only, so its nonce may be constant. */
+const toSingleFrameKey = (key: Buffer): FrameKey => ({
+  key: createSecretKey(key),
+  noncePrefix: Buffer.alloc(noncePrefixBytes),
+})
+
+/** Encrypts content of at most one frame into one buffer: the sealed key of the content, and the frame. */
+export function sealBytes(clear: Buffer, master: MasterKey, binding: Binding): Buffer {
+  const key = newContentKey()
+  return Buffer.concat([master.seal(key, binding), ...sealFrame(toSingleFrameKey(key), 0, true, clear)])
 }
 
-/** Throws when the content was changed, or sealed with another master key. */
-export const unsealBytes = (sealed: Buffer, master: MasterKey): Buffer =>
-  openFrame(openObjectKey(sealed, master), 0, true, sealed.subarray(objectHeaderBytes))
+/** Throws when the content was changed, belongs elsewhere, or was sealed with another master key. */
+export const unsealBytes = (sealed: Buffer, master: MasterKey, binding: Binding): Buffer =>
+  openFrame(
+    toSingleFrameKey(master.open(sealed.subarray(0, sealedKeyBytes), binding)),
+    0,
+    true,
+    sealed.subarray(sealedKeyBytes),
+  )
+
+/** Replaces the sealed key of content in a row, or the sealed key of an object; undefined when `reseal` returns none. */
+export function resealBytes(sealed: Buffer, reseal: (key: Buffer) => Buffer | undefined): Buffer | undefined {
+  const key = reseal(sealed.subarray(0, sealedKeyBytes))
+  return key && Buffer.concat([key, sealed.subarray(sealedKeyBytes)])
+}
 
 /** An object that sealed frames are read from. */
 type FrameSource = {

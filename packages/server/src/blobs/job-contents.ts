@@ -1,3 +1,4 @@
+import { createHash, hash } from 'node:crypto'
 import { mkdirSync, readFileSync } from 'node:fs'
 import { open, readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -5,10 +6,17 @@ import { buffer } from 'node:stream/consumers'
 import { v7 as newUuid } from 'uuid'
 import type { Content, ContentIdentity } from '../domain/content/content.ts'
 import { headBytes } from '../domain/content/content.ts'
-import type { ContentLocation, ContentWriter, JobContent, JobContents } from '../domain/ports/content-store.ts'
+import type {
+  ContentLocation,
+  ContentOwner,
+  ContentWriter,
+  JobContent,
+  JobContents,
+} from '../domain/ports/content-store.ts'
+import type { Binding } from '../domain/ports/sealer.ts'
 import { writeOnce } from '../runtime/write-once.ts'
 import { makeContentWriter, type StoredContent } from './content-store.ts'
-import { frameBytes, sealBytes, unsealBytes } from './frames.ts'
+import { frameBytes, newContentKey, sealBytes, unsealBytes } from './frames.ts'
 import type { MasterKey } from './master-key.ts'
 import { type MemoryBudget, makeBlockPool } from './memory-content.ts'
 import {
@@ -26,8 +34,8 @@ export type JobStorage = {
   id: string
   /** Throws when there is no space, not even for content in a row. */
   requireSpace?(): void
-  create(key: string): Promise<SealedWriter>
-  reopen(key: string, bytes: number): Promise<SealedContent>
+  create(key: string, contentKey: Buffer): Promise<SealedWriter>
+  reopen(key: string, contentKey: Buffer, bytes: number): Promise<SealedContent>
   /** Succeeds also when the object does not exist any more. */
   remove(key: string): Promise<void>
   /** Resolves when the names of closed objects would survive a power cut. */
@@ -38,7 +46,9 @@ export type JobStorage = {
 
 /**
  * Content of background jobs. Content up to 64 KB is sealed into the row of its job, so that thousands of jobs can be
- * accepted in a second without an object for each; larger content goes to the storage.
+ * accepted in a second without an object for each; larger content goes to the storage, and its sealed key into the row.
+ * Both are sealed for one scan of one account, with the length and the hash of the content: content of another row, or
+ * another object under the same name, does not open.
  */
 export function makeJobContents({
   master,
@@ -56,20 +66,25 @@ export function makeJobContents({
     newWriter(options = {}): ContentWriter<JobContent> {
       storage.requireSpace?.()
       const key = newUuid()
-      const createFile = () => storage.create(key)
+      const contentKey = newContentKey()
+      const createFile = () => storage.create(key, contentKey)
       const writer = makeContentWriter({ ...options, memoryBytes: frameBytes, pool, createFile, memory })
-      return { ...writer, finish: async () => toJobContent(await writer.finish(), key) }
+      return { ...writer, finish: async () => toJobContent(await writer.finish(), { key, contentKey }) }
     },
 
     toStoreId: (location) => (location.at === 'row' ? master.id : storeId),
     storeIds: [master.id, storeId],
 
-    async open(location, identity) {
-      if (location.at === 'row') return openRow(unsealBytes(location.sealed, master), identity)
-      const stored = await storage.reopen(location.key, identity.bytes)
+    async open(location, identity, owner) {
+      if (location.at === 'row') {
+        return openRow(unsealBytes(location.sealed, master, toBinding('row', owner, identity)), identity)
+      }
+      const contentKey = master.open(location.sealedKey, toBinding(location.key, owner, identity))
+      const stored = await storage.reopen(location.key, contentKey, identity.bytes)
       try {
         const head = await buffer(stored.read(0, Math.min(headBytes, identity.bytes)))
-        return { ...identity, head, whole: undefined, read: stored.read, release: stored.close }
+        const read = checkHash(stored.read, identity)
+        return { ...identity, head, whole: undefined, read, release: stored.close }
       } catch (error) {
         await stored.close()
         throw error
@@ -83,19 +98,54 @@ export function makeJobContents({
     listKeys: storage.listKeys,
   }
 
-  function toJobContent(content: Content | StoredContent, key: string): JobContent {
+  function toJobContent(content: Content | StoredContent, object: { key: string; contentKey: Buffer }): JobContent {
+    const { key, contentKey } = object
     return Object.assign(content, {
-      async persist(): Promise<ContentLocation> {
-        if (!('keep' in content)) return { at: 'row', sealed: sealBytes(content.whole ?? Buffer.alloc(0), master) }
+      async persist(owner: ContentOwner): Promise<ContentLocation> {
+        if (!('keep' in content)) {
+          const whole = content.whole ?? Buffer.alloc(0)
+          return { at: 'row', sealed: sealBytes(whole, master, toBinding('row', owner, content)) }
+        }
         await content.keep()
         await storage.syncNames()
-        return { at: 'storage', key }
+        return { at: 'storage', key, sealedKey: master.seal(contentKey, toBinding(key, owner, content)) }
       },
     })
   }
 }
 
+/** What content is sealed for. `name` is the key of its object, or `row`. */
+export const toBinding = (
+  name: string,
+  { accountId, scanId }: ContentOwner,
+  { bytes, sha256 }: Pick<ContentIdentity, 'bytes' | 'sha256'>,
+): Binding => ['content', name, accountId ?? '', scanId, String(bytes), sha256]
+
+const newWrongHash = () => new Error('Stored content does not have the hash that it was received with')
+
+type Read = SealedContent['read']
+
+/** Compares the hash when content is read from its first to its last byte, before the last bytes are handed out. */
+function checkHash(read: Read, { bytes, sha256 }: ContentIdentity): Read {
+  let isChecked = false
+  return async function* readChecked(start = 0, end = bytes) {
+    if (isChecked || start > 0 || end < bytes) return yield* read(start, end)
+    const sum = createHash('sha256')
+    let seen = 0
+    for await (const chunk of read(start, end)) {
+      sum.update(chunk)
+      seen += chunk.length
+      if (seen >= bytes) {
+        if (sum.digest('hex') !== sha256) throw newWrongHash()
+        isChecked = true
+      }
+      yield chunk
+    }
+  }
+}
+
 function openRow(whole: Buffer, identity: ContentIdentity): Content {
+  if (hash('sha256', whole) !== identity.sha256) throw newWrongHash()
   return {
     ...identity,
     head: whole.subarray(0, headBytes),
@@ -113,13 +163,13 @@ type DiskDeps = { dir: string; master: MasterKey } & FileBounds
 export const makeDiskJobContents = (deps: DiskDeps): JobContents =>
   makeJobContents({ master: deps.master, storage: makeDiskStorage(deps), memory: deps.memory })
 
-function makeDiskStorage({ dir, master, ...bounds }: DiskDeps): JobStorage {
+function makeDiskStorage({ dir, ...bounds }: { dir: string } & FileBounds): JobStorage {
   const toPath = (key: string) => join(dir, key)
   return {
     id: readStoreId(dir),
     requireSpace: () => bounds.disk?.requireSome(),
-    create: (key) => createSealedFile(toPath(key), master, bounds),
-    reopen: (key, bytes) => reopenSealedFile(toPath(key), master, bytes),
+    create: (key, contentKey) => createSealedFile(toPath(key), contentKey, bounds),
+    reopen: (key, contentKey, bytes) => reopenSealedFile(toPath(key), contentKey, bytes),
     async remove(key) {
       const path = toPath(key)
       const { size } = await stat(path).catch(() => ({ size: 0 }))

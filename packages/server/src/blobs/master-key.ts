@@ -1,47 +1,102 @@
 import { createCipheriv, createDecipheriv, createHmac, createSecretKey, randomBytes } from 'node:crypto'
-import { chmodSync, mkdirSync, readFileSync, statSync } from 'node:fs'
-import { join } from 'node:path'
+import { chmodSync, mkdirSync, readFileSync, renameSync, statSync } from 'node:fs'
+import { join, resolve } from 'node:path'
 import { drawRandom } from '../domain/accounts/secrets.ts'
+import type { Binding } from '../domain/ports/sealer.ts'
 import { OperatorMistake } from '../domain/problem.ts'
 import { writeOnce } from '../runtime/write-once.ts'
 
-/** Encrypts the data key of each object. Without the master key, stored content cannot be read. */
+/** Encrypts the keys of stored content, and secrets in the database. Without the master key they cannot be read. */
 export type MasterKey = {
   /** Identifies the key without revealing anything about it. */
   id: string
-  wrap(dataKey: Buffer): Buffer
-  unwrap(wrapped: Buffer): Buffer
+  seal(clear: Buffer, binding: Binding): Buffer
+  /** Throws when the value was sealed for something else or with another master key, or was changed. */
+  open(sealed: Buffer, binding: Binding): Buffer
 }
 
-export const wrappedKeyBytes = 12 + 32 + 16
+const idBytes = 8
+const nonceBytes = 12
+const tagBytes = 16
+const headBytes = idBytes + nonceBytes
 
-/** Uses the given key, or the one in the data directory, which the first start creates readable by its owner only. */
-export function openMasterKey(given: Buffer | undefined, dataDir: string): MasterKey {
-  return makeMasterKey(given ?? readOrCreate(dataDir))
+/** The length of a sealed key of 32 bytes. */
+export const sealedKeyBytes = headBytes + 32 + tagBytes
+
+/**
+ * Uses the given key, or the one in the data directory, which the first start creates readable by its owner only. With
+ * `expectedId`, the key that sealed the secrets of the database, no other key is opened and none is created.
+ */
+export function openMasterKey(given: Buffer | undefined, dataDir: string, expectedId?: string): MasterKey {
+  if (expectedId === undefined) return makeMasterKey(given ?? readOrCreate(dataDir))
+  if (given !== undefined) return requireKey(makeMasterKey(given), expectedId, 'ASSAY_MASTER_KEY')
+  const file = join(dataDir, masterKeyFile)
+  const bytes = findKey(file)
+  if (bytes !== undefined && makeMasterKey(bytes).id === expectedId) return makeMasterKey(bytes)
+  return finishRotation(dataDir, expectedId) ?? requireKey(bytes && makeMasterKey(bytes), expectedId, resolve(file))
 }
 
-function makeMasterKey(bytes: Buffer): MasterKey {
+function requireKey(master: MasterKey | undefined, expectedId: string, place: string): MasterKey {
+  if (master?.id === expectedId) return master
+  const fault = master === undefined ? `${place} is missing` : `${place} is another key (${master.id})`
+  throw new OperatorMistake(
+    `The secrets in this database are sealed with the master key ${expectedId}, and ${fault}. Restore the key, or set ASSAY_MASTER_KEY to it: all nodes of a database need the same key. If the key is lost, run: npm run assay -- master-key rotate --lost.`,
+  )
+}
+
+/** A rotation that was interrupted after its commit has not renamed the new key yet. */
+function finishRotation(dataDir: string, expectedId: string): MasterKey | undefined {
+  const next = join(dataDir, nextMasterKeyFile)
+  const bytes = findKey(next)
+  if (bytes === undefined || makeMasterKey(bytes).id !== expectedId) return undefined
+  renameSync(next, join(dataDir, masterKeyFile))
+  return makeMasterKey(bytes)
+}
+
+/** Names of the key and, during a rotation, of its successor in the data directory. */
+export const masterKeyFile = 'master.key'
+export const nextMasterKeyFile = 'master.key.next'
+
+export function makeMasterKey(bytes: Buffer): MasterKey {
   const key = createSecretKey(bytes)
+  const id = createHmac('sha256', key).update('which master key').digest().subarray(0, idBytes)
   return {
-    id: createHmac('sha256', key).update('which master key').digest('hex').slice(0, 16),
-    wrap(dataKey) {
-      const nonce = drawRandom(12)
-      const cipher = createCipheriv('aes-256-gcm', key, nonce)
-      const sealed = cipher.update(dataKey)
+    id: id.toString('hex'),
+    seal(clear, binding) {
+      const nonce = drawRandom(nonceBytes)
+      const cipher = createCipheriv('aes-256-gcm', key, nonce, tag).setAAD(toBytes(binding))
+      const sealed = cipher.update(clear)
       cipher.final()
-      return Buffer.concat([nonce, sealed, cipher.getAuthTag()])
+      return Buffer.concat([id, nonce, sealed, cipher.getAuthTag()])
     },
-    unwrap(wrapped) {
-      const decipher = createDecipheriv('aes-256-gcm', key, wrapped.subarray(0, 12))
-      decipher.setAuthTag(wrapped.subarray(wrapped.length - 16))
-      return Buffer.concat([decipher.update(wrapped.subarray(12, wrapped.length - 16)), decipher.final()])
+    open(sealed, binding) {
+      if (sealed.length < headBytes + tagBytes) throw new Error(`A sealed value is too short (${binding[0]})`)
+      if (!sealed.subarray(0, idBytes).equals(id)) {
+        throw new Error(`A value was sealed with another master key, or is not sealed (${binding[0]})`)
+      }
+      const end = sealed.length - tagBytes
+      const decipher = createDecipheriv('aes-256-gcm', key, sealed.subarray(idBytes, headBytes), tag)
+      decipher.setAAD(toBytes(binding)).setAuthTag(sealed.subarray(end))
+      const clear = decipher.update(sealed.subarray(headBytes, end))
+      try {
+        decipher.final()
+      } catch (error) {
+        throw new Error(`A sealed value was changed, or belongs elsewhere (${binding[0]})`, { cause: error })
+      }
+      return clear
     },
   }
 }
 
+/** Without a fixed length, a tag that was cut to 4 bytes would be accepted. */
+const tag = { authTagLength: tagBytes }
+
+/** JSON keeps the parts of a binding apart: no two bindings have the same bytes. */
+const toBytes = (binding: Binding): Buffer => Buffer.from(JSON.stringify(binding))
+
 function readOrCreate(dataDir: string): Buffer {
   mkdirSync(dataDir, { recursive: true })
-  const file = join(dataDir, 'master.key')
+  const file = join(dataDir, masterKeyFile)
   const existingKey = findKey(file)
   if (existingKey !== undefined) return existingKey
   writeOnce(file, `${randomBytes(32).toString('hex')}\n`)
@@ -51,16 +106,21 @@ function readOrCreate(dataDir: string): Buffer {
 function findKey(file: string): Buffer | undefined {
   let text: string
   try {
-    text = readFileSync(file, 'utf8').trim()
+    text = readFileSync(file, 'utf8')
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
     throw error
   }
-  if (!/^[0-9a-f]{64}$/i.test(text)) {
-    throw new OperatorMistake(
-      `${file} is not a master key (64 hex digits). Restore it, or remove it: then a new key is created, and content stored under the old key is lost.`,
-    )
-  }
+  const bytes = parseMasterKey(text, file)
   if ((statSync(file).mode & 0o077) !== 0) chmodSync(file, 0o600)
-  return Buffer.from(text, 'hex')
+  return bytes
+}
+
+/** Reads the text of a key file. */
+export function parseMasterKey(text: string, file: string): Buffer {
+  const digits = text.trim()
+  if (/^[0-9a-f]{64}$/i.test(digits)) return Buffer.from(digits, 'hex')
+  throw new OperatorMistake(
+    `${file} is not a master key (64 hex digits). Restore it. If the key is lost, remove the file and run: npm run assay -- master-key rotate --lost.`,
+  )
 }

@@ -11,7 +11,6 @@ import {
   sealedFrameBytes,
   toFrameOffset,
 } from './frames.ts'
-import type { MasterKey } from './master-key.ts'
 import type { MemoryBudget } from './memory-content.ts'
 
 /** The number of frames that one call reads from the disk. */
@@ -41,13 +40,13 @@ export type SealedWriter = {
   remove(): Promise<void>
 }
 
-/** An encrypted file: the header with the wrapped key, then frames. */
+/** An encrypted file: the header, then frames. Whoever opens it again needs the content key. */
 export async function createSealedFile(
   path: string,
-  master: MasterKey,
+  contentKey: Buffer,
   { disk, memory }: FileBounds = {},
 ): Promise<SealedWriter> {
-  const { frameKey, header } = newObjectKey(master)
+  const { frameKey, header } = newObjectKey(contentKey)
   disk?.requireSome()
   const file = await open(path, 'wx+', 0o600).catch((error) => {
     throw toStorageProblem(error)
@@ -75,7 +74,7 @@ export async function createSealedFile(
   }
 }
 
-/** Overwrites the key before it removes the file: without the key, remains of the file on the disk are unreadable. */
+/** Overwrites the header before it removes the file: without it, remains of the file on the disk are unreadable. */
 async function erase(file: FileHandle, path: string) {
   // A disk that is full or broken may refuse the write; the file is removed all the same.
   await file.write(Buffer.alloc(headerBytes), 0, headerBytes, 0).catch(() => {})
@@ -84,19 +83,19 @@ async function erase(file: FileHandle, path: string) {
 }
 
 /** Opens a file that this or another process has written. */
-export async function reopenSealedFile(path: string, master: MasterKey, bytes: number): Promise<SealedContent> {
+export async function reopenSealedFile(path: string, contentKey: Buffer, bytes: number): Promise<SealedContent> {
   const file = await open(path, 'r+')
   try {
     const header = Buffer.alloc(headerBytes)
     await file.read(header, 0, headerBytes, 0)
-    return openSealedFile({ file, path, bytes, frameKey: openObjectKey(header, master) })
+    return openSealedFile({ file, path, bytes, frameKey: openObjectKey(header, contentKey) })
   } catch (error) {
     await file.close()
     throw error
   }
 }
 
-/** Removes a file without opening its key, which a removal before a crash may have overwritten already. */
+/** Removes a file without reading its header, which a removal before a crash may have overwritten already. */
 export async function removeSealedFile(path: string) {
   await erase(await open(path, 'r+'), path)
 }

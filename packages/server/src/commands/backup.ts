@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import type { Manifest } from '../compose/backup/manifest.ts'
-import { readManifest } from '../compose/backup/manifest.ts'
+import { masterKeyFile, readManifest } from '../compose/backup/manifest.ts'
 import { restoreBackup } from '../compose/backup/restore-backup.ts'
 import { writeBackup } from '../compose/backup/write-backup.ts'
 import { loadConfig } from '../config/load-config.ts'
@@ -10,20 +10,16 @@ import { newCommand, newInterruptSignal, print } from './terminal.ts'
 export function makeBackupCommand(): Command {
   return newCommand('backup', 'back up accounts, results, jobs and your own signatures; the service may be running')
     .argument('<directory>', 'directory to create')
-    .option('--without-master-key', 'leave out the master key, which you must keep elsewhere')
-    .action(async (target: string, { withoutMasterKey }: { withoutMasterKey?: true }, command: Command) => {
+    .option('--with-master-key', 'also copy the master key: whoever has the backup can then read the secrets in it')
+    .action(async (target: string, { withMasterKey = false }: { withMasterKey?: boolean }, command: Command) => {
       const { config, log } = load()
       const manifest = await writeBackup(
         config,
         target,
-        { withMasterKey: withoutMasterKey === undefined, signal: newInterruptSignal(), onTable: showOnTerminal },
+        { withMasterKey, signal: newInterruptSignal(), onTable: showOnTerminal },
         log,
       )
-      const secrets =
-        config.masterKey === undefined && !withoutMasterKey
-          ? ' The backup contains the master key and secrets'
-          : ' The backup contains secrets'
-      print(command, toJson(target, manifest), `${toText(manifest)}\nSaved to ${target}.${secrets}: keep it safe.`)
+      print(command, toJson(target, manifest), `${toText(manifest)}\nSaved to ${target}. ${toKeyNotice(manifest)}`)
     })
 }
 
@@ -34,7 +30,7 @@ export function makeRestoreCommand(): Command {
     .action(async (source: string, { check }: { check?: true }, command: Command) => {
       const { config, log } = load()
       const manifest = check ? await readManifest(source) : await restoreBackup(config, source, log)
-      const outcome = check ? 'The backup is complete.' : 'Restored. Start the service.'
+      const outcome = check ? `The backup is complete. ${toKeyNotice(manifest)}` : 'Restored. Start the service.'
       print(command, toJson(source, manifest), `${toText(manifest)}\n${outcome}`)
     })
 }
@@ -44,8 +40,16 @@ function load() {
   return { config, log: makeLogger({ level: 'warn', region: config.region }) }
 }
 
-const toJson = (directory: string, { createdAt, assay, tables, files }: Manifest) => ({
+/** Tells what a restore needs beside the backup. */
+const toKeyNotice = ({ files, masterKeyId }: Manifest) =>
+  files[masterKeyFile] === undefined
+    ? `To restore it, you need the master key ${masterKeyId}, which is not part of it.`
+    : 'It contains the master key, which opens the secrets in it: keep it safe.'
+
+const toJson = (directory: string, { createdAt, assay, tables, files, masterKeyId }: Manifest) => ({
   directory,
+  master_key: masterKeyId,
+  contains_master_key: files[masterKeyFile] !== undefined,
   created_at: createdAt,
   version: assay,
   rows: Object.fromEntries(tables.map(({ name, rows }) => [name, rows])),

@@ -17,6 +17,7 @@ const commands: Record<string, () => Promise<Command>> = {
   regions: async () => (await import('./regions.ts')).makeRegionsCommand(),
   config: async () => (await import('./config.ts')).makeConfigCommand(),
   migrate: async () => (await import('./migrate.ts')).makeMigrateCommand(),
+  'master-key': async () => (await import('./master-key.ts')).makeMasterKeyCommand(),
   backup: async () => (await import('./backup.ts')).makeBackupCommand(),
   restore: async () => (await import('./backup.ts')).makeRestoreCommand(),
   doctor: async () => (await import('./doctor.ts')).makeDoctorCommand(),

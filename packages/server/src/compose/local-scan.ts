@@ -1,7 +1,6 @@
 import { join, resolve } from 'node:path'
 import type { ScanKind } from '@assay/contract'
 import { openContentStore } from '../blobs/content-store.ts'
-import { openMasterKey } from '../blobs/master-key.ts'
 import type { Config } from '../config/load-config.ts'
 import type { Content } from '../domain/content/content.ts'
 import { makeDescriber } from '../domain/content/media-type.ts'
@@ -14,10 +13,7 @@ import { openMalware } from './malware.ts'
 /** Opens one engine without the service, to scan files. Uses the clamd of a running service when there is one. */
 export const openScanner = (config: Config, log: Logger, kind: ScanKind) =>
   openParts(async (closers) => {
-    const contents = openContentStore({
-      dir: join(resolve(config.dataDir), 'content'),
-      master: openMasterKey(config.masterKey, config.dataDir),
-    })
+    const contents = openContentStore({ dir: join(resolve(config.dataDir), 'content') })
     closers.add(contents.close)
     const { assess, close } = await openAssessor(config, { contents, log, kind })
     closers.add(close)

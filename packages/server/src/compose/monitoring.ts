@@ -13,10 +13,11 @@ import { systemClock } from '../runtime/clock.ts'
 import type { Metrics } from '../runtime/metrics.ts'
 import { version } from '../runtime/process.ts'
 import type { Engines } from './engines.ts'
+import type { Sealing } from './sealing.ts'
 
 export type EngineStatus = { name: string; kind: EngineKind; state: EngineState | undefined }
 
-type Checked = { database: Database; jobDisk: DiskSpace; nodes: NodeStore; checks: Check[] }
+type Checked = { database: Database; sealing: Sealing; jobDisk: DiskSpace; nodes: NodeStore; checks: Check[] }
 
 /** Lists the checks behind `/readyz`. A node without engines needs a worker instead; test mode needs neither. */
 export function listChecks(
@@ -24,9 +25,10 @@ export function listChecks(
   { engines, degradation }: { engines: Engines | undefined; degradation: Degradation },
   isTest: boolean,
 ): Check[] {
-  const { database, jobDisk, nodes } = storage
+  const { database, sealing, jobDisk, nodes } = storage
   return [
     { name: 'database', vital: true, findFault: database.watch.findFault },
+    { name: 'master key', vital: true, findFault: sealing.findFault },
     { name: 'disk', vital: false, findFault: async () => jobDisk.findFault() },
     ...(engines === undefined
       ? [newWorkerCheck(nodes), newSignatureCheck(degradation.find)]

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { openMasterKey } from '../blobs/master-key.ts'
 import type { Config } from '../config/load-config.ts'
 import { openMissingBalances } from '../database/balances.ts'
 import {
@@ -29,7 +30,9 @@ export async function openRegions(config: Config, log: Logger) {
     publish: () => publishAccounts(pool),
     /** Resolves when all accounts are copied. `onWait` gets the tables that are still incomplete. */
     async follow(homeUrl: string, onWait: (tables: string[]) => void) {
-      await followHome(pool, homeUrl, config.region)
+      await followHome(pool, homeUrl, config.region, (homeKeyId) => {
+        openMasterKey(config.masterKey, config.dataDir, homeKeyId)
+      })
       const deadline = Date.now() + copyTimeoutMs
       for (let tables = await listIncomplete(pool); tables.length > 0; tables = await listIncomplete(pool)) {
         if (Date.now() > deadline) throw new OperatorMistake(`${tables.join(', ')} were not copied within ten minutes.`)

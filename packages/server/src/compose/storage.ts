@@ -2,7 +2,6 @@ import { join, resolve } from 'node:path'
 import { openContentStore } from '../blobs/content-store.ts'
 import { openDiskSpace } from '../blobs/disk-space.ts'
 import { makeDiskJobContents } from '../blobs/job-contents.ts'
-import { openMasterKey } from '../blobs/master-key.ts'
 import { makeMemoryBudget } from '../blobs/memory-content.ts'
 import { openS3JobContents } from '../blobs/s3/s3-job-contents.ts'
 import type { Config } from '../config/load-config.ts'
@@ -28,7 +27,7 @@ export async function openStorage(config: Config, { stores, metrics, log, closer
   observeDatabase(metrics, database)
   // A worker does not know ASSAY_BOOTSTRAP_KEY, so only an API node may create the first account.
   const firstAccount = config.roles.api ? await registerFirstAccount(config, stores) : undefined
-  const content = await openContentStorage(config, { metrics, log, closers })
+  const content = await openContentStorage(config, { sealing: stores.sealing, metrics, log, closers })
   const openBalances = (await isSatellite(database.pool)) ? makeBalanceOpener(database.pool) : undefined
   const recentCallers = makeRecentCallers({ clock: systemClock })
   const gate = makeAdmissionGate({
@@ -66,9 +65,12 @@ const contentMemoryBytes = 64 * megabyte
 const staleUploadMs = 86_400_000
 
 /** Opens the stores for content, within limits on memory and disk: for running requests, and for background jobs. */
-async function openContentStorage(config: Config, { metrics, log, closers }: Omit<Deps, 'stores'>) {
+async function openContentStorage(
+  config: Config,
+  { sealing, metrics, log, closers }: Omit<Deps, 'stores'> & Pick<Stores, 'sealing'>,
+) {
   const dataDir = resolve(config.dataDir)
-  const master = openMasterKey(config.masterKey, config.dataDir)
+  const { master, installationId } = await sealing.getKey()
   const memory = makeMemoryBudget({ maxBytes: contentMemoryBytes })
   const reserveBytes = config.diskReserve * megabyte
   const disk = await openDiskSpace({ dir: dataDir, reserveBytes })
@@ -76,7 +78,7 @@ async function openContentStorage(config: Config, { metrics, log, closers }: Omi
   metrics.gauge('assay_content_memory_bytes', 'Bytes of content held in memory.', memory.countBytes)
   metrics.gauge('assay_disk_free_bytes', 'Free bytes on the disk of the data directory.', disk.countFree)
 
-  const contents = openContentStore({ dir: join(dataDir, 'content'), master, memory, disk })
+  const contents = openContentStore({ dir: join(dataDir, 'content'), memory, disk })
   closers.add(contents.close)
   const bounds = { memory, disk: jobDisk }
   if (config.blobs.at === 'disk') {
@@ -86,6 +88,7 @@ async function openContentStorage(config: Config, { metrics, log, closers }: Omi
   const store = await openS3JobContents({
     settings: { ...config.blobs, credentials: findS3Credentials(config) },
     master,
+    installationId,
     stagingDir: join(dataDir, 'staging'),
     observe: newS3Timer(metrics),
     log,

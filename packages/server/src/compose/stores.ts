@@ -19,11 +19,13 @@ import { makePasswords } from '../domain/console/credentials.ts'
 import { makeInvitations } from '../domain/console/invitations.ts'
 import { makeSignIn } from '../domain/console/sign-in.ts'
 import { makeThrottle } from '../domain/console/throttle.ts'
+import type { Sealer } from '../domain/ports/sealer.ts'
 import { OperatorMistake } from '../domain/problem.ts'
 import { systemClock } from '../runtime/clock.ts'
 import { newClosers } from '../runtime/closers.ts'
 import type { Logger } from '../runtime/logger.ts'
 import { makePasswordHashing } from '../runtime/password-hashing.ts'
+import { makeSealing } from './sealing.ts'
 
 type Role = 'service' | 'command'
 
@@ -65,19 +67,23 @@ export async function openStores(config: Config, role: Role, log: Logger, wanted
     if (role === 'service' || (await countMigrationsDone(database.pool)) === 0) await migrate({ ...database, log })
     else await requireCurrentSchema(database, log)
     const isTest = role === 'service' ? await claimMode(database, wanted) : await isTestInstallation(database)
-    const accounts = makeAccountStore(database)
+    const sealing = makeSealing(config, database)
+    if (role === 'service') await sealing.getKey()
+    const { pool } = database
+    const accounts = makeAccountStore({ pool, sealer: sealing })
     const keys = makeKeyStore(database)
     const plans = makePlanStore(database)
     return {
       database,
+      sealing,
       accounts,
       keys,
       plans,
       registration: makeRegistration({ accounts, keys, plans, clock: systemClock, isTestInstallation: isTest }),
-      auth: makeAuth(database),
+      auth: makeAuth(database, sealing),
       // Without queues this store counts jobs but claims none; the workers have their own.
       jobs: makeJobStore({ ...database, listQueues: () => [] }),
-      deliveries: makeDeliveryStore(database),
+      deliveries: makeDeliveryStore({ pool, sealer: sealing }),
       scans: makeScanStore(database),
       nodes: makeNodeStore(database),
       close,
@@ -91,8 +97,8 @@ export async function openStores(config: Config, role: Role, log: Logger, wanted
 export type Stores = Awaited<ReturnType<typeof openStores>>
 
 /** Makes what decides who may use the console: members, their sessions and their invitations. */
-function makeAuth(database: Database) {
-  const members = makeMemberStore(database)
+function makeAuth(database: Database, sealer: Sealer) {
+  const members = makeMemberStore({ pool: database.pool, sealer })
   const audit = makeAuditLog(database)
   const throttle = makeThrottle({ attempts: makeAttemptStore(database), clock: systemClock })
   const passwords = makePasswords(makePasswordHashing())

@@ -51,7 +51,7 @@ export function makeSystemStatus(config: Config, deps: SystemStatusDeps): Omit<S
     about: { version, node_version: process.version, region: config.region, roles: deps.roles.join(', ') },
     async backup() {
       const directory = join(resolve(config.dataDir), 'backups', new Date().toISOString().replaceAll(':', '-'))
-      const options = { withMasterKey: true, signal: new AbortController().signal, onTable: () => {} }
+      const options = { withMasterKey: false, signal: new AbortController().signal, onTable: () => {} }
       const { tables, files } = await writeBackup(config, directory, options, deps.log)
       return { directory, rows: tables.reduce((sum, { rows }) => sum + rows, 0), files: Object.keys(files).length }
     },

@@ -1,24 +1,28 @@
 import type { Pool } from 'pg'
 import type { Account, LedgerEntry, Period, Rate } from '../domain/accounts/account.ts'
 import type { AccountChange, AccountStore, NewAccount } from '../domain/ports/account-store.ts'
+import type { Sealer } from '../domain/ports/sealer.ts'
 import { OperatorMistake } from '../domain/problem.ts'
 import { grantCredits, listUnbalanced, openBalance, reallocate, rollEndedPeriods } from './balances.ts'
 import { isNumberOutOfRange } from './database-error.ts'
 import { insertKey } from './key-store.ts'
 import { changeRows, findRow, inTransaction, listRows, type Queryable } from './query.ts'
+import { makeWebhookSecrets, webhookSecretOf } from './webhook-secrets.ts'
 
-export function makeAccountStore({ pool }: { pool: Pool }): AccountStore {
+export function makeAccountStore({ pool, sealer }: { pool: Pool; sealer: Sealer }): AccountStore {
   return {
     async createAccount(account) {
-      await inTransaction(pool, (client) => insertAccount(client, account))
+      const sealed = await sealSecret(account)
+      await inTransaction(pool, (client) => insertAccount(client, account, sealed))
       return getAccount(account.id)
     },
 
     async createFirstAccount(account) {
+      const sealed = await sealSecret(account)
       const isCreated = await inTransaction(pool, async (client) => {
         await lockAccounts(client)
         if (await hasAccounts(client)) return false
-        await insertAccount(client, account)
+        await insertAccount(client, account, sealed)
         return true
       })
       return isCreated ? getAccount(account.id) : undefined
@@ -55,42 +59,15 @@ export function makeAccountStore({ pool }: { pool: Pool }): AccountStore {
         [id, limit],
       ),
 
-    async listWebhookSecrets(id) {
-      const rows = await listRows<{ secret: string }>(
-        pool,
-        `select secret from accounts, lateral (values (webhook_secret, true),
-           (previous_webhook_secret, previous_webhook_secret_until > now())) as s (secret, signs)
-         where id = $1 and signs`,
-        [id],
-      )
-      return rows.map(({ secret }) => secret)
-    },
-
-    async findWebhookRotation(id) {
-      const row = await findRow<{ rotatedAt: Date | null; previousUntil: Date | null }>(
-        pool,
-        `select previous_webhook_secret_until - interval '1 day' as "rotatedAt",
-           case when previous_webhook_secret_until > now() then previous_webhook_secret_until end as "previousUntil"
-         from accounts where id = $1`,
-        [id],
-      )
-      return row ?? { rotatedAt: null, previousUntil: null }
-    },
-
-    async rotateWebhookSecret(id, secret, previousUntil) {
-      const updated = await changeRows(
-        pool,
-        `update accounts set previous_webhook_secret = webhook_secret, previous_webhook_secret_until = $3,
-           webhook_secret = $2
-         where id = $1`,
-        [id, secret, previousUntil],
-      )
-      return updated > 0
-    },
+    ...makeWebhookSecrets({ pool, sealer }),
 
     listUnbalanced: () =>
       // The statement reads the whole ledger, so a sequential scan is right here.
       inTransaction(pool, (client) => listRows(client, listUnbalanced), { settings: ['enable_seqscan = on'] }),
+  }
+
+  function sealSecret({ id, webhookSecret }: NewAccount): Promise<Buffer> {
+    return sealer.seal(Buffer.from(webhookSecret), webhookSecretOf(id))
   }
 
   async function findAccount(id: string): Promise<Account | undefined> {
@@ -120,8 +97,8 @@ export const lockAccounts = (client: Queryable) => client.query('lock table acco
 export const hasAccounts = async (client: Queryable): Promise<boolean> =>
   (await findRow(client, 'select from accounts limit 1')) !== undefined
 
-async function insertAccount(client: Queryable, account: NewAccount) {
-  const { id, name, plan, credits, rate, expiresAt, flagsSexy, downloadHosts, webhookSecret, key } = account
+async function insertAccount(client: Queryable, account: NewAccount, sealedSecret: Buffer) {
+  const { id, name, plan, credits, rate, expiresAt, flagsSexy, downloadHosts, key } = account
   const { requests, periodSeconds } = rate ?? { requests: null, periodSeconds: null }
   // The creation time has the precision of a JavaScript date, because ends of periods are compared exactly.
   const inserted = await findRow<{ now: Date }>(
@@ -130,7 +107,7 @@ async function insertAccount(client: Queryable, account: NewAccount) {
        flags_sexy, download_hosts, webhook_secret, created_at)
      values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, date_trunc('milliseconds', now()))
      returning created_at as now`,
-    [id, name, plan, credits, requests, periodSeconds, expiresAt, flagsSexy, downloadHosts, webhookSecret],
+    [id, name, plan, credits, requests, periodSeconds, expiresAt, flagsSexy, downloadHosts, sealedSecret],
   )
   const now = inserted?.now ?? new Date()
   await openBalance(client, id, now, now)

@@ -1,10 +1,12 @@
 import type { Pool } from 'pg'
 import type { Attempt, ClaimedDelivery, DeliveryStore, NextDeliveryState } from '../domain/ports/delivery-store.ts'
+import type { Sealer } from '../domain/ports/sealer.ts'
 import { deliveryLock, makeDeliveryAdmin } from './delivery-admin.ts'
 import { makeGroupCommit } from './group-commit.ts'
 import { changeRows, findRow, inTransaction, listRows, runStatement, withoutDiskWait } from './query.ts'
+import { openWebhookSecrets, type SealedSecrets } from './webhook-secrets.ts'
 
-export function makeDeliveryStore({ pool }: { pool: Pool }): DeliveryStore {
+export function makeDeliveryStore({ pool, sealer }: { pool: Pool; sealer: Sealer }): DeliveryStore {
   let lastServed = ''
 
   const recordInBatch = makeGroupCommit({ run: (items: RecordedItem[]) => recordAll(pool, items), maxBatch: 256 })
@@ -22,10 +24,13 @@ export function makeDeliveryStore({ pool }: { pool: Pool }): DeliveryStore {
         { settings: withoutDiskWait, lock: deliveryLock },
       )
       lastServed = rows.at(-1)?.host ?? lastServed
-      return rows.map(({ host, secret, previousSecret, ...claimed }) => ({
-        ...claimed,
-        secrets: previousSecret === null ? [secret] : [secret, previousSecret],
-      }))
+      return Promise.all(
+        rows.map(async ({ host, secret, previousSecret, ...claimed }) => {
+          // Secrets that cannot be opened fail the deliveries of their account, not those of others.
+          const opening = openWebhookSecrets(sealer, claimed.accountId, { secret, previousSecret })
+          return { ...claimed, secrets: await opening.catch(() => []) }
+        }),
+      )
     },
 
     recordAttempt: ({ id, token }, attempt, next, pauseAfterMs) =>
@@ -42,7 +47,7 @@ export function makeDeliveryStore({ pool }: { pool: Pool }): DeliveryStore {
   }
 }
 
-type ClaimedRow = Omit<ClaimedDelivery, 'secrets'> & { host: string; secret: string; previousSecret: string | null }
+type ClaimedRow = Omit<ClaimedDelivery, 'secrets'> & SealedSecrets & { accountId: string; host: string }
 
 type RecordedItem = Pick<ClaimedDelivery, 'id' | 'token'> & {
   attempt: Attempt

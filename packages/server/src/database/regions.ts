@@ -1,5 +1,6 @@
 import pg, { type Pool } from 'pg'
 import { OperatorMistake } from '../domain/problem.ts'
+import { findRecordedKey } from './master-key-store.ts'
 import { findRow, listRows, type Queryable } from './query.ts'
 
 /**
@@ -54,8 +55,16 @@ export async function isSatellite(pool: Pool): Promise<boolean> {
   return found !== undefined
 }
 
-/** Copies the accounts of the home region and follows their changes from now on. */
-export async function followHome(pool: Pool, homeUrl: string, region: string): Promise<void> {
+/**
+ * Copies the accounts of the home region and follows their changes from now on. `requireKey` throws unless this region
+ * has the master key of the home region, with which webhook secrets are sealed.
+ */
+export async function followHome(
+  pool: Pool,
+  homeUrl: string,
+  region: string,
+  requireKey: (homeKeyId: string | undefined) => void,
+): Promise<void> {
   await requireNoAccounts(pool)
   const slot = toSlotName(region)
   // The slot is not created by `create subscription`: on a server that holds both databases, the two would wait for
@@ -66,6 +75,7 @@ export async function followHome(pool: Pool, homeUrl: string, region: string): P
         'The home region does not publish its accounts yet. Run there: npm run assay -- regions publish.',
       )
     }
+    requireKey((await findRecordedKey(home))?.id)
     await home.query(`select pg_create_logical_replication_slot($1, 'pgoutput')`, [slot])
   })
   try {

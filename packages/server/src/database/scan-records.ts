@@ -43,25 +43,26 @@ export const toJobRecord = ({ source, callbackUrl, queue, holdMs }: NewJob, cont
 })
 
 /**
- * The sealed contents of a batch of jobs or remote scans, one after the other in one parameter: bytes in JSON would be
- * twice as long. Each record says where its own content is.
+ * The sealed contents, or keys of contents, of a batch of jobs or remote scans, one after the other in one parameter:
+ * bytes in JSON would be twice as long. Each record says where its own bytes are.
  */
 export function newSealedContents() {
   const parts: Buffer[] = []
   let bytes = 0
   return {
     add(source: NewJob['source']) {
+      const sealed = source.at === 'row' ? source.sealed : source.at === 'storage' ? source.sealedKey : undefined
       const columns = {
         // PostgreSQL counts bytes from 1.
         sealed_from: bytes + 1,
-        sealed_bytes: source.at === 'row' ? source.sealed.length : null,
+        sealed_bytes: sealed?.length ?? null,
         storage_key: source.at === 'storage' ? source.key : null,
         url: source.at === 'url' ? source.url : null,
         test_case: source.at === 'test' ? source.testCase : null,
       }
-      if (source.at === 'row') {
-        parts.push(source.sealed)
-        bytes += source.sealed.length
+      if (sealed !== undefined) {
+        parts.push(sealed)
+        bytes += sealed.length
       }
       return columns
     },
@@ -77,8 +78,9 @@ export type SourceRow = { sealed: Buffer | null; storageKey: string | null; url:
 export const sourceFields = 'sealed, storage_key as "storageKey", url'
 
 export function toSource({ sealed, storageKey, url }: SourceRow): JobSource {
-  if (sealed !== null) return { at: 'row', sealed }
-  if (storageKey !== null) return { at: 'storage', key: storageKey }
+  if (sealed !== null) {
+    return storageKey === null ? { at: 'row', sealed } : { at: 'storage', key: storageKey, sealedKey: sealed }
+  }
   if (url !== null) return { at: 'url', url }
   throw new Error('A job or remote scan has no content')
 }

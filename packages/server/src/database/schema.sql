@@ -11,8 +11,8 @@ create table accounts (
   expires_at timestamp with time zone,
   suspended_at timestamp with time zone,
   suspended_reason text,
-  webhook_secret text not null,
-  previous_webhook_secret text,
+  webhook_secret bytea not null,
+  previous_webhook_secret bytea,
   previous_webhook_secret_until timestamp with time zone,
   flags_sexy boolean not null default true,
   download_hosts text[],
@@ -203,9 +203,10 @@ create table jobs (
   callback_host text,
   test_case text,
   constraint jobs_pkey PRIMARY KEY (scan_id),
-  constraint jobs_check CHECK ((num_nonnulls(sealed, storage_key, url, test_case) = 1)),
-  constraint jobs_check1 CHECK (((lease_token IS NULL) OR (held_until IS NOT NULL))),
-  constraint jobs_check2 CHECK (((callback_url IS NULL) = (callback_host IS NULL)))
+  constraint jobs_check CHECK ((num_nonnulls(sealed, url, test_case) = 1)),
+  constraint jobs_check1 CHECK (((storage_key IS NULL) OR (sealed IS NOT NULL))),
+  constraint jobs_check2 CHECK (((lease_token IS NULL) OR (held_until IS NOT NULL))),
+  constraint jobs_check3 CHECK (((callback_url IS NULL) = (callback_host IS NULL)))
 ) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_insert_scale_factor = 0, autovacuum_vacuum_insert_threshold = 5000, autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 5000);
 
 CREATE INDEX jobs_held ON public.jobs USING btree (held_until) WHERE (held_until IS NOT NULL);
@@ -225,6 +226,14 @@ create table list_entries (
   constraint list_entries_pkey PRIMARY KEY (id),
   constraint list_entries_list_check CHECK ((list = ANY (ARRAY['allow'::text, 'block'::text]))),
   constraint list_entries_matches_check CHECK ((matches = ANY (ARRAY['sha256'::text, 'signal'::text])))
+);
+
+create table master_key (
+  single boolean not null default true,
+  id text not null,
+  installation_id uuid not null default gen_random_uuid(),
+  constraint master_key_pkey PRIMARY KEY (single),
+  constraint master_key_single_check CHECK (single)
 );
 
 create table members (
@@ -317,8 +326,9 @@ create unlogged table remote_scans (
   result json,
   failure text,
   constraint remote_scans_pkey PRIMARY KEY (id),
-  constraint remote_scans_check CHECK ((num_nonnulls(sealed, storage_key, url) = 1)),
-  constraint remote_scans_check1 CHECK ((num_nonnulls(result, failure) <= 1)),
+  constraint remote_scans_check CHECK ((num_nonnulls(sealed, url) = 1)),
+  constraint remote_scans_check1 CHECK (((storage_key IS NULL) OR (sealed IS NOT NULL))),
+  constraint remote_scans_check2 CHECK ((num_nonnulls(result, failure) <= 1)),
   constraint remote_scans_failure_check CHECK ((failure = ANY (ARRAY['busy'::text, 'down'::text])))
 ) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_insert_scale_factor = 0, autovacuum_vacuum_insert_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
 

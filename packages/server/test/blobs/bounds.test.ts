@@ -18,7 +18,7 @@ const isStorageFull = (error: unknown) => error instanceof Problem && error.refu
 test('uploads share a memory budget: content beyond it goes to a file, and a release returns its share', async (t) => {
   const dir = join(newTestDir(t), 'content')
   const memory = makeMemoryBudget({ maxBytes: 250_000 })
-  const store = openContentStore({ dir, master, memory })
+  const store = openContentStore({ dir, memory })
   const bytes = randomBytes(100_000)
   const put = async () => {
     const writer = store.newWriter()
@@ -41,7 +41,7 @@ test('uploads share a memory budget: content beyond it goes to a file, and a rel
 
 test('an aborted writer returns its memory, before and after its content went to a file', async (t) => {
   const memory = makeMemoryBudget({ maxBytes: 100_000 })
-  const store = openContentStore({ dir: join(newTestDir(t), 'content'), master, memory })
+  const store = openContentStore({ dir: join(newTestDir(t), 'content'), memory })
   for (const bytes of [1000, 70_000, 200_000]) {
     const writer = store.newWriter()
     for (let n = 0; n < 2; n++) await writer.write(randomBytes(bytes))
@@ -57,7 +57,7 @@ test('the content of jobs stays within its budget, to which a removal returns it
     try {
       await writer.write(randomBytes(bytes))
       const content = await writer.finish()
-      return await content.persist()
+      return await content.persist({ accountId: null, scanId: 'scan' })
     } catch (error) {
       await writer.abort()
       throw error

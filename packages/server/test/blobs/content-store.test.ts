@@ -8,7 +8,6 @@ import { dirname, join } from 'node:path'
 import { buffer as readAll } from 'node:stream/consumers'
 import { describe, type TestContext, test } from 'node:test'
 import { openContentStore } from '../../src/blobs/content-store.ts'
-import { openMasterKey } from '../../src/blobs/master-key.ts'
 import { makeMemoryBudget } from '../../src/blobs/memory-content.ts'
 import { headBytes } from '../../src/domain/content/content.ts'
 import type { ContentStore, ContentWriter, WriterOptions } from '../../src/domain/ports/content-store.ts'
@@ -17,11 +16,10 @@ import { findProcessIdentity } from '../../src/runtime/process.ts'
 import { newTestDir } from './test-dir.ts'
 
 const mebibyte = 1024 * 1024
-const master = openMasterKey(randomBytes(32), '/nowhere')
 
 function openTestStore(t: TestContext) {
   const dir = join(newTestDir(t), 'content')
-  const store = openContentStore({ dir, master })
+  const store = openContentStore({ dir })
   t.after(store.close)
   return { dir, store, listFiles: () => listFiles(dir) }
 }
@@ -98,7 +96,7 @@ describe('content', () => {
   test('that is expected to outgrow the memory goes to a file from its first byte', async (t) => {
     const dir = join(newTestDir(t), 'content')
     const memory = makeMemoryBudget({ maxBytes: mebibyte })
-    const store = openContentStore({ dir, master, memory })
+    const store = openContentStore({ dir, memory })
     const clear = randomBytes(2 * mebibyte)
     const writer = store.newWriter({ expectedBytes: clear.length })
     await writer.write(Buffer.from(clear.subarray(0, 1000)))
@@ -207,7 +205,7 @@ describe('a disk that refuses content', () => {
   function openBlocked(t: TestContext) {
     const dir = join(newTestDir(t), 'content')
     writeFileSync(dir, '')
-    return { dir, store: openContentStore({ dir, master }) }
+    return { dir, store: openContentStore({ dir }) }
   }
 
   test('fails the write or the finish, never silently', async (t) => {

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs'
+import { copyFileSync, readdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { makeDiskJobContents } from '../../src/blobs/job-contents.ts'
 import { describeJobContents } from './job-contents-contract.ts'
@@ -20,6 +20,7 @@ describeJobContents('on a disk', {
         writeFileSync(join(dir, key), bytes)
       },
       cutOff: async (key, bytes) => truncateSync(join(dir, key), bytes),
+      replace: async (key, other) => copyFileSync(join(dir, other), join(dir, key)),
     }
   },
 })

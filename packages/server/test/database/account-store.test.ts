@@ -89,13 +89,34 @@ describe('the account store', () => {
   test('the previous webhook secret signs until it expires', async () => {
     const { id, webhookSecret } = await stores.register()
     const rotated = await stores.registration.rotateWebhookSecret(id)
-    const { rows } = await stores.database.pool.query(
-      'select webhook_secret, previous_webhook_secret, previous_webhook_secret_until as until from accounts where id = $1',
-      [id],
-    )
-    assert.equal(rows[0]?.webhook_secret, rotated?.webhookSecret)
-    assert.equal(rows[0]?.previous_webhook_secret, webhookSecret)
-    assert.equal(rows[0]?.until.getTime(), rotated?.previousUntil.getTime())
+    assert.deepEqual(await stores.accounts.listWebhookSecrets(id), [rotated?.webhookSecret, webhookSecret])
+    const { previousUntil } = await stores.accounts.findWebhookRotation(id)
+    assert.equal(previousUntil?.getTime(), rotated?.previousUntil.getTime())
+    await stores.database.pool.query('update accounts set previous_webhook_secret_until = now() where id = $1', [id])
+    assert.deepEqual(await stores.accounts.listWebhookSecrets(id), [rotated?.webhookSecret])
     assert.equal(await stores.registration.rotateWebhookSecret(randomUUID()), undefined)
+  })
+
+  test('webhook secrets are sealed, and do not open in another row or column', async () => {
+    const { pool } = stores.database
+    const { id, webhookSecret } = await stores.register()
+    const { id: other } = await stores.register()
+    await stores.registration.rotateWebhookSecret(id)
+    const { rows } = await pool.query<{ row: string }>('select accounts::text as row from accounts where id = $1', [id])
+    for (const form of ['utf8', 'hex', 'base64'] as const) {
+      assert.ok(!rows[0]?.row.includes(Buffer.from(webhookSecret).toString(form).replace(/=+$/, '')), form)
+    }
+    const move = (to: string, from: string, source = id) =>
+      pool.query(`update accounts set ${to} = source.${from} from accounts as source
+        where accounts.id = '${other}' and source.id = '${source}'`)
+    const refused = /was changed, or belongs elsewhere \(accounts\.webhook_secret\)/
+    await move('webhook_secret', 'webhook_secret')
+    await assert.rejects(stores.accounts.listWebhookSecrets(other), refused)
+    // A new secret replaces one that does not open.
+    const rotated = await stores.registration.rotateWebhookSecret(other)
+    assert.deepEqual(await stores.accounts.listWebhookSecrets(other), [rotated?.webhookSecret])
+    // An older secret of the same account is refused in the column of the current one.
+    await pool.query(`update accounts set webhook_secret = previous_webhook_secret where id = '${id}'`)
+    await assert.rejects(stores.accounts.listWebhookSecrets(id), refused)
   })
 })

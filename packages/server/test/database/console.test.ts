@@ -15,6 +15,7 @@ import { Problem } from '../../src/domain/problem.ts'
 import { makePasswordHashing } from '../../src/runtime/password-hashing.ts'
 import { openRejectedRequests } from '../../src/workers/rejected-requests.ts'
 import { silentLog } from '../support/silent-log.ts'
+import { testSealer } from '../support/test-sealer.ts'
 import { openTestStores, type TestStores } from '../support/test-stores.ts'
 
 const hourMs = 3_600_000
@@ -34,7 +35,7 @@ describe('the console, as time goes by', () => {
     stores = await openTestStores()
     const { pool } = stores.database
     const audit = makeAuditLog({ pool })
-    members = makeMemberStore({ pool })
+    members = makeMemberStore({ pool, sealer: testSealer })
     attempts = makeAttemptStore({ pool })
     const passwords = makePasswords(makePasswordHashing())
     const shared = { members, passwords, throttle: makeThrottle({ attempts, clock }), audit, clock }
@@ -223,6 +224,29 @@ describe('the console, as time goes by', () => {
       { day, status: 429, count: 2 },
     ])
     assert.equal(await store.deleteOld(new Date(now + 2 * dayMs)), 2)
+  })
+
+  test('secrets of authenticator apps are sealed, and do not open for another member', async () => {
+    const { pool } = stores.database
+    const join = async (email: string) => {
+      const { token } = await invitations.invite({ role: 'operator', accountId: null })
+      await invitations.accept(token, { ...given, email }, origin)
+      return (await members.findByEmail(email))?.id ?? ''
+    }
+    const [one, other] = [await join('one@example.com'), await join('other@example.com')]
+    const secret = Buffer.from('a secret of twenty by')
+    await members.setTotp(one, secret, clock.now())
+    assert.deepEqual(await members.findTotpSecret(one), secret)
+    assert.equal(await members.findTotpSecret(other), null)
+    const { rows } = await pool.query<{ sealed: Buffer }>('select totp_secret as sealed from members where id = $1', [
+      one,
+    ])
+    assert.equal(rows[0]?.sealed.includes(secret), false)
+    await pool.query('update members set totp_secret = $2, totp_confirmed_at = now() where id = $1', [
+      other,
+      rows[0]?.sealed,
+    ])
+    await assert.rejects(members.findTotpSecret(other), /belongs elsewhere \(members\.totp_secret\)/)
   })
 })
 

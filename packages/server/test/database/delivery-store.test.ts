@@ -54,11 +54,7 @@ describe('deliveries', () => {
   test('are claimed with all that an attempt needs, and not again before the lease ends', async () => {
     const [id] = await post('https://a.test/x')
     const [claimed] = await claim()
-    const { webhook_secret: secret } = (
-      await stores.pool.query<{ webhook_secret: string }>('select webhook_secret from accounts where id = $1', [
-        accountId,
-      ])
-    ).rows[0] ?? { webhook_secret: '' }
+    const [secret] = await stores.accounts.listWebhookSecrets(accountId)
     const { token, ...rest } = claimed ?? {}
     assert.deepEqual(rest, { id, accountId, url: 'https://a.test/x', body: '{}', attempts: 0, secrets: [secret] })
     assert.deepEqual(await claim(), [])

@@ -39,7 +39,8 @@ describe('a submission', () => {
     await stores.clear()
     const { id, digest } = await stores.register({ flagsSexy: false })
     const scan = newTestScan({ mode: 'async', kind: 'nsfw_image', contentName: 'ü.png' })
-    const job = { source: { at: 'storage' as const, key: 'a/b' }, callbackUrl: 'https://User@Receiver.test:8443/x?y' }
+    const source = { at: 'storage' as const, key: 'a/b', sealedKey: Buffer.from([0, 255, 7]) }
+    const job = { source, callbackUrl: 'https://User@Receiver.test:8443/x?y' }
     await stores.gate.admit({ keyDigest: digest, countsRequest: false, scan, job: { ...job, queue: testQueue } })
     const [claimed] = await stores.jobs.claim(1, leaseMs)
     const { mode, region, ...kept } = scan

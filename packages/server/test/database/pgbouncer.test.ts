@@ -15,6 +15,7 @@ import { systemClock } from '../../src/runtime/clock.ts'
 import { hasPgbouncer, openPgbouncer } from '../support/pgbouncer.ts'
 import { silentLog } from '../support/silent-log.ts'
 import { openTestDatabase } from '../support/test-database.ts'
+import { testSealer } from '../support/test-sealer.ts'
 import { leaseMs, newSubmit, testQueue, toFailure } from './test-jobs.ts'
 
 describe('behind pgbouncer', { skip: hasPgbouncer() ? false : 'pgbouncer is not installed' }, () => {
@@ -66,7 +67,11 @@ async function openPatiently(url: string): Promise<Database> {
 
 /** Runs charges, jobs, completions, refunds and cleanup: every kind of statement. */
 async function charge(database: Database) {
-  const [accounts, keys, plans] = [makeAccountStore(database), makeKeyStore(database), makePlanStore(database)]
+  const [accounts, keys, plans] = [
+    makeAccountStore({ ...database, sealer: testSealer }),
+    makeKeyStore(database),
+    makePlanStore(database),
+  ]
   const { pool } = database
   const [gate, scans, jobs] = [
     makeAdmissionGate({ pool }),

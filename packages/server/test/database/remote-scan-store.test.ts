@@ -52,7 +52,7 @@ describe('a remote scan', () => {
   test('reaches its worker unchanged, and its result reaches the caller once', async () => {
     const sources = [
       { at: 'row' as const, sealed: Buffer.from([0, 255, 7]) },
-      { at: 'storage' as const, key: 'k' },
+      { at: 'storage' as const, key: 'k', sealedKey: Buffer.from([1, 0, 255]) },
       { at: 'url' as const, url: 'https://a.test/x' },
       { at: 'row' as const, sealed: Buffer.alloc(65_000, 9) },
     ]
@@ -131,9 +131,9 @@ describe('a remote scan', () => {
   })
 
   test('that has expired is deleted, and the location of its content returned', async () => {
-    const source = { at: 'storage' as const, key: 'old' }
+    const source = { at: 'storage' as const, key: 'old', sealedKey: Buffer.from('sealed') }
     await remoteScans.add(newRemoteScan({ source, ttlMs: -1 }))
-    await remoteScans.add(newRemoteScan({ source: { at: 'storage', key: 'new' } }))
+    await remoteScans.add(newRemoteScan({ source: { at: 'storage', key: 'new', sealedKey: Buffer.from('sealed') } }))
     assert.deepEqual(await remoteScans.listNeeded(['old', 'new', 'other']).then((keys) => keys.sort()), ['new', 'old'])
     assert.equal((await remoteScans.claim(5, leaseMs)).length, 1, 'nor is it begun')
     assert.deepEqual(await remoteScans.deleteExpired(), [source])

@@ -17,7 +17,7 @@ export async function openTestJobs() {
     pool,
     listQueues: () => [testQueue],
     jobs: makeJobStore({ pool, listQueues: () => [testQueue] }),
-    deliveries: makeDeliveryStore({ pool }),
+    deliveries: makeDeliveryStore({ pool, sealer: stores.sealer }),
     idempotency: makeIdempotencyStore({ pool }),
     /** Returns the id of the scan. */
     async submit(keyDigest: string, job: Partial<NewJob> = {}): Promise<string> {

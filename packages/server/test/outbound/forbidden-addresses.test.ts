@@ -97,7 +97,11 @@ describe('an address that is not public', () => {
         const call = agent.withClient(`${scheme}://${host}:${canaries.port}`, new AbortController().signal, (client) =>
           client.request({ method: 'GET', path: '/' }),
         )
-        await assert.rejects(call, (error) => error instanceof OutboundError && /not (public|lead to a public)/.test(error.message), host)
+        await assert.rejects(
+          call,
+          (error) => error instanceof OutboundError && /not (public|lead to a public)/.test(error.message),
+          host,
+        )
       }
     }
     assert.equal(dialled.length, before)

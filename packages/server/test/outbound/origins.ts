@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto'
 import { subscribe } from 'node:diagnostics_channel'
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
@@ -6,12 +5,9 @@ import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { Worker } from 'node:worker_threads'
 import { openContentStore } from '../../src/blobs/content-store.ts'
-import { openMasterKey } from '../../src/blobs/master-key.ts'
 import type { Content } from '../../src/domain/content/content.ts'
 import type { ContentStore } from '../../src/domain/ports/content-store.ts'
 import { newTestDir } from '../blobs/test-dir.ts'
-
-const master = openMasterKey(randomBytes(32), '/nowhere')
 
 /** Every connection that this process began, to wherever. */
 export const dialled: Socket[] = []
@@ -81,7 +77,7 @@ export function openCountedContents(t: TestContext): {
   const taken: Content[] = []
   // Before the directory goes, which would be an error for content that lies in it.
   t.after(() => Promise.all(taken.map((content) => content.release())))
-  const store = openContentStore({ dir: join(newTestDir(t), 'content'), master })
+  const store = openContentStore({ dir: join(newTestDir(t), 'content') })
   let open = 0
   let written = 0
   const contents: ContentStore = {

@@ -140,7 +140,7 @@ describe('a remote scan', () => {
 
   test('that nobody waits for is swept with its file', async () => {
     const content = await write(200_000)
-    const source = await content.persist()
+    const source = await content.persist({ accountId: null, scanId: 'a scan' })
     await content.release()
     const remoteScans = openStore()
     const identity = { bytes: content.bytes, sha1: content.sha1, sha256: content.sha256 }

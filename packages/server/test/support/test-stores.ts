@@ -9,17 +9,19 @@ import { toKeyDigest } from '../../src/domain/accounts/secrets.ts'
 import type { NewScan } from '../../src/domain/scans/scan.ts'
 import { systemClock } from '../../src/runtime/clock.ts'
 import { openTestDatabase } from './test-database.ts'
+import { testSealer } from './test-sealer.ts'
 
 /** Opens all stores on a database of their own, with the steps that tests of accounts share. */
 export async function openTestStores() {
   const database = await openTestDatabase()
-  const accounts = makeAccountStore(database)
+  const accounts = makeAccountStore({ pool: database.pool, sealer: testSealer })
   const keys = makeKeyStore(database)
   const plans = makePlanStore(database)
   const registration = makeRegistration({ accounts, keys, plans, clock: systemClock })
 
   return {
     database,
+    sealer: testSealer,
     accounts,
     keys,
     plans,

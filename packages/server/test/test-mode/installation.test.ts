@@ -5,8 +5,10 @@ import { type Config, loadConfig } from '../../src/config/load-config.ts'
 import { OperatorMistake } from '../../src/domain/problem.ts'
 import { silentLog } from '../support/silent-log.ts'
 import { openTestDatabase } from '../support/test-database.ts'
+import { testMasterKeyText } from '../support/test-sealer.ts'
 
 type Database = Awaited<ReturnType<typeof openTestDatabase>>
+const key = { ASSAY_MASTER_KEY: testMasterKeyText }
 const application = { name: 'first', plan: 'unlimited' }
 
 describe('an installation', () => {
@@ -16,8 +18,8 @@ describe('an installation', () => {
   before(async () => {
     const [one, two] = [await openTestDatabase({ migrated: false }), await openTestDatabase()]
     databases.push(one, two)
-    fresh = loadConfig({ ASSAY_DATABASE_URL: one.url, ASSAY_DATABASE_CONNECTIONS: '2' }).config
-    earlier = loadConfig({ ASSAY_DATABASE_URL: two.url, ASSAY_DATABASE_CONNECTIONS: '2' }).config
+    fresh = loadConfig({ ASSAY_DATABASE_URL: one.url, ASSAY_DATABASE_CONNECTIONS: '2', ...key }).config
+    earlier = loadConfig({ ASSAY_DATABASE_URL: two.url, ASSAY_DATABASE_CONNECTIONS: '2', ...key }).config
   })
   after(async () => {
     for (const database of databases) await database.drop()
@@ -56,8 +58,16 @@ describe('an installation', () => {
   test('that was started to scan refuses test mode, even without accounts', async () => {
     const database = await openTestDatabase()
     databases.push(database)
-    const config = loadConfig({ ASSAY_DATABASE_URL: database.url, ASSAY_DATABASE_CONNECTIONS: '2' }).config
+    const config = loadConfig({ ASSAY_DATABASE_URL: database.url, ASSAY_DATABASE_CONNECTIONS: '2', ...key }).config
     await (await open(config, false)).close()
     await refuses(config, true, /belongs to an installation that scans/)
+  })
+
+  test('refuses a node with another master key, whose secrets nobody else could open', async () => {
+    const stranger = { ...earlier, masterKey: Buffer.alloc(32, 9) }
+    await refuses(stranger, false, /sealed with the master key [0-9a-f]{16}, and ASSAY_MASTER_KEY is another key/)
+    const guest = await openStores(stranger, 'command', silentLog)
+    await assert.rejects(guest.registration.register(application), /ASSAY_MASTER_KEY is another key/)
+    await guest.close()
   })
 })

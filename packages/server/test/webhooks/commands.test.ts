@@ -5,6 +5,7 @@ import { once } from 'node:events'
 import { after, before, describe, test } from 'node:test'
 import { makeDeliver } from '../../src/domain/webhooks/deliver.ts'
 import { systemClock } from '../../src/runtime/clock.ts'
+import { testMasterKeyText } from '../support/test-sealer.ts'
 import { openDeliveries, type TestDeliveries } from './deliveries.ts'
 import type { Asked, Ended } from './program-holder.ts'
 import { newLoopbackSender, openReceiver } from './receivers.ts'
@@ -18,7 +19,11 @@ let settings: NodeJS.ProcessEnv
 let holder: ChildProcess
 before(async () => {
   deliveries = await openDeliveries()
-  settings = { ASSAY_DATABASE_URL: deliveries.stores.database.url, ASSAY_OUTBOUND_ALLOW: '127.0.0.0/8' }
+  settings = {
+    ASSAY_DATABASE_URL: deliveries.stores.database.url,
+    ASSAY_MASTER_KEY: testMasterKeyText,
+    ASSAY_OUTBOUND_ALLOW: '127.0.0.0/8',
+  }
   holder = fork(new URL('program-holder.ts', import.meta.url))
 })
 after(async () => {

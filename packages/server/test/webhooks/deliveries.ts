@@ -8,7 +8,7 @@ export async function openDeliveries() {
   const stores = await openTestStores()
   const { pool } = stores.database
   const account = await stores.register()
-  const store = makeDeliveryStore(stores.database)
+  const store = makeDeliveryStore({ pool, sealer: stores.sealer })
 
   return {
     stores,

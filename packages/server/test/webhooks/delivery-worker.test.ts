@@ -58,6 +58,30 @@ describe('the delivery worker', () => {
     await receiver.close()
   })
 
+  test('sends nothing without a signature: a secret of another account fails the attempt, and no other delivery', async () => {
+    const receiver = await openReceiver(fine)
+    const { pool } = deliveries.stores.database
+    const other = await deliveries.stores.register()
+    await pool.query(
+      'update accounts set webhook_secret = (select webhook_secret from accounts where id = $2) where id = $1',
+      [other.id, deliveries.account.id],
+    )
+    const unsigned = await deliveries.add(receiver.url, '{"is":"never sent"}')
+    await pool.query('update deliveries set account_id = $2 where id = $1', [unsigned, other.id])
+    await deliveries.add(receiver.url, '{"is":"sent"}')
+    const worker = openWorker({ retryMs: [60_000] })
+    worker.poke()
+    await waitUntil('both attempts', async () => {
+      const delivery = await deliveries.store.findDelivery(unsigned)
+      return receiver.received.length === 1 && delivery?.attempts === 1
+    })
+    await worker.close()
+    assert.equal(receiver.received[0]?.body.toString(), '{"is":"sent"}')
+    const stored = await deliveries.store.findDelivery(unsigned)
+    assert.match(JSON.stringify(stored), /The webhook secret of the account cannot be opened/)
+    await receiver.close()
+  })
+
   test('tries again with the same bytes under the same id, until it is delivered or dead', async () => {
     const receiver = await openReceiver((_, index) => ({ status: index < 2 ? 503 : 200 }))
     const refusing = await openReceiver(() => ({ status: 500 }))

@@ -115,6 +115,34 @@ describe('a background scan', () => {
   }
 
   for (const bytes of [5, 200_000]) {
+    test(`of ${bytes} bytes whose content was exchanged with that of another account gets no verdict`, async () => {
+      // Nobody runs jobs before the contents are exchanged.
+      const { submitFile, worker } = openWorker({})
+      worker.stop()
+      const submitted = await Promise.all(
+        ['a', 'b'].map(async (letter) => {
+          const { caller, accountId } = await newCaller()
+          const { scanId } = await submitFile(caller, await write(Buffer.alloc(bytes, letter)), order)
+          return { accountId, scanId }
+        }),
+      )
+      await stores.pool.query(
+        `update jobs set sealed = other.sealed, storage_key = other.storage_key from jobs as other
+         where other.scan_id <> jobs.scan_id`,
+      )
+      const seen: string[] = []
+      openWorker({
+        async scanContent(content) {
+          seen.push(content.sha256)
+          return clean
+        },
+      })
+      for (const { accountId, scanId } of submitted) {
+        assert.deepEqual((await readResult(accountId, scanId)).signals, ['Error:EngineFailed'])
+      }
+      assert.deepEqual(seen, [])
+    })
+
     test(`of ${bytes} bytes sees what was submitted, and leaves nothing of it`, async () => {
       let seen: Buffer[] = []
       const { submitFile } = openWorker({
@@ -257,7 +285,7 @@ describe('a background scan', () => {
   test('whose content lies elsewhere, or whose engine is not here, is left to others', async () => {
     const { submitUrl } = openWorker({})
     const { caller, accountId } = await newCaller()
-    const elsewhere = { at: 'storage' as const, key: 'x' }
+    const elsewhere = { at: 'storage' as const, key: 'x', sealedKey: Buffer.from('sealed') }
     const away = await stores.submit(caller.keyDigest, { queue: 'malware another-store', source: elsewhere })
     const picture = await stores.submit(caller.keyDigest, { queue: 'nsfw_image anywhere' })
     // When a later job is complete, the worker has passed over the two before it.
@@ -270,7 +298,7 @@ describe('a background scan', () => {
     const { giveUp } = openWorker({})
     const { caller, accountId } = await newCaller()
     const before = await stores.getBalance(accountId)
-    const elsewhere = { at: 'storage' as const, key: 'x' }
+    const elsewhere = { at: 'storage' as const, key: 'x', sealedKey: Buffer.from('sealed') }
     const scanId = await stores.submit(caller.keyDigest, { queue: 'malware another-store', source: elsewhere })
     const dayAgo = new Date(Date.now() - 86_400_000)
     assert.deepEqual(await stores.jobs.claimAbandoned(dayAgo, 10, 1000), [])

@@ -10,6 +10,8 @@ import { createSealedObject, reopenSealedObject } from './sealed-object.ts'
 type Deps = {
   settings: S3Settings & { prefix: string }
   master: MasterKey
+  /** Identifies the installation, so that installations share a bucket without sweeping each other's content. */
+  installationId: string
   /** A directory of this machine, where encrypted parts are gathered. */
   stagingDir: string
 } & FileBounds &
@@ -21,13 +23,12 @@ const buffersAtOnce = 6
 /**
  * Content of background jobs in a store that speaks S3: every process with the same store and master key can scan it.
  */
-export async function openS3JobContents({ settings, master, stagingDir, disk, memory, ...deps }: Deps) {
+export async function openS3JobContents({ settings, master, installationId, stagingDir, disk, memory, ...deps }: Deps) {
   const calls = await openS3Calls(settings, deps)
   const buffers = makePartBuffers({ count: buffersAtOnce, bytes: partBytes })
-  // The id of the master key lets installations share a bucket without sweeping each other's content.
-  const prefix = `${settings.prefix}${master.id}/`
+  const prefix = `${settings.prefix}${installationId}/`
   const toName = (key: string) => `${prefix}${key}`
-  const shared = { calls, master, buffers, stagingDir, disk, memory }
+  const shared = { calls, buffers, stagingDir, disk, memory }
 
   const contents = makeJobContents({
     master,
@@ -35,8 +36,8 @@ export async function openS3JobContents({ settings, master, stagingDir, disk, me
     storage: {
       // Without the endpoint, because nodes may reach the same store by different names.
       id: `s3 ${settings.bucket}/${settings.prefix}`,
-      create: (key) => createSealedObject(toName(key), shared),
-      reopen: (key, bytes) => reopenSealedObject(toName(key), bytes, shared),
+      create: (key, contentKey) => createSealedObject(toName(key), contentKey, shared),
+      reopen: (key, contentKey, bytes) => reopenSealedObject(toName(key), contentKey, { calls, bytes }),
       remove: (key) => calls.remove(toName(key), 'careful'),
       async syncNames() {},
       async listKeys(before) {

@@ -14,17 +14,16 @@ import {
   sealedFrameBytes,
   toFrameOffset,
 } from '../frames.ts'
-import type { MasterKey } from '../master-key.ts'
 import type { FileBounds, SealedContent, SealedWriter } from '../sealed-file.ts'
 import { makePartUpload, maxStagedBytes, type PartBuffers } from './part-upload.ts'
 import type { S3Calls } from './s3-calls.ts'
 
-type Deps = { calls: S3Calls; master: MasterKey; buffers: PartBuffers; stagingDir: string } & FileBounds
+type Deps = { calls: S3Calls; buffers: PartBuffers; stagingDir: string } & FileBounds
 
-/** An object of the store, in the same form as a sealed file: the header with the wrapped key, then frames. */
-export async function createSealedObject(key: string, deps: Deps): Promise<SealedWriter> {
+/** An object of the store, in the same form as a sealed file: the header, then frames. */
+export async function createSealedObject(key: string, contentKey: Buffer, deps: Deps): Promise<SealedWriter> {
   const { calls, buffers, disk, memory } = deps
-  const { frameKey, header } = newObjectKey(deps.master)
+  const { frameKey, header } = newObjectKey(contentKey)
   disk?.requireSome()
   const file = await openUnlinkedFile(deps.stagingDir).catch((error) => {
     throw toStorageProblem(error)
@@ -65,10 +64,14 @@ export async function createSealedObject(key: string, deps: Deps): Promise<Seale
 }
 
 /** Opens an object that this or another process has written. */
-export async function reopenSealedObject(key: string, bytes: number, { calls, master }: Deps): Promise<SealedContent> {
+export async function reopenSealedObject(
+  key: string,
+  contentKey: Buffer,
+  { calls, bytes }: { calls: S3Calls; bytes: number },
+): Promise<SealedContent> {
   const header = Buffer.alloc(objectHeaderBytes)
   await calls.get(key, 0, header, new AbortController().signal)
-  return openObject(key, { calls, bytes, frameKey: openObjectKey(header, master) })
+  return openObject(key, { calls, bytes, frameKey: openObjectKey(header, contentKey) })
 }
 
 function openObject(key: string, deps: { calls: S3Calls; frameKey: FrameKey; bytes: number }): SealedContent {

@@ -3,6 +3,7 @@ import { createReadStream, readFileSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { pipeline } from 'node:stream/promises'
+import { masterKeyFile } from '../../blobs/master-key.ts'
 import type { Config } from '../../config/load-config.ts'
 import type { TableShape } from '../../database/backup.ts'
 import { OperatorMistake } from '../../domain/problem.ts'
@@ -17,16 +18,15 @@ export type Manifest = {
   /** Migrations of the database at the time of the backup: the rows fit that schema. */
   migrations: string[]
   tables: (TableShape & { rows: number })[]
-  /** Identifies the key that seals job content. */
+  /** Identifies the key that seals secrets and job content. */
   masterKeyId: string
   /** The SHA-256 of each file, by path. */
   files: Record<string, string>
 }
 
+export { masterKeyFile }
 export const manifestName = 'manifest.json'
 export const toTableFile = (name: string) => `tables/${name}.copy.gz`
-
-export const masterKeyFile = 'master.key'
 
 /**
  * Lists the files a backup copies beside the tables: sealed job content, own signatures and, if asked, the master key.

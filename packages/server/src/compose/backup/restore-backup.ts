@@ -74,7 +74,7 @@ function requireSameKey(config: Config, { masterKeyId, files }: Manifest, dir: s
   }
   if (files[masterKeyFile] !== undefined && readFileSync(saved).length > 0) return
   throw new OperatorMistake(
-    'The backup does not contain the master key. Set ASSAY_MASTER_KEY, or copy the key to master.key in the data directory.',
+    `The backup does not contain the master key ${masterKeyId}. Set ASSAY_MASTER_KEY to it, or copy the key to ${own}. Nothing was changed.`,
   )
 }
 

@@ -5,7 +5,6 @@ import { dirname, join, resolve } from 'node:path'
 import { Readable, Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createGzip } from 'node:zlib'
-import { openMasterKey } from '../../blobs/master-key.ts'
 import type { Config } from '../../config/load-config.ts'
 import { dumpTables } from '../../database/backup.ts'
 import { listMigrationsDone } from '../../database/migrate.ts'
@@ -63,7 +62,7 @@ async function fill(config: Config, draft: string, { signal, ...options }: Optio
       createdAt: new Date().toISOString(),
       migrations: await listMigrationsDone(stores.database.pool),
       tables,
-      masterKeyId: openMasterKey(config.masterKey, config.dataDir).id,
+      masterKeyId: (await stores.sealing.getKey()).master.id,
       files,
     }
   } finally {

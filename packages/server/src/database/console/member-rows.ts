@@ -3,7 +3,7 @@ import { changeRows, findRow, type Queryable } from '../query.ts'
 
 export const memberColumns = `
 members.id, email, members.name, is_operator as "isOperator", members.suspended_at as "suspendedAt",
-  password_hash as "passwordHash", totp_secret as "totpSecret", totp_confirmed_at as "totpConfirmedAt",
+  password_hash as "passwordHash", totp_confirmed_at as "totpConfirmedAt",
   cardinality(recovery_codes) as "recoveryCodesLeft", members.created_at as "createdAt", last_seen_at as "lastSeenAt"`
 
 export const selectMember = `select ${memberColumns} from members`

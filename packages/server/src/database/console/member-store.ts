@@ -1,11 +1,12 @@
 import type { Pool, PoolClient } from 'pg'
 import type { AccountMember, Member, MemberStore, Membership } from '../../domain/ports/member-store.ts'
+import type { Binding, Sealer } from '../../domain/ports/sealer.ts'
 import { changeRows, findRow, inTransaction, listRows } from '../query.ts'
 import { makeLinkStore } from './link-store.ts'
 import { findMember, memberColumns, selectMember, selectMembership, setPassword } from './member-rows.ts'
 import { makeSessionStore } from './session-store.ts'
 
-export function makeMemberStore({ pool }: { pool: Pool }): MemberStore {
+export function makeMemberStore({ pool, sealer }: { pool: Pool; sealer: Sealer }): MemberStore {
   return {
     ...makeSessionStore({ pool }),
     ...makeLinkStore({ pool }),
@@ -46,7 +47,12 @@ export function makeMemberStore({ pool }: { pool: Pool }): MemberStore {
     },
     async setTotp(id, secret, confirmedAt) {
       const text = 'update members set totp_secret = $2, totp_confirmed_at = $3, totp_step = 0 where id = $1'
-      await changeRows(pool, text, [id, secret, confirmedAt])
+      await changeRows(pool, text, [id, secret && (await sealer.seal(secret, totpSecretOf(id))), confirmedAt])
+    },
+    async findTotpSecret(id) {
+      const text = 'select totp_secret as sealed from members where id = $1'
+      const sealed = (await findRow<{ sealed: Buffer | null }>(pool, text, [id]))?.sealed ?? null
+      return sealed && sealer.open(sealed, totpSecretOf(id))
     },
     async takeTotpStep(id, step) {
       const text = 'update members set totp_step = $2 where id = $1 and totp_step < $2'
@@ -90,3 +96,5 @@ async function removeMember(client: PoolClient, accountId: string, id: string): 
   )
   return true
 }
+
+export const totpSecretOf = (memberId: string): Binding => ['members.totp_secret', memberId]

@@ -28,8 +28,9 @@ create table accounts (
   expires_at timestamptz,
   suspended_at timestamptz,
   suspended_reason text,
-  webhook_secret text not null,
-  previous_webhook_secret text,
+  -- Sealed with the master key.
+  webhook_secret bytea not null,
+  previous_webhook_secret bytea,
   previous_webhook_secret_until timestamptz,
   -- Whether the account treats a picture that is "sexy", and nothing worse, as a threat.
   flags_sexy boolean not null default true,
@@ -81,6 +82,14 @@ create table rate_windows (
 create table installation (
   single boolean primary key default true check (single),
   is_test boolean not null
+);
+
+-- The single row names the master key that seals secrets and content: a process with another key must not start. The id
+-- of the installation stays when the key is rotated; objects in S3 are named after it.
+create table master_key (
+  single boolean primary key default true check (single),
+  id text not null,
+  installation_id uuid not null default gen_random_uuid()
 );
 
 -- Scans are partitioned by the time that their ids (UUID version 7) begin with, so that deleting old results is
@@ -149,6 +158,7 @@ create table jobs (
   -- lease_token is set), or it pauses after a failure.
   held_until timestamptz,
   lease_token uuid,
+  -- Content of up to 64 KB; with a storage_key, the key that decrypts the object. Sealed with the master key.
   sealed bytea,
   storage_key text,
   url text,
@@ -156,7 +166,8 @@ create table jobs (
   callback_host text,
   -- A job of a test key has no content, only the name of the test case.
   test_case text,
-  check (num_nonnulls(sealed, storage_key, url, test_case) = 1),
+  check (num_nonnulls(sealed, url, test_case) = 1),
+  check (storage_key is null or sealed is not null),
   check (lease_token is null or held_until is not null),
   check ((callback_url is null) = (callback_host is null))
 ) with (
@@ -197,6 +208,7 @@ create unlogged table remote_scans (
   id uuid primary key,
   queue text not null,
   options json not null,
+  -- As in jobs.
   sealed bytea,
   storage_key text,
   url text,
@@ -209,7 +221,8 @@ create unlogged table remote_scans (
   lease_token uuid,
   result json,
   failure text check (failure in ('busy', 'down')),
-  check (num_nonnulls(sealed, storage_key, url) = 1),
+  check (num_nonnulls(sealed, url) = 1),
+  check (storage_key is null or sealed is not null),
   check (num_nonnulls(result, failure) <= 1)
 ) with (
   -- Rows live for about a second.
@@ -302,6 +315,7 @@ create table members (
   -- A suspended person cannot sign in.
   suspended_at timestamptz,
   password_hash text not null,
+  -- Sealed with the master key.
   totp_secret bytea,
   totp_confirmed_at timestamptz,
   -- The time step of the last code that was accepted: each code works once.

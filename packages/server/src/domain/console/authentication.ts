@@ -63,7 +63,8 @@ export function makeAuthentication({ members, passwords, throttle, audit, clock 
 
   async function acceptsCode(member: Member, code: string, { address }: Origin): Promise<boolean> {
     if (isTotpCode(code)) {
-      const step = member.totpSecret === null ? undefined : findTotpStep(member.totpSecret, code, clock.now())
+      const secret = await members.findTotpSecret(member.id)
+      const step = secret === null ? undefined : findTotpStep(secret, code, clock.now())
       return step !== undefined && members.takeTotpStep(member.id, step)
     }
     const isTaken = await members.takeRecoveryCode(member.id, toRecoveryDigest(code))

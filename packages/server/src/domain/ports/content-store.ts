@@ -30,9 +30,15 @@ export type ContentStore = {
 export type ContentLocation = Exclude<JobSource, { at: 'url' }>
 
 /**
+ * The scan that stored content belongs to. Content is sealed for it and opens for no other. A scan for another node has
+ * no account.
+ */
+export type ContentOwner = { accountId: string | null; scanId: string }
+
+/**
  * Content that a job can refer to. After `persist` it survives a crash and a power cut, and `release` only closes it.
  */
-export type JobContent = Content & { persist(): Promise<ContentLocation> }
+export type JobContent = Content & { persist(owner: ContentOwner): Promise<ContentLocation> }
 
 /** Content of background jobs, from the submission until the scan is completed. */
 export type JobContents = {
@@ -40,10 +46,13 @@ export type JobContents = {
   /** Identifies the store of the content. A process can open the content if its own `storeIds` include the id. */
   toStoreId(location: ContentLocation): string
   storeIds: string[]
-  /** Opens persisted content. Releasing it does not remove it. */
-  open(location: ContentLocation, identity: ContentIdentity): Promise<Content>
+  /**
+   * Opens persisted content. Releasing it does not remove it. Throws when it is not the content of this owner and
+   * identity; a read to the end throws when the hash of the content is another one.
+   */
+  open(location: ContentLocation, identity: ContentIdentity, owner: ContentOwner): Promise<Content>
   /** Succeeds also when the content does not exist any more. */
-  remove(location: ContentLocation): Promise<void>
+  remove(location: { at: 'row' } | { at: 'storage'; key: string }): Promise<void>
   /** Lists the objects that were stored before that time. */
   listKeys(before: Date): Promise<string[]>
 }

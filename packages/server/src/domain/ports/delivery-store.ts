@@ -39,7 +39,7 @@ export type ClaimedDelivery = {
   body: string
   /** Attempts before this one. */
   attempts: number
-  /** The secret of the account, and the previous one until it expires. */
+  /** The secret of the account, and the previous one until it expires. Empty when they cannot be opened. */
   secrets: string[]
 }
 

@@ -4,8 +4,8 @@ import type { Scan } from '../scans/scan.ts'
 export type JobSource =
   /** Small content, encrypted, in the row of the job. */
   | { at: 'row'; sealed: Buffer }
-  /** Encrypted content in the content store, under this key. */
-  | { at: 'storage'; key: string }
+  /** Encrypted content in the content store, under this key; the key that decrypts it is sealed in the row. */
+  | { at: 'storage'; key: string; sealedKey: Buffer }
   /** Content that the worker downloads. */
   | { at: 'url'; url: string }
 

@@ -8,7 +8,6 @@ export type Member = {
   isOperator: boolean
   suspendedAt: Date | null
   passwordHash: string
-  totpSecret: Buffer | null
   totpConfirmedAt: Date | null
   recoveryCodesLeft: number
   createdAt: Date
@@ -69,6 +68,8 @@ export type MemberStore = {
   setPassword(id: string, passwordHash: string): Promise<void>
   /** Null removes the secret. It is required at sign-in once it is confirmed. */
   setTotp(id: string, secret: Buffer | null, confirmedAt: Date | null): Promise<void>
+  /** Throws when the stored secret was changed, or is not that of this member. */
+  findTotpSecret(id: string): Promise<Buffer | null>
   /** Returns false when this step, or a later one, was used before. */
   takeTotpStep(id: string, step: number): Promise<boolean>
   setRecoveryCodes(id: string, digests: string[]): Promise<void>

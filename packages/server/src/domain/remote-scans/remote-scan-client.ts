@@ -24,7 +24,7 @@ type Deps = {
   claimTimeoutMs?: number
 }
 
-type RemoteRequest = { source: JobSource; options: RemoteScanOptions; bytes: number; signal: AbortSignal }
+type RemoteRequest = { id: string; source: JobSource; options: RemoteScanOptions; bytes: number; signal: AbortSignal }
 
 /** Time for a scan of given content; a URL has twice as long, for its download. */
 const scanMs = 60_000
@@ -53,11 +53,12 @@ export function makeRemoteScanClient(deps: Deps): Scanner & { countWaiting(): nu
     const { kind, contentName, flagsSexy } = options
     requireCapacity(kind)
     const identity = { bytes: content.bytes, sha1: content.sha1, sha256: content.sha256 }
-    const source = await toJobContent(content).persist()
+    const id = newUuid()
+    const source = await toJobContent(content).persist({ accountId: null, scanId: id })
     const remoteOptions = { kind, contentName, flagsSexy, accountId: null, identity }
     const signal = options.abortWhenClientLeaves?.() ?? neverAborted
     try {
-      const result = await requestScan({ source, options: remoteOptions, bytes: content.bytes, signal }, scanMs)
+      const result = await requestScan({ id, source, options: remoteOptions, bytes: content.bytes, signal }, scanMs)
       return checkRemoteResult(result, identity)
     } finally {
       // The caller does not wait for the removal; the sweeper removes what remains.
@@ -71,7 +72,13 @@ export function makeRemoteScanClient(deps: Deps): Scanner & { countWaiting(): nu
   ) {
     requireCapacity(kind)
     const options = { kind, contentName, flagsSexy, accountId, identity: null }
-    const request = { source: { at: 'url' as const, url }, options, bytes: maxContentBytes[kind].sync, signal }
+    const request = {
+      id: newUuid(),
+      source: { at: 'url' as const, url },
+      options,
+      bytes: maxContentBytes[kind].sync,
+      signal,
+    }
     return checkRemoteResult(await requestScan(request, 2 * scanMs), null)
   }
 
@@ -80,8 +87,7 @@ export function makeRemoteScanClient(deps: Deps): Scanner & { countWaiting(): nu
     if (waiting >= maxWaiting) throw new EngineBusy(`${maxWaiting} scans wait for workers already`)
   }
 
-  async function requestScan({ source, options, bytes, signal }: RemoteRequest, baseMs: number): Promise<unknown> {
-    const id = newUuid()
+  async function requestScan({ id, source, options, bytes, signal }: RemoteRequest, baseMs: number): Promise<unknown> {
     const timeoutMs = baseMs + bytes / bytesPerMs
     const deadline = performance.now() + timeoutMs
     const finished = new AbortController()

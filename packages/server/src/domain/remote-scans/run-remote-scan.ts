@@ -1,4 +1,3 @@
-import { hash } from 'node:crypto'
 import type { JobContents } from '../ports/content-store.ts'
 import type { ClaimedRemoteScan, RemoteScanCompletion, RemoteScanStore } from '../ports/remote-scan-store.ts'
 import { isTransient, retryBriefly } from '../retry.ts'
@@ -29,7 +28,7 @@ export function makeRunRemoteScan(deps: Deps) {
       deps.onCompleted(remoteScan.lease.id)
   }
 
-  async function scan({ source, options }: ClaimedRemoteScan, signal: AbortSignal): Promise<FinalResult> {
+  async function scan({ lease, source, options }: ClaimedRemoteScan, signal: AbortSignal): Promise<FinalResult> {
     const { accountId, identity, ...scanAttributes } = options
     const scanOptions = { ...scanAttributes, isTest: false }
     if (source.at === 'url') {
@@ -37,15 +36,7 @@ export function makeRunRemoteScan(deps: Deps) {
       return deps.scanner.scanUrl(source.url, { ...scanOptions, accountId, mode: 'sync', signal })
     }
     if (identity === null) throw new Error('A remote scan does not say which content it is about')
-    const content = await deps.contents.open(source, identity)
-    try {
-      // Somebody with access to the database could move sealed content from one row to another.
-      if (content.whole !== undefined && hash('sha256', content.whole) !== identity.sha256) {
-        throw new Error('The content of a remote scan does not have the hash that it was sent with')
-      }
-      return await deps.scanner.scanContent(content, scanOptions)
-    } finally {
-      await content.release()
-    }
+    const content = await deps.contents.open(source, identity, { accountId: null, scanId: lease.id })
+    return deps.scanner.scanContent(content, scanOptions).finally(content.release)
   }
 }

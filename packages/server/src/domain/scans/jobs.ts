@@ -92,13 +92,13 @@ export function makeRunJob(deps: Deps) {
       return toTestResult(getTestCase(source.testCase), { kind, flagsSexy, contentFields: scan })
     const options = { kind, contentName, flagsSexy, isTest: false }
     if (source.at === 'url') return deps.scanner.scanUrl(source.url, { ...options, accountId, mode: 'async', signal })
-    const content = await openContent(source, scan)
+    const content = await openContent(source, accountId, scan)
     return deps.scanner.scanContent(content, options).finally(content.release)
   }
 
-  function openContent(location: ContentLocation, { contentLength, metadata }: Scan) {
+  function openContent(location: ContentLocation, accountId: string, { id, contentLength, metadata }: Scan) {
     const { hash_sha1: sha1 = '', hash_sha256: sha256 = '' } = metadata ?? {}
-    return deps.contents.open(location, { bytes: contentLength, sha1, sha256 })
+    return deps.contents.open(location, { bytes: contentLength, sha1, sha256 }, { accountId, scanId: id })
   }
 
   function toCompletion({ scan: pending, callbackUrl }: ClaimedJob, { refunds, ...result }: JobResult): Completion {

@@ -46,9 +46,10 @@ export function makeSubmitting(deps: Deps) {
     const contentFields = { contentLength: content.bytes, contentType, metadata: hashes }
     if (caller.isTest) return submitTest(caller, request, findFileCase(request, content), contentFields)
     requireEngine(request.kind)
-    const source = await content.persist()
+    const scanId = newScanId()
+    const source = await content.persist({ accountId: caller.accountId, scanId })
     const queue = toQueueName(request.kind, deps.contents.toStoreId(source))
-    const submitted = await submit(caller, request, { queue, source }, contentFields).catch(async (error) => {
+    const submitted = await submit(caller, request, { queue, source }, contentFields, scanId).catch(async (error) => {
       // After any other error the job may have been accepted: the sweeper removes content that no job needs.
       if (isCertainlyRefused(error)) await deps.contents.remove(source)
       throw error
@@ -76,9 +77,10 @@ export function makeSubmitting(deps: Deps) {
     request: JobRequest,
     job: Omit<NewJob, 'callbackUrl'>,
     contentFields: ContentFields,
+    scanId = newScanId(),
   ): Promise<Submitted> {
     const { callbackUrl, idempotency, countsRequest } = request
-    const scan = newPending(request, contentFields)
+    const scan = newPending(scanId, request, contentFields)
     const answer = await deps.gate.admit({
       keyDigest: caller.keyDigest,
       countsRequest,
@@ -103,9 +105,9 @@ export function makeSubmitting(deps: Deps) {
     throw new Problem({ kind: 'engine-unavailable', detail })
   }
 
-  function newPending({ kind, contentName }: JobRequest, contentFields: ContentFields): NewScan {
+  function newPending(id: string, { kind, contentName }: JobRequest, contentFields: ContentFields): NewScan {
     return {
-      id: newScanId(),
+      id,
       kind,
       mode: 'async',
       region: deps.region,

@@ -40,8 +40,7 @@ export function makeDeliver(deps: {
     const at = clock.now()
     const startedAt = performance.now()
     const body = Buffer.from(claimed.body)
-    const headers = toSignatureHeaders({ id: claimed.id, body, secrets: claimed.secrets, at })
-    const answer = await sender.send({ url: claimed.url, headers, body, totalMs })
+    const answer = await send(claimed, body, at)
     const durationMs = Math.round(performance.now() - startedAt)
     const attempt = { at, status: answer.status, durationMs, answer: toLogText(answer) }
     const outcome = decideNextState(retryMs, {
@@ -54,7 +53,15 @@ export function makeDeliver(deps: {
     const isRecorded = await retryBriefly(() => store.recordAttempt(claimed, attempt, outcome, pauseAfterMs))
     return { attempt, outcome, isRecorded, fault: answer.status === null ? answer.fault : undefined }
   }
+
+  /** A result is never sent without a signature. */
+  async function send({ id, url, secrets }: ClaimedDelivery, body: Buffer, at: Date): Promise<WebhookResponse> {
+    if (secrets.length === 0) return { status: null, reason: noSecret, fault: new Error(noSecret) }
+    return sender.send({ url, headers: toSignatureHeaders({ id, body, secrets, at }), body, totalMs })
+  }
 }
+
+const noSecret = 'The webhook secret of the account cannot be opened.'
 
 export type Deliver = ReturnType<typeof makeDeliver>
 

@@ -7,7 +7,7 @@ import { buffer as readAll } from 'node:stream/consumers'
 import { test } from 'node:test'
 import { getCACertificates, setDefaultCACertificates } from 'node:tls'
 import { joinTestS3, lacksTestS3 } from '../../../../../scripts/test-s3.ts'
-import { master, take } from '../job-contents-contract.ts'
+import { master, owner, take } from '../job-contents-contract.ts'
 import { newCorner } from './store.ts'
 
 const certificates = new URL('../../outbound/certificates/', import.meta.url)
@@ -41,8 +41,8 @@ test('content goes over HTTPS too, with credentials that the environment has', {
   await requireUsable()
   const clear = randomBytes(6_000_000)
   const content = await take(contents, clear)
-  const kept = await content.persist()
-  const opened = await contents.open(kept, content)
+  const kept = await content.persist(owner)
+  const opened = await contents.open(kept, content, owner)
   assert.ok((await readAll(opened.read())).equals(clear))
   await opened.release()
   await contents.remove(kept)

@@ -26,11 +26,13 @@ export function newCorner(t: TestContext, store: TestS3) {
     const { Contents = [] } = await s3.listObjectsV2({ Bucket, Prefix: prefix })
     return Contents.map(({ Key = '' }) => Key)
   }
+  const findName = async (key: string) => (await listNames()).find((name) => name.endsWith(key))
+  const read = async (key: string) => {
+    const { Body } = await s3.getObject({ Bucket, Key: await findName(key) })
+    return Buffer.from((await Body?.transformToByteArray()) ?? [])
+  }
   const change = async (key: string, to: (bytes: Buffer) => Buffer) => {
-    const [name] = (await listNames()).filter((found) => found.endsWith(key))
-    const { Body } = await s3.getObject({ Bucket, Key: name })
-    const bytes = Buffer.from((await Body?.transformToByteArray()) ?? [])
-    await s3.putObject({ Bucket, Key: name, Body: to(bytes) })
+    await s3.putObject({ Bucket, Key: await findName(key), Body: to(await read(key)) })
   }
 
   return {
@@ -41,6 +43,7 @@ export function newCorner(t: TestContext, store: TestS3) {
       const opened = await openS3JobContents({
         settings: { ...settings, endpoint: more.endpoint ?? endpoint },
         master,
+        installationId: 'installation',
         stagingDir: newTestDir(t),
         observe: (call, outcome) => observed.push({ call, outcome }),
         log: makeLogger({ level: 'silent', region: 'test' }),
@@ -61,6 +64,10 @@ export function newCorner(t: TestContext, store: TestS3) {
         return bytes
       }),
     cutOff: (key: string, bytes: number) => change(key, (all) => all.subarray(0, bytes)),
+    async replace(key: string, other: string) {
+      const bytes = await read(other)
+      await change(key, () => bytes)
+    },
   }
 }
 

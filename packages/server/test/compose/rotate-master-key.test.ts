@@ -1,0 +1,161 @@
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { buffer } from 'node:stream/consumers'
+import { after, describe, test } from 'node:test'
+import { v7 as newUuid } from 'uuid'
+import { makeDiskJobContents } from '../../src/blobs/job-contents.ts'
+import { makeMasterKey } from '../../src/blobs/master-key.ts'
+import { rotateMasterKey } from '../../src/compose/rotate-master-key.ts'
+import { openStores, type Stores } from '../../src/compose/stores.ts'
+import { loadConfig } from '../../src/config/load-config.ts'
+import { makeAdmissionGate } from '../../src/database/admission-gate.ts'
+import { makeJobStore } from '../../src/database/job-store.ts'
+import { toKeyDigest } from '../../src/domain/accounts/secrets.ts'
+import { OperatorMistake } from '../../src/domain/problem.ts'
+import { listQueues, toQueueName } from '../../src/domain/scans/jobs.ts'
+import { silentLog } from '../support/silent-log.ts'
+import { openTestDatabase } from '../support/test-database.ts'
+import { newTestScan } from '../support/test-stores.ts'
+
+const dir = mkdtempSync(join(tmpdir(), 'assay-rotate-'))
+after(() => rmSync(dir, { recursive: true, force: true }))
+
+/** An installation with the key in its settings, an account, a member with an authenticator app, and two jobs. */
+async function openInstallation() {
+  const database = await openTestDatabase()
+  const keys = [randomBytes(32), randomBytes(32)] as const
+  const newKeyFile = join(dir, 'new.key')
+  writeFileSync(newKeyFile, keys[1].toString('hex'))
+  const open = async (key: Buffer) => {
+    const settings = { ASSAY_DATABASE_URL: database.url, ASSAY_MASTER_KEY: key.toString('hex') }
+    const { config } = loadConfig({ ...settings, ASSAY_DATABASE_CONNECTIONS: '2', ASSAY_DATA_DIR: dir })
+    return { config, stores: await openStores(config, 'service', silentLog) }
+  }
+  const { config, stores } = await open(keys[0])
+  const registered = await stores.registration.register({ name: 'a', plan: 'unlimited' })
+  const accountId = registered.account.id
+  await stores.registration.rotateWebhookSecret(accountId)
+  const member = await joinConsole(stores)
+  const contents = toContents(keys[0])
+  const jobs = [await submit(1000), await submit(200_000)]
+
+  async function submit(bytes: number) {
+    const clear = randomBytes(bytes)
+    const writer = contents.newWriter()
+    await writer.write(Buffer.from(clear))
+    const content = await writer.finish()
+    const scanId = newUuid()
+    const source = await content.persist({ accountId, scanId })
+    const { sha1, sha256 } = content
+    const metadata = { hash_sha1: sha1, hash_sha256: sha256 }
+    const queue = toQueueName('malware', contents.toStoreId(source))
+    const scan = newTestScan({ id: scanId, mode: 'async', contentLength: bytes, metadata })
+    const answer = await makeAdmissionGate(stores.database).admit({
+      keyDigest: toKeyDigest(registered.apiKey),
+      countsRequest: true,
+      scan,
+      job: { queue, source, callbackUrl: null },
+    })
+    assert.equal(answer.outcome, 'admitted')
+    await content.release()
+    return { scanId, clear }
+  }
+
+  return {
+    config,
+    stores,
+    pool: stores.database.pool,
+    accountId,
+    member,
+    jobs,
+    rotate: (options: { isLost?: boolean } = {}) =>
+      rotateMasterKey(config, stores, { newKeyFile, isLost: false, ...options }),
+    reopen: async () => (await open(keys[1])).stores,
+    newContents: toContents(keys[1]),
+    async close() {
+      await stores.close()
+      await database.drop()
+    },
+  }
+}
+
+const toContents = (key: Buffer) => makeDiskJobContents({ dir: join(dir, 'jobs'), master: makeMasterKey(key) })
+
+async function joinConsole({ auth }: Stores) {
+  const { token } = await auth.invitations.inviteOperator()
+  const person = { name: 'Ada', email: 'ada@example.com', password: 'correct horse battery' }
+  await auth.invitations.accept(token, person, { address: '192.0.2.1', agent: 'test' })
+  const id = (await auth.members.findByEmail(person.email))?.id ?? ''
+  await auth.members.setTotp(id, Buffer.from('secret of the app'), new Date())
+  return id
+}
+
+describe('a rotation of the master key', () => {
+  test('seals all secrets and waiting content again, and the old key opens nothing more', async () => {
+    const old = await openInstallation()
+    const secrets = await old.stores.accounts.listWebhookSecrets(old.accountId)
+    assert.equal(secrets.length, 2)
+    const { accounts, members, jobs } = await old.rotate()
+    assert.deepEqual({ accounts, members, jobs }, { accounts: 1, members: 1, jobs: 2 })
+    await assert.rejects(old.stores.accounts.listWebhookSecrets(old.accountId), /another master key/)
+
+    const stores = await old.reopen()
+    assert.deepEqual(await stores.accounts.listWebhookSecrets(old.accountId), secrets)
+    assert.equal(String(await stores.auth.members.findTotpSecret(old.member)), 'secret of the app')
+    const queues = listQueues(['malware'], old.newContents.storeIds)
+    const claimed = await makeJobStore({ pool: old.pool, listQueues: () => queues }).claim(10, 30_000)
+    assert.equal(claimed.length, 2)
+    for (const { source, scan, accountId } of claimed) {
+      assert.ok(source.at === 'row' || source.at === 'storage')
+      const identity = { bytes: scan.contentLength, sha1: '', sha256: scan.metadata?.hash_sha256 ?? '' }
+      const content = await old.newContents.open(source, identity, { accountId, scanId: scan.id })
+      const { clear } = old.jobs.find(({ scanId }) => scanId === scan.id) ?? {}
+      assert.ok((await buffer(content.read())).equals(clear ?? Buffer.alloc(0)))
+      await content.release()
+    }
+    await assert.rejects(old.rotate(), /ASSAY_MASTER_KEY is another key/)
+    await stores.close()
+    await old.close()
+  })
+
+  test('changes nothing while a node runs, or when a secret does not open', async () => {
+    const old = await openInstallation()
+    const { pool } = old
+    await pool.query(`insert into nodes (id, name, roles, version, started_at, status, reasons, engines)
+      values (gen_random_uuid(), 'node-7', '{api}', '1', now(), 'ready', '{}', '[]')`)
+    const isMistake = (says: RegExp) => (error: unknown) => error instanceof OperatorMistake && says.test(error.message)
+    await assert.rejects(old.rotate(), isMistake(/These nodes run: node-7/))
+    await pool.query('delete from nodes')
+    const secret = await pool.query<{ secret: Buffer }>('select totp_secret as secret from members')
+    await pool.query(`update members set totp_secret = '\\x00'`)
+    await assert.rejects(old.rotate(), isMistake(/authenticator app of ada@example\.com cannot be opened/))
+    await pool.query('update members set totp_secret = $1', [secret.rows[0]?.secret])
+    await pool.query('update accounts set webhook_secret = previous_webhook_secret')
+    await assert.rejects(old.rotate(), isMistake(/webhook secret of account [0-9a-f-]{36} cannot be opened/))
+    assert.equal(String(await old.stores.auth.members.findTotpSecret(old.member)), 'secret of the app')
+    await old.close()
+  })
+
+  test('with a lost key creates new webhook secrets, removes authenticator apps and leaves the jobs to fail', async () => {
+    const old = await openInstallation()
+    const before = await old.stores.accounts.listWebhookSecrets(old.accountId)
+    await old.rotate({ isLost: true })
+    const stores = await old.reopen()
+    const [secret, ...others] = await stores.accounts.listWebhookSecrets(old.accountId)
+    assert.match(secret ?? '', /^whsec_/)
+    assert.ok(!before.includes(secret ?? ''))
+    assert.deepEqual(others, [])
+    assert.equal((await stores.auth.members.findMember(old.member))?.totpConfirmedAt, null)
+    const queues = listQueues(['malware'], old.newContents.storeIds)
+    const [job] = await makeJobStore({ pool: old.pool, listQueues: () => queues }).claim(1, 30_000)
+    assert.ok(job?.source.at === 'row' || job?.source.at === 'storage')
+    const identity = { bytes: job.scan.contentLength, sha1: '', sha256: job.scan.metadata?.hash_sha256 ?? '' }
+    const opening = old.newContents.open(job.source, identity, { accountId: job.accountId, scanId: job.scan.id })
+    await assert.rejects(opening, /another master key/)
+    await stores.close()
+    await old.close()
+  })
+})
