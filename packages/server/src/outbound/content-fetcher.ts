@@ -1,13 +1,11 @@
-import type { Client, Dispatcher } from 'undici'
+import type { IncomingMessage } from 'node:http'
 import type { Content } from '../domain/content/content.ts'
 import type { ContentFetcher, FetchFailure, FetchRequest, FetchResult } from '../domain/ports/content-store.ts'
 import { type AddressPolicy, checkWebAddress } from '../domain/scans/web-address.ts'
 import { version } from '../runtime/process.ts'
-import { type GuardedAgent, sendRequest } from './guarded-agent.ts'
+import type { GuardedAgent } from './guarded-agent.ts'
 import { OutboundError, toOutboundError } from './outbound-error.ts'
 import { newTimeLimit, type TimeLimit, withinTime } from './time-limit.ts'
-
-type Response = Dispatcher.ResponseData
 
 const maxRedirects = 5
 const redirects = new Set([301, 302, 303, 307, 308])
@@ -46,7 +44,11 @@ export function makeContentFetcher(deps: {
       const url = toUrl(address, request, followed > 0)
       const time = newTimeLimit(signal)
       try {
-        const result = await agent.withClient(url.origin, time.signal, (client) => exchange(client, url, request, time))
+        const onConnected = () => time.set(firstByteMs, 'The host did not start to respond in time.')
+        const result = await agent.exchange({ ...toRequest(url), onConnected }, time.signal, (response) => {
+          time.pause()
+          return useResponse(response, url, request, time)
+        })
         if (typeof result !== 'string') return result
         address = result
       } finally {
@@ -69,12 +71,9 @@ export function makeContentFetcher(deps: {
   }
 
   /** Returns the result of the download, or the address of a redirect. */
-  async function exchange(client: Client, url: URL, request: FetchRequest, time: TimeLimit) {
-    client.once('connect', () => time.set(firstByteMs, 'The host did not start to respond in time.'))
-    const response = await getResponse(client, url)
-    time.pause()
-    const { statusCode, headers } = response
-    if (redirects.has(statusCode)) return toTarget(headers.location, url)
+  async function useResponse(response: IncomingMessage, url: URL, request: FetchRequest, time: TimeLimit) {
+    const { statusCode = 0, headers } = response
+    if (redirects.has(statusCode)) return toTarget(response.headersDistinct.location, url)
     if (statusCode < 200 || statusCode > 299 || withoutContent.has(statusCode)) {
       throw new OutboundError(`The host answered with status ${statusCode}.`)
     }
@@ -90,23 +89,15 @@ export function makeContentFetcher(deps: {
   }
 }
 
-/** Sends the request. Its errors are marked as failures of the host here, because those of the content store are not. */
-const getResponse = (client: Client, url: URL): Promise<Response> =>
-  sendRequest(
-    client,
-    {
-      method: 'GET',
-      path: `${url.pathname}${url.search}`,
-      headers: { accept: '*/*', 'accept-encoding': 'identity', 'user-agent': `Assay/${version}` },
-    },
-    'The host sent only interim responses.',
-  ).catch((error) => {
-    throw toOutboundError(error)
-  })
+const toRequest = (url: URL) => ({
+  url,
+  method: 'GET' as const,
+  headers: { accept: '*/*', 'accept-encoding': 'identity', 'user-agent': `Assay/${version}` },
+})
 
 type Timing = { time: TimeLimit; idleMs: number }
 
-async function store(response: Response, request: FetchRequest, timing: Timing): Promise<FetchResult> {
+async function store(response: IncomingMessage, request: FetchRequest, timing: Timing): Promise<FetchResult> {
   const writer = request.contents.newWriter()
   let content: Content | undefined
   try {
@@ -122,12 +113,12 @@ async function store(response: Response, request: FetchRequest, timing: Timing):
 
 /** Copies the body and returns its length. It stops at the first chunk that exceeds `maxBytes`. */
 async function copy(
-  response: Response,
+  response: IncomingMessage,
   maxBytes: number,
   { time, idleMs }: Timing,
   write: (chunk: Buffer) => Promise<void> | undefined,
 ): Promise<number> {
-  const chunks: AsyncIterator<Buffer> = response.body[Symbol.asyncIterator]()
+  const chunks: AsyncIterator<Buffer> = response[Symbol.asyncIterator]()
   let bytes = 0
   while (bytes <= maxBytes) {
     // The timer is paused while the content store writes, because that time is not the host's.
@@ -139,14 +130,15 @@ async function copy(
     time.pause()
     if (next.done) break
     bytes += next.value.length
-    // undici does not use a chunk again after it is read, so the writer may keep its memory without a copy.
+    // Node does not use a chunk again after it is read, so the writer may keep its memory without a copy.
     if (bytes <= maxBytes) await write(next.value)
   }
   return bytes
 }
 
-function toTarget(location: string | string[] | undefined, base: URL): string {
-  const target = typeof location === 'string' ? URL.parse(location, base.href) : null
+function toTarget(locations: string[] = [], base: URL): string {
+  const [location = ''] = locations
+  const target = locations.length === 1 ? URL.parse(location, base.href) : null
   if (target === null) throw new OutboundError('The host redirects without a valid address.')
   return target.href
 }

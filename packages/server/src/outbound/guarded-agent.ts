@@ -1,18 +1,27 @@
+import { type IncomingMessage, request as startRequest } from 'node:http'
 import { isIP, type Socket } from 'node:net'
 import { connect as startTls } from 'node:tls'
-import type { buildConnector, Client, Dispatcher } from 'undici'
 import type { AddressPolicy } from '../domain/scans/web-address.ts'
 import { connectTimeoutMessage, dialFirst, enterTunnel, openSocket, whenEvent } from './dial.ts'
-import { noPublicAddress, OutboundError } from './outbound-error.ts'
+import { noPublicAddress, OutboundError, toOutboundError } from './outbound-error.ts'
 import { makeResolveName, type ResolveName } from './resolve-name.ts'
 import { withinTime } from './time-limit.ts'
 
+type OutboundRequest = {
+  url: URL
+  method: 'GET' | 'POST'
+  headers: Record<string, string>
+  body?: Buffer
+  /** Called when the request is about to be sent. */
+  onConnected?(): void
+}
+
 export type GuardedAgent = {
   /**
-   * Provides a client for one exchange with one origin, on a new connection. When `use` ends or `signal` aborts, the
-   * connection is closed, even while it is being opened, which undici alone would continue.
+   * Sends a request on a new connection and passes the response to `use`, with its body unread. The connection is closed
+   * when `use` ends or `signal` aborts, even while it is being opened. Failures of the other side are OutboundErrors.
    */
-  withClient<T>(origin: string, signal: AbortSignal, use: (client: Client) => Promise<T>): Promise<T>
+  exchange<T>(request: OutboundRequest, signal: AbortSignal, use: (response: IncomingMessage) => Promise<T>): Promise<T>
 }
 
 const maxHeaderBytes = 16 * 1024
@@ -36,42 +45,29 @@ export function makeGuardedAgent(deps: {
   const { policy, connectMs = 10_000, resolveMs = 5_000, proxy, resolve = makeResolveName() } = deps
 
   return {
-    async withClient(origin, signal, use) {
-      // Imported here, because undici takes an eighth of the start of a service, and not every service calls others.
-      const { Client } = await import('undici')
+    async exchange(request, signal, use) {
       signal.throwIfAborted()
-      const ended = new AbortController()
-      const connect: buildConnector.connector = (target, callback) => {
-        openConnection(target, ended.signal).then(
-          (socket) => callback(null, socket),
-          (error) => callback(error, null),
-        )
-      }
-      // No keep-alive: a connection that the other side has just closed would fail the next exchange. The timeouts of
-      // undici are off, because interim responses reset them; callers set their own.
-      const options = { pipelining: 0, maxHeaderSize: maxHeaderBytes, headersTimeout: 0, bodyTimeout: 0 }
-      const client = new Client(origin, { ...options, connect })
-      const end = () => {
-        ended.abort(signal.reason)
-        return client.destroy(toError(signal.reason))
-      }
-      signal.addEventListener('abort', end, { once: true })
+      let socket: Socket | undefined
+      const close = () => socket?.destroy()
+      signal.addEventListener('abort', close, { once: true })
       try {
-        return await use(client)
+        socket = await openConnection(request.url, signal).catch(throwOutbound)
+        request.onConnected?.()
+        return await use(await getResponse(socket, request).catch(throwOutbound))
       } catch (error) {
         signal.throwIfAborted()
         throw error
       } finally {
-        signal.removeEventListener('abort', end)
-        await end()
+        signal.removeEventListener('abort', close)
+        close()
       }
     },
   }
 
-  async function openConnection(target: buildConnector.Options, signal: AbortSignal): Promise<Socket> {
-    const isSecure = target.protocol === 'https:'
-    const host = target.hostname.replace(/\.$/, '')
-    const port = Number(target.port || (isSecure ? 443 : 80))
+  async function openConnection(url: URL, signal: AbortSignal): Promise<Socket> {
+    const isSecure = url.protocol === 'https:'
+    const host = url.hostname.replace(/^\[|\]$|\.$/g, '')
+    const port = Number(url.port || (isSecure ? 443 : 80))
     const addresses = await findAddresses(host, signal)
     return await withinTime({ ms: connectMs, signal, sentence: connectTimeoutMessage }, async (within) => {
       const socket = await dialFirst(addresses, { ms: connectMs, signal: within }, (address, one) =>
@@ -130,26 +126,44 @@ async function secure(socket: Socket, host: string, signal: AbortSignal): Promis
   }
 }
 
-const toError = (reason: unknown) => (reason instanceof Error ? reason : null)
-
 /** Limit on interim responses such as Early Hints. No server has a reason to send more. */
 const maxInterimResponses = 20
 
-/** Sends a request. Throws `sentence` when the other side sends interim responses without end. */
-export async function sendRequest(
-  client: Client,
-  options: Omit<Dispatcher.RequestOptions, 'onInfo'>,
-  sentence: string,
-): Promise<Dispatcher.ResponseData> {
-  let interimResponses = 0
-  const response = await client.request({
-    ...options,
-    onInfo() {
-      interimResponses += 1
-      if (interimResponses > maxInterimResponses) throw new OutboundError(sentence)
-    },
+/** Sends the request on the connection, and returns its response. Interim responses are skipped, also a 100 unasked. */
+function getResponse(socket: Socket, request: OutboundRequest): Promise<IncomingMessage> {
+  const { url, method, headers, body, onConnected: _ } = request
+  const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>()
+  const outgoing = startRequest({
+    createConnection: () => socket,
+    method,
+    path: `${url.pathname}${url.search}`,
+    headers: { host: url.host, ...headers },
+    maxHeaderSize: maxHeaderBytes,
   })
-  // Closing the client makes the body emit its error again; without a listener it would end the process.
-  response.body.on('error', () => {})
-  return response
+  let interimResponses = 0
+  let received: IncomingMessage | undefined
+  outgoing.on('information', () => {
+    if (++interimResponses > maxInterimResponses) fail(new OutboundError('The host sent only interim responses.'))
+  })
+  outgoing.once('upgrade', () => fail(new OutboundError('The host did not send a valid HTTP response.')))
+  outgoing.once('response', (response) => {
+    received = response
+    // Closing the connection makes the body emit an error; without a listener it would end the process.
+    response.on('error', () => {})
+    resolve(response)
+  })
+  outgoing.on('error', fail)
+  outgoing.end(body)
+  return promise
+
+  /** An error in the middle of a response is that of its body; what follows a whole response does not matter. */
+  function fail(error: Error) {
+    if (received === undefined) socket.destroy()
+    else if (!received.complete) received.destroy(error)
+    reject(error)
+  }
+}
+
+function throwOutbound(error: unknown): never {
+  throw toOutboundError(error)
 }

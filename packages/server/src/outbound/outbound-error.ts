@@ -12,9 +12,6 @@ const ownShortages = new Set(['EMFILE', 'ENFILE', 'ENOMEM', 'ENOBUFS'])
 /** Turns an error that the other side caused into an OutboundError. Returns every other error unchanged. */
 export function toOutboundError(error: unknown): unknown {
   if (error instanceof OutboundError || !(error instanceof Error)) return error
-  // Parser errors have codes of the parser or none at all, so their name identifies them.
-  if (error.name === 'HTTPParserError')
-    return new OutboundError('The host did not send a valid HTTP response.', { cause: error })
   const code = 'code' in error && typeof error.code === 'string' ? error.code : undefined
   if (code === undefined || ownShortages.has(code)) return error
   return new OutboundError(toSentence(code), { cause: error })
@@ -22,26 +19,28 @@ export function toOutboundError(error: unknown): unknown {
 
 function toSentence(code: string): string {
   if (code in sentences) return sentences[code] as string
+  if (code.startsWith('HPE_')) return 'The host did not send a valid HTTP response.'
   if (code.startsWith('ERR_SSL_') || code === 'EPROTO') return 'The TLS handshake with the host failed.'
   if (/CERT|ISSUER|SIGNATURE|CRL|CHAIN/.test(code)) return 'The certificate of the host could not be verified.'
   return 'The connection to the host failed.'
 }
 
 const closedEarly = 'The host closed the connection before its response was complete.'
+const wrongLength = 'The length that the host announced is not valid.'
 const unreachable = 'The host cannot be reached.'
 
 const sentences: Record<string, string> = {
   ECONNREFUSED: 'The host refused the connection.',
   ECONNRESET: closedEarly,
   EPIPE: closedEarly,
-  UND_ERR_SOCKET: closedEarly,
   ENETUNREACH: unreachable,
   EHOSTUNREACH: unreachable,
   // These two occur on a machine without IPv6.
   EADDRNOTAVAIL: unreachable,
   EAFNOSUPPORT: unreachable,
   ETIMEDOUT: 'The host did not complete a connection in time.',
-  UND_ERR_RES_CONTENT_LENGTH_MISMATCH: 'The host sent more or less content than it announced.',
-  UND_ERR_HEADERS_OVERFLOW: 'The headers of the response are too large.',
+  HPE_INVALID_CONTENT_LENGTH: wrongLength,
+  HPE_UNEXPECTED_CONTENT_LENGTH: wrongLength,
+  HPE_HEADER_OVERFLOW: 'The headers of the response are too large.',
   ERR_TLS_CERT_ALTNAME_INVALID: 'The certificate of the host is for another name.',
 }

@@ -1,8 +1,8 @@
-import type { Client } from 'undici'
+import type { IncomingMessage } from 'node:http'
 import type { WebhookRequest, WebhookResponse, WebhookSender } from '../domain/ports/webhook-sender.ts'
 import { type AddressPolicy, checkWebAddress } from '../domain/scans/web-address.ts'
 import { version } from '../runtime/process.ts'
-import { type GuardedAgent, sendRequest } from './guarded-agent.ts'
+import type { GuardedAgent } from './guarded-agent.ts'
 import { OutboundError, toOutboundError } from './outbound-error.ts'
 import { withinTime } from './time-limit.ts'
 
@@ -20,9 +20,7 @@ export function makeWebhookSender(deps: { agent: GuardedAgent; policy: AddressPo
       try {
         const url = toUrl(request.url)
         const limit = { ms: request.totalMs, signal: new AbortController().signal, sentence }
-        return await withinTime(limit, (signal) =>
-          agent.withClient(url.origin, signal, (client) => exchange(client, url, request)),
-        )
+        return await withinTime(limit, (signal) => agent.exchange(toRequest(url, request), signal, toWebhookResponse))
       } catch (error) {
         const outboundError = toOutboundError(error)
         if (outboundError instanceof OutboundError) return { status: null, reason: outboundError.message }
@@ -47,23 +45,16 @@ const toHeaders = (headers: Record<string, string>) => ({
   ...headers,
 })
 
-async function exchange(client: Client, url: URL, request: WebhookRequest): Promise<WebhookResponse> {
-  const { statusCode, headers, body } = await sendRequest(
-    client,
-    {
-      method: 'POST',
-      path: `${url.pathname}${url.search}`,
-      headers: toHeaders(request.headers),
-      body: request.body,
-    },
-    'The receiver sent only interim responses.',
-  )
-  const retryAfter = headers['retry-after']
-  return {
-    status: statusCode,
-    retryAfter: typeof retryAfter === 'string' ? retryAfter : undefined,
-    beginning: await readBeginning(body),
-  }
+const toRequest = (url: URL, request: WebhookRequest) => ({
+  url,
+  method: 'POST' as const,
+  headers: toHeaders(request.headers),
+  body: request.body,
+})
+
+async function toWebhookResponse(response: IncomingMessage): Promise<WebhookResponse> {
+  const { statusCode = 0, headers } = response
+  return { status: statusCode, retryAfter: headers['retry-after'], beginning: await readBeginning(response) }
 }
 
 /** Reads the start of the body. A failure here does not matter, because the status has already arrived. */

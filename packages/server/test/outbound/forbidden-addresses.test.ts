@@ -94,9 +94,8 @@ describe('an address that is not public', () => {
     const before = dialled.length
     for (const scheme of ['http', 'https']) {
       for (const host of forbiddenHosts) {
-        const call = agent.withClient(`${scheme}://${host}:${canaries.port}`, new AbortController().signal, (client) =>
-          client.request({ method: 'GET', path: '/' }),
-        )
+        const url = new URL(`${scheme}://${host}:${canaries.port}`)
+        const call = agent.exchange({ url, method: 'GET', headers: {} }, new AbortController().signal, async () => {})
         await assert.rejects(
           call,
           (error) => error instanceof OutboundError && /not (public|lead to a public)/.test(error.message),

@@ -107,9 +107,8 @@ describe('a name', () => {
     const { servers } = await openNameServer(t, { 'mixed.test': { A: ['8.8.8.8'], AAAA: ['0:0:0:0:0:0:0:1'] } })
     const resolve = makeResolveName({ servers, hostsFile })
     const agent = makeGuardedAgent({ policy: makeAddressPolicy([]), resolve })
-    const call = agent.withClient('http://mixed.test', never(), (client) =>
-      client.request({ method: 'GET', path: '/' }),
-    )
+    const url = new URL('http://mixed.test')
+    const call = agent.exchange({ url, method: 'GET', headers: {} }, never(), async () => {})
     await assert.rejects(call, /does not lead to a public address/)
   })
 })
@@ -119,8 +118,9 @@ describe('a name server that keeps silent', () => {
     const { servers } = await openNameServer(t, { 'hole.test': { silent: true } })
     const resolve = makeResolveName({ servers, hostsFile })
     const agent = makeGuardedAgent({ policy: makeAddressPolicy([]), resolve, resolveMs: 700 })
+    const url = new URL('http://hole.test')
     const calls = Array.from({ length: 32 }, () =>
-      agent.withClient('http://hole.test', never(), (client) => client.request({ method: 'GET', path: '/' })),
+      agent.exchange({ url, method: 'GET', headers: {} }, never(), async () => {}),
     )
     const ended = Promise.allSettled(calls)
     const first = await Promise.race([ended, readFile(new URL(import.meta.url))])

@@ -102,7 +102,7 @@ describe('the webhook sender', () => {
     const { outcome } = await sendTo(async (socket) => {
       await writeWithoutEnd(socket, '', 'HTTP/1.1 103 Early Hints\r\n\r\n')
     })
-    assert.deepEqual(outcome, { status: null, reason: 'The receiver sent only interim responses.' })
+    assert.deepEqual(outcome, { status: null, reason: 'The host sent only interim responses.' })
   })
 
   test('tells when a receiver closes or resets before it answers', async () => {
@@ -197,7 +197,7 @@ describe('the webhook sender', () => {
   test('says so when it is our own fault, and does not throw', async () => {
     const policy = makeAddressPolicy([])
     const shortage = Object.assign(new Error('too many open files'), { code: 'EMFILE' })
-    const agent = { withClient: () => Promise.reject(shortage) }
+    const agent = { exchange: () => Promise.reject(shortage) }
     const outcome = await makeWebhookSender({ policy, agent }).send({
       url: 'https://example.com/',
       headers: {},
