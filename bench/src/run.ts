@@ -4,6 +4,7 @@ import { benchCluster } from './cluster.ts'
 import { benchCurve } from './curve.ts'
 import { benchDatabase } from './database.ts'
 import { benchFalsePositives } from './false-positives.ts'
+import { benchJail } from './jail.ts'
 import { benchJobs } from './jobs.ts'
 import { benchMalware } from './malware.ts'
 import { benchMediaTypes } from './media-types.ts'
@@ -22,6 +23,7 @@ const benches: Record<string, () => Promise<Row[]>> = {
   curve: benchCurve,
   database: benchDatabase,
   'false-positives': benchFalsePositives,
+  jail: benchJail,
   jobs: benchJobs,
   malware: benchMalware,
   'media-types': benchMediaTypes,

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import { encodeFilter } from '../../src/engines/jail/filter.ts'
 import { toJailed } from '../../src/engines/jail/jail.ts'
 import { policies } from '../../src/engines/jail/policy.ts'
 
@@ -24,12 +25,12 @@ function runWithoutLandlock(args: string[], env: Record<string, string> = {}) {
     landlock: 0,
     hasFilter: true,
     limits: [],
-    filter: [
+    ...encodeFilter([
       [0x20, 0, 0, 0],
       [0x15, 0, 1, landlockCreateRuleset],
       [0x06, 0, 0, 0x00050000 | 38],
       [0x06, 0, 0, 0x7fff0000],
-    ],
+    ]),
   }
   const options = { encoding: 'utf8' as const, env: { PATH: process.env.PATH, ...env } }
   return spawnSync(command, words.with(-1, JSON.stringify(jail)), options)

@@ -14,8 +14,10 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { describe, type TestContext, test } from 'node:test'
+import { findPostmaster } from '../../src/database/embedded/cluster.ts'
+import { prepareLayout } from '../../src/database/embedded/layout.ts'
 import { prepareClamdDir } from '../../src/engines/clamav/clamd-config.ts'
 import { listSignatureFiles, placeSignatureFiles } from '../../src/engines/clamav/signature-files.ts'
 
@@ -106,5 +108,48 @@ describe('the directory of clamd', { skip: !isRoot }, () => {
     prepareClamdDir(dir, 'clamav', unprivileged)
     chmodSync(join(dir, 'clamav', 'run'), 0o777)
     assert.throws(() => prepareClamdDir(dir, 'clamav', unprivileged), /Remove it/)
+  })
+})
+
+describe('the directory of the embedded database', { skip: !isRoot }, () => {
+  const see = (path: string) => [lstatSync(path).uid, lstatSync(path).mode & 0o777]
+
+  test('belongs to the service, and only those of the cluster and the socket to the database', (t) => {
+    const { dir } = newDirs(t)
+    const { rootDir, socketDir, logFile, libraryLinks } = prepareLayout(dir, nobody)
+    assert.deepEqual(see(rootDir), [0, 0o711])
+    assert.deepEqual(see(socketDir), [nobody.uid, 0o700])
+    assert.deepEqual([dirname(logFile), dirname(libraryLinks)], [rootDir, rootDir])
+    mkdirSync(join(rootDir, 'cluster'))
+    assert.throws(() => prepareLayout(dir, nobody), /belongs to the user with uid 0/)
+  })
+
+  test('is taken back from the user of the database', (t) => {
+    const { dir } = newDirs(t)
+    const { rootDir } = prepareLayout(dir, nobody)
+    chownSync(rootDir, nobody.uid, nobody.gid)
+    prepareLayout(dir, nobody)
+    assert.deepEqual(see(rootDir), [0, 0o711])
+  })
+
+  test('names no process by a link, nor the process of another user', (t) => {
+    const { dir } = newDirs(t)
+    const cluster = join(dir, 'cluster')
+    mkdirSync(cluster)
+    // This process has the name of the server, and the user of the cluster, or not.
+    const title = process.title
+    process.title = 'postgres'
+    t.after(() => {
+      process.title = title
+    })
+    writeFileSync(join(cluster, 'postmaster.pid'), `${process.pid}\n`)
+    assert.equal(findPostmaster(cluster), process.pid)
+    chownSync(cluster, nobody.uid, nobody.gid)
+    assert.equal(findPostmaster(cluster), undefined)
+    chownSync(cluster, 0, 0)
+    writeFileSync(join(dir, 'pid'), `${process.pid}\n`)
+    rmSync(join(cluster, 'postmaster.pid'))
+    symlinkSync(join(dir, 'pid'), join(cluster, 'postmaster.pid'))
+    assert.equal(findPostmaster(cluster), undefined)
   })
 })

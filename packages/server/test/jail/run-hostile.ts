@@ -15,8 +15,8 @@ import { toFreshclamLaunch } from '../../src/engines/clamav/freshclam.ts'
 import { findProgram } from '../../src/engines/clamav/installation.ts'
 import { makeSandboxChooser } from '../../src/engines/clamav/open-own-clamd.ts'
 import { toClamdLaunch } from '../../src/engines/clamav/start-clamd.ts'
-import type { Instruction } from '../../src/engines/jail/filter.ts'
-import { launcherDirs } from '../../src/engines/jail/jail.ts'
+import { encodeFilter } from '../../src/engines/jail/filter.ts'
+import { launcherDirs, toLaunch } from '../../src/engines/jail/jail.ts'
 import { chooseConfinement } from '../../src/engines/nsfw/confinement.ts'
 import { toConversionLaunch } from '../../src/engines/nsfw/models/open-models.ts'
 import { toUnpackerLaunch } from '../../src/engines/unpack/open-unpacker.ts'
@@ -26,6 +26,8 @@ import { hostileNumbers } from './hostile-numbers.ts'
 
 type Launch = { command: string; args: string[]; env?: Record<string, string> }
 
+const killResult = encodeFilter([[0x06, 0, 0, 0x80000000]]).filter
+const rejected = encodeFilter([[0x06, 0, 0, 0x00050000 | 129]]).filter
 const program = fileURLToPath(new URL('hostile-program.cjs', import.meta.url))
 const child = (name: string) => fileURLToPath(new URL(`../../src/engines/${name}/child/main.ts`, import.meta.url))
 
@@ -77,6 +79,8 @@ if (freshclam !== undefined) {
 const firstFatal = Number(process.argv[2] ?? 0)
 /** The version of Landlock to use, as if the kernel had no newer one. */
 const landlock = process.argv[3] === undefined ? undefined : Number(process.argv[3])
+/** The launcher to use instead of the one that the service chooses. */
+const launcher = process.argv[4] === 'node' ? 'node' : undefined
 const fatalAttempts = [
   ['ptrace', 0x4206, process.pid],
   ['mount', 0, 0, 0],
@@ -142,12 +146,13 @@ async function runHostile({ command, args, env }: Launch, fatal?: number[]) {
     // The hostile program may lie in a directory that is closed to others; this only gives it more.
     keepsCapability: true,
     command: [node, '--no-warnings', program, JSON.stringify(task)],
-    filter: fatal === undefined ? jail.filter.map(withoutKill) : jail.filter,
+    filter: fatal === undefined ? withoutKill(jail.filter) : jail.filter,
     paths: [...jail.paths, [node, 0b101], [program, 0b100], [jail.koffi, 0b100]],
   }
   // A service that forgot to close its files on exec.
   const leaked = openSync(join(dataDir, 'master.key'), 'r')
-  const started = spawn(command, args.with(at, JSON.stringify(hostile)), {
+  const [first = '', ...rest] = replaceJail([command, ...args], hostile)
+  const started = spawn(first, rest, {
     cwd: '/',
     env: { PATH: process.env.PATH, ...env },
     stdio: ['ignore', 'pipe', 'pipe', 'pipe', leaked, ...Array(30).fill('ignore'), leaked],
@@ -160,7 +165,16 @@ async function runHostile({ command, args, env }: Launch, fatal?: number[]) {
   return { stdout: stdout ?? '', signal: started.signalCode }
 }
 
-/** EKEYREJECTED, which the filter returns nowhere else. */
-function withoutKill([code, jumpTrue, jumpFalse, value]: Instruction): Instruction {
-  return [code, jumpTrue, jumpFalse, code === 0x06 && value === 0x80000000 ? 0x00050000 | 129 : value]
+/** Replaces the result that kills by EKEYREJECTED, which the filter returns nowhere else. */
+function withoutKill(filter: string): string {
+  return filter.replaceAll(/.{16}/g, (one) => (one === killResult ? rejected : one))
+}
+
+/** The words of a launch with another description of its jail, and with the launcher that is wanted, if any. */
+function replaceJail(words: string[], jail: object): string[] {
+  const at = words.findIndex((word) => word.startsWith('{'))
+  if (launcher === undefined) return words.with(at, JSON.stringify(jail))
+  const { command, args } = toLaunch(launcher, jail)
+  const launcherWords = words[at - 1]?.endsWith('.pl') ? 2 : 3
+  return [...words.slice(0, at - launcherWords), command, ...args]
 }

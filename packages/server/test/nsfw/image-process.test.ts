@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { chmodSync, globSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -31,6 +31,15 @@ test('an image process cannot read other files, write files, start programs or c
   assert.equal(signal, 'SIGSYS', 'a process that tries to reach the network is killed')
   assert.equal(wasReached, false)
   for (const name of readdirSync(dir)) assert.equal(readFileSync(join(dir, name)).length, 0)
+})
+
+test('onnxruntime is loaded in one place, which switches its telemetry off before', () => {
+  const root = fileURLToPath(new URL('../../../../', import.meta.url))
+  const sources = globSync(['packages/*/{src,test}/**/*.ts', '{acceptance,bench,scripts,soak}/**/*.ts'], { cwd: root })
+  const loading = sources.filter((file) =>
+    /(from|import\() ?'onnxruntime-node'/.test(readFileSync(join(root, file), 'utf8')),
+  )
+  assert.deepEqual(loading, ['packages/server/src/engines/nsfw/onnxruntime.ts'])
 })
 
 async function runProbe(t: { after(work: () => void): void }) {

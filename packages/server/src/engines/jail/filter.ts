@@ -139,6 +139,20 @@ export function toFilter(allowed: AllowedCalls, architecture: Architecture): Ins
   ]
 }
 
+/** The bytes of a filter for the kernel, as hexadecimal digits, and the places in them that take the process id. */
+export function encodeFilter(instructions: Instruction[]): { filter: string; pidOffsets: number[] } {
+  const bytes = Buffer.alloc(instructions.length * 8)
+  const pidOffsets: number[] = []
+  for (const [index, [code, jumpTrue, jumpFalse, value]] of instructions.entries()) {
+    bytes.writeUInt16LE(code, index * 8)
+    bytes.writeUInt8(jumpTrue, index * 8 + 2)
+    bytes.writeUInt8(jumpFalse, index * 8 + 3)
+    if (value === 'pid') pidOffsets.push(index * 8 + 4)
+    else bytes.writeUInt32LE(value, index * 8 + 4)
+  }
+  return { filter: bytes.toString('hex'), pidOffsets }
+}
+
 /** `index` is that of the flags. */
 const toOpenRules = (index: number): Instruction[] => [
   [code.load, 0, 0, offset.argument(index)],

@@ -2,10 +2,15 @@ import { spawnSync } from 'node:child_process'
 import { realpathSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { toFilter } from './filter.ts'
+import { encodeFilter, toFilter } from './filter.ts'
 import type { Policy } from './policy.ts'
+import { findCallNumber } from './system-calls.ts'
 
-const launcher = fileURLToPath(new URL('launcher.cjs', import.meta.url))
+const perl = '/usr/bin/perl'
+const programs = {
+  perl: fileURLToPath(new URL('launcher.pl', import.meta.url)),
+  node: fileURLToPath(new URL('launcher.cjs', import.meta.url)),
+}
 const node = realpathSync(process.execPath)
 const architecture = process.arch === 'x64' ? 'x64' : 'arm64'
 
@@ -46,6 +51,11 @@ const resource = { processorSeconds: 0, fileBytes: 1, dataBytes: 2, coreBytes: 4
 /** Threads that a parser may start beside those that its user has; up to about twice as many are possible. */
 const freeThreads = 1024
 
+/** Numbers of the calls that the launcher in Perl makes; the others have the same number everywhere. */
+const calls = Object.fromEntries(
+  ['prctl', 'openat', 'prlimit64', 'fcntl', 'exit_group'].map((name) => [name, findCallNumber(name, architecture)]),
+)
+
 /** The loaders of dynamic programs, which the kernel executes on their behalf. */
 const loaders = [
   '/lib/ld-linux-aarch64.so.1',
@@ -55,7 +65,7 @@ const loaders = [
 ]
 
 /** The directories that the launcher itself must be able to read, as whichever user it runs. */
-export const launcherDirs = [dirname(node), dirname(launcher), dirname(koffi)]
+export const launcherDirs = [dirname(node), dirname(programs.node), dirname(koffi)]
 
 /**
  * The command that runs a parser under its policy, as a child of this process. The parser inherits the standard
@@ -82,8 +92,10 @@ export function toJailed(policy: Policy, args: string[], options: { hasSocket: b
       ['/dev/null', right.readFile | right.writeFile],
     ],
     ports: policy.ports,
-    ...findKernelSupport(),
-    filter: toFilter(policy, architecture),
+    landlock: findKernelSupport().landlock,
+    hasFilter: findKernelSupport().hasFilter,
+    calls,
+    ...encodeFilter(toFilter(policy, architecture)),
     freeThreads,
     limits: [
       // A core dump would put content on a disk unencrypted.
@@ -94,21 +106,35 @@ export function toJailed(policy: Policy, args: string[], options: { hasSocket: b
       ...(limits.processorSeconds === undefined ? [] : [[resource.processorSeconds, limits.processorSeconds]]),
     ],
   }
-  return { command: node, args: ['--no-warnings', launcher, JSON.stringify(jail)] }
+  return toLaunch(findKernelSupport().launcher, jail)
 }
 
-type KernelSupport = { landlock: number; hasFilter: boolean }
-let support: KernelSupport | undefined
+/** Perl starts in a tenth of the time of Node, and is there on every Debian. */
+type Launcher = keyof typeof programs
 
-/** Asks the kernel once, by a launcher that starts no parser. */
-function findKernelSupport(): KernelSupport {
+/** The command that starts a launcher with the description of a jail. */
+export const toLaunch = (launcher: Launcher, jail: object) =>
+  launcher === 'perl'
+    ? { command: perl, args: [programs.perl, JSON.stringify(jail)] }
+    : { command: node, args: ['--no-warnings', programs.node, JSON.stringify(jail)] }
+
+type KernelSupport = { landlock: number; hasFilter: boolean }
+let support: (KernelSupport & { launcher: Launcher }) | undefined
+
+/** Asks the kernel once, by a launcher that starts no parser: the faster one that works. */
+function findKernelSupport(): KernelSupport & { launcher: Launcher } {
   if (support !== undefined) return support
-  const spec = JSON.stringify({ koffi, isProbe: true })
-  const { stdout, stderr } = spawnSync(node, ['--no-warnings', launcher, spec], { encoding: 'utf8', env: {} })
-  if (!stdout) throw new Error(`The launcher of the parsers does not run: ${stderr}`)
-  const found: KernelSupport = JSON.parse(stdout)
-  support = found
-  return found
+  let stderr = ''
+  for (const launcher of ['perl', 'node'] as const) {
+    const { command, args } = toLaunch(launcher, { koffi, calls, isProbe: true })
+    const probe = spawnSync(command, args, { encoding: 'utf8', env: {} })
+    if (probe.stdout?.startsWith('{')) {
+      support = { ...(JSON.parse(probe.stdout) as KernelSupport), launcher }
+      return support
+    }
+    stderr = probe.stderr
+  }
+  throw new Error(`The launcher of the parsers does not run: ${stderr}`)
 }
 
 /** What this kernel lacks, in sentences for the operator. Both are empty where everything works. */

@@ -1,6 +1,6 @@
 /**
- * Puts itself into a jail and becomes the parser: jail.ts starts this program with a description of the jail and the
- * command line of the parser. Landlock restricts the calling thread, and execve ends all others, so the parser is inside
+ * Puts itself into a jail and becomes the parser: jail.ts starts this program, where there is no Perl for launcher.pl,
+ * with a description of the jail and the command line of the parser. Landlock restricts the calling thread, and execve ends all others, so the parser is inside
  * with every thread. This file is plain JavaScript without imports: removing types would triple its 35 ms.
  */
 const jail = JSON.parse(process.argv[2])
@@ -83,16 +83,11 @@ function restrictFiles(abi) {
 }
 
 function restrictCalls() {
-  const instructions = Buffer.alloc(jail.filter.length * 8)
-  for (const [index, [code, jumpTrue, jumpFalse, value]] of jail.filter.entries()) {
-    instructions.writeUInt16LE(code, index * 8)
-    instructions.writeUInt8(jumpTrue, index * 8 + 2)
-    instructions.writeUInt8(jumpFalse, index * 8 + 3)
-    // execve keeps the process id.
-    instructions.writeUInt32LE(value === 'pid' ? process.pid : value, index * 8 + 4)
-  }
+  const instructions = Buffer.from(jail.filter, 'hex')
+  // execve keeps the process id.
+  for (const offset of jail.pidOffsets) instructions.writeUInt32LE(process.pid, offset)
   const program = Buffer.alloc(16)
-  program.writeUInt16LE(jail.filter.length, 0)
+  program.writeUInt16LE(instructions.length / 8, 0)
   program.writeBigUInt64LE(BigInt(address(instructions)), 8)
   check('seccomp', prctl(option.seccomp, seccompFilter, program, 0, 0))
 }
