@@ -4,9 +4,11 @@ import { after, before, test } from 'node:test'
 import { promisify } from 'node:util'
 import { openTestPostgres } from '../../scripts/test-postgres.ts'
 import { readCodeBlocks } from '../support/code-blocks.ts'
+import { makeAdmin } from '../support/console.ts'
 import { toSteps } from '../support/document-commands.ts'
 import { findException } from '../support/document-exceptions.ts'
 import { getTaker } from '../support/document-runners.ts'
+import { assertProblem } from '../support/problems.ts'
 import { alreadyTested } from '../support/scanning.ts'
 import { type Service, startService } from '../support/start-service.ts'
 import { makeCaller, toResult } from '../support/submitting.ts'
@@ -18,6 +20,7 @@ type Key = { id: string; account_id: string }
 const skip = alreadyTested
 const repository = new URL('../../', import.meta.url).pathname
 const sameKey = { ASSAY_MASTER_KEY: 'a'.repeat(64) }
+const adminToken = 'token-of-the-operator-of-the-satellite'
 let databases: Awaited<ReturnType<typeof openTestPostgres>>[] = []
 let home: Service
 let satellite: Service
@@ -37,7 +40,7 @@ before(async () => {
   const exported = await type(`${follow}\nenv`, sameKey)
   assert.match(exported, /^ASSAY_REGION=us-east$/m)
   const settings = { ...sameKey, ASSAY_DATABASE_URL: second, ASSAY_REGION: 'us-east' }
-  satellite = await startService({ ...settings, ASSAY_NSFW_PROFILE: 'off' })
+  satellite = await startService({ ...settings, ASSAY_ADMIN_TOKEN: adminToken, ASSAY_NSFW_PROFILE: 'off' })
 })
 after(async () => {
   await home?.stop()
@@ -93,8 +96,18 @@ test('a key that is revoked at home is refused in the other region within second
   await waitUntil('the key to be refused', async () => (await ping(satellite, api_key)) === 401)
 })
 
-test('accounts and keys are made at home alone', { skip }, async () => {
+test('accounts and keys are made at home alone, and the console says so like the command line', { skip }, async () => {
   await assert.rejects(satellite.operate('accounts', 'create', '--name', 'here'), /belong to the home region/)
+  const admin = makeAdmin(satellite.url, adminToken)
+  const changes = [
+    ['POST', '/operator/accounts', { name: 'here', plan: 'unlimited' }],
+    ['PUT', '/operator/plans/here', { credits_per_period: 5, rate: '10/1m' }],
+  ] as const
+  for (const [method, path, body] of changes) {
+    const answer = await admin.send(admin.token, method, path, { body })
+    await assertProblem(answer, { status: 409, kind: 'conflict' }, path)
+    assert.match(answer.text, /belong to the home region. Change them there/)
+  }
   const shown = (await satellite.operate('regions', 'show')) as { role: string }
   assert.equal(shown.role, 'satellite')
   const seen = (await home.operate('regions', 'show')) as {

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { createSecureContext } from 'node:tls'
 import type { Config } from '../config/load-config.ts'
+import { findRegionConflict } from '../database/regions.ts'
 import { makeAdmission } from '../domain/accounts/admission.ts'
 import { OperatorMistake } from '../domain/problem.ts'
 import { makeReadiness, type Readiness } from '../domain/readiness.ts'
@@ -152,6 +153,7 @@ async function openHttp(config: Config, parts: HttpParts) {
     draining: parts.draining,
     maxConnections: Math.min(config.maxConnections, countConnectionsByFileLimit()),
     isOutage: storage.database.watch.isOutage,
+    findConflict: findRegionConflict,
     region: config.region,
     isTest: parts.isTest,
     publicUrl: config.publicUrl,

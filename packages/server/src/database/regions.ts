@@ -14,6 +14,12 @@ const subscription = 'assay_home'
 const guard = 'assay_made_in_home_region'
 const refusal =
   'Accounts, keys and plans belong to the home region. Change them there; they are replicated within seconds.'
+/** A code of its own, by which the error of the trigger is told from others. */
+const refusalCode = 'AS409'
+
+/** The reason why a satellite refused a change that belongs to the home region. */
+export const findRegionConflict = (error: unknown): string | undefined =>
+  (error as { code?: unknown } | null)?.code === refusalCode ? refusal : undefined
 
 const toSlotName = (region: string) => `assay_${region.replaceAll('-', '_')}`
 
@@ -132,7 +138,7 @@ async function requireNoAccounts(pool: Pool) {
 async function forbidChanges(pool: Pool) {
   await pool.query(
     `create or replace function ${guard}() returns trigger language plpgsql as
-     $$ begin raise exception '${refusal}'; end $$`,
+     $$ begin raise exception '${refusal}' using errcode = '${refusalCode}'; end $$`,
   )
   for (const table of sharedTables) {
     await pool.query(

@@ -49,6 +49,8 @@ type ErrorHandlerDeps = {
   metrics: { countFailure(): void }
   /** True for errors that mean that the database cannot be reached, as opposed to faults of the service. */
   isOutage(error: unknown): boolean
+  /** A sentence for errors of changes that the state of the installation forbids. */
+  findConflict(error: unknown): string | undefined
 }
 
 /** Turns every thrown error of a request into a response. No other code does. */
@@ -70,6 +72,8 @@ export function makeErrorHandler(deps: ErrorHandlerDeps) {
     }
     // Only reads and work before a charge end here: admission turns an outage during a charge into a Problem itself.
     if (deps.isOutage(error)) return sendProblem(request, reply, { kind: 'unavailable', retryAfterSeconds: 5 })
+    const conflict = deps.findConflict(error)
+    if (conflict !== undefined) return sendProblem(request, reply, { kind: 'conflict', detail: conflict })
     deps.metrics.countFailure()
     deps.log.error({ traceId: request.id, err: error }, 'request failed')
     return sendProblem(request, reply, { kind: 'internal' })

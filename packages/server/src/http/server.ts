@@ -33,6 +33,8 @@ export type HttpDeps = V1Deps &
     registerMore: ((scope: FastifyInstance) => void)[]
     /** True for errors that mean that the database cannot be reached, as opposed to faults of the service. */
     isOutage(error: unknown): boolean
+    /** A sentence for errors of changes that the state of the installation forbids. */
+    findConflict(error: unknown): string | undefined
     maxConnections: number
   }
 

@@ -67,6 +67,7 @@ describe('fetching a result', () => {
       registerMore: [],
       countRejectedRequest: () => {},
       isOutage: () => false,
+      findConflict: () => undefined,
       maxConnections: 100,
       draining: new AbortController().signal,
     })
