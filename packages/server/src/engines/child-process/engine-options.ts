@@ -46,7 +46,7 @@ export const engineOptions = {
     /** Processor time for one scan, beside the time that its size adds. */
     scanMs: 30_000,
   },
-  /** Containers are rare, and a process starts in 100 ms: none is kept. The caller's signal bounds wait and work. */
+  /** Containers are rare, and a process starts in 200 ms: none is kept. The caller's signal bounds wait and work. */
   unpacker: {
     name: 'unpacking process',
     minProcesses: 0,

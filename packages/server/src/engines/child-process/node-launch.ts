@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { chooseUnprivileged, wrapGuarded } from '../../runtime/unprivileged.ts'
 import { launcherDirs, toJailed } from '../jail/jail.ts'
 import type { Policy } from '../jail/policy.ts'
+import { findStrippedSources, loadProgram } from './stripped-sources.ts'
 
 /** A program to spawn. */
 export type Launch = {
@@ -35,11 +36,12 @@ type NodeProgram = {
 const parserUsers = ['nobody', 'node', 'daemon']
 
 const protocolDir = import.meta.dirname
+const sourceRoot = realpathSync(join(protocolDir, '..', '..'))
 /** package.json tells Node that the sources are modules; without it Node reads every file twice. */
 const manifest = join(protocolDir, '..', '..', '..', 'package.json')
 
 /**
- * Node removes the types of the sources with a WebAssembly program. V8 would compile its functions a second time for
+ * Without stripped sources, Node removes their types with a WebAssembly program. V8 would compile its functions a second time for
  * speed, which is 40% of the start of an unpacking process. Functions that run for long, as in 7-Zip, still get it.
  */
 const tieringBudget = 1_000_000_000
@@ -53,7 +55,9 @@ export function toNodeLaunch(options: NodeProgram): Launch {
   const node = realpathSync(process.execPath)
   const program = realpathSync(options.program)
   const dirs = [...new Set([protocolDir, ...options.readableDirs].map((dir) => realpathSync(dir)))]
-  const files = [realpathSync(manifest), ...readableFiles]
+  const sourceDirs = dirs.filter((dir) => dir.startsWith(sourceRoot))
+  const stripped = findStrippedSources(options.name, sourceDirs)
+  const files = [realpathSync(manifest), ...readableFiles, ...(stripped === undefined ? [] : [stripped])]
   const user = chooseUnprivileged(options.name, parserUsers, [...launcherDirs, ...dirs])
   const permissions = [
     '--permission',
@@ -61,6 +65,7 @@ export function toNodeLaunch(options: NodeProgram): Launch {
     ...[...dirs.map((dir) => join(dir, '*')), ...files].map((path) => `--allow-fs-read=${path}`),
     `--max-old-space-size=${options.maxHeapMb}`,
     `--wasm-tiering-budget=${tieringBudget}`,
+    ...(stripped === undefined ? [] : ['--require', loadProgram]),
   ]
   const policy = options.toPolicy({ node, reads: [...dirs, ...files] })
   const jailed = toJailed(policy, [...permissions, ...flags, program, ...args], {
