@@ -49,7 +49,7 @@ function openTestUpdater(t: TestContext, setup: Setup) {
     onRun: (result) => results.push(result),
     log: silentLog,
     // A script in the place of freshclam needs a shell, which the jail does not allow.
-    ...(setup.binary === freshclam ? {} : { toLaunch: ({ binary }, args) => ({ command: binary, args }) }),
+    ...(setup.binary === freshclam ? {} : { toLaunch: ({ binary }, _, args) => ({ command: binary, args }) }),
   })
   t.after(updater.close)
   return { updater, officialDir, results, passHours: (hours: number) => t.mock.timers.tick(hours * 3_600_000) }

@@ -103,7 +103,7 @@ for (const architecture of ['x64', 'arm64'] as Architecture[]) {
 
       for (const family of [inet, inet6]) {
         assert.equal(ask({ sockets: 'connect' }, 'socket', family, stream), 'allowed')
-        assert.equal(ask({ sockets: 'connect' }, 'socket', family, datagram), 'allowed')
+        assert.equal(ask({ sockets: 'connect' }, 'socket', family, datagram), 'EPERM')
       }
       assert.equal(ask({ sockets: 'connect' }, 'socket', unix, stream), 'EPERM')
       assert.equal(ask({ sockets: 'connect' }, 'listen'), 'EPERM')

@@ -66,7 +66,7 @@ const anyPort = 'connect by TCP'
 /** Attempts that succeed or seem to, by parser; docs/security.md names them. */
 const permitted: Record<string, string[]> = {
   clamd: ['change the mode of the master key'],
-  freshclam: ['change the mode of the master key', 'send by UDP'],
+  freshclam: ['change the mode of the master key'],
 }
 
 /** Attempts that end a parser, so that the service learns of them. */

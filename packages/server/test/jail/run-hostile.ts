@@ -72,7 +72,7 @@ if (freshclam !== undefined) {
   launches.freshclam = () => {
     const officialDir = join(dataDir, 'official')
     const user = chooseUnprivileged('engine', ['clamav', 'nobody'], [dataDir, ...launcherDirs])
-    return toFreshclamLaunch({ binary: freshclam, officialDir, user, mirror: 'localhost', urls: [] }, [])
+    return toFreshclamLaunch({ binary: freshclam, officialDir, user }, 9, [])
   }
 }
 /** Calls that kill a parser, one for each parser; the first argument of this program tells with which to begin. */

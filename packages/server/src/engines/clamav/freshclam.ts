@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { chownSync, mkdirSync, realpathSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { hideCredentials } from '../../runtime/hide-credentials.ts'
@@ -7,6 +7,7 @@ import { type Unprivileged, wrapGuarded } from '../../runtime/unprivileged.ts'
 import { isEscape, type OnEscape } from '../jail/escape.ts'
 import { toJailed } from '../jail/jail.ts'
 import { policies } from '../jail/policy.ts'
+import { openMirrorProxy } from './mirror-proxy.ts'
 
 const runTimeoutMs = 30 * 60_000
 /** Keeps the first update from slowing down the start of the service. */
@@ -15,16 +16,18 @@ const firstDelayMs = 5000
 /** `message` holds the last errors and warnings of freshclam. */
 export type UpdateResult = { at: Date; ok: boolean; message: string }
 
+type Run = Pick<UpdateResult, 'ok' | 'message'>
+
 type LaunchDeps = {
   binary: string
   officialDir: string
   user: Unprivileged
-  mirror: string
-  /** Addresses of further signature files. */
-  urls: string[]
 }
 
 type UpdaterDeps = LaunchDeps & {
+  mirror: string
+  /** Addresses of further signature files. */
+  urls: string[]
   everyHours: number
   /** Builds the command to spawn; by default freshclam in its jail. */
   toLaunch?: typeof toFreshclamLaunch
@@ -41,7 +44,8 @@ export function openUpdater(deps: UpdaterDeps) {
   const configFile = join(dirname(officialDir), 'freshclam.conf')
   let isClosed = false
   let last: UpdateResult | undefined
-  let child: ReturnType<typeof spawn> | undefined
+  let child: ChildProcess | undefined
+  let isRunning = false
   let waiting: ((result: UpdateResult) => void)[] = []
   const first = setTimeout(run, firstDelayMs)
   const every = setInterval(run, deps.everyHours * 3_600_000)
@@ -63,53 +67,51 @@ export function openUpdater(deps: UpdaterDeps) {
   }
 
   function run() {
-    if (child !== undefined) return
+    if (isRunning) return
+    isRunning = true
+    update().then(
+      ({ ok, message }) => end(ok, message),
+      (error: Error) => end(false, error.message),
+    )
+  }
+
+  async function update(): Promise<Run> {
+    const proxy = await openMirrorProxy([deps.mirror, ...deps.urls])
     try {
-      prepare()
-      start([], (ok, message) => {
-        // After a failure of the mirror, freshclam does not download from the operator's addresses.
-        if (ok || deps.urls.length === 0) end(ok, message)
-        else start(['--update-db=custom'], () => end(false, message))
-      })
-    } catch (error) {
-      end(false, (error as Error).message)
+      prepare(proxy.port)
+      const result = await start(proxy.port, [])
+      // After a failure of the mirror, freshclam does not download from the operator's addresses.
+      if (!result.ok && deps.urls.length > 0) await start(proxy.port, ['--update-db=custom'])
+      return result
+    } finally {
+      proxy.close()
     }
   }
 
-  function prepare() {
+  function prepare(proxyPort: number) {
     mkdirSync(officialDir, { recursive: true })
     if (user.owner !== undefined) chownSync(officialDir, user.owner.uid, user.owner.gid)
-    writeFileSync(configFile, toConfig(deps), { mode: 0o644 })
+    writeFileSync(configFile, toConfig(deps, proxyPort), { mode: 0o644 })
   }
 
-  function start(extraArgs: string[], onEnd: (ok: boolean, message: string) => void) {
-    const { command, args } = toLaunch(deps, [`--config-file=${configFile}`, '--stdout', '--no-warnings', ...extraArgs])
-    let message = ''
+  async function start(proxyPort: number, extraArgs: string[]): Promise<Run> {
+    if (isClosed) return { ok: false, message: 'The service is stopping.' }
+    // The jail has no name servers. The version of a database is read from its first bytes instead.
+    const usualArgs = [`--config-file=${configFile}`, '--stdout', '--no-warnings', '--no-dns']
+    const { command, args } = toLaunch(deps, proxyPort, [...usualArgs, ...extraArgs])
     child = spawn(command, args, {
       cwd: '/',
       env: { PATH: process.env.PATH },
       stdio: ['ignore', 'pipe', 'pipe'],
       timeout: runTimeoutMs,
     })
-    for (const stream of [child.stdout, child.stderr]) {
-      stream?.on('data', (text: Buffer) => {
-        message = (message + text.toString()).slice(-4000)
-      })
-    }
-    let isOver = false
-    const once = (ok: boolean, message: string) => {
-      if (!isOver && !isClosed) onEnd(ok, message)
-      isOver = true
-    }
-    child.once('error', (error) => once(false, error.message))
-    child.once('close', (code, signal) => {
-      if (isEscape(signal)) deps.onEscape?.('freshclam')
-      once(code === 0, isEscape(signal) ? 'freshclam made a call that it has no use for' : toLastErrors(message))
-    })
+    return waitForEnd(child, deps.onEscape)
   }
 
   function end(ok: boolean, said: string) {
+    isRunning = false
     child = undefined
+    if (isClosed) return
     // freshclam names the URLs that it cannot download, and the console shows the message.
     const message = hideCredentials(said)
     last = { at: new Date(), ok, message }
@@ -121,31 +123,45 @@ export function openUpdater(deps: UpdaterDeps) {
   }
 }
 
+/** Waits until freshclam has ended; the result has its last errors. */
+function waitForEnd(child: ChildProcess, onEscape: OnEscape | undefined): Promise<Run> {
+  let message = ''
+  for (const stream of [child.stdout, child.stderr]) {
+    stream?.on('data', (text: Buffer) => {
+      message = (message + text.toString()).slice(-4000)
+    })
+  }
+  return new Promise((resolve) => {
+    child.once('error', (error) => resolve({ ok: false, message: error.message }))
+    child.once('close', (code, signal) => {
+      if (isEscape(signal)) onEscape?.('freshclam')
+      const words = isEscape(signal) ? 'freshclam made a call that it has no use for' : toLastErrors(message)
+      resolve({ ok: code === 0, message: words })
+    })
+  })
+}
+
 /** The command that runs freshclam in its jail. */
-export function toFreshclamLaunch({ binary, officialDir, user, mirror, urls }: LaunchDeps, args: string[]) {
+export function toFreshclamLaunch({ binary, officialDir, user }: LaunchDeps, proxyPort: number, args: string[]) {
   const policy = policies.freshclam({
     binary: realpathSync(binary),
     reads: [join(dirname(officialDir), 'freshclam.conf')],
     writes: [officialDir],
-    ports: [53, 80, 443, ...[mirror, ...urls].flatMap(findPort)],
+    ports: [proxyPort],
   })
   const jailed = toJailed(policy, args, { hasSocket: false, keepsCapability: user.hasCapability === true })
   return wrapGuarded(user, jailed.command, jailed.args)
 }
 
-/** The port that an address names, if it is not the usual one of its protocol. */
-function findPort(address: string): number[] {
-  const port = URL.parse(address.includes('://') ? address : `http://${address}`)?.port
-  return port ? [Number(port)] : []
-}
-
 export type Updater = ReturnType<typeof openUpdater>
 
-function toConfig({ officialDir, mirror, urls }: UpdaterDeps): string {
+function toConfig({ officialDir, mirror, urls }: UpdaterDeps, proxyPort: number): string {
   const settings = [
     ['DatabaseDirectory', officialDir],
     ['DatabaseMirror', mirror],
     ...urls.map((url) => ['DatabaseCustomURL', url]),
+    ['HTTPProxyServer', '127.0.0.1'],
+    ['HTTPProxyPort', proxyPort],
     ['MaxAttempts', 2],
     ['ConnectTimeout', 20],
     ['ReceiveTimeout', 120],
@@ -156,10 +172,12 @@ function toConfig({ officialDir, mirror, urls }: UpdaterDeps): string {
   return `${settings.map(([name, value]) => `${name} ${value}`).join('\n')}\n`
 }
 
-/** In its jail freshclam cannot start a process to test a database in; it warns, and tests without. */
+/** In its jail freshclam can neither start a process to test a database in nor use DNS: it warns, and does without. */
 const toLastErrors = (message: string) =>
   message
     .split('\n')
-    .filter((line) => /error|warning|can't|failed/i.test(line) && !line.includes('fork() to test'))
+    .filter(
+      (line) => /error|warning|can't|failed/i.test(line) && !/fork\(\) to test|DNS Update Info disabled/.test(line),
+    )
     .slice(-2)
     .join(' ')

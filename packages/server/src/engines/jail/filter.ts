@@ -4,7 +4,7 @@ import { type Architecture, architectureIds, findCallNumber } from './system-cal
 export type AllowedCalls = {
   /**
    * `none`: the process uses the descriptors that it was given. `listen`: it may create Unix sockets and accept
-   * connections, but not connect. `connect`: it may connect by TCP and send UDP, and has no Unix sockets.
+   * connections, but not connect. `connect`: it may connect by TCP, and has no other sockets.
    */
   sockets: 'none' | 'listen' | 'connect'
   /**
@@ -179,14 +179,14 @@ function toSocketRules(
 ): Instruction[] {
   switch (sockets) {
     case 'none':
-      return [...refuseAll('socketpair connect bind listen accept accept4'), ...onCall('socket', requireSocket([], []))]
+      return [...refuseAll('socketpair connect bind listen accept accept4'), ...onCall('socket', requireSocket([]))]
     case 'listen':
       // A datagram could be sent to any socket without connecting.
-      return [...refuseAll('socketpair connect'), ...onCall('socket', requireSocket([family.unix], ['stream']))]
+      return [...refuseAll('socketpair connect'), ...onCall('socket', requireSocket([family.unix]))]
     case 'connect':
       return [
         ...refuseAll('bind listen accept accept4'),
-        ...onCall('socket', requireSocket([family.inet, family.inet6], ['stream', 'datagram'])),
+        ...onCall('socket', requireSocket([family.inet, family.inet6])),
       ]
   }
 }
@@ -205,14 +205,15 @@ function requireArgument(index: number, values: Instruction[3][], answer: Instru
  * Libraries try Unix and netlink sockets, to ask a service of the machine or for its addresses, and go on without. Other
  * sockets that are not allowed are fatal.
  */
-function requireSocket(families: number[], types: ('stream' | 'datagram')[]): Instruction[] {
-  const isUnix = families.includes(family.unix)
+function requireSocket(families: number[]): Instruction[] {
   const typeRules: Instruction[] = [
     [code.load, 0, 0, offset.argument(1)],
     [code.and, 0, 0, socketTypes.mask],
-    ...types.map((type, at): Instruction => [code.jumpEqual, types.length - at, 0, socketTypes[type]]),
-    // The system log is a datagram socket.
-    isUnix ? notPermitted : killProcess,
+    [code.jumpEqual, 3, 0, socketTypes.stream],
+    // Libraries send datagrams to the system log and to name servers.
+    [code.jumpEqual, 0, 1, socketTypes.datagram],
+    notPermitted,
+    killProcess,
     allow,
   ]
   return [

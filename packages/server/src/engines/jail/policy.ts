@@ -46,14 +46,8 @@ const systemReads = [
   '/sys/devices/system/cpu',
 ]
 
-/** Files that freshclam reads to resolve names and to check certificates. */
+/** Files that freshclam reads to find its user and to check certificates. Its proxy resolves names. */
 const networkReads = [
-  '/etc/resolv.conf',
-  '/etc/hosts',
-  '/etc/host.conf',
-  '/etc/nsswitch.conf',
-  '/etc/gai.conf',
-  '/etc/services',
   '/etc/passwd',
   '/etc/group',
   '/etc/ssl',
