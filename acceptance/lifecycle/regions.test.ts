@@ -35,6 +35,7 @@ before(async () => {
     .map((commands) => commands.replace('postgres://assay:secret@db.us-east.internal/assay', second))
     .map((commands) => commands.replace('postgres://replica:secret@db.eu.internal/assay?sslmode=verify-full', first))
   await type(publish, { ASSAY_DATABASE_URL: first })
+  await checkGrants(follow, [first, second])
   const other = type(follow, { ASSAY_MASTER_KEY: 'b'.repeat(64) })
   await assert.rejects(other, /ASSAY_MASTER_KEY is another key/)
   const exported = await type(`${follow}\nenv`, sameKey)
@@ -47,6 +48,19 @@ after(async () => {
   await satellite?.stop()
   await Promise.all(databases.map(({ close }) => close()))
 })
+
+/** The roles of `url` are no superusers: following by them is refused, with the statements that would help. */
+async function checkGrants(follow: string, [first, second]: [string, string]) {
+  const [poorFirst, poorSecond] = databases.map(({ url }) => url) as [string, string]
+  const here = await type(follow.replace(second, poorSecond), sameKey).catch((error: Error) => error.message)
+  assert.match(
+    here,
+    /database of this region lacks rights.*\n\s+(alter role tester superuser|grant pg_create_subscription to tester);/,
+  )
+  const atHome = await type(follow.replace(first, poorFirst), sameKey).catch((error: Error) => error.message)
+  assert.match(atHome, /database of the home region lacks rights.*\n\s+alter role tester replication;\n/)
+  assert.match(atHome, /grant select on plans, accounts, api_keys, master_key to tester;/)
+}
 
 /** Commands that run in the home region, and those that run in the other region. */
 function readCommands(): string[] {

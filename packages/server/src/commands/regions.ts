@@ -4,9 +4,11 @@ import { loadConfig } from '../config/load-config.ts'
 import { makeLogger } from '../runtime/logger.ts'
 import { addCommand, newCommand, print, toCard, toTable } from './terminal.ts'
 
+type CopyProgress = Parameters<Parameters<Regions['follow']>[1]>[0]
 type Regions = Awaited<ReturnType<typeof openRegions>>
 type RegionStatus = Awaited<ReturnType<Regions['describe']>>
 
+const reportMs = 10_000
 const homeAddress = 'URL of the database of the home region: postgres://user:password@host/assay'
 
 export function makeRegionsCommand(): Command {
@@ -34,13 +36,7 @@ export function makeRegionsCommand(): Command {
   )
     .argument('<home>', homeAddress)
     .action(async (home: string, _options: unknown, command: Command) => {
-      let last = ''
-      await withRegions(({ follow }) =>
-        follow(home, (tables) => {
-          if (process.stderr.isTTY && tables.join() !== last) process.stderr.write(`waiting for ${tables.join(', ')}\n`)
-          last = tables.join()
-        }),
-      )
+      await withRegions(({ follow }) => follow(home, makeProgressReport()))
       print(command, { following: true }, 'The accounts of the home region are copied. Start the service.')
     })
 
@@ -51,6 +47,19 @@ export function makeRegionsCommand(): Command {
       print(command, { following: false }, 'This region no longer follows the home region.')
     })
   return regions
+}
+
+/** Tells on standard error what the command waits for, when that changes and every ten seconds. */
+function makeProgressReport() {
+  let last = { what: '', at: 0 }
+  return ({ tables, rows, failures }: CopyProgress) => {
+    const why = failures === 0 ? '' : `; ${failures} attempts of PostgreSQL failed, and its log says why`
+    const what = `copying ${tables.join(', ')}${why}`
+    const now = performance.now()
+    if (what === last.what && now - last.at < reportMs) return
+    last = { what, at: now }
+    process.stderr.write(`${what}${rows === 0 ? '' : `; ${rows} rows so far`}\n`)
+  }
 }
 
 async function withRegions<T>(work: (regions: Regions) => Promise<T>): Promise<T> {

@@ -3,6 +3,7 @@ import { openMasterKey } from '../blobs/master-key.ts'
 import type { Config } from '../config/load-config.ts'
 import { openMissingBalances } from '../database/balances.ts'
 import {
+  type CopyProgress,
   followHome,
   isPublished,
   isSatellite,
@@ -10,6 +11,7 @@ import {
   listFollowers,
   listIncomplete,
   publishAccounts,
+  readCopyProgress,
 } from '../database/regions.ts'
 import { OperatorMistake } from '../domain/problem.ts'
 import type { Logger } from '../runtime/logger.ts'
@@ -28,15 +30,19 @@ export async function openRegions(config: Config, log: Logger) {
 
   return {
     publish: () => publishAccounts(pool),
-    /** Resolves when all accounts are copied. `onWait` gets the tables that are still incomplete. */
-    async follow(homeUrl: string, onWait: (tables: string[]) => void) {
+    /** Resolves when all accounts are copied. `onWait` is called until then. */
+    async follow(homeUrl: string, onWait: (progress: CopyProgress) => void) {
       await followHome(pool, homeUrl, config.region, (homeKeyId) => {
         openMasterKey(config.masterKey, config.dataDir, homeKeyId)
       })
       const deadline = Date.now() + copyTimeoutMs
-      for (let tables = await listIncomplete(pool); tables.length > 0; tables = await listIncomplete(pool)) {
-        if (Date.now() > deadline) throw new OperatorMistake(`${tables.join(', ')} were not copied within ten minutes.`)
-        onWait(tables)
+      for (;;) {
+        const progress = await readCopyProgress(pool)
+        if (progress.tables.length === 0) break
+        if (Date.now() > deadline) {
+          throw new OperatorMistake(`${progress.tables.join(', ')} were not copied within ten minutes.`)
+        }
+        onWait(progress)
         await sleep(pollMs)
       }
       await openMissingBalances(pool)

@@ -72,6 +72,7 @@ export async function followHome(
   requireKey: (homeKeyId: string | undefined) => void,
 ): Promise<void> {
   await requireNoAccounts(pool)
+  requireGrants('this region', await listMissingHere(pool))
   const slot = toSlotName(region)
   // The slot is not created by `create subscription`: on a server that holds both databases, the two would wait for
   // each other.
@@ -81,6 +82,7 @@ export async function followHome(
         'The home region does not publish its accounts yet. Run there: npm run assay -- regions publish.',
       )
     }
+    requireGrants('the home region', await listMissingAtHome(home))
     requireKey((await findRecordedKey(home))?.id)
     await home.query(`select pg_create_logical_replication_slot($1, 'pgoutput')`, [slot])
   })
@@ -96,6 +98,69 @@ export async function followHome(
     throw error
   }
   await forbidChanges(pool)
+}
+
+/** Throws with the statements to run if the role of a database lacks rights. */
+function requireGrants(where: string, statements: string[]) {
+  if (statements.length === 0) return
+  const list = statements.map((statement) => `  ${statement};`).join('\n')
+  throw new OperatorMistake(
+    `The role of the database of ${where} lacks rights. Run there as a superuser:\n${list}\nNothing was changed.`,
+  )
+}
+
+/** Statements that give the role of the home region what the connection from here needs. */
+async function listMissingAtHome(home: Queryable): Promise<string[]> {
+  const found = await findRow<{ role: string; replicates: boolean; unreadable: string[] | null }>(
+    home,
+    `select quote_ident(current_user) as role, rolsuper or rolreplication as replicates,
+       (select array_agg(name) from unnest($1::text[]) name where not has_table_privilege(name, 'select')) as unreadable
+     from pg_roles where rolname = current_user`,
+    [[...sharedTables, 'master_key']],
+  )
+  if (found === undefined) return []
+  return [
+    ...(found.replicates ? [] : [`alter role ${found.role} replication`]),
+    ...(found.unreadable === null ? [] : [`grant select on ${found.unreadable.join(', ')} to ${found.role}`]),
+  ]
+}
+
+/** Statements that let the role of this region subscribe. Before PostgreSQL 16 only superusers can. */
+async function listMissingHere(pool: Pool): Promise<string[]> {
+  const found = await findRow<{ role: string; database: string; subscribes: boolean | null; creates: boolean }>(
+    pool,
+    `select quote_ident(current_user) as role, quote_ident(current_database()) as database,
+       rolsuper or (select pg_has_role(oid, 'member') from pg_roles where rolname = 'pg_create_subscription') as subscribes,
+       has_database_privilege(current_database(), 'create') as creates
+     from pg_roles where rolname = current_user`,
+  )
+  if (found === undefined) return []
+  const { role, database, subscribes, creates } = found
+  return [
+    ...(subscribes === null ? [`alter role ${role} superuser`] : []),
+    ...(subscribes === false ? [`grant pg_create_subscription to ${role}`] : []),
+    ...(creates ? [] : [`grant create on database ${database} to ${role}`]),
+  ]
+}
+
+export type CopyProgress = {
+  /** Tables whose rows have not all been copied yet. */
+  tables: string[]
+  rows: number
+  /** Attempts of PostgreSQL that failed; it tries again, and its log says why. */
+  failures: number
+}
+
+/** How far the first copy of the accounts is. */
+export async function readCopyProgress(pool: Pool): Promise<CopyProgress> {
+  const found = await findRow<Omit<CopyProgress, 'tables'>>(
+    pool,
+    `select coalesce((select sum(tuples_processed) from pg_stat_progress_copy where command = 'COPY FROM'), 0)::float8 as rows,
+       coalesce((select sync_error_count + apply_error_count from pg_stat_subscription_stats where subname = $1), 0)::float8
+         as failures`,
+    [subscription],
+  )
+  return { tables: await listIncomplete(pool), rows: found?.rows ?? 0, failures: found?.failures ?? 0 }
 }
 
 /** Tables whose rows have not all been copied yet. */
