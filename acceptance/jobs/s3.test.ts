@@ -92,7 +92,7 @@ describe('background scans with their content in S3', { skip }, () => {
     // Large enough not to be read before the way is cut.
     const id = toId(await caller.sendFile('malware', 'submit', newMarked(20)))
     network.setMode('cut')
-    await waitUntil('the scan to notice', () => countFaults() > before, 30_000)
+    await waitUntil('the scan to notice', () => countFaults() > before)
     network.setMode('pass')
     const { status, signals } = await caller.complete('malware', id)
     assert.deepEqual([status, signals], ['threat', [eicarSignal]])

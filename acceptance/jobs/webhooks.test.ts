@@ -43,21 +43,17 @@ describe('a webhook', { skip: lacking || alreadyTested }, () => {
   const submit = async (path: string, content: string | Buffer = 'told of') =>
     toId(await caller.sendFile('malware', 'submit', content, { callback_url: `${receiver.url}${path}` }))
   const waitForAttempts = (path: string, count: number) =>
-    waitUntil(`${count} attempts at ${path}`, () => receiver.at(path).length >= count, 30_000)
+    waitUntil(`${count} attempts at ${path}`, () => receiver.at(path).length >= count)
   const listDeliveries = async (...options: string[]) =>
     (await service.operate('webhooks', 'deliveries', '--limit', '1000', ...options)) as Delivery[]
   /** The delivery of a scan, once it is as wanted. Asks the console: the operator's program takes longer to start. */
   async function waitForState(scanId: string, state: string): Promise<Found> {
     let found: Found | undefined
-    await waitUntil(
-      `the delivery of ${scanId} to be ${state}`,
-      async () => {
-        const page = await admin.ask<{ items: Found[] }>(admin.member, 'GET', `/deliveries?scan=${scanId}`)
-        found = page.items[0]
-        return found?.state === state
-      },
-      30_000,
-    )
+    await waitUntil(`the delivery of ${scanId} to be ${state}`, async () => {
+      const page = await admin.ask<{ items: Found[] }>(admin.member, 'GET', `/deliveries?scan=${scanId}`)
+      found = page.items[0]
+      return found?.state === state
+    })
     return found as Found
   }
 

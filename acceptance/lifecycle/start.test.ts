@@ -4,7 +4,6 @@ import { chmodSync, chownSync, mkdtempSync, readFileSync, rmSync } from 'node:fs
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, describe, test } from 'node:test'
-import { setTimeout as pause } from 'node:timers/promises'
 import { copyPreparedDatabase } from '../support/prepared-database.ts'
 import { findProcesses, killAll } from '../support/processes.ts'
 import { programFile } from '../support/run-program.ts'
@@ -52,7 +51,10 @@ test('a service with a given key prints no secret, and stops when nothing reads 
   const key = 'operators-own-key'
   const env = { ...process.env, ...newPreparedSettings(), ASSAY_PORT: '0', ASSAY_BOOTSTRAP_KEY: key }
   const service = spawn(process.execPath, [programFile, 'serve', '--test'], { env })
-  const ended = new Promise((resolve) => service.once('exit', resolve))
+  let end: number | null | undefined
+  service.once('exit', (code) => {
+    end = code
+  })
   let greeting = ''
   service.stdout.setEncoding('utf8').on('data', (text: string) => {
     greeting += text
@@ -64,8 +66,7 @@ test('a service with a given key prints no secret, and stops when nothing reads 
   service.stdout.destroy()
   service.stderr.destroy()
   service.kill('SIGTERM')
-  const end = await Promise.race([ended, pause(20_000, 'still running')])
-  service.kill('SIGKILL')
+  await waitUntil('the service to end', () => end !== undefined).finally(() => service.kill('SIGKILL'))
   assert.equal(end, 0)
 })
 

@@ -42,7 +42,7 @@ export async function openInstallation(settings: NodeJS.ProcessEnv, { prepare, o
 
   /** Kills the process as soon as it is found. */
   async function killFound(what: string, find: () => number | undefined) {
-    await waitUntil(`${what} to be there`, () => kill(find()), 30_000)
+    await waitUntil(`${what} to be there`, () => kill(find()))
   }
 
   const faults: Record<Fault, () => Promise<void>> = {

@@ -141,7 +141,7 @@ async function startService(terminal: ReturnType<typeof openTerminal>, command: 
       !isRunning(pid) || said().split('\n').length > Math.max(1, shown.trim().split('\n').length),
     async stop() {
       if (isRunning(pid)) process.kill(pid)
-      await waitUntil('the service to stop', () => !isRunning(pid), 30_000)
+      await waitUntil('the service to stop', () => !isRunning(pid))
       await terminal.close()
     },
   }

@@ -1,5 +1,5 @@
 /** Pauses between two looks, in milliseconds. A pause is a twentieth of the time waited so far, between these bounds. */
-const pauseMs = { min: 10, max: 50 }
+const pauseMs = { min: 10, max: 150 }
 
 /** Waits until a condition holds. Tests wait with this function and never for a fixed time. */
 export async function waitUntil(what: string, holds: () => boolean | Promise<boolean>, timeoutMs = 60_000) {

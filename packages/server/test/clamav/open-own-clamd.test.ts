@@ -52,7 +52,7 @@ async function startHolder(t: TestContext, dataDir: string) {
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   t.after(() => holder.kill('SIGKILL'))
-  const [line] = await once(holder.stdout, 'data', { signal: AbortSignal.timeout(15_000) })
+  const [line] = await once(holder.stdout, 'data', { signal: AbortSignal.timeout(60_000) })
   const { pid, fault } = JSON.parse(String(line)) as { pid: number; fault?: string }
   return { holder, pid, fault }
 }
@@ -155,10 +155,10 @@ describe('a clamd of our own', options, () => {
     const verdictVersion = engine.findState()?.verdictVersion
     assert.deepEqual(await find(), [])
     writeOwn(dataDir, 'marker.ndb', ownRule)
-    await waitFor(() => engine.findState()?.verdictVersion !== verdictVersion, 20_000)
+    await waitFor(() => engine.findState()?.verdictVersion !== verdictVersion)
     assert.deepEqual(await find(), ['Operator.Marker'])
     writeOwn(dataDir, 'marker.ndb', 'broken')
-    await waitFor(() => findFault() !== undefined, 20_000)
+    await waitFor(() => findFault() !== undefined)
     assert.deepEqual(await find(), ['Operator.Marker'])
   })
 
@@ -173,7 +173,7 @@ describe('a clamd of our own', options, () => {
       const { engine, dataDir, findFault } = await openClamd(t)
       const verdictVersion = engine.findState()?.verdictVersion
       writeOwn(dataDir, name, text)
-      await waitFor(() => engine.findState()?.verdictVersion !== verdictVersion || findFault() !== undefined, 20_000)
+      await waitFor(() => engine.findState()?.verdictVersion !== verdictVersion || findFault() !== undefined)
       assert.equal(findFault(), undefined)
     })
   }
