@@ -24,6 +24,18 @@ import { toYaraLaunch } from '../../src/engines/yara/load-rules.ts'
 import { chooseUnprivileged } from '../../src/runtime/unprivileged.ts'
 import { hostileNumbers } from './hostile-numbers.ts'
 
+/** The argument of this program, as JSON. */
+export type HostileOptions = {
+  /** The fatal call of the first parser; the others make the following ones. Without it, none is made. */
+  firstFatal?: number
+  /** The version of Landlock to use, as if the kernel had no newer one. */
+  landlock?: number
+  /** The launcher to use instead of the one that the service chooses. */
+  launcher?: 'node'
+  /** Attempts to start 10,000 threads, of which the limit is the same in every test. */
+  startsThreads?: boolean
+}
+
 type Launch = { command: string; args: string[]; env?: Record<string, string> }
 
 const killResult = encodeFilter([[0x06, 0, 0, 0x80000000]]).filter
@@ -75,12 +87,8 @@ if (freshclam !== undefined) {
     return toFreshclamLaunch({ binary: freshclam, officialDir, user }, 9, [])
   }
 }
-/** Calls that kill a parser, one for each parser; the first argument of this program tells with which to begin. */
-const firstFatal = Number(process.argv[2] ?? 0)
-/** The version of Landlock to use, as if the kernel had no newer one. */
-const landlock = process.argv[3] === undefined ? undefined : Number(process.argv[3])
-/** The launcher to use instead of the one that the service chooses. */
-const launcher = process.argv[4] === 'node' ? 'node' : undefined
+const { firstFatal, landlock, launcher, startsThreads = false }: HostileOptions = JSON.parse(process.argv[2] ?? '{}')
+/** Calls that kill a parser, one for each parser. */
 const fatalAttempts = [
   ['ptrace', 0x4206, process.pid],
   ['mount', 0, 0, 0],
@@ -108,6 +116,7 @@ try {
   for (const [index, [name, toLaunch]] of Object.entries(launches).entries()) {
     const launch = toLaunch()
     results[name] = JSON.parse((await runHostile(launch)).stdout)
+    if (firstFatal === undefined) continue
     const fatal = fatalAttempts[(firstFatal + index) % fatalAttempts.length] ?? []
     const { stdout, signal } = await runHostile(launch, fatal)
     signals[`${name}: ${fatal}`] = stdout || signal
@@ -138,6 +147,7 @@ async function runHostile({ command, args, env }: Launch, fatal?: number[]) {
     abstract: abstractName,
     numbers: hostileNumbers,
     fatal,
+    startsThreads,
   }
   const node = process.execPath
   const hostile = {

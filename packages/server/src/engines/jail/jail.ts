@@ -1,5 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import { realpathSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { encodeFilter, toFilter } from './filter.ts'
@@ -48,8 +49,11 @@ const handled = [
 ]
 const resource = { processorSeconds: 0, fileBytes: 1, dataBytes: 2, coreBytes: 4, openFiles: 7 }
 
-/** Threads that a parser may start beside those that its user has; up to about twice as many are possible. */
-const freeThreads = 1024
+/**
+ * Threads that a parser may start beside those that its user has; up to about twice as many are possible. The other
+ * parsers, which may start later, have up to twenty threads for each processor.
+ */
+const freeThreads = 1024 + 32 * availableParallelism()
 
 /** Numbers of the calls that the launcher in Perl makes; the others have the same number everywhere. */
 const calls = Object.fromEntries(
