@@ -68,7 +68,14 @@ describe('two API nodes and a worker', { skip: lacking || alreadyTested || lacks
         {
           status: 'ready',
           reasons: [],
-          checks: { database: 'ok', disk: 'ok', workers: 'ok', signatures: 'ok', 'content store': 'ok' },
+          checks: {
+            database: 'ok',
+            'master key': 'ok',
+            disk: 'ok',
+            workers: 'ok',
+            signatures: 'ok',
+            'content store': 'ok',
+          },
           version: '',
           region: '',
           roles: ['api'],

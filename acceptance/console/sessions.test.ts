@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { createHmac } from 'node:crypto'
+import { userInfo } from 'node:os'
 import { after, before, describe, test } from 'node:test'
 import type { AccountView, KeyRow, Notice } from '@assay/contract/admin'
 import {
@@ -388,7 +389,7 @@ describe('sessions', () => {
     const back = await admin.toVisitor(await admin.accept(await reset('--forget-app'), { password: last }))
     assert.equal((await getSession(back)).member.has_totp, false)
     const entry = await findAudit('totp.remove')
-    assert.deepEqual([entry?.actor, entry?.target], ['command line', email])
+    assert.deepEqual([entry?.actor, entry?.target], [`command line: ${userInfo().username}`, email])
   })
 
   test('a recovery code replaces a code of the app once, and new ones replace the old', async () => {

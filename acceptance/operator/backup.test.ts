@@ -92,6 +92,10 @@ async function rotateMasterKey(dataDir: string) {
   assert.notEqual(readFileSync(keyFile, 'utf8'), before.key)
   assert(!existsSync(`${keyFile}.next`))
   assert.equal(statSync(keyFile).mode & 0o777, 0o600)
+  // The chain of the first installation goes on.
+  const verified = (await operate('audit', 'verify')) as { fault: string | null; rows: number }
+  assert.equal(verified.fault, null)
+  assert.ok(verified.rows >= 4, 'the account, the backup, the restore and the rotation')
 }
 
 /** Kills a rotation as soon as it has done something, unless it ends before that is seen. */

@@ -52,6 +52,9 @@ const kinds: Kind[] = [
   { shown: '(?<=#)[\\w-]{43}', real: '[\\w-]{43}' },
   same(time),
   same('00-[0-9a-f]{32}-[0-9a-f]{16}-0\\d'),
+  // The head of the audit log, and the number of its rows.
+  { shown: '\\b\\d+:[0-9a-f]{64}\\b', real: '\\d+:[0-9a-f]{64}' },
+  { shown: '\\d+(?= rows\\.)', real: '\\d+' },
   // Ids of master keys.
   same('\\b[0-9a-f]{16}\\b'),
   { shown: '(?<=X-Api-Signature: )[0-9a-f]{64}', real: '[0-9a-f]{64}' },

@@ -81,6 +81,7 @@ export function makeAccountHandlers(deps: AccountHandlerDeps) {
     async confirmNotices(call) {
       if (call.who.memberId === null) return
       await members.setNoticesSeen(getAccountId(call), call.who.memberId, new Date(call.body.until))
+      await call.audit('notices.confirm', call.body.until)
     },
   } satisfies Partial<Handlers>
 }

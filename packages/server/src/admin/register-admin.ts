@@ -30,7 +30,8 @@ export function registerAdmin(app: FastifyInstance, deps: GuardDeps & { audit: A
         const origin = toRequestOrigin(request)
         const input = await readInput(route, request, reply)
         const audit = makeAudit(deps.audit, route, who, origin)
-        const answer = await run(deps.handlers, name, { who, origin, audit, ...input, request, reply })
+        const answer = await run(deps.handlers, name, { who, origin, audit: audit.note, ...input, request, reply })
+        if (route.method !== 'GET' && !audit.hasNoted() && !unauditedRoutes.has(name)) await audit.note(`route.${name}`)
         return route.answer === undefined && answer === undefined ? reply.code(204).send() : answer
       },
     })
@@ -47,10 +48,17 @@ const toRequestOrigin = (request: FastifyRequest): Origin => ({
 const run = (handlers: Handlers, name: AdminRouteName, call: unknown): Promise<unknown> =>
   (handlers[name] as (call: Call<AdminRouteName>) => Promise<unknown>)(call as Call<AdminRouteName>)
 
-function makeAudit(log: AuditLog, { access }: Route, who: Who, { address }: Origin): Audit {
+/** Routes that change nothing although they are no GET, and routes whose use cases write to the audit log themselves. */
+const unauditedRoutes = new Set<AdminRouteName>(['findLink', 'runSelfTest', 'acceptLink', 'signIn'])
+
+function makeAudit(log: AuditLog, { access }: Route, who: Who, { address }: Origin) {
   const ownAccount = access === 'operator' ? undefined : who.accountId
-  return (action, target, { detail, accountId = ownAccount } = {}) =>
-    log.note({ actor: who.actor, action, target, detail, accountId, address })
+  let hasNoted = false
+  const note: Audit = (action, target, { detail, accountId = ownAccount } = {}) => {
+    hasNoted = true
+    return log.note({ actor: who.actor, action, target, detail, accountId, address })
+  }
+  return { note, hasNoted: () => hasNoted }
 }
 
 async function readInput(route: Route, request: FastifyRequest, reply: FastifyReply) {

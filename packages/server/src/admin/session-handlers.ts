@@ -65,10 +65,12 @@ export function makeSessionHandlers(deps: SessionDeps) {
         test_mode: deps.isTestMode,
       }
     },
-    async chooseAccount({ who, body }) {
+    async chooseAccount({ who, body, audit }) {
       const memberships = await members.listMemberships((await getMember(members, who)).id)
       const chosen = memberships.find(({ accountId }) => accountId === body.account_id)
-      await members.setSessionAccount(who.sessionId ?? '', requireFound(chosen, 'account').accountId)
+      const { accountId } = requireFound(chosen, 'account')
+      await members.setSessionAccount(who.sessionId ?? '', accountId)
+      await audit('session.choose-account', accountId, { accountId })
     },
     async signOut({ who, audit, request, reply }) {
       if (who.sessionId !== null) await members.closeSession(who.sessionId)

@@ -11,11 +11,12 @@ export type TotpDeps = { members: MemberStore; authentication: Authentication; c
 /** Handlers for the authenticator app of a member and its recovery codes. */
 export function makeTotpHandlers({ members, authentication, clock }: TotpDeps) {
   return {
-    async startTotp({ who }) {
+    async startTotp({ who, audit }) {
       const member = await getMember(members, who)
       if (member.totpConfirmedAt !== null) throw newTotpConflict()
       const secret = randomBytes(20)
       await members.setTotp(member.id, secret, null)
+      await audit('totp.start')
       return { secret: toBase32(secret), uri: toTotpUri(secret, member.email) }
     },
     async confirmTotp({ who, body, audit }) {

@@ -1,4 +1,5 @@
 import { type Command, Option } from 'commander'
+import type { Stores } from '../compose/stores.ts'
 import { type Account, type Rate, toRateText } from '../domain/accounts/account.ts'
 import type { AccountChange } from '../domain/ports/account-store.ts'
 import {
@@ -13,7 +14,16 @@ import {
   requireFound,
   toNullable,
 } from './options.ts'
-import { addCommand, newCommand, print, toCard, toTable, withStores } from './terminal.ts'
+import {
+  addCommand,
+  type CommandAudit,
+  changeStores,
+  newCommand,
+  print,
+  toCard,
+  toTable,
+  withStores,
+} from './terminal.ts'
 
 type CreateOptions = {
   name: string
@@ -53,8 +63,8 @@ export function makeAccountsCommand(): Command {
     .option('--test-key', 'make the first key a test key, which neither scans nor charges (docs/test-mode.md)')
     .action(async (options: CreateOptions, command: Command) => {
       const { name, plan, credits, rate, expires, sexy, downloadHosts, testKey } = options
-      const { account, apiKey, webhookSecret } = await withStores(({ registration }) =>
-        registration.register({
+      const { account, apiKey, webhookSecret } = await changeStores(async ({ registration }, audit) => {
+        const registered = await registration.register({
           name,
           plan,
           ...(credits === undefined ? {} : { credits }),
@@ -63,8 +73,11 @@ export function makeAccountsCommand(): Command {
           ...(sexy === undefined ? {} : { flagsSexy: sexy === 'threat' }),
           ...(downloadHosts === undefined ? {} : { downloadHosts }),
           isTest: testKey === true,
-        }),
-      )
+        })
+        const { id } = registered.account
+        await audit('account.create', id, { accountId: id, detail: name })
+        return registered
+      })
       const json = { ...toJson(account), api_key: apiKey, webhook_secret: webhookSecret }
       const shown = { id: account.id, 'API key': apiKey, 'webhook secret': webhookSecret }
       print(command, json, `${toCard(shown)}\n\nThe key and the secret are shown only once. Store them now.`)
@@ -103,9 +116,9 @@ export function makeAccountsCommand(): Command {
         ...(sexy === undefined ? {} : { flagsSexy: sexy === 'threat' }),
         ...(downloadHosts === undefined ? {} : { downloadHosts: toNullable(downloadHosts) }),
       }
-      const changed = await withStores(async (stores) => {
+      const changed = await changeStores(async (stores, audit) => {
         if (plan !== undefined) await stores.registration.requirePlan(plan)
-        return stores.accounts.updateAccount(id, change)
+        return updateAccount(stores, audit, id, change)
       })
       printAccount(command, changed, id)
     })
@@ -118,10 +131,18 @@ export function makeAccountsCommand(): Command {
     if (suspended) sub.option('--reason <text>', 'reason that members of the account read in the console', readReason)
     sub.action(async (id: string, { reason }: { reason?: string }, command: Command) => {
       const change: AccountChange = { suspended, ...(reason === undefined ? {} : { suspendedReason: reason }) }
-      printAccount(command, await withStores((stores) => stores.accounts.updateAccount(id, change)), id)
+      const changed = await changeStores((stores, audit) => updateAccount(stores, audit, id, change))
+      printAccount(command, changed, id)
     })
   }
   return accounts
+}
+
+async function updateAccount({ accounts }: Stores, audit: CommandAudit, id: string, change: AccountChange) {
+  const account = await accounts.updateAccount(id, change)
+  const more = { accountId: id, detail: JSON.stringify(change) }
+  if (account !== undefined) await audit('account.update', id, more)
+  return account
 }
 
 export function printAccount(command: Command, found: Account | undefined, id: string) {

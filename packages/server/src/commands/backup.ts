@@ -5,7 +5,7 @@ import { restoreBackup } from '../compose/backup/restore-backup.ts'
 import { writeBackup } from '../compose/backup/write-backup.ts'
 import { loadConfig } from '../config/load-config.ts'
 import { makeLogger } from '../runtime/logger.ts'
-import { newCommand, newInterruptSignal, print } from './terminal.ts'
+import { makeCommandAudit, newCommand, newInterruptSignal, print } from './terminal.ts'
 
 export function makeBackupCommand(): Command {
   return newCommand('backup', 'back up accounts, results, jobs and your own signatures; the service may be running')
@@ -16,7 +16,12 @@ export function makeBackupCommand(): Command {
       const manifest = await writeBackup(
         config,
         target,
-        { withMasterKey, signal: newInterruptSignal(), onTable: showOnTerminal },
+        {
+          withMasterKey,
+          signal: newInterruptSignal(),
+          onTable: showOnTerminal,
+          note: (stores) => makeCommandAudit(stores)('backup', target),
+        },
         log,
       )
       print(command, toJson(target, manifest), `${toText(manifest)}\nSaved to ${target}. ${toKeyNotice(manifest)}`)

@@ -2,7 +2,7 @@ import { type Command, InvalidArgumentError } from 'commander'
 import type { LedgerEntry } from '../domain/accounts/account.ts'
 import { printAccount } from './accounts.ts'
 import { readCredits, readId, requireFound } from './options.ts'
-import { addCommand, newCommand, print, toTable, withStores } from './terminal.ts'
+import { addCommand, changeStores, newCommand, print, toTable, withStores } from './terminal.ts'
 
 export function makeCreditsCommand(): Command {
   const credits = newCommand('credits', 'grant credits and read the ledger')
@@ -13,7 +13,12 @@ export function makeCreditsCommand(): Command {
     .option('--note <text>', 'reason, recorded in the ledger')
     .action(
       async ({ account: id, amount, note }: { account: string; amount: number; note?: string }, command: Command) => {
-        const granted = await withStores(({ accounts }) => accounts.grantCredits(id, amount, note ?? null))
+        const granted = await changeStores(async ({ accounts }, audit) => {
+          const account = await accounts.grantCredits(id, amount, note ?? null)
+          const detail = `${amount}: ${note ?? ''}`
+          if (account !== undefined) await audit('credits.grant', id, { accountId: id, detail })
+          return account
+        })
         printAccount(command, granted, id)
       },
     )

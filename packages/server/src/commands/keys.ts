@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import type { ApiKey } from '../domain/accounts/account.ts'
 import { OperatorMistake } from '../domain/problem.ts'
 import { readDate, readId, readName, requireFound } from './options.ts'
-import { addCommand, newCommand, print, toCard, toTable, withStores } from './terminal.ts'
+import { addCommand, changeStores, newCommand, print, toCard, toTable, withStores } from './terminal.ts'
 
 type CreateOptions = { account: string; name: string; expires?: Date; test?: boolean }
 
@@ -15,9 +15,12 @@ export function makeKeysCommand(): Command {
     .option('--expires <date>', 'date from which the key is rejected', readDate)
     .option('--test', 'make a test key, which neither scans nor charges (docs/test-mode.md)')
     .action(async ({ account, name, expires, test }: CreateOptions, command: Command) => {
-      const { key, apiKey } = await withStores(async ({ accounts, registration }) => {
+      const { key, apiKey } = await changeStores(async ({ accounts, registration }, audit) => {
         requireFound(await accounts.findAccount(account), `account ${account}`)
-        return registration.createKey(account, { name, expiresAt: expires ?? null, isTest: test === true })
+        const options = { name, expiresAt: expires ?? null, isTest: test === true }
+        const created = await registration.createKey(account, options)
+        await audit('key.create', name, { accountId: account, detail: created.key.id })
+        return created
       })
       const text = `${toCard({ id: key.id, 'API key': apiKey })}\n\nThe key is shown only once. Store it now.`
       print(command, { ...toJson(key), api_key: apiKey }, text)
@@ -42,7 +45,11 @@ export function makeKeysCommand(): Command {
   addCommand(keys, 'revoke', 'revoke a key on all nodes at once')
     .argument('<id>', 'ID of the key, not the key itself', readId)
     .action(async (id: string, _options: unknown, command: Command) => {
-      const revoked = await withStores((stores) => stores.keys.revokeKey(id))
+      const revoked = await changeStores(async (stores, audit) => {
+        const isRevoked = await stores.keys.revokeKey(id)
+        if (isRevoked) await audit('key.revoke', id)
+        return isRevoked
+      })
       if (!revoked) throw new OperatorMistake(`There is no key ${id}.`)
       print(command, { id, revoked }, `Key ${id} is revoked.`)
     })

@@ -2,14 +2,19 @@ import type { Command } from 'commander'
 import type { Stores } from '../compose/stores.ts'
 import type { Member } from '../domain/ports/member-store.ts'
 import { OperatorMistake } from '../domain/problem.ts'
-import { addCommand, newCommand, print, toTable, withStores } from './terminal.ts'
+import { toCommandActor } from '../runtime/system-user.ts'
+import { addCommand, type CommandAudit, changeStores, newCommand, print, toTable, withStores } from './terminal.ts'
 
 export function makeOperatorsCommand(): Command {
   const operators = newCommand('operators', 'manage access to the console')
 
   addCommand(operators, 'invite', 'create a one-time link that invites an operator').action(
     async (_options: unknown, command: Command) => {
-      const { token, expiresAt } = await withStores(({ auth }) => auth.invitations.inviteOperator())
+      const { token, expiresAt } = await changeStores(async ({ auth }, audit) => {
+        const link = await auth.invitations.inviteOperator()
+        await audit('operator.invite')
+        return link
+      })
       printLink(command, token, expiresAt)
     },
   )
@@ -18,7 +23,12 @@ export function makeOperatorsCommand(): Command {
     .argument('<email>', 'email address of the user')
     .option('--forget-app', 'also remove the authenticator app of the user')
     .action(async (email: string, { forgetApp = false }: { forgetApp?: boolean }, command: Command) => {
-      const link = await withStores(({ auth }) => auth.invitations.resetPassword(email, { removesTotp: forgetApp }))
+      const link = await changeStores(async ({ auth }, audit) => {
+        const options = { removesTotp: forgetApp, actor: toCommandActor() }
+        const created = await auth.invitations.resetPassword(email, options)
+        if (created !== undefined) await audit('password.invite-reset', email)
+        return created
+      })
       if (link === undefined) throw new OperatorMistake(`There is no console user with the address ${email}.`)
       printLink(command, link.token, link.expiresAt)
     })
@@ -43,7 +53,7 @@ export function makeOperatorsCommand(): Command {
     addCommand(operators, name, about)
       .argument('<email>', 'email address of the operator')
       .action(async (email: string, _options: unknown, command: Command) => {
-        const operator = await withStores(({ auth }) => changeOperator(auth, name, email))
+        const operator = await changeStores(({ auth }, audit) => changeOperator(auth, audit, name, email))
         print(command, { id: operator.id, email: operator.email, done: name }, `${operator.email} ${done}.`)
       })
   }
@@ -51,7 +61,8 @@ export function makeOperatorsCommand(): Command {
 }
 
 async function changeOperator(
-  { members, audit }: Stores['auth'],
+  { members }: Stores['auth'],
+  audit: CommandAudit,
   change: 'suspend' | 'resume' | 'remove',
   email: string,
 ): Promise<Member> {
@@ -59,7 +70,7 @@ async function changeOperator(
   if (operator === undefined) throw new OperatorMistake(`There is no operator with the address ${email}.`)
   if (change === 'remove') await members.removeOperator(operator.id)
   else await members.suspendOperator(operator.id, change === 'suspend' ? new Date() : null)
-  await audit.note({ actor: 'command line', action: `operator.${change}`, target: operator.email })
+  await audit(`operator.${change}`, operator.email)
   return operator
 }
 

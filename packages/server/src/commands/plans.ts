@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import { type Plan, type Rate, toRateText } from '../domain/accounts/account.ts'
 import { OperatorMistake } from '../domain/problem.ts'
 import { readCredits, readName, readRate } from './options.ts'
-import { addCommand, newCommand, print, toTable, withStores } from './terminal.ts'
+import { addCommand, changeStores, newCommand, print, toTable, withStores } from './terminal.ts'
 
 export function makePlansCommand(): Command {
   const plans = newCommand('plans', 'list, save and delete plans')
@@ -23,14 +23,21 @@ export function makePlansCommand(): Command {
     .requiredOption('--rate <n/period>', 'rate limit, such as 600/1m', readRate)
     .action(async (name: string, { credits, rate }: { credits: number; rate: Rate }, command: Command) => {
       const plan = { name, creditsPerPeriod: credits, rate }
-      await withStores((stores) => stores.plans.savePlan(plan))
+      await changeStores(async (stores, audit) => {
+        await stores.plans.savePlan(plan)
+        await audit('plan.save', name, { detail: JSON.stringify(toJson(plan)) })
+      })
       print(command, toJson(plan), `Plan ${name}: ${credits} credits per period, ${toRateText(rate)}.`)
     })
 
   addCommand(plans, 'delete', 'delete a plan that no account uses')
     .argument('<name>', 'name of the plan', readName)
     .action(async (name: string, _options: unknown, command: Command) => {
-      const deleted = await withStores((stores) => stores.plans.deletePlan(name))
+      const deleted = await changeStores(async (stores, audit) => {
+        const isDeleted = await stores.plans.deletePlan(name)
+        if (isDeleted) await audit('plan.delete', name)
+        return isDeleted
+      })
       if (!deleted) throw new OperatorMistake(`There is no plan ${name}.`)
       print(command, { name, deleted }, `Plan ${name} is deleted.`)
     })

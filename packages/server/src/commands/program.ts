@@ -15,6 +15,7 @@ const commands: Record<string, () => Promise<Command>> = {
   nodes: async () => (await import('./nodes.ts')).makeNodesCommand(),
   webhooks: async () => (await import('./webhooks.ts')).makeWebhooksCommand(),
   regions: async () => (await import('./regions.ts')).makeRegionsCommand(),
+  audit: async () => (await import('./audit.ts')).makeAuditCommand(),
   config: async () => (await import('./config.ts')).makeConfigCommand(),
   migrate: async () => (await import('./migrate.ts')).makeMigrateCommand(),
   'master-key': async () => (await import('./master-key.ts')).makeMasterKeyCommand(),

@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import { openRegions } from '../compose/regions.ts'
 import { loadConfig } from '../config/load-config.ts'
 import { makeLogger } from '../runtime/logger.ts'
-import { addCommand, newCommand, print, toCard, toTable } from './terminal.ts'
+import { addCommand, makeCommandAudit, newCommand, print, toCard, toTable } from './terminal.ts'
 
 type CopyProgress = Parameters<Parameters<Regions['follow']>[1]>[0]
 type Regions = Awaited<ReturnType<typeof openRegions>>
@@ -23,7 +23,7 @@ export function makeRegionsCommand(): Command {
 
   addCommand(regions, 'publish', 'make this the home region, whose accounts other regions can follow').action(
     async (_options: unknown, command: Command) => {
-      await withRegions(({ publish }) => publish())
+      await changeRegions('regions.publish', ({ publish }) => publish())
       const next = 'Other regions can follow it: npm run assay -- regions follow <URL of this database>.'
       print(command, { published: true }, `This is the home region now. ${next}`)
     },
@@ -36,14 +36,14 @@ export function makeRegionsCommand(): Command {
   )
     .argument('<home>', homeAddress)
     .action(async (home: string, _options: unknown, command: Command) => {
-      await withRegions(({ follow }) => follow(home, makeProgressReport()))
+      await changeRegions('regions.follow', ({ follow }) => follow(home, makeProgressReport()))
       print(command, { following: true }, 'The accounts of the home region are copied. Start the service.')
     })
 
   addCommand(regions, 'leave', 'stop following the home region; accounts and keys are kept')
     .argument('<home>', homeAddress)
     .action(async (home: string, _options: unknown, command: Command) => {
-      await withRegions(({ leave }) => leave(home))
+      await changeRegions('regions.leave', ({ leave }) => leave(home))
       print(command, { following: false }, 'This region no longer follows the home region.')
     })
   return regions
@@ -67,6 +67,12 @@ async function withRegions<T>(work: (regions: Regions) => Promise<T>): Promise<T
   const regions = await openRegions(config, makeLogger({ level: 'warn', region: config.region }))
   return work(regions).finally(regions.close)
 }
+
+const changeRegions = (action: string, work: (regions: Regions) => Promise<void>) =>
+  withRegions(async (regions) => {
+    await work(regions)
+    await makeCommandAudit(regions)(action)
+  })
 
 const toJson = ({ region, role, incomplete, followers }: RegionStatus) => ({
   region,

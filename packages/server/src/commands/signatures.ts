@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import type { makeSignatures } from '../compose/signatures.ts'
 import { loadConfig } from '../config/load-config.ts'
-import { addCommand, newCommand, print, toTable } from './terminal.ts'
+import { addCommand, changeStores, newCommand, print, toTable } from './terminal.ts'
 
 type Signatures = ReturnType<typeof makeSignatures>
 type File = ReturnType<Signatures['list']>['files'][number]
@@ -27,25 +27,33 @@ export function makeSignaturesCommand(): Command {
   addCommand(signatures, 'import', 'import ClamAV databases, for a machine without internet access')
     .argument('<path>', 'a directory such as /var/lib/clamav, or a file')
     .action(async (path: string, _options: unknown, command: Command) => {
-      const placed = await (await open()).import(path)
+      const placed = await change('signatures.import', path, ({ import: run }) => run(path))
       print(command, placed.map(toJson), `${placed.map((file) => file.path).join('\n')}\n${notice}`)
     })
 
   addCommand(signatures, 'add', 'add your own signatures: .ndb, .hdb, .ldb, .yar')
     .argument('<file>', 'signature file; replaces one of the same name')
     .action(async (path: string, _options: unknown, command: Command) => {
-      const placed = await (await open()).add(path)
+      const placed = await change('signatures.add', path, ({ add }) => add(path))
       print(command, toJson(placed), `${placed.path}\n${notice}`)
     })
 
   addCommand(signatures, 'remove', 'remove a signature file that was added or imported')
     .argument('<name>', 'name of the file, as signatures list prints it')
     .action(async (name: string, _options: unknown, command: Command) => {
-      ;(await open()).remove(name)
+      await change('signatures.remove', name, async ({ remove }) => remove(name))
       print(command, { removed: name }, `${name} is removed. A running service unloads it within seconds.`)
     })
   return signatures
 }
+
+/** The stores are opened first: a change that cannot be recorded is not made. */
+const change = <T>(action: string, target: string, work: (signatures: Signatures) => Promise<T>): Promise<T> =>
+  changeStores(async (_stores, audit) => {
+    const changed = await work(await open())
+    await audit(action, target)
+    return changed
+  })
 
 /** Imported here, so that other commands start without loading the engines. */
 async function open(): Promise<Signatures> {

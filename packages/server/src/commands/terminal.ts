@@ -1,7 +1,9 @@
 import { Command } from 'commander'
 import type { Stores } from '../compose/stores.ts'
 import { loadConfig } from '../config/load-config.ts'
+import type { AuditEntry } from '../domain/ports/audit-log.ts'
 import { makeLogger } from '../runtime/logger.ts'
+import { toCommandActor } from '../runtime/system-user.ts'
 
 /** A command with the option `--json`, with which `print` writes one line of JSON instead of text. */
 export function newCommand(name: string, about: string): Command {
@@ -33,6 +35,22 @@ export async function withStores<T>(work: (stores: Stores) => Promise<T>): Promi
     await stores.close()
   }
 }
+
+/** Writes one entry to the audit log, in the name of the user of the system. */
+export type CommandAudit = (
+  action: string,
+  target?: string,
+  more?: Pick<AuditEntry, 'accountId' | 'detail'>,
+) => Promise<void>
+
+/** Opens the stores for a command that changes something. `work` writes each change to the audit log. */
+export const changeStores = <T>(work: (stores: Stores, audit: CommandAudit) => Promise<T>): Promise<T> =>
+  withStores((stores) => work(stores, makeCommandAudit(stores)))
+
+export const makeCommandAudit =
+  ({ auth }: Pick<Stores, 'auth'>): CommandAudit =>
+  (action, target, more = {}) =>
+    auth.audit.note({ actor: toCommandActor(), action, target, ...more })
 
 /** A table whose columns are as wide as their widest cell. */
 export function toTable(columns: string[], rows: (string | number | null)[][]): string {

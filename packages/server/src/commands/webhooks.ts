@@ -7,8 +7,9 @@ import { checkWebAddress } from '../domain/scans/web-address.ts'
 import { type SampleResult, sendSample } from '../domain/webhooks/deliver.ts'
 import { isSuccess } from '../domain/webhooks/schedule.ts'
 import { systemClock } from '../runtime/clock.ts'
+import { hideCredentials } from '../runtime/hide-credentials.ts'
 import { readDate, readId, requireFound } from './options.ts'
-import { addCommand, newCommand, print, toCard, toTable, withStores } from './terminal.ts'
+import { addCommand, changeStores, newCommand, print, toCard, toTable, withStores } from './terminal.ts'
 
 export function makeWebhooksCommand(): Command {
   const webhooks = newCommand('webhooks', 'list and replay deliveries, test receivers, show and rotate secrets')
@@ -27,7 +28,11 @@ function addShowSecret(webhooks: Command) {
   addCommand(webhooks, 'show-secret', 'show the webhook secret of an account')
     .requiredOption('--account <id>', 'ID of the account', readId)
     .action(async ({ account }: { account: string }, command: Command) => {
-      const [secret] = await withStores(({ accounts }) => accounts.listWebhookSecrets(account))
+      const [secret] = await changeStores(async ({ accounts }, audit) => {
+        const secrets = await accounts.listWebhookSecrets(account)
+        if (secrets.length > 0) await audit('webhook-secret.reveal', account, { accountId: account })
+        return secrets
+      })
       const current = requireFound(secret, `account ${account}`)
       print(command, { id: account, webhook_secret: current }, toCard({ 'webhook secret': current }))
     })
@@ -37,7 +42,11 @@ function addRotateSecret(webhooks: Command) {
   addCommand(webhooks, 'rotate-secret', 'create a new webhook secret; the old one also signs for 24 hours')
     .requiredOption('--account <id>', 'ID of the account', readId)
     .action(async ({ account }: { account: string }, command: Command) => {
-      const rotated = await withStores(({ registration }) => registration.rotateWebhookSecret(account))
+      const rotated = await changeStores(async ({ registration }, audit) => {
+        const created = await registration.rotateWebhookSecret(account)
+        if (created !== undefined) await audit('webhook-secret.rotate', account, { accountId: account })
+        return created
+      })
       const { webhookSecret, previousUntil } = requireFound(rotated, `account ${account}`)
       const json = { id: account, webhook_secret: webhookSecret, previous_until: previousUntil }
       const card = { 'webhook secret': webhookSecret, 'old secret until': previousUntil.toISOString() }
@@ -94,7 +103,11 @@ function addReplay(webhooks: Command) {
       }
       const selection =
         failedSince === undefined ? { id: id ?? '' } : { failedSince, ...(account && { accountId: account }) }
-      const replayed = await withStores(({ deliveries }) => deliveries.replay(selection))
+      const replayed = await changeStores(async ({ deliveries }, audit) => {
+        const count = await deliveries.replay(selection)
+        await audit('delivery.replay', id, { detail: JSON.stringify({ ...selection, count }) })
+        return count
+      })
       if (id !== undefined && replayed === 0) throw new OperatorMistake(`There is no delivery ${id}.`)
       print(command, { replayed }, `${replayed} ${replayed === 1 ? 'delivery is' : 'deliveries are'} due again.`)
     })
@@ -118,7 +131,11 @@ function addResume(webhooks: Command) {
     .requiredOption('--account <id>', 'ID of the account', readId)
     .requiredOption('--url <url>', 'URL of the receiver, as `webhooks endpoints` prints it')
     .action(async ({ account, url }: { account: string; url: string }, command: Command) => {
-      const isResumed = await withStores(({ deliveries }) => deliveries.resumeEndpoint(account, url))
+      const isResumed = await changeStores(async ({ deliveries }, audit) => {
+        const isFound = await deliveries.resumeEndpoint(account, url)
+        if (isFound) await audit('endpoint.resume', hideCredentials(url), { accountId: account })
+        return isFound
+      })
       if (!isResumed) throw new OperatorMistake(`Account ${account} has no paused receiver with that URL.`)
       print(command, { account_id: account, url, resumed: true }, 'Deliveries to the receiver are resumed.')
     })
@@ -135,7 +152,11 @@ function addTest(webhooks: Command) {
       const { policy, sender } = makeOutbound(config)
       const [error] = checkWebAddress(url, policy)
       if (error !== undefined) throw new OperatorMistake(`The URL ${error}`)
-      const secrets = await withStores((stores) => getSecrets(stores, account))
+      const secrets = await changeStores(async (stores, audit) => {
+        const found = await getSecrets(stores, account)
+        await audit('webhook.test', hideCredentials(url), { accountId: account })
+        return found
+      })
       const sent = await sendSample({ sender, clock: systemClock }, { url, secrets })
       print(command, toSampleJson(url, sent), toSampleText(url, sent))
       if (!isSuccess(sent.status)) process.exitCode = 1

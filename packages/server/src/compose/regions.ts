@@ -25,7 +25,8 @@ export async function openRegions(config: Config, log: Logger) {
   if (config.databaseUrl === undefined) {
     throw new OperatorMistake('Regions need PostgreSQL servers that can connect to each other: set ASSAY_DATABASE_URL.')
   }
-  const { database, close } = await openStores({ ...config, databaseConnections: 2 }, 'command', log)
+  const stores = await openStores({ ...config, databaseConnections: 2 }, 'command', log)
+  const { database, close } = stores
   const { pool } = database
 
   return {
@@ -58,6 +59,7 @@ export async function openRegions(config: Config, log: Logger) {
         followers: published ? await listFollowers(pool) : [],
       }
     },
+    auth: stores.auth,
     close,
   }
 }

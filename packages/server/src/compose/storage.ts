@@ -15,6 +15,7 @@ import { systemClock } from '../runtime/clock.ts'
 import type { Closers } from '../runtime/closers.ts'
 import type { Logger } from '../runtime/logger.ts'
 import type { Metrics } from '../runtime/metrics.ts'
+import { toServiceActor } from '../runtime/system-user.ts'
 import type { CleanupTask } from '../workers/sweeper.ts'
 import { observeDatabase } from './monitoring.ts'
 import type { Stores } from './stores.ts'
@@ -50,13 +51,25 @@ export async function openStorage(config: Config, { stores, metrics, log, closer
 
 export type StorageParts = Awaited<ReturnType<typeof openStorage>>
 
-const registerFirstAccount = (config: Config, { registration }: Stores) =>
-  registration.registerFirst({
+async function registerFirstAccount(config: Config, { registration, auth }: Stores) {
+  const registered = await registration.registerFirst({
     name: 'first account',
     plan: 'unlimited',
     ...(config.bootstrapKey === undefined ? {} : { apiKey: config.bootstrapKey }),
     ...(config.bootstrapWebhookSecret === undefined ? {} : { webhookSecret: config.bootstrapWebhookSecret }),
   })
+  if (registered !== undefined) {
+    const { id, name } = registered.account
+    await auth.audit.note({
+      actor: toServiceActor(),
+      action: 'account.create',
+      target: id,
+      accountId: id,
+      detail: name,
+    })
+  }
+  return registered
+}
 
 const megabyte = 1024 * 1024
 /** Enough for 64 concurrent uploads of 1 MB without a file; a thousand slow uploads cannot take more. */

@@ -25,6 +25,7 @@ import { systemClock } from '../runtime/clock.ts'
 import { newClosers } from '../runtime/closers.ts'
 import type { Logger } from '../runtime/logger.ts'
 import { makePasswordHashing } from '../runtime/password-hashing.ts'
+import { toCommandActor } from '../runtime/system-user.ts'
 import { makeSealing } from './sealing.ts'
 
 type Role = 'service' | 'command'
@@ -54,7 +55,15 @@ export async function openConnection(config: Config, role: Role, log: Logger) {
 /** Migrates the database. Returns the names of the applied migrations. */
 export async function migrateDatabase(config: Config, log: Logger): Promise<string[]> {
   const { database, close } = await openConnection(config, 'command', log)
-  return migrate({ ...database, log }).finally(close)
+  try {
+    const applied = await migrate({ ...database, log })
+    if (applied.length > 0) {
+      await makeAuditLog(database).note({ actor: toCommandActor(), action: 'migrate', target: applied.join(', ') })
+    }
+    return applied
+  } finally {
+    await close()
+  }
 }
 
 /**
@@ -80,7 +89,7 @@ export async function openStores(config: Config, role: Role, log: Logger, wanted
       keys,
       plans,
       registration: makeRegistration({ accounts, keys, plans, clock: systemClock, isTestInstallation: isTest }),
-      auth: makeAuth(database, sealing),
+      auth: makeAuth(database, sealing, log),
       // Without queues this store counts jobs but claims none; the workers have their own.
       jobs: makeJobStore({ ...database, listQueues: () => [] }),
       deliveries: makeDeliveryStore({ pool, sealer: sealing }),
@@ -97,9 +106,11 @@ export async function openStores(config: Config, role: Role, log: Logger, wanted
 export type Stores = Awaited<ReturnType<typeof openStores>>
 
 /** Makes what decides who may use the console: members, their sessions and their invitations. */
-function makeAuth(database: Database, sealer: Sealer) {
+function makeAuth(database: Database, sealer: Sealer, log: Logger) {
   const members = makeMemberStore({ pool: database.pool, sealer })
-  const audit = makeAuditLog(database)
+  const { pool } = database
+  // Logs are often kept elsewhere: whoever rewrites the audit log there cannot change them.
+  const audit = makeAuditLog({ pool, onNoted: ({ id, hash }) => log.info({ auditRow: id, auditHash: hash }, 'audit') })
   const throttle = makeThrottle({ attempts: makeAttemptStore(database), clock: systemClock })
   const passwords = makePasswords(makePasswordHashing())
   const shared = { members, passwords, throttle, audit, clock: systemClock }

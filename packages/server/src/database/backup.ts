@@ -36,6 +36,8 @@ export async function dumpTables<Saved>(
 export async function loadTables(pool: Pool, tables: TableShape[], open: (table: TableShape) => Readable) {
   const load = async (client: PoolClient) => {
     const schemaTables = await listTables(client)
+    // The triggers of the audit log then accept its rows as they are.
+    await client.query(`set local assay.restoring = 'on'`)
     // A new database already has the three initial plans.
     await client.query(`truncate ${schemaTables.map(({ name }) => `"${name}"`).join(', ')}`)
     // Tables are loaded in the order of this schema; the backup is in the order of its own.

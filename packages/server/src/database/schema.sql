@@ -42,8 +42,16 @@ create table api_keys (
 
 CREATE INDEX api_keys_account ON public.api_keys USING btree (account_id);
 
+create table audit_head (
+  single boolean not null default true,
+  id bigint not null,
+  hash bytea not null,
+  constraint audit_head_pkey PRIMARY KEY (single),
+  constraint audit_head_single_check CHECK (single)
+);
+
 create table audit_log (
-  id bigint not null generated always as identity,
+  id bigint not null,
   at timestamp with time zone not null default now(),
   actor text not null,
   action text not null,
@@ -51,6 +59,7 @@ create table audit_log (
   account_id uuid,
   detail text,
   address text,
+  hash bytea not null,
   constraint audit_log_pkey PRIMARY KEY (id)
 );
 

@@ -5,10 +5,12 @@ import { createGunzip } from 'node:zlib'
 import { openMasterKey } from '../../blobs/master-key.ts'
 import type { Config } from '../../config/load-config.ts'
 import { countAccounts, loadTables } from '../../database/backup.ts'
+import { makeAuditLog } from '../../database/console/audit-log.ts'
 import { countMigrationsDone, listMigrations, migrate } from '../../database/migrate.ts'
 import type { Database } from '../../database/open-database.ts'
 import { OperatorMistake } from '../../domain/problem.ts'
 import type { Logger } from '../../runtime/logger.ts'
+import { toCommandActor } from '../../runtime/system-user.ts'
 import { openConnection } from '../stores.ts'
 import { type Manifest, masterKeyFile, readManifest, toTableFile } from './manifest.ts'
 
@@ -28,6 +30,7 @@ export async function restoreBackup(config: Config, source: string, log: Logger)
       return file.pipe(createGunzip())
     })
     await migrate({ ...database, log })
+    await makeAuditLog(database).note({ actor: toCommandActor(), action: 'restore', target: dir })
     return manifest
   } finally {
     await close()

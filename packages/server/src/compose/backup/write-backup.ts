@@ -11,10 +11,16 @@ import { listMigrationsDone } from '../../database/migrate.ts'
 import { OperatorMistake } from '../../domain/problem.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { version } from '../../runtime/process.ts'
-import { openStores } from '../stores.ts'
+import { openStores, type Stores } from '../stores.ts'
 import { listKeptFiles, type Manifest, manifestName, toTableFile } from './manifest.ts'
 
-type Options = { withMasterKey: boolean; signal: AbortSignal; onTable(name: string): void }
+type Options = {
+  withMasterKey: boolean
+  signal: AbortSignal
+  onTable(name: string): void
+  /** Writes to the audit log, if nobody else does; the backup contains the entry. */
+  note?(stores: Stores): Promise<void>
+}
 
 /**
  * Backs up the whole installation; the service may be running. The backup is written to a temporary directory, which is
@@ -44,6 +50,7 @@ async function fill(config: Config, draft: string, { signal, ...options }: Optio
   await mkdir(join(draft, 'tables'), { mode: 0o700 })
   const stores = await openStores({ ...config, databaseConnections: 2 }, 'command', log)
   try {
+    await options.note?.(stores)
     // Tables come before files: content of a job in the tables is then missing only if the job was completed meanwhile.
     const tables = await dumpTables(stores.database.pool, async ({ name }, copied) => {
       options.onTable(name)

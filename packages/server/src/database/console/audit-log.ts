@@ -1,16 +1,21 @@
 import type { Pool } from 'pg'
-import type { AuditLog, AuditRecord } from '../../domain/ports/audit-log.ts'
-import { changeRows, listRows, toPage } from '../query.ts'
+import type { AuditHead, AuditLog, AuditRecord } from '../../domain/ports/audit-log.ts'
+import { findRow, listRows, toPage } from '../query.ts'
+import { verifyAuditChain } from './audit-chain.ts'
 
-export function makeAuditLog({ pool }: { pool: Pool }): AuditLog {
+/** `onNoted` gets the head of the log after each entry, for a place that cannot be changed with the database. */
+export function makeAuditLog({ pool, onNoted }: { pool: Pool; onNoted?(head: AuditHead): void }): AuditLog {
   return {
     async note({ actor, action, target, accountId, detail, address }) {
-      await changeRows(
+      const row = await findRow<{ id: string; hash: string }>(
         pool,
-        'insert into audit_log (actor, action, target, account_id, detail, address) values ($1, $2, $3, $4, $5, $6)',
+        `insert into audit_log (actor, action, target, account_id, detail, address) values ($1, $2, $3, $4, $5, $6)
+         returning id, encode(hash, 'hex') as hash`,
         [actor, action, target, accountId, detail, address],
       )
+      if (row !== undefined) onNoted?.({ id: Number(row.id), hash: row.hash })
     },
+    verify: (anchor) => verifyAuditChain(pool, anchor),
     listOfAccount: (accountId, { actions, since, limit }) =>
       listRows<AuditRecord>(pool, listRecordsOfAccount, [accountId, actions, since, limit]),
     list: ({ before, action, limit }) => listRows<AuditRecord>(pool, listRecords, [before, action, limit]),

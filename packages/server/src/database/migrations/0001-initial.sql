@@ -384,22 +384,71 @@ create table sign_in_failures (
   last_at timestamptz not null
 );
 
+-- The rows are a chain: each has a number without gaps, and a hash over itself and the hash of the row before. A row
+-- that is changed or removed breaks the chain; `assay audit verify` computes it again (audit-chain.ts).
 create table audit_log (
-  id bigint generated always as identity primary key,
+  id bigint primary key,
   at timestamptz not null default now(),
   actor text not null,
   action text not null,
   target text,
   account_id uuid,
   detail text,
-  address text
+  address text,
+  hash bytea not null
 );
 
 create index audit_log_account on audit_log (account_id, id);
 
+-- The end of the chain, which tells that its last rows were removed. Its lock orders the changes, and only those.
+create table audit_head (
+  single boolean primary key default true check (single),
+  id bigint not null,
+  hash bytea not null
+);
+
+insert into audit_head (id, hash) values (0, decode(repeat('00', 32), 'hex'));
+
+create function chain_audit_row() returns trigger language plpgsql as
+$$
+declare
+  head audit_head;
+begin
+  -- Restored rows have their numbers and hashes.
+  if current_setting('assay.restoring', true) = 'on' then
+    return new;
+  end if;
+  select * into strict head from audit_head for update;
+  new.id := head.id + 1;
+  new.hash := sha256(convert_to(json_build_array(
+    encode(head.hash, 'hex'), new.id, to_char(new.at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US'), new.actor,
+    new.action, new.target, new.account_id, new.detail, new.address
+  )::text, 'UTF8'));
+  update audit_head set id = new.id, hash = new.hash;
+  return new;
+end
+$$;
+create trigger audit_log_chain before insert on audit_log for each row execute function chain_audit_row();
+
+-- A restore empties and fills the tables of an installation without accounts; nothing else removes rows.
 create function reject_audit_log_change() returns trigger language plpgsql as
-$$ begin raise exception 'The audit log only grows.'; end $$;
-create trigger audit_log_append_only before update or delete on audit_log execute function reject_audit_log_change();
+$$
+begin
+  if current_setting('assay.restoring', true) = 'on'
+    and (tg_op = 'INSERT' or (tg_op = 'TRUNCATE' and not exists (select from accounts))) then
+    return null;
+  end if;
+  -- The trigger above moves the head.
+  if tg_table_name = 'audit_head' and tg_op = 'UPDATE' and pg_trigger_depth() > 1 then
+    return null;
+  end if;
+  raise exception 'The audit log only grows.';
+end
+$$;
+create trigger audit_log_append_only before update or delete or truncate on audit_log
+execute function reject_audit_log_change();
+create trigger audit_head_append_only before insert or update or delete or truncate on audit_head
+execute function reject_audit_log_change();
 
 -- Hashes and signals that operators allow or block, whatever the engines report.
 create table list_entries (

@@ -34,14 +34,14 @@ export function makeInvitations(deps: Deps) {
     /** A link for a member who forgot the password. `removesTotp` also removes a lost authenticator app. */
     async resetPassword(
       email: string,
-      { removesTotp }: { removesTotp: boolean },
+      { removesTotp, actor }: { removesTotp: boolean; actor: string },
     ): Promise<{ token: string; expiresAt: Date } | undefined> {
       const member = await members.findByEmail(email)
       if (member === undefined) return undefined
       if (removesTotp) {
         await members.setTotp(member.id, null, null)
         await members.setRecoveryCodes(member.id, [])
-        await audit.note({ actor: 'command line', action: 'totp.remove', target: member.email })
+        await audit.note({ actor, action: 'totp.remove', target: member.email })
       }
       const role = member.isOperator ? 'operator' : 'member'
       return addLink('new-password', { role, accountId: null, email: member.email }, member.id)

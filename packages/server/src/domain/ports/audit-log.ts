@@ -1,4 +1,4 @@
-type AuditEntry = {
+export type AuditEntry = {
   /** Email address of a member, or the name of the program that acted. */
   actor: string
   /** Name of the action, such as `key.create`. */
@@ -11,9 +11,17 @@ type AuditEntry = {
 
 export type AuditRecord = Omit<AuditEntry, 'accountId'> & { id: string; at: Date; accountName: string | null }
 
+/** The number and the hash of the last entry, which depends on all entries before. */
+export type AuditHead = { id: number; hash: string }
+
+/** `head` is the last entry up to which the log is complete and unchanged; `fault` says what is wrong behind it. */
+export type AuditVerification = { rows: number; head: AuditHead; fault: string | undefined }
+
 /** Entries are added and never changed or deleted. */
 export type AuditLog = {
   note(entry: AuditEntry): Promise<void>
+  /** Checks that no entry was changed or removed, and that the log contains the head `anchor`. */
+  verify(anchor?: AuditHead): Promise<AuditVerification>
   /** Entries of one account with one of these actions, after `since`, newest first. */
   listOfAccount(
     accountId: string,

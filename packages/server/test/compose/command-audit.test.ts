@@ -1,0 +1,139 @@
+import assert from 'node:assert/strict'
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir, userInfo } from 'node:os'
+import { join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import type { Command } from 'commander'
+import { makeProgram } from '../../src/commands/program.ts'
+import { makeAuditLog } from '../../src/database/console/audit-log.ts'
+import { testMasterKeyText } from '../support/test-sealer.ts'
+import { openDeliveries, type TestDeliveries } from '../webhooks/deliveries.ts'
+import type { Asked, Ended } from '../webhooks/program-holder.ts'
+
+const url = 'https://receiver.example.com/in?token=hush'
+const dir = mkdtempSync(join(tmpdir(), 'assay-command-audit-'))
+
+/** Commands that change nothing. */
+const readers = [
+  'serve, scan, doctor, health, config, jobs, nodes, audit verify',
+  'accounts list, accounts show, keys list, plans list, credits ledger, operators list, signatures list',
+  'webhooks deliveries, webhooks show, webhooks endpoints, regions show',
+]
+  .join()
+  .split(',')
+  .map((name) => name.trim())
+
+/** Commands whose entries other tests look at, because they need more than one database. */
+const elsewhere = ['restore', 'master-key rotate', 'migrate', 'regions publish', 'regions follow', 'regions leave']
+
+describe('the audit log of operator commands', () => {
+  let deliveries: TestDeliveries
+  let holder: ChildProcess
+  before(async () => {
+    deliveries = await openDeliveries()
+    holder = fork(new URL('../webhooks/program-holder.ts', import.meta.url))
+  })
+  after(async () => {
+    holder.disconnect()
+    await deliveries.close()
+    rmSync(dir, { recursive: true, force: true })
+  })
+
+  async function run(...args: string[]): Promise<Record<string, string>> {
+    const { url: database } = deliveries.stores.database
+    const settings = { ASSAY_DATABASE_URL: database, ASSAY_MASTER_KEY: testMasterKeyText, ASSAY_DATA_DIR: dir }
+    const ended = once(holder, 'message')
+    holder.send({ args: [...args, '--json'], settings } satisfies Asked)
+    const { code, out, err } = (await ended)[0] as Ended
+    assert.equal(code, 0, `${args.join(' ')}: ${err}`)
+    return JSON.parse(out)
+  }
+
+  async function addOperator(email: string) {
+    const { pool } = deliveries.stores.database
+    await pool.query(
+      `insert into members (id, email, name, password_hash, is_operator) values (gen_random_uuid(), $1, '', '', true)`,
+      [email],
+    )
+  }
+
+  test('has an entry of the user of the system for every change', async () => {
+    const { pool } = deliveries.stores.database
+    const { id: accountId = '' } = await run('accounts', 'create', '--name', 'audited')
+    const { id: keyId = '' } = await run('keys', 'create', '--account', accountId, '--name', 'ci')
+    const delivery = await deliveries.add(url)
+    await pool.query(
+      `insert into webhook_endpoints (account_id, url, host, last_attempt_at, paused_at)
+       values ($1, $2, 'receiver.example.com', now(), now())`,
+      [accountId, url],
+    )
+    await addOperator('ada@example.com')
+    await addOperator('eve@example.com')
+    writeFileSync(join(dir, 'audited.yar'), 'rule audited { strings: $a = "never in any file" condition: $a }\n')
+
+    const account = ['--account', accountId]
+    const changes: [command: string[], action: string, target: string | null][] = [
+      [['accounts', 'update', accountId, '--name', 'renamed'], 'account.update', accountId],
+      [['accounts', 'suspend', accountId], 'account.update', accountId],
+      [['accounts', 'resume', accountId], 'account.update', accountId],
+      [['keys', 'revoke', keyId], 'key.revoke', keyId],
+      [['plans', 'save', 'audited', '--credits', '5', '--rate', '1/1m'], 'plan.save', 'audited'],
+      [['plans', 'delete', 'audited'], 'plan.delete', 'audited'],
+      [['credits', 'grant', ...account, '--amount', '7'], 'credits.grant', accountId],
+      [['operators', 'invite'], 'operator.invite', null],
+      [['operators', 'reset', 'ada@example.com'], 'password.invite-reset', 'ada@example.com'],
+      [['operators', 'suspend', 'eve@example.com'], 'operator.suspend', 'eve@example.com'],
+      [['operators', 'resume', 'eve@example.com'], 'operator.resume', 'eve@example.com'],
+      [['operators', 'remove', 'eve@example.com'], 'operator.remove', 'eve@example.com'],
+      [['webhooks', 'show-secret', ...account], 'webhook-secret.reveal', accountId],
+      [['webhooks', 'rotate-secret', ...account], 'webhook-secret.rotate', accountId],
+      [['webhooks', 'replay', delivery], 'delivery.replay', delivery],
+      [
+        ['webhooks', 'resume', ...account, '--url', url],
+        'endpoint.resume',
+        'https://receiver.example.com/in?token=(hidden)',
+      ],
+      [['signatures', 'add', join(dir, 'audited.yar')], 'signatures.add', join(dir, 'audited.yar')],
+      [['signatures', 'import', join(dir, 'audited.yar')], 'signatures.import', join(dir, 'audited.yar')],
+      [['signatures', 'remove', 'audited.yar'], 'signatures.remove', 'audited.yar'],
+      [['backup', join(dir, 'backup')], 'backup', join(dir, 'backup')],
+    ]
+    for (const [command] of changes) await run(...command)
+
+    const audit = makeAuditLog({ pool })
+    const records = (await audit.list({ before: undefined, action: undefined, limit: 100 })).toReversed()
+    const created = [
+      ['account.create', accountId],
+      ['key.create', 'ci'],
+    ]
+    assert.deepEqual(
+      records.map(({ action, target }) => [action, target]),
+      [...created, ...changes.map(([, action, target]) => [action, target])],
+    )
+    for (const { actor, action } of records) {
+      assert.ok(actor.startsWith('command line: ') && actor.endsWith(userInfo().username), `${action} by ${actor}`)
+    }
+    assert.equal((await audit.verify()).fault, undefined)
+
+    const tested = [
+      'accounts create',
+      'keys create',
+      'webhooks test',
+      ...changes.map(([[group, name]]) => `${group} ${name}`),
+    ]
+    const all = listCommands(await makeProgram())
+    const known = [...readers, ...elsewhere, ...tested].map((name) => name.replace(/^backup .*/, 'backup'))
+    assert.deepEqual(
+      all.filter((name) => !known.includes(name)),
+      [],
+      'a command that changes something needs an entry in the audit log, and a line in this test',
+    )
+  })
+})
+
+const listCommands = (program: Command): string[] =>
+  program.commands.flatMap((group) =>
+    group.commands.length === 0 ? [group.name()] : group.commands.map((command) => `${group.name()} ${command.name()}`),
+  )
