@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
-import { chmodSync, chownSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { spawn, spawnSync } from 'node:child_process'
+import { chmodSync, chownSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { after, describe, test } from 'node:test'
 import { copyPreparedDatabase } from '../support/prepared-database.ts'
 import { findProcesses, killAll } from '../support/processes.ts'
@@ -68,6 +69,58 @@ test('a service with a given key prints no secret, and stops when nothing reads 
   service.kill('SIGTERM')
   await waitUntil('the service to end', () => end !== undefined).finally(() => service.kill('SIGKILL'))
   assert.equal(end, 0)
+})
+
+describe('a data directory that cannot be used is explained in one sentence', () => {
+  const nobody = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups', '--']
+  const canBeNobody = () => {
+    const [command = '', ...args] = [...nobody, 'test', '-r', programFile]
+    return process.getuid?.() === 0 && spawnSync(command, args).status === 0
+  }
+  /** The command before which a new file system is mounted, which no other process sees. */
+  const withMount = (dir: string, options: string) => {
+    const script = `mount -t tmpfs -o ${options} none "$0" && exec "$@"`
+    return ['unshare', '--mount', ...(process.getuid?.() === 0 ? [] : ['--map-root-user']), 'sh', '-c', script, dir]
+  }
+  const lacksMounts = spawnSync('unshare', withMount(tmpdir(), 'ro').slice(1).concat('true')).status !== 0
+
+  async function assertExplained(dataDir: string, sentence: RegExp, wrapper: string[] = []) {
+    const [command = '', ...args] = [...wrapper, process.execPath, programFile, 'serve', '--test']
+    const service = spawn(command, args, { env: { ...process.env, ...newSettings(), ASSAY_DATA_DIR: dataDir } })
+    const ended = new Promise((resolve) => service.once('exit', resolve))
+    const [said, code] = [(await text(service.stderr)).trim(), await ended]
+    assert.match(said, sentence)
+    assert.match(said, /set ASSAY_DATA_DIR to another directory\.$/)
+    assert.equal(code, 1)
+  }
+  const newDir = () => dirname(newSettings().ASSAY_DATA_DIR)
+
+  test('a file', async () => {
+    const file = join(newDir(), 'file')
+    writeFileSync(file, '')
+    const sentence = /^\S+ cannot be the data directory, because a part of this path is a file/
+    for (const dataDir of [file, join(file, 'data')]) await assertExplained(dataDir, sentence)
+  })
+
+  test('a file system that is read-only', { skip: lacksMounts }, async () => {
+    const dir = newDir()
+    const sentence = /^The data directory \S+ is on a file system that is mounted read-only\./
+    for (const dataDir of [dir, join(dir, 'data')]) await assertExplained(dataDir, sentence, withMount(dir, 'ro'))
+  })
+
+  test('a full disk', { skip: lacksMounts }, async () => {
+    const dir = newDir()
+    const sentence = /^The disk of the data directory \S+\/data is full\./
+    await assertExplained(join(dir, 'data'), sentence, withMount(dir, 'size=30m,mode=711'))
+  })
+
+  test('a directory of another user', { skip: !canBeNobody() }, async () => {
+    const closed = join(newDir(), 'closed')
+    mkdirSync(closed, { mode: 0o700 })
+    for (const dataDir of [closed, join(closed, 'data')]) {
+      await assertExplained(dataDir, /^The user with the id 65534 may not use /, nobody)
+    }
+  })
 })
 
 const noSecrets = { printedKey: undefined, webhookSecret: undefined, consoleLink: undefined }

@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { openStores } from '../compose/stores.ts'
+import { openStores, throwExplained } from '../compose/stores.ts'
 import { loadConfig } from '../config/load-config.ts'
 import type { RegisteredAccount } from '../domain/accounts/registration.ts'
 import { makeServiceLogs } from '../runtime/logger.ts'
@@ -26,7 +26,7 @@ export function makeServeCommand(): Command {
         openStores(config, 'service', log, { isTest }),
         import('../compose/service.ts'),
       ])
-      const service = await openService(config, logs, { stores, isTest })
+      const service = await openService(config, logs, { stores, isTest }).catch(throwExplained(config))
       const { url, metricsPort } = service
       const opened = { ...service, publicUrl: config.publicUrl }
       const configured = {

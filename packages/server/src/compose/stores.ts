@@ -23,6 +23,7 @@ import type { Sealer } from '../domain/ports/sealer.ts'
 import { OperatorMistake } from '../domain/problem.ts'
 import { systemClock } from '../runtime/clock.ts'
 import { newClosers } from '../runtime/closers.ts'
+import { explainFileError } from '../runtime/file-error.ts'
 import type { Logger } from '../runtime/logger.ts'
 import { makePasswordHashing } from '../runtime/password-hashing.ts'
 import { toCommandActor } from '../runtime/system-user.ts'
@@ -35,7 +36,7 @@ export async function openConnection(config: Config, role: Role, log: Logger) {
   const closers = newClosers()
   let url = config.databaseUrl
   if (url === undefined) {
-    const embedded = await openEmbedded({ dataDir: config.dataDir, as: role, log })
+    const embedded = await openEmbedded({ dataDir: config.dataDir, as: role, log }).catch(throwExplained(config))
     closers.add(embedded.close)
     url = embedded.url
   }
@@ -51,6 +52,14 @@ export async function openConnection(config: Config, role: Role, log: Logger) {
     throw new OperatorMistake(`The database cannot be used: ${message}. Check ASSAY_DATABASE_URL.`, { cause: error })
   }
 }
+
+/** Returns a function that throws errors of files in the data directory as sentences for the operator. */
+export const throwExplained =
+  ({ dataDir }: Config) =>
+  (error: unknown): never => {
+    const sentence = explainFileError(error, dataDir)
+    throw sentence === undefined ? error : new OperatorMistake(sentence, { cause: error })
+  }
 
 /** Migrates the database. Returns the names of the applied migrations. */
 export async function migrateDatabase(config: Config, log: Logger): Promise<string[]> {

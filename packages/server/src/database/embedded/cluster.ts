@@ -12,9 +12,11 @@ import {
   renameSync,
   rmSync,
 } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
+import { OperatorMistake } from '../../domain/problem.ts'
+import { diskFull } from '../../runtime/file-error.ts'
 import { removeTree } from '../../runtime/remove-tree.ts'
 import type { Unprivileged } from '../../runtime/unprivileged.ts'
 import type { Binaries } from './binaries.ts'
@@ -47,9 +49,10 @@ export async function createCluster({ layout, binaries, unprivileged }: Cluster)
     await promisify(execFile)(command, args, { ...user, env: toEnvironment({ layout, binaries }), cwd: layout.rootDir })
   } catch (error) {
     removeTree(newDir)
-    throw new Error(`The database could not be created: ${(error as { stderr?: string }).stderr ?? ''}`, {
-      cause: error,
-    })
+    const { stderr = '' } = error as { stderr?: string }
+    if (/No space left on device/.test(stderr))
+      throw new OperatorMistake(diskFull(dirname(layout.rootDir)), { cause: error })
+    throw new Error(`The database could not be created: ${stderr}`, { cause: error })
   }
   try {
     renameSync(newDir, layout.clusterDir)

@@ -1,4 +1,4 @@
-import { chmodSync, existsSync, lchownSync, lstatSync, mkdirSync, realpathSync } from 'node:fs'
+import { accessSync, chmodSync, existsSync, lchownSync, lstatSync, mkdirSync, realpathSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { openOutsideDir } from '../../runtime/outside-dir.ts'
@@ -17,6 +17,8 @@ export const toSocketFile = (layout: Layout) => join(layout.socketDir, socketNam
 export function prepareDataDir(dataDir: string): string {
   // Mode 711 lets other users enter but not list the data directory: the database's user must reach its own below.
   makeDirectories(resolve(dataDir), 0o711)
+  // Fails with ENOTDIR if it is a file.
+  accessSync(`${dataDir}/.`)
   return realpathSync(dataDir)
 }
 
