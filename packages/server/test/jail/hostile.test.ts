@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { execFile, spawnSync } from 'node:child_process'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
@@ -16,6 +16,8 @@ const isRoot = process.getuid?.() === 0
 const nobody = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups', '--']
 const refusals = ['EPERM', 'EACCES', 'ENOMEM', 'EMFILE', 'EAGAIN', 'killed']
 
+let compileCache = ''
+
 const canRunAsOrdinaryUser =
   !isRoot || spawnSync('setpriv', [...nobody.slice(1), 'test', '-r', program], { stdio: 'ignore' }).status === 0
 const skipUser = canRunAsOrdinaryUser ? false : 'an ordinary user cannot read this directory'
@@ -25,7 +27,10 @@ describe('a hostile program in the place of a parser', { skip: listMissingParts(
   before(() => {
     dir = mkdtempSync(join(tmpdir(), 'assay-no-namespaces-'))
     writeFileSync(join(dir, 'unshare'), '#!/bin/sh\nexit 1\n', { mode: 0o755 })
-    spawnSync('chmod', ['755', dir])
+    chmodSync(dir, 0o755)
+    // Ordinary users cannot write to the compile cache of the test run, and most of the tests run as one.
+    compileCache = mkdtempSync(join(dir, 'compile-cache-'))
+    chmodSync(compileCache, 0o777)
   })
   after(() => rmSync(dir, { recursive: true }))
 
@@ -47,7 +52,8 @@ describe('a hostile program in the place of a parser', { skip: listMissingParts(
 
 async function attack(prefix: string[], options: HostileOptions, path = process.env.PATH) {
   const [command = '', ...args] = [...prefix, process.execPath, program, JSON.stringify(options)]
-  const { stdout } = await promisify(execFile)(command, args, { env: { PATH: path, TMPDIR: tmpdir() }, cwd: '/' })
+  const env = { PATH: path, TMPDIR: tmpdir(), NODE_COMPILE_CACHE: compileCache }
+  const { stdout } = await promisify(execFile)(command, args, { env, cwd: '/' })
   const report: Report = JSON.parse(stdout)
   return { ...report, options }
 }
