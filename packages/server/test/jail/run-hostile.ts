@@ -10,7 +10,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
-import { prepareClamdDir } from '../../src/engines/clamav/clamd-config.ts'
+import { prepareClamdDir, removeClamdDir } from '../../src/engines/clamav/clamd-config.ts'
 import { toFreshclamLaunch } from '../../src/engines/clamav/freshclam.ts'
 import { findProgram } from '../../src/engines/clamav/installation.ts'
 import { makeSandboxChooser } from '../../src/engines/clamav/open-own-clamd.ts'
@@ -126,6 +126,7 @@ try {
   console.log(JSON.stringify({ results, signals, connections, isEmpty, mode }))
 } finally {
   for (const server of [tcp, unix, abstract]) server.close()
+  removeClamdDir(join(dataDir, 'clamav'))
   rmSync(dir, { recursive: true })
 }
 

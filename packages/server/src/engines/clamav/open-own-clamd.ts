@@ -5,12 +5,13 @@ import type { EngineState, ScanEngine } from '../../domain/ports/engines.ts'
 import { OperatorMistake } from '../../domain/problem.ts'
 import { newClosers } from '../../runtime/closers.ts'
 import type { Logger } from '../../runtime/logger.ts'
+import { removeOutsideDir } from '../../runtime/outside-dir.ts'
 import { chooseUnprivileged } from '../../runtime/unprivileged.ts'
 import { watchDirectories } from '../../runtime/watch-directories.ts'
 import type { OnEscape } from '../jail/escape.ts'
 import { launcherDirs } from '../jail/jail.ts'
 import { makeClamAvEngine } from './clamav-engine.ts'
-import { prepareClamdDir, toClamdConfig, toSocket } from './clamd-config.ts'
+import { prepareClamdDir, scratchName, toClamdConfig, toSocket } from './clamd-config.ts'
 import { type ClamdClient, makeClamdClient } from './client.ts'
 import { type ClamdAddress, isAnswering } from './connection.ts'
 import { openUpdater, type Updater } from './freshclam.ts'
@@ -90,6 +91,8 @@ export async function openOwnClamd(options: OwnClamdOptions): Promise<ClamAv> {
       return clamd
     },
   })
+  // A directory in memory outside of the data directory; the next start makes another.
+  closers.add(async () => removeOutsideDir(join(dir, scratchName)))
   closers.add(supervisor.close)
   const client = makeClamdClient({ address: { path: socket } })
   closers.add(client.close)
