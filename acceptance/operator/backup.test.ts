@@ -159,4 +159,15 @@ test('restore of a backup without the master key asks for the key', { skip }, as
   assert.match(refused.err, /does not contain the master key [0-9a-f]{16}\. Set ASSAY_MASTER_KEY/)
   const env = { ASSAY_DATA_DIR: join(folder, 'fourth'), ASSAY_MASTER_KEY: '0'.repeat(64) }
   assert.match((await runProgram(env, 'restore', apart)).err, /ASSAY_MASTER_KEY is not the key of this backup/)
+
+  // Without the key, all but the sealed secrets comes back.
+  const restored = await restoreTo('fourth', apart, '--lost-master-key')
+  assert.equal(restored.code, 0, restored.err)
+  assert.match(restored.out, /master-key rotate --lost/)
+  const operate = makeOperate({ ASSAY_DATA_DIR: join(folder, 'fourth') })
+  const [account] = (await operate('accounts', 'list')) as { id: string }[]
+  const showSecret = () => operate('webhooks', 'show-secret', '--account', account?.id ?? '')
+  await assert.rejects(showSecret(), /sealed with the master key [0-9a-f]{16}, and .* is missing/)
+  await operate('master-key', 'rotate', '--lost')
+  assert.match(((await showSecret()) as { webhook_secret: string }).webhook_secret, /^whsec_/)
 })

@@ -32,10 +32,17 @@ export function makeRestoreCommand(): Command {
   return newCommand('restore', 'restore a backup into an empty installation')
     .argument('<directory>', 'directory of the backup')
     .option('--check', 'only check that the backup is complete')
-    .action(async (source: string, { check }: { check?: true }, command: Command) => {
+    .option('--lost-master-key', 'restore although the master key is lost; run master-key rotate --lost afterwards')
+    .action(async (source: string, options: { check?: true; lostMasterKey?: true }, command: Command) => {
       const { config, log } = load()
-      const manifest = check ? await readManifest(source) : await restoreBackup(config, source, log)
-      const outcome = check ? `The backup is complete. ${toKeyNotice(manifest)}` : 'Restored. Start the service.'
+      const { check, lostMasterKey } = options
+      const hasLostKey = lostMasterKey === true
+      const manifest = check ? await readManifest(source) : await restoreBackup(config, source, { hasLostKey }, log)
+      const outcome = check
+        ? `The backup is complete. ${toKeyNotice(manifest)}`
+        : hasLostKey
+          ? 'Restored. Run: npm run assay -- master-key rotate --lost. Then start the service.'
+          : 'Restored. Start the service.'
       print(command, toJson(source, manifest), `${toText(manifest)}\n${outcome}`)
     })
 }

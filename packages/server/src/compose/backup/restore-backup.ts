@@ -14,12 +14,22 @@ import { toCommandActor } from '../../runtime/system-user.ts'
 import { openConnection } from '../stores.ts'
 import { type Manifest, masterKeyFile, readManifest, toTableFile } from './manifest.ts'
 
+type Options = {
+  /** The master key is lost: the sealed secrets are restored all the same, and `master-key rotate --lost` replaces them. */
+  hasLostKey: boolean
+}
+
 /** Restores a backup into an empty installation, whose database may be another than that of the backup. */
-export async function restoreBackup(config: Config, source: string, log: Logger): Promise<Manifest> {
+export async function restoreBackup(
+  config: Config,
+  source: string,
+  { hasLostKey }: Options,
+  log: Logger,
+): Promise<Manifest> {
   const dir = resolve(source)
   const manifest = await readManifest(dir)
   requireKnownSchema(manifest)
-  requireSameKey(config, manifest, dir)
+  if (!hasLostKey) requireSameKey(config, manifest, dir)
   const { database, close } = await openConnection({ ...config, databaseConnections: 2 }, 'service', log)
   try {
     await prepareSchema(database, manifest, log)
@@ -77,7 +87,7 @@ function requireSameKey(config: Config, { masterKeyId, files }: Manifest, dir: s
   }
   if (files[masterKeyFile] !== undefined && readFileSync(saved).length > 0) return
   throw new OperatorMistake(
-    `The backup does not contain the master key ${masterKeyId}. Set ASSAY_MASTER_KEY to it, or copy the key to ${own}. Nothing was changed.`,
+    `The backup does not contain the master key ${masterKeyId}. Set ASSAY_MASTER_KEY to it, or copy the key to ${own}. If the key is lost, restore with --lost-master-key. Nothing was changed.`,
   )
 }
 
