@@ -30,7 +30,12 @@ const subjects: [prefix: string, label: string][] = [
   ['webhook', 'Webhooks'],
   ['delivery.', 'Deliveries'],
   ['host.', 'Receivers by host'],
+  ['endpoint.', 'Paused receivers'],
   ['backup', 'Backups'],
+  ['restore', 'Restores'],
+  ['master-key.', 'Master key'],
+  ['regions.', 'Regions'],
+  ['migrate', 'Migrations'],
 ]
 
 export function AuditPage() {
@@ -40,7 +45,7 @@ export function AuditPage() {
   return (
     <Page
       title="Audit log"
-      about="Changes made in the console and through the admin API: who, what, when and from which address."
+      about="Changes made in the console, through the admin API and by commands: who, what, when and from which address."
     >
       <div className="max-w-72">
         <SelectField
@@ -53,7 +58,7 @@ export function AuditPage() {
       <Loaded query={log}>
         {({ items, next }) =>
           items.length === 0 ? (
-            <Empty title="No entries">Changes in the console and through the admin API appear here.</Empty>
+            <Empty title="No entries">Changes in the console, through the admin API and by commands appear here.</Empty>
           ) : (
             <>
               <Entries rows={items} />

@@ -49,7 +49,8 @@ function BackupCard() {
     <Card title="Backup">
       <div className="flex flex-col items-start gap-3">
         <p className="text-soft">
-          Saves accounts, keys, results and the master key below the data directory, while the service runs.
+          Saves accounts, keys and results below the data directory, while the service runs. To restore the backup, you
+          need the master key, which is not part of it.
         </p>
         <Button isBusy={backup.isPending} onClick={() => backup.mutate({})}>
           Back up now
@@ -59,8 +60,7 @@ function BackupCard() {
           <Notice>
             <p role="status" className="[overflow-wrap:anywhere]">
               Saved {toNumber(backup.data.rows)} rows and {toNumber(backup.data.files)} files in{' '}
-              <code className="font-mono text-xs">{backup.data.directory}</code>. The backup contains secrets: keep it
-              safe.
+              <code className="font-mono text-xs">{backup.data.directory}</code>. Keep the master key somewhere else.
             </p>
           </Notice>
         )}
