@@ -16,7 +16,7 @@ import { findProgram } from '../../src/engines/clamav/installation.ts'
 import { makeSandboxChooser } from '../../src/engines/clamav/open-own-clamd.ts'
 import { toClamdLaunch } from '../../src/engines/clamav/start-clamd.ts'
 import { encodeFilter } from '../../src/engines/jail/filter.ts'
-import { launcherDirs, toLaunch } from '../../src/engines/jail/jail.ts'
+import { launcherDirs } from '../../src/engines/jail/jail.ts'
 import { chooseConfinement } from '../../src/engines/nsfw/confinement.ts'
 import { toConversionLaunch } from '../../src/engines/nsfw/models/open-models.ts'
 import { toUnpackerLaunch } from '../../src/engines/unpack/open-unpacker.ts'
@@ -30,8 +30,6 @@ export type HostileOptions = {
   firstFatal?: number
   /** The version of Landlock to use, as if the kernel had no newer one. */
   landlock?: number
-  /** The launcher to use instead of the one that the service chooses. */
-  launcher?: 'node'
   /** Attempts to start 10,000 threads, of which the limit is the same in every test. */
   startsThreads?: boolean
 }
@@ -87,7 +85,7 @@ if (freshclam !== undefined) {
     return toFreshclamLaunch({ binary: freshclam, officialDir, user }, 9, [])
   }
 }
-const { firstFatal, landlock, launcher, startsThreads = false }: HostileOptions = JSON.parse(process.argv[2] ?? '{}')
+const { firstFatal, landlock, startsThreads = false }: HostileOptions = JSON.parse(process.argv[2] ?? '{}')
 /** Calls that kill a parser, one for each parser. */
 const fatalAttempts = [
   ['ptrace', 0x4206, process.pid],
@@ -181,11 +179,7 @@ function withoutKill(filter: string): string {
   return filter.replaceAll(/.{16}/g, (one) => (one === killResult ? rejected : one))
 }
 
-/** The words of a launch with another description of its jail, and with the launcher that is wanted, if any. */
+/** The words of a launch with another description of its jail. */
 function replaceJail(words: string[], jail: object): string[] {
-  const at = words.findIndex((word) => word.startsWith('{'))
-  if (launcher === undefined) return words.with(at, JSON.stringify(jail))
-  const { command, args } = toLaunch(launcher, jail)
-  const launcherWords = words[at - 1]?.endsWith('.pl') ? 2 : 3
-  return [...words.slice(0, at - launcherWords), command, ...args]
+  return words.map((word) => (word.startsWith('{') ? JSON.stringify(jail) : word))
 }

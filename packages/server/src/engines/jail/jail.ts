@@ -5,13 +5,8 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { encodeFilter, toFilter } from './filter.ts'
 import type { Policy } from './policy.ts'
-import { findCallNumber } from './system-calls.ts'
 
-const perl = '/usr/bin/perl'
-const programs = {
-  perl: fileURLToPath(new URL('launcher.pl', import.meta.url)),
-  node: fileURLToPath(new URL('launcher.cjs', import.meta.url)),
-}
+const launcher = fileURLToPath(new URL('launcher.cjs', import.meta.url))
 const node = realpathSync(process.execPath)
 const architecture = process.arch === 'x64' ? 'x64' : 'arm64'
 
@@ -55,11 +50,6 @@ const resource = { processorSeconds: 0, fileBytes: 1, dataBytes: 2, coreBytes: 4
  */
 const freeThreads = 1024 + 32 * availableParallelism()
 
-/** Numbers of the calls that the launcher in Perl makes; the others have the same number everywhere. */
-const calls = Object.fromEntries(
-  ['prctl', 'openat', 'prlimit64', 'fcntl', 'exit_group'].map((name) => [name, findCallNumber(name, architecture)]),
-)
-
 /** The loaders of dynamic programs, which the kernel executes on their behalf. */
 const loaders = [
   '/lib/ld-linux-aarch64.so.1',
@@ -69,7 +59,7 @@ const loaders = [
 ]
 
 /** The directories that the launcher itself must be able to read, as whichever user it runs. */
-export const launcherDirs = [dirname(node), dirname(programs.node), dirname(koffi)]
+export const launcherDirs = [dirname(node), dirname(launcher), dirname(koffi)]
 
 /**
  * The command that runs a parser under its policy, as a child of this process. The parser inherits the standard
@@ -96,9 +86,7 @@ export function toJailed(policy: Policy, args: string[], options: { hasSocket: b
       ['/dev/null', right.readFile | right.writeFile],
     ],
     ports: policy.ports,
-    landlock: findKernelSupport().landlock,
-    hasFilter: findKernelSupport().hasFilter,
-    calls,
+    ...findKernelSupport(),
     ...encodeFilter(toFilter(policy, architecture)),
     freeThreads,
     limits: [
@@ -110,35 +98,27 @@ export function toJailed(policy: Policy, args: string[], options: { hasSocket: b
       ...(limits.processorSeconds === undefined ? [] : [[resource.processorSeconds, limits.processorSeconds]]),
     ],
   }
-  return toLaunch(findKernelSupport().launcher, jail)
+  return toLaunch(jail)
 }
 
-/** Perl starts in a tenth of the time of Node, and is there on every Debian. */
-type Launcher = keyof typeof programs
-
-/** The command that starts a launcher with the description of a jail. */
-export const toLaunch = (launcher: Launcher, jail: object) =>
-  launcher === 'perl'
-    ? { command: perl, args: [programs.perl, JSON.stringify(jail)] }
-    : { command: node, args: ['--no-warnings', programs.node, JSON.stringify(jail)] }
+/** The command that starts the launcher with the description of a jail. */
+const toLaunch = (jail: object) => ({
+  command: node,
+  args: ['--no-warnings', launcher, JSON.stringify(jail)],
+})
 
 type KernelSupport = { landlock: number; hasFilter: boolean }
-let support: (KernelSupport & { launcher: Launcher }) | undefined
+let support: KernelSupport | undefined
 
-/** Asks the kernel once, by a launcher that starts no parser: the faster one that works. */
-function findKernelSupport(): KernelSupport & { launcher: Launcher } {
+/** Asks the kernel once, by a launcher that starts no parser. */
+function findKernelSupport(): KernelSupport {
   if (support !== undefined) return support
-  let stderr = ''
-  for (const launcher of ['perl', 'node'] as const) {
-    const { command, args } = toLaunch(launcher, { koffi, calls, isProbe: true })
-    const probe = spawnSync(command, args, { encoding: 'utf8', env: {} })
-    if (probe.stdout?.startsWith('{')) {
-      support = { ...(JSON.parse(probe.stdout) as KernelSupport), launcher }
-      return support
-    }
-    stderr = probe.stderr
-  }
-  throw new Error(`The launcher of the parsers does not run: ${stderr}`)
+  const { command, args } = toLaunch({ koffi, isProbe: true })
+  const { stdout, stderr } = spawnSync(command, args, { encoding: 'utf8', env: {} })
+  if (!stdout) throw new Error(`The launcher of the parsers does not run: ${stderr}`)
+  const found: KernelSupport = JSON.parse(stdout)
+  support = found
+  return found
 }
 
 /** What this kernel lacks, in sentences for the operator. Both are empty where everything works. */

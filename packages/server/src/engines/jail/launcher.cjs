@@ -1,6 +1,6 @@
 /**
- * Puts itself into a jail and becomes the parser: jail.ts starts this program, where there is no Perl for launcher.pl,
- * with a description of the jail and the command line of the parser. Landlock restricts the calling thread, and execve ends all others, so the parser is inside
+ * Puts itself into a jail and becomes the parser: jail.ts starts this program with a description of the jail and the
+ * command line of the parser. Landlock restricts the calling thread, and execve ends all others, so the parser is inside
  * with every thread. This file is plain JavaScript without imports: removing types would triple its 35 ms.
  */
 const jail = JSON.parse(process.argv[2])
