@@ -192,7 +192,13 @@ describe('a member of an account', { skip: lacking }, () => {
     const tested = await admin.ask(owner, 'POST', '/webhooks/test', { url: `${receiver.url}/test` })
     assert.deepEqual(
       { ...(tested as object), duration_ms: 0 },
-      { status: 200, duration_ms: 0, answer: 'heard', delivered: true },
+      {
+        status: 200,
+        duration_ms: 0,
+        // The receiver is in a network that only the operator has opened.
+        answer: 'The response is not shown, because the address of the receiver is not public.',
+        delivered: true,
+      },
     )
     const [sample] = receiver.at('/test')
     assert(sample)

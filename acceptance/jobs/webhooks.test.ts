@@ -167,12 +167,14 @@ describe('a webhook', { skip: lacking || alreadyTested }, () => {
     const own = makeCaller(service.url, account.api_key)
     const rotated = (await service.operate('webhooks', 'rotate-secret', '--account', account.id)) as Created
     assert.notEqual(rotated.webhook_secret, account.webhook_secret)
-    const path = newPath('good')
+    const path = newPath('fails')
     const id = toId(await own.sendFile('malware', 'submit', 'x', { callback_url: `${receiver.url}${path}` }))
-    await waitForAttempts(path, 1)
-    const [delivery] = receiver.at(path)
-    assert(delivery !== undefined)
-    assert.equal(verifyDelivery(delivery, rotated.webhook_secret, account.webhook_secret).id, id)
+    await waitForAttempts(path, 2)
+    const [first, second] = receiver.at(path)
+    assert(first !== undefined && second !== undefined)
+    assert.equal(verifyDelivery(first, rotated.webhook_secret, account.webhook_secret).id, id)
+    // A receiver that knows only the old secret gets the delivery with the second attempt.
+    assert.equal(verifyDelivery(second, account.webhook_secret, rotated.webhook_secret).id, id)
     const endpoints = (await service.operate('webhooks', 'endpoints', '--account', account.id)) as Endpoint[]
     assert.deepEqual(
       endpoints.map(({ url, account_id, paused_at }) => ({ url, account_id, paused_at })),

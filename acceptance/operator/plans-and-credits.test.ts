@@ -21,7 +21,7 @@ describe('plans', () => {
   test('a plan can be saved, changed, used and, when no account is on it, deleted', async () => {
     const save = (credits: string, rate: string) =>
       service.operate('plans', 'save', name, '--credits', credits, '--rate', rate)
-    const first = { name, credits_per_period: 5, rate: '10/1s' }
+    const first = { name, credits_per_period: 5, rate: '10/1s', account_rate: null, max_keys: null }
     assert.deepEqual(await save('5', '10/1s'), first)
     assert.deepEqual(
       (await listPlans()).find((plan) => plan.name === name),
@@ -36,6 +36,13 @@ describe('plans', () => {
     const later = (await service.operate('accounts', 'show', account.id)) as Account
     assert.equal(later.rate, '20/1s', 'a rate counts at once')
     assert.equal(later.credit_limit, 5, 'credits count from the next period')
+
+    const limited = ['--account-rate', '30/1s', '--max-keys', '1']
+    const changed = await service.operate('plans', 'save', name, '--credits', '7', '--rate', '20/1s', ...limited)
+    assert.deepEqual(changed, { name, credits_per_period: 7, rate: '20/1s', account_rate: '30/1s', max_keys: 1 })
+    const tooMany = await runProgram(service.settings, 'keys', 'create', '--account', account.id, '--json')
+    assert.equal(tooMany.code, 1)
+    assert.match(JSON.parse(tooMany.out).error, /The plan of the account allows one active key/)
 
     const refused = await runProgram(service.settings, 'plans', 'delete', name, '--json')
     assert.equal(refused.code, 1)

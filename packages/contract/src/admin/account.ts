@@ -93,6 +93,9 @@ export const AccountView = Type.Object({
   plan: text,
   credits_per_period: count,
   rate: text,
+  /** Rate of all keys together, and the number of active keys that the plan allows; null without a limit. */
+  account_rate: nullable(text),
+  max_keys: nullable(count),
   flags_sexy: flag,
   download_hosts: nullable(Type.Array(text)),
   created_at: time,

@@ -102,9 +102,24 @@ export const LedgerRow = Type.Object({
 })
 export const Ledger = Type.Array(LedgerRow)
 
-export const PlanView = Type.Object({ name: text, credits_per_period: count, rate: text, accounts: count })
+export const PlanView = Type.Object({
+  name: text,
+  credits_per_period: count,
+  rate: text,
+  account_rate: nullable(text),
+  max_keys: nullable(count),
+  accounts: count,
+})
 export const Plans = Type.Array(PlanView)
-export const SavePlan = Type.Object({ credits_per_period: credits, rate })
+export const SavePlan = Type.Object({
+  credits_per_period: credits,
+  /** Rate of each key. */
+  rate,
+  /** Rate of all keys of an account together. Null or absent: none. */
+  account_rate: Type.Optional(nullable(rate)),
+  /** Active keys that an account may have. Null or absent: any number. */
+  max_keys: Type.Optional(nullable(Type.Integer({ minimum: 1, maximum: 1_000_000 }))),
+})
 
 /** A job in the queue, without the content to scan. */
 export const JobRow = Type.Object({

@@ -109,6 +109,8 @@ export const toAccountView = ({ balance, ...account }: Account): AccountView => 
   plan: account.plan,
   credits_per_period: account.creditsPerPeriod,
   rate: toRateText(account.rate),
+  account_rate: account.accountRate && toRateText(account.accountRate),
+  max_keys: account.maxKeys,
   flags_sexy: account.flagsSexy,
   download_hosts: account.downloadHosts,
   created_at: account.createdAt.toISOString(),

@@ -4,7 +4,7 @@ import { validate as isUuid } from 'uuid'
 import type { Origin } from '../domain/console/authentication.ts'
 import type { Clock } from '../domain/ports/clock.ts'
 import type { Member, MemberStore } from '../domain/ports/member-store.ts'
-import { Problem } from '../domain/problem.ts'
+import { OperatorMistake, Problem } from '../domain/problem.ts'
 
 type Of<N extends AdminRouteName, K extends 'query' | 'body' | 'answer'> = (typeof adminRoutes)[N] extends {
   [key in K]: infer S extends TSchema
@@ -72,6 +72,12 @@ export function requireFound<T>(found: T | undefined | false, what: string): T {
     throw new Problem({ kind: 'not-found', detail: `There is no such ${what}.` })
   }
   return found
+}
+
+/** Turns a mistake of the operator, which commands print, into a 409 response. */
+export function toConflict(error: unknown): never {
+  if (error instanceof OperatorMistake) throw new Problem({ kind: 'conflict', detail: error.message }, { cause: error })
+  throw error
 }
 
 /** Returns the `id` of the path. An id that is not a UUID matches no row, so the database is not asked. */

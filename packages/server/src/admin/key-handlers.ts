@@ -6,7 +6,7 @@ import type { Clock } from '../domain/ports/clock.ts'
 import type { KeyStore } from '../domain/ports/key-store.ts'
 import type { MemberStore } from '../domain/ports/member-store.ts'
 import { Problem } from '../domain/problem.ts'
-import { type Call, getAccountId, type Handlers, readExpiry, requireFound } from './call.ts'
+import { type Call, getAccountId, type Handlers, readExpiry, requireFound, toConflict } from './call.ts'
 
 export type KeyHandlerDeps = { keys: KeyStore; members: MemberStore; registration: Registration; clock: Clock }
 
@@ -32,12 +32,9 @@ export function makeKeyHandlers(deps: KeyHandlerDeps) {
           errors: { name: ['The console uses this name. Choose another.'] },
         })
       }
-      const created = await registration.createKey(getAccountId(call), {
-        name: name.trim(),
-        expiresAt,
-        isTest,
-        createdBy: call.who.actor,
-      })
+      const created = await registration
+        .createKey(getAccountId(call), { name: name.trim(), expiresAt, isTest, createdBy: call.who.actor })
+        .catch(toConflict)
       await call.audit('key.create', created.key.name)
       return { key: toKeyRow(created.key), api_key: created.apiKey }
     },
@@ -48,7 +45,9 @@ export function makeKeyHandlers(deps: KeyHandlerDeps) {
       if (old.revokedAt !== null) {
         throw new Problem({ kind: 'conflict', detail: 'The key is revoked. Create a new one.' })
       }
-      const created = await registration.createKey(accountId, { ...old, createdBy: call.who.actor })
+      const created = await registration
+        .createKey(accountId, { ...old, createdBy: call.who.actor, replacesId: old.id })
+        .catch(toConflict)
       await keys.expireKey(accountId, old.id, new Date(clock.now().getTime() + call.body.overlap_hours * hourMs))
       await call.audit('key.rotate', old.name)
       return { key: toKeyRow(created.key), api_key: created.apiKey }

@@ -3,9 +3,9 @@ import type { Registration } from '../domain/accounts/registration.ts'
 import type { Invitations } from '../domain/console/invitations.ts'
 import type { AccountStore } from '../domain/ports/account-store.ts'
 import type { PlanStore } from '../domain/ports/plan-store.ts'
-import { OperatorMistake, Problem } from '../domain/problem.ts'
+import { Problem } from '../domain/problem.ts'
 import { toAccountView, toWelcomeUrl } from './account-handlers.ts'
-import { getId, type Handlers, requireFound } from './call.ts'
+import { getId, type Handlers, requireFound, toConflict } from './call.ts'
 
 export type OperatorAccountDeps = {
   accounts: AccountStore
@@ -78,10 +78,12 @@ export function makeOperatorAccountHandlers(deps: OperatorAccountDeps) {
 
     async listPlans() {
       const all = await accounts.listAccounts()
-      return (await plans.listPlans()).map(({ name, creditsPerPeriod, rate }) => ({
+      return (await plans.listPlans()).map(({ name, creditsPerPeriod, rate, accountRate, maxKeys }) => ({
         name,
         credits_per_period: creditsPerPeriod,
         rate: toRateText(rate),
+        account_rate: accountRate && toRateText(accountRate),
+        max_keys: maxKeys,
         accounts: all.filter(({ plan }) => plan === name).length,
       }))
     },
@@ -91,7 +93,9 @@ export function makeOperatorAccountHandlers(deps: OperatorAccountDeps) {
       if (name === '' || name.length > 200) {
         throw new Problem({ kind: 'validation', errors: { name: ['Enter a name of 1 to 200 characters.'] } })
       }
-      await plans.savePlan({ name, creditsPerPeriod: call.body.credits_per_period, rate: getRate(call.body.rate) })
+      const { credits_per_period: creditsPerPeriod, rate, account_rate, max_keys: maxKeys = null } = call.body
+      const accountRate = account_rate ? getRate(account_rate, 'account_rate') : null
+      await plans.savePlan({ name, creditsPerPeriod, rate: getRate(rate), accountRate, maxKeys })
       await call.audit('plan.save', name, { detail: JSON.stringify(call.body) })
     },
 
@@ -108,14 +112,9 @@ export function makeOperatorAccountHandlers(deps: OperatorAccountDeps) {
   }
 }
 
-function getRate(text: string) {
+function getRate(text: string, field = 'rate') {
   const rate = findRate(text)
-  if (rate === undefined) throw new Problem({ kind: 'validation', errors: { rate: ['Enter a rate such as 600/1m.'] } })
+  if (rate === undefined)
+    throw new Problem({ kind: 'validation', errors: { [field]: ['Enter a rate such as 600/1m.'] } })
   return rate
-}
-
-/** Turns a mistake of the operator, which commands print, into a 409 response. */
-function toConflict(error: unknown): never {
-  if (error instanceof OperatorMistake) throw new Problem({ kind: 'conflict', detail: error.message }, { cause: error })
-  throw error
 }

@@ -58,9 +58,16 @@ export function makeWebhookHandlers(deps: WebhookHandlerDeps) {
       const errors = checkWebAddress(url, policy)
       if (errors.length > 0) throw new Problem({ kind: 'validation', errors: { url: errors } })
       const secrets = await accounts.listWebhookSecrets(getAccountId(call))
-      const { status, durationMs, answer } = await sendSample({ sender, clock }, { url, secrets })
+      const { status, durationMs, answer, isPublic } = await sendSample({ sender, clock }, { url, secrets })
       await call.audit('webhook.test', url)
-      return { status, duration_ms: durationMs, answer, delivered: status !== null && status >= 200 && status < 300 }
+      // The operator opened the network for webhooks, not for members to read what answers there.
+      const shown = isPublic ? answer : hiddenAnswer
+      return {
+        status,
+        duration_ms: durationMs,
+        answer: shown,
+        delivered: status !== null && status >= 200 && status < 300,
+      }
     },
 
     async listDeliveries(call) {
@@ -109,6 +116,8 @@ export function makeWebhookHandlers(deps: WebhookHandlerDeps) {
     return requireFound(found?.accountId === getAccountId(call) && found, 'delivery')
   }
 }
+
+const hiddenAnswer = 'The response is not shown, because the address of the receiver is not public.'
 
 const toRow = (delivery: Delivery): DeliveryRow => ({
   id: delivery.id,

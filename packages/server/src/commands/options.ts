@@ -13,6 +13,11 @@ export function readCredits(text: string): number {
   return Number(text)
 }
 
+export function readKeyLimit(text: string): number {
+  if (!/^[1-9]\d{0,5}$/.test(text)) throw new InvalidArgumentError('Enter a whole number from 1 to 999999.')
+  return Number(text)
+}
+
 export function readRate(text: string): Rate {
   const rate = findRate(text)
   if (rate === undefined) throw new InvalidArgumentError('Enter a rate such as 50/1m, 10/1s or 5000/1d.')

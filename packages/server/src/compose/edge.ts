@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { createSecureContext } from 'node:tls'
 import type { Config } from '../config/load-config.ts'
 import { findRegionConflict } from '../database/regions.ts'
+import { makeTestWebhookStore } from '../database/test-webhooks.ts'
 import { makeAdmission } from '../domain/accounts/admission.ts'
 import { OperatorMistake } from '../domain/problem.ts'
 import { makeReadiness, type Readiness } from '../domain/readiness.ts'
@@ -117,6 +118,7 @@ function makeUseCases(config: Config, { storage, scanning, background, metrics, 
       kinds: scanning.kinds,
       degradation: scanning.degradation,
       contents: jobContents,
+      testWebhooks: makeTestWebhookStore(storage.database, { maxPerDay: config.testWebhooks }),
       onQueued: background.onQueued,
     }),
     // Without engines on this node, workers scan the content: it must be stored where they can read it.

@@ -24,8 +24,8 @@ export const openScanner = (config: Config, log: Logger, kind: ScanKind) =>
         try {
           for await (const chunk of bytes) await writer.write(chunk)
           const content = await writer.finish()
-          const { status, signals, metadata } = await assess(content, name)
-          const { contentType, hashes } = await describe(content)
+          const { status, signals, metadata } = await assess(content, { contentName: name, accountId: null })
+          const { contentType, hashes } = await describe(content, null)
           return {
             status,
             content_length: content.bytes,
@@ -44,7 +44,7 @@ export const openScanner = (config: Config, log: Logger, kind: ScanKind) =>
 async function openAssessor(config: Config, deps: { contents: ContentStore; log: Logger; kind: ScanKind }) {
   if (deps.kind === 'nsfw_image') {
     const { images, close } = await openImages(config, deps)
-    return { assess: (content: Content) => images.assess(content, { flagsSexy: true }), close }
+    return { assess: (content: Content) => images.assess(content, { flagsSexy: true, accountId: null }), close }
   }
   const { malware, close } = await openMalware(config, { ...deps, as: 'command' })
   return { assess: malware.assess, close }

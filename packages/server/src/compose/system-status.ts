@@ -205,7 +205,8 @@ async function runSelfTest({ scanning, contents }: Pick<SystemStatusDeps, 'scann
     try {
       await writer.write(Buffer.from(bytes))
       const content = await writer.finish()
-      const { status, signals } = await assess(content, { kind, contentName: null, flagsSexy: true, isTest: false })
+      const options = { kind, contentName: null, flagsSexy: true, accountId: null, isTest: false }
+      const { status, signals } = await assess(content, options)
       return { name, ok: status === expected, detail: [status, ...(signals ?? [])].join(' ') }
     } catch (error) {
       return { name, ok: false, detail: (error as Error).message }

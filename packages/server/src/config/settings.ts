@@ -98,6 +98,10 @@ export const settingDefinitions = {
     fallback: '5s,5m,30m,2h,5h,10h,10h',
     about: 'Pauses before the further attempts to deliver a webhook, separated by commas.',
   }),
+  testWebhooks: setting('ASSAY_WEBHOOK_TEST_LIMIT', wholeNumber(0, 1_000_000), {
+    fallback: '1000',
+    about: 'Maximum number of webhooks that the test keys of an account may cause on one day (UTC).',
+  }),
   clamd: setting('ASSAY_CLAMD', clamdAddress, {
     about: 'Socket path or host:port of a clamd that you run. Unset: Assay runs its own.',
   }),

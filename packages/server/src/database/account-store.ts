@@ -6,6 +6,7 @@ import { OperatorMistake } from '../domain/problem.ts'
 import { grantCredits, listUnbalanced, openBalance, reallocate, rollEndedPeriods } from './balances.ts'
 import { isNumberOutOfRange } from './database-error.ts'
 import { insertKey } from './key-store.ts'
+import { type AccountRateRow, toAccountRate } from './plan-store.ts'
 import { changeRows, findRow, inTransaction, listRows, type Queryable } from './query.ts'
 import { makeWebhookSecrets, webhookSecretOf } from './webhook-secrets.ts'
 
@@ -152,17 +153,24 @@ select accounts.id, accounts.name, plan, flags_sexy as "flagsSexy", download_hos
   coalesce(accounts.credits_per_period, plans.credits_per_period) as "creditsPerPeriod",
   coalesce(accounts.rate_requests, plans.rate_requests) as requests,
   coalesce(accounts.rate_period_seconds, plans.rate_period_seconds) as "periodSeconds",
+  account_rate_requests as "accountRequests", account_rate_period_seconds as "accountSeconds", max_keys as "maxKeys",
   credit_limit as "creditLimit", credit_remaining as "creditRemaining", period_start as start, period_end as "end"
 from accounts
 join plans on plans.name = accounts.plan
 join balances on balances.account_id = accounts.id
 `
 
-type AccountRow = Omit<Account, 'rate' | 'balance'> & Rate & Omit<Account['balance'], 'period'> & Period
+type AccountRow = Omit<Account, 'rate' | 'accountRate' | 'balance'> &
+  Rate &
+  AccountRateRow &
+  Omit<Account['balance'], 'period'> &
+  Period
 
 const toAccount = ({
   requests,
   periodSeconds,
+  accountRequests,
+  accountSeconds,
   creditLimit,
   creditRemaining,
   start,
@@ -171,5 +179,6 @@ const toAccount = ({
 }: AccountRow): Account => ({
   ...account,
   rate: { requests, periodSeconds },
+  accountRate: toAccountRate({ accountRequests, accountSeconds }),
   balance: { creditLimit, creditRemaining, period: { start, end } },
 })

@@ -9,13 +9,7 @@ import type {
 } from '../domain/ports/admission-gate.ts'
 import { Problem } from '../domain/problem.ts'
 import { retryBriefly } from '../domain/retry.ts'
-import {
-  chargeStatement,
-  countAndChargeStatement,
-  countAndEnqueueStatement,
-  countRequestsStatement,
-  enqueueStatement,
-} from './admission-statements.ts'
+import { admissionStatements } from './admission-statements.ts'
 import { rollPeriod } from './balances.ts'
 import { CommitUnknown, isDiskFull, isOutage } from './database-error.ts'
 import { makeGroupCommit } from './group-commit.ts'
@@ -31,6 +25,8 @@ type KeyRow = Rate & {
   flagsSexy: boolean
   usedBefore: number
   granted: number
+  /** Nothing was counted, because the rate of the account must count as well. */
+  isShared: boolean
   resetsAt: Date
   creditLimit: number
   /** Credits before the charges of this batch. */
@@ -53,6 +49,8 @@ type BatchAnswer =
   | { outcome: 'period-over'; accountId: string; now: Date; caller: Caller }
   /** There was no credit, but a concurrent call may have used the same idempotency key or freed a reserved credit. */
   | { outcome: 'doubtful'; caller: Caller }
+  /** Nothing was counted or charged: the plan has a rate for accounts, which this statement does not count. */
+  | { outcome: 'shared-rate' }
 
 type Deps = {
   pool: Pool
@@ -72,9 +70,11 @@ const maxBatch = 512
 const statementTimeoutMs = 10_000
 
 export function makeAdmissionGate(deps: Deps): AdmissionGate {
+  // Counting in accounts makes every batch slower, so it begins with the first account whose plan has such a rate.
+  let counting: Counting = 'byKey'
   const runBatch = (calls: AdmissionCall[]) => {
     deps.observeBatch?.(calls.length)
-    return admitAll(deps.pool, calls)
+    return admitAll(deps.pool, calls, counting)
   }
   // Three batches, so that none waits for work that it does not need: requests do not wait for the disk as charges do,
   // and charges do not wait for the longer statement of jobs and idempotency keys.
@@ -107,15 +107,22 @@ export function makeAdmissionGate(deps: Deps): AdmissionGate {
   }
 
   async function admitAgain(call: AdmissionCall): Promise<AdmissionAnswer> {
-    const answer = await admitUntilKnown({ ...call, countsRequest: false })
+    const answer = await admitOnce({ ...call, countsRequest: false })
     if (answer.outcome === 'period-over')
       throw new Error(`The period of account ${answer.accountId} does not roll forward`)
     return answer.outcome === 'doubtful' ? { ...answer, outcome: 'out-of-credit' } : answer
   }
 
+  async function admitOnce(call: AdmissionCall): Promise<Exclude<BatchAnswer, { outcome: 'shared-rate' }>> {
+    const first = await admitUntilKnown(call)
+    if (first.outcome !== 'shared-rate') return first
+    counting = 'inAccounts'
+    return admitOnce(call)
+  }
+
   async function answer(call: AdmissionCall): Promise<AdmissionAnswer> {
-    let first = await admitUntilKnown(call)
-    if (first.outcome === 'unknown-key' && (await deps.openBalances?.())) first = await admitUntilKnown(call)
+    let first = await admitOnce(call)
+    if (first.outcome === 'unknown-key' && (await deps.openBalances?.())) first = await admitOnce(call)
     if (first.outcome !== 'period-over' && first.outcome !== 'doubtful') return first
     // Both outcomes are rare, so the statements do not handle them. The request is counted: only the scan is repeated.
     if (first.outcome === 'period-over') await rollPeriod(deps.pool, first.accountId, first.now)
@@ -147,9 +154,11 @@ export function makeAdmissionGate(deps: Deps): AdmissionGate {
 
 const isPlainCharge = (call: AdmissionCall) => call.job === undefined && call.idempotency === undefined
 
-async function admitAll(pool: Pool, calls: AdmissionCall[]): Promise<BatchAnswer[]> {
+type Counting = 'byKey' | 'inAccounts'
+
+async function admitAll(pool: Pool, calls: AdmissionCall[], counting: Counting): Promise<BatchAnswer[]> {
   const groups = groupByKey(calls)
-  const rows = await runBatchStatement(pool, groups, calls.every(isPlainCharge))
+  const rows = await runBatchStatement(pool, groups, { arePlainCharges: calls.every(isPlainCharge), counting })
   const answers: BatchAnswer[] = new Array(calls.length).fill({ outcome: 'unknown-key' })
   for (const row of rows) {
     for (const member of groups[row.k - 1]?.members ?? []) answers[member.i] = toAnswer(row, member)
@@ -157,7 +166,12 @@ async function admitAll(pool: Pool, calls: AdmissionCall[]): Promise<BatchAnswer
   return answers
 }
 
-async function runBatchStatement(pool: Pool, groups: Group[], arePlainCharges: boolean): Promise<KeyRow[]> {
+async function runBatchStatement(
+  pool: Pool,
+  groups: Group[],
+  { arePlainCharges, counting }: { arePlainCharges: boolean; counting: Counting },
+): Promise<KeyRow[]> {
+  const { count, countAndCharge, charge, countAndEnqueue, enqueue } = admissionStatements
   const contents = newSealedContents()
   const keys = [groups.map(({ digest }) => digest), groups.map(({ wanted }) => wanted)]
   const scans = groups.flatMap(({ members }, index) =>
@@ -170,11 +184,11 @@ async function runBatchStatement(pool: Pool, groups: Group[], arePlainCharges: b
   const countsRequests = groups.some(({ wanted }) => wanted > 0)
   const values = [...keys, JSON.stringify(scans)]
   const run = async (...args: Parameters<typeof runStatement>) => (await runStatement<KeyRow>(...args)).rows
-  if (scans.length === 0) return run(pool, countRequestsStatement, keys, statementTimeoutMs)
+  if (scans.length === 0) return run(pool, count[counting], keys, statementTimeoutMs)
   if (arePlainCharges) {
-    return run(pool, countsRequests ? countAndChargeStatement : chargeStatement, values, statementTimeoutMs)
+    return run(pool, countsRequests ? countAndCharge[counting] : charge, values, statementTimeoutMs)
   }
-  const statement = countsRequests ? countAndEnqueueStatement : enqueueStatement
+  const statement = countsRequests ? countAndEnqueue[counting] : enqueue
   return run(pool, statement, [...values, contents.toParameter()])
 }
 
@@ -196,6 +210,7 @@ function groupByKey(calls: AdmissionCall[]): Group[] {
 }
 
 function toAnswer(row: KeyRow, { call, i, nth }: NumberedCall): BatchAnswer {
+  if (row.isShared && nth !== null) return { outcome: 'shared-rate' }
   const index = row.charged?.indexOf(i) ?? -1
   const balance = index === -1 ? undefined : row.balances?.[index]
   const caller: Caller = {

@@ -1,80 +1,22 @@
+import { countInAccounts, countRequests, keyFields, readWindows } from './admission-counting.ts'
 import { jobRecord, scanColumns, scanRecord } from './scan-records.ts'
 
-/**
- * The statements of the admission gate. Each admits a whole batch: it resolves the keys, counts requests in the rate
- * windows, charges credits, and records scans, ledger rows and jobs. All of it is committed, or nothing.
- *
- * The statements work on keys, not on calls: a batch of 64 pings with one key is one row. Each key says how many
- * requests it wants and learns how many are granted; the gate assigns them to the calls in order.
- *
- * Row locks make the counts exact: an update, and a `for update`, wait for the transaction that holds the row and then
- * work on its newest version. All processes lock rate windows in the order of keys, then balances in the order of
- * accounts, so that they do not deadlock. If they do, one batch fails and its calls run one by one.
- *
- * $1 digests of the keys in hex, $2 requests that each key wants.
- */
-const findKeys = `
-with valid_key as materialized (
-  -- Each key is looked up through the indexes: \`limit 1\` keeps the planner from reading whole tables while they are
-  -- small and from keeping that plan when they have grown.
-  select k::integer, wanted, key.id as key_id, key.is_test, account.id as account_id, account.flags_sexy,
-    coalesce(account.rate_requests, plans.rate_requests) as rate_requests,
-    coalesce(account.rate_period_seconds, plans.rate_period_seconds) as rate_period_seconds
-  from unnest($1::text[], $2::integer[]) with ordinality as batch_key (digest, wanted, k)
-  cross join lateral (
-    select id, account_id, is_test from api_keys
-    where api_keys.digest = decode(batch_key.digest, 'hex') and revoked_at is null
-      and (expires_at is null or expires_at > now())
-    limit 1
-  ) as key
-  cross join lateral (
-    select id, plan, rate_requests, rate_period_seconds, flags_sexy from accounts
-    where accounts.id = key.account_id and suspended_at is null and (expires_at is null or expires_at > now())
-    limit 1
-  ) as account
-  join plans on plans.name = account.plan
-  order by key.id
-),`
-
-/** Counts the requests of each key in its rate window. */
-const countRequests = `${findKeys}
-counted as materialized (
-  -- The row keeps used_before only to return it: \`returning\` cannot show the values before an update.
-  update rate_windows as w set
-    started_at = case when w.started_at + rate_period <= now() then now() else w.started_at end,
-    used_before = case when w.started_at + rate_period <= now() then 0 else w.used end,
-    used = case when w.started_at + rate_period <= now() then least(wanted, rate_requests)
-                else greatest(w.used, least(w.used + wanted, rate_requests)) end,
-    last_used_at = now()
-  from valid_key cross join lateral (select make_interval(secs => rate_period_seconds) as rate_period) as p
-  where w.key_id = valid_key.key_id
-  returning k, w.key_id, account_id, is_test, flags_sexy, rate_requests, rate_period_seconds, used_before,
-    used - used_before as granted, w.started_at + rate_period as resets_at
-)`
-
-/**
- * For scans whose requests were counted on arrival. The windows are read, not locked: the commit of a charge waits for
- * the disk, and the next requests of the key would wait with it.
- */
-const readWindows = `${findKeys}
-counted as materialized (
-  select k, w.key_id, account_id, is_test, flags_sexy, rate_requests, rate_period_seconds, w.used as used_before,
-    0 as granted, w.started_at + make_interval(secs => rate_period_seconds) as resets_at
-  from valid_key join rate_windows as w using (key_id)
-)`
-
-/** The fields that every statement returns for each key. */
-const keyFields = `counted.k, counted.account_id as "accountId", counted.is_test as "isTest",
-  counted.flags_sexy as "flagsSexy", counted.rate_requests as requests, counted.rate_period_seconds as "periodSeconds",
-  counted.used_before as "usedBefore", counted.granted, counted.resets_at as "resetsAt", now() as now`
+// The statements of the admission gate. Each admits a whole batch: it resolves the keys, counts requests in the rate
+// windows, charges credits, and records scans, ledger rows and jobs. All of it is committed, or nothing.
+//
+// The statements work on keys, not on calls: a batch of 64 pings with one key is one row. Each key says how many
+// requests it wants and learns how many are granted; the gate assigns them to the calls in order.
+//
+// Row locks make the counts exact: an update, and a `for update`, wait for the transaction that holds the row and then
+// work on its newest version. All processes lock rate windows in the order of keys, then windows of accounts and then
+// balances in the order of accounts, so that they do not deadlock. If they do, one batch fails and its calls run one by
+// one.
 
 /**
  * A batch without scans. Only this commit does not wait for the disk: a power cut may lose the last moment of a rate
  * window, but never a charge.
  */
-export const countRequestsStatement = `
--- name: count-requests
-${countRequests}
+const selectCounted = `
 select ${keyFields},
   balances.credit_limit as "creditLimit", balances.credit_remaining as "creditRemaining",
   balances.period_end <= now() as "isPeriodOver", set_config('synchronous_commit', 'off', true)
@@ -152,13 +94,6 @@ from counted
 join balances using (account_id)
 left join locked_balance using (account_id)
 `
-
-export const countAndChargeStatement = `
--- name: count-and-charge
-${countRequests}${charge}`
-export const chargeStatement = `
--- name: charge-scans
-${readWindows}${charge}`
 
 /**
  * A batch with background scans or idempotency keys. The scans in $3 have the columns of their job and of their
@@ -287,9 +222,20 @@ join balances using (account_id)
 left join locked_balance using (account_id)
 `
 
-export const countAndEnqueueStatement = `
--- name: count-and-enqueue
-${countRequests}${enqueue}`
-export const enqueueStatement = `
--- name: enqueue-scans
-${readWindows}${enqueue}`
+/** The statements by the work of a batch. With `inAccounts`, rates of accounts count as well. */
+export const admissionStatements = {
+  count: {
+    byKey: `-- name: count-requests\n${countRequests}${selectCounted}`,
+    inAccounts: `-- name: count-requests-in-accounts\n${countInAccounts}${selectCounted}`,
+  },
+  countAndCharge: {
+    byKey: `-- name: count-and-charge\n${countRequests}${charge}`,
+    inAccounts: `-- name: count-and-charge-in-accounts\n${countInAccounts}${charge}`,
+  },
+  charge: `-- name: charge-scans\n${readWindows}${charge}`,
+  countAndEnqueue: {
+    byKey: `-- name: count-and-enqueue\n${countRequests}${enqueue}`,
+    inAccounts: `-- name: count-and-enqueue-in-accounts\n${countInAccounts}${enqueue}`,
+  },
+  enqueue: `-- name: enqueue-scans\n${readWindows}${enqueue}`,
+}

@@ -15,6 +15,9 @@ export async function openBalance(db: Queryable, accountId: string, anchor: Date
        cross join lateral (select coalesce(accounts.credits_per_period, plans.credits_per_period) as credits) as c
        where accounts.id = $1
        on conflict do nothing returning account_id, allocated
+     ),
+     windows as (
+       insert into account_windows (account_id) select account_id from opened on conflict do nothing
      )
      insert into credit_ledger (account_id, kind, amount, balance)
      select account_id, 'opening', allocated, allocated from opened`,

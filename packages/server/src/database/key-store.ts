@@ -2,12 +2,17 @@ import type { Pool } from 'pg'
 import type { ApiKey } from '../domain/accounts/account.ts'
 import { consoleKeyPrefix } from '../domain/console/console-keys.ts'
 import type { ConsoleKeyStore, KeyStore, NewApiKey } from '../domain/ports/key-store.ts'
-import { changeRows, findRow, listRows, type Queryable } from './query.ts'
+import { changeRows, findRow, inTransaction, listRows, type Queryable } from './query.ts'
 
 export function makeKeyStore({ pool }: { pool: Pool }): KeyStore & ConsoleKeyStore {
   return {
-    async createKey(accountId, key) {
-      await insertKey(pool, accountId, key)
+    async createKey(accountId, key, { replacesId } = {}) {
+      const limit = await inTransaction(pool, async (client) => {
+        const found = await findFullPlan(client, accountId, replacesId)
+        if (found === undefined) await insertKey(client, accountId, key)
+        return found
+      })
+      if (limit !== undefined) return { outcome: 'too-many', maxKeys: limit.maxKeys }
       const created = await findRow<ApiKey>(pool, `${selectKeys} where api_keys.id = $1`, [key.id])
       if (created === undefined) throw new Error(`API key ${key.id} vanished while it was being created`)
       return created
@@ -19,6 +24,8 @@ export function makeKeyStore({ pool }: { pool: Pool }): KeyStore & ConsoleKeySto
         `${selectKeys} where $1::uuid is null or account_id = $1 order by api_keys.created_at, api_keys.id`,
         [accountId],
       ),
+
+    createConsoleKey: (accountId, key) => insertKey(pool, accountId, key),
 
     async findConsoleDigest(accountId) {
       const row = await findRow<{ digest: string }>(
@@ -45,6 +52,24 @@ export function makeKeyStore({ pool }: { pool: Pool }): KeyStore & ConsoleKeySto
       return (await changeRows(pool, text, [id])) > 0
     },
   }
+}
+
+/**
+ * Finds the limit of the plan if the account has reached it. The lock makes simultaneous calls count one after the
+ * other.
+ */
+async function findFullPlan(client: Queryable, accountId: string, replacesId: string | undefined) {
+  await client.query('select from accounts where id = $1 for no key update', [accountId])
+  return findRow<{ maxKeys: number }>(
+    client,
+    `select max_keys as "maxKeys" from accounts join plans on plans.name = plan
+     where accounts.id = $1 and max_keys <= (
+       select count(*) from api_keys
+       where account_id = $1 and prefix <> $3 and revoked_at is null and (expires_at is null or expires_at > now())
+         and id is distinct from $2
+     )`,
+    [accountId, replacesId ?? null, consoleKeyPrefix],
+  )
 }
 
 /** Creates a key and its rate window, which never exist without each other. */

@@ -7,13 +7,25 @@ import { changeRows, findRow, listRows } from './query.ts'
 
 export function makePlanStore({ pool }: { pool: Pool }): PlanStore {
   return {
-    async savePlan({ name, creditsPerPeriod, rate }) {
+    async savePlan({ name, creditsPerPeriod, rate, accountRate, maxKeys }) {
       await changeRows(
         pool,
-        `insert into plans (name, credits_per_period, rate_requests, rate_period_seconds) values ($1, $2, $3, $4)
+        `insert into plans (name, credits_per_period, rate_requests, rate_period_seconds, account_rate_requests,
+           account_rate_period_seconds, max_keys)
+         values ($1, $2, $3, $4, $5, $6, $7)
          on conflict (name) do update set credits_per_period = excluded.credits_per_period,
-           rate_requests = excluded.rate_requests, rate_period_seconds = excluded.rate_period_seconds`,
-        [name, creditsPerPeriod, rate.requests, rate.periodSeconds],
+           rate_requests = excluded.rate_requests, rate_period_seconds = excluded.rate_period_seconds,
+           account_rate_requests = excluded.account_rate_requests,
+           account_rate_period_seconds = excluded.account_rate_period_seconds, max_keys = excluded.max_keys`,
+        [
+          name,
+          creditsPerPeriod,
+          rate.requests,
+          rate.periodSeconds,
+          accountRate?.requests ?? null,
+          accountRate?.periodSeconds ?? null,
+          maxKeys,
+        ],
       )
     },
 
@@ -38,9 +50,20 @@ export function makePlanStore({ pool }: { pool: Pool }): PlanStore {
 }
 
 const selectPlans = `
-select name, credits_per_period as "creditsPerPeriod", rate_requests as requests, rate_period_seconds as "periodSeconds"
+select name, credits_per_period as "creditsPerPeriod", rate_requests as requests, rate_period_seconds as "periodSeconds",
+  account_rate_requests as "accountRequests", account_rate_period_seconds as "accountSeconds", max_keys as "maxKeys"
 from plans`
 
-type PlanRow = Omit<Plan, 'rate'> & Rate
+type PlanRow = Omit<Plan, 'rate' | 'accountRate'> & Rate & AccountRateRow
+export type AccountRateRow = { accountRequests: number | null; accountSeconds: number | null }
 
-const toPlan = ({ requests, periodSeconds, ...plan }: PlanRow): Plan => ({ ...plan, rate: { requests, periodSeconds } })
+const toPlan = ({ requests, periodSeconds, accountRequests, accountSeconds, ...plan }: PlanRow): Plan => ({
+  ...plan,
+  rate: { requests, periodSeconds },
+  accountRate: toAccountRate({ accountRequests, accountSeconds }),
+})
+
+export const toAccountRate = ({ accountRequests, accountSeconds }: AccountRateRow): Rate | null =>
+  accountRequests === null || accountSeconds === null
+    ? null
+    : { requests: accountRequests, periodSeconds: accountSeconds }

@@ -1,5 +1,14 @@
 -- Made by `npm run schema` from the migrations; a test keeps it true. Do not edit.
 
+create table account_windows (
+  account_id uuid not null,
+  started_at timestamp with time zone not null default '-infinity'::timestamp with time zone,
+  used integer not null default 0,
+  used_before integer not null default 0,
+  constraint account_windows_pkey PRIMARY KEY (account_id),
+  constraint account_windows_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id) ON DELETE CASCADE
+) with (fillfactor = 50);
+
 create table accounts (
   id uuid not null,
   name text not null,
@@ -295,9 +304,16 @@ create table plans (
   credits_per_period integer not null,
   rate_requests integer not null,
   rate_period_seconds integer not null,
+  account_rate_requests integer,
+  account_rate_period_seconds integer,
+  max_keys integer,
   created_at timestamp with time zone not null default now(),
   constraint plans_pkey PRIMARY KEY (name),
+  constraint plans_account_rate_period_seconds_check CHECK ((account_rate_period_seconds > 0)),
+  constraint plans_account_rate_requests_check CHECK ((account_rate_requests > 0)),
+  constraint plans_check CHECK (((account_rate_requests IS NULL) = (account_rate_period_seconds IS NULL))),
   constraint plans_credits_per_period_check CHECK ((credits_per_period >= 0)),
+  constraint plans_max_keys_check CHECK ((max_keys > 0)),
   constraint plans_rate_period_seconds_check CHECK ((rate_period_seconds > 0)),
   constraint plans_rate_requests_check CHECK ((rate_requests > 0))
 );
@@ -377,6 +393,14 @@ create table sign_in_failures (
   last_at timestamp with time zone not null,
   constraint sign_in_failures_pkey PRIMARY KEY (subject)
 );
+
+create table test_webhooks (
+  account_id uuid not null,
+  day date not null,
+  count integer not null,
+  constraint test_webhooks_pkey PRIMARY KEY (account_id),
+  constraint test_webhooks_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id) ON DELETE CASCADE
+) with (fillfactor = 50);
 
 create table webhook_endpoints (
   account_id uuid not null,

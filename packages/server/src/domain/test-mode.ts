@@ -131,7 +131,7 @@ export function withTestKeys(live: Scanner, { describe }: { describe: Describer 
     async scanContent(content, options) {
       if (!options.isTest) return live.scanContent(content, options)
       const testCase = findFileCase(options, content)
-      const { contentType, hashes } = await describe(content)
+      const { contentType, hashes } = await describe(content, options.accountId)
       await simulateSync(testCase)
       const contentFields = { contentLength: content.bytes, contentType, metadata: hashes }
       return toTestResult(testCase, { ...options, contentFields })

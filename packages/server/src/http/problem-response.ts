@@ -112,6 +112,10 @@ export function sendProblem(request: FastifyRequest, reply: FastifyReply, proble
   if (problem.kind === 'unauthenticated') return reply.header('WWW-Authenticate', 'ApiKey').send()
   if (problem.kind === 'out-of-credit') return reply.send()
   if ('retryAfterSeconds' in problem) reply.header(headers.retryAfter, problem.retryAfterSeconds)
+  // The interface specifies these headers for requests that are not limited.
+  if (problem.kind === 'rate-limited') {
+    for (const name of [headers.rateLimit, headers.rateRemaining, headers.rateReset]) reply.removeHeader(name)
+  }
   if (problem.kind === 'method-not-allowed') reply.header('Allow', problem.allow.join(', '))
   const context = { origin: toOrigin(request), instance: toPath(request), traceId: request.id }
   return reply.type('application/problem+json').send(Buffer.from(JSON.stringify(toProblemDetails(problem, context))))

@@ -16,12 +16,17 @@ type OutboundRequest = {
   onConnected?(): void
 }
 
+/** What is known of the other side. A host has a public address if all of its addresses are public. */
+export type Peer = { isPublic: boolean }
+
+type UseResponse<T> = (response: IncomingMessage, peer: Peer) => Promise<T>
+
 export type GuardedAgent = {
   /**
    * Sends a request on a new connection and passes the response to `use`, with its body unread. The connection is closed
    * when `use` ends or `signal` aborts, even while it is being opened. Failures of the other side are OutboundErrors.
    */
-  exchange<T>(request: OutboundRequest, signal: AbortSignal, use: (response: IncomingMessage) => Promise<T>): Promise<T>
+  exchange<T>(request: OutboundRequest, signal: AbortSignal, use: UseResponse<T>): Promise<T>
 }
 
 const maxHeaderBytes = 16 * 1024
@@ -51,9 +56,10 @@ export function makeGuardedAgent(deps: {
       const close = () => socket?.destroy()
       signal.addEventListener('abort', close, { once: true })
       try {
-        socket = await openConnection(request.url, signal).catch(throwOutbound)
+        const peer: Peer = { isPublic: false }
+        socket = await openConnection(request.url, peer, signal).catch(throwOutbound)
         request.onConnected?.()
-        return await use(await getResponse(socket, request).catch(throwOutbound))
+        return await use(await getResponse(socket, request).catch(throwOutbound), peer)
       } catch (error) {
         signal.throwIfAborted()
         throw error
@@ -64,11 +70,12 @@ export function makeGuardedAgent(deps: {
     },
   }
 
-  async function openConnection(url: URL, signal: AbortSignal): Promise<Socket> {
+  async function openConnection(url: URL, peer: Peer, signal: AbortSignal): Promise<Socket> {
     const isSecure = url.protocol === 'https:'
     const host = url.hostname.replace(/^\[|\]$|\.$/g, '')
     const port = Number(url.port || (isSecure ? 443 : 80))
     const addresses = await findAddresses(host, signal)
+    peer.isPublic = addresses.every(policy.isPublic)
     return await withinTime({ ms: connectMs, signal, sentence: connectTimeoutMessage }, async (within) => {
       const socket = await dialFirst(addresses, { ms: connectMs, signal: within }, (address, one) =>
         proxy === undefined ? openDirect(address, port, one) : openThrough(proxy, address, port, one),

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import type { WebhookRequest, WebhookResponse, WebhookSender } from '../domain/ports/webhook-sender.ts'
 import { type AddressPolicy, checkWebAddress } from '../domain/scans/web-address.ts'
 import { version } from '../runtime/process.ts'
-import type { GuardedAgent } from './guarded-agent.ts'
+import type { GuardedAgent, Peer } from './guarded-agent.ts'
 import { OutboundError, toOutboundError } from './outbound-error.ts'
 import { withinTime } from './time-limit.ts'
 
@@ -52,9 +52,9 @@ const toRequest = (url: URL, request: WebhookRequest) => ({
   body: request.body,
 })
 
-async function toWebhookResponse(response: IncomingMessage): Promise<WebhookResponse> {
-  const { statusCode = 0, headers } = response
-  return { status: statusCode, retryAfter: headers['retry-after'], beginning: await readBeginning(response) }
+async function toWebhookResponse(response: IncomingMessage, { isPublic }: Peer): Promise<WebhookResponse> {
+  const { statusCode: status = 0, headers } = response
+  return { status, retryAfter: headers['retry-after'], beginning: await readBeginning(response), isPublic }
 }
 
 /** Reads the start of the body. A failure here does not matter, because the status has already arrived. */

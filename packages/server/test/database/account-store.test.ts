@@ -78,7 +78,13 @@ describe('the account store', () => {
   })
 
   test('a plan with accounts on it cannot be deleted', async () => {
-    await stores.plans.savePlan({ name: 'used', creditsPerPeriod: 1, rate: { requests: 1, periodSeconds: 1 } })
+    await stores.plans.savePlan({
+      name: 'used',
+      creditsPerPeriod: 1,
+      rate: { requests: 1, periodSeconds: 1 },
+      accountRate: null,
+      maxKeys: null,
+    })
     const { id } = await stores.register({ plan: 'used' })
     await assert.rejects(stores.plans.deletePlan('used'), /Accounts are on the plan used/)
     await stores.accounts.updateAccount(id, { plan: 'free' })

@@ -70,6 +70,73 @@ describe('the admission gate', () => {
     assert.equal(count(answers, 'rate-limited'), 24)
   })
 
+  test('keys of one account share the rate of the account, however many gates they use', async () => {
+    const rate = { requests: 50, periodSeconds: 60 }
+    await stores.plans.savePlan({
+      name: 'shared',
+      creditsPerPeriod: 1000,
+      rate,
+      accountRate: { requests: 70, periodSeconds: 60 },
+      maxKeys: null,
+    })
+    const { digest, id } = await stores.register({ plan: 'shared' })
+    const more = await Promise.all(
+      [1, 2].map((n) => stores.registration.createKey(id, { name: `key ${n}`, expiresAt: null })),
+    )
+    const digests = [digest, ...more.map(({ apiKey }) => toKeyDigest(apiKey))]
+    const askRound = () =>
+      Promise.all(
+        Array.from({ length: 180 }, (_, i) => {
+          const scan = i % 2 === 0 ? { scan: newTestScan() } : {}
+          const gate = gates[i % gates.length] as AdmissionGate
+          return gate.admit({ keyDigest: digests[(i >> 2) % 3] as string, countsRequest: true, ...scan })
+        }),
+      )
+    const answers = await askRound()
+    assert.equal(count(answers, 'admitted'), 70)
+    assert.equal(count(answers, 'rate-limited'), 110)
+    for (const answer of answers) {
+      assert(answer.outcome !== 'unknown-key' && answer.caller.requestsRemaining >= 0)
+      // A window that another connection opened a moment later ends a moment later than 60 s from here.
+      if (answer.outcome === 'rate-limited') assert(answer.retryAfterSeconds >= 1 && answer.retryAfterSeconds <= 61)
+    }
+    const stranger = await stores.register({ plan: 'shared' })
+    const other = await stores.gate.admit({ keyDigest: stranger.digest, countsRequest: true })
+    assert(other.outcome === 'admitted' && other.caller.requestsRemaining === 49)
+
+    // The next window of the account is full again, and a request beyond the rate of its key takes nothing from it.
+    await stores.ageWindows(61)
+    const first = await Promise.all(times(60, () => stores.gate.admit({ keyDigest: digest, countsRequest: true })))
+    assert.equal(count(first, 'admitted'), 50)
+    const second = await Promise.all(
+      times(60, () => stores.gate.admit({ keyDigest: digests[1] as string, countsRequest: true })),
+    )
+    assert.equal(count(second, 'admitted'), 20)
+    const left = second.flatMap((a) => (a.outcome === 'admitted' ? a.caller.requestsRemaining : []))
+    assert.deepEqual(
+      left.toSorted((a, b) => a - b),
+      Array.from({ length: 20 }, (_, i) => i),
+    )
+  })
+
+  test('an account has at most as many active keys as its plan allows', async () => {
+    const rate = { requests: 50, periodSeconds: 60 }
+    await stores.plans.savePlan({ name: 'few', creditsPerPeriod: 10, rate, accountRate: null, maxKeys: 3 })
+    const { id } = await stores.register({ plan: 'few' })
+    const create = (more: object = {}) => stores.registration.createKey(id, { name: 'k', expiresAt: null, ...more })
+    const outcomes = await Promise.allSettled(times(6, () => create()))
+    const created = outcomes.flatMap((one) => (one.status === 'fulfilled' ? [one.value.key] : []))
+    assert.equal(created.length, 2, 'beside the first key of the account')
+    await assert.rejects(create(), /The plan of the account allows 3 active keys/)
+    const [old] = created
+    assert(old)
+    await create({ replacesId: old.id })
+    await stores.keys.revokeKey(old.id)
+    await assert.rejects(create(), /allows 3 active keys/)
+    await stores.keys.expireKey(id, created[1]?.id ?? '', new Date(Date.now() - 1000))
+    await create()
+  })
+
   test('a rate-limited request charges nothing and records nothing', async () => {
     const { digest, id } = await stores.register({ credits: 100, rate: { requests: 2, periodSeconds: 60 } })
     await Promise.all(

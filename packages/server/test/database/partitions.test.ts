@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { v7 } from 'uuid'
-import { countAndChargeStatement, countAndEnqueueStatement } from '../../src/database/admission-statements.ts'
+import { admissionStatements } from '../../src/database/admission-statements.ts'
 import { completeStatement, findScansStatement } from '../../src/database/job-statements.ts'
 import { findGaps, toPartition, toScanIdAt } from '../../src/database/scan-partitions.ts'
 import type { NewJob } from '../../src/domain/ports/job-store.ts'
@@ -172,9 +172,13 @@ describe('the partitions of results', () => {
     try {
       const completed = await listOpened(completeStatement, 'text, uuid, uuid', `'[]', '${id}', '${id}'`)
       const found = await listOpened(findScansStatement, 'uuid[], uuid, uuid', `'{${id}}', '${id}', '${id}'`)
-      const charged = await listOpened(countAndChargeStatement, 'text[], integer[], text', `'{}', '{}', '[]'`)
+      const charged = await listOpened(
+        admissionStatements.countAndCharge.byKey,
+        'text[], integer[], text',
+        `'{}', '{}', '[]'`,
+      )
       const queued = await listOpened(
-        countAndEnqueueStatement,
+        admissionStatements.countAndEnqueue.byKey,
         'text[], integer[], text, bytea',
         `'{}', '{}', '[]', ''`,
       )

@@ -42,7 +42,13 @@ describe('a billing period that is over', () => {
   test('ends unused credits and grants, and starts with the credits of the new plan', async () => {
     const { id } = await stores.register({ plan: 'free' })
     await stores.accounts.grantCredits(id, 500, 'add-on')
-    await stores.plans.savePlan({ name: 'bigger', creditsPerPeriod: 2000, rate: { requests: 1, periodSeconds: 1 } })
+    await stores.plans.savePlan({
+      name: 'bigger',
+      creditsPerPeriod: 2000,
+      rate: { requests: 1, periodSeconds: 1 },
+      accountRate: null,
+      maxKeys: null,
+    })
     await stores.accounts.updateAccount(id, { plan: 'bigger' })
     const before = await stores.accounts.findAccount(id)
     assert.deepEqual([before?.balance.creditLimit, before?.balance.creditRemaining], [2500, 2500])

@@ -145,3 +145,16 @@ test('a text that is not a plain web address is never called', async (t) => {
   }
   canaries.assertUntouched()
 })
+
+test('a network that the operator opened is allowed, and not public', () => {
+  const policy = makeAddressPolicy(['10.1.0.0/16', 'fd00::/8', '192.0.2.0/24'])
+  for (const address of ['10.1.2.3', '::ffff:10.1.2.3', 'fd00::1', '192.0.2.1']) {
+    assert.deepEqual([policy.isAllowed(address), policy.isPublic(address)], [true, false], address)
+  }
+  for (const address of ['8.8.8.8', '2606:4700::1111']) {
+    assert.deepEqual([policy.isAllowed(address), policy.isPublic(address)], [true, true], address)
+  }
+  for (const address of ['10.2.0.1', '127.0.0.1', 'fe80::1%eth0', 'example.com', '']) {
+    assert.deepEqual([policy.isAllowed(address), policy.isPublic(address)], [false, false], address)
+  }
+})

@@ -31,7 +31,13 @@ const toClean = (content: Pick<Content, 'bytes' | 'sha256'>): FinalResult => ({
   contentType: 'text/plain',
   metadata: { hash_sha256: content.sha256 },
 })
-const options = { kind: 'malware' as const, contentName: 'a.txt', flagsSexy: true, isTest: false }
+const options = {
+  kind: 'malware' as const,
+  contentName: 'a.txt',
+  flagsSexy: true,
+  accountId: 'the account',
+  isTest: false,
+}
 const leaseMs = 300
 const isDown = (error: unknown) => error instanceof EngineDown && !(error instanceof EngineBusy)
 

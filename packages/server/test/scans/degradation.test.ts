@@ -55,7 +55,7 @@ describe('a degraded installation', () => {
     contentType: 'text/plain',
   }
   const scanner = { scanContent: async () => result, scanUrl: async () => result }
-  const options = { contentName: null, flagsSexy: false, isTest: false }
+  const options = { contentName: null, flagsSexy: false, accountId: null, isTest: false }
   const url = { ...options, accountId: 'a', mode: 'sync' as const, signal: new AbortController().signal }
 
   test('refuses malware scans with the reason, and no image scans, if the operator chose so', async () => {

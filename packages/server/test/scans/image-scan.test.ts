@@ -29,7 +29,8 @@ function newImageScan(setup: { engine?: Partial<ImageEngine> | null; report?: Im
   return { ...images, countCalls: () => calls }
 }
 
-const strict = { flagsSexy: true }
+const accountId = 'one account'
+const strict = { flagsSexy: true, accountId }
 const readCard = (name: string) =>
   newContent(readFileSync(new URL(`../../../../docs/test-images/${name}.png`, import.meta.url)).toString('latin1'))
 
@@ -43,9 +44,12 @@ describe('an image scan', () => {
   test('of a known picture takes the scores from the cache, and the policy from the account of this request', async () => {
     const sexy: ImageReport = { frames: [{ index: 0, clean: 0, pornography: 0.1, sexy: 0.9 }], isAnimated: false }
     const { assess, countCalls } = newImageScan({ report: sexy })
-    assert.equal((await assess(newContent('a'), { flagsSexy: true })).status, 'threat')
-    assert.equal((await assess(newContent('a'), { flagsSexy: false })).status, 'clean')
+    assert.equal((await assess(newContent('a'), strict)).status, 'threat')
+    assert.equal((await assess(newContent('a'), { flagsSexy: false, accountId })).status, 'clean')
     assert.equal(countCalls(), 1)
+    // Another account could tell by the time that somebody has scanned the picture.
+    await assess(newContent('a'), { ...strict, accountId: 'another account' })
+    assert.equal(countCalls(), 2)
   })
 
   test('does not cache a picture that was not scanned: the next scan may succeed', async () => {
@@ -63,7 +67,7 @@ describe('an image scan', () => {
       const { status, signals } = await assess(readCard(label), strict)
       assert.deepEqual([status, signals], ['threat', [`Classification:${label}`]])
     }
-    assert.equal((await assess(readCard('sexy'), { flagsSexy: false })).status, 'clean')
+    assert.equal((await assess(readCard('sexy'), { flagsSexy: false, accountId })).status, 'clean')
     const off = newImageScan({ tests: false })
     assert.equal((await off.assess(readCard('pornography'), strict)).status, 'clean')
     assert.equal(off.countCalls(), 1)

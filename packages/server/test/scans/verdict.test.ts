@@ -6,7 +6,7 @@ import { makeVersionedCache, type Verdict, withLists } from '../../src/domain/sc
 
 describe('the allow and block lists', () => {
   const sha256 = 'a'.repeat(64)
-  const options = { kind: 'malware' as const, contentName: null, flagsSexy: true, isTest: false }
+  const options = { kind: 'malware' as const, contentName: null, flagsSexy: true, accountId: 'a', isTest: false }
   const entry = (list: 'allow' | 'block', matches: 'sha256' | 'signal', value: string): ListEntry => {
     return { id: '', list, matches, value, reason: 'because', createdBy: '', createdAt: new Date(), expiresAt: null }
   }
@@ -61,34 +61,36 @@ describe('the allow and block lists', () => {
 })
 
 describe('the verdict cache', () => {
+  const keyOf = (sha256: string, accountId = 'one account') => ({ accountId, sha256 })
   const [clean, threat] = [{ status: 'clean' }, { status: 'threat' }]
 
   test('returns an entry under its own version only', () => {
     const cache = makeVersionedCache({ entries: 10 })
-    cache.set('one', 'version 1', clean)
-    cache.set('other', 'version 1', threat)
-    assert.equal(cache.find('one', 'version 1'), clean)
-    assert.equal(cache.find('other', 'version 1'), threat)
-    assert.equal(cache.find('one', 'version 2'), undefined)
-    assert.equal(cache.find('third', 'version 1'), undefined)
-    cache.set('one', 'version 2', threat)
-    assert.equal(cache.find('one', 'version 2'), threat)
-    assert.equal(cache.find('one', 'version 1'), undefined)
+    cache.set(keyOf('one'), 'version 1', clean)
+    cache.set(keyOf('other'), 'version 1', threat)
+    assert.equal(cache.find(keyOf('one'), 'version 1'), clean)
+    assert.equal(cache.find(keyOf('other'), 'version 1'), threat)
+    assert.equal(cache.find(keyOf('one'), 'version 2'), undefined)
+    assert.equal(cache.find(keyOf('third'), 'version 1'), undefined)
+    assert.equal(cache.find(keyOf('one', 'another account'), 'version 1'), undefined)
+    cache.set(keyOf('one'), 'version 2', threat)
+    assert.equal(cache.find(keyOf('one'), 'version 2'), threat)
+    assert.equal(cache.find(keyOf('one'), 'version 1'), undefined)
   })
 
   test('drops the least recently used entry when it is full', () => {
     const cache = makeVersionedCache({ entries: 2 })
-    cache.set('one', 'v', clean)
-    cache.set('two', 'v', clean)
-    cache.find('one', 'v')
-    cache.set('three', 'v', clean)
-    const kept = ['one', 'two', 'three'].filter((name) => cache.find(name, 'v') !== undefined)
+    cache.set(keyOf('one'), 'v', clean)
+    cache.set(keyOf('two'), 'v', clean)
+    cache.find(keyOf('one'), 'v')
+    cache.set(keyOf('three'), 'v', clean)
+    const kept = ['one', 'two', 'three'].filter((name) => cache.find(keyOf(name), 'v') !== undefined)
     assert.deepEqual(kept, ['one', 'three'])
   })
 
   test('without entries remembers nothing', () => {
     const cache = makeVersionedCache({ entries: 0 })
-    cache.set('one', 'v', clean)
-    assert.equal(cache.find('one', 'v'), undefined)
+    cache.set(keyOf('one'), 'v', clean)
+    assert.equal(cache.find(keyOf('one'), 'v'), undefined)
   })
 })

@@ -42,7 +42,9 @@ export async function openTestStores() {
       )
     },
     async ageWindows(seconds: number) {
-      await database.pool.query(`update rate_windows set started_at = started_at - $1 * interval '1 second'`, [seconds])
+      for (const table of ['rate_windows', 'account_windows']) {
+        await database.pool.query(`update ${table} set started_at = started_at - $1 * interval '1 second'`, [seconds])
+      }
     },
     async getBalance(accountId: string) {
       const { rows } = await database.pool.query<{ remaining: number; ledger: number; debits: number; scans: number }>(

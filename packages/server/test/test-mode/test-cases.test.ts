@@ -27,7 +27,13 @@ const never = new AbortController().signal
 const unused = async (): Promise<FinalResult> => {
   throw new Error('An engine was called')
 }
-const options = { kind: 'malware' as ScanKind, contentName: null as string | null, flagsSexy: true, isTest: true }
+const options = {
+  kind: 'malware' as ScanKind,
+  contentName: null as string | null,
+  flagsSexy: true,
+  accountId: null,
+  isTest: true,
+}
 const forUrl = { accountId: 'a', mode: 'sync' as const, signal: never }
 const { scanContent, scanUrl } = withTestKeys(
   { scanContent: unused, scanUrl: unused },

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict'
 import { after, afterEach, before, describe, test } from 'node:test'
 import { makeJobStore } from '../../src/database/job-store.ts'
+import { makeTestWebhookStore } from '../../src/database/test-webhooks.ts'
 import { toKeyDigest } from '../../src/domain/accounts/secrets.ts'
+import type { Problem } from '../../src/domain/problem.ts'
 import { listQueues } from '../../src/domain/scans/jobs.ts'
 import { makeSubmitting } from '../../src/domain/scans/submitting.ts'
 import { systemClock } from '../../src/runtime/clock.ts'
@@ -86,6 +88,43 @@ describe('a test key', () => {
     assert.deepEqual(outcomes, ['admitted', 'admitted', 'rate-limited'])
   })
 
+  test('causes so many webhooks a day and no more, for all test keys of the account together', async () => {
+    const { id, test: digest } = await register(3)
+    const admitted = await stores.gate.admit({ keyDigest: digest, countsRequest: true })
+    assert(admitted.outcome === 'admitted')
+    const { caller } = admitted
+    let now = Date.parse('2026-03-01T23:59:00Z')
+    const clock = { now: () => new Date(now) }
+    const { submitUrl } = makeSubmitting({
+      gate: stores.gate,
+      describe: unused,
+      clock,
+      region: 'test',
+      kinds: [],
+      degradation: { findRefusal: unused },
+      testWebhooks: makeTestWebhookStore(stores, { maxPerDay: 5 }),
+      onQueued() {},
+      contents: { newWriter: unused, toStoreId: unused, storeIds: [], open: unused, remove: unused, listKeys: unused },
+    })
+    const submit = (callbackUrl: string | null) =>
+      submitUrl(caller, 'https://files.test/a.zip', {
+        kind: 'malware',
+        contentName: null,
+        callbackUrl,
+        idempotency: undefined,
+        countsRequest: false,
+      })
+    const outcomes = await Promise.allSettled(Array.from({ length: 8 }, () => submit('https://hooks.test/')))
+    assert.equal(outcomes.filter(({ status }) => status === 'fulfilled').length, 5)
+    const refused = await submit('https://hooks.test/').catch((error: Problem) => error.refusal)
+    assert('kind' in refused && refused.kind === 'rate-limited' && refused.retryAfterSeconds === 60)
+    assert.match(refused.detail ?? '', /at most 5 webhooks a day/)
+    assert((await submit(null)).isQueued, 'without a webhook')
+    now += 60_000
+    assert((await submit('https://hooks.test/')).isQueued, 'on the next day')
+    assert.equal(await stores.count('jobs', id), 7)
+  })
+
   test('holds a pending job for 60 s, lets any process claim it, and refunds nothing', async () => {
     const { id, test } = await register(3)
     const admitted = await stores.gate.admit({ keyDigest: test, countsRequest: true })
@@ -97,6 +136,7 @@ describe('a test key', () => {
       region: 'test',
       kinds: [],
       degradation: { findRefusal: unused },
+      testWebhooks: { maxPerDay: 0, take: unused },
       onQueued() {},
       contents: { newWriter: unused, toStoreId: unused, storeIds: [], open: unused, remove: unused, listKeys: unused },
     })

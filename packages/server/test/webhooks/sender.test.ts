@@ -37,7 +37,12 @@ describe('the webhook sender', () => {
     const receiver = await openReceiver(() => ({ status: 200, body: 'thanks' }))
     const outcome = await send(`${receiver.url}?token=1`)
     await receiver.close()
-    assert.deepEqual(outcome, { status: 200, retryAfter: undefined, beginning: Buffer.from('thanks') })
+    assert.deepEqual(outcome, {
+      status: 200,
+      retryAfter: undefined,
+      beginning: Buffer.from('thanks'),
+      isPublic: false,
+    })
     const [request] = receiver.received
     assert(request !== undefined)
     assert.deepEqual([request.method, request.path], ['POST', '/hook?token=1'])
@@ -55,7 +60,7 @@ describe('the webhook sender', () => {
     const receiver = await openReceiver(() => ({ status: 204 }))
     const outcome = await send(receiver.url)
     await receiver.close()
-    assert.deepEqual(outcome, { status: 204, retryAfter: undefined, beginning: Buffer.alloc(0) })
+    assert.deepEqual(outcome, { status: 204, retryAfter: undefined, beginning: Buffer.alloc(0), isPublic: false })
   })
 
   test('hands on status, Retry-After and the beginning of a refusal', async () => {
@@ -63,7 +68,7 @@ describe('the webhook sender', () => {
     const receiver = await openReceiver(() => ({ status: 429, headers, body: 'x'.repeat(5000) }))
     const outcome = await send(receiver.url)
     await receiver.close()
-    assert.deepEqual(outcome, { status: 429, retryAfter: '120', beginning: Buffer.alloc(1024, 'x') })
+    assert.deepEqual(outcome, { status: 429, retryAfter: '120', beginning: Buffer.alloc(1024, 'x'), isPublic: false })
   })
 
   test('follows no redirect, not even to the same address', async () => {
@@ -86,7 +91,12 @@ describe('the webhook sender', () => {
     const { outcome } = await sendTo(async (socket) => {
       written = await writeWithoutEnd(socket, 'HTTP/1.1 200 OK\r\n\r\n', 'x'.repeat(16_384))
     })
-    assert.deepEqual(outcome, { status: 200, retryAfter: undefined, beginning: Buffer.alloc(1024, 'x') })
+    assert.deepEqual(outcome, {
+      status: 200,
+      retryAfter: undefined,
+      beginning: Buffer.alloc(1024, 'x'),
+      isPublic: false,
+    })
     // What the receiver could write fills the buffers of both sides, and no more.
     assert(written < 30_000_000, `${written} bytes`)
   })
@@ -139,7 +149,12 @@ describe('the webhook sender', () => {
         socket.end()
       }
     const whole = await sendTo(trickle('HTTP/1.1 201 Created\r\ncontent-length: 4\r\n\r\nfine'))
-    assert.deepEqual(whole.outcome, { status: 201, retryAfter: undefined, beginning: Buffer.from('fine') })
+    assert.deepEqual(whole.outcome, {
+      status: 201,
+      retryAfter: undefined,
+      beginning: Buffer.from('fine'),
+      isPublic: false,
+    })
     const slowHead = await sendTo(trickle(`HTTP/1.1 200 OK\r\nx: ${'y'.repeat(5000)}`), 300)
     assert.deepEqual(slowHead.outcome, { status: null, reason: 'The receiver did not answer within 0.3 seconds.' })
     const slowBody = await sendTo(trickle(`HTTP/1.1 200 OK\r\n\r\n${'y'.repeat(5000)}`), 300)

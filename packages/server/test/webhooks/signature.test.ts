@@ -28,7 +28,13 @@ describe('the signature', () => {
     assert(signed.length >= 5)
     for (const { name, signedWith = [], body: text, headers } of signed) {
       const [id = '', timestamp = ''] = [headers['webhook-id'], headers['webhook-timestamp']]
-      const signing = { id, body: Buffer.from(text), secrets: signedWith, at: new Date(Number(timestamp) * 1000) }
+      const signing = {
+        id,
+        body: Buffer.from(text),
+        secrets: signedWith,
+        attempts: 0,
+        at: new Date(Number(timestamp) * 1000),
+      }
       assert.deepEqual(toSignatureHeaders(signing), headers, name)
     }
   })
@@ -38,6 +44,7 @@ describe('the signature', () => {
       id: 'msg_p5jXN8AQM9LWM0D4loKWxJek',
       body: Buffer.from('{"test": 2432232314}'),
       secrets: ['whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'],
+      attempts: 0,
       at: new Date(1614265330_000),
     })
     assert.equal(headers['webhook-id'], 'msg_p5jXN8AQM9LWM0D4loKWxJek')
@@ -47,7 +54,7 @@ describe('the signature', () => {
 
   test('of the body alone is lower-case hex, keyed with the bytes of the secret as it is written', () => {
     for (const secret of [newWebhookSecret(), 'a secret of the operator: ä€😀']) {
-      const headers = toSignatureHeaders({ id, body, secrets: [secret], at })
+      const headers = toSignatureHeaders({ id, body, secrets: [secret], attempts: 0, at })
       assert.match(headers['X-Api-Signature'] ?? '', /^[0-9a-f]{64}$/)
       assert.equal(headers['X-Api-Signature'], digestByOpenssl(Buffer.from(secret), body).toString('hex'))
     }
@@ -63,24 +70,26 @@ describe('the signature', () => {
       ['whsec_', Buffer.from('whsec_')],
     ]
     for (const [secret, expected] of cases) {
-      const headers = toSignatureHeaders({ id, body, secrets: [secret], at })
+      const headers = toSignatureHeaders({ id, body, secrets: [secret], attempts: 0, at })
       assert.equal(headers['webhook-timestamp'], timestamp)
       assert.equal(headers['webhook-signature'], `v1,${digestByOpenssl(expected, signed).toString('base64')}`, secret)
     }
   })
 
-  test('is made with both secrets after a rotation, the new one first and alone in ours', () => {
+  test('is made with both secrets after a rotation: at once by the standard, in turns in ours', () => {
     const [fresh, old] = [newWebhookSecret(), newWebhookSecret()]
-    const both = toSignatureHeaders({ id, body, secrets: [fresh, old], at })
-    const one = toSignatureHeaders({ id, body, secrets: [fresh], at })
-    const other = toSignatureHeaders({ id, body, secrets: [old], at })
-    assert.equal(both['webhook-signature'], `${one['webhook-signature']} ${other['webhook-signature']}`)
-    assert.equal(both['X-Api-Signature'], one['X-Api-Signature'])
-    assert.notEqual(one['X-Api-Signature'], other['X-Api-Signature'])
+    const sign = (secrets: string[], attempts = 0) => toSignatureHeaders({ id, body, secrets, attempts, at })
+    const [one, other] = [sign([fresh]), sign([old])]
+    for (const attempts of [0, 1, 2, 3]) {
+      const both = sign([fresh, old], attempts)
+      assert.equal(both['webhook-signature'], `${one['webhook-signature']} ${other['webhook-signature']}`)
+      assert.equal(both['X-Api-Signature'], (attempts % 2 === 0 ? one : other)['X-Api-Signature'])
+    }
+    assert.equal(sign([fresh], 3)['X-Api-Signature'], one['X-Api-Signature'])
   })
 
   test('is never left out: without a secret nothing is made', () => {
-    assert.throws(() => toSignatureHeaders({ id, body, secrets: [], at }), /has no webhook secret/)
+    assert.throws(() => toSignatureHeaders({ id, body, secrets: [], attempts: 0, at }), /has no webhook secret/)
   })
 })
 

@@ -78,6 +78,7 @@ describe('a background scan', () => {
       region: 'test',
       kinds: ['malware'],
       degradation: noDegradation,
+      testWebhooks: { maxPerDay: 0, take: async () => true },
       onQueued: worker.poke,
     })
     return { ...submitting, worker, resultWaiters, completed, giveUp }

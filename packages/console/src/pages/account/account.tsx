@@ -75,7 +75,13 @@ function Plan(account: AccountView) {
           ? []
           : [['Reason of the suspension', account.suspended_reason] as [string, string]]),
         ['Period', `${toDay(account.period_start)} to ${toDay(account.period_end)}`],
-        ['Rate limit', toRate(account.rate)],
+        ['Rate limit of each key', toRate(account.rate)],
+        ...(account.account_rate === null
+          ? []
+          : [['Rate limit of all keys', toRate(account.account_rate)] as [string, string]]),
+        ...(account.max_keys === null
+          ? []
+          : [['API keys', `At most ${toNumber(account.max_keys)}`] as [string, string]]),
         ['Suggestive images', account.flags_sexy ? 'Threat' : 'Clean'],
         ['Download hosts', account.download_hosts === null ? 'Any public host' : account.download_hosts.join(', ')],
         ['Created', toDateTime(account.created_at)],

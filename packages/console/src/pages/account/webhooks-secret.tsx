@@ -40,12 +40,7 @@ export function SecretCard() {
           <Secret label="Store the secret in the configuration of your receiver." text={secret} />
         )}
         {rotatedAt !== null && <p className="text-soft">Rotated {toAge(rotatedAt)}.</p>}
-        {isOverlap && (
-          <p className="text-soft">
-            The previous secret also signs <code className="font-mono text-xs">webhook-signature</code> until{' '}
-            {toDateTime(until)}.
-          </p>
-        )}
+        {isOverlap && <p className="text-soft">The previous secret also signs until {toDateTime(until)}.</p>}
         <ErrorMessage error={reveal.error ?? webhooks.error} />
       </div>
       {isRotating && (
@@ -71,10 +66,9 @@ function RotateDialog({ onClose, onDone }: { onClose: () => void; onDone: (secre
       onConfirm={() => rotate.mutate({})}
       onClose={onClose}
     >
-      <code className="font-mono text-xs text-ink">X-Api-Signature</code> uses the new secret immediately: a receiver
-      that verifies it rejects webhooks until you configure the new secret, and the service retries them.{' '}
-      <code className="font-mono text-xs text-ink">webhook-signature</code> contains a signature with each secret for 24
-      hours.
+      Both secrets are valid for 24 hours. <code className="font-mono text-xs text-ink">webhook-signature</code>{' '}
+      contains a signature with each. <code className="font-mono text-xs text-ink">X-Api-Signature</code> uses the new
+      secret in the first attempt and the old one in the next, 5 seconds later.
     </Confirm>
   )
 }

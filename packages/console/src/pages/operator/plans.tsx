@@ -14,9 +14,9 @@ import { Page } from '../../ui/page.tsx'
 import { Empty, Loaded } from '../../ui/states.tsx'
 import { Table } from '../../ui/table.tsx'
 
-type Plan = { name: string; credits_per_period: number; rate: string }
+type Plan = Pick<Answer<'listPlans'>[number], 'name' | 'credits_per_period' | 'rate' | 'account_rate' | 'max_keys'>
 
-const newPlan: Plan = { name: '', credits_per_period: 1000, rate: '60/1m' }
+const newPlan: Plan = { name: '', credits_per_period: 1000, rate: '60/1m', account_rate: null, max_keys: null }
 
 export function PlansPage() {
   const plans = useRead('listPlans')
@@ -87,7 +87,18 @@ function PlanTable({ rows, onEdit, onDelete }: TableProps) {
           isNumber: true,
           cell: ({ credits_per_period: credits }) => (isUnlimited(credits) ? 'Unlimited' : toNumber(credits)),
         },
-        { title: 'Rate limit', cell: ({ rate }) => <code className="font-mono text-xs">{rate}</code> },
+        { title: 'Rate per key', cell: ({ rate }) => <code className="font-mono text-xs">{rate}</code> },
+        {
+          title: 'Rate per account',
+          cell: ({ account_rate }) => <code className="font-mono text-xs">{account_rate ?? 'none'}</code>,
+          isExtra: true,
+        },
+        {
+          title: 'Keys',
+          isNumber: true,
+          cell: ({ max_keys }) => (max_keys === null ? 'Any' : toNumber(max_keys)),
+          isExtra: true,
+        },
         { title: 'Accounts', isNumber: true, cell: ({ accounts }) => toNumber(accounts) },
         {
           title: 'Actions',
@@ -115,8 +126,9 @@ function EditPlan({ plan, usedNames, onClose }: { plan: Plan; usedNames: string[
   const isNew = plan.name === ''
   const [name, setName] = useState(plan.name)
   const [nameError, setNameError] = useState<string>()
-  const { credits_per_period, rate } = plan
-  const form = useForm('savePlan', { credits_per_period, rate }, { params: { name: name.trim() }, onDone: onClose })
+  const { credits_per_period, rate, account_rate, max_keys } = plan
+  const initial = { credits_per_period, rate, account_rate, max_keys }
+  const form = useForm('savePlan', initial, { params: { name: name.trim() }, onDone: onClose })
   const submit = (event: FormEvent) => {
     event.preventDefault()
     const error = isNew ? checkName(name.trim(), usedNames) : undefined
@@ -147,9 +159,22 @@ function EditPlan({ plan, usedNames, onClose }: { plan: Plan; usedNames: string[
         onNumber={(credits) => form.set({ credits_per_period: credits ?? Number.NaN })}
       />
       <TextField
-        label="Rate limit"
+        label="Rate limit of each key"
         hint="Requests per time, such as 600/1m, 10/1s or 50000/1d."
         {...form.text('rate')}
+      />
+      <TextField
+        label="Rate limit of an account (optional)"
+        hint="For all keys of an account together."
+        {...form.text('account_rate')}
+        onText={(text) => form.set({ account_rate: text === '' ? null : text })}
+      />
+      <NumberField
+        label="Keys of an account (optional)"
+        hint="Active keys that an account may have."
+        value={form.values.max_keys ?? null}
+        error={form.errorOf('max_keys')}
+        onNumber={(number) => form.set({ max_keys: number })}
       />
     </FormDialog>
   )

@@ -8,13 +8,19 @@ create table plans (
   credits_per_period integer not null check (credits_per_period >= 0),
   rate_requests integer not null check (rate_requests > 0),
   rate_period_seconds integer not null check (rate_period_seconds > 0),
-  created_at timestamptz not null default now()
+  -- A rate for all keys of an account together; null for none.
+  account_rate_requests integer check (account_rate_requests > 0),
+  account_rate_period_seconds integer check (account_rate_period_seconds > 0),
+  -- Active keys that an account may have; null for any number.
+  max_keys integer check (max_keys > 0),
+  created_at timestamptz not null default now(),
+  check ((account_rate_requests is null) = (account_rate_period_seconds is null))
 );
 
-insert into plans (name, credits_per_period, rate_requests, rate_period_seconds) values
-  ('free', 1000, 60, 60),
-  ('standard', 100000, 1000, 60),
-  ('unlimited', 2000000000, 2000000000, 60);
+insert into plans (name, credits_per_period, rate_requests, rate_period_seconds, max_keys) values
+  ('free', 1000, 60, 60, 10),
+  ('standard', 100000, 1000, 60, 100),
+  ('unlimited', 2000000000, 2000000000, 60, null);
 
 create table accounts (
   id uuid primary key,
@@ -72,9 +78,24 @@ create table rate_windows (
   key_id uuid primary key references api_keys (id) on delete cascade,
   started_at timestamptz not null default '-infinity',
   used integer not null default 0,
-  -- The value of `used` before the last batch; see admission-statements.ts.
+  -- The value of `used` before the last batch; see admission-counting.ts.
   used_before integer not null default 0,
   last_used_at timestamptz
+) with (fillfactor = 50);
+
+-- Requests of all keys of an account in the current window. Counts only while the plan has a rate for accounts.
+create table account_windows (
+  account_id uuid primary key references accounts (id) on delete cascade,
+  started_at timestamptz not null default '-infinity',
+  used integer not null default 0,
+  used_before integer not null default 0
+) with (fillfactor = 50);
+
+-- Webhooks that test keys of an account caused on the latest day.
+create table test_webhooks (
+  account_id uuid primary key references accounts (id) on delete cascade,
+  day date not null,
+  count integer not null
 ) with (fillfactor = 50);
 
 -- The single row says whether this is a test installation. Test mode must never serve the accounts of an installation

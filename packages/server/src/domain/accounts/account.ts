@@ -1,4 +1,13 @@
-export type Plan = { name: string; creditsPerPeriod: number; rate: Rate }
+export type Plan = {
+  name: string
+  creditsPerPeriod: number
+  /** The rate of each key. */
+  rate: Rate
+  /** The rate of all keys of an account together; null for none. */
+  accountRate: Rate | null
+  /** Active keys that an account may have; null for any number. */
+  maxKeys: number | null
+}
 
 type Balance = { creditLimit: number; creditRemaining: number; period: Period }
 
@@ -9,6 +18,9 @@ export type Account = {
   /** The credits of the plan, or those of the account where they differ; the same holds for `rate`. */
   creditsPerPeriod: number
   rate: Rate
+  /** The rate of all keys together and the number of keys, by the plan; null without a limit. */
+  accountRate: Rate | null
+  maxKeys: number | null
   /** Whether a picture that is sexy, but not pornographic, is a threat. */
   flagsSexy: boolean
   /** The hosts that its URLs may name; null for every public host. */

@@ -57,13 +57,18 @@ export function makeRegistration(deps: Deps) {
 
     async createKey(
       accountId: string,
-      request: { name: string; expiresAt: Date | null; isTest?: boolean; createdBy?: string },
+      request: { name: string; expiresAt: Date | null; isTest?: boolean; createdBy?: string; replacesId?: string },
     ): Promise<{ key: ApiKey; apiKey: string }> {
       const { name, expiresAt, createdBy = null } = request
       const isTest = isTestKey(request.isTest)
       const apiKey = newApiKey({ isTest })
-      const key = toNewKey(apiKey, { name, expiresAt, isTest, createdBy })
-      return { key: await deps.keys.createKey(accountId, key), apiKey }
+      const { replacesId } = request
+      const key = await deps.keys.createKey(accountId, toNewKey(apiKey, { name, expiresAt, isTest, createdBy }), {
+        replacesId,
+      })
+      if (!('outcome' in key)) return { key, apiKey }
+      const limit = key.maxKeys === 1 ? 'one active key' : `${key.maxKeys} active keys`
+      throw new OperatorMistake(`The plan of the account allows ${limit}. Revoke a key first.`)
     },
 
     /** Returns undefined when there is no such account. */

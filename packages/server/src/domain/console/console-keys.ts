@@ -18,7 +18,7 @@ export function makeConsoleKeys({ keys, isTest }: { keys: ConsoleKeyStore; isTes
       const storedDigest = await keys.findConsoleDigest(accountId)
       if (storedDigest !== undefined) return storedDigest
       const digest = toKeyDigest(randomBytes(32).toString('hex'))
-      await keys.createKey(accountId, {
+      await keys.createConsoleKey(accountId, {
         id: newId(),
         name: consoleKeyName,
         prefix: consoleKeyPrefix,

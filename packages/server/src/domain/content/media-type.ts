@@ -73,17 +73,19 @@ const findLatePdf = (head: Buffer) => (head.subarray(0, 1024).includes('%PDF-') 
 export type Description = { contentType: string; hashes: { hash_sha1: string; hash_sha256: string } }
 
 /**
- * Describes content, and remembers the description by SHA-256, so that known content is not hashed and inspected again.
+ * Describes content, and remembers the description for its account, so that known content is not hashed and inspected
+ * again.
  */
 export function makeDescriber({ entries }: { entries: number }) {
   const cache = entries === 0 ? undefined : new LRUCache<string, Description>({ max: entries })
 
-  return async (content: Content): Promise<Description> => {
-    const cached = cache?.get(content.sha256)
+  return async (content: Content, accountId: string | null): Promise<Description> => {
+    const key = `${accountId ?? ''} ${content.sha256}`
+    const cached = cache?.get(key)
     if (cached !== undefined) return cached
     const contentType = await findMediaType(content.head, content.bytes)
     const description = { contentType, hashes: { hash_sha1: content.sha1, hash_sha256: content.sha256 } }
-    cache?.set(content.sha256, description)
+    cache?.set(key, description)
     return description
   }
 }

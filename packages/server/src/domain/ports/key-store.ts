@@ -11,13 +11,23 @@ export type NewApiKey = {
 }
 
 /** The keys with which the console scans for an account. */
-export type ConsoleKeyStore = Pick<KeyStore, 'createKey'> & {
+export type ConsoleKeyStore = {
+  /** Creates the console's own key, which the plan does not count. */
+  createConsoleKey(accountId: string, key: NewApiKey): Promise<void>
   /** Digest of the console's own key of this account, in hex. */
   findConsoleDigest(accountId: string): Promise<string | undefined>
 }
 
 export type KeyStore = {
-  createKey(accountId: string, key: NewApiKey): Promise<ApiKey>
+  /**
+   * Returns `too-many` with the limit if the account has as many active keys as its plan allows. The key that is being
+   * replaced does not count.
+   */
+  createKey(
+    accountId: string,
+    key: NewApiKey,
+    options?: { replacesId?: string | undefined },
+  ): Promise<ApiKey | { outcome: 'too-many'; maxKeys: number }>
   listKeys(accountId: string | null): Promise<ApiKey[]>
   /**
    * Lets the key expire at that time unless it expires earlier. Returns false without such a key, or if it is revoked.

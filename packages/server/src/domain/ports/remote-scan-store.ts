@@ -8,7 +8,7 @@ export type RemoteScanOptions = {
   kind: ScanKind
   contentName: string | null
   flagsSexy: boolean
-  /** Account of the caller, for content that the worker downloads. */
+  /** Account of the caller, whose verdicts the worker remembers and whose hosts it may download from. */
   accountId: string | null
   /** Size and hashes of the content, null for content that the worker downloads. */
   identity: ContentIdentity | null

@@ -9,7 +9,13 @@ export type WebhookRequest = {
 
 export type WebhookResponse =
   /** The receiver sent a status. A response that was cut off after it counts too, because the body decides nothing. */
-  | { status: number; retryAfter: string | undefined; beginning: Buffer }
+  | {
+      status: number
+      retryAfter: string | undefined
+      beginning: Buffer
+      /** False if the receiver has an address that only the operator of this service has opened. */
+      isPublic: boolean
+    }
   /** `reason` is a sentence. `fault` is set when this service failed, not the receiver. */
   | { status: null; reason: string; fault?: unknown }
 

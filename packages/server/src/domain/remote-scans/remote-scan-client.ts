@@ -50,12 +50,12 @@ export function makeRemoteScanClient(deps: Deps): Scanner & { countWaiting(): nu
   return { scanContent, scanUrl, countWaiting: () => waiting }
 
   async function scanContent(content: Content, options: ScanOptions) {
-    const { kind, contentName, flagsSexy } = options
+    const { kind, contentName, flagsSexy, accountId } = options
     requireCapacity(kind)
     const identity = { bytes: content.bytes, sha1: content.sha1, sha256: content.sha256 }
     const id = newUuid()
     const source = await toJobContent(content).persist({ accountId: null, scanId: id })
-    const remoteOptions = { kind, contentName, flagsSexy, accountId: null, identity }
+    const remoteOptions = { kind, contentName, flagsSexy, accountId, identity }
     const signal = options.abortWhenClientLeaves?.() ?? neverAborted
     try {
       const result = await requestScan({ id, source, options: remoteOptions, bytes: content.bytes, signal }, scanMs)

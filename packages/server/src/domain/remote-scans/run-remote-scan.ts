@@ -29,7 +29,8 @@ export function makeRunRemoteScan(deps: Deps) {
   }
 
   async function scan({ lease, source, options }: ClaimedRemoteScan, signal: AbortSignal): Promise<FinalResult> {
-    const { accountId, identity, ...scanAttributes } = options
+    const { identity, ...scanAttributes } = options
+    const { accountId } = scanAttributes
     const scanOptions = { ...scanAttributes, isTest: false }
     if (source.at === 'url') {
       if (accountId === null) throw new Error('A remote scan of a URL has no account')

@@ -1,6 +1,6 @@
 import type { Content } from '../content/content.ts'
 import { EngineBusy, EngineDown, type ImageEngine, type ImageReport, type Scores } from '../ports/engines.ts'
-import type { Verdict, VersionedCache } from './verdict.ts'
+import type { ScanOptions, Verdict, VersionedCache } from './verdict.ts'
 
 type Deps = {
   /** Undefined when no image engine could be started. */
@@ -11,30 +11,36 @@ type Deps = {
   knowsTestImages: boolean
 }
 
+type ImageOptions = Pick<ScanOptions, 'flagsSexy' | 'accountId'>
+
 /** How long a picture waits for a free image process. The engine itself bounds the time from then on. */
 const turnTimeoutMs = 30_000
 
 /** Assesses a picture for NSFW content, with the scores from the cache or from the engine. */
 export function makeImageScan({ findEngine, cache, threshold, knowsTestImages }: Deps) {
   return {
-    async assess(content: Content, { flagsSexy }: { flagsSexy: boolean }): Promise<Verdict> {
+    async assess(content: Content, { flagsSexy, accountId }: ImageOptions): Promise<Verdict> {
       const testReport = knowsTestImages ? findTestReport(content.sha256) : undefined
-      const { report, version } = testReport ?? (await classify(content))
+      const { report, version } = testReport ?? (await classify(content, accountId))
       const { metadata, ...verdict } = decideImage(report, { threshold, flagsSexy })
       return { ...verdict, metadata: { ...metadata, engine_versions: version } }
     },
   }
 
-  async function classify(content: Content): Promise<{ report: ImageReport; version: string }> {
+  async function classify(
+    content: Content,
+    accountId: string | null,
+  ): Promise<{ report: ImageReport; version: string }> {
     const engine = findEngine()
     const state = engine?.findState()
     if (engine === undefined || state === undefined) throw new EngineDown('There is no image engine')
     const { version, verdictVersion } = state
-    const cached = verdictVersion === undefined ? undefined : cache.find(content.sha256, verdictVersion)
+    const key = { accountId, sha256: content.sha256 }
+    const cached = verdictVersion === undefined ? undefined : cache.find(key, verdictVersion)
     if (cached !== undefined) return { report: cached, version }
     const report = await withTurnTimeout((signal) => engine.classify(content, signal))
     // A picture that exceeded a limit is not cached: the next scan may succeed.
-    if (verdictVersion !== undefined && 'frames' in report) cache.set(content.sha256, verdictVersion, report)
+    if (verdictVersion !== undefined && 'frames' in report) cache.set(key, verdictVersion, report)
     return { report, version }
   }
 }

@@ -90,8 +90,8 @@ export function makeRunJob(deps: Deps) {
     const { kind, contentName } = scan
     if (source.at === 'test')
       return toTestResult(getTestCase(source.testCase), { kind, flagsSexy, contentFields: scan })
-    const options = { kind, contentName, flagsSexy, isTest: false }
-    if (source.at === 'url') return deps.scanner.scanUrl(source.url, { ...options, accountId, mode: 'async', signal })
+    const options = { kind, contentName, flagsSexy, accountId, isTest: false }
+    if (source.at === 'url') return deps.scanner.scanUrl(source.url, { ...options, mode: 'async', signal })
     const content = await openContent(source, accountId, scan)
     return deps.scanner.scanContent(content, options).finally(content.release)
   }

@@ -15,7 +15,7 @@ type Download = (url: string, options: ScanOptions & DownloadOptions) => Promise
 export const makeAssess =
   ({ malware, images }: { malware: MalwareScan; images: ImageScan }): Assess =>
   (content, options) =>
-    options.kind === 'malware' ? malware.assess(content, options.contentName) : images.assess(content, options)
+    options.kind === 'malware' ? malware.assess(content, options) : images.assess(content, options)
 
 /** Makes the result of a scan, of given content or of a URL, whether a caller waits for it or a worker runs it. */
 export function makeScanner(deps: { describe: Describer; assess: Assess; download: Download }) {
@@ -23,7 +23,7 @@ export function makeScanner(deps: { describe: Describer; assess: Assess; downloa
 
   /** Throws when the engines do not answer. */
   async function scanContent(content: Content, options: ScanOptions): Promise<FinalResult> {
-    const { contentType, hashes } = await deps.describe(content)
+    const { contentType, hashes } = await deps.describe(content, options.accountId)
     const contentFields = { contentLength: content.bytes, contentType }
     if (options.kind === 'nsfw_image' && findImageFormat(content.head) === undefined) {
       return { ...contentFields, ...toError('UnsupportedImage'), metadata: hashes }

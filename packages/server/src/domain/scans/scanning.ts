@@ -178,9 +178,9 @@ async function runScan(deps: Deps, caller: Caller, { id, kind, contentName, cont
   }
 }
 
-async function describeFailed({ describe }: Deps, { isTest }: Caller, content: Content | undefined) {
+async function describeFailed({ describe }: Deps, { accountId, isTest }: Caller, content: Content | undefined) {
   if (content === undefined) return { ...unknownContentFields, metadata: isTest ? testMark : null }
-  const { contentType, hashes } = await describe(content)
+  const { contentType, hashes } = await describe(content, accountId)
   return { contentLength: content.bytes, contentType, metadata: { ...hashes, ...(isTest ? testMark : {}) } }
 }
 

@@ -21,9 +21,13 @@ type Deps = {
   clock: Clock
   region: string
   degradation: Pick<Degradation, 'findRefusal'>
+  /** Bounds the webhooks of test keys, which cost nothing. */
+  testWebhooks: { maxPerDay: number; take(accountId: string, now: Date): Promise<boolean> }
   /** Called when a new job was recorded. */
   onQueued(): void
 }
+
+const dayMs = 86_400_000
 
 type JobRequest = {
   kind: ScanKind
@@ -42,7 +46,7 @@ export function makeSubmitting(deps: Deps) {
   return { submitFile, submitUrl }
 
   async function submitFile(caller: Caller, content: JobContent, request: JobRequest): Promise<Submitted> {
-    const { contentType, hashes } = await deps.describe(content)
+    const { contentType, hashes } = await deps.describe(content, caller.accountId)
     const contentFields = { contentLength: content.bytes, contentType, metadata: hashes }
     if (caller.isTest) return submitTest(caller, request, findFileCase(request, content), contentFields)
     requireEngine(request.kind)
@@ -66,7 +70,13 @@ export function makeSubmitting(deps: Deps) {
   }
 
   /** The result of a test is decided now and its content dropped, so that every process can complete it in time. */
-  function submitTest(caller: Caller, request: JobRequest, { name, delayMs }: TestCase, contentFields: ContentFields) {
+  async function submitTest(
+    caller: Caller,
+    request: JobRequest,
+    { name, delayMs }: TestCase,
+    contentFields: ContentFields,
+  ): Promise<Submitted> {
+    if (request.callbackUrl !== null) await takeTestWebhook(deps, caller)
     const source = { at: 'test' as const, testCase: name }
     const job = { queue: testQueue, source, ...(delayMs && { holdMs: delayMs.async }) }
     return submit(caller, request, job, { ...contentFields, metadata: { ...contentFields.metadata, ...testMark } })
@@ -119,6 +129,17 @@ export function makeSubmitting(deps: Deps) {
       completedAt: null,
     }
   }
+}
+
+/** Refuses a webhook of a test key beyond the bound of the day. */
+async function takeTestWebhook({ testWebhooks, clock }: Deps, { accountId }: Caller) {
+  const now = clock.now()
+  if (await testWebhooks.take(accountId, now)) return
+  const retryAfterSeconds = Math.ceil((dayMs - (now.getTime() % dayMs)) / 1000)
+  const detail =
+    `Test keys of an account cause at most ${testWebhooks.maxPerDay} webhooks a day (UTC). ` +
+    `Omit callback_url, or try again in ${retryAfterSeconds} s.`
+  throw new Problem({ kind: 'rate-limited', retryAfterSeconds, detail })
 }
 
 export type Submitting = ReturnType<typeof makeSubmitting>

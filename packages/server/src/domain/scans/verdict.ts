@@ -9,6 +9,8 @@ export type ScanOptions = {
   kind: ScanKind
   contentName: string | null
   flagsSexy: boolean
+  /** The account that asks, which alone is served with verdicts that its scans left in the cache. Null: the operator. */
+  accountId: string | null
   /** The scan belongs to a test key: the name decides the result, and no engine runs. */
   isTest: boolean
   /** Returns a signal that is aborted when the caller leaves. Most scans never need one, hence a function. */
@@ -29,23 +31,29 @@ export type Assess = (content: Content, options: ScanOptions) => Promise<Verdict
 /** The most signals that a result lists. */
 export const maxSignals = 50
 
+/** Content that an account asks about. */
+export type CacheKey = { accountId: string | null; sha256: string }
+
 /**
- * Verdicts of content that was scanned before, by SHA-256. Each entry carries the version of the engines and signatures
- * that made it, and does not count under any other version.
+ * Results for content that was scanned before, by account and SHA-256: a response that came sooner would tell an account
+ * what others have scanned. Each entry carries the version of the engines and signatures that made it, and does not
+ * count under any other version.
  */
 export function makeVersionedCache<T extends object>({ entries }: { entries: number }) {
   const cache = entries === 0 ? undefined : new LRUCache<string, { version: string; value: T }>({ max: entries })
 
   return {
-    find(sha256: string, version: string): T | undefined {
-      const entry = cache?.get(sha256)
+    find(key: CacheKey, version: string): T | undefined {
+      const entry = cache?.get(toCacheText(key))
       return entry?.version === version ? entry.value : undefined
     },
-    set(sha256: string, version: string, value: T) {
-      cache?.set(sha256, { version, value })
+    set(key: CacheKey, version: string, value: T) {
+      cache?.set(toCacheText(key), { version, value })
     },
   }
 }
+
+const toCacheText = ({ accountId, sha256 }: CacheKey) => `${accountId ?? ''} ${sha256}`
 
 export type VersionedCache<T extends object> = ReturnType<typeof makeVersionedCache<T>>
 

@@ -54,6 +54,8 @@ function findLiteral(hostname: string): string | undefined {
 export type AddressPolicy = {
   /** Whether the service may connect to this IPv4 or IPv6 address. */
   isAllowed(address: string): boolean
+  /** False for addresses that are allowed only because the operator has opened their network. */
+  isPublic(address: string): boolean
 }
 
 /** IANA's special-purpose addresses of IPv4, and the address of the platform on Azure. */
@@ -94,18 +96,23 @@ export function makeAddressPolicy(allowed: readonly string[]): AddressPolicy {
   const globalNetworks = toBlockList([globalUnicast])
 
   return {
-    isAllowed(address) {
-      const version = isIP(address)
-      // An address with a zone belongs to an interface of this machine, and BlockList ignores the zone.
-      if (version === 0 || address.includes('%')) return false
-      const family = version === 6 ? 'ipv6' : 'ipv4'
-      // BlockList compares a mapped address with IPv4 rules, so an opened network is open in that form too.
-      if (openedNetworks.check(address, family)) return true
-      if (closedNetworks.check(address, family)) return false
-      return version === 4 || globalNetworks.check(address, family)
-    },
+    // BlockList compares a mapped address with IPv4 rules, so an opened network is open in that form too.
+    isAllowed: (address) => isPlain(address) && (openedNetworks.check(address, toFamily(address)) || isPublic(address)),
+    isPublic,
+  }
+
+  function isPublic(address: string): boolean {
+    if (!isPlain(address)) return false
+    const family = toFamily(address)
+    if (closedNetworks.check(address, family)) return false
+    return family === 'ipv4' || globalNetworks.check(address, family)
   }
 }
+
+/** An address with a zone belongs to an interface of this machine, and BlockList ignores the zone. */
+const isPlain = (address: string) => isIP(address) !== 0 && !address.includes('%')
+
+const toFamily = (address: string) => (isIP(address) === 6 ? 'ipv6' : 'ipv4')
 
 function toBlockList(networks: readonly string[]): BlockList {
   const list = new BlockList()

@@ -55,9 +55,10 @@ export function makeDeliver(deps: {
   }
 
   /** A result is never sent without a signature. */
-  async function send({ id, url, secrets }: ClaimedDelivery, body: Buffer, at: Date): Promise<WebhookResponse> {
+  async function send(claimed: ClaimedDelivery, body: Buffer, at: Date): Promise<WebhookResponse> {
+    const { id, url, secrets, attempts } = claimed
     if (secrets.length === 0) return { status: null, reason: noSecret, fault: new Error(noSecret) }
-    return sender.send({ url, headers: toSignatureHeaders({ id, body, secrets, at }), body, totalMs })
+    return sender.send({ url, headers: toSignatureHeaders({ id, body, secrets, attempts, at }), body, totalMs })
   }
 }
 
@@ -76,6 +77,8 @@ export type SampleResult = {
   durationMs: number
   /** The beginning of the response, or the reason why there is none. */
   answer: string
+  /** False if the receiver responded from an address that is not public. */
+  isPublic: boolean
   headers: Record<string, string>
   body: string
 }
@@ -89,11 +92,12 @@ export async function sendSample(
   const startedAt = performance.now()
   const body = newSampleBody(at)
   const bytes = Buffer.from(body)
-  const headers = deps.sender.toHeaders(toSignatureHeaders({ id: newScanId(), body: bytes, secrets, at }))
+  const headers = deps.sender.toHeaders(toSignatureHeaders({ id: newScanId(), body: bytes, secrets, attempts: 0, at }))
   const answer = await deps.sender.send({ url, headers, body: bytes, totalMs: attemptMs })
   const durationMs = Math.round(performance.now() - startedAt)
   const text = answer.status === null ? answer.reason : toAnswerText(answer.beginning)
-  return { status: answer.status, durationMs, answer: text, headers, body }
+  const isPublic = answer.status === null || answer.isPublic
+  return { status: answer.status, durationMs, answer: text, isPublic, headers, body }
 }
 
 const sampleContent = 'A sample to test a webhook with.\n'

@@ -7,24 +7,27 @@ type DeliveryToSign = {
   body: Buffer
   /** The secret of the account, followed by its previous one while that is still valid. */
   secrets: readonly string[]
+  /** Attempts before this one. */
+  attempts: number
   /** The time of this attempt. */
   at: Date
 }
 
 /**
- * The headers that prove the origin of a delivery. `X-Api-Signature` signs the body with the current secret; the
- * headers of Standard Webhooks also sign id and time, with every valid secret.
+ * The headers that prove the origin of a delivery. The headers of Standard Webhooks sign body, id and time with every
+ * valid secret. `X-Api-Signature` has room for one signature of the body: the first attempt uses the current secret, and
+ * further attempts take turns, so that a receiver that knows either secret gets the delivery.
  */
-export function toSignatureHeaders({ id, body, secrets, at }: DeliveryToSign): Record<string, string> {
-  const [currentSecret] = secrets
-  if (currentSecret === undefined) throw new Error(`The account of delivery ${id} has no webhook secret`)
+export function toSignatureHeaders({ id, body, secrets, attempts, at }: DeliveryToSign): Record<string, string> {
+  const secret = secrets[attempts % secrets.length]
+  if (secret === undefined) throw new Error(`The account of delivery ${id} has no webhook secret`)
   const timestamp = String(Math.floor(at.getTime() / 1000))
-  const signatures = secrets.map((secret) => {
-    const hmac = createHmac('sha256', toStandardKey(secret)).update(`${id}.${timestamp}.`).update(body)
+  const signatures = secrets.map((valid) => {
+    const hmac = createHmac('sha256', toStandardKey(valid)).update(`${id}.${timestamp}.`).update(body)
     return `v1,${hmac.digest('base64')}`
   })
   return {
-    [webhookHeaders.signature]: createHmac('sha256', Buffer.from(currentSecret)).update(body).digest('hex'),
+    [webhookHeaders.signature]: createHmac('sha256', Buffer.from(secret)).update(body).digest('hex'),
     [webhookHeaders.id]: id,
     [webhookHeaders.timestamp]: timestamp,
     [webhookHeaders.standardSignature]: signatures.join(' '),
