@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { copyPreparedDatabase, prepareDatabase } from '../acceptance/support/prepared-database.ts'
+import { prepareDatabase } from '../acceptance/support/prepared-database.ts'
 import { startService } from '../acceptance/support/start-service.ts'
 import { openEmbedded } from '../packages/server/src/database/embedded/open-embedded.ts'
 import { newClosers } from '../packages/server/src/runtime/closers.ts'
@@ -142,7 +142,6 @@ async function openEmbeddedEnvironment(env: NodeJS.ProcessEnv, needsS3: boolean)
   process.env.ASSAY_TEST_PREPARED_DATABASE = prepared.dir
   const dataDir = mkdtempSync(join(tmpdir(), 'assay-test-'))
   closers.add(() => rmSync(dataDir, { recursive: true, force: true }))
-  copyPreparedDatabase(dataDir)
   const log = makeLogger({ level: 'warn', region: 'test' })
   const database = await openEmbedded({ dataDir, as: 'command', log })
   closers.add(database.close)

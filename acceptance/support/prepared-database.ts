@@ -20,6 +20,10 @@ export async function prepareDatabase(): Promise<{ dir: string; close(): void }>
   const embedded = await openEmbedded({ dataDir: dir, as: 'command', log })
   const database = await openDatabase({ url: embedded.url, connections: 2, log })
   await migrate({ ...database, log })
+  // A service never creates a database, and without the templates a copy has half as many files and takes a third of the
+  // processor time.
+  await database.pool.query("update pg_database set datistemplate = false where datname like 'template_'")
+  for (const template of ['template0', 'template1']) await database.pool.query(`drop database ${template}`)
   await database.close()
   await embedded.close()
   return { dir, close: () => rmSync(dir, { recursive: true, force: true }) }
