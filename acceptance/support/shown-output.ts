@@ -66,7 +66,7 @@ const kinds: Kind[] = [
   { shown: `(?<![.\\d])\\d+(?= +${time})`, real: '\\d+' },
   { shown: `(?<=${time}  \\d{3} +)\\d+`, real: '\\d+' },
   { shown: '\\b0\\.\\d{4}\\b', real: '[01]\\.\\d{4}' },
-  { shown: '(?<=remaining: |retry-after: |content-length: )\\d+', real: '\\d+' },
+  { shown: '(?<=remaining: |retry-after: |[Cc]ontent-[Ll]ength: )\\d+', real: '\\d+' },
   { shown: '(?<="(?:signatures|of)":)\\d+', real: '\\d+' },
   { shown: '\\s*(?:\\.\\.\\.|…)\\s*', real: '[^]*?' },
   { shown: '\\s+', real: '\\s+' },
