@@ -1,4 +1,5 @@
 import { toVerdict, uploadTo, type Verdict } from '../support/scanning.ts'
+import { waitUntil } from '../support/wait-until.ts'
 import type { Pair } from './corpus.ts'
 import { findFault } from './judge.ts'
 
@@ -11,8 +12,15 @@ export type Scanned = Pair & {
 
 /** Scans samples and their twins, four at a time. */
 export async function scanPairs(url: string, key: string, pairs: Pair[]): Promise<Scanned[]> {
-  const scan = async (bytes: Buffer, { form, name }: Pair) =>
-    toVerdict(await uploadTo(url, key, bytes, name), `${form.name} ${name}`)
+  const scan = async (bytes: Buffer, { form, name }: Pair) => {
+    let answer = await uploadTo(url, key, bytes, name)
+    // On a busy machine a sample can wait longer than the service lets it. The response says to try again.
+    await waitUntil('a place for the sample', async () => {
+      if (answer.status === 503) answer = await uploadTo(url, key, bytes, name)
+      return answer.status !== 503
+    })
+    return toVerdict(answer, `${form.name} ${name}`)
+  }
   return mapParallel(pairs, 4, async (pair) => {
     const verdict = await scan(pair.bytes, pair)
     const twinVerdict = await scan(pair.twin, pair)
