@@ -235,20 +235,16 @@ describe('sessions', () => {
 
   test('a stolen session does not serve to guess the password', async () => {
     const { owner, email } = await openAccount(admin)
-    const guesses: [string, string, (password: string) => object][] = [
-      ['PUT', '/password', (current) => ({ current, next: 'a different long password' })],
-      ['DELETE', '/totp', (password) => ({ password })],
-    ]
-    for (let n = 0; n < 5; n++) {
-      const [method, path, toBody] = guesses[n % 2] ?? ['', '', () => ({})]
-      const answer = await admin.send(owner, method, path, { body: toBody(`wrong ${n}`) })
-      assert.equal(answer.status, 422, `${method} ${path}`)
-    }
-    for (const [method, path, toBody] of guesses) {
-      const answer = await admin.send(owner, method, path, { body: toBody(goodPassword) })
-      await assertProblem(answer, { status: 429, kind: 'rate-limited' }, path)
-      assert(Number(answer.headers['retry-after']) >= 1)
-    }
+    // The new password is too common, so that a check which succeeds changes nothing.
+    const change = (current: string) =>
+      admin.send(owner, 'PUT', '/password', { body: { current, next: 'qwertyuiop12' } })
+    const remove = (password: string) => admin.send(owner, 'DELETE', '/totp', { body: { password } })
+    let guesses = 0
+    await assertPause({
+      guess: () => (guesses++ % 2 === 0 ? change : remove)('wrong'),
+      guessStatus: 422,
+      refused: [() => change(goodPassword), () => remove(goodPassword)],
+    })
     // The person signs in elsewhere and is not delayed.
     const elsewhere = await admin.toVisitor(await admin.signIn(email))
     await admin.ask(elsewhere, 'DELETE', '/totp', { password: goodPassword })
@@ -277,17 +273,14 @@ describe('sessions', () => {
     const guesser = fromNetwork()
     const person = fromNetwork()
     const device = toDevice(await admin.signIn(email, goodPassword, {}, person))
-    for (let n = 0; n < 5; n++) await assertProblem(await admin.signIn(email, `wrong ${n}`, {}, guesser), signedOut)
-    for (const [address, password] of [
-      [email, goodPassword],
-      [email.toUpperCase(), goodPassword],
-      [email, 'wrong'],
-    ] as const) {
-      const answer = await admin.signIn(address, password, {}, guesser)
-      await assertProblem(answer, { status: 429, kind: 'rate-limited' })
-      const seconds = Number(answer.headers['retry-after'])
-      assert(seconds >= 1 && seconds <= 5, `Retry-After: ${seconds}`)
-    }
+    await assertPause({
+      guess: () => admin.signIn(email, 'wrong', {}, guesser),
+      guessStatus: 401,
+      refused: [
+        () => admin.signIn(email, goodPassword, {}, guesser),
+        () => admin.signIn(email.toUpperCase(), goodPassword, {}, guesser),
+      ],
+    })
     assert.equal((await admin.signIn(email, goodPassword, {}, person)).status, 200, 'another network')
     assert.equal(
       (await admin.signIn(email, goodPassword, {}, { ...guesser, ...device })).status,
@@ -301,8 +294,11 @@ describe('sessions', () => {
     const known = await admin.signIn(bystander.email, 'wrong', {}, guesser)
     const toProblem = (text: string) => ({ ...JSON.parse(text), traceId: '' })
     assert.deepEqual(toProblem(first.text), toProblem(known.text))
-    for (let n = 0; n < 4; n++) await admin.signIn(unknown, goodPassword, {}, guesser)
-    assert.equal((await admin.signIn(unknown, goodPassword, {}, guesser)).status, 429)
+    await assertPause({
+      guess: () => admin.signIn(unknown, goodPassword, {}, guesser),
+      guessStatus: 401,
+      earlier: 1,
+    })
   })
 
   test('X-Forwarded-For counts for the address in sessions, as far as proxies are trusted', async () => {
@@ -390,7 +386,9 @@ describe('sessions', () => {
     const back = await admin.toVisitor(await admin.accept(await reset('--forget-app'), { password: last }))
     assert.equal((await getSession(back)).member.has_totp, false)
     const entry = await findAudit('totp.remove', email)
-    assert.deepEqual([entry?.actor, entry?.target], [`command line: ${userInfo().username}`, email])
+    // Under sudo, the name of the person who used it stands between.
+    assert(entry?.actor.startsWith('command line: ') && entry.actor.endsWith(userInfo().username), entry?.actor)
+    assert.equal(entry.target, email)
   })
 
   test('a recovery code replaces a code of the app once, and new ones replace the old', async () => {
@@ -445,7 +443,7 @@ describe('sessions', () => {
   })
 
   test('owners are told that an operator invited an owner, or that a link set a new password, until they confirm', async () => {
-    const { owner, account, email } = await openAccount(admin)
+    const { owner, account } = await openAccount(admin)
     const list = (who: Visitor) => admin.ask<Notice[]>(who, 'GET', '/notices')
     assert.deepEqual(await list(owner), [])
     const self = newEmail('operator')
@@ -471,11 +469,47 @@ describe('sessions', () => {
       (await list(owner)).map(({ kind, actor }) => [kind, actor]),
       [['password-reset', self]],
     )
-    assert(email)
   })
 })
 
 type Codes = { recovery_codes: string[] }
+
+type Answer = Awaited<ReturnType<Admin['send']>>
+type Guessing = {
+  guess: () => Promise<Answer>
+  /** Status of a guess that was checked and is wrong. */
+  guessStatus: number
+  /** Attempts that the pause refuses as well, although they are right. */
+  refused?: (() => Promise<Answer>)[]
+  /** Wrong guesses of the same subject before. */
+  earlier?: number
+}
+
+/**
+ * Guesses until the pause after five wrong guesses refuses one, and expects the pause to refuse the other attempts. The
+ * pause lasts 5 s at first, which may pass in between on a busy machine: then the guesses are repeated.
+ */
+async function assertPause({ guess, guessStatus, refused = [], earlier = 0 }: Guessing) {
+  let wrong = earlier
+  for (let round = 1; ; round++) {
+    let answer = await guess()
+    // The limit keeps all rounds below the 50 failures after which the network has a pause.
+    for (let n = 1; answer.status === guessStatus; n++) {
+      wrong++
+      if (n === 8) break
+      answer = await guess()
+    }
+    assert(wrong >= 5, `refused after ${wrong} wrong guesses`)
+    const answers = [answer, ...(await Promise.all(refused.map((send) => send())))]
+    if (round < 5 && answers.some(({ status }) => status !== 429)) continue
+    for (const one of answers) {
+      await assertProblem(one, { status: 429, kind: 'rate-limited' })
+      const seconds = Number(one.headers['retry-after'])
+      assert(seconds >= 1 && seconds <= 5 * 2 ** (wrong - 5), `Retry-After: ${seconds} after ${wrong} wrong guesses`)
+    }
+    return
+  }
+}
 
 let networks = 0
 /** A client in a network of its own, so that its wrong passwords delay no other test. */
