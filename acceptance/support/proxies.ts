@@ -59,6 +59,8 @@ export async function openProxy(name: keyof typeof proxies, serviceUrl: string):
     })
   } catch (error) {
     child.kill('SIGKILL')
+    await exited
+    rmSync(dir, { recursive: true })
     throw error
   }
   return {

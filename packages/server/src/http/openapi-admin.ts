@@ -10,7 +10,12 @@ export const adminTag = {
 }
 
 export const adminSecurity = {
-  session: { type: 'apiKey', in: 'cookie', name: 'assay_session' },
+  session: {
+    type: 'apiKey',
+    in: 'cookie',
+    name: 'assay_session',
+    description: 'Over TLS the name of the cookie is `__Host-assay_session`.',
+  },
   csrf: { type: 'apiKey', in: 'header', name: csrfHeader },
   operatorToken: { type: 'http', scheme: 'bearer' },
 }

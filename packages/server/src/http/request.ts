@@ -38,8 +38,11 @@ export function toOrigin(request: FastifyRequest): string {
   if (publicUrl !== undefined) return publicUrl
   const host = request.headers.host ?? ''
   // Only the sender sees this value, but it goes into JSON and HTML, so anything but a host name is dropped.
-  return /^[\w.:[\]-]{1,255}$/.test(host) ? `${request.protocol}://${host}` : toLocalOrigin(request.raw.socket)
+  return /^[\w.:[\]-]{1,255}$/.test(host) ? `${toScheme(request)}://${host}` : toLocalOrigin(request.raw.socket)
 }
+
+/** A trusted proxy passes the scheme on as the client may have written it. */
+const toScheme = ({ protocol }: FastifyRequest) => (protocol === 'https' ? 'https' : 'http')
 
 /** The origin when a request names no usable host: the local address of its connection. */
 export function toLocalOrigin(socket: Socket): string {

@@ -58,6 +58,8 @@ export function makeGuardedAgent(deps: {
       try {
         const peer: Peer = { isPublic: false }
         socket = await openConnection(request.url, peer, signal).catch(throwOutbound)
+        // The signal may have aborted while nothing listened to it.
+        signal.throwIfAborted()
         request.onConnected?.()
         return await use(await getResponse(socket, request).catch(throwOutbound), peer)
       } catch (error) {

@@ -123,12 +123,16 @@ describe('a form', () => {
     }
   })
 
-  test('with a part that has two names or two headers of a kind is refused', () => {
+  test('with a part that has two names, two headers of a kind, or odd lines in its header is refused', () => {
     const disposition = 'Content-Disposition: form-data; name="file"; filename="a"'
     const headers = [
       'Content-Disposition: form-data; name="file"; name="file_name"; filename="a"',
       'Content-Disposition: form-data; name=file; NAME=file; filename=a',
       `Content-Disposition: form-data; name="file_name"; name*=utf-8''file; filename="a"`,
+      `Content-Disposition: form-data; name="note"; name*0="file"; filename="a"`,
+      `X: y\n${disposition}`,
+      `X: y\r${disposition}`,
+      `X: y\r\n${disposition.replace(':', ' :')}`,
       `${disposition}\r\nContent-Disposition: form-data; name="other"`,
       'Content-Disposition: form-data; name="file"\r\nContent-Type: text/plain\r\ncontent-type: application/octet-stream',
     ]

@@ -1,8 +1,12 @@
 import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { test } from 'node:test'
 import { loadConfig } from '../../src/config/load-config.ts'
 import { settingDefinitions } from '../../src/config/settings.ts'
-import { composeFiles, listManifests, manifestDir, readCompose, readText } from './files.ts'
+import { composeFiles, listManifests, manifestDir, readCompose, readText, repository } from './files.ts'
 
 const secrets = Object.values(settingDefinitions).filter((definition) => 'secret' in definition)
 const known = new Set([
@@ -55,6 +59,24 @@ test('nodes behind a packaged proxy trust it, and the proxy replaces what client
   assert.match(nginx, /proxy_set_header X-Forwarded-For \$remote_addr;/)
   const [, networks] = /ASSAY_TRUSTED_PROXIES=(\S+)/.exec(nginx) ?? []
   assert.deepEqual(loadConfig({ ASSAY_TRUSTED_PROXIES: networks }).config.trustedProxies, ['127.0.0.1/32', '::1/128'])
+})
+
+const hasNginx = spawnSync('nginx', ['-v']).error === undefined
+test('nginx accepts its file', { skip: !hasNginx && 'nginx is not installed' }, () => {
+  const dir = mkdtempSync(join(tmpdir(), 'assay-nginx-'))
+  try {
+    const certificate = join(repository, 'acceptance/support/certificates/first')
+    const site = readText('packaging/nginx.conf')
+      .replace(/(ssl_certificate) .*;/, `$1 ${certificate}.crt;`)
+      .replace(/(ssl_certificate_key) .*;/, `$1 ${certificate}.key;`)
+    writeFileSync(join(dir, 'nginx.conf'), `pid ${dir}/pid; events {} http { access_log off; ${site} }`)
+    const { status, stderr } = spawnSync('nginx', ['-t', '-e', 'stderr', '-c', join(dir, 'nginx.conf')], {
+      encoding: 'utf8',
+    })
+    assert.equal(status, 0, stderr)
+  } finally {
+    rmSync(dir, { recursive: true })
+  }
 })
 
 const readAssignments = (file: string): Record<string, string> =>

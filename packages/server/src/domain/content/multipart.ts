@@ -163,12 +163,14 @@ export type PartHeader = { name: string; filename: string | undefined; isFile: b
 
 /** Returns undefined for a part that is no form field: without a name, or with another disposition. */
 function readPartHeader(text: string): PartHeader | undefined {
+  if (hasOddLines(text)) throw malformed('The header of a part has a line that parsers read differently.')
   const unfolded = /\n[ \t]/.test(text) ? text.replaceAll(/\r\n[ \t]+/g, ' ') : text
   const lines = unfolded.split('\r\n')
   const disposition = findHeader(lines, 'content-disposition')
   if (disposition === undefined || !/^form-data\s*(;|$)/i.test(disposition)) return undefined
   const params = readParams(disposition)
-  if (params.has('name*') || countParams(disposition, 'name') > 1) throw malformed('A part of the form has two names.')
+  const hasExtendedName = [...params.keys()].some((key) => key.startsWith('name*'))
+  if (hasExtendedName || countParams(disposition, 'name') > 1) throw malformed('A part of the form has two names.')
   const name = params.get('name')
   if (name === undefined) return undefined
   const filename = readExtended(params.get('filename*')) ?? params.get('filename')
@@ -181,6 +183,9 @@ function readPartHeader(text: string): PartHeader | undefined {
     charset: readParams(type).get('charset'),
   }
 }
+
+/** Whether a line ends without both of its characters, or has a blank before its colon: some parsers accept that. */
+const hasOddLines = (header: string) => /(?<!\r)\n|\r(?!\n)|^[^:\r\n]*[ \t]:/m.test(header)
 
 function findHeader(lines: string[], name: string): string | undefined {
   const found = lines.filter((line) => line.slice(0, line.indexOf(':')).toLowerCase() === name)
