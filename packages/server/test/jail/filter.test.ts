@@ -109,18 +109,55 @@ for (const architecture of ['x64', 'arm64'] as Architecture[]) {
       assert.equal(ask({ sockets: 'connect' }, 'listen'), 'EPERM')
     })
 
+    test('allows to connect by TCP and the call connect alone, on which Landlock decides', () => {
+      const [stream, tcp, sctp, mptcp] = [1, 6, 132, 262]
+      for (const family of [2, 10]) {
+        assert.equal(ask({ sockets: 'connect' }, 'socket', family, stream, tcp), 'allowed')
+        for (const protocol of [1, sctp, 256, mptcp])
+          assert.equal(ask({ sockets: 'connect' }, 'socket', family, stream, protocol), 'killed')
+      }
+      const [noSignal, fastOpen] = [0x4000, 0x20000000]
+      for (const sockets of ['none', 'listen', 'connect'] as const) {
+        for (const [name, before] of [
+          ['sendto', [3, 0, 1]],
+          ['sendmsg', [3, 0]],
+          ['sendmmsg', [3, 0, 1]],
+        ] as const) {
+          assert.equal(ask({ sockets }, name, ...before, noSignal), 'allowed')
+          assert.equal(ask({ sockets }, name, ...before, noSignal | fastOpen), 'killed')
+        }
+      }
+    })
+
+    test('allows neither signals by the owner of a descriptor, nor to outlive the service', () => {
+      for (const command of [8, 10, 15]) assert.equal(ask({}, 'fcntl', 3, command), 'killed')
+      // F_DUPFD, F_SETFD, F_SETFL and F_DUPFD_CLOEXEC
+      for (const command of [0, 2, 4, 1030]) assert.equal(ask({}, 'fcntl', 3, command), 'allowed')
+      for (const request of [0x8901, 0x8902]) assert.equal(ask({}, 'ioctl', 3, request), 'killed')
+      // FIONBIO and FIOCLEX
+      for (const request of [0x5421, 0x5451]) assert.equal(ask({}, 'ioctl', 3, request), 'allowed')
+      assert.equal(ask({}, 'prctl', 1), 'EPERM')
+      // PR_SET_NAME
+      assert.equal(ask({}, 'prctl', 15), 'allowed')
+    })
+
     test('refuses to empty a file that it may not write to', () => {
       const [write, truncate] = [1, 0o1000]
       assert.equal(ask({}, 'openat', 0, 0, truncate), 'EPERM')
-      assert.equal(ask({}, 'openat', 0, 0, truncate | write), 'allowed')
+      for (const mode of [write, 2]) assert.equal(ask({}, 'openat', 0, 0, truncate | mode), 'allowed')
+      assert.equal(ask({}, 'openat', 0, 0, truncate | 3), 'EPERM')
+      assert.equal(ask({}, 'openat', 0, 0, 3), 'allowed')
       assert.equal(ask({}, 'openat', 0, 0, 0), 'allowed')
       assert.equal(ask({}, 'truncate'), 'EPERM')
       assert.equal(ask({}, 'openat2'), 'ENOSYS')
-      if (architecture === 'x64') assert.equal(ask({}, 'open', 0, truncate), 'EPERM')
+      if (architecture === 'arm64') return
+      for (const mode of [0, 3]) assert.equal(ask({}, 'open', 0, truncate | mode), 'EPERM')
     })
 
     test('refuses memory that the limit on data does not count', () => {
-      const [shared, isPrivate, anonymous] = [0x01, 0x02, 0x20]
+      const [shared, isPrivate, anonymous, growsDown, stack] = [0x01, 0x02, 0x20, 0x100, 0x20000]
+      assert.equal(ask({}, 'mmap', 0, 4096, 3, isPrivate | anonymous | growsDown), 'EPERM')
+      assert.equal(ask({}, 'mmap', 0, 4096, 3, isPrivate | anonymous | stack), 'allowed')
       assert.equal(ask({}, 'mmap', 0, 4096, 3, shared | anonymous), 'EPERM')
       assert.equal(ask({}, 'mmap', 0, 4096, 3, shared), 'allowed')
       assert.equal(ask({}, 'mmap', 0, 4096, 3, isPrivate | anonymous), 'allowed')

@@ -12,7 +12,7 @@ const named = [
   ...['fchmodat', 'inotify_add_watch', 'socket', 'connect', 'kill', 'tgkill', 'rt_sigqueueinfo', 'ptrace'],
   ...['process_vm_readv', 'pidfd_open', 'prlimit64', 'setpriority', 'shmget', 'mount', 'unshare', 'chroot'],
   ...['open_by_handle_at', 'setuid', 'capset', 'bpf', 'keyctl', 'io_uring_setup', 'userfaultfd'],
-  ...['perf_event_open', 'memfd_create', 'clone', 'mmap', 'openat', 'truncate'],
+  ...['perf_event_open', 'memfd_create', 'clone', 'mmap', 'openat', 'truncate', 'sendto', 'fcntl', 'ioctl', 'prctl'],
 ]
 const architecture = process.arch === 'x64' ? 'x64' : 'arm64'
 

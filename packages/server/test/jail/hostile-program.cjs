@@ -69,6 +69,8 @@ open('overwrite a file elsewhere', `${elsewhere}/other-content`, flags.write)
 open('write to the shared memory of the machine', '/dev/shm/assay-hostile', flags.write | flags.create)
 attempt('truncate a file elsewhere', numbers.truncate, toText(`${elsewhere}/other-content`), 0)
 open('empty a file elsewhere while opening it', `${elsewhere}/other-content`, flags.truncate)
+// Access mode 3 stands for neither reading nor writing, so Landlock asks for no right.
+open('empty a file elsewhere by access mode 3', `${elsewhere}/other-content`, flags.truncate | 3)
 attempt('remove a file elsewhere', numbers.unlinkat, here, toText(`${elsewhere}/other-content`), 0)
 attempt('link to the master key', numbers.linkat, here, toText(key), here, toText(`${elsewhere}/link`), 0)
 attempt('change the mode of the master key', numbers.fchmodat, here, toText(key), 0o644)
@@ -84,11 +86,19 @@ function toAddress(target) {
   } else bytes.write(target, 2)
   return bytes
 }
-function dial(name, family, type, target) {
-  const descriptor = attempt(name, numbers.socket, family, type, 0)
+function dial(name, family, type, target, protocol = 0) {
+  const descriptor = attempt(name, numbers.socket, family, type, protocol)
   if (descriptor < 0) return
   const to = toAddress(target)
   attempt(name, numbers.connect, descriptor, address(to), typeof target === 'number' ? 16 : 2 + target.length)
+  attempt('close', numbers.close, descriptor)
+  delete results.close
+}
+/** MSG_FASTOPEN connects without a call of connect. */
+function connectBySending(name) {
+  const descriptor = attempt(name, numbers.socket, 2, 1, 0)
+  if (descriptor < 0) return
+  attempt(name, numbers.sendto, descriptor, address(Buffer.alloc(1)), 1, 0x20000000, address(toAddress(port)), 16)
   attempt('close', numbers.close, descriptor)
   delete results.close
 }
@@ -96,6 +106,8 @@ dial('connect to the database by its socket', 1, 1, socket)
 dial('send to a datagram socket', 1, 2, socket)
 dial('connect to an abstract socket', 1, 1, abstract)
 dial('connect by TCP', 2, 1, port)
+dial('connect by MPTCP', 2, 1, port, 262)
+connectBySending('connect by TCP Fast Open')
 dial('send by UDP', 2, 2, port)
 attempt('open a raw socket', numbers.socket, 2, 3, 255)
 attempt('open a packet socket', numbers.socket, 17, 3, 0)
@@ -110,6 +122,16 @@ attempt('read the memory of the service by a call', numbers.process_vm_readv, se
 attempt('open a handle of the service', numbers.pidfd_open, service, 0)
 attempt('limit the service', numbers.prlimit64, service, 7, 0, address(Buffer.alloc(16)))
 attempt('slow down the service', numbers.setpriority, 0, service, 19)
+// The kernel signals the owner of a descriptor when it becomes readable: F_SETOWN, F_SETSIG, F_SETOWN_EX, and two ioctls.
+attempt('make the service the owner of a descriptor', numbers.fcntl, 1, 8, service)
+attempt('choose the signal of a descriptor', numbers.fcntl, 1, 10, 9)
+const owner = Buffer.alloc(8)
+owner.writeInt32LE(1, 0)
+owner.writeInt32LE(service, 4)
+attempt('make the service the owner by another command', numbers.fcntl, 1, 15, address(owner))
+attempt('make the service the owner by FIOSETOWN', numbers.ioctl, 1, 0x8901, address(owner.subarray(4)))
+attempt('make the service the owner by SIOCSPGRP', numbers.ioctl, 1, 0x8902, address(owner.subarray(4)))
+attempt('outlive the service', numbers.prctl, 1, 0)
 attempt('attach shared memory', numbers.shmget, 0x5432, 4096, 0o1600)
 
 attempt('mount', numbers.mount, toText('none'), toText('/tmp'), toText('tmpfs'), 0, 0)
@@ -136,6 +158,8 @@ function forkMany() {
 }
 attempt('take 10 GB', numbers.mmap, 0, 10 * 2 ** 30, 3, 0x22, -1, 0)
 attempt('take shared memory without a limit', numbers.mmap, 0, 10 * 2 ** 30, 3, 0x21, -1, 0)
+// MAP_GROWSDOWN, and MAP_NORESERVE so that it is not the memory of the machine that refuses.
+attempt('take 10 GB as a stack', numbers.mmap, 0, 10 * 2 ** 30, 3, 0x4122, -1, 0)
 if (startsThreads) results['start 10,000 threads'] = startThreads()
 /** Threads with small stacks, which wait for a signal. */
 function startThreads() {

@@ -81,7 +81,9 @@ const fatal = [
   ...['signal a thread of the service', 'queue a signal to the service', 'trace the service', 'limit the service'],
   ...['read the memory of the service by a call', 'attach shared memory', 'mount', 'create a user namespace'],
   ...['change the root', 'open by handle', 'load a BPF program', 'use keys of the kernel', 'handle page faults'],
-  ...['measure the machine'],
+  ...['measure the machine', 'connect by MPTCP', 'connect by TCP Fast Open', 'choose the signal of a descriptor'],
+  ...['make the service the owner of a descriptor', 'make the service the owner by another command'],
+  ...['make the service the owner by FIOSETOWN', 'make the service the owner by SIOCSPGRP'],
 ]
 
 function requireRefusals(

@@ -155,6 +155,9 @@ async function runHostile({ command, args, env }: Launch, fatal?: number[]) {
     // The hostile program may lie in a directory that is closed to others; this only gives it more.
     keepsCapability: true,
     command: [node, '--no-warnings', program, JSON.stringify(task)],
+    // The kernel counts the threads of a user over all programs. The limit of a parser would leave none to the parsers of
+    // other tests.
+    freeThreads: 256,
     filter: fatal === undefined ? withoutKill(jail.filter) : jail.filter,
     paths: [...jail.paths, [node, 0b101], [program, 0b100], [jail.koffi, 0b100]],
   }

@@ -135,7 +135,7 @@ function waitForEnd(child: ChildProcess, onEscape: OnEscape | undefined): Promis
     child.once('error', (error) => resolve({ ok: false, message: error.message }))
     child.once('close', (code, signal) => {
       if (isEscape(signal)) onEscape?.('freshclam')
-      const words = isEscape(signal) ? 'freshclam made a call that it has no use for' : toLastErrors(message)
+      const words = isEscape(signal) ? 'freshclam made a forbidden system call' : toLastErrors(message)
       resolve({ ok: code === 0, message: words })
     })
   })

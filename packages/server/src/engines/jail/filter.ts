@@ -8,8 +8,8 @@ export type AllowedCalls = {
    */
   sockets: 'none' | 'listen' | 'connect'
   /**
-   * Changes of modes, owners and times of files, on which Landlock has no say. No parser may change them. Those that end
-   * when they cannot are told that they have.
+   * Changes of modes, owners and times of files, on which Landlock has no say. No parser may change them. Those that
+   * end when they cannot are told that they have.
    */
   modeChanges: 'refused' | 'ignored'
   /** Start of a process. `refused` is for programs that go on without it; any other is killed. */
@@ -36,18 +36,33 @@ const cloneThread = 0x00010000
 const cloneNamespaces = 0x7e020000
 const family = { unix: 1, inet: 2, inet6: 10, netlink: 16 }
 const socketTypes = { mask: 0xf, stream: 1, datagram: 2 }
-/** Requests that put input into a terminal: TIOCSTI and TIOCLINUX. */
+/** Protocols of a stream: the default and TCP. The port rules of Landlock do not cover others, such as MPTCP. */
+const streamProtocols = [0, 6]
+/** MSG_FASTOPEN connects while sending, which the port rules of Landlock do not cover on every kernel. */
+const sendFastOpen = 0x20000000
+/** Requests of ioctl that put input into a terminal: TIOCSTI and TIOCLINUX. */
 const terminalInput = [0x5412, 0x541c]
-/** MAP_SHARED and MAP_ANONYMOUS: memory that the limit on data does not count. */
-const mapShared = 0x01
+/**
+ * The owner of a descriptor gets a signal when the descriptor becomes readable, and may be any process of the user:
+ * FIOSETOWN and SIOCSPGRP of ioctl, F_SETOWN, F_SETSIG and F_SETOWN_EX of fcntl.
+ */
+const ownerRequests = [0x8901, 0x8902]
+const ownerCommands = [8, 10, 15]
+/** PR_SET_PDEATHSIG, by which the launcher lets the parser end with the service. */
+const deathSignal = 1
+/** MAP_SHARED and MAP_GROWSDOWN with MAP_ANONYMOUS: memory that the limit on data does not count. */
+const mapUncounted = 0x01 | 0x100
 const mapAnonymous = 0x20
-/** O_TRUNC without a mode to write, which empties a file that the process may not write to by Landlock before version 3. */
-const openMode = 0o3
+/**
+ * O_TRUNC with an access mode other than O_WRONLY and O_RDWR empties a file that the process may not write to by
+ * Landlock before version 3.
+ */
 const openTruncate = 0o1000
+const accessMode = { mask: 0o3, write: 1, readWrite: 2 }
 
 /**
- * Calls that no honest parser makes, however it was built. The kernel kills the process, so that the service learns of the
- * attempt.
+ * Calls that no honest parser makes, however it was built. The kernel kills the process, so that the service learns of
+ * the attempt.
  */
 const fatal = {
   otherProcesses:
@@ -87,7 +102,7 @@ const modeCalls =
 /** Calls that take a process id as their first argument; a process may name itself. */
 const signalCalls = 'kill tgkill rt_sigqueueinfo rt_tgsigqueueinfo'
 
-/** A filter for seccomp that lets everything pass but the calls that a parser has no use for. */
+/** A filter for seccomp that lets all calls pass but those that no parser needs. */
 export function toFilter(allowed: AllowedCalls, architecture: Architecture): Instruction[] {
   const onCall = (name: string, block: Instruction[]): Instruction[] => {
     const number = findCallNumber(name, architecture)
@@ -115,13 +130,9 @@ export function toFilter(allowed: AllowedCalls, architecture: Architecture): Ins
     ...onCall('clone3', [notImplemented]),
     ...signalCalls.split(' ').flatMap((name) => onCall(name, requireArgument(0, ['pid'], killProcess))),
     ...onCall('prlimit64', requireArgument(0, [0, 'pid'], killProcess)),
-    ...onCall('ioctl', [
-      [code.load, 0, 0, offset.argument(1)],
-      [code.jumpEqual, 1, 0, terminalInput[0] ?? 0],
-      [code.jumpEqual, 0, 1, terminalInput[1] ?? 0],
-      killProcess,
-      allow,
-    ]),
+    ...onCall('ioctl', rejectArgument(1, [...terminalInput, ...ownerRequests], killProcess)),
+    ...onCall('fcntl', rejectArgument(1, ownerCommands, killProcess)),
+    ...onCall('prctl', rejectArgument(0, [deathSignal], notPermitted)),
     ...refuseAll('truncate'),
     ...onCall('open', toOpenRules(1)),
     ...onCall('openat', toOpenRules(2)),
@@ -130,11 +141,14 @@ export function toFilter(allowed: AllowedCalls, architecture: Architecture): Ins
     ...onCall('mmap', [
       [code.load, 0, 0, offset.argument(3)],
       [code.jumpAnyBit, 0, 2, mapAnonymous],
-      [code.jumpAnyBit, 0, 1, mapShared],
+      [code.jumpAnyBit, 0, 1, mapUncounted],
       notPermitted,
       allow,
     ]),
     ...toSocketRules(allowed.sockets, onCall, refuseAll),
+    ...onCall('sendto', toSendRules(3)),
+    ...onCall('sendmsg', toSendRules(2)),
+    ...onCall('sendmmsg', toSendRules(3)),
     allow,
   ]
 }
@@ -156,9 +170,19 @@ export function encodeFilter(instructions: Instruction[]): { filter: string; pid
 /** `index` is that of the flags. */
 const toOpenRules = (index: number): Instruction[] => [
   [code.load, 0, 0, offset.argument(index)],
-  [code.jumpAnyBit, 2, 0, openMode],
-  [code.jumpAnyBit, 0, 1, openTruncate],
+  [code.jumpAnyBit, 0, 4, openTruncate],
+  [code.and, 0, 0, accessMode.mask],
+  [code.jumpEqual, 2, 0, accessMode.write],
+  [code.jumpEqual, 1, 0, accessMode.readWrite],
   notPermitted,
+  allow,
+]
+
+/** `index` is that of the flags. */
+const toSendRules = (index: number): Instruction[] => [
+  [code.load, 0, 0, offset.argument(index)],
+  [code.jumpAnyBit, 0, 1, sendFastOpen],
+  killProcess,
   allow,
 ]
 
@@ -201,9 +225,19 @@ function requireArgument(index: number, values: Instruction[3][], answer: Instru
   ]
 }
 
+/** `answer` applies if the argument, taken as 32 bits, has one of the values; otherwise the call is allowed. */
+function rejectArgument(index: number, values: number[], answer: Instruction): Instruction[] {
+  return [
+    [code.load, 0, 0, offset.argument(index)],
+    ...values.map((value, at): Instruction => [code.jumpEqual, values.length - at, 0, value]),
+    allow,
+    answer,
+  ]
+}
+
 /**
- * Libraries try Unix and netlink sockets, to ask a service of the machine or for its addresses, and go on without. Other
- * sockets that are not allowed are fatal.
+ * Libraries try Unix and netlink sockets, to ask a service of the machine or for its addresses, and go on without.
+ * Other sockets that are not allowed are fatal.
  */
 function requireSocket(families: number[]): Instruction[] {
   const typeRules: Instruction[] = [
@@ -214,7 +248,7 @@ function requireSocket(families: number[]): Instruction[] {
     [code.jumpEqual, 0, 1, socketTypes.datagram],
     notPermitted,
     killProcess,
-    allow,
+    ...requireArgument(2, streamProtocols, killProcess),
   ]
   return [
     [code.load, 0, 0, offset.argument(0)],

@@ -71,7 +71,7 @@ export function openUnpacker(deps: UnpackerDeps): RunningUnpacker {
         case 'died':
           pool.throwIfClosed()
           if (!result.sawContent) throw new EngineDown('The unpacking process cannot be started')
-          if (result.hasEscaped) throw new EngineDown('The unpacking process made a call that it has no use for')
+          if (result.hasEscaped) throw new EngineDown('The unpacking process made a forbidden system call')
           log.warn({ sha256: content.sha256, bytes: content.bytes }, 'an unpacking process died at work')
           return ['UnsupportedContainer']
         case 'answered':
