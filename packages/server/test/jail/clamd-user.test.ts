@@ -100,6 +100,20 @@ describe('the user of clamd, outside of the jail, against a service of root', { 
     assert.equal(stdout, '', 'no copy of the key can be read by the user')
   })
 
+  test('cannot keep clamd from starting by directories that it leaves', async () => {
+    const { uid, gid } = lstatSync(join(dataDir, 'clamav', 'run'))
+    const before = clamd.findPid?.()
+    const asUser = ['--reuid', String(uid), '--regid', String(gid), '--clear-groups', '--']
+    const plantDirs = 'cd "$1" && rm -rf clamd.sock && mkdir clamd.sock && touch clamd.sock/x && chmod 300 clamd.sock'
+    for (const place of listWritable(uid)) {
+      const { status } = spawnSync('setpriv', [...asUser, 'sh', '-c', plantDirs, 'sh', place])
+      assert.equal(status, 0, place)
+    }
+    process.kill(before ?? 0, 'SIGKILL')
+    await waitUntil('another clamd', () => ![undefined, before].includes(clamd.findPid?.()))
+    assert.deepEqual((await clamd.engine.scan(toContent(Buffer.from('harmless')), noAbort)).findings, [])
+  })
+
   test('cannot make the service connect to the socket of another', async () => {
     const server = createServer(() => assert.fail('a connection')).listen(join(dir, 'other.sock'))
     const place = prepareClamdDir(dataDir, 'clamav-other', {
@@ -109,6 +123,9 @@ describe('the user of clamd, outside of the jail, against a service of root', { 
     try {
       assert.equal(takeSocket(place), false)
       symlinkSync(join(dir, 'other.sock'), place.boundSocket)
+      assert.throws(() => takeSocket(place), /something else/)
+      assert.equal(existsSync(place.socket), false)
+      mkdirSync(join(place.boundSocket, 'inner'), { recursive: true })
       assert.throws(() => takeSocket(place), /something else/)
       assert.equal(existsSync(place.socket), false)
     } finally {

@@ -1,7 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { existsSync, lstatSync, realpathSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, lstatSync, realpathSync, renameSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { createInterface } from 'node:readline'
+import { removeTree } from '../../runtime/remove-tree.ts'
 import { isEscape, type OnEscape } from '../jail/escape.ts'
 import { toJailed } from '../jail/jail.ts'
 import { policies } from '../jail/policy.ts'
@@ -31,7 +32,8 @@ export async function startClamd(options: {
 }): Promise<RunningClamd> {
   const { sandbox, place } = options
   sandbox.wipe()
-  for (const path of [place.socket, place.boundSocket]) rmSync(path, { force: true })
+  // A clamd that was taken over may have left a directory in the place of its socket.
+  for (const path of [place.socket, place.boundSocket]) removeTree(path)
   writeFileSync(place.configFile, options.config, { mode: 0o644 })
   const { command, args } = toClamdLaunch(options)
   const child = spawn(command, args, {
@@ -127,7 +129,7 @@ export function takeSocket({ boundSocket, socket }: ClamdPlace): boolean {
     return false
   }
   if (lstatSync(socket).isSocket()) return true
-  rmSync(socket)
+  removeTree(socket)
   throw new Error(`clamd has put something else in the place of its socket ${boundSocket}`)
 }
 
