@@ -97,8 +97,8 @@ export function makeSessionHandlers(deps: SessionDeps) {
       const member = await getMember(members, who)
       await authentication.confirmPassword(member, who.sessionId ?? '', body.current, 'current')
       requireUncommon({ ...member, password: body.next }, 'next')
-      await members.setPassword(member.id, await passwords.hash(body.next))
-      setSessionCookies(request, reply, await signIn.renewSession(member, who.accountId, origin))
+      const passwordHash = await passwords.hash(body.next)
+      setSessionCookies(request, reply, await signIn.changePassword(member, passwordHash, who.accountId, origin))
       await audit('password.change')
     },
   } satisfies Partial<Handlers>

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
+import { waitUntil } from '../../../../acceptance/support/wait-until.ts'
 import { makeAttemptStore } from '../../src/database/console/attempt-store.ts'
 import { makeAuditLog } from '../../src/database/console/audit-log.ts'
 import { makeListStore } from '../../src/database/console/list-store.ts'
@@ -153,6 +154,62 @@ describe('the console, as time goes by', () => {
     const elsewhere = { ...origin, address: '192.0.2.99' }
     for (let n = 0; n < 8; n++) await assert.rejects(authenticate(given, elsewhere), isKind('overloaded'))
     assert.notEqual(await signIn.signIn(given, elsewhere), 'code-needed')
+  })
+
+  test('a sign-in that began before a new password or a suspension opens no session', async () => {
+    const { pool } = stores.database
+    const { token } = await invitations.invite({ role: 'operator', accountId: null })
+    const email = 'racing@example.com'
+    await invitations.accept(token, { ...given, email }, origin)
+    const { id = '', passwordHash = '' } = (await members.findByEmail(email)) ?? {}
+    const count = async (table: string) =>
+      (await pool.query(`select from ${table} where member_id = $1`, [id])).rows.length
+    assert.deepEqual([await count('console_sessions'), await count('console_devices')], [1, 1])
+    /** Signs in, and does the work while the password is checked. */
+    const signInAround = async (work: () => Promise<unknown>) => {
+      const isCorrect = async () => {
+        await work()
+        return true
+      }
+      const slow = { ...makePasswords({ derive: () => undefined }), isCorrect }
+      const audit = makeAuditLog(stores.database)
+      const shared = { members, passwords: slow, throttle: makeThrottle({ attempts, clock }), audit, clock }
+      return makeSignIn({ ...shared, authentication: makeAuthentication(shared) }).signIn({ ...given, email }, origin)
+    }
+    await assert.rejects(
+      signInAround(() => members.setPassword(id, { from: passwordHash, to: 'another hash' })),
+      isKind('signed-out'),
+    )
+    assert.deepEqual([await count('console_sessions'), await count('console_devices')], [0, 0])
+    assert.equal(await members.setPassword(id, { from: passwordHash, to: 'a third hash' }), false)
+    assert.equal((await members.findMember(id))?.passwordHash, 'another hash')
+    await assert.rejects(
+      signInAround(() => members.suspendOperator(id, clock.now())),
+      isKind('signed-out'),
+    )
+    await members.suspendOperator(id, null)
+    assert.deepEqual([await count('console_sessions'), await count('console_devices')], [0, 0])
+
+    // A new password whose transaction is open: the sign-in waits for its end.
+    const client = await pool.connect()
+    try {
+      await client.query('begin')
+      await client.query("update members set password_hash = 'a fourth hash' where id = $1", [id])
+      const signingIn = signInAround(async () => {})
+      const isWaiting = async () =>
+        (
+          await pool.query(
+            `select from pg_stat_activity
+             where datname = current_database() and wait_event_type = 'Lock' and query like '%admitted%'`,
+          )
+        ).rows.length > 0
+      await waitUntil('the sign-in waits', isWaiting)
+      await client.query('commit')
+      await assert.rejects(signingIn, isKind('signed-out'))
+    } finally {
+      client.release(true)
+    }
+    assert.deepEqual([await count('console_sessions'), await count('console_devices')], [0, 0])
   })
 
   test('the link of the first start ends with the first operator, however that operator came', async () => {

@@ -60,7 +60,7 @@ export function makeLinkStore({ pool }: { pool: Pool }): LinkStore {
       }),
     joinByLink: (digest, now, memberId) => useLink(digest, now, (client, link) => grant(client, memberId, link, now)),
     acceptReset: (digest, now, passwordHash) =>
-      useLink(digest, now, (client, { memberId }) => setPassword(client, memberId, passwordHash)),
+      useLink(digest, now, (client, { memberId }) => setPassword(client, memberId, { to: passwordHash })),
   }
 
   /** Deletes the link and does its work in one transaction: of two callers with the same link, one finds it. */

@@ -1,3 +1,4 @@
+import type { PoolClient } from 'pg'
 import type { Member } from '../../domain/ports/member-store.ts'
 import { changeRows, findRow, type Queryable } from '../query.ts'
 
@@ -16,5 +17,15 @@ select account_id as "accountId", accounts.name as "accountName", role,
   accounts.suspended_at as "accountSuspendedAt", suspended_reason as "suspendedReason"
 from memberships join accounts on accounts.id = account_id`
 
-export const setPassword = (db: Queryable, id: string | null, passwordHash: string) =>
-  changeRows(db, 'update members set password_hash = $2 where id = $1', [id, passwordHash])
+/**
+ * Sets the password, ends all sessions and forgets all browsers, in the transaction of the client. With `from`, only while
+ * the password is still that one. The update comes first: it waits for sign-ins that lock the member, so that the
+ * statements after it see their sessions.
+ */
+export async function setPassword(client: PoolClient, id: string | null, { from, to }: { from?: string; to: string }) {
+  const text = 'update members set password_hash = $2 where id = $1 and ($3::text is null or password_hash = $3)'
+  if ((await changeRows(client, text, [id, to, from ?? null])) === 0) return false
+  await changeRows(client, 'delete from console_sessions where member_id = $1', [id])
+  await changeRows(client, 'delete from console_devices where member_id = $1', [id])
+  return true
+}

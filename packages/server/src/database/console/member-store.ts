@@ -42,9 +42,7 @@ export function makeMemberStore({ pool, sealer }: { pool: Pool; sealer: Sealer }
     async removeOperator(id) {
       return (await changeRows(pool, 'delete from members where id = $1 and is_operator', [id])) === 1
     },
-    async setPassword(id, passwordHash) {
-      await setPassword(pool, id, passwordHash)
-    },
+    setPassword: (id, change) => inTransaction(pool, (client) => setPassword(client, id, change)),
     async setTotp(id, secret, confirmedAt) {
       const text = 'update members set totp_secret = $2, totp_confirmed_at = $3, totp_step = 0 where id = $1'
       await changeRows(pool, text, [id, secret && (await sealer.seal(secret, totpSecretOf(id))), confirmedAt])

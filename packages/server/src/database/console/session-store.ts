@@ -12,8 +12,6 @@ type SessionStore = Pick<
   | 'closeSession'
   | 'closeSessions'
   | 'isKnownDevice'
-  | 'addDevice'
-  | 'forgetDevices'
   | 'deleteExpired'
 >
 
@@ -27,15 +25,9 @@ export function makeSessionStore({ pool }: { pool: Pool }): SessionStore {
   }
 
   return {
-    async openSession({ id, digest, memberId, accountId, createdAt, lastSeenAt, expiresAt, address, agent }) {
-      await changeRows(
-        pool,
-        `insert into console_sessions
-           (id, digest, member_id, account_id, created_at, last_seen_at, expires_at, address, agent)
-         values ($1, decode($2, 'hex'), $3, $4, $5, $6, $7, $8, $9)`,
-        [id, digest, memberId, accountId, createdAt, lastSeenAt, expiresAt, address, agent],
-      )
-      await changeRows(pool, 'update members set last_seen_at = $2 where id = $1', [memberId, lastSeenAt])
+    async openSession({ id, digest, memberId, accountId, createdAt, lastSeenAt, expiresAt, address, agent, ...more }) {
+      const values = [id, digest, memberId, accountId, createdAt, lastSeenAt, expiresAt, address, agent]
+      return (await changeRows(pool, openSession, [...values, more.passwordHash, more.deviceDigest])) === 1
     },
     async findSession(digest, now, idleSince) {
       const session = await findRow<{ id: string; memberId: string; accountId: string | null; lastSeenAt: Date }>(
@@ -75,17 +67,6 @@ export function makeSessionStore({ pool }: { pool: Pool }): SessionStore {
       const text = "select from console_devices where member_id = $1 and digest = decode($2, 'hex')"
       return (await findRow(pool, text, [memberId, digest])) !== undefined
     },
-    async addDevice(memberId, digest, now) {
-      await changeRows(
-        pool,
-        `insert into console_devices (member_id, digest, last_used_at) values ($1, decode($2, 'hex'), $3)
-         on conflict (member_id, digest) do update set last_used_at = $3`,
-        [memberId, digest, now],
-      )
-    },
-    async forgetDevices(memberId) {
-      await changeRows(pool, 'delete from console_devices where member_id = $1', [memberId])
-    },
     async deleteExpired(now, before) {
       const sessions = await changeRows(pool, 'delete from console_sessions where expires_at < $1', [now])
       const links = await changeRows(pool, 'delete from console_links where expires_at < $1', [now])
@@ -95,3 +76,18 @@ export function makeSessionStore({ pool }: { pool: Pool }): SessionStore {
     },
   }
 }
+
+/**
+ * The update locks the member, so that a new password or a suspension comes entirely before this sign-in, which then finds
+ * no member, or entirely after it, and then ends the session.
+ */
+const openSession = `
+with admitted as (
+  update members set last_seen_at = $6 where id = $3 and password_hash = $10 and suspended_at is null returning id
+), remembered as (
+  insert into console_devices (member_id, digest, last_used_at) select id, decode($11, 'hex'), $6 from admitted
+  on conflict (member_id, digest) do update set last_used_at = $6
+)
+insert into console_sessions (id, digest, member_id, account_id, created_at, last_seen_at, expires_at, address, agent)
+select $1, decode($2, 'hex'), id, $4, $5, $6, $7, $8, $9 from admitted
+`

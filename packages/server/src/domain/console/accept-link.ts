@@ -69,18 +69,17 @@ export function makeAcceptLink({ members, passwords, authentication, signIn, aud
     const member = await members.findMember(memberId)
     if (member === undefined) throw newInvalidLink()
     requireUncommon({ ...member, password })
-    const outcome = await members.acceptReset(toDigest(token), clock.now(), await passwords.hash(password))
+    const passwordHash = await passwords.hash(password)
+    const outcome = await members.acceptReset(toDigest(token), clock.now(), passwordHash)
     if (outcome === 'link-invalid') throw newInvalidLink()
-    await members.closeSessions(memberId)
-    await members.forgetDevices(memberId)
     const memberships = await members.listMemberships(memberId)
-    // Owners of each account learn of it: whoever made the link could use it as well.
+    // The owners of each account are told about the new password: the operator who made the link could have used it.
     for (const accountId of memberships.length === 0 ? [null] : memberships.map((one) => one.accountId)) {
       const entry = { actor: member.email, action: 'password.reset', target: member.email }
       await audit.note({ ...entry, accountId, address: origin.address })
     }
     if (member.totpConfirmedAt !== null) return 'code-needed'
-    return signIn.openSession(member, memberships[0]?.accountId ?? null, origin)
+    return signIn.openSession({ ...member, passwordHash }, memberships[0]?.accountId ?? null, origin)
   }
 }
 

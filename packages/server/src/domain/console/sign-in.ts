@@ -3,6 +3,7 @@ import { v7 as newId } from 'uuid'
 import type { AuditLog } from '../ports/audit-log.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { Member, MemberStore, Membership } from '../ports/member-store.ts'
+import { Problem } from '../problem.ts'
 import { type Authentication, type Credentials, type Origin, requireActive, toDigest } from './authentication.ts'
 
 type Deps = { members: MemberStore; authentication: Authentication; audit: AuditLog; clock: Clock }
@@ -30,17 +31,17 @@ export function makeSignIn({ members, authentication, audit, clock }: Deps) {
       if (member === 'code-needed') return member
       const [membership] = await members.listMemberships(member.id)
       const accountId = membership?.accountId ?? null
+      const opened = await openSession(member, accountId, origin)
       await audit.note({ actor: member.email, action: 'session.open', accountId, address: origin.address })
-      return openSession(member, accountId, origin)
+      return opened
     },
 
     openSession,
 
-    /** Replaces all sessions of the member by a new one, and forgets the other browsers. */
-    async renewSession(member: Member, accountId: string | null, origin: Origin): Promise<OpenedSession> {
-      await members.closeSessions(member.id)
-      await members.forgetDevices(member.id)
-      return openSession(member, accountId, origin)
+    /** Replaces a password that was checked, and all sessions of the member by a new one. Forgets the other browsers. */
+    async changePassword(member: Member, passwordHash: string, accountId: string | null, origin: Origin) {
+      if (!(await members.setPassword(member.id, { from: member.passwordHash, to: passwordHash }))) throw newOutdated()
+      return openSession({ ...member, passwordHash }, accountId, origin)
     },
 
     async findVisitor(token: string): Promise<Visitor | undefined> {
@@ -52,15 +53,18 @@ export function makeSignIn({ members, authentication, audit, clock }: Deps) {
     },
   }
 
+  /** Opens a session if the password of the member is still the one that was checked. */
   async function openSession(member: Member, accountId: string | null, origin: Origin): Promise<OpenedSession> {
     requireActive(member)
     const token = newToken()
     const device = origin.device ?? newToken()
     const now = clock.now()
-    await members.openSession({
+    const isOpened = await members.openSession({
       id: newId(),
       digest: toDigest(token),
+      deviceDigest: toDigest(device),
       memberId: member.id,
+      passwordHash: member.passwordHash,
       accountId,
       createdAt: now,
       lastSeenAt: now,
@@ -68,12 +72,15 @@ export function makeSignIn({ members, authentication, audit, clock }: Deps) {
       address: origin.address,
       agent: origin.agent.slice(0, 300),
     })
-    await members.addDevice(member.id, toDigest(device), now)
+    if (!isOpened) throw newOutdated()
     return { token, device }
   }
 }
 
 export type SignIn = ReturnType<typeof makeSignIn>
+
+const newOutdated = () =>
+  new Problem({ kind: 'signed-out', detail: 'Your password or your access was changed meanwhile. Sign in again.' })
 
 export const newToken = () => randomBytes(32).toString('base64url')
 

@@ -49,6 +49,16 @@ export type OpenSession = {
   agent: string
 }
 
+type NewSession = OpenSession & {
+  digest: string
+  deviceDigest: string
+  memberId: string
+  /** The hash with which the password was checked. */
+  passwordHash: string
+  accountId: string | null
+  expiresAt: Date
+}
+
 type FoundSession = { id: string; member: Member; membership: Membership | undefined }
 
 /** Members of the console, their sessions and their one-time links. Digests are SHA-256 in hex. */
@@ -65,7 +75,11 @@ export type MemberStore = {
   suspendOperator(id: string, suspendedAt: Date | null): Promise<boolean>
   /** Deletes the person, with the memberships in all accounts. Returns false when there is no such operator. */
   removeOperator(id: string): Promise<boolean>
-  setPassword(id: string, passwordHash: string): Promise<void>
+  /**
+   * Replaces the hash of the password, ends all sessions and forgets all browsers, or does nothing of this. Returns false
+   * when the hash is no longer `from`.
+   */
+  setPassword(id: string, hashes: { from: string; to: string }): Promise<boolean>
   /** Null removes the secret. It is required at sign-in once it is confirmed. */
   setTotp(id: string, secret: Buffer | null, confirmedAt: Date | null): Promise<void>
   /** Throws when the stored secret was changed, or is not that of this member. */
@@ -81,9 +95,11 @@ export type MemberStore = {
   setNoticesSeen(accountId: string, memberId: string, at: Date): Promise<void>
   findNoticesSeen(accountId: string, memberId: string): Promise<Date | null>
 
-  openSession(
-    session: OpenSession & { digest: string; memberId: string; accountId: string | null; expiresAt: Date },
-  ): Promise<void>
+  /**
+   * Also remembers the browser. Returns false, and does nothing, when the member is suspended or the hash of the password
+   * is no longer the one that was checked.
+   */
+  openSession(session: NewSession): Promise<boolean>
   /** Also records the use of the session. Finds nothing when it has expired, or was idle since before that time. */
   findSession(digest: string, now: Date, idleSince: Date): Promise<FoundSession | undefined>
   /** Makes the session work in another account. */
@@ -92,8 +108,6 @@ export type MemberStore = {
   closeSession(id: string): Promise<void>
   closeSessions(memberId: string): Promise<void>
   isKnownDevice(memberId: string, digest: string): Promise<boolean>
-  addDevice(memberId: string, digest: string, now: Date): Promise<void>
-  forgetDevices(memberId: string): Promise<void>
 
   /** Replaces links of the same purpose, account and email address. */
   addLink(link: NewLink): Promise<void>
@@ -107,7 +121,7 @@ export type MemberStore = {
   acceptLink(digest: string, now: Date, member: NewMember): Promise<'accepted' | 'link-invalid' | 'email-in-use'>
   /** Uses the link for a member who exists: adds the membership or the role that it offers. */
   joinByLink(digest: string, now: Date, memberId: string): Promise<'accepted' | 'link-invalid'>
-  /** Uses the link and sets the password of its member. */
+  /** Uses the link, sets the password of its member, ends all sessions and forgets all browsers. */
   acceptReset(digest: string, now: Date, passwordHash: string): Promise<'accepted' | 'link-invalid'>
 
   /** Deletes expired sessions and links, and devices and failures of before these times. Returns how many. */
