@@ -27,11 +27,13 @@ export function makePasswordHashing({ maxWaiting = 64 } = {}) {
   let running: Work | undefined
   let count = 0
   let idle: NodeJS.Timeout | undefined
+  let isClosed = false
 
   return {
     /** Returns undefined when the queue is full. Urgent work has its own queue of the same length. */
     derive(input: Argon2Input, { isUrgent = false } = {}): Promise<Buffer> | undefined {
       const queue = isUrgent ? urgent : ordinary
+      if (isClosed) return Promise.reject(newClosedError())
       if (queue.length >= maxWaiting) return undefined
       return new Promise((resolve, reject) => {
         queue.push({ input, resolve, reject })
@@ -39,24 +41,36 @@ export function makePasswordHashing({ maxWaiting = 64 } = {}) {
       })
     },
     countWaiting: () => urgent.length + ordinary.length,
+    /** Ends the thread. Rejects the work that runs or waits. */
     async close() {
+      isClosed = true
       clearTimeout(idle)
-      await thread?.terminate()
+      const unfinished = [running, ...urgent.splice(0), ...ordinary.splice(0)]
+      running = undefined
+      for (const work of unfinished) work?.reject(newClosedError())
+      await endThread()
     },
   }
 
   function startNext() {
-    if (running !== undefined) return
+    if (running !== undefined || isClosed) return
     running = urgent.shift() ?? ordinary.shift()
     clearTimeout(idle)
     if (running === undefined) {
       thread?.unref()
-      idle = setTimeout(() => void thread?.terminate(), idleMs).unref()
+      idle = setTimeout(() => void endThread(), idleMs).unref()
       return
     }
     thread ??= openThread()
     thread.ref()
     thread.postMessage({ id: ++count, input: running.input })
+  }
+
+  /** Forgets the thread before it ends, so that the next password starts another one. */
+  async function endThread() {
+    const ending = thread
+    thread = undefined
+    await ending?.terminate()
   }
 
   function complete(reply: Reply | Error) {
@@ -82,3 +96,5 @@ export function makePasswordHashing({ maxWaiting = 64 } = {}) {
     }
   }
 }
+
+const newClosedError = () => new Error('The service is stopping and hashes no more passwords')

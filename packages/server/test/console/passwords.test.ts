@@ -58,6 +58,27 @@ describe('passwords', () => {
     assert.equal(hashing.countWaiting(), 0)
   })
 
+  test('a password that comes while the idle thread ends is hashed by another thread', async (t) => {
+    t.mock.timers.enable({ apis: ['setTimeout'] })
+    const own = makePasswordHashing()
+    const { hash } = makePasswords(own)
+    await hash('correct horse')
+    t.mock.timers.tick(60_000)
+    assert.match(await hash('correct horse'), /^\$argon2id/)
+    await own.close()
+  })
+
+  test('closing rejects the passwords that run and wait, and those that come later', async () => {
+    const own = makePasswordHashing()
+    const { hash } = makePasswords(own)
+    const rejections = ['runs', 'waits', 'waits as well'].map((password) =>
+      assert.rejects(hash(password), /is stopping/),
+    )
+    await own.close()
+    await Promise.all(rejections)
+    await assert.rejects(hash('late'), /is stopping/)
+  })
+
   test('hashing leaves the thread pool of Node to scans', () => {
     // With a pool of one thread, a read that is asked for after many hashes ends before them, or after all of them.
     const script = `
