@@ -203,6 +203,17 @@ describe('a member of an account', { skip: lacking }, () => {
     const [sample] = receiver.at('/test')
     assert(sample)
     verifyDelivery(sample, first)
+    // The audit log, which keeps its entries, does not name secrets of the receiver.
+    await admin.ask(owner, 'POST', '/webhooks/test', { url: `${receiver.url}/hook?token=of-the-receiver` })
+    const audit = await admin.ask<Page<{ target: string }>>(
+      admin.token,
+      'GET',
+      '/operator/audit?action=webhook.test&limit=100',
+    )
+    const targets = audit.items
+      .map(({ target }) => target)
+      .filter((target) => target.startsWith(`${receiver.url}/hook`))
+    assert.deepEqual(targets, [`${receiver.url}/hook?token=(hidden)`])
 
     const caller = makeCaller(url, account.api_key)
     const submit = (path: string) =>

@@ -7,6 +7,7 @@ import type { WebhookSender } from '../domain/ports/webhook-sender.ts'
 import { Problem } from '../domain/problem.ts'
 import { type AddressPolicy, checkWebAddress } from '../domain/scans/web-address.ts'
 import { sendSample } from '../domain/webhooks/deliver.ts'
+import { hideCredentials } from '../runtime/hide-credentials.ts'
 import { type Call, getAccountId, getId, type Handlers, listPage, requireFound } from './call.ts'
 
 export type WebhookHandlerDeps = {
@@ -59,7 +60,7 @@ export function makeWebhookHandlers(deps: WebhookHandlerDeps) {
       if (errors.length > 0) throw new Problem({ kind: 'validation', errors: { url: errors } })
       const secrets = await accounts.listWebhookSecrets(getAccountId(call))
       const { status, durationMs, answer, isPublic } = await sendSample({ sender, clock }, { url, secrets })
-      await call.audit('webhook.test', url)
+      await call.audit('webhook.test', hideCredentials(url))
       // The operator opened the network for webhooks, not for members to read what answers there.
       const shown = isPublic ? answer : hiddenAnswer
       return {
