@@ -37,8 +37,9 @@ export function makeAttemptStore({ pool }: { pool: Pool }): AttemptStore {
       return counted === 1 ? undefined : ((await findPause(subject, now, limits)) ?? { waitMs: 1 })
     },
     async uncountAttempt(subject) {
-      const text = 'update sign_in_failures set failures = greatest(failures - 1, 0) where subject = $1'
-      await changeRows(pool, text, [subject])
+      await changeRows(pool, 'update sign_in_failures set failures = failures - 1 where subject = $1', [subject])
+      // During the pause of a network, every email address that is tried would otherwise leave a row.
+      await changeRows(pool, 'delete from sign_in_failures where subject = $1 and failures <= 0', [subject])
     },
     async forgetFailures(subject) {
       await changeRows(pool, 'delete from sign_in_failures where subject = $1', [subject])

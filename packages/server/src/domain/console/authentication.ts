@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto'
+import { NIL as nilId } from 'uuid'
 import type { AuditLog } from '../ports/audit-log.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { Member, MemberStore } from '../ports/member-store.ts'
@@ -26,9 +27,11 @@ export function makeAuthentication({ members, passwords, throttle, audit, clock 
     async authenticate(credentials: Credentials, origin: Origin): Promise<Member | 'code-needed'> {
       const { email, password, code } = credentials
       const member = await members.findByEmail(email)
-      const isUrgent = member !== undefined && (await isKnownDevice(member, origin))
+      const isUrgent = await isKnownDevice(member, origin)
       const attempt = await throttle.begin(
-        isUrgent ? [toDeviceSubject(toDigest(origin.device ?? ''), member.id)] : toStranger(email, origin.address),
+        member !== undefined && isUrgent
+          ? [toDeviceSubject(toDigest(origin.device ?? ''), member.id)]
+          : toStranger(email, origin.address),
       )
       const isCorrect = await checkPassword(member, password, isUrgent).catch(giveBack(attempt))
       if (member === undefined || !isCorrect) return refuse(credentials, origin)
@@ -37,7 +40,8 @@ export function makeAuthentication({ members, passwords, throttle, audit, clock 
           await attempt.withdraw()
           return 'code-needed'
         }
-        if (!(await acceptsCode(member, code, origin))) return refuse(credentials, origin)
+        const isAccepted = await acceptsCode(member, code, origin).catch(giveBack(attempt))
+        if (!isAccepted) return refuse(credentials, origin)
       }
       await attempt.succeed()
       requireActive(member)
@@ -57,8 +61,9 @@ export function makeAuthentication({ members, passwords, throttle, audit, clock 
     return passwords.isCorrect(password, member?.passwordHash ?? (await passwords.getDecoyHash()), { isUrgent })
   }
 
-  async function isKnownDevice(member: Member, { device }: Origin): Promise<boolean> {
-    return device !== undefined && members.isKnownDevice(member.id, toDigest(device))
+  /** Asks the database also when there is no such member, so that the response time does not tell. */
+  async function isKnownDevice(member: Member | undefined, { device }: Origin): Promise<boolean> {
+    return device !== undefined && members.isKnownDevice(member?.id ?? nilId, toDigest(device))
   }
 
   async function acceptsCode(member: Member, code: string, { address }: Origin): Promise<boolean> {
@@ -80,7 +85,7 @@ export function makeAuthentication({ members, passwords, throttle, audit, clock 
 
 export type Authentication = ReturnType<typeof makeAuthentication>
 
-/** A password that was not checked, because the queue was full or the service failed, is not a wrong one. */
+/** A password or code that was not checked, because the queue was full or the service failed, is not a wrong one. */
 const giveBack = (attempt: { withdraw(): Promise<void> }) => async (error: unknown) => {
   await attempt.withdraw()
   throw error
