@@ -8,7 +8,7 @@ import type { KeyStore } from '../domain/ports/key-store.ts'
 import type { AccountMember, MemberStore } from '../domain/ports/member-store.ts'
 import { Problem } from '../domain/problem.ts'
 import { toOrigin } from '../http/request.ts'
-import { type Call, getAccountId, getId, type Handlers, requireFound } from './call.ts'
+import { type Call, getAccountId, getId, type Handlers, requireFound, requireRemoved } from './call.ts'
 import { toKeyRow } from './key-handlers.ts'
 
 export type AccountHandlerDeps = {
@@ -56,10 +56,8 @@ export function makeAccountHandlers(deps: AccountHandlerDeps) {
         throw new Problem({ kind: 'conflict', detail: 'You cannot remove yourself. Ask another owner.' })
       }
       const target = (await members.listMembers(accountId)).find((member) => member.id === id)
-      const isRemoved = await (target === undefined
-        ? members.removeLink(accountId, id)
-        : members.removeMember(accountId, id))
-      requireFound(isRemoved, 'member')
+      if (target === undefined) requireFound(await members.removeLink(accountId, id), 'member')
+      else requireRemoved(await members.removeMember(accountId, id), 'owner')
       await call.audit('member.remove', target?.email ?? 'invitation')
       if (target === undefined) return { keys: [] }
       // The member has seen these keys: the owner decides which of them to revoke.
@@ -74,8 +72,8 @@ export function makeAccountHandlers(deps: AccountHandlerDeps) {
       const { memberId, actor } = call.who
       const since = memberId === null ? null : await members.findNoticesSeen(accountId, memberId)
       const records = await audit.listOfAccount(accountId, { actions: Object.keys(noticeKinds), since, limit: 50 })
-      // People are not told about their own invitation and their own new password.
-      return records.filter(({ target }) => target !== actor).map(toNotice)
+      // An owner is not told about their own invitation. A new password may have been set by another person with the link.
+      return records.filter(({ action, target }) => action !== 'account.invite-owner' || target !== actor).map(toNotice)
     },
 
     async confirmNotices(call) {

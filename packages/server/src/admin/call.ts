@@ -3,7 +3,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { validate as isUuid } from 'uuid'
 import type { Origin } from '../domain/console/authentication.ts'
 import type { Clock } from '../domain/ports/clock.ts'
-import type { Member, MemberStore } from '../domain/ports/member-store.ts'
+import type { Member, MemberStore, Removal } from '../domain/ports/member-store.ts'
 import { OperatorMistake, Problem } from '../domain/problem.ts'
 
 type Of<N extends AdminRouteName, K extends 'query' | 'body' | 'answer'> = (typeof adminRoutes)[N] extends {
@@ -72,6 +72,15 @@ export function requireFound<T>(found: T | undefined | false, what: string): T {
     throw new Problem({ kind: 'not-found', detail: `There is no such ${what}.` })
   }
   return found
+}
+
+/** Throws when a person was not removed or suspended: there is no such person, or nobody else has this role. */
+export function requireRemoved(removal: Removal, role: 'operator' | 'owner') {
+  if (removal === 'last') {
+    const detail = `Nobody else can sign in as ${role}. Invite another ${role} first.`
+    throw new Problem({ kind: 'conflict', detail })
+  }
+  requireFound(removal === 'done', role === 'owner' ? 'member' : role)
 }
 
 /** Turns a mistake of the operator, which commands print, into a 409 response. */

@@ -5,7 +5,7 @@ import type { Clock } from '../domain/ports/clock.ts'
 import type { Member, MemberStore } from '../domain/ports/member-store.ts'
 import { Problem } from '../domain/problem.ts'
 import { toWelcomeUrl } from './account-handlers.ts'
-import { type Call, getId, type Handlers, requireFound } from './call.ts'
+import { type Call, getId, type Handlers, requireFound, requireRemoved } from './call.ts'
 
 export type OperatorHandlerDeps = {
   accounts: AccountStore
@@ -31,18 +31,18 @@ export function makeOperatorHandlers({ accounts, members, invitations, clock }: 
     async suspendOperator(call) {
       const { id, email } = await getOther(call)
       const { suspended } = call.body
-      requireFound(await members.suspendOperator(id, suspended ? clock.now() : null), 'operator')
+      requireRemoved(await members.suspendOperator(id, suspended ? clock.now() : null), 'operator')
       await call.audit(suspended ? 'operator.suspend' : 'operator.resume', email)
     },
 
     async removeOperator(call) {
       const { id, email } = await getOther(call)
-      requireFound(await members.removeOperator(id), 'operator')
+      requireRemoved(await members.removeOperator(id), 'operator')
       await call.audit('operator.remove', email)
     },
   } satisfies Partial<Handlers>
 
-  /** Returns the operator of the path. Operators cannot lock themselves out, so that at least one is left. */
+  /** Returns the operator of the path. Operators cannot lock themselves out. */
   async function getOther(call: Call<'suspendOperator' | 'removeOperator'>): Promise<Member> {
     const id = getId(call, 'operator')
     if (id === call.who.memberId) {

@@ -68,8 +68,10 @@ async function changeOperator(
 ): Promise<Member> {
   const operator = (await members.listOperators()).find((one) => one.email.toLowerCase() === email.toLowerCase())
   if (operator === undefined) throw new OperatorMistake(`There is no operator with the address ${email}.`)
-  if (change === 'remove') await members.removeOperator(operator.id)
-  else await members.suspendOperator(operator.id, change === 'suspend' ? new Date() : null)
+  // The command line can invite the next operator, so it may also remove the last one.
+  const options = { mayBeLast: true }
+  if (change === 'remove') await members.removeOperator(operator.id, options)
+  else await members.suspendOperator(operator.id, change === 'suspend' ? new Date() : null, options)
   await audit(`operator.${change}`, operator.email)
   return operator
 }

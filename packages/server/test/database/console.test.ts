@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
 import { waitUntil } from '../../../../acceptance/support/wait-until.ts'
 import { makeAttemptStore } from '../../src/database/console/attempt-store.ts'
@@ -6,7 +7,7 @@ import { makeAuditLog } from '../../src/database/console/audit-log.ts'
 import { makeListStore } from '../../src/database/console/list-store.ts'
 import { makeMemberStore } from '../../src/database/console/member-store.ts'
 import { makeRejectedRequestStore, makeScanHistory } from '../../src/database/console/scan-history.ts'
-import { makeAuthentication } from '../../src/domain/console/authentication.ts'
+import { makeAuthentication, toDigest } from '../../src/domain/console/authentication.ts'
 import { makePasswords } from '../../src/domain/console/credentials.ts'
 import { makeInvitations } from '../../src/domain/console/invitations.ts'
 import { makeSignIn } from '../../src/domain/console/sign-in.ts'
@@ -146,6 +147,20 @@ describe('the console, as time goes by', () => {
     assert.notEqual(await signIn.signIn(given, { ...stores, address: '192.0.2.78' }), 'code-needed')
   })
 
+  test('attempts during the pause of a network leave no rows, whatever addresses they try', async () => {
+    const { pool } = stores.database
+    const network = { ...origin, address: '192.0.2.79' }
+    const limits = { freeFailures: 50, firstPauseMs: 5000, longestPauseMs: 60_000, memoryMs: hourMs }
+    for (let n = 0; n < 50; n++) await attempts.countAttempt(`address:${network.address}`, clock.now(), limits)
+    const count = async () => (await pool.query('select from sign_in_failures')).rows.length
+    const before = await count()
+    for (let n = 0; n < 5; n++) {
+      const guess = { email: `random-${n}@example.com`, password: 'wrong' }
+      await assert.rejects(signIn.signIn(guess, network), isKind('rate-limited'))
+    }
+    assert.equal(await count(), before)
+  })
+
   test('a password that was not checked because the queue is full is not counted as wrong', async () => {
     const busy = makePasswords({ derive: () => undefined })
     const throttle = makeThrottle({ attempts, clock })
@@ -231,6 +246,51 @@ describe('the console, as time goes by', () => {
     assert.equal(await members.findByEmail(person.email), undefined)
   })
 
+  test('the link of the first start and another operator’s link can be used at the same time', async () => {
+    const { pool } = stores.database
+    for (let round = 0; round < 5; round++) {
+      await pool.query('update members set is_operator = false')
+      const first = await invitations.inviteFirstOperator()
+      const { token } = await invitations.invite({ role: 'operator', accountId: null })
+      const accept = (used: string, name: string) =>
+        members.acceptLink(toDigest(used), clock.now(), {
+          id: randomUUID(),
+          name,
+          email: `${name}-${round}@example.com`,
+          passwordHash: 'a hash',
+        })
+      const [one, other] = await Promise.all([accept(first?.token ?? '', 'first'), accept(token, 'invited')])
+      // The link of the first start serves nobody after another operator.
+      assert(one === 'accepted' || one === 'link-invalid', one)
+      assert.equal(other, 'accepted')
+    }
+  })
+
+  test('two operators, or two owners of an account, cannot remove each other at the same time', async () => {
+    const { pool } = stores.database
+    const account = await stores.register()
+    await pool.query('update members set is_operator = false')
+    const join = async (role: 'operator' | 'owner', email: string) => {
+      const { token } = await invitations.invite({ role, accountId: role === 'owner' ? account.id : null })
+      await invitations.accept(token, { ...given, email }, origin)
+      return (await members.findByEmail(email))?.id ?? ''
+    }
+    const [one, two] = [await join('operator', 'op-one@example.com'), await join('operator', 'op-two@example.com')]
+    const suspend = (id: string) => members.suspendOperator(id, clock.now())
+    assert.deepEqual((await Promise.all([suspend(one), suspend(two)])).sort(), ['done', 'last'])
+    for (const id of [one, two]) assert.equal(await members.suspendOperator(id, null), 'done')
+    const removals = await Promise.all([members.removeOperator(one), members.removeOperator(two)])
+    assert.deepEqual(removals.sort(), ['done', 'last'])
+    const [left] = await members.listOperators()
+    assert.equal(await members.removeOperator(left?.id ?? '', { mayBeLast: true }), 'done')
+
+    const owners = [await join('owner', 'own-one@example.com'), await join('owner', 'own-two@example.com')]
+    const removed = await Promise.all(owners.map((id) => members.removeMember(account.id, id)))
+    assert.deepEqual(removed.sort(), ['done', 'last'])
+    assert.equal((await members.listMembers(account.id)).length, 1)
+    assert.equal(await members.removeMember(account.id, randomUUID()), 'not-found')
+  })
+
   test('the audit log cannot be changed or shortened by statements of the service', async () => {
     const { pool } = stores.database
     const count = async () => (await pool.query('select from audit_log')).rows.length
@@ -309,6 +369,13 @@ describe('the console, as time goes by', () => {
       rows[0]?.sealed,
     ])
     await assert.rejects(members.findTotpSecret(other), /belongs elsewhere \(members\.totp_secret\)/)
+
+    // A code that the service cannot check is not counted as wrong.
+    const credentials = { ...given, email: 'other@example.com', code: '123456' }
+    const elsewhere = { ...origin, address: '192.0.2.120' }
+    await assert.rejects(signIn.signIn(credentials, elsewhere), /belongs elsewhere/)
+    const failures = await pool.query("select from sign_in_failures where subject like '%192.0.2.120%'")
+    assert.equal(failures.rows.length, 0)
   })
 })
 

@@ -2,7 +2,7 @@ import type { Pool, PoolClient } from 'pg'
 import type { Link, MemberStore } from '../../domain/ports/member-store.ts'
 import { isUniqueViolation } from '../database-error.ts'
 import { changeRows, findRow, inTransaction, listRows } from '../query.ts'
-import { setPassword } from './member-rows.ts'
+import { lockMembers, setPassword } from './member-rows.ts'
 
 type LinkStore = Pick<
   MemberStore,
@@ -66,6 +66,7 @@ export function makeLinkStore({ pool }: { pool: Pool }): LinkStore {
   /** Deletes the link and does its work in one transaction: of two callers with the same link, one finds it. */
   function useLink(digest: string, now: Date, work: (client: PoolClient, link: UsedLink) => Promise<unknown>) {
     return inTransaction(pool, async (client) => {
+      await lockMembers(client)
       const used = await findRow<UsedLink>(
         client,
         `delete from console_links where digest = decode($1, 'hex') and expires_at > $2
@@ -82,12 +83,11 @@ export function makeLinkStore({ pool }: { pool: Pool }): LinkStore {
 
 /**
  * Only the first operator gets an account with the role, and the link of the first start serves nobody else. Every new
- * operator ends the other links of the first start. The lock makes two operators who join at the same time do this one
- * after the other.
+ * operator ends the other links of the first start. Because of the lock on members, two operators who join at the same
+ * time do this one after the other.
  */
 async function admitOperator(client: PoolClient, link: UsedLink): Promise<UsedLink | undefined> {
   if (link.purpose === 'new-password') return link
-  await client.query('lock table members in share row exclusive mode')
   await changeRows(client, "delete from console_links where purpose = 'first-operator'")
   const operator = await findRow(client, 'select from members where is_operator limit 1')
   if (operator === undefined) return link

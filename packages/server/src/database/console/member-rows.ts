@@ -12,6 +12,12 @@ export const selectMember = `select ${memberColumns} from members`
 export const findMember = (db: Queryable, id: string) =>
   findRow<Member>(db, `${selectMember} where members.id = $1`, [id])
 
+/**
+ * Makes transactions that decide by who the operators and owners are run one after the other. They take this lock before
+ * any other, so that they do not wait for each other in a circle.
+ */
+export const lockMembers = (client: PoolClient) => client.query('lock table members in share row exclusive mode')
+
 export const selectMembership = `
 select account_id as "accountId", accounts.name as "accountName", role,
   accounts.suspended_at as "accountSuspendedAt", suspended_reason as "suspendedReason"

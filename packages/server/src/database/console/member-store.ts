@@ -1,9 +1,9 @@
 import type { Pool, PoolClient } from 'pg'
-import type { AccountMember, Member, MemberStore, Membership } from '../../domain/ports/member-store.ts'
+import type { AccountMember, Member, MemberStore, Membership, Removal } from '../../domain/ports/member-store.ts'
 import type { Binding, Sealer } from '../../domain/ports/sealer.ts'
 import { changeRows, findRow, inTransaction, listRows } from '../query.ts'
 import { makeLinkStore } from './link-store.ts'
-import { findMember, memberColumns, selectMember, selectMembership, setPassword } from './member-rows.ts'
+import { findMember, lockMembers, memberColumns, selectMember, selectMembership, setPassword } from './member-rows.ts'
 import { makeSessionStore } from './session-store.ts'
 
 export function makeMemberStore({ pool, sealer }: { pool: Pool; sealer: Sealer }): MemberStore {
@@ -32,16 +32,22 @@ export function makeMemberStore({ pool, sealer }: { pool: Pool; sealer: Sealer }
         memberId,
       ]),
     listOperators: () => listRows<Member>(pool, `${selectMember} where is_operator order by created_at`),
-    suspendOperator: (id, suspendedAt) =>
+    suspendOperator: (id, suspendedAt, { mayBeLast = suspendedAt === null } = {}) =>
       inTransaction(pool, async (client) => {
+        await lockMembers(client)
+        if (!mayBeLast && !(await hasOtherOperator(client, id))) return 'last'
         const text = 'update members set suspended_at = $2 where id = $1 and is_operator'
-        if ((await changeRows(client, text, [id, suspendedAt])) === 0) return false
+        if ((await changeRows(client, text, [id, suspendedAt])) === 0) return 'not-found'
         if (suspendedAt !== null) await changeRows(client, 'delete from console_sessions where member_id = $1', [id])
-        return true
+        return 'done'
       }),
-    async removeOperator(id) {
-      return (await changeRows(pool, 'delete from members where id = $1 and is_operator', [id])) === 1
-    },
+    removeOperator: (id, { mayBeLast = false } = {}) =>
+      inTransaction(pool, async (client) => {
+        await lockMembers(client)
+        if (!mayBeLast && !(await hasOtherOperator(client, id))) return 'last'
+        const removed = await changeRows(client, 'delete from members where id = $1 and is_operator', [id])
+        return removed === 1 ? 'done' : 'not-found'
+      }),
     setPassword: (id, change) => inTransaction(pool, (client) => setPassword(client, id, change)),
     async setTotp(id, secret, confirmedAt) {
       const text = 'update members set totp_secret = $2, totp_confirmed_at = $3, totp_step = 0 where id = $1'
@@ -77,14 +83,28 @@ export function makeMemberStore({ pool, sealer }: { pool: Pool; sealer: Sealer }
   }
 }
 
-async function removeMember(client: PoolClient, accountId: string, id: string): Promise<boolean> {
+async function hasOtherOperator(client: PoolClient, id: string): Promise<boolean> {
+  const text = 'select from members where is_operator and suspended_at is null and id <> $1 limit 1'
+  return (await findRow(client, text, [id])) !== undefined
+}
+
+async function removeMember(client: PoolClient, accountId: string, id: string): Promise<Removal> {
   const values = [accountId, id]
-  const removed = await changeRows(
+  await lockMembers(client)
+  const role = await findRow<{ role: string }>(
     client,
-    'delete from memberships where account_id = $1 and member_id = $2 returning member_id',
+    'select role from memberships where account_id = $1 and member_id = $2',
     values,
   )
-  if (removed === 0) return false
+  if (role === undefined) return 'not-found'
+  const otherOwner = await findRow(
+    client,
+    `select from memberships join members on members.id = member_id
+     where account_id = $1 and member_id <> $2 and role = 'owner' and suspended_at is null limit 1`,
+    values,
+  )
+  if (role.role === 'owner' && otherOwner === undefined) return 'last'
+  await changeRows(client, 'delete from memberships where account_id = $1 and member_id = $2', values)
   await changeRows(client, 'delete from console_sessions where account_id = $1 and member_id = $2', values)
   await changeRows(
     client,
@@ -92,7 +112,7 @@ async function removeMember(client: PoolClient, accountId: string, id: string): 
        and not exists (select from memberships where member_id = $1)`,
     [id],
   )
-  return true
+  return 'done'
 }
 
 export const totpSecretOf = (memberId: string): Binding => ['members.totp_secret', memberId]

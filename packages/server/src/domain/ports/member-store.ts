@@ -61,6 +61,11 @@ type NewSession = OpenSession & {
 
 type FoundSession = { id: string; member: Member; membership: Membership | undefined }
 
+/** Nothing is changed when no other person who can sign in would have the role of an operator, or of an owner: `last`. */
+export type Removal = 'done' | 'not-found' | 'last'
+/** `mayBeLast` allows to remove or suspend the last operator as well. */
+type LastOperator = { mayBeLast?: boolean }
+
 /** Members of the console, their sessions and their one-time links. Digests are SHA-256 in hex. */
 export type MemberStore = {
   /** The oldest account, for the first operator to own; undefined when there is an operator already. */
@@ -71,10 +76,10 @@ export type MemberStore = {
   /** The accounts of a person, the one that was joined first at the front. */
   listMemberships(memberId: string): Promise<Membership[]>
   listOperators(): Promise<Member[]>
-  /** Also ends the sessions of a suspended operator. Returns false when there is no such operator. */
-  suspendOperator(id: string, suspendedAt: Date | null): Promise<boolean>
-  /** Deletes the person, with the memberships in all accounts. Returns false when there is no such operator. */
-  removeOperator(id: string): Promise<boolean>
+  /** Also ends the sessions of a suspended operator. */
+  suspendOperator(id: string, suspendedAt: Date | null, options?: LastOperator): Promise<Removal>
+  /** Deletes the person, with the memberships in all accounts. */
+  removeOperator(id: string, options?: LastOperator): Promise<Removal>
   /**
    * Replaces the hash of the password, ends all sessions and forgets all browsers, or does nothing of this. Returns false
    * when the hash is no longer `from`.
@@ -90,7 +95,7 @@ export type MemberStore = {
   /** Returns false when there is no such code, or it was used before. */
   takeRecoveryCode(id: string, digest: string): Promise<boolean>
   /** Ends the membership and its sessions. A person without another account who is no operator is deleted. */
-  removeMember(accountId: string, id: string): Promise<boolean>
+  removeMember(accountId: string, id: string): Promise<Removal>
   /** Records that an owner has read the notices up to this time. */
   setNoticesSeen(accountId: string, memberId: string, at: Date): Promise<void>
   findNoticesSeen(accountId: string, memberId: string): Promise<Date | null>
