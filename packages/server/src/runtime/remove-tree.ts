@@ -13,8 +13,8 @@ import {
 import { join } from 'node:path'
 
 /**
- * Removes a file, or a directory with everything below. Directories of other users than root are emptied by a process of
- * their user: there, a name can become a link at any time, and root would follow it.
+ * Removes a file, or a directory with everything below. Directories of other users than root are emptied by a process
+ * of their user: there, a name can become a link at any time, and root would follow it.
  */
 export function removeTree(path: string) {
   const found = lstatSync(path, { throwIfNoEntry: false })
@@ -27,8 +27,8 @@ export function removeTree(path: string) {
 
 /**
  * The user may have made directories that it cannot list, and paths that are too long for one call: `find` enters one
- * directory after the other. The outermost is entered before the process becomes the user, who may be unable to reach it
- * by its path.
+ * directory after the other. The outermost is entered before the process becomes the user, who may be unable to reach
+ * it by its path.
  */
 function emptyAsOwner(dir: string, { uid, gid }: { uid: number; gid: number }) {
   const user = [`--reuid=${uid}`, `--regid=${gid}`, '--clear-groups', '--no-new-privs', '--bounding-set=-all']

@@ -41,14 +41,15 @@ const sourceRoot = realpathSync(join(protocolDir, '..', '..'))
 const manifest = join(protocolDir, '..', '..', '..', 'package.json')
 
 /**
- * Without stripped sources, Node removes their types with a WebAssembly program. V8 would compile its functions a second time for
- * speed, which is 40% of the start of an unpacking process. Functions that run for long, as in 7-Zip, still get it.
+ * Without stripped sources, Node removes their types with a WebAssembly program. V8 would compile its functions a
+ * second time for speed, which is 40% of the start of an unpacking process. Functions that run for long, as in 7-Zip,
+ * still get it.
  */
 const tieringBudget = 1_000_000_000
 
 /**
- * The command that runs a program of ours on Node: in a jail, as an ordinary user, and with Node's permission model as a
- * further restriction of its JavaScript.
+ * The command that runs a program of ours on Node: in a jail, as an ordinary user, and with Node's permission model as
+ * a further restriction of its JavaScript.
  */
 export function toNodeLaunch(options: NodeProgram): Launch {
   const { readableFiles = [], args = [], flags = [], hasSocket = true } = options

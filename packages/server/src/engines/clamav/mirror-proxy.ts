@@ -6,8 +6,9 @@ export type MirrorProxy = { port: number; close(): void }
 
 /**
  * Opens an HTTP proxy on the loopback that connects to the hosts of these addresses and to no other. The jail lets
- * freshclam connect to its port only, so that an attacker who takes over freshclam reaches the mirrors alone. freshclam
- * asks for a tunnel for every address, with and without TLS.
+ * freshclam connect to the port of the proxy only, at any host: Landlock knows no addresses. An attacker who takes over
+ * freshclam therefore reaches the mirrors, and hosts that listen at the same port, which differs in every run.
+ * freshclam asks for a tunnel for every address, with and without TLS.
  */
 export async function openMirrorProxy(addresses: string[]): Promise<MirrorProxy> {
   const allowed = new Set(addresses.flatMap(listTargets))
@@ -45,7 +46,10 @@ export async function openMirrorProxy(addresses: string[]): Promise<MirrorProxy>
   }
 }
 
-/** The hosts and ports that an address leads to: a mirror without a protocol is asked by TLS, and by older versions without. */
+/**
+ * The hosts and ports that an address leads to. freshclam asks a mirror without a protocol by TLS, older versions ask
+ * without.
+ */
 function listTargets(address: string): string[] {
   const urls = address.includes('://') ? [address] : [`https://${address}`, `http://${address}`]
   return urls.flatMap((url) => {

@@ -121,7 +121,7 @@ function findKernelSupport(): KernelSupport {
   return found
 }
 
-/** What this kernel lacks, in sentences for the operator. Both are empty where everything works. */
+/** What this kernel lacks, in sentences for the operator. `faults` and `notes` are empty where everything works. */
 export type MissingParts = {
   /** Parts that no other wall replaces. */
   faults: string[]

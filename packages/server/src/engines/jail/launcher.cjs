@@ -1,7 +1,7 @@
 /**
  * Puts itself into a jail and becomes the parser: jail.ts starts this program with a description of the jail and the
- * command line of the parser. Landlock restricts the calling thread, and execve ends all others, so the parser is inside
- * with every thread. This file is plain JavaScript without imports: removing types would triple its 35 ms.
+ * command line of the parser. Landlock restricts the calling thread, and execve ends all others, so the parser is
+ * inside with every thread. This file is plain JavaScript without imports: removing types would triple its time.
  */
 const jail = JSON.parse(process.argv[2])
 const native = { exports: {} }

@@ -106,7 +106,7 @@ export const policies = {
     reads: [...systemReads, ...listOwnReads(paths.binary), ...paths.reads],
     writes: paths.writes,
     sockets: 'listen',
-    // clamd sets the mode of its socket, whose directory nobody else can enter.
+    // clamd ends when it cannot set the mode of its socket.
     modeChanges: 'ignored',
     limits: { dataMb: 9216, openFiles: 4096, fileMb: paths.scratchMb },
   }),
