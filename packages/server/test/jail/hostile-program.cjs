@@ -160,6 +160,8 @@ attempt('take 10 GB', numbers.mmap, 0, 10 * 2 ** 30, 3, 0x22, -1, 0)
 attempt('take shared memory without a limit', numbers.mmap, 0, 10 * 2 ** 30, 3, 0x21, -1, 0)
 // MAP_GROWSDOWN, and MAP_NORESERVE so that it is not the memory of the machine that refuses.
 attempt('take 10 GB as a stack', numbers.mmap, 0, 10 * 2 ** 30, 3, 0x4122, -1, 0)
+// The stack of the first thread grows up to this limit, beside the limit on data.
+attempt('let the stack grow without a limit', numbers.prlimit64, 0, 3, address(Buffer.alloc(16, 0xff)))
 if (startsThreads) results['start 10,000 threads'] = startThreads()
 /** Threads with small stacks, which wait for a signal. */
 function startThreads() {

@@ -42,7 +42,7 @@ const handled = [
   [[4, 0b11]],
   [[6, 0b11]],
 ]
-const resource = { processorSeconds: 0, fileBytes: 1, dataBytes: 2, coreBytes: 4, openFiles: 7 }
+const resource = { processorSeconds: 0, fileBytes: 1, dataBytes: 2, stackBytes: 3, coreBytes: 4, openFiles: 7 }
 
 /**
  * Threads that a parser may start beside those that its user has; up to about twice as many are possible. The other
@@ -93,6 +93,8 @@ export function toJailed(policy: Policy, args: string[], options: { hasSocket: b
       // A core dump would put content on a disk unencrypted.
       [resource.coreBytes, 0],
       [resource.dataBytes, limits.dataMb * megabyte],
+      // The limit on data does not count the stack of the first thread. 8 MB is the usual size.
+      [resource.stackBytes, 8 * megabyte],
       [resource.fileBytes, limits.fileMb * megabyte],
       [resource.openFiles, limits.openFiles],
       ...(limits.processorSeconds === undefined ? [] : [[resource.processorSeconds, limits.processorSeconds]]),

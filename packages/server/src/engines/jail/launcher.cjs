@@ -36,7 +36,8 @@ function enter() {
   if (process.ppid !== jail.parent) process.exit(1)
   check('prctl', prctl(option.noNewPrivileges, 1, null, 0, 0))
   limitThreads(jail.freeThreads)
-  for (const [resource, limit] of jail.limits) setLimit(resource, limit)
+  // A limit that the operator has set lower cannot be raised.
+  for (const [resource, limit] of jail.limits) setLimit(resource, Math.min(limit, Number(findMost(resource))))
   // Marks all descriptors as close-on-exec but the standard ones and those that the parser is to get.
   systemCall(call.closeRange, 3, 0xffffffff, 4, 0)
   for (const descriptor of jail.descriptors) fcntl(descriptor, 2, 0)
@@ -99,21 +100,26 @@ function setLimit(resource, limit, most = limit) {
   check(`setrlimit ${resource}`, setrlimit(resource, both))
 }
 
+/** The hard limit. */
+function findMost(resource) {
+  const limits = Buffer.alloc(16)
+  check('getrlimit', getrlimit(resource, limits))
+  return limits.readBigUInt64LE(8)
+}
+
 /**
  * The kernel counts the threads of a user over all programs, also over those of other containers, which are not visible
  * here. So this tries by itself which limit leaves room for at least `count` further threads, and takes that limit.
  */
 function limitThreads(count) {
   const threads = 6
-  const limits = Buffer.alloc(16)
-  check('getrlimit', getrlimit(threads, limits))
-  const most = limits.readBigUInt64LE(8)
+  const most = findMost(threads)
   const startThread = libc.func('pthread_create', 'int', ['void *', 'void *', 'void *', 'void *'])
   // A thread that does nothing, until execve ends it.
   const wait = libc.func('dlsym', 'void *', ['void *', 'str'])(null, 'pause')
   for (let limit = 2 * count; limit < most; limit *= 2) {
     setLimit(threads, limit - count, most)
-    if (startThread(limits, null, wait, null) === 0) return setLimit(threads, limit)
+    if (startThread(Buffer.alloc(8), null, wait, null) === 0) return setLimit(threads, limit)
   }
   setLimit(threads, most)
 }
