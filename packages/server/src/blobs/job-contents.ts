@@ -114,7 +114,7 @@ export function makeJobContents({
   }
 }
 
-/** What content is sealed for. `name` is the key of its object, or `row`. */
+/** Names the scan, account, length and hash that content is sealed for. `name` is the key of its object, or `row`. */
 export const toBinding = (
   name: string,
   { accountId, scanId }: ContentOwner,

@@ -40,7 +40,7 @@ export type SealedWriter = {
   remove(): Promise<void>
 }
 
-/** An encrypted file: the header, then frames. Whoever opens it again needs the content key. */
+/** Creates an encrypted file: the header, then frames. Opening the file again needs the content key. */
 export async function createSealedFile(
   path: string,
   contentKey: Buffer,

@@ -114,11 +114,11 @@ export async function openStores(config: Config, role: Role, log: Logger, wanted
 
 export type Stores = Awaited<ReturnType<typeof openStores>>
 
-/** Makes what decides who may use the console: members, their sessions and their invitations. */
+/** Makes the access control of the console: members, their sessions and their invitations. */
 function makeAuth(database: Database, sealer: Sealer, log: Logger) {
   const members = makeMemberStore({ pool: database.pool, sealer })
   const { pool } = database
-  // Logs are often kept elsewhere: whoever rewrites the audit log there cannot change them.
+  // The log of the service is often kept on another machine, out of reach of a person who rewrites the audit log.
   const audit = makeAuditLog({ pool, onNoted: ({ id, hash }) => log.info({ auditRow: id, auditHash: hash }, 'audit') })
   const throttle = makeThrottle({ attempts: makeAttemptStore(database), clock: systemClock })
   const passwords = makePasswords(makePasswordHashing())

@@ -44,7 +44,7 @@ export async function resealAll(pool: Pool, resealing: Resealing, options: { isS
       const accounts = options.isSatellite ? 0 : await resealAccounts(client, resealing)
       const members = await resealMembers(client, resealing)
       const jobs = await resealJobs(client, resealing)
-      // Nobody waits for these any more; the sweeper removes their content.
+      // No node runs, so no caller waits for a remote scan any more; the sweeper removes the content of remote scans.
       await client.query('delete from remote_scans')
       const moved = await changeRows(client, 'update master_key set id = $2 where id = $1', [
         resealing.oldId,

@@ -3,9 +3,9 @@ import { join } from 'node:path'
 import { removeTree } from './remove-tree.ts'
 
 /**
- * A directory in one that all users can write to, such as `/tmp`. Its name is random, so that no other user can create it
- * first, and the link `remembered`, in a directory of this process, keeps it for the next start. Other users can enter
- * it, and not write to it.
+ * A directory in one that all users can write to, such as `/tmp`. Its name is random, so that no other user can create
+ * it first, and the link `remembered`, in a directory of this process, keeps it for the next start. Other users can
+ * enter it, and not write to it.
  */
 export function openOutsideDir(parent: string, remembered: string): string {
   const known = findOutsideDir(remembered)

@@ -15,7 +15,7 @@ import { openConnection } from '../stores.ts'
 import { type Manifest, masterKeyFile, readManifest, toTableFile } from './manifest.ts'
 
 type Options = {
-  /** The master key is lost: the sealed secrets are restored all the same, and `master-key rotate --lost` replaces them. */
+  /** The master key is lost: the sealed secrets are restored nevertheless; `master-key rotate --lost` replaces them. */
   hasLostKey: boolean
 }
 

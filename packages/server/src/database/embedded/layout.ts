@@ -32,9 +32,9 @@ function makeDirectories(path: string, mode: number) {
 }
 
 /**
- * Creates the directories of the embedded database. Those of the cluster and of the socket belong to the database's user;
- * the one around them belongs to the service, so that root writes nowhere where another user could put a link. A socket
- * path that would be too long moves to the directory for temporary files.
+ * Creates the directories of the embedded database. Those of the cluster and of the socket belong to the database's
+ * user; the one around them belongs to the service, so that root writes nowhere where another user could put a link. A
+ * socket path that would be too long moves to the directory for temporary files.
  */
 export function prepareLayout(dataDir: string, owner: Owner | undefined): Layout {
   const rootDir = join(dataDir, 'postgres')
