@@ -1,6 +1,6 @@
 import { createHash, hash } from 'node:crypto'
 import { mkdirSync, readFileSync } from 'node:fs'
-import { open, readdir, stat } from 'node:fs/promises'
+import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import { v7 as newUuid } from 'uuid'
@@ -14,6 +14,7 @@ import type {
   JobContents,
 } from '../domain/ports/content-store.ts'
 import type { Binding } from '../domain/ports/sealer.ts'
+import { syncDirectory } from '../runtime/sync-directory.ts'
 import { writeOnce } from '../runtime/write-once.ts'
 import { makeContentWriter, type StoredContent } from './content-store.ts'
 import { frameBytes, newContentKey, sealBytes, unsealBytes } from './frames.ts'
@@ -193,12 +194,6 @@ function readStoreId(dir: string): string {
   const file = join(dir, storeFile)
   writeOnce(file, newUuid())
   return readFileSync(file, 'utf8')
-}
-
-/** A power cut could otherwise leave a file without a name. */
-async function syncDirectory(dir: string) {
-  const handle = await open(dir)
-  await handle.sync().finally(() => handle.close())
 }
 
 const findTime = (path: string): Promise<Date | undefined> =>

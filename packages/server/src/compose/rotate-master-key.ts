@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { closeSync, fsyncSync, openSync, readFileSync, renameSync, rmSync } from 'node:fs'
+import { readFileSync, renameSync, rmSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { resealBytes } from '../blobs/frames.ts'
 import { toBinding } from '../blobs/job-contents.ts'
@@ -19,6 +19,7 @@ import { webhookSecretOf } from '../database/webhook-secrets.ts'
 import { newWebhookSecret } from '../domain/accounts/secrets.ts'
 import type { Binding } from '../domain/ports/sealer.ts'
 import { OperatorMistake } from '../domain/problem.ts'
+import { syncDirectorySync } from '../runtime/sync-directory.ts'
 import { writeOnce } from '../runtime/write-once.ts'
 import type { Stores } from './stores.ts'
 
@@ -90,22 +91,11 @@ function placeNextKey(dataDir: string, bytes: Buffer) {
   const file = join(dataDir, nextMasterKeyFile)
   rmSync(file, { force: true })
   writeOnce(file, `${bytes.toString('hex')}\n`)
-  syncDirectory(dataDir)
 }
 
 function installNextKey(dataDir: string): string {
   const file = resolve(dataDir, masterKeyFile)
   renameSync(join(dataDir, nextMasterKeyFile), file)
-  syncDirectory(dataDir)
+  syncDirectorySync(dataDir)
   return file
-}
-
-/** A power cut could otherwise take the name of the key, and with it everything that the key has sealed. */
-function syncDirectory(dir: string) {
-  const handle = openSync(dir, 'r')
-  try {
-    fsyncSync(handle)
-  } finally {
-    closeSync(handle)
-  }
 }

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { createReadStream, createWriteStream, existsSync } from 'node:fs'
-import { mkdir, mkdtemp, open, readdir, rename, rm } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, rename, rm } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { Readable, Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
@@ -11,6 +11,7 @@ import { listMigrationsDone } from '../../database/migrate.ts'
 import { OperatorMistake } from '../../domain/problem.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { version } from '../../runtime/process.ts'
+import { syncDirectory } from '../../runtime/sync-directory.ts'
 import { openStores, type Stores } from '../stores.ts'
 import { listKeptFiles, type Manifest, manifestName, toTableFile } from './manifest.ts'
 
@@ -34,9 +35,9 @@ export async function writeBackup(config: Config, target: string, options: Optio
   try {
     const manifest = await fill(config, draft, options, log)
     await saveFile(join(draft, manifestName), Readable.from([JSON.stringify(manifest, undefined, 2)]))
-    for (const folder of await listFolders(draft)) await syncFolder(folder)
+    for (const folder of await listFolders(draft)) await syncDirectory(folder)
     await rename(draft, dir)
-    await syncFolder(dirname(dir))
+    await syncDirectory(dirname(dir))
     return manifest
   } catch (error) {
     await rm(draft, { recursive: true, force: true })
@@ -121,10 +122,4 @@ function makeLineCounter() {
 async function listFolders(root: string): Promise<string[]> {
   const entries = await readdir(root, { recursive: true, withFileTypes: true })
   return [root, ...entries.filter((entry) => entry.isDirectory()).map(({ parentPath, name }) => join(parentPath, name))]
-}
-
-/** Syncs a directory, so that the names of its files survive a power failure. */
-async function syncFolder(path: string) {
-  const handle = await open(path)
-  await handle.sync().finally(() => handle.close())
 }
