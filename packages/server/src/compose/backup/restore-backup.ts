@@ -2,7 +2,7 @@ import { createReadStream, existsSync, readFileSync } from 'node:fs'
 import { copyFile, mkdir } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { createGunzip } from 'node:zlib'
-import { openMasterKey } from '../../blobs/master-key.ts'
+import { type MasterKey, makeMasterKey, openMasterKey, parseMasterKey } from '../../blobs/master-key.ts'
 import type { Config } from '../../config/load-config.ts'
 import { countAccounts, loadTables } from '../../database/backup.ts'
 import { makeAuditLog } from '../../database/console/audit-log.ts'
@@ -76,7 +76,6 @@ function requireKnownSchema({ migrations, assay }: Manifest) {
 /** Only the master key that sealed the content of waiting jobs can open it. */
 function requireSameKey(config: Config, { masterKeyId, files }: Manifest, dir: string) {
   const own = join(resolve(config.dataDir), masterKeyFile)
-  const saved = join(dir, masterKeyFile)
   if (config.masterKey !== undefined) {
     if (openMasterKey(config.masterKey, config.dataDir).id === masterKeyId) return
     throw new OperatorMistake('ASSAY_MASTER_KEY is not the key of this backup. Nothing was changed.')
@@ -85,16 +84,29 @@ function requireSameKey(config: Config, { masterKeyId, files }: Manifest, dir: s
     if (openMasterKey(undefined, config.dataDir).id === masterKeyId) return
     throw new OperatorMistake(`${own} is not the key of this backup. Restore into an empty data directory.`)
   }
-  if (files[masterKeyFile] !== undefined && readFileSync(saved).length > 0) return
+  if (files[masterKeyFile] !== undefined) {
+    const savedId = readSavedKey(dir).id
+    if (savedId === masterKeyId) return
+    throw new OperatorMistake(
+      `The backup contains the master key ${savedId}, but its secrets are sealed with ${masterKeyId}. Set ASSAY_MASTER_KEY to that key, or copy the key to ${own}. If the key is lost, restore with --lost-master-key. Nothing was changed.`,
+    )
+  }
   throw new OperatorMistake(
     `The backup does not contain the master key ${masterKeyId}. Set ASSAY_MASTER_KEY to it, or copy the key to ${own}. If the key is lost, restore with --lost-master-key. Nothing was changed.`,
   )
+}
+
+function readSavedKey(dir: string): MasterKey {
+  const file = join(dir, masterKeyFile)
+  return makeMasterKey(parseMasterKey(readFileSync(file, 'utf8'), file))
 }
 
 async function placeFiles(config: Config, { files }: Manifest, dir: string) {
   const root = resolve(config.dataDir)
   for (const path of Object.keys(files).filter((path) => !path.startsWith('tables/'))) {
     const target = join(root, path)
+    // A key in the data directory was found to be right, or is another that the operator may still need.
+    if (path === masterKeyFile && existsSync(target)) continue
     await mkdir(dirname(target), { recursive: true, mode: dirname(path) === 'jobs' ? 0o700 : 0o755 })
     await copyFile(join(dir, path), target)
   }

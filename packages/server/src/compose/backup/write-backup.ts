@@ -7,6 +7,7 @@ import { pipeline } from 'node:stream/promises'
 import { createGzip } from 'node:zlib'
 import type { Config } from '../../config/load-config.ts'
 import { dumpTables } from '../../database/backup.ts'
+import { findRecordedKey } from '../../database/master-key-store.ts'
 import { listMigrationsDone } from '../../database/migrate.ts'
 import { OperatorMistake } from '../../domain/problem.ts'
 import type { Logger } from '../../runtime/logger.ts'
@@ -51,6 +52,8 @@ async function fill(config: Config, draft: string, { signal, ...options }: Optio
   await mkdir(join(draft, 'tables'), { mode: 0o700 })
   const stores = await openStores({ ...config, databaseConnections: 2 }, 'command', log)
   try {
+    // Opening the key also finishes a rotation that was interrupted, so that `master.key` is the key of the tables.
+    const { master } = await stores.sealing.getKey()
     await options.note?.(stores)
     // Tables come before files: content of a job in the tables is then missing only if the job was completed meanwhile.
     const tables = await dumpTables(stores.database.pool, async ({ name }, copied) => {
@@ -64,18 +67,25 @@ async function fill(config: Config, draft: string, { signal, ...options }: Optio
       const hash = await copyFile(join(resolve(config.dataDir), path), join(draft, path), signal)
       if (hash !== undefined) files[path] = hash
     }
+    await requireUnchangedKey(stores, master.id)
     return {
       format: 1,
       assay: version,
       createdAt: new Date().toISOString(),
       migrations: await listMigrationsDone(stores.database.pool),
       tables,
-      masterKeyId: (await stores.sealing.getKey()).master.id,
+      masterKeyId: master.id,
       files,
     }
   } finally {
     await stores.close()
   }
+}
+
+/** A rotation that commits meanwhile would leave tables and files that belong to two keys. */
+async function requireUnchangedKey({ database }: Stores, id: string) {
+  if ((await findRecordedKey(database.pool))?.id === id) return
+  throw new OperatorMistake('The master key was rotated during the backup: no backup was made. Run the command again.')
 }
 
 /** Copies a file and returns its hash; undefined when the file is gone because its job was completed. */
