@@ -39,6 +39,17 @@ export function makeSealing(config: Config, { pool }: Pick<Database, 'pool'>): S
 
   async function open() {
     const expectedId = (await findRecordedKey(pool))?.id
+    try {
+      return await openKey(expectedId)
+    } catch (error) {
+      // A rotation may have committed since the id was read: then the key of the new id is the right one.
+      const recordedId = (await findRecordedKey(pool))?.id
+      if (expectedId === undefined || recordedId === expectedId) throw error
+      return openKey(recordedId)
+    }
+  }
+
+  async function openKey(expectedId: string | undefined) {
     const master = openMasterKey(config.masterKey, config.dataDir, expectedId)
     const { id, installationId } = await recordMasterKey(pool, master.id)
     // Another node that starts at the same time may have recorded its key first.
