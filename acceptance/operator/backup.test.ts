@@ -85,8 +85,11 @@ async function rotateMasterKey(dataDir: string) {
     await rotateUntil(settings, isDue)
     assert.deepEqual(await showSecret(), before.secret)
   }
-  const { old_key, new_key, jobs } = (await operate('master-key', 'rotate')) as Record<string, unknown>
+  const lastKey = readFileSync(keyFile, 'utf8')
+  const { old_key, new_key, jobs, old_file } = (await operate('master-key', 'rotate')) as Record<string, unknown>
   assert.notEqual(old_key, new_key)
+  assert.equal(old_file, `${keyFile}.${old_key}`)
+  assert.equal(readFileSync(`${keyFile}.${old_key}`, 'utf8'), lastKey)
   assert.equal(jobs, 1)
   assert.deepEqual(await showSecret(), before.secret)
   assert.notEqual(readFileSync(keyFile, 'utf8'), before.key)
@@ -168,6 +171,7 @@ test('restore of a backup without the master key asks for the key', { skip }, as
   const [account] = (await operate('accounts', 'list')) as { id: string }[]
   const showSecret = () => operate('webhooks', 'show-secret', '--account', account?.id ?? '')
   await assert.rejects(showSecret(), /sealed with the master key [0-9a-f]{16}, and .* is missing/)
-  await operate('master-key', 'rotate', '--lost')
+  const rotated = await runProgram({ ASSAY_DATA_DIR: join(folder, 'fourth') }, 'master-key', 'rotate', '--lost')
+  assert.match(rotated.out, /New webhook secrets: 1 account\. Removed: 0 authenticator apps\./)
   assert.match(((await showSecret()) as { webhook_secret: string }).webhook_secret, /^whsec_/)
 })

@@ -1,9 +1,10 @@
 import { createCipheriv, createDecipheriv, createHmac, createSecretKey, randomBytes } from 'node:crypto'
-import { chmodSync, mkdirSync, readFileSync, renameSync, statSync } from 'node:fs'
+import { chmodSync, linkSync, mkdirSync, readFileSync, renameSync, statSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { drawRandom } from '../domain/accounts/secrets.ts'
 import type { Binding } from '../domain/ports/sealer.ts'
 import { OperatorMistake } from '../domain/problem.ts'
+import { syncDirectorySync } from '../runtime/sync-directory.ts'
 import { writeOnce } from '../runtime/write-once.ts'
 
 /** Encrypts the keys of stored content, and secrets in the database. Without the master key they cannot be read. */
@@ -31,9 +32,17 @@ export function openMasterKey(given: Buffer | undefined, dataDir: string, expect
   if (expectedId === undefined) return makeMasterKey(given ?? readOrCreate(dataDir))
   if (given !== undefined) return requireKey(makeMasterKey(given), expectedId, 'ASSAY_MASTER_KEY')
   const file = join(dataDir, masterKeyFile)
-  const bytes = findKey(file)
-  if (bytes !== undefined && makeMasterKey(bytes).id === expectedId) return makeMasterKey(bytes)
-  return finishRotation(dataDir, expectedId) ?? requireKey(bytes && makeMasterKey(bytes), expectedId, resolve(file))
+  const master = findMasterKey(file)
+  if (master?.id === expectedId) return master
+  finishRotation(dataDir, expectedId)
+  return requireKey(findMasterKey(file), expectedId, resolve(file))
+}
+
+/** Finds the place of the key with this id: the setting, or a file in the data directory; undefined if it is lost. */
+export function locateMasterKey(given: Buffer | undefined, dataDir: string, id: string): string | undefined {
+  if (given !== undefined && makeMasterKey(given).id === id) return 'ASSAY_MASTER_KEY'
+  const files = [masterKeyFile, nextMasterKeyFile, toKeptKeyFile(id)].map((name) => resolve(dataDir, name))
+  return files.find((file) => findMasterKey(file)?.id === id)
 }
 
 function requireKey(master: MasterKey | undefined, expectedId: string, place: string): MasterKey {
@@ -44,18 +53,36 @@ function requireKey(master: MasterKey | undefined, expectedId: string, place: st
   )
 }
 
-/** A rotation that was interrupted after its commit has not renamed the new key yet. */
-function finishRotation(dataDir: string, expectedId: string): MasterKey | undefined {
-  const next = join(dataDir, nextMasterKeyFile)
-  const bytes = findKey(next)
-  if (bytes === undefined || makeMasterKey(bytes).id !== expectedId) return undefined
-  renameSync(next, join(dataDir, masterKeyFile))
-  return makeMasterKey(bytes)
+/**
+ * Puts the next key in the place of the current one, if the database belongs to it: the rotation has committed, and was
+ * possibly interrupted. The current key is kept, because earlier backups need it.
+ */
+function finishRotation(dataDir: string, expectedId: string) {
+  const [file, next] = [join(dataDir, masterKeyFile), join(dataDir, nextMasterKeyFile)]
+  if (findMasterKey(next)?.id !== expectedId) return
+  const old = findMasterKey(file)
+  // Another process may finish the rotation at the same time: it has then kept the old key, or renamed the new one.
+  if (old !== undefined && old.id !== expectedId) {
+    ignoreError('EEXIST', () => linkSync(file, join(dataDir, toKeptKeyFile(old.id))))
+  }
+  ignoreError('ENOENT', () => renameSync(next, file))
+  syncDirectorySync(dataDir)
+}
+
+function ignoreError(code: string, work: () => void) {
+  try {
+    work()
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== code) throw error
+  }
 }
 
 /** Names of the key and, during a rotation, of its successor in the data directory. */
 export const masterKeyFile = 'master.key'
 export const nextMasterKeyFile = 'master.key.next'
+
+/** Name of a former key, which a rotation has replaced. */
+export const toKeptKeyFile = (id: string) => `${masterKeyFile}.${id}`
 
 export function makeMasterKey(bytes: Buffer): MasterKey {
   const key = createSecretKey(bytes)
@@ -101,6 +128,11 @@ function readOrCreate(dataDir: string): Buffer {
   if (existingKey !== undefined) return existingKey
   writeOnce(file, `${randomBytes(32).toString('hex')}\n`)
   return findKey(file) as Buffer
+}
+
+function findMasterKey(file: string): MasterKey | undefined {
+  const bytes = findKey(file)
+  return bytes && makeMasterKey(bytes)
 }
 
 function findKey(file: string): Buffer | undefined {

@@ -24,24 +24,32 @@ export function makeMasterKeyCommand(): Command {
   return masterKey
 }
 
-const toJson = ({ oldId, newId, accounts, members, jobs, file }: Rotation) => ({
+const toJson = ({ oldId, newId, accounts, members, jobs, file, oldFile }: Rotation) => ({
   old_key: oldId,
   new_key: newId,
   accounts,
   authenticator_apps: members,
   jobs,
   file: file ?? null,
+  old_file: oldFile ?? null,
 })
 
 function toText(rotation: Rotation, { newKeyFile, isLost }: { newKeyFile: string | undefined; isLost: boolean }) {
-  const { oldId, newId, accounts, members, jobs, file } = rotation
-  const counts = `${accounts} accounts, ${members} authenticator apps and ${jobs} jobs`
+  const { oldId, newId, file, oldFile } = rotation
+  const accounts = toCount(rotation.accounts, 'account')
+  const apps = toCount(rotation.members, 'authenticator app')
   const done = isLost
-    ? `The lost master key ${oldId} is replaced by ${newId}: ${accounts} accounts have new webhook secrets, ${members} authenticator apps are removed, and ${jobs} waiting jobs will end in Error:EngineFailed, refunded.`
-    : `The master key ${oldId} is replaced by ${newId}: the secrets of ${counts} are sealed again.`
+    ? `The lost master key ${oldId} is replaced by ${newId}. New webhook secrets: ${accounts}. Removed: ${apps}. Waiting jobs that will end in Error:EngineFailed, refunded: ${rotation.jobs}.`
+    : `The master key ${oldId} is replaced by ${newId}: the secrets of ${accounts}, ${apps} and ${toCount(rotation.jobs, 'job')} are sealed again.`
   const next =
     file === undefined
       ? `Set ASSAY_MASTER_KEY to the key in ${newKeyFile} on all nodes, then start them.`
       : `The new key is in ${file}. Copy it to where you keep the key, then start the service.`
-  return `${done}\n${next}\nBackups that were made before need the old key.`
+  const kept =
+    oldFile === undefined
+      ? 'Backups that were made before need the old key.'
+      : `The old key is kept in ${oldFile}, because backups that were made before need it. Remove the file when you have no such backup.`
+  return `${done}\n${next}\n${kept}`
 }
+
+const toCount = (count: number, noun: string) => `${count} ${noun}${count === 1 ? '' : 's'}`

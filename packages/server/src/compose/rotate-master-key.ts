@@ -1,15 +1,17 @@
 import { randomBytes } from 'node:crypto'
-import { readFileSync, renameSync, rmSync } from 'node:fs'
+import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { resealBytes } from '../blobs/frames.ts'
 import { toBinding } from '../blobs/job-contents.ts'
 import {
+  locateMasterKey,
   type MasterKey,
   makeMasterKey,
   masterKeyFile,
   nextMasterKeyFile,
   openMasterKey,
   parseMasterKey,
+  toKeptKeyFile,
 } from '../blobs/master-key.ts'
 import type { Config } from '../config/load-config.ts'
 import { findRecordedKey } from '../database/master-key-store.ts'
@@ -19,7 +21,6 @@ import { webhookSecretOf } from '../database/webhook-secrets.ts'
 import { newWebhookSecret } from '../domain/accounts/secrets.ts'
 import type { Binding } from '../domain/ports/sealer.ts'
 import { OperatorMistake } from '../domain/problem.ts'
-import { syncDirectorySync } from '../runtime/sync-directory.ts'
 import { writeOnce } from '../runtime/write-once.ts'
 import type { Stores } from './stores.ts'
 
@@ -30,7 +31,13 @@ type Options = {
   isLost: boolean
 }
 
-export type Rotation = Resealed & { oldId: string; newId: string; file: string | undefined }
+export type Rotation = Resealed & {
+  oldId: string
+  newId: string
+  /** The new and the old key in the data directory; undefined if the key is in the settings. */
+  file: string | undefined
+  oldFile: string | undefined
+}
 
 /**
  * Replaces the master key. The new key is on the disk before the database belongs to it, and takes the place of the old
@@ -40,16 +47,37 @@ export async function rotateMasterKey(config: Config, stores: Stores, options: O
   const { pool } = stores.database
   const recorded = await findRecordedKey(pool)
   if (recorded === undefined) throw new OperatorMistake('This database holds nothing sealed yet: set the new key.')
+  if (options.isLost) requireLost(config, recorded.id)
   const old = options.isLost ? undefined : openMasterKey(config.masterKey, config.dataDir, recorded.id)
   const bytes = readNewKey(config, options)
   const next = makeMasterKey(bytes)
   if (next.id === recorded.id) throw new OperatorMistake('The new master key is the current one. Nothing was changed.')
   const isInDirectory = config.masterKey === undefined
-  if (isInDirectory) placeNextKey(config.dataDir, bytes)
-  const resealing = toResealing(recorded.id, old, next)
-  const resealed = await resealAll(pool, resealing, { isSatellite: await isSatellite(pool) })
-  const file = isInDirectory ? installNextKey(config.dataDir) : undefined
-  return { ...resealed, oldId: recorded.id, newId: next.id, file }
+  const resealed = await resealAll(pool, toResealing(recorded.id, old, next), {
+    isSatellite: await isSatellite(pool),
+    // While the transaction holds its lock, no other rotation can commit, so the file is the key of no database yet.
+    onLocked: () => isInDirectory && placeNextKey(config.dataDir, bytes),
+  })
+  const ids = { oldId: recorded.id, newId: next.id }
+  if (!isInDirectory) return { ...resealed, ...ids, file: undefined, oldFile: undefined }
+  // Opening the key of the database finishes the rotation.
+  openMasterKey(undefined, config.dataDir, next.id)
+  const oldFile = resolve(config.dataDir, toKeptKeyFile(recorded.id))
+  return {
+    ...resealed,
+    ...ids,
+    file: resolve(config.dataDir, masterKeyFile),
+    oldFile: existsSync(oldFile) ? oldFile : undefined,
+  }
+}
+
+/** Replacing secrets cannot be undone, so `--lost` is refused as long as the key is in a known place. */
+function requireLost({ masterKey, dataDir }: Config, id: string) {
+  const place = locateMasterKey(masterKey, dataDir, id)
+  if (place === undefined) return
+  throw new OperatorMistake(
+    `The key is not lost: ${place} is the master key ${id} of this database. Use it, and run the command without --lost. Nothing was changed.`,
+  )
 }
 
 function readNewKey({ masterKey }: Config, { newKeyFile }: Options): Buffer {
@@ -91,11 +119,4 @@ function placeNextKey(dataDir: string, bytes: Buffer) {
   const file = join(dataDir, nextMasterKeyFile)
   rmSync(file, { force: true })
   writeOnce(file, `${bytes.toString('hex')}\n`)
-}
-
-function installNextKey(dataDir: string): string {
-  const file = resolve(dataDir, masterKeyFile)
-  renameSync(join(dataDir, nextMasterKeyFile), file)
-  syncDirectorySync(dataDir)
-  return file
 }

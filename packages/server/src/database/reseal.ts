@@ -26,6 +26,12 @@ export type Resealing = {
 
 export type Resealed = { accounts: number; members: number; jobs: number }
 
+type Options = {
+  isSatellite: boolean
+  /** Called when no other rotation of this database can commit before this one, and before anything is sealed. */
+  onLocked(): void
+}
+
 /** Sealing many jobs takes longer than a statement of the service may take. */
 const settings = ['statement_timeout = 0', 'idle_in_transaction_session_timeout = 0']
 const jobsAtOnce = 500
@@ -34,23 +40,24 @@ const jobsAtOnce = 500
  * Seals everything in the database again, and records the new key, in one transaction: a crash leaves either key valid
  * for everything. Refuses while a node runs, because it would go on sealing with the old key.
  */
-export async function resealAll(pool: Pool, resealing: Resealing, options: { isSatellite: boolean }) {
+export async function resealAll(pool: Pool, resealing: Resealing, options: Options) {
   return inTransaction(
     pool,
     async (client): Promise<Resealed> => {
       await client.query('lock table master_key, accounts, members, jobs in share row exclusive mode')
       await requireNoNodes(client)
+      const moved = await changeRows(client, 'update master_key set id = $2 where id = $1', [
+        resealing.oldId,
+        resealing.newId,
+      ])
+      if (moved !== 1) throw new OperatorMistake('The master key was rotated by another command. Nothing was changed.')
+      options.onLocked()
       // The home region seals the secrets of accounts, and replicates them.
       const accounts = options.isSatellite ? 0 : await resealAccounts(client, resealing)
       const members = await resealMembers(client, resealing)
       const jobs = await resealJobs(client, resealing)
       // No node runs, so no caller waits for a remote scan any more; the sweeper removes the content of remote scans.
       await client.query('delete from remote_scans')
-      const moved = await changeRows(client, 'update master_key set id = $2 where id = $1', [
-        resealing.oldId,
-        resealing.newId,
-      ])
-      if (moved !== 1) throw new OperatorMistake('The master key was rotated by another command. Nothing was changed.')
       return { accounts, members, jobs }
     },
     { settings },

@@ -126,4 +126,5 @@ test('a rotation that was interrupted is finished, or forgotten, as the database
   assert.equal(openMasterKey(undefined, dataDir, makeMasterKey(newKey).id).id, makeMasterKey(newKey).id)
   assert.equal(readFileSync(file, 'utf8'), newKey.toString('hex'))
   assert.equal(existsSync(next), false)
+  assert.equal(readFileSync(`${file}.${makeMasterKey(oldKey).id}`, 'utf8'), oldKey.toString('hex'))
 })

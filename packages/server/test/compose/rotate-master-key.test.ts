@@ -1,18 +1,20 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
-import { after, describe, test } from 'node:test'
+import { after, describe, type TestContext, test } from 'node:test'
 import { v7 as newUuid } from 'uuid'
+import { waitUntil } from '../../../../acceptance/support/wait-until.ts'
 import { makeDiskJobContents } from '../../src/blobs/job-contents.ts'
-import { makeMasterKey } from '../../src/blobs/master-key.ts'
+import { makeMasterKey, openMasterKey } from '../../src/blobs/master-key.ts'
 import { rotateMasterKey } from '../../src/compose/rotate-master-key.ts'
 import { openStores, type Stores } from '../../src/compose/stores.ts'
 import { loadConfig } from '../../src/config/load-config.ts'
 import { makeAdmissionGate } from '../../src/database/admission-gate.ts'
 import { makeJobStore } from '../../src/database/job-store.ts'
+import { findRecordedKey } from '../../src/database/master-key-store.ts'
 import { toKeyDigest } from '../../src/domain/accounts/secrets.ts'
 import { OperatorMistake } from '../../src/domain/problem.ts'
 import { listQueues, toQueueName } from '../../src/domain/scans/jobs.ts'
@@ -71,8 +73,8 @@ async function openInstallation() {
     accountId,
     member,
     jobs,
-    rotate: (options: { isLost?: boolean } = {}) =>
-      rotateMasterKey(config, stores, { newKeyFile, isLost: false, ...options }),
+    rotate: ({ isLost = false, masterKey = keys[0] as Buffer } = {}) =>
+      rotateMasterKey({ ...config, masterKey }, stores, { newKeyFile, isLost }),
     reopen: async () => (await open(keys[1])).stores,
     newContents: toContents(keys[1]),
     async close() {
@@ -142,7 +144,7 @@ describe('a rotation of the master key', () => {
   test('with a lost key creates new webhook secrets, removes authenticator apps and leaves the jobs to fail', async () => {
     const old = await openInstallation()
     const before = await old.stores.accounts.listWebhookSecrets(old.accountId)
-    await old.rotate({ isLost: true })
+    await old.rotate({ isLost: true, masterKey: randomBytes(32) })
     const stores = await old.reopen()
     const [secret, ...others] = await stores.accounts.listWebhookSecrets(old.accountId)
     assert.match(secret ?? '', /^whsec_/)
@@ -157,5 +159,81 @@ describe('a rotation of the master key', () => {
     await assert.rejects(opening, /another master key/)
     await stores.close()
     await old.close()
+  })
+})
+
+/** An installation with the key in its data directory. */
+async function openWithKeyFile(t: TestContext) {
+  const database = await openTestDatabase()
+  const dataDir = mkdtempSync(join(dir, 'data-'))
+  const settings = { ASSAY_DATABASE_URL: database.url, ASSAY_DATABASE_CONNECTIONS: '4', ASSAY_DATA_DIR: dataDir }
+  const { config } = loadConfig(settings)
+  const stores = await openStores(config, 'service', silentLog)
+  t.after(async () => {
+    await stores.close()
+    await database.drop()
+  })
+  const { master } = await stores.sealing.getKey()
+  const file = join(dataDir, 'master.key')
+  return {
+    pool: database.pool,
+    dataDir,
+    file,
+    master,
+    rotate: ({ isLost = false } = {}) => rotateMasterKey(config, stores, { newKeyFile: undefined, isLost }),
+    openRecorded: async () => openMasterKey(undefined, dataDir, (await findRecordedKey(stores.database.pool))?.id),
+  }
+}
+
+const listWaitingForKey = `
+select from pg_locks join pg_database on pg_database.oid = database
+where datname = current_database() and relation = 'master_key'::regclass and not granted
+`
+
+describe('a rotation of a master key in the data directory', () => {
+  test('keeps the old key, which earlier backups need', async (t) => {
+    const { dataDir, file, master, rotate, openRecorded } = await openWithKeyFile(t)
+    const key = readFileSync(file, 'utf8')
+    const kept = `${file}.${master.id}`
+    const rotation = await rotate()
+    assert.deepEqual({ file: rotation.file, oldFile: rotation.oldFile }, { file, oldFile: kept })
+    assert.equal(readFileSync(kept, 'utf8'), key)
+    assert.equal(statSync(kept).mode & 0o777, 0o600)
+    assert.equal((await openRecorded()).id, rotation.newId)
+    assert.deepEqual(readdirSync(dataDir).sort(), ['master.key', `master.key.${master.id}`])
+  })
+
+  test('with --lost is refused as long as the key is in the data directory', async (t) => {
+    const { file, master, rotate } = await openWithKeyFile(t)
+    const key = readFileSync(file, 'utf8')
+    let place = file
+    // The last two are the key of a rotation that was not finished, and a key that a rotation has kept.
+    for (const name of [file, `${file}.next`, `${file}.${master.id}`]) {
+      renameSync(place, name)
+      place = name
+      await assert.rejects(rotate({ isLost: true }), (error) => {
+        return error instanceof OperatorMistake && error.message.startsWith(`The key is not lost: ${name} is`)
+      })
+      assert.equal(readFileSync(name, 'utf8'), key)
+    }
+    rmSync(place)
+    assert.equal((await rotate({ isLost: true })).oldFile, undefined)
+  })
+
+  test('of two at once one commits, and its key is in the data directory', async (t) => {
+    const { pool, rotate, openRecorded } = await openWithKeyFile(t)
+    const blocker = await pool.connect()
+    await blocker.query('begin; lock table master_key in share row exclusive mode')
+    const rotations = Promise.allSettled([rotate(), rotate()])
+    // Both have read the old key when both wait for the lock.
+    await waitUntil('both rotations', async () => (await pool.query(listWaitingForKey)).rowCount === 2)
+    await blocker.query('commit')
+    blocker.release()
+    const ended = await rotations
+    const [rotation, ...others] = ended.filter((result) => result.status === 'fulfilled')
+    assert.equal(others.length, 0)
+    assert.equal((await openRecorded()).id, rotation?.value.newId)
+    const refused = ended.find((result) => result.status === 'rejected')
+    assert.match(refused?.reason.message, /rotated by another command/)
   })
 })
