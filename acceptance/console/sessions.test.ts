@@ -102,7 +102,7 @@ describe('sessions', () => {
       'elevenchars',
       'x'.repeat(201),
       'Password2026!',
-      `${email.slice(0, 9)}12345`,
+      `${email.split('@', 1)[0]}12345`,
     ]) {
       await assertProblem(await admin.accept(invited.url, { email, password }), validation('password'), password)
     }
@@ -335,7 +335,12 @@ describe('sessions', () => {
 
   test('with an authenticator app, each code works once, and removing the app needs the password', async () => {
     const { owner, email } = await openAccount(admin)
-    const { secret, uri } = await admin.ask<{ secret: string; uri: string }>(owner, 'POST', '/totp')
+    // A stolen session cannot add an app of its own.
+    await assertProblem(await admin.send(owner, 'POST', '/totp', { body: {} }), validation('password'))
+    const guess = await admin.send(owner, 'POST', '/totp', { body: { password: 'wrong' } })
+    await assertProblem(guess, validation('password'))
+    const password = { password: goodPassword }
+    const { secret, uri } = await admin.ask<{ secret: string; uri: string }>(owner, 'POST', '/totp', password)
     assert.equal(new URL(uri).searchParams.get('secret'), secret)
     // Sign-in needs no code before the first code is confirmed.
     assert.deepEqual(JSON.parse((await admin.signIn(email)).text), { state: 'signed-in' })
@@ -345,7 +350,7 @@ describe('sessions', () => {
     const confirmed = await admin.ask<{ recovery_codes: string[] }>(owner, 'PUT', '/totp', { code: used })
     assert.equal(new Set(confirmed.recovery_codes).size, 10)
     assert.equal((await getSession(owner)).member.has_totp, true)
-    assert.equal((await admin.send(owner, 'POST', '/totp')).status, 409)
+    assert.equal((await admin.send(owner, 'POST', '/totp', { body: password })).status, 409)
 
     const incomplete = await admin.signIn(email)
     assert.deepEqual(
@@ -369,7 +374,7 @@ describe('sessions', () => {
 
   test('a link for a new password does not replace the code, and the operator’s command can remove the app', async () => {
     const { owner, email } = await openAccount(admin)
-    const { secret } = await admin.ask<{ secret: string }>(owner, 'POST', '/totp')
+    const { secret } = await admin.ask<{ secret: string }>(owner, 'POST', '/totp', { password: goodPassword })
     await admin.ask(owner, 'PUT', '/totp', { code: toCode(secret) })
     const reset = async (...options: string[]) => {
       const { path } = (await shared.operate('operators', 'reset', email, ...options)) as { path: string }
@@ -394,7 +399,7 @@ describe('sessions', () => {
 
   test('a recovery code replaces a code of the app once, and new ones replace the old', async () => {
     const { owner, email } = await openAccount(admin)
-    const { secret } = await admin.ask<{ secret: string }>(owner, 'POST', '/totp')
+    const { secret } = await admin.ask<{ secret: string }>(owner, 'POST', '/totp', { password: goodPassword })
     const { recovery_codes: codes } = await admin.ask<Codes>(owner, 'PUT', '/totp', { code: toCode(secret) })
     const [first = '', second = '', third = ''] = codes
     assert.match(first, /^[a-z2-7]{4}(-[a-z2-7]{4}){3}$/)

@@ -27,7 +27,10 @@ export const sessionRoutes = {
       body: session.ChangePassword,
     },
   ),
-  startTotp: post('/totp', 'signed-in', 'Start setting up an authenticator app', { answer: session.TotpSecret }),
+  startTotp: post('/totp', 'signed-in', 'Start setting up an authenticator app', {
+    body: session.StartTotp,
+    answer: session.TotpSecret,
+  }),
   confirmTotp: put('/totp', 'signed-in', 'Confirm the authenticator app; each sign-in then needs a code', {
     body: session.ConfirmTotp,
     answer: session.RecoveryCodes,

@@ -69,6 +69,7 @@ export const OpenSessions = Type.Array(OpenSession)
 export const ChangePassword = Type.Object({ current: Type.String({ minLength: 1, maxLength: 200 }), next: password })
 /** Secret for an authenticator app. It takes effect once a code is confirmed. */
 export const TotpSecret = Type.Object({ secret: text, uri: text })
+export const StartTotp = Type.Object({ password: Type.String({ minLength: 1, maxLength: 200 }) })
 export const ConfirmTotp = Type.Object({ code: totpCode })
 /** Codes that each replace a code of the authenticator app once. They appear only in this response. */
 export const RecoveryCodes = Type.Object({ recovery_codes: Type.Array(text) })

@@ -72,7 +72,7 @@ export function makeAccountHandlers(deps: AccountHandlerDeps) {
       const { memberId, actor } = call.who
       const since = memberId === null ? null : await members.findNoticesSeen(accountId, memberId)
       const records = await audit.listOfAccount(accountId, { actions: Object.keys(noticeKinds), since, limit: 50 })
-      // An owner is not told about their own invitation. A new password may have been set by another person with the link.
+      // An owner is not told about their own invitation. A new password, however, may be the work of another person.
       return records.filter(({ action, target }) => action !== 'account.invite-owner' || target !== actor).map(toNotice)
     },
 

@@ -48,7 +48,7 @@ export type Call<N extends AdminRouteName> = {
 
 type Answer<N extends AdminRouteName> = Of<N, 'answer'> extends undefined ? unknown : Of<N, 'answer'>
 
-/** The handler of each route: it gets a call that is already authorized and validated, and returns the response body. */
+/** The handler of each route gets a call that is authorized and validated, and returns the response body. */
 export type Handlers<N extends AdminRouteName = AdminRouteName> = {
   [Name in N]: (call: Call<Name>) => Promise<Answer<Name>>
 }

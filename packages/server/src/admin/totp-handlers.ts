@@ -11,24 +11,30 @@ export type TotpDeps = { members: MemberStore; authentication: Authentication; c
 /** Handlers for the authenticator app of a member and its recovery codes. */
 export function makeTotpHandlers({ members, authentication, clock }: TotpDeps) {
   return {
-    async startTotp({ who, audit }) {
+    /** Needs the password, so that a stolen session cannot add an app of its own and lock the person out. */
+    async startTotp({ who, body, audit }) {
       const member = await getMember(members, who)
       if (member.totpConfirmedAt !== null) throw newTotpConflict()
+      await authentication.confirmPassword(member, who.sessionId ?? '', body.password, 'password')
       const secret = randomBytes(20)
-      await members.setTotp(member.id, secret, null)
+      if (!(await members.startTotp(member.id, secret))) throw newTotpConflict()
       await audit('totp.start')
       return { secret: toBase32(secret), uri: toTotpUri(secret, member.email) }
     },
     async confirmTotp({ who, body, audit }) {
       const { id, totpConfirmedAt } = await getMember(members, who)
-      const totpSecret = await members.findTotpSecret(id)
+      const secret = await members.findTotpSecret(id)
       if (totpConfirmedAt !== null) throw newTotpConflict()
-      const step = totpSecret === null ? undefined : findTotpStep(totpSecret, body.code, clock.now())
-      if (step === undefined) throw new Problem({ kind: 'validation', errors: { code: ['Wrong code.'] } })
-      await members.setTotp(id, totpSecret, clock.now())
-      await members.takeTotpStep(id, step)
+      const confirmedAt = clock.now()
+      const step = secret === null ? undefined : findTotpStep(secret, body.code, confirmedAt)
+      if (secret === null || step === undefined) {
+        throw new Problem({ kind: 'validation', errors: { code: ['Wrong code.'] } })
+      }
+      const codes = newRecoveryCodes()
+      const app = { secret, step, recoveryDigests: codes.map(toRecoveryDigest), confirmedAt }
+      if (!(await members.confirmTotp(id, app))) throw newTotpConflict()
       await audit('totp.confirm')
-      return replaceRecoveryCodes(id)
+      return { recovery_codes: codes }
     },
     async renewRecoveryCodes({ who, body, audit }) {
       const member = await getMember(members, who)
@@ -40,22 +46,17 @@ export function makeTotpHandlers({ members, authentication, clock }: TotpDeps) {
       }
       await authentication.confirmPassword(member, who.sessionId ?? '', body.password, 'password')
       await audit('recovery-codes.renew')
-      return replaceRecoveryCodes(member.id)
+      const codes = newRecoveryCodes()
+      await members.setRecoveryCodes(member.id, codes.map(toRecoveryDigest))
+      return { recovery_codes: codes }
     },
     async removeTotp({ who, body, audit }) {
       const member = await getMember(members, who)
       await authentication.confirmPassword(member, who.sessionId ?? '', body.password, 'password')
-      await members.setTotp(member.id, null, null)
-      await members.setRecoveryCodes(member.id, [])
+      await members.removeTotp(member.id)
       await audit('totp.remove')
     },
   } satisfies Partial<Handlers>
-
-  async function replaceRecoveryCodes(memberId: string) {
-    const codes = newRecoveryCodes()
-    await members.setRecoveryCodes(memberId, codes.map(toRecoveryDigest))
-    return { recovery_codes: codes }
-  }
 }
 
 const newTotpConflict = () =>

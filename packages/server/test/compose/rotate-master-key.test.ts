@@ -91,7 +91,12 @@ async function joinConsole({ auth }: Stores) {
   const person = { name: 'Ada', email: 'ada@example.com', password: 'correct horse battery' }
   await auth.invitations.accept(token, person, { address: '192.0.2.1', agent: 'test' })
   const id = (await auth.members.findByEmail(person.email))?.id ?? ''
-  await auth.members.setTotp(id, Buffer.from('secret of the app'), new Date())
+  await auth.members.confirmTotp(id, {
+    secret: Buffer.from('secret of the app'),
+    step: 0,
+    recoveryDigests: [],
+    confirmedAt: new Date(),
+  })
   return id
 }
 

@@ -227,6 +227,27 @@ describe('the console, as time goes by', () => {
     assert.deepEqual([await count('console_sessions'), await count('console_devices')], [0, 0])
   })
 
+  test('the newest 20 browsers of a person are remembered', async () => {
+    const { token } = await invitations.invite({ role: 'operator', accountId: null })
+    const email = 'many-browsers@example.com'
+    await invitations.accept(token, { ...given, email }, origin)
+    const member = await members.findByEmail(email)
+    assert(member)
+    const devices: string[] = []
+    for (let n = 0; n < 21; n++) {
+      now += 1000
+      devices.push((await signIn.openSession(member, null, origin)).device)
+    }
+    const isKnown = (device = '') => members.isKnownDevice(member.id, toDigest(device))
+    assert.deepEqual(await Promise.all([devices[0], devices[1], devices[20]].map(isKnown)), [false, true, true])
+    // A browser that is used again is a new one.
+    now += 1000
+    await signIn.openSession(member, null, { ...origin, device: devices[1] })
+    now += 1000
+    await signIn.openSession(member, null, origin)
+    assert.deepEqual(await Promise.all([devices[1], devices[2]].map(isKnown)), [true, false])
+  })
+
   test('the link of the first start ends with the first operator, however that operator came', async () => {
     const { pool } = stores.database
     await pool.query('update members set is_operator = false')
@@ -357,7 +378,14 @@ describe('the console, as time goes by', () => {
     }
     const [one, other] = [await join('one@example.com'), await join('other@example.com')]
     const secret = Buffer.from('a secret of twenty by')
-    await members.setTotp(one, secret, clock.now())
+    const app = { secret, step: 7, recoveryDigests: ['ab'.repeat(32)], confirmedAt: clock.now() }
+    assert.equal(await members.startTotp(one, secret), true)
+    // Of several confirmations at the same time, one is stored, with its recovery codes.
+    const confirmed = await Promise.all([1, 2, 3].map(() => members.confirmTotp(one, app)))
+    assert.deepEqual(confirmed.sort(), [false, false, true])
+    assert.equal(await members.startTotp(one, Buffer.from('another secret')), false)
+    assert.equal(await members.takeTotpStep(one, 7), false, 'the code that confirmed the app')
+    assert.equal((await members.findMember(one))?.recoveryCodesLeft, 1)
     assert.deepEqual(await members.findTotpSecret(one), secret)
     assert.equal(await members.findTotpSecret(other), null)
     const { rows } = await pool.query<{ sealed: Buffer }>('select totp_secret as sealed from members where id = $1', [

@@ -1,5 +1,5 @@
 import { useState } from 'react'
-import { useChange, useRead, useSession } from '../../api/hooks.ts'
+import { useRead, useSession } from '../../api/hooks.ts'
 import { useForm } from '../../api/use-form.ts'
 import { useSignOut } from '../../api/use-sign-out.ts'
 import { Badge } from '../../ui/badge.tsx'
@@ -62,7 +62,8 @@ function PasswordCard() {
 }
 
 function TotpCard({ hasTotp, codesLeft }: { hasTotp: boolean; codesLeft: number }) {
-  const start = useChange('startTotp')
+  const [isStarting, setStarting] = useState(false)
+  const [started, setStarted] = useState<TotpSecret>()
   const [isRemoving, setRemoving] = useState(false)
   const [isRenewing, setRenewing] = useState(false)
   const [codes, setCodes] = useState<string[]>()
@@ -86,12 +87,12 @@ function TotpCard({ hasTotp, codesLeft }: { hasTotp: boolean; codesLeft: number 
           </span>
         </div>
       ) : (
-        <Button onClick={() => start.mutate({})} isBusy={start.isPending}>
-          Set up
-        </Button>
+        <Button onClick={() => setStarting(true)}>Set up</Button>
       )}
-      <ErrorMessage error={start.error} />
-      {start.data !== undefined && !hasTotp && <ConfirmTotp {...start.data} onCodes={setCodes} onClose={start.reset} />}
+      {isStarting && <StartTotp onStarted={setStarted} onClose={() => setStarting(false)} />}
+      {started !== undefined && !hasTotp && (
+        <ConfirmTotp {...started} onCodes={setCodes} onClose={() => setStarted(undefined)} />
+      )}
       {isRemoving && <RemoveTotp onClose={() => setRemoving(false)} />}
       {isRenewing && <RenewCodes onCodes={setCodes} onClose={() => setRenewing(false)} />}
       {codes !== undefined && <RecoveryCodes codes={codes} onClose={() => setCodes(undefined)} />}
@@ -131,7 +132,27 @@ function RenewCodes({ onCodes, onClose }: CodeProps) {
   )
 }
 
-function ConfirmTotp({ secret, uri, onCodes, onClose }: CodeProps & { secret: string; uri: string }) {
+type TotpSecret = { secret: string; uri: string }
+
+function StartTotp({ onStarted, onClose }: { onStarted: (secret: TotpSecret) => void; onClose: () => void }) {
+  const form = useForm(
+    'startTotp',
+    { password: '' },
+    {
+      onDone: (secret) => {
+        onClose()
+        onStarted(secret)
+      },
+    },
+  )
+  return (
+    <FormDialog title="Set up your authenticator app" action="Continue" form={form} onClose={onClose}>
+      <TextField label="Your password" type="password" autoComplete="current-password" {...form.text('password')} />
+    </FormDialog>
+  )
+}
+
+function ConfirmTotp({ secret, uri, onCodes, onClose }: CodeProps & TotpSecret) {
   const form = useForm(
     'confirmTotp',
     { code: '' },

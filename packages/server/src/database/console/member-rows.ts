@@ -13,8 +13,8 @@ export const findMember = (db: Queryable, id: string) =>
   findRow<Member>(db, `${selectMember} where members.id = $1`, [id])
 
 /**
- * Makes transactions that decide by who the operators and owners are run one after the other. They take this lock before
- * any other, so that they do not wait for each other in a circle.
+ * Makes transactions that decide by who the operators and owners are run one after the other. They take this lock
+ * before any other, so that they do not wait for each other in a circle.
  */
 export const lockMembers = (client: PoolClient) => client.query('lock table members in share row exclusive mode')
 
@@ -24,9 +24,9 @@ select account_id as "accountId", accounts.name as "accountName", role,
 from memberships join accounts on accounts.id = account_id`
 
 /**
- * Sets the password, ends all sessions and forgets all browsers, in the transaction of the client. With `from`, only while
- * the password is still that one. The update comes first: it waits for sign-ins that lock the member, so that the
- * statements after it see their sessions.
+ * Sets the password, ends all sessions and forgets all browsers, in the transaction of the client. With `from`, it does
+ * so only while the hash is still that one. The update comes first: it waits for sign-ins that lock the member, so that
+ * the statements after it see their sessions.
  */
 export async function setPassword(client: PoolClient, id: string | null, { from, to }: { from?: string; to: string }) {
   const text = 'update members set password_hash = $2 where id = $1 and ($3::text is null or password_hash = $3)'

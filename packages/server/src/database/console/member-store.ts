@@ -49,9 +49,21 @@ export function makeMemberStore({ pool, sealer }: { pool: Pool; sealer: Sealer }
         return removed === 1 ? 'done' : 'not-found'
       }),
     setPassword: (id, change) => inTransaction(pool, (client) => setPassword(client, id, change)),
-    async setTotp(id, secret, confirmedAt) {
-      const text = 'update members set totp_secret = $2, totp_confirmed_at = $3, totp_step = 0 where id = $1'
-      await changeRows(pool, text, [id, secret && (await sealer.seal(secret, totpSecretOf(id))), confirmedAt])
+    async startTotp(id, secret) {
+      const text = 'update members set totp_secret = $2, totp_step = 0 where id = $1 and totp_confirmed_at is null'
+      return (await changeRows(pool, text, [id, await sealer.seal(secret, totpSecretOf(id))])) === 1
+    },
+    async confirmTotp(id, { secret, step, recoveryDigests, confirmedAt }) {
+      // The secret is written again: another start may have replaced the one that the code belongs to.
+      const text = `update members set totp_secret = $2, totp_step = $3, recovery_codes = $4, totp_confirmed_at = $5
+        where id = $1 and totp_confirmed_at is null`
+      const sealed = await sealer.seal(secret, totpSecretOf(id))
+      return (await changeRows(pool, text, [id, sealed, step, recoveryDigests.map(fromHex), confirmedAt])) === 1
+    },
+    async removeTotp(id) {
+      const text = `update members set totp_secret = null, totp_confirmed_at = null, totp_step = 0,
+        recovery_codes = '{}' where id = $1`
+      await changeRows(pool, text, [id])
     },
     async findTotpSecret(id) {
       const text = 'select totp_secret as sealed from members where id = $1'
@@ -63,13 +75,12 @@ export function makeMemberStore({ pool, sealer }: { pool: Pool; sealer: Sealer }
       return (await changeRows(pool, text, [id, step])) === 1
     },
     async setRecoveryCodes(id, digests) {
-      const codes = digests.map((digest) => Buffer.from(digest, 'hex'))
-      await changeRows(pool, 'update members set recovery_codes = $2 where id = $1', [id, codes])
+      await changeRows(pool, 'update members set recovery_codes = $2 where id = $1', [id, digests.map(fromHex)])
     },
     async takeRecoveryCode(id, digest) {
       const text = `update members set recovery_codes = array_remove(recovery_codes, $2)
         where id = $1 and $2 = any (recovery_codes)`
-      return (await changeRows(pool, text, [id, Buffer.from(digest, 'hex')])) === 1
+      return (await changeRows(pool, text, [id, fromHex(digest)])) === 1
     },
     removeMember: (accountId, id) => inTransaction(pool, (client) => removeMember(client, accountId, id)),
     async setNoticesSeen(accountId, memberId, at) {
@@ -114,5 +125,7 @@ async function removeMember(client: PoolClient, accountId: string, id: string): 
   )
   return 'done'
 }
+
+const fromHex = (digest: string) => Buffer.from(digest, 'hex')
 
 export const totpSecretOf = (memberId: string): Binding => ['members.totp_secret', memberId]

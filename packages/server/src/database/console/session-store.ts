@@ -18,6 +18,9 @@ type SessionStore = Pick<
 /** The time of the last request is not written for every request: a page of the console sends many at once. */
 const seenPrecisionMs = 30_000
 
+/** Each member has at most this many remembered browsers. Clients that keep no cookies add one at each sign-in. */
+const maxDevices = 20
+
 export function makeSessionStore({ pool }: { pool: Pool }): SessionStore {
   const setLastSeen = async (sessionId: string, memberId: string, now: Date) => {
     await changeRows(pool, 'update console_sessions set last_seen_at = $2 where id = $1', [sessionId, now])
@@ -78,8 +81,8 @@ export function makeSessionStore({ pool }: { pool: Pool }): SessionStore {
 }
 
 /**
- * The update locks the member, so that a new password or a suspension comes entirely before this sign-in, which then finds
- * no member, or entirely after it, and then ends the session.
+ * The update locks the member, so that a new password or a suspension comes entirely before this sign-in, which then
+ * finds no member, or entirely after it, and then ends the session.
  */
 const openSession = `
 with admitted as (
@@ -87,6 +90,11 @@ with admitted as (
 ), remembered as (
   insert into console_devices (member_id, digest, last_used_at) select id, decode($11, 'hex'), $6 from admitted
   on conflict (member_id, digest) do update set last_used_at = $6
+), forgotten as (
+  delete from console_devices where member_id = (select id from admitted) and digest in (
+    select digest from console_devices where member_id = $3 and digest <> decode($11, 'hex')
+    order by last_used_at desc offset ${maxDevices - 1}
+  )
 )
 insert into console_sessions (id, digest, member_id, account_id, created_at, last_seen_at, expires_at, address, agent)
 select $1, decode($2, 'hex'), id, $4, $5, $6, $7, $8, $9 from admitted

@@ -39,8 +39,7 @@ export function makeInvitations(deps: Deps) {
       const member = await members.findByEmail(email)
       if (member === undefined) return undefined
       if (removesTotp) {
-        await members.setTotp(member.id, null, null)
-        await members.setRecoveryCodes(member.id, [])
+        await members.removeTotp(member.id)
         await audit.note({ actor, action: 'totp.remove', target: member.email })
       }
       const role = member.isOperator ? 'operator' : 'member'

@@ -38,7 +38,7 @@ export function makeSignIn({ members, authentication, audit, clock }: Deps) {
 
     openSession,
 
-    /** Replaces a password that was checked, and all sessions of the member by a new one. Forgets the other browsers. */
+    /** Replaces a password that was checked and all sessions by new ones, and forgets the other browsers. */
     async changePassword(member: Member, passwordHash: string, accountId: string | null, origin: Origin) {
       if (!(await members.setPassword(member.id, { from: member.passwordHash, to: passwordHash }))) throw newOutdated()
       return openSession({ ...member, passwordHash }, accountId, origin)

@@ -3,7 +3,7 @@ import type { AttemptLimits, AttemptStore } from '../ports/attempt-store.ts'
 import type { Clock } from '../ports/clock.ts'
 import { Problem } from '../problem.ts'
 
-/** Whose failures are counted together, and how many cause no pause. */
+/** A person, network or browser whose failures are counted together, and how many failures cause no pause. */
 export type Subject = { name: string; freeFailures: number }
 
 const hourMs = 3_600_000
@@ -86,8 +86,8 @@ export const toSessionSubject = (sessionId: string): Subject => ({ name: `sessio
 export const toTokenSubject = (address: string): Subject => ({ name: `token:${toNetwork(address)}`, freeFailures: 50 })
 
 /**
- * The network that counts as one guesser: an IPv4 address, or the /64 of an IPv6 address, within which a single customer
- * can choose any address.
+ * Returns the network that counts as one guesser: an IPv4 address, or the /64 of an IPv6 address, within which a single
+ * customer can choose any address.
  */
 export function toNetwork(address: string): string {
   const mapped = /^::ffff:([\d.]+)$/i.exec(address)?.[1]

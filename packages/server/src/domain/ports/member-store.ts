@@ -39,6 +39,14 @@ export type Link = {
   expiresAt: Date
 }
 
+type ConfirmedTotp = {
+  secret: Buffer
+  /** Step of the code that confirmed the app: this code is used up. */
+  step: number
+  recoveryDigests: string[]
+  confirmedAt: Date
+}
+
 type NewLink = Omit<Link, 'accountName'> & { digest: string }
 
 export type OpenSession = {
@@ -61,7 +69,7 @@ type NewSession = OpenSession & {
 
 type FoundSession = { id: string; member: Member; membership: Membership | undefined }
 
-/** Nothing is changed when no other person who can sign in would have the role of an operator, or of an owner: `last`. */
+/** `last`: nothing was changed, because no other operator, or owner of the account, can sign in. */
 export type Removal = 'done' | 'not-found' | 'last'
 /** `mayBeLast` allows to remove or suspend the last operator as well. */
 type LastOperator = { mayBeLast?: boolean }
@@ -81,12 +89,16 @@ export type MemberStore = {
   /** Deletes the person, with the memberships in all accounts. */
   removeOperator(id: string, options?: LastOperator): Promise<Removal>
   /**
-   * Replaces the hash of the password, ends all sessions and forgets all browsers, or does nothing of this. Returns false
-   * when the hash is no longer `from`.
+   * Replaces the hash of the password, ends all sessions and forgets all browsers, or does nothing of this. Returns
+   * false when the hash is no longer `from`.
    */
   setPassword(id: string, hashes: { from: string; to: string }): Promise<boolean>
-  /** Null removes the secret. It is required at sign-in once it is confirmed. */
-  setTotp(id: string, secret: Buffer | null, confirmedAt: Date | null): Promise<void>
+  /** Stores a secret, without effect until it is confirmed. Returns false when an app is confirmed already. */
+  startTotp(id: string, secret: Buffer): Promise<boolean>
+  /** From now on sign-in needs a code of the app. Returns false when an app was confirmed before. */
+  confirmTotp(id: string, app: ConfirmedTotp): Promise<boolean>
+  /** Removes the authenticator app and its recovery codes. */
+  removeTotp(id: string): Promise<void>
   /** Throws when the stored secret was changed, or is not that of this member. */
   findTotpSecret(id: string): Promise<Buffer | null>
   /** Returns false when this step, or a later one, was used before. */
@@ -101,8 +113,8 @@ export type MemberStore = {
   findNoticesSeen(accountId: string, memberId: string): Promise<Date | null>
 
   /**
-   * Also remembers the browser. Returns false, and does nothing, when the member is suspended or the hash of the password
-   * is no longer the one that was checked.
+   * Also remembers the browser. Returns false, and does nothing, when the member is suspended or the hash of the
+   * password is no longer the one that was checked.
    */
   openSession(session: NewSession): Promise<boolean>
   /** Also records the use of the session. Finds nothing when it has expired, or was idle since before that time. */
