@@ -1,6 +1,6 @@
-import { timingSafeEqual } from 'node:crypto'
 import { csrfHeader, mayUse, type Route } from '@assay/contract/admin'
 import type { FastifyRequest } from 'fastify'
+import { isSameSecret } from '../domain/console/credentials.ts'
 import type { SignIn } from '../domain/console/sign-in.ts'
 import { type Throttle, toTokenSubject } from '../domain/console/throttle.ts'
 import { Problem } from '../domain/problem.ts'
@@ -37,11 +37,8 @@ export function makeGuard({ signIn, throttle, adminToken }: GuardDeps) {
     if (needsAccount(route) && who.suspension !== undefined && route.servesSuspended !== true) {
       throw new Problem({ kind: 'forbidden', detail: toSuspension(who.suspension) })
     }
-    if (
-      route.method !== 'GET' &&
-      who.csrfToken !== null &&
-      !isSame(who.csrfToken, request.headers[csrfHeader.toLowerCase()])
-    ) {
+    const csrfToken = String(request.headers[csrfHeader.toLowerCase()] ?? '')
+    if (route.method !== 'GET' && who.csrfToken !== null && !isSameSecret(who.csrfToken, csrfToken)) {
       throw new Problem({
         kind: 'forbidden',
         detail: `The request lacks ${csrfHeader} with the value from GET /admin/v1/session.`,
@@ -73,7 +70,7 @@ export function makeGuard({ signIn, throttle, adminToken }: GuardDeps) {
   async function findScript(token: string, address: string): Promise<Who | undefined> {
     if (adminToken === undefined) return undefined
     const subject = toTokenSubject(address)
-    if (!isSame(adminToken, token)) {
+    if (!isSameSecret(adminToken, token)) {
       await throttle.begin([subject])
       return undefined
     }
@@ -91,10 +88,4 @@ function toReason(access: Route['access'], who: Who): string {
   if (access === 'operator') return 'Only operators can do this.'
   if (who.accountId === null) return 'You do not belong to an account.'
   return 'Only owners of the account can do this.'
-}
-
-function isSame(expected: string, given: unknown): boolean {
-  if (typeof given !== 'string') return false
-  const [a, b] = [Buffer.from(expected), Buffer.from(given)]
-  return a.length === b.length && timingSafeEqual(a, b)
 }

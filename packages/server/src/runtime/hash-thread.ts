@@ -1,8 +1,7 @@
-import { argon2Sync } from 'node:crypto'
+import { type Argon2Parameters, argon2Sync } from 'node:crypto'
 import { readlinkSync } from 'node:fs'
 import { setPriority } from 'node:os'
 import { parentPort } from 'node:worker_threads'
-import type { Argon2Input } from './password-hashing.ts'
 
 // The thread yields to scans: on Linux each thread has a priority of its own, under the number that /proc gives it.
 try {
@@ -11,7 +10,7 @@ try {
   // Without /proc the thread keeps the priority of the process.
 }
 
-parentPort?.on('message', ({ id, input }: { id: number; input: Argon2Input }) => {
+parentPort?.on('message', ({ id, input }: { id: number; input: Argon2Parameters }) => {
   try {
     parentPort?.postMessage({ id, tag: argon2Sync('argon2id', input) })
   } catch (error) {

@@ -1,15 +1,7 @@
+import type { Argon2Parameters } from 'node:crypto'
 import { Worker } from 'node:worker_threads'
 
-export type Argon2Input = {
-  message: string
-  nonce: Buffer
-  memory: number
-  passes: number
-  parallelism: number
-  tagLength: number
-}
-
-type Work = { input: Argon2Input; resolve(tag: Buffer): void; reject(error: Error): void }
+type Work = { input: Argon2Parameters; resolve(tag: Buffer): void; reject(error: Error): void }
 type Reply = { id: number; tag?: Uint8Array; failure?: string }
 
 /** After this time without a password to hash, the thread ends. */
@@ -31,7 +23,7 @@ export function makePasswordHashing({ maxWaiting = 64 } = {}) {
 
   return {
     /** Returns undefined when the queue is full. Urgent work has its own queue of the same length. */
-    derive(input: Argon2Input, { isUrgent = false } = {}): Promise<Buffer> | undefined {
+    derive(input: Argon2Parameters, { isUrgent = false } = {}): Promise<Buffer> | undefined {
       const queue = isUrgent ? urgent : ordinary
       if (isClosed) return Promise.reject(newClosedError())
       if (queue.length >= maxWaiting) return undefined

@@ -23,7 +23,8 @@ test('a code is taken one step early or late, and no more', () => {
   const step = Math.floor(1_234_567_890 / 30)
   for (const off of [-1, 0, 1]) assert.equal(findTotpStep(secret, toTotpCode(secret, step + off), now), step + off)
   for (const off of [-2, 2, 100]) assert.equal(findTotpStep(secret, toTotpCode(secret, step + off), now), undefined)
-  for (const wrong of ['', '12345', '1234567', '000000']) assert.equal(findTotpStep(secret, wrong, now), undefined)
+  for (const wrong of ['', '12345', '1234567', '000000', '١٢٣٤٥٦', 'äöüäöü'])
+    assert.equal(findTotpStep(secret, wrong, now), undefined)
 })
 
 test('secrets are written as apps read them: the vectors of RFC 4648, without padding', () => {

@@ -1,16 +1,8 @@
-import { createHmac, hash, randomBytes, timingSafeEqual } from 'node:crypto'
+import { type Argon2Parameters, createHmac, hash, randomBytes, timingSafeEqual } from 'node:crypto'
 import { Problem } from '../problem.ts'
 
-type Argon2Input = {
-  message: string
-  nonce: Buffer
-  memory: number
-  passes: number
-  parallelism: number
-  tagLength: number
-}
 /** Derives an argon2id tag in a queue that is separate from scans; undefined when the queue is full. */
-export type Derive = (input: Argon2Input, options: { isUrgent: boolean }) => Promise<Buffer> | undefined
+export type Derive = (input: Argon2Parameters, options: { isUrgent: boolean }) => Promise<Buffer> | undefined
 
 /** The cost that OWASP recommends for argon2id: 19 MiB and two passes, about 25 ms. */
 const cost = { parallelism: 1, tagLength: 32, memory: 19_456, passes: 2 }
@@ -61,7 +53,7 @@ export function makePasswords({ derive }: { derive: Derive }) {
     return timingSafeEqual(await run(input, isUrgent), expected)
   }
 
-  async function run(input: Argon2Input, isUrgent: boolean): Promise<Buffer> {
+  async function run(input: Argon2Parameters, isUrgent: boolean): Promise<Buffer> {
     const tag = await derive(input, { isUrgent })
     if (tag !== undefined) return tag
     const detail = 'Too many people are signing in at the moment.'
@@ -88,7 +80,7 @@ export function toTotpCode(secret: Buffer, step: number): string {
 /** Finds the step of the code: the current one, or the one before or after, for clocks that differ. */
 export function findTotpStep(secret: Buffer, code: string, now: Date): number | undefined {
   const current = Math.floor(now.getTime() / 1000 / stepSeconds)
-  return [current, current - 1, current + 1].find((step) => isEqual(toTotpCode(secret, step), code))
+  return [current, current - 1, current + 1].find((step) => isSameSecret(toTotpCode(secret, step), code))
 }
 
 /** The URI that the app reads from a QR code or that people type. */
@@ -108,7 +100,11 @@ export function toBase32(bytes: Buffer): string {
   return bits === 0 ? text : text + alphabet[(value << (5 - bits)) & 31]
 }
 
-const isEqual = (a: string, b: string) => a.length === b.length && timingSafeEqual(Buffer.from(a), Buffer.from(b))
+/** Compares secrets in a time that does not tell how many characters are right. Only the length may show. */
+export function isSameSecret(expected: string, given: string): boolean {
+  const [a, b] = [Buffer.from(expected), Buffer.from(given)]
+  return a.length === b.length && timingSafeEqual(a, b)
+}
 
 const recoveryCodes = 10
 
