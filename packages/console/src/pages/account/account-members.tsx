@@ -10,6 +10,7 @@ import { Secret } from '../../ui/copy.tsx'
 import { FormDialog, InfoDialog } from '../../ui/dialog.tsx'
 import { SelectField, TextField } from '../../ui/field.tsx'
 import { toAge } from '../../ui/format.ts'
+import { personColumns } from '../../ui/person-columns.tsx'
 import { Loaded } from '../../ui/states.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
 
@@ -56,16 +57,7 @@ function Members({ members, ownId, onRemove }: { members: Member[]; ownId: strin
       columns={[
         { title: 'Name', cell: (member) => <Name member={member} isYou={member.id === ownId} /> },
         { title: 'Role', cell: ({ role, is_operator }) => (is_operator ? `${role}, operator` : role) },
-        {
-          title: 'Authenticator app',
-          cell: ({ has_totp }) => <Badge tone={has_totp ? 'clean' : 'plain'}>{has_totp ? 'on' : 'off'}</Badge>,
-          isExtra: true,
-        },
-        {
-          title: 'Last seen',
-          cell: ({ last_seen_at }) => (last_seen_at === null ? 'Never' : toAge(last_seen_at)),
-          isExtra: true,
-        },
+        ...personColumns,
         ...toRemoveColumn<Member>(onRemove, (member) =>
           isRemovable(member) ? { id: member.id, name: member.name, isInvitation: false } : undefined,
         ),

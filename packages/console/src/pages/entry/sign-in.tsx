@@ -5,6 +5,7 @@ import { useForm } from '../../api/use-form.ts'
 import { Button } from '../../ui/button.tsx'
 import { TextField } from '../../ui/field.tsx'
 import { ErrorMessage } from '../../ui/states.tsx'
+import { CodeField } from './code-field.tsx'
 import { EntryFrame } from './entry-frame.tsx'
 
 export function SignInPage() {
@@ -29,14 +30,7 @@ export function SignInPage() {
       <form onSubmit={form.submit} className="flex flex-col gap-4" noValidate>
         <TextField label="Email" type="email" autoComplete="username" {...form.text('email')} />
         <TextField label="Password" type="password" autoComplete="current-password" {...form.text('password')} />
-        {needsCode && (
-          <TextField
-            label="Code from your authenticator app, or a recovery code"
-            autoComplete="one-time-code"
-            autoFocus
-            {...form.text('code')}
-          />
-        )}
+        {needsCode && <CodeField {...form.text('code')} />}
         <ErrorMessage error={form.error} />
         <Button type="submit" variant="primary" isBusy={form.isBusy}>
           Sign in

@@ -6,6 +6,7 @@ import { useForm } from '../../api/use-form.ts'
 import { Button } from '../../ui/button.tsx'
 import { TextField } from '../../ui/field.tsx'
 import { ErrorMessage } from '../../ui/states.tsx'
+import { CodeField } from './code-field.tsx'
 import { EntryFrame } from './entry-frame.tsx'
 
 /** Accepts a one-time link. Its token is in the fragment, which browsers do not send, so that no log contains it. */
@@ -80,14 +81,7 @@ function WelcomeForm({ token, email, isReset, isMember }: FormProps) {
         hint={isMember ? 'You have a password for this service already.' : 'At least 12 characters.'}
         {...form.text('password')}
       />
-      {needsCode && (
-        <TextField
-          label="Code from your authenticator app, or a recovery code"
-          autoComplete="one-time-code"
-          autoFocus
-          {...form.text('code')}
-        />
-      )}
+      {needsCode && <CodeField {...form.text('code')} />}
       <ErrorMessage error={form.error} />
       <Button type="submit" variant="primary" isBusy={form.isBusy}>
         {isReset ? 'Set password' : 'Start'}

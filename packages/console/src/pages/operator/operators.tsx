@@ -4,8 +4,9 @@ import { useChange, useRead, useSession } from '../../api/hooks.ts'
 import { Badge } from '../../ui/badge.tsx'
 import { Button } from '../../ui/button.tsx'
 import { Confirm } from '../../ui/confirm.tsx'
-import { toAge, toDay } from '../../ui/format.ts'
+import { toDay } from '../../ui/format.ts'
 import { Page } from '../../ui/page.tsx'
+import { personColumns } from '../../ui/person-columns.tsx'
 import { ErrorMessage, Loaded } from '../../ui/states.tsx'
 import { Table } from '../../ui/table.tsx'
 
@@ -38,16 +39,7 @@ export function OperatorsPage() {
                   </Badge>
                 ),
               },
-              {
-                title: 'Authenticator app',
-                cell: ({ has_totp }) => <Badge tone={has_totp ? 'clean' : 'plain'}>{has_totp ? 'on' : 'off'}</Badge>,
-                isExtra: true,
-              },
-              {
-                title: 'Last seen',
-                cell: ({ last_seen_at }) => (last_seen_at === null ? 'Never' : toAge(last_seen_at)),
-                isExtra: true,
-              },
+              ...personColumns,
               { title: 'Created', cell: ({ created_at }) => toDay(created_at), isExtra: true },
               {
                 title: 'Actions',
