@@ -464,7 +464,7 @@ describe('sessions', () => {
     const infiltrator = await admin.join(invited.url, self)
     const [notice] = await list(owner)
     assert.deepEqual([notice?.kind, notice?.actor, notice?.target], ['owner-invited', 'operator token', self])
-    // One owner cannot confirm for another.
+    // A confirmation counts for the owner who sends it, not for the others.
     await admin.ask(infiltrator, 'POST', '/notices/confirm', { until: new Date().toISOString() })
     assert.equal((await list(owner)).length, 1)
     await admin.ask(owner, 'POST', '/notices/confirm', { until: notice?.at })

@@ -48,7 +48,7 @@ function findSettings(): NodeJS.ProcessEnv {
   return settings ?? {}
 }
 
-/** What all services of one database need. */
+/** The settings that all services of one database share: its address and its master key. */
 function getSharedSettings(): NodeJS.ProcessEnv {
   const { ASSAY_DATABASE_URL, ASSAY_DATA_DIR = '' } = findSettings()
   return { ASSAY_DATABASE_URL, ASSAY_MASTER_KEY: readFileSync(join(ASSAY_DATA_DIR, 'master.key'), 'utf8').trim() }

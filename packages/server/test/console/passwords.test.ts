@@ -48,7 +48,7 @@ describe('passwords', () => {
       order.push(name)
       return result
     }
-    // One is checked at once and four wait, so that the last is refused.
+    // The first password is checked at once and four wait, so the sixth is refused.
     const strangers = Array.from({ length: 6 }, (_, n) => check(`stranger ${n}`, false))
     const known = check('known', true)
     const refused = await strangers[5]

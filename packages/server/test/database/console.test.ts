@@ -115,7 +115,7 @@ describe('the console, as time goes by', () => {
     const known = { ...guesser, device: outcome.device }
     assert.notEqual(await signIn.signIn(given, known), 'code-needed')
     await assert.rejects(signIn.signIn(given, { ...guesser, device: 'another' }), isKind('rate-limited'))
-    // Its own wrong passwords delay it, and no other browser.
+    // The known browser is delayed by its own wrong passwords, and no other browser is.
     for (let n = 0; n < 10; n++) {
       await assert.rejects(signIn.signIn({ ...given, password: 'wrong' }, known), isKind('signed-out'))
     }

@@ -66,7 +66,7 @@ type Report = {
   mode: number
 }
 
-/** What freshclam can do on kernels whose Landlock has no network rules. */
+/** The attempt that freshclam succeeds with on kernels whose Landlock has no network rules. */
 const anyPort = 'connect by TCP'
 
 /** Attempts that succeed or seem to, by parser; docs/security.md names them. */
@@ -77,13 +77,31 @@ const permitted: Record<string, string[]> = {
 
 /** Attempts that end a parser, so that the service learns of them. */
 const fatal = [
-  ...['open a raw socket', 'open a packet socket', 'signal the service', 'signal the process group'],
-  ...['signal a thread of the service', 'queue a signal to the service', 'trace the service', 'limit the service'],
-  ...['read the memory of the service by a call', 'attach shared memory', 'mount', 'create a user namespace'],
-  ...['change the root', 'open by handle', 'load a BPF program', 'use keys of the kernel', 'handle page faults'],
-  ...['measure the machine', 'connect by MPTCP', 'connect by TCP Fast Open', 'choose the signal of a descriptor'],
-  ...['make the service the owner of a descriptor', 'make the service the owner by another command'],
-  ...['make the service the owner by FIOSETOWN', 'make the service the owner by SIOCSPGRP'],
+  'open a raw socket',
+  'open a packet socket',
+  'signal the service',
+  'signal the process group',
+  'signal a thread of the service',
+  'queue a signal to the service',
+  'trace the service',
+  'limit the service',
+  'read the memory of the service by a call',
+  'attach shared memory',
+  'mount',
+  'create a user namespace',
+  'change the root',
+  'open by handle',
+  'load a BPF program',
+  'use keys of the kernel',
+  'handle page faults',
+  'measure the machine',
+  'connect by MPTCP',
+  'connect by TCP Fast Open',
+  'choose the signal of a descriptor',
+  'make the service the owner of a descriptor',
+  'make the service the owner by another command',
+  'make the service the owner by FIOSETOWN',
+  'make the service the owner by SIOCSPGRP',
 ]
 
 function requireRefusals(

@@ -136,7 +136,7 @@ describe('the directory of the embedded database', { skip: !isRoot }, () => {
     const { dir } = newDirs(t)
     const cluster = join(dir, 'cluster')
     mkdirSync(cluster)
-    // This process has the name of the server, and the user of the cluster, or not.
+    // The test process takes the name of the server; the cluster belongs to its user, or to another.
     const title = process.title
     process.title = 'postgres'
     t.after(() => {

@@ -117,7 +117,7 @@ describe('a background scan', () => {
 
   for (const bytes of [5, 200_000]) {
     test(`of ${bytes} bytes whose content was exchanged with that of another account gets no verdict`, async () => {
-      // Nobody runs jobs before the contents are exchanged.
+      // The worker stops at once, so no job runs before the contents are exchanged.
       const { submitFile, worker } = openWorker({})
       worker.stop()
       const submitted = await Promise.all(

@@ -1,6 +1,6 @@
 /**
- * What a sealed value belongs to: its table and column, or the kind of content, and the ids of its row. A value that is
- * moved anywhere else does not open.
+ * The place that a sealed value belongs to: its table and column, or the kind of content, and the ids of its row. A
+ * value that is moved anywhere else does not open.
  */
 export type Binding = readonly [place: string, ...ids: string[]]
 
