@@ -2,6 +2,7 @@ import type { AccountRole, AdminRouteName, adminRoutes, Static, TSchema } from '
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { validate as isUuid } from 'uuid'
 import type { Origin } from '../domain/console/authentication.ts'
+import type { AuditLog } from '../domain/ports/audit-log.ts'
 import type { Clock } from '../domain/ports/clock.ts'
 import type { Member, MemberStore, Removal } from '../domain/ports/member-store.ts'
 import { OperatorMistake, Problem } from '../domain/problem.ts'
@@ -39,6 +40,7 @@ export type Call<N extends AdminRouteName> = {
   who: Who
   origin: Origin
   audit: Audit
+  atomically: AuditLog['atomically']
   params: Record<string, string>
   query: Of<N, 'query'>
   body: Of<N, 'body'>

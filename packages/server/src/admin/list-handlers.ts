@@ -19,7 +19,7 @@ export function makeListHandlers(deps: ListHandlerDeps) {
   return {
     listEntries: async () => (await lists.listEntries(clock.now())).map(toView),
 
-    async addListEntry({ who, audit, body }) {
+    async addListEntry({ who, audit, atomically, body }) {
       const { list, matches, reason } = body
       const value = body.value.trim()
       const error = checkValue(matches, value)
@@ -34,17 +34,21 @@ export function makeListHandlers(deps: ListHandlerDeps) {
         createdAt: clock.now(),
         expiresAt: readExpiry(body.expires_at, clock),
       }
-      await lists.addEntry(entry)
+      await atomically(async () => {
+        await lists.addEntry(entry)
+        await audit(`list.${list}`, entry.value, { detail: entry.reason })
+      })
       await refreshLists()
-      await audit(`list.${list}`, entry.value, { detail: entry.reason })
       return toView(entry)
     },
 
     async removeListEntry(call) {
       const id = getId(call, 'entry')
-      requireFound(await lists.removeEntry(id), 'entry')
+      await call.atomically(async () => {
+        requireFound(await lists.removeEntry(id), 'entry')
+        await call.audit('list.remove', id)
+      })
       await refreshLists()
-      await call.audit('list.remove', id)
     },
   } satisfies Partial<Handlers>
 }

@@ -22,6 +22,7 @@ export function registerAdmin(app: FastifyInstance, deps: GuardDeps & { audit: A
     return payload
   })
   for (const [name, route] of Object.entries(adminRoutes) as [AdminRouteName, Route][]) {
+    const isChange = route.method !== 'GET'
     app.route({
       method: route.method,
       url: adminPath + route.path.replaceAll(/\{(\w+)\}/g, ':$1'),
@@ -30,8 +31,14 @@ export function registerAdmin(app: FastifyInstance, deps: GuardDeps & { audit: A
         const origin = toRequestOrigin(request)
         const input = await readInput(route, request, reply)
         const audit = makeAudit(deps.audit, route, who, origin)
-        const answer = await run(deps.handlers, name, { who, origin, audit: audit.note, ...input, request, reply })
-        if (route.method !== 'GET' && !audit.hasNoted() && !unauditedRoutes.has(name)) await audit.note(`route.${name}`)
+        const handle = async () => {
+          const { atomically } = deps.audit
+          const call = { who, origin, audit: audit.note, atomically, ...input, request, reply }
+          const answer = await run(deps.handlers, name, call)
+          if (isChange && !audit.hasNoted() && !unauditedRoutes.has(name)) await audit.note(`route.${name}`)
+          return answer
+        }
+        const answer = isChange && !longRoutes.has(name) ? await deps.audit.atomically(handle) : await handle()
         return route.answer === undefined && answer === undefined ? reply.code(204).send() : answer
       },
     })
@@ -50,6 +57,27 @@ const run = (handlers: Handlers, name: AdminRouteName, call: unknown): Promise<u
 
 /** Routes that change nothing although they are no GET, and routes whose use cases write to the audit log themselves. */
 const unauditedRoutes = new Set<AdminRouteName>(['findLink', 'runSelfTest', 'acceptLink', 'signIn'])
+
+/**
+ * Routes that wait for something other than the database, such as the hash of a password, or whose failure must leave a
+ * trace. Their handlers choose what to commit together.
+ */
+const longRoutes = new Set<AdminRouteName>([
+  'acceptLink',
+  'addListEntry',
+  'changePassword',
+  'makeBackup',
+  'removeListEntry',
+  'removeSignatures',
+  'removeTotp',
+  'renewRecoveryCodes',
+  'runSelfTest',
+  'signIn',
+  'startTotp',
+  'testWebhook',
+  'updateSignatures',
+  'uploadSignatures',
+])
 
 function makeAudit(log: AuditLog, { access }: Route, who: Who, { address }: Origin) {
   const ownAccount = access === 'operator' ? undefined : who.accountId

@@ -93,13 +93,17 @@ export function makeSessionHandlers(deps: SessionDeps) {
       clearSessionCookie(request, reply)
       await audit('session.close-all')
     },
-    async changePassword({ who, body, origin, audit, request, reply }) {
+    async changePassword({ who, body, origin, audit, atomically, request, reply }) {
       const member = await getMember(members, who)
       await authentication.confirmPassword(member, who.sessionId ?? '', body.current, 'current')
       requireUncommon({ ...member, password: body.next }, 'next')
       const passwordHash = await passwords.hash(body.next)
-      setSessionCookies(request, reply, await signIn.changePassword(member, passwordHash, who.accountId, origin))
-      await audit('password.change')
+      const session = await atomically(async () => {
+        const opened = await signIn.changePassword(member, passwordHash, who.accountId, origin)
+        await audit('password.change')
+        return opened
+      })
+      setSessionCookies(request, reply, session)
     },
   } satisfies Partial<Handlers>
 }

@@ -12,13 +12,15 @@ export type TotpDeps = { members: MemberStore; authentication: Authentication; c
 export function makeTotpHandlers({ members, authentication, clock }: TotpDeps) {
   return {
     /** Needs the password, so that a stolen session cannot add an app of its own and lock the person out. */
-    async startTotp({ who, body, audit }) {
+    async startTotp({ who, body, audit, atomically }) {
       const member = await getMember(members, who)
       if (member.totpConfirmedAt !== null) throw newTotpConflict()
       await authentication.confirmPassword(member, who.sessionId ?? '', body.password, 'password')
       const secret = randomBytes(20)
-      if (!(await members.startTotp(member.id, secret))) throw newTotpConflict()
-      await audit('totp.start')
+      await atomically(async () => {
+        if (!(await members.startTotp(member.id, secret))) throw newTotpConflict()
+        await audit('totp.start')
+      })
       return { secret: toBase32(secret), uri: toTotpUri(secret, member.email) }
     },
     async confirmTotp({ who, body, audit }) {
@@ -36,7 +38,7 @@ export function makeTotpHandlers({ members, authentication, clock }: TotpDeps) {
       await audit('totp.confirm')
       return { recovery_codes: codes }
     },
-    async renewRecoveryCodes({ who, body, audit }) {
+    async renewRecoveryCodes({ who, body, audit, atomically }) {
       const member = await getMember(members, who)
       if (member.totpConfirmedAt === null) {
         throw new Problem({
@@ -45,16 +47,20 @@ export function makeTotpHandlers({ members, authentication, clock }: TotpDeps) {
         })
       }
       await authentication.confirmPassword(member, who.sessionId ?? '', body.password, 'password')
-      await audit('recovery-codes.renew')
       const codes = newRecoveryCodes()
-      await members.setRecoveryCodes(member.id, codes.map(toRecoveryDigest))
+      await atomically(async () => {
+        await members.setRecoveryCodes(member.id, codes.map(toRecoveryDigest))
+        await audit('recovery-codes.renew')
+      })
       return { recovery_codes: codes }
     },
-    async removeTotp({ who, body, audit }) {
+    async removeTotp({ who, body, audit, atomically }) {
       const member = await getMember(members, who)
       await authentication.confirmPassword(member, who.sessionId ?? '', body.password, 'password')
-      await members.removeTotp(member.id)
-      await audit('totp.remove')
+      await atomically(async () => {
+        await members.removeTotp(member.id)
+        await audit('totp.remove')
+      })
     },
   } satisfies Partial<Handlers>
 }

@@ -27,5 +27,5 @@ const toJson = ({ rows, head, fault }: AuditVerification) => ({ rows, head: toHe
 
 const toText = ({ rows, head, fault }: AuditVerification) =>
   fault === undefined
-    ? `The audit log is complete and unchanged: ${rows} rows.\nKeep this head where nobody can change it: ${toHeadText(head)}`
-    : `${fault}\nThe ${rows} rows before are complete and unchanged.`
+    ? `The audit log is complete and unchanged: ${rows} ${rows === 1 ? 'row' : 'rows'}.\nKeep this head where nobody can change it: ${toHeadText(head)}`
+    : `${fault}\nRows before it that are complete and unchanged: ${rows}.`

@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import type { Rotation } from '../compose/rotate-master-key.ts'
 import { loadConfig } from '../config/load-config.ts'
-import { addCommand, changeStores, newCommand, print } from './terminal.ts'
+import { addCommand, makeCommandAudit, newCommand, print, withStores } from './terminal.ts'
 
 export function makeMasterKeyCommand(): Command {
   const masterKey = newCommand('master-key', 'manage the key that seals secrets and stored content')
@@ -14,10 +14,14 @@ export function makeMasterKeyCommand(): Command {
       // Imported here, because no other command needs it.
       const { rotateMasterKey } = await import('../compose/rotate-master-key.ts')
       const isLost = lost === true
-      const rotation = await changeStores(async (stores, audit) => {
-        const rotated = await rotateMasterKey(config, stores, { newKeyFile, isLost })
-        await audit('master-key.rotate', rotated.newId, { detail: isLost ? 'the old key is lost' : rotated.oldId })
-        return rotated
+      const rotation = await withStores((stores) => {
+        const note = makeCommandAudit(stores)
+        return rotateMasterKey(config, stores, {
+          newKeyFile,
+          isLost,
+          note: ({ oldId, newId }) =>
+            note('master-key.rotate', newId, { detail: isLost ? 'the old key is lost' : oldId }),
+        })
       })
       print(command, toJson(rotation), toText(rotation, { newKeyFile, isLost }))
     })

@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import type { makeSignatures } from '../compose/signatures.ts'
 import { loadConfig } from '../config/load-config.ts'
-import { addCommand, changeStores, newCommand, print, toTable } from './terminal.ts'
+import { addCommand, makeCommandAudit, newCommand, print, toTable, withStores } from './terminal.ts'
 
 type Signatures = ReturnType<typeof makeSignatures>
 type File = ReturnType<Signatures['list']>['files'][number]
@@ -49,9 +49,9 @@ export function makeSignaturesCommand(): Command {
 
 /** The stores are opened first: a change that cannot be recorded is not made. */
 const change = <T>(action: string, target: string, work: (signatures: Signatures) => Promise<T>): Promise<T> =>
-  changeStores(async (_stores, audit) => {
+  withStores(async (stores) => {
     const changed = await work(await open())
-    await audit(action, target)
+    await makeCommandAudit(stores)(action, target)
     return changed
   })
 

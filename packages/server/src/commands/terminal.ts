@@ -43,9 +43,12 @@ export type CommandAudit = (
   more?: Pick<AuditEntry, 'accountId' | 'detail'>,
 ) => Promise<void>
 
-/** Opens the stores for a command that changes something. `work` writes each change to the audit log. */
+/**
+ * Opens the stores for a command that changes something. `work` writes each change to the audit log, and all of it is
+ * committed together.
+ */
 export const changeStores = <T>(work: (stores: Stores, audit: CommandAudit) => Promise<T>): Promise<T> =>
-  withStores((stores) => work(stores, makeCommandAudit(stores)))
+  withStores((stores) => stores.auth.audit.atomically(() => work(stores, makeCommandAudit(stores))))
 
 export const makeCommandAudit =
   ({ auth }: Pick<Stores, 'auth'>): CommandAudit =>

@@ -17,6 +17,7 @@ import { makeWebhookHandlers } from '../admin/webhook-handlers.ts'
 import type { Config } from '../config/load-config.ts'
 import { makeOperations } from '../database/console/operations.ts'
 import { makeRejectedRequestStore, makeScanHistory } from '../database/console/scan-history.ts'
+import { afterCommit } from '../database/unit-of-work.ts'
 import type { Admission } from '../domain/accounts/admission.ts'
 import { makeConsoleKeys } from '../domain/console/console-keys.ts'
 import type { ScanDeps } from '../http/scans.ts'
@@ -71,8 +72,8 @@ function makeHandlers(config: Config, deps: Deps): Handlers {
     plans: storage.plans,
     deliveries: storage.deliveries,
     registration: storage.registration,
-    onQueued: background.onQueued,
-    onReplayed: background.onReplayed,
+    onQueued: () => afterCommit(background.onQueued),
+    onReplayed: () => afterCommit(background.onReplayed),
     clock: systemClock,
   }
   return {

@@ -29,6 +29,8 @@ type Options = {
   newKeyFile: string | undefined
   /** Whether the old key is lost: everything that it sealed is replaced or given up. */
   isLost: boolean
+  /** Writes the entry of the audit log, in the transaction that seals everything with the new key. */
+  note(ids: { oldId: string; newId: string }): Promise<void>
 }
 
 export type Rotation = Resealed & {
@@ -53,12 +55,16 @@ export async function rotateMasterKey(config: Config, stores: Stores, options: O
   const next = makeMasterKey(bytes)
   if (next.id === recorded.id) throw new OperatorMistake('The new master key is the current one. Nothing was changed.')
   const isInDirectory = config.masterKey === undefined
-  const resealed = await resealAll(pool, toResealing(recorded.id, old, next), {
-    isSatellite: await isSatellite(pool),
-    // While the transaction holds its lock, no other rotation can commit, so the file is the key of no database yet.
-    onLocked: () => isInDirectory && placeNextKey(config.dataDir, bytes),
-  })
   const ids = { oldId: recorded.id, newId: next.id }
+  const resealed = await stores.auth.audit.atomically(async () => {
+    const counts = await resealAll(pool, toResealing(recorded.id, old, next), {
+      isSatellite: await isSatellite(pool),
+      // While the transaction holds its lock, no other rotation can commit, so the file is the key of no database yet.
+      onLocked: () => isInDirectory && placeNextKey(config.dataDir, bytes),
+    })
+    await options.note(ids)
+    return counts
+  })
   if (!isInDirectory) return { ...resealed, ...ids, file: undefined, oldFile: undefined }
   // Opening the key of the database finishes the rotation.
   openMasterKey(undefined, config.dataDir, next.id)

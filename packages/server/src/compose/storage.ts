@@ -51,25 +51,20 @@ export async function openStorage(config: Config, { stores, metrics, log, closer
 
 export type StorageParts = Awaited<ReturnType<typeof openStorage>>
 
-async function registerFirstAccount(config: Config, { registration, auth }: Stores) {
-  const registered = await registration.registerFirst({
-    name: 'first account',
-    plan: 'unlimited',
-    ...(config.bootstrapKey === undefined ? {} : { apiKey: config.bootstrapKey }),
-    ...(config.bootstrapWebhookSecret === undefined ? {} : { webhookSecret: config.bootstrapWebhookSecret }),
-  })
-  if (registered !== undefined) {
-    const { id, name } = registered.account
-    await auth.audit.note({
-      actor: toServiceActor(),
-      action: 'account.create',
-      target: id,
-      accountId: id,
-      detail: name,
+const registerFirstAccount = (config: Config, { registration, auth: { audit } }: Stores) =>
+  audit.atomically(async () => {
+    const registered = await registration.registerFirst({
+      name: 'first account',
+      plan: 'unlimited',
+      ...(config.bootstrapKey === undefined ? {} : { apiKey: config.bootstrapKey }),
+      ...(config.bootstrapWebhookSecret === undefined ? {} : { webhookSecret: config.bootstrapWebhookSecret }),
     })
-  }
-  return registered
-}
+    if (registered !== undefined) {
+      const { id, name } = registered.account
+      await audit.note({ actor: toServiceActor(), action: 'account.create', target: id, accountId: id, detail: name })
+    }
+    return registered
+  })
 
 const megabyte = 1024 * 1024
 /** Enough for 64 concurrent uploads of 1 MB without a file; a thousand slow uploads cannot take more. */

@@ -1,5 +1,6 @@
 import type { Pool, PoolClient, QueryConfig, QueryResult, QueryResultRow } from 'pg'
 import { CommitUnknown, isOutage, mayHaveCommitted } from './database-error.ts'
+import { findUnit, runUnit } from './unit-of-work.ts'
 
 /** A pool, or the client of a transaction. */
 export type Queryable = Pick<Pool, 'query'> | Pick<PoolClient, 'query'>
@@ -13,7 +14,7 @@ export async function listRows<Row extends QueryResultRow>(
   statement: string,
   values: unknown[] = [],
 ): Promise<Row[]> {
-  return (await db.query<Row>(toQuery(statement, values))).rows
+  return (await join(db).query<Row>(toQuery(statement, values))).rows
 }
 
 export async function findRow<Row extends QueryResultRow>(
@@ -26,8 +27,10 @@ export async function findRow<Row extends QueryResultRow>(
 
 /** Returns how many rows the statement inserted, updated, deleted or selected. */
 export async function changeRows(db: Queryable, statement: string, values: unknown[] = []): Promise<number> {
-  return (await db.query(toQuery(statement, values))).rowCount ?? 0
+  return (await join(db).query(toQuery(statement, values))).rowCount ?? 0
 }
+
+const join = (db: Queryable): Queryable => findUnit(db)?.client ?? db
 
 /**
  * Repeats a statement that handles at most `pieceSize` rows until it finds fewer, and returns how many it handled. A
@@ -100,6 +103,8 @@ export async function inTransaction<Result>(
   work: (client: PoolClient) => Promise<Result>,
   options: TransactionOptions = {},
 ): Promise<Result> {
+  const unit = findUnit(pool)
+  if (unit !== undefined) return inSavepoint(unit.client, work, options)
   const client = await pool.connect()
   let isCommitting = false
   let isBroken = false
@@ -115,6 +120,34 @@ export async function inTransaction<Result>(
     throw isCommitting ? toCommitError(error) : error
   } finally {
     client.release(isBroken)
+  }
+}
+
+/**
+ * Commits together what the stores on this pool change while `work` runs, whichever store it is, or nothing when `work`
+ * throws. The transaction stays open as long as `work` takes, so `work` waits for nothing but the database.
+ */
+export async function atomically<Result>(pool: Pool, work: () => Promise<Result>): Promise<Result> {
+  if (findUnit(pool) !== undefined) return work()
+  const { result, afterCommit } = await inTransaction(pool, (client) => runUnit(pool, client, work))
+  for (const callback of afterCommit) callback()
+  return result
+}
+
+/** Runs a part of a transaction that may fail without ending all of it. */
+async function inSavepoint<Result>(
+  client: PoolClient,
+  work: (client: PoolClient) => Promise<Result>,
+  { settings = [], lock }: TransactionOptions,
+): Promise<Result> {
+  await client.query(toBatch('savepoint part', settings, lock))
+  try {
+    const result = await work(client)
+    await client.query('release part')
+    return result
+  } catch (error) {
+    if (!isOutage(error)) await client.query('rollback to part; release part')
+    throw error
   }
 }
 
@@ -144,9 +177,12 @@ export async function runStatement<Row extends QueryResultRow>(
 
 function toOpening({ mode = '', settings = [], lock }: TransactionOptions): string {
   // A process that stops in the middle of a transaction must not keep its locks.
-  const all = ["idle_in_transaction_session_timeout = '10s'", ...settings].map((setting) => `set local ${setting}`)
+  return toBatch(`begin ${mode}`, ["idle_in_transaction_session_timeout = '10s'", ...settings], lock)
+}
+
+function toBatch(opening: string, settings: readonly string[], lock: number | undefined): string {
   const locking = lock === undefined ? [] : [`select pg_advisory_xact_lock(${lock})`]
-  return [`begin ${mode}`, ...all, ...locking].join(';')
+  return [opening, ...settings.map((setting) => `set local ${setting}`), ...locking].join(';')
 }
 
 const toCommitError = (error: unknown) =>

@@ -59,7 +59,26 @@ describe('the audit log of operator commands', () => {
     )
   }
 
-  test('has an entry of the user of the system for every change', async () => {
+  /** Runs `work` while no entry can be written, as when a command dies at that moment. */
+  async function withoutAuditLog(work: () => Promise<void>) {
+    const { pool } = deliveries.stores.database
+    await pool.query(`
+      create function refuse_entry() returns trigger language plpgsql as $$ begin raise 'no entry today'; end $$;
+      create trigger refuse_entry before insert on audit_log for each row execute function refuse_entry()`)
+    await work()
+    await pool.query('drop function refuse_entry cascade')
+  }
+
+  async function readTables(): Promise<unknown[]> {
+    const names = ['accounts', 'balances', 'api_keys', 'plans', 'credit_ledger', 'members', 'console_links']
+    const { pool } = deliveries.stores.database
+    const texts = [...names, 'deliveries', 'webhook_endpoints', 'audit_log'].map(
+      (name) => `(select array_agg(t::text order by t::text) from ${name} t)`,
+    )
+    return (await pool.query({ text: `select ${texts.join(', ')}`, rowMode: 'array' })).rows
+  }
+
+  test('has an entry of the user of the system for every change, and no change is made without one', async () => {
     const { pool } = deliveries.stores.database
     const { id: accountId = '' } = await run('accounts', 'create', '--name', 'audited')
     const { id: keyId = '' } = await run('keys', 'create', '--account', accountId, '--name', 'ci')
@@ -100,6 +119,14 @@ describe('the audit log of operator commands', () => {
       [['signatures', 'remove', 'audited.yar'], 'signatures.remove', 'audited.yar'],
       [['backup', join(dir, 'backup')], 'backup', join(dir, 'backup')],
     ]
+    await withoutAuditLog(async () => {
+      // Signatures are files, and a backup changes nothing: their entries follow.
+      for (const [command] of changes.filter(([[group]]) => group !== 'signatures' && group !== 'backup')) {
+        const before = await readTables()
+        await assert.rejects(run(...command), command.join(' '))
+        assert.deepEqual(await readTables(), before, command.join(' '))
+      }
+    })
     for (const [command] of changes) await run(...command)
 
     const audit = makeAuditLog({ pool })

@@ -74,7 +74,7 @@ async function openInstallation() {
     member,
     jobs,
     rotate: ({ isLost = false, masterKey = keys[0] as Buffer } = {}) =>
-      rotateMasterKey({ ...config, masterKey }, stores, { newKeyFile, isLost }),
+      rotateMasterKey({ ...config, masterKey }, stores, { newKeyFile, isLost, note: async () => {} }),
     reopen: async () => (await open(keys[1])).stores,
     newContents: toContents(keys[1]),
     async close() {
@@ -185,7 +185,8 @@ async function openWithKeyFile(t: TestContext) {
     dataDir,
     file,
     master,
-    rotate: ({ isLost = false } = {}) => rotateMasterKey(config, stores, { newKeyFile: undefined, isLost }),
+    rotate: ({ isLost = false } = {}) =>
+      rotateMasterKey(config, stores, { newKeyFile: undefined, isLost, note: async () => {} }),
     openRecorded: async () => openMasterKey(undefined, dataDir, (await findRecordedKey(stores.database.pool))?.id),
   }
 }

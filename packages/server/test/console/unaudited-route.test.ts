@@ -10,7 +10,10 @@ const headers = { authorization: `Bearer ${adminToken}` }
 
 test('a change whose handler writes nothing to the audit log gets an entry all the same', async () => {
   const noted: AuditEntry[] = []
-  const audit = { note: async (entry: AuditEntry) => void noted.push(entry) } as AuditLog
+  const audit = {
+    note: async (entry: AuditEntry) => void noted.push(entry),
+    atomically: (work) => work(),
+  } as AuditLog
   const handlers = new Proxy({}, { get: (_, name) => handle(String(name)) }) as Handlers
   const handle = (name: string) => async (call: { audit(action: string, target: string): Promise<void> }) => {
     if (name === 'retryJob') await call.audit('job.retry', 'a job')

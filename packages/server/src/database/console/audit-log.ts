@@ -1,11 +1,13 @@
 import type { Pool } from 'pg'
 import type { AuditHead, AuditLog, AuditRecord } from '../../domain/ports/audit-log.ts'
-import { findRow, listRows, toPage } from '../query.ts'
+import { atomically, findRow, listRows, toPage } from '../query.ts'
+import { afterCommit } from '../unit-of-work.ts'
 import { verifyAuditChain } from './audit-chain.ts'
 
 /** `onNoted` gets the head of the log after each entry, for a place that cannot be changed with the database. */
 export function makeAuditLog({ pool, onNoted }: { pool: Pool; onNoted?(head: AuditHead): void }): AuditLog {
   return {
+    atomically: (work) => atomically(pool, work),
     async note({ actor, action, target, accountId, detail, address }) {
       const row = await findRow<{ id: string; hash: string }>(
         pool,
@@ -13,7 +15,7 @@ export function makeAuditLog({ pool, onNoted }: { pool: Pool; onNoted?(head: Aud
          returning id, encode(hash, 'hex') as hash`,
         [actor, action, target, accountId, detail, address],
       )
-      if (row !== undefined) onNoted?.({ id: Number(row.id), hash: row.hash })
+      if (row !== undefined) afterCommit(() => onNoted?.({ id: Number(row.id), hash: row.hash }))
     },
     verify: (anchor) => verifyAuditChain(pool, anchor),
     listOfAccount: (accountId, { actions, since, limit }) =>

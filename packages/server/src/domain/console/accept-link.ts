@@ -36,33 +36,35 @@ export function makeAcceptLink({ members, passwords, authentication, signIn, aud
   async function join(link: Link, token: string, person: Person, origin: Origin): Promise<SignInOutcome> {
     requireUncommon(person)
     const id = newId()
-    const outcome = await members.acceptLink(toDigest(token), clock.now(), {
-      id,
-      name: person.name.trim(),
-      email: person.email,
-      passwordHash: await passwords.hash(person.password),
+    const passwordHash = await passwords.hash(person.password)
+    const member = { id, name: person.name.trim(), email: person.email, passwordHash }
+    return audit.atomically(async () => {
+      const outcome = await members.acceptLink(toDigest(token), clock.now(), member)
+      if (outcome === 'link-invalid') throw newInvalidLink()
+      if (outcome === 'email-in-use') throw newEmailError('This email address is already in use.')
+      return enter(await members.findMember(id), 'member.create', link, origin)
     })
-    if (outcome === 'link-invalid') throw newInvalidLink()
-    if (outcome === 'email-in-use') throw newEmailError('This email address is already in use.')
-    return enter(await members.findMember(id), 'member.create', link, origin)
   }
 
   /** Adds a membership or the role of an operator to a member. */
   async function joinAgain(link: Link, token: string, person: Person, origin: Origin): Promise<SignInOutcome> {
     const member = await authentication.authenticate(person, origin)
     if (member === 'code-needed') return member
-    const outcome = await members.joinByLink(toDigest(token), clock.now(), member.id)
-    if (outcome === 'link-invalid') throw newInvalidLink()
-    return enter(member, 'member.join', link, origin)
+    return audit.atomically(async () => {
+      const outcome = await members.joinByLink(toDigest(token), clock.now(), member.id)
+      if (outcome === 'link-invalid') throw newInvalidLink()
+      return enter(member, 'member.join', link, origin)
+    })
   }
 
   async function enter(member: Member | undefined, action: string, link: Link, origin: Origin) {
     if (member === undefined) throw newInvalidLink()
     const { role: target, accountId } = link
-    await audit.note({ actor: member.email, action, target, accountId, address: origin.address })
     const memberships = await members.listMemberships(member.id)
     const membership = memberships.find((one) => one.accountId === accountId) ?? memberships[0]
-    return signIn.openSession(member, membership?.accountId ?? null, origin)
+    const opened = await signIn.openSession(member, membership?.accountId ?? null, origin)
+    await audit.note({ actor: member.email, action, target, accountId, address: origin.address })
+    return opened
   }
 
   async function reset(memberId: string, token: string, { password }: Person, origin: Origin): Promise<SignInOutcome> {
@@ -70,16 +72,21 @@ export function makeAcceptLink({ members, passwords, authentication, signIn, aud
     if (member === undefined) throw newInvalidLink()
     requireUncommon({ ...member, password })
     const passwordHash = await passwords.hash(password)
-    const outcome = await members.acceptReset(toDigest(token), clock.now(), passwordHash)
-    if (outcome === 'link-invalid') throw newInvalidLink()
-    const memberships = await members.listMemberships(memberId)
-    // The owners of each account are told about the new password: the operator who made the link could have used it.
-    for (const accountId of memberships.length === 0 ? [null] : memberships.map((one) => one.accountId)) {
-      const entry = { actor: member.email, action: 'password.reset', target: member.email }
-      await audit.note({ ...entry, accountId, address: origin.address })
-    }
-    if (member.totpConfirmedAt !== null) return 'code-needed'
-    return signIn.openSession({ ...member, passwordHash }, memberships[0]?.accountId ?? null, origin)
+    return audit.atomically(async () => {
+      const outcome = await members.acceptReset(toDigest(token), clock.now(), passwordHash)
+      if (outcome === 'link-invalid') throw newInvalidLink()
+      const memberships = await members.listMemberships(memberId)
+      const result =
+        member.totpConfirmedAt === null
+          ? await signIn.openSession({ ...member, passwordHash }, memberships[0]?.accountId ?? null, origin)
+          : 'code-needed'
+      // The owners of each account are told about the new password: the operator who made the link could have used it.
+      for (const accountId of memberships.length === 0 ? [null] : memberships.map((one) => one.accountId)) {
+        const entry = { actor: member.email, action: 'password.reset', target: member.email }
+        await audit.note({ ...entry, accountId, address: origin.address })
+      }
+      return result
+    })
   }
 }
 

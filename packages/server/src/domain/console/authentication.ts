@@ -72,9 +72,11 @@ export function makeAuthentication({ members, passwords, throttle, audit, clock 
       const step = secret === null ? undefined : findTotpStep(secret, code, clock.now())
       return step !== undefined && members.takeTotpStep(member.id, step)
     }
-    const isTaken = await members.takeRecoveryCode(member.id, toRecoveryDigest(code))
-    if (isTaken) await audit.note({ actor: member.email, action: 'recovery-code.use', address })
-    return isTaken
+    return audit.atomically(async () => {
+      const isTaken = await members.takeRecoveryCode(member.id, toRecoveryDigest(code))
+      if (isTaken) await audit.note({ actor: member.email, action: 'recovery-code.use', address })
+      return isTaken
+    })
   }
 
   async function refuse(credentials: Credentials, origin: Origin): Promise<never> {

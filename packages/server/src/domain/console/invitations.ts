@@ -38,12 +38,11 @@ export function makeInvitations(deps: Deps) {
     ): Promise<{ token: string; expiresAt: Date } | undefined> {
       const member = await members.findByEmail(email)
       if (member === undefined) return undefined
-      if (removesTotp) {
-        await members.removeTotp(member.id)
-        await audit.note({ actor, action: 'totp.remove', target: member.email })
-      }
+      if (removesTotp) await members.removeTotp(member.id)
       const role = member.isOperator ? 'operator' : 'member'
-      return addLink('new-password', { role, accountId: null, email: member.email }, member.id)
+      const link = await addLink('new-password', { role, accountId: null, email: member.email }, member.id)
+      if (removesTotp) await audit.note({ actor, action: 'totp.remove', target: member.email })
+      return link
     },
     getLink,
     /** Whether the address of an invitation has a password already, which then must be given instead of a new one. */

@@ -31,9 +31,11 @@ export function makeSignIn({ members, authentication, audit, clock }: Deps) {
       if (member === 'code-needed') return member
       const [membership] = await members.listMemberships(member.id)
       const accountId = membership?.accountId ?? null
-      const opened = await openSession(member, accountId, origin)
-      await audit.note({ actor: member.email, action: 'session.open', accountId, address: origin.address })
-      return opened
+      return audit.atomically(async () => {
+        const opened = await openSession(member, accountId, origin)
+        await audit.note({ actor: member.email, action: 'session.open', accountId, address: origin.address })
+        return opened
+      })
     },
 
     openSession,

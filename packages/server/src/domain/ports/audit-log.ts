@@ -19,6 +19,12 @@ export type AuditVerification = { rows: number; head: AuditHead; fault: string |
 
 /** Entries are added and never changed or deleted. */
 export type AuditLog = {
+  /**
+   * Commits what `work` changes in the database together with the entries that it notes, so that a crash leaves neither
+   * without the other. `work` waits for nothing but the database, and notes its entries last: each entry locks the log
+   * until the commit.
+   */
+  atomically<Result>(work: () => Promise<Result>): Promise<Result>
   note(entry: AuditEntry): Promise<void>
   /** Checks that no entry was changed or removed, and that the log contains the head `anchor`. */
   verify(anchor?: AuditHead): Promise<AuditVerification>
