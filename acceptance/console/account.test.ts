@@ -3,7 +3,7 @@ import { createHash, randomUUID } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
 import type { DeliveryDetail, KeyRow, Overview, ScanDetail, ScanRow, Usage, Webhooks } from '@assay/contract/admin'
 import { eicar, eicarSignal } from '../support/archives.ts'
-import { openAccount, type Visitor } from '../support/console.ts'
+import { newEmail, openAccount, type Visitor } from '../support/console.ts'
 import { filePart, formType, images, textPart, toForm } from '../support/forms.ts'
 import { assertProblem } from '../support/problems.ts'
 import { openReceiver, type Receiver, verifyDelivery } from '../support/receiver.ts'
@@ -256,7 +256,8 @@ describe('a member of an account', { skip: lacking }, () => {
     const key = (await admin.ask<KeyRow[]>(owner, 'GET', '/keys'))[0]
     const scan = (await list('?limit=1')).items[0]
     const delivery = (await admin.ask<Page<Delivery>>(owner, 'GET', '/deliveries')).items[0]
-    const invite = await admin.ask<{ id: string; url: string }>(owner, 'POST', '/members', { role: 'member' })
+    const invitation = { role: 'member', email: newEmail() }
+    const invite = await admin.ask<{ id: string; url: string }>(owner, 'POST', '/members', invitation)
     const self = await admin.ask<{ member: { id: string } }>(owner, 'GET', '/session')
     assert(key && scan && delivery)
     const attempts: [string, string, object?][] = [
@@ -283,6 +284,6 @@ describe('a member of an account', { skip: lacking }, () => {
     assert.equal((await admin.send(stranger.owner, 'GET', '/scans.csv')).text.split('\r\n').length, 2)
     // The other account is unchanged, and its invitation still works.
     assert.equal((await admin.send(owner, 'GET', `/scans/${scan.id}`)).status, 200)
-    assert.equal((await admin.accept(invite.url)).status, 200)
+    assert.equal((await admin.accept(invite.url, { email: invitation.email })).status, 200)
   })
 })

@@ -56,7 +56,9 @@ describe('the admin API', () => {
     const account = await openAccount(admin)
     visitors.owner = account.owner
     emails.owner = account.email
-    const invite = await admin.ask<{ url: string }>(account.owner, 'POST', '/members', { role: 'member' })
+    emails.member = newEmail()
+    const invitation = { role: 'member', email: emails.member }
+    const invite = await admin.ask<{ url: string }>(account.owner, 'POST', '/members', invitation)
     const inviteOperator = async () => ((await operate('operators', 'invite')) as { path: string }).path
     const links: [RoleName, string][] = [
       ['member', invite.url],
@@ -65,11 +67,12 @@ describe('the admin API', () => {
       ['operator', await inviteOperator()],
     ]
     for (const [role, link] of links) {
-      emails[role] = newEmail()
+      emails[role] ??= newEmail()
       visitors[role] = await admin.join(link, emails[role])
     }
-    const { invitation_url } = await admin.createAccount()
-    visitors['operator with an account'] = await admin.join(invitation_url, emails['operator with an account'])
+    const email = emails['operator with an account']
+    const { invitation_url } = await admin.createAccount({ owner_email: email })
+    visitors['operator with an account'] = await admin.join(invitation_url ?? '', email)
     visitors['operator token'] = admin.token
   })
 

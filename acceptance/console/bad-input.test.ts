@@ -34,7 +34,8 @@ describe('the admin API rejects', () => {
       [owner, 'POST', '/webhooks/test', { url: 'http://127.0.0.1/' }, ['url']],
       [owner, 'POST', '/webhooks/test', { url: 'http://169.254.169.254/latest' }, ['url']],
       [owner, 'POST', '/deliveries/replay-failed', { since: 'yesterday' }, ['since']],
-      [owner, 'POST', '/members', { role: 'operator' }, ['role']],
+      [owner, 'POST', '/members', { role: 'operator', email: 'ada@example.com' }, ['role']],
+      [owner, 'POST', '/members', { role: 'member' }, ['email']],
       [owner, 'POST', '/members', { role: 'member', email: 'no address' }, ['email']],
       [owner, 'PUT', '/password', { current: 'x', next: 'short' }, ['next']],
       [owner, 'PUT', '/totp', { code: '12345' }, ['code']],
@@ -162,7 +163,7 @@ describe('the admin API rejects', () => {
       '/keys/{id}/revoke': { name: 'a' },
       '/operator/accounts/{id}': { suspended: false },
       '/operator/accounts/{id}/credits': { amount: 1, note: 'a' },
-      '/operator/accounts/{id}/invitation': {},
+      '/operator/accounts/{id}/invitation': { email: 'ada@example.com' },
       '/operator/operators/{id}/suspend': { suspended: true },
     }
     for (const { method, path } of routes) {

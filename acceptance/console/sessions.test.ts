@@ -148,7 +148,7 @@ describe('sessions', () => {
     await assertProblem(await admin.send(both, 'POST', '/members', { body: { role: 'owner' } }), forbidden)
     await admin.ask(both, 'PUT', '/session/account', { account_id: account.id })
     assert.equal((await getSession(both)).account?.role, 'owner')
-    await admin.ask(both, 'POST', '/members', { role: 'owner' })
+    await admin.ask(both, 'POST', '/members', { role: 'owner', email: newEmail() })
     const stranger = await openAccount(admin)
     const choice = await admin.send(both, 'PUT', '/session/account', { body: { account_id: stranger.account.id } })
     await assertProblem(choice, gone)
@@ -163,8 +163,8 @@ describe('sessions', () => {
 
   test('the keys of a removed member are listed to the owner, and stay marked', async () => {
     const { owner } = await openAccount(admin)
-    const invited = await admin.ask<{ url: string }>(owner, 'POST', '/members', { role: 'member' })
     const email = newEmail('leaving')
+    const invited = await admin.ask<{ url: string }>(owner, 'POST', '/members', { role: 'member', email })
     const member = await admin.join(invited.url, email)
     await admin.ask(member, 'POST', '/keys', { name: 'deploy' })
     const revoked = await admin.ask<{ key: KeyRow }>(member, 'POST', '/keys', { name: 'revoked' })
@@ -184,11 +184,12 @@ describe('sessions', () => {
 
   test('a removed invitation or member loses access immediately', async () => {
     const { owner } = await openAccount(admin)
-    const invite = () => admin.ask<{ id: string; url: string }>(owner, 'POST', '/members', { role: 'member' })
+    const email = newEmail('removed')
+    const invite = () => admin.ask<{ id: string; url: string }>(owner, 'POST', '/members', { role: 'member', email })
     const first = await invite()
     await admin.ask(owner, 'DELETE', `/members/${first.id}`)
     await assertProblem(await admin.accept(first.url), gone)
-    const member = await admin.join((await invite()).url)
+    const member = await admin.join((await invite()).url, email)
     const { member: person } = await getSession(member)
     const self = (await getSession(owner)).member.id
     assert.equal((await admin.send(owner, 'DELETE', `/members/${self}`)).status, 409)

@@ -83,7 +83,7 @@ function toCookie(answer: Answer): string {
 
 /** A new account with a session of its owner. */
 export async function openAccount(admin: Admin, more: object = {}) {
-  const created = await admin.createAccount(more)
   const email = newEmail('owner')
-  return { ...created, email, owner: await admin.join(created.invitation_url, email) }
+  const created = await admin.createAccount({ owner_email: email, ...more })
+  return { ...created, email, owner: await admin.join(created.invitation_url ?? '', email) }
 }

@@ -61,7 +61,7 @@ export const CreatedAccount = Type.Object({
   account: AccountRow,
   api_key: text,
   webhook_secret: text,
-  invitation_url: text,
+  invitation_url: nullable(text),
 })
 export const UpdateAccount = Type.Object({
   name: Type.Optional(name),
@@ -74,8 +74,8 @@ export const UpdateAccount = Type.Object({
   flags_sexy: Type.Optional(flag),
   expires_at: Type.Optional(nullable(time)),
 })
-/** An owner invitation with an email address works for that address only. */
-export const InviteOwner = Type.Object({ email: Type.Optional(email) })
+/** An invitation works for its address only. */
+export const InviteOwner = Type.Object({ email })
 
 export const Operator = Type.Object({
   id,

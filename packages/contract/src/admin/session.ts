@@ -92,7 +92,7 @@ export const Members = Type.Object({
   members: Type.Array(Member),
   invitations: Type.Array(Type.Object({ id, role, email: nullable(text), created_at: time, expires_at: time })),
 })
-/** An invitation with an email address works for that address only. */
-export const Invite = Type.Object({ role: accountRole, email: Type.Optional(email) })
+/** An invitation works for its address only. */
+export const Invite = Type.Object({ role: accountRole, email })
 /** An invitation link; `url` appears only in this response. */
 export const Invitation = Type.Object({ id, url: text, expires_at: time })

@@ -45,7 +45,7 @@ export function makeAccountHandlers(deps: AccountHandlerDeps) {
     async inviteMember(call) {
       const { role, email } = call.body
       const { id, token, expiresAt } = await invitations.invite({ role, accountId: getAccountId(call), email })
-      await call.audit('member.invite', email ?? role)
+      await call.audit('member.invite', email)
       return { id, url: toWelcomeUrl(call, token), expires_at: expiresAt.toISOString() }
     },
 

@@ -33,13 +33,13 @@ export function makeOperatorAccountHandlers(deps: OperatorAccountDeps) {
         ...(rate === undefined || rate === null ? {} : { rate: getRate(rate) }),
       })
       const { id } = registered.account
-      const { token } = await invitations.invite({ role: 'owner', accountId: id, email })
+      const invitation = email && (await invitations.invite({ role: 'owner', accountId: id, email }))
       await call.audit('account.create', id, { accountId: id, detail: name })
       return {
         account: toAccountView(registered.account),
         api_key: registered.apiKey,
         webhook_secret: registered.webhookSecret,
-        invitation_url: toWelcomeUrl(call, token),
+        invitation_url: invitation ? toWelcomeUrl(call, invitation.token) : null,
       }
     },
 

@@ -117,7 +117,11 @@ function Name({ member, isYou }: { member: Member; isYou: boolean }) {
 
 function InviteDialog({ onClose }: { onClose: () => void }) {
   const [url, setUrl] = useState<string>()
-  const form = useForm('inviteMember', { role: 'member' }, { onDone: (invitation) => setUrl(invitation.url) })
+  const form = useForm(
+    'inviteMember',
+    { role: 'member', email: '' },
+    { onDone: (invitation) => setUrl(invitation.url) },
+  )
   if (url !== undefined) {
     return (
       <InfoDialog title="Invitation" action="I have copied it" onClose={onClose}>
@@ -138,11 +142,10 @@ function InviteDialog({ onClose }: { onClose: () => void }) {
         onText={(role) => form.set({ role: role as 'member' | 'owner' })}
       />
       <TextField
-        label="Email (optional)"
+        label="Email"
         type="email"
-        hint="Restricts the link to this address. No email is sent."
-        error={form.errorOf('email')}
-        onText={(email) => form.set({ email: email === '' ? undefined : email } as { email: string })}
+        hint="The link works for this address only. No email is sent."
+        {...form.text('email')}
       />
     </FormDialog>
   )

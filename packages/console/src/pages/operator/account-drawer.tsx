@@ -66,10 +66,7 @@ function Access({ account }: { account: AccountView }) {
   return (
     <div className="flex flex-col gap-4">
       <div className="flex flex-wrap gap-2">
-        <Button
-          isBusy={invite.isPending}
-          onClick={() => invite.mutate({ params, body: email === '' ? {} : { email } })}
-        >
+        <Button isBusy={invite.isPending} onClick={() => invite.mutate({ params, body: { email } })}>
           Invite an owner
         </Button>
         {isSuspended ? (
@@ -81,9 +78,9 @@ function Access({ account }: { account: AccountView }) {
         )}
       </div>
       <TextField
-        label="Email of the new owner (optional)"
+        label="Email of the new owner"
         type="email"
-        hint="Restricts the invitation to this address. The owners of the account are told about the invitation."
+        hint="The invitation works for this address only. The owners of the account are told about the invitation."
         value={email}
         onText={setEmail}
       />

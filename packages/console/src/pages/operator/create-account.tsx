@@ -16,6 +16,13 @@ export function CreateAccount({ onClose }: { onClose: () => void }) {
   return (
     <FormDialog title="New account" action="Create" form={form} onClose={onClose}>
       <TextField label="Name" hint="For example a company or a team." autoComplete="off" {...form.text('name')} />
+      <TextField
+        label="Email of the owner (optional)"
+        type="email"
+        hint="With an address you get an invitation link that works for it only. You can invite owners later."
+        error={form.errorOf('owner_email')}
+        onText={(email) => form.set({ owner_email: email === '' ? undefined : email } as { owner_email: string })}
+      />
       <SelectField label="Plan" options={names.map((name) => [name, name])} {...form.text('plan')} />
       <div className="grid gap-4 sm:grid-cols-2">
         <NumberField
@@ -39,7 +46,9 @@ export function CreateAccount({ onClose }: { onClose: () => void }) {
 function Created({ created, onClose }: { created: Answer<'createAccount'>; onClose: () => void }) {
   return (
     <InfoDialog title={`${created.account.name} was created`} action="Done" onClose={onClose}>
-      <Secret label="Send this link to the owner. It works once, within seven days." text={created.invitation_url} />
+      {created.invitation_url !== null && (
+        <Secret label="Send this link to the owner. It works once, within seven days." text={created.invitation_url} />
+      )}
       <Secret label="The first API key. It is not shown again." text={created.api_key} />
       <Secret label="The webhook secret. Members of the account can reveal it later." text={created.webhook_secret} />
     </InfoDialog>
