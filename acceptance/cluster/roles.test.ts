@@ -13,7 +13,7 @@ import { findChildren } from '../support/processes.ts'
 import { alreadyTested, lacksClamAv, readReadiness, toVerdict } from '../support/scanning.ts'
 import { getSharedService } from '../support/shared-service.ts'
 import type { Service } from '../support/start-service.ts'
-import { makeCaller, toId } from '../support/submitting.ts'
+import { makeCaller, newNoise, toId } from '../support/submitting.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
 const lacking = await lacksClamAv(getSharedService().url)
@@ -118,10 +118,10 @@ describe('two API nodes and a worker', { skip: lacking || alreadyTested || lacks
     const heard = await cluster.listen()
     t.after(heard.close)
     const hears = (message: string) => waitUntil(message, () => heard.messages.some((text) => text.includes(message)))
-    toVerdict(await first().sendFile('malware', 'scan', randomBytes(1024)))
+    toVerdict(await first().sendFile('malware', 'scan', newNoise(1024)))
     await hears('remote-scans')
     await hears('completed:')
-    const id = toId(await first().sendFile('malware', 'submit', randomBytes(1024)))
+    const id = toId(await first().sendFile('malware', 'submit', newNoise(1024)))
     assert.equal((await second().complete('malware', id)).status, 'clean')
     await hears('jobs')
     await hears(id)
@@ -135,7 +135,7 @@ describe('two API nodes and a worker', { skip: lacking || alreadyTested || lacks
     const { api_key, id } = created as { api_key: string; id: string }
     const few = apis.map(({ url }) => makeCaller(url, api_key))
     const answers = await Promise.all(
-      Array.from({ length: 80 }, (_, i) => few[i % 2]?.sendFile('malware', 'scan', randomBytes(100 + i))),
+      Array.from({ length: 80 }, (_, i) => few[i % 2]?.sendFile('malware', 'scan', newNoise(100 + i))),
     )
     const count = (status: number) => answers.filter((answer) => answer?.status === status).length
     assert.deepEqual([count(201), count(201) + count(403), count(429)], [20, 50, 30])

@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict'
-import { randomBytes } from 'node:crypto'
 import { connect } from 'node:net'
 import { after, before, describe, test } from 'node:test'
 import { listContentFiles } from '../support/content-files.ts'
 import { sendTo } from '../support/http.ts'
 import { assertProblem } from '../support/problems.ts'
 import { type Service, startService } from '../support/start-service.ts'
-import { listKept, makeCaller, toId } from '../support/submitting.ts'
+import { listKept, makeCaller, newNoise, toId } from '../support/submitting.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
 const settings = { ASSAY_DATABASE_URL: '', ASSAY_NSFW_PROFILE: 'off' }
@@ -23,11 +22,11 @@ describe('a service whose disk is full', () => {
   test('refuses content that it would have to store, charges nothing and leaves nothing behind', async () => {
     const caller = makeCaller(service.url, service.apiKey)
     for (const bytes of [100, 100_000, 3_000_000]) {
-      const answer = await caller.sendFile('malware', 'submit', randomBytes(bytes))
+      const answer = await caller.sendFile('malware', 'submit', newNoise(bytes))
       await assertProblem(answer, { status: 503, kind: 'storage-full' })
       assert.match(String(answer.headers['retry-after']), /^[1-9]\d*$/)
     }
-    const large = await caller.sendFile('malware', 'scan', randomBytes(3_000_000))
+    const large = await caller.sendFile('malware', 'scan', newNoise(3_000_000))
     await assertProblem(large, { status: 503, kind: 'storage-full' })
     assert.equal(await caller.readSpent(), 0)
     assert.deepEqual(listKept(service.dataDir), [])
@@ -35,7 +34,7 @@ describe('a service whose disk is full', () => {
   })
 
   test('scans content that fits into memory, and reports the full disk', async () => {
-    const answer = await makeCaller(service.url, service.apiKey).sendFile('malware', 'scan', randomBytes(1000))
+    const answer = await makeCaller(service.url, service.apiKey).sendFile('malware', 'scan', newNoise(1000))
     assert.equal(answer.status, 201, answer.text)
     const { status, reasons } = await readReadiness(service)
     assert.equal(status, 'degraded')
@@ -52,11 +51,11 @@ describe('a service with limits', () => {
 
   test('accepts job content up to its limit, and again when there is space', async () => {
     const caller = makeCaller(service.url, service.apiKey)
-    const over = await caller.sendFile('malware', 'submit', randomBytes(2_000_000))
+    const over = await caller.sendFile('malware', 'submit', newNoise(2_000_000))
     await assertProblem(over, { status: 503, kind: 'storage-full' })
     assert.deepEqual(listKept(service.dataDir), [])
     for (let n = 0; n < 4; n++) {
-      const id = toId(await caller.sendFile('malware', 'submit', randomBytes(700_000)))
+      const id = toId(await caller.sendFile('malware', 'submit', newNoise(700_000)))
       assert.equal((await caller.complete('malware', id)).status, 'clean')
       await waitUntil('its content to be gone', () => listKept(service.dataDir).length === 0)
     }

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { headers, ScanReceipt, ScanResult } from '@assay/contract'
@@ -77,3 +78,6 @@ export function listKept(dataDir: string): string[] {
     return []
   }
 }
+
+/** Content that is new each time and begins like no format: one of some thousand random contents looks like one. */
+export const newNoise = (bytes: number): Buffer => Buffer.concat([Buffer.from('noise:'), randomBytes(bytes - 6)])

@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { openBalancer } from '../../../../acceptance/support/balancer.ts'
 import { type Service, startService } from '../../../../acceptance/support/start-service.ts'
-import { makeCaller, toId } from '../../../../acceptance/support/submitting.ts'
+import { makeCaller, newNoise, toId } from '../../../../acceptance/support/submitting.ts'
 import { waitUntil } from '../../../../acceptance/support/wait-until.ts'
 import { openTestDatabase } from '../support/test-database.ts'
 
@@ -76,13 +76,13 @@ function startLoad(url: string) {
     ...Array.from({ length: 2 }, async () => {
       while (!isOver) {
         await pause(pauseMs)
-        note((await caller.sendFile('malware', 'scan', randomBytes(1000))).status)
+        note((await caller.sendFile('malware', 'scan', newNoise(1000))).status)
       }
     }),
     ...Array.from({ length: 2 }, async () => {
       while (!isOver) {
         await pause(pauseMs)
-        const answer = await caller.sendFile('malware', 'submit', randomBytes(1000))
+        const answer = await caller.sendFile('malware', 'submit', newNoise(1000))
         note(answer.status)
         if (answer.status === 202) ids.push(toId(answer))
       }

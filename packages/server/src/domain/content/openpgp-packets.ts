@@ -137,6 +137,7 @@ const minSealedBytes = 18
 const isPublicKeyAlgorithm = (id = -1) => (id >= 1 && id <= 3) || (id >= 16 && id <= 22) || (id >= 25 && id <= 28)
 const isHash = (id = -1) => (id >= 1 && id <= 3) || (id >= 8 && id <= 14)
 const isCipher = (id = -1) => (id >= 1 && id <= 4) || (id >= 7 && id <= 13)
+const isAead = (id = -1) => id >= 1 && id <= 3
 
 /** Whether the first bytes of a body are what its tag demands. */
 function isPlausibleBody(tag: number, body: Buffer, length: number): boolean {
@@ -149,10 +150,10 @@ function isPlausibleBody(tag: number, body: Buffer, length: number): boolean {
   if (tag === 2) {
     return (a === 3 && b === 5) || ((a === 4 || a === 5 || a === 6) && isPublicKeyAlgorithm(c) && isHash(d))
   }
-  if (tag === 3)
-    return a === 4
-      ? isCipher(b) && [0, 1, 3, 4].includes(c ?? -1) && (c === 4 || isHash(d)) && length < 128
-      : a === 5 || a === 6
+  if (tag === 3) {
+    if (a === 4) return isCipher(b) && [0, 1, 3, 4].includes(c ?? -1) && (c === 4 || isHash(d)) && length < 128
+    return a === 5 ? isCipher(b) && isAead(c) : a === 6 && isCipher(c) && isAead(d)
+  }
   if (tag === 4) return (a === 3 && length === 13 && isHash(c) && isPublicKeyAlgorithm(d)) || (a === 6 && length > 40)
   if (tag === 5 || tag === 6 || tag === 7 || tag === 14) {
     return (

@@ -7,6 +7,7 @@ import { deflateRawSync, deflateSync } from 'node:zlib'
 import { isDocument } from '../../../src/domain/content/document-formats.ts'
 import { armourReader } from '../../../src/engines/unpack/child/readers/armour.ts'
 import { openPgpReader } from '../../../src/engines/unpack/child/readers/openpgp.ts'
+import { openBufferSource } from '../../../src/engines/unpack/child/source.ts'
 import { hasMember, lacks, run, tryReader } from './read-with.ts'
 import { fuzzReader } from './reader-support.ts'
 
@@ -70,6 +71,19 @@ describe('content of a message is given', () => {
       assert.deepEqual(doubts, [])
     })
   }
+})
+
+test('the key of a password is recognised in each version, and only with a cipher and a mode that exist', () => {
+  const rest = Buffer.alloc(40, 0xaa)
+  const isRecognised = (...start: number[]) =>
+    openPgpReader.recognizes(
+      openBufferSource(Buffer.concat([newPacket(3, Buffer.concat([Buffer.from(start), rest])), rest])),
+    )
+  assert.ok(isRecognised(4, 9, 3, 8))
+  assert.ok(isRecognised(5, 9, 2, 3))
+  assert.ok(isRecognised(6, 30, 9, 2))
+  assert.ok(!isRecognised(5, 200, 77, 3))
+  assert.ok(!isRecognised(6, 30, 99, 2))
 })
 
 test('damaged compressed data is a doubt', async () => {
