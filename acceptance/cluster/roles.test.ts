@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict'
-import { randomBytes } from 'node:crypto'
-import { readFileSync } from 'node:fs'
+import { randomBytes, randomUUID } from 'node:crypto'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import type { ServerResponse } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { headers } from '@assay/contract'
 import { lacksTestS3 } from '../../scripts/test-s3.ts'
@@ -127,6 +129,34 @@ describe('two API nodes and a worker', { skip: lacking || alreadyTested || lacks
     await hears(id)
     // Each node also checks with messages to itself that notifications reach it, and logs when they do not.
     for (const node of [worker, ...apis]) assert.doesNotMatch(node.log(), /notifications between processes do not work/)
+  })
+
+  test('signatures that are added at an API node are in use on the worker, and on a new one', async (t) => {
+    const dir = mkdtempSync(join(tmpdir(), 'assay-cluster-'))
+    t.after(() => rmSync(dir, { recursive: true }))
+    const text = `found in a cluster ${randomUUID()}`
+    const rule = join(dir, 'cluster.yar')
+    const signature = join(dir, 'cluster.ndb')
+    writeFileSync(rule, `rule cluster_rule { strings: $a = "${text}" condition: $a }\n`)
+    writeFileSync(signature, `Test.Cluster:0:*:${Buffer.from(text).toString('hex')}\n`)
+    const both = ['Virus:Test.Cluster', 'Virus:cluster_rule']
+    const scan = async () => toVerdict(await first().sendFile('malware', 'scan', text))
+    const whenFound = (signals: string[]) =>
+      waitUntil(`${signals} to be found`, async () => (await scan()).signals.toSorted().join() === signals.join())
+
+    assert.equal((await scan()).status, 'clean')
+    for (const file of [rule, signature]) await apis[0].operate('signatures', 'add', file)
+    await whenFound(both)
+    const stick = join(dir, 'daily.cvd')
+    writeFileSync(stick, 'not a database')
+    await assert.rejects(apis[0].operate('signatures', 'import', stick), /Run .* signatures import on each worker/)
+
+    await worker.stop()
+    worker = await cluster.start('worker')
+    await waitUntil('the new worker', async () => (await readReadiness(apis[0].url)).status === 'ready')
+    assert.deepEqual((await scan()).signals.toSorted(), both)
+    for (const name of ['cluster.yar', 'cluster.ndb']) await apis[1].operate('signatures', 'remove', name)
+    await whenFound([])
   })
 
   test('charge exactly what an account has, whichever of them it asks', async () => {

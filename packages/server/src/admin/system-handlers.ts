@@ -13,18 +13,21 @@ export type SystemDeps = {
   backup(): Promise<{ directory: string; rows: number; files: number }>
   runSelfTest(): Promise<{ name: string; ok: boolean; detail: string }[]>
   signatures: {
-    list(): {
+    list(): Promise<{
       files: { path: string; bytes: number; changedMs: number; isOwn: boolean }[]
       officialAt: Date | undefined
-    }
+    }>
     /** A sentence about missing or old databases, or about a failed update. */
     findFault(): string | undefined
     listRefused(): { path: string; reason: string }[]
     listModels(): { name: string; precision: string }[]
-    /** Checks and stores a signature file. Throws an OperatorMistake for a file that does not load. */
-    place(name: string, bytes: AsyncIterable<Buffer>): Promise<StoredFile>
+    /**
+     * Checks and stores a signature file, and calls `note` in the same transaction. Throws an OperatorMistake for a file
+     * that does not load.
+     */
+    place(name: string, bytes: AsyncIterable<Buffer>, note: () => Promise<void>): Promise<StoredFile>
     /** Returns false when the operator has no such file. */
-    remove(name: string): boolean
+    remove(name: string, note: () => Promise<void>): Promise<boolean>
     update(): Promise<{ state: 'updated' | 'up-to-date' | 'unavailable' | 'failed'; detail: string }>
   }
 }
@@ -58,7 +61,7 @@ export function makeSystemHandlers(deps: SystemDeps) {
     },
 
     async getSignatures() {
-      const { files, officialAt } = signatures.list()
+      const { files, officialAt } = await signatures.list()
       return {
         files: files.map(({ path, bytes, changedMs, isOwn }) => ({
           path,
@@ -75,15 +78,13 @@ export function makeSystemHandlers(deps: SystemDeps) {
 
     async uploadSignatures(call) {
       const { name = '' } = call.params
-      const storedFile = await signatures.place(name, call.request.raw)
-      await call.audit('signatures.add', name)
-      return storedFile
+      return signatures.place(name, call.request.raw, () => call.audit('signatures.add', name))
     },
 
     async removeSignatures(call) {
       const { name = '' } = call.params
-      requireFound(signatures.remove(name), 'signature file')
-      await call.audit('signatures.remove', name)
+      const note = () => call.audit('signatures.remove', name)
+      requireFound(await signatures.remove(name, note), 'signature file')
     },
 
     async updateSignatures(call) {

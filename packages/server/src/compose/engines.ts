@@ -1,6 +1,7 @@
 import type { Config } from '../config/load-config.ts'
 import type { ContentStore } from '../domain/ports/content-store.ts'
 import { EngineDown } from '../domain/ports/engines.ts'
+import type { SignatureStore } from '../domain/ports/signature-store.ts'
 import { noDegradation } from '../domain/scans/degradation.ts'
 import { makeAssess } from '../domain/scans/scanner.ts'
 import { openParts } from '../runtime/closers.ts'
@@ -12,20 +13,36 @@ import type { openMalware } from './malware.ts'
 type Malware = Awaited<ReturnType<typeof openMalware>>
 type Images = Awaited<ReturnType<typeof openImages>>
 type Sandbox = { findFault(): string | undefined; findNote?(): string | undefined }
-type Deps = { contents: ContentStore; metrics: Pick<Metrics, 'countEscape'>; log: Logger; isTest: boolean }
+type SharedSignatures = { findFault(): string | undefined; refresh(): Promise<void> }
+type Deps = {
+  contents: ContentStore
+  signatures: SignatureStore
+  isOutage(error: unknown): boolean
+  metrics: Pick<Metrics, 'countEscape'>
+  log: Logger
+  isTest: boolean
+}
 
 const idle = { countWaiting: () => 0, findFault: () => undefined, close: async () => {} }
 
 /** Opens the malware and image engines of a node that scans. Test mode starts none. */
-export const openEngines = (config: Config, { contents, metrics, log, isTest }: Deps) =>
+export const openEngines = (config: Config, { contents, signatures, isOutage, metrics, log, isTest }: Deps) =>
   openParts(async (closers) => {
-    if (isTest) return { ...newEngines(newTestModeMalware(), newTestModeImages(), idle), close: closers.closeAll }
+    if (isTest)
+      return {
+        ...newEngines(newTestModeMalware(), newTestModeImages(), idle, noSharedSignatures),
+        close: closers.closeAll,
+      }
     // Imported here, so that test mode starts without loading the engines.
-    const [{ openImages }, { openMalware }, { checkSandbox, makeEscapeReport }] = await Promise.all([
-      import('./images.ts'),
-      import('./malware.ts'),
-      import('./sandbox.ts'),
-    ])
+    const [{ openImages }, { openMalware }, { checkSandbox, makeEscapeReport }, { openSharedSignatures }] =
+      await Promise.all([
+        import('./images.ts'),
+        import('./malware.ts'),
+        import('./sandbox.ts'),
+        import('./shared-signatures.ts'),
+      ])
+    const shared = await openSharedSignatures(config, { store: signatures, isOutage, log })
+    closers.add(shared.close)
     const sandbox = checkSandbox(config, log)
     const onEscape = makeEscapeReport(metrics, log)
     // Images open while malware opens: each waits for its own child processes.
@@ -33,19 +50,22 @@ export const openEngines = (config: Config, { contents, metrics, log, isTest }: 
     closers.add(async () => (await openingImages).close())
     const malware = await openMalware(config, { contents, log, as: 'service', onEscape })
     closers.add(malware.close)
-    return { ...newEngines(malware, await openingImages, sandbox), close: closers.closeAll }
+    return { ...newEngines(malware, await openingImages, sandbox, shared), close: closers.closeAll }
   })
 
 export type Engines = Awaited<ReturnType<typeof openEngines>>
 
-const newEngines = (malware: Malware, images: Images, sandbox: Sandbox) => ({
+const newEngines = (malware: Malware, images: Images, sandbox: Sandbox, sharedSignatures: SharedSignatures) => ({
   malware,
   images,
   sandbox,
+  sharedSignatures,
   /** Decides on content of either kind. */
   assess: makeAssess({ malware: malware.malware, images: images.images }),
   listEngines: () => [...malware.listEngines(), ...images.listEngines()],
 })
+
+const noSharedSignatures: SharedSignatures = { findFault: () => undefined, refresh: async () => {} }
 
 /** In test mode only test keys get verdicts; a scan with any other key fails. */
 const refuseScan = async () => {

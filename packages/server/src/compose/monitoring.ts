@@ -39,9 +39,9 @@ export function listChecks(
   ]
 }
 
-const listEngineChecks = ({ malware, images, sandbox }: Engines): Check[] => [
+const listEngineChecks = ({ malware, images, sandbox, sharedSignatures }: Engines): Check[] => [
   { name: 'malware engine', vital: false, findFault: async () => malware.findFault() },
-  newSignatureCheck(malware.findSignatureFault),
+  newSignatureCheck(() => sharedSignatures.findFault() ?? malware.findSignatureFault()),
   { name: 'NSFW image engine', vital: false, findFault: async () => images.findFault() },
   { name: 'sandbox', vital: false, findFault: async () => sandbox.findFault(), findNote: () => sandbox.findNote?.() },
 ]

@@ -25,8 +25,12 @@ type Deps = { storage: StorageParts; isTest: boolean; metrics: Metrics; log: Log
 /** Opens everything that leads to a verdict: engines or remote scans, downloads, and the allow and block lists. */
 export async function openScanning(config: Config, { storage, isTest, metrics, log, closers }: Deps) {
   const { database, accounts, contents, jobContents } = storage
+  const { signatures } = storage
+  const { isOutage } = database.watch
   const engines =
-    isTest || config.roles.worker ? await openEngines(config, { contents, metrics, log, isTest }) : undefined
+    isTest || config.roles.worker
+      ? await openEngines(config, { contents, signatures, isOutage, metrics, log, isTest })
+      : undefined
   if (engines !== undefined) {
     closers.add(engines.close)
     observeEngines(metrics, engines)
@@ -42,6 +46,7 @@ export async function openScanning(config: Config, { storage, isTest, metrics, l
     degradation.findRefusal() === undefined ? kinds : kinds.filter((kind) => kind !== 'malware')
   const remoteScans = openRemoteScans(config, { database, contents: jobContents, kinds, listClaimedKinds, log })
   closers.add(remoteScans.close)
+  remoteScans.notifications.on('signatures', () => void engines?.sharedSignatures.refresh())
   const lists = await openListsOf(database, log)
   closers.add(lists.close)
 

@@ -1,7 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import { constants, copyFileSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs'
-import { basename, extname, join, resolve } from 'node:path'
+import { readFile } from 'node:fs/promises'
+import { basename, join, resolve } from 'node:path'
 import type { Config } from '../config/load-config.ts'
+import type { AuditLog } from '../domain/ports/audit-log.ts'
+import type { SharedFile, SignatureStore } from '../domain/ports/signature-store.ts'
 import { OperatorMistake } from '../domain/problem.ts'
 import { findProgram } from '../engines/clamav/installation.ts'
 import { makeSandboxChooser } from '../engines/clamav/open-own-clamd.ts'
@@ -14,52 +17,99 @@ import {
 } from '../engines/clamav/signature-files.ts'
 import { makeTrial } from '../engines/clamav/signature-library.ts'
 import { checkYaraFile } from '../engines/yara/load-rules.ts'
+import { isYaraFile } from '../engines/yara/rule-files.ts'
 import { toSignatureDirs } from './malware.ts'
 
+type Deps = {
+  store: SignatureStore
+  atomically: AuditLog['atomically']
+  /** Brings the files of the database to this node after a change. */
+  copyFiles(): Promise<void>
+}
+/** Writes a change to the audit log, in the transaction of the change. */
+type Note = () => Promise<void>
+
+/** `isOwn` is false of files that Assay ships, which cannot be removed. */
+type ListedFile = Pick<SignatureFile, 'path' | 'bytes' | 'changedMs'> & { isOwn: boolean }
+
 /**
- * Lists, adds, imports and removes signature files. New files are test-loaded first; a running service reloads them.
+ * Lists, adds, imports and removes signature files, after a test in which they are loaded. The operator's own go to the
+ * database, from which all nodes get them; ClamAV's databases go to the data directory of this node.
  */
-export function makeSignatures(config: Config) {
+export function makeSignatures(config: Config, { store, atomically, copyFiles }: Deps) {
   const dirs = toSignatureDirs(config)
 
   return {
     /** Adds a signature file of the operator; replaces one of the same name. */
-    async add(path: string): Promise<SignatureFile> {
+    async add(path: string, note: Note): Promise<ListedFile[]> {
       if (isOfficialKind(path)) throw new OperatorMistake(`${path} is a ClamAV database: use signatures import.`)
       requireKind(path)
       await requireLoadable(path)
-      return place(path, isYara(path) ? dirs.yara : dirs.own)
+      return save([path], note)
     },
     /** Imports all signature files of a directory such as /var/lib/clamav, or one file. */
-    async import(path: string): Promise<SignatureFile[]> {
+    async import(path: string, note: Note): Promise<ListedFile[]> {
       const files = listImportable(path)
+      const official = files.filter(isOfficialKind)
+      if (official[0] !== undefined && !config.roles.worker) throw new OperatorMistake(toWorkerAdvice(official[0]))
       // All files are test-loaded before the first is placed, so that either all are imported or none.
       for (const file of files) await requireLoadable(file)
-      return files.map((file) =>
-        place(file, isYara(file) ? dirs.yara : isOfficialKind(file) ? dirs.official : dirs.own),
-      )
+      const placed = official.map((file) => toListed(place(file, dirs.official), true))
+      const own = files.filter((file) => !isOfficialKind(file))
+      return [...placed, ...(await save(own, note))]
     },
-    remove(name: string) {
-      const target = [dirs.own, dirs.official, dirs.yara].map((dir) => join(dir, basename(name))).find(isFile)
+    /** Removes a file from the database, or else from the data directory of this node. */
+    async remove(name: string, note: Note) {
+      const file = basename(name)
+      const isRemoved = await atomically(async () => {
+        const found = await store.removeFile(file)
+        if (found) await note()
+        return found
+      })
+      if (isRemoved) return copyFiles()
+      const target = [dirs.own, dirs.official, dirs.yara].map((dir) => join(dir, file)).find(isFile)
       if (target === undefined) throw new OperatorMistake(`There is no added or imported signature file ${name}.`)
       rmSync(target)
+      await note()
     },
-    list() {
-      const files = listSignatureFiles(dirs)
-      const rules = listRules()
-      return { files: [...files, ...rules], officialAt: findOfficialDate(files) }
+    /** Lists the files of the database by name, and the files of this node by path. */
+    async list() {
+      const files = listSignatureFiles(dirs).filter(({ path }) => !path.startsWith(dirs.shared))
+      const shipped = files.filter(({ path }) => path.startsWith(dirs.shipped))
+      const own = [...files.filter((file) => !shipped.includes(file)), ...listRules()]
+      return {
+        files: [
+          ...shipped.map((file) => toListed(file, false)),
+          ...own.map((file) => toListed(file, true)),
+          ...(await store.listFiles()).map(toListedShared),
+        ],
+        officialAt: findOfficialDate(files),
+      }
     },
   }
 
+  async function save(paths: string[], note: Note): Promise<ListedFile[]> {
+    const files = paths.map((path) => ({ name: basename(path), read: () => readFile(path) }))
+    const saved = await atomically(async () => {
+      const done = files.length === 0 ? [] : await store.saveFiles(files)
+      await note()
+      return done
+    })
+    await copyFiles()
+    return saved.map(toListedShared)
+  }
+
   async function requireLoadable(path: string) {
-    const fault = isYara(path) ? await checkYaraFile(path) : await testWithClamd(path)
+    const fault = isYaraFile(path) ? await checkYaraFile(path) : await testWithClamd(path)
     if (fault !== undefined) throw new OperatorMistake(`${path} cannot be loaded: ${fault}`)
   }
 
   async function testWithClamd(path: string): Promise<string | undefined> {
     const binary = findProgram('clamd')
     if (binary === undefined) {
-      throw new OperatorMistake('clamd is not installed, so the file cannot be test-loaded. Install ClamAV first.')
+      throw new OperatorMistake(
+        'clamd is not installed here, so the file cannot be test-loaded. Install ClamAV first, or add the file on another node.',
+      )
     }
     const dataDir = resolve(config.dataDir)
     const options = { binary, dataDir, scratchMegabytes: 64, acceptsDisk: config.scratch === 'disk' }
@@ -70,7 +120,7 @@ export function makeSignatures(config: Config) {
   function listRules(): SignatureFile[] {
     try {
       return readdirSync(dirs.yara)
-        .filter(isYara)
+        .filter(isYaraFile)
         .map((name) => toFile(join(dirs.yara, name)))
     } catch {
       return []
@@ -91,6 +141,24 @@ function place(path: string, dir: string): SignatureFile {
   renameSync(draft, target)
   return toFile(target)
 }
+
+const toListed = ({ path, bytes, changedMs }: SignatureFile, isOwn: boolean): ListedFile => ({
+  path,
+  bytes,
+  changedMs,
+  isOwn,
+})
+
+const toListedShared = ({ name, bytes, changedAt }: SharedFile): ListedFile => ({
+  path: name,
+  bytes,
+  changedMs: changedAt.getTime(),
+  isOwn: true,
+})
+
+const toWorkerAdvice = (file: string) =>
+  `${file} is a ClamAV database, which every worker keeps in its own data directory, and this node runs no engines. ` +
+  'Run npm run assay -- signatures import on each worker.'
 
 function toFile(path: string): SignatureFile {
   const { size, mtimeMs } = statSync(path)
@@ -120,5 +188,4 @@ function requireKind(path: string) {
   }
 }
 
-const isYara = (file: string) => ['.yar', '.yara'].includes(extname(file).toLowerCase())
 const isFile = (path: string) => statSync(path, { throwIfNoEntry: false })?.isFile() === true

@@ -13,6 +13,7 @@ import { makeNodeStore } from '../database/node-store.ts'
 import { type Database, openDatabase } from '../database/open-database.ts'
 import { makePlanStore } from '../database/plan-store.ts'
 import { makeScanStore } from '../database/scan-store.ts'
+import { makeSignatureStore } from '../database/signature-store.ts'
 import { makeRegistration } from '../domain/accounts/registration.ts'
 import { makeAuthentication } from '../domain/console/authentication.ts'
 import { makePasswords } from '../domain/console/credentials.ts'
@@ -104,6 +105,7 @@ export async function openStores(config: Config, role: Role, log: Logger, wanted
       deliveries: makeDeliveryStore({ pool, sealer: sealing }),
       scans: makeScanStore(database),
       nodes: makeNodeStore(database),
+      signatures: makeSignatureStore(database),
       close,
     }
   } catch (error) {

@@ -14,7 +14,6 @@ import type { Logger } from '../runtime/logger.ts'
 import type { Metrics } from '../runtime/metrics.ts'
 import { version } from '../runtime/process.ts'
 import { writeBackup } from './backup/write-backup.ts'
-import { toSignatureDirs } from './malware.ts'
 import { type EngineStatus, readQueues } from './monitoring.ts'
 import type { ScanningParts } from './scanning.ts'
 import { makeSignatures } from './signatures.ts'
@@ -105,29 +104,28 @@ async function getStatus(config: Config, { storage, operations, readiness, metri
   return status
 }
 
-function makeSignatureAdmin(config: Config, { scanning, listEngines }: SystemStatusDeps): SystemDeps['signatures'] {
-  const signatures = makeSignatures(config)
-  const dirs = toSignatureDirs(config)
-  const malware = scanning.engines?.malware
+function makeSignatureAdmin(
+  config: Config,
+  { storage, scanning, listEngines }: SystemStatusDeps,
+): SystemDeps['signatures'] {
+  const { malware, sharedSignatures } = scanning.engines ?? {}
+  const signatures = makeSignatures(config, {
+    store: storage.signatures,
+    atomically: (work) => storage.auth.audit.atomically(work),
+    copyFiles: async () => sharedSignatures?.refresh(),
+  })
   return {
-    list() {
-      const { files, officialAt } = signatures.list()
-      const own = [dirs.own, dirs.official, dirs.yara]
-      return {
-        officialAt,
-        files: files.map((file) => ({ ...file, isOwn: own.some((dir) => file.path.startsWith(dir)) })),
-      }
-    },
-    findFault: () => malware?.findSignatureFault(),
+    list: signatures.list,
+    findFault: () => sharedSignatures?.findFault() ?? malware?.findSignatureFault(),
     listRefused: () => malware?.listRefused() ?? [],
     listModels: () =>
       listEngines().flatMap(({ kind, state }) =>
         kind !== 'image' || state === undefined ? [] : [{ name: state.version, precision: config.nsfwPrecision }],
       ),
-    place: (name, bytes) => withTemporaryFile(name, bytes, (path) => signatures.import(path)),
-    remove(name) {
+    place: (name, bytes, note) => withTemporaryFile(name, bytes, (path) => signatures.import(path, note)),
+    async remove(name, note) {
       try {
-        signatures.remove(basename(name))
+        await signatures.remove(name, note)
         return true
       } catch (error) {
         if (error instanceof OperatorMistake) return false

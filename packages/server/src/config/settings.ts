@@ -143,7 +143,7 @@ export const settingDefinitions = {
     about: 'Malware scans while ClamAV or its databases are missing or old: flag the results, or refuse with 503.',
   }),
   yaraRules: setting('ASSAY_YARA_RULES', text, {
-    about: 'Directory of your YARA rules. Unset: signatures/yara in the data directory.',
+    about: 'Directory of YARA rules for this node. Unset: signatures/yara in the data directory.',
   }),
   encryptedContent: setting('ASSAY_ENCRYPTED_CONTENT', oneOf('error', 'threat'), {
     fallback: 'error',

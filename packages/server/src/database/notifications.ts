@@ -4,6 +4,7 @@ import pg from 'pg'
 import type { Notifications, Topic } from '../domain/ports/notifications.ts'
 import type { Logger } from '../runtime/logger.ts'
 import { isOutage } from './database-error.ts'
+import type { Queryable } from './query.ts'
 
 type Deps = { url: string; pool: pg.Pool; log: Logger }
 
@@ -37,6 +38,7 @@ export function openNotifications(deps: Deps): Notifications & { close(): Promis
     onListening: () => {
       deliver('jobs', [])
       deliver('remote-scans', [])
+      deliver('signatures', [])
     },
   })
   return {
@@ -47,6 +49,11 @@ export function openNotifications(deps: Deps): Notifications & { close(): Promis
     isListening: connection.isListening,
     close: connection.close,
   }
+}
+
+/** Sends a message that leaves when the transaction commits. */
+export async function sendInTransaction(client: Queryable, topic: Topic): Promise<void> {
+  await client.query('select pg_notify($1, $2)', [channel, topic])
 }
 
 /** Collects ids and sends those of each topic together. */

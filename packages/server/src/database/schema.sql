@@ -394,6 +394,15 @@ create table sign_in_failures (
   constraint sign_in_failures_pkey PRIMARY KEY (subject)
 );
 
+create table signature_files (
+  name text not null,
+  content bytea not null,
+  sha256 bytea not null,
+  changed_at timestamp with time zone not null default now(),
+  constraint signature_files_pkey PRIMARY KEY (name),
+  constraint signature_files_name_check CHECK ((name ~ '^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$'::text))
+);
+
 create table test_webhooks (
   account_id uuid not null,
   day date not null,

@@ -15,7 +15,12 @@ export async function openTestClamd(dataDir: string, change: Partial<OwnClamdOpt
   const clamav = await openOwnClamd({
     binary: findProgram('clamd') ?? '',
     dataDir,
-    dirs: { shipped, official: join(signatures, 'official'), own: join(signatures, 'own') },
+    dirs: {
+      shipped,
+      official: join(signatures, 'official'),
+      own: join(signatures, 'own'),
+      shared: join(signatures, 'shared'),
+    },
     threads: 4,
     scratchMegabytes: 256,
     acceptsDisk: false,

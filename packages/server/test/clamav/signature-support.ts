@@ -7,7 +7,12 @@ import type { TestContext } from 'node:test'
 export function newSignatureDirs(t: TestContext) {
   const root = mkdtempSync(join(tmpdir(), 'assay-signatures-'))
   t.after(() => rmSync(root, { recursive: true, force: true }))
-  const dirs = { shipped: join(root, 'shipped'), official: join(root, 'official'), own: join(root, 'own') }
+  const dirs = {
+    shipped: join(root, 'shipped'),
+    official: join(root, 'official'),
+    own: join(root, 'own'),
+    shared: join(root, 'shared'),
+  }
   const databaseDir = join(root, 'database')
   /** `minute` is the time of the last change, counted from a day long ago. */
   const write = (path: string, text: string, minute?: number) => {

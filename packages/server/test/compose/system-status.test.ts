@@ -12,7 +12,8 @@ const newState = (version: string) => ({
 
 test('only image engines are listed as image models, whatever the engines are called', () => {
   const { config } = loadConfig({ ASSAY_NSFW_PRECISION: 'int8' }, '/nonexistent/assay.toml')
-  const deps: Pick<SystemStatusDeps, 'listEngines' | 'roles' | 'scanning'> = {
+  const deps: Pick<SystemStatusDeps, 'listEngines' | 'roles' | 'scanning' | 'storage'> = {
+    storage: {} as SystemStatusDeps['storage'],
     roles: ['worker'],
     scanning: { engines: undefined } as SystemStatusDeps['scanning'],
     listEngines: () => [

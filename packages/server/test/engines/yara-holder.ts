@@ -10,7 +10,7 @@ import { endlessRule, listYaraPids, noAbort, slowBytes, toContent } from './yara
 const rulesDir = mkdtempSync(join(tmpdir(), 'assay-yara-'))
 writeFileSync(join(rulesDir, 'endless.yar'), endlessRule)
 const engine = await openYaraEngine({
-  rulesDir,
+  rulesDirs: [rulesDir],
   shipped: [],
   log: pino({ level: 'silent' }),
   backend: process.argv[2] as BackendName,

@@ -31,7 +31,7 @@ export async function openTestYara(
   const logged: string[] = []
   const log = pino({ level: 'info' }, { write: (line: string) => logged.push(line) })
   const others = new Set(listYaraPids())
-  const engine = await openYaraEngine({ rulesDir: dir, shipped: [], log, processes: 1, pollMs: 500, ...options })
+  const engine = await openYaraEngine({ rulesDirs: [dir], shipped: [], log, processes: 1, pollMs: 500, ...options })
   t.after(async () => {
     await engine.close()
     rmSync(dir, { recursive: true, force: true })

@@ -36,7 +36,12 @@ function newDirs(t: TestContext) {
   for (const path of [official, own, shipped]) mkdirSync(path)
   const secret = join(dir, 'master.key')
   writeFileSync(secret, 'secret', { mode: 0o600 })
-  return { dir, dirs: { official, own, shipped }, databaseDir: join(dir, 'database'), secret }
+  return {
+    dir,
+    dirs: { official, own, shipped, shared: join(dir, 'shared') },
+    databaseDir: join(dir, 'database'),
+    secret,
+  }
 }
 
 describe('a service that owns secrets', () => {

@@ -25,8 +25,8 @@ export function AddSignatures() {
     <Card title="Upload a file">
       <div className="flex flex-col items-start gap-3">
         <p className="text-soft">
-          ClamAV signatures (.ndb, .ldb, .hdb, .hsb), YARA rules (.yar), or databases of ClamAV (.cvd, .cld). The file
-          is stored on this node and used by its engines only.
+          ClamAV signatures (.ndb, .ldb, .hdb, .hsb) or YARA rules (.yar), for all nodes; or databases of ClamAV (.cvd,
+          .cld), for this node only.
         </p>
         <input
           ref={input}

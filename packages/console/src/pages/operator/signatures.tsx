@@ -142,8 +142,8 @@ function Files({ files }: Pick<Signatures, 'files'>) {
           onConfirm={() => remove.mutate({ params: { name: toRemove } })}
           onClose={() => setToRemove(undefined)}
         >
-          The engines no longer detect threats that only this file describes. The file is deleted from the data
-          directory of this node.
+          The engines no longer detect threats that only this file describes. An uploaded file is removed from all
+          nodes; one of ClamAV's databases, or a file that was put into the data directory by hand, from this node only.
         </Confirm>
       )}
     </>

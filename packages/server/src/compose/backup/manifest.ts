@@ -1,12 +1,11 @@
-import { createHash } from 'node:crypto'
-import { createReadStream, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
-import { pipeline } from 'node:stream/promises'
 import { masterKeyFile } from '../../blobs/master-key.ts'
 import type { Config } from '../../config/load-config.ts'
 import type { TableShape } from '../../database/backup.ts'
 import { OperatorMistake } from '../../domain/problem.ts'
+import { hashFile } from '../../runtime/hash-file.ts'
 
 /**
  * The manifest lists the parts of a backup. It is written last, so a directory without one is not a complete backup.
@@ -14,6 +13,7 @@ import { OperatorMistake } from '../../domain/problem.ts'
 export type Manifest = {
   format: 1
   assay: string
+  /** Time of the snapshot, by the clock of the database: changes acknowledged before are part of the backup. */
   createdAt: string
   /** Migrations of the database at the time of the backup: the rows fit that schema. */
   migrations: string[]
@@ -67,10 +67,4 @@ function parse(dir: string): Manifest {
   }
   if (manifest.format === 1) return manifest
   throw new OperatorMistake(`${dir} was made by a newer Assay (${manifest.assay}). Restore it with that version.`)
-}
-
-async function hashFile(path: string): Promise<string> {
-  const hash = createHash('sha256')
-  await pipeline(createReadStream(path), hash)
-  return hash.digest('hex')
 }

@@ -484,6 +484,16 @@ create table list_entries (
   unique (list, matches, value)
 );
 
+-- Signature and rule files of the operator, which every node with engines copies to its data directory.
+create table signature_files (
+  name text primary key check (name ~ '^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$'),
+  content bytea not null,
+  sha256 bytea not null,
+  changed_at timestamptz not null default now()
+);
+-- Uncompressed, so that a part of a file is read without the rest.
+alter table signature_files alter column content set storage external;
+
 -- Rejected requests, counted by account, day and HTTP status.
 create table rejected_requests (
   account_id uuid not null,

@@ -1,7 +1,8 @@
 /**
  * `jobs`, `remote-scans`: there is work to claim. `completed`: the scans and remote scans with these ids have ended.
+ * `signatures`: the operator's signature files have changed.
  */
-export type Topic = 'jobs' | 'remote-scans' | 'completed'
+export type Topic = 'jobs' | 'remote-scans' | 'completed' | 'signatures'
 
 /**
  * Messages between processes, so that they need not poll all the time. A message may be lost, so receivers still poll

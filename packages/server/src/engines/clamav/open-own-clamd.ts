@@ -64,6 +64,7 @@ export async function openOwnClamd(options: OwnClamdOptions): Promise<ClamAv> {
   const closers = newClosers()
   mkdirSync(dirs.own, { recursive: true })
   mkdirSync(dirs.official, { recursive: true })
+  mkdirSync(dirs.shared, { recursive: true })
   const { user, chooseForDir } = makeSandboxChooser(options)
   const place = prepareClamdDir(dataDir, 'clamav', user)
   const { dir, socket, databaseDir } = place
@@ -114,7 +115,7 @@ export async function openOwnClamd(options: OwnClamdOptions): Promise<ClamAv> {
     },
     log,
   })
-  const watcher = watchDirectories({ dirs: [dirs.own, dirs.official], pollMs, onChange: refresh })
+  const watcher = watchDirectories({ dirs: [dirs.own, dirs.official, dirs.shared], pollMs, onChange: refresh })
   closers.add(watcher.close)
   const updater =
     options.updates &&

@@ -29,8 +29,10 @@ export type SignatureDirs = {
   shipped: string
   /** ClamAV's own signatures, from the updater or an import. */
   official: string
-  /** The operator's signatures. */
+  /** The operator's signatures, put there by hand. */
   own: string
+  /** Copies of the operator's signatures in the database. */
+  shared: string
 }
 
 const officialKinds = ['.cvd', '.cld', '.cud']
@@ -50,6 +52,7 @@ export function listSignatureFiles(dirs: SignatureDirs): SignatureFile[] {
       ),
     ),
     ...listIn(dirs.own, (name) => `own-${name}`),
+    ...listIn(dirs.shared, (name) => `shared-${name}`),
   ]
 }
 

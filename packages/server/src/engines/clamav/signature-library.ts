@@ -75,6 +75,9 @@ export type SignatureLibrary = ReturnType<typeof makeSignatureLibrary>
 
 const toVersion = ({ path, bytes, changedMs }: SignatureFile) => `${path} ${bytes} ${changedMs}`
 
+/** Numbers the trials of this process: two operators may add files at the same time. */
+let trials = 0
+
 /**
  * Loads signature files into a separate clamd to see whether they load: one broken file makes clamd refuse the whole
  * database, and it does not even start then. Takes about 0.1 s for small files.
@@ -89,7 +92,8 @@ export function makeTrial(deps: {
   return {
     /** The reason why the files do not load, or undefined. */
     async findFault(files: SignatureFile[]): Promise<string | undefined> {
-      const name = `clamav-trial-${process.pid}`
+      trials++
+      const name = `clamav-trial-${process.pid}-${trials}`
       const place = prepareClamdDir(deps.dataDir, name, deps.user)
       try {
         placeSignatureFiles(files, new Set(), place.databaseDir)

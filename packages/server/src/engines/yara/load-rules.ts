@@ -23,10 +23,14 @@ export type LoadOptions = CompileOptions & { processes: number; maxWaiting: numb
 
 export type LoadedRules = {
   refused: Refused[]
+  /** The files in use, with their text. */
+  files: RuleFile[]
   /** Undefined when the files hold no rule. */
   pool: ProcessPool | undefined
   state: EngineState | undefined
 }
+
+type Started = { child: Child; compiled: Compiled }
 
 /** Increase this when a change of Assay makes the same rules give other findings. */
 const revision = 'assay-yara-1'
@@ -36,20 +40,18 @@ const noBytes = Buffer.alloc(0)
 const program = fileURLToPath(new URL('child/main.ts', import.meta.url))
 const sourceDir = import.meta.dirname
 
-/** Reads and compiles the rule files, and opens a pool of processes that hold them. */
-export async function loadRules(options: LoadOptions, listed: ListedFile[]): Promise<LoadedRules> {
+/**
+ * Reads and compiles the rule files, and opens a pool of processes that hold them. A file that is refused is replaced by
+ * its version of `previous`, which compiled before.
+ */
+export async function loadRules(
+  options: LoadOptions,
+  listed: ListedFile[],
+  previous: RuleFile[] = [],
+): Promise<LoadedRules> {
   const { files, refused: unreadable } = await readRuleFiles(listed)
-  if (files.length === 0) return { refused: unreadable, pool: undefined, state: undefined }
-  const first = await startWithRules(files, options)
-  const { compiled } = first
-  const refused = [...unreadable, ...compiled.refused]
-  if (compiled.rules === 0) {
-    first.child.kill()
-    await first.child.ended
-    return { refused, pool: undefined, state: undefined }
-  }
-  const refusedNames = new Set(compiled.refused.map(({ file }) => file))
-  const used = files.filter(({ file }) => !refusedNames.has(file))
+  const { refused, used, first } = await compileRules(files, unreadable, previous, options)
+  if (first === undefined) return { refused, files: [], pool: undefined, state: undefined }
   const started = [first]
   const pool = openProcessPool({
     ...engineOptions.yara,
@@ -64,7 +66,27 @@ export async function loadRules(options: LoadOptions, listed: ListedFile[]): Pro
     await pool.close()
     throw error
   }
-  return { refused, pool, state: toState(compiled, used) }
+  return { refused, files: used, pool, state: toState(first.compiled, used) }
+}
+
+/** Compiles the files in a first process, which is undefined when no rule is left. */
+async function compileRules(
+  files: RuleFile[],
+  unreadable: Refused[],
+  previous: RuleFile[],
+  options: LoadOptions,
+): Promise<{ refused: Refused[]; used: RuleFile[]; first?: Started }> {
+  const first = files.length === 0 ? undefined : await startWithRules(files, options)
+  const refused = [...unreadable, ...(first?.compiled.refused ?? [])]
+  const refusedNames = new Set(refused.map(({ file }) => file))
+  const used = files.filter(({ file }) => !refusedNames.has(file))
+  const earlier = previous.filter(({ file }) => refusedNames.has(file))
+  if (first !== undefined && first.compiled.rules > 0 && earlier.length === 0) return { refused, used, first }
+  first?.child.kill()
+  await first?.child.ended
+  if (earlier.length === 0) return { refused, used: [] }
+  const again = await compileRules([...used, ...earlier], [], [], options)
+  return { ...again, refused }
 }
 
 /** The reason why the engine would refuse this rule file, or undefined. Throws `EngineDown` when YARA cannot run. */
@@ -84,10 +106,7 @@ export async function checkYaraFile(
 }
 
 /** Starts a process and compiles the files in it. Throws `EngineDown` when that fails; refused files are no failure. */
-async function startWithRules(
-  files: RuleFile[],
-  options: CompileOptions,
-): Promise<{ child: Child; compiled: Compiled }> {
+async function startWithRules(files: RuleFile[], options: CompileOptions): Promise<Started> {
   const { compileMs, signal } = options
   const child = startYaraProcess(options)
   const send = async (request: Request, body: Buffer) => {

@@ -10,10 +10,10 @@ export type ListedFile = { path: string; mark: string; changedAt: Date }
 const maxFiles = 10_000
 const maxFileBytes = 64 * 1024 * 1024
 
-/** Lists the given rule files and those of the directory. A directory that does not exist has none. */
-export async function listRuleFiles(rulesDir: string, given: string[]): Promise<ListedFile[]> {
-  const names = (await readNames(rulesDir)).filter(isRuleFile).sort()
-  const paths = [...given, ...names.map((name) => join(rulesDir, name))].slice(0, maxFiles)
+/** Lists the given rule files and those of the directories. A directory that does not exist has none. */
+export async function listRuleFiles(rulesDirs: string[], given: string[]): Promise<ListedFile[]> {
+  const inDirs = await Promise.all(rulesDirs.map(listPaths))
+  const paths = [...given, ...inDirs.flat()].slice(0, maxFiles)
   const listed = await Promise.all(paths.map(findListed))
   return listed.filter((file) => file !== undefined)
 }
@@ -37,8 +37,15 @@ export async function readRuleFiles(listed: ListedFile[]): Promise<{ files: Rule
   return { files, refused }
 }
 
+const listPaths = async (dir: string) =>
+  (await readNames(dir))
+    .filter(isRuleFile)
+    .sort()
+    .map((name) => join(dir, name))
+
+export const isYaraFile = (name: string) => /\.yara?$/i.test(name)
 /** Names with a leading dot are temporary files of editors, or files that are about to be renamed. */
-const isRuleFile = (name: string) => /^[^.].*\.yara?$/i.test(name)
+const isRuleFile = (name: string) => isYaraFile(name) && !name.startsWith('.')
 
 async function readNames(dir: string): Promise<string[]> {
   try {

@@ -1,5 +1,6 @@
 import { EngineDown, type ScanEngine } from '../../domain/ports/engines.ts'
 import type { Logger } from '../../runtime/logger.ts'
+import { makeOneAtATime } from '../../runtime/one-at-a-time.ts'
 import { watchDirectories } from '../../runtime/watch-directories.ts'
 import { engineOptions } from '../child-process/engine-options.ts'
 import type { ProcessPool } from '../child-process/process-pool.ts'
@@ -10,8 +11,8 @@ import { type ListedFile, listRuleFiles } from './rule-files.ts'
 import { scanContent } from './scan-content.ts'
 
 export type YaraDeps = Partial<typeof engineOptions.yara> & {
-  /** The operator's directory: every `*.yar` and `*.yara` in it. It need not exist. */
-  rulesDir: string
+  /** The operator's directories: every `*.yar` and `*.yara` in them. They need not exist. */
+  rulesDirs: string[]
   /** Paths of rules that Assay ships. */
   shipped: string[]
   log: Logger
@@ -43,8 +44,8 @@ export async function openYaraEngine(deps: YaraDeps): Promise<YaraEngine> {
   const closing = new AbortController()
   const rules = makeRules(settings, closing.signal)
   await rules.reload()
-  const { rulesDir, pollMs, scanMs } = settings
-  const watcher = watchDirectories({ dirs: [rulesDir], pollMs, onChange: () => void rules.reload() })
+  const { rulesDirs, pollMs, scanMs } = settings
+  const watcher = watchDirectories({ dirs: rulesDirs, pollMs, onChange: () => void rules.reload() })
 
   return {
     name: 'YARA',
@@ -79,7 +80,7 @@ function getPool(loaded: LoadedRules | undefined) {
 const firstRetryMs = 1000
 const lastRetryMs = 60_000
 
-type RulesDeps = Omit<LoadOptions, 'signal'> & { rulesDir: string; shipped: string[] }
+type RulesDeps = Omit<LoadOptions, 'signal'> & { rulesDirs: string[]; shipped: string[] }
 
 /** Holds the rules in use, and replaces them when the files have changed. */
 function makeRules(deps: RulesDeps, signal: AbortSignal) {
@@ -93,14 +94,14 @@ function makeRules(deps: RulesDeps, signal: AbortSignal) {
   const retiring = new Set<ProcessPool>()
 
   async function loadChanges() {
-    const [listing] = await Promise.allSettled([listRuleFiles(deps.rulesDir, deps.shipped)])
+    const [listing] = await Promise.allSettled([listRuleFiles(deps.rulesDirs, deps.shipped)])
     const marks = listing.status === 'fulfilled' ? toMarks(listing.value) : String(listing.reason)
     const mayRetry = failures > 0 && performance.now() >= retryAt
     if (signal.aborted || (marks === lastMarks && !mayRetry)) return
     lastMarks = marks
     try {
       if (listing.status === 'rejected') throw listing.reason
-      const newRules = await loadRules({ ...deps, signal }, listing.value)
+      const newRules = await loadRules({ ...deps, signal }, listing.value, loaded?.files)
       if (signal.aborted) return await newRules.pool?.close()
       replaceRules(newRules)
       failures = 0
@@ -133,22 +134,6 @@ function makeRules(deps: RulesDeps, signal: AbortSignal) {
       await reload()
       await Promise.all([loaded?.pool, ...retiring].map((pool) => pool?.close()))
     },
-  }
-}
-
-/** Calls during a run share the next run, which begins after them. */
-function makeOneAtATime(work: () => Promise<void>): () => Promise<void> {
-  let running: Promise<void> = Promise.resolve()
-  let next: Promise<void> | undefined
-  return () => {
-    next ??= running
-      .catch(() => {})
-      .then(() => {
-        next = undefined
-        running = work()
-        return running
-      })
-    return next
   }
 }
 

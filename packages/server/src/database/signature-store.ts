@@ -1,0 +1,84 @@
+import { createHash } from 'node:crypto'
+import type { Pool } from 'pg'
+import type { SharedFile, SignatureStore } from '../domain/ports/signature-store.ts'
+import { OperatorMistake } from '../domain/problem.ts'
+import { sendInTransaction } from './notifications.ts'
+import { changeRows, findRow, inTransaction, listRows, type Queryable } from './query.ts'
+
+const megabyte = 1024 * 1024
+const maxFileMegabytes = 64
+/** Every node copies all files, and a new node does so before it serves. */
+const maxTotalMegabytes = 256
+const pieceBytes = 4 * megabyte
+
+const columns = `name, octet_length(content) as bytes, encode(sha256, 'hex') as sha256, changed_at as "changedAt"`
+
+export function makeSignatureStore({ pool }: { pool: Pool }): SignatureStore {
+  return {
+    listFiles: () => listRows<SharedFile>(pool, `select ${columns} from signature_files order by name`),
+    saveFiles: (files) =>
+      inTransaction(pool, async (client) => {
+        const saved: SharedFile[] = []
+        for (const { name, read } of files) {
+          requireName(name)
+          saved.push(...(await saveFile(client, name, await read())))
+        }
+        await requireTotal(client)
+        await sendInTransaction(client, 'signatures')
+        return saved
+      }),
+    removeFile: (name) =>
+      inTransaction(pool, async (client) => {
+        const count = await changeRows(client, 'delete from signature_files where name = $1', [name])
+        await sendInTransaction(client, 'signatures')
+        return count === 1
+      }),
+    async *readContent({ name, bytes, sha256 }) {
+      for (let at = 0; at < bytes; at += pieceBytes) {
+        const row = await findRow<{ piece: Buffer }>(
+          pool,
+          `select substring(content from $3 for $4) as piece from signature_files
+           where name = $1 and sha256 = decode($2, 'hex')`,
+          [name, sha256, at + 1, pieceBytes],
+        )
+        if (row === undefined) return
+        yield row.piece
+      }
+    },
+  }
+}
+
+function requireName(name: string) {
+  if (/^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$/.test(name)) return
+  throw new OperatorMistake(
+    `${name} cannot be stored under this name: use up to 100 letters, digits, dots, hyphens and underscores.`,
+  )
+}
+
+/** Engines recognize a changed file by its size and its time in milliseconds, so the time always moves on. */
+function saveFile(client: Queryable, name: string, content: Buffer): Promise<SharedFile[]> {
+  if (content.length > maxFileMegabytes * megabyte) {
+    throw new OperatorMistake(
+      `${name} has ${content.length} bytes, and a signature file may have up to ${maxFileMegabytes} MB. Split it.`,
+    )
+  }
+  return listRows<SharedFile>(
+    client,
+    `insert into signature_files as stored (name, content, sha256) values ($1, $2, $3)
+     on conflict (name) do update set content = excluded.content, sha256 = excluded.sha256,
+       changed_at = greatest(excluded.changed_at, stored.changed_at + interval '2 milliseconds')
+     returning ${columns}`,
+    [name, content, createHash('sha256').update(content).digest()],
+  )
+}
+
+async function requireTotal(client: Queryable) {
+  const row = await findRow<{ bytes: number }>(
+    client,
+    'select coalesce(sum(octet_length(content)), 0)::float8 as bytes from signature_files',
+  )
+  if (row !== undefined && row.bytes <= maxTotalMegabytes * megabyte) return
+  throw new OperatorMistake(
+    `All signature files together may have up to ${maxTotalMegabytes} MB. Remove files that you no longer need.`,
+  )
+}
