@@ -11,22 +11,25 @@ const copyTimeoutMs = 86_400_000
 const withoutTimeouts = ['statement_timeout = 0', 'idle_in_transaction_session_timeout = 0']
 
 /**
- * Reads the rows of every table as they were at one moment, while the service goes on changing them. `save` must read
- * each stream to its end before it resolves.
+ * Reads the rows of every table as they were at one moment, while the service goes on changing them. Every commit that
+ * was acknowledged before `takenAt`, by the clock of the database, is in them. `save` must read each stream to its end
+ * before it resolves.
  */
 export async function dumpTables<Saved>(
   pool: Pool,
   save: (table: TableShape, rows: Readable) => Promise<Saved>,
-): Promise<(TableShape & Saved)[]> {
+): Promise<{ takenAt: Date; tables: (TableShape & Saved)[] }> {
   return inTransaction(
     pool,
     async (client) => {
-      const saved = []
+      // The time of `begin`. The snapshot is taken by the first query, which is this one, so never before that time.
+      const begun = await findRow<{ takenAt: Date }>(client, 'select now() as "takenAt"')
+      const tables = []
       for (const table of await listTables(client)) {
         const rows = copyTo(`copy (select ${toColumnList(table.columns)} from "${table.name}") to stdout`)
-        saved.push({ ...table, ...(await copy(client, rows, () => save(table, rows))) })
+        tables.push({ ...table, ...(await copy(client, rows, () => save(table, rows))) })
       }
-      return saved
+      return { takenAt: begun?.takenAt ?? new Date(0), tables }
     },
     { mode: 'isolation level repeatable read, read only', settings: withoutTimeouts, copies: true },
   )

@@ -7,7 +7,7 @@ import { openTestDatabase } from '../support/test-database.ts'
 import { openTestStores } from '../support/test-stores.ts'
 
 const dump = async (pool: Parameters<typeof dumpTables>[0]) =>
-  dumpTables(pool, async (_table, rows) => ({ bytes: await buffer(rows) }))
+  (await dumpTables(pool, async (_table, rows) => ({ bytes: await buffer(rows) }))).tables
 
 test('loaded tables equal the saved ones, and new rows get later numbers', async () => {
   const stores = await openTestStores()
@@ -26,6 +26,30 @@ test('loaded tables equal the saved ones, and new rows get later numbers', async
     assert.deepEqual(rows, [{ later: true }])
   } finally {
     await copy.drop()
+    await stores.close()
+  }
+})
+
+test('the time of a backup is that of its snapshot: what is committed before is in it, what comes later is not', async () => {
+  const stores = await openTestStores()
+  const { pool } = stores.database
+  const readClock = async () => (await pool.query('select clock_timestamp() as now')).rows[0].now as Date
+  try {
+    const before = await stores.register({ name: 'before' })
+    const acknowledgedAt = await readClock()
+    const later: Date[] = []
+    const { takenAt, tables } = await dumpTables(pool, async (_table, rows) => {
+      if (later.length === 0) {
+        await stores.register({ name: 'later' })
+        later.push(await readClock())
+      }
+      return { text: (await buffer(rows)).toString() }
+    })
+    assert(takenAt >= acknowledgedAt && takenAt <= (later[0] ?? new Date(0)), takenAt.toISOString())
+    const accounts = tables.find(({ name }) => name === 'accounts')?.text ?? ''
+    assert.match(accounts, new RegExp(before.account.id))
+    assert.doesNotMatch(accounts, /later/)
+  } finally {
     await stores.close()
   }
 })

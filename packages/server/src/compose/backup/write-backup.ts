@@ -56,7 +56,7 @@ async function fill(config: Config, draft: string, { signal, ...options }: Optio
     const { master } = await stores.sealing.getKey()
     await options.note?.(stores)
     // Tables come before files: content of a job in the tables is then missing only if the job was completed meanwhile.
-    const tables = await dumpTables(stores.database.pool, async ({ name }, copied) => {
+    const { takenAt, tables } = await dumpTables(stores.database.pool, async ({ name }, copied) => {
       options.onTable(name)
       const counter = makeLineCounter()
       const path = toTableFile(name)
@@ -71,7 +71,7 @@ async function fill(config: Config, draft: string, { signal, ...options }: Optio
     return {
       format: 1,
       assay: version,
-      createdAt: new Date().toISOString(),
+      createdAt: takenAt.toISOString(),
       migrations: await listMigrationsDone(stores.database.pool),
       tables,
       masterKeyId: master.id,
