@@ -163,8 +163,9 @@ describe('one data directory', () => {
     assert.equal(await ping(service, apiKey), 200)
   })
 
-  test('the service restarts a database that dies', async () => {
+  test('the service restarts a database that dies, and lets no other service in meanwhile', async () => {
     killAll(list())
+    await assert.rejects(startService(settings), /already running on .* \(process \d+\)\. Stop it first/)
     await waitUntil('the service answers again', async () => (await ping(service, apiKey).catch(() => 0)) === 200)
   })
 

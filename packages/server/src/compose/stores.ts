@@ -1,9 +1,12 @@
+import { hostname } from 'node:os'
+import { join } from 'node:path'
 import type { Config } from '../config/load-config.ts'
 import { makeAccountStore } from '../database/account-store.ts'
 import { makeAttemptStore } from '../database/console/attempt-store.ts'
 import { makeAuditLog } from '../database/console/audit-log.ts'
 import { makeMemberStore } from '../database/console/member-store.ts'
 import { makeDeliveryStore } from '../database/delivery-store.ts'
+import { prepareDataDir } from '../database/embedded/layout.ts'
 import { openEmbedded } from '../database/embedded/open-embedded.ts'
 import { claimInstallation, isTestInstallation } from '../database/installation-store.ts'
 import { makeJobStore } from '../database/job-store.ts'
@@ -23,7 +26,7 @@ import { makeThrottle } from '../domain/console/throttle.ts'
 import type { Sealer } from '../domain/ports/sealer.ts'
 import { OperatorMistake } from '../domain/problem.ts'
 import { systemClock } from '../runtime/clock.ts'
-import { newClosers } from '../runtime/closers.ts'
+import { type Closers, newClosers } from '../runtime/closers.ts'
 import { explainFileError } from '../runtime/file-error.ts'
 import type { Logger } from '../runtime/logger.ts'
 import { makePasswordHashing } from '../runtime/password-hashing.ts'
@@ -35,22 +38,54 @@ type Role = 'service' | 'command'
 /** Connects to the database: the one of ASSAY_DATABASE_URL, or the embedded one in the data directory. */
 export async function openConnection(config: Config, role: Role, log: Logger) {
   const closers = newClosers()
-  let url = config.databaseUrl
-  if (url === undefined) {
-    const embedded = await openEmbedded({ dataDir: config.dataDir, as: role, log }).catch(throwExplained(config))
-    closers.add(embedded.close)
-    url = embedded.url
-  }
   try {
-    const isEmbedded = config.databaseUrl === undefined
+    // Released last: whatever happens to the database meanwhile, no other service uses the directory.
+    if (role === 'service') closers.add(await lockDataDir(config).catch(throwExplained(config)))
+    let url = config.databaseUrl
+    if (url === undefined) {
+      const embedded = await openEmbedded({ dataDir: config.dataDir, as: role, log }).catch(throwExplained(config))
+      closers.add(embedded.close)
+      url = embedded.url
+    }
+    return await connect(config, url, { log, closers })
+  } catch (error) {
+    await closers.closeAll()
+    throw error
+  }
+}
+
+async function connect(config: Config, url: string, { log, closers }: { log: Logger; closers: Closers }) {
+  const isEmbedded = config.databaseUrl === undefined
+  try {
     const database = await openDatabase({ url, connections: config.databaseConnections, log, isEmbedded })
     closers.add(database.close)
     return { database, close: closers.closeAll }
   } catch (error) {
-    await closers.closeAll()
-    if (config.databaseUrl === undefined) throw error
+    if (isEmbedded) throw error
     const { message } = error as Error
     throw new OperatorMistake(`The database cannot be used: ${message}. Check ASSAY_DATABASE_URL.`, { cause: error })
+  }
+}
+
+/** Makes this process the only service of its data directory, and returns the function that ends that. */
+async function lockDataDir(config: Config): Promise<() => void> {
+  const dataDir = prepareDataDir(config.dataDir)
+  // Imported here, because most commands take no lock and start faster without it.
+  const { FileLockUnavailable, takeFileLock } = await import('../runtime/file-lock.ts')
+  try {
+    const lock = takeFileLock(join(dataDir, 'service.lock'))
+    if ('release' in lock) return lock.release
+    const { pid, host } = lock.heldBy
+    const holder = host === hostname() ? `process ${pid}` : `process ${pid} on ${host}`
+    throw new OperatorMistake(
+      `Assay is already running on ${config.dataDir} (${holder}). Stop it first, or use another ASSAY_DATA_DIR.`,
+    )
+  } catch (error) {
+    if (!(error instanceof FileLockUnavailable)) throw error
+    throw new OperatorMistake(
+      `The data directory ${dataDir} is on a file system without file locks: ${error.message}. Set ASSAY_DATA_DIR to a directory on another.`,
+      { cause: error },
+    )
   }
 }
 

@@ -2,7 +2,6 @@ import { existsSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
-import { OperatorMistake } from '../../domain/problem.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { chooseUnprivileged } from '../../runtime/unprivileged.ts'
 import { findBinaries, linkLibraries } from './binaries.ts'
@@ -21,16 +20,14 @@ const databaseUsers = ['postgres', 'node', 'nobody']
 
 export type EmbeddedDatabase = { url: string; close(): Promise<void> }
 
-/** Advisory locks: one for the only service of a data directory, and one that every user of its database shares. */
-const serviceLock = 4_151_001
+/** Advisory lock that every process with a connection shares. */
 const userLock = 4_151_002
 const startTimeoutMs = 60_000
-const lockClientName = 'assay process '
 
 /**
  * Opens the database in the data directory: connects to a running server (of a service, or left behind by one
- * that was killed), starts one otherwise, and creates the cluster the first time. Only one service may use a data
- * directory; operator commands (`command`) may run beside it.
+ * that was killed), starts one otherwise, and creates the cluster the first time. The caller makes sure that there is
+ * one service only; operator commands (`command`) may run beside it.
  */
 export async function openEmbedded(deps: {
   dataDir: string
@@ -51,14 +48,14 @@ export async function openEmbedded(deps: {
   let lockClient = await connect()
   return { url, close }
 
-  /** Connects and takes the locks, which show that this process uses the database. */
+  /** Connects and takes the lock, which shows that this process uses the database. */
   async function connect(): Promise<pg.Client> {
     const deadline = performance.now() + startTimeoutMs
     for (;;) {
       // Without a socket there is no server to connect to, so it is started at once.
       const client = existsSync(toSocketFile(layout)) ? await tryConnect(url) : undefined
       if (client !== undefined) {
-        await takeLocks(client)
+        await client.query('select pg_advisory_lock_shared($1)', [userLock])
         // An unexpected end of this connection shows that the server stopped.
         client.once('end', () => {
           if (!isClosing) void restart()
@@ -80,22 +77,6 @@ export async function openEmbedded(deps: {
       child.once('error', (error) => log.error({ err: error }, 'the embedded database could not be started'))
     }
     await sleep(20)
-  }
-
-  async function takeLocks(client: pg.Client) {
-    if (as === 'service') {
-      const { rows } = await client.query<{ granted: boolean }>('select pg_try_advisory_lock($1) as granted', [
-        serviceLock,
-      ])
-      if (rows[0]?.granted !== true) {
-        const holder = await findServiceProcess(client)
-        await client.end()
-        throw new OperatorMistake(
-          `Assay is already running on ${deps.dataDir} (process ${holder}). Stop it first, or use another ASSAY_DATA_DIR.`,
-        )
-      }
-    }
-    await client.query('select pg_advisory_lock_shared($1)', [userLock])
   }
 
   async function restart() {
@@ -120,16 +101,6 @@ export async function openEmbedded(deps: {
   }
 }
 
-/** Each connection that holds locks has its process id in its application name. */
-async function findServiceProcess(client: pg.Client): Promise<string> {
-  const { rows } = await client.query<{ name: string }>(
-    `select application_name as name from pg_locks join pg_stat_activity using (pid)
-     where locktype = 'advisory' and objid = $1 and granted`,
-    [serviceLock],
-  )
-  return rows[0]?.name.replace(lockClientName, '') ?? 'unknown'
-}
-
 async function isLastUser(client: pg.Client): Promise<boolean> {
   try {
     await client.query('select pg_advisory_unlock_shared($1)', [userLock])
@@ -146,7 +117,7 @@ async function tryConnect(url: string): Promise<pg.Client | undefined> {
   const client = new pg.Client({
     connectionString: url,
     connectionTimeoutMillis: 5000,
-    application_name: lockClientName + process.pid,
+    application_name: `assay process ${process.pid}`,
   })
   // A lost connection emits 'error' beside 'end', and an unhandled 'error' would end the process.
   client.on('error', () => {})
