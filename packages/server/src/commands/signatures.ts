@@ -53,15 +53,18 @@ const change = <T>(
   action: string,
   target: string,
   work: (signatures: Signatures, note: () => Promise<void>) => Promise<T>,
-): Promise<T> =>
-  withStores(async (stores) => work(await open(stores), () => makeCommandAudit(stores)(action, target)))
+): Promise<T> => withStores(async (stores) => work(await open(stores), () => makeCommandAudit(stores)(action, target)))
 
 /** Imported here, so that other commands start without loading the engines. */
 async function open({ signatures: store, auth }: Stores): Promise<Signatures> {
   const { config } = loadConfig(process.env)
   const { makeSignatures } = await import('../compose/signatures.ts')
   const { makeSignatureCopier } = await import('../compose/shared-signatures.ts')
-  return makeSignatures(config, { store, atomically: auth.audit.atomically, copyFiles: makeSignatureCopier(config, store) })
+  return makeSignatures(config, {
+    store,
+    atomically: auth.audit.atomically,
+    copyFiles: makeSignatureCopier(config, store),
+  })
 }
 
 const toJson = ({ path, bytes, changedMs }: File) => ({ path, bytes, changed_at: new Date(changedMs) })
