@@ -72,6 +72,7 @@ describe('two API nodes and a worker', { skip: lacking || alreadyTested || lacks
           reasons: [],
           checks: {
             database: 'ok',
+            clock: 'ok',
             'master key': 'ok',
             disk: 'ok',
             workers: 'ok',

@@ -44,7 +44,12 @@ describe('a service in test mode alone', { skip: alreadyTested }, () => {
     const { status, mode, checks, engines } = readiness as Record<string, unknown>
     assert.deepEqual(
       { status, mode, checks, engines },
-      { status: 'ready', mode: 'test mode', checks: { database: 'ok', 'master key': 'ok', disk: 'ok' }, engines: [] },
+      {
+        status: 'ready',
+        mode: 'test mode',
+        checks: { database: 'ok', clock: 'ok', 'master key': 'ok', disk: 'ok' },
+        engines: [],
+      },
     )
     await waitUntil('the log', () => /Test mode: nothing is scanned/.test(installation.log()))
     // The database is the only child process.

@@ -7,7 +7,6 @@ import { toScanIdAt } from '../../packages/server/src/database/scan-partitions.t
 import { makeScanStore } from '../../packages/server/src/database/scan-store.ts'
 import { makeRegistration } from '../../packages/server/src/domain/accounts/registration.ts'
 import { toKeyDigest } from '../../packages/server/src/domain/accounts/secrets.ts'
-import { systemClock } from '../../packages/server/src/runtime/clock.ts'
 import type { Logger } from '../../packages/server/src/runtime/logger.ts'
 import { testSealer } from '../../packages/server/test/support/test-sealer.ts'
 
@@ -34,7 +33,7 @@ export async function openArchive(server: string, size: number, log: Logger) {
     makeKeyStore(database),
     makePlanStore(database),
   ]
-  const registration = makeRegistration({ accounts, keys, plans, clock: systemClock })
+  const registration = makeRegistration({ accounts, keys, plans })
   const { apiKey, account } = await registration.register({ name: 'bench', plan: 'unlimited' })
   const step = (days * dayMs) / size
   const atOnce = 50_000

@@ -121,7 +121,7 @@ const findShare = (values: number[], share: number) =>
   values.toSorted((a, b) => a - b)[Math.floor(values.length * share)] ?? 0
 
 const newScan = () => ({
-  id: newScanId(),
+  id: newScanId(new Date()),
   kind: 'malware' as const,
   mode: 'sync' as const,
   region: 'bench',

@@ -18,6 +18,28 @@ for (const name of Object.keys(packageArrows)) {
   })
 }
 
+/** Files that may read the clock of the machine, for times that no other node reads or decides by. */
+const readsMachineClock = [
+  'commands/doctor.ts',
+  'compose/malware.ts',
+  'compose/shared-signatures.ts',
+  'compose/system-status.ts',
+  'database/database-clock.ts',
+  'engines/clamav/freshclam.ts',
+  'runtime/clock.ts',
+  'runtime/logger.ts',
+]
+
+test('only listed files of the server read the clock of the machine: all others go by that of the database', () => {
+  const found = readSourceFiles('server')
+    .map(({ path }) => path)
+    .filter((path) => {
+      const text = readFileSync(new URL(`packages/server/src/${path}`, repository), 'utf8')
+      return /\bnew Date\(\)|\bDate\.now\b|\bsystemClock\b/.test(text)
+    })
+  assert.deepEqual(found.toSorted(), readsMachineClock)
+})
+
 test('docs/architecture.md has the arrows that this test enforces', () => {
   const toRows = (arrows: Record<string, string[]>) =>
     Object.entries(arrows).map(([from, to]) => [from, [...to].sort()] as const)

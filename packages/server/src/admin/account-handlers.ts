@@ -3,7 +3,6 @@ import { type Account, toRateText } from '../domain/accounts/account.ts'
 import type { Invitations } from '../domain/console/invitations.ts'
 import type { AccountStore } from '../domain/ports/account-store.ts'
 import type { AuditLog, AuditRecord } from '../domain/ports/audit-log.ts'
-import type { Clock } from '../domain/ports/clock.ts'
 import type { KeyStore } from '../domain/ports/key-store.ts'
 import type { AccountMember, MemberStore } from '../domain/ports/member-store.ts'
 import { Problem } from '../domain/problem.ts'
@@ -17,19 +16,18 @@ export type AccountHandlerDeps = {
   keys: KeyStore
   audit: AuditLog
   invitations: Invitations
-  clock: Clock
 }
 
 /** Handlers for the account and its members. */
 export function makeAccountHandlers(deps: AccountHandlerDeps) {
-  const { accounts, members, keys, audit, invitations, clock } = deps
+  const { accounts, members, keys, audit, invitations } = deps
 
   return {
     getAccount: async (call) => toAccountView(requireFound(await accounts.findAccount(getAccountId(call)), 'account')),
 
     async listMembers(call) {
       const accountId = getAccountId(call)
-      const links = await members.listLinks(accountId, clock.now())
+      const links = await members.listLinks(accountId)
       return {
         members: (await members.listMembers(accountId)).map(toMemberView),
         invitations: links.map(({ id, role, email, createdAt, expiresAt }) => ({

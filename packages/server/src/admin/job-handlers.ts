@@ -1,4 +1,3 @@
-import type { Clock } from '../domain/ports/clock.ts'
 import type { DeliveryStore } from '../domain/ports/delivery-store.ts'
 import type { Operations, QueuedJob } from '../domain/ports/operations.ts'
 import { Problem } from '../domain/problem.ts'
@@ -7,7 +6,6 @@ import { getId, type Handlers, listPage, requireFound } from './call.ts'
 export type JobHandlerDeps = {
   operations: Operations
   deliveries: DeliveryStore
-  clock: Clock
   /** Wakes the workers after a job becomes available. */
   onQueued(): void
   /** Wakes the delivery worker after deliveries become due. */
@@ -20,15 +18,14 @@ const replayAtOnce = 10_000
 
 /** Handlers for the jobs and webhooks of all accounts. */
 export function makeJobHandlers(deps: JobHandlerDeps) {
-  const { operations, deliveries, clock } = deps
-  const ago = (ms: number) => new Date(clock.now().getTime() - ms)
+  const { operations, deliveries } = deps
 
   return {
     async listJobs({ query }) {
       const { state } = query
       return listPage(
         query,
-        ({ cursor, limit }) => operations.listJobs({ state, stuckSince: ago(stuckMs), after: cursor, limit }),
+        ({ cursor, limit }) => operations.listJobs({ state, stuckMs, after: cursor, limit }),
         toJobRow,
       )
     },
@@ -46,7 +43,7 @@ export function makeJobHandlers(deps: JobHandlerDeps) {
     },
 
     async listFailingHosts() {
-      const hosts = await operations.listFailingHosts(ago(monthMs))
+      const hosts = await operations.listFailingHosts(monthMs)
       return hosts.map(({ failingSince, ...host }) => ({ ...host, failing_since: failingSince?.toISOString() ?? null }))
     },
 

@@ -48,7 +48,7 @@ export function makeKeyHandlers(deps: KeyHandlerDeps) {
       const created = await registration
         .createKey(accountId, { ...old, createdBy: call.who.actor, replacesId: old.id })
         .catch(toConflict)
-      await keys.expireKey(accountId, old.id, new Date(clock.now().getTime() + call.body.overlap_hours * hourMs))
+      await keys.expireKey(accountId, old.id, call.body.overlap_hours * hourMs)
       await call.audit('key.rotate', old.name)
       return { key: toKeyRow(created.key), api_key: created.apiKey }
     },

@@ -17,29 +17,29 @@ export function makeListHandlers(deps: ListHandlerDeps) {
   const { lists, refreshLists, clock } = deps
 
   return {
-    listEntries: async () => (await lists.listEntries(clock.now())).map(toView),
+    listEntries: async () => (await lists.listEntries()).map(toView),
 
     async addListEntry({ who, audit, atomically, body }) {
       const { list, matches, reason } = body
       const value = body.value.trim()
       const error = checkValue(matches, value)
       if (error !== undefined) throw new Problem({ kind: 'validation', errors: { value: [error] } })
-      const entry: ListEntry = {
+      const entry = {
         id: newId(),
         list,
         matches,
         value: matches === 'sha256' ? value.toLowerCase() : value,
         reason: reason.trim(),
         createdBy: who.actor,
-        createdAt: clock.now(),
         expiresAt: readExpiry(body.expires_at, clock),
       }
-      await atomically(async () => {
-        await lists.addEntry(entry)
+      const added = await atomically(async () => {
+        const stored = await lists.addEntry(entry)
         await audit(`list.${list}`, entry.value, { detail: entry.reason })
+        return stored
       })
       await refreshLists()
-      return toView(entry)
+      return toView(added)
     },
 
     async removeListEntry(call) {

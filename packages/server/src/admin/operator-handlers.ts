@@ -1,7 +1,6 @@
 import type { Operator } from '@assay/contract/admin'
 import type { Invitations } from '../domain/console/invitations.ts'
 import type { AccountStore } from '../domain/ports/account-store.ts'
-import type { Clock } from '../domain/ports/clock.ts'
 import type { Member, MemberStore } from '../domain/ports/member-store.ts'
 import { Problem } from '../domain/problem.ts'
 import { toWelcomeUrl } from './account-handlers.ts'
@@ -11,11 +10,10 @@ export type OperatorHandlerDeps = {
   accounts: AccountStore
   members: MemberStore
   invitations: Invitations
-  clock: Clock
 }
 
 /** Handlers of operators for the people in the console: owners of accounts, and other operators. */
-export function makeOperatorHandlers({ accounts, members, invitations, clock }: OperatorHandlerDeps) {
+export function makeOperatorHandlers({ accounts, members, invitations }: OperatorHandlerDeps) {
   return {
     async inviteOwner(call) {
       const accountId = getId(call, 'account')
@@ -31,7 +29,7 @@ export function makeOperatorHandlers({ accounts, members, invitations, clock }: 
     async suspendOperator(call) {
       const { id, email } = await getOther(call)
       const { suspended } = call.body
-      requireRemoved(await members.suspendOperator(id, suspended ? clock.now() : null), 'operator')
+      requireRemoved(await members.suspendOperator(id, suspended), 'operator')
       await call.audit(suspended ? 'operator.suspend' : 'operator.resume', email)
     },
 

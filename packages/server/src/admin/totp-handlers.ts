@@ -27,13 +27,12 @@ export function makeTotpHandlers({ members, authentication, clock }: TotpDeps) {
       const { id, totpConfirmedAt } = await getMember(members, who)
       const secret = await members.findTotpSecret(id)
       if (totpConfirmedAt !== null) throw newTotpConflict()
-      const confirmedAt = clock.now()
-      const step = secret === null ? undefined : findTotpStep(secret, body.code, confirmedAt)
+      const step = secret === null ? undefined : findTotpStep(secret, body.code, clock.now())
       if (secret === null || step === undefined) {
         throw new Problem({ kind: 'validation', errors: { code: ['Wrong code.'] } })
       }
       const codes = newRecoveryCodes()
-      const app = { secret, step, recoveryDigests: codes.map(toRecoveryDigest), confirmedAt }
+      const app = { secret, step, recoveryDigests: codes.map(toRecoveryDigest) }
       if (!(await members.confirmTotp(id, app))) throw newTotpConflict()
       await audit('totp.confirm')
       return { recovery_codes: codes }

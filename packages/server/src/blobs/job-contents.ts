@@ -1,6 +1,6 @@
 import { createHash, hash } from 'node:crypto'
 import { mkdirSync, readFileSync } from 'node:fs'
-import { readdir, stat } from 'node:fs/promises'
+import { open, readdir, stat, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import { v7 as newUuid } from 'uuid'
@@ -41,8 +41,8 @@ export type JobStorage = {
   remove(key: string): Promise<void>
   /** Resolves when the names of closed objects would survive a power cut. */
   syncNames(): Promise<void>
-  /** Lists the objects that were stored before that time. */
-  listKeys(before: Date): Promise<string[]>
+  /** Lists the objects of that age, by the clock of the storage. */
+  listKeys(ageMs: number): Promise<string[]>
 }
 
 /**
@@ -178,10 +178,11 @@ function makeDiskStorage({ dir, ...bounds }: { dir: string } & FileBounds): JobS
       bounds.disk?.release(size)
     },
     syncNames: () => syncDirectory(dir),
-    async listKeys(before) {
+    async listKeys(ageMs) {
+      const nowMs = await readDirectoryMs(dir)
       const keys = (await readdir(dir)).filter((name) => name !== storeFile)
-      const found = await Promise.all(keys.map(async (key) => ({ key, at: await findTime(toPath(key)) })))
-      return found.filter(({ at }) => at !== undefined && at < before).map(({ key }) => key)
+      const found = await Promise.all(keys.map(async (key) => ({ key, ms: await findTimeMs(toPath(key)) })))
+      return found.filter(({ ms }) => ms !== undefined && nowMs - ms > ageMs).map(({ key }) => key)
     },
   }
 }
@@ -196,9 +197,24 @@ function readStoreId(dir: string): string {
   return readFileSync(file, 'utf8')
 }
 
-const findTime = (path: string): Promise<Date | undefined> =>
+/**
+ * Reads the clock by which the files of a directory are dated, from a new file. Machines with other clocks may have
+ * mounted the directory as well. A file that a crash leaves behind is an orphan like any other.
+ */
+async function readDirectoryMs(dir: string): Promise<number> {
+  const path = join(dir, newUuid())
+  const file = await open(path, 'wx', 0o600)
+  try {
+    return (await file.stat()).mtimeMs
+  } finally {
+    await file.close()
+    await unlink(path)
+  }
+}
+
+const findTimeMs = (path: string): Promise<number | undefined> =>
   stat(path).then(
-    ({ mtime }) => mtime,
+    ({ mtimeMs }) => mtimeMs,
     () => undefined,
   )
 

@@ -172,9 +172,9 @@ const toSexy = ({ flagsSexy }: Account): Sexy => (flagsSexy ? 'threat' : 'clean'
 
 const toCredits = ({ balance }: Account) => `${balance.creditRemaining} of ${balance.creditLimit}`
 
-function toState({ suspendedAt, expiresAt }: Account): string {
+function toState({ suspendedAt, isExpired }: Account): string {
   if (suspendedAt !== null) return 'suspended'
-  return expiresAt !== null && expiresAt <= new Date() ? 'expired' : 'active'
+  return isExpired ? 'expired' : 'active'
 }
 
 const toJson = (account: Account) => ({

@@ -98,7 +98,7 @@ async function checkSandbox(): Promise<Finding> {
 async function checkDatabase(): Promise<Finding[]> {
   const check = 'database'
   try {
-    return await withStores(async ({ accounts }) => {
+    return await withStores(async ({ accounts, database }) => {
       const all = await accounts.listAccounts()
       const unbalanced = await accounts.listUnbalanced()
       const ledger = unbalanced.map(
@@ -106,6 +106,7 @@ async function checkDatabase(): Promise<Finding[]> {
       )
       return [
         { check, ok: true, says: 'reachable, schema up to date' },
+        toClockFinding(database.clock.findFault()),
         {
           check: 'accounts',
           ok: all.length > 0,
@@ -121,6 +122,12 @@ async function checkDatabase(): Promise<Finding[]> {
     return [{ check, ok: false, says: (error as Error).message }]
   }
 }
+
+const toClockFinding = (fault: string | undefined): Finding => ({
+  check: 'clock',
+  ok: fault === undefined,
+  says: fault ?? "agrees with PostgreSQL's",
+})
 
 async function checkService(config: Config): Promise<Finding> {
   const check = 'service'

@@ -58,9 +58,9 @@ export function makeKeysCommand(): Command {
 
 const toTime = (date: Date | null) => date?.toISOString() ?? 'never'
 
-function toState({ revokedAt, expiresAt }: ApiKey): string {
+function toState({ revokedAt, isExpired }: ApiKey): string {
   if (revokedAt !== null) return 'revoked'
-  return expiresAt !== null && expiresAt <= new Date() ? 'expired' : 'active'
+  return isExpired ? 'expired' : 'active'
 }
 
 const toJson = (key: ApiKey) => ({

@@ -71,7 +71,7 @@ async function changeOperator(
   // The command line can invite the next operator, so it may also remove the last one.
   const options = { mayBeLast: true }
   if (change === 'remove') await members.removeOperator(operator.id, options)
-  else await members.suspendOperator(operator.id, change === 'suspend' ? new Date() : null, options)
+  else await members.suspendOperator(operator.id, change === 'suspend', options)
   await audit(`operator.${change}`, operator.email)
   return operator
 }

@@ -1,12 +1,11 @@
 import { type Command, InvalidArgumentError } from 'commander'
 import type { Stores } from '../compose/stores.ts'
 import { loadConfig } from '../config/load-config.ts'
-import type { Attempt, Delivery, DeliveryState, Endpoint } from '../domain/ports/delivery-store.ts'
+import type { Delivery, DeliveryState, Endpoint, LoggedAttempt } from '../domain/ports/delivery-store.ts'
 import { OperatorMistake } from '../domain/problem.ts'
 import { checkWebAddress } from '../domain/scans/web-address.ts'
 import { type SampleResult, sendSample } from '../domain/webhooks/deliver.ts'
 import { isSuccess } from '../domain/webhooks/schedule.ts'
-import { systemClock } from '../runtime/clock.ts'
 import { hideCredentials } from '../runtime/hide-credentials.ts'
 import { readDate, readId, requireFound } from './options.ts'
 import { addCommand, changeStores, newCommand, print, toCard, toTable, withStores } from './terminal.ts'
@@ -152,12 +151,12 @@ function addTest(webhooks: Command) {
       const { policy, sender } = makeOutbound(config)
       const [error] = checkWebAddress(url, policy)
       if (error !== undefined) throw new OperatorMistake(`The URL ${error}`)
-      const secrets = await changeStores(async (stores, audit) => {
+      const { secrets, clock } = await changeStores(async (stores, audit) => {
         const found = await getSecrets(stores, account)
         await audit('webhook.test', hideCredentials(url), { accountId: account })
-        return found
+        return { secrets: found, clock: stores.database.clock }
       })
-      const sent = await sendSample({ sender, clock: systemClock }, { url, secrets })
+      const sent = await sendSample({ sender, clock }, { url, secrets })
       print(command, toSampleJson(url, sent), toSampleText(url, sent))
       if (!isSuccess(sent.status)) process.exitCode = 1
     })
@@ -228,7 +227,7 @@ const toDeliveryJson = (delivery: Delivery) => ({
   last_status: delivery.lastStatus,
 })
 
-const toAttemptJson = ({ at, status, durationMs, answer }: Attempt) => ({
+const toAttemptJson = ({ at, status, durationMs, answer }: LoggedAttempt) => ({
   at,
   status,
   duration_ms: durationMs,

@@ -3,7 +3,6 @@ import type { Config } from '../config/load-config.ts'
 import { makeJobStore } from '../database/job-store.ts'
 import { listQueues, makeRunJob } from '../domain/scans/jobs.ts'
 import { makeDeliver } from '../domain/webhooks/deliver.ts'
-import { systemClock } from '../runtime/clock.ts'
 import type { Closers } from '../runtime/closers.ts'
 import type { Logger } from '../runtime/logger.ts'
 import type { Metrics } from '../runtime/metrics.ts'
@@ -60,7 +59,7 @@ function openWorkers(config: Config, { storage, scanning, metrics, log }: Deps) 
     jobs,
     contents: jobContents,
     scanner,
-    clock: systemClock,
+    clock: database.clock,
     observeVerdict: metrics.countVerdict,
     reportFailure: (error) => log.error({ err: error }, 'a background scan failed'),
     onCompleted(scanId, isCalledBack) {
@@ -77,9 +76,9 @@ function openWorkers(config: Config, { storage, scanning, metrics, log }: Deps) 
     onQueued: workers?.pokeScans ?? (() => notifications.send('jobs')),
     /** Call after a delivery is made due. Workers of other nodes find it when they poll. */
     onReplayed: () => workers?.pokeDeliveries(),
-    /** Completes jobs that no worker has claimed since before that time; returns how many. */
-    async giveUpAbandoned(before: Date): Promise<number> {
-      const abandoned = await jobs.claimAbandoned(before, abandonedAtOnce, abandonedLeaseMs)
+    /** Completes jobs that have waited for that time without being claimed; returns how many. */
+    async giveUpAbandoned(ageMs: number): Promise<number> {
+      const abandoned = await jobs.claimAbandoned(ageMs, abandonedAtOnce, abandonedLeaseMs)
       for (const job of abandoned) await giveUp(job)
       return abandoned.length
     },
@@ -92,10 +91,10 @@ function openWorkers(config: Config, { storage, scanning, metrics, log }: Deps) 
     const deliver = makeDeliver({
       sender: outbound.sender,
       store: deliveries,
-      clock: systemClock,
+      clock: database.clock,
       retryMs: config.webhookRetries,
     })
-    const deliveryWorker = openDeliveryWorker({ store: deliveries, deliver, log, clock: systemClock, isOutage })
+    const deliveryWorker = openDeliveryWorker({ store: deliveries, deliver, log, isOutage })
     const scanWorker = openScanWorker({
       jobs,
       run,

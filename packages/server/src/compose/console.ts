@@ -21,7 +21,6 @@ import { afterCommit } from '../database/unit-of-work.ts'
 import type { Admission } from '../domain/accounts/admission.ts'
 import { makeConsoleKeys } from '../domain/console/console-keys.ts'
 import type { ScanDeps } from '../http/scans.ts'
-import { systemClock } from '../runtime/clock.ts'
 import { version } from '../runtime/process.ts'
 import { openRejectedRequests } from '../workers/rejected-requests.ts'
 import type { BackgroundParts } from './background.ts'
@@ -41,7 +40,7 @@ export function openConsole(config: Config, deps: Deps) {
   const { storage, useCases, isTest, log } = deps
   const { database, auth } = storage
   const handlers = makeHandlers(config, deps)
-  const rejected = openRejectedRequests({ store: makeRejectedRequestStore(database), clock: systemClock, log })
+  const rejected = openRejectedRequests({ store: makeRejectedRequestStore(database), log })
   const guard = { ...auth, adminToken: config.adminToken }
   const consoleKeys = makeConsoleKeys({ ...storage, isTest })
   return {
@@ -74,7 +73,7 @@ function makeHandlers(config: Config, deps: Deps): Handlers {
     registration: storage.registration,
     onQueued: () => afterCommit(background.onQueued),
     onReplayed: () => afterCommit(background.onReplayed),
-    clock: systemClock,
+    clock: database.clock,
   }
   return {
     ...makeSessionHandlers({ ...shared, region: config.region, version, isTestMode: deps.isTest }),

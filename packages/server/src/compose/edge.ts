@@ -9,7 +9,6 @@ import { makeReadiness, type Readiness } from '../domain/readiness.ts'
 import { makeScanning } from '../domain/scans/scanning.ts'
 import { makeSubmitting } from '../domain/scans/submitting.ts'
 import { makeHttpServer, watchCertificate } from '../http/server.ts'
-import { systemClock } from '../runtime/clock.ts'
 import type { Closers } from '../runtime/closers.ts'
 import type { ServiceLogs } from '../runtime/logger.ts'
 import { type Metrics, openMetricsServer } from '../runtime/metrics.ts'
@@ -66,7 +65,7 @@ export async function openEdge(config: Config, deps: Deps) {
   const { app, url } = await openHttp(config, { ...deps, ...node, useCases, site })
   const heartbeat = openHeartbeat({
     nodes: storage.nodes,
-    describe: makeNodeInfo({ ...node, degradation: scanning.degradation }),
+    describe: makeNodeInfo({ ...node, clock: storage.database.clock, degradation: scanning.degradation }),
     log,
     isOutage: storage.database.watch.isOutage,
   })
@@ -101,7 +100,7 @@ export async function openEdge(config: Config, deps: Deps) {
 /** Makes what the HTTP interface and the console do with scans. */
 function makeUseCases(config: Config, { storage, scanning, background, metrics, logs }: Deps) {
   const { gate, recentCallers, jobContents } = storage
-  const shared = { clock: systemClock, region: config.region, gate, describe: scanning.describe }
+  const shared = { clock: storage.database.clock, region: config.region, gate, describe: scanning.describe }
   return {
     admission: makeAdmission({ gate, creditGate: config.creditGate, recentCallers }),
     scanning: makeScanning({
@@ -144,6 +143,7 @@ async function openHttp(config: Config, parts: HttpParts) {
     listEngines: parts.listEngines,
     roles: parts.roles,
     readiness: parts.readiness,
+    clock: storage.database.clock,
     servesApi: config.roles.api,
     countWorkers: scanning.engines === undefined ? storage.nodes.countWorkers : undefined,
     countRejectedRequest: site.countRejectedRequest,

@@ -1,4 +1,5 @@
 import type { Config } from '../config/load-config.ts'
+import type { Clock } from '../domain/ports/clock.ts'
 import type { ContentStore } from '../domain/ports/content-store.ts'
 import { EngineDown } from '../domain/ports/engines.ts'
 import type { SignatureStore } from '../domain/ports/signature-store.ts'
@@ -18,6 +19,7 @@ type Deps = {
   contents: ContentStore
   signatures: SignatureStore
   isOutage(error: unknown): boolean
+  clock: Clock
   metrics: Pick<Metrics, 'countEscape'>
   log: Logger
   isTest: boolean
@@ -26,7 +28,7 @@ type Deps = {
 const idle = { countWaiting: () => 0, findFault: () => undefined, close: async () => {} }
 
 /** Opens the malware and image engines of a node that scans. Test mode starts none. */
-export const openEngines = (config: Config, { contents, signatures, isOutage, metrics, log, isTest }: Deps) =>
+export const openEngines = (config: Config, { contents, signatures, isOutage, clock, metrics, log, isTest }: Deps) =>
   openParts(async (closers) => {
     if (isTest)
       return {
@@ -48,7 +50,7 @@ export const openEngines = (config: Config, { contents, signatures, isOutage, me
     // Images open while malware opens: each waits for its own child processes.
     const openingImages = openImages(config, { log, onEscape })
     closers.add(async () => (await openingImages).close())
-    const malware = await openMalware(config, { contents, log, as: 'service', onEscape })
+    const malware = await openMalware(config, { contents, clock, log, as: 'service', onEscape })
     closers.add(malware.close)
     return { ...newEngines(malware, await openingImages, sandbox, shared), close: closers.closeAll }
   })

@@ -2,6 +2,7 @@ import { hostname } from 'node:os'
 import { v7 as newUuid } from 'uuid'
 import type { DiskSpace } from '../blobs/disk-space.ts'
 import type { Database } from '../database/open-database.ts'
+import type { Clock } from '../domain/ports/clock.ts'
 import type { DeliveryStore } from '../domain/ports/delivery-store.ts'
 import type { EngineKind, EngineState } from '../domain/ports/engines.ts'
 import type { JobStore } from '../domain/ports/job-store.ts'
@@ -9,7 +10,6 @@ import type { AssayNode, NodeStore } from '../domain/ports/node-store.ts'
 import type { ScanStore } from '../domain/ports/scan-store.ts'
 import type { Check, Readiness } from '../domain/readiness.ts'
 import type { Degradation } from '../domain/scans/degradation.ts'
-import { systemClock } from '../runtime/clock.ts'
 import type { Metrics } from '../runtime/metrics.ts'
 import { version } from '../runtime/process.ts'
 import type { Engines } from './engines.ts'
@@ -28,6 +28,7 @@ export function listChecks(
   const { database, sealing, jobDisk, nodes } = storage
   return [
     { name: 'database', vital: true, findFault: database.watch.findFault },
+    { name: 'clock', vital: false, findFault: async () => database.watch.findClockFault() },
     { name: 'master key', vital: true, findFault: sealing.findFault },
     { name: 'disk', vital: false, findFault: async () => jobDisk.findFault() },
     ...(engines === undefined
@@ -67,8 +68,9 @@ export function makeNodeInfo(deps: {
   readiness: Readiness
   degradation: Degradation
   listEngines(): EngineStatus[]
+  clock: Clock
 }) {
-  const self = { id: newUuid(), name: hostname(), roles: deps.roles, version, startedAt: systemClock.now() }
+  const self = { id: newUuid(), name: hostname(), roles: deps.roles, version, startedAt: deps.clock.now() }
   return async (): Promise<AssayNode> => {
     const { status, reasons } = await deps.readiness.check()
     const degraded = deps.degradation.find()
@@ -105,7 +107,12 @@ export function observeEngines(metrics: Metrics, { malware, images }: Engines) {
   metrics.gauge('assay_images_waiting', 'Images that wait for an image process.', images.countWaiting)
 }
 
-export function observeDatabase(metrics: Metrics, { pool, watch }: Database) {
+export function observeDatabase(metrics: Metrics, { pool, watch, clock }: Database) {
+  metrics.gauge(
+    'assay_clock_difference_seconds',
+    'Clock of this machine minus the clock of the database. Degraded beyond 5 s.',
+    () => clock.findDifferenceMs() / 1000,
+  )
   metrics.gauge('assay_database_up', '1 while the database answers, 0 while it does not.', () =>
     watch.isUnavailable() ? 0 : 1,
   )
@@ -122,11 +129,11 @@ export function observeQueues(metrics: Metrics, { jobs, deliveries }: { jobs: Jo
       assay_jobs_oldest_seconds: 'Age of the oldest waiting background scan.',
     },
     async () => {
-      const { waiting, running, oldestAt } = await jobs.countJobs()
+      const { waiting, running, oldestSeconds } = await jobs.countJobs()
       return {
         assay_jobs_waiting: waiting,
         assay_jobs_running: running,
-        assay_jobs_oldest_seconds: toAgeSeconds(oldestAt),
+        assay_jobs_oldest_seconds: oldestSeconds,
       }
     },
   )
@@ -136,8 +143,8 @@ export function observeQueues(metrics: Metrics, { jobs, deliveries }: { jobs: Jo
       assay_deliveries_late_seconds: 'Time for which the oldest due webhook delivery has been due.',
     },
     async () => {
-      const { waiting, oldestDueAt } = await deliveries.countDeliveries()
-      return { assay_deliveries_waiting: waiting, assay_deliveries_late_seconds: toAgeSeconds(oldestDueAt) }
+      const { waiting, lateSeconds } = await deliveries.countDeliveries()
+      return { assay_deliveries_waiting: waiting, assay_deliveries_late_seconds: lateSeconds }
     },
   )
 }
@@ -151,19 +158,15 @@ export async function readQueues({ jobs, deliveries, scans }: QueueStores) {
   const [queue, webhooks, completed] = await Promise.all([
     jobs.countJobs(),
     deliveries.countDeliveries(),
-    scans.countCompleted(new Date(systemClock.now().getTime() - minuteMs)),
+    scans.countCompleted(minuteMs),
   ])
   return {
     scans: {
       waiting: queue.waiting,
       running: queue.running,
-      oldest_seconds: toAgeSeconds(queue.oldestAt),
+      oldest_seconds: queue.oldestSeconds,
       settled_last_minute: completed,
     },
-    webhooks: { waiting: webhooks.waiting, late_seconds: toAgeSeconds(webhooks.oldestDueAt) },
+    webhooks: { waiting: webhooks.waiting, late_seconds: webhooks.lateSeconds },
   }
 }
-
-/** Seconds since a time that the database reported; 0 when there is none, or when the clocks differ. */
-const toAgeSeconds = (since: Date | undefined): number =>
-  since === undefined ? 0 : Math.max(0, systemClock.now().getTime() - since.getTime()) / 1000

@@ -36,11 +36,11 @@ export async function openRegions(config: Config, log: Logger) {
       await followHome(pool, homeUrl, config.region, (homeKeyId) => {
         openMasterKey(config.masterKey, config.dataDir, homeKeyId)
       })
-      const deadline = Date.now() + copyTimeoutMs
+      const deadline = performance.now() + copyTimeoutMs
       for (;;) {
         const progress = await readCopyProgress(pool)
         if (progress.tables.length === 0) break
-        if (Date.now() > deadline) {
+        if (performance.now() > deadline) {
           throw new OperatorMistake(`${progress.tables.join(', ')} were not copied within ten minutes.`)
         }
         onWait(progress)

@@ -11,7 +11,6 @@ import { withTestKeys } from '../domain/test-mode.ts'
 import { makeContentFetcher } from '../outbound/content-fetcher.ts'
 import { makeGuardedAgent } from '../outbound/guarded-agent.ts'
 import { makeWebhookSender } from '../outbound/webhook-sender.ts'
-import { systemClock } from '../runtime/clock.ts'
 import type { Closers } from '../runtime/closers.ts'
 import type { Logger } from '../runtime/logger.ts'
 import type { Metrics } from '../runtime/metrics.ts'
@@ -29,7 +28,7 @@ export async function openScanning(config: Config, { storage, isTest, metrics, l
   const { isOutage } = database.watch
   const engines =
     isTest || config.roles.worker
-      ? await openEngines(config, { contents, signatures, isOutage, metrics, log, isTest })
+      ? await openEngines(config, { contents, signatures, isOutage, clock: database.clock, metrics, log, isTest })
       : undefined
   if (engines !== undefined) {
     closers.add(engines.close)
@@ -81,7 +80,7 @@ const listRefreshMs = 3000
 async function openListsOf(database: Database, log: Logger) {
   const store = makeListStore(database)
   const reportFailure = (error: unknown) => log.warn({ err: error }, 'cannot read the allow and block lists')
-  return { store, ...(await openLists({ store, clock: systemClock, everyMs: listRefreshMs, reportFailure })) }
+  return { store, ...(await openLists({ store, clock: database.clock, everyMs: listRefreshMs, reportFailure })) }
 }
 
 const nodesRefreshMs = 5000

@@ -11,7 +11,6 @@ import { isSatellite } from '../database/regions.ts'
 import { makeRecentCallers } from '../domain/accounts/admission.ts'
 import type { JobContents } from '../domain/ports/content-store.ts'
 import type { Check } from '../domain/readiness.ts'
-import { systemClock } from '../runtime/clock.ts'
 import type { Closers } from '../runtime/closers.ts'
 import type { Logger } from '../runtime/logger.ts'
 import type { Metrics } from '../runtime/metrics.ts'
@@ -30,7 +29,7 @@ export async function openStorage(config: Config, { stores, metrics, log, closer
   const firstAccount = config.roles.api ? await registerFirstAccount(config, stores) : undefined
   const content = await openContentStorage(config, { sealing: stores.sealing, metrics, log, closers })
   const openBalances = (await isSatellite(database.pool)) ? makeBalanceOpener(database.pool) : undefined
-  const recentCallers = makeRecentCallers({ clock: systemClock })
+  const recentCallers = makeRecentCallers()
   const gate = makeAdmissionGate({
     pool: database.pool,
     observeBatch: metrics.observeBatch,
@@ -109,7 +108,7 @@ async function openContentStorage(
   const check: Check = { name: 'content store', vital: false, findFault: store.findFault }
   const abortStaleUploads: CleanupTask = {
     name: 'unfinished uploads to the content store',
-    sweep: () => store.abortUploads(new Date(systemClock.now().getTime() - staleUploadMs)),
+    sweep: () => store.abortUploads(staleUploadMs),
   }
   return { contents, jobContents: store.contents, jobDisk, checks: [check], cleanupTasks: [abortStaleUploads] }
 }

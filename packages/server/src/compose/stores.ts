@@ -25,7 +25,6 @@ import { makeSignIn } from '../domain/console/sign-in.ts'
 import { makeThrottle } from '../domain/console/throttle.ts'
 import type { Sealer } from '../domain/ports/sealer.ts'
 import { OperatorMistake } from '../domain/problem.ts'
-import { systemClock } from '../runtime/clock.ts'
 import { type Closers, newClosers } from '../runtime/closers.ts'
 import { explainFileError } from '../runtime/file-error.ts'
 import type { Logger } from '../runtime/logger.ts'
@@ -133,7 +132,7 @@ export async function openStores(config: Config, role: Role, log: Logger, wanted
       accounts,
       keys,
       plans,
-      registration: makeRegistration({ accounts, keys, plans, clock: systemClock, isTestInstallation: isTest }),
+      registration: makeRegistration({ accounts, keys, plans, isTestInstallation: isTest }),
       auth: makeAuth(database, sealing, log),
       // Without queues this store counts jobs but claims none; the workers have their own.
       jobs: makeJobStore({ ...database, listQueues: () => [] }),
@@ -157,9 +156,9 @@ function makeAuth(database: Database, sealer: Sealer, log: Logger) {
   const { pool } = database
   // The log of the service is often kept on another machine, out of reach of a person who rewrites the audit log.
   const audit = makeAuditLog({ pool, onNoted: ({ id, hash }) => log.info({ auditRow: id, auditHash: hash }, 'audit') })
-  const throttle = makeThrottle({ attempts: makeAttemptStore(database), clock: systemClock })
+  const throttle = makeThrottle({ attempts: makeAttemptStore(database) })
   const passwords = makePasswords(makePasswordHashing())
-  const shared = { members, passwords, throttle, audit, clock: systemClock }
+  const shared = { members, passwords, throttle, audit, clock: database.clock }
   const authentication = makeAuthentication(shared)
   const signIn = makeSignIn({ ...shared, authentication })
   const invitations = makeInvitations({ ...shared, authentication, signIn })

@@ -110,8 +110,7 @@ async function insertAccount(client: Queryable, account: NewAccount, sealedSecre
      returning created_at as now`,
     [id, name, plan, credits, requests, periodSeconds, expiresAt, flagsSexy, downloadHosts, sealedSecret],
   )
-  const now = inserted?.now ?? new Date()
-  await openBalance(client, id, now, now)
+  if (inserted !== undefined) await openBalance(client, id, inserted.now, inserted.now)
   await insertKey(client, id, key)
 }
 
@@ -148,7 +147,8 @@ select download_hosts as hosts from accounts where id = $1
 
 const selectAccounts = `
 select accounts.id, accounts.name, plan, flags_sexy as "flagsSexy", download_hosts as "downloadHosts",
-  accounts.created_at as "createdAt", expires_at as "expiresAt", suspended_at as "suspendedAt",
+  accounts.created_at as "createdAt", expires_at as "expiresAt",
+  coalesce(expires_at <= now(), false) as "isExpired", suspended_at as "suspendedAt",
   suspended_reason as "suspendedReason",
   coalesce(accounts.credits_per_period, plans.credits_per_period) as "creditsPerPeriod",
   coalesce(accounts.rate_requests, plans.rate_requests) as requests,

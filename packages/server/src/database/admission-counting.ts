@@ -28,12 +28,18 @@ with valid_key as materialized (
   order by key.id
 ),`
 
+/**
+ * Whether a window is over: its time has passed, or it has not begun, because the clock of the database was set back. The
+ * batch may have waited for a batch that began later, so the beginning is compared with the time of this moment.
+ */
+const isOver = (period: string) => `(w.started_at + ${period} <= now() or w.started_at > clock_timestamp())`
+
 const updateWindows = `
   -- The row keeps used_before only to return it: \`returning\` cannot show the values before an update.
   update rate_windows as w set
-    started_at = case when w.started_at + rate_period <= now() then now() else w.started_at end,
-    used_before = case when w.started_at + rate_period <= now() then 0 else w.used end,
-    used = case when w.started_at + rate_period <= now() then least(wanted, rate_requests)
+    started_at = case when ${isOver('rate_period')} then now() else w.started_at end,
+    used_before = case when ${isOver('rate_period')} then 0 else w.used end,
+    used = case when ${isOver('rate_period')} then least(wanted, rate_requests)
                 else greatest(w.used, least(w.used + wanted, rate_requests)) end,
     last_used_at = now()
   from valid_key cross join lateral (select make_interval(secs => rate_period_seconds) as rate_period) as p
@@ -62,9 +68,9 @@ key_counted as materialized (${updateWindows}
 ),
 account_counted as materialized (
   update account_windows as w set
-    started_at = case when w.started_at + period <= now() then now() else w.started_at end,
-    used_before = case when w.started_at + period <= now() then 0 else w.used end,
-    used = case when w.started_at + period <= now() then least(wanted, requests)
+    started_at = case when ${isOver('period')} then now() else w.started_at end,
+    used_before = case when ${isOver('period')} then 0 else w.used end,
+    used = case when ${isOver('period')} then least(wanted, requests)
                 else greatest(w.used, least(w.used + wanted, requests)) end
   from (
     select account_id, account_requests as requests, make_interval(secs => account_seconds) as period,

@@ -13,7 +13,7 @@ import { admissionStatements } from './admission-statements.ts'
 import { rollPeriod } from './balances.ts'
 import { CommitUnknown, isDiskFull, isOutage } from './database-error.ts'
 import { makeGroupCommit } from './group-commit.ts'
-import { changeRows, findRow, runInPieces, runStatement } from './query.ts'
+import { changeRows, findRow, runInPieces, runStatement, toTimeAgo } from './query.ts'
 import { newSealedContents, toJobRecord, toScanRecord } from './scan-records.ts'
 
 /** The row that a statement returns for one key of the batch. */
@@ -46,7 +46,7 @@ type NumberedCall = { call: AdmissionCall; i: number; nth: number | null }
 
 type BatchAnswer =
   | AdmissionAnswer
-  | { outcome: 'period-over'; accountId: string; now: Date; caller: Caller }
+  | { outcome: 'period-over'; accountId: string; caller: Caller }
   /** There was no credit, but a concurrent call may have used the same idempotency key or freed a reserved credit. */
   | { outcome: 'doubtful'; caller: Caller }
   /** Nothing was counted or charged: the plan has a rate for accounts, which this statement does not count. */
@@ -125,7 +125,7 @@ export function makeAdmissionGate(deps: Deps): AdmissionGate {
     if (first.outcome === 'unknown-key' && (await deps.openBalances?.())) first = await admitOnce(call)
     if (first.outcome !== 'period-over' && first.outcome !== 'doubtful') return first
     // Both outcomes are rare, so the statements do not handle them. The request is counted: only the scan is repeated.
-    if (first.outcome === 'period-over') await rollPeriod(deps.pool, first.accountId, first.now)
+    if (first.outcome === 'period-over') await rollPeriod(deps.pool, first.accountId)
     const second = await admitAgain(call)
     if (second.outcome === 'unknown-key' || !call.countsRequest) return second
     const { requestsRemaining, resetsAt } = first.caller
@@ -228,7 +228,7 @@ function toAnswer(row: KeyRow, { call, i, nth }: NumberedCall): BatchAnswer {
     const waitMs = row.resetsAt.getTime() - row.now.getTime()
     return { outcome: 'rate-limited', caller, retryAfterSeconds: Math.max(1, Math.ceil(waitMs / 1000)) }
   }
-  if (row.isPeriodOver) return { outcome: 'period-over', accountId: row.accountId, now: row.now, caller }
+  if (row.isPeriodOver) return { outcome: 'period-over', accountId: row.accountId, caller }
   if (call.flagsSexy !== undefined && call.flagsSexy !== row.flagsSexy) return { outcome: 'changed', caller }
   const repeat = row.repeated?.find((other) => other.i === i)
   if (repeat !== undefined) {
@@ -245,7 +245,7 @@ function toAnswer(row: KeyRow, { call, i, nth }: NumberedCall): BatchAnswer {
 export function makeIdempotencyStore({ pool }: { pool: Pool }): IdempotencyStore {
   return {
     findRepeat: (accountId, operation, key) => findRow(pool, findRepeat, [accountId, operation, key]),
-    deleteIdempotencyKeys: (before) => runInPieces(deletePieceSize, () => changeRows(pool, deleteOldKeys, [before])),
+    deleteIdempotencyKeys: (ageMs) => runInPieces(deletePieceSize, () => changeRows(pool, deleteOldKeys, [ageMs])),
   }
 }
 
@@ -260,6 +260,6 @@ const deletePieceSize = 5000
 /** Skips locked keys: they are in use now, and the next sweep finds them. */
 const deleteOldKeys = `
 delete from idempotency_keys where ctid = any(array(
-  select ctid from idempotency_keys where created_at < $1 limit ${deletePieceSize} for update skip locked
+  select ctid from idempotency_keys where created_at < ${toTimeAgo('$1')} limit ${deletePieceSize} for update skip locked
 ))
 `

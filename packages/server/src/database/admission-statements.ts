@@ -1,4 +1,5 @@
 import { countInAccounts, countRequests, keyFields, readWindows } from './admission-counting.ts'
+import { isPeriodOver } from './balances.ts'
 import { jobRecord, scanColumns, scanRecord } from './scan-records.ts'
 
 // The statements of the admission gate. Each admits a whole batch: it resolves the keys, counts requests in the rate
@@ -19,7 +20,7 @@ import { jobRecord, scanColumns, scanRecord } from './scan-records.ts'
 const selectCounted = `
 select ${keyFields},
   balances.credit_limit as "creditLimit", balances.credit_remaining as "creditRemaining",
-  balances.period_end <= now() as "isPeriodOver", set_config('synchronous_commit', 'off', true)
+  ${isPeriodOver} as "isPeriodOver", set_config('synchronous_commit', 'off', true)
 from counted join balances using (account_id)
 `
 
@@ -47,7 +48,7 @@ chargeable as materialized (
     and coalesce(requested.flags_sexy = counted.flags_sexy, true)
 ),
 locked_balance as materialized (
-  select account_id, credit_limit, credit_remaining, period_end <= now() as is_period_over
+  select account_id, credit_limit, credit_remaining, ${isPeriodOver} as is_period_over
   from balances
   where account_id in (select account_id from chargeable)
   order by account_id
@@ -87,7 +88,7 @@ ledger as (
 select ${keyFields},
   coalesce(locked_balance.credit_limit, balances.credit_limit) as "creditLimit",
   coalesce(locked_balance.credit_remaining, balances.credit_remaining) as "creditRemaining",
-  coalesce(locked_balance.is_period_over, balances.period_end <= now()) as "isPeriodOver",
+  coalesce(locked_balance.is_period_over, ${isPeriodOver}) as "isPeriodOver",
   (select array_agg(charged.i) from charged where charged.k = counted.k) as charged,
   (select array_agg(charged.balance) from charged where charged.k = counted.k) as balances
 from counted
@@ -135,7 +136,7 @@ chargeable as materialized (
   from compared where earlier_id is null
 ),
 locked_balance as materialized (
-  select account_id, credit_limit, credit_remaining, period_end <= now() as is_period_over
+  select account_id, credit_limit, credit_remaining, ${isPeriodOver} as is_period_over
   from balances
   where account_id in (select account_id from chargeable)
   order by account_id
@@ -208,7 +209,7 @@ queued as (
 select ${keyFields},
   coalesce(locked_balance.credit_limit, balances.credit_limit) as "creditLimit",
   coalesce(locked_balance.credit_remaining, balances.credit_remaining) as "creditRemaining",
-  coalesce(locked_balance.is_period_over, balances.period_end <= now()) as "isPeriodOver",
+  coalesce(locked_balance.is_period_over, ${isPeriodOver}) as "isPeriodOver",
   (select array_agg(charged.i) from charged where charged.k = counted.k) as charged,
   (select array_agg(charged.balance) from charged where charged.k = counted.k) as balances,
   (select json_agg(repeated) from repeated where repeated.k = counted.k) as repeated,

@@ -61,29 +61,36 @@ export function makeBalanceOpener(pool: Pool): () => Promise<boolean> {
   }
 }
 
-/** Rolls the periods that have ended, of one account or of all: a reader sees the same balance as a request would. */
+/**
+ * SQL that tells whether the period of a balance is over: it has ended, or it has not begun, because the clock of the
+ * database was set back. No transaction begins a period later than the time at which another one sees it, and that is
+ * what `clock_timestamp()` returns; `now()` is the time at which the transaction of the reader began.
+ */
+export const isPeriodOver = '(balances.period_end <= now() or balances.period_start > clock_timestamp())'
+
+/** Rolls the periods that are over, of one account or of all: a reader sees the same balance as a request would. */
 export async function rollEndedPeriods(pool: Pool, accountId?: string): Promise<void> {
-  const ended = await listRows<{ id: string; now: Date }>(
+  const ended = await listRows<{ id: string }>(
     pool,
-    `select account_id as id, now() as now from balances
-     where period_end <= now() and ($1::uuid is null or account_id = $1)`,
+    `select account_id as id from balances where ${isPeriodOver} and ($1::uuid is null or account_id = $1)`,
     [accountId ?? null],
   )
-  for (const { id, now } of ended) await rollPeriod(pool, id, now)
+  for (const { id } of ended) await rollPeriod(pool, id)
 }
 
 /**
  * Moves an account into the current period. The period_end that was read fences the change: of several callers one
  * rolls, and the others change nothing. Unused credits lapse, and grants end with their period.
  */
-export async function rollPeriod(pool: Pool, accountId: string, now: Date): Promise<void> {
-  const period = await findRow<{ anchor: Date; end: Date }>(
+export async function rollPeriod(pool: Pool, accountId: string): Promise<void> {
+  const period = await findRow<{ anchor: Date; end: Date; now: Date }>(
     pool,
-    'select period_anchor as anchor, period_end as "end" from balances where account_id = $1',
+    `select period_anchor as anchor, period_end as "end", now() as now from balances
+     where account_id = $1 and ${isPeriodOver}`,
     [accountId],
   )
   if (period === undefined) return
-  const { start, end } = findPeriod(period.anchor, now)
+  const { start, end } = findPeriod(period.anchor, period.now)
   await changeRows(
     pool,
     `with rolled as (
@@ -98,7 +105,7 @@ export async function rollPeriod(pool: Pool, accountId: string, now: Date): Prom
          where before.account_id = $1
          for update of before
        ) as allowance
-       where balances.account_id = allowance.account_id and balances.period_end = $2 and $4 > $2
+       where balances.account_id = allowance.account_id and balances.period_end = $2 and ${isPeriodOver}
        returning balances.account_id, allowance.credits, allowance.credits - allowance.credit_remaining as amount
      )
      insert into credit_ledger (account_id, kind, amount, balance)

@@ -1,6 +1,15 @@
 import type { Pool } from 'pg'
-import type { Attempt, Delivery, DeliveryStore, Endpoint } from '../domain/ports/delivery-store.ts'
-import { changeRows, findRow, inTransaction, listRows, type Queryable, runInPieces, toPage } from './query.ts'
+import type { Delivery, DeliveryStore, Endpoint, LoggedAttempt } from '../domain/ports/delivery-store.ts'
+import {
+  changeRows,
+  findRow,
+  inTransaction,
+  listRows,
+  type Queryable,
+  runInPieces,
+  toPage,
+  toTimeAgo,
+} from './query.ts'
 
 /** Advisory lock: deliveries are not claimed while an endpoint is being resumed. */
 export const deliveryLock = 52_115_003
@@ -19,7 +28,7 @@ export function makeDeliveryAdmin({ pool }: { pool: Pool }): DeliveryAdmin {
     async findDelivery(id) {
       const text = `select ${fields}, body from deliveries where id = $1`
       const delivery = await findRow<Delivery & { body: string }>(pool, text, [id])
-      return delivery && { ...delivery, log: await listRows<Attempt>(pool, listAttempts, [id]) }
+      return delivery && { ...delivery, log: await listRows<LoggedAttempt>(pool, listAttempts, [id]) }
     },
 
     async replay(selection) {
@@ -37,10 +46,10 @@ export function makeDeliveryAdmin({ pool }: { pool: Pool }): DeliveryAdmin {
       return (await inTransaction(pool, resume, { lock: deliveryLock }))?.resumed ?? false
     },
 
-    async deleteOld(before) {
-      const deletePiece = async () => (await findRow<{ deleted: number }>(pool, deleteOld, [before]))?.deleted ?? 0
+    async deleteOld(ageMs) {
+      const deletePiece = async () => (await findRow<{ deleted: number }>(pool, deleteOld, [ageMs]))?.deleted ?? 0
       const deleted = await runInPieces(deletePieceSize, deletePiece)
-      await changeRows(pool, deleteOldEndpoints, [before])
+      await changeRows(pool, deleteOldEndpoints, [ageMs])
       return deleted
     },
   }
@@ -118,7 +127,7 @@ const deletePieceSize = 5000
 const deleteOld = `
 with deleted as (
   delete from deliveries where id = any(array(
-    select id from deliveries where created_at < $1 and next_at is null limit ${deletePieceSize} for update skip locked
+    select id from deliveries where created_at < ${toTimeAgo('$1')} and next_at is null limit ${deletePieceSize} for update skip locked
   ))
   returning id
 ),
@@ -129,4 +138,5 @@ select count(*)::integer as deleted from deleted
 `
 
 /** A paused endpoint stays until an operator resumes it. */
-const deleteOldEndpoints = 'delete from webhook_endpoints where last_attempt_at < $1 and paused_at is null'
+const deleteOldEndpoints = `
+delete from webhook_endpoints where last_attempt_at < ${toTimeAgo('$1')} and paused_at is null`

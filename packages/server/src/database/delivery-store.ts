@@ -36,13 +36,13 @@ export function makeDeliveryStore({ pool, sealer }: { pool: Pool; sealer: Sealer
     recordAttempt: ({ id, token }, attempt, next, pauseAfterMs) =>
       recordInBatch({ id, token, attempt, next, pauseAfterMs }),
 
-    async findNextDue() {
-      return (await findRow<{ nextAt: Date | null }>(pool, findNextDueStatement))?.nextAt ?? undefined
+    async findNextDueMs() {
+      return (await findRow<{ ms: number | null }>(pool, findNextDueStatement))?.ms ?? undefined
     },
 
     async countDeliveries() {
-      const row = await findRow<{ waiting: number; oldestDueAt: Date | null }>(pool, countStatement)
-      return { waiting: row?.waiting ?? 0, oldestDueAt: row?.oldestDueAt ?? undefined }
+      const row = await findRow<{ waiting: number; lateSeconds: number }>(pool, countStatement)
+      return row ?? { waiting: 0, lateSeconds: 0 }
     },
   }
 }
@@ -60,12 +60,11 @@ async function recordAll(pool: Pool, items: RecordedItem[]): Promise<boolean[]> 
     i,
     id,
     token,
-    at: attempt.at,
     status: attempt.status,
     duration_ms: Math.round(attempt.durationMs),
     answer: toStorableText(attempt.answer),
     state: next.state,
-    next_at: next.state === 'pending' ? next.nextAt : null,
+    pause_ms: next.state === 'pending' ? next.pauseMs : null,
   }))
   const pauseAfterMs = Math.min(...items.map((item) => item.pauseAfterMs))
   const values = [JSON.stringify(records), pauseAfterMs]
@@ -168,15 +167,15 @@ order by turn, n
 
 /**
  * Records a batch of attempts. $1 is their JSON, $2 the milliseconds for which an endpoint may fail before it is
- * paused. Only the newest claim of a delivery counts; returns the attempts that did. Locks are taken in the order of
- * deliveries, then of endpoints.
+ * paused. Only the newest claim of a delivery counts; returns the attempts that did. Attempts have just ended, and
+ * pauses begin now, by the clock of the database. Locks are taken in the order of deliveries, then of endpoints.
  */
 const recordAttemptsStatement = `
 -- name: record-attempts
 with attempt as materialized (
-  select a.* from json_to_recordset($1::json) as a (
-    i integer, id uuid, token uuid, at timestamptz, status integer, duration_ms integer, answer text, state text,
-    next_at timestamptz
+  select a.*, now() - duration_ms * interval '1 millisecond' as at, now() + pause_ms * interval '1 millisecond' as next_at
+  from json_to_recordset($1::json) as a (
+    i integer, id uuid, token uuid, status integer, duration_ms integer, answer text, state text, pause_ms float8
   )
   order by id
 ),
@@ -206,9 +205,10 @@ endpoint as (
   -- A paused endpoint stays paused, even if a delivery that was in flight succeeds.
   on conflict (account_id, md5(url)) do update set
     failing_since = case when excluded.last_success_at is null
-      then coalesce(stored.failing_since, excluded.failing_since) end,
-    last_success_at = greatest(stored.last_success_at, excluded.last_success_at),
-    last_attempt_at = greatest(stored.last_attempt_at, excluded.last_attempt_at),
+      -- The least: after the clock of the database was set back, the stored time may lie in the future.
+      then least(stored.failing_since, excluded.failing_since) end,
+    last_success_at = coalesce(excluded.last_success_at, stored.last_success_at),
+    last_attempt_at = excluded.last_attempt_at,
     paused_at = coalesce(stored.paused_at, case
       when excluded.last_success_at is null
         and excluded.last_attempt_at - stored.failing_since > $2::double precision * interval '1 millisecond'
@@ -219,11 +219,11 @@ select i from held
 
 const findNextDueStatement = `
 -- name: find-next-due-delivery
-${eachHost} select min(next_at) as "nextAt" from host`
+${eachHost} select (extract(epoch from min(next_at) - clock_timestamp()) * 1000)::float8 as ms from host`
 
 const countStatement = `
 -- name: count-deliveries
 ${eachHost}
 select (select count(*) from deliveries where next_at is not null)::integer as waiting,
-  (select min(next_at) from host where next_at <= now()) as "oldestDueAt"
+  coalesce(extract(epoch from now() - (select min(next_at) from host where next_at <= now())), 0)::float8 as "lateSeconds"
 `

@@ -1,3 +1,4 @@
+import { toTimeAgo } from './query.ts'
 import { scanFields, scanRecord, sourceFields } from './scan-records.ts'
 
 /**
@@ -97,14 +98,14 @@ left join (
 order by turn, n
 `
 
-/** Claims jobs of any queue that no worker has claimed since before $1; $2 the most jobs, $3 lease in milliseconds. */
+/** Claims jobs of any queue that have waited for $1 milliseconds; $2 the most jobs, $3 lease in milliseconds. */
 export const claimAbandonedStatement = `
 -- name: claim-abandoned-jobs
 with claimed as (
   update jobs set attempts = attempts + 1, lease_token = gen_random_uuid(),
     held_until = now() + $3::integer * interval '1 millisecond'
   where scan_id = any(array(
-    select scan_id from jobs where held_until is null and created_at < $1 limit $2::integer for update skip locked
+    select scan_id from jobs where held_until is null and created_at < ${toTimeAgo('$1')} limit $2::integer for update skip locked
   ))
   returning ${claimedFields}
 )
@@ -241,7 +242,8 @@ select case when listed < ${maxExactCount} then listed
     else greatest(listed, (select count(*) * 20 from jobs tablesample system (5) where held_until is null)) end::integer
     + (select count(*) from held where not is_running)::integer as waiting,
   (select count(*) from held where is_running)::integer as running,
-  least((select min(created_at) from first_job), (select min(created_at) from held)) as "oldestAt"
+  coalesce(greatest(0, extract(epoch from now() -
+    least((select min(created_at) from first_job), (select min(created_at) from held)))), 0)::float8 as "oldestSeconds"
 from (
   select count(*) as listed from (select from jobs where held_until is null limit ${maxExactCount}) as first
 ) as count

@@ -55,8 +55,8 @@ export function makeJobStore({ pool, listQueues }: { pool: Pool; listQueues(): s
       return withScans(pool, claimed)
     },
 
-    async claimAbandoned(before, limit, leaseMs) {
-      const { rows } = await runStatement<ClaimedRow>(pool, claimAbandonedStatement, [before, limit, leaseMs])
+    async claimAbandoned(ageMs, limit, leaseMs) {
+      const { rows } = await runStatement<ClaimedRow>(pool, claimAbandonedStatement, [ageMs, limit, leaseMs])
       return withScans(pool, rows)
     },
 
@@ -74,8 +74,8 @@ export function makeJobStore({ pool, listQueues }: { pool: Pool; listQueues(): s
     },
 
     async countJobs() {
-      const row = await findRow<{ waiting: number; running: number; oldestAt: Date | null }>(pool, countJobsStatement)
-      return { waiting: row?.waiting ?? 0, running: row?.running ?? 0, oldestAt: row?.oldestAt ?? undefined }
+      const row = await findRow<{ waiting: number; running: number; oldestSeconds: number }>(pool, countJobsStatement)
+      return row ?? { waiting: 0, running: 0, oldestSeconds: 0 }
     },
 
     async listNeeded(keys) {

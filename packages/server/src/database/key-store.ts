@@ -37,12 +37,12 @@ export function makeKeyStore({ pool }: { pool: Pool }): KeyStore & ConsoleKeySto
       return row?.digest
     },
 
-    async expireKey(accountId, id, at) {
+    async expireKey(accountId, id, afterMs) {
       const updated = await changeRows(
         pool,
-        `update api_keys set expires_at = least(expires_at, $3)
+        `update api_keys set expires_at = least(expires_at, now() + $3::float8 * interval '1 millisecond')
          where account_id = $1 and id = $2 and revoked_at is null`,
-        [accountId, id, at],
+        [accountId, id, afterMs],
       )
       return updated > 0
     },
@@ -87,6 +87,7 @@ export async function insertKey(db: Queryable, accountId: string, key: NewApiKey
 
 const selectKeys = `
 select id, account_id as "accountId", name, prefix, is_test as "isTest", created_at as "createdAt",
-  last_used_at as "lastUsedAt", expires_at as "expiresAt", revoked_at as "revokedAt", created_by as "createdBy"
+  last_used_at as "lastUsedAt", expires_at as "expiresAt", coalesce(expires_at <= now(), false) as "isExpired",
+  revoked_at as "revokedAt", created_by as "createdBy"
 from api_keys left join rate_windows on key_id = id
 `

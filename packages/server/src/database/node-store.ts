@@ -2,9 +2,12 @@ import type { Pool } from 'pg'
 import type { NodeStatus, NodeStore } from '../domain/ports/node-store.ts'
 import { changeRows, findRow, listRows } from './query.ts'
 
-/** A node is alive while its last heartbeat is younger than this; it sends three in that time. */
-const aliveFor = `interval '15 seconds'`
-const silentFor = `interval '1 hour'`
+/**
+ * A node is alive while its last heartbeat is younger than 15 s; it sends three in that time. A heartbeat in the future
+ * is from before the clock of the database was set back.
+ */
+const isAlive = `abs(extract(epoch from now() - seen_at)) < 15`
+const isSilent = `abs(extract(epoch from now() - seen_at)) > 3600`
 
 export function makeNodeStore({ pool }: { pool: Pool }): NodeStore {
   return {
@@ -19,7 +22,7 @@ export function makeNodeStore({ pool }: { pool: Pool }): NodeStore {
     async countWorkers() {
       return (await findRow<{ count: number }>(pool, countWorkers))?.count ?? 0
     },
-    deleteSilent: () => changeRows(pool, `delete from nodes where seen_at < now() - ${silentFor}`),
+    deleteSilent: () => changeRows(pool, `delete from nodes where ${isSilent}`),
   }
 }
 
@@ -33,10 +36,10 @@ set seen_at = now(), status = excluded.status, reasons = excluded.reasons, engin
 
 const listNodes = `
 select id, name, roles, version, started_at as "startedAt", seen_at as "seenAt", status, reasons, engines,
-  seen_at > now() - ${aliveFor} as "isAlive"
+  ${isAlive} as "isAlive"
 from nodes order by name, started_at, id
 `
 
 const countWorkers = `
-select count(*)::integer as count from nodes where 'worker' = any(roles) and seen_at > now() - ${aliveFor}
+select count(*)::integer as count from nodes where 'worker' = any(roles) and ${isAlive}
 `

@@ -1,9 +1,11 @@
 import pg from 'pg'
 import type { Logger } from '../runtime/logger.ts'
+import { type DatabaseClock, makeDatabaseClock } from './database-clock.ts'
 import { findRow, inTransaction, type Queryable } from './query.ts'
 import { type DatabaseWatch, watchDatabase } from './watch-database.ts'
 
-export type Database = { pool: pg.Pool; watch: DatabaseWatch; close(): Promise<void> }
+/** `clock` is the database's: every time that other nodes read is its time, not that of this machine. */
+export type Database = { pool: pg.Pool; watch: DatabaseWatch; clock: DatabaseClock; close(): Promise<void> }
 
 const oldestMajor = 15
 
@@ -44,7 +46,8 @@ export async function openDatabase(deps: {
       await client.query(connectionSettings)
     },
   })
-  const watch = watchDatabase(deps)
+  const clock = makeDatabaseClock()
+  const watch = watchDatabase({ ...deps, clock })
   // Without a listener the loss of an idle connection would end the process.
   pool.on('error', watch.reportError)
   const close = async () => {
@@ -56,11 +59,12 @@ export async function openDatabase(deps: {
       await requireVersion(pool)
       await requireSessionPooling(pool)
     }
+    await clock.measure(pool)
   } catch (error) {
     await close()
     throw error
   }
-  return { pool, watch, close }
+  return { pool, watch, clock, close }
 }
 
 async function requireVersion(pool: pg.Pool) {

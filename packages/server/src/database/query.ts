@@ -54,6 +54,15 @@ function toQuery(statement: string, values: unknown[]): QueryConfig {
   return { text: statement, values, ...(name === undefined ? {} : { name }) }
 }
 
+/** SQL for the time `ms` milliseconds ago, by the clock of the database. Nodes pass lengths, never their own time. */
+export const toTimeAgo = (ms: string) => `now() - ${ms}::float8 * interval '1 millisecond'`
+
+/**
+ * SQL that is false for rows that were created in the future, from before the clock of the database was set back. A
+ * minute is left for steps of its clock that are not worth a new sign-in.
+ */
+export const hasBegun = (table: string) => `${table}.created_at < now() + interval '1 minute'`
+
 type KeysetPage = {
   /** Columns of the order, the unique one last. */
   columns: [...string[], string]

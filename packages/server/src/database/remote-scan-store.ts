@@ -187,7 +187,9 @@ delete from remote_scans where id = $1
 const deleteExpiredStatement = `
 -- name: delete-expired-remote-scans
 delete from remote_scans where id = any(array(
-  select id from remote_scans where expires_at < now() order by expires_at limit 1000 for update skip locked
+  -- No caller waits for an hour: such a row is from before the clock of the database was set back.
+  select id from remote_scans where expires_at < now() or expires_at > now() + interval '1 hour'
+  order by expires_at limit 1000 for update skip locked
 ))
 returning ${sourceFields}
 `

@@ -17,10 +17,19 @@ const dayMs = 86_400_000
 const partitionCount = 32
 const spansAhead = 2
 const deletePieceSize = 5000
+/** SQL for the time from which on a result cannot have been completed yet. */
+const farAhead = `now() + interval '1 day'`
+/** SQL for the lowest id of a scan that is $1 days old. */
+export const lowestId = `(lpad(to_hex((extract(epoch from now() - make_interval(days => $1)) * 1000)::bigint), 12, '0')
+      || repeat('0', 20))::uuid`
 
 /**
  * Scans are partitioned by the time that their ids begin with, so that old results are deleted by dropping a table. Any
  * node creates and drops partitions. The time is the database's, so that a node whose clock is wrong drops nothing.
+ *
+ * After the clock of the database was set back, results may have been completed in the future. A time more than a day
+ * ahead keeps no result: the time in the id counts instead, or a few such results would keep their partition for as long
+ * as the clock was ahead.
  */
 export function makeScanPartitions({ pool }: { pool: Pool }) {
   return {
@@ -104,7 +113,7 @@ async function listPartitions(db: Queryable): Promise<Partition[]> {
 
 async function findCurrentGaps(db: Queryable, resultDays: number): Promise<Span[]> {
   const row = await findRow<{ now: Date }>(db, 'select now()')
-  return findGaps(row?.now ?? new Date(), resultDays, await listPartitions(db))
+  return row === undefined ? [] : findGaps(row.now, resultDays, await listPartitions(db))
 }
 
 /** Runs `work` unless another node does the same or a table stays locked; then it returns undefined. */
@@ -145,7 +154,10 @@ async function isExpired(db: Queryable, { name, to, from }: Partition, resultDay
     db,
     `select $2::timestamptz <= now() - make_interval(days => $1)
        and not exists (select from jobs where scan_id < $3 and ($4::uuid is null or scan_id >= $4))
-       and not exists (select from ${name} where completed_at >= now() - make_interval(days => $1)) as expired`,
+       and not exists (
+         select from ${name}
+         where completed_at >= now() - make_interval(days => $1) and completed_at < ${farAhead}
+       ) as expired`,
     [resultDays, to, to && toScanIdAt(to), from && toScanIdAt(from)],
   )
   return row?.expired === true
@@ -164,7 +176,9 @@ const deleteRows = (pool: Pool, name: string, resultDays: number): Promise<numbe
     changeRows(
       pool,
       `delete from ${name} where id in (
-         select id from ${name} where completed_at < now() - make_interval(days => $1) limit ${deletePieceSize}
+         select id from ${name}
+         where completed_at < now() - make_interval(days => $1) or (completed_at >= ${farAhead} and id < ${lowestId})
+         limit ${deletePieceSize}
        )`,
       [resultDays],
     ),

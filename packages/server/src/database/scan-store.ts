@@ -1,8 +1,8 @@
 import type { Pool } from 'pg'
 import type { ScanStore } from '../domain/ports/scan-store.ts'
 import type { Scan } from '../domain/scans/scan.ts'
-import { changeRows, findRow, inTransaction, type Queryable, runInPieces } from './query.ts'
-import { makeScanPartitions } from './scan-partitions.ts'
+import { changeRows, findRow, inTransaction, type Queryable, runInPieces, toTimeAgo } from './query.ts'
+import { lowestId, makeScanPartitions } from './scan-partitions.ts'
 import { scanColumns, scanFields, scanRecord, toScanRecord } from './scan-records.ts'
 
 export function makeScanStore({ pool }: { pool: Pool }): ScanStore {
@@ -12,8 +12,8 @@ export function makeScanStore({ pool }: { pool: Pool }): ScanStore {
     async recordFailure(accountId, scan) {
       await changeRows(pool, recordFailure, [accountId, JSON.stringify([toScanRecord(scan)])])
     },
-    async countCompleted(since) {
-      return (await findRow<{ count: number }>(pool, countCompleted, [since]))?.count ?? 0
+    async countCompleted(withinMs) {
+      return (await findRow<{ count: number }>(pool, countCompleted, [withinMs]))?.count ?? 0
     },
     async deleteCompleted(resultDays) {
       return (await partitions.dropOld(resultDays)) + (await partitions.deleteOld(resultDays))
@@ -37,7 +37,7 @@ insert into scans (account_id, ${scanColumns})
 select $1, ${scanColumns} from json_to_recordset($2::json) as scan (${scanRecord})
 `
 
-const countCompleted = `select count(*)::integer as count from scans where completed_at > $1 and mode = 'async'`
+const countCompleted = `select count(*)::integer as count from scans where completed_at > ${toTimeAgo('$1')} and mode = 'async'`
 
 const ledgerLock = 52_115_008
 const foldPieceSize = 5000
@@ -53,8 +53,7 @@ const foldPieceSize = 5000
 const foldLedger = `
 with old as materialized (
   select id from credit_ledger
-  where scan_id < (lpad(to_hex((extract(epoch from now() - make_interval(days => $1)) * 1000)::bigint), 12, '0')
-      || repeat('0', 20))::uuid
+  where scan_id < ${lowestId}
     and at < now() - make_interval(days => $1)
     and not exists (select from jobs where jobs.scan_id = credit_ledger.scan_id)
   order by scan_id limit ${foldPieceSize}

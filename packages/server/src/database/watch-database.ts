@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import type { Logger } from '../runtime/logger.ts'
+import type { DatabaseClock } from './database-clock.ts'
 import { isOutage } from './database-error.ts'
 
 const minPauseMs = 250
@@ -10,11 +11,12 @@ const probeTimeoutMs = 3000
 const lossLogPauseMs = 10_000
 
 /**
- * Monitors whether the database answers. Probes use a connection of their own, which no other statement can block.
+ * Monitors whether the database answers, and how its clock differs from that of this machine. Probes use a connection
+ * of their own, which no other statement can block, and ask for the time, so that they also correct the clock.
  * Every part that meets an outage reports it here; the watch logs the beginning and the end of an outage once, and
  * probes with growing pauses in between.
  */
-export function watchDatabase({ url, log }: { url: string; log: Logger }) {
+export function watchDatabase({ url, log, clock }: { url: string; log: Logger; clock: DatabaseClock }) {
   const probePool = new pg.Pool({
     connectionString: url,
     max: 1,
@@ -30,6 +32,7 @@ export function watchDatabase({ url, log }: { url: string; log: Logger }) {
   let outages = 0
   let probing: Promise<unknown> | undefined
   let recovery: Promise<void> | undefined
+  let isClockOff = false
 
   return {
     isUnavailable: () => unavailableSinceMs !== undefined,
@@ -47,6 +50,19 @@ export function watchDatabase({ url, log }: { url: string; log: Logger }) {
       const seconds = Math.round((performance.now() - unavailableSinceMs) / 1000)
       return `The database has not answered for ${seconds} s. Requests get 503 until it is back, and nothing is charged.`
     },
+    /**
+     * Returns a sentence while the clock of this machine differs from the database's, as the last probe measured it, and
+     * logs when that begins and ends.
+     */
+    findClockFault(): string | undefined {
+      const fault = clock.findFault()
+      if (isClockOff === (fault !== undefined)) return fault
+      isClockOff = fault !== undefined
+      const seconds = Math.round(clock.findDifferenceMs() / 100) / 10
+      if (isClockOff) log.warn({ seconds }, 'the clock of this machine differs from that of the database')
+      else log.info({ seconds }, 'the clock of this machine agrees with that of the database again')
+      return fault
+    },
     async close() {
       closing.abort()
       await recovery
@@ -63,7 +79,7 @@ export function watchDatabase({ url, log }: { url: string; log: Logger }) {
   }
 
   function probe(): Promise<unknown> {
-    probing ??= probePool.query('select 1').finally(() => {
+    probing ??= clock.measure(probePool).finally(() => {
       probing = undefined
     })
     return probing

@@ -1,7 +1,7 @@
 import type { Pool } from 'pg'
 import type { AccountStore } from '../domain/ports/account-store.ts'
 import type { Binding, Sealer } from '../domain/ports/sealer.ts'
-import { changeRows, findRow, inTransaction } from './query.ts'
+import { findRow, inTransaction } from './query.ts'
 
 type WebhookSecrets = Pick<AccountStore, 'listWebhookSecrets' | 'findWebhookRotation' | 'rotateWebhookSecret'>
 
@@ -30,7 +30,7 @@ export function makeWebhookSecrets({ pool, sealer }: { pool: Pool; sealer: Seale
       return row ?? { rotatedAt: null, previousUntil: null }
     },
 
-    async rotateWebhookSecret(id, secret, previousUntil) {
+    async rotateWebhookSecret(id, secret, previousMs) {
       const sealed = await sealer.seal(Buffer.from(secret), webhookSecretOf(id))
       return inTransaction(pool, async (client) => {
         const row = await findRow<{ secret: Buffer }>(
@@ -38,17 +38,18 @@ export function makeWebhookSecrets({ pool, sealer }: { pool: Pool; sealer: Seale
           'select webhook_secret as secret from accounts where id = $1 for update',
           [id],
         )
-        if (row === undefined) return false
+        if (row === undefined) return undefined
         // A sealed value opens in its own column only. A secret that does not open signs nothing, and is dropped.
         const current = await sealer.open(row.secret, webhookSecretOf(id)).catch(() => undefined)
         const previous = current && (await sealer.seal(current, previousWebhookSecretOf(id)))
-        await changeRows(
+        const rotated = await findRow<{ until: Date }>(
           client,
-          `update accounts set webhook_secret = $2, previous_webhook_secret = $3, previous_webhook_secret_until = $4
-           where id = $1`,
-          [id, sealed, previous ?? null, previousUntil],
+          `update accounts set webhook_secret = $2, previous_webhook_secret = $3,
+             previous_webhook_secret_until = now() + $4::float8 * interval '1 millisecond'
+           where id = $1 returning previous_webhook_secret_until as until`,
+          [id, sealed, previous ?? null, previousMs],
         )
-        return true
+        return rotated?.until
       })
     },
   }

@@ -1,4 +1,5 @@
 import type { FastifyInstance } from 'fastify'
+import type { Clock } from '../domain/ports/clock.ts'
 import type { EngineState } from '../domain/ports/engines.ts'
 import type { Readiness } from '../domain/readiness.ts'
 
@@ -10,6 +11,8 @@ export type HealthDeps = {
   countWorkers: (() => Promise<number>) | undefined
   region: string
   version: string
+  /** Tells the age of the signatures. */
+  clock: Clock
   /** True in test mode, where nothing is scanned. */
   isTest?: boolean
 }
@@ -23,7 +26,7 @@ export function registerHealth(app: FastifyInstance, deps: HealthDeps) {
   app.get('/readyz', async (_request, reply) => {
     const { status, reasons, checks } = await deps.readiness.check()
     reply.code(status === 'unavailable' ? 503 : 200).header('Cache-Control', 'no-store')
-    const engines = deps.listEngines().map(({ name, state }) => toEngine(name, state))
+    const engines = deps.listEngines().map(({ name, state }) => toEngine(name, state, deps.clock.now()))
     const mode = deps.isTest === true ? { mode: 'test mode' } : {}
     const workers = deps.countWorkers && { workers: await deps.countWorkers().catch(() => null) }
     const { roles, region, version } = deps
@@ -31,13 +34,13 @@ export function registerHealth(app: FastifyInstance, deps: HealthDeps) {
   })
 }
 
-function toEngine(name: string, state: EngineState | undefined) {
+function toEngine(name: string, state: EngineState | undefined, now: Date) {
   const at = state?.signaturesAt
   return {
     name,
     version: state?.version ?? null,
     signatures: state?.signatures ?? null,
     signatures_at: at?.toISOString() ?? null,
-    signatures_age_hours: at === undefined ? null : Math.max(0, Math.round((Date.now() - at.getTime()) / 3_600_000)),
+    signatures_age_hours: at === undefined ? null : Math.max(0, Math.round((now.getTime() - at.getTime()) / 3_600_000)),
   }
 }

@@ -1,4 +1,3 @@
-import type { Clock } from '../domain/ports/clock.ts'
 import type { ClaimedDelivery, DeliveryStore } from '../domain/ports/delivery-store.ts'
 import type { AttemptResult, Deliver } from '../domain/webhooks/deliver.ts'
 import type { Logger } from '../runtime/logger.ts'
@@ -18,16 +17,15 @@ const blockedPollMs = 250
  * deliveries of a killed process are claimed again when their leases end.
  */
 export function openDeliveryWorker(deps: {
-  store: Pick<DeliveryStore, 'claim' | 'findNextDue'>
+  store: Pick<DeliveryStore, 'claim' | 'findNextDueMs'>
   deliver: Deliver
   log: Logger
-  clock: Clock
   isOutage?(error: unknown): boolean
   concurrency?: number
   perHost?: number
   leaseMs?: number
 }) {
-  const { store, deliver, log, clock, isOutage = () => false } = deps
+  const { store, deliver, log, isOutage = () => false } = deps
   const { concurrency = 32, perHost = 4, leaseMs = 30_000 } = deps
 
   const { poke, countRunning, close } = openLeasedWork({
@@ -36,10 +34,9 @@ export function openDeliveryWorker(deps: {
     claim: (limit) => store.claim({ limit, perHost, leaseMs }),
     async findPollMs(claimed, room) {
       if (claimed === room) return pollMs
-      const nextAt = await store.findNextDue()
-      if (nextAt === undefined) return pollMs
-      const dueInMs = Math.ceil(nextAt.getTime() - clock.now().getTime())
-      return dueInMs > 0 ? Math.min(dueInMs, pollMs) : blockedPollMs
+      const dueMs = await store.findNextDueMs()
+      if (dueMs === undefined) return pollMs
+      return dueMs > 0 ? Math.min(Math.ceil(dueMs), pollMs) : blockedPollMs
     },
     // Each attempt that ends frees a place of its host.
     claimsMore: () => true,

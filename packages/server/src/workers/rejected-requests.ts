@@ -1,14 +1,13 @@
-import type { Clock } from '../domain/ports/clock.ts'
 import type { RejectedRequestStore } from '../domain/ports/scan-history.ts'
 import type { Logger } from '../runtime/logger.ts'
 
 const everyMs = 5000
-/** Combinations of account, day and status counted between two writes; further ones are not counted. */
+/** Combinations of account and status counted between two writes; further ones are not counted. */
 const maxKinds = 10_000
 
 /** Counts rejected requests for the usage page of each account. A crash loses at most 5 seconds of counts. */
-export function openRejectedRequests(deps: { store: RejectedRequestStore; clock: Clock; log: Logger }) {
-  let counts = new Map<string, { accountId: string; day: string; status: number; count: number }>()
+export function openRejectedRequests(deps: { store: RejectedRequestStore; log: Logger }) {
+  let counts = new Map<string, { accountId: string; status: number; count: number }>()
 
   const write = async () => {
     if (counts.size === 0) return
@@ -22,11 +21,10 @@ export function openRejectedRequests(deps: { store: RejectedRequestStore; clock:
 
   return {
     count(accountId: string, status: number) {
-      const day = deps.clock.now().toISOString().slice(0, 10)
-      const key = `${accountId} ${day} ${status}`
+      const key = `${accountId} ${status}`
       const entry = counts.get(key)
       if (entry !== undefined) entry.count++
-      else if (counts.size < maxKinds) counts.set(key, { accountId, day, status, count: 1 })
+      else if (counts.size < maxKinds) counts.set(key, { accountId, status, count: 1 })
     },
     async close() {
       clearInterval(timer)

@@ -33,6 +33,7 @@ async function turn(times = 20) {
 /** Mocks timers, also those of `node:timers/promises` that the supervisor imports by name. */
 function mockTimers(t: TestContext) {
   t.mock.timers.enable({ apis: ['setTimeout', 'Date'] })
+  t.mock.method(performance, 'now', () => Date.now())
   syncBuiltinESMExports()
   t.after(() => {
     t.mock.timers.reset()

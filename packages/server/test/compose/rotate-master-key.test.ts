@@ -95,7 +95,6 @@ async function joinConsole({ auth }: Stores) {
     secret: Buffer.from('secret of the app'),
     step: 0,
     recoveryDigests: [],
-    confirmedAt: new Date(),
   })
   return id
 }

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { type CreditGate, makeAdmission, makeRecentCallers } from '../../src/domain/accounts/admission.ts'
-import { systemClock } from '../../src/runtime/clock.ts'
 import { openTestStores, type TestStores } from '../support/test-stores.ts'
 
 describe('an account without credits', () => {
@@ -17,7 +16,7 @@ describe('an account without credits', () => {
     const { refused } = await makeAdmission({
       gate: stores.gate,
       creditGate,
-      recentCallers: makeRecentCallers({ clock: systemClock }),
+      recentCallers: makeRecentCallers(),
     }).admitRequest([apiKey], isScan)
     return refused?.refusal.kind
   }

@@ -11,7 +11,6 @@ import { makePlanStore } from '../../src/database/plan-store.ts'
 import { makeScanStore } from '../../src/database/scan-store.ts'
 import { makeRegistration } from '../../src/domain/accounts/registration.ts'
 import { toKeyDigest } from '../../src/domain/accounts/secrets.ts'
-import { systemClock } from '../../src/runtime/clock.ts'
 import { hasPgbouncer, openPgbouncer } from '../support/pgbouncer.ts'
 import { silentLog } from '../support/silent-log.ts'
 import { openTestDatabase } from '../support/test-database.ts'
@@ -78,7 +77,7 @@ async function charge(database: Database) {
     makeScanStore(database),
     makeJobStore({ pool, listQueues: () => [testQueue] }),
   ]
-  const registration = makeRegistration({ accounts, keys, plans, clock: systemClock })
+  const registration = makeRegistration({ accounts, keys, plans })
   const { apiKey, account } = await registration.register({ name: 'pooled', plan: 'free', credits: 50 })
   await scans.createPartitions(30)
   await Promise.all(Array.from({ length: 20 }, () => gate.admit(newSubmit(toKeyDigest(apiKey)))))

@@ -35,7 +35,7 @@ describe('fetching a result', () => {
       admission: makeAdmission({
         gate: stores.gate,
         creditGate: 'all',
-        recentCallers: makeRecentCallers({ clock: { now: () => new Date() } }),
+        recentCallers: makeRecentCallers(),
       }),
       accounts: stores.accounts,
       scanning: makeScanning({ ...nothingToScanWith, scans: stores.scans, gate: stores.gate }),
@@ -49,6 +49,7 @@ describe('fetching a result', () => {
         remove: unused,
         listKeys: unused,
       },
+      clock: stores.database.clock,
       listEngines: () => [],
       roles: ['api', 'worker'],
       countWorkers: undefined,

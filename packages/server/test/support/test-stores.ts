@@ -7,7 +7,6 @@ import { makeScanStore } from '../../src/database/scan-store.ts'
 import { type AccountRequest, makeRegistration } from '../../src/domain/accounts/registration.ts'
 import { toKeyDigest } from '../../src/domain/accounts/secrets.ts'
 import type { NewScan } from '../../src/domain/scans/scan.ts'
-import { systemClock } from '../../src/runtime/clock.ts'
 import { openTestDatabase } from './test-database.ts'
 import { testSealer } from './test-sealer.ts'
 
@@ -17,7 +16,7 @@ export async function openTestStores() {
   const accounts = makeAccountStore({ pool: database.pool, sealer: testSealer })
   const keys = makeKeyStore(database)
   const plans = makePlanStore(database)
-  const registration = makeRegistration({ accounts, keys, plans, clock: systemClock })
+  const registration = makeRegistration({ accounts, keys, plans })
 
   return {
     database,

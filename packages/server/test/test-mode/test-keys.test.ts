@@ -93,12 +93,10 @@ describe('a test key', () => {
     const admitted = await stores.gate.admit({ keyDigest: digest, countsRequest: true })
     assert(admitted.outcome === 'admitted')
     const { caller } = admitted
-    let now = Date.parse('2026-03-01T23:59:00Z')
-    const clock = { now: () => new Date(now) }
     const { submitUrl } = makeSubmitting({
       gate: stores.gate,
       describe: unused,
-      clock,
+      clock: stores.database.clock,
       region: 'test',
       kinds: [],
       degradation: { findRefusal: unused },
@@ -117,10 +115,11 @@ describe('a test key', () => {
     const outcomes = await Promise.allSettled(Array.from({ length: 8 }, () => submit('https://hooks.test/')))
     assert.equal(outcomes.filter(({ status }) => status === 'fulfilled').length, 5)
     const refused = await submit('https://hooks.test/').catch((error: Problem) => error.refusal)
-    assert('kind' in refused && refused.kind === 'rate-limited' && refused.retryAfterSeconds === 60)
+    assert('kind' in refused && refused.kind === 'rate-limited')
+    assert(refused.retryAfterSeconds > 0 && refused.retryAfterSeconds <= 86_400, String(refused.retryAfterSeconds))
     assert.match(refused.detail ?? '', /at most 5 webhooks a day/)
     assert((await submit(null)).isQueued, 'without a webhook')
-    now += 60_000
+    await stores.pool.query('update test_webhooks set day = day - 1')
     assert((await submit('https://hooks.test/')).isQueued, 'on the next day')
     assert.equal(await stores.count('jobs', id), 7)
   })
@@ -157,7 +156,7 @@ describe('a test key', () => {
     // A process without engines and without access to content.
     const jobs = makeJobStore({ ...stores, listQueues: () => listQueues([], []) })
     assert.deepEqual(await jobs.claim(10, 30_000), [])
-    assert.deepEqual(await jobs.countJobs(), { waiting: 0, running: 0, oldestAt: undefined })
+    assert.deepEqual(await jobs.countJobs(), { waiting: 0, running: 0, oldestSeconds: 0 })
     await stores.endLeases()
     const [job] = await jobs.claim(10, 30_000)
     assert(job !== undefined)

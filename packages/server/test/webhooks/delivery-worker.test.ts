@@ -38,7 +38,7 @@ type Options = Partial<Parameters<typeof openDeliveryWorker>[0]> & { retryMs?: n
 function openWorker({ retryMs = [200], attemptMs = 2000, ...options }: Options = {}) {
   const { store } = deliveries
   const deliver = makeDeliver({ sender, store, clock: systemClock, retryMs, attemptMs })
-  return open({ store, deliver, log, clock: systemClock, ...options })
+  return open({ store, deliver, log, ...options })
 }
 
 async function addMany(url: string, count: number) {
@@ -169,7 +169,7 @@ describe('the delivery worker', () => {
     await worker.close()
     await receiver.close()
     assert.equal(receiver.received[0]?.headers['webhook-id'], lost.id)
-    const attempt = { at: new Date(), status: 200, durationMs: 1, answer: '' }
+    const attempt = { status: 200, durationMs: 1, answer: '' }
     assert.equal(await deliveries.store.recordAttempt(lost, attempt, { state: 'delivered' }, 1000), false)
   })
 })
@@ -186,9 +186,9 @@ describe('the delivery worker, on a clock that the test moves', () => {
         state.claims++
         return []
       },
-      findNextDue: async () => (state.dueInMs === undefined ? undefined : new Date(Date.now() + state.dueInMs)),
+      findNextDueMs: async () => state.dueInMs,
     }
-    const worker = open({ store, deliver: async () => newDelivered(), log, clock: systemClock, ...change })
+    const worker = open({ store, deliver: async () => newDelivered(), log, ...change })
     const tick = async (ms: number) => {
       t.mock.timers.tick(ms)
       await turn()
@@ -220,7 +220,7 @@ describe('the delivery worker, on a clock that the test moves', () => {
   test('finishes what is under way when it is closed, and starts nothing', async (t) => {
     const { promise, resolve } = Promise.withResolvers<void>()
     const claim = t.mock.fn(async () => (claim.mock.callCount() === 0 ? [newClaimed('one'), newClaimed('two')] : []))
-    const store = { claim, findNextDue: async () => undefined }
+    const store = { claim, findNextDueMs: async () => undefined }
     const { worker } = openOnClock(t, { store, deliver: () => promise.then(newDelivered) })
     await turn()
     assert.equal(worker.countRunning(), 2)
@@ -243,7 +243,7 @@ describe('the delivery worker, on a clock that the test moves', () => {
     const loud = pino({ level: 'info' }, { write: (line: string) => lines.push(JSON.parse(line)) })
     const claim = t.mock.fn(async () => (claim.mock.callCount() === 0 ? [newClaimed('one'), newClaimed('two')] : []))
     const deliver: Deliver = () => Promise.reject(new Error('the attempt cannot be recorded'))
-    const store = { claim, findNextDue: async () => undefined }
+    const store = { claim, findNextDueMs: async () => undefined }
     const { tick } = openOnClock(t, { store, deliver, log: loud })
     await turn()
     await tick(1000)
@@ -268,7 +268,7 @@ const newClaimed = (id: string): ClaimedDelivery => ({
 })
 
 const newDelivered = (): Awaited<ReturnType<Deliver>> => ({
-  attempt: { at: new Date(), status: 200, durationMs: 1, answer: '' },
+  attempt: { status: 200, durationMs: 1, answer: '' },
   outcome: { state: 'delivered' },
   isRecorded: true,
   fault: undefined,

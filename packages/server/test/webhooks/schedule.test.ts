@@ -17,7 +17,7 @@ function decide({ attempts = 0, status = 500, retryAfter, random = 0.5, retryMs 
 function getPause(given: Case): number {
   const outcome = decide(given)
   assert(outcome.state === 'pending')
-  return outcome.nextAt.getTime() - now.getTime()
+  return outcome.pauseMs
 }
 
 describe('the retry schedule', () => {

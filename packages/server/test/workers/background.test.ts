@@ -78,7 +78,7 @@ describe('a background scan', () => {
       region: 'test',
       kinds: ['malware'],
       degradation: noDegradation,
-      testWebhooks: { maxPerDay: 0, take: async () => true },
+      testWebhooks: { maxPerDay: 0, take: async () => undefined },
       onQueued: worker.poke,
     })
     return { ...submitting, worker, resultWaiters, completed, giveUp }
@@ -301,10 +301,10 @@ describe('a background scan', () => {
     const before = await stores.getBalance(accountId)
     const elsewhere = { at: 'storage' as const, key: 'x', sealedKey: Buffer.from('sealed') }
     const scanId = await stores.submit(caller.keyDigest, { queue: 'malware another-store', source: elsewhere })
-    const dayAgo = new Date(Date.now() - 86_400_000)
-    assert.deepEqual(await stores.jobs.claimAbandoned(dayAgo, 10, 1000), [])
+    const dayMs = 86_400_000
+    assert.deepEqual(await stores.jobs.claimAbandoned(dayMs, 10, 1000), [])
     await stores.pool.query(`update jobs set created_at = now() - interval '25 hours' where scan_id = $1`, [scanId])
-    for (const job of await stores.jobs.claimAbandoned(dayAgo, 10, 1000)) await giveUp(job)
+    for (const job of await stores.jobs.claimAbandoned(dayMs, 10, 1000)) await giveUp(job)
     assert.deepEqual((await readResult(accountId, scanId)).signals, ['Error:EngineFailed'])
     assert.equal((await stores.getBalance(accountId))?.remaining, before?.remaining)
   })

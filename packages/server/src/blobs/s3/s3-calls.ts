@@ -31,12 +31,18 @@ const attemptsByCare: Record<Care, AttemptOptions> = {
 }
 const maxSockets = 64
 
-type Context = { s3: S3; Bucket: string; attempt: ReturnType<typeof makeAttempts> }
+type Context = {
+  s3: S3
+  Bucket: string
+  attempt: ReturnType<typeof makeAttempts>
+  /** Time since a moment that the store dated. */
+  findAgeMs(since: Date): number
+}
 
 /** The calls to the store that Assay makes. They also tell which permissions its credentials need. */
 export async function openS3Calls(settings: S3Settings, deps: AttemptDeps) {
   const s3 = await openClient(settings)
-  const context = { s3, Bucket: settings.bucket, attempt: makeAttempts(deps) }
+  const context = { s3, Bucket: settings.bucket, attempt: makeAttempts(deps), findAgeMs: watchStoreClock(s3) }
   return {
     ...makeObjectCalls(context),
     ...makeUploadCalls(context),
@@ -63,6 +69,22 @@ async function openClient({ endpoint, region, credentials, pathStyle }: S3Settin
     responseChecksumValidation: 'WHEN_REQUIRED',
     requestHandler: { connectionTimeout: 5000, socketTimeout: silenceMs, httpAgent: agent, httpsAgent: agent },
   })
+}
+
+/** Reads the time of the store from its responses: the ages of objects must not depend on the clock of this machine. */
+function watchStoreClock(s3: S3): (since: Date) => number {
+  let offsetMs = 0
+  s3.middlewareStack.add(
+    (next) => async (args) => {
+      const result = await next(args)
+      const { headers } = result.response as { headers?: Record<string, string> }
+      const dateMs = Date.parse(headers?.date ?? '')
+      if (!Number.isNaN(dateMs)) offsetMs = dateMs - performance.now()
+      return result
+    },
+    { step: 'deserialize', name: 'watchStoreClock', override: true },
+  )
+  return (since) => performance.now() + offsetMs - since.getTime()
 }
 
 function makeObjectCalls({ s3, Bucket, attempt }: Context) {
@@ -144,7 +166,7 @@ function makeUploadCalls({ s3, Bucket, attempt }: Context) {
   }
 }
 
-function makeListCalls({ s3, Bucket, attempt }: Context) {
+function makeListCalls({ s3, Bucket, attempt, findAgeMs }: Context) {
   return {
     async *listObjects(Prefix: string) {
       for (let token: string | undefined; ; ) {
@@ -155,7 +177,7 @@ function makeListCalls({ s3, Bucket, attempt }: Context) {
           sweepOptions,
         )
         for (const { Key, LastModified } of response.Contents ?? []) {
-          if (Key !== undefined && LastModified !== undefined) yield { key: Key, at: LastModified }
+          if (Key !== undefined && LastModified !== undefined) yield { key: Key, ageMs: findAgeMs(LastModified) }
         }
         token = response.NextContinuationToken
         if (response.IsTruncated !== true || token === undefined) return
@@ -170,7 +192,7 @@ function makeListCalls({ s3, Bucket, attempt }: Context) {
         const response = await attempt('ListMultipartUploads', run, sweepOptions)
         for (const { Key, UploadId, Initiated } of response.Uploads ?? []) {
           if (Key !== undefined && UploadId !== undefined && Initiated !== undefined)
-            yield { upload: { Key, UploadId }, at: Initiated }
+            yield { upload: { Key, UploadId }, ageMs: findAgeMs(Initiated) }
         }
         const { NextKeyMarker: KeyMarker, NextUploadIdMarker: UploadIdMarker } = response
         if (response.IsTruncated !== true || !KeyMarker || !UploadIdMarker) return

@@ -40,11 +40,11 @@ export async function openS3JobContents({ settings, master, installationId, stag
       reopen: (key, contentKey, bytes) => reopenSealedObject(toName(key), contentKey, { calls, bytes }),
       remove: (key) => calls.remove(toName(key), 'careful'),
       async syncNames() {},
-      async listKeys(before) {
+      async listKeys(minAgeMs) {
         const keys: string[] = []
-        for await (const { key: name, at } of calls.listObjects(prefix)) {
+        for await (const { key: name, ageMs } of calls.listObjects(prefix)) {
           const key = name.slice(prefix.length)
-          if (isKey.test(key) && at < before) keys.push(key)
+          if (isKey.test(key) && ageMs > minAgeMs) keys.push(key)
         }
         return keys
       },
@@ -53,11 +53,11 @@ export async function openS3JobContents({ settings, master, installationId, stag
 
   return {
     contents,
-    /** Aborts uploads that were started before that time, whose process must be gone, and returns their number. */
-    async abortUploads(before: Date): Promise<number> {
+    /** Aborts uploads of that age, whose process must be gone, and returns their number. */
+    async abortUploads(minAgeMs: number): Promise<number> {
       let aborted = 0
-      for await (const { upload, at } of calls.listUploads(prefix)) {
-        if (at >= before) continue
+      for await (const { upload, ageMs } of calls.listUploads(prefix)) {
+        if (ageMs <= minAgeMs) continue
         await calls.abortUpload(upload, 'careful')
         aborted++
       }

@@ -1,40 +1,52 @@
 import type { Pool } from 'pg'
-import type { AttemptStore } from '../../domain/ports/attempt-store.ts'
+import type { AttemptLimits, AttemptStore } from '../../domain/ports/attempt-store.ts'
 import { changeRows, findRow } from '../query.ts'
 
+/**
+ * Whether the failures of a subject still count: the last one lies within the memory. One in the future, from before the
+ * clock of the database was set back, does not. The clock is read when the row is: another attempt may have changed it
+ * since the statement began.
+ */
+const isRemembered = `f.last_at > clock_timestamp() - $5::float8 * interval '1 millisecond' and f.last_at <= clock_timestamp()`
 /**
  * The end of the pause after a failure. Beyond 20 doublings the pause is the longest anyway, and power() would
  * overflow.
  */
-const pauseEnd = `f.last_at + least($4 * power(2, least(f.failures - $3, 20)), $5) * interval '1 millisecond'`
-/** A subject has a pause if it was used within the memory and its free failures are used up. */
-const hasPause = `f.last_at > $6 and f.failures >= $3 and ${pauseEnd} > $2`
+const pauseEnd = `f.last_at + least($3 * power(2, least(f.failures - $2, 20)), $4) * interval '1 millisecond'`
+/** A subject has a pause if its free failures are used up. */
+const hasPause = `(${isRemembered} and f.failures >= $2 and ${pauseEnd} > clock_timestamp())`
 
 export function makeAttemptStore({ pool }: { pool: Pool }): AttemptStore {
-  const findPause: AttemptStore['findPause'] = async (subject, now, limits) => {
-    const { freeFailures, firstPauseMs, longestPauseMs, memoryMs } = limits
-    const row = await findRow<{ until: Date }>(
+  const toValues = (subject: string, limits: AttemptLimits) => [
+    subject,
+    limits.freeFailures,
+    limits.firstPauseMs,
+    limits.longestPauseMs,
+    limits.memoryMs,
+  ]
+  const findPause: AttemptStore['findPause'] = async (subject, limits) => {
+    const row = await findRow<{ waitMs: number }>(
       pool,
-      `select ${pauseEnd} as until from sign_in_failures f where subject = $1 and ${hasPause}`,
-      [subject, now, freeFailures, firstPauseMs, longestPauseMs, new Date(now.getTime() - memoryMs)],
+      `select (extract(epoch from ${pauseEnd} - clock_timestamp()) * 1000)::float8 as "waitMs"
+       from sign_in_failures f where subject = $1 and ${hasPause}`,
+      toValues(subject, limits),
     )
-    return row && { waitMs: Math.max(1, row.until.getTime() - now.getTime()) }
+    return row && { waitMs: Math.max(1, row.waitMs) }
   }
 
   return {
     findPause,
-    async countAttempt(subject, now, limits) {
-      const { freeFailures, firstPauseMs, longestPauseMs, memoryMs } = limits
+    async countAttempt(subject, limits) {
       const counted = await changeRows(
         pool,
-        `insert into sign_in_failures as f (subject, failures, last_at) values ($1, 1, $2)
-         on conflict (subject) do update set last_at = $2,
-           failures = case when f.last_at > $6 then f.failures + 1 else 1 end
-         where not (${hasPause})`,
-        [subject, now, freeFailures, firstPauseMs, longestPauseMs, new Date(now.getTime() - memoryMs)],
+        `insert into sign_in_failures as f (subject, failures, last_at) values ($1, 1, clock_timestamp())
+         on conflict (subject) do update set last_at = clock_timestamp(),
+           failures = case when ${isRemembered} then f.failures + 1 else 1 end
+         where not ${hasPause}`,
+        toValues(subject, limits),
       )
       // A pause that ends between the two statements still refuses this attempt, for a moment.
-      return counted === 1 ? undefined : ((await findPause(subject, now, limits)) ?? { waitMs: 1 })
+      return counted === 1 ? undefined : ((await findPause(subject, limits)) ?? { waitMs: 1 })
     },
     async uncountAttempt(subject) {
       await changeRows(pool, 'update sign_in_failures set failures = failures - 1 where subject = $1', [subject])

@@ -32,13 +32,13 @@ export function makeMemberStore({ pool, sealer }: { pool: Pool; sealer: Sealer }
         memberId,
       ]),
     listOperators: () => listRows<Member>(pool, `${selectMember} where is_operator order by created_at`),
-    suspendOperator: (id, suspendedAt, { mayBeLast = suspendedAt === null } = {}) =>
+    suspendOperator: (id, isSuspended, { mayBeLast = !isSuspended } = {}) =>
       inTransaction(pool, async (client) => {
         await lockMembers(client)
         if (!mayBeLast && !(await hasOtherOperator(client, id))) return 'last'
-        const text = 'update members set suspended_at = $2 where id = $1 and is_operator'
-        if ((await changeRows(client, text, [id, suspendedAt])) === 0) return 'not-found'
-        if (suspendedAt !== null) await changeRows(client, 'delete from console_sessions where member_id = $1', [id])
+        const text = 'update members set suspended_at = case when $2 then now() end where id = $1 and is_operator'
+        if ((await changeRows(client, text, [id, isSuspended])) === 0) return 'not-found'
+        if (isSuspended) await changeRows(client, 'delete from console_sessions where member_id = $1', [id])
         return 'done'
       }),
     removeOperator: (id, { mayBeLast = false } = {}) =>
@@ -53,12 +53,12 @@ export function makeMemberStore({ pool, sealer }: { pool: Pool; sealer: Sealer }
       const text = 'update members set totp_secret = $2, totp_step = 0 where id = $1 and totp_confirmed_at is null'
       return (await changeRows(pool, text, [id, await sealer.seal(secret, totpSecretOf(id))])) === 1
     },
-    async confirmTotp(id, { secret, step, recoveryDigests, confirmedAt }) {
+    async confirmTotp(id, { secret, step, recoveryDigests }) {
       // The secret is written again: another start may have replaced the one that the code belongs to.
-      const text = `update members set totp_secret = $2, totp_step = $3, recovery_codes = $4, totp_confirmed_at = $5
+      const text = `update members set totp_secret = $2, totp_step = $3, recovery_codes = $4, totp_confirmed_at = now()
         where id = $1 and totp_confirmed_at is null`
       const sealed = await sealer.seal(secret, totpSecretOf(id))
-      return (await changeRows(pool, text, [id, sealed, step, recoveryDigests.map(fromHex), confirmedAt])) === 1
+      return (await changeRows(pool, text, [id, sealed, step, recoveryDigests.map(fromHex)])) === 1
     },
     async removeTotp(id) {
       const text = `update members set totp_secret = null, totp_confirmed_at = null, totp_step = 0,

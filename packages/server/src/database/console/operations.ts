@@ -1,17 +1,16 @@
 import type { Pool } from 'pg'
 import type { FailingHost, Operations, QueuedJob } from '../../domain/ports/operations.ts'
-import { changeRows, findRow, listRows, toPage } from '../query.ts'
+import { changeRows, findRow, listRows, toPage, toTimeAgo } from '../query.ts'
 
 export function makeOperations({ pool }: { pool: Pool }): Operations {
   return {
-    listJobs: ({ state, stuckSince, after, limit }) =>
-      listRows<QueuedJob>(pool, listJobs, [state, stuckSince, after, limit]),
+    listJobs: ({ state, stuckMs, after, limit }) => listRows<QueuedJob>(pool, listJobs, [state, stuckMs, after, limit]),
     async releaseJob(id) {
       const text =
         'update jobs set held_until = null where scan_id = $1 and lease_token is null and held_until is not null'
       return (await changeRows(pool, text, [id])) === 1
     },
-    listFailingHosts: (since) => listRows<FailingHost>(pool, listFailingHosts, [since]),
+    listFailingHosts: (withinMs) => listRows<FailingHost>(pool, listFailingHosts, [withinMs]),
     pauseHost: (host, paused) => changeRows(pool, pauseHost, [host, paused]),
     async listFailedDeliveries(host, since, limit) {
       const rows = await listRows<{ id: string }>(
@@ -43,7 +42,7 @@ select scan_id as id, jobs.account_id as "accountId", accounts.name as "accountN
   attempts, content_length::float8 as "contentLength", jobs.created_at as "createdAt", held_until as "heldUntil"
 from jobs join scans on scans.id = scan_id join accounts on accounts.id = jobs.account_id
 where ($1::text is null or ${jobState} = $1
-    or ($1 = 'stuck' and (attempts > 1 or jobs.created_at < $2) and ${jobState} <> 'running'))
+    or ($1 = 'stuck' and (attempts > 1 or jobs.created_at < ${toTimeAgo('$2')}) and ${jobState} <> 'running'))
   and ${page.condition}
 ${page.ordering}
 `
@@ -51,8 +50,8 @@ ${page.ordering}
 const listFailingHosts = `
 select host, count(distinct url)::int as endpoints, min(failing_since) as "failingSince",
   bool_or(paused_at is not null) as paused,
-  (select count(*)::int from deliveries d where d.host = e.host and state = 'pending' and created_at >= $1) as waiting,
-  (select count(*)::int from deliveries d where d.host = e.host and state = 'dead' and created_at >= $1) as dead
+  (select count(*)::int from deliveries d where d.host = e.host and state = 'pending' and created_at >= ${toTimeAgo('$1')}) as waiting,
+  (select count(*)::int from deliveries d where d.host = e.host and state = 'dead' and created_at >= ${toTimeAgo('$1')}) as dead
 from webhook_endpoints e where failing_since is not null or paused_at is not null
 group by host order by min(failing_since) limit 500
 `

@@ -72,13 +72,16 @@ export function makeRejectedRequestStore({ pool }: { pool: Pool }): RejectedRequ
       await changeRows(
         pool,
         `insert into rejected_requests as r (account_id, day, status, count)
-         select "accountId", day, status, sum(count)
-         from json_to_recordset($1::json) as n ("accountId" uuid, day date, status smallint, count bigint)
-         group by 1, 2, 3 order by 1, 2, 3
+         select "accountId", (now() at time zone 'UTC')::date, status, count
+         from json_to_recordset($1::json) as n ("accountId" uuid, status smallint, count bigint)
+         order by "accountId", status
          on conflict (account_id, day, status) do update set count = r.count + excluded.count`,
         [JSON.stringify(counts)],
       )
     },
-    deleteOld: (before) => changeRows(pool, 'delete from rejected_requests where day < $1::date', [before]),
+    deleteOld: (days) =>
+      changeRows(pool, `delete from rejected_requests where day < (now() at time zone 'UTC')::date - $1::integer`, [
+        days,
+      ]),
   }
 }

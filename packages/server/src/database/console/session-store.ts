@@ -1,6 +1,6 @@
 import type { Pool } from 'pg'
 import type { MemberStore, Membership, OpenSession } from '../../domain/ports/member-store.ts'
-import { changeRows, findRow, listRows } from '../query.ts'
+import { changeRows, findRow, hasBegun, listRows, toTimeAgo } from '../query.ts'
 import { findMember, selectMembership } from './member-rows.ts'
 
 type SessionStore = Pick<
@@ -22,22 +22,26 @@ const seenPrecisionMs = 30_000
 const maxDevices = 20
 
 export function makeSessionStore({ pool }: { pool: Pool }): SessionStore {
-  const setLastSeen = async (sessionId: string, memberId: string, now: Date) => {
-    await changeRows(pool, 'update console_sessions set last_seen_at = $2 where id = $1', [sessionId, now])
-    await changeRows(pool, 'update members set last_seen_at = $2 where id = $1', [memberId, now])
+  const setLastSeen = async (sessionId: string, memberId: string) => {
+    await changeRows(pool, 'update console_sessions set last_seen_at = now() where id = $1', [sessionId])
+    await changeRows(pool, 'update members set last_seen_at = now() where id = $1', [memberId])
   }
 
   return {
-    async openSession({ id, digest, memberId, accountId, createdAt, lastSeenAt, expiresAt, address, agent, ...more }) {
-      const values = [id, digest, memberId, accountId, createdAt, lastSeenAt, expiresAt, address, agent]
-      return (await changeRows(pool, openSession, [...values, more.passwordHash, more.deviceDigest])) === 1
+    async openSession(session) {
+      const { id, digest, memberId, accountId, lifetimeMs, address, agent, passwordHash, deviceDigest } = session
+      const values = [id, digest, memberId, accountId, lifetimeMs, address, agent, passwordHash, deviceDigest]
+      return (await changeRows(pool, openSession, values)) === 1
     },
-    async findSession(digest, now, idleSince) {
-      const session = await findRow<{ id: string; memberId: string; accountId: string | null; lastSeenAt: Date }>(
+    async findSession(digest, idleMs) {
+      const session = await findRow<{ id: string; memberId: string; accountId: string | null; isStale: boolean }>(
         pool,
-        `select id, member_id as "memberId", account_id as "accountId", last_seen_at as "lastSeenAt"
-         from console_sessions where digest = decode($1, 'hex') and expires_at > $2 and last_seen_at > $3`,
-        [digest, now, idleSince],
+        `select id, member_id as "memberId", account_id as "accountId",
+           last_seen_at not between ${toTimeAgo(String(seenPrecisionMs))} and now() as "isStale"
+         from console_sessions
+         where digest = decode($1, 'hex') and expires_at > now() and last_seen_at > ${toTimeAgo('$2')}
+           and ${hasBegun('console_sessions')}`,
+        [digest, idleMs],
       )
       const member = session && (await findMember(pool, session.memberId))
       if (session === undefined || member === undefined || member.suspendedAt !== null) return undefined
@@ -46,8 +50,7 @@ export function makeSessionStore({ pool }: { pool: Pool }): SessionStore {
         `${selectMembership} where member_id = $1 and account_id = $2`,
         [session.memberId, session.accountId],
       )
-      const isStale = now.getTime() - session.lastSeenAt.getTime() > seenPrecisionMs
-      if (isStale) await setLastSeen(session.id, member.id, now)
+      if (session.isStale) await setLastSeen(session.id, member.id)
       return { id: session.id, member, membership }
     },
     async setSessionAccount(id, accountId) {
@@ -70,11 +73,13 @@ export function makeSessionStore({ pool }: { pool: Pool }): SessionStore {
       const text = "select from console_devices where member_id = $1 and digest = decode($2, 'hex')"
       return (await findRow(pool, text, [memberId, digest])) !== undefined
     },
-    async deleteExpired(now, before) {
-      const sessions = await changeRows(pool, 'delete from console_sessions where expires_at < $1', [now])
-      const links = await changeRows(pool, 'delete from console_links where expires_at < $1', [now])
-      const devices = await changeRows(pool, 'delete from console_devices where last_used_at < $1', [before.devices])
-      const failures = await changeRows(pool, 'delete from sign_in_failures where last_at < $1', [before.failures])
+    async deleteExpired({ devicesMs, failuresMs }) {
+      const sessions = await changeRows(pool, 'delete from console_sessions where expires_at < now()')
+      const links = await changeRows(pool, 'delete from console_links where expires_at < now()')
+      const oldDevices = `delete from console_devices where last_used_at < ${toTimeAgo('$1')}`
+      const devices = await changeRows(pool, oldDevices, [devicesMs])
+      const oldFailures = `delete from sign_in_failures where last_at < ${toTimeAgo('$1')}`
+      const failures = await changeRows(pool, oldFailures, [failuresMs])
       return sessions + links + devices + failures
     },
   }
@@ -86,16 +91,16 @@ export function makeSessionStore({ pool }: { pool: Pool }): SessionStore {
  */
 const openSession = `
 with admitted as (
-  update members set last_seen_at = $6 where id = $3 and password_hash = $10 and suspended_at is null returning id
+  update members set last_seen_at = now() where id = $3 and password_hash = $8 and suspended_at is null returning id
 ), remembered as (
-  insert into console_devices (member_id, digest, last_used_at) select id, decode($11, 'hex'), $6 from admitted
-  on conflict (member_id, digest) do update set last_used_at = $6
+  insert into console_devices (member_id, digest, last_used_at) select id, decode($9, 'hex'), now() from admitted
+  on conflict (member_id, digest) do update set last_used_at = now()
 ), forgotten as (
   delete from console_devices where member_id = (select id from admitted) and digest in (
-    select digest from console_devices where member_id = $3 and digest <> decode($11, 'hex')
+    select digest from console_devices where member_id = $3 and digest <> decode($9, 'hex')
     order by last_used_at desc offset ${maxDevices - 1}
   )
 )
 insert into console_sessions (id, digest, member_id, account_id, created_at, last_seen_at, expires_at, address, agent)
-select $1, decode($2, 'hex'), id, $4, $5, $6, $7, $8, $9 from admitted
+select $1, decode($2, 'hex'), id, $4, now(), now(), now() + $5::float8 * interval '1 millisecond', $6, $7 from admitted
 `

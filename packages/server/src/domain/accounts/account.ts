@@ -28,6 +28,7 @@ export type Account = {
   balance: Balance
   createdAt: Date
   expiresAt: Date | null
+  isExpired: boolean
   suspendedAt: Date | null
   suspendedReason: string | null
 }
@@ -42,6 +43,7 @@ export type ApiKey = {
   createdAt: Date
   lastUsedAt: Date | null
   expiresAt: Date | null
+  isExpired: boolean
   revokedAt: Date | null
   /** Email address of the member who created the key in the console. */
   createdBy: string | null
@@ -92,12 +94,13 @@ export type Period = { start: Date; end: Date }
 
 /**
  * The period of one month that contains `now`. Months are counted from the anchor, not from the last period, so that an
- * account of the 31st returns to the 31st after February.
+ * account of the 31st returns to the 31st after February. The anchor may lie in the future: the clock of the database was
+ * set back, or an account came from a region whose clock is ahead.
  */
 export function findPeriod(anchor: Date, now: Date): Period {
   const monthsApart = (now.getUTCFullYear() - anchor.getUTCFullYear()) * 12 + now.getUTCMonth() - anchor.getUTCMonth()
   // The difference is one too many while the day of the month has not come yet.
-  const months = Math.max(0, addMonths(anchor, monthsApart) > now ? monthsApart - 1 : monthsApart)
+  const months = addMonths(anchor, monthsApart) > now ? monthsApart - 1 : monthsApart
   return { start: addMonths(anchor, months), end: addMonths(anchor, months + 1) }
 }
 

@@ -1,6 +1,5 @@
 import { LRUCache } from 'lru-cache'
 import type { AdmissionAnswer, AdmissionGate, Caller } from '../ports/admission-gate.ts'
-import type { Clock } from '../ports/clock.ts'
 import { Problem } from '../problem.ts'
 import { toKeyDigest } from './secrets.ts'
 
@@ -88,23 +87,23 @@ const maxCallers = 10_000
 /**
  * Callers that the gate admitted within the last second and that have at least 500 requests and credits left. Their
  * small scans begin before the call to the gate, which then counts, charges and records in one transaction. The
- * response always waits for the gate.
+ * response always waits for the gate. `readMs` reads a clock that nobody sets.
  */
-export function makeRecentCallers({ clock }: { clock: Clock }) {
+export function makeRecentCallers(readMs = () => performance.now()) {
   const callers = new LRUCache<string, { caller: Caller; untilMs: number }>({ max: maxCallers })
 
   const remember = (caller: Caller) => {
     // A request with a test key can ask for a refusal, so the gate always sees it first.
     const hasReserve =
       !caller.isTest && caller.requestsRemaining >= minRemaining && caller.creditRemaining >= minRemaining
-    if (hasReserve) callers.set(caller.keyDigest, { caller, untilMs: clock.now().getTime() + recentMs })
+    if (hasReserve) callers.set(caller.keyDigest, { caller, untilMs: readMs() + recentMs })
     else callers.delete(caller.keyDigest)
   }
 
   return {
     find(keyDigest: string): Caller | undefined {
       const entry = callers.get(keyDigest)
-      return entry !== undefined && clock.now().getTime() < entry.untilMs ? entry.caller : undefined
+      return entry !== undefined && readMs() < entry.untilMs ? entry.caller : undefined
     },
     /** Wraps the gate: each of its answers adds the caller to the recent ones or removes it. */
     watch: (gate: AdmissionGate): AdmissionGate => ({

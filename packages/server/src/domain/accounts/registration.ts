@@ -1,6 +1,5 @@
 import { v7 as newId } from 'uuid'
 import type { AccountStore, NewAccount } from '../ports/account-store.ts'
-import type { Clock } from '../ports/clock.ts'
 import type { KeyStore, NewApiKey } from '../ports/key-store.ts'
 import type { PlanStore } from '../ports/plan-store.ts'
 import { OperatorMistake } from '../problem.ts'
@@ -33,7 +32,6 @@ type Deps = {
   accounts: AccountStore
   keys: KeyStore
   plans: PlanStore
-  clock: Clock
   /** In a test installation every key is a test key. */
   isTestInstallation?: boolean
 }
@@ -74,9 +72,8 @@ export function makeRegistration(deps: Deps) {
     /** Returns undefined when there is no such account. */
     async rotateWebhookSecret(accountId: string): Promise<{ webhookSecret: string; previousUntil: Date } | undefined> {
       const webhookSecret = newWebhookSecret()
-      const previousUntil = new Date(deps.clock.now().getTime() + previousSecretMs)
-      const isRotated = await deps.accounts.rotateWebhookSecret(accountId, webhookSecret, previousUntil)
-      return isRotated ? { webhookSecret, previousUntil } : undefined
+      const previousUntil = await deps.accounts.rotateWebhookSecret(accountId, webhookSecret, previousSecretMs)
+      return previousUntil && { webhookSecret, previousUntil }
     },
 
     requirePlan,

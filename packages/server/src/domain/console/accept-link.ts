@@ -1,6 +1,5 @@
 import { v7 as newId } from 'uuid'
 import type { AuditLog } from '../ports/audit-log.ts'
-import type { Clock } from '../ports/clock.ts'
 import type { Link, Member, MemberStore } from '../ports/member-store.ts'
 import { Problem } from '../problem.ts'
 import { type Authentication, type Origin, toDigest } from './authentication.ts'
@@ -14,11 +13,10 @@ export type AcceptDeps = {
   authentication: Authentication
   signIn: SignIn
   audit: AuditLog
-  clock: Clock
 }
 export type Person = { name: string; email: string; password: string; code?: string | undefined }
 
-export function makeAcceptLink({ members, passwords, authentication, signIn, audit, clock }: AcceptDeps) {
+export function makeAcceptLink({ members, passwords, authentication, signIn, audit }: AcceptDeps) {
   /**
    * Uses a link. A person who is a member already, perhaps of another account, gives their password and code. A link
    * for a new password replaces only the password: an authenticator app still asks for a code.
@@ -39,7 +37,7 @@ export function makeAcceptLink({ members, passwords, authentication, signIn, aud
     const passwordHash = await passwords.hash(person.password)
     const member = { id, name: person.name.trim(), email: person.email, passwordHash }
     return audit.atomically(async () => {
-      const outcome = await members.acceptLink(toDigest(token), clock.now(), member)
+      const outcome = await members.acceptLink(toDigest(token), member)
       if (outcome === 'link-invalid') throw newInvalidLink()
       if (outcome === 'email-in-use') throw newEmailError('This email address is already in use.')
       return enter(await members.findMember(id), 'member.create', link, origin)
@@ -51,7 +49,7 @@ export function makeAcceptLink({ members, passwords, authentication, signIn, aud
     const member = await authentication.authenticate(person, origin)
     if (member === 'code-needed') return member
     return audit.atomically(async () => {
-      const outcome = await members.joinByLink(toDigest(token), clock.now(), member.id)
+      const outcome = await members.joinByLink(toDigest(token), member.id)
       if (outcome === 'link-invalid') throw newInvalidLink()
       return enter(member, 'member.join', link, origin)
     })
@@ -73,7 +71,7 @@ export function makeAcceptLink({ members, passwords, authentication, signIn, aud
     requireUncommon({ ...member, password })
     const passwordHash = await passwords.hash(password)
     return audit.atomically(async () => {
-      const outcome = await members.acceptReset(toDigest(token), clock.now(), passwordHash)
+      const outcome = await members.acceptReset(toDigest(token), passwordHash)
       if (outcome === 'link-invalid') throw newInvalidLink()
       const memberships = await members.listMemberships(memberId)
       const result =

@@ -1,13 +1,12 @@
 import type { Role } from '@assay/contract/admin'
 import { v7 as newId } from 'uuid'
 import type { AuditLog } from '../ports/audit-log.ts'
-import type { Clock } from '../ports/clock.ts'
 import type { Link, MemberStore } from '../ports/member-store.ts'
 import { type AcceptDeps, makeAcceptLink, newInvalidLink, type Person } from './accept-link.ts'
 import { type Origin, toDigest } from './authentication.ts'
 import { newToken, type SignInOutcome } from './sign-in.ts'
 
-type Deps = AcceptDeps & { members: MemberStore; audit: AuditLog; clock: Clock }
+type Deps = AcceptDeps & { members: MemberStore; audit: AuditLog }
 type Invitee = { role: Role; accountId: string | null; email?: string | undefined }
 
 const dayMs = 86_400_000
@@ -15,7 +14,7 @@ const lifetimeMs = 7 * dayMs
 
 /** One-time links by which people join or set a new password. Only a digest of the token is stored. */
 export function makeInvitations(deps: Deps) {
-  const { members, audit, clock } = deps
+  const { members, audit } = deps
   const acceptLink = makeAcceptLink(deps)
 
   return {
@@ -56,10 +55,8 @@ export function makeInvitations(deps: Deps) {
 
   async function addLink(purpose: Link['purpose'], { role, accountId, email }: Invitee, memberId: string | null) {
     const token = newToken()
-    const createdAt = clock.now()
-    const expiresAt = new Date(createdAt.getTime() + lifetimeMs)
     const id = newId()
-    await members.addLink({
+    const expiresAt = await members.addLink({
       id,
       digest: toDigest(token),
       purpose,
@@ -67,14 +64,13 @@ export function makeInvitations(deps: Deps) {
       accountId,
       memberId,
       email: email ?? null,
-      createdAt,
-      expiresAt,
+      lifetimeMs,
     })
     return { id, token, expiresAt }
   }
 
   async function getLink(token: string): Promise<Link> {
-    const link = await members.findLink(toDigest(token), clock.now())
+    const link = await members.findLink(toDigest(token))
     if (link === undefined) throw newInvalidLink()
     return link
   }

@@ -1,12 +1,11 @@
 import { createHmac, randomBytes } from 'node:crypto'
 import { v7 as newId } from 'uuid'
 import type { AuditLog } from '../ports/audit-log.ts'
-import type { Clock } from '../ports/clock.ts'
 import type { Member, MemberStore, Membership } from '../ports/member-store.ts'
 import { Problem } from '../problem.ts'
 import { type Authentication, type Credentials, type Origin, requireActive, toDigest } from './authentication.ts'
 
-type Deps = { members: MemberStore; authentication: Authentication; audit: AuditLog; clock: Clock }
+type Deps = { members: MemberStore; authentication: Authentication; audit: AuditLog }
 /** A member with an open session, and the account that the session works in. */
 export type Visitor = {
   sessionId: string
@@ -24,7 +23,7 @@ const idleMs = 12 * hourMs
 const lifetimeMs = 7 * 24 * hourMs
 
 /** Opens sessions by password and, for members with an authenticator app, a code. Only the browser has the token. */
-export function makeSignIn({ members, authentication, audit, clock }: Deps) {
+export function makeSignIn({ members, authentication, audit }: Deps) {
   return {
     async signIn(credentials: Credentials, origin: Origin): Promise<SignInOutcome> {
       const member = await authentication.authenticate(credentials, origin)
@@ -47,8 +46,7 @@ export function makeSignIn({ members, authentication, audit, clock }: Deps) {
     },
 
     async findVisitor(token: string): Promise<Visitor | undefined> {
-      const now = clock.now()
-      const session = await members.findSession(toDigest(token), now, new Date(now.getTime() - idleMs))
+      const session = await members.findSession(toDigest(token), idleMs)
       if (session === undefined) return undefined
       const { id, member, membership } = session
       return { sessionId: id, member, membership, csrfToken: toCsrfToken(token) }
@@ -60,7 +58,6 @@ export function makeSignIn({ members, authentication, audit, clock }: Deps) {
     requireActive(member)
     const token = newToken()
     const device = origin.device ?? newToken()
-    const now = clock.now()
     const isOpened = await members.openSession({
       id: newId(),
       digest: toDigest(token),
@@ -68,9 +65,7 @@ export function makeSignIn({ members, authentication, audit, clock }: Deps) {
       memberId: member.id,
       passwordHash: member.passwordHash,
       accountId,
-      createdAt: now,
-      lastSeenAt: now,
-      expiresAt: new Date(now.getTime() + lifetimeMs),
+      lifetimeMs,
       address: origin.address,
       agent: origin.agent.slice(0, 300),
     })

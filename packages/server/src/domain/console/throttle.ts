@@ -1,6 +1,5 @@
 import { isIPv4, isIPv6, SocketAddress } from 'node:net'
 import type { AttemptLimits, AttemptStore } from '../ports/attempt-store.ts'
-import type { Clock } from '../ports/clock.ts'
 import { Problem } from '../problem.ts'
 
 /** A person, network or browser whose failures are counted together, and how many failures cause no pause. */
@@ -13,17 +12,16 @@ const limits = { firstPauseMs: 5000, longestPauseMs: 15 * 60_000, memoryMs: hour
  * Slows down guessing of passwords, codes and tokens. Each subject has a count of its own, so that a guesser delays
  * only attempts that share one with theirs.
  */
-export function makeThrottle({ attempts, clock }: { attempts: AttemptStore; clock: Clock }) {
+export function makeThrottle({ attempts }: { attempts: AttemptStore }) {
   return {
     /**
      * Counts an attempt as failed before it is checked, so that concurrent attempts count like successive ones. Throws
      * during a pause of any of the subjects.
      */
     async begin(subjects: [Subject, ...Subject[]]) {
-      const now = clock.now()
       const counted: string[] = []
       for (const subject of subjects) {
-        const refused = await attempts.countAttempt(subject.name, now, toLimits(subject))
+        const refused = await attempts.countAttempt(subject.name, toLimits(subject))
         if (refused !== undefined) {
           await uncount(counted)
           throw toProblem(refused)
@@ -44,7 +42,7 @@ export function makeThrottle({ attempts, clock }: { attempts: AttemptStore; cloc
 
     /** Throws during a pause of the subject, and counts nothing. */
     async requireNoPause(subject: Subject) {
-      const refused = await attempts.findPause(subject.name, clock.now(), toLimits(subject))
+      const refused = await attempts.findPause(subject.name, toLimits(subject))
       if (refused !== undefined) throw toProblem(refused)
     },
   }

@@ -46,8 +46,11 @@ export type AccountStore = {
   listWebhookSecrets(id: string): Promise<string[]>
   /** When the secret was rotated, and until when the previous secret signs; null when it does not. */
   findWebhookRotation(id: string): Promise<{ rotatedAt: Date | null; previousUntil: Date | null }>
-  /** The previous secret also signs until `previousUntil`, so that receivers have time to switch. */
-  rotateWebhookSecret(id: string, secret: string, previousUntil: Date): Promise<boolean>
+  /**
+   * The previous secret also signs for `previousMs`, so that receivers have time to switch. Returns until when;
+   * undefined without such an account.
+   */
+  rotateWebhookSecret(id: string, secret: string, previousMs: number): Promise<Date | undefined>
   /** Accounts whose ledger does not sum to their balance: there must be none. */
   listUnbalanced(): Promise<{ id: string; balance: number; ledger: number }[]>
 }

@@ -70,6 +70,6 @@ export type AdmissionGate = { admit(call: AdmissionCall): Promise<AdmissionAnswe
 export type IdempotencyStore = {
   /** Finds a repeat before any work is done. The gate decides: a concurrent call may still take the key. */
   findRepeat(accountId: string, operation: string, key: string): Promise<Repeat | undefined>
-  /** Deletes keys that were first used before that time, and returns how many. */
-  deleteIdempotencyKeys(before: Date): Promise<number>
+  /** Deletes keys of that age, and returns how many. */
+  deleteIdempotencyKeys(ageMs: number): Promise<number>
 }

@@ -10,9 +10,9 @@ export type AttemptStore = {
    * Counts an attempt as failed before its result is known, so that concurrent attempts count like successive ones.
    * During the pause after earlier failures it counts nothing and returns how long to wait.
    */
-  countAttempt(subject: string, now: Date, limits: AttemptLimits): Promise<{ waitMs: number } | undefined>
+  countAttempt(subject: string, limits: AttemptLimits): Promise<{ waitMs: number } | undefined>
   /** How long the pause of a subject still lasts; undefined when there is none. */
-  findPause(subject: string, now: Date, limits: AttemptLimits): Promise<{ waitMs: number } | undefined>
+  findPause(subject: string, limits: AttemptLimits): Promise<{ waitMs: number } | undefined>
   /** Takes back one attempt that did not fail. */
   uncountAttempt(subject: string): Promise<void>
   forgetFailures(subject: string): Promise<void>

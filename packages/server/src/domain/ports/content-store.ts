@@ -53,8 +53,8 @@ export type JobContents = {
   open(location: ContentLocation, identity: ContentIdentity, owner: ContentOwner): Promise<Content>
   /** Succeeds also when the content does not exist any more. */
   remove(location: { at: 'row' } | { at: 'storage'; key: string }): Promise<void>
-  /** Lists the objects that were stored before that time. */
-  listKeys(before: Date): Promise<string[]>
+  /** Lists the objects of that age, by the clock of the storage. */
+  listKeys(ageMs: number): Promise<string[]>
 }
 
 /** The storage cannot be reached or refuses access. A later attempt may succeed. Never becomes a verdict. */

@@ -7,14 +7,17 @@ export type DeliveryState =
   /** The receiver answered 410. */
   | 'stopped'
 
+/** What happened in one attempt. */
 export type Attempt = {
-  at: Date
   /** HTTP status, null without a response. */
   status: number | null
   durationMs: number
   /** The beginning of the response, at most 1 KB, or the reason why there is none. */
   answer: string
 }
+
+/** An attempt in the log of a delivery, with the time at which it began. */
+export type LoggedAttempt = Attempt & { at: Date }
 
 export type Delivery = {
   id: string
@@ -53,7 +56,7 @@ export type Endpoint = {
   waiting: number
 }
 
-export type NextDeliveryState = { state: 'delivered' | 'dead' | 'stopped' } | { state: 'pending'; nextAt: Date }
+export type NextDeliveryState = { state: 'delivered' | 'dead' | 'stopped' } | { state: 'pending'; pauseMs: number }
 
 export type DeliveryStore = {
   /**
@@ -62,8 +65,8 @@ export type DeliveryStore = {
    */
   claim(options: { limit: number; perHost: number; leaseMs: number }): Promise<ClaimedDelivery[]>
   /**
-   * Records an attempt and the next state, and pauses an endpoint that has only failed for `pauseAfterMs`. Returns
-   * false when another worker has claimed the delivery since.
+   * Records an attempt that has just ended and the next state, and pauses an endpoint that has only failed for
+   * `pauseAfterMs`. Returns false when another worker has claimed the delivery since.
    */
   recordAttempt(
     claimed: Pick<ClaimedDelivery, 'id' | 'token'>,
@@ -72,10 +75,10 @@ export type DeliveryStore = {
     pauseAfterMs: number,
   ): Promise<boolean>
   /**
-   * When the next delivery is due; undefined when none is waiting. The time is in the past when a host has as many
+   * Milliseconds until the next delivery is due; undefined when none is waiting. Zero or less when a host has as many
    * deliveries in flight as it may have.
    */
-  findNextDue(): Promise<Date | undefined>
+  findNextDueMs(): Promise<number | undefined>
   /** Newest first, beginning after the delivery `before`. */
   listDeliveries(filter: {
     accountId?: string
@@ -84,14 +87,14 @@ export type DeliveryStore = {
     before?: string
     limit: number
   }): Promise<Delivery[]>
-  findDelivery(id: string): Promise<(Delivery & { body: string; log: Attempt[] }) | undefined>
+  findDelivery(id: string): Promise<(Delivery & { body: string; log: LoggedAttempt[] }) | undefined>
   /** Makes deliveries due at once, whatever their state, and returns how many. */
   replay(which: { id: string } | { failedSince: Date; accountId?: string }): Promise<number>
   listEndpoints(filter: { accountId?: string }): Promise<Endpoint[]>
   /** Returns false when no such endpoint is paused. */
   resumeEndpoint(accountId: string, url: string): Promise<boolean>
-  /** Deletes deliveries that were created before that time and wait for no attempt, and returns how many. */
-  deleteOld(before: Date): Promise<number>
-  /** Counts waiting deliveries, except those of paused endpoints. */
-  countDeliveries(): Promise<{ waiting: number; oldestDueAt: Date | undefined }>
+  /** Deletes deliveries of that age that wait for no attempt, and returns how many. */
+  deleteOld(ageMs: number): Promise<number>
+  /** Counts waiting deliveries, except those of paused endpoints. `lateSeconds`: how long the oldest has been due. */
+  countDeliveries(): Promise<{ waiting: number; lateSeconds: number }>
 }

@@ -47,8 +47,8 @@ export type JobStore = {
    * many jobs of one account do not delay another's.
    */
   claim(limit: number, leaseMs: number): Promise<ClaimedJob[]>
-  /** Claims jobs of any queue that no worker has claimed since before that time. */
-  claimAbandoned(before: Date, limit: number, leaseMs: number): Promise<ClaimedJob[]>
+  /** Claims jobs of any queue that have waited for that time without being claimed. */
+  claimAbandoned(ageMs: number, limit: number, leaseMs: number): Promise<ClaimedJob[]>
   /** Extends leases, and returns those that are still valid. */
   extend(leases: Lease[], leaseMs: number): Promise<Lease[]>
   /**
@@ -59,7 +59,7 @@ export type JobStore = {
   /** Returns the job to its queue after a pause. The attempt is counted only with `countsAttempt`. */
   release(lease: Lease, pause: { ms: number; countsAttempt: boolean }): Promise<void>
   /** Exact up to 10,000 waiting jobs, and an estimate beyond. */
-  countJobs(): Promise<{ waiting: number; running: number; oldestAt: Date | undefined }>
+  countJobs(): Promise<{ waiting: number; running: number; oldestSeconds: number }>
   /** Lists those of the given keys of the content store that a job still needs. */
   listNeeded(keys: string[]): Promise<string[]>
 }

@@ -30,9 +30,10 @@ export type KeyStore = {
   ): Promise<ApiKey | { outcome: 'too-many'; maxKeys: number }>
   listKeys(accountId: string | null): Promise<ApiKey[]>
   /**
-   * Lets the key expire at that time unless it expires earlier. Returns false without such a key, or if it is revoked.
+   * Lets the key expire after that time unless it expires earlier. Returns false without such a key, or if it is
+   * revoked.
    */
-  expireKey(accountId: string, id: string, at: Date): Promise<boolean>
+  expireKey(accountId: string, id: string, afterMs: number): Promise<boolean>
   /** Returns false when there is no such key. Revoking twice keeps the first time. */
   revokeKey(id: string): Promise<boolean>
 }

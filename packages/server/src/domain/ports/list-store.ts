@@ -1,3 +1,6 @@
+/** An entry as operators add it. */
+export type NewListEntry = Omit<ListEntry, 'createdAt'>
+
 export type ListEntry = {
   id: string
   list: 'allow' | 'block'
@@ -13,10 +16,10 @@ export type ListEntry = {
 /** Hashes and signals that operators allow or block, whatever the engines report. */
 export type ListStore = {
   /** Entries that have not expired, newest first. */
-  listEntries(now: Date): Promise<ListEntry[]>
-  /** Replaces an entry with the same list, type and value. */
-  addEntry(entry: ListEntry): Promise<void>
+  listEntries(): Promise<ListEntry[]>
+  /** Replaces an entry with the same list, type and value. Returns the entry with the time of its creation. */
+  addEntry(entry: NewListEntry): Promise<ListEntry>
   /** Returns false when there is no such entry. */
   removeEntry(id: string): Promise<boolean>
-  deleteExpired(before: Date): Promise<number>
+  deleteExpired(): Promise<number>
 }

@@ -44,10 +44,9 @@ type ConfirmedTotp = {
   /** Step of the code that confirmed the app: this code is used up. */
   step: number
   recoveryDigests: string[]
-  confirmedAt: Date
 }
 
-type NewLink = Omit<Link, 'accountName'> & { digest: string }
+type NewLink = Omit<Link, 'accountName' | 'createdAt' | 'expiresAt'> & { digest: string; lifetimeMs: number }
 
 export type OpenSession = {
   id: string
@@ -57,14 +56,14 @@ export type OpenSession = {
   agent: string
 }
 
-type NewSession = OpenSession & {
+type NewSession = Omit<OpenSession, 'createdAt' | 'lastSeenAt'> & {
   digest: string
   deviceDigest: string
   memberId: string
   /** The hash with which the password was checked. */
   passwordHash: string
   accountId: string | null
-  expiresAt: Date
+  lifetimeMs: number
 }
 
 type FoundSession = { id: string; member: Member; membership: Membership | undefined }
@@ -84,8 +83,8 @@ export type MemberStore = {
   /** The accounts of a person, the one that was joined first at the front. */
   listMemberships(memberId: string): Promise<Membership[]>
   listOperators(): Promise<Member[]>
-  /** Also ends the sessions of a suspended operator. */
-  suspendOperator(id: string, suspendedAt: Date | null, options?: LastOperator): Promise<Removal>
+  /** Suspends an operator and ends the sessions, or ends the suspension. */
+  suspendOperator(id: string, isSuspended: boolean, options?: LastOperator): Promise<Removal>
   /** Deletes the person, with the memberships in all accounts. */
   removeOperator(id: string, options?: LastOperator): Promise<Removal>
   /**
@@ -117,8 +116,8 @@ export type MemberStore = {
    * password is no longer the one that was checked.
    */
   openSession(session: NewSession): Promise<boolean>
-  /** Also records the use of the session. Finds nothing when it has expired, or was idle since before that time. */
-  findSession(digest: string, now: Date, idleSince: Date): Promise<FoundSession | undefined>
+  /** Also records the use of the session. Finds nothing when it has expired, or was idle for that time. */
+  findSession(digest: string, idleMs: number): Promise<FoundSession | undefined>
   /** Makes the session work in another account. */
   setSessionAccount(id: string, accountId: string): Promise<void>
   listSessions(memberId: string): Promise<OpenSession[]>
@@ -126,21 +125,21 @@ export type MemberStore = {
   closeSessions(memberId: string): Promise<void>
   isKnownDevice(memberId: string, digest: string): Promise<boolean>
 
-  /** Replaces links of the same purpose, account and email address. */
-  addLink(link: NewLink): Promise<void>
-  findLink(digest: string, now: Date): Promise<Link | undefined>
-  listLinks(accountId: string, now: Date): Promise<Link[]>
+  /** Replaces links of the same purpose, account and email address. Returns when the new one expires. */
+  addLink(link: NewLink): Promise<Date>
+  findLink(digest: string): Promise<Link | undefined>
+  listLinks(accountId: string): Promise<Link[]>
   removeLink(accountId: string, id: string): Promise<boolean>
   /**
    * Uses the link and creates the member: `link-invalid` when the link was used or has expired, or is the link of the
    * first operator and there is one already.
    */
-  acceptLink(digest: string, now: Date, member: NewMember): Promise<'accepted' | 'link-invalid' | 'email-in-use'>
+  acceptLink(digest: string, member: NewMember): Promise<'accepted' | 'link-invalid' | 'email-in-use'>
   /** Uses the link for a member who exists: adds the membership or the role that it offers. */
-  joinByLink(digest: string, now: Date, memberId: string): Promise<'accepted' | 'link-invalid'>
+  joinByLink(digest: string, memberId: string): Promise<'accepted' | 'link-invalid'>
   /** Uses the link, sets the password of its member, ends all sessions and forgets all browsers. */
-  acceptReset(digest: string, now: Date, passwordHash: string): Promise<'accepted' | 'link-invalid'>
+  acceptReset(digest: string, passwordHash: string): Promise<'accepted' | 'link-invalid'>
 
-  /** Deletes expired sessions and links, and devices and failures of before these times. Returns how many. */
-  deleteExpired(now: Date, before: { devices: Date; failures: Date }): Promise<number>
+  /** Deletes expired sessions and links, and devices and failures of these ages. Returns how many. */
+  deleteExpired(ages: { devicesMs: number; failuresMs: number }): Promise<number>
 }

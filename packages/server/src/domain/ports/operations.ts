@@ -24,11 +24,11 @@ export type FailingHost = {
 /** Jobs, receivers and the database as operators see and change them. Content is never shown. */
 export type Operations = {
   /**
-   * Oldest first, beginning after the job `after`. A `stuck` job was tried before, or waits since before `stuckSince`.
+   * Oldest first, beginning after the job `after`. A `stuck` job was tried before, or has waited for `stuckMs`.
    */
   listJobs(filter: {
     state: QueuedJob['state'] | 'stuck' | undefined
-    stuckSince: Date
+    stuckMs: number
     after: string | undefined
     limit: number
   }): Promise<QueuedJob[]>
@@ -36,7 +36,8 @@ export type Operations = {
    * Ends the pause of a job. Returns false when it is not paused: it runs, waits already, or does not exist any more.
    */
   releaseJob(id: string): Promise<boolean>
-  listFailingHosts(since: Date): Promise<FailingHost[]>
+  /** Counts deliveries that were created within that time. */
+  listFailingHosts(withinMs: number): Promise<FailingHost[]>
   /** Pauses or resumes all endpoints of a host, and returns how many. */
   pauseHost(host: string, paused: boolean): Promise<number>
   listFailedDeliveries(host: string, since: Date, limit: number): Promise<string[]>

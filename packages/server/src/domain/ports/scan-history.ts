@@ -44,6 +44,8 @@ export type ScanHistory = {
  * Counts of rejected requests. They are collected in memory and written at intervals, so that rejecting stays cheap.
  */
 export type RejectedRequestStore = {
-  add(counts: { accountId: string; day: string; status: number; count: number }[]): Promise<void>
-  deleteOld(before: Date): Promise<number>
+  /** Adds to the counts of the current day; an account and a status occur once. */
+  add(counts: { accountId: string; status: number; count: number }[]): Promise<void>
+  /** Deletes the counts of days that are longer ago than this. */
+  deleteOld(days: number): Promise<number>
 }

@@ -6,8 +6,8 @@ export type ScanStore = {
   findScan(accountId: string, kind: ScanKind, id: string): Promise<Scan | undefined>
   /** Records a scan that failed because of Assay, and charges nothing. */
   recordFailure(accountId: string, scan: NewScan): Promise<void>
-  /** Counts background scans that were completed since that time. */
-  countCompleted(since: Date): Promise<number>
+  /** Counts background scans that were completed within that time. */
+  countCompleted(withinMs: number): Promise<number>
   /** Creates the partitions for the results of the next days. */
   createPartitions(resultDays: number): Promise<void>
   /**

@@ -31,8 +31,11 @@ export const unknownContentFields: ContentFields = {
   metadata: null,
 }
 
-/** A UUID of version 7: it begins with the time, so that scans of the same time lie together in the index. */
-export const newScanId = (): string => v7({ random: drawRandom(16) })
+/**
+ * A UUID of version 7: it begins with the time, so that scans of the same time lie together in the index. The time is
+ * the database's, because scans are partitioned by it and deleted with their partition.
+ */
+export const newScanId = (at: Date): string => v7({ msecs: at.getTime(), random: drawRandom(16) })
 
 /** A scan in the form of the HTTP interface. All keys are present, except `content_name` when no name is known. */
 export const toScanResult = (scan: Scan): ScanResult => ({

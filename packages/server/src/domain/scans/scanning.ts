@@ -80,7 +80,7 @@ export function makeScanning(deps: Deps) {
     scanNow: (caller: Caller, content: Content, request: ScanRequest): Promise<AdmittedScan> =>
       scan(caller, {
         ...request,
-        id: newScanId(),
+        id: newScanId(deps.clock.now()),
         content,
         run: (latestCaller) => deps.scanner.scanContent(content, { ...latestCaller, ...request }),
       }),
@@ -88,7 +88,7 @@ export function makeScanning(deps: Deps) {
     scanUrlNow: (caller: Caller, url: string, request: ScanRequest, signal: AbortSignal): Promise<AdmittedScan> =>
       scan(caller, {
         ...request,
-        id: newScanId(),
+        id: newScanId(deps.clock.now()),
         content: undefined,
         run: (latestCaller) => deps.scanner.scanUrl(url, { ...latestCaller, ...request, mode: 'sync', signal }),
       }),

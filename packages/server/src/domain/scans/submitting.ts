@@ -18,16 +18,15 @@ type Deps = {
   contents: JobContents
   /** The kinds of scan that this installation has an engine for. */
   kinds: ScanKind[]
+  /** The clock of the database. */
   clock: Clock
   region: string
   degradation: Pick<Degradation, 'findRefusal'>
   /** Bounds the webhooks of test keys, which cost nothing. */
-  testWebhooks: { maxPerDay: number; take(accountId: string, now: Date): Promise<boolean> }
+  testWebhooks: { maxPerDay: number; take(accountId: string): Promise<number | undefined> }
   /** Called when a new job was recorded. */
   onQueued(): void
 }
-
-const dayMs = 86_400_000
 
 type JobRequest = {
   kind: ScanKind
@@ -50,7 +49,7 @@ export function makeSubmitting(deps: Deps) {
     const contentFields = { contentLength: content.bytes, contentType, metadata: hashes }
     if (caller.isTest) return submitTest(caller, request, findFileCase(request, content), contentFields)
     requireEngine(request.kind)
-    const scanId = newScanId()
+    const scanId = newScanId(deps.clock.now())
     const source = await content.persist({ accountId: caller.accountId, scanId })
     const queue = toQueueName(request.kind, deps.contents.toStoreId(source))
     const submitted = await submit(caller, request, { queue, source }, contentFields, scanId).catch(async (error) => {
@@ -87,7 +86,7 @@ export function makeSubmitting(deps: Deps) {
     request: JobRequest,
     job: Omit<NewJob, 'callbackUrl'>,
     contentFields: ContentFields,
-    scanId = newScanId(),
+    scanId = newScanId(deps.clock.now()),
   ): Promise<Submitted> {
     const { callbackUrl, idempotency, countsRequest } = request
     const scan = newPending(scanId, request, contentFields)
@@ -132,10 +131,9 @@ export function makeSubmitting(deps: Deps) {
 }
 
 /** Refuses a webhook of a test key beyond the bound of the day. */
-async function takeTestWebhook({ testWebhooks, clock }: Deps, { accountId }: Caller) {
-  const now = clock.now()
-  if (await testWebhooks.take(accountId, now)) return
-  const retryAfterSeconds = Math.ceil((dayMs - (now.getTime() % dayMs)) / 1000)
+async function takeTestWebhook({ testWebhooks }: Deps, { accountId }: Caller) {
+  const retryAfterSeconds = await testWebhooks.take(accountId)
+  if (retryAfterSeconds === undefined) return
   const detail =
     `Test keys of an account cause at most ${testWebhooks.maxPerDay} webhooks a day (UTC). ` +
     `Omit callback_url, or try again in ${retryAfterSeconds} s.`

@@ -92,13 +92,14 @@ function applyEntries(verdict: Verdict, entries: ListEntry[], prefix: 'Virus' | 
 /** A copy of the lists in memory, read again every `everyMs` and by `refresh` after a change on this node. */
 export async function openLists(deps: {
   store: ListStore
+  /** The clock of the database, by which entries expire. */
   clock: Clock
   everyMs: number
   reportFailure(error: unknown): void
 }) {
-  let entries = await deps.store.listEntries(deps.clock.now())
+  let entries = await deps.store.listEntries()
   const refresh = async () => {
-    entries = await deps.store.listEntries(deps.clock.now())
+    entries = await deps.store.listEntries()
   }
   const timer = setInterval(() => void refresh().catch(deps.reportFailure), deps.everyMs).unref()
   return {

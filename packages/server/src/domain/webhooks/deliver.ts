@@ -42,7 +42,7 @@ export function makeDeliver(deps: {
     const body = Buffer.from(claimed.body)
     const answer = await send(claimed, body, at)
     const durationMs = Math.round(performance.now() - startedAt)
-    const attempt = { at, status: answer.status, durationMs, answer: toLogText(answer) }
+    const attempt = { status: answer.status, durationMs, answer: toLogText(answer) }
     const outcome = decideNextState(retryMs, {
       attempts: claimed.attempts,
       answer: { status: answer.status, retryAfter: answer.status === null ? undefined : answer.retryAfter },
@@ -92,7 +92,9 @@ export async function sendSample(
   const startedAt = performance.now()
   const body = newSampleBody(at)
   const bytes = Buffer.from(body)
-  const headers = deps.sender.toHeaders(toSignatureHeaders({ id: newScanId(), body: bytes, secrets, attempts: 0, at }))
+  const headers = deps.sender.toHeaders(
+    toSignatureHeaders({ id: newScanId(at), body: bytes, secrets, attempts: 0, at }),
+  )
   const answer = await deps.sender.send({ url, headers, body: bytes, totalMs: attemptMs })
   const durationMs = Math.round(performance.now() - startedAt)
   const text = answer.status === null ? answer.reason : toAnswerText(answer.beginning)
@@ -104,7 +106,7 @@ const sampleContent = 'A sample to test a webhook with.\n'
 
 function newSampleBody(now: Date): string {
   const result = toScanResult({
-    id: newScanId(),
+    id: newScanId(now),
     kind: 'malware',
     status: 'clean',
     contentLength: sampleContent.length,

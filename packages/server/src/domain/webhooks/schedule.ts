@@ -27,12 +27,13 @@ type FinishedAttempt = {
   /** Attempts before this one. */
   attempts: number
   answer: Answer
+  /** The time, which a date in Retry-After is compared with. */
   now: Date
   /** A random number from 0 to 1, for the jitter. */
   random: number
 }
 
-/** Decides whether and when to try again. A redirect is a failure: the account did not name the other address. */
+/** Decides whether to try again, and after which pause. A redirect is a failure: the account did not name the other address. */
 export function decideNextState(
   retryMs: readonly number[],
   { attempts, answer, now, random }: FinishedAttempt,
@@ -46,7 +47,7 @@ export function decideNextState(
     Math.min(findRetryAfterMs(answer.retryAfter, now) ?? 0, 2 * stepMs),
     answer.status === tooManyRequestsStatus ? minPauseAfter429Ms : 0,
   )
-  return { state: 'pending', nextAt: new Date(now.getTime() + Math.round(pauseMs)) }
+  return { state: 'pending', pauseMs: Math.round(pauseMs) }
 }
 
 export const isSuccess = (status: number | null): boolean => status !== null && status >= 200 && status <= 299

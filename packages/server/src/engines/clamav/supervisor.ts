@@ -39,10 +39,10 @@ export function superviseClamd(deps: { start(): Promise<RunningClamd>; socket: s
   async function keepRunning() {
     let pauseMs = firstPauseMs
     while (!stopping.signal.aborted) {
-      const startedMs = Date.now()
+      const startedMs = performance.now()
       await runOnce()
       if (stopping.signal.aborted) return
-      if (Date.now() - startedMs > stableMs) pauseMs = firstPauseMs
+      if (performance.now() - startedMs > stableMs) pauseMs = firstPauseMs
       await sleep(pauseMs, undefined, { signal: stopping.signal }).catch(() => {})
       pauseMs = Math.min(longestPauseMs, pauseMs * 2)
     }

@@ -162,8 +162,8 @@ describe('an upload to the content store', { skip }, () => {
     const own = { Bucket: store.bucket, Key: `${corner.settings.prefix}installation/left` }
     await corner.s3.createMultipartUpload(stranger)
     for (let left = 0; left < 3; left++) await corner.s3.createMultipartUpload(own)
-    assert.equal(await abortUploads(new Date(Date.now() - 60_000)), 0)
-    assert.equal(await abortUploads(new Date(Date.now() + 60_000)), 3)
+    assert.equal(await abortUploads(60_000), 0)
+    assert.equal(await abortUploads(-60_000), 3)
     assert.deepEqual(await corner.listUploads(), [stranger.Key])
   })
 
@@ -194,6 +194,6 @@ describe('an upload to the content store', { skip }, () => {
     const { contents } = await corner.open(master)
     for (const key of ['beside', `${master.id}/notes.txt`])
       await corner.s3.putObject({ Bucket: store.bucket, Key: `${corner.settings.prefix}${key}`, Body: 'x' })
-    assert.deepEqual(await contents.listKeys(new Date(Date.now() + 60_000)), [])
+    assert.deepEqual(await contents.listKeys(-60_000), [])
   })
 })
