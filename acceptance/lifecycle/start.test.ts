@@ -5,12 +5,17 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { after, describe, test } from 'node:test'
+import { newZip } from '../support/archives.ts'
+import { makeAdmin } from '../support/console.ts'
 import { copyPreparedDatabase } from '../support/prepared-database.ts'
 import { findProcesses, killAll } from '../support/processes.ts'
 import { programFile } from '../support/run-program.ts'
+import { toVerdict, uploadTo } from '../support/scanning.ts'
 import { makeOperate, type Service, startService, withoutImages } from '../support/start-service.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
+const cannotMount =
+  process.getuid?.() !== 0 || spawnSync('unshare', ['--mount', 'mount', '--bind', '/tmp', '/tmp']).status !== 0
 const dirs: string[] = []
 after(() => dirs.forEach((dir) => void rmSync(dir, { recursive: true, force: true })))
 
@@ -121,6 +126,36 @@ describe('a data directory that cannot be used is explained in one sentence', ()
       await assertExplained(dataDir, /^The user with the id 65534 may not use /, nobody)
     }
   })
+})
+
+test('a read-only /tmp breaks nothing, not even with a long path of the data directory', {
+  skip: cannotMount,
+}, async () => {
+  const dir = mkdtempSync('/var/tmp/assay-start-')
+  chmodSync(dir, 0o711)
+  dirs.push(dir)
+  const dataDir = join(dir, 'a-long-name'.repeat(8))
+  copyPreparedDatabase(dataDir)
+  const token = 'token-of-the-operator-of-this-test'
+  const script = 'mount --bind /tmp /tmp && mount -o remount,bind,ro /tmp && exec "$@"'
+  const service = await startService(
+    { ...withoutImages, ASSAY_DATA_DIR: dataDir, ASSAY_DATABASE_URL: '', ASSAY_ADMIN_TOKEN: token, TMPDIR: '/tmp' },
+    'kept',
+    { under: ['unshare', '--mount', 'sh', '-c', script, 'sh'] },
+  )
+  try {
+    const admin = makeAdmin(service.url, token)
+    const mark = `read-only ${dir}`
+    const rule = `rule read_only { strings: $a = "${mark}" condition: $a }`
+    const headers = { 'content-type': 'application/octet-stream' }
+    const placed = await admin.send(admin.token, 'PUT', '/operator/signatures/read-only.yar', { body: rule, headers })
+    assert.equal(placed.status, 200, placed.text)
+    const scan = async () => toVerdict(await uploadTo(service.url, service.apiKey, newZip([{ name: 'a', data: mark }])))
+    await waitUntil('the rule to be in use', async () => (await scan()).status === 'threat')
+    assert.doesNotMatch(service.log(), /"level":"(error|fatal)"|EROFS/)
+  } finally {
+    await service.stop()
+  }
 })
 
 const noSecrets = { printedKey: undefined, webhookSecret: undefined, consoleLink: undefined }

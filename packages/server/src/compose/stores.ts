@@ -1,10 +1,11 @@
 import { hostname } from 'node:os'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import type { Config } from '../config/load-config.ts'
 import { makeAccountStore } from '../database/account-store.ts'
 import { makeAttemptStore } from '../database/console/attempt-store.ts'
 import { makeAuditLog } from '../database/console/audit-log.ts'
 import { makeMemberStore } from '../database/console/member-store.ts'
+import { isOutage } from '../database/database-error.ts'
 import { makeDeliveryStore } from '../database/delivery-store.ts'
 import { prepareDataDir } from '../database/embedded/layout.ts'
 import { openEmbedded } from '../database/embedded/open-embedded.ts'
@@ -88,13 +89,26 @@ async function lockDataDir(config: Config): Promise<() => void> {
   }
 }
 
-/** Returns a function that throws errors of files in the data directory as sentences for the operator. */
+/**
+ * Returns a function that throws errors of files in the data directory, and the loss of the database, as sentences for
+ * the operator.
+ */
 export const throwExplained =
-  ({ dataDir }: Config) =>
+  (config: Config) =>
   (error: unknown): never => {
-    const sentence = explainFileError(error, dataDir)
+    const sentence = explainFileError(error, config.dataDir) ?? explainOutage(error, config)
     throw sentence === undefined ? error : new OperatorMistake(sentence, { cause: error })
   }
+
+function explainOutage(error: unknown, { databaseUrl, dataDir }: Config): string | undefined {
+  if (error instanceof OperatorMistake || !isOutage(error)) return undefined
+  const { message, code } = error as Error & { code?: string }
+  const remedy =
+    databaseUrl === undefined
+      ? `Read its log, ${join(resolve(dataDir), 'postgres', 'postgres.log')}`
+      : 'Make sure that PostgreSQL runs and that ASSAY_DATABASE_URL is right'
+  return `The connection to the database was lost: ${message || code}. ${remedy}, then try again. An interrupted migration is repeated.`
+}
 
 /** Migrates the database. Returns the names of the applied migrations. */
 export async function migrateDatabase(config: Config, log: Logger): Promise<string[]> {
@@ -144,7 +158,7 @@ export async function openStores(config: Config, role: Role, log: Logger, wanted
     }
   } catch (error) {
     await close()
-    throw error
+    return throwExplained(config)(error)
   }
 }
 

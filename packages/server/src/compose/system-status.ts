@@ -1,6 +1,5 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { statfs, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { basename, join, resolve } from 'node:path'
 import type { Status } from '@assay/contract/admin'
 import type { SystemDeps } from '../admin/system-handlers.ts'
@@ -109,6 +108,9 @@ function makeSignatureAdmin(
   { storage, scanning, listEngines }: SystemStatusDeps,
 ): SystemDeps['signatures'] {
   const { malware, sharedSignatures } = scanning.engines ?? {}
+  const uploads = join(resolve(config.dataDir), 'signatures', 'uploads')
+  // Uploads of a service that was killed.
+  rmSync(uploads, { recursive: true, force: true })
   const signatures = makeSignatures(config, {
     store: storage.signatures,
     atomically: (work) => storage.auth.audit.atomically(work),
@@ -122,7 +124,7 @@ function makeSignatureAdmin(
       listEngines().flatMap(({ kind, state }) =>
         kind !== 'image' || state === undefined ? [] : [{ name: state.version, precision: config.nsfwPrecision }],
       ),
-    place: (name, bytes, note) => withTemporaryFile(name, bytes, (path) => signatures.import(path, note)),
+    place: (name, bytes, note) => withUpload(uploads, { name, bytes }, (path) => signatures.import(path, note)),
     async remove(name, note) {
       try {
         await signatures.remove(name, note)
@@ -147,10 +149,10 @@ function makeSignatureAdmin(
   }
 }
 
-/** Stores an upload in a temporary file for as long as `use` runs. */
-async function withTemporaryFile<T extends { path: string; bytes: number }>(
-  name: string,
-  bytes: AsyncIterable<Buffer>,
+/** Stores an upload in a file below `uploads` for as long as `use` runs. */
+async function withUpload<T extends { path: string; bytes: number }>(
+  uploads: string,
+  { name, bytes }: { name: string; bytes: AsyncIterable<Buffer> },
   use: (path: string) => Promise<T[]>,
 ): Promise<{ path: string; bytes: number }> {
   if (!/^\w[\w.-]{0,99}$/.test(name)) {
@@ -159,7 +161,8 @@ async function withTemporaryFile<T extends { path: string; bytes: number }>(
       detail: 'The file name must have up to 100 letters, digits, dots and hyphens.',
     })
   }
-  const folder = mkdtempSync(join(tmpdir(), 'assay-signatures-'))
+  mkdirSync(uploads, { recursive: true, mode: 0o700 })
+  const folder = mkdtempSync(`${uploads}/`)
   try {
     const path = join(folder, basename(name))
     await writeFile(path, limitBytes(bytes), { mode: 0o600 })

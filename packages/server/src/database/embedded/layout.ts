@@ -1,7 +1,6 @@
 import { accessSync, chmodSync, existsSync, lchownSync, lstatSync, mkdirSync, realpathSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
-import { openOutsideDir } from '../../runtime/outside-dir.ts'
+import { openOutsideDir, shortDirs } from '../../runtime/outside-dir.ts'
 
 type Owner = { uid: number; gid: number }
 
@@ -47,7 +46,7 @@ export function prepareLayout(dataDir: string, owner: Owner | undefined): Layout
   const layout = {
     rootDir,
     clusterDir: join(rootDir, 'cluster'),
-    socketDir: join(fits ? rootDir : openOutsideDir(tmpdir(), join(rootDir, 'short-path')), 'run'),
+    socketDir: join(fits ? rootDir : openOutsideDir(shortDirs, join(rootDir, 'short-path')), 'run'),
     libraryLinks: join(rootDir, 'lib'),
     logFile: join(rootDir, 'postgres.log'),
   }

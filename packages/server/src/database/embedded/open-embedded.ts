@@ -44,6 +44,7 @@ export async function openEmbedded(deps: {
   const url = `postgres://assay@/postgres?host=${encodeURIComponent(layout.socketDir)}`
 
   let isClosing = false
+  let restarting: Promise<void> = Promise.resolve()
   let hasStartedServer = false
   let lockClient = await connect()
   return { url, close }
@@ -58,10 +59,11 @@ export async function openEmbedded(deps: {
         await client.query('select pg_advisory_lock_shared($1)', [userLock])
         // An unexpected end of this connection shows that the server stopped.
         client.once('end', () => {
-          if (!isClosing) void restart()
+          if (!isClosing) restarting = restart()
         })
         return client
       }
+      if (isClosing) throw new Error('The database is closed')
       if (performance.now() > deadline) throw new Error(`The database did not start in time.\n${readServerLog(layout)}`)
       await launch()
     }
@@ -87,6 +89,7 @@ export async function openEmbedded(deps: {
         log.info('the embedded database is running again')
         return
       } catch (error) {
+        if (isClosing) return
         log.error({ err: error }, 'the embedded database does not start; retrying')
         await sleep(1000)
       }
@@ -95,6 +98,8 @@ export async function openEmbedded(deps: {
 
   async function close() {
     isClosing = true
+    // A server that starts meanwhile would be left behind.
+    await restarting
     const mayStop = as === 'service' || (hasStartedServer && (await isLastUser(lockClient)))
     await lockClient.end().catch(() => {})
     if (mayStop) await stopServer(layout)

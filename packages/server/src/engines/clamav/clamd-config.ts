@@ -1,8 +1,7 @@
 import { chmodSync, lchownSync, lstatSync, mkdirSync, realpathSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { maxUnpackedBytes } from '../../domain/ports/engines.ts'
-import { findOutsideDir, openOutsideDir, removeOutsideDir } from '../../runtime/outside-dir.ts'
+import { findOutsideDir, openOutsideDir, removeOutsideDir, shortDirs } from '../../runtime/outside-dir.ts'
 import { removeTree } from '../../runtime/remove-tree.ts'
 import type { Unprivileged } from '../../runtime/unprivileged.ts'
 
@@ -92,7 +91,7 @@ export function prepareClamdDir(dataDir: string, name: string, { owner }: Unpriv
   mkdirSync(dir, { recursive: true })
   if (owner !== undefined) lchownSync(dir, process.getuid?.() ?? 0, owner.gid)
   chmodSync(dir, 0o750)
-  const runDir = join(isShort(dir) ? dir : openOutsideDir(tmpdir(), join(dir, outsideName)), 'run')
+  const runDir = join(isShort(dir) ? dir : openOutsideDir(shortDirs, join(dir, outsideName)), 'run')
   makeDirOfUser(runDir, owner)
   return {
     dir,

@@ -46,7 +46,7 @@ export function chooseSandbox(deps: Deps): Sandbox {
   if (spawnSync(trial.command, trial.args, { stdio: 'ignore', timeout: 10_000 }).status === 0) return isolated
 
   if (isInMemory(memoryDir)) {
-    const dir = openOutsideDir(memoryDir, join(deps.dir, scratchName))
+    const dir = openOutsideDir([memoryDir], join(deps.dir, scratchName))
     return makePlain(deps, join(dir, 'scratch'), 'shared memory')
   }
   if (deps.acceptsDisk) return makePlain(deps, privateScratch, 'disk')
