@@ -53,6 +53,19 @@ describe('the console in a browser', { skip: lacking }, () => {
   const dialog = () => page.getByRole('dialog')
   const shown = (heading: string) => page.getByRole('heading', { level: 1, name: heading, exact: true }).waitFor()
 
+  test('the reference sends no test header unless a person chooses one', async () => {
+    const reference = await browser.newPage()
+    await reference.goto(`${service.url}/reference`)
+    await reference.getByRole('button', { name: 'Test Request' }).first().click()
+    const isIncluded = async (name: string) => {
+      const box = reference.getByLabel(`Include ${name} in request`)
+      await box.waitFor({ state: 'attached' })
+      return box.isChecked()
+    }
+    assert.deepEqual([await isIncluded('wait'), await isIncluded('X-Assay-Test')], [true, false])
+    await reference.close()
+  })
+
   test('the first page is small, has a strict content security policy, and loads nothing from other hosts', async () => {
     const answer = await fetch(`${service.url}/console`, { redirect: 'manual' })
     const policy = answer.headers.get('content-security-policy') ?? ''

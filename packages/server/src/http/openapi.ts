@@ -179,6 +179,8 @@ const testParameter = {
   in: 'header',
   description: 'The response that a request with a test key asks for. Other keys ignore this header.',
   schema: toRef('TestAnswer'),
+  // Without an example the reference would send the first value of the schema with every request.
+  examples: { default: { summary: 'Not sent', 'x-disabled': true } },
 }
 
 function toRequestBody({ does, mode, kind }: Operation & { does: 'file' | 'url' }): Json {
