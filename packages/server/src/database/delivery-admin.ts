@@ -49,7 +49,7 @@ export function makeDeliveryAdmin({ pool }: { pool: Pool }): DeliveryAdmin {
     async deleteOld(ageMs) {
       const deletePiece = async () => (await findRow<{ deleted: number }>(pool, deleteOld, [ageMs]))?.deleted ?? 0
       const deleted = await runInPieces(deletePieceSize, deletePiece)
-      await changeRows(pool, deleteOldEndpoints, [ageMs])
+      await runInPieces(endpointPieceSize, () => changeRows(pool, deleteOldEndpoints, [ageMs]))
       return deleted
     },
   }
@@ -137,6 +137,19 @@ deleted_attempts as (
 select count(*)::integer as deleted from deleted
 `
 
-/** A paused endpoint stays until an operator resumes it. */
+const endpointPieceSize = 50_000
+
+/**
+ * Deletes the records of receivers that nothing has been sent to for that long. A paused one stays while deliveries wait
+ * for its resumption.
+ */
 const deleteOldEndpoints = `
-delete from webhook_endpoints where last_attempt_at < ${toTimeAgo('$1')} and paused_at is null`
+delete from webhook_endpoints where ctid = any(array(
+  select ctid from webhook_endpoints as e
+  where last_attempt_at < ${toTimeAgo('$1')} and (
+    paused_at is null
+    or paused_at < ${toTimeAgo('$1')}
+      and not exists (select from deliveries as d where d.account_id = e.account_id and d.url = e.url)
+  )
+  limit ${endpointPieceSize} for update skip locked
+))`

@@ -296,4 +296,19 @@ describe('deliveries', () => {
     assert.equal(rows.length, 0)
     assert.equal(await findEndpoint('https://a.test/'), undefined)
   })
+
+  test('are followed by the records of their receivers, also of paused ones that nothing waits for', async () => {
+    const isLeft = async (url: string) => (await findEndpoint(url)) !== undefined
+    const [unused, awaited, recent] = ['https://unused.test/', 'https://awaited.test/', 'https://recent.test/'] as const
+    for (const url of [unused, awaited, recent]) {
+      await post(url)
+      await recordAttempt((await claim())[0] as ClaimedDelivery, { state: 'dead' })
+    }
+    await stores.pool.query(`update deliveries set created_at = '2020-01-01'`)
+    await stores.pool.query(`update webhook_endpoints set last_attempt_at = '2020-01-01', paused_at = '2020-01-01'`)
+    await stores.pool.query(`update webhook_endpoints set paused_at = now() where url = $1`, [recent])
+    await post(awaited)
+    await stores.deliveries.deleteOld(86_400_000)
+    assert.deepEqual([await isLeft(unused), await isLeft(awaited), await isLeft(recent)], [false, true, true])
+  })
 })
