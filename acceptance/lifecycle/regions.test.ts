@@ -12,6 +12,7 @@ import { assertProblem } from '../support/problems.ts'
 import { alreadyTested } from '../support/scanning.ts'
 import { type Service, startService } from '../support/start-service.ts'
 import { makeCaller, toResult } from '../support/submitting.ts'
+import { openDatabaseProxy } from '../support/tcp-proxy.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
 type Created = { id: string; api_key: string }
@@ -24,18 +25,26 @@ const adminToken = 'token-of-the-operator-of-the-satellite'
 let databases: Awaited<ReturnType<typeof openTestPostgres>>[] = []
 let home: Service
 let satellite: Service
+/** The connection from the satellite to the home region. */
+let network: Awaited<ReturnType<typeof openDatabaseProxy>>
 
 /** Two deployments that share nothing but what the second follows of the first, set up as docs/regions.md tells. */
 before(async () => {
   if (skip) return
-  databases = await Promise.all([openTestPostgres(['wal_level=logical']), openTestPostgres()])
+  databases = await Promise.all([
+    openTestPostgres(['wal_level=logical']),
+    openTestPostgres(['wal_receiver_timeout=20s']),
+  ])
   const [first, second] = databases.map(({ adminUrl }) => adminUrl) as [string, string]
+  network = await openDatabaseProxy(first)
   home = await startService({ ...sameKey, ASSAY_DATABASE_URL: first, ASSAY_REGION: 'eu', ASSAY_NSFW_PROFILE: 'off' })
   const [publish = '', follow = ''] = readCommands()
     .map((commands) => commands.replace('postgres://assay:secret@db.us-east.internal/assay', second))
-    .map((commands) => commands.replace('postgres://replica:secret@db.eu.internal/assay?sslmode=verify-full', first))
+    .map((commands) =>
+      commands.replace('postgres://replica:secret@db.eu.internal/assay?sslmode=verify-full', network.url),
+    )
   await type(publish, { ASSAY_DATABASE_URL: first })
-  await checkGrants(follow, [first, second])
+  await checkGrants(follow, [network.url, second])
   const other = type(follow, { ASSAY_MASTER_KEY: 'b'.repeat(64) })
   await assert.rejects(other, /ASSAY_MASTER_KEY is another key/)
   const exported = await type(`${follow}\nenv`, sameKey)
@@ -46,6 +55,7 @@ before(async () => {
 after(async () => {
   await home?.stop()
   await satellite?.stop()
+  await network?.close()
   await Promise.all(databases.map(({ close }) => close()))
 })
 
@@ -132,6 +142,44 @@ test('accounts and keys are made at home alone, and the console says so like the
     [seen.role, seen.followers.map(({ slot, active }) => [slot, active])],
     ['home', [['assay_us_east', true]]],
   )
+})
+
+test('a region that is cut off says so, and since when, until it is connected again', { skip }, async () => {
+  type Shown = { home: { connected: boolean; last_heard_at: string } }
+  const show = async () => ((await satellite.operate('regions', 'show')) as Shown).home
+  const readReadiness = async () => {
+    const answer = await fetch(`${satellite.url}/readyz`)
+    const { reasons, checks } = (await answer.json()) as { reasons: string[]; checks: Record<string, string> }
+    const [, since] = /home region was last heard at (\S+):/.exec(reasons.join(' ')) ?? []
+    return { status: answer.status, since, check: checks['home region'] }
+  }
+  const readMetrics = async () => {
+    const text = await (await fetch(`http://127.0.0.1:${satellite.metricsPort}/metrics`)).text()
+    const read = (name: string) => Number(new RegExp(`^${name}\\{.*\\} (\\S+)$`, 'm').exec(text)?.[1])
+    return { connected: read('assay_home_connected'), heard: read('assay_home_heard_timestamp_seconds') }
+  }
+  assert.deepEqual(await readReadiness(), { status: 200, since: undefined, check: 'ok' })
+  assert.equal((await readMetrics()).connected, 1)
+  assert.equal((await show()).connected, true)
+
+  network.setMode('hold')
+  await waitUntil('the region to notice the silence', async () => (await readReadiness()).since !== undefined)
+  const { since } = await readReadiness()
+  network.setMode('cut')
+  await waitUntil('PostgreSQL to notice as well', async () => network.countConnections() === 0)
+  const { since: still = '', ...cut } = await readReadiness()
+  assert.equal(still, since)
+  assert.deepEqual(cut, { status: 200, check: 'fault' })
+  assert.equal(await ping(satellite, home.apiKey), 200, 'requests are answered all the same')
+  assert.deepEqual(await readMetrics(), { connected: 0, heard: Date.parse(still) / 1000 })
+  assert.deepEqual(await show(), { connected: false, last_heard_at: still })
+
+  network.setMode('pass')
+  await waitUntil('the region to be connected again', async () => (await readReadiness()).check === 'ok')
+  const { api_key } = await createAccount(1)
+  await waitUntil('the key to arrive', async () => (await ping(satellite, api_key)) === 200)
+  const { connected, last_heard_at } = await show()
+  assert.ok(connected && last_heard_at > still)
 })
 
 test('a region that leaves keeps its accounts and makes its own from then on', { skip }, async () => {

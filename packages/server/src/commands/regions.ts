@@ -74,17 +74,25 @@ const changeRegions = (action: string, work: (regions: Regions) => Promise<void>
     await makeCommandAudit(regions)(action)
   })
 
-const toJson = ({ region, role, incomplete, followers }: RegionStatus) => ({
+const toJson = ({ region, role, home, incomplete, followers }: RegionStatus) => ({
   region,
   role,
+  ...(home && { home: { connected: !home.isCutOff, last_heard_at: home.heardAt } }),
   incomplete,
   followers: followers.map(({ slot, active, behindBytes }) => ({ slot, active, behind_bytes: behindBytes })),
 })
 
-function toText({ region, role, incomplete, followers }: RegionStatus): string {
+function toText({ region, role, home, incomplete, followers }: RegionStatus): string {
+  const contact = home?.isCutOff === true ? `cut off since ${home.heardAt.toISOString()}` : 'connected'
+
   const rows = followers.map(({ slot, active, behindBytes }) => [slot, active ? 'yes' : 'no', behindBytes])
   return [
-    toCard({ region, role, ...(incomplete.length === 0 ? {} : { 'incomplete tables': incomplete.join(', ') }) }),
+    toCard({
+      region,
+      role,
+      ...(home && { 'home region': contact }),
+      ...(incomplete.length === 0 ? {} : { 'incomplete tables': incomplete.join(', ') }),
+    }),
     ...(role === 'home' ? [toTable(['follower', 'connected', 'bytes behind'], rows)] : []),
   ].join('\n\n')
 }

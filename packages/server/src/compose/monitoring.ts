@@ -1,6 +1,7 @@
 import { hostname } from 'node:os'
 import { v7 as newUuid } from 'uuid'
 import type { DiskSpace } from '../blobs/disk-space.ts'
+import { readHomeContact } from '../database/home-contact.ts'
 import type { Database } from '../database/open-database.ts'
 import type { Clock } from '../domain/ports/clock.ts'
 import type { DeliveryStore } from '../domain/ports/delivery-store.ts'
@@ -119,6 +120,34 @@ export function observeDatabase(metrics: Metrics, { pool, watch, clock }: Databa
   metrics.gauge('assay_database_outages', 'Database outages since the start of the process.', watch.countOutages)
   metrics.gauge('assay_database_connections', 'Open connections to the database.', () => pool.totalCount)
   metrics.gauge('assay_database_waiting', 'Callers that wait for a database connection.', () => pool.waitingCount)
+}
+
+/** In a region that follows another: whether changes of accounts arrive. Requests are answered without them. */
+export const newHomeCheck = ({ pool }: Database): Check => ({
+  name: 'home region',
+  vital: false,
+  async findFault() {
+    const contact = await readHomeContact(pool)
+    if (contact?.isCutOff !== true) return undefined
+    const since = contact.heardAt.toISOString()
+    return `The home region was last heard at ${since}: new keys, revocations and suspensions do not arrive.`
+  },
+})
+
+export function observeHome(metrics: Metrics, { pool }: Database) {
+  metrics.gauges(
+    {
+      assay_home_connected: '1 while changes of accounts arrive from the home region, 0 while it is cut off.',
+      assay_home_heard_timestamp_seconds: 'Unix time at which the home region was last heard, by the database.',
+    },
+    async () => {
+      const contact = await readHomeContact(pool)
+      return {
+        assay_home_connected: contact?.isCutOff === true ? 0 : 1,
+        assay_home_heard_timestamp_seconds: (contact?.heardAt.getTime() ?? 0) / 1000,
+      }
+    },
+  )
 }
 
 export function observeQueues(metrics: Metrics, { jobs, deliveries }: { jobs: JobStore; deliveries: DeliveryStore }) {

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { openMasterKey } from '../blobs/master-key.ts'
 import type { Config } from '../config/load-config.ts'
 import { openMissingBalances } from '../database/balances.ts'
+import { endHomeContact, readHomeContact, startHomeContact } from '../database/home-contact.ts'
 import {
   type CopyProgress,
   followHome,
@@ -36,6 +37,7 @@ export async function openRegions(config: Config, log: Logger) {
       await followHome(pool, homeUrl, config.region, (homeKeyId) => {
         openMasterKey(config.masterKey, config.dataDir, homeKeyId)
       })
+      await startHomeContact(pool)
       const deadline = performance.now() + copyTimeoutMs
       for (;;) {
         const progress = await readCopyProgress(pool)
@@ -48,13 +50,17 @@ export async function openRegions(config: Config, log: Logger) {
       }
       await openMissingBalances(pool)
     },
-    leave: (homeUrl: string) => leaveHome(pool, homeUrl, config.region),
+    async leave(homeUrl: string) {
+      await leaveHome(pool, homeUrl, config.region)
+      await endHomeContact(pool)
+    },
     async describe() {
       const satellite = await isSatellite(pool)
       const published = await isPublished(pool)
       return {
         region: config.region,
         role: satellite ? ('satellite' as const) : published ? ('home' as const) : ('alone' as const),
+        home: satellite ? await readHomeContact(pool) : undefined,
         incomplete: satellite ? await listIncomplete(pool) : [],
         followers: published ? await listFollowers(pool) : [],
       }

@@ -16,7 +16,7 @@ import type { Logger } from '../runtime/logger.ts'
 import type { Metrics } from '../runtime/metrics.ts'
 import { toServiceActor } from '../runtime/system-user.ts'
 import type { CleanupTask } from '../workers/sweeper.ts'
-import { observeDatabase } from './monitoring.ts'
+import { newHomeCheck, observeDatabase, observeHome } from './monitoring.ts'
 import type { Stores } from './stores.ts'
 
 type Deps = { stores: Stores; metrics: Metrics; log: Logger; closers: Closers }
@@ -28,7 +28,9 @@ export async function openStorage(config: Config, { stores, metrics, log, closer
   // A worker does not know ASSAY_BOOTSTRAP_KEY, so only an API node may create the first account.
   const firstAccount = config.roles.api ? await registerFirstAccount(config, stores) : undefined
   const content = await openContentStorage(config, { sealing: stores.sealing, metrics, log, closers })
-  const openBalances = (await isSatellite(database.pool)) ? makeBalanceOpener(database.pool) : undefined
+  const isFollower = await isSatellite(database.pool)
+  const openBalances = isFollower ? makeBalanceOpener(database.pool) : undefined
+  if (isFollower) observeHome(metrics, database)
   const recentCallers = makeRecentCallers()
   const gate = makeAdmissionGate({
     pool: database.pool,
@@ -45,6 +47,7 @@ export async function openStorage(config: Config, { stores, metrics, log, closer
     recentCallers,
     openBalances,
     firstAccount,
+    checks: [...content.checks, ...(isFollower ? [newHomeCheck(database)] : [])],
   }
 }
 

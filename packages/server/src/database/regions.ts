@@ -10,7 +10,7 @@ import { findRow, listRows, type Queryable } from './query.ts'
 const sharedTables = ['plans', 'accounts', 'api_keys']
 
 const publication = 'assay_accounts'
-const subscription = 'assay_home'
+export const subscription = 'assay_home'
 const guard = 'assay_made_in_home_region'
 const refusal =
   'Accounts, keys and plans belong to the home region. Change them there; they are replicated within seconds.'

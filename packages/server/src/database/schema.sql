@@ -186,6 +186,13 @@ create table delivery_attempts (
   constraint delivery_attempts_pkey PRIMARY KEY (delivery_id, id)
 );
 
+create table home_contact (
+  single boolean not null default true,
+  heard_at timestamp with time zone not null,
+  constraint home_contact_pkey PRIMARY KEY (single),
+  constraint home_contact_single_check CHECK (single)
+);
+
 create table idempotency_keys (
   account_id uuid not null,
   operation text not null,

@@ -105,6 +105,13 @@ create table installation (
   is_test boolean not null
 );
 
+-- In a region that follows another: when the home region was last heard. PostgreSQL forgets that as soon as the
+-- connection is lost.
+create table home_contact (
+  single boolean primary key default true check (single),
+  heard_at timestamptz not null
+);
+
 -- The single row names the master key that seals secrets and content: a process with another key must not start. The id
 -- of the installation stays when the key is rotated; objects in S3 are named after it.
 create table master_key (
