@@ -181,7 +181,9 @@ function buildConsole() {
 }
 
 function hasPrograms(): boolean {
-  const programs = ['c-icap-client', 'clamdscan', 'clamscan', 'curl', 'python3'].map((name) => `bin/${name}`)
+  const programs = ['c-icap-client', 'clamdscan', 'clamscan', 'curl', 'faketime', 'python3'].map(
+    (name) => `bin/${name}`,
+  )
   const servers = ['clamd', 'haproxy', 'nginx', 'pgbouncer'].map((name) => `sbin/${name}`)
   const others = ['share/clamav-testfiles', 'lib/python3/dist-packages/requests']
   return [...programs, ...servers, ...others].every((path) => existsSync(`/usr/${path}`))
@@ -189,13 +191,13 @@ function hasPrograms(): boolean {
 
 /**
  * Installs the programs that tests compare with or use as clients: ClamAV's own scanner and its samples, clients for
- * the listeners, a connection pooler, proxies, curl and Python. Without root the tests that use a missing program are
+ * the listeners, a connection pooler, proxies, wrong clocks, curl and Python. Without root the tests that use a missing program are
  * skipped.
  */
 function installPrograms() {
   if (process.getuid?.() !== 0) return
   const scanners = ['clamav', 'clamav-testfiles', 'clamdscan', 'c-icap']
-  const packages = [...scanners, 'pgbouncer', 'nginx-light', 'haproxy', 'curl', 'python3-requests']
+  const packages = [...scanners, 'pgbouncer', 'nginx-light', 'haproxy', 'curl', 'faketime', 'python3-requests']
   const options = ['install', '-y', '-q', '--no-install-recommends', ...packages]
   const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }
   spawnSync('/usr/bin/apt-get', options, { stdio: 'ignore', timeout: 180_000, env })

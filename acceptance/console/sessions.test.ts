@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { createHmac } from 'node:crypto'
 import { userInfo } from 'node:os'
 import { after, before, describe, test } from 'node:test'
 import type { AccountView, KeyRow, Notice } from '@assay/contract/admin'
@@ -10,6 +9,7 @@ import {
   newEmail,
   nobody,
   openAccount,
+  toCode,
   toToken,
   type Visitor,
 } from '../support/console.ts'
@@ -532,16 +532,4 @@ function toDevice(answer: { headers: { 'set-cookie'?: string[] | undefined } }):
   const set = answer.headers['set-cookie']?.find((cookie) => cookie.startsWith('assay_device=')) ?? ''
   assert.match(set, /^assay_device=[\w-]{43}; Max-Age=34560000; Path=\/admin; HttpOnly; SameSite=Strict$/)
   return { cookie: set.split(';', 1)[0] ?? '' }
-}
-
-/** The code of an authenticator app by RFC 6238, `stepsAhead` of now; independent of the implementation in the service. */
-function toCode(secret: string, stepsAhead = 0): string {
-  const bits = [...secret]
-    .map((c) => 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'.indexOf(c).toString(2).padStart(5, '0'))
-    .join('')
-  const key = Buffer.from((bits.match(/.{8}/g) ?? []).map((byte) => Number.parseInt(byte, 2)))
-  const counter = Buffer.alloc(8)
-  counter.writeBigInt64BE(BigInt(Math.floor(Date.now() / 30_000) + stepsAhead))
-  const mac = createHmac('sha1', key).update(counter).digest()
-  return String((mac.readUInt32BE((mac[19] ?? 0) & 15) & 0x7fff_ffff) % 1_000_000).padStart(6, '0')
 }

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { randomUUID } from 'node:crypto'
+import { createHmac, randomUUID } from 'node:crypto'
 import { adminPath, type CreatedAccount as CreatedAccountSchema, csrfHeader } from '@assay/contract/admin'
 import type { Static } from 'typebox'
 import { type Answer, sendTo } from './http.ts'
@@ -86,4 +86,16 @@ export async function openAccount(admin: Admin, more: object = {}) {
   const email = newEmail('owner')
   const created = await admin.createAccount({ owner_email: email, ...more })
   return { ...created, email, owner: await admin.join(created.invitation_url ?? '', email) }
+}
+
+/** The code of an authenticator app by RFC 6238, `stepsAhead` of now; independent of the implementation in the service. */
+export function toCode(secret: string, stepsAhead = 0): string {
+  const bits = [...secret]
+    .map((c) => 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'.indexOf(c).toString(2).padStart(5, '0'))
+    .join('')
+  const key = Buffer.from((bits.match(/.{8}/g) ?? []).map((byte) => Number.parseInt(byte, 2)))
+  const counter = Buffer.alloc(8)
+  counter.writeBigInt64BE(BigInt(Math.floor(Date.now() / 30_000) + stepsAhead))
+  const mac = createHmac('sha1', key).update(counter).digest()
+  return String((mac.readUInt32BE((mac[19] ?? 0) & 15) & 0x7fff_ffff) % 1_000_000).padStart(6, '0')
 }
