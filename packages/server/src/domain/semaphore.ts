@@ -1,60 +1,81 @@
-import { EngineBusy } from './ports/engines.ts'
+import { EngineBusy, type JobTurn, type Work } from './ports/engines.ts'
 
-type Waiter = { weight: number; resolve(): void; reject(error: unknown): void }
+type Waiter = { weight: number; job: JobTurn | undefined; resolve(): void; reject(error: unknown): void }
+
+type SemaphoreOptions = {
+  count: number
+  /** Work of callers that may wait. Jobs may wait without limit: their worker bounds how many there are. */
+  maxWaiting?: number
+  /** How long the work of a caller may wait. */
+  maxWaitMs?: number
+  /** Permits that jobs leave free for callers. A job that would need them runs while no other job does. */
+  reserved?: number
+  /** How long after the last caller permits stay reserved. */
+  reservedForMs?: number
+}
+
+/** After so many callers in a row, a job that waits has its turn. */
+const callersInRow = 8
 
 /**
- * Lets at most `count` pieces of work run at once, or as many as their weights together allow. The others wait in the
- * order of their arrival; more than `maxWaiting`, and those that wait longer than `maxWaitMs`, fail with `EngineBusy`.
+ * Lets at most `count` pieces of work run at once, or as many as their weights together allow. Callers who wait for a
+ * result come before background jobs, in the order of their arrival; more than `maxWaiting` of them, and those that wait
+ * longer than `maxWaitMs`, fail with `EngineBusy`. Jobs wait for as long as it takes: their accounts take turns, and the
+ * oldest job of an account comes first, also when it was released and has come again.
  */
-export function makeSemaphore({ count, maxWaiting = Infinity, maxWaitMs = 30_000 }: SemaphoreOptions) {
-  const waiting = new Set<Waiter>()
-  let free = count
+export function makeSemaphore(options: SemaphoreOptions) {
+  const { maxWaiting = Infinity, maxWaitMs = 30_000 } = options
+  const permits = makePermits(options)
+  const callers = new Set<Waiter>()
+  const jobs = makeJobQueue()
+  let servedCallers = 0
 
-  /** Takes permits that `release` must give back. The signal ends the wait only. */
-  function acquire(signal?: AbortSignal, weight = 1): Promise<void> | undefined {
-    signal?.throwIfAborted()
-    if (free >= weight && waiting.size === 0) {
-      free -= weight
-      return undefined
-    }
-    if (waiting.size >= maxWaiting) throw new EngineBusy(`Too many scans: ${maxWaiting} are waiting already`)
+  const countWaiting = () => callers.size + jobs.count()
+
+  /** Takes permits that `release` must give back. The signals end the wait only. */
+  function acquire(work?: Work, weight = 1): Promise<void> | undefined {
+    const job = work?.job
+    work?.signal.throwIfAborted()
+    job?.stopping.throwIfAborted()
+    if (job === undefined) permits.noteCaller()
+    if (countWaiting() === 0 && permits.tryTake(weight, job)) return undefined
+    if (job === undefined && callers.size >= maxWaiting)
+      throw new EngineBusy(`Too many scans: ${maxWaiting} are waiting already`)
     return new Promise((resolve, reject) => {
-      const leave = () => {
-        clearTimeout(timer)
-        signal?.removeEventListener('abort', abort)
-        waiting.delete(waiter)
-      }
-      const waiter: Waiter = {
-        weight,
-        resolve() {
-          leave()
-          resolve()
-        },
-        reject(error) {
-          leave()
-          reject(error)
-          serveWaiting()
-        },
-      }
-      const abort = () => waiter.reject(signal?.reason)
-      const rejectAsBusy = () => waiter.reject(new EngineBusy(`The engine was busy for ${maxWaitMs} ms`))
-      const timer = maxWaitMs === Infinity ? undefined : setTimeout(rejectAsBusy, maxWaitMs)
-      signal?.addEventListener('abort', abort, { once: true })
-      waiting.add(waiter)
+      const waiter = newWaiter({ weight, work, maxWaitMs, remove, serveWaiting, resolve, reject })
+      if (job === undefined) callers.add(waiter)
+      else jobs.add(waiter, job)
+      serveWaiting()
     })
   }
 
-  function release(weight = 1) {
-    free += weight
+  function remove(waiter: Waiter) {
+    if (waiter.job === undefined) callers.delete(waiter)
+    else jobs.remove(waiter, waiter.job)
+  }
+
+  function release(weight = 1, work?: Work) {
+    permits.giveBack(weight, work?.job)
     serveWaiting()
   }
 
-  /** Hands permits to the first waiters directly, so that a newcomer cannot overtake the queue. */
+  function findNext(): Waiter | undefined {
+    const [caller] = callers
+    const first = jobs.findFirst()
+    // A job that must leave permits free does not hold up callers.
+    const job = first !== undefined && permits.mayJobTake(first.weight) ? first : undefined
+    if (caller === undefined || job === undefined) return caller ?? job
+    return servedCallers < callersInRow ? caller : job
+  }
+
+  /** Hands permits to the waiters directly, so that a newcomer cannot overtake the queue. */
   function serveWaiting() {
-    for (const first of waiting) {
-      if (free < first.weight) return
-      free -= first.weight
-      first.resolve()
+    for (;;) {
+      const next = findNext()
+      if (next === undefined || !permits.tryTake(next.weight, next.job)) return
+      servedCallers = next.job === undefined && jobs.count() > 0 ? servedCallers + 1 : 0
+      if (next.job !== undefined) jobs.endTurn(next.job)
+      next.resolve()
     }
   }
 
@@ -62,24 +83,130 @@ export function makeSemaphore({ count, maxWaiting = Infinity, maxWaitMs = 30_000
     acquire,
     release,
     /** Takes a free permit away, for a resource that does not exist any more. */
-    withdraw() {
-      free--
-    },
-    async use<T>(work: () => Promise<T>, signal?: AbortSignal, weight = 1): Promise<T> {
-      await acquire(signal, weight)
+    withdraw: permits.withdraw,
+    async use<T>(run: () => Promise<T>, work?: Work, weight = 1): Promise<T> {
+      await acquire(work, weight)
       try {
-        return await work()
+        return await run()
       } finally {
-        release(weight)
+        release(weight, work)
       }
     },
     rejectWaiting(toError: () => Error) {
-      for (const waiter of [...waiting]) waiter.reject(toError())
+      for (const waiter of [...callers, ...jobs.list()]) waiter.reject(toError())
     },
-    countWaiting: () => waiting.size,
+    countWaiting,
   }
 }
 
-type SemaphoreOptions = { count: number; maxWaiting?: number; maxWaitMs?: number }
-
 export type Semaphore = ReturnType<typeof makeSemaphore>
+
+/** Permits, of which jobs leave some free. */
+function makePermits({ count, reserved = 0, reservedForMs = Infinity }: SemaphoreOptions) {
+  let free = count
+  let heldByJobs = 0
+  let lastCallerAt = reservedForMs === Infinity ? Infinity : -Infinity
+
+  function mayJobTake(weight: number): boolean {
+    const isReserved = reserved > 0 && performance.now() - lastCallerAt < reservedForMs
+    return !isReserved || heldByJobs === 0 || heldByJobs + weight <= count - reserved
+  }
+
+  return {
+    mayJobTake,
+    noteCaller() {
+      if (reservedForMs !== Infinity) lastCallerAt = performance.now()
+    },
+    tryTake(weight: number, job: JobTurn | undefined): boolean {
+      if (free < weight || (job !== undefined && !mayJobTake(weight))) return false
+      free -= weight
+      if (job !== undefined) heldByJobs += weight
+      return true
+    },
+    giveBack(weight: number, job: JobTurn | undefined) {
+      free += weight
+      if (job !== undefined) heldByJobs -= weight
+    },
+    withdraw() {
+      free--
+    },
+  }
+}
+
+/** Work in a wait queue, which leaves it when it is served, when a signal ends the wait, and as a caller after its time. */
+function newWaiter(deps: {
+  weight: number
+  work: Work | undefined
+  maxWaitMs: number
+  remove(waiter: Waiter): void
+  serveWaiting(): void
+  resolve(): void
+  reject(error: unknown): void
+}): Waiter {
+  const { weight, work, maxWaitMs } = deps
+  const job = work?.job
+  const signals = [work?.signal, job?.stopping].filter((signal) => signal !== undefined)
+  const endWait = work?.onWait?.()
+  const abort = () => waiter.reject(signals.find(({ aborted }) => aborted)?.reason)
+  const rejectAsBusy = () => waiter.reject(new EngineBusy(`The engine was busy for ${maxWaitMs} ms`))
+  const isBounded = job === undefined && maxWaitMs !== Infinity
+  const timer = isBounded ? setTimeout(rejectAsBusy, maxWaitMs) : undefined
+  for (const signal of signals) signal.addEventListener('abort', abort, { once: true })
+
+  const leave = () => {
+    clearTimeout(timer)
+    for (const signal of signals) signal.removeEventListener('abort', abort)
+    deps.remove(waiter)
+    endWait?.()
+  }
+  const waiter: Waiter = {
+    weight,
+    job,
+    resolve() {
+      leave()
+      deps.resolve()
+    },
+    reject(error) {
+      leave()
+      deps.reject(error)
+      deps.serveWaiting()
+    },
+  }
+  return waiter
+}
+
+/** Jobs that wait, by account. The account that is served goes behind the others. */
+function makeJobQueue() {
+  const waitersByAccount = new Map<string, Waiter[]>()
+  let count = 0
+
+  return {
+    add(waiter: Waiter, { accountId, order }: JobTurn) {
+      const waiters = waitersByAccount.get(accountId) ?? []
+      waitersByAccount.set(accountId, waiters)
+      const later = waiters.findIndex((other) => other.job !== undefined && other.job.order > order)
+      waiters.splice(later === -1 ? waiters.length : later, 0, waiter)
+      count++
+    },
+    remove(waiter: Waiter, { accountId }: JobTurn) {
+      const waiters = waitersByAccount.get(accountId) ?? []
+      const at = waiters.indexOf(waiter)
+      if (at === -1) return
+      waiters.splice(at, 1)
+      if (waiters.length === 0) waitersByAccount.delete(accountId)
+      count--
+    },
+    endTurn({ accountId }: JobTurn) {
+      const waiters = waitersByAccount.get(accountId)
+      if (waiters === undefined) return
+      waitersByAccount.delete(accountId)
+      waitersByAccount.set(accountId, waiters)
+    },
+    findFirst(): Waiter | undefined {
+      for (const [first] of waitersByAccount.values()) return first
+      return undefined
+    },
+    list: () => [...waitersByAccount.values()].flat(),
+    count: () => count,
+  }
+}

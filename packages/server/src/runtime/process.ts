@@ -24,8 +24,8 @@ export const isRunning = (identity: string): boolean => findProcessIdentity(Numb
 
 const tickMs = 10
 
-/** The processor time that a process and its descendants have used, in steps of 10 ms; 0 for a process that is gone. */
-export function readProcessorMs(pid: number): number {
+/** The processor time that a process and its descendants have used, in steps of 10 ms; undefined when it is gone. */
+export function findProcessorMs(pid: number): number | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
     // The name of the program, in parentheses, may hold blanks.
@@ -34,6 +34,9 @@ export function readProcessorMs(pid: number): number {
     const own = (Number(fields[11]) + Number(fields[12])) * tickMs
     return children.split(' ').reduce((sum, child) => (child === '' ? sum : sum + readProcessorMs(Number(child))), own)
   } catch {
-    return 0
+    return undefined
   }
 }
+
+/** The same, with 0 for a process that is gone. */
+export const readProcessorMs = (pid: number): number => findProcessorMs(pid) ?? 0

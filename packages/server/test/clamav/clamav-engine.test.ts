@@ -70,7 +70,7 @@ describe('the ClamAV engine', () => {
     const leaving = new AbortController()
     const { engine, asked } = newClient([down, 'stream: OK'], ['PONG'])
     leaving.abort()
-    await assert.rejects(engine.scan(content, leaving.signal))
+    await assert.rejects(engine.scan(content, leaving))
     assert.deepEqual(asked, { scans: 1, pings: 0 })
   })
 
@@ -86,7 +86,7 @@ describe('the ClamAV engine', () => {
       close() {},
     }
     const engine = makeClamAvEngine({ client, findState: () => undefined, marksContainers: () => true, onRetry() {} })
-    await assert.rejects(engine.scan(content, leaving.signal), { name: 'AbortError' })
+    await assert.rejects(engine.scan(content, leaving), { name: 'AbortError' })
     assert.equal(pings, 2)
   })
 

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { makeScratchBudget, ScratchFull } from '../../src/engines/clamav/scratch-budget.ts'
 import { newContent, newZip } from '../engines/unpack-archives.ts'
 
-const noAbort = new AbortController().signal
+const noAbort = new AbortController()
 const zip = newContent(Buffer.concat([newZip([{}]), Buffer.alloc(2 ** 20)]))
 
 test('a scan that finds no room is repeated with all of it, after the others', async () => {

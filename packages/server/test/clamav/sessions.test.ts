@@ -115,7 +115,7 @@ describe('sessions with clamd', () => {
     await sessions.scan(Buffer.from('first'), noAbort)
     fake.connections[0]?.socket.write('1: stream: OK\0')
     // These bytes arrive before the replies to the next commands.
-    const next = ['a', 'b', 'c'].map((name) => sessions.scan(Buffer.from(name), AbortSignal.timeout(2000)))
+    const next = ['a', 'b', 'c'].map((name) => sessions.scan(Buffer.from(name), { signal: AbortSignal.timeout(2000) }))
     const replies = await Promise.allSettled(next)
     for (const [i, reply] of replies.entries()) {
       if (reply.status === 'fulfilled') assert.equal(reply.value, `stream: ${'abc'[i]} FOUND`)
@@ -162,10 +162,7 @@ describe('sessions with clamd', () => {
       },
     })
     const sessions = makeSessions({ address: fake.address, count: 1 })
-    const [left, stayed] = await Promise.allSettled([
-      sessions.scan(small, leaving.signal),
-      sessions.scan(small, noAbort),
-    ])
+    const [left, stayed] = await Promise.allSettled([sessions.scan(small, leaving), sessions.scan(small, noAbort)])
     assert.equal(left.status, 'rejected')
     assert.equal(left.status === 'rejected' && left.reason instanceof EngineDown, false)
     assert.deepEqual(stayed, { status: 'fulfilled', value: 'stream: OK' })
@@ -178,8 +175,8 @@ describe('sessions with clamd', () => {
     const fake = await openFakeClamd(t, { onScan: () => {} })
     const sessions = makeSessions({ address: fake.address, count: 1 })
     const [working, waiting] = [new AbortController(), new AbortController()]
-    const first = assert.rejects(sessions.scan(small, working.signal))
-    const second = sessions.scan(small, waiting.signal).then(
+    const first = assert.rejects(sessions.scan(small, working))
+    const second = sessions.scan(small, waiting).then(
       () => 'answered',
       () => 'let go',
     )
@@ -195,7 +192,7 @@ describe('sessions with clamd', () => {
     const fake = await openFakeClamd(t)
     const sessions = makeSessions({ address: fake.address, count: 1 })
     const reason = new Error('too late')
-    await assert.rejects(sessions.scan(small, AbortSignal.abort(reason)), reason)
+    await assert.rejects(sessions.scan(small, { signal: AbortSignal.abort(reason) }), reason)
     assert.equal(await sessions.scan(small, noAbort), 'stream: OK')
     assert.equal(fake.connections.flatMap(({ scans }) => scans).length, 1)
     sessions.close()

@@ -1,5 +1,10 @@
 import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync } from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { describe, test as nodeTest, type TestContext } from 'node:test'
 import type { RunningClamd } from '../../src/engines/clamav/start-clamd.ts'
 import { superviseClamd } from '../../src/engines/clamav/supervisor.ts'
@@ -17,6 +22,7 @@ function newProcess(pid: number) {
     pid,
     exited: exit.promise,
     whenReloaded: async () => true,
+    readProcessorMs: () => 0,
     kill(signal) {
       killed.push(signal)
       exit.resolve()
@@ -127,6 +133,52 @@ describe('the supervisor', () => {
     assert.deepEqual(processes[1]?.killed, [])
     await supervisor.close()
     assert.deepEqual(processes[1]?.killed, ['SIGTERM'])
+  })
+
+  test('does not blame clamd for a stall of our own event loop', async (t) => {
+    const socket = join(mkdtempSync(join(tmpdir(), 'assay-supervisor-')), 'clamd.sock')
+    // In a process of its own, because a server in this process would stall too.
+    const program = `require('net').createServer((socket) => {
+        socket.on('error', () => {}).on('data', () => socket.end('PONG\\0'))
+      })
+      .listen(process.argv[1], () => console.log('listens'))`
+    const server = spawn(process.execPath, ['-e', program, socket], { stdio: ['ignore', 'pipe', 'inherit'] })
+    t.after(() => server.kill())
+    await once(server.stdout, 'data')
+    const { clamd, killed } = newProcess(1)
+    let checks = 0
+    const readProcessorMs = () => {
+      checks++
+      return 0
+    }
+    const start = async () => ({ ...clamd, readProcessorMs })
+    const supervisor = superviseClamd({ socket, log: silentLog, start, pingTimeoutMs: 300, pingEveryMs: 1 })
+    t.after(supervisor.close)
+    await supervisor.firstTry
+    const stalled = new Int32Array(new SharedArrayBuffer(4))
+    // Several stalls, each longer than a ping may take and with a ping under way.
+    for (let i = 0; i < 6; i++) {
+      Atomics.wait(stalled, 0, 0, 400)
+      await new Promise(setImmediate)
+    }
+    const before = checks
+    await waitFor(() => checks > before + 5)
+    assert.deepEqual(killed, [])
+  })
+
+  test('gives a clamd more time that works and does not answer', async (t) => {
+    const fake = await openFakeClamd(t, { onPing: ({ socket }: Seen) => socket.end('BUSY\0') })
+    const { clamd, killed } = newProcess(1)
+    const isLeftAlone: boolean[] = []
+    const readProcessorMs = () => {
+      isLeftAlone.push(killed.length === 0)
+      return 10 * isLeftAlone.length
+    }
+    const start = async () => ({ ...clamd, readProcessorMs })
+    const supervisor = superviseClamd({ socket: fake.address.path, log: silentLog, start, pingEveryMs: 1 })
+    await waitFor(() => killed.length > 0)
+    assert.ok(isLeftAlone.length > 10, `${isLeftAlone.length} pings`)
+    await supervisor.close()
   })
 
   test('kills a clamd whose socket is gone', async () => {

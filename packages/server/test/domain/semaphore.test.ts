@@ -3,7 +3,7 @@ import { describe, test } from 'node:test'
 import { EngineBusy } from '../../src/domain/ports/engines.ts'
 import { makeSemaphore } from '../../src/domain/semaphore.ts'
 
-const noAbort = new AbortController().signal
+const noAbort = new AbortController()
 const turn = () => new Promise(setImmediate)
 
 describe('a semaphore', () => {
@@ -86,11 +86,11 @@ describe('a semaphore', () => {
     const first = semaphore.use(() => gate.promise)
     const leaving = new AbortController()
     const reason = new Error('the caller left')
-    const left = semaphore.use(async () => {}, leaving.signal)
+    const left = semaphore.use(async () => {}, leaving)
     leaving.abort(reason)
     await assert.rejects(left, reason)
     await assert.rejects(
-      semaphore.use(async () => {}, leaving.signal),
+      semaphore.use(async () => {}, leaving),
       reason,
     )
     gate.resolve()
@@ -135,4 +135,139 @@ test('work of different weights shares the permits, first come, first served', a
   for (const gate of gates) gate.resolve()
   await Promise.all(all)
   assert.equal(semaphore.acquire(undefined, 10), undefined)
+})
+
+describe('a semaphore that callers and background jobs share', () => {
+  const { signal } = noAbort
+  const newJob = (accountId: string, order: number, stopping = signal) => ({
+    signal,
+    job: { accountId, order, stopping },
+  })
+
+  /** Runs work that ends when it is told to, and notes the order in which it begins. */
+  function open(options: Parameters<typeof makeSemaphore>[0]) {
+    const semaphore = makeSemaphore({ maxWaitMs: Infinity, ...options })
+    const begun: string[] = []
+    const gates = new Map<string, () => void>()
+    const run = (name: string, work?: Parameters<typeof semaphore.use>[1], weight?: number) =>
+      semaphore.use(
+        () => {
+          begun.push(name)
+          return new Promise<void>((resolve) => gates.set(name, resolve))
+        },
+        work,
+        weight,
+      )
+    return {
+      semaphore,
+      begun,
+      run: (...args: Parameters<typeof run>) => void run(...args).catch(() => {}),
+      async end(name: string) {
+        gates.get(name)?.()
+        await turn()
+      },
+      /** Ends one piece of work after the other, until none is left. */
+      async endAll() {
+        await turn()
+        for (let i = 0; i < begun.length; i++) {
+          gates.get(begun[i] ?? '')?.()
+          await turn()
+        }
+        return begun
+      },
+    }
+  }
+
+  test('serves callers before jobs that came earlier', async () => {
+    const { run, endAll } = open({ count: 1 })
+    run('first', newJob('a', 0))
+    for (const n of [1, 2, 3]) run(`job ${n}`, newJob('a', n))
+    run('caller')
+    assert.deepEqual(await endAll(), ['first', 'caller', 'job 1', 'job 2', 'job 3'])
+  })
+
+  test('keeps permits free for callers, which jobs alone do not use', async () => {
+    const { semaphore, begun, run } = open({ count: 3, reserved: 1 })
+    for (const n of [1, 2, 3, 4]) run(`job ${n}`, newJob('a', n))
+    await turn()
+    assert.deepEqual([begun, semaphore.countWaiting()], [['job 1', 'job 2'], 2])
+    run('caller')
+    await turn()
+    assert.deepEqual(begun, ['job 1', 'job 2', 'caller'])
+  })
+
+  test('lets a job run that needs reserved permits, when no other job runs', async () => {
+    const { begun, run, end } = open({ count: 10, reserved: 4 })
+    run('job', newJob('a', 1), 2)
+    run('large job', newJob('a', 2), 10)
+    await turn()
+    assert.deepEqual(begun, ['job'])
+    await end('job')
+    assert.deepEqual(begun, ['job', 'large job'])
+  })
+
+  test('reserves permits only while callers come, if told so', async (t) => {
+    const now = t.mock.method(performance, 'now', () => 0)
+    const { begun, run, end } = open({ count: 2, reserved: 1, reservedForMs: 1000 })
+    for (const n of [1, 2]) run(`job ${n}`, newJob('a', n))
+    await turn()
+    assert.deepEqual(begun, ['job 1', 'job 2'])
+    for (const name of ['job 1', 'job 2']) await end(name)
+    run('caller')
+    await turn()
+    await end('caller')
+    for (const n of [3, 4, 5, 6]) run(`job ${n}`, newJob('a', n))
+    await turn()
+    assert.deepEqual(begun.slice(3), ['job 3'])
+    now.mock.mockImplementation(() => 1001)
+    await end('job 3')
+    assert.deepEqual(begun.slice(3), ['job 3', 'job 4', 'job 5'])
+  })
+
+  test('lets jobs have a turn however many callers come', async () => {
+    const { run, endAll } = open({ count: 1 })
+    run('caller')
+    run('job', newJob('a', 1))
+    for (let n = 0; n < 20; n++) run(`caller ${n}`)
+    assert.equal((await endAll()).indexOf('job'), 9)
+  })
+
+  test('serves the jobs of an account by their age, and the accounts in turns', async () => {
+    const { run, endAll } = open({ count: 1 })
+    run('first', newJob('z', 0))
+    for (const n of [3, 1, 4, 2]) run(`a${n}`, newJob('a', n))
+    // The jobs of b are all younger than those of a.
+    for (const n of [9, 8]) run(`b${n}`, newJob('b', n))
+    assert.deepEqual(await endAll(), ['first', 'a1', 'b8', 'a2', 'b9', 'a3', 'a4'])
+  })
+
+  test('bounds the wait of callers, and the number of them, but not of jobs', async (t) => {
+    t.mock.timers.enable({ apis: ['setTimeout'] })
+    const { semaphore, begun, run, end } = open({ count: 1, maxWaiting: 1, maxWaitMs: 1000 })
+    run('first')
+    for (const n of [1, 2]) run(`job ${n}`, newJob('a', n))
+    const waiting = assert.rejects(
+      semaphore.use(async () => {}),
+      EngineBusy,
+    )
+    await assert.rejects(
+      semaphore.use(async () => {}),
+      /Too many/,
+    )
+    t.mock.timers.tick(3_600_000)
+    await waiting
+    await end('first')
+    assert.deepEqual(begun, ['first', 'job 1'])
+  })
+
+  test('ends the wait of a job when the service stops', async () => {
+    const { semaphore, run } = open({ count: 1 })
+    run('first')
+    const stop = new AbortController()
+    const reason = new Error('the service is stopping')
+    const waiting = semaphore.use(async () => {}, newJob('a', 1, stop.signal))
+    stop.abort(reason)
+    await assert.rejects(waiting, reason)
+    assert.equal(semaphore.countWaiting(), 0)
+  })
 })

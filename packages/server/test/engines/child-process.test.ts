@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict'
 import { createHash, randomBytes } from 'node:crypto'
 import { type TestContext, test } from 'node:test'
+import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import {
-  AnswerOverdue,
   type Child,
   LimitExceeded,
   ProcessDied,
+  ProcessHung,
   startChild,
 } from '../../src/engines/child-process/start-child.ts'
 
@@ -50,9 +51,38 @@ test('a process that sends half of an answer is killed when its time is over', a
   const child = startEcho(t)
   await assert.rejects(
     child.sendRequest({ bytes: 0, invalid: '0502' }, none, { ...limits, answerMs: 300 }),
-    AnswerOverdue,
+    ProcessHung,
   )
   await child.ended
+})
+
+test('a process that is stopped is killed, while it gets the body and while it works', async (t) => {
+  for (const bytes of [30_000_000, 0]) {
+    const child = startEcho(t, { stallMs: 500 })
+    await child.sendRequest({ bytes: 0 }, none, limits)
+    process.kill(child.pid ?? 0, 'SIGSTOP')
+    await assert.rejects(child.sendRequest({ bytes }, toChunks(Buffer.alloc(bytes)), limits), ProcessHung)
+    await child.ended
+  }
+})
+
+test('a process is not taken for stopped while it waits for a slow body', async (t) => {
+  const child = startEcho(t, { stallMs: 500 })
+  const slow = (async function* () {
+    yield Buffer.from('a')
+    await pause(1500)
+    yield Buffer.from('b')
+  })()
+  assert.deepEqual(await child.sendRequest({ bytes: 2 }, slow, limits), { bytes: 2, sha1: toSha1('ab') })
+})
+
+test('an answer that arrives during a stall of our own event loop is not late', async (t) => {
+  const child = startEcho(t)
+  await child.sendRequest({ bytes: 0 }, none, limits)
+  const asked = child.sendRequest({ bytes: 0, waitMs: 50 }, none, { ...limits, answerMs: 1000 })
+  await new Promise(setImmediate)
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2000)
+  assert.deepEqual(await asked, { bytes: 0, sha1: toSha1('') })
 })
 
 test('a process that computes for longer than it may is killed, and one that waits is not', async (t) => {
@@ -96,8 +126,8 @@ test('a program that does not exist is a process that died', async () => {
   await child.ended
 })
 
-function startEcho(t: TestContext): Child {
-  const child = startChild('test process', { command: process.execPath, args: [program] })
+function startEcho(t: TestContext, options: { stallMs?: number } = {}): Child {
+  const child = startChild('test process', { command: process.execPath, args: [program] }, options)
   t.after(() => child.kill())
   return child
 }

@@ -6,8 +6,16 @@ import type { PoolOptions } from '../../src/engines/child-process/engine-options
 import { openProcessPool } from '../../src/engines/child-process/process-pool.ts'
 import type { Child } from '../../src/engines/child-process/start-child.ts'
 
-const noAbort = new AbortController().signal
-const options = { name: 'test process', minProcesses: 0, maxProcesses: 2, idleMs: 1000, maxWaiting: 10, waitMs: 1000 }
+const noAbort = new AbortController()
+const options = {
+  name: 'test process',
+  minProcesses: 0,
+  maxProcesses: 2,
+  idleMs: 1000,
+  maxWaiting: 10,
+  waitMs: 1000,
+  reserved: 0,
+}
 
 describe('a process pool', () => {
   test('starts processes as work comes, up to its maximum, and ends idle ones down to its minimum', async (t) => {
@@ -65,7 +73,7 @@ describe('a process pool', () => {
     const working = pool.use(() => gate.promise, noAbort)
     const leaving = new AbortController()
     const waiting = assert.rejects(
-      pool.use(async () => {}, leaving.signal),
+      pool.use(async () => {}, leaving),
       /the caller left/,
     )
     await assert.rejects(

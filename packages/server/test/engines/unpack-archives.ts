@@ -185,7 +185,7 @@ export async function unpackAll(
   const given: { path: string; bytes: Buffer }[] = []
   const doubts = await unpacker.unpack(newContent(archive, { spooled }), {
     budget,
-    signal: AbortSignal.timeout(60_000),
+    work: { signal: AbortSignal.timeout(60_000) },
     async take({ path, bytes }) {
       const pieces: Buffer[] = []
       for await (const piece of bytes) pieces.push(piece)

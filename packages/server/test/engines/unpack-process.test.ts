@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { after, describe, test } from 'node:test'
+import { setTimeout as pause } from 'node:timers/promises'
 import { EngineBusy, EngineDown } from '../../src/domain/ports/engines.ts'
 import { openUnpacker } from '../../src/engines/unpack/open-unpacker.ts'
 import { makeLogger } from '../../src/runtime/logger.ts'
@@ -23,22 +24,55 @@ describe('an unpacking process', () => {
     await own.close()
   })
 
-  test('killed at work leaves a doubt, and never an empty result', async () => {
-    const own = openUnpacker({ log, maxProcesses: 1 })
-    let killed = false
-    const doubts = await own.unpack(newContent(newTar(['a', 'b'], Buffer.alloc(5_000_000, 'x'))), {
-      budget: newBudget(),
-      signal: AbortSignal.timeout(60_000),
-      async take({ bytes }) {
-        for await (const _ of bytes) {
-          if (!killed) process.kill(own.processIds()[0] ?? 0, 'SIGKILL')
-          killed = true
-        }
-      },
+  const tar = () => newContent(newTar(['a', 'b'], Buffer.alloc(5_000_000, 'x')))
+  const untilEnd = async ({ bytes }: { bytes: AsyncIterable<Buffer> }) => {
+    for await (const _ of bytes);
+  }
+
+  for (const signal of ['SIGKILL', 'SIGSTOP'] as const) {
+    test(`that gets ${signal} at work is replaced, and every member is given whole within the budget`, async () => {
+      const own = openUnpacker({ log, maxProcesses: 1, stallMs: 1000 })
+      const whole: string[] = []
+      let struck: number | undefined
+      const budget = { members: 3, bytes: 11_000_000 }
+      const doubts = await own.unpack(tar(), {
+        budget,
+        work: { signal: AbortSignal.timeout(60_000) },
+        async take({ path, bytes }) {
+          for await (const _ of bytes) {
+            if (struck === undefined && path === 'b') {
+              struck = own.processIds()[0] ?? 0
+              process.kill(struck, signal)
+            }
+          }
+          whole.push(path)
+        },
+      })
+      assert.deepEqual([doubts, whole], [[], ['a', 'a', 'b']])
+      assert.deepEqual(budget, { members: 1, bytes: 1_000_000 })
+      assert.ok(!own.processIds().includes(struck ?? 0))
+      await own.close()
     })
-    await own.close()
-    assert.deepEqual(doubts, ['UnsupportedContainer'])
-  })
+
+    test(`that gets ${signal} at work twice is our fault, and leaves neither a doubt nor an empty result`, async () => {
+      const own = openUnpacker({ log, maxProcesses: 1, stallMs: 1000 })
+      const struck = new Set<number>()
+      const work = { signal: AbortSignal.timeout(60_000) }
+      const unpacking = own.unpack(tar(), {
+        budget: newBudget(),
+        work,
+        async take(member) {
+          for (const pid of own.processIds()) process.kill(pid, signal)
+          for (const pid of own.processIds()) struck.add(pid)
+          await untilEnd(member)
+        },
+      })
+      await assert.rejects(unpacking, (error) => error instanceof EngineDown && !(error instanceof EngineBusy))
+      assert.equal(struck.size, 2)
+      assert.deepEqual(await own.unpack(tar(), { budget: newBudget(), work, take: untilEnd }), [])
+      await own.close()
+    })
+  }
 
   test('killed by the filter of its jail is tried again, and leaves no verdict the second time', async () => {
     const escapes: string[] = []
@@ -54,7 +88,7 @@ describe('an unpacking process', () => {
         yield* archive.read(from, to)
       },
     }
-    const options = { budget: newBudget(), signal: AbortSignal.timeout(60_000), take: async () => {} }
+    const options = { budget: newBudget(), work: { signal: AbortSignal.timeout(60_000) }, take: async () => {} }
     await assert.rejects(own.unpack(deadly, options), EngineDown)
     assert.equal(reads, 2)
     assert.deepEqual(escapes, ['unpacker', 'unpacker'])
@@ -64,7 +98,7 @@ describe('an unpacking process', () => {
 
   test('killed because the service ends leaves no verdict', async () => {
     const own = openUnpacker({ log, maxProcesses: 1 })
-    const options = { budget: newBudget(), signal: AbortSignal.timeout(60_000) }
+    const options = { budget: newBudget(), work: { signal: AbortSignal.timeout(60_000) } }
     const tar = newContent(newTar(['a', 'b'], Buffer.alloc(5_000_000, 'x')))
     let waiting: Promise<unknown> | undefined
     const working = own.unpack(tar, {
@@ -101,7 +135,7 @@ describe('a caller of the unpacker', () => {
     const paths: string[] = []
     const doubts = await unpacker.unpack(newContent(newTar(['a', 'b', 'c'], Buffer.alloc(2_000_000))), {
       budget: newBudget(),
-      signal: AbortSignal.timeout(60_000),
+      work: { signal: AbortSignal.timeout(60_000) },
       async take({ path, bytes }) {
         paths.push(path)
         if (path === 'b') for await (const _ of bytes) break
@@ -112,7 +146,11 @@ describe('a caller of the unpacker', () => {
 
   test('that fails ends the job with its own error', async () => {
     const failure = new Error('engine down')
-    const options = { budget: newBudget(), signal: AbortSignal.timeout(60_000), take: () => Promise.reject(failure) }
+    const options = {
+      budget: newBudget(),
+      work: { signal: AbortSignal.timeout(60_000) },
+      take: () => Promise.reject(failure),
+    }
     await assert.rejects(unpacker.unpack(newContent(newTar(['a', 'b'])), options), failure)
     assert.deepEqual((await unpackAll(unpacker, newRar5())).doubts, [])
   })
@@ -125,8 +163,23 @@ describe('a caller of the unpacker', () => {
         throw failure
       },
     }
-    const options = { budget: newBudget(), signal: AbortSignal.timeout(60_000), take: async () => {} }
+    const options = { budget: newBudget(), work: { signal: AbortSignal.timeout(60_000) }, take: async () => {} }
     await assert.rejects(unpacker.unpack(content, options), failure)
+  })
+
+  test('is not taken for a process that hangs while it inspects a member', async () => {
+    const own = openUnpacker({ log, maxProcesses: 1, stallMs: 1000 })
+    let members = 0
+    const doubts = await own.unpack(newContent(newTar(['a', 'b'], Buffer.alloc(5_000_000, 'x'))), {
+      budget: newBudget(),
+      work: { signal: AbortSignal.timeout(60_000) },
+      async take() {
+        members++
+        await pause(2000)
+      },
+    })
+    assert.deepEqual([doubts, members], [[], 2])
+    await own.close()
   })
 
   test('that gives up gets its own reason at work, and EngineBusy in the queue', async () => {
@@ -137,9 +190,9 @@ describe('a caller of the unpacker', () => {
     const tar = newContent(newTar(['a', 'b'], Buffer.alloc(2_000_000)))
     const first = own.unpack(tar, {
       budget: newBudget(),
-      signal: working.signal,
+      work: working,
       async take({ bytes }) {
-        const second = own.unpack(tar, { budget: newBudget(), signal: waiting.signal, take: async () => {} })
+        const second = own.unpack(tar, { budget: newBudget(), work: waiting, take: async () => {} })
         waiting.abort()
         await assert.rejects(second, EngineBusy)
         working.abort(atWork)
@@ -159,7 +212,7 @@ describe('a caller of the unpacker', () => {
     const open = async (bytes: Buffer): Promise<void> => {
       const doubts = await own.unpack(newContent(bytes), {
         budget,
-        signal: AbortSignal.timeout(60_000),
+        work: { signal: AbortSignal.timeout(60_000) },
         async take(one) {
           paths.push(one.path)
           const pieces: Buffer[] = []

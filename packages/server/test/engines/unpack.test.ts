@@ -157,7 +157,7 @@ describe('limits', () => {
     let peakKilobytes = 0
     const doubts = await own.unpack(newContent(bomb), {
       budget,
-      signal: AbortSignal.timeout(60_000),
+      work: { signal: AbortSignal.timeout(60_000) },
       async take({ bytes }) {
         for await (const piece of bytes) {
           seen += piece.length

@@ -5,7 +5,7 @@ import { describe, test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { isRunning } from '../../../../acceptance/support/processes.ts'
-import { EngineBusy, EngineDown } from '../../src/domain/ports/engines.ts'
+import { EngineDown } from '../../src/domain/ports/engines.ts'
 import { waitFor } from '../support/wait-for.ts'
 import {
   brokenRule,
@@ -28,7 +28,7 @@ async function scanSlow(engine: Engine) {
     try {
       return await engine.scan(slow(), noAbort)
     } catch (error) {
-      if (!(error instanceof EngineBusy)) throw error
+      if (!(error instanceof EngineDown)) throw error
     }
   }
 }
@@ -133,6 +133,28 @@ for (const backend of ['libyara', 'yara-x'] as const) {
       assert.notEqual(engine.findState(), undefined)
     })
 
+    test('a scan whose process hangs is tried again, and has no result when the next one hangs too', async (t) => {
+      const { engine, pids } = await openTestYara(t, { backend, rules: { 'marker.yar': markerRule }, stallMs: 1000 })
+      const stopped: number[] = []
+      const stopping = (most: number) => ({
+        ...toContent(Buffer.from('assay-marker'), { chunkBytes: 12 }),
+        async *read() {
+          const [pid = 0] = pids()
+          if (stopped.length < most) {
+            stopped.push(pid)
+            process.kill(pid, 'SIGSTOP')
+          }
+          yield Buffer.from('assay-marker')
+        },
+      })
+      assert.deepEqual((await engine.scan(stopping(1), noAbort)).findings, ['marker'])
+      assert.equal(stopped.length, 1)
+      await assert.rejects(engine.scan(stopping(3), noAbort), EngineDown)
+      assert.equal(new Set(stopped).size, 3)
+      assert.deepEqual((await engine.scan(marked(), noAbort)).findings, ['marker'])
+      assert.ok(!stopped.some(isRunning))
+    })
+
     test('a scan that takes too long is never clean, and is not tried again', async (t) => {
       const { engine } = await openTestYara(t, {
         backend,
@@ -157,8 +179,8 @@ for (const backend of ['libyara', 'yara-x'] as const) {
           await new Promise(() => {})
         },
       }
-      await assert.rejects(engine.scan(endless, leaving.signal), reason)
-      await assert.rejects(engine.scan(marked(), AbortSignal.abort(reason)), reason)
+      await assert.rejects(engine.scan(endless, leaving), reason)
+      await assert.rejects(engine.scan(marked(), { signal: AbortSignal.abort(reason) }), reason)
       assert.deepEqual((await engine.scan(marked(), noAbort)).findings, ['marker'])
       assert.deepEqual(pids(), before)
     })

@@ -13,7 +13,7 @@ export const brokenRule = 'rule broken { condition: nowhere }'
 /** Evaluating its condition takes hours on content of 7 bytes. */
 export const endlessRule = 'rule endless { condition: filesize == 7 and for all i in (1..1000000000000) : (i > 0) }'
 export const slowBytes = Buffer.from('7 bytes')
-export const noAbort = new AbortController().signal
+export const noAbort = new AbortController()
 
 /** An engine on a directory of its own, closed with the test. `pids` leaves out processes that ran before. */
 export async function openTestYara(

@@ -37,17 +37,34 @@ test('a picture whose process is killed at work is classified again in another',
   assert.ok(!pids().includes(first))
 })
 
-test('a process that hangs is ended, its picture has no result, and the next one is looked at', async (t) => {
+test('a picture whose process hangs is classified in another, and has no result when that one hangs too', async (t) => {
+  const { engine, pids } = await openTestEngine(t, { stallMs: 1000 })
+  const stopped: number[] = []
+  const stopFirst = (most: number) =>
+    toContent(picture, async () => {
+      const [pid = 0] = pids()
+      if (stopped.length >= most) return
+      stopped.push(pid)
+      await stop(pid)
+    })
+  isClassified(await engine.classify(stopFirst(1), noAbort))
+  assert.equal(stopped.length, 1)
+  await assert.rejects(
+    engine.classify(stopFirst(3), noAbort),
+    (error) => error instanceof EngineDown && !(error instanceof EngineBusy),
+  )
+  assert.equal(new Set(stopped).size, 3)
+  isClassified(await engine.classify(toContent(picture), noAbort))
+  assert.ok(!stopped.some(isRunning))
+})
+
+test('a process that answers too late is ended, and the picture classified in another', async (t) => {
   const { engine, pids } = await openTestEngine(t, { answerMs: 800 })
   const [first = 0] = pids()
-  let reads = 0
   const content = toContent(picture, async (times) => {
-    reads = times
-    await stop(first)
+    if (times === 1) await stop(first)
   })
-  await assert.rejects(engine.classify(content, noAbort), EngineBusy)
-  assert.equal(reads, 1)
-  isClassified(await engine.classify(toContent(picture), noAbort))
+  isClassified(await engine.classify(content, noAbort))
   assert.ok(!isRunning(first))
 })
 
@@ -103,7 +120,7 @@ test('pictures beyond the most that may wait are rejected, and a caller who leav
   )
   await begun.promise
   const leaving = new AbortController()
-  const left = engine.classify(toContent(picture), leaving.signal)
+  const left = engine.classify(toContent(picture), leaving)
   const waiting = engine.classify(toContent(picture), noAbort)
   assert.equal(engine.countWaiting(), 2)
   await assert.rejects(engine.classify(toContent(picture), noAbort), EngineBusy)
@@ -113,7 +130,28 @@ test('pictures beyond the most that may wait are rejected, and a caller who leav
   assert.equal(engine.countWaiting(), 1)
   gate.resolve()
   for (const report of await Promise.all([running, waiting])) isClassified(report)
-  await assert.rejects(engine.classify(toContent(picture), leaving.signal), reason)
+  await assert.rejects(engine.classify(toContent(picture), leaving), reason)
+})
+
+test('a caller comes before pictures of background jobs that wait already', async (t) => {
+  const { engine } = await openTestEngine(t)
+  const gate = Promise.withResolvers<void>()
+  const begun: string[] = []
+  const { signal } = noAbort
+  const classify = (name: string, order?: number) =>
+    engine.classify(
+      toContent(picture, () => {
+        begun.push(name)
+        return gate.promise
+      }),
+      { signal, ...(order === undefined ? {} : { job: { accountId: 'a', order, stopping: signal } }) },
+    )
+  const running = classify('first', 0)
+  await waitFor(() => begun.length === 1)
+  const others = [classify('job 2', 2), classify('job 1', 1), classify('caller')]
+  gate.resolve()
+  for (const report of await Promise.all([running, ...others])) isClassified(report)
+  assert.deepEqual(begun, ['first', 'caller', 'job 1', 'job 2'])
 })
 
 test('a caller who leaves while the picture is classified costs no process', async (t) => {
@@ -123,7 +161,7 @@ test('a caller who leaves while the picture is classified costs no process', asy
   isClassified(
     await engine.classify(
       toContent(picture, () => leaving.abort()),
-      leaving.signal,
+      leaving,
     ),
   )
   assert.deepEqual(pids(), before)

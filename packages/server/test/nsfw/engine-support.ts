@@ -7,7 +7,7 @@ import { type ImageEngineDeps, openImageEngine } from '../../src/engines/nsfw/im
 import { builtDir } from '../../src/engines/nsfw/models/manifest.ts'
 import { type Model, openModels } from '../../src/engines/nsfw/models/open-models.ts'
 
-export const noAbort = new AbortController().signal
+export const noAbort = new AbortController()
 
 /** An engine that is closed with the test. `pids` lists its processes, without those that ran before. */
 export async function openTestEngine(t: TestContext, options: Partial<ImageEngineDeps> = {}) {

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
-import { describe, test } from 'node:test'
+import { describe, type TestContext, test } from 'node:test'
 import {
   EngineBusy,
   EngineDown,
   type EngineReport,
+  EngineStarved,
   type ScanEngine,
   type SeenMembers,
   type Unpacker,
@@ -17,17 +18,30 @@ import { box, newContent, newContents, newEngine, newUnpacker, nothing, toBytes 
 function newInspection(engines: ScanEngine[], unpacker: Unpacker = newUnpacker()) {
   const { contents, countHeld } = newContents()
   const semaphore = makeSemaphore({ count: 1, maxWaiting: 10 })
-  const time = { processorMs: 0, elapsedMs: 0 }
-  const clock = makeWorkClock({ readProcessorMs: () => time.processorMs, now: () => time.elapsedMs })
+  const time = { processorMs: [0, 0, 0], elapsedMs: 0 }
+  const clock = makeWorkClock({ readProcessorMs: (pid) => time.processorMs[pid] ?? 0, now: () => time.elapsedMs })
   const inspection = makeInspection({ listEngines: () => engines, unpacker, contents, semaphore, clock })
-  return { ...inspection, countHeld, semaphore, time }
+  /** Lets seconds pass, in each of which the process uses so much processor time. Needs mocked intervals. */
+  function pass(t: TestContext, seconds: number, pid = 0, processorMs = 0) {
+    for (let second = 0; second < seconds; second++) {
+      time.elapsedMs += 1000
+      time.processorMs[pid] = (time.processorMs[pid] ?? 0) + processorMs
+      t.mock.timers.tick(1000)
+    }
+  }
+  return { ...inspection, countHeld, semaphore, time, pass }
 }
 
-/** An engine whose scan ends only when it is aborted. */
+/** An engine whose scan ends only when it is aborted; until then it uses the process that the content names. */
 const hanging = newEngine({
-  scan: (_, signal) =>
+  scan: (content, { signal, onUse }) =>
     new Promise((_, reject) => {
-      signal.addEventListener('abort', () => reject(signal.reason), { once: true })
+      const [pid, isShared] = content.whole?.includes('own') ? [1, false] : [2, true]
+      const endUse = onUse?.(pid, isShared)
+      signal.addEventListener('abort', () => {
+        endUse?.()
+        reject(signal.reason)
+      })
     }),
 })
 
@@ -257,55 +271,85 @@ describe('an inspection', () => {
     assert.equal(second.countHeld(), 0)
   })
 
-  test('beyond the processor time of a scan has a doubt, however much time went by', async (t) => {
+  for (const [what, text, pid] of [
+    ['its own process', 'own', 1],
+    ['a shared process', 'text', 2],
+  ] as const) {
+    test(`beyond the processor time of a scan in ${what} has a doubt`, async (t) => {
+      t.mock.timers.enable({ apis: ['setInterval'] })
+      const { inspect, pass } = newInspection([hanging])
+      const inspecting = inspect(newContent(text))
+      await new Promise(setImmediate)
+      pass(t, 230, pid, 195)
+      await new Promise(setImmediate)
+      pass(t, 1, pid, 200)
+      assert.deepEqual(await inspecting, { findings: [], doubts: ['ScanLimitExceeded'] })
+    })
+  }
+
+  test('without processor time for minutes is our fault, and no verdict, however much others use', async (t) => {
     t.mock.timers.enable({ apis: ['setInterval'] })
-    const { inspect, time } = newInspection([hanging])
-    const inspecting = inspect(newContent('text'))
+    const { inspect, pass } = newInspection([hanging])
+    const [stopped, busy] = [inspect(newContent('own')), inspect(newContent('shared'))]
     await new Promise(setImmediate)
-    time.elapsedMs = 239_000
-    time.processorMs = 45_000
-    t.mock.timers.tick(1000)
-    await new Promise(setImmediate)
-    time.processorMs = 45_001
-    t.mock.timers.tick(1000)
-    assert.deepEqual(await inspecting, { findings: [], doubts: ['ScanLimitExceeded'] })
+    pass(t, 46, 2, 1000)
+    assert.deepEqual((await busy).doubts, ['ScanLimitExceeded'])
+    pass(t, 195)
+    await assert.rejects(stopped, EngineStarved)
   })
 
-  test('without processor time for minutes is our fault, and no verdict', async (t) => {
+  test('is not blamed for a stall of our own event loop', async (t) => {
     t.mock.timers.enable({ apis: ['setInterval'] })
-    const { inspect, time } = newInspection([hanging])
-    const inspecting = inspect(newContent('text'))
+    const { inspect, time, pass } = newInspection([hanging])
+    let isOver = false
+    const inspecting = inspect(newContent('own')).finally(() => {
+      isOver = true
+    })
     await new Promise(setImmediate)
-    time.elapsedMs = 240_001
-    time.processorMs = 44_000
-    t.mock.timers.tick(1000)
-    await assert.rejects(inspecting, EngineBusy)
+    time.elapsedMs = 3_600_000
+    pass(t, 200)
+    await new Promise(setImmediate)
+    assert.equal(isOver, false)
+    pass(t, 41)
+    await assert.rejects(inspecting, EngineStarved)
   })
 
-  test('shares the processor time with the scans that run at once', async (t) => {
+  test('shares the processor time of a process with the scans that use it at once', async (t) => {
     t.mock.timers.enable({ apis: ['setInterval'] })
-    const { inspect, time } = newInspection([hanging])
+    const { inspect, pass } = newInspection([hanging])
     const both = [inspect(newContent('one')), inspect(newContent('two'))]
     await new Promise(setImmediate)
-    time.processorMs = 89_000
-    t.mock.timers.tick(1000)
+    pass(t, 89, 2, 1000)
     await new Promise(setImmediate)
-    time.processorMs = 91_000
-    t.mock.timers.tick(1000)
+    pass(t, 2, 2, 1000)
     for (const { doubts } of await Promise.all(both)) assert.deepEqual(doubts, ['ScanLimitExceeded'])
+  })
+
+  test('that waits for too long fails as busy, and a background job waits on', async (t) => {
+    t.mock.timers.enable({ apis: ['setInterval', 'setTimeout'] })
+    const { inspect, semaphore, pass } = newInspection([newEngine()])
+    const gate = Promise.withResolvers<void>()
+    const working = semaphore.use(() => gate.promise)
+    const job = { accountId: 'a', order: 1, stopping: new AbortController().signal }
+    const waiting = inspect(newContent('job', { whole: undefined }), job)
+    const refused = assert.rejects(inspect(newContent('caller', { whole: undefined })), EngineBusy)
+    pass(t, 1000)
+    await refused
+    gate.resolve()
+    await working
+    assert.deepEqual(await waiting, { findings: [], doubts: [] })
   })
 
   test('beyond the limit in a member keeps earlier findings', async (t) => {
     t.mock.timers.enable({ apis: ['setInterval'] })
     const engine = newEngine({
-      scan: (content, signal) =>
-        content.whole?.toString() === 'slow' ? hanging.scan(content, signal) : newScan()(content),
+      scan: (content, work) =>
+        content.whole?.toString() === 'slow' ? hanging.scan(content, work) : newScan()(content),
     })
-    const { inspect, countHeld, time } = newInspection([engine])
+    const { inspect, countHeld, pass } = newInspection([engine])
     const inspecting = inspect(newContent(box('virus', 'slow')))
     for (let i = 0; i < 10; i++) await new Promise(setImmediate)
-    time.processorMs = 45_001
-    t.mock.timers.tick(1000)
+    pass(t, 1, 2, 45_001)
     const { findings, doubts } = await inspecting
     assert.deepEqual([findings, doubts], [[{ name: 'Virus', path: ['member-0'] }], ['ScanLimitExceeded']])
     assert.equal(countHeld(), 0)

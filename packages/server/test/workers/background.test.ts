@@ -3,24 +3,38 @@ import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, afterEach, before, describe, test } from 'node:test'
+import { setTimeout as pause } from 'node:timers/promises'
 import { waitUntil } from '../../../../acceptance/support/wait-until.ts'
 import { makeDiskJobContents } from '../../src/blobs/job-contents.ts'
 import { openMasterKey } from '../../src/blobs/master-key.ts'
 import { makeJobStore } from '../../src/database/job-store.ts'
 import { makeDescriber } from '../../src/domain/content/media-type.ts'
 import { StorageUnavailable } from '../../src/domain/ports/content-store.ts'
-import { EngineBusy, EngineDown } from '../../src/domain/ports/engines.ts'
+import {
+  EngineBusy,
+  EngineDown,
+  EngineStarved,
+  type ScanEngine,
+  type Unpacker,
+} from '../../src/domain/ports/engines.ts'
 import type { Problem } from '../../src/domain/problem.ts'
 import { noDegradation } from '../../src/domain/scans/degradation.ts'
+import { makeInspection } from '../../src/domain/scans/inspection.ts'
 import { listQueues, makeRunJob } from '../../src/domain/scans/jobs.ts'
 import type { FinalResult } from '../../src/domain/scans/scan.ts'
 import type { Scanner } from '../../src/domain/scans/scanner.ts'
 import { makeResultWaiters } from '../../src/domain/scans/scanning.ts'
 import { makeSubmitting } from '../../src/domain/scans/submitting.ts'
+import { makeWorkClock } from '../../src/domain/scans/work-clock.ts'
+import { makeSemaphore } from '../../src/domain/semaphore.ts'
+import { openUnpacker } from '../../src/engines/unpack/open-unpacker.ts'
 import { systemClock } from '../../src/runtime/clock.ts'
 import { makeLogger } from '../../src/runtime/logger.ts'
+import { readProcessorMs } from '../../src/runtime/process.ts'
 import { openScanWorker } from '../../src/workers/scan-workers.ts'
 import { openTestJobs, type TestJobs } from '../database/test-jobs.ts'
+import { newRar5 } from '../engines/unpack-archives.ts'
+import { newContents, newEngine, newUnpacker, nothing } from '../scans/scan-support.ts'
 import { waitFor } from '../support/wait-for.ts'
 
 const log = makeLogger({ level: 'silent', region: 'test' })
@@ -51,7 +65,7 @@ describe('a background scan', () => {
   })
 
   /** A worker whose engine is this; it says what it saw and how scans ended. */
-  function openWorker(scanner: Partial<Scanner>) {
+  function openWorker(scanner: Partial<Scanner>, { pausesMs = [0, 0], concurrency = 4 } = {}) {
     const completed: string[] = []
     const resultWaiters = makeResultWaiters()
     const jobs = makeJobStore({ ...stores, listQueues: () => listQueues(['malware'], contents.storeIds) })
@@ -59,7 +73,7 @@ describe('a background scan', () => {
       jobs,
       contents,
       clock: systemClock,
-      pausesMs: [0, 0],
+      pausesMs,
       scanner: { scanContent: async () => clean, scanUrl: async () => clean, ...scanner },
       observeVerdict: () => {},
       reportFailure: () => {},
@@ -68,7 +82,7 @@ describe('a background scan', () => {
         resultWaiters.notify(scanId)
       },
     })
-    const worker = openScanWorker({ jobs, run, concurrency: 4, log })
+    const worker = openScanWorker({ jobs, run, concurrency, log })
     workers.push(worker)
     const submitting = makeSubmitting({
       gate: stores.gate,
@@ -197,6 +211,80 @@ describe('a background scan', () => {
     assert.equal(balance?.ledger, balance?.remaining)
   })
 
+  /** Scans for malware as the service does, with this engine and this unpacker. */
+  function newInspectingScanner(engine: ScanEngine, unpacker: Unpacker): Pick<Scanner, 'scanContent'> {
+    const inspection = makeInspection({
+      listEngines: () => [engine],
+      unpacker,
+      contents: newContents().contents,
+      // Callers wait so shortly that every job which waited like a caller would be released.
+      semaphore: makeSemaphore({ count: 2, reserved: 1, maxWaitMs: 1 }),
+      clock: makeWorkClock({ readProcessorMs, now: () => performance.now() }),
+    })
+    return {
+      async scanContent(content, { job }) {
+        const { doubts } = await inspection.inspect(content, job)
+        return doubts.length === 0
+          ? clean
+          : { ...clean, status: 'error', signals: doubts.map((name) => `Error:${name}`) }
+      },
+    }
+  }
+
+  test('whose unpacking process is stopped each time is our fault: it ends in an error and gives its credit back', async () => {
+    const unpacker = openUnpacker({ log, stallMs: 500 })
+    const stopped = new Set<number>()
+    const stopAll = setInterval(() => {
+      for (const pid of unpacker.processIds()) {
+        if (!stopped.has(pid)) process.kill(pid, 'SIGSTOP')
+        stopped.add(pid)
+      }
+    }, 5)
+    try {
+      const { submitFile } = openWorker(newInspectingScanner(newEngine(), unpacker))
+      const { caller, accountId } = await newCaller()
+      const before = await stores.getBalance(accountId)
+      const { scanId } = await submitFile(caller, await write(newRar5()), order)
+      assert.deepEqual((await readResult(accountId, scanId)).signals, ['Error:EngineFailed'])
+      assert.equal(stopped.size, 6)
+      const balance = await stores.getBalance(accountId)
+      assert.deepEqual([balance?.remaining, balance?.ledger], [before?.remaining, before?.remaining])
+      clearInterval(stopAll)
+      const again = await submitFile(caller, await write(newRar5()), order)
+      assert.equal((await readResult(accountId, again.scanId)).status, 'clean')
+    } finally {
+      clearInterval(stopAll)
+      await unpacker.close()
+    }
+  })
+
+  test('that waits for an engine keeps its place among the jobs of its account, whatever its size', async () => {
+    const engine = newEngine({
+      async scan() {
+        await pause(10)
+        return nothing
+      },
+    })
+    const concurrency = 6
+    const scanner = newInspectingScanner(engine, newUnpacker())
+    const { submitFile, completed, worker } = openWorker(scanner, { pausesMs: [60_000], concurrency })
+    worker.stop()
+    const { caller } = await newCaller()
+    const submitted: string[] = []
+    for (let i = 0; i < 30; i++) {
+      // Content over 64 KB is not in memory, and waits for the semaphore.
+      const content = await write(Buffer.alloc(i % 3 === 0 ? 100 : 70_000, `job ${i} `))
+      submitted.push((await submitFile(caller, content, order)).scanId)
+    }
+    const { completed: completedLater } = openWorker(scanner, { pausesMs: [60_000], concurrency })
+    await waitFor(() => completedLater.length === submitted.length)
+    assert.deepEqual(completed, [])
+    for (const [place, id] of completedLater.entries()) {
+      const moved = Math.abs(place - submitted.indexOf(id))
+      assert.ok(moved <= concurrency, `job ${submitted.indexOf(id)} ended as number ${place}`)
+    }
+  })
+
   for (const [what, passing] of Object.entries({
     'a full engine': new EngineBusy('full'),
     'a storage that is away': new StorageUnavailable('away'),
@@ -215,6 +303,22 @@ describe('a background scan', () => {
       assert.equal(tries, 6)
     })
   }
+
+  test('that starves each time ends in an error like one whose engine fails', async () => {
+    let tries = 0
+    const { submitUrl } = openWorker({
+      async scanUrl() {
+        tries++
+        throw new EngineStarved('too little time')
+      },
+    })
+    const { caller, accountId } = await newCaller()
+    const before = await stores.getBalance(accountId)
+    const { scanId } = await submitUrl(caller, 'https://origin.test/a', order)
+    assert.deepEqual((await readResult(accountId, scanId)).signals, ['Error:EngineFailed'])
+    assert.equal(tries, 3)
+    assert.equal((await stores.getBalance(accountId))?.remaining, before?.remaining)
+  })
 
   test('is completed, and those who wait are told, when its content cannot be removed', async (t) => {
     t.mock.method(contents, 'remove', () => Promise.reject(new StorageUnavailable('away')))

@@ -40,7 +40,31 @@ export type ScanEngine = {
   /** Undefined while the engine cannot scan. */
   findState(): EngineState | undefined
   /** Scans all of the content. Throws `EngineDown` when the engine cannot answer. */
-  scan(content: Content, signal: AbortSignal): Promise<EngineReport>
+  scan(content: Content, work: Work): Promise<EngineReport>
+}
+
+/** The place of a background job among others that wait for the same resource. */
+export type JobTurn = {
+  accountId: string
+  /** Jobs of an account with a smaller number come first. */
+  order: number
+  /** Aborted when the service stops: the job must not wait any longer. */
+  stopping: AbortSignal
+}
+
+/** One scan, as the engines and the resources see it that it needs. */
+export type Work = {
+  /** Ends the scan. */
+  signal: AbortSignal
+  /** Undefined while a caller waits for the result: such work comes before background jobs. */
+  job?: JobTurn
+  /** Called when the scan begins to wait for a resource; the returned function, when the wait is over. */
+  onWait?(): () => void
+  /**
+   * Called when a process begins to work for the scan; the returned function, when it has ended. `isShared` is for a
+   * process that works for several scans at once.
+   */
+  onUse?(pid: number, isShared: boolean): () => void
 }
 
 /** The engine crashed, hangs or is not running. Never becomes a verdict. */
@@ -48,6 +72,9 @@ export class EngineDown extends Error {}
 
 /** The engine has too many scans waiting. A later attempt may succeed. */
 export class EngineBusy extends EngineDown {}
+
+/** The machine gave the engine too little processor time. Unlike an overload, this counts as an attempt of a job. */
+export class EngineStarved extends EngineBusy {}
 
 /** The scores of the labels, which sum to 1. */
 export type Scores = { clean: number; pornography: number; sexy: number }
@@ -67,7 +94,7 @@ export type ImageEngine = {
   /** Undefined while the engine cannot scan. */
   findState(): EngineState | undefined
   /** Throws `EngineDown` when the engine cannot answer. */
-  classify(content: Content, signal: AbortSignal): Promise<ImageReport>
+  classify(content: Content, work: Work): Promise<ImageReport>
 }
 
 /**
@@ -99,7 +126,7 @@ export type Unpacker = {
     options: {
       take(member: { path: string; bytes: AsyncIterable<Buffer> }): Promise<void>
       budget: UnpackBudget
-      signal: AbortSignal
+      work: Work
       /** `give` when it is not set. */
       seen?: SeenMembers
     },

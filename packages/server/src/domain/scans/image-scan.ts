@@ -1,5 +1,12 @@
 import type { Content } from '../content/content.ts'
-import { EngineBusy, EngineDown, type ImageEngine, type ImageReport, type Scores } from '../ports/engines.ts'
+import {
+  EngineBusy,
+  EngineDown,
+  type ImageEngine,
+  type ImageReport,
+  type JobTurn,
+  type Scores,
+} from '../ports/engines.ts'
 import type { ScanOptions, Verdict, VersionedCache } from './verdict.ts'
 
 type Deps = {
@@ -11,17 +18,20 @@ type Deps = {
   knowsTestImages: boolean
 }
 
-type ImageOptions = Pick<ScanOptions, 'flagsSexy' | 'accountId'>
+type ImageOptions = Pick<ScanOptions, 'flagsSexy' | 'accountId' | 'job'>
 
-/** How long a picture waits for a free image process. The engine itself bounds the time from then on. */
+/**
+ * How long the picture of a caller waits for a free image process; a background job waits for as long as it takes. The
+ * engine itself bounds the time from then on.
+ */
 const turnTimeoutMs = 30_000
 
 /** Assesses a picture for NSFW content, with the scores from the cache or from the engine. */
 export function makeImageScan({ findEngine, cache, threshold, knowsTestImages }: Deps) {
   return {
-    async assess(content: Content, { flagsSexy, accountId }: ImageOptions): Promise<Verdict> {
+    async assess(content: Content, { flagsSexy, accountId, job }: ImageOptions): Promise<Verdict> {
       const testReport = knowsTestImages ? findTestReport(content.sha256) : undefined
-      const { report, version } = testReport ?? (await classify(content, accountId))
+      const { report, version } = testReport ?? (await classify(content, accountId, job))
       const { metadata, ...verdict } = decideImage(report, { threshold, flagsSexy })
       return { ...verdict, metadata: { ...metadata, engine_versions: version } }
     },
@@ -30,6 +40,7 @@ export function makeImageScan({ findEngine, cache, threshold, knowsTestImages }:
   async function classify(
     content: Content,
     accountId: string | null,
+    job: JobTurn | undefined,
   ): Promise<{ report: ImageReport; version: string }> {
     const engine = findEngine()
     const state = engine?.findState()
@@ -38,12 +49,16 @@ export function makeImageScan({ findEngine, cache, threshold, knowsTestImages }:
     const key = { accountId, sha256: content.sha256 }
     const cached = verdictVersion === undefined ? undefined : cache.find(key, verdictVersion)
     if (cached !== undefined) return { report: cached, version }
-    const report = await withTurnTimeout((signal) => engine.classify(content, signal))
+    const report = await (job === undefined
+      ? withTurnTimeout((signal) => engine.classify(content, { signal }))
+      : engine.classify(content, { signal: neverAborted, job }))
     // A picture that exceeded a limit is not cached: the next scan may succeed.
     if (verdictVersion !== undefined && 'frames' in report) cache.set(key, verdictVersion, report)
     return { report, version }
   }
 }
+
+const neverAborted = new AbortController().signal
 
 async function withTurnTimeout<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const controller = new AbortController()

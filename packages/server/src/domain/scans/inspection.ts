@@ -4,11 +4,13 @@ import type { ContentStore, ContentWriter } from '../ports/content-store.ts'
 import {
   type Doubt,
   type EngineReport,
+  type JobTurn,
   maxUnpackedBytes,
   type ScanEngine,
   type SeenMembers,
   type UnpackBudget,
   type Unpacker,
+  type Work,
 } from '../ports/engines.ts'
 import type { Semaphore } from '../semaphore.ts'
 import { type WorkClock, WorkExceeded } from './work-clock.ts'
@@ -41,29 +43,29 @@ type InspectionDeps = {
 /** Scans content with every engine, and unpacks the containers that an engine cannot open. */
 export function makeInspection(deps: InspectionDeps) {
   return {
-    /** Throws `EngineDown` when an engine cannot answer. */
-    inspect(content: Content): Promise<InspectionReport> {
-      const inspectNow = () => inspectWithinLimits(deps, content)
-      return content.whole === undefined ? deps.semaphore.use(inspectNow) : inspectNow()
-    },
+    /** Throws `EngineDown` when an engine cannot answer. `job` is the turn of a background scan. */
+    inspect: (content: Content, job?: JobTurn): Promise<InspectionReport> =>
+      deps.clock.run((work) => {
+        const inspectNow = () => inspectWithinLimits(deps, content, work)
+        return content.whole === undefined ? deps.semaphore.use(inspectNow, work) : inspectNow()
+      }, job),
   }
 }
 
 export type Inspection = ReturnType<typeof makeInspection>
 
-async function inspectWithinLimits(deps: InspectionDeps, content: Content): Promise<InspectionReport> {
+async function inspectWithinLimits(deps: InspectionDeps, content: Content, work: Work): Promise<InspectionReport> {
   const result: InspectionReport = { findings: [], doubts: [] }
   const { members, unpackedBytes } = { members: maxMembers, unpackedBytes: maxUnpackedBytes, ...deps.limits }
   const budget = { members, bytes: unpackedBytes }
-  await deps.clock.run(async (signal) => {
-    try {
-      await inspectContent(deps, content, { path: [], budget, inspected: new Set([content.sha256]), signal, result })
-    } catch (error) {
-      if (!signal.aborted) throw error
-      if (!(signal.reason instanceof WorkExceeded)) throw signal.reason
-      result.doubts.push('ScanLimitExceeded')
-    }
-  })
+  const { signal } = work
+  try {
+    await inspectContent(deps, content, { path: [], budget, inspected: new Set([content.sha256]), work, result })
+  } catch (error) {
+    if (!signal.aborted) throw error
+    if (!(signal.reason instanceof WorkExceeded)) throw signal.reason
+    result.doubts.push('ScanLimitExceeded')
+  }
   return result
 }
 
@@ -72,12 +74,12 @@ type Search = {
   budget: UnpackBudget
   /** The hashes of all content of this scan: readings of the same bytes often meet again in the same content. */
   inspected: Set<string>
-  signal: AbortSignal
+  work: Work
   result: InspectionReport
 }
 
 async function inspectContent(deps: InspectionDeps, content: Content, search: Search) {
-  const { path, signal, result } = search
+  const { path, work, result } = search
   const knownDoubts = await findKnownDoubts(content)
   result.doubts.push(...(knownDoubts ?? []))
   if (knownDoubts?.includes('ScanLimitExceeded') === true) {
@@ -85,7 +87,7 @@ async function inspectContent(deps: InspectionDeps, content: Content, search: Se
     return
   }
   const engines = deps.listEngines()
-  const reports = await Promise.all(engines.map((engine) => engine.scan(content, signal)))
+  const reports = await Promise.all(engines.map((engine) => engine.scan(content, work)))
   const findings = reports.flatMap((report) => report.findings.map((name): Finding => ({ name, path })))
   result.findings.push(...findings)
   result.doubts.push(...reports.flatMap((report) => report.doubts))
@@ -131,7 +133,7 @@ async function inspectMembers(
   let members = 0
   const doubts = await deps.unpacker.unpack(content, {
     budget: search.budget,
-    signal: search.signal,
+    work: search.work,
     seen,
     async take(member) {
       members++

@@ -1,6 +1,7 @@
 import type { ScanKind } from '@assay/contract'
 import type { Clock } from '../ports/clock.ts'
 import type { ContentLocation, JobContents } from '../ports/content-store.ts'
+import { EngineStarved } from '../ports/engines.ts'
 import type { ClaimedJob, Completion, JobStore } from '../ports/job-store.ts'
 import { isTransient, retryBriefly } from '../retry.ts'
 import { getTestCase, isTestScan, toTestResult } from '../test-mode.ts'
@@ -77,7 +78,7 @@ export function makeRunJob(deps: Deps) {
       return { ...(await scan(job, signal)), refunds: false }
     } catch (error) {
       // Neither an overload nor our own stop is a failure of the job.
-      const countsAttempt = !(isTransient(error) || signal.aborted)
+      const countsAttempt = !signal.aborted && (!isTransient(error) || error instanceof EngineStarved)
       if (countsAttempt) deps.reportFailure(error)
       if (countsAttempt && job.attempt >= maxAttempts) return toFailure(job.scan)
       const ms = signal.aborted ? 0 : (pausesMs[job.attempt - 1] ?? 0)
@@ -90,7 +91,8 @@ export function makeRunJob(deps: Deps) {
     const { kind, contentName } = scan
     if (source.at === 'test')
       return toTestResult(getTestCase(source.testCase), { kind, flagsSexy, contentFields: scan })
-    const options = { kind, contentName, flagsSexy, accountId, isTest: false }
+    const job = { accountId, order: scan.createdAt.getTime(), stopping: signal }
+    const options = { kind, contentName, flagsSexy, accountId, isTest: false, job }
     if (source.at === 'url') return deps.scanner.scanUrl(source.url, { ...options, mode: 'async', signal })
     const content = await openContent(source, accountId, scan)
     return deps.scanner.scanContent(content, options).finally(content.release)

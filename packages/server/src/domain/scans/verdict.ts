@@ -2,6 +2,7 @@ import type { ScanKind } from '@assay/contract'
 import { LRUCache } from 'lru-cache'
 import type { Content } from '../content/content.ts'
 import type { Clock } from '../ports/clock.ts'
+import type { JobTurn } from '../ports/engines.ts'
 import type { ListEntry, ListStore } from '../ports/list-store.ts'
 
 /** The options of a scan that its verdict depends on, beside the content. */
@@ -13,6 +14,8 @@ export type ScanOptions = {
   accountId: string | null
   /** The scan belongs to a test key: the name decides the result, and no engine runs. */
   isTest: boolean
+  /** The turn of a background scan. Undefined while a caller waits for the result. */
+  job?: JobTurn
   /** Returns a signal that is aborted when the caller leaves. Most scans never need one, hence a function. */
   abortWhenClientLeaves?(): AbortSignal
 }

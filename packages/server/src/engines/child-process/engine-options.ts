@@ -9,10 +9,19 @@ export type PoolOptions = {
   idleMs: number
   /** Processes that are kept without work; by default as many as work at once. Nested work uses more than those. */
   maxIdle?: number
-  /** Work that may wait for a process, and for how long. */
+  /** Work of callers that may wait for a process, and for how long. Background jobs wait for as long as it takes. */
   maxWaiting: number
   waitMs: number
+  /** Processes that jobs leave free for callers, and for how long after the last caller; see `makeSemaphore`. */
+  reserved: number
+  reservedForMs?: number
 }
+
+/** Processes that hold much memory are reserved only while callers come: without them, jobs use all. */
+const reservedForMs = 60_000
+
+/** A process that uses no processor time for this long while its answer is awaited is killed. */
+export const stallMs = 15_000
 
 /**
  * The processes of each engine and the limits on one piece of work. Tests and the operator's settings override them.
@@ -24,13 +33,16 @@ export const engineOptions = {
     minProcesses: 1,
     idleMs: 60_000,
     maxWaiting: 200,
-    waitMs: 60_000,
+    waitMs: 30_000,
+    reserved: 1,
+    reservedForMs,
+    stallMs,
     startMs: 30_000,
     sendMs: 30_000,
     /** Processor time for one picture; a process that uses more is killed. */
     maxProcessorMs: 10_000,
     /** Elapsed time for one picture, after its bytes are sent. A machine that takes longer is too busy. */
-    answerMs: 120_000,
+    answerMs: 60_000,
     /** Resident memory; a process that holds more is killed. */
     maxMemoryMb: 640,
   },
@@ -40,17 +52,23 @@ export const engineOptions = {
     processes: 2,
     idleMs: Infinity,
     maxWaiting: 1000,
-    waitMs: 120_000,
+    waitMs: 30_000,
+    reserved: 1,
+    reservedForMs,
+    stallMs,
     compileMs: 120_000,
     sendMs: 30_000,
     /** Processor time for one scan, beside the time that its size adds. */
     scanMs: 30_000,
   },
-  /** Containers are rare, and a process starts in 200 ms: none is kept. The caller's signal bounds wait and work. */
+  /** Containers are rare, and a process starts in 200 ms: none is kept. The clock of the scan bounds wait and work. */
   unpacker: {
     name: 'unpacking process',
     minProcesses: 0,
-    maxProcesses: 2,
+    /** Two for background jobs, and one more for callers. */
+    maxProcesses: 3,
+    reserved: 1,
+    stallMs,
     /** Each level of a container in a container takes one more. */
     maxIdle: 6,
     idleMs: 30_000,

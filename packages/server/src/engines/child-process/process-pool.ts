@@ -1,4 +1,4 @@
-import { EngineDown } from '../../domain/ports/engines.ts'
+import { EngineDown, type Work } from '../../domain/ports/engines.ts'
 import { makeSemaphore } from '../../domain/semaphore.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import type { PoolOptions } from './engine-options.ts'
@@ -20,7 +20,7 @@ export type PoolDeps = PoolOptions & {
 export function openProcessPool(deps: PoolDeps) {
   const closing = new AbortController()
   const signal = deps.signal === undefined ? closing.signal : AbortSignal.any([closing.signal, deps.signal])
-  const turns = makeSemaphore({ count: deps.maxProcesses, maxWaiting: deps.maxWaiting, maxWaitMs: deps.waitMs })
+  const turns = makeSemaphore({ ...deps, count: deps.maxProcesses, maxWaitMs: deps.waitMs })
   const processes = makeProcesses(deps, signal)
   const newClosedError = () => new EngineDown(`The ${deps.name} is stopped`)
   let unfinished = 0
@@ -40,18 +40,19 @@ export function openProcessPool(deps: PoolDeps) {
     /** Resolves when the first processes are ready; rejects when one of them could not be started. */
     opened: processes.opened,
     /**
-     * Gives `work` a process of its own. The signal ends only the wait for it. `isNested` is for work that other work
-     * of this pool waits for: it takes no turn, because the turn it would wait for may be that of the waiting work.
+     * Gives `run` a process of its own, and counts the processor time of the process for the work. The signal of the
+     * work ends only the wait for a process. `isNested` is for work that other work of this pool waits for: it takes no
+     * turn, because the turn it would wait for may be that of the waiting work.
      */
-    async use<T>(work: (child: Child) => Promise<T>, waitSignal: AbortSignal, { isNested = false } = {}): Promise<T> {
+    async use<T>(run: (child: Child) => Promise<T>, work: Work, { isNested = false } = {}): Promise<T> {
       throwIfClosed()
       unfinished++
       const useProcess = async () => {
         throwIfClosed()
-        return processes.use(work, waitSignal)
+        return processes.use((child) => runMeasured(run, child, work), work.signal)
       }
       try {
-        return await (isNested ? useProcess() : turns.use(useProcess, waitSignal))
+        return await (isNested ? useProcess() : turns.use(useProcess, work))
       } finally {
         if (--unfinished === 0) onDrained?.()
       }
@@ -70,6 +71,15 @@ export function openProcessPool(deps: PoolDeps) {
     },
     /** Kills all processes. Work that runs or waits fails with `EngineDown`. */
     close,
+  }
+}
+
+async function runMeasured<T>(run: (child: Child) => Promise<T>, child: Child, work: Work): Promise<T> {
+  const endUse = child.pid === undefined ? undefined : work.onUse?.(child.pid, false)
+  try {
+    return await run(child)
+  } finally {
+    endUse?.()
   }
 }
 
@@ -184,7 +194,7 @@ function makeIdleProcesses(idleMs: number, onIdleTooLong: (child: Child) => void
     /** Takes the process that worked last: its memory is in the caches, and the others may end. */
     async take(signal: AbortSignal): Promise<Child> {
       for (;;) {
-        const permit = permits.acquire(signal)
+        const permit = permits.acquire({ signal })
         if (permit !== undefined) await permit
         const last = idle.pop()
         clearTimeout(last?.timer)

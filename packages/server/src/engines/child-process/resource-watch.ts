@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { readProcessorMs } from '../../runtime/process.ts'
+import { findProcessorMs, readProcessorMs } from '../../runtime/process.ts'
 
 export type ResourceLimits = {
   /** Resident memory. */
@@ -42,6 +42,35 @@ export function watchResources(
     watch(processorEveryMs, isExceeded, `${maxProcessorMs} ms of processor time`)
   }
   return { stop: () => timers.forEach(clearInterval) }
+}
+
+const stallChecks = 15
+
+/**
+ * Calls `onStalled` when the process is awaited for `stallMs` and neither uses processor time nor sends a frame. The
+ * checks are counted, not the time between them: a stall of our own event loop is one check.
+ */
+export function watchStalls(
+  pid: number | undefined,
+  deps: { stallMs: number; isAwaited(): boolean; countFrames(): number; onStalled(): void },
+) {
+  let checks = 0
+  let last: { processorMs: number | undefined; frames: number } | undefined
+  const timer = setInterval(() => {
+    if (pid === undefined || !deps.isAwaited()) {
+      checks = 0
+      return
+    }
+    const current = { processorMs: findProcessorMs(pid), frames: deps.countFrames() }
+    const isStill = current.processorMs === last?.processorMs && current.frames === last?.frames
+    // Where the time cannot be read, only the limit on elapsed time ends the wait.
+    checks = isStill && current.processorMs !== undefined ? checks + 1 : 0
+    last = current
+    if (checks < stallChecks) return
+    clearInterval(timer)
+    deps.onStalled()
+  }, deps.stallMs / stallChecks).unref()
+  return { stop: () => clearInterval(timer) }
 }
 
 /** Undefined where there is no such process, or no /proc. */

@@ -1,18 +1,23 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import type { Duplex } from 'node:stream'
+import { startAwakeTimer } from '../../runtime/awake-timer.ts'
 import { isEscape } from '../jail/escape.ts'
+import { stallMs as defaultStallMs } from './engine-options.ts'
 import { type Frame, frameKinds, toFrameHead } from './frames.ts'
 import type { Launch } from './node-launch.ts'
 import { readFrames } from './read-frames.ts'
-import { type ResourceLimits, watchResources } from './resource-watch.ts'
+import { type ResourceLimits, watchResources, watchStalls } from './resource-watch.ts'
 import { sendBody } from './send-body.ts'
 
 /** The child ended by itself, or another process killed it. */
 export class ProcessDied extends Error {}
 /** The child used more memory or processor time than allowed, and was killed. */
 export class LimitExceeded extends Error {}
-/** The child did not answer in time, and was killed. The machine may be too busy, so this says nothing of the content. */
-export class AnswerOverdue extends Error {}
+/**
+ * The child did not answer in time, or used no processor time while its answer was awaited, and was killed. It may be
+ * stopped, or the machine too busy, so this says nothing of the content.
+ */
+export class ProcessHung extends ProcessDied {}
 
 /** The resources are watched until the answer. */
 type RequestLimits = ResourceLimits & {
@@ -51,33 +56,35 @@ export type Child = {
   kill(): void
 }
 
+type ChildOptions = {
+  onEscape?(): void
+  /** A child that uses no processor time for this long while its answer is awaited is killed. */
+  stallMs?: number
+}
+
 /** Starts a program that serves `openChildPipe`. The program gets nothing of the service's environment but PATH. */
-export function startChild(name: string, launch: Launch, onEscape: () => void = () => {}): Child {
+export function startChild(name: string, launch: Launch, options: ChildOptions = {}): Child {
+  const { onEscape, stallMs } = { stallMs: defaultStallMs, ...options }
   const process = spawnWithSocket(launch)
   const socket = process.stdio[3] as Duplex
   const death = watchDeath(name, process, socket)
-  void death.ended.then(() => {
-    if (isEscape(process.signalCode)) onEscape()
+  const frames = readChildFrames(socket, (cause) =>
+    death.declare(new Error(`The ${name} sent an invalid frame`, { cause })),
+  )
+  const stalls = watchStalls(process.pid, {
+    stallMs,
+    isAwaited: () => frames.isAwaited() || socket.writableNeedDrain,
+    countFrames: frames.count,
+    onStalled: () => death.declare(new ProcessHung(`The ${name} used no processor time for ${stallMs} ms`)),
   })
-  const frames = readFrames(socket)
+  void death.ended.then(() => {
+    stalls.stop()
+    if (isEscape(process.signalCode)) onEscape?.()
+  })
   let isBusy = false
-  let needsReplacement = false
-
-  async function readFrame(): Promise<Frame | undefined> {
-    try {
-      const frame = await frames()
-      if (frame?.kind !== frameKinds.answer) return frame
-      const answer = JSON.parse(frame.payload.toString('utf8'))
-      needsReplacement = answer.needsReplacement === true
-      return { ...frame, answer }
-    } catch (cause) {
-      death.declare(new Error(`The ${name} sent an invalid frame`, { cause }))
-      return undefined
-    }
-  }
 
   async function readAnswer<Answer>(): Promise<Answer> {
-    const frame = await readFrame()
+    const frame = await frames.read()
     if (frame === undefined) throw await death.reason
     if (frame.kind === frameKinds.answer) return frame.answer as Answer
     const error = new Error(`The ${name} sent a frame of kind ${frame.kind} for an answer`)
@@ -90,8 +97,8 @@ export function startChild(name: string, launch: Launch, onEscape: () => void = 
     const resources = watchResources(process.pid, limits, (limit) =>
       death.declare(new LimitExceeded(`The ${name} exceeded its limit of ${limit}`)),
     )
-    const declareOverdue = () => death.declare(new AnswerOverdue(`The ${name} did not answer within ${answerMs} ms`))
-    let timer: NodeJS.Timeout | undefined
+    const declareOverdue = () => death.declare(new ProcessHung(`The ${name} did not answer within ${answerMs} ms`))
+    let timer: ReturnType<typeof startAwakeTimer> | undefined
     try {
       socket.cork()
       writeRequest(socket, request)
@@ -99,12 +106,12 @@ export function startChild(name: string, launch: Launch, onEscape: () => void = 
       const failure = await sendBody(socket, body, { ms: sendMs, signals })
       socket.write(toFrameHead(failure === undefined ? 'end' : 'abandon', 0))
       socket.uncork()
-      timer = setTimeout(declareOverdue, answerMs)
+      timer = startAwakeTimer(answerMs, declareOverdue)
       const answer = await readAnswer<Answer>()
       if (failure !== undefined) throw failure.error
       return answer
     } finally {
-      clearTimeout(timer)
+      timer?.stop()
       resources.stop()
     }
   }
@@ -126,7 +133,7 @@ export function startChild(name: string, launch: Launch, onEscape: () => void = 
       socket.write(toFrameHead('end', 0))
       await flush(socket)
     },
-    readFrame,
+    readFrame: frames.read,
     async sendData(bytes) {
       socket.cork()
       socket.write(toFrameHead('data', bytes.length))
@@ -134,11 +141,40 @@ export function startChild(name: string, launch: Launch, onEscape: () => void = 
       await flush(socket)
     },
     isDead: () => death.signal.aborted,
-    needsReplacement: () => needsReplacement,
+    needsReplacement: frames.needsReplacement,
     ended: death.ended,
     hasEscaped: () => isEscape(process.signalCode),
     end: () => socket.end(),
     kill: () => death.declare(new ProcessDied(`The ${name} was ended`)),
+  }
+}
+
+/** Reads the frames of a child, and parses its answers. An invalid frame ends the reading. */
+function readChildFrames(socket: Duplex, onInvalid: (cause: unknown) => void) {
+  const readNext = readFrames(socket)
+  let awaited = 0
+  let count = 0
+  let needsReplacement = false
+  return {
+    async read(): Promise<Frame | undefined> {
+      awaited++
+      try {
+        const frame = await readNext()
+        count++
+        if (frame?.kind !== frameKinds.answer) return frame
+        const answer = JSON.parse(frame.payload.toString('utf8'))
+        needsReplacement = answer.needsReplacement === true
+        return { ...frame, answer }
+      } catch (cause) {
+        onInvalid(cause)
+        return undefined
+      } finally {
+        awaited--
+      }
+    },
+    isAwaited: () => awaited > 0,
+    count: () => count,
+    needsReplacement: () => needsReplacement,
   }
 }
 

@@ -5,8 +5,10 @@ import {
   EngineBusy,
   EngineDown,
   type EngineReport,
+  EngineStarved,
   type EngineState,
   type ScanEngine,
+  type Work,
 } from '../../domain/ports/engines.ts'
 import type { ClamdClient } from './client.ts'
 import { type ScratchBudget, ScratchFull } from './scratch-budget.ts'
@@ -28,10 +30,10 @@ export function makeClamAvEngine(deps: {
 }): ScanEngine {
   const { client, scratch } = deps
 
-  async function scanOnce(content: Content, signal: AbortSignal): Promise<EngineReport> {
-    const scan = async () => toReport(await client.scan(content, signal))
+  async function scanOnce(content: Content, work: Work): Promise<EngineReport> {
+    const scan = async () => toReport(await client.scan(content, work))
     try {
-      return await (scratch === undefined ? scan() : scratch.use(content, scan, signal))
+      return await (scratch === undefined ? scan() : scratch.use(content, scan, work))
     } catch (error) {
       // Alone in its scratch directory, clamd cannot unpack this content: that is a limit of the content.
       if (error instanceof ScratchFull && scratch !== undefined) return unscannable
@@ -45,14 +47,15 @@ export function makeClamAvEngine(deps: {
     opensContainers: true,
     marksContainers: deps.marksContainers,
     findState: deps.findState,
-    async scan(content, signal) {
+    async scan(content, work) {
+      const { signal } = work
       try {
-        return await scanOnce(content, signal)
+        return await scanOnce(content, work)
       } catch (error) {
         if (signal.aborted || error instanceof EngineBusy || !(error instanceof EngineDown)) throw error
         deps.onRetry(error)
         await waitUntilBack(client, signal)
-        return await scanOnce(content, signal)
+        return await scanOnce(content, work)
       }
     },
   }
@@ -98,7 +101,7 @@ export function toReport(reply: string): EngineReport {
 
 function toAlertReport(alert: string): EngineReport {
   // The limit is one of elapsed time: on a quiet machine the same content may be scanned to its end.
-  if (alert.startsWith('Heuristics.Limits.Exceeded.MaxScanTime')) throw new EngineBusy('clamd had too little time')
+  if (alert.startsWith('Heuristics.Limits.Exceeded.MaxScanTime')) throw new EngineStarved('clamd had too little time')
   const doubt = doubtsByPrefix.find(([prefix]) => alert.startsWith(prefix))?.[1]
   if (doubt !== undefined) return { findings: [], doubts: [doubt], suspectsContainer: false }
   if (alert.startsWith(unopenedPrefix)) return { findings: [], doubts: [], suspectsContainer: true, hasUnopened: true }

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import { availableParallelism } from 'node:os'
 import type { Content } from '../../domain/content/content.ts'
-import { EngineBusy } from '../../domain/ports/engines.ts'
+import { EngineBusy, type Work } from '../../domain/ports/engines.ts'
 import { makeSemaphore } from '../../domain/semaphore.ts'
 import {
   type ClamdAddress,
@@ -19,22 +19,39 @@ const sessionBytes = 256 * 1024
 /** More than clamd has threads (compose/malware.ts), so that the next scan is there when a thread becomes free. */
 export const sessionCount = Math.max(16, 4 * availableParallelism())
 
+type ClientDeps = {
+  address: ClamdAddress
+  /** The process of clamd; undefined for one that the operator runs, whose processor time is not known. */
+  findPid?(): number | undefined
+}
+
 /** Sends content and commands to clamd, and returns its replies unchanged; `toReport` interprets them. */
-export function makeClamdClient(deps: { address: ClamdAddress }) {
-  const sessions = makeSessions({ address: deps.address, count: sessionCount })
+export function makeClamdClient(deps: ClientDeps) {
+  const sessions = makeSessions({ ...deps, count: sessionCount })
 
   return {
-    scan(content: Content, signal: AbortSignal): Promise<string> {
+    scan(content: Content, work: Work): Promise<string> {
       const { whole } = content
       return whole !== undefined && whole.length <= sessionBytes
-        ? sessions.scan(whole, signal)
-        : streamToClamd(deps.address, content, signal)
+        ? sessions.scan(whole, work)
+        : measureUse(deps, work, () => streamToClamd(deps.address, content, work.signal))
     },
     /** Scans a few bytes outside of any scan of a caller. */
-    probe: (bytes: Buffer, timeoutMs: number) => sessions.scan(bytes, AbortSignal.timeout(timeoutMs)),
+    probe: (bytes: Buffer, timeoutMs: number) => sessions.scan(bytes, { signal: AbortSignal.timeout(timeoutMs) }),
     sendCommand: (command: 'PING' | 'VERSION' | 'RELOAD', timeoutMs: number) =>
-      sendCommand(deps.address, command, AbortSignal.timeout(timeoutMs)),
+      sendCommand(deps.address, command, timeoutMs),
     close: sessions.close,
+  }
+}
+
+/** Lets the processor time of clamd count for the scan while `scan` runs. */
+async function measureUse<T>({ findPid }: ClientDeps, work: Work, scan: () => Promise<T>): Promise<T> {
+  const pid = findPid?.()
+  const endUse = pid === undefined ? undefined : work.onUse?.(pid, true)
+  try {
+    return await scan()
+  } finally {
+    endUse?.()
   }
 }
 
@@ -43,26 +60,29 @@ export type ClamdClient = ReturnType<typeof makeClamdClient>
 const command = Buffer.from('zINSTREAM\0')
 const endOfStream = Buffer.alloc(4)
 const maxWaiting = 10_000
-/** Longest wait for a connection: after it, a scan would have too little time left. */
+/** Longest wait of a caller for a connection: after it, a scan would have too little time left. */
 const maxWaitMs = 20_000
+/** The part of the connections that background jobs leave free for callers. */
+const reservedPart = 1 / 4
 
 /**
  * Connections that are kept, with one scan at a time on each: twice as fast for small content as a connection for each
  * scan. They are opened as needed, up to `count`.
  */
-export function makeSessions({ address, count }: { address: ClamdAddress; count: number }) {
-  const permits = makeSemaphore({ count, maxWaiting, maxWaitMs })
+export function makeSessions({ count, ...deps }: ClientDeps & { count: number }) {
+  const { address } = deps
+  const permits = makeSemaphore({ count, maxWaiting, maxWaitMs, reserved: Math.floor(count * reservedPart) })
   let idle: Session[] = []
   /** Connections that were opened before the last `close` are not used again. */
   let generation = 0
 
-  async function waitForTurn(signal: AbortSignal) {
-    signal.throwIfAborted()
+  async function waitForTurn(work: Work) {
+    work.signal.throwIfAborted()
     try {
-      await permits.acquire(signal)
+      await permits.acquire(work)
     } catch (error) {
       // clamd has not seen the content, so the content is not the cause.
-      throw signal.aborted ? new EngineBusy('clamd was busy until the caller gave up') : error
+      throw work.signal.aborted ? new EngineBusy('clamd was busy until the caller gave up') : error
     }
   }
 
@@ -71,16 +91,16 @@ export function makeSessions({ address, count }: { address: ClamdAddress; count:
   }
 
   return {
-    async scan(data: Buffer, signal: AbortSignal): Promise<string> {
-      await waitForTurn(signal)
+    async scan(data: Buffer, work: Work): Promise<string> {
+      await waitForTurn(work)
       try {
         const session = idle.pop() ?? openSession(address, generation, remove)
-        const reply = await session.scan(data, signal)
+        const reply = await measureUse(deps, work, () => session.scan(data, work.signal))
         if (session.generation === generation) idle.push(session)
         else session.end()
         return reply
       } finally {
-        permits.release()
+        permits.release(1, work)
       }
     },
     /** Ends idle connections now, and the others after their scan. */

@@ -1,6 +1,7 @@
 import { connect, type NetConnectOpts, type Socket } from 'node:net'
 import type { Content } from '../../domain/content/content.ts'
 import { EngineDown } from '../../domain/ports/engines.ts'
+import { startAwakeTimer } from '../../runtime/awake-timer.ts'
 import { freeBuffer } from '../../runtime/free-buffer.ts'
 
 export type ClamdAddress = { path: string } | { host: string; port: number }
@@ -9,16 +10,24 @@ export const maxReplyLength = 4096
 const endOfStream = Buffer.alloc(4)
 const chunkBytes = 512 * 1024
 
-/** Sends a command without content: PING, VERSION, RELOAD. */
-export async function sendCommand(address: ClamdAddress, command: string, signal: AbortSignal): Promise<string> {
-  const socket = dial(address, signal)
-  const reply = readReply(socket, signal)
-  socket.write(`z${command}\0`)
-  return reply
+/** Sends a command without content: PING, VERSION, RELOAD. A stall of our own event loop does not count as time. */
+export async function sendCommand(address: ClamdAddress, command: string, timeoutMs: number): Promise<string> {
+  const timeout = new AbortController()
+  const timer = startAwakeTimer(timeoutMs, () => timeout.abort(new Error(`no reply within ${timeoutMs} ms`)))
+  try {
+    const socket = dial(address, timeout.signal)
+    const reply = readReply(socket, neverAborted)
+    socket.write(`z${command}\0`)
+    return await reply
+  } finally {
+    timer.stop()
+  }
 }
 
+const neverAborted = new AbortController().signal
+
 export const isAnswering = (address: ClamdAddress, timeoutMs: number): Promise<boolean> =>
-  sendCommand(address, 'PING', AbortSignal.timeout(timeoutMs)).then(
+  sendCommand(address, 'PING', timeoutMs).then(
     (answer) => answer === 'PONG',
     () => false,
   )

@@ -95,7 +95,8 @@ export async function openOwnClamd(options: OwnClamdOptions): Promise<ClamAv> {
   // A directory in memory outside of the data directory; the next start makes another.
   closers.add(async () => removeOutsideDir(join(dir, scratchName)))
   closers.add(supervisor.close)
-  const client = makeClamdClient({ address: { path: socket } })
+  const findPid = () => supervisor.findRunning()?.pid
+  const client = makeClamdClient({ address: { path: socket }, findPid })
   closers.add(client.close)
 
   const findState = (): EngineState => ({
@@ -131,7 +132,7 @@ export async function openOwnClamd(options: OwnClamdOptions): Promise<ClamAv> {
       scratch: makeScratchBudget({ megabytes: sandbox.megabytes }),
       onRetry: (error) => log.warn({ reason: error.message }, 'ClamAV did not answer; the scan is repeated once'),
     }),
-    findPid: () => supervisor.findRunning()?.pid,
+    findPid,
     updates: updater,
     findRemedy: () => toRemedy(updater),
     listRefused: library.listRefused,

@@ -1,6 +1,6 @@
 import { canHoldContent } from '../../domain/content/container.ts'
 import type { Content } from '../../domain/content/content.ts'
-import { EngineBusy, maxUnpackedBytes } from '../../domain/ports/engines.ts'
+import { EngineBusy, maxUnpackedBytes, type Work } from '../../domain/ports/engines.ts'
 import { makeSemaphore } from '../../domain/semaphore.ts'
 
 /** clamd could not write to its scratch directory, because it is full. */
@@ -9,7 +9,9 @@ export class ScratchFull extends EngineBusy {}
 /** Small content that holds no other is not counted: all kept connections together need a few megabytes for it. */
 const freeBytes = 256 * 1024
 const megabyte = 2 ** 20
-const maxWaitMs = 120_000
+const maxWaitMs = 30_000
+/** The part of the directory that background jobs leave free for callers. */
+const reservedPart = 1 / 4
 
 /** Content that holds other content rarely becomes larger than this many times its size; bombs do. */
 const usualRatio = 100
@@ -21,17 +23,18 @@ const usualRatio = 100
  * for itself.
  */
 export function makeScratchBudget({ megabytes }: { megabytes: number }) {
-  const semaphore = makeSemaphore({ count: megabytes, maxWaiting: 10_000, maxWaitMs })
+  const reserved = Math.floor(megabytes * reservedPart)
+  const semaphore = makeSemaphore({ count: megabytes, maxWaiting: 10_000, maxWaitMs, reserved })
 
   return {
     /** Rejects with `ScratchFull` only when the whole directory is too small for the content. */
-    async use<T>(content: Content, scan: () => Promise<T>, signal: AbortSignal): Promise<T> {
+    async use<T>(content: Content, scan: () => Promise<T>, work: Work): Promise<T> {
       const weight = Math.min(megabytes, estimateMegabytes(content))
       try {
-        return weight === 0 ? await scan() : await semaphore.use(scan, signal, weight)
+        return weight === 0 ? await scan() : await semaphore.use(scan, work, weight)
       } catch (error) {
         if (!(error instanceof ScratchFull) || weight === megabytes) throw error
-        return await semaphore.use(scan, signal, megabytes)
+        return await semaphore.use(scan, work, megabytes)
       }
     },
   }

@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { existsSync, lstatSync, realpathSync, renameSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { createInterface } from 'node:readline'
+import { readProcessorMs } from '../../runtime/process.ts'
 import { removeTree } from '../../runtime/remove-tree.ts'
 import { isEscape, type OnEscape } from '../jail/escape.ts'
 import { toJailed } from '../jail/jail.ts'
@@ -15,6 +16,8 @@ export type RunningClamd = {
   /** Waits for the next reload to end: true when the new database is in use, false when clamd refused it. */
   whenReloaded(signal: AbortSignal): Promise<boolean>
   exited: Promise<void>
+  /** The processor time that it has used. */
+  readProcessorMs(): number
   kill(signal: NodeJS.Signals): void
 }
 
@@ -51,6 +54,7 @@ export async function startClamd(options: {
     pid: child.pid as number,
     whenReloaded: messages.whenReloaded,
     exited,
+    readProcessorMs: () => readProcessorMs(child.pid as number),
     kill: (signal) => child.kill(signal),
   }
 }

@@ -7,17 +7,23 @@ const firstPauseMs = 100
 const longestPauseMs = 30_000
 /** After running for this long, the next crash is followed by the first pause again. */
 const stableMs = 60_000
-const pingEveryMs = 1000
-const pingTimeoutMs = 2500
-/** A single ping may be lost to a full queue. */
+/** Pings that clamd may miss, because a single one may be lost to a full queue. */
 const maxMissed = 2
+/** Pings that a clamd may miss which uses processor time: it works, and the machine may be too busy for an answer. */
+const maxMissedAtWork = 12
 
 /**
  * Keeps a clamd running: restarts it after a crash, with growing pauses, and kills one that has stopped answering, so
  * that the scans which wait for it can be repeated on the next one.
  */
-export function superviseClamd(deps: { start(): Promise<RunningClamd>; socket: string; log: Logger }) {
-  const { log } = deps
+export function superviseClamd(deps: {
+  start(): Promise<RunningClamd>
+  socket: string
+  log: Logger
+  pingTimeoutMs?: number
+  pingEveryMs?: number
+}) {
+  const { log, pingTimeoutMs = 2500, pingEveryMs = 1000 } = deps
   const stopping = new AbortController()
   let running: RunningClamd | undefined
   const firstTry = Promise.withResolvers<void>()
@@ -70,9 +76,13 @@ export function superviseClamd(deps: { start(): Promise<RunningClamd>; socket: s
 
   async function watch(clamd: RunningClamd, ended: AbortSignal) {
     let missed = 0
+    let lastMs = clamd.readProcessorMs()
     while (!ended.aborted) {
       missed = (await isAnswering({ path: deps.socket }, pingTimeoutMs)) ? 0 : missed + 1
-      if (missed === maxMissed && !ended.aborted && !stopping.signal.aborted) {
+      const processorMs = clamd.readProcessorMs()
+      const isOverdue = missed >= (processorMs > lastMs ? maxMissedAtWork : maxMissed)
+      lastMs = processorMs
+      if (isOverdue && !ended.aborted && !stopping.signal.aborted) {
         log.error({ pid: clamd.pid }, 'ClamAV does not answer; it is killed and restarted')
         clamd.kill('SIGKILL')
         return

@@ -3,17 +3,17 @@ import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Content } from '../../domain/content/content.ts'
 import {
-  EngineBusy,
   EngineDown,
   type EngineState,
   type ImageEngine,
   type ImageReport,
+  type Work,
 } from '../../domain/ports/engines.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { engineOptions } from '../child-process/engine-options.ts'
 import { openProcessPool } from '../child-process/process-pool.ts'
 import { toBody } from '../child-process/send-body.ts'
-import { AnswerOverdue, type Child, LimitExceeded, ProcessDied, startChild } from '../child-process/start-child.ts'
+import { type Child, LimitExceeded, ProcessDied, startChild } from '../child-process/start-child.ts'
 import type { OnEscape } from '../jail/escape.ts'
 import { chooseConfinement } from './confinement.ts'
 import { makeCores } from './cores.ts'
@@ -80,12 +80,12 @@ export async function openImageEngine(deps: ImageEngineDeps): Promise<RunningIma
       const fault = pool.findFault()
       return fault === undefined ? undefined : `The image engine cannot be started: ${toMessage(fault)}`
     },
-    /** Tries a second process when the first died, because the picture may not be the cause. */
-    async classify(content: Content, signal: AbortSignal): Promise<ImageReport> {
+    /** Tries a second process when the first died or hung, because the picture may not be the cause. */
+    async classify(content: Content, work: Work): Promise<ImageReport> {
       let death: unknown
       for (let attempt = 0; attempt < attempts; attempt++) {
         try {
-          return await pool.use((child) => classify(child, content, settings), signal)
+          return await pool.use((child) => classify(child, content, settings), work)
         } catch (error) {
           if (!(error instanceof ProcessDied)) throw error
           death = error
@@ -111,7 +111,8 @@ function makeImageProcesses(settings: Settings) {
 
   return async (signal: AbortSignal): Promise<{ child: Child; versions: Record<string, string> }> => {
     const core = cores.take()
-    const child = startChild(settings.name, confinement.wrap(core), () => settings.onEscape?.('images'))
+    const onEscape = () => settings.onEscape?.('images')
+    const child = startChild(settings.name, confinement.wrap(core), { onEscape, stallMs: settings.stallMs })
     void child.ended.then(() => cores.release(core))
     signal.addEventListener('abort', child.kill, { once: true })
     try {
@@ -136,7 +137,6 @@ async function classify(child: Child, content: Content, settings: Settings): Pro
     throw new EngineDown('failure' in answer ? answer.failure : 'The image process gave no result')
   } catch (error) {
     if (error instanceof LimitExceeded) return { unscanned: 'ScanLimitExceeded' }
-    if (error instanceof AnswerOverdue) throw new EngineBusy(error.message, { cause: error })
     throw error
   }
 }

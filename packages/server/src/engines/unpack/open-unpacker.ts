@@ -28,14 +28,16 @@ export function openUnpacker(deps: UnpackerDeps): RunningUnpacker {
   const pool = openProcessPool({
     ...options,
     log,
-    start: async () => startChild(options.name, launch, () => onEscape?.('unpacker')),
+    start: async () =>
+      startChild(options.name, launch, { onEscape: () => onEscape?.('unpacker'), stallMs: options.stallMs }),
   })
 
   /** All depths of a scan share one budget, so a budget that is in use here belongs to nested work. */
   const budgetsInUse = new Set<UnpackBudget>()
 
   async function tryOnce(content: Content, job: Options): Promise<UnpackResult> {
-    const { signal, budget } = job
+    const { work, budget } = job
+    const { signal } = work
     const isNested = budgetsInUse.has(budget)
     let hasBegun = false
     signal.throwIfAborted()
@@ -46,7 +48,7 @@ export function openUnpacker(deps: UnpackerDeps): RunningUnpacker {
           budgetsInUse.add(budget)
           return runJob(child, content, job)
         },
-        signal,
+        work,
         { isNested },
       )
     } catch (error) {
@@ -60,9 +62,16 @@ export function openUnpacker(deps: UnpackerDeps): RunningUnpacker {
 
   return {
     async unpack(content, job) {
+      const { members, bytes } = job.budget
       let result = await tryOnce(content, job)
-      // The process may have been killed while idle, or by a machine without memory. Members are given only once.
-      if (result.kind === 'died' && !result.gaveMembers) result = await tryOnce(content, job)
+      if (result.kind === 'died') {
+        pool.throwIfClosed()
+        log.warn({ sha256: content.sha256, bytes: content.bytes }, 'an unpacking process died at work')
+        // The next process gives all members again; the caller knows those that it has inspected. A budget of 0 is one
+        // that the caller has ended.
+        if (job.budget.members > 0) Object.assign(job.budget, { members, bytes })
+        result = await tryOnce(content, job)
+      }
       switch (result.kind) {
         case 'limit':
           job.budget.members = 0
@@ -72,8 +81,7 @@ export function openUnpacker(deps: UnpackerDeps): RunningUnpacker {
           pool.throwIfClosed()
           if (!result.sawContent) throw new EngineDown('The unpacking process cannot be started')
           if (result.hasEscaped) throw new EngineDown('The unpacking process made a forbidden system call')
-          log.warn({ sha256: content.sha256, bytes: content.bytes }, 'an unpacking process died at work')
-          return ['UnsupportedContainer']
+          throw new EngineDown('The unpacking process died twice on the same content')
         case 'answered':
           return await refineDoubts(content, listDoubts(content, result.answer))
       }

@@ -1,5 +1,5 @@
 import type { Content } from '../../domain/content/content.ts'
-import type { Doubt, SeenMembers, UnpackBudget, Unpacker } from '../../domain/ports/engines.ts'
+import type { Doubt, SeenMembers, UnpackBudget, Unpacker, Work } from '../../domain/ports/engines.ts'
 import { frameKinds } from '../child-process/frames.ts'
 import type { Child } from '../child-process/start-child.ts'
 
@@ -24,8 +24,8 @@ export type UnpackResult =
   | { kind: 'answered'; answer: JobAnswer }
   /** The budget is used up. The process is killed. */
   | { kind: 'limit' }
-  /** The process died without an answer. */
-  | { kind: 'died'; sawContent: boolean; gaveMembers: boolean; hasEscaped: boolean }
+  /** The process died without an answer, or hung and was killed. */
+  | { kind: 'died'; sawContent: boolean; hasEscaped: boolean }
 
 const maxReadBytes = 2 ** 20
 /** The file name that 7-Zip sees, and after which it names the one member of a compressed file. */
@@ -33,28 +33,37 @@ export const contentName = 'content'
 
 /**
  * Unpacks one container in one process. The job reads one frame after the other: while `take` does not read, 7-Zip
- * waits. When a member cannot be given whole, its bytes end early and the result tells why, so that findings in its
- * first part still count. Throws the errors of `take` and of reading the content, and the signal's reason; the process
- * is killed then.
+ * waits. A member beyond the budget ends early and the result says so, so that findings in its first part still count.
+ * Reading a member fails when the process dies: a part of it must leave no doubt, because the job may be repeated.
+ * Throws the errors of `take` and of reading the content, and the signal's reason; the process is killed then.
  */
 export async function runJob(
   child: Child,
   content: Content,
-  options: { take: Take; budget: UnpackBudget; signal: AbortSignal; seen?: SeenMembers },
+  options: { take: Take; budget: UnpackBudget; work: Work; seen?: SeenMembers },
 ): Promise<UnpackResult> {
-  const { take, budget, signal } = options
+  const { take, budget } = options
+  const { signal } = options.work
   signal.addEventListener('abort', child.kill, { once: true })
   const frames = makeJobFrames(child, content)
-  let gaveMembers = false
+  const death = new Error('The unpacking process died')
 
   async function* readMember(): AsyncGenerator<Buffer> {
     for (let frame = await frames.next(); frame !== undefined; frame = await frames.next()) {
       if (frame.kind === frameKinds.end) return
-      if (frame.kind !== frameKinds.data) return frames.stop('died')
+      if (frame.kind !== frameKinds.data) break
       budget.bytes -= frame.payload.length
       if (budget.bytes < 0) return frames.stop('limit')
       yield frame.payload
     }
+    frames.stop('died')
+    if (frames.getOutcome().stopped === 'died') throw death
+  }
+
+  async function toDied(): Promise<UnpackResult> {
+    const { sawContent } = frames.getOutcome()
+    await child.ended
+    return { kind: 'died', sawContent, hasEscaped: child.hasEscaped() }
   }
 
   try {
@@ -68,19 +77,16 @@ export async function runJob(
         break
       }
       budget.members--
-      gaveMembers = true
       const bytes = readMember()
       await take({ path: toMemberPath(frame.payload), bytes: withoutReturn(bytes) })
       for await (const _ of bytes);
     }
     signal.throwIfAborted()
-    const { stopped, sawContent } = frames.getOutcome()
-    if (stopped === 'limit') return { kind: 'limit' }
-    await child.ended
-    return { kind: 'died', sawContent, gaveMembers, hasEscaped: child.hasEscaped() }
+    return frames.getOutcome().stopped === 'limit' ? { kind: 'limit' } : await toDied()
   } catch (error) {
     child.kill()
     signal.throwIfAborted()
+    if (error === death) return await toDied()
     throw error
   } finally {
     signal.removeEventListener('abort', child.kill)

@@ -16,10 +16,13 @@ type CompileOptions = {
   backend: BackendName | undefined
   compileMs: number
   signal: AbortSignal
+  stallMs?: number
   onEscape?: OnEscape | undefined
 }
 
-export type LoadOptions = CompileOptions & { processes: number; maxWaiting: number; waitMs: number; log: Logger }
+type Pooling = Pick<typeof engineOptions.yara, 'processes' | 'maxWaiting' | 'waitMs' | 'reserved' | 'reservedForMs'>
+
+export type LoadOptions = CompileOptions & Pooling & { log: Logger }
 
 export type LoadedRules = {
   refused: Refused[]
@@ -134,10 +137,13 @@ async function startWithRules(files: RuleFile[], options: CompileOptions): Promi
  * Rules are the operator's code and content is hostile. Both meet in a process that holds no secret, can write nothing,
  * and can be killed at any time.
  */
-function startYaraProcess({ backend, onEscape }: CompileOptions): Child {
+function startYaraProcess({ backend, stallMs, onEscape }: CompileOptions): Child {
   const launch = launches.get(backend) ?? toYaraLaunch(program, backend)
   launches.set(backend, launch)
-  return startChild(engineOptions.yara.name, launch, () => onEscape?.('yara'))
+  return startChild(engineOptions.yara.name, launch, {
+    onEscape: () => onEscape?.('yara'),
+    ...(stallMs === undefined ? {} : { stallMs }),
+  })
 }
 
 const launches = new Map<BackendName | undefined, Launch>()

@@ -1,8 +1,8 @@
 import type { Content } from '../../domain/content/content.ts'
-import { EngineBusy, EngineDown, type EngineReport } from '../../domain/ports/engines.ts'
+import { EngineDown, type EngineReport, type Work } from '../../domain/ports/engines.ts'
 import type { ProcessPool } from '../child-process/process-pool.ts'
 import { toBody } from '../child-process/send-body.ts'
-import { AnswerOverdue, type Child, LimitExceeded, ProcessDied } from '../child-process/start-child.ts'
+import { type Child, LimitExceeded, ProcessDied } from '../child-process/start-child.ts'
 import type { Answer } from './requests.ts'
 
 const attempts = 2
@@ -12,14 +12,15 @@ const msPerByte = 1 / 5000
 const maxSlowdown = 8
 
 /**
- * Scans once more when the process died, because the content may not be the cause. A scan that is too slow is not
- * repeated.
+ * Scans once more when the process died or hung, because the content may not be the cause. A scan that took too much
+ * processor time is not repeated.
  */
 export async function scanContent(
   findPool: () => ProcessPool | undefined,
   content: Content,
-  { scanMs, signal }: { scanMs: number; signal: AbortSignal },
+  { scanMs, work }: { scanMs: number; work: Work },
 ): Promise<EngineReport> {
+  const { signal } = work
   const maxProcessorMs = Math.ceil(scanMs + content.bytes * msPerByte)
   let death: unknown
   for (let attempt = 0; attempt < attempts; attempt++) {
@@ -28,12 +29,11 @@ export async function scanContent(
     const pool = findPool()
     if (pool === undefined) return { findings: [], doubts: [], suspectsContainer: false }
     try {
-      const report = pool.use((child) => requestScan(child, content, { maxProcessorMs, signal }), signal)
+      const report = pool.use((child) => requestScan(child, content, { maxProcessorMs, signal }), work)
       return await rejectOnAbort(report, signal)
     } catch (error) {
       if (error instanceof LimitExceeded)
         return { findings: [], doubts: ['ScanLimitExceeded'], suspectsContainer: false }
-      if (error instanceof AnswerOverdue) throw new EngineBusy(error.message, { cause: error })
       if (!(error instanceof ProcessDied)) throw error
       death = error
     }

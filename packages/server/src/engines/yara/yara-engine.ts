@@ -57,9 +57,9 @@ export async function openYaraEngine(deps: YaraDeps): Promise<YaraEngine> {
       const loaded = rules.find()
       return loaded?.pool?.isUp() ? loaded.state : undefined
     },
-    async scan(content, signal) {
+    async scan(content, work) {
       if (closing.signal.aborted) throw new EngineDown('YARA is closed')
-      return scanContent(() => getPool(rules.find()), content, { scanMs, signal })
+      return scanContent(() => getPool(rules.find()), content, { scanMs, work })
     },
     reload: rules.reload,
     listRefused: rules.listRefused,
