@@ -4,6 +4,7 @@ import { basename, join } from 'node:path'
 import { pino } from 'pino'
 import { imageThresholds } from '../../packages/server/src/domain/scans/image-scan.ts'
 import { defaultSuspicion } from '../../packages/server/src/engines/nsfw/image-engine.ts'
+import { toInputSize } from '../../packages/server/src/engines/nsfw/models/convert.ts'
 import { builtDir, modelNames, type Precision } from '../../packages/server/src/engines/nsfw/models/manifest.ts'
 import { openModels } from '../../packages/server/src/engines/nsfw/models/open-models.ts'
 import { collectNeutralPictures } from '../../scripts/neutral-pictures.ts'
@@ -31,11 +32,11 @@ async function comparePictures(pictures: string[]): Promise<Row[]> {
   for (const name of modelNames) {
     const open = (precision: Precision) => openModels({ dirs: [builtDir], names: [name], precision, log })
     const models = [...(await open('int8')), ...(await open('fp32'))]
-    const [int8 = [], fp32 = []] = await scoreWithModels(models, pictures)
+    const [int8 = [], fp32 = []] = await scoreWithModels(name, models, pictures)
     int8Scores.push(int8)
     fp32Scores.push(fp32)
     const paths = chosen.map((at) => pictures[at] as string)
-    const theirs = await scoreWithNsfwjs(name, models[0]?.size ?? 0, paths)
+    const theirs = await scoreWithNsfwjs(name, toInputSize(name), paths)
     const ours = chosen.map((at) => fp32[at] as Float32Array)
     rows.push(...compareWithNsfwjs(name, ours, theirs))
   }

@@ -1,8 +1,9 @@
 import * as tf from '@tensorflow/tfjs'
 import '@tensorflow/tfjs-backend-wasm'
 import { load } from 'nsfwjs'
+import { toInputSize } from '../../packages/server/src/engines/nsfw/models/convert.ts'
 import type { ModelName } from '../../packages/server/src/engines/nsfw/models/manifest.ts'
-import type { Model } from '../../packages/server/src/engines/nsfw/models/open-models.ts'
+import type { Model } from '../../packages/server/src/engines/nsfw/models/model.ts'
 import { InferenceSession, Tensor } from '../../packages/server/src/engines/nsfw/onnxruntime.ts'
 import { readPixels, readWhole } from './nsfw-pixels.ts'
 
@@ -10,11 +11,11 @@ import { readPixels, readWhole } from './nsfw-pixels.ts'
 export type ClassScores = Float32Array[]
 
 /** Scores by each converted model on one thread; they differ in precision only. */
-export async function scoreWithModels(models: Model[], pictures: string[]): Promise<ClassScores[]> {
+export async function scoreWithModels(name: ModelName, models: Model[], pictures: string[]): Promise<ClassScores[]> {
   const options = { intraOpNumThreads: 1, interOpNumThreads: 1 }
   const sessions = await Promise.all(models.map(({ path }) => InferenceSession.create(path, options)))
   const scores: ClassScores[] = models.map(() => [])
-  const [{ name, size }] = models as [Model, ...Model[]]
+  const size = toInputSize(name)
   for (const picture of pictures) {
     const pixels = new Tensor('uint8', await readPixels(picture, name), [1, size, size, 3])
     for (const [i, session] of sessions.entries()) {

@@ -80,7 +80,7 @@ async function toOpening(dataDir: string): Promise<Opening> {
     precision,
     log: makeLogger({ level: 'warn', region: config.region }),
   })
-  const [small, large] = models.map(({ path }) => path)
-  if (small === undefined) throw new Error('There are no models')
-  return { models: { small, large }, profile, suspicion }
+  const [first, second] = models
+  if (first === undefined) throw new Error('There are no models')
+  return { models: { first, second }, profile, suspicion }
 }

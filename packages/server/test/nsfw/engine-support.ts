@@ -5,7 +5,8 @@ import { findChildren } from '../../../../acceptance/support/processes.ts'
 import type { Content } from '../../src/domain/content/content.ts'
 import { type ImageEngineDeps, openImageEngine } from '../../src/engines/nsfw/image-engine.ts'
 import { builtDir } from '../../src/engines/nsfw/models/manifest.ts'
-import { type Model, openModels } from '../../src/engines/nsfw/models/open-models.ts'
+import type { Model } from '../../src/engines/nsfw/models/model.ts'
+import { openModels } from '../../src/engines/nsfw/models/open-models.ts'
 
 export const noAbort = new AbortController()
 

@@ -22,7 +22,7 @@ test('a model that is nowhere is converted, and found the next time', async () =
   const [model] = await openModels({ ...mid, dirs })
   assert.ok(model)
   assert.equal(model.path.startsWith(`${dirs[0]}/mobilenet-v2-mid.`), true)
-  assert.equal(model.size, 224)
+  assert.equal(model.form.shape.side, 224)
   assert.equal(await hashFile(model.path), model.sha256)
   const { mtimeMs, mode } = await stat(model.path)
   assert.equal(mode & 0o777, 0o644)

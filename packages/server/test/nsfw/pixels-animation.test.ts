@@ -7,6 +7,7 @@ import {
   makeGif,
   withArchiveBehind,
 } from '../../../../acceptance/support/hostile-images.ts'
+import { largeShape } from '../../src/engines/nsfw/models/model.ts'
 import { type OpenOptions, openPicture, type Picture } from '../../src/engines/nsfw/pixels/open-picture.ts'
 import {
   blue,
@@ -60,7 +61,7 @@ describe('animations', () => {
         const found = picture.frames.find(({ index }) => index === at)
         assert.ok(found, `frame ${at} is not among ${picture.frames.map(({ index }) => index)}`)
         assert.ok(isNear(colourOf(found.small, 0.25, 0.25), red, 30))
-        assert.ok(isNear(colourOf(await found.large(), 0.75, 0.75), yellow, 30))
+        assert.ok(isNear(colourOf(await found.render(largeShape), 0.75, 0.75), yellow, 30))
       }
     })
 
@@ -115,7 +116,7 @@ describe('animations', () => {
     const found = chosen.find(({ index }) => index === 555)
     assert.ok(found)
     assert.ok(isNear(colourOf(found.small, 0.5, 0.5), [255, 0, 0]))
-    assert.ok(isNear(colourOf(await found.large(), 0.5, 0.5), [255, 0, 0]))
+    assert.ok(isNear(colourOf(await found.render(largeShape), 0.5, 0.5), [255, 0, 0]))
   })
 
   it('a GIF of parts is shown as the whole that viewers make of them', async () => {

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import sharp from 'sharp'
 import { makePng, pngChunk, toRows, withArchiveBehind } from '../../../../acceptance/support/hostile-images.ts'
+import { largeShape } from '../../src/engines/nsfw/models/model.ts'
 import { type Frame, openPicture } from '../../src/engines/nsfw/pixels/open-picture.ts'
 import {
   blue,
@@ -70,7 +71,7 @@ describe('still pictures', () => {
         const within = name.includes('CMYK') ? 90 : 16
         const frame = await openOne(await encode(paintQuarters(width, height)))
         assertCorners(frame.small, quarters, within)
-        const large = await frame.large()
+        const large = await frame.render(largeShape)
         assert.equal(large.length, 299 * 299 * 3)
         assertCorners(large, quarters, within)
       })
@@ -99,9 +100,9 @@ describe('still pictures', () => {
     ] as const) {
       const whole = paint(width, height, () => green)
       for (const encode of ['jpeg', 'png', 'webp', 'gif'] as const) {
-        const { small, large } = await openOne(await toSharp(whole)[encode]().toBuffer())
+        const { small, render } = await openOne(await toSharp(whole)[encode]().toBuffer())
         assert.ok(isNear(colourOf(small, 0.5, 0.5), green), `${encode} ${width} x ${height}`)
-        assert.ok(isNear(colourOf(await large(), 0.5, 0.5), green), `${encode} ${width} x ${height}`)
+        assert.ok(isNear(colourOf(await render(largeShape), 0.5, 0.5), green), `${encode} ${width} x ${height}`)
       }
     }
   })
@@ -122,7 +123,7 @@ describe('still pictures', () => {
       const stored = toSharp(paintQuarters(600, 300)).withMetadata({ orientation: Number(orientation) })
       const frame = await openOne(await stored.jpeg({ chromaSubsampling: '4:4:4' }).toBuffer())
       assertCorners(frame.small, corners)
-      assertCorners(await frame.large(), corners)
+      assertCorners(await frame.render(largeShape), corners)
     }
   })
 
@@ -178,8 +179,8 @@ describe('still pictures', () => {
       assert.ok(white && black)
       assert.deepEqual(colourOf(white.small, 0.75, 0.5), [255, 255, 255])
       assert.deepEqual(colourOf(black.small, 0.75, 0.5), [0, 0, 0])
-      assert.deepEqual(colourOf(await white.large(), 0.25, 0.5), [0, 0, 0])
-      assert.deepEqual(colourOf(await black.large(), 0.75, 0.5), [0, 0, 0])
+      assert.deepEqual(colourOf(await white.render(largeShape), 0.25, 0.5), [0, 0, 0])
+      assert.deepEqual(colourOf(await black.render(largeShape), 0.75, 0.5), [0, 0, 0])
     }
   })
 
@@ -209,7 +210,7 @@ describe('still pictures', () => {
       const [both] = await open(bytes, { both: true })
       assert.ok(alone && both)
       assert.ok(getMeanDifference(alone.small, both.small) < 1)
-      assert.ok(getMeanDifference(await alone.large(), await both.large()) < 1)
+      assert.ok(getMeanDifference(await alone.render(largeShape), await both.render(largeShape)) < 1)
     }
   })
 

@@ -17,12 +17,11 @@ import { type Child, LimitExceeded, ProcessDied, startChild } from '../child-pro
 import type { OnEscape } from '../jail/escape.ts'
 import { chooseConfinement } from './confinement.ts'
 import { makeCores } from './cores.ts'
-import type { ModelName } from './models/manifest.ts'
-import type { Model } from './models/open-models.ts'
+import type { Model } from './models/model.ts'
 import type { Answer, Opening, Profile, Request } from './requests.ts'
 
 export type ImageEngineDeps = Partial<typeof engineOptions.images> & {
-  /** MobileNetV2Mid, and InceptionV3 for every profile but `fast`. */
+  /** The first model, and the second for every profile but `fast`. */
   models: Model[]
   profile: Profile
   /** The score from which on the profile `balanced` runs the second model; 1 is certainly unsafe. */
@@ -107,7 +106,7 @@ function makeImageProcesses(settings: Settings) {
     maxDataMb: maxMemoryMb + untouchedMb,
   })
   const cores = makeCores(settings)
-  const opening: Request = { kind: 'open', models: toPaths(models, profile), profile, suspicion }
+  const opening: Request = { kind: 'open', models: toOpen(models, profile), profile, suspicion }
 
   return async (signal: AbortSignal): Promise<{ child: Child; versions: Record<string, string> }> => {
     const core = cores.take()
@@ -141,31 +140,34 @@ async function classify(child: Child, content: Content, settings: Settings): Pro
   }
 }
 
-function toPaths(models: Model[], profile: Profile): Opening['models'] {
-  const find = (wanted: ModelName) => models.find(({ name }) => name === wanted)?.path
-  const small = find('mobilenet-v2-mid')
-  const large = find('inception-v3')
-  if (small === undefined || (large === undefined && profile !== 'fast'))
+function toOpen([first, second]: Model[], profile: Profile): Opening['models'] {
+  if (first === undefined || (second === undefined && profile !== 'fast'))
     throw new Error(`There is no model for the profile ${profile}`)
-  return { small, large }
+  const pick = ({ path, form }: Model) => ({ path, form })
+  return { first: pick(first), second: second && pick(second) }
 }
 
 /** Increase this when a change of Assay makes the same models give other scores. */
 const revision = 'assay-nsfw-1'
 
-const titles: Record<ModelName, string> = { 'mobilenet-v2-mid': 'MobileNetV2Mid', 'inception-v3': 'InceptionV3' }
-
 /** `nsfwjs MobileNetV2Mid+InceptionV3 int8`, and a hash of everything that the scores depend on. */
 function toState({ models, profile, suspicion }: Settings, versions: Record<string, string>): EngineState {
-  const names = models.map(({ name }) => titles[name]).join('+')
-  const precisions = [...new Set(models.map(toPrecision))].join('+')
-  const basis = [revision, models.map(({ name, sha256 }) => [name, sha256]), profile, suspicion, versions]
+  const basis = [revision, models.map(({ name, sha256, form }) => [name, sha256, form]), profile, suspicion, versions]
   return {
-    version: `nsfwjs ${names} ${precisions}`,
+    version: toVersion(models),
     verdictVersion: createHash('sha256').update(JSON.stringify(basis)).digest('hex'),
     signatures: undefined,
     signaturesAt: undefined,
   }
+}
+
+/** Names the shipped models together, and the operator's one by one. */
+function toVersion(models: Model[]): string {
+  const shipped = models.filter(({ isOwn }) => !isOwn)
+  const precisions = [...new Set(shipped.map(toPrecision))].join('+')
+  const names = shipped.map(({ title }) => title).join('+')
+  const own = models.filter(({ isOwn }) => isOwn).map(({ title }) => title)
+  return [...(shipped.length === 0 ? [] : [`nsfwjs ${names} ${precisions}`]), ...own].join('; ')
 }
 
 /**

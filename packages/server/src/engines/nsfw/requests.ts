@@ -1,13 +1,16 @@
 import type { ImageReport } from '../../domain/ports/engines.ts'
+import type { Model } from './models/model.ts'
 
 export type Profile = 'fast' | 'balanced' | 'thorough'
 
+type ModelToOpen = Pick<Model, 'path' | 'form'>
+
 /** The models that an image process opens, and how it uses them. */
 export type Opening = {
-  /** Paths. The profile `fast` has no large model. */
-  models: { small: string; large: string | undefined }
+  /** The profile `fast` uses the first model only. */
+  models: { first: ModelToOpen; second: ModelToOpen | undefined }
   profile: Profile
-  /** From this score on, the profile `balanced` runs the large model too. */
+  /** From this score on, the profile `balanced` runs the second model too. */
   suspicion: number
 }
 

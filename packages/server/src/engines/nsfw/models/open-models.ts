@@ -21,9 +21,7 @@ import {
   type Precision,
   readManifest,
 } from './manifest.ts'
-
-/** A model file that matches the manifest; `size` is the side of the square of pixels that it takes. */
-export type Model = { name: ModelName; path: string; sha256: string; size: number }
+import { type Model, shippedForms } from './model.ts'
 
 type Deps = {
   /** Searched in this order. A model that none of them has is written to the first writable one. */
@@ -34,6 +32,8 @@ type Deps = {
   onEscape?: OnEscape | undefined
 }
 
+const titles: Record<ModelName, string> = { 'mobilenet-v2-mid': 'MobileNetV2Mid', 'inception-v3': 'InceptionV3' }
+
 /** Finds the models, and converts those that are missing from the package nsfwjs. */
 export async function openModels({ dirs, names, precision, log, onEscape }: Deps): Promise<Model[]> {
   const manifest = await readManifest()
@@ -42,7 +42,8 @@ export async function openModels({ dirs, names, precision, log, onEscape }: Deps
   for (const name of names) {
     const wanted = getModelFile(manifest, name, encoding)
     const path = (await findModel(wanted, dirs, log)) ?? (await buildModel(wanted, { dirs, log, onEscape }))
-    models.push({ name, path, sha256: wanted.sha256, size: wanted.size })
+    const form = shippedForms[name]
+    models.push({ name, title: titles[name], path, sha256: wanted.sha256, isOwn: false, form })
   }
   return models
 }

@@ -1,6 +1,7 @@
+import type { Shape } from '../models/model.ts'
 import { type FrameSource, maxFramesPerPass } from './frame-sources.ts'
 import { type PngChunk, readPng, readPngChunks, toPng } from './png.ts'
-import { newUnsupported, type Raster, render, renderWhole, type Shape } from './render.ts'
+import { newUnsupported, type Raster, render, renderWhole } from './render.ts'
 
 type ApngFrame = {
   width: number

@@ -1,5 +1,6 @@
+import { type Shape, smallShape } from '../models/model.ts'
 import type { FrameSource } from './frame-sources.ts'
-import { largeShape, type Raster, smallShape } from './render.ts'
+import type { Raster } from './render.ts'
 
 /** One view of a frame, as a viewer may show it. A transparent frame has two: on white and on black. */
 export type Frame = {
@@ -8,8 +9,8 @@ export type Frame = {
   background: Background
   /** RGB, 8 bits, 224 x 224, antialiased bilinear. */
   small: Buffer
-  /** RGB, 8 bits, 299 x 299, lanczos3. Decodes again, once for all chosen frames of a pass. */
-  large(): Promise<Buffer>
+  /** RGB, 8 bits, in the shape of a model. Any but the small one decodes again, once for all chosen frames of a pass. */
+  render(shape: Shape): Promise<Buffer>
 }
 
 type Candidate = Frame & { thumbnail: Thumbnail }
@@ -44,27 +45,28 @@ async function choosePass(frameSource: FrameSource, first: number, most: number)
     }),
   )
   const chosen = chooseDistinct(views, most)
-  const readLarge = makeLargeReader(
+  const readAgain = makeShapeReader(
     frameSource,
     chosen.map(({ index }) => index),
   )
-  return chosen.map(({ index, background, raster, thumbnail }) => ({
-    index,
-    background,
-    thumbnail,
-    small: flatten(raster, background),
-    large: () => readLarge(index, background),
-  }))
+  return chosen.map(({ index, background, raster, thumbnail }) => {
+    const small = flatten(raster, background)
+    const render = async (shape: Shape) =>
+      isSameShape(shape, smallShape) ? small : readAgain(shape, index, background)
+    return { index, background, thumbnail, small, render }
+  })
 }
 
+const isSameShape = (a: Shape, b: Shape) => a.side === b.side && a.kernel === b.kernel
+
 /** Decodes all chosen frames of a pass at once, because a suspicious frame often has suspicious neighbours. */
-function makeLargeReader(frameSource: FrameSource, indexes: number[]) {
+function makeShapeReader(frameSource: FrameSource, indexes: number[]) {
   const first = Math.min(...indexes)
   const count = Math.max(...indexes) - first + 1
-  let reading: Promise<Map<string, Buffer>> | undefined
+  const readings = new Map<string, Promise<Map<string, Buffer>>>()
 
-  const read = async () => {
-    const rasters = await frameSource.read(first, count, largeShape)
+  const read = async (shape: Shape) => {
+    const rasters = await frameSource.read(first, count, shape)
     const wanted = new Set(indexes)
     const flats = new Map<string, Buffer>()
     for (const [i, raster] of rasters.entries()) {
@@ -76,8 +78,10 @@ function makeLargeReader(frameSource: FrameSource, indexes: number[]) {
     return flats
   }
 
-  return async (index: number, background: Background): Promise<Buffer> => {
-    reading ??= read()
+  return async (shape: Shape, index: number, background: Background): Promise<Buffer> => {
+    const key = `${shape.side} ${shape.kernel}`
+    const reading = readings.get(key) ?? read(shape)
+    readings.set(key, reading)
     const found = (await reading).get(`${index} ${background}`)
     if (found === undefined) throw new Error(`Frame ${index} was not read`)
     return found

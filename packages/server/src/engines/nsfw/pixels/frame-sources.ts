@@ -1,5 +1,6 @@
+import type { Shape } from '../models/model.ts'
 import { readPng, readPngChunks } from './png.ts'
-import { newUnsupported, openSharp, type Raster, refuseErrors, render, type Shape, type Source } from './render.ts'
+import { newUnsupported, openSharp, type Raster, refuseErrors, render, type Source } from './render.ts'
 
 /** The frames of a picture in order; a still picture has one. */
 export type FrameSource = {

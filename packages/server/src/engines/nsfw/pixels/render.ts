@@ -1,4 +1,5 @@
 import sharp, { type Metadata, type Sharp, type SharpOptions } from 'sharp'
+import type { Shape } from '../models/model.ts'
 
 /** `UnsupportedImage` when a picture cannot be decoded, `ScanLimitExceeded` when decoding it would cost too much. */
 export type Unscanned = { unscanned: 'UnsupportedImage' | 'ScanLimitExceeded'; reason: string }
@@ -16,12 +17,6 @@ export class Refusal extends Error {
 export const newUnsupported = (reason: string) => new Refusal('UnsupportedImage', reason)
 
 export const newOverLimit = (reason: string) => new Refusal('ScanLimitExceeded', reason)
-
-/** The square that a model takes. The picture is squashed into it by the kernel nearest to the model's training. */
-export type Shape = { side: number; kernel: 'linear' | 'lanczos3' }
-
-export const smallShape: Shape = { side: 224, kernel: 'linear' }
-export const largeShape: Shape = { side: 299, kernel: 'lanczos3' }
 
 /** 8 bits a channel, sRGB; the fourth channel is alpha, not multiplied in. */
 export type Raster = { data: Buffer; channels: 3 | 4 }
