@@ -8,6 +8,7 @@ import { benchJail } from './jail.ts'
 import { benchJobs } from './jobs.ts'
 import { benchMalware } from './malware.ts'
 import { benchMediaTypes } from './media-types.ts'
+import { benchNeighbours } from './neighbours.ts'
 import { benchNsfw } from './nsfw.ts'
 import { benchNsfwParity } from './nsfw-parity.ts'
 import { benchPing } from './ping.ts'
@@ -27,6 +28,7 @@ const benches: Record<string, () => Promise<Row[]>> = {
   jobs: benchJobs,
   malware: benchMalware,
   'media-types': benchMediaTypes,
+  neighbours: benchNeighbours,
   nsfw: benchNsfw,
   'nsfw-parity': benchNsfwParity,
   ping: benchPing,
