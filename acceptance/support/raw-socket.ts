@@ -20,9 +20,10 @@ export type RawConnection = {
 
 const deadlineMs = 10_000
 
-export async function openRaw(url: string): Promise<RawConnection> {
+/** `localAddress` is the address of the client, for tests that must not share one with others. */
+export async function openRaw(url: string, localAddress = ''): Promise<RawConnection> {
   const { hostname, port } = new URL(url)
-  const socket = connect({ host: hostname, port: Number(port) })
+  const socket = connect({ host: hostname, port: Number(port), ...(localAddress === '' ? {} : { localAddress }) })
   const received = collect(socket)
   await new Promise<void>((resolve, reject) => socket.once('connect', resolve).once('error', reject))
 

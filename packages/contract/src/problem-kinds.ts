@@ -56,7 +56,8 @@ export const problemKinds = {
   },
   'rate-limited': {
     title: 'Too many requests',
-    meaning: 'The API key has used all requests of its current rate-limit window.',
+    meaning:
+      'The API key has used all requests of its current rate-limit window, or your network sent too many requests without a valid key.',
     remedy: 'Wait for the number of seconds in the Retry-After header.',
   },
   'header-too-large': {

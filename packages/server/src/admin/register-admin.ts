@@ -26,6 +26,7 @@ export function registerAdmin(app: FastifyInstance, deps: GuardDeps & { audit: A
     app.route({
       method: route.method,
       url: adminPath + route.path.replaceAll(/\{(\w+)\}/g, ':$1'),
+      config: { strangerWeight: route.access === 'anyone' ? anyoneWeight : 1 },
       handler: async (request, reply) => {
         const who = await guard(route, request)
         const origin = toRequestOrigin(request)
@@ -44,6 +45,9 @@ export function registerAdmin(app: FastifyInstance, deps: GuardDeps & { audit: A
     })
   }
 }
+
+/** Routes for anyone check a password or a token, which costs far more than refusing a request. */
+const anyoneWeight = 25
 
 const toRequestOrigin = (request: FastifyRequest): Origin => ({
   address: request.ip,

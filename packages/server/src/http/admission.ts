@@ -8,6 +8,7 @@ import { checkIdempotencyKey, toFingerprint } from '../domain/scans/check-submis
 import { findTestRefusal } from '../domain/test-mode.ts'
 import { leaveBodiesToHandlers } from './body.ts'
 import { listHeader } from './request.ts'
+import type { StrangerLimit } from './strangers.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -17,6 +18,12 @@ declare module 'fastify' {
     isCounted: boolean
     /** The operation of the contract; set as soon as the route is known. */
     operationId: string | undefined
+  }
+  interface FastifyContextConfig {
+    /** The route admits only requests with a valid key. */
+    needsKey?: boolean
+    /** As how many requests a request counts that has no key. */
+    strangerWeight?: number
   }
 }
 
@@ -38,7 +45,7 @@ export function prepareAdmission(app: FastifyInstance) {
  * Checks key, rate limit and credit, in this order, before the body is read. Small uploads of a recent caller take the
  * fast path: they are counted together with their charge, in one transaction.
  */
-export function makeAdmitHook(operation: Operation, { admission }: Deps) {
+export function makeAdmitHook(operation: Operation, { admission, wrongKeys }: Deps & { wrongKeys: StrangerLimit }) {
   const isUpload = operation.does === 'file'
   const isScan = isUpload || operation.does === 'url'
   const isSubmit = isUpload && operation.mode === 'async'
@@ -52,7 +59,9 @@ export function makeAdmitHook(operation: Operation, { admission }: Deps) {
       isUpload && isSmall(request, maxBytes) && (isSubmit || listIdempotencyKeys(request).length === 0)
     const recentCaller = canTakeFastPath ? admission.findRecentCaller(keys) : undefined
     if (recentCaller === undefined) {
-      return applyAdmission(request, reply, withTestRefusal(request, await admission.admitRequest(keys, isScan)))
+      const admitted = await admission.admitRequest(keys, isScan)
+      if (admitted.caller === undefined) await wrongKeys.refuseTooMany(request.ip)
+      return applyAdmission(request, reply, withTestRefusal(request, admitted))
     }
     request.caller = recentCaller
     request.isCounted = false

@@ -10,6 +10,11 @@ const idleMs = 30_000
 /** Limits of `discardRest`: bytes that must arrive in a period, and the longest time in all. */
 const lingering = { minBytes: 64 * 1024, periodMs: 5000, totalMs: 30_000, checkMs: 500 }
 
+/** Chunks below this size are combined before `take` sees them, from the fifth one on. */
+const smallBytes = 1024
+const smallAtOnce = 4
+const combinedBytes = 4096
+
 /** The choice of `take` after a chunk: wait for this promise before the next chunk, stop reading, or continue. */
 type AfterChunk = Promise<void> | 'stop' | undefined
 
@@ -41,9 +46,14 @@ export function readBody(
     let idle = startIdleTimer()
 
     let isCompleted = false
+    let smallCount = 0
+    let combined: Buffer[] = []
+    let combinedLength = 0
+    let passing: NodeJS.Immediate | undefined
     const complete = (callback: () => void) => {
       isCompleted = true
       clearTimeout(idle)
+      clearImmediate(passing)
       raw.off('data', onData).off('end', onEnd).off('error', onBroken).off('close', onBroken)
       // An error event without a listener would end the process.
       raw.on('error', () => {})
@@ -53,7 +63,40 @@ export function readBody(
       raw.pause()
       complete(() => reject(error))
     }
-    const onEnd = () => complete(resolve)
+    /** A chunk of one byte costs `take` as much as a long one, so small ones of the same turn are combined. */
+    const combine = (chunk: Buffer): Buffer | undefined => {
+      const isSmall = chunk.length < smallBytes
+      if (combinedLength === 0 && (!isSmall || ++smallCount <= smallAtOnce)) return chunk
+      combined.push(chunk)
+      combinedLength += chunk.length
+      if (!isSmall || combinedLength >= combinedBytes) return takeCombined()
+      passing ??= setImmediate(passCombined)
+      return undefined
+    }
+    const takeCombined = () => {
+      clearImmediate(passing)
+      passing = undefined
+      const bytes = Buffer.concat(combined, combinedLength)
+      combined = []
+      combinedLength = 0
+      return bytes
+    }
+    const passCombined = () => {
+      try {
+        pass(takeCombined())
+      } catch (error) {
+        fail(error)
+      }
+    }
+    const onEnd = () => {
+      try {
+        const after = combinedLength === 0 ? undefined : take(takeCombined())
+        if (after instanceof Promise) after.then(() => complete(resolve), fail)
+        else complete(resolve)
+      } catch (error) {
+        fail(error)
+      }
+    }
     // The client may be gone and never read this problem, but the log records it.
     const onBroken = (error?: unknown) => fail(malformed('The body ended before it was complete.', { cause: error }))
     /** Pauses the request. The time that the client waits for us counts neither as silence nor as slowness. */
@@ -72,14 +115,18 @@ export function readBody(
         idle.refresh()
         const slowness = guard.add(chunk.length)
         if (slowness !== undefined) throw tooSlow(slowness)
-        const after = take(chunk)
-        if (after === undefined) return
-        raw.pause()
-        if (after === 'stop') return complete(resolve)
-        waitFor(after)
+        const bytes = combine(chunk)
+        if (bytes !== undefined) pass(bytes)
       } catch (error) {
         fail(error)
       }
+    }
+    const pass = (bytes: Buffer) => {
+      const after = take(bytes)
+      if (after === undefined) return
+      raw.pause()
+      if (after === 'stop') return complete(resolve)
+      waitFor(after)
     }
     raw.on('data', onData).on('end', onEnd).on('error', onBroken).on('close', onBroken)
   })

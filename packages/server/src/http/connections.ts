@@ -129,7 +129,10 @@ export function watchConnections(app: FastifyInstance, deps: Deps) {
   }
   app.server.on('connect', (request, socket: Socket) => {
     // Node has removed its listeners from this socket: without one, a reset by the client would end the process.
-    socket.on('error', () => {}).resume()
+    socket
+      .removeAllListeners('data')
+      .on('error', () => {})
+      .resume()
     const problem = { kind: 'method-not-allowed' as const, allow: ['GET', 'HEAD', 'POST'] }
     rejectSocket(deps, socket, { problem, instance: request.url ?? '', reason: 'CONNECT' })
   })

@@ -1,5 +1,5 @@
 import { readFileSync, unwatchFile, watchFile } from 'node:fs'
-import { createServer as createHttpServer, type Server } from 'node:http'
+import { createServer as createHttpServer, type RequestListener, type Server } from 'node:http'
 import { createServer as createHttpsServer, Server as TlsServer } from 'node:https'
 import { headers, maxHeaderBytes } from '@assay/contract'
 import cors from '@fastify/cors'
@@ -13,9 +13,11 @@ import { type HealthDeps, isHealth, registerHealth } from './health.ts'
 import { registerPages } from './pages.ts'
 import { makeErrorHandler, makeUnmatchedHandler, sendProblem } from './problem-response.ts'
 import { isUnroutable, newTraceId, toPath } from './request.ts'
+import { makeStrangerLimit } from './strangers.ts'
+import { makeTurns } from './turns.ts'
 import { registerV1, type V1Deps } from './v1.ts'
 
-export type HttpDeps = V1Deps &
+export type HttpDeps = Omit<V1Deps, 'wrongKeys'> &
   HealthDeps & {
     log: Logger
     logRequest(line: RequestLine): void
@@ -47,6 +49,13 @@ export async function makeHttpServer(deps: HttpDeps): Promise<FastifyInstance> {
   deps.metrics.gauge('assay_http_connections', 'Open client connections.', connections.countOpen)
   deps.metrics.gauge('assay_http_connections_refused', 'Connections beyond the limit.', connections.countRefused)
   observeResponses(app, deps)
+  // Each limit is a few percent of the event loop. They are separate, so that a flood of pages does not delay health
+  // checks through the same proxy, nor answer a client with a wrong key by 429.
+  const limits = {
+    wrongKeys: makeStrangerLimit({ perSecond: 200 }),
+    healthChecks: makeStrangerLimit({ perSecond: 200 }),
+    others: makeStrangerLimit({ perSecond: 500 }),
+  }
 
   // Hooks that wait for nothing use callbacks: they run for every request, and a promise would cost more than they do.
   app.addHook('onRequest', (request, reply, done) => {
@@ -54,6 +63,13 @@ export async function makeHttpServer(deps: HttpDeps): Promise<FastifyInstance> {
     closeGently(request)
     // While stopping, make keep-alive clients reconnect, so that the balancer sends them elsewhere.
     if (deps.readiness.stopping.aborted) reply.header('Connection', 'close')
+    const { config } = request.routeOptions
+    // Requests for an operation wait in the admission hook, which knows whether their key is valid.
+    if (config?.needsKey === true) return done()
+    const limit = isHealth(toPath(request)) ? limits.healthChecks : limits.others
+    limit.waitForTurn(request.ip, config?.strangerWeight).then(() => done(), done)
+  })
+  app.addHook('onRequest', (request, reply, done) => {
     if (isUnroutable(toPath(request))) {
       handleUnmatched(request, reply)
       return
@@ -84,7 +100,7 @@ export async function makeHttpServer(deps: HttpDeps): Promise<FastifyInstance> {
   await app.register(async (scope) => registerHealth(scope, deps))
   if (deps.servesApi) {
     await app.register(async (scope) => registerPages(scope))
-    await app.register(async (scope) => registerV1(scope, deps))
+    await app.register(async (scope) => registerV1(scope, { ...deps, wrongKeys: limits.wrongKeys }))
     for (const register of deps.registerMore) await app.register(async (scope) => register(scope))
   }
   await app.ready()
@@ -98,6 +114,11 @@ function writeCommonHeaders(reply: FastifyReply, { region, tls }: Pick<HttpDeps,
 }
 
 function openApp(deps: HttpDeps): FastifyInstance {
+  const turns = makeTurns()
+  const makeServer = (handler: RequestListener): Server =>
+    deps.tls === undefined
+      ? createHttpServer(serverOptions, handler)
+      : createHttpsServer({ ...serverOptions, ...deps.tls }, handler)
   return fastify({
     // `observeResponses` writes one log line for each response instead.
     logger: false,
@@ -119,10 +140,11 @@ function openApp(deps: HttpDeps): FastifyInstance {
     // `serverFactory` makes the server; this option only tells Fastify the scheme of its address. The cast avoids the
     // overload of `fastify` that would expect an HTTPS server in every type.
     ...({ https: deps.tls } as object),
-    serverFactory: (handler) =>
-      deps.tls === undefined
-        ? createHttpServer(serverOptions, handler)
-        : createHttpsServer({ ...serverOptions, ...deps.tls }, handler),
+    serverFactory(handler) {
+      const server = makeServer(turns.limitRequests(handler))
+      turns.watchConnections(server)
+      return server
+    },
   })
 }
 

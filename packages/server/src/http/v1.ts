@@ -9,9 +9,11 @@ import type { Submitting } from '../domain/scans/submitting.ts'
 import type { AddressPolicy } from '../domain/scans/web-address.ts'
 import { countFailedFastPath, getCaller, makeAdmitHook, prepareAdmission } from './admission.ts'
 import { type Handler, makeFileHandler, makeResultHandler, makeUrlHandler } from './scans.ts'
+import type { StrangerLimit } from './strangers.ts'
 
 export type V1Deps = {
   admission: Admission
+  wrongKeys: StrangerLimit
   accounts: AccountStore
   scanning: Scanning
   submitting: Submitting
@@ -30,6 +32,7 @@ export function registerV1(app: FastifyInstance, deps: V1Deps) {
     app.route({
       method: operation.method,
       url: operation.path.replace('{id}', ':id'),
+      config: { needsKey: true },
       onRequest: makeAdmitHook(operation, deps),
       handler: makeHandler(operation, deps),
     })

@@ -46,4 +46,43 @@ describe('a body', () => {
     await assert.rejects(reading, { refusal: { kind: 'request-timeout', detail: 'The body stalled for 30 seconds.' } })
     assert.equal(chunks, 3)
   })
+
+  test('in many small chunks reaches its reader in few large ones, and whole', async () => {
+    const { raw, request } = newRequest()
+    const taken: Buffer[] = []
+    const reading = readBody(request, reply, (bytes) => void taken.push(bytes))
+    const sent = Array.from({ length: 10_000 }, (_, i) => String(i % 10))
+    for (const byte of sent) raw.push(byte)
+    raw.push('x'.repeat(5000))
+    raw.push(null)
+    await reading
+    assert.equal(Buffer.concat(taken).toString(), `${sent.join('')}${'x'.repeat(5000)}`)
+    assert.ok(taken.length < 20, `${taken.length} chunks`)
+  })
+
+  test('in small chunks is passed on without waiting for more, and an error ends it', async () => {
+    const { raw, request } = newRequest()
+    let text = ''
+    const reading = readBody(request, reply, (bytes) => {
+      text += bytes.toString()
+      if (text.includes('bad')) throw new Error('no form')
+    })
+    for (const byte of 'all of this is bad') raw.push(byte)
+    await assert.rejects(reading, /no form/)
+  })
+
+  test('in small chunks ends only when the last of them are stored', async () => {
+    const { raw, request } = newRequest()
+    const stored = Promise.withResolvers<void>()
+    let isOver = false
+    const reading = readBody(request, reply, (bytes) => (bytes.length > 1 ? stored.promise : undefined)).then(() => {
+      isOver = true
+    })
+    for (const byte of 'nine bytes') raw.push(byte)
+    raw.push(null)
+    for (let turn = 0; turn < 5; turn++) await nextTurn()
+    assert.equal(isOver, false)
+    stored.resolve()
+    await reading
+  })
 })

@@ -123,13 +123,15 @@ export function newMultipartParser(deps: {
   }
 }
 
-/** The number of bytes at the end that may be the beginning of a delimiter. */
+/**
+ * The number of bytes at the end that may be the beginning of a delimiter. Only the first byte of a delimiter is a
+ * carriage return, because no header can have one: only the last one of the bytes can be its beginning.
+ */
 function countPartialDelimiter(bytes: Buffer, delimiter: Buffer): number {
-  const longest = Math.min(bytes.length, delimiter.length - 1)
-  for (let at = bytes.indexOf(13, bytes.length - longest); at !== -1; at = bytes.indexOf(13, at + 1)) {
-    if (delimiter.subarray(0, bytes.length - at).equals(bytes.subarray(at))) return bytes.length - at
-  }
-  return 0
+  const at = bytes.subarray(-(delimiter.length - 1)).lastIndexOf(13)
+  if (at === -1) return 0
+  const end = bytes.subarray(Math.max(0, bytes.length - delimiter.length + 1) + at)
+  return delimiter.subarray(0, end.length).equals(end) ? end.length : 0
 }
 
 /** Reads the end of a boundary line: `--` closes the form; blanks and a line end, which are returned, open a part. */
