@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
-import { randomBytes } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import { eicar } from '../acceptance/support/archives.ts'
-import { makeCaller } from '../acceptance/support/submitting.ts'
+import { makeCaller, newNoise } from '../acceptance/support/submitting.ts'
 import { toText } from './counts.ts'
 import { toP99 } from './health.ts'
 
@@ -38,7 +37,7 @@ export async function startScans({ url, operate }: Balances) {
       const isBad = (i + n) % 2 === 0
       const bytes = i % 5 === 0 ? 1_500_000 : 2000
       // Every content is new, because the verdict cache would answer a repeated one.
-      const content = isBad ? Buffer.concat([eicar, Buffer.from('\n'.repeat(i % 50))]) : randomBytes(bytes)
+      const content = isBad ? Buffer.concat([eicar, Buffer.from('\n'.repeat(i % 50))]) : newNoise(bytes)
       const startedAt = performance.now()
       const answer = await caller.sendFile('malware', 'scan', content).catch(() => undefined)
       times.push(performance.now() - startedAt)
@@ -61,6 +60,8 @@ export async function startScans({ url, operate }: Balances) {
   }
 
   return {
+    /** Number of scans that got a verdict. */
+    count: () => answered,
     async end() {
       isOver = true
       await running

@@ -1,19 +1,21 @@
 import assert from 'node:assert/strict'
 import { randomBytes, randomInt } from 'node:crypto'
-import { readdirSync, utimesSync } from 'node:fs'
-import { join } from 'node:path'
 import { test } from 'node:test'
-import type { ScanResult } from '@assay/contract'
-import { checkLedger, checkVerdicts, completeAll, countFailed } from '../support/chaos-checks.ts'
+import {
+  checkDeliveries,
+  checkLedger,
+  checkLeftovers,
+  checkVerdicts,
+  completeAll,
+  countFailed,
+} from '../support/chaos-checks.ts'
 import { type Fault, type Installation, openInstallation } from '../support/chaos-installation.ts'
 import { type Load, type Order, startLoad } from '../support/chaos-load.ts'
 import { newRandom } from '../support/chaos-random.ts'
-import { grepFiles, listContentFiles } from '../support/content-files.ts'
 import { openOrigin, world } from '../support/origin.ts'
-import { openReceiver, type Receiver, verifyDelivery } from '../support/receiver.ts'
+import { openReceiver } from '../support/receiver.ts'
 import { alreadyTested, lacksClamAv } from '../support/scanning.ts'
 import { getSharedService } from '../support/shared-service.ts'
-import { listKept } from '../support/submitting.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
 const lacking = await lacksClamAv(getSharedService().url)
@@ -55,7 +57,7 @@ test('whatever is killed under load, nothing that was acknowledged is lost, wron
     url: installation.url,
     apiKey,
     originUrl: origin.url,
-    receiverUrl: receiver.url,
+    receiverUrls: [receiver.url],
     marker,
     random: chance,
     clients: 6,
@@ -74,11 +76,11 @@ test('whatever is killed under load, nothing that was acknowledged is lost, wron
     const results = await completeAll({ ...installation, apiKey }, load)
     checkVerdicts(load.orders, results)
     await checkLedger({ ...installation, apiKey }, results)
-    await checkDeliveries(receiver, load.orders, results)
+    await checkDeliveries([receiver], secret, load.orders, results)
     const attempts = receiver.received.length
     t.diagnostic(`${results.size} results, ${countFailed(results)} of them failed; ${attempts} webhooks received`)
 
-    const left = await checkLeftovers(installation)
+    const left = await checkLeftovers(installation, marker)
     t.diagnostic(`${left} orphans were left, encrypted, for the sweeper`)
   } catch (error) {
     t.diagnostic(installation.log().slice(-5000))
@@ -106,49 +108,4 @@ async function answers({ url }: Installation): Promise<boolean> {
   const answer = await fetch(`${url}/v1/me`, { headers: { 'x-api-key': apiKey } }).catch(() => undefined)
   await answer?.body?.cancel()
   return answer?.status === 200
-}
-
-/** Each job with a callback was told of, truly, and never in two ways. */
-async function checkDeliveries(receiver: Receiver, orders: Order[], results: Map<string, ScanResult>) {
-  const called = new Set(orders.filter(({ callbackPath }) => callbackPath !== undefined).map(({ name }) => name))
-  const expected = [...results.values()].filter(({ content_name }) => called.has(String(content_name)))
-  const listTold = () => new Set(receiver.received.map(({ body }) => JSON.parse(body.toString()).id as string))
-  await waitUntil(
-    'every callback',
-    () => {
-      const told = listTold()
-      return expected.every(({ id }) => told.has(id))
-    },
-    90_000,
-  )
-  const webhookIds = new Map<string, string>()
-  for (const delivery of receiver.received) {
-    const result = verifyDelivery(delivery, secret)
-    assert.deepEqual(result, results.get(result.id))
-    assert.equal(delivery.path, `/${result.content_name}`)
-    const webhookId = String(delivery.headers['webhook-id'])
-    const body = delivery.body.toString()
-    assert.equal(webhookIds.get(webhookId) ?? body, body, 'the same bytes every time')
-    webhookIds.set(webhookId, body)
-  }
-  assert.equal(webhookIds.size, expected.length, 'one delivery a job')
-}
-
-/** Content of a job that crashed away is an orphan for 15 minutes, unreadable. Then nothing at all is left. */
-async function checkLeftovers(installation: Installation): Promise<number> {
-  const { dataDir, temporaryDir } = installation
-  await installation.stop()
-  assert.deepEqual(installation.listProcesses(), [])
-  assert.deepEqual(grepFiles(dataDir, Buffer.from(marker)), [], 'nothing is there in clear')
-  assert(!installation.log().includes(marker), 'nor in the log')
-  const orphans = listKept(dataDir)
-  const longAgo = Date.now() / 1000 - 16 * 60
-  for (const name of orphans) utimesSync(join(dataDir, 'jobs', name), longAgo, longAgo)
-  await installation.start()
-  await waitUntil('the sweeper to remove the orphans', () => listKept(dataDir).length === 0)
-  await installation.stop()
-  assert.deepEqual(listContentFiles({ dataDir }), [])
-  assert.deepEqual(readdirSync(temporaryDir), [])
-  assert.deepEqual(installation.listProcesses(), [])
-  return orphans.length
 }

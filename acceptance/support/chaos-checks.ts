@@ -1,8 +1,14 @@
 import assert from 'node:assert/strict'
+import { readdirSync, utimesSync } from 'node:fs'
+import { join } from 'node:path'
 import type { ScanResult } from '@assay/contract'
 import { eicarSignal } from './archives.ts'
+import type { Installation } from './chaos-installation.ts'
 import type { Load, Order } from './chaos-load.ts'
-import { makeCaller } from './submitting.ts'
+import { grepFiles, listContentFiles } from './content-files.ts'
+import { type Receiver, verifyDelivery } from './receiver.ts'
+import { type Kind, listKept, makeCaller } from './submitting.ts'
+import { waitUntil } from './wait-until.ts'
 
 /** Access to the first account of an installation. */
 type Balances = { url: string; apiKey: string; operate(...args: string[]): Promise<unknown> }
@@ -12,17 +18,40 @@ export async function completeAll(
   balances: Balances,
   load: Pick<Load, 'orders' | 'submit'>,
 ): Promise<Map<string, ScanResult>> {
-  for (const order of load.orders) if (order.idempotencyKey !== undefined) await load.submit(order)
+  const repeatable = load.orders.filter(({ idempotencyKey }) => idempotencyKey !== undefined)
+  await forEachInParallel(repeatable, load.submit)
   const caller = makeCaller(balances.url, balances.apiKey)
   const ids = new Set((await listLedger(balances)).filter(({ kind }) => kind === 'debit').map((row) => row.scan_id))
   for (const { id } of load.orders) assert(id === undefined || ids.has(id), `${id} was acknowledged and not charged`)
+  const kinds = new Map(load.orders.map(({ id, kind }) => [id, kind]))
   const results = new Map<string, ScanResult>()
-  for (const id of ids) results.set(id, await caller.complete('malware', id))
+  await forEachInParallel([...ids], async (id) => {
+    results.set(id, await caller.complete(kinds.get(id) ?? (await findKind(caller, id)), id))
+  })
   return results
 }
 
-/** `tolerated` lists the error signals that a job may end with, besides failures of our own and limits. */
-export function checkVerdicts(orders: Order[], results: Map<string, ScanResult>, tolerated: string[] = []) {
+async function forEachInParallel<T>(items: T[], work: (item: T) => Promise<unknown>) {
+  const queue = [...items]
+  const run = async () => {
+    for (let item = queue.pop(); item !== undefined; item = queue.pop()) await work(item)
+  }
+  await Promise.all(Array.from({ length: 8 }, run))
+}
+
+/** The kind of a scan whose acknowledgement did not arrive: the other kind has no such id. */
+const findKind = async (caller: ReturnType<typeof makeCaller>, id: string): Promise<Kind> =>
+  (await caller.fetchResult('malware', id)).status === 200 ? 'malware' : 'nsfw/images'
+
+/**
+ * `tolerated` lists the error signals that a job may end with, besides failures of our own. `pictureSignals` are those of
+ * the picture of the load.
+ */
+export function checkVerdicts(
+  orders: Order[],
+  results: Map<string, ScanResult>,
+  { tolerated = [], pictureSignals = [] }: { tolerated?: string[]; pictureSignals?: string[] } = {},
+) {
   const byName = new Map(orders.map((order) => [order.name, order]))
   const accepted = new Map<string, number>()
   for (const result of results.values()) {
@@ -31,11 +60,11 @@ export function checkVerdicts(orders: Order[], results: Map<string, ScanResult>,
     accepted.set(order.name, (accepted.get(order.name) ?? 0) + 1)
     const about = `${order.name}: ${JSON.stringify(result)}`
     if (result.status === 'error') {
-      const mayBe = ['Error:EngineFailed', 'Error:ScanLimitExceeded', ...tolerated]
-      assert(mayBe.includes(String(result.signals)), about)
+      assert(['Error:EngineFailed', ...tolerated].includes(String(result.signals)), about)
     } else {
-      assert.equal(result.status, order.isVirus ? 'threat' : 'clean', about)
-      assert.deepEqual(result.signals, order.isVirus ? [eicarSignal] : [], about)
+      const signals = order.kind === 'malware' ? (order.isVirus ? [eicarSignal] : []) : pictureSignals
+      assert.equal(result.status, signals.length > 0 ? 'threat' : 'clean', about)
+      assert.deepEqual(result.signals, signals, about)
       assert.equal(result.content_length, order.content.length, about)
     }
   }
@@ -69,4 +98,58 @@ async function listLedger({ operate }: Balances) {
   const first = accounts.find(({ name }) => name === 'first account')
   const ledger = await operate('credits', 'ledger', '--account', first?.id ?? '', '--limit', '100000')
   return ledger as { kind: string; scan_id: string; amount: number }[]
+}
+
+/** Checks that each job with a callback was told of, signed and truly, and never in two ways. */
+export async function checkDeliveries(
+  receivers: Receiver[],
+  secret: string,
+  orders: Order[],
+  results: Map<string, ScanResult>,
+) {
+  const called = new Set(orders.filter(({ callbackUrl }) => callbackUrl !== undefined).map(({ name }) => name))
+  const expected = [...results.values()].filter(({ content_name }) => called.has(String(content_name)))
+  const listReceived = () => receivers.flatMap(({ received }) => received)
+  const listTold = () => new Set(listReceived().map(({ body }) => JSON.parse(body.toString()).id as string))
+  await waitUntil(
+    'every callback',
+    () => {
+      const told = listTold()
+      return expected.every(({ id }) => told.has(id))
+    },
+    90_000,
+  )
+  const webhookIds = new Map<string, string>()
+  for (const delivery of listReceived()) {
+    const result = verifyDelivery(delivery, secret)
+    assert.deepEqual(result, results.get(result.id))
+    assert.equal(delivery.path, `/${result.content_name}`)
+    const webhookId = String(delivery.headers['webhook-id'])
+    const body = delivery.body.toString()
+    assert.equal(webhookIds.get(webhookId) ?? body, body, 'the same bytes every time')
+    webhookIds.set(webhookId, body)
+  }
+  assert.equal(webhookIds.size, expected.length, 'one delivery a job')
+}
+
+/**
+ * Stops the installation and checks that neither processes nor files are left. Content of a job that a crash removed is
+ * an orphan for 15 minutes, encrypted; returns how many of them the sweeper removed.
+ */
+export async function checkLeftovers(installation: Installation, marker: string): Promise<number> {
+  const { dataDir, temporaryDir } = installation
+  await installation.stop()
+  assert.deepEqual(installation.listProcesses(), [])
+  assert.deepEqual(grepFiles(dataDir, Buffer.from(marker)), [], 'nothing is there in clear')
+  assert(!installation.log().includes(marker), 'nor in the log')
+  const orphans = listKept(dataDir)
+  const longAgo = Date.now() / 1000 - 16 * 60
+  for (const name of orphans) utimesSync(join(dataDir, 'jobs', name), longAgo, longAgo)
+  await installation.start()
+  await waitUntil('the sweeper to remove the orphans', () => listKept(dataDir).length === 0)
+  await installation.stop()
+  assert.deepEqual(listContentFiles({ dataDir }), [])
+  assert.deepEqual(readdirSync(temporaryDir), [])
+  assert.deepEqual(installation.listProcesses(), [])
+  return orphans.length
 }

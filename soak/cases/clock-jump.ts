@@ -4,15 +4,14 @@ import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Case } from '../case.ts'
 import { withDatabase } from '../database.ts'
+import { fakeTimeLibrary } from '../fake-time.ts'
 import { underLoad } from '../under-load.ts'
-
-const library = `/usr/lib/${process.arch === 'arm64' ? 'aarch64' : 'x86_64'}-linux-gnu/faketime/libfaketimeMT.so.1`
 
 /** Changes the wall clock only: the monotonic clock of timers does not jump on a real machine either. */
 export const soak: Case = {
   about: 'the clock of the service jumps two hours ahead, then four back; that of PostgreSQL does not (libfaketime)',
   async run() {
-    if (!existsSync(library)) throw new Error('Install faketime first: apt-get install faketime')
+    if (!existsSync(fakeTimeLibrary)) throw new Error('Install faketime first: apt-get install faketime')
     const dir = mkdtempSync(join(tmpdir(), 'assay-soak-clock-'))
     const offset = join(dir, 'offset')
     writeFileSync(offset, '+0')
@@ -22,7 +21,7 @@ export const soak: Case = {
           settings: { ASSAY_DATABASE_URL: proxy.url },
           under: [
             'env',
-            `LD_PRELOAD=${library}`,
+            `LD_PRELOAD=${fakeTimeLibrary}`,
             `FAKETIME_TIMESTAMP_FILE=${offset}`,
             'FAKETIME_NO_CACHE=1',
             'FAKETIME_DONT_FAKE_MONOTONIC=1',

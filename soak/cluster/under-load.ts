@@ -100,7 +100,7 @@ async function startLoads({ contents, origin, receiver, nodes }: Cluster, random
     moreUrls: urls.slice(1),
     apiKey,
     originUrl: origin.url,
-    receiverUrl: receiver.url,
+    receiverUrls: [receiver.url],
     marker,
     random,
     clients: 4,
@@ -126,7 +126,7 @@ async function checkLoads({ nodes, postgres, store }: Cluster, loads: Awaited<Re
   checkVerdicts(load.orders, results)
   await checkLedger(balances, results)
   const pictureResults = await pictures.check()
-  const called = new Set(load.orders.filter((order) => order.callbackPath !== undefined).map(({ name }) => name))
+  const called = new Set(load.orders.filter((order) => order.callbackUrl !== undefined).map(({ name }) => name))
   const expected = [...results].filter(([, { content_name }]) => called.has(String(content_name)))
   const submitted = [...pictureResults.results].filter(([, result]) => pictures.isSubmitted(result))
   const delivered = await deliveries.check(new Map([...expected, ...submitted]))
