@@ -5,7 +5,9 @@ import { toText } from '../counts.ts'
 import { underLoad } from '../under-load.ts'
 
 export const soak: Case = {
-  about: 'the service may open 256 files and sockets, and 600 clients connect, half of them in the middle of an upload',
+  about:
+    'the service may open 256 files and sockets, and 600 clients connect: a third send nothing, a third are in the middle ' +
+    'of an upload; /livez answers meanwhile',
   run: () =>
     underLoad({
       under: ['prlimit', '--nofile=256:256'],
@@ -21,10 +23,12 @@ export const soak: Case = {
             got += bytes
           })
           socket.once('close', () => count(got === '' ? 'closed' : (/ (\d{3}) /.exec(got)?.[1] ?? '')))
-          socket.write(n % 2 === 0 ? 'GET /v1/ping HTTP/1.1\r\n' : openUpload)
+          if (n % 3 > 0) socket.write(n % 3 === 1 ? 'GET /v1/ping HTTP/1.1\r\n' : openUpload)
           return socket
         })
         await pause(10_000)
+        const { status } = await fetch(`${url}/livez`, { signal: AbortSignal.timeout(10_000) })
+        if (status !== 200) throw new Error(`/livez: ${status}`)
         const held = sockets.filter(({ destroyed }) => !destroyed).length
         const observed = toText(outcomes)
         for (const socket of sockets) socket.destroy()

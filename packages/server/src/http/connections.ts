@@ -18,13 +18,17 @@ type TrackedSocket = Socket & { [latestReply]?: FastifyReply; [surplusMark]?: tr
 const spareConnections = 32
 
 /**
- * Limits the number of connections. A connection beyond the limit gets 503 for everything but health checks; beyond the
- * spare ones it is closed at once. Connections within the limit are not affected.
+ * Limits the number of connections. A connection beyond the limit gets 503 for everything but health checks. Beyond the
+ * spare ones, a new connection replaces the oldest spare one, so that clients that connect and send nothing do not keep
+ * health checks out. Connections within the limit are not affected.
  */
 export function limitConnections(server: Server, maxConnections: number) {
   let open = 0
   let refused = 0
-  server.maxConnections = maxConnections + spareConnections
+  /** Open connections beyond the limit, the oldest first. */
+  const spare = new Set<Socket>()
+  // A closed connection counts until the end of the turn of the event loop, so a burst needs as much room once more.
+  server.maxConnections = maxConnections + 2 * spareConnections
   server.on('drop', () => {
     refused++
   })
@@ -32,11 +36,21 @@ export function limitConnections(server: Server, maxConnections: number) {
     if (++open > maxConnections) {
       socket[surplusMark] = true
       refused++
+      const [oldest] = spare
+      if (spare.size === spareConnections) closeSpare(oldest)
+      spare.add(socket)
     }
     socket.once('close', () => {
       open--
+      spare.delete(socket)
     })
   })
+  function closeSpare(socket: Socket | undefined) {
+    if (socket === undefined) return
+    spare.delete(socket)
+    socket.destroy()
+  }
+
   return {
     isSurplus: ({ raw }: FastifyRequest): boolean => (raw.socket as TrackedSocket)[surplusMark] === true,
     countOpen: () => open,
