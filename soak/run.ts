@@ -16,6 +16,9 @@ if (unknown.length > 0) {
   process.exit(2)
 }
 
+// Services that a case started end with the `exit` event, which a signal alone would skip.
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130))
+
 type Row = { name: string; held: boolean; seconds: number; observed: string }
 const rows: Row[] = []
 for (const name of requested.length > 0 ? requested : all) {
