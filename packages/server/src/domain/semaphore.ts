@@ -1,6 +1,12 @@
 import { EngineBusy, type JobTurn, type Work } from './ports/engines.ts'
 
-type Waiter = { weight: number; job: JobTurn | undefined; resolve(): void; reject(error: unknown): void }
+type Waiter = {
+  weight: number
+  work: Work | undefined
+  job: JobTurn | undefined
+  resolve(): void
+  reject(error: unknown): void
+}
 
 type SemaphoreOptions = {
   count: number
@@ -12,6 +18,8 @@ type SemaphoreOptions = {
   reserved?: number
   /** How long after the last caller permits stay reserved. */
   reservedForMs?: number
+  /** Permits that one account may hold, so that others find a free one. Work that needs more runs alone. */
+  perAccount?: number
 }
 
 /** After so many callers in a row, a job that waits has its turn. */
@@ -38,7 +46,7 @@ export function makeSemaphore(options: SemaphoreOptions) {
     work?.signal.throwIfAborted()
     job?.stopping.throwIfAborted()
     if (job === undefined) permits.noteCaller()
-    if (countWaiting() === 0 && permits.tryTake(weight, job)) return undefined
+    if (countWaiting() === 0 && permits.tryTake(weight, work)) return undefined
     if (job === undefined && callers.size >= maxWaiting)
       throw new EngineBusy(`Too many scans: ${maxWaiting} are waiting already`)
     return new Promise((resolve, reject) => {
@@ -55,13 +63,13 @@ export function makeSemaphore(options: SemaphoreOptions) {
   }
 
   function release(weight = 1, work?: Work) {
-    permits.giveBack(weight, work?.job)
+    permits.giveBack(weight, work)
     serveWaiting()
   }
 
   function findNext(): Waiter | undefined {
-    const [caller] = callers
-    const first = jobs.findFirst()
+    const caller = findFirst(callers, permits.mayAccountTake)
+    const first = jobs.findFirst(permits.mayAccountTake)
     // A job that must leave permits free does not hold up callers.
     const job = first !== undefined && permits.mayJobTake(first.weight) ? first : undefined
     if (caller === undefined || job === undefined) return caller ?? job
@@ -72,7 +80,7 @@ export function makeSemaphore(options: SemaphoreOptions) {
   function serveWaiting() {
     for (;;) {
       const next = findNext()
-      if (next === undefined || !permits.tryTake(next.weight, next.job)) return
+      if (next === undefined || !permits.tryTake(next.weight, next.work)) return
       servedCallers = next.job === undefined && jobs.count() > 0 ? servedCallers + 1 : 0
       if (next.job !== undefined) jobs.endTurn(next.job)
       next.resolve()
@@ -99,11 +107,19 @@ export function makeSemaphore(options: SemaphoreOptions) {
   }
 }
 
+function findFirst(waiters: Iterable<Waiter>, mayTake: (waiter: Waiter) => boolean): Waiter | undefined {
+  for (const waiter of waiters) if (mayTake(waiter)) return waiter
+  return undefined
+}
+
+const toAccount = (work: Work | undefined) => work?.job?.accountId ?? work?.accountId ?? ''
+
 export type Semaphore = ReturnType<typeof makeSemaphore>
 
 /** Permits, of which jobs leave some free. */
-function makePermits({ count, reserved = 0, reservedForMs = Infinity }: SemaphoreOptions) {
+function makePermits({ count, reserved = 0, reservedForMs = Infinity, perAccount = Infinity }: SemaphoreOptions) {
   let free = count
+  const heldByAccount = new Map<string, number>()
   let heldByJobs = 0
   let lastCallerAt = reservedForMs === Infinity ? Infinity : -Infinity
 
@@ -112,20 +128,38 @@ function makePermits({ count, reserved = 0, reservedForMs = Infinity }: Semaphor
     return !isReserved || heldByJobs === 0 || heldByJobs + weight <= count - reserved
   }
 
+  function mayAccountTake({ weight, work }: Pick<Waiter, 'weight' | 'work'>): boolean {
+    const held = heldByAccount.get(toAccount(work)) ?? 0
+    return held === 0 || held + weight <= perAccount
+  }
+
+  /** Work without an account, such as a probe of the service itself, is not counted. */
+  function countForAccount(work: Work | undefined, change: number) {
+    const account = toAccount(work)
+    if (perAccount === Infinity || account === '') return
+    const held = (heldByAccount.get(account) ?? 0) + change
+    if (held > 0) heldByAccount.set(account, held)
+    else heldByAccount.delete(account)
+  }
+
   return {
     mayJobTake,
+    mayAccountTake,
     noteCaller() {
       if (reservedForMs !== Infinity) lastCallerAt = performance.now()
     },
-    tryTake(weight: number, job: JobTurn | undefined): boolean {
-      if (free < weight || (job !== undefined && !mayJobTake(weight))) return false
+    tryTake(weight: number, work: Work | undefined): boolean {
+      const isJob = work?.job !== undefined
+      if (free < weight || (isJob && !mayJobTake(weight)) || !mayAccountTake({ weight, work })) return false
       free -= weight
-      if (job !== undefined) heldByJobs += weight
+      if (isJob) heldByJobs += weight
+      countForAccount(work, weight)
       return true
     },
-    giveBack(weight: number, job: JobTurn | undefined) {
+    giveBack(weight: number, work: Work | undefined) {
       free += weight
-      if (job !== undefined) heldByJobs -= weight
+      if (work?.job !== undefined) heldByJobs -= weight
+      countForAccount(work, -weight)
     },
     withdraw() {
       free--
@@ -161,6 +195,7 @@ function newWaiter(deps: {
   }
   const waiter: Waiter = {
     weight,
+    work,
     job,
     resolve() {
       leave()
@@ -202,8 +237,8 @@ function makeJobQueue() {
       waitersByAccount.delete(accountId)
       waitersByAccount.set(accountId, waiters)
     },
-    findFirst(): Waiter | undefined {
-      for (const [first] of waitersByAccount.values()) return first
+    findFirst(mayTake: (waiter: Waiter) => boolean): Waiter | undefined {
+      for (const [first] of waitersByAccount.values()) if (first !== undefined && mayTake(first)) return first
       return undefined
     },
     list: () => [...waitersByAccount.values()].flat(),

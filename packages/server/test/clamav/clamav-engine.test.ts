@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { EngineDown, type EngineReport } from '../../src/domain/ports/engines.ts'
-import { makeClamAvEngine, toReport } from '../../src/engines/clamav/clamav-engine.ts'
+import { makeClamAvEngine, threadCount, toReport } from '../../src/engines/clamav/clamav-engine.ts'
 import type { ClamdClient } from '../../src/engines/clamav/client.ts'
-import { newContent } from '../engines/unpack-archives.ts'
+import { newContent, newTar } from '../engines/unpack-archives.ts'
 import { noAbort } from '../engines/yara-support.ts'
 
 const content = newContent(Buffer.from('content'))
@@ -88,6 +88,34 @@ describe('the ClamAV engine', () => {
     const engine = makeClamAvEngine({ client, findState: () => undefined, marksContainers: () => true, onRetry() {} })
     await assert.rejects(engine.scan(content, leaving), { name: 'AbortError' })
     assert.equal(pings, 2)
+  })
+
+  test('leaves threads of clamd to small content and to other accounts, whatever one account sends', async () => {
+    const running: string[] = []
+    const answers: (() => void)[] = []
+    const client: Pick<ClamdClient, 'scan' | 'sendCommand' | 'close'> = {
+      scan(_content, { accountId = '' }) {
+        running.push(accountId)
+        return new Promise((resolve) => answers.push(() => resolve('stream: OK')))
+      },
+      sendCommand: () => Promise.reject(down),
+      close() {},
+    }
+    const engine = makeClamAvEngine({ client, findState: () => undefined, marksContainers: () => true, onRetry() {} })
+    const scan = (accountId: string, bytes: Buffer) =>
+      engine.scan(newContent(bytes), { signal: noAbort.signal, accountId })
+    const archive = newTar(['a'])
+    const scans = Array.from({ length: 3 * threadCount }, () => scan('greedy', archive))
+    scans.push(scan('other', archive), scan('other', Buffer.from('small')), scan('greedy', Buffer.from('small')))
+    await new Promise(setImmediate)
+    const ofGreedy = running.filter((accountId) => accountId === 'greedy').length
+    assert.equal(running.length - ofGreedy, 2, 'the other account waits for nothing')
+    assert.ok(running.length < threadCount, `${running.length} scans of ${threadCount} threads`)
+    for (let turn = 0; answers.length > 0 && turn < 1000; turn++) {
+      answers.shift()?.()
+      await new Promise(setImmediate)
+    }
+    assert.deepEqual(await Promise.all(scans), Array(scans.length).fill(clean))
   })
 
   test('gives up on a clamd that does not come back', async (t) => {

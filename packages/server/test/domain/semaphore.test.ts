@@ -270,4 +270,36 @@ describe('a semaphore that callers and background jobs share', () => {
     await assert.rejects(waiting, reason)
     assert.equal(semaphore.countWaiting(), 0)
   })
+
+  test('lets an account hold its part at most, and others pass its waiting work, callers and jobs', async () => {
+    const semaphore = makeSemaphore({ count: 4, perAccount: 2 })
+    const begun: string[] = []
+    const gates = new Map<string, () => void>()
+    const { signal } = noAbort
+    const begin = (name: string, accountId: string, isJob = false) =>
+      semaphore.use(
+        () => {
+          begun.push(name)
+          return new Promise<void>((resolve) => gates.set(name, resolve))
+        },
+        isJob ? { signal, job: { accountId, order: 1, stopping: signal } } : { signal, accountId },
+      )
+    const works = [
+      ...['a1', 'a2', 'a3', 'a4'].map((name) => begin(name, 'a')),
+      begin('a5', 'a', true),
+      begin('b1', 'b', true),
+      begin('c1', 'c'),
+    ]
+    await turn()
+    assert.deepEqual([begun, semaphore.countWaiting()], [['a1', 'a2', 'b1', 'c1'], 3])
+    gates.get('b1')?.()
+    await turn()
+    assert.deepEqual(begun, ['a1', 'a2', 'b1', 'c1'], 'a free permit is none for an account that has its part')
+    for (const name of ['a1', 'a2', 'a3', 'a4', 'a5', 'c1']) {
+      gates.get(name)?.()
+      await turn()
+    }
+    await Promise.all(works)
+    assert.deepEqual(begun, ['a1', 'a2', 'b1', 'c1', 'a3', 'a4', 'a5'])
+  })
 })

@@ -331,7 +331,7 @@ describe('an inspection', () => {
     const gate = Promise.withResolvers<void>()
     const working = semaphore.use(() => gate.promise)
     const job = { accountId: 'a', order: 1, stopping: new AbortController().signal }
-    const waiting = inspect(newContent('job', { whole: undefined }), job)
+    const waiting = inspect(newContent('job', { whole: undefined }), { job })
     const refused = assert.rejects(inspect(newContent('caller', { whole: undefined })), EngineBusy)
     pass(t, 1000)
     await refused

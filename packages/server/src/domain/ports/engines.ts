@@ -56,6 +56,8 @@ export type JobTurn = {
 export type Work = {
   /** Ends the scan. */
   signal: AbortSignal
+  /** The account of the scan: resources are divided between accounts. */
+  accountId?: string
   /** Undefined while a caller waits for the result: such work comes before background jobs. */
   job?: JobTurn
   /** Called when the scan begins to wait for a resource; the returned function, when the wait is over. */

@@ -4,7 +4,6 @@ import type { ContentStore, ContentWriter } from '../ports/content-store.ts'
 import {
   type Doubt,
   type EngineReport,
-  type JobTurn,
   maxUnpackedBytes,
   type ScanEngine,
   type SeenMembers,
@@ -13,7 +12,7 @@ import {
   type Work,
 } from '../ports/engines.ts'
 import type { Semaphore } from '../semaphore.ts'
-import { type WorkClock, WorkExceeded } from './work-clock.ts'
+import { type Turn, type WorkClock, WorkExceeded } from './work-clock.ts'
 
 /** The name of a finding, and the path to the member that it was found in; `[]` stands for the content itself. */
 type Finding = { name: string; path: string[] }
@@ -43,12 +42,12 @@ type InspectionDeps = {
 /** Scans content with every engine, and unpacks the containers that an engine cannot open. */
 export function makeInspection(deps: InspectionDeps) {
   return {
-    /** Throws `EngineDown` when an engine cannot answer. `job` is the turn of a background scan. */
-    inspect: (content: Content, job?: JobTurn): Promise<InspectionReport> =>
+    /** Throws `EngineDown` when an engine cannot answer. */
+    inspect: (content: Content, turn?: Turn): Promise<InspectionReport> =>
       deps.clock.run((work) => {
         const inspectNow = () => inspectWithinLimits(deps, content, work)
         return content.whole === undefined ? deps.semaphore.use(inspectNow, work) : inspectNow()
-      }, job),
+      }, turn),
   }
 }
 

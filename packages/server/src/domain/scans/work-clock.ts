@@ -71,7 +71,7 @@ export function makeWorkClock(deps: {
 
   return {
     /** Runs a scan; the signal is aborted with `WorkExceeded` or `EngineBusy` when the scan must end. */
-    async run<T>(scan: (work: Work) => Promise<T>, job?: JobTurn): Promise<T> {
+    async run<T>(scan: (work: Work) => Promise<T>, { job, accountId }: Turn = {}): Promise<T> {
       const controller = new AbortController()
       const running: Running = { isJob: job !== undefined, workMs: 0, elapsedMs: 0, waitedMs: 0, waits: 0, controller }
       if (timer === undefined) {
@@ -88,6 +88,7 @@ export function makeWorkClock(deps: {
         onUse: (pid, isShared) => (isShared ? meters.share(pid, running) : meters.own(pid, running)),
       }
       if (job !== undefined) work.job = job
+      if (accountId) work.accountId = accountId
       try {
         return await scan(work)
       } finally {
@@ -96,6 +97,9 @@ export function makeWorkClock(deps: {
     },
   }
 }
+
+/** The account of a scan and, for a background scan, its turn. */
+export type Turn = { accountId?: string | null; job?: JobTurn | undefined }
 
 export type WorkClock = ReturnType<typeof makeWorkClock>
 

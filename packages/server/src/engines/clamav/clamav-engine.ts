@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Content } from '../../domain/content/content.ts'
 import {
@@ -10,8 +11,17 @@ import {
   type ScanEngine,
   type Work,
 } from '../../domain/ports/engines.ts'
+import { makeSemaphore } from '../../domain/semaphore.ts'
 import type { ClamdClient } from './client.ts'
-import { type ScratchBudget, ScratchFull } from './scratch-budget.ts'
+import { isCostly, type ScratchBudget, ScratchFull } from './scratch-budget.ts'
+
+/**
+ * Scans that may take seconds and are in clamd at once. Fewer than it has threads (`threadCount`), so that one is free
+ * for small content; and an account leaves one of them to the others.
+ */
+const costlyScans = Math.max(4, 2 * availableParallelism()) + 1
+/** Threads of clamd: for costly scans, for small content, and for PING. */
+export const threadCount = costlyScans + 4
 
 const restartMs = 10_000
 const pollMs = 50
@@ -29,9 +39,17 @@ export function makeClamAvEngine(deps: {
   onRetry(error: EngineDown): void
 }): ScanEngine {
   const { client, scratch } = deps
+  const costly = makeSemaphore({
+    count: costlyScans,
+    perAccount: costlyScans - 1,
+    reserved: 1,
+    maxWaiting: 10_000,
+    maxWaitMs: 20_000,
+  })
 
   async function scanOnce(content: Content, work: Work): Promise<EngineReport> {
-    const scan = async () => toReport(await client.scan(content, work))
+    const scanNow = async () => toReport(await client.scan(content, work))
+    const scan = () => (isCostly(content) ? costly.use(scanNow, work) : scanNow())
     try {
       return await (scratch === undefined ? scan() : scratch.use(content, scan, work))
     } catch (error) {

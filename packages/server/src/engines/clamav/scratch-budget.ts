@@ -42,6 +42,9 @@ export function makeScratchBudget({ megabytes }: { megabytes: number }) {
 
 export type ScratchBudget = ReturnType<typeof makeScratchBudget>
 
+/** Content that holds other content, or is large, may take clamd seconds. All other content takes milliseconds. */
+export const isCostly = (content: Content) => estimateMegabytes(content) > 0
+
 function estimateMegabytes({ head, bytes }: Content): number {
   if (!canHoldContent(head)) return bytes <= freeBytes ? 0 : Math.ceil(bytes / megabyte)
   return Math.ceil((bytes + Math.min(maxUnpackedBytes, bytes * usualRatio)) / megabyte)
