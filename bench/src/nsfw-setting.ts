@@ -1,6 +1,7 @@
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { loadConfig } from '../../packages/server/src/config/load-config.ts'
+import { engineOptions } from '../../packages/server/src/engines/child-process/engine-options.ts'
 import { defaultSuspicion } from '../../packages/server/src/engines/nsfw/image-engine.ts'
 import { builtDir } from '../../packages/server/src/engines/nsfw/models/manifest.ts'
 import { openModels } from '../../packages/server/src/engines/nsfw/models/open-models.ts'
@@ -82,5 +83,5 @@ async function toOpening(dataDir: string): Promise<Opening> {
   })
   const [first, second] = models
   if (first === undefined) throw new Error('There are no models')
-  return { models: { first, second }, profile, suspicion }
+  return { models: { first, second }, profile, suspicion, budgetMs: engineOptions.images.budgetMs[profile] }
 }

@@ -174,7 +174,7 @@ function decideTest(verdict: TestVerdict, kind: ScanKind, flagsSexy: boolean) {
   if (typeof verdict === 'object')
     return { status: 'error' as const, signals: [`Error:${verdict.error}`], metadata: {} }
   if (kind === 'nsfw_image') {
-    const report = { frames: [{ index: 0, ...scoresOf[verdict] }], isAnimated: false }
+    const report = { frames: [{ index: 0, ...scoresOf[verdict] }], framesTotal: 1, isAnimated: false }
     return decideImage(report, { threshold: imageThresholds.default, flagsSexy })
   }
   return verdict === 'clean'

@@ -30,6 +30,15 @@ test('every chosen frame has its own scores', async (t) => {
   assert.equal(new Set(frames.map(({ clean }) => clean)).size, frames.length)
 })
 
+test('frames beyond the budget of processor time are a doubt, and the process stays', async (t) => {
+  const { engine, pids } = await openTestEngine(t, { budgetMs: { fast: 0, balanced: 0, thorough: 0 } })
+  const before = pids()
+  const report = await engine.classify(toContent(await newAnimation()), noAbort)
+  assert.ok('frames' in report)
+  assert.deepEqual([report.frames.length, report.framesTotal, report.doubt], [1, 6, 'ScanLimitExceeded'])
+  assert.deepEqual(pids(), before)
+})
+
 test('content that is not a picture is never clean, and the process stays', async (t) => {
   const { engine, pids } = await openTestEngine(t)
   const before = pids()

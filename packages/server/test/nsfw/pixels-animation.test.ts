@@ -8,7 +8,6 @@ import {
   withArchiveBehind,
 } from '../../../../acceptance/support/hostile-images.ts'
 import { largeShape } from '../../src/engines/nsfw/models/model.ts'
-import { type OpenOptions, openPicture, type Picture } from '../../src/engines/nsfw/pixels/open-picture.ts'
 import {
   blue,
   type Colour,
@@ -24,9 +23,10 @@ import {
   toRoll,
   yellow,
 } from './image-samples.ts'
+import { type Opened, openViews } from './open-views.ts'
 
-async function open(bytes: Buffer, options: OpenOptions = {}): Promise<Picture> {
-  const picture = await openPicture(bytes, options)
+async function open(bytes: Buffer): Promise<Opened> {
+  const picture = await openViews(bytes)
   if ('unscanned' in picture) assert.fail(`${picture.unscanned}: ${picture.reason}`)
   return picture
 }
@@ -57,9 +57,9 @@ describe('animations', () => {
         const films = Array.from({ length: count }, (_, i) => paintWaves(100, 80, i * 2))
         const picture = await open(await encode(films.with(at, paintQuarters(100, 80))))
         assert.equal(picture.isAnimated, true)
-        assert.ok(picture.frames.length <= 16)
-        const found = picture.frames.find(({ index }) => index === at)
-        assert.ok(found, `frame ${at} is not among ${picture.frames.map(({ index }) => index)}`)
+        assert.equal(picture.framesTotal, count)
+        const found = picture.views.find(({ index }) => index === at)
+        assert.ok(found, `frame ${at} is not among ${picture.views.map(({ index }) => index)}`)
         assert.ok(isNear(colourOf(found.small, 0.25, 0.25), red, 30))
         assert.ok(isNear(colourOf(await found.render(largeShape), 0.75, 0.75), yellow, 30))
       }
@@ -68,7 +68,7 @@ describe('animations', () => {
     it(`a still ${name} of many frames is looked at once`, async () => {
       const picture = await open(await encode(Array.from({ length: 30 }, () => paintQuarters(100, 80))))
       assert.deepEqual(
-        picture.frames.map(({ index }) => index),
+        picture.views.map(({ index }) => index),
         [0],
       )
     })
@@ -78,9 +78,9 @@ describe('animations', () => {
       const scenes = [red, green, blue, yellow].flatMap((colour) =>
         Array.from({ length: 5 }, (_, i) => paint(80, 60, (x, y) => (x === i && y === 0 ? [9, 9, 9] : colour))),
       )
-      const { frames } = await open(await encode(scenes))
+      const { views } = await open(await encode(scenes))
       assert.deepEqual(
-        frames.map(({ index }) => Math.floor(index / 5)),
+        views.map(({ index }) => Math.floor(index / 5)),
         [0, 1, 2, 3],
       )
     })
@@ -92,27 +92,31 @@ describe('animations', () => {
     const frames = Array.from({ length: 20 }, (_, i) => (i === 11 ? sharpOne : mosaic))
     const picture = await open(await toRoll(frames).gif({ keepDuplicateFrames: true }).toBuffer())
     assert.deepEqual(
-      picture.frames.map(({ index }) => index),
+      picture.views.map(({ index }) => index),
       [0, 11],
     )
   })
 
-  it('the same animation gives the same frames, as many as asked for', async () => {
-    const bytes = await toRoll(Array.from({ length: 40 }, (_, i) => paintWaves(100, 80, i * 9)))
-      .gif()
-      .toBuffer()
-    const [first, second] = [await open(bytes, { maxChosen: 5 }), await open(bytes, { maxChosen: 5 })]
-    assert.equal(first.frames.length, 5)
-    assert.deepEqual(
-      first.frames.map(({ index }) => index),
-      second.frames.map(({ index }) => index),
+  it('every frame that differs from all before it is chosen, however many there are', async () => {
+    const places = Array.from({ length: 60 }, (_, i) => [(i % 10) * 16, Math.floor(i / 10) * 16] as const)
+    const frames = places.map(([left, top]) =>
+      paint(160, 96, (x, y) => (x >= left && x < left + 16 && y >= top && y < top + 16 ? red : [200, 200, 200])),
     )
+    const picture = await open((await encoders.GIF?.([...frames, ...frames])) ?? Buffer.alloc(0))
+    assert.deepEqual([picture.framesTotal, picture.views.length], [120, 60])
+  })
+
+  it('a picture that is faded in slowly is chosen several times on its way', async () => {
+    const frames = Array.from({ length: 100 }, (_, i) => plain(120, 90, [i * 2, i * 2, i * 2]))
+    const { views } = await open(await toRoll(frames).webp({ lossless: true, effort: 0 }).toBuffer())
+    assert.ok(views.length > 15, `${views.length} frames`)
+    assert.ok((views.at(-1)?.index ?? 0) > 94)
   })
 
   it('a frame beyond the first pass is found, in both sizes', async () => {
     const size = { width: 16, height: 16 }
     const frames = Array.from({ length: 600 }, (_, i) => ({ ...size, colour: i === 555 ? (2 as const) : (1 as const) }))
-    const { frames: chosen } = await open(makeGif(size, frames))
+    const { views: chosen } = await open(makeGif(size, frames))
     const found = chosen.find(({ index }) => index === 555)
     assert.ok(found)
     assert.ok(isNear(colourOf(found.small, 0.5, 0.5), [255, 0, 0]))
@@ -121,14 +125,14 @@ describe('animations', () => {
 
   it('a GIF of parts is shown as the whole that viewers make of them', async () => {
     const canvas = { width: 100, height: 100 }
-    const { frames } = await open(
+    const { views } = await open(
       makeGif(canvas, [
         { ...canvas, colour: 1 },
         { width: 50, height: 100, left: 50, colour: 2, dispose: 3 },
         { width: 50, height: 50, colour: 3 },
       ]),
     )
-    const halves = frames.map(({ small }) => [colourOf(small, 0.25, 0.25), colourOf(small, 0.75, 0.75)])
+    const halves = views.map(({ small }) => [colourOf(small, 0.25, 0.25), colourOf(small, 0.75, 0.75)])
     const [white, pureRed, pureGreen] = [
       [255, 255, 255],
       [255, 0, 0],
@@ -144,19 +148,19 @@ describe('animations', () => {
   it('a GIF that breaks off is scanned as far as it goes', async () => {
     const films = Array.from({ length: 10 }, (_, i) => paintWaves(100, 80, i * 20))
     const bytes = await toRoll(films).gif().toBuffer()
-    const { frames } = await open(bytes.subarray(0, Math.floor(bytes.length * 0.75)))
-    assert.ok(frames.length > 2 && frames.every(({ index }) => index < 9))
+    const { views } = await open(bytes.subarray(0, Math.floor(bytes.length * 0.75)))
+    assert.ok(views.length > 2 && views.every(({ index }) => index < 9))
   })
 
   it('an animation of one frame is a still picture', async () => {
     const pixels = toRgba(paintQuarters(80, 60))
-    const { frames, isAnimated } = await open(makeApng({ width: 80, height: 60 }, [{ width: 80, height: 60, pixels }]))
-    assert.deepEqual([frames.length, isAnimated], [1, false])
+    const { views, isAnimated } = await open(makeApng({ width: 80, height: 60 }, [{ width: 80, height: 60, pixels }]))
+    assert.deepEqual([views.length, isAnimated], [1, false])
   })
 
   it('an archive behind an animation changes nothing', async () => {
-    const { frames } = await open(withArchiveBehind(makeFlickeringGif(60, 60, 4)))
-    assert.equal(frames.length, 2)
+    const { views } = await open(withArchiveBehind(makeFlickeringGif(60, 60, 4)))
+    assert.equal(views.length, 2)
   })
 })
 
@@ -175,11 +179,7 @@ describe('animated PNG', () => {
     ...more,
   })
   const looks = async (bytes: Buffer): Promise<[index: number, left: Colour, right: Colour][]> =>
-    (await open(bytes)).frames.map(({ index, small }) => [
-      index,
-      colourOf(small, 0.25, 0.5),
-      colourOf(small, 0.75, 0.5),
-    ])
+    (await open(bytes)).views.map(({ index, small }) => [index, colourOf(small, 0.25, 0.5), colourOf(small, 0.75, 0.5)])
 
   it('the picture that is no part of the animation is a frame as well', async () => {
     const bytes = makeApng({ ...canvas, still: toRgba(plain(80, 60, red)) }, [full(green)])
@@ -229,7 +229,7 @@ describe('animated PNG', () => {
       'a frame that does not decode': spoil(sound, sound.lastIndexOf('fdAT') + 10),
     }
     for (const [name, bytes] of Object.entries(broken)) {
-      const answer = await openPicture(bytes)
+      const answer = await openViews(bytes)
       assert.ok('unscanned' in answer && answer.unscanned === 'UnsupportedImage', name)
     }
   })

@@ -11,8 +11,8 @@ import {
   makePng,
   makeZeroSized,
 } from '../../../../acceptance/support/hostile-images.ts'
-import { openPicture } from '../../src/engines/nsfw/pixels/open-picture.ts'
 import { paintWaves, toSharp } from './image-samples.ts'
+import { openViews } from './open-views.ts'
 
 describe('pictures that are none', () => {
   for (const [name, bytes] of Object.entries(makeOtherFormats())) {
@@ -38,7 +38,7 @@ describe('pictures that are none', () => {
     ]
     for (const head of heads) {
       for (const tail of tails) {
-        const answer = await openPicture(Buffer.concat([head, tail]))
+        const answer = await openViews(Buffer.concat([head, tail]))
         assert.ok('unscanned' in answer && answer.unscanned === 'UnsupportedImage')
       }
     }
@@ -105,7 +105,7 @@ describe('pictures that take too much', () => {
 })
 
 async function assertUnscanned(bytes: Buffer, expected: string) {
-  const answer = await openPicture(bytes)
+  const answer = await openViews(bytes)
   assert.ok('unscanned' in answer, 'it was scanned')
   assert.equal(answer.unscanned, expected, answer.reason)
   assert.notEqual(answer.reason, '')
@@ -113,14 +113,14 @@ async function assertUnscanned(bytes: Buffer, expected: string) {
 
 /** Runs in a process of its own, so that the memory of the test process does not count. */
 async function measure(bytes: Buffer): Promise<{ frames: number; seconds: number; megabytes: number }> {
-  const module = new URL('../../src/engines/nsfw/pixels/open-picture.ts', import.meta.url).href
+  const module = new URL('open-views.ts', import.meta.url).href
   const script = `
-    import { openPicture } from ${JSON.stringify(module)}
+    import { openViews } from ${JSON.stringify(module)}
     import { buffer } from 'node:stream/consumers'
-    const picture = await openPicture(await buffer(process.stdin))
+    const picture = await openViews(await buffer(process.stdin))
     const { userCPUTime, systemCPUTime, maxRSS } = process.resourceUsage()
     const seconds = (userCPUTime + systemCPUTime) / 1e6
-    console.log(JSON.stringify({ frames: picture.frames?.length ?? 0, seconds, megabytes: maxRSS / 1024 }))
+    console.log(JSON.stringify({ frames: picture.views?.length ?? 0, seconds, megabytes: maxRSS / 1024 }))
   `
   const child = spawn(process.execPath, ['--input-type=module', '-e', script], { stdio: ['pipe', 'pipe', 'inherit'] })
   child.stdin.end(bytes)

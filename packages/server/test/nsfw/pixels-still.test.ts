@@ -3,7 +3,7 @@ import { describe, it } from 'node:test'
 import sharp from 'sharp'
 import { makePng, pngChunk, toRows, withArchiveBehind } from '../../../../acceptance/support/hostile-images.ts'
 import { largeShape } from '../../src/engines/nsfw/models/model.ts'
-import { type Frame, openPicture } from '../../src/engines/nsfw/pixels/open-picture.ts'
+import type { View } from '../../src/engines/nsfw/pixels/open-picture.ts'
 import {
   blue,
   type Colour,
@@ -19,17 +19,18 @@ import {
   toSharp,
   yellow,
 } from './image-samples.ts'
+import { openViews } from './open-views.ts'
 
 const quarters = [red, green, blue, yellow]
 
-async function open(bytes: Buffer, options: { both?: boolean } = {}): Promise<Frame[]> {
-  const picture = await openPicture(bytes, options)
+async function open(bytes: Buffer, options: { both?: boolean } = {}): Promise<View[]> {
+  const picture = await openViews(bytes, options)
   if ('unscanned' in picture) assert.fail(`${picture.unscanned}: ${picture.reason}`)
   assert.equal(picture.isAnimated, false)
-  return picture.frames
+  return picture.views
 }
 
-async function openOne(bytes: Buffer): Promise<Frame> {
+async function openOne(bytes: Buffer): Promise<View> {
   const [frame, ...others] = await open(bytes)
   assert.ok(frame)
   assert.equal(others.length, 0)
@@ -138,7 +139,7 @@ describe('still pictures', () => {
       assert.ok(!isNear(colourOf(cut.small, 0.5, 0.9), colourOf(whole.small, 0.5, 0.9), 8), format)
     }
     const webp = await toSharp(sound).webp().toBuffer()
-    const cut = await openPicture(webp.subarray(0, Math.floor(webp.length / 2)))
+    const cut = await openViews(webp.subarray(0, Math.floor(webp.length / 2)))
     assert.ok('unscanned' in cut && cut.unscanned === 'UnsupportedImage')
   })
 

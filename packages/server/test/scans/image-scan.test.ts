@@ -6,7 +6,11 @@ import { decideImage, makeImageScan } from '../../src/domain/scans/image-scan.ts
 import { makeVersionedCache } from '../../src/domain/scans/verdict.ts'
 import { newContent, state } from './scan-support.ts'
 
-const neutral: ImageReport = { frames: [{ index: 0, clean: 1, pornography: 0, sexy: 0 }], isAnimated: false }
+const neutral: ImageReport = {
+  frames: [{ index: 0, clean: 1, pornography: 0, sexy: 0 }],
+  framesTotal: 1,
+  isAnimated: false,
+}
 
 function newImageScan(setup: { engine?: Partial<ImageEngine> | null; report?: ImageReport; tests?: boolean } = {}) {
   let calls = 0
@@ -42,7 +46,11 @@ describe('an image scan', () => {
   })
 
   test('of a known picture takes the scores from the cache, and the policy from the account of this request', async () => {
-    const sexy: ImageReport = { frames: [{ index: 0, clean: 0, pornography: 0.1, sexy: 0.9 }], isAnimated: false }
+    const sexy: ImageReport = {
+      frames: [{ index: 0, clean: 0, pornography: 0.1, sexy: 0.9 }],
+      framesTotal: 1,
+      isAnimated: false,
+    }
     const { assess, countCalls } = newImageScan({ report: sexy })
     assert.equal((await assess(newContent('a'), strict)).status, 'threat')
     assert.equal((await assess(newContent('a'), { flagsSexy: false, accountId })).status, 'clean')
@@ -79,6 +87,7 @@ describe('the verdict on a picture', () => {
   const lax = { threshold: 0.6, flagsSexy: false }
   const still = ([clean, pornography, sexy]: [number, number, number]) => ({
     frames: [{ index: 0, clean, pornography, sexy }],
+    framesTotal: 1,
     isAnimated: false,
   })
 
@@ -102,14 +111,30 @@ describe('the verdict on a picture', () => {
       { index: 57, clean: 0.1, pornography: 0.8, sexy: 0.1 },
       { index: 99, clean: 0.3, pornography: 0.7, sexy: 0 },
     ]
-    const { status, metadata } = decideImage({ frames, isAnimated: true }, policy)
+    const { status, metadata } = decideImage({ frames, framesTotal: 100, isAnimated: true }, policy)
     assert.equal(status, 'threat')
     assert.deepEqual(metadata, {
       classification_clean: '0.1000',
       classification_pornography: '0.8000',
       classification_sexy: '0.1000',
+      frames_total: '100',
       frames_scanned: '3',
       frame_index: '57',
+    })
+  })
+
+  test('of a picture of which a part was not classified is a threat or an error, never clean', () => {
+    const doubted = (pornography: number): ImageReport => ({
+      frames: [{ index: 0, clean: 1 - pornography, pornography, sexy: 0 }],
+      framesTotal: 1000,
+      isAnimated: true,
+      doubt: 'ScanLimitExceeded',
+    })
+    assert.deepEqual(decideImage(doubted(0.9), policy).signals, ['Classification:pornography'])
+    assert.deepEqual(decideImage(doubted(0.1), policy), {
+      status: 'error',
+      signals: ['Error:ScanLimitExceeded'],
+      metadata: {},
     })
   })
 
@@ -118,7 +143,9 @@ describe('the verdict on a picture', () => {
       { index: 3, clean: 0, pornography: 0.1, sexy: 0.9 },
       { index: 4, clean: 0.3, pornography: 0.7, sexy: 0 },
     ]
-    const worst = [policy, lax].map((by) => decideImage({ frames, isAnimated: true }, by).metadata.frame_index)
+    const worst = [policy, lax].map(
+      (by) => decideImage({ frames, framesTotal: 9, isAnimated: true }, by).metadata.frame_index,
+    )
     assert.deepEqual(worst, ['3', '4'])
   })
 

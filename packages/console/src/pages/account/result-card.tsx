@@ -95,16 +95,21 @@ const shownElsewhere = new Set([
   'location',
   'frame_index',
   'frames_scanned',
+  'frames_total',
   'hash_sha1',
   'hash_sha256',
   ...scores.map(([key]) => key),
 ])
 
 function toFacts(result: ScanResult, metadata: Record<string, string>): [string, ReactNode][] {
-  const { location, frame_index: frame, frames_scanned: frames } = metadata
+  const { location, frame_index: frame, frames_scanned: frames, frames_total: total } = metadata
   return [
     ...pick('Found in', location, (path) => <Location path={path} />),
-    ...pick('Frame', frame, (index) => `frame ${index} has the highest score; ${frames ?? 'several'} frames scanned`),
+    ...pick(
+      'Frame',
+      frame,
+      (index) => `frame ${index} has the highest score; ${frames ?? 'several'} of ${total ?? 'all'} frames scored`,
+    ),
     ['Size', `${toBytes(result.content_length)}, ${result.content_type}`],
     ...pick('SHA-256', metadata.hash_sha256, (hash) => <Hash name="SHA-256" hash={hash} />),
     ...pick('SHA-1', metadata.hash_sha1, (hash) => <Hash name="SHA-1" hash={hash} />),

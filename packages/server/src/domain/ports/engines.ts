@@ -81,14 +81,18 @@ export class EngineStarved extends EngineBusy {}
 /** The scores of the labels, which sum to 1. */
 export type Scores = { clean: number; pornography: number; sexy: number }
 
+/** Why a picture, or a part of it, was not classified. */
+export type Unscanned = 'UnsupportedImage' | 'ScanLimitExceeded'
+
 export type ImageReport =
   /**
-   * The scores of every classified frame, at least one. `index` counts all frames of the picture from 0. A frame with
-   * transparency is listed twice when it looks different on white and on black.
+   * The scores of every classified view, at least one. `index` counts all frames of the picture from 0. A frame with
+   * several views is listed several times. With a doubt, a part of the picture was not classified: it may be a threat,
+   * but it is not clean.
    */
-  | { frames: (Scores & { index: number })[]; isAnimated: boolean }
+  | { frames: (Scores & { index: number })[]; framesTotal: number; isAnimated: boolean; doubt?: Unscanned }
   /** The picture cannot be decoded, or exceeds a limit. It is not clean, because it was not scanned. */
-  | { unscanned: 'UnsupportedImage' | 'ScanLimitExceeded' }
+  | { unscanned: Unscanned }
 
 export type ImageEngine = {
   name: string

@@ -6,6 +6,7 @@ import {
   type ImageReport,
   type JobTurn,
   type Scores,
+  type Unscanned,
 } from '../ports/engines.ts'
 import type { ScanOptions, Verdict, VersionedCache } from './verdict.ts'
 
@@ -53,7 +54,8 @@ export function makeImageScan({ findEngine, cache, threshold, knowsTestImages }:
       ? withTurnTimeout((signal) => engine.classify(content, { signal }))
       : engine.classify(content, { signal: neverAborted, job }))
     // A picture that exceeded a limit is not cached: the next scan may succeed.
-    if (verdictVersion !== undefined && 'frames' in report) cache.set(key, verdictVersion, report)
+    const isWhole = 'frames' in report && report.doubt === undefined
+    if (verdictVersion !== undefined && isWhole) cache.set(key, verdictVersion, report)
     return { report, version }
   }
 }
@@ -84,28 +86,36 @@ export type ImagePolicy = {
 export const imageThresholds = { strict: 0.5, default: 0.7, lenient: 0.85 }
 
 /**
- * The frame with the highest unsafe score decides. Pornography and sexy are summed, because the models confuse the two
+ * The frame with the highest unsafe score decides. A picture of which a part was not classified can only be a threat or
+ * an error. Pornography and sexy are summed, because the models confuse the two
  * in one picture of twenty; the larger score gives the label.
  */
 export function decideImage(report: ImageReport, { threshold, flagsSexy }: ImagePolicy): Verdict {
-  if ('unscanned' in report) return { status: 'error', signals: [`Error:${report.unscanned}`], metadata: {} }
+  if ('unscanned' in report) return toError(report.unscanned)
   const toUnsafe = ({ pornography, sexy }: Scores) => pornography + (flagsSexy ? sexy : 0)
   const worstFrame = report.frames.reduce((previous, frame) =>
     toUnsafe(frame) > toUnsafe(previous) ? frame : previous,
   )
   const isThreat = toUnsafe(worstFrame) >= threshold
   const label = flagsSexy && worstFrame.sexy > worstFrame.pornography ? 'sexy' : 'pornography'
-  // A frame that was classified on white and on black is listed twice.
+  if (!isThreat && report.doubt !== undefined) return toError(report.doubt)
+  // A frame of which several views were classified is listed several times.
   const frames = new Set(report.frames.map(({ index }) => index)).size
   return {
     status: isThreat ? 'threat' : 'clean',
     signals: isThreat ? [`Classification:${label}`] : [],
     metadata: {
       ...toDecimals(worstFrame),
-      ...(report.isAnimated ? { frames_scanned: String(frames), frame_index: String(worstFrame.index) } : undefined),
+      ...(report.isAnimated && {
+        frames_total: String(report.framesTotal),
+        frames_scanned: String(frames),
+        frame_index: String(worstFrame.index),
+      }),
     },
   }
 }
+
+const toError = (unscanned: Unscanned): Verdict => ({ status: 'error', signals: [`Error:${unscanned}`], metadata: {} })
 
 const decimals = 4
 
@@ -144,5 +154,6 @@ export const findTestImage = (sha256: string): TestLabel | undefined => testImag
 function findTestReport(sha256: string): { report: ImageReport; version: string } | undefined {
   const label = findTestImage(sha256)
   if (label === undefined) return undefined
-  return { report: { frames: [{ index: 0, ...testScores[label] }], isAnimated: false }, version: 'Assay test image' }
+  const frames = [{ index: 0, ...testScores[label] }]
+  return { report: { frames, framesTotal: 1, isAnimated: false }, version: 'Assay test image' }
 }

@@ -39,6 +39,11 @@ export const engineOptions = {
     stallMs,
     startMs: 30_000,
     sendMs: 30_000,
+    /**
+     * Processor time after which a process classifies no further frame of a picture. In `thorough`, each takes both
+     * models.
+     */
+    budgetMs: { fast: 4_000, balanced: 4_000, thorough: 8_000 },
     /** Processor time for one picture; a process that uses more is killed. */
     maxProcessorMs: 10_000,
     /** Elapsed time for one picture, after its bytes are sent. A machine that takes longer is too busy. */

@@ -100,13 +100,14 @@ export async function openImageEngine(deps: ImageEngineDeps): Promise<RunningIma
 /** Returns a function that starts a process and opens its models. */
 function makeImageProcesses(settings: Settings) {
   const { models, profile, suspicion, maxMemoryMb, sendMs, startMs } = settings
+  const budgetMs = settings.budgetMs[profile]
   const confinement = chooseConfinement({
     program,
     modelDirs: [...new Set(models.map(({ path }) => dirname(path)))],
     maxDataMb: maxMemoryMb + untouchedMb,
   })
   const cores = makeCores(settings)
-  const opening: Request = { kind: 'open', models: toOpen(models, profile), profile, suspicion }
+  const opening: Request = { kind: 'open', models: toOpen(models, profile), profile, suspicion, budgetMs }
 
   return async (signal: AbortSignal): Promise<{ child: Child; versions: Record<string, string> }> => {
     const core = cores.take()
@@ -148,7 +149,7 @@ function toOpen([first, second]: Model[], profile: Profile): Opening['models'] {
 }
 
 /** Increase this when a change of Assay makes the same models give other scores. */
-const revision = 'assay-nsfw-1'
+const revision = 'assay-nsfw-2'
 
 /** `nsfwjs MobileNetV2Mid+InceptionV3 int8`, and a hash of everything that the scores depend on. */
 function toState({ models, profile, suspicion }: Settings, versions: Record<string, string>): EngineState {

@@ -12,6 +12,8 @@ export type Opening = {
   profile: Profile
   /** From this score on, the profile `balanced` runs the second model too. */
   suspicion: number
+  /** Processor time for one picture. Views that are left then are not classified, and the report says so. */
+  budgetMs: number
 }
 
 /** The first request to an image process is `open`; each further one is a picture. */

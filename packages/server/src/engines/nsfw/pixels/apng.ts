@@ -1,5 +1,5 @@
 import type { Shape } from '../models/model.ts'
-import { type FrameSource, maxFramesPerPass } from './frame-sources.ts'
+import { type FrameSource, maxFramesPerPass, maxTinyPixels } from './frame-sources.ts'
 import { type PngChunk, readPng, readPngChunks, toPng } from './png.ts'
 import { newUnsupported, type Raster, render, renderWhole } from './render.ts'
 
@@ -152,6 +152,7 @@ export function makeApngFrames(apng: Apng): FrameSource {
   return {
     frames: stills + apng.frames.length,
     framesPerPass: maxFramesPerPass,
+    isTiny: width * height <= maxTinyPixels,
     // The canvas, the frame, the copy under the frame, and frames that wait for the garbage collector.
     heldBytes: width * height * 4 * 6,
     read,

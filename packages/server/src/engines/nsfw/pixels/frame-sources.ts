@@ -9,6 +9,8 @@ export type FrameSource = {
   framesPerPass: number
   /** Memory that the decoder holds at once. */
   heldBytes: number
+  /** Enlarging a frame for a model costs more than decoding it twice. */
+  isTiny: boolean
   /** Decodes frames from `first` on, and all before them too: the formats allow no other way. */
   read(first: number, count: number, shape: Shape): Promise<Raster[]>
 }
@@ -29,7 +31,7 @@ export function makeStillFrame(bytes: Buffer, options: { isPng: boolean; both: b
     shared ??= decode(decodeOnce)
     return [await render(await shared, shape)]
   }
-  return { frames: 1, framesPerPass: 1, heldBytes: 0, read }
+  return { frames: 1, framesPerPass: 1, heldBytes: 0, isTiny: false, read }
 }
 
 const sharedSide = 598
@@ -41,6 +43,9 @@ async function decodeOnce(source: Source): Promise<Source> {
   const { data, info } = await refuseErrors(() => pipeline.raw().toBuffer({ resolveWithObject: true }))
   return { bytes: data, options: { raw: { width: info.width, height: info.height, channels: info.channels } } }
 }
+
+/** Pixels of a canvas that a decoder fills in less time than a model's square takes to be scaled. */
+export const maxTinyPixels = 20_000
 
 type Animation = { format: string; width: number; height: number; pages: number }
 
@@ -68,6 +73,7 @@ export function makeAnimationFrames(bytes: Buffer, animation: Animation, maxHeld
   return {
     frames: animation.pages,
     framesPerPass,
+    isTiny: animation.width * animation.height <= maxTinyPixels,
     heldBytes: canvasBytes * (composing + (holdsAllFrames ? Math.min(framesPerPass, animation.pages) : 0)),
     read,
   }
@@ -106,5 +112,5 @@ export function makeGammaFrame(bytes: Buffer, gamma: number): FrameSource {
     return [{ data, channels: 4 }]
   }
 
-  return { frames: 1, framesPerPass: 1, heldBytes: 0, read }
+  return { frames: 1, framesPerPass: 1, heldBytes: 0, isTiny: false, read }
 }

@@ -1,7 +1,8 @@
 import sharp, { type Metadata } from 'sharp'
 import { findImageFormat } from '../../../domain/content/image-format.ts'
 import { findApng, makeApngFrames } from './apng.ts'
-import { chooseFrames, type Frame } from './choose-frames.ts'
+import { chooseViews, type Pass, type View } from './choose-views.ts'
+import { makeSeenViews } from './fingerprints.ts'
 import {
   type FrameSource,
   findUnusualGamma,
@@ -12,13 +13,19 @@ import {
 import { readJpegScans } from './jpeg-scans.ts'
 import { newOverLimit, newUnsupported, Refusal, readMetadata, type Unscanned } from './render.ts'
 
-export type { Frame, Unscanned }
+export type { Pass, Unscanned, View }
 
-export type Picture = { frames: Frame[]; isAnimated: boolean }
+export type Picture = {
+  isAnimated: boolean
+  framesTotal: number
+  /**
+   * Decodes the views that differ visibly from each other, pass by pass, as they are asked for. Throws a `Refusal` when
+   * a part cannot be decoded.
+   */
+  passes(): AsyncGenerator<Pass>
+}
 
 export type OpenOptions = {
-  /** The most views to choose; a frame on two backgrounds counts twice. */
-  maxChosen?: number
   /** Both shapes will be used. */
   both?: boolean
   limits?: Limits
@@ -54,21 +61,27 @@ const defaultLimits: Limits = {
 }
 
 /**
- * Decodes an untrusted picture into the views that the models classify. Call it only in a process that can be killed:
+ * Opens an untrusted picture, and decodes it into the views that the models classify. Call it only in a process that can be killed:
  * the limits bound what the header announces, not what a decoder does with the rest.
  */
 export async function openPicture(bytes: Buffer, options: OpenOptions = {}): Promise<Picture | Unscanned> {
-  const { maxChosen = 16, both = false, limits = defaultLimits } = options
+  const { both = false, limits = defaultLimits } = options
   allowFourLoaders()
   try {
     const header = await readHeader(bytes)
     const frameSources = findFrameSources(bytes, header, { both, limits })
-    const frames = await chooseFrames(frameSources, maxChosen)
-    return { frames, isAnimated: (frameSources[0]?.frames ?? 0) > 1 }
+    const framesTotal = frameSources[0]?.frames ?? 0
+    return { framesTotal, isAnimated: framesTotal > 1, passes: () => chooseAllViews(frameSources) }
   } catch (error) {
     if (error instanceof Refusal) return { unscanned: error.unscanned, reason: error.message }
     throw error
   }
+}
+
+/** Several sources of the same frames are several ways to show them. */
+async function* chooseAllViews(frameSources: FrameSource[]): AsyncGenerator<Pass> {
+  const seen = makeSeenViews()
+  for (const frameSource of frameSources) yield* chooseViews(frameSource, seen)
 }
 
 type Header = { format: string; width: number; height: number; pages: number; metadata: Metadata }

@@ -1,0 +1,86 @@
+import { type Shape, smallShape } from '../models/model.ts'
+import { type Background, findBackgrounds, flatten } from './backgrounds.ts'
+import { fingerprintShape, type SeenViews, toFingerprint } from './fingerprints.ts'
+import type { FrameSource } from './frame-sources.ts'
+import type { Raster } from './render.ts'
+
+/** One view of a frame, as a viewer may show it. A transparent frame has two: on white and on black. */
+export type View = {
+  /** The frame's number in the picture, from 0. */
+  index: number
+  background: Background
+  /** RGB, 8 bits, 224 x 224, antialiased bilinear. */
+  small: Buffer
+  /** RGB, 8 bits, in the shape of a model. Any but the small one decodes again, unless it was prepared. */
+  render(shape: Shape): Promise<Buffer>
+}
+
+/** The views that one pass through the decoder gives. */
+export type Pass = {
+  views: View[]
+  /** Decodes several views in a shape at once: one after the other, each would decode all frames before it. */
+  prepare(views: View[], shape: Shape): Promise<void>
+}
+
+/** Yields every view of the frames that differs visibly from all views that were yielded before. */
+export async function* chooseViews(frameSource: FrameSource, seen: SeenViews): AsyncGenerator<Pass> {
+  for (let first = 0; first < frameSource.frames; first += frameSource.framesPerPass) {
+    yield await choosePass(frameSource, first, seen)
+  }
+}
+
+async function choosePass(frameSource: FrameSource, first: number, seen: SeenViews): Promise<Pass> {
+  const count = Math.min(frameSource.framesPerPass, frameSource.frames - first)
+  const shape = frameSource.isTiny ? fingerprintShape : smallShape
+  const rasters = await frameSource.read(first, count, shape)
+  const chosen = rasters.flatMap((raster, i) =>
+    findBackgrounds(raster)
+      .map((background) => ({ index: first + i, background, flat: flatten(raster, background) }))
+      .filter(({ flat }) => seen.add(toFingerprint(flat))),
+  )
+  const indexes = chosen.map(({ index }) => index)
+  const smalls = shape === smallShape ? undefined : await readFrames(frameSource, indexes, smallShape)
+  let prepared: { shape: Shape; rasters: Map<number, Raster> } | undefined
+  const views = chosen.map(({ index, background, flat }): View => {
+    const enlarged = smalls?.get(index)
+    const small = enlarged === undefined ? flat : flatten(enlarged, background)
+    const render = async (shape: Shape) => {
+      if (isSameShape(shape, smallShape)) return small
+      const isPrepared = prepared !== undefined && isSameShape(shape, prepared.shape)
+      const found = isPrepared ? prepared?.rasters.get(index) : undefined
+      return flatten(found ?? getRaster(await readFrames(frameSource, [index], shape), index), background)
+    }
+    return { index, background, small, render }
+  })
+  const prepare = async (wanted: View[], shape: Shape) => {
+    if (wanted.length === 0 || isSameShape(shape, smallShape)) return
+    const rasters = await readFrames(
+      frameSource,
+      wanted.map(({ index }) => index),
+      shape,
+    )
+    prepared = { shape, rasters }
+  }
+  return { views, prepare }
+}
+
+const isSameShape = (a: Shape, b: Shape) => a.side === b.side && a.kernel === b.kernel
+
+async function readFrames(frameSource: FrameSource, indexes: number[], shape: Shape): Promise<Map<number, Raster>> {
+  const found = new Map<number, Raster>()
+  const first = Math.min(...indexes)
+  if (indexes.length === 0) return found
+  const rasters = await frameSource.read(first, Math.max(...indexes) - first + 1, shape)
+  // Copies, so that the memory of frames that are not wanted becomes free.
+  for (const index of new Set(indexes)) {
+    const raster = rasters[index - first]
+    if (raster !== undefined) found.set(index, { ...raster, data: Buffer.from(raster.data) })
+  }
+  return found
+}
+
+function getRaster(rasters: Map<number, Raster>, index: number): Raster {
+  const raster = rasters.get(index)
+  if (raster === undefined) throw new Error(`Frame ${index} was not read`)
+  return raster
+}
