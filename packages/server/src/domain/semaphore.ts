@@ -44,9 +44,9 @@ export function makeSemaphore(options: SemaphoreOptions) {
   function acquire(work?: Work, weight = 1): Promise<void> | undefined {
     const job = work?.job
     work?.signal.throwIfAborted()
-    job?.stopping.throwIfAborted()
     if (job === undefined) permits.noteCaller()
     if (countWaiting() === 0 && permits.tryTake(weight, work)) return undefined
+    job?.stopping.throwIfAborted()
     if (job === undefined && callers.size >= maxWaiting)
       throw new EngineBusy(`Too many scans: ${maxWaiting} are waiting already`)
     return new Promise((resolve, reject) => {

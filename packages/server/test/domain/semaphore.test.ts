@@ -260,15 +260,21 @@ describe('a semaphore that callers and background jobs share', () => {
     assert.deepEqual(begun, ['first', 'job 1'])
   })
 
-  test('ends the wait of a job when the service stops', async () => {
-    const { semaphore, run } = open({ count: 1 })
+  test('ends the wait of a job when the service stops, and no work that need not wait', async () => {
+    const { semaphore, run, end } = open({ count: 1 })
     run('first')
     const stop = new AbortController()
     const reason = new Error('the service is stopping')
     const waiting = semaphore.use(async () => {}, newJob('a', 1, stop.signal))
     stop.abort(reason)
     await assert.rejects(waiting, reason)
+    await assert.rejects(
+      semaphore.use(async () => {}, newJob('a', 1, stop.signal)),
+      reason,
+    )
     assert.equal(semaphore.countWaiting(), 0)
+    await end('first')
+    assert.equal(await semaphore.use(async () => 'in', newJob('a', 1, stop.signal)), 'in')
   })
 
   test('lets an account hold its part at most, and others pass its waiting work, callers and jobs', async () => {
