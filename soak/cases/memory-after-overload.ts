@@ -12,6 +12,7 @@ import { readRss } from '../memory.ts'
 const uploads = 64
 const megabytes = 50
 const requests = 10_000
+const clients = 100
 const maxMore = 100
 
 export const soak: Case = {
@@ -21,25 +22,25 @@ export const soak: Case = {
       const measure = () => new Map([pid(), ...findChildren(pid(), '')].map((id) => [id, readRss(id)]))
       const headers = { 'x-api-key': apiKey }
       const answers = new Map<string, number>()
-      const count = (status: number) => void answers.set(String(status), (answers.get(String(status)) ?? 0) + 1)
-      const upload = async () => {
-        const { status } = await sendTo(url, {
-          method: 'POST',
-          path: '/v1/malware/scan/file',
-          headers: { ...headers, 'content-type': formType },
-          body: toBody(),
-        })
-        count(status)
+      const send = async (request: Parameters<typeof sendTo>[1]) => {
+        // The service may close the connection of an upload that it has refused already.
+        const outcome = await sendTo(url, request).then(
+          ({ status }) => String(status),
+          () => 'cut',
+        )
+        answers.set(outcome, (answers.get(outcome) ?? 0) + 1)
+      }
+      const path = '/v1/malware/scan/file'
+      const upload = () =>
+        send({ method: 'POST', path, headers: { ...headers, 'content-type': formType }, body: toBody() })
+      const ping = async () => {
+        for (let n = 0; n < requests / clients; n++) await send({ method: 'GET', path: '/v1/ping', headers })
       }
       await sendTo(url, { method: 'GET', path: '/v1/ping', headers })
       const before = measure()
       await Promise.all(Array.from({ length: uploads }, upload))
       const busy = measure()
-      await Promise.all(
-        Array.from({ length: requests }, async () => {
-          count((await sendTo(url, { method: 'GET', path: '/v1/ping', headers })).status)
-        }),
-      )
+      await Promise.all(Array.from({ length: clients }, ping))
       await pause(60_000)
       const after = measure()
       const rows = [...before].flatMap(([id, megabytes]) => {

@@ -9,10 +9,9 @@ import { listHeader, newTraceId, toLocalOrigin } from './request.ts'
 type Deps = { log: Logger; publicUrl: string | undefined }
 
 const answeredSockets = new WeakSet<Socket>()
-/** The socket itself holds its latest reply and its mark: writing to a WeakMap per request burdens the collector. */
+/** The socket itself holds its latest reply: writing to a WeakMap per request burdens the collector. */
 const latestReply = Symbol('the latest reply on this connection')
-const surplusMark = Symbol('beyond the connection limit')
-type TrackedSocket = Socket & { [latestReply]?: FastifyReply; [surplusMark]?: true }
+type TrackedSocket = Socket & { [latestReply]?: FastifyReply }
 
 /** Connections beyond the limit that are accepted, so that health checks are answered at full load. */
 const spareConnections = 32
@@ -25,38 +24,42 @@ const spareConnections = 32
 export function limitConnections(server: Server, maxConnections: number) {
   let open = 0
   let refused = 0
-  /** Open connections beyond the limit, the oldest first. */
-  const spare = new Set<Socket>()
+  /** Open connections beyond the limit by their peer, the oldest first. */
+  const spare = new Map<string, Socket>()
   // A closed connection counts until the end of the turn of the event loop, so a burst needs as much room once more.
   server.maxConnections = maxConnections + 2 * spareConnections
   server.on('drop', () => {
     refused++
   })
-  server.on('connection', (socket: TrackedSocket) => {
+  server.on('connection', (socket: Socket) => {
+    const peer = toPeer(socket)
     if (++open > maxConnections) {
-      socket[surplusMark] = true
       refused++
-      const [oldest] = spare
-      if (spare.size === spareConnections) closeSpare(oldest)
-      spare.add(socket)
+      if (spare.size === spareConnections) closeOldest()
+      spare.set(peer, socket)
     }
     socket.once('close', () => {
       open--
-      spare.delete(socket)
+      if (spare.get(peer) === socket) spare.delete(peer)
     })
   })
-  function closeSpare(socket: Socket | undefined) {
-    if (socket === undefined) return
-    spare.delete(socket)
-    socket.destroy()
+  function closeOldest() {
+    for (const [peer, socket] of spare) {
+      spare.delete(peer)
+      socket.destroy()
+      return
+    }
   }
 
   return {
-    isSurplus: ({ raw }: FastifyRequest): boolean => (raw.socket as TrackedSocket)[surplusMark] === true,
+    /** With TLS, the socket of a request is not the one that was accepted, but has the same peer. */
+    isSurplus: ({ raw }: Pick<FastifyRequest, 'raw'>): boolean => spare.size > 0 && spare.has(toPeer(raw.socket)),
     countOpen: () => open,
     countRefused: () => refused,
   }
 }
+
+const toPeer = ({ remoteAddress, remotePort }: Socket) => `${remoteAddress} ${remotePort}`
 
 /** Handles bytes that Node cannot parse as a request: sends one problem response and closes the connection. */
 export function makeClientErrorHandler(deps: Deps) {
