@@ -223,7 +223,7 @@ describe('a background scan', () => {
     })
     return {
       async scanContent(content, { job }) {
-        const { doubts } = await inspection.inspect(content, job)
+        const { doubts } = await inspection.inspect(content, { job })
         return doubts.length === 0
           ? clean
           : { ...clean, status: 'error', signals: doubts.map((name) => `Error:${name}`) }
