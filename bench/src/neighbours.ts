@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { world } from '../../acceptance/support/origin.ts'
 import { runProgram } from '../../acceptance/support/run-program.ts'
 import { openStores } from '../../packages/server/src/compose/stores.ts'
@@ -51,7 +52,7 @@ export async function benchNeighbours(): Promise<Row[]> {
     for (const kind of kinds.filter((name) => name.includes(wanted))) {
       await addQuiet(setting, quiet)
       const abuse = setting.abuse.run({ kind, ...setting.abuser, url: setting.service.url, address: '127.0.0.9' })
-      await Promise.race([abuse, new Promise((resolve) => setTimeout(resolve, leadMs))])
+      await Promise.race([abuse, sleep(leadMs)])
       const times = await measure(setting, kind, abusedSeconds)
       setting.abuse.stop()
       process.stderr.write(`    answers to the abuser: ${JSON.stringify((await abuse).answers)}\n`)
@@ -142,6 +143,7 @@ async function besideJobs(setting: Setting): Promise<Times> {
   })
   await whenIdle(setting.cpu)
   hold.release()
+  await sleep(leadMs)
   const times = await measure(setting, jobsName, abusedSeconds)
   const { waiting, running } = await stores.jobs.countJobs()
   process.stderr.write(`    ${waiting + running} jobs are left\n`)

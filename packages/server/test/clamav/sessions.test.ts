@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
+import { availableParallelism } from 'node:os'
 import { describe, test as nodeTest, type TestContext } from 'node:test'
 import { EngineDown } from '../../src/domain/ports/engines.ts'
 import { makeSessions } from '../../src/engines/clamav/client.ts'
@@ -186,6 +187,40 @@ describe('sessions with clamd', () => {
     assert.equal(await Promise.race([second, ticked]), 'let go')
     working.abort()
     await first
+  })
+
+  test('serve few jobs at once while callers come, and all of them otherwise', async (t) => {
+    const pending: (() => void)[] = []
+    const fake = await openFakeClamd(t, {
+      onScan: ({ seen, n }) => void pending.push(() => answer(seen, n, 'stream: OK')),
+    })
+    const count = 2 * availableParallelism() + 4
+    const { signal } = noAbort
+    const job = { accountId: 'a', order: 1, stopping: signal }
+    const scanJobs = (sessions: ReturnType<typeof makeSessions>) =>
+      Array.from({ length: count }, () => sessions.scan(small, { signal, job }))
+    const answerAll = async (scans: Promise<string>[]) => {
+      const all = Promise.all(scans)
+      for (let done = 0; done < scans.length; done++) {
+        await waitFor(() => pending.length > 0)
+        pending.shift()?.()
+      }
+      await all
+    }
+
+    const idle = makeSessions({ address: fake.address, count })
+    const alone = scanJobs(idle)
+    await waitFor(() => pending.length === count)
+    await answerAll(alone)
+    idle.close()
+
+    const busy = makeSessions({ address: fake.address, count })
+    const caller = busy.scan(small, noAbort)
+    const beside = scanJobs(busy)
+    const second = busy.scan(small, noAbort)
+    await waitFor(() => pending.length === 2 + Math.max(2, availableParallelism()))
+    await answerAll([caller, second, ...beside])
+    busy.close()
   })
 
   test('do not begin a scan that was given up before', async (t) => {

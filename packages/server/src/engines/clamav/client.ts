@@ -62,8 +62,13 @@ const endOfStream = Buffer.alloc(4)
 const maxWaiting = 10_000
 /** Longest wait of a caller for a connection: after it, a scan would have too little time left. */
 const maxWaitMs = 20_000
-/** The part of the connections that background jobs leave free for callers. */
-const reservedPart = 1 / 4
+/**
+ * Connections for background jobs while callers come: as many as there are cores. With more, all threads of clamd work
+ * for jobs, and the scan of a caller waits in clamd behind them.
+ */
+const jobConnections = Math.max(2, availableParallelism())
+/** How long after the scan of a caller jobs leave the other connections free. */
+const reservedForMs = 1000
 
 /**
  * Connections that are kept, with one scan at a time on each: twice as fast for small content as a connection for each
@@ -71,7 +76,8 @@ const reservedPart = 1 / 4
  */
 export function makeSessions({ count, ...deps }: ClientDeps & { count: number }) {
   const { address } = deps
-  const permits = makeSemaphore({ count, maxWaiting, maxWaitMs, reserved: Math.floor(count * reservedPart) })
+  const reserved = Math.max(0, count - jobConnections)
+  const permits = makeSemaphore({ count, maxWaiting, maxWaitMs, reserved, reservedForMs })
   let idle: Session[] = []
   /** Connections that were opened before the last `close` are not used again. */
   let generation = 0
