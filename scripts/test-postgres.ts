@@ -12,7 +12,7 @@ import { chooseUnprivileged } from '../packages/server/src/runtime/unprivileged.
  * A PostgreSQL as operators run it: over TCP, with a password and a role that may create databases but is no
  * superuser. PostgreSQL 15 of Debian, the oldest supported version, when it is installed; else the embedded one.
  */
-export async function openTestPostgres(moreSettings: string[] = []) {
+export async function openTestPostgres(moreSettings: string[] = [], moreEnv: NodeJS.ProcessEnv = {}) {
   const dir = mkdtempSync(join(tmpdir(), 'assay-test-postgres-'))
   const { initdb, postgres, env } = findServer(dir)
   const unprivileged = chooseUnprivileged('database', ['postgres', 'node', 'nobody'], [dirname(postgres)])
@@ -45,7 +45,7 @@ export async function openTestPostgres(moreSettings: string[] = []) {
     ...settings.flatMap((setting) => ['-c', setting]),
   ])
   const start = () => {
-    const server = spawn(run.command, run.args, { ...run, env, cwd: dir, stdio: 'ignore' })
+    const server = spawn(run.command, run.args, { ...run, env: { ...env, ...moreEnv }, cwd: dir, stdio: 'ignore' })
     const ended = new Promise((resolve) => server.once('exit', resolve))
     return {
       async stop(signal: NodeJS.Signals) {

@@ -1,12 +1,13 @@
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-const library = `/usr/lib/${process.arch === 'arm64' ? 'aarch64' : 'x86_64'}-linux-gnu/faketime/libfaketimeMT.so.1`
+/** Library of Debian's package faketime that gives a process another wall clock. */
+export const faketimeLibrary = `/usr/lib/${process.arch === 'arm64' ? 'aarch64' : 'x86_64'}-linux-gnu/faketime/libfaketimeMT.so.1`
 
 /** Returns the reason to skip tests that need libfaketime, or false. As root `npm test` installs it. */
 export const lacksFaketime = (): string | false =>
-  !existsSync(library) && 'faketime is not installed: apt-get install faketime'
+  !existsSync(faketimeLibrary) && 'faketime is not installed: apt-get install faketime'
 
 /**
  * A wall clock that differs from the machine's by an offset such as `-40d`, for the programs that run with `env`. The
@@ -16,12 +17,14 @@ export function openFakeClock(offset: string) {
   const lack = lacksFaketime()
   if (lack !== false) throw new Error(lack)
   const dir = mkdtempSync(join(tmpdir(), 'assay-clock-'))
+  // PostgreSQL reads the file as a user of its own.
+  chmodSync(dir, 0o755)
   const file = join(dir, 'offset')
   const set = (next: string) => writeFileSync(file, next)
   set(offset)
   return {
     env: {
-      LD_PRELOAD: library,
+      LD_PRELOAD: faketimeLibrary,
       FAKETIME_TIMESTAMP_FILE: file,
       FAKETIME_NO_CACHE: '1',
       FAKETIME_DONT_FAKE_MONOTONIC: '1',

@@ -1,46 +1,33 @@
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
+import { openFakeClock, toRunner } from '../../acceptance/support/faketime.ts'
 import type { Case } from '../case.ts'
 import { withDatabase } from '../database.ts'
-import { fakeTimeLibrary } from '../fake-time.ts'
 import { underLoad } from '../under-load.ts'
 
 /** Changes the wall clock only: the monotonic clock of timers does not jump on a real machine either. */
 export const soak: Case = {
   about: 'the clock of the service jumps two hours ahead, then four back; that of PostgreSQL does not (libfaketime)',
   async run() {
-    if (!existsSync(fakeTimeLibrary)) throw new Error('Install faketime first: apt-get install faketime')
-    const dir = mkdtempSync(join(tmpdir(), 'assay-soak-clock-'))
-    const offset = join(dir, 'offset')
-    writeFileSync(offset, '+0')
+    const clock = openFakeClock('+0')
     try {
       return await withDatabase((proxy) =>
         underLoad({
           settings: { ASSAY_DATABASE_URL: proxy.url },
-          under: [
-            'env',
-            `LD_PRELOAD=${fakeTimeLibrary}`,
-            `FAKETIME_TIMESTAMP_FILE=${offset}`,
-            'FAKETIME_NO_CACHE=1',
-            'FAKETIME_DONT_FAKE_MONOTONIC=1',
-            'DONT_FAKE_MONOTONIC=1',
-          ],
+          under: toRunner(clock),
           async disturb({ url }) {
-            writeFileSync(offset, '+2h')
+            clock.set('+2h')
             await pause(8000)
             const ahead = await readHours(url)
-            writeFileSync(offset, '-2h')
+            clock.set('-2h')
             await pause(8000)
             const behind = await readHours(url)
-            writeFileSync(offset, '+0')
+            clock.set('+0')
             return `the service was ${ahead} and then ${behind} hours off`
           },
         }),
       )
     } finally {
-      rmSync(dir, { recursive: true, force: true })
+      clock.remove()
     }
   },
 }

@@ -7,12 +7,12 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { type Installation, openInstallation } from '../../acceptance/support/chaos-installation.ts'
 import { type Order, startLoad } from '../../acceptance/support/chaos-load.ts'
 import { newRandom } from '../../acceptance/support/chaos-random.ts'
+import { faketimeLibrary, lacksFaketime } from '../../acceptance/support/faketime.ts'
 import { openOrigin, world } from '../../acceptance/support/origin.ts'
 import { findChild, findChildren } from '../../acceptance/support/processes.ts'
 import { openReceiver } from '../../acceptance/support/receiver.ts'
 import { waitUntil } from '../../acceptance/support/wait-until.ts'
 import type { Case } from '../case.ts'
-import { fakeTimeLibrary } from '../fake-time.ts'
 import { startScans } from '../scans.ts'
 
 const minutes = 20
@@ -27,7 +27,8 @@ type Sample = { at: number; values: Record<string, number> }
 export const soak: Case = {
   about: `${minutes} minutes of steady load: memory of each process, files, and the database, before and after retention`,
   async run() {
-    if (!existsSync(fakeTimeLibrary)) throw new Error('Install faketime first: apt-get install faketime')
+    const lack = lacksFaketime()
+    if (lack !== false) throw new Error(lack)
     const dir = mkdtempSync(join(tmpdir(), 'assay-soak-steady-'))
     const environment = join(dir, 'environment')
     writeFileSync(environment, '')
@@ -68,7 +69,7 @@ export const soak: Case = {
 
       // Two days later for the service and PostgreSQL alike, retention removes everything.
       await installation.stop()
-      writeFileSync(environment, `export LD_PRELOAD=${fakeTimeLibrary} FAKETIME=+3d DONT_FAKE_MONOTONIC=1\n`)
+      writeFileSync(environment, `export LD_PRELOAD=${faketimeLibrary} FAKETIME=+3d DONT_FAKE_MONOTONIC=1\n`)
       await installation.start()
       const isGivenBack = () => measureDatabase(installation.dataDir) < after - (after - before) / 2
       await waitUntil('retention to give back half of the space', isGivenBack, 300_000)

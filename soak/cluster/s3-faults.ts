@@ -1,10 +1,22 @@
 import { Agent, createServer, type IncomingMessage, request, type ServerResponse } from 'node:http'
+import { text } from 'node:stream/consumers'
 import { setTimeout as pause } from 'node:timers/promises'
 
-/** Shares of requests that get a 503 (`busy`) or lose their connection (`cut`); all are delayed by `delayMs`. */
-type Faults = { busy: number; cut: number; delayMs: number }
+/**
+ * Shares of requests that get a 503 (`busy`) or lose their connection (`cut`); all are delayed by `delayMs`. Lists say
+ * that objects and uploads are older by `agedMs`.
+ */
+type Faults = { busy: number; cut: number; delayMs: number; agedMs: number }
 
-const none: Faults = { busy: 0, cut: 0, delayMs: 0 }
+const none: Faults = { busy: 0, cut: 0, delayMs: 0, agedMs: 0 }
+
+async function passAged(answer: IncomingMessage, outgoing: ServerResponse, agedMs: number) {
+  const { 'content-length': _, ...headers } = answer.headers
+  const aged = (await text(answer)).replaceAll(/(?<=<(?:LastModified|Initiated)>)[^<]+/g, (at) =>
+    new Date(Date.parse(at) - agedMs).toISOString(),
+  )
+  outgoing.writeHead(answer.statusCode ?? 502, headers).end(aged)
+}
 
 /** A proxy to a store that causes faults. */
 export async function openS3Faults(endpoint: string) {
@@ -20,7 +32,7 @@ export async function openS3Faults(endpoint: string) {
   async function pass(incoming: IncomingMessage, outgoing: ServerResponse) {
     incoming.on('error', () => {})
     outgoing.on('error', () => {})
-    const { busy, cut, delayMs } = faults
+    const { busy, cut, delayMs, agedMs } = faults
     if (delayMs > 0) await pause(delayMs)
     const chance = Math.random()
     if (chance < busy) {
@@ -43,6 +55,10 @@ export async function openS3Faults(endpoint: string) {
         answer.once('data', (chunk: Buffer) => outgoing.write(chunk.subarray(0, chunk.length / 2)))
         answer.once('end', () => outgoing.destroy())
         answer.resume()
+        return
+      }
+      if (agedMs > 0 && method === 'GET' && /[?&](list-type|uploads)\b/.test(path ?? '')) {
+        void passAged(answer, outgoing, agedMs)
         return
       }
       outgoing.writeHead(answer.statusCode ?? 502, answer.headers)

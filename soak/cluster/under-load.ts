@@ -11,7 +11,7 @@ import { openTestS3 } from '../../scripts/test-s3.ts'
 import { toText } from '../counts.ts'
 import { startScans } from '../scans.ts'
 import { watchDeliveries } from './deliveries.ts'
-import { checkLeftovers, requireFaketime } from './leftovers.ts'
+import { checkLeftovers } from './leftovers.ts'
 import { apiKey, type Nodes, openNodes, secret } from './nodes.ts'
 import { startPictures } from './pictures.ts'
 import { startRateLimited } from './rate-limit.ts'
@@ -34,7 +34,6 @@ export type Scene = {
  * 30 s, and no content is left. `disturb` causes the fault and returns observations.
  */
 export async function underClusterLoad(disturb: (scene: Scene) => Promise<string | undefined>): Promise<string> {
-  requireFaketime()
   const random = newRandom(Number(process.env.ASSAY_TEST_SEED ?? 1))
   const closers: (() => unknown)[] = []
   try {
@@ -118,7 +117,7 @@ async function startLoads({ contents, origin, receiver, nodes }: Cluster, random
 }
 
 /** Ends all load, checks every invariant, and returns the figures as sentences. */
-async function checkLoads({ nodes, postgres, store }: Cluster, loads: Awaited<ReturnType<typeof startLoads>>) {
+async function checkLoads({ nodes, postgres, store, s3 }: Cluster, loads: Awaited<ReturnType<typeof startLoads>>) {
   const { load, parts, balances, scans, pictures, limited, deliveries, marker } = loads
   await load.end()
   await Promise.all(parts.map((part) => part.end()))
@@ -139,6 +138,7 @@ async function checkLoads({ nodes, postgres, store }: Cluster, loads: Awaited<Re
     await limited.check(),
     await checkLeftovers({
       nodes,
+      s3,
       marker,
       dirs: [postgres.dir, store.filesDir],
       listNames: () => store.listNames('soak'),
