@@ -135,6 +135,11 @@ export const regionName: Reader<string> = (value) => {
   return value
 }
 
+export const modelName: Reader<string> = (value) => {
+  if (!/^[a-z0-9][a-z0-9.-]{0,63}$/.test(value)) throw new Error('must be the name of a model, such as inception-v3')
+  return value
+}
+
 export const proxyUrl: Reader<URL> = (value) => {
   const url = URL.parse(value)
   if (url === null || url.protocol !== 'http:' || url.pathname !== '/' || url.search !== '' || url.hash !== '') {

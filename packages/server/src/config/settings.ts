@@ -9,6 +9,7 @@ import {
   listenAddress,
   listOf,
   maxAge,
+  modelName,
   network,
   oneOf,
   operatorToken,
@@ -167,6 +168,18 @@ export const settingDefinitions = {
   nsfwTestImages: setting('ASSAY_NSFW_TEST_IMAGES', oneOf('on', 'off'), {
     fallback: 'on',
     about: 'Whether the test images in docs/test-images get their predefined verdicts.',
+  }),
+  nsfwFirstModel: setting('ASSAY_NSFW_FIRST_MODEL', modelName, {
+    fallback: 'mobilenet-v2-mid',
+    about: 'Model that scores every image: mobilenet-v2-mid, inception-v3, or one that you added with models add.',
+  }),
+  nsfwSecondModel: setting('ASSAY_NSFW_SECOND_MODEL', modelName, {
+    fallback: 'inception-v3',
+    about: 'Model for the second opinion of the profiles balanced and thorough; names as above.',
+  }),
+  nsfwModelMemoryMb: setting('ASSAY_NSFW_MODEL_MEMORY_MB', wholeNumber(512, 65_536), {
+    fallback: '2048',
+    about: 'Memory that an image process may use, in MB, while one of its models is your own. Otherwise 640.',
   }),
   modelDir: setting('ASSAY_MODEL_DIR', text, {
     about: 'Directory of the models. Unset: the one of the installation, or models in the data directory.',

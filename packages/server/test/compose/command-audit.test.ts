@@ -1,13 +1,14 @@
 import assert from 'node:assert/strict'
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir, userInfo } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import type { Command } from 'commander'
 import { makeProgram } from '../../src/commands/program.ts'
 import { makeAuditLog } from '../../src/database/console/audit-log.ts'
+import { makeVit, writeModel } from '../nsfw/own-model-samples.ts'
 import { testMasterKeyText } from '../support/test-sealer.ts'
 import { openDeliveries, type TestDeliveries } from '../webhooks/deliveries.ts'
 import type { Asked, Ended } from '../webhooks/program-holder.ts'
@@ -19,6 +20,7 @@ const dir = mkdtempSync(join(tmpdir(), 'assay-command-audit-'))
 const readers = [
   'serve, scan, doctor, health, config, jobs, nodes, audit verify',
   'accounts list, accounts show, keys list, plans list, credits ledger, operators list, signatures list',
+  'models list, models evaluate',
   'webhooks deliveries, webhooks show, webhooks endpoints, regions show',
 ]
   .join()
@@ -101,6 +103,8 @@ describe('the audit log of operator commands', () => {
     await addOperator('eve@example.com')
     writeFileSync(join(dir, 'audited.yar'), 'rule audited { strings: $a = "never in any file" condition: $a }\n')
 
+    writeModel(join(dir, 'model'), makeVit())
+
     const account = ['--account', accountId]
     const changes: [command: string[], action: string, target: string | null][] = [
       [['accounts', 'update', accountId, '--name', 'renamed'], 'account.update', accountId],
@@ -126,6 +130,8 @@ describe('the audit log of operator commands', () => {
       [['signatures', 'add', join(dir, 'audited.yar')], 'signatures.add', join(dir, 'audited.yar')],
       [['signatures', 'import', join(dir, 'audited.yar')], 'signatures.import', join(dir, 'audited.yar')],
       [['signatures', 'remove', 'audited.yar'], 'signatures.remove', 'audited.yar'],
+      [['models', 'add', join(dir, 'model')], 'models.add', 'tiny-vit'],
+      [['models', 'remove', 'tiny-vit'], 'models.remove', 'tiny-vit'],
       [['backup', join(dir, 'backup')], 'backup', join(dir, 'backup')],
     ]
     await withoutAuditLog(async () => {
@@ -135,6 +141,7 @@ describe('the audit log of operator commands', () => {
         await assert.rejects(run(...command), command.join(' '))
         assert.deepEqual(await readTables(), before, command.join(' '))
       }
+      assert.deepEqual(readdirSync(join(dir, 'models')), [])
     })
     for (const [command] of changes) await run(...command)
 

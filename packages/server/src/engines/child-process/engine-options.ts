@@ -51,6 +51,15 @@ export const engineOptions = {
     /** Resident memory; a process that holds more is killed. */
     maxMemoryMb: 640,
   },
+  /** Replaces some of the options above when a model of the operator is used. The memory is a setting. */
+  ownModels: {
+    startMs: 180_000,
+    /** Processor time to open the models and to run each of them on three pictures. */
+    openProcessorMs: 60_000,
+    budgetMs: { fast: 20_000, balanced: 20_000, thorough: 20_000 },
+    maxProcessorMs: 40_000,
+    answerMs: 120_000,
+  },
   /** All processes stay open: starting one means compiling the rules. */
   yara: {
     name: 'YARA process',

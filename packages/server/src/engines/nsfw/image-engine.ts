@@ -30,12 +30,16 @@ export type ImageEngineDeps = Partial<typeof engineOptions.images> & {
   processes: number
   log: Logger
   onEscape?: OnEscape | undefined
+  /** Processor time to open the models; undefined does not limit it, nor the memory at that time. */
+  openProcessorMs?: number
 }
 
 export type RunningImageEngine = ImageEngine & {
   countWaiting(): number
   /** The reason why the engine cannot scan, or undefined. */
   findFault(): string | undefined
+  /** Ends the processes after the pictures that they have. */
+  retire(): Promise<void>
   close(): Promise<void>
 }
 
@@ -93,14 +97,16 @@ export async function openImageEngine(deps: ImageEngineDeps): Promise<RunningIma
       }
       throw new EngineDown(`The image process died ${attempts} times on the same picture`, { cause: death })
     },
+    retire: pool.retire,
     close: pool.close,
   }
 }
 
 /** Returns a function that starts a process and opens its models. */
 function makeImageProcesses(settings: Settings) {
-  const { models, profile, suspicion, maxMemoryMb, sendMs, startMs } = settings
+  const { models, profile, suspicion, maxMemoryMb, openProcessorMs, sendMs, startMs } = settings
   const budgetMs = settings.budgetMs[profile]
+  const resources = openProcessorMs === undefined ? {} : { maxMemoryMb, maxProcessorMs: openProcessorMs }
   const confinement = chooseConfinement({
     program,
     modelDirs: [...new Set(models.map(({ path }) => dirname(path)))],
@@ -116,7 +122,12 @@ function makeImageProcesses(settings: Settings) {
     void child.ended.then(() => cores.release(core))
     signal.addEventListener('abort', child.kill, { once: true })
     try {
-      const answer = await child.sendRequest<Answer>(opening, noBytes, { sendMs, answerMs: startMs, signal })
+      const answer = await child.sendRequest<Answer>(opening, noBytes, {
+        sendMs,
+        answerMs: startMs,
+        signal,
+        ...resources,
+      })
       if ('opened' in answer) return { child, versions: answer.opened.versions }
       throw new Error('failure' in answer ? answer.failure : 'The image process did not open its models')
     } catch (error) {
@@ -144,7 +155,7 @@ async function classify(child: Child, content: Content, settings: Settings): Pro
 function toOpen([first, second]: Model[], profile: Profile): Opening['models'] {
   if (first === undefined || (second === undefined && profile !== 'fast'))
     throw new Error(`There is no model for the profile ${profile}`)
-  const pick = ({ path, form }: Model) => ({ path, form })
+  const pick = ({ path, form, isOwn }: Model) => ({ path, form, isOwn })
   return { first: pick(first), second: second && pick(second) }
 }
 

@@ -3,7 +3,7 @@ import type { Model } from './models/model.ts'
 
 export type Profile = 'fast' | 'balanced' | 'thorough'
 
-type ModelToOpen = Pick<Model, 'path' | 'form'>
+export type ModelToOpen = Pick<Model, 'path' | 'form' | 'isOwn'>
 
 /** The models that an image process opens, and how it uses them. */
 export type Opening = {

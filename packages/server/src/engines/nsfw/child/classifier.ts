@@ -23,7 +23,8 @@ export async function openClassifier({ models, profile, suspicion, budgetMs }: O
     opened ??= openModel(second)
     return opened
   }
-  if (profile === 'thorough') await openSecond()
+  // A model of the operator is tried at the start, and takes so long to open that no picture should wait for it.
+  if (profile === 'thorough' || second?.isOwn) await openSecond()
 
   const isClear = ({ clean }: Scores) => profile === 'fast' || (profile === 'balanced' && 1 - clean < suspicion)
   const runs: ModelRuns = {
@@ -32,11 +33,14 @@ export async function openClassifier({ models, profile, suspicion, budgetMs }: O
     wantsSecond: (scores) => !isClear(scores),
   }
 
+  // One decoding for both models has the size that suits the shipped ones.
+  const hasSharedDecoding = !first.isOwn && second?.isOwn === false
+
   return {
     versions: { sharp: sharp.versions.sharp ?? '', vips: sharp.versions.vips, onnxruntime: env.versions.common },
     async classify(bytes) {
       const budget = makeProcessorBudget(budgetMs)
-      const picture = await openPicture(bytes, { both: profile === 'thorough' })
+      const picture = await openPicture(bytes, { both: profile === 'thorough' && hasSharedDecoding })
       if ('unscanned' in picture) return { unscanned: picture.unscanned }
       return scorePicture(picture, runs, budget)
     },

@@ -1,12 +1,13 @@
 import type { Scores } from '../../../domain/ports/engines.ts'
 import { commonThreshold, type ModelForm } from '../models/model.ts'
 import { InferenceSession, Tensor } from '../onnxruntime.ts'
+import type { ModelToOpen } from '../requests.ts'
 
 /** Scores RGB pixels, 8 bits a channel, in the shape of the model. Blocks the process until it is done. */
 export type Run = (pixels: Buffer) => Promise<Scores>
 
 /** Opens a model and runs it once, so that the first picture does not wait for its initialization. */
-export async function openModel({ path, form }: { path: string; form: ModelForm }): Promise<Run> {
+export async function openModel({ path, form, isOwn }: ModelToOpen): Promise<Run> {
   const session = await InferenceSession.create(path, {
     // One core for each process; the operator decides how many processes there are.
     intraOpNumThreads: 1,
@@ -28,8 +29,29 @@ export async function openModel({ path, form }: { path: string; form: ModelForm 
     return toScores([...data], form)
   }
   const { side } = form.shape
-  await run(Buffer.alloc(side * side * 3))
+  if (isOwn) await tryModel(run, side * side * channels)
+  else await run(Buffer.alloc(side * side * channels))
   return run
+}
+
+/** Processor time that a model of the operator may take for one picture. */
+const maxInferenceMs = 5000
+
+/** Throws when the model is too slow, or gives the same scores whatever it is shown. */
+async function tryModel(run: Run, bytes: number) {
+  const noise = Buffer.from(Uint8Array.from({ length: bytes }, (_, i) => (Math.imul(i + 1, 0x9e3779b1) >>> 16) & 255))
+  const seen = new Set<string>()
+  for (const pixels of [Buffer.alloc(bytes), Buffer.alloc(bytes, 255), noise]) {
+    const start = process.cpuUsage()
+    seen.add(JSON.stringify(await run(pixels)))
+    const { user, system } = process.cpuUsage(start)
+    const ms = Math.round((user + system) / 1000)
+    if (ms > maxInferenceMs)
+      throw new Error(
+        `The model took ${ms} ms of processor time for one picture; at most ${maxInferenceMs} are allowed`,
+      )
+  }
+  if (seen.size === 1) throw new Error('The model gives the same scores to a black, a white and a noisy picture')
 }
 
 const channels = 3

@@ -1,14 +1,14 @@
 /** The square that a model takes. The picture is squashed into it by the kernel nearest to the model's training. */
 export type Shape = { side: number; kernel: (typeof kernels)[number] }
 
-const kernels = ['linear', 'cubic', 'lanczos3'] as const
+export const kernels = ['linear', 'cubic', 'lanczos3'] as const
 
 export const smallShape: Shape = { side: 224, kernel: 'linear' }
 export const largeShape: Shape = { side: 299, kernel: 'lanczos3' }
 
-const labels = ['clean', 'sexy', 'pornography'] as const
+export const labels = ['clean', 'sexy', 'pornography'] as const
 
-type Label = (typeof labels)[number]
+export type Label = (typeof labels)[number]
 
 /** How pixels are given to a model, and how its output is read. */
 export type ModelForm = {
