@@ -33,7 +33,9 @@ async function openInstallation() {
   writeFileSync(newKeyFile, keys[1].toString('hex'))
   const open = async (key: Buffer) => {
     const settings = { ASSAY_DATABASE_URL: database.url, ASSAY_MASTER_KEY: key.toString('hex') }
-    const { config } = loadConfig({ ...settings, ASSAY_DATABASE_CONNECTIONS: '2', ASSAY_DATA_DIR: dir })
+    // A directory of its own for each node, because only one service may use a data directory.
+    const dataDir = mkdtempSync(join(dir, 'node-'))
+    const { config } = loadConfig({ ...settings, ASSAY_DATABASE_CONNECTIONS: '2', ASSAY_DATA_DIR: dataDir })
     return { config, stores: await openStores(config, 'service', silentLog) }
   }
   const { config, stores } = await open(keys[0])
@@ -205,7 +207,7 @@ describe('a rotation of a master key in the data directory', () => {
     assert.equal(readFileSync(kept, 'utf8'), key)
     assert.equal(statSync(kept).mode & 0o777, 0o600)
     assert.equal((await openRecorded()).id, rotation.newId)
-    assert.deepEqual(readdirSync(dataDir).sort(), ['master.key', `master.key.${master.id}`])
+    assert.deepEqual(readdirSync(dataDir).sort(), ['master.key', `master.key.${master.id}`, 'service.lock'])
   })
 
   test('with --lost is refused as long as the key is in the data directory', async (t) => {
