@@ -39,7 +39,7 @@ export async function evaluateModels(config: Config, options: Options): Promise<
         if (picture !== undefined) picture.scores[model.name] = score
       },
     }).catch((error: unknown) => {
-      throw signal.aborted ? new OperatorMistake('Interrupted: no picture was changed.') : error
+      throw signal.aborted ? new OperatorMistake('Interrupted before all pictures were scored.') : error
     })
   }
   const thresholds = Object.fromEntries(models.map(({ name, form }) => [name, form.threshold]))
@@ -129,6 +129,7 @@ async function scorePicture(engine: Engine, path: string, signal: AbortSignal): 
   if ((await stat(path)).size > maxBytes) return undefined
   const content = await newMemoryContent(await readFile(path), () => {})
   const report = await engine.classify(content, { signal })
-  if (!('frames' in report)) return undefined
+  // A picture of which a part was not scanned has no score: the highest may be in that part.
+  if (!('frames' in report) || report.doubt !== undefined) return undefined
   return Math.max(...report.frames.map(({ pornography, sexy }) => pornography + sexy))
 }

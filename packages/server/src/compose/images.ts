@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { join, resolve } from 'node:path'
 import type { Config } from '../config/load-config.ts'
@@ -9,6 +10,7 @@ import { openImageEngine, type RunningImageEngine } from '../engines/nsfw/image-
 import { builtDir, modelNames } from '../engines/nsfw/models/manifest.ts'
 import type { Model } from '../engines/nsfw/models/model.ts'
 import { openModels } from '../engines/nsfw/models/open-models.ts'
+import { ModelRefused } from '../engines/nsfw/models/own-manifest.ts'
 import { makeHashMemory, readOwnModel } from '../engines/nsfw/models/own-models.ts'
 import type { Profile } from '../engines/nsfw/requests.ts'
 import type { Logger } from '../runtime/logger.ts'
@@ -137,10 +139,17 @@ export async function findChosenModels(config: Config, names: string[], { hash, 
   })
   const models: Model[] = []
   for (const name of names)
-    models.push(
-      shipped.find((model) => model.name === name) ?? (await readOwnModel(join(toOwnDir(config), name), hash)),
-    )
+    models.push(shipped.find((model) => model.name === name) ?? (await findOwnModel(toOwnDir(config), name, hash)))
   return models
+}
+
+async function findOwnModel(dir: string, name: string, hash: FindDeps['hash']): Promise<Model> {
+  const path = join(dir, name)
+  if (!existsSync(path))
+    throw new ModelRefused(`There is no model ${name} on this node. Add it with npm run assay -- models add.`)
+  const model = await readOwnModel(path, hash)
+  if (model.name !== name) throw new ModelRefused(`The manifest in ${path} is that of a model ${model.name}.`)
+  return model
 }
 
 type EngineDeps = Deps & { models: Model[]; profile: Profile }

@@ -6,7 +6,7 @@ import { after, test } from 'node:test'
 import { pino } from 'pino'
 import sharp from 'sharp'
 import { evaluateModels } from '../../src/compose/evaluate-models.ts'
-import { openImages } from '../../src/compose/images.ts'
+import { findChosenModels, openImages } from '../../src/compose/images.ts'
 import { makeModels } from '../../src/compose/models.ts'
 import { loadConfig } from '../../src/config/load-config.ts'
 import { listImagePids, toContent } from '../nsfw/engine-support.ts'
@@ -99,7 +99,10 @@ test('models are added after a trial, listed and removed, and a refused one leav
   )
   for (const name of ['../models', '.', 'mobilenet-v2-mid', 'none'])
     await assert.rejects(models.remove(name, audited), /There is no model .* that was added/)
-  for (const name of ['empty', 'tiny-vit']) await models.remove(name, audited)
+  cpSync(join(dir, 'other', 'models', 'tiny-vit'), join(dir, 'other', 'models', 'renamed'), { recursive: true })
+  await assert.rejects(findChosenModels(config, ['renamed'], { log }), /is that of a model tiny-vit/)
+  await assert.rejects(findChosenModels(config, ['none'], { log }), /There is no model none on this node/)
+  for (const name of ['empty', 'renamed', 'tiny-vit']) await models.remove(name, audited)
   assert.deepEqual(await own(), [])
 })
 

@@ -153,7 +153,7 @@ export const toModel = ({
   })
 
 /** Numbers from -1 to 1, the same for the same seed. */
-function makeNoise(seed: number): () => number {
+export function makeNoise(seed: number): () => number {
   let state = seed
   return () => {
     state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0

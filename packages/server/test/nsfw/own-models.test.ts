@@ -9,10 +9,19 @@ import sharp from 'sharp'
 import type { Scores } from '../../src/domain/ports/engines.ts'
 import { type ImageEngineDeps, openImageEngine } from '../../src/engines/nsfw/image-engine.ts'
 import type { Node, Tensor } from '../../src/engines/nsfw/models/onnx.ts'
-import { parseOwnManifest } from '../../src/engines/nsfw/models/own-manifest.ts'
+import { ModelRefused, parseOwnManifest } from '../../src/engines/nsfw/models/own-manifest.ts'
 import { draftOwnModel, listOwnModels, readOwnModel } from '../../src/engines/nsfw/models/own-models.ts'
 import { listImagePids, noAbort, openTestModels, toContent } from './engine-support.ts'
-import { type Fields, makeProbe, makeVit, side, toModel, vitManifest, writeModel } from './own-model-samples.ts'
+import {
+  type Fields,
+  makeNoise,
+  makeProbe,
+  makeVit,
+  side,
+  toModel,
+  vitManifest,
+  writeModel,
+} from './own-model-samples.ts'
 
 const dir = mkdtempSync(join(tmpdir(), 'assay-own-models-'))
 chmodSync(dir, 0o755)
@@ -153,6 +162,42 @@ describe('a manifest is refused with a sentence', () => {
       assert.throws(() => parseOwnManifest(text), { message: /manifest/ })
   })
 })
+
+test('a manifest with random changes is read or refused with a sentence', () => {
+  const sound = Buffer.from(JSON.stringify({ ...vitManifest, sha256: 'a'.repeat(64) }))
+  const next = makeNoise(7)
+  let refused = 0
+  for (let i = 0; i < 3000; i++) {
+    const text = mutate(sound, next, 3).toString('utf8')
+    try {
+      parseOwnManifest(text)
+    } catch (error) {
+      assert.ok(error instanceof ModelRefused && error.message.endsWith('.'), `${error} for ${text}`)
+      refused++
+    }
+  }
+  assert.ok(refused > 1000)
+})
+
+test('a model with random changes works or is refused, and the next one is opened all the same', async (t) => {
+  const sound = makeVit()
+  const next = makeNoise(9)
+  for (let i = 0; i < 5; i++) {
+    const { engine } = await open(t, [await readOwnModel(write(mutate(sound, next, 40)))])
+    if (engine.findFault() === undefined) await engine.classify(toContent(red), noAbort)
+    else assert.match(engine.findFault() ?? '', /cannot be started: \S/)
+    await engine.close()
+  }
+  const { classify } = await open(t, [await readOwnModel(write(sound))])
+  assert.ok((await classify(red)).pornography > 0.9)
+})
+
+/** A copy in which `count` bytes are others. `next` gives numbers from -1 to 1. */
+function mutate(bytes: Buffer, next: () => number, count: number): Buffer {
+  const copy = Buffer.from(bytes)
+  for (let i = 0; i < count; i++) copy[Math.floor(((next() + 1) / 2) * copy.length)] = Math.floor((next() + 1) * 128)
+  return copy
+}
 
 test('files that are missing, too large, no files or others than the manifest says are refused', async () => {
   const missing = write(makeVit())
