@@ -82,6 +82,7 @@ test('doctor finds no fault in a running service, nor in its ledger', async () =
     'certificate',
     'sandbox',
     'database',
+    'clock',
     'accounts',
     'ledger',
     'service',
