@@ -57,8 +57,7 @@ export function makeJobHandlers(deps: JobHandlerDeps) {
     async replayHost(call) {
       const { host, since } = call.body
       const ids = await operations.listFailedDeliveries(host, new Date(since), replayAtOnce)
-      let replayed = 0
-      for (const id of ids) replayed += await deliveries.replay({ id })
+      const replayed = await deliveries.replay({ ids })
       deps.onReplayed()
       await call.audit('host.replay', host, { detail: `${replayed} since ${since}` })
       return { replayed }

@@ -96,7 +96,7 @@ export function makeWebhookHandlers(deps: WebhookHandlerDeps) {
 
     async replayDelivery(call) {
       const { id } = await getOwn(call)
-      await deliveries.replay({ id })
+      await deliveries.replay({ ids: [id] })
       deps.onReplayed()
       await call.audit('delivery.replay', id)
     },

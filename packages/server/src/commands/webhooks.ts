@@ -101,7 +101,7 @@ function addReplay(webhooks: Command) {
         throw new OperatorMistake('Give the ID of a delivery, or --failed-since with or without --account.')
       }
       const selection =
-        failedSince === undefined ? { id: id ?? '' } : { failedSince, ...(account && { accountId: account }) }
+        failedSince === undefined ? { ids: [id ?? ''] } : { failedSince, ...(account && { accountId: account }) }
       const replayed = await changeStores(async ({ deliveries }, audit) => {
         const count = await deliveries.replay(selection)
         await audit('delivery.replay', id, { detail: JSON.stringify({ ...selection, count }) })

@@ -33,8 +33,8 @@ export function makeDeliveryAdmin({ pool }: { pool: Pool }): DeliveryAdmin {
 
     async replay(selection) {
       const replay = (client: Queryable) =>
-        'id' in selection
-          ? findRow<{ replayed: number }>(client, replayOne, [selection.id])
+        'ids' in selection
+          ? findRow<{ replayed: number }>(client, replayListed, [selection.ids])
           : findRow<{ replayed: number }>(client, replayFailed, [selection.failedSince, selection.accountId])
       return (await inTransaction(pool, replay, { lock: deliveryLock }))?.replayed ?? 0
     },
@@ -99,7 +99,7 @@ ${resume('select account_id, url from replayed', 'and id not in (select id from 
 select count(*)::integer as replayed from replayed
 `
 
-const replayOne = replay('id = $1')
+const replayListed = replay('id = any($1::uuid[])')
 
 const replayFailed = replay(`($2::uuid is null or account_id = $2) and case state
     when 'pending' then next_at is null and created_at >= $1

@@ -238,17 +238,28 @@ describe('deliveries', () => {
     const url = 'https://a.test/'
     const [id = ''] = await post(url)
     const [claimed] = await claim()
-    assert.equal(await stores.deliveries.replay({ id }), 1)
+    assert.equal(await stores.deliveries.replay({ ids: [id] }), 1)
     assert.deepEqual(await claim(), [], 'it is under way')
     await recordAttempt(claimed as ClaimedDelivery, { state: 'delivered' })
-    assert.equal(await stores.deliveries.replay({ id }), 1)
+    assert.equal(await stores.deliveries.replay({ ids: [id] }), 1)
     const [again] = await claim()
     assert.deepEqual([again?.id, again?.attempts], [id, 0])
     await recordAttempt(again as ClaimedDelivery, later(60_000))
-    assert.equal(await stores.deliveries.replay({ id }), 1)
+    assert.equal(await stores.deliveries.replay({ ids: [id] }), 1)
     assert.equal((await claim()).length, 1)
     assert.equal((await stores.deliveries.findDelivery(id))?.log.length, 2)
-    assert.equal(await stores.deliveries.replay({ id: randomUUID() }), 0)
+    assert.equal(await stores.deliveries.replay({ ids: [randomUUID()] }), 0)
+  })
+
+  test('are replayed many at once in one statement', async () => {
+    const ids = await post('https://a.test/', 500)
+    await stores.pool.query(`update deliveries set state = 'dead', next_at = null, attempts = 9`)
+    const [kept = ''] = await post('https://a.test/')
+    await stores.pool.query(`update deliveries set state = 'dead', next_at = null where id = $1`, [kept])
+    assert.equal(await stores.deliveries.replay({ ids: [...ids, randomUUID()] }), 500)
+    assert.equal((await stores.deliveries.countDeliveries()).waiting, 500)
+    assert.equal((await stores.deliveries.findDelivery(kept))?.state, 'dead')
+    assert.equal(await stores.deliveries.replay({ ids: [] }), 0)
   })
 
   test('that failed since a time are replayed together, and their endpoint with them', async () => {

@@ -89,7 +89,7 @@ export type DeliveryStore = {
   }): Promise<Delivery[]>
   findDelivery(id: string): Promise<(Delivery & { body: string; log: LoggedAttempt[] }) | undefined>
   /** Makes deliveries due at once, whatever their state, and returns how many. */
-  replay(which: { id: string } | { failedSince: Date; accountId?: string }): Promise<number>
+  replay(which: { ids: string[] } | { failedSince: Date; accountId?: string }): Promise<number>
   listEndpoints(filter: { accountId?: string }): Promise<Endpoint[]>
   /** Returns false when no such endpoint is paused. */
   resumeEndpoint(accountId: string, url: string): Promise<boolean>
