@@ -6,6 +6,7 @@ import { makeOperatorAccountHandlers } from '../../src/admin/operator-account-ha
 import { registerAdmin } from '../../src/admin/register-admin.ts'
 import { openStores, type Stores } from '../../src/compose/stores.ts'
 import { loadConfig } from '../../src/config/load-config.ts'
+import { makeAuditLog } from '../../src/database/console/audit-log.ts'
 import { atomically, changeRows, findRow, inTransaction } from '../../src/database/query.ts'
 import { afterCommit } from '../../src/database/unit-of-work.ts'
 import { silentLog } from '../support/silent-log.ts'
@@ -101,6 +102,28 @@ describe('a change and its entry in the audit log', () => {
     }
     const { rows } = await stores.auth.audit.verify()
     assert.equal(rows, 2 + changes.length - 1, 'one entry for each change, two before them')
+  })
+
+  test('are shown to an owner who confirmed a later change before this one was committed', async () => {
+    const { audit } = stores.auth
+    const { id: accountId } = (await stores.registration.register({ name: 'told', plan: 'unlimited' })).account
+    const list = (since: Date | null) =>
+      audit.listOfAccount(accountId, { actions: ['first', 'second'], since, limit: 9 })
+    let seenAt: Date | null = null
+    await audit.atomically(async () => {
+      await stores.plans.listPlans()
+      // An entry through another pool does not join the unit.
+      await makeAuditLog(database).note({ actor: 'other', action: 'second', accountId })
+      seenAt = (await list(null))[0]?.at ?? null
+      // Notices have times in milliseconds.
+      await database.pool.query('select pg_sleep(0.002)')
+      await audit.note({ actor: 'ada', action: 'first', accountId })
+    })
+    assert.notEqual(seenAt, null)
+    assert.deepEqual(
+      (await list(seenAt)).map(({ action }) => action),
+      ['first'],
+    )
   })
 
   test('join one transaction with parts that may fail alone, and tell others after the commit', async () => {

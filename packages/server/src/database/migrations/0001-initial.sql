@@ -448,6 +448,8 @@ begin
   end if;
   select * into strict head from audit_head for update;
   new.id := head.id + 1;
+  -- The time of the beginning of the transaction could lie before that of a row that a reader has seen already.
+  new.at := clock_timestamp();
   new.hash := sha256(convert_to(json_build_array(
     encode(head.hash, 'hex'), new.id, to_char(new.at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US'), new.actor,
     new.action, new.target, new.account_id, new.detail, new.address
