@@ -44,6 +44,7 @@ export function makeSignatures(config: Config, { store, atomically, copyFiles }:
     async add(path: string, note: Note): Promise<ListedFile[]> {
       if (isOfficialKind(path)) throw new OperatorMistake(`${path} is a ClamAV database: use signatures import.`)
       requireKind(path)
+      requireStorable([path])
       await requireLoadable(path)
       return save([path], note)
     },
@@ -52,10 +53,11 @@ export function makeSignatures(config: Config, { store, atomically, copyFiles }:
       const files = listImportable(path)
       const official = files.filter(isOfficialKind)
       if (official[0] !== undefined && !config.roles.worker) throw new OperatorMistake(toWorkerAdvice(official[0]))
-      // All files are test-loaded before the first is placed, so that either all are imported or none.
+      const own = files.filter((file) => !isOfficialKind(file))
+      // All files are checked and test-loaded before the first is placed, so that a bad one keeps out all of them.
+      requireStorable(own)
       for (const file of files) await requireLoadable(file)
       const placed = official.map((file) => toListed(place(file, dirs.official), true))
-      const own = files.filter((file) => !isOfficialKind(file))
       return [...placed, ...(await save(own, note))]
     },
     /** Removes a file from the database, or else from the data directory of this node. */
@@ -76,7 +78,7 @@ export function makeSignatures(config: Config, { store, atomically, copyFiles }:
     async list() {
       const files = listSignatureFiles(dirs).filter(({ path }) => !path.startsWith(dirs.shared))
       const shipped = files.filter(({ path }) => path.startsWith(dirs.shipped))
-      const own = [...files.filter((file) => !shipped.includes(file)), ...listRules()]
+      const own = [...files.filter((file) => !shipped.includes(file)), ...listRules(dirs.yara)]
       return {
         files: [
           ...shipped.map((file) => toListed(file, false)),
@@ -99,32 +101,36 @@ export function makeSignatures(config: Config, { store, atomically, copyFiles }:
     return saved.map(toListedShared)
   }
 
+  function requireStorable(paths: string[]) {
+    store.requireStorable(paths.map((path) => ({ name: basename(path), bytes: statSync(path).size })))
+  }
+
   async function requireLoadable(path: string) {
-    const fault = isYaraFile(path) ? await checkYaraFile(path) : await testWithClamd(path)
+    const fault = isYaraFile(path) ? await checkYaraFile(path) : await testWithClamd(config, path)
     if (fault !== undefined) throw new OperatorMistake(`${path} cannot be loaded: ${fault}`)
   }
+}
 
-  async function testWithClamd(path: string): Promise<string | undefined> {
-    const binary = findProgram('clamd')
-    if (binary === undefined) {
-      throw new OperatorMistake(
-        'clamd is not installed here, so the file cannot be test-loaded. Install ClamAV first, or add the file on another node.',
-      )
-    }
-    const dataDir = resolve(config.dataDir)
-    const options = { binary, dataDir, scratchMegabytes: 64, acceptsDisk: config.scratch === 'disk' }
-    const { user, chooseForDir } = makeSandboxChooser(options)
-    return makeTrial({ binary, dataDir, user, chooseSandbox: chooseForDir }).findFault([toFile(path)])
+async function testWithClamd(config: Config, path: string): Promise<string | undefined> {
+  const binary = findProgram('clamd')
+  if (binary === undefined) {
+    throw new OperatorMistake(
+      'clamd is not installed here, so the file cannot be test-loaded. Install ClamAV first, or add the file on another node.',
+    )
   }
+  const dataDir = resolve(config.dataDir)
+  const options = { binary, dataDir, scratchMegabytes: 64, acceptsDisk: config.scratch === 'disk' }
+  const { user, chooseForDir } = makeSandboxChooser(options)
+  return makeTrial({ binary, dataDir, user, chooseSandbox: chooseForDir }).findFault([toFile(path)])
+}
 
-  function listRules(): SignatureFile[] {
-    try {
-      return readdirSync(dirs.yara)
-        .filter(isYaraFile)
-        .map((name) => toFile(join(dirs.yara, name)))
-    } catch {
-      return []
-    }
+function listRules(dir: string): SignatureFile[] {
+  try {
+    return readdirSync(dir)
+      .filter(isYaraFile)
+      .map((name) => toFile(join(dir, name)))
+  } catch {
+    return []
   }
 }
 

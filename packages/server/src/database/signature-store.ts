@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { Pool } from 'pg'
-import type { SharedFile, SignatureStore } from '../domain/ports/signature-store.ts'
+import type { NewFile, SharedFile, SignatureStore } from '../domain/ports/signature-store.ts'
 import { OperatorMistake } from '../domain/problem.ts'
 import { sendInTransaction } from './notifications.ts'
 import { changeRows, findRow, inTransaction, listRows, type Queryable } from './query.ts'
@@ -11,28 +11,31 @@ const maxFileMegabytes = 64
 const maxTotalMegabytes = 256
 const pieceBytes = 4 * megabyte
 
+/** Advisory lock: changes wait for each other, so that their sizes add up and no two wait for each other's files. */
+const filesLock = 52_115_009
+
 const columns = `name, octet_length(content) as bytes, encode(sha256, 'hex') as sha256, changed_at as "changedAt"`
 
 export function makeSignatureStore({ pool }: { pool: Pool }): SignatureStore {
   return {
     listFiles: () => listRows<SharedFile>(pool, `select ${columns} from signature_files order by name`),
-    saveFiles: (files) =>
-      inTransaction(pool, async (client) => {
-        const saved: SharedFile[] = []
-        for (const { name, read } of files) {
-          requireName(name)
-          saved.push(...(await saveFile(client, name, await read())))
-        }
-        await requireTotal(client)
-        await sendInTransaction(client, 'signatures')
-        return saved
-      }),
+    requireStorable(files) {
+      for (const { name, bytes } of files) {
+        requireName(name)
+        requireSize(name, bytes)
+      }
+    },
+    saveFiles: (files) => inTransaction(pool, (client) => saveFiles(client, files), { lock: filesLock }),
     removeFile: (name) =>
-      inTransaction(pool, async (client) => {
-        const count = await changeRows(client, 'delete from signature_files where name = $1', [name])
-        await sendInTransaction(client, 'signatures')
-        return count === 1
-      }),
+      inTransaction(
+        pool,
+        async (client) => {
+          const count = await changeRows(client, 'delete from signature_files where name = $1', [name])
+          await sendInTransaction(client, 'signatures')
+          return count === 1
+        },
+        { lock: filesLock },
+      ),
     async *readContent({ name, bytes, sha256 }) {
       for (let at = 0; at < bytes; at += pieceBytes) {
         const row = await findRow<{ piece: Buffer }>(
@@ -48,6 +51,17 @@ export function makeSignatureStore({ pool }: { pool: Pool }): SignatureStore {
   }
 }
 
+async function saveFiles(client: Queryable, files: NewFile[]): Promise<SharedFile[]> {
+  const saved: SharedFile[] = []
+  for (const { name, read } of files) {
+    requireName(name)
+    saved.push(...(await saveFile(client, name, await read())))
+  }
+  await requireTotal(client)
+  await sendInTransaction(client, 'signatures')
+  return saved
+}
+
 function requireName(name: string) {
   if (/^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$/.test(name)) return
   throw new OperatorMistake(
@@ -55,13 +69,16 @@ function requireName(name: string) {
   )
 }
 
+function requireSize(name: string, bytes: number) {
+  if (bytes <= maxFileMegabytes * megabyte) return
+  throw new OperatorMistake(
+    `${name} has ${bytes} bytes, and a signature file may have up to ${maxFileMegabytes} MB. Split it.`,
+  )
+}
+
 /** Engines recognize a changed file by its size and its time in milliseconds, so the time always moves on. */
 function saveFile(client: Queryable, name: string, content: Buffer): Promise<SharedFile[]> {
-  if (content.length > maxFileMegabytes * megabyte) {
-    throw new OperatorMistake(
-      `${name} has ${content.length} bytes, and a signature file may have up to ${maxFileMegabytes} MB. Split it.`,
-    )
-  }
+  requireSize(name, content.length)
   return listRows<SharedFile>(
     client,
     `insert into signature_files as stored (name, content, sha256) values ($1, $2, $3)

@@ -1,10 +1,20 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
+import {
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, beforeEach, describe, type TestContext, test } from 'node:test'
 import { openSharedSignatures } from '../../src/compose/shared-signatures.ts'
+import { makeSignatures } from '../../src/compose/signatures.ts'
 import { loadConfig } from '../../src/config/load-config.ts'
 import { makeSignatureStore } from '../../src/database/signature-store.ts'
 import { OperatorMistake } from '../../src/domain/problem.ts'
@@ -105,6 +115,8 @@ describe('signature files in the database', () => {
       await refuses([toFile('good.ndb', 'x'), toFile(name, 'x')], /use up to 100 letters/)
     }
     await refuses([toFile('good.ndb', 'x'), toFile('large.ndb', Buffer.alloc(64 * megabyte + 1))], /up to 64 MB/)
+    assert.throws(() => store.requireStorable([{ name: 'large.ndb', bytes: 64 * megabyte + 1 }]), /up to 64 MB/)
+    assert.throws(() => store.requireStorable([{ name: 'a b.ndb', bytes: 1 }]), /use up to 100 letters/)
     assert.deepEqual(await listNames(), [])
     // Compressed rows of 64 MB, which no test needs to send or to store.
     await database.pool.query('alter table signature_files alter column content set storage extended')
@@ -114,6 +126,27 @@ describe('signature files in the database', () => {
     )
     await refuses([toFile('one-more.ndb', 'x')], /together may have up to 256 MB/)
     assert.equal((await listNames()).length, 4)
+  })
+
+  test('of concurrent imports do not wait for each other in a circle', async () => {
+    const files = Array.from({ length: 30 }, (_, i) => toFile(`${i}.ndb`, 'x'))
+    await Promise.all([store.saveFiles(files), store.saveFiles(files.toReversed()), store.saveFiles(files)])
+    assert.equal((await listNames()).length, 30)
+  })
+
+  test('of an import are all refused for one of them, before it is loaded or ClamAV databases are placed', async (t) => {
+    const dir = mkdtempSync(join(tmpdir(), 'assay-import-'))
+    t.after(() => rmSync(dir, { recursive: true, force: true }))
+    const { config } = loadConfig({ ASSAY_DATA_DIR: join(dir, 'data') }, '/nonexistent/assay.toml')
+    const deps = { store, atomically: () => assert.fail('saved'), copyFiles: () => assert.fail('copied') }
+    const { import: run, add } = makeSignatures(config, deps)
+    writeFileSync(join(dir, 'daily.cvd'), 'x')
+    writeFileSync(join(dir, 'large.yar'), '')
+    truncateSync(join(dir, 'large.yar'), 65 * megabyte)
+    const note = () => assert.fail('noted')
+    await assert.rejects(run(dir, note), /large\.yar has 68157440 bytes, .* up to 64 MB/)
+    await assert.rejects(add(join(dir, 'large.yar'), note), /up to 64 MB/)
+    assert.deepEqual(readdirSync(dir).toSorted(), ['daily.cvd', 'large.yar'])
   })
 
   test('notify other nodes with the commit', async (t) => {
