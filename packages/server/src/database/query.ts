@@ -161,8 +161,9 @@ async function inSavepoint<Result>(
 }
 
 /**
- * Runs one statement that changes rows. It is a transaction by itself: one round trip instead of three. The timeout is
- * the pool's unless it is given here.
+ * Runs one statement that changes rows. It is a transaction by itself: one round trip instead of three. It never joins
+ * the unit of its caller, because group commits run the statements of many callers. The timeout is the pool's unless it
+ * is given here.
  */
 export async function runStatement<Row extends QueryResultRow>(
   pool: Pool,

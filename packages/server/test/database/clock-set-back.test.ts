@@ -15,10 +15,7 @@ import { leaseMs, openTestJobs, type TestJobs } from './test-jobs.ts'
 const dayMs = 86_400_000
 const monthDays = 40
 
-/**
- * What was recorded while the clock of the database was 40 days ahead: the tests move rows into the future, which is
- * the same as setting the clock back.
- */
+/** The tests move rows 40 days into the future: for the rows, that is the same as setting the clock back. */
 describe('after the clock of the database was set back', () => {
   let stores: TestJobs
   before(async () => {

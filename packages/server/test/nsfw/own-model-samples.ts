@@ -43,7 +43,7 @@ const tokens = (side / patch) ** 2
 
 /**
  * A vision transformer: patches, positions, blocks of multi-head attention and GELU with layer norms, and a linear head.
- * Its weights are noise, but the first channel of every token is how red the patch is, and the head reads that. So red
+ * The weights are noise, but the first channel of every token is how red the patch is, and the head reads that. So red
  * pictures score high and green ones low. `seed` gives other weights.
  */
 export function makeVit(seed = 1): Buffer {

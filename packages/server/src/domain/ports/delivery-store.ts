@@ -7,7 +7,7 @@ export type DeliveryState =
   /** The receiver answered 410. */
   | 'stopped'
 
-/** What happened in one attempt. */
+/** The response to an attempt, or the reason why there is none. */
 export type Attempt = {
   /** HTTP status, null without a response. */
   status: number | null

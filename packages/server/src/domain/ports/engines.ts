@@ -52,7 +52,7 @@ export type JobTurn = {
   stopping: AbortSignal
 }
 
-/** One scan, as the engines and the resources see it that it needs. */
+/** A scan, as engines and shared resources see it. */
 export type Work = {
   /** Ends the scan. */
   signal: AbortSignal
