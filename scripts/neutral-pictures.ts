@@ -45,6 +45,16 @@ const packages = [
   'stopmotion',
   'ukui-wallpapers',
 ]
+/** Packages with drawn and painted people: portraits, faces, bodies, sports. Debian has no package of photographs. */
+const packagesOfPeople = [
+  { name: 'openclipart-png', under: '/png/people/' },
+  { name: 'openclipart-png', under: '/png/recreation/sports/' },
+  { name: 'wesnoth-1.16-data', under: '/portraits/' },
+  { name: 'renpy-demo', under: '/game/images/' },
+  { name: 'dde-account-faces', under: '/icons/' },
+]
+const minPeopleSide = 100
+
 /** Limits the pictures of each package, so that none dominates the set. */
 const perPackage = 60
 const minSide = 200
@@ -58,27 +68,45 @@ const cacheDir = join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), '
  * but not installed, and generated ones. A package that cannot be downloaded is left out with a note.
  */
 export async function collectNeutralPictures(): Promise<string[]> {
+  const choice = makeChoice(minSide)
+  for (const name of packages) {
+    const dir = await unpack(name).catch((error) => warn(`${name} is left out: ${toReason(error)}`))
+    if (dir !== undefined) await choice.add(await listPictures(dir), perPackage)
+  }
+  await choice.add(await drawPictures(join(cacheDir, 'drawn')), Number.POSITIVE_INFINITY)
+  return choice.pictures
+}
+
+/** Lists paths of harmless pictures that show people, the same in every run. */
+export async function collectPicturesOfPeople(): Promise<string[]> {
+  const choice = makeChoice(minPeopleSide)
+  for (const { name, under } of packagesOfPeople) {
+    const dir = await unpack(name).catch((error) => warn(`${name} is left out: ${toReason(error)}`))
+    if (dir === undefined) continue
+    const paths = (await listPictures(dir)).filter((path) => path.includes(under))
+    await choice.add(paths, Number.POSITIVE_INFINITY)
+  }
+  return choice.pictures
+}
+
+/** Adds pictures that are large enough, each content once, at even distances when there are too many. */
+function makeChoice(least: number) {
   const hashes = new Set<string>()
   const pictures: string[] = []
-  const addPictures = async (paths: string[], most: number) => {
+  const add = async (paths: string[], most: number) => {
     const suitable: string[] = []
     for (const path of paths) {
       const hash = createHash('sha256')
         .update(await readFile(path))
         .digest('hex')
-      if (hashes.has(hash) || !(await isSuitable(path))) continue
+      if (hashes.has(hash) || !(await isSuitable(path, least))) continue
       hashes.add(hash)
       suitable.push(path)
     }
     const step = Math.max(1, suitable.length / most)
     for (let i = 0; i < Math.min(most, suitable.length); i++) pictures.push(suitable[Math.floor(i * step)] as string)
   }
-  for (const name of packages) {
-    const dir = await unpack(name).catch((error) => warn(`${name} is left out: ${toReason(error)}`))
-    if (dir !== undefined) await addPictures(await listPictures(dir), perPackage)
-  }
-  await addPictures(await drawPictures(join(cacheDir, 'drawn')), Number.POSITIVE_INFINITY)
-  return pictures
+  return { pictures, add }
 }
 
 async function unpack(name: string): Promise<string> {
@@ -118,10 +146,10 @@ async function listPictures(dir: string): Promise<string[]> {
     .sort()
 }
 
-async function isSuitable(path: string): Promise<boolean> {
+async function isSuitable(path: string, least: number): Promise<boolean> {
   try {
     const { format, width, height } = await sharp(path).metadata()
-    return formats.has(format) && Math.min(width, height) >= minSide && width * height <= maxPixels
+    return formats.has(format) && Math.min(width, height) >= least && width * height <= maxPixels
   } catch {
     return false
   }

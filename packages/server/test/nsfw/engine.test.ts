@@ -13,7 +13,8 @@ test('a picture gets scores that sum to 1, and the engine says what it is', asyn
   const report = await engine.classify(toContent(picture), noAbort)
   assert.equal('frames' in report && report.isAnimated, false)
   const [{ index, clean, pornography, sexy }, ...others] = getFrames(report)
-  assert.deepEqual([index, others], [0, []])
+  // The others are parts and turned views of the same frame.
+  assert.ok([index, ...others.map((other) => other.index)].every((number) => number === 0))
   for (const score of [clean, pornography, sexy]) assert.ok(score >= 0 && score <= 1, `${score}`)
   assert.ok(Math.abs(clean + pornography + sexy - 1) < 1e-9)
   assert.ok(clean > 0.5, `clean is ${clean}`)

@@ -3,7 +3,6 @@ import { describe, it } from 'node:test'
 import sharp from 'sharp'
 import { makePng, pngChunk, toRows, withArchiveBehind } from '../../../../acceptance/support/hostile-images.ts'
 import { largeShape } from '../../src/engines/nsfw/models/model.ts'
-import type { View } from '../../src/engines/nsfw/pixels/open-picture.ts'
 import {
   blue,
   type Colour,
@@ -19,18 +18,18 @@ import {
   toSharp,
   yellow,
 } from './image-samples.ts'
-import { openViews } from './open-views.ts'
+import { type OpenedView, openViews } from './open-views.ts'
 
 const quarters = [red, green, blue, yellow]
 
-async function open(bytes: Buffer, options: { both?: boolean } = {}): Promise<View[]> {
+async function open(bytes: Buffer, options: { both?: boolean } = {}): Promise<OpenedView[]> {
   const picture = await openViews(bytes, options)
   if ('unscanned' in picture) assert.fail(`${picture.unscanned}: ${picture.reason}`)
   assert.equal(picture.isAnimated, false)
   return picture.views
 }
 
-async function openOne(bytes: Buffer): Promise<View> {
+async function openOne(bytes: Buffer): Promise<OpenedView> {
   const [frame, ...others] = await open(bytes)
   assert.ok(frame)
   assert.equal(others.length, 0)
@@ -122,7 +121,11 @@ describe('still pictures', () => {
     }
     for (const [orientation, corners] of Object.entries(upright)) {
       const stored = toSharp(paintQuarters(600, 300)).withMetadata({ orientation: Number(orientation) })
-      const frame = await openOne(await stored.jpeg({ chromaSubsampling: '4:4:4' }).toBuffer())
+      const [frame, asStored] = await open(await stored.jpeg({ chromaSubsampling: '4:4:4' }).toBuffer())
+      assert.ok(frame)
+      // Viewers that ignore the orientation show the picture as it is stored.
+      assert.equal(asStored === undefined, Number(orientation) === 1)
+      if (asStored !== undefined) assertCorners(asStored.small, quarters)
       assertCorners(frame.small, corners)
       assertCorners(await frame.render(largeShape), corners)
     }
@@ -169,8 +172,9 @@ describe('still pictures', () => {
     const drawn = paint(200, 200, (x) => (x < 100 ? [0, 0, 0, 255] : [255, 255, 255, 0]))
     for (const format of ['png', 'webp', 'gif'] as const) {
       const frames = await open(await toSharp(drawn)[format]().toBuffer())
+      // The colours under the transparency may be a third view.
       assert.deepEqual(
-        frames.map(({ index, background }) => [index, background]),
+        frames.slice(0, 2).map(({ index, background }) => [index, background]),
         [
           [0, 'white'],
           [0, 'black'],
@@ -228,6 +232,70 @@ describe('still pictures', () => {
     assert.equal(frames.length, 2)
     assert.ok(frames.some(({ small }) => isNear(colourOf(small, 0.25, 0.5), [200, 200, 200], 12)))
     assert.equal((await open(makePng(options))).length, 1)
+  })
+
+  it('no statement about colours beside an unusual gamma keeps it from being looked at', async () => {
+    const dark = (value: number) => Math.round(65_535 * (value / 255) ** 4.4)
+    const rows = Buffer.alloc(100 * 200)
+    for (let i = 0; i < 10_000; i++) rows.writeUInt16BE(dark(i % 100 < 50 ? 200 : 120), i * 2)
+    const options = { width: 100, height: 100, depth: 16, rows: toRows(rows, 200) } as const
+    const toGamma = (value: number) => {
+      const data = Buffer.alloc(4)
+      data.writeUInt32BE(value)
+      return pngChunk('gAMA', data)
+    }
+    const others: Record<string, Buffer> = {
+      'a second gamma': toGamma(45_455),
+      'a broken profile': pngChunk('iCCP', Buffer.from('x\0\0broken', 'latin1')),
+      'an empty sRGB': pngChunk('sRGB', Buffer.alloc(0)),
+      'a cICP of zeros': pngChunk('cICP', Buffer.alloc(4)),
+    }
+    for (const [name, other] of Object.entries(others)) {
+      for (const before of [
+        [toGamma(200_000), other],
+        [other, toGamma(200_000)],
+      ]) {
+        const frames = await open(makePng({ ...options, before }))
+        assert.ok(
+          frames.some(({ small }) => isNear(colourOf(small, 0.25, 0.5), [200, 200, 200], 12)),
+          name,
+        )
+      }
+    }
+    const swapped = Buffer.alloc(32)
+    for (const [i, value] of [31_270, 32_900, 15_000, 6_000, 30_000, 60_000, 64_000, 33_000].entries())
+      swapped.writeUInt32BE(value, i * 4)
+    const refused = await openViews(makePng({ ...options, before: [pngChunk('cHRM', swapped)] }))
+    assert.ok('unscanned' in refused && refused.unscanned === 'UnsupportedImage')
+  })
+
+  it('colours under full transparency are looked at', async () => {
+    const hidden = paint(200, 200, (x) => [...(x < 100 ? red : blue), 0])
+    const frames = await open(await toSharp(hidden).png().toBuffer())
+    assert.ok(
+      frames.some(({ small }) => isNear(colourOf(small, 0.25, 0.5), red) && isNear(colourOf(small, 0.75, 0.5), blue)),
+    )
+  })
+
+  it('pictures within a picture and behind it are looked at, a small copy of it is not', async () => {
+    const host = await toSharp(paintQuarters(300, 200)).jpeg({ chromaSubsampling: '4:4:4' }).toBuffer()
+    const other = await toSharp(paint(120, 90, (x) => (x < 60 ? blue : red)))
+      .png()
+      .toBuffer()
+    const copy = await toSharp(paintQuarters(60, 40)).jpeg({ chromaSubsampling: '4:4:4' }).toBuffer()
+    const toSegment = (body: Buffer) =>
+      Buffer.concat([Buffer.from([0xff, 0xe1, (body.length + 2) >> 8, (body.length + 2) & 255]), body])
+    const withSegment = (body: Buffer) => Buffer.concat([host.subarray(0, 2), toSegment(body), host.subarray(2)])
+    const hasOther = (frames: OpenedView[]) =>
+      frames.some(({ small }) => isNear(colourOf(small, 0.25, 0.5), blue) && isNear(colourOf(small, 0.75, 0.5), red))
+    for (const bytes of [Buffer.concat([host, other]), withSegment(other)]) {
+      const frames = await open(bytes)
+      assert.deepEqual([frames.length, hasOther(frames)], [2, true])
+    }
+    assert.equal((await open(withSegment(copy))).length, 1)
+    assert.equal((await open(Buffer.concat([host, Buffer.from([0xff, 0xd8, 0xff, 0xe0, 1, 2, 3])]))).length, 1)
+    const many = await openViews(Buffer.concat([host, ...Array.from({ length: 20 }, () => other)]))
+    assert.ok('unscanned' in many && many.unscanned === 'ScanLimitExceeded')
   })
 
   it('no other loader answers in this process', async () => {

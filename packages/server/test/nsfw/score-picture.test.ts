@@ -12,11 +12,14 @@ const spent = { isSpent: () => true }
 const toScores = (unsafe: number) => ({ clean: 1 - unsafe / 100, pornography: unsafe / 100, sexy: 0 })
 
 /** Each view has one byte: its unsafe score in percent, and 4 more for the second model. */
-const makeView = (index: number, unsafe: number): View => ({
+const makeView = (index: number, unsafe: number, parts: number[] = []): View => ({
   index,
   background: 'white',
-  small: Buffer.alloc(0),
   render: async ({ side }) => Buffer.from([side === smallShape.side ? unsafe : unsafe + 4]),
+  readParts: async ({ isCloser }) => ({
+    views: (isCloser ? [...parts, 1] : parts).map((part) => makeView(index, part)),
+    prepare: async () => {},
+  }),
 })
 
 function makeModels(suspicion: number) {
@@ -31,6 +34,7 @@ function makeModels(suspicion: number) {
       },
     },
     wantsSecond: ({ clean }) => 1 - clean >= suspicion,
+    wantsCloser: () => false,
   }
   return { models, seconds }
 }
@@ -94,6 +98,21 @@ describe('the views of a picture', () => {
       const still = await scorePicture(makePicture([[50]]).picture, models, spent)
       assert.ok('frames' in still && still.doubt === undefined)
     }
+  })
+
+  test('have parts, which count less than a whole', async () => {
+    const picture: Picture = {
+      isAnimated: false,
+      framesTotal: 1,
+      async *passes() {
+        yield { views: [makeView(0, 3, [90])], prepare: async () => {} }
+      },
+    }
+    const report = await scorePicture(picture, makeModels(2).models, unlimited)
+    assert.deepEqual(toUnsafe(report), [
+      [0, 3],
+      [0, 79],
+    ])
   })
 
   test('that cannot be decoded leave a doubt, or nothing when there is no other', async () => {

@@ -12,7 +12,9 @@ export type ModelRuns = {
   first: ModelRun
   second: ModelRun | undefined
   /** Whether the second model looks too. The scores of a view are the mean of both models then. */
-  wantsSecond(first: Scores): boolean
+  wantsSecond(first: Scores, isPart: boolean): boolean
+  /** Whether tiles of the view, and the view turned to each side, are scored too. */
+  wantsCloser(scores: Scores): boolean
 }
 
 export type Budget = { isSpent(): boolean }
@@ -37,7 +39,7 @@ export async function scorePicture(picture: Picture, models: ModelRuns, budget: 
   const frames: FrameScores[] = []
   try {
     for await (const pass of picture.passes()) {
-      const isWhole = await scorePass(pass, { frames, models, budget })
+      const isWhole = await scoreWithParts(pass, { frames, models, budget })
       if (!isWhole) return { frames, isAnimated, framesTotal, doubt: 'ScanLimitExceeded' }
     }
   } catch (error) {
@@ -50,32 +52,65 @@ export async function scorePicture(picture: Picture, models: ModelRuns, budget: 
 
 type Work = { frames: FrameScores[]; models: ModelRuns; budget: Budget }
 
-/** Adds the scores of the views to `frames`. Returns false when the budget ended before all had theirs. */
-async function scorePass(pass: Pass, { frames, models, budget }: Work): Promise<boolean> {
+/** Scores the views of a pass, then their parts. Returns false when the budget ended before all had their scores. */
+async function scoreWithParts(pass: Pass, work: Work): Promise<boolean> {
+  const { frames, models, budget } = work
+  const { scored, isWhole } = await scorePass(pass, work)
+  frames.push(...scored.map(({ view, scores }) => ({ index: view.index, ...scores })))
+  if (!isWhole) return false
+  for (const { view, scores } of scored) {
+    // The parts of a view that is a threat by any threshold change nothing.
+    if (scores.pornography >= certain) continue
+    const parts = await view.readParts({ isCloser: models.wantsCloser(scores) })
+    if (parts.views.length > 0 && budget.isSpent()) return false
+    const scoredParts = await scorePass(parts, { ...work, isPart: true })
+    frames.push(...scoredParts.scored.map(({ view, scores }) => ({ index: view.index, ...lower(scores) })))
+    if (!scoredParts.isWhole) return false
+  }
+  return true
+}
+
+const certain = 0.9
+
+/**
+ * The models are less sure of parts than of whole pictures, and there are many parts: the unsafe score counts as its
+ * power, so that a part needs 0.85 where a picture needs 0.7.
+ */
+const partExponent = 2.2
+
+function lower({ pornography, sexy }: Scores): Scores {
+  const factor = (pornography + sexy) ** (partExponent - 1)
+  const lowered = { pornography: pornography * factor, sexy: sexy * factor }
+  return { clean: 1 - lowered.pornography - lowered.sexy, ...lowered }
+}
+
+type Scored = { view: View; scores: Scores }
+
+async function scorePass(pass: Pass, { frames, models, budget, isPart = false }: Work & { isPart?: boolean }) {
   const { first, second, wantsSecond } = models
-  const suspicious: { view: View; scores: Scores }[] = []
+  const scored: Scored[] = []
+  const suspicious: Scored[] = []
   let isWhole = true
+  // One view of a picture is scored at any price.
+  const canGoOn = () => frames.length + scored.length === 0 || !budget.isSpent()
   await pass.prepare(pass.views, first.shape)
   for (const view of pass.views) {
-    if (frames.length + suspicious.length > 0 && budget.isSpent()) {
-      isWhole = false
-      break
-    }
+    isWhole = (suspicious.length === 0 && canGoOn()) || !budget.isSpent()
+    if (!isWhole) break
     const scores = await first.run(await view.render(first.shape))
-    if (second !== undefined && wantsSecond(scores)) suspicious.push({ view, scores })
-    else frames.push({ index: view.index, ...scores })
+    const isSuspicious = second !== undefined && wantsSecond(scores, isPart)
+    ;(isSuspicious ? suspicious : scored).push({ view, scores })
   }
-  if (second === undefined) return isWhole
+  if (second === undefined || suspicious.length === 0) return { scored, isWhole }
   // The most suspicious first, so that a threat is found before the budget ends.
   suspicious.sort((a, b) => a.scores.clean - b.scores.clean)
-  const canGoOn = () => frames.length === 0 || !budget.isSpent()
   const views = suspicious.map(({ view }) => view)
   if (canGoOn()) await pass.prepare(views, second.shape)
   for (const { view, scores } of suspicious) {
-    if (!canGoOn()) return false
-    frames.push({ index: view.index, ...toMean(scores, await second.run(await view.render(second.shape))) })
+    if (!canGoOn()) return { scored, isWhole: false }
+    scored.push({ view, scores: toMean(scores, await second.run(await view.render(second.shape))) })
   }
-  return isWhole
+  return { scored, isWhole }
 }
 
 const toMean = (a: Scores, b: Scores): Scores => ({

@@ -152,6 +152,8 @@ export function makeApngFrames(apng: Apng): FrameSource {
   return {
     frames: stills + apng.frames.length,
     framesPerPass: maxFramesPerPass,
+    size: { width, height },
+    readDetail: undefined,
     isTiny: width * height <= maxTinyPixels,
     // The canvas, the frame, the copy under the frame, and frames that wait for the garbage collector.
     heldBytes: width * height * 4 * 6,

@@ -1,26 +1,10 @@
 import { type Shape, smallShape } from '../models/model.ts'
-import { type Background, findBackgrounds, flatten } from './backgrounds.ts'
+import { findBackgrounds, flatten } from './backgrounds.ts'
 import { fingerprintShape, type SeenViews, toFingerprint } from './fingerprints.ts'
 import type { FrameSource } from './frame-sources.ts'
+import { readParts } from './parts.ts'
 import type { Raster } from './render.ts'
-
-/** One view of a frame, as a viewer may show it. A transparent frame has two: on white and on black. */
-export type View = {
-  /** The frame's number in the picture, from 0. */
-  index: number
-  background: Background
-  /** RGB, 8 bits, 224 x 224, antialiased bilinear. */
-  small: Buffer
-  /** RGB, 8 bits, in the shape of a model. Any but the small one decodes again, unless it was prepared. */
-  render(shape: Shape): Promise<Buffer>
-}
-
-/** The views that one pass through the decoder gives. */
-export type Pass = {
-  views: View[]
-  /** Decodes several views in a shape at once: one after the other, each would decode all frames before it. */
-  prepare(views: View[], shape: Shape): Promise<void>
-}
+import type { Pass, View } from './views.ts'
 
 /** Yields every view of the frames that differs visibly from all views that were yielded before. */
 export async function* chooseViews(frameSource: FrameSource, seen: SeenViews): AsyncGenerator<Pass> {
@@ -50,7 +34,9 @@ async function choosePass(frameSource: FrameSource, first: number, seen: SeenVie
       const found = isPrepared ? prepared?.rasters.get(index) : undefined
       return flatten(found ?? getRaster(await readFrames(frameSource, [index], shape), index), background)
     }
-    return { index, background, small, render }
+    const { size, readDetail } = frameSource
+    const whole = { index, background, small, render, size, readDetail }
+    return { index, background, render, readParts: (options) => readParts(whole, options) }
   })
   const prepare = async (wanted: View[], shape: Shape) => {
     if (wanted.length === 0 || isSameShape(shape, smallShape)) return

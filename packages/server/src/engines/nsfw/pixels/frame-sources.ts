@@ -1,6 +1,17 @@
 import type { Shape } from '../models/model.ts'
-import { readPng, readPngChunks } from './png.ts'
-import { newUnsupported, openSharp, type Raster, refuseErrors, render, type Source } from './render.ts'
+import { isTransparent } from './backgrounds.ts'
+import { readPng } from './png.ts'
+import {
+  type Detail,
+  newOverLimit,
+  newUnsupported,
+  openSharp,
+  type Raster,
+  refuseErrors,
+  render,
+  renderWhole,
+  type Source,
+} from './render.ts'
 
 /** The frames of a picture in order; a still picture has one. */
 export type FrameSource = {
@@ -9,29 +20,118 @@ export type FrameSource = {
   framesPerPass: number
   /** Memory that the decoder holds at once. */
   heldBytes: number
+  /** Width and height of a frame as viewers show it. */
+  size: Size
   /** Enlarging a frame for a model costs more than decoding it twice. */
   isTiny: boolean
   /** Decodes frames from `first` on, and all before them too: the formats allow no other way. */
   read(first: number, count: number, shape: Shape): Promise<Raster[]>
+  /** Decodes the only frame larger than the models take it, in its own proportions. */
+  readDetail: (() => Promise<Detail>) | undefined
 }
+
+export type Size = { width: number; height: number }
 
 /** Frames of one pass: they take 50 MB in the small shape and 90 MB in the large one. */
 export const maxFramesPerPass = 250
+
+type StillOptions = { isPng: boolean; both: boolean; ignoreIcc?: boolean }
 
 /**
  * A picture of one frame. Each shape is decoded from the bytes, because decoding small is cheaper than decoding once
  * for both. When both shapes are certain to be used, `both` decodes once, to twice the larger side.
  */
-export function makeStillFrame(bytes: Buffer, options: { isPng: boolean; both: boolean }): FrameSource {
-  const decode = <T>(work: (source: Source) => Promise<T>) =>
-    options.isPng ? readPng({ bytes }, work) : work({ bytes })
-  let shared: Promise<Source> | undefined
-  const read = async (_first: number, _count: number, shape: Shape): Promise<Raster[]> => {
-    if (!options.both) return [await decode((source) => render(source, shape))]
-    shared ??= decode(decodeOnce)
-    return [await render(await shared, shape)]
+export function makeStillFrame(
+  bytes: Buffer,
+  size: Size,
+  { isPng, both, ignoreIcc = false }: StillOptions,
+): FrameSource {
+  const source = { bytes, options: { ignoreIcc } }
+  const decode = <T>(work: (source: Source) => Promise<T>) => (isPng ? readPng(source, work) : work(source))
+  const shared = once(() => decode(decodeOnce))
+  const rendered = new Map<string, Promise<Raster>>()
+  const renderShape = async (shape: Shape) =>
+    both ? render(await shared(), shape) : decode((source) => render(source, shape))
+  return {
+    frames: 1,
+    framesPerPass: 1,
+    heldBytes: 0,
+    size,
+    isTiny: false,
+    async read(_first, _count, shape) {
+      const key = `${shape.side} ${shape.kernel}`
+      const raster = rendered.get(key) ?? renderShape(shape)
+      rendered.set(key, raster)
+      return [await raster]
+    },
+    readDetail: once(() => decode((source) => decodeDetail(source, size))),
   }
-  return { frames: 1, framesPerPass: 1, heldBytes: 0, isTiny: false, read }
+}
+
+/** Memory of 100 MB: the colours under transparency are lost as soon as libvips scales a picture. */
+const maxHiddenPixels = 25_000_000
+
+/**
+ * The picture with the colours under its transparency, which programs show that drop the alpha channel. It has a frame
+ * only when the still picture, which must be read first, is transparent.
+ */
+export function withHiddenFrame(still: FrameSource, bytes: Buffer, isPng: boolean): FrameSource[] {
+  const { width, height } = still.size
+  let hasHidden = false
+  const readOpaque = once(async (): Promise<Source> => {
+    if (width * height > maxHiddenPixels) throw newOverLimit(`${width} x ${height} pixels with transparency`)
+    const { data, channels } = await (isPng ? readPng({ bytes }, renderWhole) : renderWhole({ bytes }))
+    return { bytes: dropAlpha(data, channels), options: { raw: { width, height, channels: 3 }, autoOrient: false } }
+  })
+  const noting: FrameSource = {
+    ...still,
+    async read(first, count, shape) {
+      const rasters = await still.read(first, count, shape)
+      hasHidden ||= rasters.some(isTransparent)
+      return rasters
+    },
+  }
+  const hidden: FrameSource = {
+    ...still,
+    get frames() {
+      return hasHidden ? 1 : 0
+    },
+    read: async (_first, _count, shape) => [await render(await readOpaque(), shape)],
+    readDetail: undefined,
+  }
+  return [noting, hidden]
+}
+
+/** Moves the colours together in the same memory. */
+function dropAlpha(data: Buffer, channels: 3 | 4): Buffer {
+  if (channels === 3) return data
+  let to = 0
+  for (let from = 0; from < data.length; from += 4) {
+    data[to++] = data[from] as number
+    data[to++] = data[from + 1] as number
+    data[to++] = data[from + 2] as number
+  }
+  return data.subarray(0, to)
+}
+
+function once<T>(work: () => Promise<T>): () => Promise<T> {
+  let result: Promise<T> | undefined
+  return () => {
+    result ??= work()
+    return result
+  }
+}
+
+/** Enough for the sixteen panels of a collage at the size that a model takes. */
+const maxDetailPixels = 2_000_000
+
+async function decodeDetail(source: Source, { width, height }: Size): Promise<Detail> {
+  const scale = Math.min(1, Math.sqrt(maxDetailPixels / (width * height)))
+  const [toWidth, toHeight] = [width, height].map((side) => Math.max(1, Math.round(side * scale)))
+  const pipeline = openSharp(source).resize(toWidth, toHeight, { fit: 'fill', kernel: 'linear' }).toColourspace('srgb')
+  const { data, info } = await refuseErrors(() => pipeline.raw().toBuffer({ resolveWithObject: true }))
+  if (info.channels !== 3 && info.channels !== 4) throw newUnsupported(`${info.channels} channels`)
+  return { data, channels: info.channels, width: info.width, height: info.height }
 }
 
 const sharedSide = 598
@@ -73,32 +173,16 @@ export function makeAnimationFrames(bytes: Buffer, animation: Animation, maxHeld
   return {
     frames: animation.pages,
     framesPerPass,
+    size: animation,
+    readDetail: undefined,
     isTiny: animation.width * animation.height <= maxTinyPixels,
     heldBytes: canvasBytes * (composing + (holdsAllFrames ? Math.min(framesPerPass, animation.pages) : 0)),
     read,
   }
 }
 
-/** Within this range a picture looks much the same with and without its gamma. */
-const usualGamma = { least: 0.3, most: 0.7 }
-
-/**
- * A PNG may state its gamma. Browsers apply it, libvips and many viewers do not, so an extreme value makes one file
- * show two pictures. Undefined when the value is missing, usual, or overruled by a colour profile.
- */
-export function findUnusualGamma(bytes: Buffer): number | undefined {
-  let gamma: number | undefined
-  for (const { type, data } of readPngChunks(bytes)) {
-    if (type === 'sRGB' || type === 'iCCP' || type === 'cICP') return undefined
-    if (type === 'gAMA' && data.length === 4) gamma = data.readUInt32BE(0) / 100_000
-    if (type === 'IDAT') break
-  }
-  if (gamma === undefined || gamma === 0 || (gamma >= usualGamma.least && gamma <= usualGamma.most)) return undefined
-  return gamma
-}
-
 /** The picture as a browser shows it, computed in 16 bits, because a hidden picture may lie in the lowest of them. */
-export function makeGammaFrame(bytes: Buffer, gamma: number): FrameSource {
+export function makeGammaFrame(bytes: Buffer, size: Size, gamma: number): FrameSource {
   const exponent = 1 / (2.2 * gamma)
   const curve = Uint8Array.from({ length: 65_536 }, (_, value) => Math.round(255 * (value / 65_535) ** exponent))
 
@@ -112,5 +196,5 @@ export function makeGammaFrame(bytes: Buffer, gamma: number): FrameSource {
     return [{ data, channels: 4 }]
   }
 
-  return { frames: 1, framesPerPass: 1, heldBytes: 0, isTiny: false, read }
+  return { frames: 1, framesPerPass: 1, heldBytes: 0, size, isTiny: false, read, readDetail: undefined }
 }

@@ -1,17 +1,21 @@
 import sharp, { type Metadata } from 'sharp'
 import { findImageFormat } from '../../../domain/content/image-format.ts'
-import { findApng, makeApngFrames } from './apng.ts'
-import { chooseViews, type Pass, type View } from './choose-views.ts'
+import { type Apng, findApng, makeApngFrames } from './apng.ts'
+import { chooseViews } from './choose-views.ts'
+import { findUnusualGammas, isUnusualProfile } from './colours.ts'
+import { findEmbedded } from './embedded.ts'
 import { makeSeenViews } from './fingerprints.ts'
 import {
   type FrameSource,
-  findUnusualGamma,
   makeAnimationFrames,
   makeGammaFrame,
   makeStillFrame,
+  withHiddenFrame,
 } from './frame-sources.ts'
 import { readJpegScans } from './jpeg-scans.ts'
 import { newOverLimit, newUnsupported, Refusal, readMetadata, type Unscanned } from './render.ts'
+import { makeStoredFrame } from './turned.ts'
+import type { Pass, View } from './views.ts'
 
 export type { Pass, Unscanned, View }
 
@@ -69,19 +73,38 @@ export async function openPicture(bytes: Buffer, options: OpenOptions = {}): Pro
   allowFourLoaders()
   try {
     const header = await readHeader(bytes)
-    const frameSources = findFrameSources(bytes, header, { both, limits })
+    const frameSources = await findFrameSources(bytes, header, { both, limits })
     const framesTotal = frameSources[0]?.frames ?? 0
-    return { framesTotal, isAnimated: framesTotal > 1, passes: () => chooseAllViews(frameSources) }
+    const passes = () => chooseAllViews(frameSources, () => openEmbedded(bytes, limits))
+    return { framesTotal, isAnimated: framesTotal > 1, passes }
   } catch (error) {
     if (error instanceof Refusal) return { unscanned: error.unscanned, reason: error.message }
     throw error
   }
 }
 
-/** Several sources of the same frames are several ways to show them. */
-async function* chooseAllViews(frameSources: FrameSource[]): AsyncGenerator<Pass> {
+/**
+ * Several sources of the same frames are several ways to show them. Embedded pictures come last: most are smaller copies
+ * of the picture itself, and need no classification of their own.
+ */
+async function* chooseAllViews(
+  frameSources: FrameSource[],
+  openOthers: () => AsyncGenerator<FrameSource>,
+): AsyncGenerator<Pass> {
   const seen = makeSeenViews()
   for (const frameSource of frameSources) yield* chooseViews(frameSource, seen)
+  for await (const frameSource of openOthers()) yield* chooseViews(frameSource, seen)
+}
+
+/** Content that only begins like a picture is left out. */
+async function* openEmbedded(bytes: Buffer, limits: Limits): AsyncGenerator<FrameSource> {
+  for (const embedded of findEmbedded(bytes)) {
+    const header = await readHeader(embedded).catch((error) => {
+      if (error instanceof Refusal) return undefined
+      throw error
+    })
+    if (header !== undefined) yield* await findFrameSources(embedded, header, { both: false, limits })
+  }
 }
 
 type Header = { format: string; width: number; height: number; pages: number; metadata: Metadata }
@@ -101,28 +124,49 @@ async function readHeader(bytes: Buffer): Promise<Header> {
 
 type FindOptions = { both: boolean; limits: Limits }
 
-function findFrameSources(bytes: Buffer, header: Header, { both, limits }: FindOptions): FrameSource[] {
-  const { format, pages } = header
+async function findFrameSources(bytes: Buffer, header: Header, { both, limits }: FindOptions): Promise<FrameSource[]> {
+  const { format, pages, metadata } = header
   checkSize(header, limits)
+  const hasOddProfile = metadata.icc !== undefined && (await isUnusualProfile(metadata.icc))
   if (format === 'image/jpeg') checkJpeg(bytes, header, limits)
   if (format === 'image/png') {
     const apng = findApng(bytes)
-    const gamma = findUnusualGamma(bytes)
-    if (apng !== undefined) {
-      if (gamma !== undefined) throw newUnsupported('an animation with an unusual gamma')
-      const frameSource = makeApngFrames(apng)
-      if (frameSource.frames > limits.maxApngFrames) throw newOverLimit(`${frameSource.frames} frames`)
-      checkAnimation(header, frameSource, limits)
-      return [frameSource]
-    }
+    if (apng !== undefined) return [openApng(bytes, apng, { header, limits, hasOddProfile })]
     checkInterlaced(header, limits)
-    const still = makeStillFrame(bytes, { isPng: true, both })
-    return gamma === undefined ? [still] : [still, makeGammaFrame(bytes, gamma)]
   }
-  if (pages === 1) return [makeStillFrame(bytes, { isPng: false, both })]
+  if (pages === 1) return findStills(bytes, header, { both, hasOddProfile })
   const frameSource = makeAnimationFrames(bytes, header, limits.maxHeldBytes)
   checkAnimation(header, frameSource, limits)
+  if (hasOddProfile) throw newUnsupported('an animation with an unusual colour profile')
   return [frameSource]
+}
+
+function openApng(
+  bytes: Buffer,
+  apng: Apng,
+  { header, limits, hasOddProfile }: { header: Header; limits: Limits; hasOddProfile: boolean },
+): FrameSource {
+  if (hasOddProfile || findUnusualGammas(bytes).length > 0) throw newUnsupported('an animation with unusual colours')
+  const frameSource = makeApngFrames(apng)
+  if (frameSource.frames > limits.maxApngFrames) throw newOverLimit(`${frameSource.frames} frames`)
+  checkAnimation(header, frameSource, limits)
+  return frameSource
+}
+
+/** The ways in which programs show a still picture, the most common one first. */
+function findStills(
+  bytes: Buffer,
+  { format, metadata }: Header,
+  { both, hasOddProfile }: { both: boolean; hasOddProfile: boolean },
+): FrameSource[] {
+  const isPng = format === 'image/png'
+  const { autoOrient: size, orientation = 1, hasAlpha } = metadata
+  const still = makeStillFrame(bytes, size, { isPng, both })
+  const frameSources = hasAlpha ? withHiddenFrame(still, bytes, isPng) : [still]
+  if (orientation > 1) frameSources.push(makeStoredFrame(still, orientation))
+  if (hasOddProfile) frameSources.push(makeStillFrame(bytes, size, { isPng, both: false, ignoreIcc: true }))
+  if (isPng) frameSources.push(...findUnusualGammas(bytes).map((gamma) => makeGammaFrame(bytes, size, gamma)))
+  return frameSources
 }
 
 function checkSize({ width, height }: Header, { maxPixels, maxSide }: Limits) {

@@ -21,6 +21,9 @@ export const newOverLimit = (reason: string) => new Refusal('ScanLimitExceeded',
 /** 8 bits a channel, sRGB; the fourth channel is alpha, not multiplied in. */
 export type Raster = { data: Buffer; channels: 3 | 4 }
 
+/** A picture at a size from which its parts can be cut; RGB or RGBA. */
+export type Detail = Raster & { width: number; height: number }
+
 export type Source = { bytes: Buffer; options?: SharpOptions }
 
 /** Renders a picture in the given shape; several frames lie one below the other. Shrinks while decoding where the format can. */

@@ -1,0 +1,84 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { type Box, findRegions, findTiles } from '../../src/engines/nsfw/pixels/regions.ts'
+import { blue, green, type Pixels, paint, red, yellow } from './image-samples.ts'
+
+const side = 224
+const square = { width: 1000, height: 1000 }
+
+/** A pattern without lines of one colour, of which each panel has its own. */
+const noise = (x: number, y: number, colour: number[]) => {
+  const mixed = Math.imul(Math.imul(x, 374_761_393) + Math.imul(y, 668_265_263), 1_274_126_177)
+  const shade = ((mixed >>> 24) % 27) - 13
+  return colour.map((value) => Math.max(0, Math.min(255, value + shade)))
+}
+const colours = [red, green, blue, yellow]
+
+function paintCollage(count: number, gutter: number): Pixels {
+  const panel = (side - gutter * (count - 1)) / count
+  return paint(side, side, (x, y) => {
+    const [column, row] = [x, y].map((at) => Math.floor(at / (panel + gutter)))
+    const isGutter = [x, y].some((at) => at % (panel + gutter) >= panel)
+    return isGutter ? [255, 255, 255] : noise(x, y, colours[((column ?? 0) + (row ?? 0) * 3) % 4] ?? red)
+  })
+}
+
+const isNear = (box: Box, { left, top, width, height }: Box) =>
+  Math.abs(box.left - left) < 0.02 &&
+  Math.abs(box.top - top) < 0.02 &&
+  Math.abs(box.width - width) < 0.04 &&
+  Math.abs(box.height - height) < 0.04
+
+describe('parts of a picture', () => {
+  test('are none when it has no border, no panels and usual proportions', () => {
+    const { data } = paint(side, side, (x, y) => noise(x, y, green))
+    assert.deepEqual(findRegions(data, square), [])
+  })
+
+  test('are the content within a border of one colour', () => {
+    const { data } = paint(side, side, (x, y) =>
+      x >= 56 && x < 168 && y >= 28 && y < 196 ? noise(x, y, blue) : [250, 250, 250],
+    )
+    const [box, ...others] = findRegions(data, square)
+    assert.ok(box !== undefined && isNear(box, { left: 0.25, top: 0.125, width: 0.5, height: 0.75 }))
+    assert.equal(others.length, 0)
+  })
+
+  for (const gutter of [0, 4]) {
+    test(`are all panels of a collage with gutters of ${gutter} cells`, () => {
+      for (const count of [2, 3]) {
+        const boxes = findRegions(paintCollage(count, gutter).data, square)
+        for (let i = 0; i < count * count; i++) {
+          const share = 1 / count
+          const panel = { left: (i % count) * share, top: Math.floor(i / count) * share, width: share, height: share }
+          assert.ok(
+            boxes.some((box) => isNear(box, panel)),
+            `panel ${i} of ${count} x ${count}`,
+          )
+        }
+      }
+    })
+  }
+
+  test('are overlapping squares of a strip, from end to end', () => {
+    const { data } = paint(side, side, (x, y) => noise(x, y, green))
+    for (const size of [
+      { width: 500, height: 2000 },
+      { width: 9000, height: 500 },
+    ]) {
+      const boxes = findRegions(data, size)
+      const ends = boxes.map(({ left, top, width, height }) => [left + top, left + width, top + height])
+      assert.equal(boxes.length, size.width > size.height ? 18 : 7)
+      assert.equal(Math.min(...ends.map(([start = 1]) => start)), 0)
+      assert.ok(ends.some(([, right = 0, bottom = 0]) => right > 0.999 && bottom > 0.999))
+      for (const { width, height } of boxes)
+        assert.ok(Math.abs((width * size.width) / (height * size.height) - 1) < 0.01)
+    }
+    assert.deepEqual(findRegions(data, { width: 9000, height: 20 }), [])
+  })
+
+  test('are nine tiles of a picture that is larger than what a model sees', () => {
+    assert.equal(findTiles({ width: 1000, height: 700 }, side).length, 9)
+    assert.deepEqual(findTiles({ width: 1000, height: 400 }, side), [])
+  })
+})
