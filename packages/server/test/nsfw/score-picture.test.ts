@@ -111,7 +111,7 @@ describe('the views of a picture', () => {
     const report = await scorePicture(picture, makeModels(2).models, unlimited)
     assert.deepEqual(toUnsafe(report), [
       [0, 3],
-      [0, 79],
+      [0, 74],
     ])
   })
 

@@ -74,9 +74,9 @@ const certain = 0.9
 
 /**
  * The models are less sure of parts than of whole pictures, and there are many parts: the unsafe score counts as its
- * power, so that a part needs 0.85 where a picture needs 0.7.
+ * power, so that a part needs 0.88 where a picture needs 0.7.
  */
-const partExponent = 2.2
+const partExponent = 2.8
 
 function lower({ pornography, sexy }: Scores): Scores {
   const factor = (pornography + sexy) ** (partExponent - 1)
