@@ -12,13 +12,12 @@ export type DatabaseClock = Clock & {
 }
 
 const largestDifferenceMs = 5000
-/** An answer that took longer than this tells too little about the time, as on a machine that is overloaded. */
-const longestAnswerMs = 2000
 
 /**
  * Makes the clock by which a node dates what other nodes read. Between measurements it counts with the monotonic clock,
  * so that setting the time of this machine changes nothing. Each measurement moves it only as far as the answer proves:
- * the database read its clock at some moment between question and answer.
+ * the database read its clock at some moment between question and answer. An answer that took long, as on a machine that
+ * is overloaded, proves little, and then moves it little.
  */
 export function makeDatabaseClock(read = { monotonicMs: () => performance.now(), wallMs: () => Date.now() }) {
   /** Time of the database minus the monotonic clock; undefined before the first measurement. */
@@ -32,7 +31,7 @@ export function makeDatabaseClock(read = { monotonicMs: () => performance.now(),
       const askedMs = read.monotonicMs()
       const row = await findRow<{ ms: number }>(db, 'select extract(epoch from clock_timestamp())::float8 * 1000 as ms')
       const answeredMs = read.monotonicMs()
-      if (row === undefined || (offsetMs !== undefined && answeredMs - askedMs > longestAnswerMs)) return
+      if (row === undefined) return
       const [least, most] = [row.ms - answeredMs, row.ms - askedMs]
       offsetMs = offsetMs === undefined ? (least + most) / 2 : Math.min(Math.max(offsetMs, least), most)
     },
