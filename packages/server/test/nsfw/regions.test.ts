@@ -46,11 +46,12 @@ describe('parts of a picture', () => {
 
   for (const gutter of [0, 4]) {
     test(`are all panels of a collage with gutters of ${gutter} cells`, () => {
-      for (const count of [2, 3]) {
+      for (const count of [2, 3, 4]) {
         const boxes = findRegions(paintCollage(count, gutter).data, square)
         for (let i = 0; i < count * count; i++) {
-          const share = 1 / count
-          const panel = { left: (i % count) * share, top: Math.floor(i / count) * share, width: share, height: share }
+          const share = (side - gutter * (count - 1)) / count / side
+          const toStart = (n: number) => n * (share + gutter / side)
+          const panel = { left: toStart(i % count), top: toStart(Math.floor(i / count)), width: share, height: share }
           assert.ok(
             boxes.some((box) => isNear(box, panel)),
             `panel ${i} of ${count} x ${count}`,

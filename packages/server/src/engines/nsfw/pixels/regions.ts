@@ -16,7 +16,6 @@ const sameColour = 8
 const minShare = 0.14
 /** A trimmed picture is one of its own when the border took at least this share of its area. */
 const minBorderShare = 0.08
-const maxPanels = 40
 /** From this ratio of its sides on, a picture is classified in tiles. */
 const stripRatio = 2
 /** Pictures with a shorter side are lines. */
@@ -35,7 +34,7 @@ export function findRegions(pixels: Buffer, size: Size): Box[] {
   if (content === undefined) return []
   const isTrimmed = getArea(content) < (1 - minBorderShare) * side * side
   const panels = [...(isTrimmed ? [content] : []), ...split(square, content, 0)]
-  const boxes = panels.slice(0, maxPanels).map((cells) => toBox(cells, side))
+  const boxes = panels.map((cells) => toBox(cells, side))
   const tiles = [whole, ...boxes].flatMap((box) => tileStrip(box, size))
   return [...boxes, ...tiles]
 }
