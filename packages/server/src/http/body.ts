@@ -89,6 +89,9 @@ export function readBody(
       }
     }
     const onEnd = () => {
+      // The body has arrived whole: Node closes the request now, and the wait for storage is not the client's silence.
+      raw.off('close', onBroken)
+      clearTimeout(idle)
       try {
         const after = combinedLength === 0 ? undefined : take(takeCombined())
         if (after instanceof Promise) after.then(() => complete(resolve), fail)

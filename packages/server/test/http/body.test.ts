@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { PassThrough } from 'node:stream'
+import { Readable } from 'node:stream'
 import { describe, test } from 'node:test'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { readBody } from '../../src/http/body.ts'
@@ -8,7 +8,7 @@ const reply = {} as FastifyReply
 const nextTurn = () => new Promise((resolve) => setImmediate(resolve))
 
 function newRequest() {
-  const raw = Object.assign(new PassThrough(), { headers: {}, httpVersionMinor: 1 })
+  const raw = Object.assign(new Readable({ read() {} }), { headers: {}, httpVersionMinor: 1 })
   return { raw, request: { raw } as unknown as FastifyRequest }
 }
 
@@ -18,7 +18,7 @@ describe('a body', () => {
     t.mock.method(performance, 'now', () => Date.now())
     const { raw, request } = newRequest()
     const reading = readBody(request, reply, () => undefined)
-    raw.write('x')
+    raw.push('x')
     await nextTurn()
     t.mock.timers.tick(30_000)
     await assert.rejects(reading, { refusal: { kind: 'request-timeout', detail: 'The body stalled for 30 seconds.' } })
@@ -31,16 +31,16 @@ describe('a body', () => {
     const stored = Promise.withResolvers<void>()
     let chunks = 0
     const reading = readBody(request, reply, () => (chunks++ === 0 ? stored.promise : undefined))
-    raw.write('x')
+    raw.push('x')
     await nextTurn()
     for (let second = 0; second < 100; second++) t.mock.timers.tick(1000)
     stored.resolve()
     await nextTurn()
-    raw.write('y')
+    raw.push('y')
     await nextTurn()
     assert.equal(chunks, 2)
     t.mock.timers.tick(29_000)
-    raw.write('z')
+    raw.push('z')
     await nextTurn()
     t.mock.timers.tick(30_000)
     await assert.rejects(reading, { refusal: { kind: 'request-timeout', detail: 'The body stalled for 30 seconds.' } })
