@@ -46,14 +46,10 @@ export function readBody(
     let idle = startIdleTimer()
 
     let isCompleted = false
-    let smallCount = 0
-    let combined: Buffer[] = []
-    let combinedLength = 0
-    let passing: NodeJS.Immediate | undefined
     const complete = (callback: () => void) => {
       isCompleted = true
       clearTimeout(idle)
-      clearImmediate(passing)
+      combiner.stop()
       raw.off('data', onData).off('end', onEnd).off('error', onBroken).off('close', onBroken)
       // An error event without a listener would end the process.
       raw.on('error', () => {})
@@ -63,37 +59,13 @@ export function readBody(
       raw.pause()
       complete(() => reject(error))
     }
-    /** A chunk of one byte costs `take` as much as a long one, so small ones of the same turn are combined. */
-    const combine = (chunk: Buffer): Buffer | undefined => {
-      const isSmall = chunk.length < smallBytes
-      if (combinedLength === 0 && (!isSmall || ++smallCount <= smallAtOnce)) return chunk
-      combined.push(chunk)
-      combinedLength += chunk.length
-      if (!isSmall || combinedLength >= combinedBytes) return takeCombined()
-      passing ??= setImmediate(passCombined)
-      return undefined
-    }
-    const takeCombined = () => {
-      clearImmediate(passing)
-      passing = undefined
-      const bytes = Buffer.concat(combined, combinedLength)
-      combined = []
-      combinedLength = 0
-      return bytes
-    }
-    const passCombined = () => {
-      try {
-        pass(takeCombined())
-      } catch (error) {
-        fail(error)
-      }
-    }
     const onEnd = () => {
       // The body has arrived whole: Node closes the request now, and the wait for storage is not the client's silence.
       raw.off('close', onBroken)
       clearTimeout(idle)
       try {
-        const after = combinedLength === 0 ? undefined : take(takeCombined())
+        const rest = combiner.takeRest()
+        const after = rest === undefined ? undefined : take(rest)
         if (after instanceof Promise) after.then(() => complete(resolve), fail)
         else complete(resolve)
       } catch (error) {
@@ -118,7 +90,7 @@ export function readBody(
         idle.refresh()
         const slowness = guard.add(chunk.length)
         if (slowness !== undefined) throw tooSlow(slowness)
-        const bytes = combine(chunk)
+        const bytes = combiner.add(chunk)
         if (bytes !== undefined) pass(bytes)
       } catch (error) {
         fail(error)
@@ -131,8 +103,56 @@ export function readBody(
       if (after === 'stop') return complete(resolve)
       waitFor(after)
     }
+    const combiner = makeCombiner((rest) => {
+      try {
+        pass(rest)
+      } catch (error) {
+        fail(error)
+      }
+    })
     raw.on('data', onData).on('end', onEnd).on('error', onBroken).on('close', onBroken)
   })
+}
+
+/**
+ * Combines small chunks of the same turn of the event loop, because a chunk of one byte costs its reader as much as a
+ * long one. `onTurnEnd` gets the chunks that are left at the end of the turn.
+ */
+function makeCombiner(onTurnEnd: (rest: Buffer) => void) {
+  let smallCount = 0
+  let chunks: Buffer[] = []
+  let length = 0
+  let ending: NodeJS.Immediate | undefined
+
+  function takeRest(): Buffer | undefined {
+    clearImmediate(ending)
+    ending = undefined
+    if (length === 0) return undefined
+    const rest = Buffer.concat(chunks, length)
+    chunks = []
+    length = 0
+    return rest
+  }
+
+  const endTurn = () => {
+    const rest = takeRest()
+    if (rest !== undefined) onTurnEnd(rest)
+  }
+
+  return {
+    /** Returns the bytes that are to be read now, if any. */
+    add(chunk: Buffer): Buffer | undefined {
+      const isSmall = chunk.length < smallBytes
+      if (length === 0 && (!isSmall || ++smallCount <= smallAtOnce)) return chunk
+      chunks.push(chunk)
+      length += chunk.length
+      if (!isSmall || length >= combinedBytes) return takeRest()
+      ending ??= setImmediate(endTurn)
+      return undefined
+    },
+    takeRest,
+    stop: () => clearImmediate(ending),
+  }
 }
 
 const tooSlow = (detail: string) => new Problem({ kind: 'request-timeout', detail })
