@@ -22,6 +22,12 @@ type SemaphoreOptions = {
   perAccount?: number
 }
 
+/**
+ * Permits for so many jobs, one more for callers of the account whose jobs have all of them, and one more for other
+ * accounts.
+ */
+export const shareWithCallers = (jobs: number) => ({ count: jobs + 2, reserved: 2, perAccount: jobs + 1 })
+
 /** After so many callers in a row, a job that waits has its turn. */
 const callersInRow = 8
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { EngineDown, type EngineReport } from '../../src/domain/ports/engines.ts'
+import { EngineDown, type EngineReport, type JobTurn } from '../../src/domain/ports/engines.ts'
 import { makeClamAvEngine, threadCount, toReport } from '../../src/engines/clamav/clamav-engine.ts'
 import type { ClamdClient } from '../../src/engines/clamav/client.ts'
 import { newContent, newTar } from '../engines/unpack-archives.ts'
@@ -90,31 +90,56 @@ describe('the ClamAV engine', () => {
     assert.equal(pings, 2)
   })
 
-  test('leaves threads of clamd to small content and to other accounts, whatever one account sends', async () => {
+  /** An engine whose scans take until `finish`, and the scans that have begun. */
+  function openBusyEngine() {
     const running: string[] = []
     const answers: (() => void)[] = []
     const client: Pick<ClamdClient, 'scan' | 'sendCommand' | 'close'> = {
-      scan(_content, { accountId = '' }) {
-        running.push(accountId)
+      scan(_content, { accountId = '', job }) {
+        running.push(job === undefined ? accountId : `job of ${job.accountId}`)
         return new Promise((resolve) => answers.push(() => resolve('stream: OK')))
       },
       sendCommand: () => Promise.reject(down),
       close() {},
     }
     const engine = makeClamAvEngine({ client, findState: () => undefined, marksContainers: () => true, onRetry() {} })
-    const scan = (accountId: string, bytes: Buffer) =>
-      engine.scan(newContent(bytes), { signal: noAbort.signal, accountId })
-    const archive = newTar(['a'])
+    const scan = (accountId: string, bytes: Buffer, job?: JobTurn) =>
+      engine.scan(newContent(bytes), { signal: noAbort.signal, accountId, ...(job && { job }) })
+    const finish = async () => {
+      for (let turn = 0; answers.length > 0 && turn < 1000; turn++) {
+        answers.shift()?.()
+        await new Promise(setImmediate)
+      }
+    }
+    return { running, scan, finish }
+  }
+  const archive = newTar(['a'])
+
+  test('leaves threads of clamd to small content and to other accounts, whatever one account sends', async () => {
+    const { running, scan, finish } = openBusyEngine()
     const scans = Array.from({ length: 3 * threadCount }, () => scan('greedy', archive))
     scans.push(scan('other', archive), scan('other', Buffer.from('small')), scan('greedy', Buffer.from('small')))
     await new Promise(setImmediate)
     const ofGreedy = running.filter((accountId) => accountId === 'greedy').length
     assert.equal(running.length - ofGreedy, 2, 'the other account waits for nothing')
     assert.ok(running.length < threadCount, `${running.length} scans of ${threadCount} threads`)
-    for (let turn = 0; answers.length > 0 && turn < 1000; turn++) {
-      answers.shift()?.()
-      await new Promise(setImmediate)
-    }
+    await finish()
+    assert.deepEqual(await Promise.all(scans), Array(scans.length).fill(clean))
+  })
+
+  test('leaves threads of clamd to callers of the same account and of others, however many jobs there are', async () => {
+    const { running, scan, finish } = openBusyEngine()
+    const { signal: stopping } = noAbort
+    const scans = Array.from({ length: 3 * threadCount }, (_, order) =>
+      scan('greedy', archive, { accountId: 'greedy', order, stopping }),
+    )
+    scans.push(scan('greedy', archive), scan('other', archive))
+    await new Promise(setImmediate)
+    assert.deepEqual(
+      running.filter((name) => name !== 'job of greedy'),
+      ['greedy', 'other'],
+    )
+    await finish()
     assert.deepEqual(await Promise.all(scans), Array(scans.length).fill(clean))
   })
 

@@ -11,17 +11,14 @@ import {
   type ScanEngine,
   type Work,
 } from '../../domain/ports/engines.ts'
-import { makeSemaphore } from '../../domain/semaphore.ts'
+import { makeSemaphore, shareWithCallers } from '../../domain/semaphore.ts'
 import type { ClamdClient } from './client.ts'
 import { isCostly, type ScratchBudget, ScratchFull } from './scratch-budget.ts'
 
-/**
- * Scans that may take seconds and are in clamd at once. Fewer than it has threads (`threadCount`), so that one is free
- * for small content; and an account leaves one of them to the others.
- */
-const costlyScans = Math.max(4, 2 * availableParallelism()) + 1
+/** Scans that may take seconds and are in clamd at once. */
+const costlyScans = shareWithCallers(Math.max(3, 2 * availableParallelism() - 1))
 /** Threads of clamd: for costly scans, for small content, and for PING. */
-export const threadCount = costlyScans + 4
+export const threadCount = costlyScans.count + 4
 
 const restartMs = 10_000
 const pollMs = 50
@@ -39,13 +36,7 @@ export function makeClamAvEngine(deps: {
   onRetry(error: EngineDown): void
 }): ScanEngine {
   const { client, scratch } = deps
-  const costly = makeSemaphore({
-    count: costlyScans,
-    perAccount: costlyScans - 1,
-    reserved: 1,
-    maxWaiting: 10_000,
-    maxWaitMs: 20_000,
-  })
+  const costly = makeSemaphore({ ...costlyScans, maxWaiting: 10_000, maxWaitMs: 20_000 })
 
   async function scanOnce(content: Content, work: Work): Promise<EngineReport> {
     const scanNow = async () => toReport(await client.scan(content, work))
