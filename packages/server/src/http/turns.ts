@@ -86,12 +86,11 @@ export function makeTurns() {
     turns.isReadInPieces = true
     let pieceBytes = 1024
     let restsUntil = 0
-    let isAtHeadEnd = true
+    /** The last bytes that Node has got from here; it may have got the beginning of a head before. */
+    let lastBytes: Buffer = Buffer.alloc(0)
     let timer: NodeJS.Timeout | undefined
 
-    /** Only a request that has arrived whole can wait for others: the rest of a head or body must not. */
-    const isFull = () =>
-      turns.inProgress + turns.waiting.length >= maxInProgress && turns.latest?.complete !== false && isAtHeadEnd
+    const isFull = () => turns.inProgress + turns.waiting.length >= maxInProgress && turns.latest?.complete !== false
     const resume = () => {
       if (socket._paused !== true && !socket.destroyed) socket.resume()
     }
@@ -107,13 +106,14 @@ export function makeTurns() {
     turns.onRoom = resume
     socket.on('data', (bytes) => {
       const restMs = restsUntil - performance.now()
-      if (socket._paused === true || isFull()) return keep(bytes)
+      // Only a request that has arrived whole can wait for others: the time limit of Node for a head runs meanwhile.
+      if (socket._paused === true || (isFull() && endsHead(lastBytes))) return keep(bytes)
       if (restMs > 0) {
         keep(bytes)
         return rest(restMs)
       }
-      const piece = bytes.subarray(0, findPieceEnd(bytes, pieceBytes))
-      isAtHeadEnd = endsHead(piece)
+      const piece = bytes.subarray(0, isFull() ? findHeadEnd(lastBytes, bytes) : findPieceEnd(bytes, pieceBytes))
+      lastBytes = Buffer.concat([lastBytes, piece.subarray(-headEnd.length)]).subarray(-headEnd.length)
       const startedAt = performance.now()
       pass(piece)
       const tookMs = performance.now() - startedAt
@@ -179,11 +179,18 @@ function advance(handler: RequestListener, turns: Turns) {
   if (turns.inProgress < maxInProgress) advanceLater(handler, turns)
 }
 
-/** A piece ends behind the last head in it, because the time limit of Node for a head runs from its first byte. */
+/** A piece ends behind the last head in it, so that no request waits in the middle of its head. */
 function findPieceEnd(bytes: Buffer, most: number): number {
   if (bytes.length <= most) return bytes.length
   const at = most > 4096 ? -1 : bytes.lastIndexOf(headEnd, most - headEnd.length)
   return at === -1 ? most : at + headEnd.length
 }
 
-const endsHead = (bytes: Buffer) => bytes.subarray(-headEnd.length).equals(headEnd)
+/** The rest of a head, of which `lastBytes` have been passed on; all bytes if it does not end in them. */
+function findHeadEnd(lastBytes: Buffer, bytes: Buffer): number {
+  const begun = lastBytes.subarray(-(headEnd.length - 1))
+  const at = Buffer.concat([begun, bytes]).indexOf(headEnd)
+  return at === -1 ? bytes.length : at + headEnd.length - begun.length
+}
+
+const endsHead = (lastBytes: Buffer) => lastBytes.equals(headEnd)

@@ -4,15 +4,16 @@ import { type AddressInfo, connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { afterEach, describe, test } from 'node:test'
 import { makeTurns } from '../../src/http/turns.ts'
+import { waitFor } from '../support/wait-for.ts'
 
 const closers: (() => void)[] = []
 afterEach(() => {
   for (const close of closers.splice(0)) close()
 })
 
-async function open(handler: RequestListener): Promise<number> {
+async function open(handler: RequestListener, onParsed = () => {}): Promise<number> {
   const turns = makeTurns()
-  const server = createServer(turns.limitRequests(handler))
+  const server = createServer(turns.limitRequests(handler)).on('request', onParsed)
   turns.watchConnections(server)
   await new Promise<void>((resolve) => {
     server.listen(0, '127.0.0.1', resolve)
@@ -91,6 +92,55 @@ describe('a connection that pipelines', () => {
     const port = await open((_, response) => void response.end(`body ${filler}\n`))
     const bodies = await ask(port, get('/').repeat(500), 500, { readsLater: true })
     assert.equal(bodies.length, 500)
+  })
+
+  test('has no request that waits in the middle of its head, and few that wait', async () => {
+    let [isHeld, parsed] = [true, 0]
+    const held: (() => void)[] = []
+    const port = await open(
+      (request, response) => {
+        const answer = () => void response.end(`body ${request.url}\n`)
+        if (isHeld) held.push(answer)
+        else answer()
+      },
+      () => void parsed++,
+    )
+    const socket = connect(port, '127.0.0.1')
+    closers.push(() => socket.destroy())
+    const paths = range(60).map((i) => `/${i}`)
+    const bytes = paths.map(get).join('')
+    const answers = text(socket)
+    const isParsed = (count: number) => waitFor(() => parsed === count)
+    const send = (from: number, to: number) => new Promise((resolve) => socket.write(bytes.slice(from, to), resolve))
+
+    const ends = paths.map(
+      (_, i) =>
+        paths
+          .slice(0, i + 1)
+          .map(get)
+          .join('').length,
+    )
+    const [end20 = 0, end22 = 0, ...laterEnds] = [ends[19], ...ends.slice(21)]
+    await send(0, end20 + 5)
+    await isParsed(20)
+    await send(end20 + 5, end22 + 5)
+    await isParsed(21)
+    let sent = end22 + 5
+    for (const end of laterEnds) {
+      await send(sent, end - 1)
+      await new Promise(setImmediate)
+      sent = end - 1
+    }
+    assert.equal(parsed, 21)
+    isHeld = false
+    for (const answer of held) answer()
+    await send(sent, bytes.length)
+    await isParsed(60)
+    socket.end()
+    assert.deepEqual(
+      (await answers).split('\n').filter((line) => line.startsWith('body ')),
+      paths.map((path) => `body ${path}`),
+    )
   })
 
   test('can send a body behind other requests', async () => {
