@@ -11,7 +11,7 @@ import {
   toTimeAgo,
 } from './query.ts'
 
-/** Advisory lock: deliveries are not claimed while an endpoint is being resumed. */
+/** Advisory lock: deliveries are not claimed, and so none is parked, while an endpoint is being resumed. */
 export const deliveryLock = 52_115_003
 
 type DeliveryAdmin = Pick<

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, before, beforeEach, describe, test } from 'node:test'
+import { makeOperations } from '../../src/database/console/operations.ts'
 import { makeDeliveryStore } from '../../src/database/delivery-store.ts'
 import type { Attempt, ClaimedDelivery, NextDeliveryState } from '../../src/domain/ports/delivery-store.ts'
 import { leaseMs, openTestJobs, type TestJobs } from './test-jobs.ts'
@@ -219,18 +220,20 @@ describe('deliveries', () => {
     assert.equal((await stores.deliveries.countDeliveries()).waiting <= 2001, true)
   })
 
-  test('are not lost when an endpoint is resumed while they are parked', async () => {
+  test('are not lost when an endpoint is resumed while they are parked, alone or with its host', async () => {
     const url = 'https://down.test/'
     await pause(url)
     const replicas = [stores.deliveries, makeDeliveryStore(stores)]
+    const operations = makeOperations(stores)
+    const resumeHost = async () => (await operations.pauseHost('down.test', false)) === 1
     for (let round = 0; round < 40; round++) {
       await stores.pool.query('update webhook_endpoints set paused_at = now()')
       await post(url, 20)
-      const resuming = stores.deliveries.resumeEndpoint(accountId, url)
+      const resuming = round % 2 === 0 ? stores.deliveries.resumeEndpoint(accountId, url) : resumeHost()
       const lent = (await Promise.all(replicas.map((store) => store.claim({ ...claimable, perHost: 1000 })))).flat()
       assert.equal(await resuming, true)
       lent.push(...(await stores.deliveries.claim({ ...claimable, perHost: 1000 })))
-      assert.equal(lent.length, 20)
+      assert.equal(lent.length, 20, `round ${round}`)
     }
   })
 

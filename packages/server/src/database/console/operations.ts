@@ -1,6 +1,7 @@
 import type { Pool } from 'pg'
 import type { FailingHost, Operations, QueuedJob } from '../../domain/ports/operations.ts'
-import { changeRows, findRow, listRows, toPage, toTimeAgo } from '../query.ts'
+import { deliveryLock } from '../delivery-admin.ts'
+import { changeRows, findRow, inTransaction, listRows, toPage, toTimeAgo } from '../query.ts'
 
 export function makeOperations({ pool }: { pool: Pool }): Operations {
   return {
@@ -11,7 +12,8 @@ export function makeOperations({ pool }: { pool: Pool }): Operations {
       return (await changeRows(pool, text, [id])) === 1
     },
     listFailingHosts: (withinMs) => listRows<FailingHost>(pool, listFailingHosts, [withinMs]),
-    pauseHost: (host, paused) => changeRows(pool, pauseHost, [host, paused]),
+    pauseHost: (host, paused) =>
+      inTransaction(pool, (client) => changeRows(client, pauseHost, [host, paused]), { lock: deliveryLock }),
     async listFailedDeliveries(host, since, limit) {
       const rows = await listRows<{ id: string }>(
         pool,
