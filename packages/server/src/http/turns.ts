@@ -13,7 +13,7 @@ const minPieceBytes = 128
 const maxPieceBytes = 64 * 1024
 /** A connection whose bytes cost more than this rests between its pieces. An ordinary upload takes about 0.005 ms. */
 const maxMsPerKilobyte = 0.03
-/** How much longer than its piece took a costly connection rests, so that it takes a fifth of the event loop at most. */
+/** A costly connection rests this many times as long as its piece took, so that parsing takes a fifth of the time. */
 const restFactor = 4
 /** Networks whose new connections are read in pieces from their first byte. */
 const costlyNetworks = { max: 10_000, ttl: 10 * 60_000 }

@@ -87,8 +87,8 @@ export const imageThresholds = { strict: 0.5, default: 0.7, lenient: 0.85 }
 
 /**
  * The frame with the highest unsafe score decides. A picture of which a part was not classified can only be a threat or
- * an error. Pornography and sexy are summed, because the models confuse the two
- * in one picture of twenty; the larger score gives the label.
+ * an error. Pornography and sexy are summed, because the models confuse the two in one picture of twenty; the larger
+ * score gives the label.
  */
 export function decideImage(report: ImageReport, { threshold, flagsSexy }: ImagePolicy): Verdict {
   if ('unscanned' in report) return toError(report.unscanned)
