@@ -1,4 +1,7 @@
 import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import Fastify, { type FastifyInstance } from 'fastify'
 import type { Handlers } from '../../src/admin/call.ts'
@@ -18,12 +21,14 @@ const origin = { address: '192.0.2.1', agent: 'test' }
 const ada = { name: 'Ada', email: 'ada@example.com', password: 'correct horse battery' }
 
 describe('a change and its entry in the audit log', () => {
+  const dir = mkdtempSync(join(tmpdir(), 'assay-audited-'))
   let database: Awaited<ReturnType<typeof openTestDatabase>>
   let stores: Stores
   let app: FastifyInstance
   before(async () => {
     database = await openTestDatabase()
-    const { config } = loadConfig({ ASSAY_DATABASE_URL: database.url, ASSAY_MASTER_KEY: testMasterKeyText })
+    const settings = { ASSAY_DATABASE_URL: database.url, ASSAY_DATA_DIR: dir, ASSAY_MASTER_KEY: testMasterKeyText }
+    const { config } = loadConfig(settings)
     stores = await openStores(config, 'service', silentLog)
     app = Fastify()
     const handlers = makeOperatorAccountHandlers({ ...stores, ...stores.auth }) as Partial<Handlers> as Handlers
@@ -34,6 +39,7 @@ describe('a change and its entry in the audit log', () => {
     await app.close()
     await stores.close()
     await database.drop()
+    rmSync(dir, { recursive: true, force: true })
   })
 
   const invite = async () => (await stores.auth.invitations.inviteOperator()).token

@@ -39,7 +39,7 @@ describe('a job', () => {
     assert.equal(await stores.jobs.complete(job.lease, toCompletion(job, { scan })), true)
     assert.deepEqual(await stores.scans.findScan(id, 'malware', scanId), scan)
     assert.deepEqual(await stores.getBalance(id), { remaining: 4, ledger: 4, debits: 1, scans: 1 })
-    assert.deepEqual(await stores.jobs.countJobs(), { waiting: 0, running: 0, oldestAt: undefined })
+    assert.deepEqual(await stores.jobs.countJobs(), { waiting: 0, running: 0, oldestSeconds: 0 })
     assert.deepEqual(await stores.jobs.listNeeded([]), [])
   })
 

@@ -1,4 +1,7 @@
 import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { openStores } from '../../src/compose/stores.ts'
 import { type Config, loadConfig } from '../../src/config/load-config.ts'
@@ -13,6 +16,7 @@ const application = { name: 'first', plan: 'unlimited' }
 
 describe('an installation', () => {
   const databases: Database[] = []
+  const dir = mkdtempSync(join(tmpdir(), 'assay-installation-'))
   let fresh: Config
   let earlier: Config
   before(async () => {
@@ -23,8 +27,11 @@ describe('an installation', () => {
   })
   after(async () => {
     for (const database of databases) await database.drop()
+    rmSync(dir, { recursive: true, force: true })
   })
-  const open = (config: Config, isTest: boolean) => openStores(config, 'service', silentLog, { isTest })
+  /** Opens a node with a data directory of its own, because only one service may use one. */
+  const open = (config: Config, isTest: boolean) =>
+    openStores({ ...config, dataDir: mkdtempSync(join(dir, 'node-')) }, 'service', silentLog, { isTest })
   const refuses = (config: Config, isTest: boolean, says: RegExp) =>
     assert.rejects(open(config, isTest), (error) => error instanceof OperatorMistake && says.test(error.message))
 
