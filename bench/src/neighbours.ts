@@ -78,10 +78,8 @@ async function openSetting() {
   try {
     const service = await startService('/v1/malware/scan/file', { ASSAY_OUTBOUND_ALLOW: world })
     const env = { ASSAY_DATA_DIR: service.dataDir }
-    const { code, out, err } = await runProgram(
-      env,
-      ...['accounts', 'create', '--name', 'abuser', '--plan', 'unlimited', '--json'],
-    )
+    const create = ['accounts', 'create', '--name', 'abuser', '--plan', 'unlimited', '--json']
+    const { code, out, err } = await runProgram(env, ...create)
     if (code !== 0) throw new Error(`No account for the abuser: ${err}`)
     const { config } = loadConfig({ ...process.env, ...env })
     const stores = await openStores(config, 'command', makeLogger({ level: 'warn', region: config.region }))
