@@ -31,7 +31,7 @@ describe('an unpacking process', () => {
 
   for (const signal of ['SIGKILL', 'SIGSTOP'] as const) {
     test(`that gets ${signal} at work is replaced, and every member is given whole within the budget`, async () => {
-      const own = openUnpacker({ log, maxProcesses: 1, stallMs: 1000 })
+      const own = openUnpacker({ log, maxProcesses: 1, stallMs: 3000 })
       const whole: string[] = []
       let struck: number | undefined
       const budget = { members: 3, bytes: 11_000_000 }
@@ -55,7 +55,7 @@ describe('an unpacking process', () => {
     })
 
     test(`that gets ${signal} at work twice is our fault, and leaves neither a doubt nor an empty result`, async () => {
-      const own = openUnpacker({ log, maxProcesses: 1, stallMs: 1000 })
+      const own = openUnpacker({ log, maxProcesses: 1, stallMs: 3000 })
       const struck = new Set<number>()
       const work = { signal: AbortSignal.timeout(60_000) }
       const unpacking = own.unpack(tar(), {
@@ -168,7 +168,7 @@ describe('a caller of the unpacker', () => {
   })
 
   test('is not taken for a process that hangs while it inspects a member', async () => {
-    const own = openUnpacker({ log, maxProcesses: 1, stallMs: 1000 })
+    const own = openUnpacker({ log, maxProcesses: 1, stallMs: 3000 })
     let members = 0
     const doubts = await own.unpack(newContent(newTar(['a', 'b'], Buffer.alloc(5_000_000, 'x'))), {
       budget: newBudget(),

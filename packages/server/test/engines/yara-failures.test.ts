@@ -134,7 +134,7 @@ for (const backend of ['libyara', 'yara-x'] as const) {
     })
 
     test('a scan whose process hangs is tried again, and has no result when the next one hangs too', async (t) => {
-      const { engine, pids } = await openTestYara(t, { backend, rules: { 'marker.yar': markerRule }, stallMs: 1000 })
+      const { engine, pids } = await openTestYara(t, { backend, rules: { 'marker.yar': markerRule }, stallMs: 3000 })
       const stopped: number[] = []
       const stopping = (most: number) => ({
         ...toContent(Buffer.from('assay-marker'), { chunkBytes: 12 }),

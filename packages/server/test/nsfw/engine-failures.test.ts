@@ -38,7 +38,7 @@ test('a picture whose process is killed at work is classified again in another',
 })
 
 test('a picture whose process hangs is classified in another, and has no result when that one hangs too', async (t) => {
-  const { engine, pids } = await openTestEngine(t, { stallMs: 1000 })
+  const { engine, pids } = await openTestEngine(t, { stallMs: 3000 })
   const stopped: number[] = []
   const stopFirst = (most: number) =>
     toContent(picture, async () => {
@@ -59,7 +59,7 @@ test('a picture whose process hangs is classified in another, and has no result 
 })
 
 test('a process that answers too late is ended, and the picture classified in another', async (t) => {
-  const { engine, pids } = await openTestEngine(t, { answerMs: 800 })
+  const { engine, pids } = await openTestEngine(t, { answerMs: 8000 })
   const [first = 0] = pids()
   const content = toContent(picture, async (times) => {
     if (times === 1) await stop(first)

@@ -232,7 +232,7 @@ describe('a background scan', () => {
   }
 
   test('whose unpacking process is stopped each time is our fault: it ends in an error and gives its credit back', async () => {
-    const unpacker = openUnpacker({ log, stallMs: 500 })
+    const unpacker = openUnpacker({ log, stallMs: 1500 })
     const stopped = new Set<number>()
     const stopAll = setInterval(() => {
       for (const pid of unpacker.processIds()) {
