@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 /** Library of Debian's package faketime that gives a process another wall clock. */
-export const faketimeLibrary = `/usr/lib/${process.arch === 'arm64' ? 'aarch64' : 'x86_64'}-linux-gnu/faketime/libfaketimeMT.so.1`
+const faketimeLibrary = `/usr/lib/${process.arch === 'arm64' ? 'aarch64' : 'x86_64'}-linux-gnu/faketime/libfaketimeMT.so.1`
 
 /** Returns the reason to skip tests that need libfaketime, or false. As root `npm test` installs it. */
 export const lacksFaketime = (): string | false =>
