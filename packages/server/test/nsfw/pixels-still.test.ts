@@ -294,8 +294,11 @@ describe('still pictures', () => {
     }
     assert.equal((await open(withSegment(copy))).length, 1)
     assert.equal((await open(Buffer.concat([host, Buffer.from([0xff, 0xd8, 0xff, 0xe0, 1, 2, 3])]))).length, 1)
-    const many = await openViews(Buffer.concat([host, ...Array.from({ length: 20 }, () => other)]))
-    assert.ok('unscanned' in many && many.unscanned === 'ScanLimitExceeded')
+    const decoys = Buffer.alloc(80_000, Buffer.from([0xff, 0xd8, 0xff, 0]))
+    for (const pictures of [Array.from({ length: 20 }, () => other), [decoys, copy]]) {
+      const many = await openViews(Buffer.concat([host, ...pictures]))
+      assert.ok('unscanned' in many && many.unscanned === 'ScanLimitExceeded')
+    }
   })
 
   it('no other loader answers in this process', async () => {

@@ -3,6 +3,9 @@ import { newOverLimit } from './render.ts'
 /** More than a camera or an editor puts into one file. */
 const maxEmbedded = 16
 
+/** More than compressed data has by chance: a picture may not hide behind beginnings that are none. */
+const maxSignatures = 16_000
+
 const signatures = [
   Buffer.from([0xff, 0xd8, 0xff]),
   Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]),
@@ -28,10 +31,9 @@ export function findEmbedded(bytes: Buffer): Buffer[] {
 
 function findAll(bytes: Buffer, signature: Buffer): number[] {
   const found: number[] = []
-  // Ten times the limit is enough to know that the limit is exceeded, also when some are not pictures.
   for (let at = bytes.indexOf(signature, 1); at >= 0; at = bytes.indexOf(signature, at + 1)) {
     found.push(at)
-    if (found.length > maxEmbedded * 1000) break
+    if (found.length > maxSignatures) throw newOverLimit('too many beginnings of pictures in one')
   }
   return found
 }
