@@ -41,7 +41,7 @@ export async function openClassifier({ models, profile, suspicion, budgetMs }: O
     wantsCloser,
   }
 
-  // One decoding for both models has the size that suits the shipped ones.
+  // Both models share a decoding only if they are the shipped ones: its size suits those.
   const hasSharedDecoding = !first.isOwn && second?.isOwn === false
 
   return {

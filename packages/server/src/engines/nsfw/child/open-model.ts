@@ -9,7 +9,7 @@ export type Run = (pixels: Buffer) => Promise<Scores>
 /** Opens a model and runs it once, so that the first picture does not wait for its initialization. */
 export async function openModel({ path, form, isOwn }: ModelToOpen): Promise<Run> {
   const session = await InferenceSession.create(path, {
-    // One core for each process; the operator decides how many processes there are.
+    // Each process uses one core; the operator decides how many processes there are.
     intraOpNumThreads: 1,
     interOpNumThreads: 1,
     executionMode: 'sequential',
@@ -62,7 +62,7 @@ function makeTensors({ shape: { side }, input }: ModelForm): (pixels: Buffer) =>
   const isPlanar = input.layout === 'NCHW'
   const dims = isPlanar ? [1, channels, side, side] : [1, side, side, channels]
   if (input.type === 'uint8' && !isPlanar) return (pixels) => new Tensor('uint8', pixels, dims)
-  // One table for each channel, because dividing 440,000 values takes longer than looking them up.
+  // Each channel has a table, because dividing 440,000 values takes longer than looking them up.
   const tables = Array.from({ length: channels }, (_, channel) => {
     if (input.type === 'uint8') return Uint8Array.from({ length: 256 }, (_, value) => value)
     const [mean = 0, deviation = 1] = [input.mean[channel], input.deviation[channel]]

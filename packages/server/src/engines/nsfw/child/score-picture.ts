@@ -91,7 +91,7 @@ async function scorePass(pass: Pass, { frames, models, budget, isPart = false }:
   const scored: Scored[] = []
   const suspicious: Scored[] = []
   let isWhole = true
-  // One view of a picture is scored at any price.
+  // The first view of a picture is scored at any price.
   const canGoOn = () => frames.length + scored.length === 0 || !budget.isSpent()
   await pass.prepare(pass.views, first.shape)
   for (const view of pass.views) {

@@ -66,7 +66,7 @@ type Axis = 'rows' | 'columns'
 
 const getArea = ({ left, top, right, bottom }: Cells) => (right - left) * (bottom - top)
 
-/** One cell less on each side, in which a border or a gutter may be mixed with the content. */
+/** Makes a box one cell smaller on each inner side, because a border or gutter may be mixed with the content there. */
 function toBox({ left, top, right, bottom }: Cells, side: number): Box {
   const inset = 1
   return {
@@ -229,7 +229,7 @@ function readLine(grey: Uint8Array, first: number, step: number, count: number):
 
 const getDistance = (a: Line, b: Line) => Math.abs(a.mean - b.mean)
 
-/** One value for each pixel. The weights differ from those of the eye, so that no two common colours are the same. */
+/** Reduces each pixel to one value, with other weights than the eye: no two common colours become the same. */
 function toGrey(pixels: Buffer): Uint8Array {
   const grey = new Uint8Array(pixels.length / 3)
   for (let to = 0, from = 0; to < grey.length; to++, from += 3) {

@@ -1,7 +1,7 @@
 import type { Shape } from '../models/model.ts'
 import type { Background } from './backgrounds.ts'
 
-/** One view of a frame, as a viewer may show it. A transparent frame has two: on white and on black. */
+/** A view of a frame, as a viewer may show it. A transparent frame has several, such as on white and on black. */
 export type View = {
   /** The frame's number in the picture, from 0. */
   index: number
