@@ -4,7 +4,7 @@ import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { openChildren, type Service, sum, watchCores, whenIdle } from './children.ts'
 import { newContent } from './malware-content.ts'
-import type { LoadResult, UploadJob } from './malware-load.ts'
+import type { UploadJob, UploadResult } from './malware-load.ts'
 import { listTree, readCpuSeconds, readEndedSeconds } from './processes.ts'
 import type { Row } from './results.ts'
 
@@ -16,7 +16,7 @@ export async function benchCli(): Promise<Row[]> {
   const { dir, startService, startWorker, close } = openChildren()
   try {
     const service = await startService('/v1/malware/scan/file')
-    const load = startWorker<UploadJob, LoadResult>(new URL('./malware-load.ts', import.meta.url))
+    const load = startWorker<UploadJob, UploadResult>(new URL('./malware-load.ts', import.meta.url))
     const program = buildCli(dir)
     const cpu = () => ({
       service: sum(listTree(service.pid).map(readCpuSeconds)),
@@ -26,7 +26,7 @@ export async function benchCli(): Promise<Row[]> {
     const target = { kind: 'http' as const, url: service.url, headers: service.headers, expected: '"status":"clean"' }
     const job = { target, bytes, connections: parallel, seconds: 2, least: 1, unique: true }
     const turns = {
-      bare: async () => (await load.run<{ perSecond: number }>(job)).perSecond,
+      bare: async () => (await load.run(job)).perSecond,
       cli: () => scanTree(program, tree, service),
     }
     const tree = join(dir, 'tree')

@@ -8,7 +8,7 @@ import { openTestS3 } from '../../scripts/test-s3.ts'
 import { openChildren, type Service, whenIdle } from './children.ts'
 import type { CurveJob, CurveResult } from './curve-load.ts'
 import type { SubmitJob, LoadResult as SubmitResult } from './jobs-load.ts'
-import type { LoadResult as ScanResult, UploadJob } from './malware-load.ts'
+import type { UploadJob, UploadResult } from './malware-load.ts'
 import { listTree, readCpuSeconds, readEndedCpuSeconds, readName } from './processes.ts'
 
 /** `one`: everything in one process. `cluster`: 2 API and 2 worker nodes. `both`: 2 nodes with both roles. */
@@ -71,7 +71,7 @@ export async function openSetting(postgresSettings: string[] = []) {
 
     const startTwice = <Job extends object, Result extends object>(file: URL) =>
       [startWorker<Job, Result>(file), startWorker<Job, Result>(file)] as const
-    const scans = startTwice<UploadJob, ScanResult>(new URL('./malware-load.ts', import.meta.url))
+    const scans = startTwice<UploadJob, UploadResult>(new URL('./malware-load.ts', import.meta.url))
     const submits = startTwice<SubmitJob, SubmitResult>(new URL('./jobs-load.ts', import.meta.url))
     const curves = startTwice<CurveJob, CurveResult>(new URL('./curve-load.ts', import.meta.url))
     const loads = new Set([...scans, ...submits, ...curves].map(({ pid }) => pid))

@@ -51,7 +51,7 @@ async function takeScans({ sides, scans }: Setting, name: SideName, seconds: num
     apis.map(({ url, headers }, i) => {
       const target = { kind: 'http' as const, url, headers, expected: '"status":"clean"' }
       const job = { target, bytes: 1024, connections: scanConnections, seconds, least: 1, unique: true }
-      return (scans[i] ?? scans[0]).run<{ perSecond: number }>(job)
+      return (scans[i] ?? scans[0]).run(job)
     }),
   )
   return results.reduce((sum, { perSecond }) => sum + perSecond, 0)

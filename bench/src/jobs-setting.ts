@@ -9,7 +9,7 @@ import type { GateJob, GateResult } from './jobs-gate.ts'
 import { openHold } from './jobs-hold.ts'
 import type { LatencyJob, LatencyResult } from './jobs-latency.ts'
 import type { LoadResult, PingJob, SubmitJob } from './jobs-load.ts'
-import type { LoadResult as FloorResult, UploadJob } from './malware-load.ts'
+import type { UploadJob, UploadResult } from './malware-load.ts'
 import { listTree, readCpuSeconds, readName } from './processes.ts'
 
 export type Setting = Awaited<ReturnType<typeof openSetting>>
@@ -39,7 +39,7 @@ export async function openSetting() {
     const latency = startWorker<LatencyJob, LatencyResult>(new URL('./jobs-latency.ts', import.meta.url))
     const gate = startWorker<GateJob, GateResult>(new URL('./jobs-gate.ts', import.meta.url), [join(dir, 'gate')])
     const bare = await startServer(new URL('./bare-submit.ts', import.meta.url), [join(dir, 'bare'), clamd])
-    const floor = startWorker<UploadJob, FloorResult>(new URL('./malware-load.ts', import.meta.url))
+    const floor = startWorker<UploadJob, UploadResult>(new URL('./malware-load.ts', import.meta.url))
     const cpu: Cpu = () => {
       const parts = { service: 0, engine: 0, database: 0 }
       for (const pid of listTree(service.pid)) parts[toPart(pid)] += readCpuSeconds(pid)

@@ -115,7 +115,7 @@ function run(
   if (peer === 'bare') return load.run({ url: bare.url, headers: [], bytes: 1024, count, connections })
   if (peer === 'ping') return load.run({ ping: { url: new URL('/v1/ping', url).href, headers, connections, seconds } })
   const target = { kind: peer, socket: clamd }
-  return floor.run<{ perSecond: number }>({
+  return floor.run({
     target,
     bytes: 1024,
     connections: floorConnections,

@@ -33,6 +33,13 @@ export function readEndedSeconds(): number {
   return (Number(fields[13] ?? 0) + Number(fields[14] ?? 0)) / ticksPerSecond
 }
 
+/** Reads the processor time that the whole machine has used so far. */
+export function readBusySeconds(): number {
+  const [, ...fields] = (readFileSync('/proc/stat', 'utf8').split('\n')[0] ?? '').split(/\s+/)
+  const [user = 0, nice = 0, system = 0, , , irq = 0, softIrq = 0] = fields.map(Number)
+  return (user + nice + system + irq + softIrq) / ticksPerSecond
+}
+
 /** Reads the peak memory since `forgetPeak`. */
 export const readPeakMegabytes = (pid: number) =>
   Number(/^VmHWM:\s+(\d+) kB/m.exec(readProc(pid, 'status'))?.[1] ?? 0) / 1024

@@ -16,8 +16,8 @@ import { type Row, toMarkdown } from './results.ts'
 import { benchStart } from './start.ts'
 import { benchStored } from './stored.ts'
 
-/** `npm run bench` runs all benchmarks, `npm run bench -- ping` one of them. */
-const benches: Record<string, () => Promise<Row[]>> = {
+/** `npm run bench` runs all benchmarks, `npm run bench -- ping` one of them. Only `malware` has options. */
+const benches: Record<string, (options: string[]) => Promise<Row[]>> = {
   admission: benchAdmission,
   cli: benchCli,
   cluster: benchCluster,
@@ -36,12 +36,16 @@ const benches: Record<string, () => Promise<Row[]>> = {
   stored: benchStored,
 }
 
-const chosen = process.argv.slice(2)
+const args = process.argv.slice(2)
+const firstOption = args.findIndex((word) => word.startsWith('--'))
+const chosen = firstOption === -1 ? args : args.slice(0, firstOption)
+const options = firstOption === -1 ? [] : args.slice(firstOption)
+if (options.length > 0 && chosen.join() !== 'malware') throw new Error('Only malware has options')
 const rows: Row[] = []
 for (const [name, bench] of Object.entries(benches)) {
   if (chosen.length > 0 && !chosen.includes(name)) continue
   process.stderr.write(`${name} ...\n`)
-  rows.push(...(await bench()))
+  rows.push(...(await bench(options)))
 }
-process.stdout.write(`${toMarkdown(rows)}\n`)
+if (rows.length > 0) process.stdout.write(`${toMarkdown(rows)}\n`)
 process.exit()

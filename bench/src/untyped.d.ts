@@ -11,7 +11,7 @@ declare module 'clamscan' {
 /** Property that multer adds to requests of Express. */
 declare namespace Express {
   interface Request {
-    file?: { path: string; buffer: Buffer }
+    file?: { buffer: Buffer }
   }
 }
 
@@ -20,7 +20,6 @@ declare module 'multer' {
 
   function multer(options: { storage: unknown }): { single(name: string): RequestHandler }
   namespace multer {
-    function diskStorage(options: { destination: string }): unknown
     function memoryStorage(): unknown
   }
   export default multer

@@ -4,7 +4,7 @@ import { connect, type NetConnectOpts, type Socket } from 'node:net'
 /** Pieces of one content. `stamp` changes the first piece, so that every content is new. */
 export type Content = { bytes: number; pieces: Buffer[]; stamp(text: string): void }
 
-/** Target of forms; a successful response is a 201 that contains `expected` or, if allowed, a 503. */
+/** Target of forms; a successful response is a 200 or 201 that contains `expected` or, if allowed, a 503. */
 export type HttpTarget = { url: string; headers: string[]; expected: string; mayBeBusy?: boolean }
 
 /** Returns the bytes to write now; the first piece may have changed since the last call. */
@@ -14,7 +14,8 @@ export type Message = () => Buffer[]
 export function openHttp({ url, expected, mayBeBusy = false }: HttpTarget) {
   const { hostname, port } = new URL(url)
   const isGood = (reply: string) =>
-    (reply.startsWith('HTTP/1.1 201 ') && reply.includes(expected)) || (mayBeBusy && reply.startsWith('HTTP/1.1 503 '))
+    ((reply.startsWith('HTTP/1.1 201 ') || reply.startsWith('HTTP/1.1 200 ')) && reply.includes(expected)) ||
+    (mayBeBusy && reply.startsWith('HTTP/1.1 503 '))
   return openKept({ host: hostname, port: Number(port) }, { isWhole: isWholeAnswer, isGood })
 }
 
@@ -75,10 +76,16 @@ export function openKept(
   }
 }
 
-/** Small contents are sent in one write. */
+/** Small contents are sent in one write, from the same memory each time. */
 export function mergeSmall(parts: Buffer[]): Message {
   const bytes = parts.reduce((sum, part) => sum + part.length, 0)
-  return bytes > 64 * 1024 ? () => parts : () => [Buffer.concat(parts, bytes)]
+  if (bytes > 64 * 1024) return () => parts
+  const whole = Buffer.allocUnsafe(bytes)
+  return () => {
+    let at = 0
+    for (const part of parts) at += part.copy(whole, at)
+    return [whole]
+  }
 }
 
 export function writeAll(socket: Socket, parts: Buffer[], reject: (error: Error) => void) {
