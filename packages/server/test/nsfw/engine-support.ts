@@ -36,7 +36,8 @@ export function newLandscape({ width = 640, height = 480 } = {}): Sharp {
   return sharp(pixels, { raw: { width, height, channels: 3 } })
 }
 
-export const newPicture = (size?: { width: number; height: number }) => newLandscape(size).jpeg().toBuffer()
+/** A picture of the size that the first model takes, so that it is one view: this costs a twentieth of a landscape. */
+export const newPicture = () => newLandscape({ width: 224, height: 224 }).jpeg().toBuffer()
 
 /** Six frames of one colour each. */
 export async function newAnimation(): Promise<Buffer> {
