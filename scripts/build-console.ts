@@ -22,6 +22,8 @@ if (!existsSync(stampFile) || readFileSync(stampFile, 'utf8') !== stamp) {
     process.stderr.write('The console is not built: vite is missing. Run npm ci with development dependencies.\n')
     process.exit(1)
   })
+  // On a terminal vite draws its progress, except in CI.
+  process.env.CI ??= 'true'
   await build({ configFile: join(root, 'console/vite.config.ts'), logLevel: 'warn' })
 }
 // Written even when unchanged, because scripts/build-console.sh compares its age with the sources.

@@ -9,6 +9,7 @@ import { findFreePort } from '../acceptance/support/free-port.ts'
 import { buildImage, type Container, findImageSize, imageName, runImage } from './packaged-image.ts'
 import { checkSchemas } from './packaged-schemas.ts'
 import { bootWithUnit } from './packaged-unit.ts'
+import { requirePrograms } from './required-programs.ts'
 
 /**
  * `npm run check:packaging` tries the packaging as far as this machine can, which takes minutes. `-- schemas`,
@@ -161,11 +162,6 @@ async function expectScans({ url }: Container) {
   // Content over 1 MB goes through the encrypted spool and ClamAV's scratch.
   const large = await send('/v1/malware/scan/file', new Uint8Array(40_000_000).fill(7))
   assert.equal(large.status, 'clean')
-}
-
-function requirePrograms(...names: string[]) {
-  const missing = names.filter((name) => spawnSync('which', [name]).status !== 0)
-  if (missing.length > 0) throw new Error(`not tried, because these programs are missing: ${missing.join(', ')}`)
 }
 
 async function waitUntil(condition: () => boolean | Promise<boolean>) {

@@ -7,6 +7,7 @@ import { parseArgs } from 'node:util'
 import { readCodeBlocks, toFileName } from '../acceptance/support/code-blocks.ts'
 import { findFreePort } from '../acceptance/support/free-port.ts'
 import { type DebianRoot, makeDebianRoot, openDebianRoot } from './debian-root.ts'
+import { exitUnlessPossible } from './required-programs.ts'
 
 /**
  * `npm run check:fresh-machine` tests that `npm ci && npm start` is enough on a new machine. Makes two Debian 12,
@@ -15,6 +16,7 @@ import { type DebianRoot, makeDebianRoot, openDebianRoot } from './debian-root.t
  * `-- root` and `-- user` run one of the two; `--from DIR` uses a directory that debootstrap made before.
  */
 const { values: options, positionals } = parseArgs({ allowPositionals: true, options: { from: { type: 'string' } } })
+exitUnlessPossible({ programs: ['debootstrap', 'git', 'nsenter', 'unshare'], asRoot: true })
 const repository = new URL('../', import.meta.url).pathname
 const startTimeoutMs = 15 * 60_000
 const missing = /ClamAV is not installed, and only root may install it\. Type: sudo (apt-get install [^;]*); then start/
@@ -110,7 +112,7 @@ function start(machine: DebianRoot, user: string): Promise<Running> {
     const giveUp = setTimeout(() => reject(new Error(`Not ready in time:\n${output}`)), startTimeoutMs)
     void ended.then((code) => reject(new Error(`The service ended with ${code}:\n${output}`)))
     child.stdout?.on('data', () => {
-      const [, url] = /is ready at (http:\S+) .*Press Ctrl-C to stop\.\n/.exec(output) ?? []
+      const [, url] = /is ready at (http:\S+)\n.*Press Ctrl-C to stop\.\n/s.exec(output) ?? []
       const [, key] = /API key {2,}(assay_\w+).*\n {2}curl /s.exec(output) ?? []
       if (url === undefined || (lastKey === '' && key === undefined)) return
       lastKey = key ?? lastKey

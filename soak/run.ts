@@ -1,4 +1,5 @@
 import { readdirSync } from 'node:fs'
+import { exitUnlessPossible } from '../scripts/required-programs.ts'
 import type { Case } from './case.ts'
 
 /**
@@ -15,6 +16,8 @@ if (unknown.length > 0) {
   process.stderr.write(`There is no case ${unknown.join(', ')}. There are: ${all.join(', ')}.\n`)
   process.exit(2)
 }
+
+exitUnlessPossible({ programs: ['clamd', 'faketime', 'mount', 'prlimit'], asRoot: true })
 
 // Services that a case started end with the `exit` event, which a signal alone would skip.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130))

@@ -132,6 +132,13 @@ describe('/openapi.json', () => {
   })
 })
 
+test('the bare address leads a browser to the console, and programs nowhere', async () => {
+  const open = (accept: string) => sendTo(service.url, { method: 'GET', path: '/', headers: { accept } })
+  const page = await open('text/html,application/xhtml+xml;q=0.9')
+  assert.deepEqual([page.status, page.headers.location], [302, '/console'])
+  assert.equal((await open('*/*')).status, 404)
+})
+
 describe('/reference', () => {
   test('is served with and without a slash, without a redirect', async () => {
     for (const path of ['/reference', '/reference/', '/reference?x=1']) {

@@ -1,3 +1,4 @@
+import { exitUnlessPossible } from '../../scripts/required-programs.ts'
 import { benchAdmission } from './admission.ts'
 import { benchCli } from './cli.ts'
 import { benchCluster } from './cluster.ts'
@@ -36,6 +37,7 @@ const benches: Record<string, (options: string[]) => Promise<Row[]>> = {
   stored: benchStored,
 }
 
+exitUnlessPossible({ programs: ['clamd', 'file', 'ps'] })
 const args = process.argv.slice(2)
 const firstOption = args.findIndex((word) => word.startsWith('--'))
 const chosen = firstOption === -1 ? args : args.slice(0, firstOption)

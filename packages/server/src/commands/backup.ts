@@ -49,7 +49,7 @@ export function makeRestoreCommand(): Command {
 
 function load() {
   const { config } = loadConfig(process.env)
-  return { config, log: makeLogger({ level: 'warn', region: config.region }) }
+  return { config, log: makeLogger({ level: 'warn', region: config.region, format: config.logFormat }) }
 }
 
 /** Tells what a restore needs beside the backup. */

@@ -10,7 +10,7 @@ export function makeMigrateCommand(): Command {
     'migrate the database to this version; the service also does this when it starts',
   ).action(async (_options: unknown, command: Command) => {
     const { config } = loadConfig(process.env)
-    const log = makeLogger({ level: 'info', region: config.region })
+    const log = makeLogger({ level: 'info', region: config.region, format: config.logFormat })
     const ran = await migrateDatabase(config, log)
     print(command, { ran }, ran.length === 0 ? 'The database is up to date.' : `Applied ${ran.join(', ')}.`)
   })

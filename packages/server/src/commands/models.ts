@@ -70,7 +70,7 @@ function readRate(text: string): number {
 
 function load() {
   const { config } = loadConfig(process.env)
-  return { config, log: makeLogger({ level: 'fatal', region: config.region }) }
+  return { config, log: makeLogger({ level: 'fatal', region: config.region, format: config.logFormat }) }
 }
 
 /** Imported here, so that other commands start without loading the engines. */

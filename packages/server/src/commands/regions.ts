@@ -64,7 +64,10 @@ function makeProgressReport() {
 
 async function withRegions<T>(work: (regions: Regions) => Promise<T>): Promise<T> {
   const { config } = loadConfig(process.env)
-  const regions = await openRegions(config, makeLogger({ level: 'warn', region: config.region }))
+  const regions = await openRegions(
+    config,
+    makeLogger({ level: 'warn', region: config.region, format: config.logFormat }),
+  )
   return work(regions).finally(regions.close)
 }
 

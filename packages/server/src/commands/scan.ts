@@ -18,7 +18,7 @@ export function makeScanCommand(): Command {
     .action(async (files: string[], { nsfw }: { nsfw?: true }, command: Command) => {
       for (const file of files) await requireFile(file)
       const { config } = loadConfig(process.env)
-      const log = makeLogger({ level: 'warn', region: config.region })
+      const log = makeLogger({ level: 'warn', region: config.region, format: config.logFormat })
       // Imported here, so that other commands start without loading the engines.
       const { openScanner } = await import('../compose/local-scan.ts')
       const scanner = await openScanner(config, log, nsfw ? 'nsfw_image' : 'malware')

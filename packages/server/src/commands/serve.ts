@@ -17,7 +17,12 @@ export function makeServeCommand(): Command {
     .option('--test', 'run in test mode: nothing is scanned, the file name determines the verdict (docs/test-mode.md)')
     .action(async ({ test: isTest = false }: { test?: boolean }, command: Command) => {
       const { config, warnings } = loadConfig(process.env)
-      const logs = makeServiceLogs({ level: config.logLevel, region: config.region })
+      const logs = makeServiceLogs({
+        level: config.logLevel,
+        region: config.region,
+        format: config.logFormat,
+        requests: config.logRequests === undefined ? undefined : config.logRequests === 'on',
+      })
       const { log } = logs
       for (const warning of warnings) log.warn(warning)
       const stop = waitForStop()
@@ -35,9 +40,12 @@ export function makeServeCommand(): Command {
       }
       const greeting = config.roles.api ? toGreeting(opened, configured, isTest) : toWorkerGreeting(opened)
       print(command, { ...toJson(opened, configured), ...(isTest && { test: true }) }, greeting)
-      if (isTest) log.warn(testNotice)
-      if (service.degraded !== undefined) log.warn(service.degraded)
-      log.info({ url, metricsPort, version, pid: process.pid }, 'ready')
+      // At a terminal a person has just read this in the greeting.
+      if (!process.stdout.isTTY) {
+        if (isTest) log.warn(testNotice)
+        if (service.degraded !== undefined) log.warn(service.degraded)
+        log.info({ url, metricsPort, version, pid: process.pid }, 'ready')
+      }
 
       const signal = await stop
       log.info({ signal }, 'stopping; running requests may finish')
@@ -50,9 +58,9 @@ export function makeServeCommand(): Command {
 const testNotice = 'Test mode: nothing is scanned. The file name determines the verdict; see docs/test-mode.md.'
 
 const toWorkerGreeting = ({ url, degraded }: Service) =>
-  `Assay ${version} is ready as a worker; its health is at ${url}/readyz. Press Ctrl-C to stop.${toNotice(degraded)}`
-
-const toNotice = (sentence: string | undefined) => (sentence === undefined ? '' : `\n\nDegraded: ${sentence}`)
+  `Assay ${version} is ready as a worker; its health is at ${url}/readyz. Press Ctrl-C to stop.${
+    degraded === undefined ? '' : `\n\nDegraded: ${degraded}`
+  }`
 
 type Service = {
   url: string
@@ -67,41 +75,46 @@ type Service = {
 const toWelcomeUrl = ({ url, publicUrl, welcome }: Service) =>
   welcome?.token && `${publicUrl ?? url}/console/welcome#${welcome.token}`
 
-function toWelcome(service: Service): string {
-  if (service.welcome === undefined) return ''
-  const link = toWelcomeUrl(service)
-  return link === undefined
-    ? '\n\nThe console has no operator yet. To get a link for the first one, run: npm run assay -- operators invite'
-    : `\n\nTo set up the console, open this link. It works once:\n\n  ${link}`
-}
-
 function toGreeting(service: Service, configured: ConfiguredSecrets, isTest: boolean): string {
   const { url, firstAccount } = service
-  const notice = isTest ? `\n${testNotice}` : toNotice(service.degraded)
-  const places = `console: ${url}/console, reference: ${url}/reference`
-  const ready = `Assay ${version} is ready at ${url} (${places}). Press Ctrl-C to stop.${notice}${toWelcome(service)}`
-  if (firstAccount === undefined) return ready
-  return `${ready}
-
-The first account was created.${configured.key ? toSecretCommand(firstAccount, configured) : toSecrets(firstAccount, configured)}
-
-Try it:
-
-  curl -H "X-API-Key: ${configured.key ? '$ASSAY_BOOTSTRAP_KEY' : firstAccount.apiKey}" ${url}/v1/me
-`
+  const rows = {
+    Console: toConsole(service),
+    Reference: `${url}/reference`,
+    ...(firstAccount === undefined ? {} : toSecrets(firstAccount, configured)),
+    ...(isTest ? { 'Test mode': 'nothing is scanned; the file name determines the verdict (docs/test-mode.md)' } : {}),
+    ...(service.degraded === undefined || isTest ? {} : { Degraded: service.degraded }),
+  }
+  const next = firstAccount === undefined ? '' : toNextSteps(url, configured.key ? undefined : firstAccount.apiKey)
+  return `Assay ${version} is ready at ${url}\n\n${indent(toCard(rows))}\n${next}\nPress Ctrl-C to stop.\n`
 }
 
-function toSecrets({ apiKey, webhookSecret }: RegisteredAccount, configured: ConfiguredSecrets): string {
-  const secrets = { 'API key': apiKey, ...(configured.webhookSecret ? {} : { 'webhook secret': webhookSecret }) }
-  const names = Object.keys(secrets)
-  const shown = names.length === 1 ? 'is shown only once. Store it now:' : 'are shown only once. Store them now:'
-  return ` Its ${names.join(' and ')} ${shown}\n\n${toCard(secrets).replaceAll(/^/gm, '  ')}`
+const indent = (text: string) => text.replaceAll(/^/gm, '  ')
+
+function toConsole(service: Service): string {
+  if (service.welcome === undefined) return `${service.publicUrl ?? service.url}/console`
+  const link = toWelcomeUrl(service)
+  return link === undefined
+    ? 'has no operator yet; for a link for the first one, run: npm run assay -- operators invite'
+    : `${link} (works once)`
 }
 
-const toSecretCommand = ({ account }: RegisteredAccount, configured: ConfiguredSecrets): string =>
-  configured.webhookSecret
-    ? ''
-    : ` To see its webhook secret, run: npm run assay -- webhooks show-secret --account ${account.id}`
+function toSecrets({ account, apiKey, webhookSecret }: RegisteredAccount, configured: ConfiguredSecrets) {
+  const show = `run: npm run assay -- webhooks show-secret --account ${account.id}`
+  return {
+    ...(configured.key ? {} : { 'API key': `${apiKey} (shown only once: store it now)` }),
+    ...(configured.webhookSecret ? {} : { 'Webhook secret': configured.key ? show : webhookSecret }),
+  }
+}
+
+function toNextSteps(url: string, apiKey = '$ASSAY_BOOTSTRAP_KEY'): string {
+  const key = `-H "X-API-Key: ${apiKey}"`
+  const commands = [
+    `curl ${key} ${url}/v1/me`,
+    `curl ${key} -F file=@README.md ${url}/v1/malware/scan/file`,
+    'npm run assay -- doctor',
+  ]
+  return `\nNext, in another terminal:\n\n${indent(commands.join('\n'))}\n`
+}
 
 function toJson(service: Service, configured: ConfiguredSecrets) {
   const { url, metricsPort, firstAccount, degraded } = service

@@ -25,7 +25,7 @@ export function print(command: Command, value: unknown, text: string) {
 /** Opens the stores while `work` runs. The service may be running or not. */
 export async function withStores<T>(work: (stores: Stores) => Promise<T>): Promise<T> {
   const { config } = loadConfig(process.env)
-  const log = makeLogger({ level: 'warn', region: config.region })
+  const log = makeLogger({ level: 'warn', region: config.region, format: config.logFormat })
   // Imported here, so that commands without the database start without it.
   const { openStores } = await import('../compose/stores.ts')
   const stores = await openStores({ ...config, databaseConnections: 2 }, 'command', log)

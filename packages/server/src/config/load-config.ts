@@ -156,11 +156,14 @@ function checkRoles({ roles, blobs, databaseUrl, masterKey }: Partial<Config>): 
   ]
 }
 
+/** Variables of clients, which the documents have people export in the terminal where they also run commands. */
+const clientVariables = ['ASSAY_URL', 'ASSAY_API_KEY', 'ASSAY_WEBHOOK_SECRET']
+
 /**
  * Unknown variables are not mistakes: other programs may use the prefix, and settings may be those of a newer version.
  */
 function findUnknownVariables(env: NodeJS.ProcessEnv): string[] {
-  const names = new Set(['ASSAY_CONFIG'])
+  const names = new Set(['ASSAY_CONFIG', ...clientVariables])
   for (const definition of Object.values(settingDefinitions) as SettingDefinition<unknown>[]) {
     names.add(definition.env)
     if (definition.secret === true) names.add(`${definition.env}_FILE`)

@@ -232,7 +232,13 @@ export const settingDefinitions = {
   }),
   logLevel: setting('ASSAY_LOG_LEVEL', oneOf('debug', 'info', 'warn', 'error', 'silent'), {
     fallback: 'info',
-    about: 'Minimum level of log lines. Each request logs one line at info.',
+    about: 'Minimum level of log lines.',
+  }),
+  logFormat: setting('ASSAY_LOG_FORMAT', oneOf('text', 'json'), {
+    about: 'Format of log lines: text for people, json for programs. Unset: text on a terminal, else json.',
+  }),
+  logRequests: setting('ASSAY_LOG_REQUESTS', oneOf('on', 'off'), {
+    about: 'Whether each request logs a line at info. Unset: on with json, off with text.',
   }),
   drainSeconds: setting('ASSAY_DRAIN_SECONDS', wholeNumber(0, 3600), {
     fallback: '30',

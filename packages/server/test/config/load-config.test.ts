@@ -219,6 +219,13 @@ describe('names that are unknown', () => {
     ])
   })
 
+  test('variables of clients, which the documents export, are none of them', () => {
+    assert.deepEqual(
+      warningsOf({ ASSAY_URL: 'http://127.0.0.1:8080', ASSAY_API_KEY: 'x', ASSAY_WEBHOOK_SECRET: 'x' }),
+      [],
+    )
+  })
+
   test('the value of such a variable is never shown', () => {
     assert.doesNotMatch(warningsOf({ ASSAY_BOOTSTRAPKEY: 'hush' }).join(), /hush/)
   })

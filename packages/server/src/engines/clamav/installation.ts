@@ -49,7 +49,9 @@ export async function installClamAv(log: Logger): Promise<boolean> {
     return false
   }
   log.info(`ClamAV is not installed: installing ${packages.join(' and ')} from the distribution. This happens once.`)
-  const fault = (await run([...prefix, 'apt-get', 'update', '-q'])) ?? (await run([...prefix, ...install]))
+  const report = (line: string) => log.info({ aptGet: line }, 'installing ClamAV')
+  const update = [...prefix, 'apt-get', 'update', '-q']
+  const fault = (await run(update, report)) ?? (await run([...prefix, ...install], report))
   if (fault === undefined) log.info('ClamAV is installed')
   else log.error(`ClamAV could not be installed: ${fault} Type: sudo ${installCommand}`)
   return fault === undefined
@@ -68,17 +70,22 @@ function findRootPrefix(): string[] | undefined {
   return spawnSync('sudo', ['-n', 'true'], { stdio: 'ignore' }).status === 0 ? ['sudo', '-n'] : undefined
 }
 
-/** Runs a command. Returns the end of its output when it fails. */
-function run([command = '', ...args]: string[]): Promise<string | undefined> {
+const reportMs = 5000
+
+/** Runs a command, and reports its latest line every few seconds. Returns the end of its output when it fails. */
+function run([command = '', ...args]: string[], report: (line: string) => void): Promise<string | undefined> {
   return new Promise((resolve) => {
     const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'], timeout: timeoutMs })
     let output = ''
     const collect = (text: Buffer) => {
       output = (output + text.toString()).slice(-2000)
     }
+    const readEnd = (lines: number) => output.trim().split('\n').slice(-lines).join(' ')
+    const progress = setInterval(() => report(readEnd(1)), reportMs)
+    child.once('close', () => clearInterval(progress))
     child.stdout.on('data', collect)
     child.stderr.on('data', collect)
     child.once('error', (error) => resolve(error.message))
-    child.once('close', (code) => resolve(code === 0 ? undefined : output.trim().split('\n').slice(-3).join(' ')))
+    child.once('close', (code) => resolve(code === 0 ? undefined : readEnd(3)))
   })
 }

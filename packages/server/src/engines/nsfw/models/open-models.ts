@@ -73,7 +73,7 @@ async function buildModel(
   if (dir === undefined)
     throw new Error(`The model ${file} is not in ${places}, and none of these directories is writable. ${remedy}.`)
   const path = join(dir, file)
-  log.info({ path }, 'converting a model of nsfwjs')
+  log.info({ file, dir }, 'converting an image model of nsfwjs; this takes seconds and happens once')
   const startedAt = performance.now()
   // Another process may convert the same model: each writes to a name of its own, and both rename the same bytes.
   const unfinished = join(dir, `.${file}.${randomUUID()}`)
@@ -89,7 +89,7 @@ async function buildModel(
   } finally {
     await rm(unfinished, { force: true })
   }
-  log.info({ path, ms: Math.round(performance.now() - startedAt) }, 'converted a model of nsfwjs')
+  log.info({ file, ms: Math.round(performance.now() - startedAt) }, 'converted an image model')
   return path
 }
 
