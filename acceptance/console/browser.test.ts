@@ -26,8 +26,9 @@ import { waitUntil } from '../support/wait-until.ts'
 const lacking = alreadyTested || (await lacksClamAv(getSharedService().url)) || lacksChromium()
 const pages = Object.entries({ ...accountPages, ...operatorPages })
 const email = newEmail('first')
-/** A file name with markup, which many pages show. */
-const evilName = '<img src=x onerror="document.title=1"><script>document.title=2</script>.exe'
+/** A file name with markup, and characters that reverse and hide text. Many pages show it. */
+const evilName = '<img src=x onerror="document.title=1"><script>document.title=2</script>\u202egnp.\u200bexe'
+const evilNameShown = evilName.replace('\u202e', '<U+202E>').replace('\u200b', '<U+200B>')
 
 describe('the console in a browser', { skip: lacking }, () => {
   let service: Service
@@ -176,13 +177,13 @@ describe('the console in a browser', { skip: lacking }, () => {
     window.assertNoFaults()
   })
 
-  test('markup in file names is shown as text', async () => {
+  test('markup and invisible characters in file names are shown as text', async () => {
     for (const path of ['/', '/history']) {
       await window.open(path)
-      await page.getByText(evilName).first().waitFor()
+      await page.getByText(evilNameShown).first().waitFor()
     }
-    await page.getByText(evilName).first().click()
-    await dialog().getByText(evilName).first().waitFor()
+    await page.getByText(evilNameShown).first().click()
+    await dialog().getByText(evilNameShown).first().waitFor()
     assert.match(await page.title(), /Assay/)
     window.assertNoFaults()
   })

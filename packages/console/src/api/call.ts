@@ -7,6 +7,7 @@ import {
   type Session,
 } from '@assay/contract/admin'
 import type { Static, TSchema } from 'typebox'
+import { parseMarked } from './marked-json.ts'
 
 type SchemaType<N extends AdminRouteName, K extends 'query' | 'body' | 'answer'> = (typeof adminRoutes)[N] extends {
   [key in K]: infer S extends TSchema
@@ -66,7 +67,7 @@ export async function call<N extends AdminRouteName>(
     ...(signal === undefined ? {} : { signal }),
   })
   if (response.status === 204) return undefined as Answer<N>
-  const answer = await response.json()
+  const answer = parseMarked(await response.text())
   if (name === 'getSession') csrfToken = (answer as Session).csrf_token
   return answer as Answer<N>
 }
@@ -78,7 +79,8 @@ export async function putFile(
   file: Blob,
 ): Promise<Answer<'uploadSignatures'>> {
   const headers = { [csrfHeader]: csrfToken, 'Content-Type': 'application/octet-stream' }
-  return (await send(toUrl(name, { params }), { method: 'PUT', headers, body: file })).json()
+  const response = await send(toUrl(name, { params }), { method: 'PUT', headers, body: file })
+  return parseMarked(await response.text()) as Answer<'uploadSignatures'>
 }
 
 export const getCsrfToken = () => csrfToken
@@ -102,17 +104,15 @@ async function send(url: string, init: RequestInit): Promise<Response> {
   throw toApiError(response.status, await response.text(), response.headers.get('Retry-After'))
 }
 
+type ProblemBody = { detail?: string; title: string; errors?: Record<string, string[]>; traceId?: string }
+
 /** Reads the problem details of a response. Some responses, such as 403 without credits, have no body. */
 export function toApiError(status: number, text: string, retryAfter: string | null): ApiError {
   const retryAfterSeconds = retryAfter === null ? undefined : Number(retryAfter)
   try {
-    const { detail, title, errors, traceId } = JSON.parse(text)
-    return new ApiError(joinFieldErrors(errors) ?? detail ?? title, {
-      status,
-      fields: errors,
-      traceId,
-      retryAfterSeconds,
-    })
+    const { detail, title, errors, traceId } = parseMarked(text) as ProblemBody
+    const details = { status, traceId, retryAfterSeconds, ...(errors === undefined ? {} : { fields: errors }) }
+    return new ApiError(joinFieldErrors(errors) ?? detail ?? title, details)
   } catch {
     return new ApiError(statusMessages[status] ?? `The service answered with status ${status}.`, {
       status,

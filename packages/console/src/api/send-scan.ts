@@ -1,6 +1,7 @@
 import { operations, type ScanKind, type ScanMode, type ScanResult } from '@assay/contract'
 import { consoleScanPath, csrfHeader } from '@assay/contract/admin'
 import { ApiError, getCsrfToken, toApiError, unreachableMessage } from './call.ts'
+import { parseMarked } from './marked-json.ts'
 
 export type ScanRequest = {
   kind: ScanKind
@@ -28,7 +29,7 @@ export function sendScan(scan: ScanRequest, { onSent, signal }: SendOptions): Pr
     request.onabort = () => reject(signal.reason)
     request.onload = () => {
       const { status, responseText } = request
-      if (status < 300) return resolve(JSON.parse(responseText))
+      if (status < 300) return resolve(parseMarked(responseText) as ScanResponse)
       reject(toApiError(status, responseText, request.getResponseHeader('Retry-After')))
     }
     signal.addEventListener('abort', () => request.abort(), { once: true })

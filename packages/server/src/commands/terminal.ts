@@ -4,6 +4,7 @@ import { loadConfig } from '../config/load-config.ts'
 import type { AuditEntry } from '../domain/ports/audit-log.ts'
 import { makeLogger } from '../runtime/logger.ts'
 import { toCommandActor } from '../runtime/system-user.ts'
+import { toPrintable } from '../runtime/text-lines.ts'
 
 /** A command with the option `--json`, with which `print` writes one line of JSON instead of text. */
 export function newCommand(name: string, about: string): Command {
@@ -19,7 +20,8 @@ export function addCommand(parent: Command, name: string, about: string): Comman
 
 export function print(command: Command, value: unknown, text: string) {
   const wantsJson = command.optsWithGlobals<{ json?: boolean }>().json === true
-  process.stdout.write(`${wantsJson ? JSON.stringify(value) : text}\n`)
+  const lines = text.split('\n').map(toPrintable)
+  process.stdout.write(`${wantsJson ? JSON.stringify(value) : lines.join('\n')}\n`)
 }
 
 /** Opens the stores while `work` runs. The service may be running or not. */
@@ -58,7 +60,7 @@ export const makeCommandAudit =
 /** A table whose columns are as wide as their widest cell. */
 export function toTable(columns: string[], rows: (string | number | null)[][]): string {
   if (rows.length === 0) return '(none)'
-  const cells = [columns, ...rows].map((row) => row.map((cell) => (cell === null ? '-' : String(cell))))
+  const cells = [columns, ...rows].map((row) => row.map((cell) => (cell === null ? '-' : toPrintable(String(cell)))))
   const widths = columns.map((_, i) => Math.max(...cells.map((row) => row[i]?.length ?? 0)))
   return cells
     .map((row) =>

@@ -13,7 +13,7 @@ type LoggedError = { message: string; cause?: LoggedError }
 /** Values that say more to programs than to people are cut at this length. */
 const maxValueLength = 200
 /** Control characters, which could move the cursor, and characters that hide or reorder text. */
-const unprintable = /[\p{Cc}\p{Cf}\p{Co}\u2028\u2029]/gu
+const unprintable = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu
 
 /** Turns a JSON line of the log into a line for people. Stack traces are in the JSON format only. */
 export function toTextLine(json: string): string {
@@ -23,9 +23,11 @@ export function toTextLine(json: string): string {
   return `${paint('dim', toClock(time))} ${toMark(level)}${toPrintable(text)}\n`
 }
 
-/** Replaces what a terminal would obey instead of show. */
-const toPrintable = (text: string) =>
-  text.replaceAll(unprintable, (character) => `\\u{${character.codePointAt(0)?.toString(16)}}`)
+/** Replaces what a terminal would obey instead of show, such as `<U+001B>` for Escape. */
+export const toPrintable = (text: string): string =>
+  text.replaceAll(unprintable, (character) => `<U+${toHex(character.codePointAt(0) ?? 0)}>`)
+
+const toHex = (codePoint: number) => codePoint.toString(16).toUpperCase().padStart(4, '0')
 
 function toMark(level: string): string {
   if (level === 'warn') return `${paint('yellow', 'warning')} `

@@ -34,7 +34,7 @@ test('text has one short line for each event, with its fields in words', () => {
 test('text shows what a terminal would obey', () => {
   const hostile = 'a\u001b[2Jb\rc\nd\u202egnp.exe\u200b'
   const [line] = collect('text', (log) => log.info({ message: hostile }, hostile))
-  const shown = 'a\\u{1b}[2Jb\\u{d}c\\u{a}d\\u{202e}gnp.exe\\u{200b}'
+  const shown = 'a<U+001B>[2Jb<U+000D>c<U+000A>d<U+202E>gnp.exe<U+200B>'
   assert.equal(line, `${shown} (message ${shown})`)
 })
 

@@ -1,4 +1,5 @@
 import { type DragEvent, useId, useState } from 'react'
+import { markInvisible } from '../../api/marked-json.ts'
 import { toBytes } from '../../ui/format.ts'
 
 type Props = { file: File | undefined; onFile: (file: File) => void; error?: string | undefined; hint: string }
@@ -46,7 +47,7 @@ export function ScanDrop({ file, onFile, error, hint }: Props) {
           </span>
         ) : (
           <>
-            <span className="font-medium break-all">{file.name}</span>
+            <span className="font-medium break-all">{markInvisible(file.name)}</span>
             <span className="text-soft">{toBytes(file.size)}. Choose or drop another file</span>
           </>
         )}

@@ -2,6 +2,7 @@ import type { ScanResult } from '@assay/contract'
 import { Link } from '@tanstack/react-router'
 import { useEffect, useState } from 'react'
 import { useRead } from '../../api/hooks.ts'
+import { markInvisible } from '../../api/marked-json.ts'
 import type { ScanRequest } from '../../api/send-scan.ts'
 import { Button, Spinner } from '../../ui/button.tsx'
 import { Code } from '../../ui/copy.tsx'
@@ -126,7 +127,11 @@ function ImagePreview({ file }: { file: File }) {
   }
   return (
     <div className="flex w-full flex-col items-start gap-2">
-      <img src={url} alt={`Scanned file ${file.name}`} className="max-h-80 max-w-full rounded-lg border border-line" />
+      <img
+        src={url}
+        alt={`Scanned file ${markInvisible(file.name)}`}
+        className="max-h-80 max-w-full rounded-lg border border-line"
+      />
       <Button onClick={() => setUrl(undefined)}>Hide image</Button>
     </div>
   )

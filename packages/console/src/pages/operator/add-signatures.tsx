@@ -2,6 +2,7 @@ import { useQueryClient } from '@tanstack/react-query'
 import { useRef, useState } from 'react'
 import { ApiError, putFile } from '../../api/call.ts'
 import { refresh } from '../../api/hooks.ts'
+import { markInvisible } from '../../api/marked-json.ts'
 import { Button } from '../../ui/button.tsx'
 import { Card } from '../../ui/page.tsx'
 import { ErrorMessage } from '../../ui/states.tsx'
@@ -15,7 +16,7 @@ export function AddSignatures() {
     setState({ isBusy: true })
     try {
       await putFile('uploadSignatures', { name: file.name }, file)
-      setState({ isBusy: false, message: `${file.name} is valid and will be in use within seconds.` })
+      setState({ isBusy: false, message: `${markInvisible(file.name)} is valid and will be in use within seconds.` })
       await refresh(client)
     } catch (error) {
       setState({ isBusy: false, error: error instanceof ApiError ? error : new ApiError(String(error), { status: 0 }) })
