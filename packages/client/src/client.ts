@@ -12,22 +12,25 @@ import { openDeadline } from './deadline.ts'
 import { newUnexpectedAnswer, parseJson, toMeta } from './response.ts'
 import {
   type Account,
+  type CompletedResult,
   isAccount,
+  isCompleted,
   isReceipt,
   isScanResult,
   type ScanReceipt,
   type ScanResult,
   type WithMeta,
   withMeta,
+  withSignals,
 } from './results.ts'
 import type { HttpRequest, Transport } from './transport/transport.ts'
 import { makeWaitFor, type WaitOptions } from './wait-for.ts'
 
 export type Scans = {
   /** Sends a file and waits for the verdict. */
-  scanFile(input: FileInput, options?: SendOptions & ProgressOptions): Promise<WithMeta<ScanResult>>
+  scanFile(input: FileInput, options?: SendOptions & ProgressOptions): Promise<WithMeta<CompletedResult>>
   /** Makes the service download the URL, and waits for the verdict. */
-  scanUrl(url: string | URL, options?: SendOptions): Promise<WithMeta<ScanResult>>
+  scanUrl(url: string | URL, options?: SendOptions): Promise<WithMeta<CompletedResult>>
   /** Submits a file for a scan in the background. */
   submitFile(input: FileInput, options?: SubmitOptions & ProgressOptions): Promise<WithMeta<ScanReceipt>>
   /** Submits a URL for a scan in the background. */
@@ -35,7 +38,7 @@ export type Scans = {
   /** Fetches the current result, which may be pending. */
   getResult(id: string, options?: CallOptions): Promise<WithMeta<ScanResult>>
   /** Waits until the scan completes. Throws TimedOut after `timeoutMs`, by default 5 minutes; the scan continues. */
-  waitFor(id: string, options?: WaitOptions): Promise<WithMeta<ScanResult>>
+  waitFor(id: string, options?: WaitOptions): Promise<WithMeta<CompletedResult>>
 }
 
 export type Client = {
@@ -134,8 +137,9 @@ function makeScans(platform: Platform, request: Request, root: string): Scans {
     request({ method: 'GET', path: `${root}/${encodeURIComponent(id)}${query}` }, isScanResult, options)
 
   return {
-    scanFile: (input, options = {}) => sendFile(`${root}/scan/file`, input, options, isScanResult),
-    scanUrl: (url, options = {}) => sendUrl(`${root}/scan/url`, url, options, isScanResult),
+    scanFile: async (input, options = {}) =>
+      withSignals(await sendFile(`${root}/scan/file`, input, options, isCompleted)),
+    scanUrl: async (url, options = {}) => withSignals(await sendUrl(`${root}/scan/url`, url, options, isCompleted)),
     submitFile: (input, options = {}) => sendFile(`${root}/submit/file`, input, options, isReceipt),
     submitUrl: (url, options = {}) => sendUrl(`${root}/submit/url`, url, options, isReceipt),
     getResult: (id, options) => getResult(id, options),

@@ -30,6 +30,7 @@ export {
 } from './errors.ts'
 export type {
   Account,
+  CompletedResult,
   Meta,
   ProblemDetails,
   ScanReceipt,

@@ -23,6 +23,9 @@ export type ScanResult = {
   content_name?: string
 }
 
+/** The result of a scan that is complete. */
+export type CompletedResult = ScanResult & { status: Exclude<ScanStatus, 'pending'>; signals: string[] }
+
 export type ScanReceipt = { id: string }
 
 export type Account = {
@@ -69,6 +72,15 @@ const statuses: readonly unknown[] = ['pending', 'clean', 'threat', 'error'] sat
 /** Rejects unknown statuses: code that checks only for `threat` would accept them. */
 export const isScanResult = (value: unknown): value is ScanResult =>
   isReceipt(value) && 'status' in value && statuses.includes(value.status)
+
+export const isCompleted = (value: unknown): value is ScanResult & Pick<CompletedResult, 'status'> =>
+  isScanResult(value) && value.status !== 'pending'
+
+/** The interface allows a service to leave `signals` out when there are none. */
+export function withSignals<T extends ScanResult>(result: T): T & { signals: string[] } {
+  result.signals ??= []
+  return result as T & { signals: string[] }
+}
 
 export const isReceipt = (value: unknown): value is ScanReceipt =>
   typeof value === 'object' && value !== null && 'id' in value && typeof value.id === 'string'

@@ -1,6 +1,6 @@
 import { openDeadline, wait } from './deadline.ts'
 import { ValidationFailed } from './errors.ts'
-import type { ScanResult, WithMeta } from './results.ts'
+import { isCompleted, type ScanResult, type WithMeta, withSignals } from './results.ts'
 
 export type WaitOptions = {
   signal?: AbortSignal
@@ -44,7 +44,7 @@ export function makeWaitFor(getResult: GetResult) {
           return undefined
         })
         if (result === undefined) continue
-        if (result.status !== 'pending') return result
+        if (isCompleted(result)) return withSignals(result)
         onPoll?.(result)
         // The service answered without waiting, so pause here before the next request.
         const tookMs = Date.now() - askedAt

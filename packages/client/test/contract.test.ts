@@ -20,9 +20,30 @@ export const sameValidationProblem: Same<
   Flat<contract.ValidationProblemDetails>
 > = true
 
+type Scanned = Awaited<ReturnType<client.Scans['scanFile']>>
+/** A caller of `scanFile` needs no branch for a pending scan, nor for missing signals. */
+export const isComplete: Same<Scanned['status'], 'clean' | 'threat' | 'error'> = true
+export const hasSignals: Same<Scanned['signals'], string[]> = true
+
 const result = newResult()
 const { id } = result
 const account = { plan: 'p', credit_limit: 1, credit_remaining: 1 }
+
+test('a complete result has signals, also when the service leaves them out', async (t) => {
+  const { signals: _signals, ...without } = result
+  for (const answer of [without, { ...result, signals: null }]) {
+    const fake = await openFakeServer(t, () => ({ json: answer }))
+    const { malware } = newClient({ apiKey: 'key', baseUrl: fake.url })
+    assert.deepEqual((await malware.scanFile(Buffer.from('x'))).signals, [])
+    assert.deepEqual((await malware.waitFor(id)).signals, [])
+  }
+})
+
+test('a pending result is no answer to a scan', async (t) => {
+  const fake = await openFakeServer(t, () => ({ json: { ...result, status: 'pending', signals: null } }))
+  const { malware } = newClient({ apiKey: 'key', baseUrl: fake.url, retries: 0 })
+  await assert.rejects(malware.scanFile(Buffer.from('x')), { name: 'UnexpectedAnswer' })
+})
 
 test('every operation of the API has one function that sends its method, path and key', async (t) => {
   const fake = await openFakeServer(t, ({ path }) => ({ json: path === '/v1/me' ? account : result }))

@@ -47,10 +47,10 @@ export async function scan(parsed: Parsed, env: NodeJS.ProcessEnv): Promise<numb
       const file = progress.begin()
       const outcome = await scanTarget(target, file.sent)
       file.end()
+      // A failure that affects all files is one of the service, not of this file, and is told once.
       const affectsAll = outcome.kind === 'failed' && outcome.affectsAll
-      // A failure that affects all files is reported once, not for every scan that was in progress.
-      report(target, affectsAll && stop.signal.aborted ? { kind: 'unfinished' } : outcome)
-      if (affectsAll) stop.stopFor('Stopped: the remaining files would fail for the same reason.')
+      report(target, affectsAll ? { kind: 'unfinished' } : outcome)
+      if (affectsAll) stop.stopFor(outcome.reason)
     },
   })
   if (stop.reason() !== undefined) notice(`${stop.reason()} ${notScanned}`)
