@@ -16,13 +16,6 @@ export function registerPages(app: FastifyInstance) {
     return payload
   })
 
-  // A person who types the address wants a page; for programs nothing is there, with any method.
-  app.all('/', async (request, reply) =>
-    request.method === 'GET' && request.headers.accept?.includes('text/html')
-      ? reply.redirect('/console')
-      : sendProblem(request, reply, { kind: 'not-found' }),
-  )
-
   app.get('/openapi.json', async (request) => toOpenApi(toOrigin(request)))
 
   app.get('/problems/:kind', async (request, reply) => {

@@ -92,12 +92,17 @@ export function makeUnmatchedHandler(app: FastifyInstance, { servesApi }: { serv
 
   return (request: FastifyRequest, reply: FastifyReply) => {
     const path = toPath(request)
+    if (servesApi && path === '/' && wantsPage(request)) return reply.redirect('/console')
     const matching = isUnroutable(path) ? [] : routes.filter(({ pattern }) => pattern.test(path))
     const allow = [...new Set(matching.flatMap(({ methods }) => methods))].sort()
     const problem = allow.length === 0 ? toNotFound(servesApi) : ({ kind: 'method-not-allowed', allow } as const)
     return sendProblem(request, reply, problem)
   }
 }
+
+/** Tells whether a person opens the address in a browser. */
+const wantsPage = ({ method, headers: { accept = '' } }: FastifyRequest) =>
+  method === 'GET' && accept.includes('text/html')
 
 function toNotFound(servesApi: boolean) {
   if (servesApi) return { kind: 'not-found' } as const
