@@ -106,13 +106,18 @@ async function admitInTransaction(pool: pg.Pool, digest: string) {
     )
     const scan = newScan()
     await client.query(
-      `insert into scans (id, account_id, kind, mode, region, content_length, content_type, content_name)
-       values ($1, $2, $3, $4, $5, $6, $7, $8)`,
-      [scan.id, accountId, scan.kind, scan.mode, scan.region, scan.contentLength, scan.contentType, scan.contentName],
-    )
-    await client.query(
-      `insert into credit_ledger (account_id, kind, amount, balance, scan_id) values ($1, 'debit', -1, $2, $3)`,
-      [accountId, debit.rows[0]?.credit_remaining ?? 0, scan.id],
+      `insert into scans (id, account_id, kind, mode, region, content_length, content_type, balance, ledger_id)
+       values ($1, $2, $3, $4, $5, $6, $7, $8, nextval('credit_ledger_id_seq'))`,
+      [
+        scan.id,
+        accountId,
+        scan.kind,
+        scan.mode,
+        scan.region,
+        scan.contentLength,
+        scan.contentType,
+        debit.rows[0]?.credit_remaining ?? 0,
+      ],
     )
     await client.query('commit')
   } finally {

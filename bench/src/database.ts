@@ -113,15 +113,15 @@ function toRow(what: string, { perSecond }: Done, { statements, commits, execMic
 /** Size on disk with indexes and free space. */
 async function measureStorage({ sides }: Setting): Promise<Row[]> {
   const { pool } = sides.both
-  const { rows } = await pool.query<{ results: string; scans: string; ledger: string }>(`
-    select (select count(*) from scans) as results, pg_total_relation_size('credit_ledger') as ledger,
+  const { rows } = await pool.query<{ results: string; scans: string }>(`
+    select (select count(*) from scans) as results,
       (select sum(pg_total_relation_size(inhrelid)) from pg_inherits where inhparent = 'scans'::regclass) as scans`)
-  const { results = '1', scans = '0', ledger = '0' } = rows[0] ?? {}
+  const { results = '1', scans = '0' } = rows[0] ?? {}
   const each = (bytes: string) => `${Math.round(Number(bytes) / Number(results))} bytes`
   return [
     {
       what: `what a stored result of 1 KB takes, of ${results}`,
-      ours: `scans ${each(scans)}, ledger ${each(ledger)}, with indexes`,
+      ours: `${each(scans)}, with indexes`,
       against: '',
       ratio: undefined,
       wanted: '',

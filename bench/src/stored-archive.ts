@@ -56,14 +56,11 @@ with made as materialized (
       as id, to_timestamp(($2::float8 + n * $3::float8) / 1000) as at
   from generate_series(0, $4::integer - 1) as n
 ),
-kept as (
-  insert into scans (id, account_id, kind, mode, region, status, content_length, content_type, content_name, signals,
-    metadata, created_at, completed_at)
-  select id, $1, 'malware', 'sync', 'bench', 'clean', 1024, 'text/plain', 'bench.txt', '{}',
-    '{"hash_sha1": "da39a3ee5e6b4b0d3255bfef95601890afd80709"}', at, at from made
-),
 paid as (
   update balances set credit_remaining = credit_remaining - $4::integer where account_id = $1
 )
-insert into credit_ledger (account_id, kind, amount, balance, scan_id, at) select $1, 'debit', -1, 0, id, at from made
+insert into scans (id, account_id, kind, mode, region, status, content_length, content_type, content_name, signals,
+  metadata, created_at, completed_at, ledger_id, balance)
+select id, $1, 'malware', 'sync', 'bench', 'clean', 1024, 'text/plain', 'bench.txt', '{}',
+  '{"hash_sha1": "da39a3ee5e6b4b0d3255bfef95601890afd80709"}', at, at, nextval('credit_ledger_id_seq'), 0 from made
 `

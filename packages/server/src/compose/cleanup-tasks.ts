@@ -45,7 +45,7 @@ export function listCleanupTasks({ resultDays }: Config, { storage, remoteScans,
     task('nodes silent for an hour', nodes.deleteSilent),
     task('jobs that no worker claimed within a day', () => workers.giveUpAbandoned(dayMs)),
     task('results older than ASSAY_RESULT_DAYS', () => scans.deleteCompleted(resultDays)),
-    task('debits older than ASSAY_RESULT_DAYS', () => scans.foldLedger(resultDays)),
+    task('refunds older than ASSAY_RESULT_DAYS', () => scans.foldLedger(resultDays)),
     task('deliveries older than ASSAY_RESULT_DAYS', () => deliveries.deleteOld(resultDays * dayMs)),
     ...(openBalances === undefined
       ? []

@@ -3,7 +3,7 @@ import type { Account, LedgerEntry, Period, Rate } from '../domain/accounts/acco
 import type { AccountChange, AccountStore, NewAccount } from '../domain/ports/account-store.ts'
 import type { Sealer } from '../domain/ports/sealer.ts'
 import { OperatorMistake } from '../domain/problem.ts'
-import { grantCredits, listUnbalanced, openBalance, reallocate, rollEndedPeriods } from './balances.ts'
+import { grantCredits, listLedger, listUnbalanced, openBalance, reallocate, rollEndedPeriods } from './balances.ts'
 import { isNumberOutOfRange } from './database-error.ts'
 import { insertKey } from './key-store.ts'
 import { type AccountRateRow, toAccountRate } from './plan-store.ts'
@@ -52,13 +52,7 @@ export function makeAccountStore({ pool, sealer }: { pool: Pool; sealer: Sealer 
       return (await rejectTooManyCredits(grantCredits(pool, id, amount, note))) ? getAccount(id) : undefined
     },
 
-    listLedger: (id, limit) =>
-      listRows<LedgerEntry>(
-        pool,
-        `select id, kind, amount, balance, scan_id as "scanId", note, at from credit_ledger
-         where account_id = $1 order by id desc limit $2`,
-        [id, limit],
-      ),
+    listLedger: (id, limit) => listRows<LedgerEntry>(pool, listLedger, [id, limit]),
 
     ...makeWebhookSecrets({ pool, sealer }),
 

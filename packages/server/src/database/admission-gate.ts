@@ -1,56 +1,12 @@
 import type { Pool } from 'pg'
-import type { Rate } from '../domain/accounts/account.ts'
-import type {
-  AdmissionAnswer,
-  AdmissionCall,
-  AdmissionGate,
-  Caller,
-  IdempotencyStore,
-} from '../domain/ports/admission-gate.ts'
+import type { AdmissionAnswer, AdmissionCall, AdmissionGate, IdempotencyStore } from '../domain/ports/admission-gate.ts'
 import { Problem } from '../domain/problem.ts'
 import { retryBriefly } from '../domain/retry.ts'
-import { admissionStatements } from './admission-statements.ts'
+import { admitAll, type BatchAnswer, type Counting, isPlainCharge } from './admission-batch.ts'
 import { rollPeriod } from './balances.ts'
 import { CommitUnknown, isDiskFull, isOutage } from './database-error.ts'
 import { makeGroupCommit } from './group-commit.ts'
-import { changeRows, findRow, runInPieces, runStatement, toTimeAgo } from './query.ts'
-import { newSealedContents, toJobRecord, toScanRecord } from './scan-records.ts'
-
-/** The row that a statement returns for one key of the batch. */
-type KeyRow = Rate & {
-  /** Position of the key in the batch, from 1 on. */
-  k: number
-  accountId: string
-  isTest: boolean
-  flagsSexy: boolean
-  usedBefore: number
-  granted: number
-  /** Nothing was counted, because the rate of the account must count as well. */
-  isShared: boolean
-  resetsAt: Date
-  creditLimit: number
-  /** Credits before the charges of this batch. */
-  creditRemaining: number
-  isPeriodOver: boolean
-  /** Numbers of the scans whose period is current, and the balance after each: below zero means not charged. */
-  charged?: number[] | null
-  balances?: number[] | null
-  repeated?: { i: number; scanId: string; fingerprint: string }[] | null
-  /** Whether a concurrent call took an idempotency key that a credit was reserved for. */
-  isRaced?: boolean
-  now: Date
-}
-
-/** A call with its number in the batch and its position among the counted requests of its key. */
-type NumberedCall = { call: AdmissionCall; i: number; nth: number | null }
-
-type BatchAnswer =
-  | AdmissionAnswer
-  | { outcome: 'period-over'; accountId: string; caller: Caller }
-  /** There was no credit, but a concurrent call may have used the same idempotency key or freed a reserved credit. */
-  | { outcome: 'doubtful'; caller: Caller }
-  /** Nothing was counted or charged: the plan has a rate for accounts, which this statement does not count. */
-  | { outcome: 'shared-rate' }
+import { changeRows, findRow, runInPieces, toTimeAgo } from './query.ts'
 
 type Deps = {
   pool: Pool
@@ -66,9 +22,6 @@ type Deps = {
 
 const retryAfterSeconds = 5
 const maxBatch = 512
-/** Time limit of the statements that a synchronous caller waits for. */
-const statementTimeoutMs = 10_000
-
 export function makeAdmissionGate(deps: Deps): AdmissionGate {
   // Counting in accounts makes every batch slower, so it begins with the first account whose plan has such a rate.
   let counting: Counting = 'byKey'
@@ -150,95 +103,6 @@ export function makeAdmissionGate(deps: Deps): AdmissionGate {
       }
     },
   }
-}
-
-const isPlainCharge = (call: AdmissionCall) => call.job === undefined && call.idempotency === undefined
-
-type Counting = 'byKey' | 'inAccounts'
-
-async function admitAll(pool: Pool, calls: AdmissionCall[], counting: Counting): Promise<BatchAnswer[]> {
-  const groups = groupByKey(calls)
-  const rows = await runBatchStatement(pool, groups, { arePlainCharges: calls.every(isPlainCharge), counting })
-  const answers: BatchAnswer[] = new Array(calls.length).fill({ outcome: 'unknown-key' })
-  for (const row of rows) {
-    for (const member of groups[row.k - 1]?.members ?? []) answers[member.i] = toAnswer(row, member)
-  }
-  return answers
-}
-
-async function runBatchStatement(
-  pool: Pool,
-  groups: Group[],
-  { arePlainCharges, counting }: { arePlainCharges: boolean; counting: Counting },
-): Promise<KeyRow[]> {
-  const { count, countAndCharge, charge, countAndEnqueue, enqueue } = admissionStatements
-  const contents = newSealedContents()
-  const keys = [groups.map(({ digest }) => digest), groups.map(({ wanted }) => wanted)]
-  const scans = groups.flatMap(({ members }, index) =>
-    members.flatMap(({ call: { scan, job, idempotency, flagsSexy }, i, nth }) => {
-      if (scan === undefined) return []
-      const jobRecord = job && toJobRecord(job, contents)
-      return { i, k: index + 1, nth, flags_sexy: flagsSexy, ...idempotency, ...toScanRecord(scan), ...jobRecord }
-    }),
-  )
-  const countsRequests = groups.some(({ wanted }) => wanted > 0)
-  const values = [...keys, JSON.stringify(scans)]
-  const run = async (...args: Parameters<typeof runStatement>) => (await runStatement<KeyRow>(...args)).rows
-  if (scans.length === 0) return run(pool, count[counting], keys, statementTimeoutMs)
-  if (arePlainCharges) {
-    return run(pool, countsRequests ? countAndCharge[counting] : charge, values, statementTimeoutMs)
-  }
-  const statement = countsRequests ? countAndEnqueue[counting] : enqueue
-  return run(pool, statement, [...values, contents.toParameter()])
-}
-
-type Group = { digest: string; wanted: number; members: NumberedCall[] }
-
-function groupByKey(calls: AdmissionCall[]): Group[] {
-  const groups = new Map<string, Group>()
-  calls.forEach((call, i) => {
-    const digest = call.keyDigest
-    let group = groups.get(digest)
-    if (group === undefined) {
-      group = { digest, wanted: 0, members: [] }
-      groups.set(digest, group)
-    }
-    if (call.countsRequest) group.wanted++
-    group.members.push({ call, i, nth: call.countsRequest ? group.wanted : null })
-  })
-  return [...groups.values()]
-}
-
-function toAnswer(row: KeyRow, { call, i, nth }: NumberedCall): BatchAnswer {
-  if (row.isShared && nth !== null) return { outcome: 'shared-rate' }
-  const index = row.charged?.indexOf(i) ?? -1
-  const balance = index === -1 ? undefined : row.balances?.[index]
-  const caller: Caller = {
-    keyDigest: call.keyDigest,
-    accountId: row.accountId,
-    isTest: row.isTest,
-    flagsSexy: row.flagsSexy,
-    rate: { requests: row.requests, periodSeconds: row.periodSeconds },
-    creditLimit: row.creditLimit,
-    creditRemaining: Math.max(0, balance ?? row.creditRemaining),
-    requestsRemaining: Math.max(0, row.requests - row.usedBefore - (nth ?? row.granted)),
-    resetsAt: row.resetsAt,
-  }
-  if (nth !== null && nth > row.granted) {
-    const waitMs = row.resetsAt.getTime() - row.now.getTime()
-    return { outcome: 'rate-limited', caller, retryAfterSeconds: Math.max(1, Math.ceil(waitMs / 1000)) }
-  }
-  if (row.isPeriodOver) return { outcome: 'period-over', accountId: row.accountId, caller }
-  if (call.flagsSexy !== undefined && call.flagsSexy !== row.flagsSexy) return { outcome: 'changed', caller }
-  const repeat = row.repeated?.find((other) => other.i === i)
-  if (repeat !== undefined) {
-    return { outcome: 'repeated', caller, scanId: repeat.scanId, fingerprint: repeat.fingerprint }
-  }
-  // A scan without a balance was recorded by an earlier call, which this one repeats: the answer is the same.
-  const isUnpaid = call.scan !== undefined && balance !== undefined && balance < 0
-  if (!isUnpaid) return { outcome: 'admitted', caller }
-  const isDoubtful = call.idempotency !== undefined || row.isRaced === true
-  return { outcome: isDoubtful ? 'doubtful' : 'out-of-credit', caller }
 }
 
 /** Reads and deletes idempotency keys. Only the gate inserts them, with the scan. */

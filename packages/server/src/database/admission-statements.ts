@@ -25,9 +25,37 @@ from counted join balances using (account_id)
 `
 
 /**
+ * Finds scans that an earlier call has recorded, and charged unless the key is a test key. The bounds tell PostgreSQL
+ * before the statement runs which partitions it need not open. A scan that is being recorded by another transaction is
+ * not found; then the insert fails, and the calls of the batch run one by one.
+ */
+const findEarlier = `left join lateral (
+    select true as found from scans where scans.id = requested.id and scans.id between $4::uuid and $5::uuid limit 1
+  ) as earlier_scan on true`
+
+/** Records the scans that are paid for. The row of a scan is its own debit. */
+const insertScans = `insert into scans (account_id, key_id, ledger_id, balance, ${scanColumns})
+  select charged.account_id, counted.key_id, case when charged.is_test then null else nextval('credit_ledger_id_seq') end,
+    case when charged.is_test then null else charged.balance end, ${scanColumns}
+  from charged join requested using (i) join counted on counted.k = charged.k where charged.balance >= 0 order by i
+  returning id`
+
+/**
+ * The common case of `charge`: scans of one key that has enough requests and credits left. $1 digest of the key, $2
+ * requests to count, $3 number of scans, $4 their JSON with `n`, their position, $5 the setting that the account must
+ * have, null when any will do. Returns a row of nulls, or fails with AS001, when `charge` must decide; then nothing is
+ * changed.
+ */
+export const chargeOneKey = `
+-- name: charge-one-key
+select *, now() as now from charge_scans($1, $2, $3, $4, $5)
+`
+
+/**
  * A batch with scans. $3 is the JSON of the scans. Beside the columns of a scan, each has `k`, the position of its key
  * in the batch; `nth`, its position among the requests of that key, null when its request is not counted here;
- * `flags_sexy`, the setting that the account must have, null when any will do; and `i`, its number in the result.
+ * `flags_sexy`, the setting that the account must have, null when any will do; and `i`, its number in the result. $4 and
+ * $5 are the first and the last id.
  */
 const charge = `,
 requested as materialized (
@@ -39,12 +67,8 @@ chargeable as materialized (
   select requested.i, requested.k, requested.id as scan_id, counted.account_id, counted.is_test
   from requested
   join counted using (k)
-  -- A scan that was charged before has a debit. Its row in \`scans\` is not looked for, because that would open every
-  -- partition.
-  left join lateral (
-    select true as found from credit_ledger as c where c.scan_id = requested.id and c.kind = 'debit' limit 1
-  ) as earlier_debit on true
-  where coalesce(nth <= granted, true) and earlier_debit.found is null
+  ${findEarlier}
+  where coalesce(nth <= granted, true) and earlier_scan.found is null
     and coalesce(requested.flags_sexy = counted.flags_sexy, true)
 ),
 locked_balance as materialized (
@@ -74,16 +98,7 @@ debited as (
   where balances.account_id = c.account_id
 ),
 recorded as (
-  -- A scan of a test key has no debit that would show that it was recorded before, hence \`on conflict\`.
-  insert into scans (account_id, key_id, ${scanColumns})
-  select charged.account_id, counted.key_id, ${scanColumns}
-  from charged join requested using (i) join counted on counted.k = charged.k where charged.balance >= 0
-  on conflict (id) do nothing
-  returning id
-),
-ledger as (
-  insert into credit_ledger (account_id, kind, amount, balance, scan_id)
-  select account_id, 'debit', -1, balance, scan_id from charged where balance >= 0 and not is_test order by i
+  ${insertScans}
 )
 select ${keyFields},
   coalesce(locked_balance.credit_limit, balances.credit_limit) as "creditLimit",
@@ -98,7 +113,7 @@ left join locked_balance using (account_id)
 
 /**
  * A batch with background scans or idempotency keys. The scans in $3 have the columns of their job and of their
- * idempotency key as well, and $4 holds the sealed contents.
+ * idempotency key as well, and $6 holds the sealed contents.
  *
  * Idempotency keys are inserted after the balances are locked. Both belong to the account, so a concurrent call with
  * the same key waits at the balance, and then finds the key taken, though its statement could not see that when it
@@ -117,16 +132,14 @@ compared as materialized (
     requested.fingerprint, earlier.scan_id as earlier_id, earlier.fingerprint as earlier_fingerprint
   from requested
   join counted using (k)
-  left join lateral (
-    select true as found from credit_ledger as c where c.scan_id = requested.id and c.kind = 'debit' limit 1
-  ) as earlier_debit on true
+  ${findEarlier}
   left join lateral (
     select scan_id, fingerprint from idempotency_keys as stored
     where stored.account_id = counted.account_id and stored.operation = requested.operation
       and stored.key = requested.key
     limit 1
   ) as earlier on true
-  where coalesce(nth <= granted, true) and earlier_debit.found is null
+  where coalesce(nth <= granted, true) and earlier_scan.found is null
     and coalesce(requested.flags_sexy = counted.flags_sexy, true)
 ),
 chargeable as materialized (
@@ -188,20 +201,12 @@ debited as (
   where balances.account_id = c.account_id
 ),
 recorded as (
-  insert into scans (account_id, key_id, ${scanColumns})
-  select charged.account_id, counted.key_id, ${scanColumns}
-  from charged join requested using (i) join counted on counted.k = charged.k where charged.balance >= 0
-  on conflict (id) do nothing
-  returning id
-),
-ledger as (
-  insert into credit_ledger (account_id, kind, amount, balance, scan_id)
-  select account_id, 'debit', -1, balance, scan_id from charged where balance >= 0 and not is_test order by i
+  ${insertScans}
 ),
 queued as (
   insert into jobs
     (scan_id, account_id, queue, sealed, storage_key, url, test_case, held_until, callback_url, callback_host)
-  select charged.scan_id, charged.account_id, queue, substring($4::bytea from sealed_from for sealed_bytes),
+  select charged.scan_id, charged.account_id, queue, substring($6::bytea from sealed_from for sealed_bytes),
     storage_key, url, test_case, now() + hold_ms * interval '1 millisecond', callback_url, callback_host
   from charged join requested using (i) join recorded on recorded.id = charged.scan_id
   where charged.balance >= 0 and is_job order by i

@@ -51,6 +51,10 @@ export async function loadTables(pool: Pool, tables: TableShape[], open: (table:
       await copy(client, rows, () => pipeline(open(table), rows))
       await moveSequences(client, name)
     }
+    // Charged scans have numbers of the ledger too.
+    await client.query(`
+      select setval('credit_ledger_id_seq', greatest(1, (select coalesce(max(id), 0) from credit_ledger) + 1,
+        (select coalesce(max(ledger_id), 0) from scans) + 1), false)`)
     await releaseLeases(client)
   }
   await inTransaction(pool, load, { settings: withoutTimeouts, copies: true })

@@ -159,10 +159,52 @@ export async function grantCredits(db: Queryable, accountId: string, amount: num
   return granted > 0
 }
 
-/** Accounts whose ledger does not sum to their balance, at most 100. */
+/** Accounts whose ledger and charged scans do not sum to their balance, at most 100. */
 export const listUnbalanced = `
-select account_id as id, credit_remaining as balance, coalesce(sum(amount), 0)::float8 as ledger
-from balances left join credit_ledger using (account_id)
-group by account_id, credit_remaining having coalesce(sum(amount), 0) <> credit_remaining
-order by account_id limit 100
+select id, balance, ledger from (
+  select balances.account_id as id, credit_remaining as balance,
+    (coalesce(changed.amount, 0) - coalesce(charged.scans, 0))::float8 as ledger
+  from balances
+  left join (
+    select account_id, sum(amount) as amount from credit_ledger group by account_id
+  ) as changed on changed.account_id = balances.account_id
+  left join (
+    select account_id, count(*) as scans from scans where ledger_id is not null group by account_id
+  ) as charged on charged.account_id = balances.account_id
+) as sums
+where ledger <> balance order by id limit 100
+`
+
+/**
+ * The newest entries of an account's ledger. Scans are looked for by the time at which they began, because they have an
+ * index for it; their order in the ledger is that of the charges.
+ */
+export const listLedger = `
+select id, kind, amount, balance, "scanId", note, at from (
+  (select id, kind, amount, balance, scan_id as "scanId", note, at from credit_ledger
+   where account_id = $1 order by id desc limit $2)
+  union all
+  (select ledger_id, 'debit', -1, balance, id, null, created_at from scans
+   where account_id = $1 and ledger_id is not null order by created_at desc limit $2)
+) as entry
+order by id desc limit $2
+`
+
+/**
+ * Adds the debits of deleted scans to the ledger, one row for each account and day. The row of a day keeps the number of
+ * its last debit, and so its place in the order. `deleted` names a table or query with the columns of `scans`.
+ */
+export const foldDebits = (deleted: string) => `
+insert into credit_ledger as kept (id, account_id, kind, amount, balance, note, at) overriding system value
+select max(ledger_id), account_id, 'debit', -count(*), (array_agg(balance order by ledger_id desc))[1],
+  count(*) || ' scans', date_trunc('day', created_at, 'utc') as day
+from ${deleted} where ledger_id is not null group by account_id, day order by account_id, day
+${addToDay}
+`
+
+/** Adds the totals of a day to its row in the ledger, if there is one. */
+export const addToDay = `
+on conflict (account_id, kind, at) where scan_id is null and kind in ('debit', 'refund')
+do update set amount = kept.amount + excluded.amount, balance = excluded.balance,
+  note = (split_part(kept.note, ' ', 1)::bigint + split_part(excluded.note, ' ', 1)::bigint) || ' scans'
 `

@@ -34,6 +34,11 @@ export const isForeignKeyViolation = (error: unknown): boolean => hasCode(error,
 export const isUniqueViolation = (error: unknown): boolean => hasCode(error, '23505')
 /** Whether a lock was not granted within lock_timeout. */
 export const isLockTimeout = (error: unknown): boolean => hasCode(error, '55P03')
+/**
+ * Whether the charge of one key failed because its balance is too small (AS001) or its scan is recorded already:
+ * nothing was changed, and the statements for every case decide.
+ */
+export const isLeftToOthers = (error: unknown): boolean => hasCode(error, 'AS001') || isUniqueViolation(error)
 export const isDeadlock = (error: unknown): boolean => hasCode(error, '40P01')
 
 const toCode = (error: unknown) => String((error as { code?: unknown }).code)

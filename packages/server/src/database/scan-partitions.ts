@@ -1,6 +1,7 @@
 import type { Pool, PoolClient } from 'pg'
+import { foldDebits } from './balances.ts'
 import { isLockTimeout } from './database-error.ts'
-import { changeRows, findRow, inTransaction, listRows, type Queryable, runInPieces } from './query.ts'
+import { findRow, inTransaction, listRows, type Queryable, runInPieces } from './query.ts'
 
 /**
  * `from` is undefined for a partition that begins with the lowest id. The default partition has neither `from` nor
@@ -129,7 +130,7 @@ async function withPartitionLock<T>(pool: Pool, work: (client: PoolClient) => Pr
       { settings: [`lock_timeout = ${lockMs}`] },
     )
   } catch (error) {
-    if (isLockTimeout(error)) return undefined
+    if (isLockTimeout(error) || error instanceof PartitionInUse) return undefined
     throw error
   }
 }
@@ -163,23 +164,40 @@ async function isExpired(db: Queryable, { name, to, from }: Partition, resultDay
   return row?.expired === true
 }
 
+/** Rolls the transaction back: a partition that was old a moment ago is in use. */
+class PartitionInUse extends Error {}
+
 async function dropPartition(client: PoolClient, partition: Partition, resultDays: number): Promise<number> {
+  const mayDrop = async () =>
+    (await listPartitions(client)).some(({ name }) => name === partition.name) &&
+    (await isExpired(client, partition, resultDays))
+  if (!(await mayDrop())) return 0
+  // Summing up takes seconds for millions of rows, so it comes before the lock that holds up all requests. Nothing is
+  // added to an old partition, so nothing waits for this lock.
+  await client.query(`lock table ${partition.name} in share mode`)
+  await client.query(foldDebits(partition.name))
   await client.query('lock table scans in access exclusive mode')
-  const exists = (await listPartitions(client)).some(({ name }) => name === partition.name)
-  if (!exists || !(await isExpired(client, partition, resultDays))) return 0
+  if (!(await mayDrop())) throw new PartitionInUse()
   await client.query(`drop table ${partition.name}`)
   return partition.estimatedRows
 }
 
 const deleteRows = (pool: Pool, name: string, resultDays: number): Promise<number> =>
-  runInPieces(deletePieceSize, () =>
-    changeRows(
-      pool,
-      `delete from ${name} where id in (
+  runInPieces(deletePieceSize, () => deletePiece(pool, name, resultDays))
+
+async function deletePiece(pool: Pool, name: string, resultDays: number): Promise<number> {
+  const row = await findRow<{ deleted: number }>(
+    pool,
+    `with deleted as (
+       delete from ${name} where id in (
          select id from ${name}
          where completed_at < now() - make_interval(days => $1) or (completed_at >= ${farAhead} and id < ${lowestId})
          limit ${deletePieceSize}
-       )`,
-      [resultDays],
-    ),
+       ) returning *
+     ),
+     folded as (${foldDebits('deleted')})
+     select count(*)::integer as deleted from deleted`,
+    [resultDays],
   )
+  return row?.deleted ?? 0
+}

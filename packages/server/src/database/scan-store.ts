@@ -1,6 +1,7 @@
 import type { Pool } from 'pg'
 import type { ScanStore } from '../domain/ports/scan-store.ts'
 import type { Scan } from '../domain/scans/scan.ts'
+import { addToDay } from './balances.ts'
 import { changeRows, findRow, inTransaction, type Queryable, runInPieces, toTimeAgo } from './query.ts'
 import { lowestId, makeScanPartitions } from './scan-partitions.ts'
 import { scanColumns, scanFields, scanRecord, toScanRecord } from './scan-records.ts'
@@ -43,12 +44,9 @@ const ledgerLock = 52_115_008
 const foldPieceSize = 5000
 
 /**
- * Replaces the debits and refunds of deleted scans by one row for each account, kind and day, so that the ledger stops
- * growing and still sums to the balance. The rows of a scan that has a job stay: the job can still be refunded, and the
- * unique key on (scan_id, kind) keeps a second refund out.
- *
- * Old rows are found by the time that scan ids begin with, in the index of that unique key. The row of a day keeps the
- * id of its last ledger row, and so its place in the order.
+ * Replaces the refunds of old scans by one row for each account and day, so that the ledger stops growing and still sums
+ * to the balance. The refund of a scan that has a job stays, because its unique scan_id keeps a second refund out. Debits
+ * are folded when their scans are deleted; see scan-partitions.ts.
  */
 const foldLedger = `
 with old as materialized (
@@ -65,10 +63,8 @@ deleted as (
 total as (
   insert into credit_ledger as kept (id, account_id, kind, amount, balance, note, at) overriding system value
   select max(id), account_id, kind, sum(amount), (array_agg(balance order by id desc))[1], count(*) || ' scans', day
-  from deleted group by account_id, kind, day
-  on conflict (account_id, kind, at) where scan_id is null and kind in ('debit', 'refund')
-  do update set amount = kept.amount + excluded.amount, balance = excluded.balance,
-    note = (split_part(kept.note, ' ', 1)::bigint + split_part(excluded.note, ' ', 1)::bigint) || ' scans'
+  from deleted group by account_id, kind, day order by account_id, day
+  ${addToDay}
 )
 select count(*)::integer as folded from deleted
 `

@@ -86,8 +86,7 @@ create table balances (
   constraint balances_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id) ON DELETE CASCADE,
   constraint balances_allocated_check CHECK ((allocated >= 0)),
   constraint balances_check CHECK (((credit_remaining >= 0) AND (credit_remaining <= credit_limit))),
-  constraint balances_check1 CHECK ((period_end > period_start)),
-  constraint balances_credit_limit_check CHECK ((credit_limit >= 0))
+  constraint balances_check1 CHECK ((period_end > period_start))
 ) with (fillfactor = 50);
 
 create table console_devices (
@@ -143,7 +142,7 @@ create table credit_ledger (
   scan_id uuid,
   note text,
   at timestamp with time zone not null default now(),
-  constraint credit_ledger_scan_id_kind_key UNIQUE (scan_id, kind),
+  constraint credit_ledger_scan_id_key UNIQUE (scan_id),
   constraint credit_ledger_pkey PRIMARY KEY (id),
   constraint credit_ledger_kind_check CHECK ((kind = ANY (ARRAY['opening'::text, 'debit'::text, 'refund'::text, 'grant'::text, 'roll'::text, 'adjust'::text])))
 ) with (autovacuum_vacuum_scale_factor = 0.05);
@@ -383,12 +382,9 @@ create table scans (
   created_at timestamp with time zone not null default now(),
   completed_at timestamp with time zone,
   key_id uuid,
-  constraint scans_pkey PRIMARY KEY (id),
-  constraint scans_check CHECK (((status = 'pending'::text) = (completed_at IS NULL))),
-  constraint scans_content_length_check CHECK ((content_length >= 0)),
-  constraint scans_kind_check CHECK ((kind = ANY (ARRAY['malware'::text, 'nsfw_image'::text]))),
-  constraint scans_mode_check CHECK ((mode = ANY (ARRAY['sync'::text, 'async'::text]))),
-  constraint scans_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'clean'::text, 'threat'::text, 'error'::text])))
+  ledger_id bigint,
+  balance integer,
+  constraint scans_pkey PRIMARY KEY (id)
 ) partition by range (id);
 
 CREATE INDEX scans_account ON ONLY public.scans USING btree (account_id, created_at);

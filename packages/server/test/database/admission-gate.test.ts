@@ -175,13 +175,52 @@ describe('the admission gate', () => {
 
   test('a scan that the database rejects fails alone and is not charged', async () => {
     const { digest, id } = await stores.register({ credits: 10 })
-    const scans = [newTestScan(), newTestScan({ contentLength: -1 }), newTestScan(), newTestScan()]
+    const scans = [newTestScan(), newTestScan({ contentName: 'no text: \u0000' }), newTestScan(), newTestScan()]
     // The first fills a batch by itself; the bad one is in the middle of the next.
     const completed = await Promise.allSettled(
       [newTestScan(), ...scans].map((scan) => stores.gate.admit({ keyDigest: digest, countsRequest: false, scan })),
     )
     assert.equal(completed.filter(({ status }) => status === 'rejected').length, 1)
     assert.deepEqual(await stores.getBalance(id), { remaining: 6, ledger: 6, debits: 4, scans: 4 })
+  })
+
+  test('scans of one key are charged by what the key, the account and the window allow at that moment', async () => {
+    const { digest, id } = await stores.register({ credits: 3, rate: { requests: 9, periodSeconds: 60 } })
+    const ask = (countsRequest = true) =>
+      stores.gate.admit({ keyDigest: digest, countsRequest, scan: newTestScan({ mode: 'sync' }) })
+    const say = (answer: AdmissionAnswer) =>
+      answer.outcome === 'unknown-key'
+        ? [answer.outcome]
+        : [answer.outcome, answer.caller.creditRemaining, answer.caller.requestsRemaining]
+    // The first request opens the window. Those that follow find it open, which is the common case.
+    assert.deepEqual(say(await ask()), ['admitted', 2, 8])
+    assert.deepEqual(say(await ask()), ['admitted', 1, 7])
+    await stores.accounts.updateAccount(id, { suspended: true })
+    assert.deepEqual(say(await ask()), ['unknown-key'])
+    await stores.accounts.updateAccount(id, { suspended: false })
+    // Three scans on one credit: all of their requests count, and one scan is charged.
+    assert.deepEqual((await Promise.all(times(3, () => ask()))).map(say), [
+      ['admitted', 0, 6],
+      ['out-of-credit', 0, 5],
+      ['out-of-credit', 0, 4],
+    ])
+    assert.deepEqual(await stores.getBalance(id), { remaining: 0, ledger: 0, debits: 3, scans: 3 })
+    await stores.accounts.grantCredits(id, 10, null)
+    // Six scans on four requests.
+    const answers = await Promise.all(times(6, () => ask()))
+    assert.deepEqual([count(answers, 'admitted'), count(answers, 'rate-limited')], [4, 2])
+    // Scans whose requests were counted before need credits alone.
+    assert.deepEqual(say(await ask(false)), ['admitted', 5, 0])
+    assert.deepEqual(await stores.getBalance(id), { remaining: 5, ledger: 5, debits: 8, scans: 8 })
+    const debits = (await stores.accounts.listLedger(id, 4)).map(({ kind, amount, balance }) => [kind, amount, balance])
+    assert.deepEqual(
+      debits,
+      [5, 6, 7, 8].map((balance) => ['debit', -1, balance]),
+    )
+    const [key] = await stores.keys.listKeys(id)
+    await stores.keys.revokeKey(key?.id ?? '')
+    assert.deepEqual(say(await ask()), ['unknown-key'])
+    assert.deepEqual(say(await ask(false)), ['unknown-key'])
   })
 
   test('a rate window opens with its first request, and the next one starts from zero', async () => {

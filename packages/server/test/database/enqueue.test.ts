@@ -77,7 +77,7 @@ describe('a submission', () => {
 
   test('that the database rejects fails alone, without charge or job', async () => {
     const { id, digest } = await stores.register({ credits: 5 })
-    const bad = { ...newSubmit(digest), scan: newTestScan({ contentLength: -1 }) }
+    const bad = { ...newSubmit(digest), scan: newTestScan({ contentName: 'no text: \u0000' }) }
     const completed = await Promise.allSettled(
       [newSubmit(digest), bad, newSubmit(digest)].map((ask) => stores.gate.admit(ask)),
     )

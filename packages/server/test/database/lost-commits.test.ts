@@ -41,12 +41,12 @@ describe('a database that is lost', () => {
   const waysToCharge: Way[] = [
     {
       name: 'a charge',
-      words: 'charge-scans',
+      words: 'charge-one-key',
       toCall: (keyDigest) => ({ keyDigest, countsRequest: false, scan: newTestScan() }),
     },
     {
       name: 'a charge with its request',
-      words: 'count-and-charge',
+      words: 'charge-one-key',
       toCall: (keyDigest) => ({ keyDigest, countsRequest: true, scan: newTestScan() }),
     },
     {
@@ -115,7 +115,7 @@ describe('a database that is lost', () => {
     const gate = newGate()
     const ask = () => gate.admit({ keyDigest: digest, countsRequest: false, scan: newTestScan() })
     await ask()
-    proxy.muteAfter('charge-scans')
+    proxy.muteAfter('charge-one-key')
     const unknown = await ask().then(
       () => undefined,
       (error) => error,

@@ -5,12 +5,22 @@ import { admissionStatements } from '../../src/database/admission-statements.ts'
 import { completeStatement, findScansStatement } from '../../src/database/job-statements.ts'
 import { findGaps, toPartition, toScanIdAt } from '../../src/database/scan-partitions.ts'
 import type { NewJob } from '../../src/domain/ports/job-store.ts'
+import type { NewScan } from '../../src/domain/scans/scan.ts'
 import { newTestScan } from '../support/test-stores.ts'
 import { openTestJobs, type TestJobs, testQueue, toFailure } from './test-jobs.ts'
 
 const dayMs = 86_400_000
 const ago = (days: number) => new Date(Date.now() - days * dayMs)
 const newIdAt = (time: Date) => v7({ msecs: time.getTime() })
+
+/** Creates the partition of a past day, as a node would have done on that day. */
+async function makeDayIn({ pool }: TestJobs, time: Date): Promise<string> {
+  const from = new Date(Math.floor(time.getTime() / dayMs) * dayMs)
+  const name = `scans_${from.toISOString().slice(0, 10).replaceAll('-', '')}`
+  const bounds = [from, new Date(from.getTime() + dayMs)].map((end) => `('${toScanIdAt(end)}')`)
+  await pool.query(`create table ${name} partition of scans for values from ${bounds[0]} to ${bounds[1]}`)
+  return name
+}
 
 describe('the spans of partitions', () => {
   const now = new Date('2026-11-15T12:00:00Z')
@@ -68,14 +78,7 @@ describe('the partitions of results', () => {
     )
     return rows[0]?.name
   }
-  /** Creates the partition of a past day, as a node would have done on that day. */
-  const makeDay = async (time: Date) => {
-    const from = new Date(Math.floor(time.getTime() / dayMs) * dayMs)
-    const name = `scans_${from.toISOString().slice(0, 10).replaceAll('-', '')}`
-    const bounds = [from, new Date(from.getTime() + dayMs)].map((end) => `('${toScanIdAt(end)}')`)
-    await stores.pool.query(`create table ${name} partition of scans for values from ${bounds[0]} to ${bounds[1]}`)
-    return name
-  }
+  const makeDay = (time: Date) => makeDayIn(stores, time)
   const record = async (digest: string, createdAt: Date, completedAt: Date | null) => {
     const completed = completedAt === null ? {} : { status: 'clean' as const, signals: [] }
     const scan = newTestScan({ id: newIdAt(createdAt), createdAt, completedAt, ...completed })
@@ -174,18 +177,18 @@ describe('the partitions of results', () => {
       const found = await listOpened(findScansStatement, 'uuid[], uuid, uuid', `'{${id}}', '${id}', '${id}'`)
       const charged = await listOpened(
         admissionStatements.countAndCharge.byKey,
-        'text[], integer[], text',
-        `'{}', '{}', '[]'`,
+        'text[], integer[], text, uuid, uuid',
+        `'{}', '{}', '[]', '${id}', '${id}'`,
       )
       const queued = await listOpened(
         admissionStatements.countAndEnqueue.byKey,
-        'text[], integer[], text, bytea',
-        `'{}', '{}', '[]', ''`,
+        'text[], integer[], text, uuid, uuid, bytea',
+        `'{}', '{}', '[]', '${id}', '${id}', ''`,
       )
       t.diagnostic(
         `${completed.length} to complete, ${found.length} to find, ${charged.length} and ${queued.length} to charge`,
       )
-      assert.deepEqual([completed.length, found.length, charged.length, queued.length], [1, 1, 0, 0])
+      assert.deepEqual([completed.length, found.length, charged.length, queued.length], [1, 1, 1, 1])
     } finally {
       client.release()
     }
@@ -200,9 +203,10 @@ describe('the ledger', () => {
   after(() => stores.close())
 
   const charge = async (digest: string, at: Date, job?: NewJob) => {
-    const scan = newTestScan({ id: newIdAt(at), createdAt: at, mode: job === undefined ? 'sync' : 'async' })
+    const result: Partial<NewScan> =
+      job === undefined ? { status: 'clean', signals: [], completedAt: at } : { mode: 'async' }
+    const scan = newTestScan({ id: newIdAt(at), createdAt: at, ...result })
     await stores.gate.admit({ keyDigest: digest, countsRequest: false, scan, ...(job === undefined ? {} : { job }) })
-    await stores.pool.query('update credit_ledger set at = $2 where scan_id = $1', [scan.id, at])
     return scan.id
   }
 
@@ -210,10 +214,13 @@ describe('the ledger', () => {
     const { id, digest } = await stores.register({ credits: 100 })
     const { id: other, digest: otherDigest } = await stores.register({ credits: 100 })
     const [first, second] = [new Date('2026-01-05T03:00:00Z'), new Date('2026-01-06T23:59:00Z')]
+    // One day has a partition, and the scans of the other one lie in the default partition.
+    await makeDayIn(stores, first)
     for (const at of [first, first, second]) await charge(digest, at)
     await charge(otherDigest, first)
     const recent = await charge(digest, new Date())
-    assert.equal(await stores.scans.foldLedger(30), 4)
+    await stores.scans.deleteCompleted(30)
+    assert.equal(await stores.count('scans', id), 1)
     const list = async (account: string) =>
       (await stores.accounts.listLedger(account, 100)).map(({ kind, amount, balance, note, scanId, at }) => [
         kind,
@@ -232,8 +239,8 @@ describe('the ledger', () => {
     assert.equal((await list(other)).length, 2)
 
     await charge(digest, new Date('2026-01-05T20:00:00Z'))
-    assert.equal(await stores.scans.foldLedger(30), 1)
-    assert.equal(await stores.scans.foldLedger(30), 0)
+    assert.equal(await stores.scans.deleteCompleted(30), 1)
+    assert.equal(await stores.scans.deleteCompleted(30), 0)
     assert.deepEqual(
       (await list(id)).filter(([, amount]) => amount === -3),
       [['debit', -3, 95, '3 scans', null, '2026-01-05T00:00:00.000Z']],
@@ -241,18 +248,20 @@ describe('the ledger', () => {
     assert.deepEqual(await stores.accounts.listUnbalanced(), [])
   })
 
-  test('keeps the rows of a job that can still be refunded, and then refunds it once', async () => {
+  test('keeps the debit of a job that can still be refunded, and then refunds it once', async () => {
     const { id, digest } = await stores.register({ credits: 10 })
     const job: NewJob = { queue: testQueue, source: { at: 'url', url: 'https://a.test/' }, callbackUrl: null }
     const scanId = await charge(digest, ago(90), job)
-    assert.equal(await stores.scans.foldLedger(30), 0)
+    assert.equal(await stores.scans.deleteCompleted(30), 0)
     const [claimed] = await stores.jobs.claim(1, 30_000)
     assert.ok(claimed?.lease.scanId === scanId)
     assert.equal(await stores.jobs.complete(claimed.lease, toFailure(claimed)), true)
     assert.equal(await stores.jobs.complete(claimed.lease, toFailure(claimed)), false)
-    // Only the debit is old enough to be folded.
+    await stores.pool.query('update scans set completed_at = created_at where id = $1', [scanId])
+    await stores.pool.query(`update credit_ledger set at = at - interval '90 days' where scan_id = $1`, [scanId])
+    assert.equal(await stores.scans.deleteCompleted(30), 1)
     assert.equal(await stores.scans.foldLedger(30), 1)
-    assert.deepEqual((await stores.getBalance(id))?.ledger, 10)
+    assert.equal((await stores.getBalance(id))?.ledger, 10)
     assert.deepEqual(await stores.accounts.listUnbalanced(), [])
   })
 
@@ -261,11 +270,11 @@ describe('the ledger', () => {
     await stores.pool.query(
       `with made as (
          insert into credit_ledger (account_id, kind, amount, balance, scan_id, at)
-         select $1, 'debit', -1, 20000 - n, (lpad(to_hex(1700000000000 + n), 12, '0') || repeat('0', 20))::uuid,
+         select $1, 'refund', 1, 20000 + n, (lpad(to_hex(1700000000000 + n), 12, '0') || repeat('0', 20))::uuid,
            to_timestamp(1700000000 + n / 1000.0)
          from generate_series(1, 12001) as n returning 1
        )
-       update balances set credit_remaining = 20000 - 12001 where account_id = $1`,
+       update balances set credit_limit = 20000 + 12001, credit_remaining = 20000 + 12001 where account_id = $1`,
       [id],
     )
     const folded = await Promise.all(Array.from({ length: 3 }, () => stores.scans.foldLedger(30)))

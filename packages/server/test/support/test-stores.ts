@@ -48,8 +48,9 @@ export async function openTestStores() {
     async getBalance(accountId: string) {
       const { rows } = await database.pool.query<{ remaining: number; ledger: number; debits: number; scans: number }>(
         `select credit_remaining as remaining,
-           (select sum(amount)::int from credit_ledger where account_id = $1) as ledger,
-           (select count(*)::int from credit_ledger where account_id = $1 and kind = 'debit') as debits,
+           (select sum(amount)::int from credit_ledger where account_id = $1)
+             - (select count(*)::int from scans where account_id = $1 and ledger_id is not null) as ledger,
+           (select count(*)::int from scans where account_id = $1 and ledger_id is not null) as debits,
            (select count(*)::int from scans where account_id = $1) as scans
          from balances where account_id = $1`,
         [accountId],

@@ -11,10 +11,10 @@ export type ScanStore = {
   /** Creates the partitions for the results of the next days. */
   createPartitions(resultDays: number): Promise<void>
   /**
-   * Deletes results that were completed more than `resultDays` days ago; some stay a little longer. Returns roughly how
-   * many.
+   * Deletes results that were completed more than `resultDays` days ago; some stay a little longer. Their debits stay in
+   * the ledger, as totals per day. Returns roughly how many.
    */
   deleteCompleted(resultDays: number): Promise<number>
-  /** Replaces the debits and refunds of deleted results by totals per day. Returns how many it replaced. */
+  /** Replaces the refunds of old results by totals per day. Returns how many it replaced. */
   foldLedger(resultDays: number): Promise<number>
 }
