@@ -97,15 +97,19 @@ function printErrors(logFile: string) {
 
 async function readUrl(child: ChildProcess): Promise<string> {
   let text = ''
-  child.stdout?.setEncoding('utf8').on('data', (part) => {
+  const read = (part: string) => {
     text += part
-  })
+  }
+  child.stdout?.setEncoding('utf8').on('data', read)
   const ended = once(child, 'exit').then(() => 'ended')
   for (const deadline = Date.now() + startTimeoutMs; Date.now() < deadline; ) {
     if ((await Promise.race([ended, sleep(20)])) === 'ended') throw new Error('The program ended before it was ready')
     // Libraries may print other lines before this one.
     const line = /^\{.*"url".*\}$/m.exec(text)?.[0]
-    if (line !== undefined && text.endsWith('\n')) return (JSON.parse(line) as { url: string }).url
+    if (line === undefined || !text.endsWith('\n')) continue
+    // Later lines, such as a log of requests, are dropped.
+    child.stdout?.off('data', read).resume()
+    return (JSON.parse(line) as { url: string }).url
   }
   throw new Error('The program was not ready in time')
 }
