@@ -1,9 +1,11 @@
-import { readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 
 /** Lists running processes whose command line contains this text, without zombies. */
 export function findProcesses(text: string): number[] {
-  return listProcesses().filter((pid) => read(pid, 'cmdline').replaceAll('\0', ' ').includes(text))
+  return listProcesses().filter((pid) => hasText(pid, text))
 }
+
+const hasText = (pid: number, text: string) => read(pid, 'cmdline').replaceAll('\0', ' ').includes(text)
 
 /** Sends SIGKILL to processes; ignores those that have already ended. */
 export function killAll(pids: number[]) {
@@ -24,15 +26,15 @@ export const isStopped = (pid: number): boolean => readStat(pid).state === 'T'
 
 /** Finds a running child of a process by the name of its program. */
 export function findChild(parent: number, name: string): number | undefined {
-  return listProcesses().find((pid) => {
+  return listChildren(parent).find((pid) => {
     const stat = readStat(pid)
-    return stat.name === name && stat.parent === parent && stat.state !== 'Z'
+    return stat.name === name && stat.state !== 'Z'
   })
 }
 
 /** Lists running children of a process whose command line contains this text. */
 export const findChildren = (parent: number, text: string): number[] =>
-  findProcesses(text).filter((pid) => readStat(pid).parent === parent)
+  listChildren(parent).filter((pid) => hasText(pid, text))
 
 /** Processor time of a process so far, in hundredths of a second. */
 export const readWork = (pid: number): number => readStat(pid).work
@@ -41,6 +43,24 @@ const listProcesses = () =>
   readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
     .map(Number)
+
+/** Some kernels do not list the children of a process. */
+const hasLists = existsSync('/proc/thread-self/children')
+
+/** Tests call this hundreds of times while they wait, and beside other tests there are hundreds of processes. */
+function listChildren(parent: number): number[] {
+  if (!hasLists) return listProcesses().filter((pid) => readStat(pid).parent === parent)
+  const lists = listThreads(parent).map((thread) => read(parent, `task/${thread}/children`))
+  return lists.flatMap((list) => list.split(' ').filter(Boolean).map(Number))
+}
+
+function listThreads(pid: number): string[] {
+  try {
+    return readdirSync(`/proc/${pid}/task`)
+  } catch {
+    return []
+  }
+}
 
 /** Parses `123 (name) S 1 ...`; the name may contain any character, including a closing bracket. */
 function readStat(pid: number) {
@@ -56,7 +76,7 @@ function readStat(pid: number) {
 }
 
 /** Returns an empty text when the process has ended. */
-function read(pid: number, file: 'cmdline' | 'stat'): string {
+function read(pid: number, file: string): string {
   try {
     return readFileSync(`/proc/${pid}/${file}`, 'latin1')
   } catch {

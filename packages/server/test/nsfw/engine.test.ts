@@ -81,7 +81,12 @@ test('processes are started as work comes, and all but one end when it is done',
   // The first picture waits for the second process.
   const second = waitFor(() => pids().length === 2)
   const reports = await Promise.all(
-    Array.from({ length: 16 }, () => engine.classify(toContent(picture, () => second), noAbort)),
+    Array.from({ length: 16 }, () =>
+      engine.classify(
+        toContent(picture, () => second),
+        noAbort,
+      ),
+    ),
   )
   assert.equal(new Set(reports.map((report) => JSON.stringify(report))).size, 1)
   await waitFor(() => pids().length === 1)
