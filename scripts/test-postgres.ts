@@ -1,9 +1,9 @@
 import { execFileSync, spawn } from 'node:child_process'
 import { chownSync, existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
+import { dataRoot } from '../acceptance/support/data-root.ts'
 import { findFreePort } from '../acceptance/support/free-port.ts'
 import { findBinaries, linkLibraries } from '../packages/server/src/database/embedded/binaries.ts'
 import { chooseUnprivileged } from '../packages/server/src/runtime/unprivileged.ts'
@@ -13,7 +13,7 @@ import { chooseUnprivileged } from '../packages/server/src/runtime/unprivileged.
  * superuser. PostgreSQL 15 of Debian, the oldest supported version, when it is installed; else the embedded one.
  */
 export async function openTestPostgres(moreSettings: string[] = [], moreEnv: NodeJS.ProcessEnv = {}) {
-  const dir = mkdtempSync(join(tmpdir(), 'assay-test-postgres-'))
+  const dir = mkdtempSync(join(dataRoot, 'assay-test-postgres-'))
   const { initdb, postgres, env } = findServer(dir)
   const unprivileged = chooseUnprivileged('database', ['postgres', 'node', 'nobody'], [dirname(postgres)])
   if (unprivileged.owner !== undefined) chownSync(dir, unprivileged.owner.uid, unprivileged.owner.gid)

@@ -1,11 +1,11 @@
 import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { openEmbedded } from '../../packages/server/src/database/embedded/open-embedded.ts'
 import { migrate } from '../../packages/server/src/database/migrate.ts'
 import { openDatabase } from '../../packages/server/src/database/open-database.ts'
 import { makeLogger } from '../../packages/server/src/runtime/logger.ts'
+import { dataRoot } from './data-root.ts'
 
 /** Names the directory of the embedded database below a data directory. */
 const databaseDir = 'postgres'
@@ -15,7 +15,7 @@ const databaseDir = 'postgres'
  * creating one each. `dir` is the value of ASSAY_TEST_PREPARED_DATABASE.
  */
 export async function prepareDatabase(): Promise<{ dir: string; close(): void }> {
-  const dir = mkdtempSync(join(tmpdir(), 'assay-test-prepared-'))
+  const dir = mkdtempSync(join(dataRoot, 'assay-test-prepared-'))
   const log = makeLogger({ level: 'warn', region: 'test' })
   const embedded = await openEmbedded({ dataDir: dir, as: 'command', log })
   const database = await openDatabase({ url: embedded.url, connections: 2, log })

@@ -1,8 +1,8 @@
 import { type SpawnOptions, spawn } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import type { Socket } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { dataRoot } from './data-root.ts'
 import { copyPreparedDatabase } from './prepared-database.ts'
 import { programFile, runProgram } from './run-program.ts'
 import { waitUntil } from './wait-until.ts'
@@ -45,7 +45,7 @@ export async function startService(
   { options = [], under = [] }: { options?: string[] | undefined; under?: string[] | undefined } = {},
 ): Promise<Service> {
   const ownDir = env.ASSAY_DATA_DIR === undefined
-  const dataDir = env.ASSAY_DATA_DIR ?? mkdtempSync(join(tmpdir(), 'assay-acceptance-'))
+  const dataDir = env.ASSAY_DATA_DIR ?? mkdtempSync(join(dataRoot, 'assay-acceptance-'))
   if (ownDir && !env.ASSAY_DATABASE_URL) copyPreparedDatabase(dataDir)
   const removeOwnDir = () => {
     if (ownDir) rmSync(dataDir, { recursive: true, force: true })
