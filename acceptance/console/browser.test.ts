@@ -7,6 +7,7 @@ import { lacksChromium, openChromium } from '../support/chromium.ts'
 import { goodPassword, newEmail } from '../support/console.ts'
 import {
   accountPages,
+  listHiddenActions,
   listSerious,
   measureOverflow,
   openWindow,
@@ -188,7 +189,7 @@ describe('the console in a browser', { skip: lacking }, () => {
     window.assertNoFaults()
   })
 
-  test('every page passes axe in both themes and fits a small screen', {
+  test('every page passes axe in both themes, and shows its actions on a phone and a small laptop', {
     timeout: 240_000,
   }, async () => {
     const findings: string[] = []
@@ -204,10 +205,16 @@ describe('the console in a browser', { skip: lacking }, () => {
           ),
         )
       }
-      await page.setViewportSize({ width: 360, height: 740 })
-      const overflow = await measureOverflow(page)
-      if (overflow > 0) findings.push(`${path} at 360 px is ${overflow} px too wide`)
-      await page.setViewportSize({ width: 1280, height: 800 })
+      for (const [width, height] of [
+        [360, 740],
+        [1024, 768],
+        [1280, 800],
+      ] as const) {
+        await page.setViewportSize({ width, height })
+        const overflow = await measureOverflow(page)
+        if (overflow > 0) findings.push(`${path} at ${width} px is ${overflow} px too wide`)
+        for (const name of await listHiddenActions(page)) findings.push(`${path} at ${width} px hides ${name}`)
+      }
     }
     assert.deepEqual(findings, [])
     window.assertNoFaults()

@@ -83,7 +83,16 @@ export async function listSerious(page: Page, rules: string[] = []): Promise<str
 
 // These scripts are strings because they run in the page, whose types the tests do not have.
 
-/** Number of pixels by which the page is wider than the window. */
+/** Buttons in tables that lie beyond the right edge of the table, where nobody sees them without scrolling. */
+export const listHiddenActions = (page: Page): Promise<string[]> =>
+  page.evaluate(`[...document.querySelectorAll('table button')]
+    .filter((button) => {
+      const { right, width } = button.getBoundingClientRect()
+      return width > 0 && right > button.closest('section').getBoundingClientRect().right
+    })
+    .map((button) => button.textContent)`)
+
+/** Pixels by which the page is wider than the window. */
 export const measureOverflow = (page: Page): Promise<number> =>
   page.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth')
 
