@@ -6,7 +6,7 @@ import { constants, inflateRawSync } from 'node:zlib'
  */
 export function findBinaryKind(head: Buffer): string | undefined {
   const start = head.toString('latin1', 0, 16)
-  for (const [type, ...starts] of signatures) if (starts.some((each) => start.startsWith(each))) return type
+  for (const [type, signature] of signaturesByFirst[start[0] ?? ''] ?? []) if (start.startsWith(signature)) return type
   if (isPythonBytecode(head)) return 'application/x-bytecode.python'
   return finders[start.slice(0, 2)]?.(head)
 }
@@ -31,6 +31,15 @@ const signatures: [type: string, ...starts: string[]][] = [
   ['application/x-xar', 'xar!\x00'],
   ['application/warc', 'WARC/0.', 'WARC/1.'],
 ]
+
+/** Signatures by their first character, so that most content costs one look-up. */
+const signaturesByFirst: Record<string, [type: string, signature: string][]> = {}
+for (const [type, ...starts] of signatures) {
+  for (const start of starts) {
+    const first = start[0] as string
+    signaturesByFirst[first] = [...(signaturesByFirst[first] ?? []), [type, start]]
+  }
+}
 
 /** Checks by the first two bytes, for signatures that these bytes do not decide. */
 const finders: Record<string, (head: Buffer) => string | undefined> = {

@@ -20,12 +20,20 @@ export const canHoldContent = (head: Buffer): boolean =>
   isZlibHead(head) ||
   isLzmaStream(head)
 
+const canHold = Symbol('whether the content may hold other content')
+
+/** As `canHoldContent`. The answer is kept with the content, because every scan asks three times. */
+export function mayHoldContent(content: Content & { [canHold]?: boolean }): boolean {
+  content[canHold] ??= canHoldContent(content.head)
+  return content[canHold]
+}
+
 /**
  * Finds the doubts about content that are known before anything is unpacked. Returns undefined, without a promise, for
  * content that cannot hold other content as far as its head tells.
  */
 export function findKnownDoubts(content: Content): Promise<Doubt[]> | undefined {
-  if (!canHoldContent(content.head)) return undefined
+  if (!mayHoldContent(content)) return undefined
   return listKnownDoubts(content)
 }
 

@@ -12,9 +12,11 @@ export type ContainerFormat = {
 export type Magic = { at: number; bytes: Buffer }
 export type Row = ContainerFormat & { magics: Magic[]; confirm?: (head: Buffer) => boolean }
 
-/** Whether the head has the bytes of a signature at their place. */
+/** Whether the head has the bytes of a signature at their place. Most content differs in the first byte already. */
 export const hasMagic = (head: Buffer, { at, bytes }: Magic) =>
-  head.length >= at + bytes.length && head.compare(bytes, 0, bytes.length, at, at + bytes.length) === 0
+  head[at] === bytes[0] &&
+  head.length >= at + bytes.length &&
+  head.compare(bytes, 0, bytes.length, at, at + bytes.length) === 0
 
 export const magic = (text: string, at = 0): Magic => ({ at, bytes: Buffer.from(text, 'latin1') })
 

@@ -170,9 +170,10 @@ function readPartHeader(text: string): PartHeader | undefined {
   const lines = unfolded.split('\r\n')
   const disposition = findHeader(lines, 'content-disposition')
   if (disposition === undefined || !/^form-data\s*(;|$)/i.test(disposition)) return undefined
-  const params = readParams(disposition)
-  const hasExtendedName = [...params.keys()].some((key) => key.startsWith('name*'))
-  if (hasExtendedName || countParams(disposition, 'name') > 1) throw malformed('A part of the form has two names.')
+  const listed = listParams(disposition)
+  const names = listed.filter(([key]) => key === 'name' || key.startsWith('name*'))
+  if (names.length > 1 || names.some(([key]) => key !== 'name')) throw malformed('A part of the form has two names.')
+  const params = toFirst(listed)
   const name = params.get('name')
   if (name === undefined) return undefined
   const filename = readExtended(params.get('filename*')) ?? params.get('filename')
@@ -182,7 +183,7 @@ function readPartHeader(text: string): PartHeader | undefined {
     name,
     filename,
     isFile: /^application\/octet-stream\s*(;|$)/i.test(type),
-    charset: readParams(type).get('charset'),
+    charset: toFirst(listParams(type)).get('charset'),
   }
 }
 
@@ -195,27 +196,31 @@ function findHeader(lines: string[], name: string): string | undefined {
   return found[0]?.slice(name.length + 1).trim()
 }
 
-const matchParams = (value: string) => value.matchAll(/;\s*([^\s=;"]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s;]*))/gs)
+type Param = [name: string, value: string]
 
-/** The number of parameters of a header with this name. */
-export const countParams = (value: string, wanted: string): number =>
-  [...matchParams(value)].filter(([, name]) => name?.toLowerCase() === wanted).length
-
-/** Reads parameters such as `; name="a"; filename=b`. Of two with the same name the first counts. */
-function readParams(value: string): Map<string, string> {
-  const params = new Map<string, string>()
-  for (const [, name = '', quoted, plain] of matchParams(value)) {
-    const key = name.toLowerCase()
-    if (!params.has(key)) params.set(key, quoted === undefined ? (plain ?? '') : unescapeQuoted(quoted))
+/** Reads parameters such as `; name="a"; filename=b`, in their order. */
+function listParams(header: string): Param[] {
+  const params: Param[] = []
+  for (const [, name = '', quoted, plain] of header.matchAll(
+    /;\s*([^\s=;"]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s;]*))/gs,
+  )) {
+    params.push([name.toLowerCase(), quoted === undefined ? (plain ?? '') : unescapeQuoted(quoted)])
   }
   return params
 }
+
+/** The number of parameters of a header with this name. */
+export const countParams = (header: string, wanted: string): number =>
+  listParams(header).filter(([name]) => name === wanted).length
+
+/** Parameters by name. Of two with the same name the first counts. */
+const toFirst = (params: Param[]): Map<string, string> => new Map(params.toReversed())
 
 /**
  * Unescapes `\"` and `\\`. Any other backslash stays, because clients send Windows paths without escaping them.
  * Browsers write a quote in a name as `%22`, which stays too.
  */
-const unescapeQuoted = (text: string) => text.replaceAll(/\\(["\\])/g, '$1')
+const unescapeQuoted = (text: string) => (text.includes('\\') ? text.replaceAll(/\\(["\\])/g, '$1') : text)
 
 /** Decodes a value such as `utf-8''na%C3%AFve.txt`; undefined when it is invalid. */
 function readExtended(value: string | undefined): string | undefined {

@@ -1,4 +1,4 @@
-import { canHoldContent } from '../../domain/content/container.ts'
+import { mayHoldContent } from '../../domain/content/container.ts'
 import type { Content } from '../../domain/content/content.ts'
 import { EngineBusy, maxUnpackedBytes, type Work } from '../../domain/ports/engines.ts'
 import { makeSemaphore } from '../../domain/semaphore.ts'
@@ -45,7 +45,8 @@ export type ScratchBudget = ReturnType<typeof makeScratchBudget>
 /** Content that holds other content, or is large, may take clamd seconds. All other content takes milliseconds. */
 export const isCostly = (content: Content) => estimateMegabytes(content) > 0
 
-function estimateMegabytes({ head, bytes }: Content): number {
-  if (!canHoldContent(head)) return bytes <= freeBytes ? 0 : Math.ceil(bytes / megabyte)
+function estimateMegabytes(content: Content): number {
+  const { bytes } = content
+  if (!mayHoldContent(content)) return bytes <= freeBytes ? 0 : Math.ceil(bytes / megabyte)
   return Math.ceil((bytes + Math.min(maxUnpackedBytes, bytes * usualRatio)) / megabyte)
 }
