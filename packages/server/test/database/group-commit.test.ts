@@ -23,6 +23,36 @@ test('calls that arrive while a batch is in flight form the next one', async () 
   ])
 })
 
+test('after a large batch the next one waits until it is half as large, or for a moment', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] })
+  const sizes: number[] = []
+  const ask = makeGroupCommit({
+    run: async (items: number[]) => {
+      sizes.push(items.length)
+      await new Promise(setImmediate)
+      return items
+    },
+    maxBatch: 100,
+    readMs: () => 0,
+  })
+  await Promise.all([1, 2, 3, 4, 5].map(ask))
+  const next = [ask(6), ask(7)]
+  await new Promise(setImmediate)
+  await new Promise(setImmediate)
+  assert.deepEqual(sizes, [5])
+  await Promise.all([...next, ask(8)])
+  assert.deepEqual(sizes, [5, 3])
+  const alone = ask(9)
+  await new Promise(setImmediate)
+  await new Promise(setImmediate)
+  assert.deepEqual(sizes, [5, 3])
+  t.mock.timers.tick(2)
+  await alone
+  // A caller that is alone does not wait again.
+  await ask(10)
+  assert.deepEqual(sizes, [5, 3, 1, 1])
+})
+
 test('one bad item fails alone, and the others of its batch are done', async () => {
   const ask = makeGroupCommit({
     run: async (items: number[]) => {
