@@ -34,7 +34,7 @@ export type ListenerScan = {
 
 export const maxBytes = maxContentBytes.malware.sync
 /** As over HTTP, larger content asks the admission gate before it is received. */
-const maxFastPathBytes = 64 * 1024
+const maxFastPathBytes = 1024 * 1024
 
 /** Does for other protocols what POST /v1/malware/scan/file does for HTTP: admission, content, scan, charge. */
 export function makeListenerScans(deps: Deps) {
