@@ -1,33 +1,47 @@
-import { createHash } from 'node:crypto'
 import { mkdir, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { buffer } from 'node:stream/consumers'
 import { v7 as newUuid } from 'uuid'
 import type { Content } from '../domain/content/content.ts'
-import { headBytes } from '../domain/content/content.ts'
 import type { ContentStore, ContentWriter } from '../domain/ports/content-store.ts'
+import { type DigestThreads, makeDigestThreads } from '../runtime/digest-threads.ts'
 import { freeBuffer, freeMemory } from '../runtime/free-buffer.ts'
 import { findProcessIdentity, isRunning } from '../runtime/process.ts'
 import { toStorageProblem } from './disk-space.ts'
 import { newContentKey } from './frames.ts'
-import { type BlockPool, type MemoryBudget, makeBlockPool, newMemoryContent } from './memory-content.ts'
+import { makeLargeWriter, smallChunkBytes } from './large-writer.ts'
+import {
+  type BlockPool,
+  type MemoryBudget,
+  makeBlockPool,
+  makeMemoryBudget,
+  newMemoryContent,
+} from './memory-content.ts'
 import { createSealedFile, type FileBounds, type SealedWriter } from './sealed-file.ts'
-
-/** The largest content that stays in memory, unless the writer is given another limit. */
-const memoryBytes = 1024 * 1024
+import type { StoredContent } from './spool.ts'
 
 /**
- * Content of scans that run in this process, which alone has the keys of its files. Larger content lies in a directory
- * that is named after the process, so that after a crash the sweeper of any process can tell that nobody needs it.
+ * Blocks of memory for content. Smaller content lies in one of them and is hashed when it has arrived; larger content
+ * lies in several, and a thread hashes each while the next one arrives.
  */
-export function openContentStore(deps: { dir: string } & FileBounds): ContentStore & {
+const blockBytes = 256 * 1024
+/** Blocks that are kept for the next content, always and for a few seconds. */
+const freeBlocks = { minFree: 64, maxFree: 512 }
+const defaultMemoryBytes = 64 * 1024 * 1024
+
+/**
+ * Content of scans that run in this process, which alone has the keys of its files. Content that finds no memory lies
+ * in a directory that is named after the process, so that after a crash the sweeper of any process can tell that nobody
+ * needs it.
+ */
+export function openContentStore(deps: { dir: string; threads?: DigestThreads } & FileBounds): ContentStore & {
   sweep(): Promise<number>
   close(): Promise<void>
 } {
   const identity = findProcessIdentity(process.pid) ?? String(process.pid)
   const ownDir = join(deps.dir, identity)
-  // One byte more than content ever fills, so that a block is never mistaken for a chunk whose memory may be freed.
-  const pool = makeBlockPool({ blockBytes: memoryBytes + 1, maxFree: 16 })
+  const memory = deps.memory ?? makeMemoryBudget({ maxBytes: defaultMemoryBytes })
+  const threads = deps.threads ?? makeDigestThreads()
+  const pool = makeBlockPool({ blockBytes, ...freeBlocks })
   let created: Promise<unknown> | undefined
 
   async function createFile() {
@@ -37,11 +51,11 @@ export function openContentStore(deps: { dir: string } & FileBounds): ContentSto
       created = undefined
       throw toStorageProblem(error)
     })
-    return createSealedFile(join(ownDir, newUuid()), newContentKey(), deps)
+    return createSealedFile(join(ownDir, newUuid()), newContentKey(), { ...deps, memory })
   }
 
   return {
-    newWriter: (options) => makeContentWriter({ memoryBytes, ...options, pool, createFile, memory: deps.memory }),
+    newWriter: (options) => makeContentWriter({ ...options, pool, createFile, memory, threads, keepsLarge: true }),
     /** Removes the content of processes that crashed, and returns their number. */
     async sweep() {
       const owners = await readdir(deps.dir).catch(() => [])
@@ -49,74 +63,81 @@ export function openContentStore(deps: { dir: string } & FileBounds): ContentSto
       for (const owner of endedOwners) await rm(join(deps.dir, owner), { recursive: true, force: true })
       return endedOwners.length
     },
-    close: () => rm(ownDir, { recursive: true, force: true }),
+    async close() {
+      if (deps.threads === undefined) await threads.close()
+      await rm(ownDir, { recursive: true, force: true })
+    },
   }
 }
 
 type WriterDeps = {
-  /** Content up to this size stays in memory. */
-  memoryBytes: number
+  /** Blocks for small content: content that fills one is large. */
+  pool: BlockPool
+  /** Whether large content stays in memory as long as the budget allows. Otherwise all of it goes to a file. */
+  keepsLarge: boolean
+  memory: MemoryBudget
+  threads: DigestThreads
   expectedBytes?: number | undefined
   ownsMemory?: boolean
-  pool: BlockPool
+  accountId?: string | null
   createFile(): Promise<SealedWriter>
-  memory?: MemoryBudget | undefined
 }
 
-/** Keeps small content in memory, and moves it to an encrypted file when it outgrows the limit or the budget. */
+/** Keeps content in memory, and moves it to an encrypted file when it outgrows the budget. */
 export function makeContentWriter(deps: WriterDeps): ContentWriter<Content | StoredContent> {
+  const { pool, memory, accountId, expectedBytes = 0 } = deps
   const gatherer = makeGatherer(deps)
   let bytes = 0
-  /** Bytes taken from the memory budget. */
+  /** Bytes taken from the memory budget for small content. */
   let budgetBytes = 0
-  let spool: ReturnType<typeof makeSpool> | undefined
+  let large: ReturnType<typeof makeLargeWriter> | undefined
   let finished: Promise<Content | StoredContent> | undefined
 
   const take = (wanted: number): boolean => {
-    if (deps.memory?.take(wanted) === false) return false
+    if (!memory.take(wanted, accountId)) return false
     budgetBytes += wanted
     return true
   }
-  const release = () => {
-    deps.memory?.release(budgetBytes)
+  const releaseBudget = () => {
+    memory.release(budgetBytes, accountId)
     budgetBytes = 0
+  }
+  const release = () => {
+    releaseBudget()
     gatherer.release()
+  }
+  const isSmall = (chunk: Buffer) => Math.max(bytes, expectedBytes) <= pool.blockBytes && take(chunk.length)
+
+  function openLarge() {
+    const pieces = gatherer.takePieces()
+    releaseBudget()
+    // Content that will not fit goes to its file from the first byte, and leaves the memory to others.
+    const fits = deps.keepsLarge && memory.hasRoom(Math.max(bytes, expectedBytes), accountId)
+    large = makeLargeWriter({ ...deps, blocks: fits ? { pool, memory } : undefined })
+    for (const piece of pieces) large.write(piece)?.catch(() => {})
+    return large
   }
 
   return {
     write(chunk) {
-      const before = bytes
       bytes += chunk.length
-      if (spool !== undefined) return spool.write(chunk)
-      if (Math.max(bytes, deps.expectedBytes ?? 0) <= deps.memoryBytes && take(chunk.length)) {
-        gatherer.add(chunk)
-        return undefined
-      }
-      const file = makeSpool(deps.createFile)
-      spool = file
-      if (before === 0) return file.write(chunk)
-      // Both writes are queued now: the file is not open yet, and the next chunk must come behind them.
-      const moved = Promise.all(gatherer.takePieces().map(file.write)).finally(release)
-      const both = Promise.all([moved, file.write(chunk)]).then(() => {})
-      // A caller that does not wait for this promise learns of a failure from `finish`.
-      both.catch(() => {})
-      return both
+      if (large !== undefined) return large.write(chunk)
+      if (!isSmall(chunk)) return openLarge().write(chunk)
+      gatherer.add(chunk)
+      return undefined
     },
     finish() {
-      finished = spool === undefined ? newMemoryContent(gatherer.join(bytes), release) : spool.finish(bytes)
+      finished = large === undefined ? newMemoryContent(gatherer.join(bytes), release) : large.finish(bytes)
       return finished
     },
     async abort() {
       const content = await finished?.catch(() => undefined)
       if (content !== undefined) await content.release()
-      else if (spool !== undefined) await spool.abort()
+      else if (large !== undefined) await large.abort()
       else release()
     },
   }
 }
-
-/** Chunks below this size are copied together, because each buffer has a cost of its own. */
-const smallChunkBytes = 16 * 1024
 
 /** Gathers chunks in memory. A slow upload holds no more memory than the bytes that have arrived. */
 function makeGatherer({ pool, ownsMemory }: Pick<WriterDeps, 'pool' | 'ownsMemory'>) {
@@ -153,7 +174,7 @@ function makeGatherer({ pool, ownsMemory }: Pick<WriterDeps, 'pool' | 'ownsMemor
       const [first = Buffer.alloc(0)] = all
       // A single large chunk is copied too, because its memory can be freed now and perhaps much later otherwise.
       if (all.length <= 1 && bytes < smallChunkBytes) return first
-      block = pool.take(bytes)
+      block = pool.take()
       let at = 0
       for (const piece of all) {
         at += piece.copy(block, at)
@@ -166,82 +187,6 @@ function makeGatherer({ pool, ownsMemory }: Pick<WriterDeps, 'pool' | 'ownsMemor
       block = undefined
       pieces = []
       small = undefined
-    },
-  }
-}
-
-/** Content in a file. `keep` closes the file and leaves it in place. */
-export type StoredContent = Content & { keep(): Promise<void> }
-
-/** Hashes content as it passes, then encrypts and writes it to a file. */
-function makeSpool(createFile: () => Promise<SealedWriter>) {
-  const sha1 = createHash('sha1')
-  const sha256 = createHash('sha256')
-  let head: Buffer | undefined
-  let headLength = 0
-  let file: SealedWriter | undefined
-  const opening = createFile().then((opened) => {
-    file = opened
-    // The head can be read from a local file: a thousand slow uploads would hold 64 MB of heads.
-    if (opened.isLocal) freeHead()
-  })
-  opening.catch(() => {})
-  const keepHead = (chunk: Buffer) => {
-    if (file?.isLocal === true || headLength === headBytes) return
-    // Allocated once: a buffer that grew with each chunk of a slow upload left a megabyte of garbage.
-    head ??= Buffer.allocUnsafeSlow(headBytes)
-    headLength += chunk.copy(head, headLength)
-  }
-  const freeHead = () => {
-    if (head !== undefined) freeBuffer(head)
-    head = undefined
-  }
-  const pass = (chunk: Buffer) => {
-    const written = file?.write(chunk)
-    freeBuffer(chunk)
-    return written
-  }
-
-  return {
-    write(chunk: Buffer): Promise<void> | undefined {
-      keepHead(chunk)
-      sha1.update(chunk)
-      sha256.update(chunk)
-      if (file !== undefined) return pass(chunk)
-      const passed = opening.then(() => pass(chunk))
-      // A caller that does not wait for this promise learns of a failure from `finish`.
-      passed.catch(() => {})
-      return passed
-    },
-    async finish(bytes: number): Promise<StoredContent> {
-      await opening
-      const { isLocal, finish } = file as SealedWriter
-      const sealed = await finish(bytes)
-      const first = isLocal ? await buffer(sealed.read(0, Math.min(headBytes, bytes))) : head?.subarray(0, headLength)
-      let removed: Promise<void> | undefined
-      return {
-        bytes,
-        head: first ?? Buffer.alloc(0),
-        sha1: sha1.digest('hex'),
-        sha256: sha256.digest('hex'),
-        whole: undefined,
-        read: sealed.read,
-        release() {
-          removed ??= sealed.remove()
-          return removed
-        },
-        async keep() {
-          await sealed.sync()
-          removed = sealed.close()
-          await removed
-        },
-      }
-    },
-    async abort() {
-      await opening.catch(() => {})
-      const opened = file
-      file = undefined
-      await opened?.remove()
     },
   }
 }

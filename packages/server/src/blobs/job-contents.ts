@@ -14,12 +14,13 @@ import type {
   JobContents,
 } from '../domain/ports/content-store.ts'
 import type { Binding } from '../domain/ports/sealer.ts'
+import { type DigestThreads, makeDigestThreads } from '../runtime/digest-threads.ts'
 import { syncDirectory } from '../runtime/sync-directory.ts'
 import { writeOnce } from '../runtime/write-once.ts'
-import { makeContentWriter, type StoredContent } from './content-store.ts'
+import { makeContentWriter } from './content-store.ts'
 import { frameBytes, newContentKey, sealBytes, unsealBytes } from './frames.ts'
 import type { MasterKey } from './master-key.ts'
-import { type MemoryBudget, makeBlockPool } from './memory-content.ts'
+import { type MemoryBudget, makeBlockPool, makeMemoryBudget } from './memory-content.ts'
 import {
   createSealedFile,
   type FileBounds,
@@ -28,6 +29,7 @@ import {
   type SealedContent,
   type SealedWriter,
 } from './sealed-file.ts'
+import type { StoredContent } from './spool.ts'
 
 /** Storage for the content of jobs that is too large for a row of the database. */
 export type JobStorage = {
@@ -54,13 +56,15 @@ export type JobStorage = {
 export function makeJobContents({
   master,
   storage,
-  memory,
+  memory = makeMemoryBudget({ maxBytes: 64 * 1024 * 1024 }),
+  threads = makeDigestThreads(),
 }: {
   master: MasterKey
   storage: JobStorage
   memory?: MemoryBudget | undefined
+  threads?: DigestThreads | undefined
 }): JobContents {
-  const pool = makeBlockPool({ blockBytes: frameBytes + 1, maxFree: 256 })
+  const pool = makeBlockPool({ blockBytes: frameBytes, minFree: 64, maxFree: 256 })
   const storeId = `${master.id} ${storage.id}`
 
   return {
@@ -69,7 +73,7 @@ export function makeJobContents({
       const key = newUuid()
       const contentKey = newContentKey()
       const createFile = () => storage.create(key, contentKey)
-      const writer = makeContentWriter({ ...options, memoryBytes: frameBytes, pool, createFile, memory })
+      const writer = makeContentWriter({ ...options, pool, createFile, memory, threads, keepsLarge: false })
       return { ...writer, finish: async () => toJobContent(await writer.finish(), { key, contentKey }) }
     },
 
@@ -85,7 +89,7 @@ export function makeJobContents({
       try {
         const head = await buffer(stored.read(0, Math.min(headBytes, identity.bytes)))
         const read = checkHash(stored.read, identity)
-        return { ...identity, head, whole: undefined, read, release: stored.close }
+        return { ...identity, head, isInMemory: false, whole: undefined, read, release: stored.close }
       } catch (error) {
         await stored.close()
         throw error
@@ -150,6 +154,7 @@ function openRow(whole: Buffer, identity: ContentIdentity): Content {
   return {
     ...identity,
     head: whole.subarray(0, headBytes),
+    isInMemory: true,
     whole,
     async *read(start = 0, end) {
       yield whole.subarray(start, end)
@@ -158,11 +163,11 @@ function openRow(whole: Buffer, identity: ContentIdentity): Content {
   }
 }
 
-type DiskDeps = { dir: string; master: MasterKey } & FileBounds
+type DiskDeps = { dir: string; master: MasterKey; threads?: DigestThreads } & FileBounds
 
 /** Content of background jobs in a directory. */
 export const makeDiskJobContents = (deps: DiskDeps): JobContents =>
-  makeJobContents({ master: deps.master, storage: makeDiskStorage(deps), memory: deps.memory })
+  makeJobContents({ ...deps, storage: makeDiskStorage(deps) })
 
 function makeDiskStorage({ dir, ...bounds }: { dir: string } & FileBounds): JobStorage {
   const toPath = (key: string) => join(dir, key)

@@ -1,64 +1,103 @@
 import { hash, subtle } from 'node:crypto'
 import type { Content } from '../domain/content/content.ts'
 import { headBytes } from '../domain/content/content.ts'
-import { freeBuffer } from '../runtime/free-buffer.ts'
+import type { Digests } from '../runtime/digest-thread.ts'
+
+/** The part of the budget that one account may take: content of others must find memory too. */
+const accountPart = 3 / 4
 
 /**
  * Limits the content in memory, over all uploads and downloads together. Content that finds no memory goes to an
  * encrypted file, however small it is: a thousand slow clients must not cost a thousand times the memory of one.
  */
 export function makeMemoryBudget({ maxBytes }: { maxBytes: number }) {
+  const takenByAccount = new Map<string, number>()
   let takenBytes = 0
+
+  const hasRoom = (bytes: number, accountId?: string | null): boolean =>
+    takenBytes + bytes <= maxBytes &&
+    (accountId == null || (takenByAccount.get(accountId) ?? 0) + bytes <= maxBytes * accountPart)
+  const add = (bytes: number, accountId?: string | null) => {
+    takenBytes += bytes
+    if (accountId == null) return
+    const ofAccount = (takenByAccount.get(accountId) ?? 0) + bytes
+    if (ofAccount === 0) takenByAccount.delete(accountId)
+    else takenByAccount.set(accountId, ofAccount)
+  }
+
   return {
-    /** Returns false, and takes nothing, when the budget has less left. */
-    take(bytes: number): boolean {
-      if (takenBytes + bytes > maxBytes) return false
-      takenBytes += bytes
+    /** Whether `take` would succeed now. */
+    hasRoom,
+    /** Returns false, and takes nothing, when the budget or the share of the account has less left. */
+    take(bytes: number, accountId?: string | null): boolean {
+      if (!hasRoom(bytes, accountId)) return false
+      add(bytes, accountId)
       return true
     },
-    release(bytes: number) {
-      takenBytes -= bytes
-    },
+    release: (bytes: number, accountId?: string | null) => add(-bytes, accountId),
     countBytes: () => takenBytes,
+    countAccounts: () => takenByAccount.size,
   }
 }
 
 export type MemoryBudget = ReturnType<typeof makeMemoryBudget>
 
+/** How long unused blocks stay in a pool beyond those that it always keeps. */
+const keptMs = 5000
+
 /**
- * Reuses blocks of memory for small content. With new memory for each upload, the garbage collector took most of the
- * service's time with content of 1 MB.
+ * Reuses blocks of memory for content. The first use of new memory costs ten times as much as copying into it, and with
+ * new memory for each upload the garbage collector took most of the service's time with content of 1 MB.
  */
-export function makeBlockPool({ blockBytes, maxFree }: { blockBytes: number; maxFree: number }) {
+export function makeBlockPool({
+  blockBytes,
+  minFree,
+  maxFree,
+}: {
+  blockBytes: number
+  minFree: number
+  maxFree: number
+}) {
   const free: Buffer[] = []
+  let isTrimming = false
+
+  const trim = () => {
+    isTrimming = false
+    for (const block of free.splice(minFree)) freeBlock(block)
+  }
+
   return {
-    /** Returns memory for more than `bytes` bytes; content larger than a block gets memory of its own. */
-    take: (bytes: number): Buffer =>
-      bytes < blockBytes ? (free.pop() ?? Buffer.allocUnsafeSlow(blockBytes)) : Buffer.allocUnsafeSlow(bytes + 1),
-    /** The caller must not use the block afterwards. */
-    release(block: Buffer) {
-      if (block.length === blockBytes && free.length < maxFree) free.push(block)
-      // Freed at once: after a thousand slow uploads the garbage collector would leave this memory for minutes.
-      else freeBuffer(block)
+    blockBytes,
+    take: (): Buffer => free.pop() ?? newBlock(blockBytes),
+    /** Takes back the memory that the buffer is a part of. The caller must not use it afterwards. */
+    release({ buffer }: Buffer) {
+      const block = Buffer.from(buffer as ArrayBuffer)
+      if (free.length >= maxFree) freeBlock(block)
+      else free.push(block)
+      if (free.length <= minFree || isTrimming) return
+      isTrimming = true
+      setTimeout(trim, keptMs).unref()
     },
+    countFree: () => free.length,
   }
 }
 
 export type BlockPool = ReturnType<typeof makeBlockPool>
 
-/** From this size on, SHA-256 is computed on another thread: 1 MB would block all other requests for almost 1 ms. */
+/** V8 maps the memory of a resizable buffer by itself: freeing returns it to the system at once, at any size. */
+const newBlock = (bytes: number): Buffer => Buffer.from(new ArrayBuffer(bytes, { maxByteLength: bytes }))
+
+const freeBlock = ({ buffer }: Buffer) => (buffer as ArrayBuffer).resize(0)
+
+/** Whether the buffer is a part of a block of a pool. */
+export const isBlock = ({ buffer }: Buffer): boolean => (buffer as ArrayBuffer).resizable
+
+/** From this size on, SHA-256 is computed on another thread, as other requests would wait for it. */
 const asyncHashBytes = 128 * 1024
-/**
- * Above this size SHA-1 is computed at once, on another thread. Below it is computed when it is read, which is seldom.
- */
-const lazyHashBytes = 1024 * 1024
 
 /** Content that is never written to a disk. `onRelease` is called when its memory may be used again. */
 export async function newMemoryContent(bytes: Buffer, onRelease: () => void): Promise<Content> {
-  const [sha256, sha1] = await Promise.all([
-    bytes.length < asyncHashBytes ? hash('sha256', bytes) : digest('SHA-256', bytes),
-    bytes.length > lazyHashBytes ? digest('SHA-1', bytes) : undefined,
-  ])
+  const sha256 = bytes.length < asyncHashBytes ? hash('sha256', bytes) : await digest('SHA-256', bytes)
   let whole: Buffer | undefined = bytes
   const getWhole = () => {
     if (whole === undefined) throw new Error('The content was released')
@@ -68,9 +107,11 @@ export async function newMemoryContent(bytes: Buffer, onRelease: () => void): Pr
     bytes: bytes.length,
     head: bytes.subarray(0, headBytes),
     get sha1() {
-      return sha1 ?? hash('sha1', getWhole())
+      // Computed when it is read, which is seldom for content that was seen before.
+      return hash('sha1', getWhole())
     },
     sha256,
+    isInMemory: true,
     get whole() {
       return whole
     },
@@ -80,6 +121,43 @@ export async function newMemoryContent(bytes: Buffer, onRelease: () => void): Pr
     async release() {
       if (whole !== undefined) onRelease()
       whole = undefined
+    },
+  }
+}
+
+/** Content in blocks of `blockBytes`, of which the last one may be shorter. */
+export function newBlockContent(
+  all: Buffer[],
+  { blockBytes, bytes, digests }: { blockBytes: number; bytes: number; digests: Digests },
+  onRelease: (blocks: Buffer[]) => void,
+): Content {
+  let blocks: Buffer[] | undefined = all
+  const getBlocks = () => {
+    if (blocks === undefined) throw new Error('The content was released')
+    return blocks
+  }
+  return {
+    ...digests,
+    bytes,
+    head: all[0]?.subarray(0, headBytes) ?? Buffer.alloc(0),
+    isInMemory: true,
+    get whole() {
+      return blocks?.length === 1 ? blocks[0] : undefined
+    },
+    async *read(start = 0, end = bytes) {
+      const stop = Math.min(end, bytes)
+      for (let at = start; at < stop; ) {
+        const first = at % blockBytes
+        const block = getBlocks()[(at - first) / blockBytes] as Buffer
+        const part = first === 0 && stop - at >= block.length ? block : block.subarray(first, first + stop - at)
+        at += part.length
+        yield part
+      }
+      getBlocks()
+    },
+    async release() {
+      if (blocks !== undefined) onRelease(blocks)
+      blocks = undefined
     },
   }
 }

@@ -1,6 +1,7 @@
 import { join, resolve } from 'node:path'
 import type { ScanKind } from '@assay/contract'
 import { openContentStore } from '../blobs/content-store.ts'
+import { makeMemoryBudget } from '../blobs/memory-content.ts'
 import type { Config } from '../config/load-config.ts'
 import type { Content } from '../domain/content/content.ts'
 import { makeDescriber } from '../domain/content/media-type.ts'
@@ -9,11 +10,15 @@ import { openParts } from '../runtime/closers.ts'
 import type { Logger } from '../runtime/logger.ts'
 import { openImages } from './images.ts'
 import { openMalware } from './malware.ts'
+import { findContentMemory } from './storage.ts'
 
 /** Opens one engine without the service, to scan files. Uses the clamd of a running service when there is one. */
 export const openScanner = (config: Config, log: Logger, kind: ScanKind) =>
   openParts(async (closers) => {
-    const contents = openContentStore({ dir: join(resolve(config.dataDir), 'content') })
+    const contents = openContentStore({
+      dir: join(resolve(config.dataDir), 'content'),
+      memory: makeMemoryBudget({ maxBytes: findContentMemory(config) }),
+    })
     closers.add(contents.close)
     const { assess, close } = await openAssessor(config, { contents, log, kind })
     closers.add(close)

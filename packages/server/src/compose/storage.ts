@@ -1,3 +1,4 @@
+import { totalmem } from 'node:os'
 import { join, resolve } from 'node:path'
 import { openContentStore } from '../blobs/content-store.ts'
 import { openDiskSpace } from '../blobs/disk-space.ts'
@@ -12,6 +13,7 @@ import { makeRecentCallers } from '../domain/accounts/admission.ts'
 import type { JobContents } from '../domain/ports/content-store.ts'
 import type { Check } from '../domain/readiness.ts'
 import type { Closers } from '../runtime/closers.ts'
+import { makeDigestThreads } from '../runtime/digest-threads.ts'
 import type { Logger } from '../runtime/logger.ts'
 import type { Metrics } from '../runtime/metrics.ts'
 import { toServiceActor } from '../runtime/system-user.ts'
@@ -69,8 +71,6 @@ const registerFirstAccount = (config: Config, { registration, auth: { audit } }:
   })
 
 const megabyte = 1024 * 1024
-/** Enough for 64 concurrent uploads of 1 MB without a file; a thousand slow uploads cannot take more. */
-const contentMemoryBytes = 64 * megabyte
 /** No request takes longer than a day, so an older unfinished multipart upload has no owner. */
 const staleUploadMs = 86_400_000
 
@@ -81,16 +81,18 @@ async function openContentStorage(
 ) {
   const dataDir = resolve(config.dataDir)
   const { master, installationId } = await sealing.getKey()
-  const memory = makeMemoryBudget({ maxBytes: contentMemoryBytes })
+  const memory = makeMemoryBudget({ maxBytes: findContentMemory(config) })
+  const threads = makeDigestThreads()
+  closers.add(threads.close)
   const reserveBytes = config.diskReserve * megabyte
   const disk = await openDiskSpace({ dir: dataDir, reserveBytes })
   const jobDisk = await openDiskSpace({ dir: dataDir, reserveBytes, budget: findJobBudget(config) })
   metrics.gauge('assay_content_memory_bytes', 'Bytes of content held in memory.', memory.countBytes)
   metrics.gauge('assay_disk_free_bytes', 'Free bytes on the disk of the data directory.', disk.countFree)
 
-  const contents = openContentStore({ dir: join(dataDir, 'content'), memory, disk })
+  const contents = openContentStore({ dir: join(dataDir, 'content'), memory, disk, threads })
   closers.add(contents.close)
-  const bounds = { memory, disk: jobDisk }
+  const bounds = { memory, disk: jobDisk, threads }
   if (config.blobs.at === 'disk') {
     const jobContents: JobContents = makeDiskJobContents({ dir: join(dataDir, 'jobs'), master, ...bounds })
     return { contents, jobContents, jobDisk, checks: [], cleanupTasks: [] }
@@ -114,6 +116,13 @@ async function openContentStorage(
     sweep: () => store.abortUploads(staleUploadMs),
   }
   return { contents, jobContents: store.contents, jobDisk, checks: [check], cleanupTasks: [abortStaleUploads] }
+}
+
+/** Bytes of content that may be in memory: set by the operator, or an eighth of what the machine or container has. */
+export function findContentMemory({ contentMemory }: Pick<Config, 'contentMemory'>): number {
+  if (contentMemory !== undefined) return contentMemory * megabyte
+  const memory = Math.min(totalmem(), process.constrainedMemory() || Infinity)
+  return Math.min(2048 * megabyte, Math.max(64 * megabyte, memory / 8))
 }
 
 /** ASSAY_JOB_CONTENT_MB limits job content on this disk only; S3 has its own quotas. */

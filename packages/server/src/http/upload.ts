@@ -56,10 +56,10 @@ export async function readUpload<C extends Content>(
 /** The writer may take over the memory of a chunk, so a chunk that shares its memory is copied. */
 const toOwnedChunk = (chunk: Buffer) => (chunk.byteLength === chunk.buffer.byteLength ? chunk : Buffer.from(chunk))
 
-type Deps<C> = { contents: Contents<C>; maxBytes: number }
-export type Contents<C> = { newWriter(options: Pick<WriterOptions, 'expectedBytes' | 'ownsMemory'>): ContentWriter<C> }
+type Deps<C> = { contents: Contents<C>; maxBytes: number; accountId: string }
+export type Contents<C> = { newWriter(options: WriterOptions): ContentWriter<C> }
 
-function makeForm<C>({ contents, maxBytes, expectedBytes }: Deps<C> & { expectedBytes: number }) {
+function makeForm<C>({ contents, maxBytes, accountId, expectedBytes }: Deps<C> & { expectedBytes: number }) {
   const fields: Partial<Record<TextField, unknown>> = {}
   const fieldNames = new Set<string>()
   const repeatedFields = new Set<string>()
@@ -81,7 +81,7 @@ function makeForm<C>({ contents, maxBytes, expectedBytes }: Deps<C> & { expected
       if (isTextField(name)) fields[name] = notText
       if (name !== 'file' || writer !== undefined) return ignoringSink
       partName = header.filename
-      return openFile(contents.newWriter({ expectedBytes, ownsMemory: true }))
+      return openFile(contents.newWriter({ expectedBytes, accountId, ownsMemory: true }))
     },
     isTooLarge: () => state === 'too large',
     takePause() {

@@ -49,14 +49,14 @@ export function makeListenerScans(deps: Deps) {
       // Undefined while the request is not yet counted against the rate limit.
       let admitted: Caller | undefined
       let bytes = 0
-      const writer = deps.contents.newWriter()
       const admit = async () => {
         const { caller, refused } = await admission.admitRequest(keys, true)
         if (refused !== undefined || caller === undefined) throw refused ?? new Problem({ kind: 'unauthenticated' })
         admitted = caller
         return caller
       }
-      if (recentCaller === undefined) await withLog(admit)
+      const { accountId } = recentCaller ?? (await withLog(admit))
+      const writer = deps.contents.newWriter({ accountId })
 
       return {
         write(chunk) {

@@ -2,6 +2,9 @@ type Detachable = ArrayBuffer & { transfer(bytes: number): ArrayBuffer }
 
 const minFreedBytes = 16 * 1024
 
+/** Whether the buffer is all of its memory, so that no other buffer can be a part of it. */
+export const isWholeMemory = ({ buffer, byteLength }: Buffer): boolean => byteLength === buffer.byteLength
+
 /**
  * Frees the memory of a buffer at once; the buffer is empty afterwards. The garbage collector sees only the small
  * object in front of that memory, so it runs late and long: with content of 10 MB it took more than half of the
@@ -9,7 +12,7 @@ const minFreedBytes = 16 * 1024
  */
 export function freeBuffer(buffer: Buffer) {
   const memory = buffer.buffer as Detachable
-  if (memory.byteLength >= minFreedBytes && buffer.byteLength === memory.byteLength) memory.transfer(0)
+  if (memory.byteLength >= minFreedBytes && isWholeMemory(buffer)) memory.transfer(0)
 }
 
 /** Frees the whole memory that a buffer is a part of. Call it only when no other buffer uses that memory. */

@@ -17,11 +17,16 @@ import { newTestDir } from './test-dir.ts'
 
 const mebibyte = 1024 * 1024
 
-function openTestStore(t: TestContext) {
+/** Opens a store with memory for 1 MiB, so that larger content goes to a file. */
+function openTestStore(t: TestContext, memoryBytes = mebibyte) {
   const dir = join(newTestDir(t), 'content')
-  const store = openContentStore({ dir })
-  t.after(store.close)
-  return { dir, store, listFiles: () => listFiles(dir) }
+  const memory = makeMemoryBudget({ maxBytes: memoryBytes })
+  const store = openContentStore({ dir, memory })
+  t.after(async () => {
+    await store.close()
+    assert.equal(memory.countBytes(), 0, 'all memory was returned')
+  })
+  return { dir, store, memory, listFiles: () => listFiles(dir) }
 }
 
 const listFiles = (dir: string) =>
@@ -65,7 +70,7 @@ describe('content', () => {
         assert.ok((await readAll(content.read(start))).equals(clear.subarray(start)), `from ${start}`)
       }
       assert.equal(listFiles().length, bytes > mebibyte ? 1 : 0)
-      assert.equal(content.whole === undefined, bytes > mebibyte)
+      assert.equal(content.isInMemory, bytes <= mebibyte)
       await content.release()
       await content.release()
       assert.deepEqual(listFiles(), [])
@@ -75,12 +80,12 @@ describe('content', () => {
   }
 
   for (const bytes of [mebibyte, mebibyte + 1, 4 * mebibyte, 4 * mebibyte + 1]) {
-    test(`of ${bytes} bytes stays in memory where up to 4 MiB may`, async (t) => {
-      const { store, listFiles } = openTestStore(t)
+    test(`of ${bytes} bytes stays in memory where 4 MiB are free`, async (t) => {
+      const { store, listFiles } = openTestStore(t, 4 * mebibyte)
       const clear = randomBytes(bytes)
       for (const round of ['once', 'again']) {
-        const content = await put(store, clear, { memoryBytes: 4 * mebibyte, chunkBytes: 61_007 })
-        assert.equal(content.whole === undefined, bytes > 4 * mebibyte, round)
+        const content = await put(store, clear, { chunkBytes: 61_007 })
+        assert.equal(content.isInMemory, bytes <= 4 * mebibyte, round)
         assert.equal(listFiles().length, bytes > 4 * mebibyte ? 1 : 0)
         assert.equal(content.sha1, hashOf('sha1', clear))
         assert.equal(content.sha256, hashOf('sha256', clear))
@@ -101,9 +106,9 @@ describe('content', () => {
     const writer = store.newWriter({ expectedBytes: clear.length })
     await writer.write(Buffer.from(clear.subarray(0, 1000)))
     assert.equal(memory.countBytes(), 0)
-    assert.equal(listFiles(dir).length, 1)
     await writer.write(Buffer.from(clear.subarray(1000)))
     const content = await writer.finish()
+    assert.equal(listFiles(dir).length, 1)
     assert.ok((await readAll(content.read())).equals(clear))
     await content.release()
     // The content may be shorter than expected.
@@ -205,7 +210,7 @@ describe('a disk that refuses content', () => {
   function openBlocked(t: TestContext) {
     const dir = join(newTestDir(t), 'content')
     writeFileSync(dir, '')
-    return { dir, store: openContentStore({ dir }) }
+    return { dir, store: openContentStore({ dir, memory: makeMemoryBudget({ maxBytes: mebibyte }) }) }
   }
 
   test('fails the write or the finish, never silently', async (t) => {

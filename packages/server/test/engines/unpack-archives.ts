@@ -16,6 +16,7 @@ export function newContent(bytes: Buffer, { spooled = false } = {}): Content {
     head: bytes.subarray(0, headBytes),
     sha1: '',
     sha256: '',
+    isInMemory: !spooled,
     whole: spooled ? undefined : bytes,
     async *read(from = 0, to = bytes.length) {
       for (let at = from; at < to; at += 50_000) yield bytes.subarray(at, Math.min(to, at + 50_000))

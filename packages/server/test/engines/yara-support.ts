@@ -52,6 +52,7 @@ export function toContent(bytes: Buffer, { chunkBytes }: { chunkBytes?: number }
     head: bytes.subarray(0, 64),
     sha1: '',
     sha256: '',
+    isInMemory: chunkBytes === undefined,
     whole: chunkBytes === undefined ? bytes : undefined,
     async *read() {
       const step = chunkBytes ?? 65_536

@@ -60,6 +60,7 @@ export function toContent(bytes: Buffer, during?: (times: number) => void | Prom
     head: bytes.subarray(0, 64),
     sha1: '',
     sha256: '',
+    isInMemory: during === undefined,
     whole: during === undefined ? bytes : undefined,
     async *read() {
       const half = bytes.length >> 1

@@ -331,8 +331,8 @@ describe('an inspection', () => {
     const gate = Promise.withResolvers<void>()
     const working = semaphore.use(() => gate.promise)
     const job = { accountId: 'a', order: 1, stopping: new AbortController().signal }
-    const waiting = inspect(newContent('job', { whole: undefined }), { job })
-    const refused = assert.rejects(inspect(newContent('caller', { whole: undefined })), EngineBusy)
+    const waiting = inspect(newContent('job', { isInMemory: false, whole: undefined }), { job })
+    const refused = assert.rejects(inspect(newContent('caller', { isInMemory: false, whole: undefined })), EngineBusy)
     pass(t, 1000)
     await refused
     gate.resolve()
@@ -359,7 +359,7 @@ describe('an inspection', () => {
     const { inspect, semaphore } = newInspection([newEngine()])
     const gate = Promise.withResolvers<void>()
     const working = semaphore.use(() => gate.promise)
-    const large = inspect(newContent('large', { whole: undefined }))
+    const large = inspect(newContent('large', { isInMemory: false, whole: undefined }))
     await inspect(newContent('small'))
     assert.equal(semaphore.countWaiting(), 1)
     gate.resolve()

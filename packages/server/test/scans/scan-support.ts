@@ -83,6 +83,7 @@ function newHeld(whole: Buffer, onRelease: () => void): Content {
   return {
     bytes: whole.length,
     head: whole.subarray(0, headBytes),
+    isInMemory: true,
     whole,
     sha1: createHash('sha1').update(whole).digest('hex'),
     sha256: createHash('sha256').update(whole).digest('hex'),

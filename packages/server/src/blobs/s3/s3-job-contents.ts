@@ -1,4 +1,5 @@
 import { OperatorMistake } from '../../domain/problem.ts'
+import type { DigestThreads } from '../../runtime/digest-threads.ts'
 import { makeJobContents } from '../job-contents.ts'
 import type { MasterKey } from '../master-key.ts'
 import type { FileBounds } from '../sealed-file.ts'
@@ -14,6 +15,7 @@ type Deps = {
   installationId: string
   /** A directory of this machine, where encrypted parts are gathered. */
   stagingDir: string
+  threads?: DigestThreads
 } & FileBounds &
   AttemptDeps
 
@@ -24,6 +26,7 @@ const buffersAtOnce = 6
  * Content of background jobs in a store that speaks S3: every process with the same store and master key can scan it.
  */
 export async function openS3JobContents({ settings, master, installationId, stagingDir, disk, memory, ...deps }: Deps) {
+  const { threads } = deps
   const calls = await openS3Calls(settings, deps)
   const buffers = makePartBuffers({ count: buffersAtOnce, bytes: partBytes })
   const prefix = `${settings.prefix}${installationId}/`
@@ -33,6 +36,7 @@ export async function openS3JobContents({ settings, master, installationId, stag
   const contents = makeJobContents({
     master,
     memory,
+    threads,
     storage: {
       // Without the endpoint, because nodes may reach the same store by different names.
       id: `s3 ${settings.bucket}/${settings.prefix}`,

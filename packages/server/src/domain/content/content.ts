@@ -12,7 +12,9 @@ export type Content = {
   /** The hashes of the whole content, in lower-case hex. */
   readonly sha1: string
   readonly sha256: string
-  /** The whole content, when it is in memory. */
+  /** Chunks that `read` yields are parts of the content then. Otherwise they belong to the reader, who may free them. */
+  readonly isInMemory: boolean
+  /** The whole content in one buffer, when it lies in memory that way. */
   readonly whole: Buffer | undefined
   /** Yields the clear bytes from `start` up to `end`, by default the whole content. */
   read(start?: number, end?: number): AsyncIterable<Buffer>

@@ -13,16 +13,16 @@ export type ContentWriter<Finished = Content> = {
 }
 
 export type WriterOptions = {
-  /** Content up to this size stays in memory while the budget allows it. The store has a default. */
-  memoryBytes?: number
   /** The expected size, when it is known: content that will not fit into memory goes to storage from its first byte. */
   expectedBytes?: number | undefined
   /** The memory that chunks are part of holds nothing else that is needed after `finish`. */
   ownsMemory?: boolean
+  /** The account of the scan: accounts share the memory. */
+  accountId?: string | null
 }
 
 export type ContentStore = {
-  /** Keeps small content in memory and writes larger content to storage, encrypted. Clear bytes never reach a disk. */
+  /** Keeps content in memory while there is room, and writes other content to storage, encrypted. */
   newWriter(options?: WriterOptions): ContentWriter
 }
 
@@ -42,7 +42,7 @@ export type JobContent = Content & { persist(owner: ContentOwner): Promise<Conte
 
 /** Content of background jobs, from the submission until the scan is completed. */
 export type JobContents = {
-  newWriter(options?: Pick<WriterOptions, 'expectedBytes' | 'ownsMemory'>): ContentWriter<JobContent>
+  newWriter(options?: WriterOptions): ContentWriter<JobContent>
   /** Identifies the store of the content. A process can open the content if its own `storeIds` include the id. */
   toStoreId(location: ContentLocation): string
   storeIds: string[]

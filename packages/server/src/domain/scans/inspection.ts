@@ -33,7 +33,7 @@ type InspectionDeps = {
   listEngines(): ScanEngine[]
   unpacker: Unpacker
   contents: ContentStore
-  /** Bounds the scans of content that is not in memory. */
+  /** Bounds the scans of large content, and of content that is not in memory. */
   semaphore: Semaphore
   clock: WorkClock
   limits?: Partial<UnpackLimits>
@@ -46,12 +46,16 @@ export function makeInspection(deps: InspectionDeps) {
     inspect: (content: Content, turn?: Turn): Promise<InspectionReport> =>
       deps.clock.run((work) => {
         const inspectNow = () => inspectWithinLimits(deps, content, work)
-        return content.whole === undefined ? deps.semaphore.use(inspectNow, work) : inspectNow()
+        return isLight(content) ? inspectNow() : deps.semaphore.use(inspectNow, work)
       }, turn),
   }
 }
 
 export type Inspection = ReturnType<typeof makeInspection>
+
+const maxLightBytes = 1024 * 1024
+
+const isLight = ({ isInMemory, bytes }: Content) => isInMemory && bytes <= maxLightBytes
 
 async function inspectWithinLimits(deps: InspectionDeps, content: Content, work: Work): Promise<InspectionReport> {
   const result: InspectionReport = { findings: [], doubts: [] }
@@ -136,7 +140,7 @@ async function inspectMembers(
     seen,
     async take(member) {
       members++
-      const inner = await store(deps.contents.newWriter(), member.bytes)
+      const inner = await store(deps.contents.newWriter(toWriterOptions(search.work)), member.bytes)
       try {
         if (inner.bytes === 0 || search.inspected.has(inner.sha256)) return
         search.inspected.add(inner.sha256)
@@ -156,6 +160,8 @@ async function locateFindings(deps: InspectionDeps, content: Content, search: Se
   await inspectMembers(deps, content, { ...search, result }, 'give').catch(() => {})
   search.result.findings.push(...result.findings)
 }
+
+const toWriterOptions = ({ accountId }: Work) => (accountId === undefined ? {} : { accountId })
 
 async function store(writer: ContentWriter, bytes: AsyncIterable<Buffer>): Promise<Content> {
   try {

@@ -62,7 +62,7 @@ export const makeDownload =
       maxBytes: maxContentBytes[kind][mode],
       totalMs: downloadMs[mode],
       signal,
-      contents: deps.contents,
+      contents: { newWriter: (options) => deps.contents.newWriter({ ...options, accountId }) },
       ...(hosts === null ? {} : { isHostAllowed: (host: string) => isHostListed(host, hosts) }),
     })
   }

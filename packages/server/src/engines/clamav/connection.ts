@@ -57,7 +57,7 @@ async function send(socket: Socket, content: Content): Promise<number> {
   let group: Buffer[] = []
   let groupBytes = 0
   // Chunks from storage belong to this scan and are freed; content in memory stays for a second attempt.
-  const isOwned = content.whole === undefined
+  const isOwned = !content.isInMemory
 
   const flush = () => {
     const chunks = group
