@@ -114,111 +114,131 @@ export function makeLargeWriter(deps: LargeDeps) {
 
 /** Fills pieces with chunks, and keeps them when they are hashed: blocks in memory, or smaller pieces for a file. */
 function makeSink(deps: LargeDeps) {
-  const { blocks, accountId } = deps
-  const blockBytes = blocks?.pool.blockBytes ?? 0
+  const blocks = makeHeldBlocks(deps)
+  const filler = makeFiller()
   /** Blocks that are hashed, in order. */
   let kept: Buffer[] = []
-  /** The piece that is being filled. */
-  let piece: { into: Buffer; length: number } | undefined
-  let heldBytes = 0
-  let file: Spool | undefined
+  let file: Spool | undefined = deps.blocks === undefined ? makeSpool(deps.createFile) : undefined
   /** Memory that holds parts of the form beside the content, and is freed at the end. */
   let shared: Buffer[] = []
-  if (blocks === undefined) file = makeSpool(deps.createFile)
 
-  const openBlock = (): boolean => {
-    if (blocks?.memory.take(blockBytes, accountId) !== true) return false
-    heldBytes += blockBytes
-    piece = { into: blocks.pool.take(), length: 0 }
-    return true
-  }
-  const recycle = (done: Buffer) => {
-    if (!isBlock(done)) return freeBuffer(done)
-    blocks?.pool.release(done)
-    blocks?.memory.release(blockBytes, accountId)
-    heldBytes -= blockBytes
-  }
-  const endPiece = (push: (piece: Buffer) => void) => {
-    if (piece === undefined) return
-    const { into, length } = piece
-    piece = undefined
-    if (length === 0) recycle(into)
-    else push(length === into.length ? into : into.subarray(0, length))
-  }
-  const fill = (chunk: Buffer, at: number): number => {
-    if (piece === undefined) return 0
-    const copied = chunk.copy(piece.into, piece.length, at)
-    piece.length += copied
-    return copied
-  }
-  const isFull = () => piece !== undefined && piece.length === piece.into.length
-  const put = async (hashed: Buffer) => {
-    const written = (file as Spool).write(hashed)
-    recycle(hashed)
-    await written
-  }
-
-  /** A chunk that is part of a larger memory is kept until the end, when nothing else needs that memory. */
   const free = (chunk: Buffer) => {
     if (deps.ownsMemory === true && !isWholeMemory(chunk)) shared.push(chunk)
     else freeBuffer(chunk)
   }
+  const moveToFile = async (spool: Spool) => {
+    await spool.opening
+    for (let piece = kept.shift(); piece !== undefined; piece = kept.shift()) {
+      const written = spool.write(piece)
+      blocks.recycle(piece)
+      await written
+    }
+  }
+  const openBlock = (): Buffer | undefined => {
+    if (file !== undefined) return undefined
+    const block = blocks.open()
+    // Blocks that are filled already move to the file when their turn comes in `keep`.
+    if (block === undefined) file = makeSpool(deps.createFile)
+    return block
+  }
 
   return {
-    recycle,
+    recycle: blocks.recycle,
     countMaxWaiting: () => (file === undefined ? maxWaitingBytes.memory : maxWaitingBytes.file),
-    add(chunk: Buffer, push: (piece: Buffer) => void) {
-      let at = 0
-      while (file === undefined && at < chunk.length) {
-        if (isFull()) endPiece(push)
-        if (piece === undefined && !openBlock()) {
-          // The blocks so far follow the file when their turn comes in `keep`.
-          file = makeSpool(deps.createFile)
-          break
-        }
-        at += fill(chunk, at)
-      }
-      if (at === 0 && chunk.length >= smallChunkBytes) {
-        endPiece(push)
+    add(chunk: Buffer, push: Push) {
+      const isLarge = chunk.length >= smallChunkBytes
+      if (file !== undefined && isLarge) filler.end(push)
+      let at = filler.fill(chunk, 0, push, openBlock)
+      if (at === 0 && isLarge) {
         if (isWholeMemory(chunk)) return push(chunk)
         push(copyOf(chunk))
-        return free(chunk)
+        at = chunk.length
       }
-      while (at < chunk.length) {
-        if (isFull()) endPiece(push)
-        piece ??= { into: Buffer.allocUnsafeSlow(smallChunkBytes), length: 0 }
-        at += fill(chunk, at)
-      }
+      filler.fill(chunk, at, push, () => Buffer.allocUnsafeSlow(smallChunkBytes))
       free(chunk)
     },
-    end: endPiece,
+    end: filler.end,
     /** Keeps a hashed piece. Call it for one at a time, in the order of the content. */
     async keep(hashed: Buffer) {
       kept.push(hashed)
-      if (file === undefined) return
-      await file.opening
-      while (kept[0] !== undefined) await put(kept.shift() as Buffer)
+      if (file !== undefined) await moveToFile(file)
     },
     async finish(bytes: number, digests: Digests): Promise<Content | StoredContent> {
       for (const memory of shared.splice(0)) freeMemory(memory)
       if (file !== undefined) {
-        await file.opening
-        while (kept[0] !== undefined) await put(kept.shift() as Buffer)
+        await moveToFile(file)
         return file.finish(bytes, digests)
       }
       const all = kept
       kept = []
-      return newBlockContent(all, { blockBytes, bytes, digests }, (released) => released.forEach(recycle))
+      const { blockBytes } = blocks
+      return newBlockContent(all, { blockBytes, bytes, digests }, (released) => released.forEach(blocks.recycle))
     },
     async abort() {
-      for (const done of kept.splice(0)) recycle(done)
-      if (piece !== undefined) recycle(piece.into)
-      piece = undefined
+      for (const piece of kept.splice(0)) blocks.recycle(piece)
+      filler.end(blocks.recycle)
       shared = []
-      // Blocks that a failed thread did not return are gone; their share of the budget is not.
+      blocks.releaseLost()
+      await file?.abort()
+    },
+  }
+}
+
+type Push = (piece: Buffer) => void
+
+/** Copies chunks into pieces, and passes on each piece that is full. */
+function makeFiller() {
+  let piece: { into: Buffer; length: number } | undefined
+
+  const end = (push: Push) => {
+    if (piece !== undefined) push(piece.into.subarray(0, piece.length))
+    piece = undefined
+  }
+  return {
+    end,
+    /** Copies the chunk from `at` on, until it ends or `open` returns no memory, and returns where it stopped. */
+    fill(chunk: Buffer, at: number, push: Push, open: () => Buffer | undefined): number {
+      let done = at
+      while (done < chunk.length) {
+        if (piece === undefined) {
+          const into = open()
+          if (into === undefined) break
+          piece = { into, length: 0 }
+        }
+        const copied = chunk.copy(piece.into, piece.length, done)
+        piece.length += copied
+        done += copied
+        if (piece.length === piece.into.length) end(push)
+      }
+      return done
+    },
+  }
+}
+
+/** Blocks of the pool that content holds, and their part of the budget. */
+function makeHeldBlocks({ blocks, accountId }: Pick<LargeDeps, 'blocks' | 'accountId'>) {
+  const blockBytes = blocks?.pool.blockBytes ?? 0
+  let heldBytes = 0
+
+  return {
+    blockBytes,
+    /** Returns undefined when the budget has no room. */
+    open(): Buffer | undefined {
+      if (blocks?.memory.take(blockBytes, accountId) !== true) return undefined
+      heldBytes += blockBytes
+      return blocks.pool.take()
+    },
+    /** Frees a piece, whether it is a block or not. */
+    recycle(piece: Buffer) {
+      if (!isBlock(piece)) return freeBuffer(piece)
+      blocks?.pool.release(piece)
+      blocks?.memory.release(blockBytes, accountId)
+      heldBytes -= blockBytes
+    },
+    /** Returns the budget of blocks that a failed thread did not return. */
+    releaseLost() {
       blocks?.memory.release(heldBytes, accountId)
       heldBytes = 0
-      await file?.abort()
     },
   }
 }
