@@ -215,7 +215,7 @@ export const settingDefinitions = {
     fallback: '10000',
     about: 'Maximum number of client connections. More get 503. Reduced if the limit of open files requires it.',
   }),
-  contentMemory: setting('ASSAY_CONTENT_MEMORY_MB', wholeNumber(16, 1_000_000), {
+  contentMemory: setting('ASSAY_CONTENT_MEMORY_MB', wholeNumber(1, 1_000_000), {
     about: 'Memory for content that is being scanned, in MB. Unset: an eighth of the memory, from 64 to 2048.',
   }),
   diskReserve: setting('ASSAY_DISK_RESERVE_MB', wholeNumber(0, 1_000_000_000), {
