@@ -1,13 +1,8 @@
 import { readFile } from 'node:fs/promises'
 import { deflateSync } from 'node:zlib'
 import sharp, { type Sharp } from 'sharp'
-import { decideImage, imageThresholds } from '../packages/server/src/domain/scans/image-scan.ts'
-import { engineOptions } from '../packages/server/src/engines/child-process/engine-options.ts'
-import { openClassifier } from '../packages/server/src/engines/nsfw/child/classifier.ts'
-import { builtDir } from '../packages/server/src/engines/nsfw/models/manifest.ts'
-import { openModels } from '../packages/server/src/engines/nsfw/models/open-models.ts'
 import { toPng } from '../packages/server/src/engines/nsfw/pixels/png.ts'
-import { makeLogger } from '../packages/server/src/runtime/logger.ts'
+import { openProfiles } from './open-profiles.ts'
 
 /**
  * `node scripts/evasions.ts [profile...]` hides a harmless picture that the models take for pornography in each of the
@@ -203,35 +198,18 @@ const evasions: Record<string, () => Promise<Buffer>> = {
   'Animation of 60 frames, one for 10 ms': () => makeAnimation(60, 33, 10),
 }
 
-const profiles = process.argv.length > 2 ? process.argv.slice(2) : ['fast', 'balanced', 'thorough']
-const models = await openModels({
-  dirs: [builtDir],
-  names: ['mobilenet-v2-mid', 'inception-v3'],
-  precision: 'int8',
-  log: makeLogger({ level: 'warn', region: 'default' }),
-})
-const [first, second] = models
-if (first === undefined) throw new Error('There are no models')
-process.stdout.write(`| Evasion | ${profiles.join(' | ')} |\n| --- |${' --- |'.repeat(profiles.length)}\n`)
-const classifiers = await Promise.all(
-  (['fast', 'balanced', 'thorough'] as const)
-    .filter((profile) => profiles.includes(profile))
-    .map((profile) => {
-      const budgetMs = engineOptions.images.budgetMs[profile]
-      return openClassifier({ models: { first, second }, profile, suspicion: 0.1, budgetMs })
-    }),
-)
+const opened = await openProfiles(process.argv.slice(2))
+process.stdout.write(`| Evasion | ${opened.map(({ profile }) => profile).join(' | ')} |\n`)
+process.stdout.write(`| --- |${' --- |'.repeat(opened.length)}\n`)
 // All are made before the first is opened, which turns off the loader that draws the scenes.
 const samples: [string, Buffer][] = []
 for (const [name, make] of Object.entries(evasions)) samples.push([name, await make()])
 for (const [name, bytes] of samples) {
   const cells: string[] = []
-  for (const classifier of classifiers) {
-    const report = await classifier.classify(bytes)
-    const { status, metadata } = decideImage(report, { threshold: imageThresholds.default, flagsSexy: true })
-    const score = 1 - Number(metadata.classification_clean ?? 1)
+  for (const { scan } of opened) {
+    const { status, score } = await scan(bytes)
     const words = { threat: 'found', error: 'error', clean: 'missed' }
-    cells.push(status === 'error' ? words.error : `${words[status]} (${score.toFixed(2)})`)
+    cells.push(status === 'error' ? words.error : `${words[status as 'threat' | 'clean']} (${score.toFixed(2)})`)
   }
   process.stdout.write(`| ${name} | ${cells.join(' | ')} |\n`)
 }

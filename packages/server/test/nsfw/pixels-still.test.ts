@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import sharp from 'sharp'
 import { makePng, pngChunk, toRows, withArchiveBehind } from '../../../../acceptance/support/hostile-images.ts'
+import { makeSteeredJpeg } from '../../../../acceptance/support/steered-jpeg.ts'
 import { largeShape } from '../../src/engines/nsfw/models/model.ts'
 import {
   blue,
@@ -22,7 +23,9 @@ import { type OpenedView, openViews } from './open-views.ts'
 
 const quarters = [red, green, blue, yellow]
 
-async function open(bytes: Buffer, options: { both?: boolean } = {}): Promise<OpenedView[]> {
+type Blocks = { side: number; pixels: Buffer }
+
+async function open(bytes: Buffer, options: { both?: boolean; allSizes?: boolean } = {}): Promise<OpenedView[]> {
   const picture = await openViews(bytes, options)
   if ('unscanned' in picture) assert.fail(`${picture.unscanned}: ${picture.reason}`)
   assert.equal(picture.isAnimated, false)
@@ -88,6 +91,52 @@ describe('still pictures', () => {
       const { small } = await openOne(bytes)
       assert.ok(isNear(colourOf(small, 0.25, 0.5), [40, 40, 40], 4))
       assert.ok(isNear(colourOf(small, 0.75, 0.5), [200, 200, 200], 4))
+    }
+  })
+
+  // 576 pixels are decoded in full, and 1,792 at an eighth: the other picture is looked at too.
+  for (const blocks of [72, 224]) {
+    it(`a JPEG of ${blocks * 8} pixels that shows another picture at a smaller size is seen at both`, async () => {
+      const [inFull, small] = [
+        [200, 60, 60],
+        [60, 60, 200],
+      ].map((colour) => ({ side: blocks, pixels: paint(blocks, blocks, () => colour).data })) as [Blocks, Blocks]
+      for (const options of [{}, { both: true, allSizes: true }]) {
+        const shown = (await open(makeSteeredJpeg({ inFull, small }), options)).map((view) =>
+          colourOf(view.small, 0.5, 0.5),
+        )
+        assert.ok(
+          shown.some(([red, , blue]) => red > blue + 60),
+          `in full: ${shown.join(' ')}`,
+        )
+        assert.ok(
+          shown.some(([red, , blue]) => blue > red + 60),
+          `small: ${shown.join(' ')}`,
+        )
+      }
+    })
+  }
+
+  it('an ordinary JPEG is seen once, whatever its size', async () => {
+    for (const side of [300, 700, 2100]) {
+      for (const progressive of [false, true]) {
+        const bytes = await toSharp(paintQuarters(side, side)).jpeg({ progressive }).toBuffer()
+        assert.equal((await open(bytes, { allSizes: true })).length, 1, `${side} pixels`)
+      }
+    }
+  })
+
+  it('a picture is averaged, so that no sparse pixels can stand for it', async () => {
+    for (const side of [672, 900, 2240]) {
+      // Every third, fourth or tenth pixel, as programs take it that only sample.
+      const step = Math.round(side / 224)
+      const sparse = paint(side, side, (x, y) => (x % step === step >> 1 && y % step === step >> 1 ? red : blue))
+      for (const encode of ['png', 'webp'] as const) {
+        const bytes = await toSharp(sparse)[encode]({ lossless: true }).toBuffer()
+        const [frame] = await open(bytes)
+        assert.ok(frame !== undefined && isNear(colourOf(frame.small, 0.5, 0.5), blue, 60), `${encode} of ${side}`)
+        assert.ok(isNear(colourOf(await frame.render(largeShape), 0.5, 0.5), blue, 60), `${encode} of ${side}`)
+      }
     }
   })
 

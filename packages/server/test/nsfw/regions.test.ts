@@ -35,6 +35,20 @@ describe('parts of a picture', () => {
     assert.deepEqual(findRegions(data, square), [])
   })
 
+  test('are none in a sky of many shades above hills', () => {
+    const { data } = paint(side, side, (x, y) => {
+      const hill = 130 + 25 * Math.sin(x / 30)
+      return y < hill ? [60 + y, 110 + y, 250] : noise(x, y, green)
+    })
+    assert.deepEqual(findRegions(data, square), [])
+  })
+
+  test('are at most 32 and the tiles of a strip, however many lines it has', () => {
+    const { data } = paint(side, side, (x, y) => (x % 40 < 3 || y % 40 < 3 ? [255, 255, 255] : noise(x, y, [x, y, 90])))
+    const boxes = findRegions(data, square)
+    assert.ok(boxes.length > 20 && boxes.length <= 32, `${boxes.length} parts`)
+  })
+
   test('are the content within a border of one colour', () => {
     const { data } = paint(side, side, (x, y) =>
       x >= 56 && x < 168 && y >= 28 && y < 196 ? noise(x, y, blue) : [250, 250, 250],

@@ -14,6 +14,12 @@ export type Classifier = {
 /** From this unsafe score on, `balanced` looks closer at a picture: about 5 % of neutral pictures score higher. */
 const closerSuspicion = 0.05
 
+/**
+ * From this unsafe score on, the second model looks at a part too. Scores of parts are lowered, so the mean of a lower one
+ * and of the highest possible opinion of the second model reaches no threshold.
+ */
+const partSuspicion = 0.5
+
 /** Opens both models, or the first one alone, according to the profile. */
 export async function openClassifier({ models, profile, suspicion, budgetMs }: Opening): Promise<Classifier> {
   const { first, second } = models
@@ -29,9 +35,11 @@ export async function openClassifier({ models, profile, suspicion, budgetMs }: O
   // A model of the operator is tried at the start, and takes so long to open that no picture should wait for it.
   if (profile === 'thorough' || second?.isOwn) await openSecond()
 
-  /** Parts are many, so the second model looks at suspicious ones only, in every profile. */
-  const wantsSecond = ({ clean }: Scores, isPart: boolean) =>
-    profile !== 'fast' && ((profile === 'thorough' && !isPart) || 1 - clean >= suspicion)
+  const wantsSecond = ({ clean }: Scores, isPart: boolean) => {
+    if (profile === 'fast') return false
+    if (isPart) return 1 - clean >= partSuspicion
+    return profile === 'thorough' || 1 - clean >= suspicion
+  }
   const wantsCloser = ({ clean }: Scores) =>
     profile === 'thorough' || (profile === 'balanced' && 1 - clean >= closerSuspicion)
   const runs: ModelRuns = {
@@ -48,7 +56,8 @@ export async function openClassifier({ models, profile, suspicion, budgetMs }: O
     versions: { sharp: sharp.versions.sharp ?? '', vips: sharp.versions.vips, onnxruntime: env.versions.common },
     async classify(bytes) {
       const budget = makeProcessorBudget(budgetMs)
-      const picture = await openPicture(bytes, { both: profile === 'thorough' && hasSharedDecoding })
+      const allSizes = profile === 'thorough'
+      const picture = await openPicture(bytes, { both: allSizes && hasSharedDecoding, allSizes })
       if ('unscanned' in picture) return { unscanned: picture.unscanned }
       return scorePicture(picture, runs, budget)
     },

@@ -9,6 +9,7 @@ import {
   type Raster,
   refuseErrors,
   render,
+  renderDetail,
   renderWhole,
   type Source,
 } from './render.ts'
@@ -35,7 +36,7 @@ export type Size = { width: number; height: number }
 /** Frames of one pass: they take 50 MB in the small shape and 90 MB in the large one. */
 export const maxFramesPerPass = 250
 
-type StillOptions = { isPng: boolean; both: boolean; ignoreIcc?: boolean }
+type StillOptions = { isPng: boolean; both: boolean; ignoreIcc?: boolean; inFull?: boolean }
 
 /**
  * A picture of one frame. Each shape is decoded from the bytes, because decoding small is cheaper than decoding once
@@ -44,9 +45,9 @@ type StillOptions = { isPng: boolean; both: boolean; ignoreIcc?: boolean }
 export function makeStillFrame(
   bytes: Buffer,
   size: Size,
-  { isPng, both, ignoreIcc = false }: StillOptions,
+  { isPng, both, ignoreIcc = false, inFull = false }: StillOptions,
 ): FrameSource {
-  const source = { bytes, options: { ignoreIcc } }
+  const source = { bytes, options: { ignoreIcc }, inFull }
   const decode = <T>(work: (source: Source) => Promise<T>) => (isPng ? readPng(source, work) : work(source))
   const shared = once(() => decode(decodeOnce))
   const rendered = new Map<string, Promise<Raster>>()
@@ -127,11 +128,8 @@ const maxDetailPixels = 2_000_000
 
 async function decodeDetail(source: Source, { width, height }: Size): Promise<Detail> {
   const scale = Math.min(1, Math.sqrt(maxDetailPixels / (width * height)))
-  const [toWidth, toHeight] = [width, height].map((side) => Math.max(1, Math.round(side * scale)))
-  const pipeline = openSharp(source).resize(toWidth, toHeight, { fit: 'fill', kernel: 'linear' }).toColourspace('srgb')
-  const { data, info } = await refuseErrors(() => pipeline.raw().toBuffer({ resolveWithObject: true }))
-  if (info.channels !== 3 && info.channels !== 4) throw newUnsupported(`${info.channels} channels`)
-  return { data, channels: info.channels, width: info.width, height: info.height }
+  const [toWidth = 1, toHeight = 1] = [width, height].map((side) => Math.max(1, Math.round(side * scale)))
+  return renderDetail(source, toWidth, toHeight)
 }
 
 const sharedSide = 598

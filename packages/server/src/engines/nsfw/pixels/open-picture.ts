@@ -13,6 +13,7 @@ import {
   withHiddenFrame,
 } from './frame-sources.ts'
 import { readJpegScans } from './jpeg-scans.ts'
+import { findOtherSizes } from './jpeg-sizes.ts'
 import { newOverLimit, newUnsupported, Refusal, readMetadata, type Unscanned } from './render.ts'
 import { makeStoredFrame } from './turned.ts'
 import type { Pass, View } from './views.ts'
@@ -32,6 +33,8 @@ export type Picture = {
 export type OpenOptions = {
   /** Both shapes will be used. */
   both?: boolean
+  /** Adds what a JPEG shows at each size at which programs decode it. */
+  allSizes?: boolean
   limits?: Limits
 }
 
@@ -69,11 +72,11 @@ const defaultLimits: Limits = {
  * the limits bound what the header announces, not what a decoder does with the rest.
  */
 export async function openPicture(bytes: Buffer, options: OpenOptions = {}): Promise<Picture | Unscanned> {
-  const { both = false, limits = defaultLimits } = options
+  const { both = false, allSizes = false, limits = defaultLimits } = options
   allowFourLoaders()
   try {
     const header = await readHeader(bytes)
-    const frameSources = await findFrameSources(bytes, header, { both, limits })
+    const frameSources = await findFrameSources(bytes, header, { both, allSizes, limits })
     const framesTotal = frameSources[0]?.frames ?? 0
     const passes = () => chooseAllViews(frameSources, () => openEmbedded(bytes, limits))
     return { framesTotal, isAnimated: framesTotal > 1, passes }
@@ -103,7 +106,7 @@ async function* openEmbedded(bytes: Buffer, limits: Limits): AsyncGenerator<Fram
       if (error instanceof Refusal) return undefined
       throw error
     })
-    if (header !== undefined) yield* await findFrameSources(embedded, header, { both: false, limits })
+    if (header !== undefined) yield* await findFrameSources(embedded, header, { both: false, allSizes: false, limits })
   }
 }
 
@@ -122,9 +125,10 @@ async function readHeader(bytes: Buffer): Promise<Header> {
   return { format, width, height, pages, metadata }
 }
 
-type FindOptions = { both: boolean; limits: Limits }
+type FindOptions = { both: boolean; allSizes: boolean; limits: Limits }
 
-async function findFrameSources(bytes: Buffer, header: Header, { both, limits }: FindOptions): Promise<FrameSource[]> {
+async function findFrameSources(bytes: Buffer, header: Header, options: FindOptions): Promise<FrameSource[]> {
+  const { both, allSizes, limits } = options
   const { format, pages, metadata } = header
   checkSize(header, limits)
   const hasOddProfile = metadata.icc !== undefined && (await isUnusualProfile(metadata.icc))
@@ -134,7 +138,7 @@ async function findFrameSources(bytes: Buffer, header: Header, { both, limits }:
     if (apng !== undefined) return [openApng(bytes, apng, { header, limits, hasOddProfile })]
     checkInterlaced(header, limits)
   }
-  if (pages === 1) return findStills(bytes, header, { both, hasOddProfile })
+  if (pages === 1) return findStills(bytes, header, { both, allSizes, hasOddProfile })
   const frameSource = makeAnimationFrames(bytes, header, limits.maxHeldBytes)
   checkAnimation(header, frameSource, limits)
   if (hasOddProfile) throw newUnsupported('an animation with an unusual colour profile')
@@ -157,7 +161,7 @@ function openApng(
 function findStills(
   bytes: Buffer,
   { format, metadata }: Header,
-  { both, hasOddProfile }: { both: boolean; hasOddProfile: boolean },
+  { both, allSizes, hasOddProfile }: { both: boolean; allSizes: boolean; hasOddProfile: boolean },
 ): FrameSource[] {
   const isPng = format === 'image/png'
   const { autoOrient: size, orientation = 1, hasAlpha } = metadata
@@ -165,6 +169,10 @@ function findStills(
   const frameSources = hasAlpha ? withHiddenFrame(still, bytes, isPng) : [still]
   if (orientation > 1) frameSources.push(makeStoredFrame(still, orientation))
   if (hasOddProfile) frameSources.push(makeStillFrame(bytes, size, { isPng, both: false, ignoreIcc: true }))
+  // A usual profile changes little, and applying it to all pixels takes longer than decoding them.
+  if (format === 'image/jpeg') {
+    frameSources.push(...findOtherSizes({ bytes, size, ignoreIcc: !hasOddProfile, allSizes }))
+  }
   if (isPng) frameSources.push(...findUnusualGammas(bytes).map((gamma) => makeGammaFrame(bytes, size, gamma)))
   return frameSources
 }

@@ -24,15 +24,22 @@ export type Raster = { data: Buffer; channels: 3 | 4 }
 /** A picture at a size from which its parts can be cut; RGB or RGBA. */
 export type Detail = Raster & { width: number; height: number }
 
-export type Source = { bytes: Buffer; options?: SharpOptions }
+export type Source = {
+  bytes: Buffer
+  options?: SharpOptions
+  /** Decodes all frequencies of a JPEG. Otherwise libvips leaves out those that a smaller picture does not need. */
+  inFull?: boolean
+}
 
 /** Renders a picture in the given shape; several frames lie one below the other. Shrinks while decoding where the format can. */
-export async function render({ bytes, options }: Source, shape: Shape): Promise<Raster> {
-  const { side, kernel } = shape
-  const pipeline = openSharp({ bytes, ...(options && { options }) })
-    .resize(side, side, { fit: 'fill', kernel })
-    .toColourspace('srgb')
-  return toRaster(pipeline)
+export async function render(source: Source, { side, kernel }: Shape): Promise<Raster> {
+  return toRaster(openSharp(source).resize(side, side, { fit: 'fill', kernel }).toColourspace('srgb'))
+}
+
+/** Renders a picture at a size of its own proportions. */
+export async function renderDetail(source: Source, width: number, height: number): Promise<Detail> {
+  const pipeline = openSharp(source).resize(width, height, { fit: 'fill', kernel: 'linear' }).toColourspace('srgb')
+  return { ...(await toRaster(pipeline)), width, height }
 }
 
 /** Renders a picture at its own size. */
@@ -43,8 +50,11 @@ export async function readMetadata(bytes: Buffer): Promise<Metadata> {
 }
 
 /** Opens truncated pictures too, because viewers show what there is of them. The caller has checked the limits. */
-export const openSharp = ({ bytes, options }: Source): Sharp =>
-  sharp(bytes, { failOn: 'none', limitInputPixels: false, autoOrient: true, ...options })
+export function openSharp({ bytes, options, inFull = false }: Source): Sharp {
+  const picture = sharp(bytes, { failOn: 'none', limitInputPixels: false, autoOrient: true, ...options })
+  // A stated colour space makes sharp decode all pixels before it resizes them.
+  return inFull ? picture.pipelineColourspace('srgb') : picture
+}
 
 /** Turns every error of libvips into a refusal of the picture. */
 export async function refuseErrors<T>(work: () => Promise<T>): Promise<T> {

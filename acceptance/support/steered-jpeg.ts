@@ -1,0 +1,151 @@
+/**
+ * JPEGs that show one picture when they are decoded in full, and another one when a decoder makes them smaller by
+ * leaving out frequencies. Decoders cut values beyond black and white only after the frequencies are put together, so a
+ * few pixels far beyond white raise the mean of a block that a small decoding shows, and not the one that is seen.
+ */
+
+/** Pictures in RGB, of as many pixels as the JPEG has blocks of 8 x 8. */
+type Blocks = { side: number; pixels: Buffer }
+
+/** Steers which of the three smaller decodings show the hidden picture: those of 1/8, of 1/4 and below, or of 1/2 and below. */
+export type Steering = { inFull: Blocks; small: Blocks }
+
+const quantum = 16
+/** Pixels of a block that lie beyond black or white. */
+const spikes = 8
+/** Within this range a mean can be kept while the spikes are cut. */
+const range = { least: 34, most: 221 }
+
+/** Encodes a baseline JPEG of 8 times the side of both pictures. */
+export function makeSteeredJpeg({ inFull, small }: Steering): Buffer {
+  const { side } = inFull
+  const [shown, hidden] = [toYcc(inFull), toYcc(small)]
+  const bits = makeBitWriter()
+  const previous = [0, 0, 0]
+  for (let block = 0; block < side * side; block++) {
+    for (let component = 0; component < 3; component++) {
+      const at = block * 3 + component
+      const values = toBlock(shown[at] ?? 0, hidden[at] ?? 0)
+      const coefficients = transform(values).map((value) => Math.round(value / quantum))
+      previous[component] = writeBlock(bits, coefficients, previous[component] ?? 0)
+    }
+  }
+  const pixels = side * 8
+  return Buffer.concat([
+    Buffer.from([0xff, 0xd8]),
+    segment(0xdb, [0, ...Array.from({ length: 64 }, () => quantum)]),
+    segment(0xc0, [8, pixels >> 8, pixels & 255, pixels >> 8, pixels & 255, 3, 1, 0x11, 0, 2, 0x11, 0, 3, 0x11, 0]),
+    segment(0xc4, [0x00, ...toCodes(12)]),
+    segment(0xc4, [0x10, ...toCodes(251)]),
+    segment(0xda, [3, 1, 0, 2, 0, 3, 0, 0, 63, 0]),
+    bits.finish(),
+    Buffer.from([0xff, 0xd9]),
+  ])
+}
+
+const segment = (marker: number, body: number[]) =>
+  Buffer.from([0xff, marker, (body.length + 2) >> 8, (body.length + 2) & 255, ...body])
+
+function toYcc({ pixels }: Blocks): number[] {
+  const found: number[] = []
+  for (let i = 0; i < pixels.length; i += 3) {
+    const [red = 0, green = 0, blue = 0] = pixels.subarray(i, i + 3)
+    const y = 0.299 * red + 0.587 * green + 0.114 * blue
+    found.push(y, 128 + (blue - y) / 1.772, 128 + (red - y) / 1.402)
+  }
+  return found
+}
+
+/** A block whose mean is `small` until values beyond black and white are cut, and `inFull` from then on. */
+function toBlock(inFull: number, small: number): number[] {
+  const mean = Math.min(range.most, Math.max(range.least, inFull))
+  const limit = small > mean ? 255 : 0
+  const rest = (mean * 64 - limit * spikes) / (64 - spikes)
+  const spike = (small * 64 - rest * (64 - spikes)) / spikes
+  // One spike in each row and column, so that they look like a fine grain.
+  return Array.from({ length: 64 }, (_, i) => (i % 8 === ((i >> 3) * 3) % 8 ? spike : rest))
+}
+
+const cosines = Array.from({ length: 64 }, (_, i) => {
+  const [u, x] = [i >> 3, i & 7]
+  return (u === 0 ? Math.SQRT1_2 : 1) * 0.5 * Math.cos(((2 * x + 1) * u * Math.PI) / 16)
+})
+
+/** The two-dimensional cosine transform of a block. */
+function transform(values: number[]): number[] {
+  const rows = Array.from({ length: 64 }, (_, i) => {
+    const [y, u] = [i >> 3, i & 7]
+    let sum = 0
+    for (let x = 0; x < 8; x++) sum += ((values[y * 8 + x] ?? 0) - 128) * (cosines[u * 8 + x] ?? 0)
+    return sum
+  })
+  return Array.from({ length: 64 }, (_, i) => {
+    const [v, u] = [i >> 3, i & 7]
+    let sum = 0
+    for (let y = 0; y < 8; y++) sum += (rows[y * 8 + u] ?? 0) * (cosines[v * 8 + y] ?? 0)
+    return sum
+  })
+}
+
+const zigzag = toZigzag()
+
+function toZigzag(): number[] {
+  const cells = Array.from({ length: 64 }, (_, i) => ({ at: i, x: i & 7, y: i >> 3 }))
+  const along = ({ x, y }: { x: number; y: number }) => ((x + y) % 2 === 0 ? x : y)
+  return cells.sort((a, b) => a.x + a.y - (b.x + b.y) || along(a) - along(b)).map(({ at }) => at)
+}
+
+/** A table in which the code of each symbol is the symbol itself, in eight bits. */
+function toCodes(count: number): number[] {
+  const lengths = Array.from({ length: 16 }, (_, i) => (i === 7 ? count : 0))
+  return [...lengths, ...Array.from({ length: count }, (_, i) => i)]
+}
+
+type BitWriter = ReturnType<typeof makeBitWriter>
+
+function makeBitWriter() {
+  const bytes: number[] = []
+  let [held, count] = [0, 0]
+  const write = (value: number, bits: number) => {
+    for (let bit = bits - 1; bit >= 0; bit--) {
+      held = (held << 1) | ((value >> bit) & 1)
+      if (++count < 8) continue
+      bytes.push(held)
+      if (held === 0xff) bytes.push(0)
+      ;[held, count] = [0, 0]
+    }
+  }
+  return {
+    write,
+    finish() {
+      if (count > 0) write(0xff, 8 - count)
+      return Buffer.from(bytes)
+    },
+  }
+}
+
+/** Writes a block and returns its mean, from which the next block of the component is predicted. */
+function writeBlock(bits: BitWriter, coefficients: number[], previous: number): number {
+  const mean = coefficients[0] ?? 0
+  writeValue(bits, 0, mean - previous)
+  let run = 0
+  for (let k = 1; k < 64; k++) {
+    const value = coefficients[zigzag[k] ?? 0] ?? 0
+    if (value === 0) {
+      run++
+      continue
+    }
+    for (; run > 15; run -= 16) bits.write(0xf0, 8)
+    writeValue(bits, run, value)
+    run = 0
+  }
+  if (run > 0) bits.write(0, 8)
+  return mean
+}
+
+/** A code is its symbol: the number of zeros before the value, and the number of its bits. */
+function writeValue(bits: BitWriter, run: number, value: number) {
+  const size = value === 0 ? 0 : 32 - Math.clz32(Math.abs(value))
+  bits.write((run << 4) | size, 8)
+  bits.write(value < 0 ? value + (1 << size) - 1 : value, size)
+}
