@@ -146,7 +146,8 @@ const classes = Uint8Array.from({ length: 256 }, (_, byte) => {
   return (byte >= 0x20 && byte !== 0x7f) || (byte >= 0x07 && byte <= 0x0d) || byte === 0x1b ? plain : control
 })
 
-const chunkBytes = 1024
+/** Content lies in resizable memory, in which V8 reads single bytes two to four times as slowly as in a copy. */
+const chunk = new Uint8Array(1024)
 
 /**
  * Collects the classes of all bytes, with one table look-up per byte (0.8 ns). It stops at the first chunk with a
@@ -154,9 +155,9 @@ const chunkBytes = 1024
  */
 function collectClasses(head: Buffer): number {
   let seenClasses = 0
-  for (let at = 0; at < head.length && (seenClasses & control) === 0; at += chunkBytes) {
-    const end = Math.min(head.length, at + chunkBytes)
-    for (let i = at; i < end; i++) seenClasses |= classes[head[i] as number] as number
+  for (let at = 0; at < head.length && (seenClasses & control) === 0; at += chunk.length) {
+    const bytes = head.copy(chunk, 0, at)
+    for (let i = 0; i < bytes; i++) seenClasses |= classes[chunk[i] as number] as number
   }
   return seenClasses
 }
