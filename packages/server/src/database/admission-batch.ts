@@ -54,11 +54,12 @@ export type Counting = 'byKey' | 'inAccounts'
 /** Admits the calls of one batch, in one transaction. */
 export async function admitAll(pool: Pool, calls: AdmissionCall[], counting: Counting): Promise<BatchAnswer[]> {
   const groups = groupByKey(calls)
-  const arePlainCharges = calls.every(isPlainCharge)
   const [only, ...others] = groups
-  const isSimple = only !== undefined && others.length === 0 && arePlainCharges && isSimpleCharge(only)
-  const row = isSimple ? await chargeOneGroup(pool, only) : undefined
-  const rows = row === undefined ? await runBatchStatement(pool, groups, { arePlainCharges, counting }) : [row]
+  const isSimple = only !== undefined && others.length === 0 && isSimpleGroup(only)
+  const simpleRow = isSimple ? await chargeOneGroup(pool, only) : undefined
+  const arePlainCharges = calls.every(isPlainCharge)
+  const rows =
+    simpleRow === undefined ? await runBatchStatement(pool, groups, { arePlainCharges, counting }) : [simpleRow]
   const answers: BatchAnswer[] = new Array(calls.length).fill({ outcome: 'unknown-key' })
   for (const row of rows) {
     for (const member of groups[row.k - 1]?.members ?? []) answers[member.i] = toAnswer(row, member)
@@ -66,26 +67,41 @@ export async function admitAll(pool: Pool, calls: AdmissionCall[], counting: Cou
   return answers
 }
 
-/** Whether all calls of a key charge a scan, and all or none count a request, under the same setting of the account. */
-function isSimpleCharge({ wanted, members }: Group): boolean {
-  const flagsSexy = members[0]?.call.flagsSexy
+/** Whether `chargeOneKey` can charge the calls of a key: they are alike, and none has an idempotency key. */
+function isSimpleGroup({ wanted, members }: Group): boolean {
+  const first = members[0]?.call
   return (
     (wanted === 0 || wanted === members.length) &&
-    members.every(({ call }) => call.scan !== undefined && call.flagsSexy === flagsSexy)
+    members.every(
+      ({ call }) =>
+        call.scan !== undefined &&
+        call.idempotency === undefined &&
+        call.flagsSexy === first?.flagsSexy &&
+        (call.job === undefined) === (first?.job === undefined),
+    )
   )
 }
 
 /** Charges the scans of one key with `chargeOneKey`. Returns undefined when that statement left them to the others. */
 async function chargeOneGroup(pool: Pool, { digest, wanted, members }: Group): Promise<KeyRow | undefined> {
-  const scans = members.map(({ call: { scan } }, index) => ({ n: index + 1, ...toScanRecord(scan as NewScan) }))
+  const contents = newSealedContents()
+  const scans = members.map(({ call: { scan, job } }, index) => ({
+    n: index + 1,
+    ...toScanRecord(scan as NewScan),
+    ...(job && toJobRecord(job, contents)),
+  }))
+  const first = members[0]?.call
+  const withJobs = first?.job !== undefined
   const values = [
     Buffer.from(digest, 'hex'),
     wanted,
     scans.length,
     JSON.stringify(scans),
-    members[0]?.call.flagsSexy ?? null,
+    first?.flagsSexy ?? null,
+    withJobs,
+    withJobs ? contents.toParameter() : null,
   ]
-  const row = await runStatement<OneKeyRow>(pool, chargeOneKey, values, statementTimeoutMs).then(
+  const row = await runStatement<OneKeyRow>(pool, chargeOneKey, values, withJobs ? undefined : statementTimeoutMs).then(
     ({ rows }) => rows[0],
     (error: unknown) => {
       if (isLeftToOthers(error)) return undefined

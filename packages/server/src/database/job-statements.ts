@@ -89,8 +89,10 @@ claimed as (
 )
 select more as "hasMore", claimed.*, "flagsSexy"
 from (
+  -- As all leases, claims do not wait for the disk.
   select (select count(*) from candidate) > (select count(*) from picked)
-    or exists (select from candidate cross join depth where turn >= depth) as more
+    or exists (select from candidate cross join depth where turn >= depth) as more,
+    set_config('synchronous_commit', 'off', true)
 ) as rest
 left join (
   picked join claimed on claimed."scanId" = picked.scan_id ${joinAccount}

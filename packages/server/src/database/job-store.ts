@@ -21,22 +21,31 @@ import { type SourceRow, toScanRecord, toSource } from './scan-records.ts'
 const settings = withoutDiskWait
 const maxClaimRounds = 4
 
-/** `listQueues` lists the queues that this process can claim jobs from at the moment. */
-export function makeJobStore({ pool, listQueues }: { pool: Pool; listQueues(): string[] }): JobStore {
+type Deps = {
+  pool: Pool
+  /** Lists the queues that this process can claim jobs from at the moment. */
+  listQueues(): string[]
+  /** How often claims look for leases that have run out and pauses that are over. Workers claim more often than that. */
+  requeueEveryMs?: number
+}
+
+export function makeJobStore({ pool, listQueues, requeueEveryMs = 100 }: Deps): JobStore {
   // The turns begin at a random account: processes that begin at the same one would compete for the same jobs.
   let lastServed: string = randomUUID()
 
   const completeInBatch = makeGroupCommit({ run: (items: CompletedItem[]) => completeAll(pool, items), maxBatch: 256 })
 
+  let requeuedAt = -Infinity
+
+  async function requeue() {
+    if (performance.now() - requeuedAt < requeueEveryMs) return
+    await inTransaction(pool, (client) => changeRows(client, requeueStatement), { settings })
+    requeuedAt = performance.now()
+  }
+
   async function claimOnce(limit: number, leaseMs: number) {
-    const rows = await inTransaction(
-      pool,
-      async (client) => {
-        await changeRows(client, requeueStatement)
-        return listRows<ClaimedRow | NothingClaimed>(client, claimStatement, [limit, leaseMs, lastServed, listQueues()])
-      },
-      { settings },
-    )
+    const values = [limit, leaseMs, lastServed, listQueues()]
+    const { rows } = await runStatement<ClaimedRow | NothingClaimed>(pool, claimStatement, values)
     const claimed = rows.filter((row): row is ClaimedRow => row.token !== null)
     lastServed = claimed.at(-1)?.accountId ?? lastServed
     return { claimed, hasMore: rows[0]?.hasMore === true }
@@ -45,6 +54,7 @@ export function makeJobStore({ pool, listQueues }: { pool: Pool; listQueues(): s
   return {
     async claim(limit, leaseMs) {
       const claimed: ClaimedRow[] = []
+      await requeue()
       // One round may fall short: other processes may have locked jobs that this one saw, or accounts with many jobs
       // may have to make up for accounts with few.
       for (let round = 0; round < maxClaimRounds && claimed.length < limit; round++) {

@@ -51,7 +51,7 @@ describe('a database that is lost', () => {
     },
     {
       name: 'a job',
-      words: 'enqueue-scans',
+      words: 'charge-one-key',
       toCall: (keyDigest) => ({
         keyDigest,
         countsRequest: false,

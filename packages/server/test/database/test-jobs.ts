@@ -16,7 +16,9 @@ export async function openTestJobs() {
     ...stores,
     pool,
     listQueues: () => [testQueue],
-    jobs: makeJobStore({ pool, listQueues: () => [testQueue] }),
+    // Tests end leases and claim at once.
+    requeueEveryMs: 0,
+    jobs: makeJobStore({ pool, listQueues: () => [testQueue], requeueEveryMs: 0 }),
     deliveries: makeDeliveryStore({ pool, sealer: stores.sealer }),
     idempotency: makeIdempotencyStore({ pool }),
     /** Returns the id of the scan. */
