@@ -121,22 +121,42 @@ describe('a member of an account', { skip: lacking }, () => {
     const names = ['=cmd|calc.exe', '+1', '@SUM(A1)', '-2', 'a "quoted", name', '<script>alert(1)</script>.png']
     const caller = makeCaller(url, account.api_key)
     for (const name of names) await caller.sendFile('malware', 'scan', randomUUID(), { file_name: name })
-    const answer = await admin.send(owner, 'GET', '/scans.csv?status=clean')
+    const answer = await admin.send(owner, 'GET', '/scans?status=clean&format=csv')
     assert.equal(answer.status, 200)
     assert.equal(answer.headers['content-type'], 'text/csv; charset=utf-8')
     assert.equal(answer.headers['content-disposition'], 'attachment; filename="scans.csv"')
     assert.equal(answer.headers['x-content-type-options'], 'nosniff')
     const lines = answer.text.split('\r\n')
-    assert.equal(lines[0], 'id,kind,status,name,bytes,type,signals,sha256,key,created,completed')
+    assert.equal(
+      lines[0],
+      'id,scan_type,status,content_name,content_length,content_type,signals,sha256,key_name,created_at,completed_at',
+    )
     assert.equal(lines.length, 1 + 12 + 1)
     for (const line of lines.slice(1, -1)) assert.match(line, /^[0-9a-f-]{36},(malware|nsfw_image),clean,/)
     for (const name of names.slice(0, 4)) assert(answer.text.includes(`,clean,'${name},`), name)
     assert(answer.text.includes(',clean,"a ""quoted"", name",'))
-    const threats = await admin.send(owner, 'GET', '/scans.csv?status=threat')
+    const threats = await admin.send(owner, 'GET', '/scans?status=threat&format=csv')
     assert.match(
       threats.text.split('\r\n')[1] ?? '',
       /,threat,eicar\.com,68,.*,Virus:Eicar-Test-Signature,[0-9a-f]{64},console,/,
     )
+  })
+
+  test('finds scans by part of their name, whose wildcards mean themselves, and exports them as JSON', async () => {
+    const caller = makeCaller(url, account.api_key)
+    for (const name of ['Rechnung_100%.PDF', 'rechnungen.pdf', 'a\\b.pdf']) {
+      assert.equal((await caller.sendFile('malware', 'scan', randomUUID(), { file_name: name })).status, 201)
+    }
+    const find = async (name: string) => {
+      const answer = await admin.send(owner, 'GET', `/scans?format=json&name=${encodeURIComponent(name)}`)
+      assert.equal(answer.headers['content-disposition'], 'attachment; filename="scans.json"')
+      return (JSON.parse(answer.text) as { content_name: string }[]).map(({ content_name }) => content_name).sort()
+    }
+    assert.deepEqual(await find('rechnung'), ['Rechnung_100%.PDF', 'rechnungen.pdf'])
+    assert.deepEqual(await find('g_1'), ['Rechnung_100%.PDF'])
+    assert.deepEqual(await find('0%'), ['Rechnung_100%.PDF'])
+    assert.deepEqual(await find('\\'), ['a\\b.pdf'])
+    assert.deepEqual(await find('nothing like it'), [])
   })
 
   test('sees rejected requests by day and status', async () => {
@@ -281,7 +301,7 @@ describe('a member of an account', { skip: lacking }, () => {
     ]) {
       assert.deepEqual(await admin.ask(stranger.owner, 'GET', path), { items: [], next: null }, path)
     }
-    assert.equal((await admin.send(stranger.owner, 'GET', '/scans.csv')).text.split('\r\n').length, 2)
+    assert.equal((await admin.send(stranger.owner, 'GET', '/scans?format=csv')).text.split('\r\n').length, 2)
     // The other account is unchanged, and its invitation still works.
     assert.equal((await admin.send(owner, 'GET', `/scans/${scan.id}`)).status, 200)
     assert.equal((await admin.accept(invite.url, { email: invitation.email })).status, 200)

@@ -24,7 +24,7 @@ const routesByAccess: [RoleName[], string][] = [
   [everybody, 'findLink acceptLink signIn'],
   [people, 'getSession listSessions signOut signOutEverywhere changePassword startTotp confirmTotp'],
   [people, 'chooseAccount renewRecoveryCodes removeTotp'],
-  [accountRoles, 'getOverview listScans exportScans getScan getUsage listKeys createKey rotateKey revokeKey'],
+  [accountRoles, 'getOverview listScans getScan getUsage listKeys createKey rotateKey revokeKey'],
   [accountRoles, 'getWebhooks revealWebhookSecret rotateWebhookSecret testWebhook listDeliveries getDelivery'],
   [accountRoles, 'replayDelivery replayFailed getAccount listMembers'],
   [owners, 'inviteMember removeMember listNotices confirmNotices'],

@@ -91,11 +91,19 @@ describe('the admin API rejects', () => {
         assert(JSON.parse(answer.text).items.length <= 2)
       }
     }
-    for (const filter of ['status=bad', 'kind=x', 'key=x', 'from=2027-13-01', 'to=yesterday', 'hash=abc']) {
+    for (const filter of [
+      'status=bad',
+      'format=xml',
+      'kind=x',
+      'key=x',
+      'from=2027-13-01',
+      'to=yesterday',
+      'hash=abc',
+    ]) {
       const answer = await admin.send(owner, 'GET', `/scans?${filter}`)
       await assertProblem(answer, validation(filter.split('=')[0] ?? ''), filter)
       await assertProblem(
-        await admin.send(owner, 'GET', `/scans.csv?${filter}`),
+        await admin.send(owner, 'GET', `/scans?format=csv&${filter}`),
         validation(filter.split('=')[0] ?? ''),
       )
     }

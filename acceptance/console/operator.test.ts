@@ -226,6 +226,18 @@ describe('an operator', { skip: lacking }, () => {
     }
   })
 
+  test('filters the audit log by person, action and day, and exports it', async () => {
+    const listOf = (actor: string) => listAudit(`?limit=100&actor=${encodeURIComponent(actor)}`)
+    const own = await listOf(email.toUpperCase().slice(0, -3))
+    assert.deepEqual([...new Set(own.map(({ actor }) => actor))], [email])
+    assert.deepEqual(await listOf('%'), [])
+    assert.deepEqual(await listAudit('?from=2020-01-01&to=2020-01-02'), [])
+    const today = new Date().toISOString().slice(0, 10)
+    assert((await listAudit(`?from=${today}`)).length > 0)
+    const exported = await admin.send(operator, 'GET', '/operator/audit?format=csv&action=account.')
+    assert.match(exported.text, /^id,at,actor,action,target,account_name,detail,address\r\n\d+,\d{4}-/)
+  })
+
   test('finds the changes in the audit log, page by page', async () => {
     const { account, owner } = await openAccount(admin, { name: 'Watched' })
     await admin.ask(owner, 'POST', '/keys', { name: 'noted' })

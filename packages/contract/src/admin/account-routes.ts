@@ -10,7 +10,6 @@ export const accountRoutes = {
     query: scanning.ScanFilter,
     answer: scanning.ScanPage,
   }),
-  exportScans: get('/scans.csv', 'account', 'Export all matching scans as CSV', { query: scanning.ScanFilter }),
   getScan: get('/scans/{id}', 'account', 'Show one scan with its timeline', { answer: scanning.ScanDetail }),
   getUsage: get('/usage', 'account', 'Count scans by day, kind and key, and rejected requests', {
     answer: scanning.Usage,

@@ -5,6 +5,7 @@ import { AccountView } from './account.ts'
 import {
   count,
   credits,
+  day,
   email,
   flag,
   id,
@@ -204,7 +205,15 @@ export const AuditRow = Type.Object({
   address: nullable(text),
 })
 export const AuditPage = page(AuditRow)
-export const AuditFilter = Type.Object({ ...pageQuery, action: Type.Optional(Type.String({ maxLength: 100 })) })
+export const AuditFilter = Type.Object({
+  ...pageQuery,
+  /** First part of the name of the action, such as `key.`. */
+  action: Type.Optional(Type.String({ maxLength: 100 })),
+  /** Part of the name of the person or program, in any case. */
+  actor: Type.Optional(Type.String({ maxLength: 254 })),
+  from: Type.Optional(day),
+  to: Type.Optional(day),
+})
 
 export const System = Type.Object({
   version: text,

@@ -16,6 +16,19 @@ export type Route = Schemas & {
   summary: string
 }
 
+type ObjectSchema = TSchema & { properties?: Record<string, TSchema>; items?: TSchema }
+
+/** The schema of a row of a list: of an array, or of a page with `items` and `next`. Other routes have none. */
+export function findRowSchema({ method, answer }: Pick<Route, 'method' | 'answer'>): ObjectSchema | undefined {
+  if (method !== 'GET' || answer === undefined) return undefined
+  const { properties, items } = answer as ObjectSchema
+  const rows = properties?.next === undefined ? undefined : (properties.items as ObjectSchema | undefined)
+  return items ?? rows?.items
+}
+
+/** Every list can be exported whole, with `?format=`. */
+export const exportFormats = ['csv', 'json'] as const
+
 const make =
   <M extends Method>(method: M) =>
   <P extends string, A extends Access, S extends Schemas = Record<never, never>>(

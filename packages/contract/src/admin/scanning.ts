@@ -25,6 +25,8 @@ export const ScanFilter = Type.Object({
   status: Type.Optional(scanStatus),
   kind: Type.Optional(scanKind),
   key: Type.Optional(id),
+  /** Part of the file name, in any case. */
+  name: Type.Optional(Type.String({ maxLength: 255 })),
   from: Type.Optional(day),
   to: Type.Optional(day),
   hash: Type.Optional(sha256),

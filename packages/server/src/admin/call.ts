@@ -105,6 +105,14 @@ export function readExpiry(value: string | null | undefined, clock: Clock): Date
   return date
 }
 
+const dayMs = 86_400_000
+
+/** The times between which a filter by days lies, in UTC. It includes the last day, so it ends where the next begins. */
+export const toTimes = ({ from, to }: { from: string | undefined; to: string | undefined }) => ({
+  from: from === undefined ? undefined : new Date(`${from}T00:00:00Z`),
+  to: to === undefined ? undefined : new Date(Date.parse(`${to}T00:00:00Z`) + dayMs),
+})
+
 const pageSize = 50
 
 /** Lists one page. It asks for one row more than the page has, to learn whether there is a next page. */

@@ -1,5 +1,12 @@
 import { type Operation, operations } from '@assay/contract'
-import { type AdminRouteName, adminPath, adminRoutes, consoleScanPath, type Route } from '@assay/contract/admin'
+import {
+  type AdminRouteName,
+  adminPath,
+  adminRoutes,
+  consoleScanPath,
+  findRowSchema,
+  type Route,
+} from '@assay/contract/admin'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Admission } from '../domain/accounts/admission.ts'
 import type { Origin } from '../domain/console/authentication.ts'
@@ -12,6 +19,7 @@ import { makeFileHandler, makeUrlHandler, type ScanDeps } from '../http/scans.ts
 import { type Audit, type Call, getAccountId, type Handlers, type Who } from './call.ts'
 import { findDeviceToken } from './cookies.ts'
 import { type GuardDeps, makeGuard } from './guard.ts'
+import { sendExport, takeFormat } from './list-export.ts'
 
 /** Registers every route of the admin API. All share one guard, and one check of query and body by their schemas. */
 export function registerAdmin(app: FastifyInstance, deps: GuardDeps & { audit: AuditLog; handlers: Handlers }) {
@@ -30,11 +38,15 @@ export function registerAdmin(app: FastifyInstance, deps: GuardDeps & { audit: A
       handler: async (request, reply) => {
         const who = await guard(route, request)
         const origin = toRequestOrigin(request)
-        const input = await readInput(route, request, reply)
+        const exported =
+          findRowSchema(route) !== undefined ? takeFormat(request.query as Record<string, unknown>) : undefined
+        const input = await readInput(route, request, reply, exported?.rest)
         const audit = makeAudit(deps.audit, route, who, origin)
         const handle = async () => {
           const { atomically } = deps.audit
           const call = { who, origin, audit: audit.note, atomically, ...input, request, reply }
+          const list = (page: object) => run(deps.handlers, name, { ...call, query: { ...input.query, ...page } })
+          if (exported?.format !== undefined) return sendExport(reply, { route, format: exported.format, list })
           const answer = await run(deps.handlers, name, call)
           if (isChange && !audit.hasNoted() && !unauditedRoutes.has(name)) await audit.note(`route.${name}`)
           return answer
@@ -93,11 +105,15 @@ function makeAudit(log: AuditLog, { access }: Route, who: Who, { address }: Orig
   return { note, hasNoted: () => hasNoted }
 }
 
-async function readInput(route: Route, request: FastifyRequest, reply: FastifyReply) {
+async function readInput(
+  route: Route,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  query = (request.query ?? {}) as Record<string, unknown>,
+) {
   const params = request.params as Record<string, string>
   // PostgreSQL text cannot hold NUL, so no name or id can match: answer "not found" without asking the database.
   if (Object.values(params).some((value) => value.includes('\u0000'))) throw new Problem({ kind: 'not-found' })
-  const query = (request.query ?? {}) as Record<string, unknown>
   // The validator is loaded with the first request, because it would take a sixth of a second of each start.
   const { checkForm } = await import('@assay/contract/check-form')
   requireValid(route.query === undefined ? {} : checkForm(route.query, query))

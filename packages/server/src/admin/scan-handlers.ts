@@ -1,4 +1,3 @@
-import { Readable } from 'node:stream'
 import type { ScanFilter, ScanRow } from '@assay/contract/admin'
 import type { Account } from '../domain/accounts/account.ts'
 import { consoleKeyPrefix } from '../domain/console/console-keys.ts'
@@ -8,7 +7,7 @@ import type { DeliveryStore } from '../domain/ports/delivery-store.ts'
 import type { KeyStore } from '../domain/ports/key-store.ts'
 import type { Counts, HistoryFilter, RecordedScan, ScanHistory } from '../domain/ports/scan-history.ts'
 import { toScanResult } from '../domain/scans/scan.ts'
-import { getAccountId, getId, type Handlers, listPage, requireFound } from './call.ts'
+import { getAccountId, getId, type Handlers, listPage, requireFound, toTimes } from './call.ts'
 
 export type ScanHandlerDeps = {
   history: ScanHistory
@@ -21,10 +20,9 @@ export type ScanHandlerDeps = {
 const dayMs = 86_400_000
 const shownDays = 30
 const paceDays = 7
-const exportPage = 1000
 const noScans: Counts = { clean: 0, threat: 0, error: 0, pending: 0 }
 
-/** Handlers for the scans of an account: overview, list, export, detail and usage. */
+/** Handlers for the scans of an account: overview, list, detail and usage. */
 export function makeScanHandlers(deps: ScanHandlerDeps) {
   const { history } = deps
 
@@ -40,13 +38,6 @@ export function makeScanHandlers(deps: ScanHandlerDeps) {
         ({ cursor, limit }) => history.list(accountId, filter, { before: cursor, limit }),
         toRow,
       )
-    },
-
-    async exportScans(call) {
-      const accountId = getAccountId(call)
-      const filter = toFilter(call.query)
-      call.reply.type('text/csv; charset=utf-8').header('Content-Disposition', 'attachment; filename="scans.csv"')
-      return Readable.from(toCsv(history, accountId, filter))
     },
 
     async getScan(call) {
@@ -121,34 +112,6 @@ async function getUsage({ history, accounts, clock }: ScanHandlerDeps, accountId
   }
 }
 
-const csvHeader = 'id kind status name bytes type signals sha256 key created completed'.split(' ')
-
-/** Yields the scans that match a filter as CSV, and reads them page by page. */
-async function* toCsv(history: ScanHistory, accountId: string, filter: HistoryFilter) {
-  yield toCsvLine(csvHeader)
-  for (let before: string | undefined; ; ) {
-    const page = await history.list(accountId, filter, { before, limit: exportPage })
-    for (const scan of page) {
-      const row = toRow(scan)
-      yield toCsvLine([
-        row.id,
-        row.scan_type,
-        row.status,
-        row.content_name,
-        row.content_length,
-        row.content_type,
-        row.signals.join(' '),
-        row.sha256,
-        row.key_name,
-        row.created_at,
-        row.completed_at,
-      ])
-    }
-    if (page.length < exportPage) return
-    before = page.at(-1)?.id
-  }
-}
-
 const toRow = (scan: RecordedScan): ScanRow => ({
   id: scan.id,
   scan_type: scan.kind,
@@ -163,14 +126,13 @@ const toRow = (scan: RecordedScan): ScanRow => ({
   completed_at: scan.completedAt?.toISOString() ?? null,
 })
 
-const toFilter = ({ status, kind, key, from, to, hash }: ScanFilter): HistoryFilter => ({
+const toFilter = ({ status, kind, key, name, from, to, hash }: ScanFilter): HistoryFilter => ({
   status,
+  name,
   kind,
   keyId: key,
   sha256: hash,
-  from: from === undefined ? undefined : new Date(`${from}T00:00:00Z`),
-  // The filter includes the last day, so the exclusive bound is the start of the next one.
-  to: to === undefined ? undefined : new Date(new Date(`${to}T00:00:00Z`).getTime() + dayMs),
+  ...toTimes({ from, to }),
 })
 
 /** Sums the counts of each day, with zeros for days without a scan. */
@@ -201,15 +163,3 @@ function toRunOut(remaining: number, perDay: number, now: Date, periodEnd: Date)
 
 const toDay = (date: Date) => date.toISOString().slice(0, 10)
 const toDayStart = (now: Date, daysAgo: number) => new Date(Date.parse(`${toDay(now)}T00:00:00Z`) - daysAgo * dayMs)
-
-/**
- * One line of CSV (RFC 4180). Names come from strangers, so a cell that a spreadsheet would read as a formula is quoted
- * as text.
- */
-export const toCsvLine = (cells: (string | number | null)[]): string => `${cells.map(toCell).join(',')}\r\n`
-
-function toCell(value: string | number | null): string {
-  const text = String(value ?? '')
-  const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text
-  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
-}

@@ -1,6 +1,6 @@
 import type { Status } from '@assay/contract/admin'
 import type { AuditLog, AuditRecord } from '../domain/ports/audit-log.ts'
-import { type Handlers, listPage, requireFound } from './call.ts'
+import { type Handlers, listPage, requireFound, toTimes } from './call.ts'
 
 type ShownSetting = { name: string; value: string | null; origin: string; about: string; secret: boolean }
 type StoredFile = { path: string; bytes: number }
@@ -52,9 +52,11 @@ export function makeSystemHandlers(deps: SystemDeps) {
     },
 
     async listAudit({ query }) {
+      const { action, actor, from, to } = query
+      const filter = { action, actor, ...toTimes({ from, to }) }
       return listPage(
         query,
-        ({ cursor, limit }) => audit.list({ before: cursor, action: query.action, limit }),
+        ({ cursor, limit }) => audit.list(filter, { before: cursor, limit }),
         toAuditRow,
         (cursor) => /^\d{1,18}$/.test(cursor),
       )

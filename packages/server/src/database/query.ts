@@ -73,6 +73,10 @@ type KeysetPage = {
   limit: string
 }
 
+/** The pattern of `like` that finds a text anywhere, with its wildcards taken literally. */
+export const toPattern = (text: string | undefined): string | undefined =>
+  text === undefined ? undefined : `%${text.replaceAll(/[\\%_]/g, '\\$&')}%`
+
 /**
  * Keyset paging: `condition` keeps the rows that follow the cursor in the order of the page. The other columns of the
  * cursor's row are looked up in `table`; with one column there is nothing to look up, and the row may be gone.

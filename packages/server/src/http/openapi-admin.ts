@@ -1,4 +1,12 @@
-import { adminPath, adminRoutes, csrfHeader, type Route, type TSchema } from '@assay/contract/admin'
+import {
+  adminPath,
+  adminRoutes,
+  csrfHeader,
+  exportFormats,
+  findRowSchema,
+  type Route,
+  type TSchema,
+} from '@assay/contract/admin'
 
 type Json = Record<string, unknown>
 
@@ -32,20 +40,19 @@ export function toAdminPaths(): Record<string, Json> {
 
 function toAdminOperation(name: string, route: Route): Json {
   const { path, access, summary, query, body, answer: answerSchema } = route
+  const isList = findRowSchema(route) !== undefined
   return {
     operationId: `admin_${name}`,
     tags: [adminTag.name],
     summary,
     description: audiences[access],
     security: toSecurity(route),
-    parameters: [...toPathParameters(path), ...toQueryParameters(query)],
+    parameters: [...toPathParameters(path), ...toQueryParameters(query), ...(isList ? [formatParameter] : [])],
     ...(body === undefined ? {} : { requestBody: { required: true, content: toJsonBody(body) } }),
     responses: {
-      ...(answerSchema === undefined && path.endsWith('.csv')
-        ? { 200: { description: 'The table', content: { 'text/csv': { schema: { type: 'string' } } } } }
-        : answerSchema === undefined
-          ? { 204: { description: 'Done. No body.' } }
-          : { 200: { description: 'The result', content: toJsonBody(answerSchema) } }),
+      ...(answerSchema === undefined
+        ? { 204: { description: 'Done. No body.' } }
+        : { 200: { description: 'The result', content: { ...toJsonBody(answerSchema), ...(isList ? csvBody : {}) } } }),
       default: { description: 'The request is rejected. `type` links to an explanation.', content: problemBody },
     },
   }
@@ -73,5 +80,13 @@ function toQueryParameters(query: TSchema | undefined) {
   return Object.entries(properties).map(([name, schema]) => ({ name, in: 'query', schema }))
 }
 
+const formatParameter = {
+  name: 'format',
+  in: 'query',
+  description: 'Exports all matching rows as a file, without pages.',
+  schema: { type: 'string', enum: exportFormats },
+}
+
+const csvBody = { 'text/csv': { schema: { type: 'string' } } }
 const toJsonBody = (schema: TSchema) => ({ 'application/json': { schema } })
 const problemBody = { 'application/problem+json': { schema: { $ref: '#/components/schemas/ProblemDetails' } } }

@@ -146,7 +146,7 @@ describe('the audit log of operator commands', () => {
     for (const [command] of changes) await run(...command)
 
     const audit = makeAuditLog({ pool })
-    const records = (await audit.list({ before: undefined, action: undefined, limit: 100 })).toReversed()
+    const records = (await audit.list({}, { before: undefined, limit: 100 })).toReversed()
     const created = [
       ['account.create', accountId],
       ['key.create', 'ci'],

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { toCsvLine } from '../../src/admin/scan-handlers.ts'
+import { toCsvLine } from '../../src/admin/list-export.ts'
 
 test('cells with commas, quotes and line ends are quoted as RFC 4180 says', () => {
-  assert.equal(toCsvLine(['a', 1, null, '']), 'a,1,,\r\n')
+  assert.equal(toCsvLine(['a', '1', '', '']), 'a,1,,\r\n')
   assert.equal(toCsvLine(['a,b', 'say "x"', 'two\nlines']), '"a,b","say ""x""","two\nlines"\r\n')
 })
 

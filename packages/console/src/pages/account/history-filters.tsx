@@ -6,7 +6,7 @@ import { SelectField, TextField } from '../../ui/field.tsx'
 type Params = Record<string, string | undefined>
 type Props = { params: Params; onChange: (changes: Params) => void }
 
-const filters = ['status', 'kind', 'key', 'from', 'to', 'hash']
+const filters = ['status', 'kind', 'key', 'name', 'from', 'to', 'hash']
 
 export function HistoryFilters({ params, onChange }: Props) {
   const keys = useRead('listKeys')
@@ -52,7 +52,16 @@ export function HistoryFilters({ params, onChange }: Props) {
         <TextField label="To" type="date" value={params.to ?? ''} min={params.from} onText={(to) => onChange({ to })} />
       </div>
       <div className="flex flex-wrap items-end gap-3">
-        <div className="min-w-0 flex-1">
+        <div className="min-w-40 flex-1">
+          <TextField
+            label="File name"
+            type="search"
+            placeholder="invoice"
+            value={params.name ?? ''}
+            onText={(name) => onChange({ name })}
+          />
+        </div>
+        <div className="min-w-40 flex-2">
           <HashField key={params.hash} hash={params.hash ?? ''} onHash={(hash) => onChange({ hash })} />
         </div>
         {isFiltered && (

@@ -1,8 +1,7 @@
 import { type ScanFilter, ScanFilter as schema } from '@assay/contract/admin'
-import { toUrl } from '../../api/call.ts'
 import { useRead } from '../../api/hooks.ts'
 import { useSearchParams } from '../../api/use-search-params.ts'
-import { buttonClass } from '../../ui/button.tsx'
+import { ExportLinks } from '../../ui/export-links.tsx'
 import { Page } from '../../ui/page.tsx'
 import { Pager } from '../../ui/pager.tsx'
 import { Empty, Loaded } from '../../ui/states.tsx'
@@ -20,11 +19,7 @@ export function HistoryPage() {
     <Page
       title="History"
       about="Names, hashes and verdicts of all scans. The content is deleted when its scan completes."
-      actions={
-        <a href={toUrl('exportScans', { query: filter })} download="scans.csv" className={buttonClass()}>
-          Export CSV
-        </a>
-      }
+      actions={<ExportLinks list="listScans" input={{ query: filter }} />}
     >
       <HistoryFilters params={params} onChange={(changes) => setParams({ ...changes, cursor: undefined })} />
       <Loaded query={scans}>

@@ -3,8 +3,10 @@ import { useState } from 'react'
 import { useRead } from '../../api/hooks.ts'
 import { Badge } from '../../ui/badge.tsx'
 import { Button } from '../../ui/button.tsx'
+import { ExportLinks } from '../../ui/export-links.tsx'
 import { toAge, toDay } from '../../ui/format.ts'
 import { Page } from '../../ui/page.tsx'
+import { SearchField, useSearchMatch } from '../../ui/search.tsx'
 import { Empty, Loaded } from '../../ui/states.tsx'
 import { Table } from '../../ui/table.tsx'
 import { CreateKey, RevokeKey, RotateKey } from './key-dialogs.tsx'
@@ -15,6 +17,7 @@ export function KeysPage() {
   const keys = useRead('listKeys', {}, { liveMs: 5000 })
   const [open, setOpen] = useState<OpenDialog>()
   const close = () => setOpen(undefined)
+  const matches = useSearchMatch()
   const createButton = (
     <Button variant="primary" onClick={() => setOpen({ action: 'create' })}>
       Create a key
@@ -24,14 +27,27 @@ export function KeysPage() {
     <Page
       title="API keys"
       about="Applications send an API key in the header X-API-Key. A key is shown once, when it is created."
-      actions={createButton}
+      actions={
+        <>
+          <ExportLinks list="listKeys" />
+          {createButton}
+        </>
+      }
     >
       <Loaded query={keys}>
         {(rows) =>
           rows.length === 0 ? (
             <Empty title="No API keys">Create a key so that your applications can scan.</Empty>
           ) : (
-            <KeyTable keys={[...rows].sort(compareKeys)} onOpen={(action, key) => setOpen({ action, key })} />
+            <>
+              <SearchField placeholder="Name, beginning of the key, or creator" />
+              <KeyTable
+                keys={rows
+                  .filter(({ name, prefix, created_by }) => matches(name, prefix, created_by))
+                  .sort(compareKeys)}
+                onOpen={(action, key) => setOpen({ action, key })}
+              />
+            </>
           )
         }
       </Loaded>

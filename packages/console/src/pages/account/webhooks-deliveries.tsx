@@ -4,6 +4,7 @@ import { useForm } from '../../api/use-form.ts'
 import { useSearchParams } from '../../api/use-search-params.ts'
 import { Button } from '../../ui/button.tsx'
 import { FormDialog, InfoDialog } from '../../ui/dialog.tsx'
+import { ExportLinks } from '../../ui/export-links.tsx'
 import { SelectField, TextField } from '../../ui/field.tsx'
 import { toReplayed } from '../../ui/format.ts'
 import { Pager } from '../../ui/pager.tsx'
@@ -17,12 +18,11 @@ type State = 'pending' | 'delivered' | 'dead' | 'stopped'
 export function DeliveriesSection() {
   const [{ state, cursor, scan, delivery }, setParams] = useSearchParams()
   const [isReplaying, setReplaying] = useState(false)
-  const query = {
-    limit: '25',
+  const filter = {
     ...(state === undefined ? {} : { state: state as State }),
     ...(scan === undefined ? {} : { scan }),
-    ...(cursor === undefined ? {} : { cursor }),
   }
+  const query = { limit: '25', ...filter, ...(cursor === undefined ? {} : { cursor }) }
   const deliveries = useRead('listDeliveries', { query }, { liveMs: 5000 })
   return (
     <section className="flex flex-col gap-3">
@@ -41,6 +41,7 @@ export function DeliveriesSection() {
               ['stopped', 'Stopped (410 Gone)'],
             ]}
           />
+          <ExportLinks list="listDeliveries" input={{ query: filter }} />
           <Button onClick={() => setReplaying(true)}>Replay failed</Button>
         </div>
       </div>

@@ -4,10 +4,11 @@ import { useRead } from '../../api/hooks.ts'
 import { useSearchParams } from '../../api/use-search-params.ts'
 import { Button } from '../../ui/button.tsx'
 import { Meter } from '../../ui/charts.tsx'
-import { TextField } from '../../ui/field.tsx'
+import { ExportLinks } from '../../ui/export-links.tsx'
 import { isUnlimited, toNumber } from '../../ui/format.ts'
 import { LongText } from '../../ui/long-text.tsx'
 import { Page } from '../../ui/page.tsx'
+import { SearchField, useSearchMatch } from '../../ui/search.tsx'
 import { Empty, Loaded } from '../../ui/states.tsx'
 import { RowButton, Table } from '../../ui/table.tsx'
 import { AccountDrawer, AccountState } from './account-drawer.tsx'
@@ -16,7 +17,8 @@ import { CreateAccount } from './create-account.tsx'
 export function AccountsPage() {
   const accounts = useRead('listAccounts', {}, { liveMs: 10_000 })
   const [isCreating, setCreating] = useState(false)
-  const [{ account: openId, search = '' }, setParams] = useSearchParams()
+  const [{ account: openId }, setParams] = useSearchParams()
+  const matches = useSearchMatch()
   const open = accounts.data?.find(({ id }) => id === openId)
   const create = (
     <Button variant="primary" onClick={() => setCreating(true)}>
@@ -24,20 +26,24 @@ export function AccountsPage() {
     </Button>
   )
   return (
-    <Page title="Accounts" about="Accounts with their plans, credits and rate limits." actions={create}>
+    <Page
+      title="Accounts"
+      about="Accounts with their plans, credits and rate limits."
+      actions={
+        <>
+          <ExportLinks list="listAccounts" />
+          {create}
+        </>
+      }
+    >
       <Loaded query={accounts}>
         {(rows) => (
           <>
-            <div className="max-w-80">
-              <TextField
-                label="Search"
-                type="search"
-                placeholder="Name, plan or ID"
-                value={search}
-                onText={(text) => setParams({ search: text })}
-              />
-            </div>
-            <Accounts rows={filterAccounts(rows, search)} onOpen={(account) => setParams({ account })} />
+            <SearchField placeholder="Name, plan or ID" />
+            <Accounts
+              rows={rows.filter(({ name, plan, id }) => matches(name, plan, id))}
+              onOpen={(account) => setParams({ account })}
+            />
           </>
         )}
       </Loaded>
@@ -47,11 +53,6 @@ export function AccountsPage() {
       )}
     </Page>
   )
-}
-
-function filterAccounts(rows: AccountView[], search: string): AccountView[] {
-  const searchText = search.trim().toLowerCase()
-  return rows.filter(({ name, plan, id }) => [name, plan, id].some((text) => text.toLowerCase().includes(searchText)))
 }
 
 function Accounts({ rows, onOpen }: { rows: AccountView[]; onOpen: (id: string) => void }) {

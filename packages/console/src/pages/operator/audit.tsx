@@ -1,7 +1,8 @@
 import type { Answer } from '../../api/call.ts'
 import { useRead } from '../../api/hooks.ts'
 import { useSearchParams } from '../../api/use-search-params.ts'
-import { SelectField } from '../../ui/field.tsx'
+import { ExportLinks } from '../../ui/export-links.tsx'
+import { SelectField, TextField } from '../../ui/field.tsx'
 import { toDateTime } from '../../ui/format.ts'
 import { LongText } from '../../ui/long-text.tsx'
 import { Page } from '../../ui/page.tsx'
@@ -39,22 +40,32 @@ const subjects: [prefix: string, label: string][] = [
 ]
 
 export function AuditPage() {
-  const [{ action, cursor }, setParams] = useSearchParams()
-  const query = { ...(action && { action }), ...(cursor && { cursor }) }
+  const [{ action, actor, from, to, cursor }, setParams] = useSearchParams()
+  const filter = { ...(action && { action }), ...(actor && { actor }), ...(from && { from }), ...(to && { to }) }
+  const query = { ...filter, ...(cursor && { cursor }) }
+  const change = (changes: Record<string, string>) => setParams({ ...changes, cursor: undefined })
   const log = useRead('listAudit', { query }, cursor === undefined ? { liveMs: 5000 } : {})
   return (
     <Page
       title="Audit log"
       about="Changes made in the console, through the admin API and by commands: who, what, when and from which address."
+      actions={<ExportLinks list="listAudit" input={{ query: filter }} />}
     >
-      <div className="max-w-72">
-        <SelectField
-          label="Subject"
-          value={action ?? ''}
-          options={subjects}
-          onText={(text) => setParams({ action: text, cursor: undefined })}
+      <search
+        aria-label="Filters"
+        className="grid grid-cols-2 gap-3 rounded-xl border border-line bg-panel p-4 lg:grid-cols-4"
+      >
+        <SelectField label="Subject" value={action ?? ''} options={subjects} onText={(action) => change({ action })} />
+        <TextField
+          label="User"
+          type="search"
+          placeholder="ada@example.com"
+          value={actor ?? ''}
+          onText={(actor) => change({ actor })}
         />
-      </div>
+        <TextField label="From" type="date" value={from ?? ''} max={to} onText={(from) => change({ from })} />
+        <TextField label="To" type="date" value={to ?? ''} min={from} onText={(to) => change({ to })} />
+      </search>
       <Loaded query={log}>
         {({ items, next }) =>
           items.length === 0 ? (
@@ -78,11 +89,11 @@ function Entries({ rows }: { rows: Entry[] }) {
       rows={rows}
       keyOf={({ id }) => id}
       columns={[
+        { title: 'Time', cell: ({ at }) => <span className="whitespace-nowrap">{toDateTime(at)}</span> },
         { title: 'Action', cell: ({ action }) => <code className="font-mono text-xs font-medium">{action}</code> },
         { title: 'Target', cell: (entry) => <Target entry={entry} /> },
         { title: 'Detail', cell: (entry) => <Detail entry={entry} /> },
         { title: 'User', cell: ({ actor }) => <LongText>{actor}</LongText> },
-        { title: 'Time', cell: ({ at }) => <span className="whitespace-nowrap">{toDateTime(at)}</span> },
         { title: 'Address', isExtra: true, cell: ({ address }) => address ?? '' },
       ]}
     />

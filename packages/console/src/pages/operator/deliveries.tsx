@@ -4,6 +4,7 @@ import { useChange, useRead } from '../../api/hooks.ts'
 import { Badge } from '../../ui/badge.tsx'
 import { Button } from '../../ui/button.tsx'
 import { FormDialog } from '../../ui/dialog.tsx'
+import { ExportLinks } from '../../ui/export-links.tsx'
 import { SelectField } from '../../ui/field.tsx'
 import { toAge, toNumber, toReplayed } from '../../ui/format.ts'
 import { LongText } from '../../ui/long-text.tsx'
@@ -21,6 +22,7 @@ export function DeliveriesPage() {
     <Page
       title="Deliveries"
       about="Webhook receivers that fail or are paused, by host. A receiver that has failed for five days is paused automatically."
+      actions={<ExportLinks list="listFailingHosts" />}
     >
       {message !== '' && (
         <Notice>

@@ -3,6 +3,7 @@ import { useChange, useRead } from '../../api/hooks.ts'
 import { useSearchParams } from '../../api/use-search-params.ts'
 import { Badge, type Tone } from '../../ui/badge.tsx'
 import { Button } from '../../ui/button.tsx'
+import { ExportLinks } from '../../ui/export-links.tsx'
 import { SelectField } from '../../ui/field.tsx'
 import { toAge, toBytes } from '../../ui/format.ts'
 import { LongText } from '../../ui/long-text.tsx'
@@ -28,9 +29,14 @@ const emptyTitles: Record<State | 'all', string> = {
 export function JobsPage() {
   const [params, setParams] = useSearchParams()
   const { state, cursor } = params as { state?: State; cursor?: string }
-  const jobs = useRead('listJobs', { query: { ...(state && { state }), ...(cursor && { cursor }) } }, { liveMs: 2000 })
+  const filter = state === undefined ? {} : { state }
+  const jobs = useRead('listJobs', { query: { ...filter, ...(cursor && { cursor }) } }, { liveMs: 2000 })
   return (
-    <Page title="Jobs" about="Waiting and running background scans, oldest first. Completed jobs leave this list.">
+    <Page
+      title="Jobs"
+      about="Waiting and running background scans, oldest first. Completed jobs leave this list."
+      actions={<ExportLinks list="listJobs" input={{ query: filter }} />}
+    >
       <div className="max-w-72">
         <SelectField
           label="Show"

@@ -6,6 +6,7 @@ import { Badge } from '../../ui/badge.tsx'
 import { Button } from '../../ui/button.tsx'
 import { Confirm } from '../../ui/confirm.tsx'
 import { FormDialog } from '../../ui/dialog.tsx'
+import { ExportLinks } from '../../ui/export-links.tsx'
 import { EndDateField, SelectField, TextField } from '../../ui/field.tsx'
 import { toAge, toDay } from '../../ui/format.ts'
 import { LongText } from '../../ui/long-text.tsx'
@@ -25,7 +26,12 @@ export function ListsPage() {
     <Page
       title="Allow and block"
       about="Entries override the engines. An allow entry turns a threat into clean; it does not change errors."
-      actions={add}
+      actions={
+        <>
+          <ExportLinks list="listEntries" />
+          {add}
+        </>
+      }
     >
       <Loaded query={entries}>
         {(rows) =>

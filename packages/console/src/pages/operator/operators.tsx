@@ -4,6 +4,7 @@ import { useChange, useRead, useSession } from '../../api/hooks.ts'
 import { Badge } from '../../ui/badge.tsx'
 import { Button } from '../../ui/button.tsx'
 import { Confirm } from '../../ui/confirm.tsx'
+import { ExportLinks } from '../../ui/export-links.tsx'
 import { toDay } from '../../ui/format.ts'
 import { Page } from '../../ui/page.tsx'
 import { personColumns } from '../../ui/person-columns.tsx'
@@ -21,6 +22,7 @@ export function OperatorsPage() {
     <Page
       title="Operators"
       about="Operators manage the service. To add one, run on the server: npm run assay -- operators invite"
+      actions={<ExportLinks list="listOperators" />}
     >
       <ErrorMessage error={resume.error} />
       <Loaded query={operators}>

@@ -6,6 +6,7 @@ import { useForm } from '../../api/use-form.ts'
 import { Button } from '../../ui/button.tsx'
 import { Confirm } from '../../ui/confirm.tsx'
 import { FormDialog } from '../../ui/dialog.tsx'
+import { ExportLinks } from '../../ui/export-links.tsx'
 import { TextField } from '../../ui/field.tsx'
 import { isUnlimited, toNumber } from '../../ui/format.ts'
 import { LongText } from '../../ui/long-text.tsx'
@@ -32,7 +33,12 @@ export function PlansPage() {
     <Page
       title="Plans"
       about="A new rate limit applies immediately, new credits from the next period of each account."
-      actions={create}
+      actions={
+        <>
+          <ExportLinks list="listPlans" />
+          {create}
+        </>
+      }
     >
       <Loaded query={plans}>
         {(rows) =>

@@ -1,6 +1,6 @@
 import type { Pool } from 'pg'
 import type { AuditHead, AuditLog, AuditRecord } from '../../domain/ports/audit-log.ts'
-import { atomically, findRow, listRows, toPage } from '../query.ts'
+import { atomically, findRow, listRows, toPage, toPattern } from '../query.ts'
 import { afterCommit } from '../unit-of-work.ts'
 import { verifyAuditChain } from './audit-chain.ts'
 
@@ -20,7 +20,8 @@ export function makeAuditLog({ pool, onNoted }: { pool: Pool; onNoted?(head: Aud
     verify: (anchor) => verifyAuditChain(pool, anchor),
     listOfAccount: (accountId, { actions, since, limit }) =>
       listRows<AuditRecord>(pool, listRecordsOfAccount, [accountId, actions, since, limit]),
-    list: ({ before, action, limit }) => listRows<AuditRecord>(pool, listRecords, [before, action, limit]),
+    list: ({ action, actor, from, to }, { before, limit }) =>
+      listRows<AuditRecord>(pool, listRecords, [before, action, limit, toPattern(actor), from, to]),
   }
 }
 
@@ -36,6 +37,7 @@ order by audit_log.id desc limit $4
 `
 
 const listRecords = `${selectRecords}
-where ${page.condition} and ($2::text is null or starts_with(action, $2))
+where ${page.condition} and ($2::text is null or starts_with(action, $2)) and ($4::text is null or actor ilike $4)
+  and ($5::timestamptz is null or at >= $5) and ($6::timestamptz is null or at < $6)
 ${page.ordering}
 `

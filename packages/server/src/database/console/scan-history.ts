@@ -1,12 +1,14 @@
 import type { Pool } from 'pg'
 import type { RecordedScan, RejectedRequestStore, ScanHistory } from '../../domain/ports/scan-history.ts'
-import { changeRows, findRow, listRows, toPage } from '../query.ts'
+import { changeRows, findRow, listRows, toPage, toPattern } from '../query.ts'
 import { scanFields } from '../scan-records.ts'
 
 export function makeScanHistory({ pool }: { pool: Pool }): ScanHistory {
   return {
-    list: (accountId, { status, kind, keyId, from, to, sha256 }, { before, limit }) =>
-      listRows<RecordedScan>(pool, listScans, [accountId, before, status, kind, keyId, from, to, sha256, limit]),
+    list: (accountId, { status, kind, keyId, from, to, sha256, name }, { before, limit }) => {
+      const filter = [status, kind, keyId, from, to, sha256]
+      return listRows<RecordedScan>(pool, listScans, [accountId, before, ...filter, limit, toPattern(name)])
+    },
 
     find: (accountId, id) =>
       findRow<RecordedScan>(pool, `${selectScans} where scans.id = $2 and scans.account_id = $1`, [accountId, id]),
@@ -53,7 +55,7 @@ const listScans = `${selectScans}
 where scans.account_id = $1 and ${page.condition}
   and ($3::text is null or status = $3) and ($4::text is null or kind = $4) and ($5::uuid is null or key_id = $5)
   and ($6::timestamptz is null or scans.created_at >= $6) and ($7::timestamptz is null or scans.created_at < $7)
-  and ($8::text is null or metadata ->> 'hash_sha256' = $8)
+  and ($8::text is null or metadata ->> 'hash_sha256' = $8) and ($10::text is null or content_name ilike $10)
 ${page.ordering}
 `
 

@@ -17,6 +17,16 @@ export type AuditHead = { id: number; hash: string }
 /** `head` is the last entry up to which the log is complete and unchanged; `fault` says what is wrong behind it. */
 export type AuditVerification = { rows: number; head: AuditHead; fault: string | undefined }
 
+export type AuditFilter = {
+  /** First part of the name of the action. */
+  action?: string | undefined
+  /** Part of the name of the actor. */
+  actor?: string | undefined
+  from?: Date | undefined
+  /** Exclusive end of the range. */
+  to?: Date | undefined
+}
+
 /** Entries are added and never changed or deleted. */
 export type AuditLog = {
   /**
@@ -34,5 +44,5 @@ export type AuditLog = {
     options: { actions: string[]; since: Date | null; limit: number },
   ): Promise<AuditRecord[]>
   /** Newest first, beginning after the entry `before`. */
-  list(options: { before: string | undefined; action: string | undefined; limit: number }): Promise<AuditRecord[]>
+  list(filter: AuditFilter, page: { before: string | undefined; limit: number }): Promise<AuditRecord[]>
 }

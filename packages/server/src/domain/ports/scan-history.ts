@@ -9,6 +9,8 @@ export type HistoryFilter = {
   /** Exclusive end of the range. */
   to?: Date | undefined
   sha256?: string | undefined
+  /** Part of the file name. */
+  name?: string | undefined
 }
 
 export type RecordedScan = Scan & { keyName: string | null }
