@@ -40,8 +40,8 @@ test('a service that refuses malware scans while it is degraded is named with th
     },
   }))
   writeFileSync(join(cwd, 'one.txt'), 'one')
-  const { code, out } = await run('--no-summary', 'one.txt')
-  assert.equal(code, 2)
-  assert(out.startsWith(`one.txt: ${detail}`), out)
+  const { code, out, err } = await run('--no-summary', 'one.txt')
+  assert.deepEqual([code, out], [2, ''])
+  assert(err.startsWith(detail), err)
   assert.equal(fake.requests.length, 1)
 })
