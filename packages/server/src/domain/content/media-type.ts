@@ -1,5 +1,5 @@
 import { fileTypeFromBuffer } from 'file-type'
-import { LRUCache } from 'lru-cache'
+import { newCache } from '../new-cache.ts'
 import { findBinaryKind, findZipKind } from './binary-kind.ts'
 import { type Content, headBytes } from './content.ts'
 import { findText, findTextKind } from './text-kind.ts'
@@ -77,7 +77,7 @@ export type Description = { contentType: string; hashes: { hash_sha1: string; ha
  * again.
  */
 export function makeDescriber({ entries }: { entries: number }) {
-  const cache = entries === 0 ? undefined : new LRUCache<string, Description>({ max: entries })
+  const cache = entries === 0 ? undefined : newCache<Description>(entries)
 
   return async (content: Content, accountId: string | null): Promise<Description> => {
     const key = `${accountId ?? ''} ${content.sha256}`

@@ -1,6 +1,6 @@
 import type { ScanKind } from '@assay/contract'
-import { LRUCache } from 'lru-cache'
 import type { Content } from '../content/content.ts'
+import { newCache } from '../new-cache.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { JobTurn } from '../ports/engines.ts'
 import type { ListEntry, ListStore } from '../ports/list-store.ts'
@@ -43,7 +43,7 @@ export type CacheKey = { accountId: string | null; sha256: string }
  * count under any other version.
  */
 export function makeVersionedCache<T extends object>({ entries }: { entries: number }) {
-  const cache = entries === 0 ? undefined : new LRUCache<string, { version: string; value: T }>({ max: entries })
+  const cache = entries === 0 ? undefined : newCache<{ version: string; value: T }>(entries)
 
   return {
     find(key: CacheKey, version: string): T | undefined {
