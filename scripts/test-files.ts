@@ -38,6 +38,35 @@ export function findKind(testFile: string): Kind {
   return needs('service') ? 'service' : needs('database') ? 'database' : needs('engine') ? 'engine' : 'unit'
 }
 
+/** Most files of one kind that share a process. Each file of the kind `database` may open eight connections. */
+const groupSizes: Partial<Record<Kind, number>> = { unit: 8, database: 4 }
+
+/** A file that uses one of these may change the process, or depend on it, and has one of its own. */
+const ownProcess = /\bprocess\b|\bglobalThis\b|\bmock\b|child_process|worker_threads|\bgc\b|\bheap/
+
+/**
+ * Groups the files of each folder that can share a process: starting one and loading the modules takes longer than the
+ * tests of most files. Keeps the order of the groups' first files.
+ */
+export function groupFiles<File extends { file: string; kind: Kind }>(files: File[]): (File & { files: string[] })[] {
+  const groups: (File & { files: string[] })[] = []
+  const open = new Map<string, string[]>()
+  for (const each of files) {
+    const size = groupSizes[each.kind] ?? 1
+    const folder = `${each.kind} ${dirname(each.file)}`
+    const canShare = size > 1 && !ownProcess.test(readFileSync(join(repository, each.file), 'utf8'))
+    const group = canShare ? open.get(folder) : undefined
+    if (group !== undefined && group.length < size) {
+      group.push(each.file)
+      continue
+    }
+    const names = [each.file]
+    groups.push({ ...each, files: names })
+    if (canShare) open.set(folder, names)
+  }
+  return groups
+}
+
 for (const path of Object.values(openers).flat())
   if (!existsSync(join(repository, path))) throw new Error(`${path} does not exist: correct \`openers\`.`)
 

@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import { run } from 'node:test'
 import { spec } from 'node:test/reporters'
 
-/** A test file and the environment to run it in; `env` resolves when the services that it names are ready. */
-export type TestRun = { file: string; label?: string; env: Promise<NodeJS.ProcessEnv> }
+/** Test files for one process and their environment; `env` resolves when the services that it names are ready. */
+export type TestRun = { files: string[]; label?: string; env: Promise<NodeJS.ProcessEnv> }
 
 /** A deadline, not a measurement: the largest archive bomb takes two minutes beside other tests on two cores. */
 const testTimeoutMs = 300_000
@@ -37,15 +37,16 @@ export async function runPool(runs: TestRun[], { verbose }: { verbose: boolean }
     return waiting
   })
   const startedAt = performance.now()
-  const totals = { passed: 0, failed: 0, skipped: new Map<string, number>(), failedFiles: [] as string[] }
+  const totals = { files: 0, passed: 0, failed: 0, skipped: new Map<string, number>(), failedFiles: [] as string[] }
   const costs: { name: string; processorMs: number }[] = []
 
   async function runNext() {
     const ready = queue.findIndex(({ isReady }) => isReady)
     const [next] = queue.splice(Math.max(ready, 0), 1)
     if (next === undefined) return
-    const result = await runFile(next.file, await next.env)
-    const name = next.label === undefined ? next.file : `${next.file} (${next.label})`
+    const result = await runFiles(next.files, await next.env)
+    const name = toName(next)
+    totals.files += next.files.length
     totals.passed += result.passed
     totals.failed += result.failed
     for (const reason of result.skipped) totals.skipped.set(reason, (totals.skipped.get(reason) ?? 0) + 1)
@@ -79,12 +80,18 @@ export async function runPool(runs: TestRun[], { verbose }: { verbose: boolean }
 
   const duration = toSeconds(performance.now() - startedAt)
   process.stdout.write(
-    `\n${listCosts(costs)}\n${runs.length} files in ${duration}, processors ${idle.readPercent()} % idle\n`,
+    `\n${listCosts(costs)}\n${totals.files} files in ${duration}, processors ${idle.readPercent()} % idle\n`,
   )
   for (const [reason, count] of totals.skipped) process.stdout.write(`${count} skipped: ${reason}\n`)
   for (const name of totals.failedFiles) process.stdout.write(`Failed: ${name}\n`)
   process.stdout.write(`${totals.passed} passed, ${totals.failed} failed\n`)
   return totals.failedFiles.length === 0
+}
+
+/** `a.test.ts and 7 more (external PostgreSQL)` */
+function toName({ files, label }: TestRun): string {
+  const others = files.length > 1 ? ` and ${files.length - 1} more` : ''
+  return `${files[0]}${others}${label === undefined ? '' : ` (${label})`}`
 }
 
 /** Calls `onIdle` whenever part of the processors was idle since the last check, on a machine that may do other work. */
@@ -125,13 +132,13 @@ function listCosts(costs: { name: string; processorMs: number }[]): string {
   return `Processor time of the test files, without the services that they share: ${toSeconds(sum)}\n${lines.join('')}`
 }
 
-async function runFile(file: string, env: NodeJS.ProcessEnv) {
+async function runFiles(files: string[], env: NodeJS.ProcessEnv) {
   const startedAt = performance.now()
   const usageDir = mkdtempSync(join(tmpdir(), 'assay-test-usage-'))
   const usageFile = join(usageDir, 'ms')
   const stream = run({
-    files: [`${root}${file}`],
-    env: { ...env, ASSAY_TEST_PROCESSOR_TIME: usageFile },
+    files: files.length === 1 ? files.map((file) => root + file) : [`${root}scripts/test-group.ts`],
+    env: { ...env, ASSAY_TEST_PROCESSOR_TIME: usageFile, ASSAY_TEST_FILES: files.join(',') },
     timeout: testTimeoutMs,
     signal: AbortSignal.timeout(fileTimeoutMs),
     execArgv: ['--import', `${root}scripts/test-process.ts`],

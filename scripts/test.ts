@@ -9,7 +9,7 @@ import { startService } from '../acceptance/support/start-service.ts'
 import { openEmbedded } from '../packages/server/src/database/embedded/open-embedded.ts'
 import { newClosers } from '../packages/server/src/runtime/closers.ts'
 import { makeLogger } from '../packages/server/src/runtime/logger.ts'
-import { findKind, type Kind, listTestFiles } from './test-files.ts'
+import { findKind, groupFiles, type Kind, listTestFiles } from './test-files.ts'
 import { openTestOrigin, testNetwork } from './test-origin.ts'
 import { runPool, type TestRun } from './test-pool.ts'
 import { openTestPostgres } from './test-postgres.ts'
@@ -125,7 +125,7 @@ function removeMemoryDir() {
 /** Without the variables of the services, a unit test that needs one fails. */
 function listUnitRuns(): TestRun[] {
   const units = listRequested().filter(({ kind }) => kind === 'unit')
-  return units.map(({ file }) => ({ file, env: Promise.resolve(baseEnv) }))
+  return toGroups(units).map(({ files }) => ({ files, env: Promise.resolve(baseEnv) }))
 }
 
 async function listAllRuns(): Promise<TestRun[]> {
@@ -143,14 +143,19 @@ async function listAllRuns(): Promise<TestRun[]> {
     // The service installs ClamAV on a fresh machine, and tests of all kinds use ClamAV.
     if (!hasPrograms()) installed = embedded.then(installPrograms).then(() => env)
     const byKind = { unit: installed, engine: installed, database: embedded, service: embedded }
-    runs.push(...requested.map(({ file, kind }) => ({ file, env: byKind[kind] })))
+    runs.push(...toGroups(requested).map(({ files, kind }) => ({ files, env: byKind[kind] })))
   }
   if (!args.includes('--embedded')) {
     const both = requested.filter(({ file, kind }) => isNamed || kind === 'database' || usesDatabase.includes(file))
     const external = installed.then(openExternalEnvironment)
-    runs.push(...both.map(({ file }) => ({ file, label: 'external PostgreSQL', env: external })))
+    runs.push(...toGroups(both).map(({ files }) => ({ files, label: 'external PostgreSQL', env: external })))
   }
   return runs
+}
+
+/** Files that were named run alone, as a developer would run them. */
+function toGroups(files: { file: string; kind: Kind }[]) {
+  return patterns.length > 0 ? files.map((each) => ({ ...each, files: [each.file] })) : groupFiles(files)
 }
 
 function listRequested(): { file: string; kind: Kind }[] {
