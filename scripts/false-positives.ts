@@ -5,17 +5,21 @@ import { type OpenedProfile, openProfiles } from './open-profiles.ts'
 
 /**
  * `node scripts/false-positives.ts [profile...]` scans the neutral pictures and those of people, lists each one that a
- * profile does not call clean, and prints a table of shares and costs. `--every 10` takes every tenth picture.
+ * profile does not call clean, and prints a table of shares and costs. `--every 10` takes every tenth picture, from the
+ * one that `--from` names on.
  */
-const { values, positionals } = parseArgs({ allowPositionals: true, options: { every: { type: 'string' } } })
-const every = Number(values.every ?? 1)
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { every: { type: 'string' }, from: { type: 'string' } },
+})
+const [every, from] = [Number(values.every ?? 1), Number(values.from ?? 0)]
 const pictures = { people: await collectPicturesOfPeople(), other: await collectNeutralPictures() }
 const rows: string[] = []
 
 for (const opened of await openProfiles(positionals)) {
   const results: Result[] = []
   for (const kind of ['people', 'other'] as const) {
-    const chosen = pictures[kind].filter((_, i) => i % every === 0)
+    const chosen = pictures[kind].filter((_, i) => i % every === from)
     for (const path of chosen) results.push(await scan(opened, path, kind))
   }
   rows.push(toRow(opened.profile, results))

@@ -12,8 +12,12 @@ import type { FloorJob, FloorResult } from './nsfw-floor.ts'
 import type { PictureJob, PictureResult } from './nsfw-load.ts'
 import { listTree, readCommandLine, readCpuSeconds, readName } from './processes.ts'
 
-/** Peers with nsfwjs behind an upload route, with their backend and decoder. */
-const peerArgs = { wasm: ['wasm', 'jpeg-js'], kind: ['wasm', 'sharp'], script: ['cpu', 'jpeg-js'] }
+/** Peers with nsfwjs behind an upload route, with their backend, decoder and number of processes. */
+const peerArgs = {
+  wasm: ['wasm', 'jpeg-js'],
+  kind: ['wasm', 'sharp', String(availableParallelism())],
+  script: ['cpu', 'jpeg-js'],
+}
 export type NsfwPeer = keyof typeof peerArgs
 export type Setting = Awaited<ReturnType<typeof openSetting>>
 
@@ -42,7 +46,9 @@ export async function openSetting(options: {
       for (const pid of listTree(service.pid)) parts[toPart(pid)] += readCpuSeconds(pid)
       return {
         ...parts,
-        ...Object.fromEntries(Object.entries(peers).map(([name, { pid }]) => [name, readCpuSeconds(pid)])),
+        ...Object.fromEntries(
+          Object.entries(peers).map(([name, { pid }]) => [name, sum(listTree(pid).map(readCpuSeconds))]),
+        ),
         floor: sum(floor.map(({ pid }) => readCpuSeconds(pid))),
         load: readCpuSeconds(load.pid),
       }

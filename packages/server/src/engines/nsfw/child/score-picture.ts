@@ -13,6 +13,11 @@ export type ModelRuns = {
   second: ModelRun | undefined
   /** Whether the second model looks too. The scores of a view are the mean of both models then. */
   wantsSecond(first: Scores, isPart: boolean): boolean
+  /**
+   * The models are less sure of parts than of whole pictures, and there are many parts: their unsafe score counts as this
+   * power of it.
+   */
+  partExponent: number
   /** Whether tiles of the view, and the view turned to each side, are scored too. */
   wantsCloser(scores: Scores): boolean
 }
@@ -64,7 +69,9 @@ async function scoreWithParts(pass: Pass, work: Work): Promise<boolean> {
     const parts = await view.readParts({ isCloser: models.wantsCloser(scores) })
     if (parts.views.length > 0 && budget.isSpent()) return false
     const scoredParts = await scorePass(parts, { ...work, isPart: true })
-    frames.push(...scoredParts.scored.map(({ view, scores }) => ({ index: view.index, ...lower(scores) })))
+    frames.push(
+      ...scoredParts.scored.map(({ view, scores }) => ({ index: view.index, ...lower(scores, models.partExponent) })),
+    )
     if (!scoredParts.isWhole) return false
   }
   return true
@@ -72,14 +79,8 @@ async function scoreWithParts(pass: Pass, work: Work): Promise<boolean> {
 
 const certain = 0.9
 
-/**
- * The models are less sure of parts than of whole pictures, and there are many parts: the unsafe score counts as its
- * power, so that a part needs 0.88 where a picture needs 0.7.
- */
-const partExponent = 2.8
-
-function lower({ pornography, sexy }: Scores): Scores {
-  const factor = (pornography + sexy) ** (partExponent - 1)
+function lower({ pornography, sexy }: Scores, exponent: number): Scores {
+  const factor = (pornography + sexy) ** (exponent - 1)
   const lowered = { pornography: pornography * factor, sexy: sexy * factor }
   return { clean: 1 - lowered.pornography - lowered.sexy, ...lowered }
 }

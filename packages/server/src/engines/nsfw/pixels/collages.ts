@@ -22,11 +22,13 @@ export type Panel = { cells: Cells; isSplit: boolean }
  */
 export function splitCollage(square: Square, cells: Cells, depth = 0): Panel[] {
   if (depth > 3) return []
+  const seams = { rows: [] as Seam[], columns: [] as Seam[] }
   for (const axis of ['rows', 'columns'] as const) {
-    const parts = cut(square, cells, axis)
+    seams[axis] = readSeams(square, cells, axis)
+    const parts = cut(square, cells, axis, seams[axis])
     if (parts.length > 1) return parts.flatMap((part) => toPanels(square, part, depth))
   }
-  return findGrid(square, cells).flatMap((part) => toPanels(square, part, depth))
+  return findGrid(square, cells, seams).flatMap((part) => toPanels(square, part, depth))
 }
 
 function toPanels(square: Square, part: Cells, depth: number): Panel[] {
@@ -37,9 +39,8 @@ function toPanels(square: Square, part: Cells, depth: number): Panel[] {
 }
 
 /** Cuts a rectangle at its gutters and seams. */
-function cut(square: Square, cells: Cells, axis: Axis): Cells[] {
-  const seams = readSeams(square, cells, axis).filter(isSeam).map(toGap)
-  const gaps = [...findGutters(square, cells, axis), ...seams].sort(([a], [b]) => a - b)
+function cut(square: Square, cells: Cells, axis: Axis, seams: Seam[]): Cells[] {
+  const gaps = [...findGutters(square, cells, axis), ...seams.filter(isSeam).map(toGap)].sort(([a], [b]) => a - b)
   return cutAt(square, cells, axis, gaps)
 }
 
@@ -163,10 +164,10 @@ const gridDistance = 2
 const isGridSeam = ({ share, overUsual }: Seam) => share >= 0.4 && overUsual >= 2
 
 /** Cuts a rectangle into equal panels when there is a seam wherever they would meet. */
-function findGrid(square: Square, cells: Cells): Cells[] {
+function findGrid(square: Square, cells: Cells, found: Record<Axis, Seam[]>): Cells[] {
   const [rows, columns] = (['rows', 'columns'] as const).map((axis) => {
     const length = getLength(cells, axis)
-    const seams = readSeams(square, cells, axis).filter(isGridSeam)
+    const seams = found[axis].filter(isGridSeam)
     return [4, 3, 2].map((count) => findGridLines(seams, length, count)).find((lines) => lines !== undefined) ?? []
   }) as [Seam[], Seam[]]
   // One weak line alone is in every second picture.
