@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { existsSync, mkdtempSync, rmdirSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { freemem, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { dataRoot } from '../acceptance/support/data-root.ts'
@@ -119,7 +119,7 @@ function startAgainWithMemoryDir() {
 
 function removeMemoryDir() {
   spawnSync('umount', ['--lazy', dataRoot])
-  rmdirSync(dataRoot)
+  rmSync(dataRoot, { recursive: true, force: true })
 }
 
 /** Without the variables of the services, a unit test that needs one fails. */
