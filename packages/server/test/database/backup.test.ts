@@ -4,7 +4,7 @@ import { buffer } from 'node:stream/consumers'
 import { test } from 'node:test'
 import { dumpTables, loadTables } from '../../src/database/backup.ts'
 import { openTestDatabase } from '../support/test-database.ts'
-import { openTestStores } from '../support/test-stores.ts'
+import { newTestScan, openTestStores } from '../support/test-stores.ts'
 
 const dump = async (pool: Parameters<typeof dumpTables>[0]) =>
   (await dumpTables(pool, async (_table, rows) => ({ bytes: await buffer(rows) }))).tables
@@ -14,6 +14,9 @@ test('loaded tables equal the saved ones, and new rows get later numbers', async
   const copy = await openTestDatabase()
   try {
     for (let n = 0; n < 3; n++) await stores.register({ name: `back\\slash\n\ttab ${n}` })
+    // A charged scan has a number of the ledger too, and it is the last one.
+    const { digest } = await stores.register()
+    await stores.gate.admit({ keyDigest: digest, countsRequest: false, scan: newTestScan() })
     const saved = await dump(stores.database.pool)
     const toBytes = new Map(saved.map(({ name, bytes }) => [name, bytes]))
     await loadTables(copy.pool, saved, ({ name }) => Readable.from([toBytes.get(name)]))
@@ -21,7 +24,8 @@ test('loaded tables equal the saved ones, and new rows get later numbers', async
 
     const { rows } = await copy.pool.query(
       `insert into credit_ledger (account_id, kind, amount, balance)
-       select account_id, 'grant', 1, 1 from credit_ledger limit 1 returning id > (select max(id) from credit_ledger) as later`,
+       select account_id, 'grant', 1, 1 from credit_ledger limit 1
+       returning id > (select max(id) from credit_ledger) and id > (select max(ledger_id) from scans) as later`,
     )
     assert.deepEqual(rows, [{ later: true }])
   } finally {
