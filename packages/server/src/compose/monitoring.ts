@@ -11,8 +11,10 @@ import type { AssayNode, NodeStore } from '../domain/ports/node-store.ts'
 import type { ScanStore } from '../domain/ports/scan-store.ts'
 import type { Check, Readiness } from '../domain/readiness.ts'
 import type { Degradation } from '../domain/scans/degradation.ts'
+import type { Closers } from '../runtime/closers.ts'
 import type { Metrics } from '../runtime/metrics.ts'
 import { version } from '../runtime/process.ts'
+import { watchStalls } from '../runtime/stall-watch.ts'
 import type { Engines } from './engines.ts'
 import type { Sealing } from './sealing.ts'
 
@@ -106,6 +108,18 @@ export function observeEngines(metrics: Metrics, { malware, images }: Engines) {
   )
   metrics.gauge('assay_scans_waiting', 'Malware scans of large content that wait for an engine.', malware.countWaiting)
   metrics.gauge('assay_images_waiting', 'Images that wait for an image process.', images.countWaiting)
+}
+
+/** Begins to watch the event loop. Call it when the service is ready: its start computes for longer. */
+export function observeStalls(metrics: Metrics, closers: Closers) {
+  const stalls = watchStalls()
+  closers.add(async () => stalls.close())
+  metrics.gauge(
+    'assay_event_loop_stall_seconds',
+    'Longest processor time for which the event loop served nothing else, within the last one to two minutes.',
+    stalls.findLongestSeconds,
+  )
+  metrics.gauge('assay_event_loop_stalls', 'Stalls of more than 50 ms since the start.', stalls.countStalls)
 }
 
 export function observeDatabase(metrics: Metrics, { pool, watch, clock }: Database) {

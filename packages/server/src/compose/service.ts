@@ -6,6 +6,7 @@ import { makeMetrics } from '../runtime/metrics.ts'
 import { version } from '../runtime/process.ts'
 import { openBackground } from './background.ts'
 import { openEdge } from './edge.ts'
+import { observeStalls } from './monitoring.ts'
 import { openScanning } from './scanning.ts'
 import { openStorage } from './storage.ts'
 import type { Stores } from './stores.ts'
@@ -38,6 +39,8 @@ export const openService = (config: Config, logs: ServiceLogs, { stores, isTest 
       logs,
       closers,
     })
+
+    observeStalls(metrics, closers)
 
     return {
       url: edge.url,

@@ -72,7 +72,7 @@ describe('the list of signature files', () => {
 })
 
 describe('the directory that clamd loads', () => {
-  test('holds just what is listed, and follows each change', (t) => {
+  test('holds just what is listed, and follows each change', async (t) => {
     const { dirs, databaseDir, write, remove } = newSignatureDirs(t)
     const read = (name: string) => readFileSync(join(databaseDir, name), 'utf8')
     write('own/a.ndb', 'one', 1)
@@ -80,33 +80,33 @@ describe('the directory that clamd loads', () => {
     mkdirSync(databaseDir)
     writeFileSync(join(databaseDir, 'left-over.ndb'), 'x')
     writeFileSync(join(databaseDir, '.own-a.ndb.part'), 'half')
-    placeSignatureFiles(listSignatureFiles(dirs), none, databaseDir)
+    await placeSignatureFiles(listSignatureFiles(dirs), none, databaseDir)
     assert.deepEqual(readdirSync(databaseDir).toSorted(), ['assay.ndb', 'own-a.ndb', 'own-b.ndb'])
     assert.equal(read('own-a.ndb'), 'one')
     write('own/a.ndb', 'other')
     remove('own/b.ndb')
-    placeSignatureFiles(listSignatureFiles(dirs), none, databaseDir)
+    await placeSignatureFiles(listSignatureFiles(dirs), none, databaseDir)
     assert.deepEqual(readdirSync(databaseDir).toSorted(), ['assay.ndb', 'own-a.ndb'])
     assert.equal(read('own-a.ndb'), 'other')
   })
 
-  test('takes a file over that is older than the one before and just as long', (t) => {
+  test('takes a file over that is older than the one before and just as long', async (t) => {
     // `mv` and `cp -p` keep the time of the last change: the file that replaces another may be older than our copy.
     const { dirs, databaseDir, write } = newSignatureDirs(t)
     write('own/a.ndb', 'one', 10)
-    placeSignatureFiles(listSignatureFiles(dirs), none, databaseDir)
+    await placeSignatureFiles(listSignatureFiles(dirs), none, databaseDir)
     write('own/a.ndb', 'two', 5)
-    placeSignatureFiles(listSignatureFiles(dirs), none, databaseDir)
+    await placeSignatureFiles(listSignatureFiles(dirs), none, databaseDir)
     assert.equal(readFileSync(join(databaseDir, 'own-a.ndb'), 'utf8'), 'two')
   })
 
-  test('keeps the earlier version of a file that was refused, and no version of one that is new', (t) => {
+  test('keeps the earlier version of a file that was refused, and no version of one that is new', async (t) => {
     const { dirs, databaseDir, write } = newSignatureDirs(t)
     const changed = write('own/a.ndb', 'good', 1)
-    placeSignatureFiles(listSignatureFiles(dirs), none, databaseDir)
+    await placeSignatureFiles(listSignatureFiles(dirs), none, databaseDir)
     write('own/a.ndb', 'broken now')
     const fresh = write('own/b.ndb', 'broken')
-    placeSignatureFiles(listSignatureFiles(dirs), new Set([changed, fresh]), databaseDir)
+    await placeSignatureFiles(listSignatureFiles(dirs), new Set([changed, fresh]), databaseDir)
     assert.equal(readFileSync(join(databaseDir, 'own-a.ndb'), 'utf8'), 'good')
     assert.deepEqual(readdirSync(databaseDir).toSorted(), ['assay.ndb', 'own-a.ndb'])
   })
@@ -125,9 +125,9 @@ describe('signatures', () => {
     'broken.cvd': ['no header at all', 0],
   }
   for (const [name, [text, count]] of Object.entries(counted)) {
-    test(`are counted in ${name}: ${count}`, (t) => {
+    test(`are counted in ${name}: ${count}`, async (t) => {
       const { write } = newSignatureDirs(t)
-      assert.equal(countSignatures(toFile(write(`own/${name}`, text))), count)
+      assert.equal(await countSignatures(toFile(write(`own/${name}`, text))), count)
     })
   }
 

@@ -45,38 +45,38 @@ function newDirs(t: TestContext) {
 }
 
 describe('a service that owns secrets', () => {
-  test('does not copy what a link in the directory of downloads points to', (t) => {
+  test('does not copy what a link in the directory of downloads points to', async (t) => {
     const { dirs, databaseDir, secret } = newDirs(t)
     symlinkSync(secret, join(dirs.official, 'daily.cvd'))
     symlinkSync(secret, join(dirs.official, 'x.ndb'))
-    placeSignatureFiles(listSignatureFiles(dirs), new Set(), databaseDir)
+    await placeSignatureFiles(listSignatureFiles(dirs), new Set(), databaseDir)
     assert.equal(existsSync(join(databaseDir, 'daily.cvd')), false)
     assert.equal(existsSync(join(databaseDir, 'fetched-x.ndb')), false)
   })
 
-  test('does not follow a link that replaces a download after it was listed', (t) => {
+  test('does not follow a link that replaces a download after it was listed', async (t) => {
     const { dirs, databaseDir, secret } = newDirs(t)
     const download = join(dirs.official, 'daily.cvd')
     writeFileSync(download, 'harmless')
     const listed = listSignatureFiles(dirs)
     rmSync(download)
     symlinkSync(secret, download)
-    assert.throws(() => placeSignatureFiles(listed, new Set(), databaseDir), /ELOOP/)
+    await assert.rejects(placeSignatureFiles(listed, new Set(), databaseDir), /ELOOP/)
     assert.equal(existsSync(join(databaseDir, 'daily.cvd')), false)
   })
 
-  test('does not copy a download that is a second name of another file', (t) => {
+  test('does not copy a download that is a second name of another file', async (t) => {
     const { dirs, databaseDir, secret } = newDirs(t)
     linkSync(secret, join(dirs.official, 'daily.cvd'))
-    placeSignatureFiles(listSignatureFiles(dirs), new Set(), databaseDir)
+    await placeSignatureFiles(listSignatureFiles(dirs), new Set(), databaseDir)
     assert.equal(existsSync(join(databaseDir, 'daily.cvd')), false)
   })
 
-  test('follows a link of the operator in the directory of own signatures', (t) => {
+  test('follows a link of the operator in the directory of own signatures', async (t) => {
     const { dir, dirs, databaseDir } = newDirs(t)
     writeFileSync(join(dir, 'rules.ndb'), 'rule')
     symlinkSync(join(dir, 'rules.ndb'), join(dirs.own, 'rules.ndb'))
-    placeSignatureFiles(listSignatureFiles(dirs), new Set(), databaseDir)
+    await placeSignatureFiles(listSignatureFiles(dirs), new Set(), databaseDir)
     assert.equal(readFileSync(join(databaseDir, 'own-rules.ndb'), 'utf8'), 'rule')
   })
 })

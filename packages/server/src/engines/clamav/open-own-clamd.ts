@@ -76,19 +76,24 @@ export async function openOwnClamd(options: OwnClamdOptions): Promise<ClamAv> {
   const config = toClamdConfig({ place, scratchDir: sandbox.scratchDir, threads, unpackedBytes })
   const version = readVersion(binary)
   let loaded = library.describe()
+  let count = 0
+  const noteLoaded = async () => {
+    loaded = library.describe()
+    count = await library.count()
+  }
 
   const launch = () => startClamd({ binary, place, config, sandbox, onEscape })
   const supervisor = superviseClamd({
     socket,
     log,
     async start() {
-      library.placeFiles()
+      await library.placeFiles()
       const clamd = await launch().catch(async (error) => {
         if (!(await library.tryAllFiles())) throw error
-        library.placeFiles()
+        await library.placeFiles()
         return launch()
       })
-      loaded = library.describe()
+      await noteLoaded()
       return clamd
     },
   })
@@ -102,7 +107,7 @@ export async function openOwnClamd(options: OwnClamdOptions): Promise<ClamAv> {
   const findState = (): EngineState => ({
     version,
     verdictVersion: `${version} ${loaded.digest}`,
-    signatures: loaded.count,
+    signatures: count,
     signaturesAt: loaded.officialAt,
   })
 
@@ -110,9 +115,9 @@ export async function openOwnClamd(options: OwnClamdOptions): Promise<ClamAv> {
     library,
     client,
     findRunning: supervisor.findRunning,
-    onReloaded() {
-      loaded = library.describe()
-      log.info({ signatures: loaded.count }, 'new signatures are in use')
+    async onReloaded() {
+      await noteLoaded()
+      log.info({ signatures: count }, 'new signatures are in use')
     },
     log,
   })
@@ -170,7 +175,7 @@ function makeRefresh(deps: {
   library: SignatureLibrary
   client: ClamdClient
   findRunning(): RunningClamd | undefined
-  onReloaded(): void
+  onReloaded(): Promise<void>
   log: Logger
 }) {
   const { library, client, log } = deps
@@ -178,12 +183,13 @@ function makeRefresh(deps: {
 
   async function reload() {
     await library.tryNewFiles()
+    if (!(await library.placeFiles())) return
     const clamd = deps.findRunning()
-    if (!library.placeFiles() || clamd === undefined) return
+    if (clamd === undefined) return
     const done = clamd.whenReloaded(AbortSignal.timeout(reloadTimeoutMs))
     await client.sendCommand('RELOAD', 10_000)
     if (!(await done)) throw new Error('clamd refused the new signatures and keeps the old ones')
-    deps.onReloaded()
+    await deps.onReloaded()
     // Open connections would keep using the old signatures.
     client.close()
   }

@@ -1,21 +1,6 @@
 import { createHash } from 'node:crypto'
-import {
-  closeSync,
-  constants,
-  fchmodSync,
-  fstatSync,
-  futimesSync,
-  lstatSync,
-  mkdirSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  readSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs'
+import { closeSync, constants, lstatSync, openSync, readdirSync, readSync, statSync } from 'node:fs'
+import { type FileHandle, mkdir, open, readdir, rename, rm } from 'node:fs/promises'
 import { extname, join } from 'node:path'
 
 /**
@@ -90,51 +75,63 @@ function dropOlderVersions(files: SignatureFile[]): SignatureFile[] {
  * Makes clamd's directory hold exactly these files. Each file appears whole or not at all. The previous
  * version of a refused file stays, if there is one.
  */
-export function placeSignatureFiles(files: SignatureFile[], refused: ReadonlySet<string>, databaseDir: string) {
-  mkdirSync(databaseDir, { recursive: true, mode: 0o755 })
+export async function placeSignatureFiles(
+  files: SignatureFile[],
+  refused: ReadonlySet<string>,
+  databaseDir: string,
+): Promise<void> {
+  await mkdir(databaseDir, { recursive: true, mode: 0o755 })
   const wanted = new Set(files.map(({ loadedAs }) => loadedAs))
-  for (const name of readdirSync(databaseDir)) if (!wanted.has(name)) rmSync(join(databaseDir, name))
+  for (const name of await readdir(databaseDir)) if (!wanted.has(name)) await rm(join(databaseDir, name))
   for (const file of files) {
     const target = join(databaseDir, file.loadedAs)
     const copy = statSync(target, { throwIfNoEntry: false })
     // A copy gets the time of its original, by which it is recognized.
     const isCopy = copy?.size === file.bytes && Math.abs(copy.mtimeMs - file.changedMs) < 1
     if (refused.has(file.path)) {
-      if (isCopy) rmSync(target)
+      if (isCopy) await rm(target)
       continue
     }
     if (isCopy) continue
     const draft = join(databaseDir, `.${file.loadedAs}.part`)
-    copySignatureFile(file, draft)
-    renameSync(draft, target)
+    await copySignatureFile(file, draft)
+    await rename(draft, target)
   }
 }
 
-const chunkBytes = 4 * 2 ** 20
+/** Bytes that one step copies or counts: the event loop serves others in between. */
+const chunkBytes = 2 ** 20
 
 /**
  * Copies a file. One that was listed as no link is not followed if a link has taken its place since, and not read if it
  * has become a second name of another file.
  */
-function copySignatureFile({ path, isLink, changedMs }: SignatureFile, target: string) {
-  rmSync(target, { force: true })
-  const source = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK | (isLink ? 0 : constants.O_NOFOLLOW))
+async function copySignatureFile({ path, isLink, changedMs }: SignatureFile, target: string) {
+  await rm(target, { force: true })
+  const source = await open(path, constants.O_RDONLY | constants.O_NONBLOCK | (isLink ? 0 : constants.O_NOFOLLOW))
   try {
-    const found = fstatSync(source)
+    const found = await source.stat()
     if (!found.isFile() || (!isLink && found.nlink > 1)) throw new Error(`${path} is not a file of its own`)
-    const copy = openSync(target, 'wx', 0o644)
+    const copy = await open(target, 'wx', 0o644)
     try {
-      const chunk = Buffer.allocUnsafe(chunkBytes)
-      for (let bytes = readSync(source, chunk); bytes > 0; bytes = readSync(source, chunk)) {
-        writeFileSync(copy, chunk.subarray(0, bytes))
-      }
-      fchmodSync(copy, 0o644)
-      futimesSync(copy, changedMs / 1000, changedMs / 1000)
+      for await (const chunk of readChunks(source)) await copy.writeFile(chunk)
+      await copy.chmod(0o644)
+      await copy.utimes(changedMs / 1000, changedMs / 1000)
     } finally {
-      closeSync(copy)
+      await copy.close()
     }
   } finally {
-    closeSync(source)
+    await source.close()
+  }
+}
+
+/** Yields the content of a file, always in the same buffer. */
+async function* readChunks(file: FileHandle): AsyncGenerator<Buffer> {
+  const chunk = Buffer.allocUnsafe(chunkBytes)
+  for (;;) {
+    const { bytesRead } = await file.read(chunk, 0, chunkBytes)
+    if (bytesRead === 0) return
+    yield chunk.subarray(0, bytesRead)
   }
 }
 
@@ -156,13 +153,44 @@ export function findOfficialDate(files: SignatureFile[]): Date | undefined {
 }
 
 /** Counts the signatures of a file, because clamd does not tell how many it has loaded. */
-export function countSignatures({ path }: SignatureFile): number {
+export async function countSignatures({ path }: SignatureFile): Promise<number> {
   if (isOfficialKind(path)) return findHeader(path)?.count ?? 0
-  const isSignature = /\.yara?$/i.test(path) ? /^\s*((private|global)\s+)*rule\s/ : /^[^#\s]/
-  return readFileSync(path, 'latin1')
-    .split('\n')
-    .filter((line) => isSignature.test(line)).length
+  const countLines = isRuleFile.test(path) ? countRules : countEntries
+  const file = await open(path)
+  try {
+    let count = 0
+    let isAtLineStart = true
+    for await (const chunk of readChunks(file)) {
+      count += countLines(chunk, isAtLineStart)
+      isAtLineStart = chunk.at(-1) === lineFeed
+    }
+    return count
+  } finally {
+    await file.close()
+  }
 }
+
+const isRuleFile = /\.yara?$/i
+const lineFeed = 10
+const noEntry = new Set(Buffer.from('#\t\n\v\f\r \xa0', 'latin1'))
+
+/** Counts the lines that begin in the chunk, without comments and empty ones. */
+function countEntries(chunk: Buffer, isAtLineStart: boolean): number {
+  let count = 0
+  let at = isAtLineStart ? 0 : chunk.indexOf(lineFeed) + 1
+  if (!isAtLineStart && at === 0) return 0
+  while (at < chunk.length) {
+    if (!noEntry.has(chunk[at] as number)) count++
+    const end = chunk.indexOf(lineFeed, at)
+    if (end === -1) break
+    at = end + 1
+  }
+  return count
+}
+
+/** A rule that begins at the very end of a chunk is not counted: the number is for people. */
+const countRules = (chunk: Buffer): number =>
+  chunk.toString('latin1').match(/^[^\S\n]*((private|global)\s+)*rule\s/gm)?.length ?? 0
 
 /** `ClamAV-VDB:14 Nov 2026 08-25 +0000:27820:2068042:90:...` */
 function findHeader(path: string): { builtMs: number | undefined; count: number } | undefined {

@@ -16,7 +16,7 @@ import {
 import { startClamd } from './start-clamd.ts'
 
 /** `officialAt` is the build time of ClamAV's official databases; undefined when they are not loaded. */
-export type LoadedSignatures = { digest: string; officialAt: Date | undefined; count: number }
+export type LoadedSignatures = { digest: string; officialAt: Date | undefined }
 
 /** Decides which signature files clamd gets: all, except those that it cannot load. */
 export function makeSignatureLibrary(deps: { dirs: SignatureDirs; databaseDir: string; trial: Trial; log: Logger }) {
@@ -25,19 +25,15 @@ export function makeSignatureLibrary(deps: { dirs: SignatureDirs; databaseDir: s
   const refused = new Map<string, { version: string; reason: string }>()
   let placed: SignatureFile[] = []
   let loadable: SignatureFile[] = []
+  let placing: Promise<boolean> = Promise.resolve(false)
+  /** Numbers of signatures by the version of their file. */
+  let counts = new Map<string, number>()
 
   return {
-    /** Updates clamd's directory. Returns whether its files have changed. */
-    placeFiles(): boolean {
-      const before = toDigest(loadable)
-      const files = listSignatureFiles(dirs)
-      for (const [path, { version }] of refused) {
-        if (!files.some((file) => file.path === path && toVersion(file) === version)) refused.delete(path)
-      }
-      placeSignatureFiles(files, new Set(refused.keys()), databaseDir)
-      placed = files.filter(({ path }) => !refused.has(path))
-      loadable = listPlacedFiles(databaseDir)
-      return toDigest(loadable) !== before
+    /** Updates clamd's directory. Returns whether its files have changed. Calls run one after the other. */
+    placeFiles(): Promise<boolean> {
+      placing = placing.then(placeNow, placeNow)
+      return placing
     },
     /** Tries the files that are new; one by one only when they do not load together. */
     async tryNewFiles() {
@@ -53,12 +49,35 @@ export function makeSignatureLibrary(deps: { dirs: SignatureDirs; databaseDir: s
       await tryEach(placed.filter(({ path }) => !path.startsWith(dirs.shipped)))
       return refused.size > before
     },
-    describe: (): LoadedSignatures => ({
-      digest: toDigest(loadable),
-      officialAt: findOfficialDate(loadable),
-      count: loadable.reduce((sum, file) => sum + countSignatures(file), 0),
-    }),
+    describe: (): LoadedSignatures => ({ digest: toDigest(loadable), officialAt: findOfficialDate(loadable) }),
+    /** Counts the signatures in clamd's directory, which may take a second with large files. */
+    count: () => countAll(loadable),
     listRefused: () => [...refused].map(([path, { reason }]) => ({ path, reason })),
+  }
+
+  async function placeNow(): Promise<boolean> {
+    const before = toDigest(loadable)
+    const files = listSignatureFiles(dirs)
+    for (const [path, { version }] of refused) {
+      if (!files.some((file) => file.path === path && toVersion(file) === version)) refused.delete(path)
+    }
+    await placeSignatureFiles(files, new Set(refused.keys()), databaseDir)
+    placed = files.filter(({ path }) => !refused.has(path))
+    loadable = listPlacedFiles(databaseDir)
+    return toDigest(loadable) !== before
+  }
+
+  /** Counts the files that have changed, and takes the counts of the others from the last time. */
+  async function countAll(files: SignatureFile[]): Promise<number> {
+    const before = counts
+    counts = new Map()
+    let sum = 0
+    for (const file of files) {
+      const count = before.get(toVersion(file)) ?? (await countSignatures(file))
+      counts.set(toVersion(file), count)
+      sum += count
+    }
+    return sum
   }
 
   async function tryEach(files: SignatureFile[]) {
@@ -96,7 +115,7 @@ export function makeTrial(deps: {
       const name = `clamav-trial-${process.pid}-${trials}`
       const place = prepareClamdDir(deps.dataDir, name, deps.user)
       try {
-        placeSignatureFiles(files, new Set(), place.databaseDir)
+        await placeSignatureFiles(files, new Set(), place.databaseDir)
         const sandbox = deps.chooseSandbox(place.dir)
         const config = toClamdConfig({ place, scratchDir: sandbox.scratchDir, threads: 2 })
         const { binary, onEscape } = deps
