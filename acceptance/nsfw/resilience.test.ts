@@ -8,7 +8,7 @@ import { openBefore } from '../support/open-before.ts'
 import { assertProblem } from '../support/problems.ts'
 import { findChildren, isRunning, readWork } from '../support/processes.ts'
 import { alreadyTested, readReadiness, readSpent, toVerdict, uploadImageTo } from '../support/scanning.ts'
-import { startService } from '../support/start-service.ts'
+import { startService, withoutImages } from '../support/start-service.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
 const childProgram = 'nsfw/child/main.ts'
@@ -79,7 +79,7 @@ describe('the processes that look at pictures', { skip: alreadyTested }, () => {
     await doomed.stop('SIGKILL')
     await waitUntil('its processes to end', () => !pids.some(isRunning))
     // The database that a killed service leaves is stopped by the next one.
-    await (await startService({ ASSAY_DATA_DIR: doomed.dataDir })).stop()
+    await (await startService({ ...withoutImages, ASSAY_DATA_DIR: doomed.dataDir })).stop()
   })
 })
 
