@@ -1,15 +1,20 @@
-import { readFile } from 'node:fs/promises'
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
 import { deflateSync } from 'node:zlib'
 import sharp, { type Sharp } from 'sharp'
+import { makeSteeredJpeg } from '../acceptance/support/steered-jpeg.ts'
 import { toPng } from '../packages/server/src/engines/nsfw/pixels/png.ts'
 import { openProfiles } from './open-profiles.ts'
 
 /**
  * `node scripts/evasions.ts [profile...]` hides a harmless picture that the models take for pornography in each of the
- * ways that people use, and prints which profile finds it.
+ * ways that people use, and prints which profile finds it. `--write DIR` writes the pictures to a directory instead, for
+ * another version of Assay.
  */
+const { values, positionals } = parseArgs({ allowPositionals: true, options: { write: { type: 'string' } } })
 const side = 299
-const offending = await readFile(new URL('../acceptance/support/pictures/colours.jpg', import.meta.url))
+const offending = await readFile(new URL('../acceptance/support/pictures/stand-in.jpg', import.meta.url))
 
 /** Harmless scenes that the models call clean, each with other colours. */
 function drawScene(seed: number, width = side, height = side): Sharp {
@@ -129,6 +134,28 @@ async function makeAnimation(frames: number, at: number, delay: number): Promise
     .toBuffer()
 }
 
+/** Large frames, because 256 colours dither a small one so much that the models see another picture. */
+async function makeGif(frames: number, at: number): Promise<Buffer> {
+  const gifSide = 900
+  const rolls: Buffer[] = []
+  for (let i = 0; i < frames; i++) {
+    const frame = i === at ? stretch(gifSide, gifSide) : drawScene(i, gifSide, gifSide)
+    rolls.push(await frame.removeAlpha().raw().toBuffer())
+  }
+  const raw = { width: gifSide, height: gifSide * frames, channels: 3 as const, pageHeight: gifSide }
+  return sharp(Buffer.concat(rolls), { raw })
+    .gif({ effort: 1, interPaletteMaxError: 0, delay: Array.from({ length: frames }, () => 10) })
+    .toBuffer()
+}
+
+/** Shows one picture when it is decoded in full, and another one at an eighth of its size. */
+async function makeSteered(isInFull: boolean): Promise<Buffer> {
+  const blocks = 224
+  const toBlocks = async (picture: Sharp) => ({ side: blocks, pixels: await picture.removeAlpha().raw().toBuffer() })
+  const [bad, good] = [await toBlocks(stretch(blocks, blocks)), await toBlocks(drawScene(3, blocks, blocks))]
+  return makeSteeredJpeg(isInFull ? { inFull: bad, small: good } : { inFull: good, small: bad })
+}
+
 /** A JPEG with a thumbnail of its own in the second directory of its EXIF block. */
 async function makeThumbnail(): Promise<Buffer> {
   const host = await drawScene(3).jpeg().toBuffer()
@@ -176,6 +203,8 @@ const evasions: Record<string, () => Promise<Buffer>> = {
   'Strip 4:1': () => makeStrip(4, false),
   'Strip 1:9': () => makeStrip(9, true),
   'Gamma 2': () => makeGammaPng([]),
+  'Gamma 4': () => makeGammaPng([], 4),
+  'Gamma 0.1': () => makeGammaPng([], 0.1),
   'Gamma 2, and a second gAMA': () => makeGammaPng([{ type: 'gAMA', data: toUint(45_455) }]),
   'Gamma 2, broken iCCP': () => makeGammaPng([{ type: 'iCCP', data: Buffer.from('x\0\0broken', 'latin1') }]),
   'Gamma 2, empty sRGB': () => makeGammaPng([{ type: 'sRGB', data: Buffer.alloc(0) }]),
@@ -192,18 +221,28 @@ const evasions: Record<string, () => Promise<Buffer>> = {
   'EXIF turns it away': () => stretch(side, side).withMetadata({ orientation: 6 }).jpeg({ quality: 95 }).toBuffer(),
   'Turned by 90 degrees': () => turn(90).toBuffer(),
   'Turned by 180 degrees': () => turn(180).toBuffer(),
+  'JPEG that shows it in full size only': () => makeSteered(true),
+  'JPEG that shows it in small sizes only': () => makeSteered(false),
+  'GIF of 8 frames of 10 ms, the first': () => makeGif(8, 0),
+  'GIF of 8 frames of 10 ms, number 5': () => makeGif(8, 4),
+  'GIF of 8 frames of 10 ms, the last': () => makeGif(8, 7),
   'Animation of 40 frames, the first': () => makeAnimation(40, 0, 100),
   'Animation of 40 frames, number 20': () => makeAnimation(40, 20, 100),
   'Animation of 40 frames, the last': () => makeAnimation(40, 39, 100),
   'Animation of 60 frames, one for 10 ms': () => makeAnimation(60, 33, 10),
 }
 
-const opened = await openProfiles(process.argv.slice(2))
-process.stdout.write(`| Evasion | ${opened.map(({ profile }) => profile).join(' | ')} |\n`)
-process.stdout.write(`| --- |${' --- |'.repeat(opened.length)}\n`)
 // All are made before the first is opened, which turns off the loader that draws the scenes.
 const samples: [string, Buffer][] = []
 for (const [name, make] of Object.entries(evasions)) samples.push([name, await make()])
+if (values.write !== undefined) {
+  await mkdir(values.write, { recursive: true })
+  for (const [name, bytes] of samples) await writeFile(join(values.write, encodeURIComponent(name)), bytes)
+  process.exit()
+}
+const opened = await openProfiles(positionals)
+process.stdout.write(`| Evasion | ${opened.map(({ profile }) => profile).join(' | ')} |\n`)
+process.stdout.write(`| --- |${' --- |'.repeat(opened.length)}\n`)
 for (const [name, bytes] of samples) {
   const cells: string[] = []
   for (const { scan } of opened) {

@@ -7,6 +7,7 @@ import { after, describe, type TestContext, test } from 'node:test'
 import { pino } from 'pino'
 import sharp from 'sharp'
 import type { Scores } from '../../src/domain/ports/engines.ts'
+import { openModel } from '../../src/engines/nsfw/child/open-model.ts'
 import { type ImageEngineDeps, openImageEngine } from '../../src/engines/nsfw/image-engine.ts'
 import type { Node, Tensor } from '../../src/engines/nsfw/models/onnx.ts'
 import { ModelRefused, parseOwnManifest } from '../../src/engines/nsfw/models/own-manifest.ts'
@@ -291,6 +292,15 @@ describe('a model that does not work is refused with a sentence, and the process
       assert.deepEqual(listImagePids(), before)
     })
   }
+})
+
+test('a model that takes too long for one picture is refused at its trial, and one within the limit is not', async () => {
+  const vit = await readOwnModel(write(makeVit()))
+  // The processor time of a run is above 0 in any case.
+  await assert.rejects(openModel(vit, -1), /took \d+ ms of processor time for one picture; at most -1 are allowed/)
+  const run = await openModel(vit)
+  const { pornography } = await run(Buffer.alloc(side * side * 3))
+  assert.ok(pornography >= 0 && pornography <= 1)
 })
 
 test('a model is placed at once, keeps its predecessor beside it, and leaves no draft behind', async () => {

@@ -11,8 +11,12 @@ import {
   makePng,
   makeZeroSized,
 } from '../../../../acceptance/support/hostile-images.ts'
+import { smallShape } from '../../src/engines/nsfw/models/model.ts'
+import { findRegions } from '../../src/engines/nsfw/pixels/regions.ts'
+import { Refusal } from '../../src/engines/nsfw/pixels/render.ts'
 import { paintWaves, toSharp } from './image-samples.ts'
-import { openViews } from './open-views.ts'
+import { type OpenedView, openViews } from './open-views.ts'
+import { makeNoise } from './own-model-samples.ts'
 
 describe('pictures that are none', () => {
   for (const [name, bytes] of Object.entries(makeOtherFormats())) {
@@ -103,6 +107,65 @@ describe('pictures that take too much', () => {
     })
   }
 })
+
+describe('parts of pictures with random changes', () => {
+  it('are cut or refused, also of second pictures and thumbnails', async () => {
+    const [jpeg, png, gif] = await Promise.all([
+      toSharp(paintWaves(700, 520, 0))
+        .jpeg()
+        .toBuffer(),
+      toSharp(paintWaves(130, 90, 3))
+        .png()
+        .toBuffer(),
+      toSharp(paintWaves(60, 200, 5))
+        .gif()
+        .toBuffer(),
+    ])
+    const whole = Buffer.concat([jpeg, png, jpeg.subarray(0, jpeg.length >> 1), gif])
+    const next = makeNoise(11)
+    let seen = 0
+    for (let round = 0; round < 60; round++) {
+      const bytes = Buffer.from(whole)
+      for (let change = 0; change <= round % 12; change++) {
+        bytes[Math.floor(next() * bytes.length)] = Math.floor(next() * 256)
+      }
+      const picture = await openViews(bytes, { allSizes: round % 5 === 0 })
+      if ('unscanned' in picture) continue
+      for (const view of picture.views) seen += await countParts(view)
+    }
+    assert.ok(seen > 100, `${seen} parts`)
+  })
+
+  it('lie within the picture, whatever its pixels and proportions are', () => {
+    const next = makeNoise(5)
+    const sizes = [1, 2, 31, 32, 33, 224, 449, 5_000, 65_535]
+    for (let round = 0; round < 150; round++) {
+      const step = 1 + Math.floor(next() * 90)
+      const shades = Array.from({ length: 9 }, () => Math.floor(next() * 256))
+      const at = (x: number, y: number) => shades[(Math.floor(x / step) + Math.floor(y / step) * 2) % 9] ?? 0
+      const pixels = Buffer.alloc(224 * 224 * 3)
+      for (let i = 0; i < pixels.length; i++) pixels[i] = at(Math.floor(i / 3) % 224, Math.floor(i / 672)) + (i % 7)
+      const pick = () => sizes[Math.floor(next() * sizes.length)] ?? 1
+      const size = { width: pick(), height: pick() }
+      for (const { left, top, width, height } of findRegions(pixels, size)) {
+        const isWithin = left >= 0 && top >= 0 && left + width < 1.0001 && top + height < 1.0001
+        assert.ok(isWithin && width > 0 && height > 0, JSON.stringify({ left, top, width, height, size }))
+      }
+    }
+  })
+})
+
+/** Renders all parts of a view; those that cannot be decoded count for none. */
+async function countParts(view: OpenedView): Promise<number> {
+  try {
+    const { views } = await view.readParts({ isCloser: true })
+    for (const part of views) assert.equal((await part.render(smallShape)).length, 224 * 224 * 3)
+    return views.length
+  } catch (error) {
+    if (error instanceof Refusal) return 0
+    throw error
+  }
+}
 
 async function assertUnscanned(bytes: Buffer, expected: string) {
   const answer = await openViews(bytes)

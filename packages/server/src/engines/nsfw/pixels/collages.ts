@@ -22,14 +22,23 @@ export type Panel = { cells: Cells; isSplit: boolean }
  */
 export function splitCollage(square: Square, cells: Cells, depth = 0): Panel[] {
   if (depth > 3) return []
-  const seams = { rows: [] as Seam[], columns: [] as Seam[] }
+  const seams = { rows: readSeams(square, cells, 'rows'), columns: readSeams(square, cells, 'columns') }
+  const grid = depth === 0 ? findGrid(square, cells, seams) : []
   for (const axis of ['rows', 'columns'] as const) {
-    seams[axis] = readSeams(square, cells, axis)
     const parts = cut(square, cells, axis, seams[axis])
-    if (parts.length > 1) return parts.flatMap((part) => toPanels(square, part, depth))
+    if (parts.length < 2) continue
+    const panels = parts.flatMap((part) => toPanels(square, part, depth))
+    // A line within a panel cuts it into two; the even grid has it as a whole.
+    const whole = grid.filter((part) => !panels.some((panel) => isSame(panel.cells, part)))
+    return [...panels, ...whole.map((cells) => ({ cells, isSplit: false }))]
   }
-  return findGrid(square, cells, seams).flatMap((part) => toPanels(square, part, depth))
+  const even = depth === 0 ? grid : findGrid(square, cells, seams)
+  return even.flatMap((part) => toPanels(square, part, depth))
 }
+
+/** Whether two rectangles differ by a few cells at the most. */
+const isSame = (a: Cells, b: Cells) =>
+  (['left', 'top', 'right', 'bottom'] as const).every((edge) => Math.abs(a[edge] - b[edge]) <= 6)
 
 function toPanels(square: Square, part: Cells, depth: number): Panel[] {
   const cells = trim(square, part)

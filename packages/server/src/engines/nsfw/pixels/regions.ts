@@ -10,6 +10,8 @@ const whole: Box = { left: 0, top: 0, width: 1, height: 1 }
 
 /** A trimmed picture is one of its own when the border took at least this share of its area. */
 const minBorderShare = 0.08
+/** The least share of each side that a part has. */
+const minPart = 0.05
 /** From this ratio of its sides on, a picture is classified in tiles. */
 const stripRatio = 2
 /** Pictures with a shorter side are lines. */
@@ -30,20 +32,22 @@ export function findRegions(pixels: Buffer, size: Size): Box[] {
   const panels = splitCollage(square, content)
   const isSplit = panels.length > 0
   const parts: Panel[] = isTrimmed ? [{ cells: content, isSplit }, ...panels] : panels
-  const boxes = parts.map(({ cells }) => toBox(cells, side))
+  const boxes = parts
+    .map(({ cells, isSplit }) => ({ box: toBox(cells, side), isSplit }))
+    .filter(({ box }) => Math.min(box.width, box.height) >= minPart)
   // The panels of a row of panels take the place of its tiles.
-  const undivided = boxes.filter((_, i) => !parts[i]?.isSplit)
+  const undivided = boxes.filter(({ isSplit }) => !isSplit).map(({ box }) => box)
   const tiles = undivided
     .flatMap((box) => tileStrip(box, size))
     .filter(({ width, height }) => width * height >= minTile)
-  return [...chooseLargest([...boxes, ...tiles]), ...tileStrip(whole, size)]
+  return [...chooseLargest([...boxes.map(({ box }) => box), ...tiles]), ...tileStrip(whole, size)]
 }
 
 /** The share of the picture's area that a tile of one of its panels has: smaller panels are not looked for either. */
 const minTile = 0.04
 
 /** Enough for the panels, rows and border of a collage of four by four; pages of text and diagrams have hundreds. */
-const maxPanels = 32
+const maxPanels = 40
 
 function chooseLargest(boxes: Box[]): Box[] {
   if (boxes.length <= maxPanels) return boxes
