@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { appendFileSync, existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, type TestContext, test } from 'node:test'
 import type { SignatureFile } from '../../src/engines/clamav/signature-files.ts'
 import { makeSignatureLibrary } from '../../src/engines/clamav/signature-library.ts'
+import { watchStalls } from '../../src/runtime/stall-watch.ts'
 import { silentLog } from '../support/silent-log.ts'
 import { newSignatureDirs } from './signature-support.ts'
 
@@ -23,6 +24,21 @@ function openLibrary(t: TestContext) {
 }
 
 describe('the signature library', () => {
+  /** Stalls are measured by the processor time of this thread, so that other programs do not count. */
+  test('places and counts a text database of 200 MB without a stall of the event loop', async (t) => {
+    const { library, write } = openLibrary(t)
+    const path = write('own/large.ndb', '', 1)
+    const lines = Buffer.from(`${'Test.Large:0:*:'.padEnd(99, '6')}\n`.repeat(20_000))
+    for (let n = 0; n < 100; n++) appendFileSync(path, lines)
+    const stalls = watchStalls()
+    assert.equal(await library.placeFiles(), true)
+    assert.ok((await library.count()) >= 2_000_000)
+    // The watch has its turn after the work.
+    while (stalls.findLongestSeconds() === 0) await new Promise((resolve) => setTimeout(resolve, 5))
+    stalls.close()
+    assert.equal(stalls.countStalls(), 0, `the longest took ${stalls.findLongestSeconds()} s`)
+  })
+
   test('tells whether what clamd has is still what there is', async (t) => {
     const { library, write, remove } = openLibrary(t)
     assert.equal(await library.placeFiles(), true)
