@@ -17,7 +17,7 @@ export type AuditHead = { id: number; hash: string }
 /** `head` is the last entry up to which the log is complete and unchanged; `fault` says what is wrong behind it. */
 export type AuditVerification = { rows: number; head: AuditHead; fault: string | undefined }
 
-export type AuditFilter = {
+type AuditFilter = {
   /** First part of the name of the action. */
   action?: string | undefined
   /** Part of the name of the actor. */
