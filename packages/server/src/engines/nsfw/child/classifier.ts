@@ -21,8 +21,8 @@ const closerSuspicion = 0.05
 const partSuspicion = 0.5
 
 /**
- * A part needs 0.88 where a picture needs 0.7, and 0.94 where only one model looks. Chosen by the share of neutral
- * pictures that are taken for threats: below 0.5 % in each profile.
+ * A part needs 0.88 where a picture needs 0.7, and 0.94 where only one model looks: with 0.88 there, more than 0.5 % of
+ * neutral pictures were threats.
  */
 const partExponents = { fast: 6, balanced: 2.8, thorough: 2.8 }
 
