@@ -15,7 +15,11 @@ const readReadiness = async ({ url }: Service) =>
 describe('a service whose disk is full', () => {
   let service: Service
   before(async () => {
-    service = await startService({ ...settings, ASSAY_DISK_RESERVE_MB: '1000000000' })
+    service = await startService({
+      ...settings,
+      ASSAY_DISK_RESERVE_MB: '1000000000',
+      ASSAY_CONTENT_MEMORY_MB: '1',
+    })
   })
   after(() => service.stop())
 

@@ -19,7 +19,8 @@ export type Listeners = Service & {
 export async function startListeners(env: NodeJS.ProcessEnv = {}): Promise<Listeners> {
   const listen = { ASSAY_CLAMD_LISTEN: '0', ASSAY_ICAP_LISTEN: '0' }
   const keys = { ASSAY_BOOTSTRAP_KEY: key, ASSAY_CLAMD_LISTEN_KEY: key, ASSAY_ICAP_KEY: key }
-  const service = await startService({ ...listen, ...keys, ...env })
+  // Content over 1 MB goes to the disk, where tests see whether it is left behind.
+  const service = await startService({ ...listen, ...keys, ASSAY_CONTENT_MEMORY_MB: '1', ...env })
   const findPort = (protocol: string) =>
     Number(new RegExp(`"protocol":"${protocol}".*"port":(\\d+)`).exec(service.log())?.[1])
   await waitUntil('the listeners to be open', () => findPort('clamd') > 0 && findPort('icap') > 0)

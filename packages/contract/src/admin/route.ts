@@ -26,7 +26,7 @@ export function findRowSchema({ method, answer }: Pick<Route, 'method' | 'answer
   return items ?? rows?.items
 }
 
-/** Every list can be exported whole, with `?format=`. */
+/** Every list can be exported with `?format=`: all pages, or what a list without pages shows. */
 export const exportFormats = ['csv', 'json'] as const
 
 const make =

@@ -55,12 +55,13 @@ async function* toJson(rows: AsyncGenerator<Row>) {
 
 async function* toCsv(rows: AsyncGenerator<Row>, columns: string[]) {
   yield toCsvLine(columns)
-  for await (const row of rows) yield toCsvLine(columns.map((name) => toText(row[name])))
+  for await (const row of rows) yield toCsvLine(columns.map((name) => toCellValue(row[name])))
 }
 
-function toText(value: unknown): string {
+function toCellValue(value: unknown): string | number {
   if (value === null || value === undefined) return ''
-  if (Array.isArray(value)) return value.map(toText).join(' ')
+  if (typeof value === 'number') return value
+  if (Array.isArray(value)) return value.map(toCellValue).join(' ')
   return typeof value === 'object' ? JSON.stringify(value) : String(value)
 }
 
@@ -68,9 +69,10 @@ function toText(value: unknown): string {
  * One line of CSV (RFC 4180). Names come from strangers, so a cell that a spreadsheet would read as a formula is quoted
  * as text.
  */
-export const toCsvLine = (cells: string[]): string => `${cells.map(toCell).join(',')}\r\n`
+export const toCsvLine = (cells: (string | number)[]): string => `${cells.map(toCell).join(',')}\r\n`
 
-function toCell(text: string): string {
-  const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text
+function toCell(value: string | number): string {
+  if (typeof value === 'number') return String(value)
+  const safe = /^[=+\-@\t\r]/.test(value) ? `'${value}` : value
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
 }

@@ -87,12 +87,14 @@ export function makeLargeWriter(deps: LargeDeps) {
   return {
     write(chunk: Buffer): Promise<void> | undefined {
       sink.add(chunk, push)
-      if (failure !== undefined) return Promise.reject(failure.error)
-      if (waitingBytes <= sink.countMaxWaiting()) return undefined
-      room ??= Promise.withResolvers<void>()
-      return room.promise.then(() => {
+      if (failure === undefined && waitingBytes <= sink.countMaxWaiting()) return undefined
+      if (failure === undefined) room ??= Promise.withResolvers<void>()
+      const hasRoom = (room?.promise ?? Promise.resolve()).then(() => {
         if (failure !== undefined) throw failure.error
       })
+      // A caller that fails for another reason never waits for it; an unhandled rejection would end the process.
+      hasRoom.catch(() => {})
+      return hasRoom
     },
     async finish(bytes: number): Promise<Content | StoredContent> {
       sink.end(push)

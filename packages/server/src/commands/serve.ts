@@ -40,8 +40,8 @@ export function makeServeCommand(): Command {
       }
       const greeting = config.roles.api ? toGreeting(opened, configured, isTest) : toWorkerGreeting(opened)
       print(command, { ...toJson(opened, configured), ...(isTest && { test: true }) }, greeting)
-      // At a terminal a person has just read this in the greeting.
-      if (!process.stdout.isTTY) {
+      // A person who sees the log and the greeting on one terminal has just read this.
+      if (!(process.stdout.isTTY && process.stderr.isTTY)) {
         if (isTest) log.warn(testNotice)
         if (service.degraded !== undefined) log.warn(service.degraded)
         log.info({ url, metricsPort, version, pid: process.pid }, 'ready')

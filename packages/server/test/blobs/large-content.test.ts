@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { hash, randomBytes, randomInt } from 'node:crypto'
-import { existsSync, readdirSync } from 'node:fs'
+import { existsSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import { describe, type TestContext, test } from 'node:test'
@@ -39,6 +39,23 @@ async function write(writer: ContentWriter, bytes: number, nextChunk: () => numb
 }
 
 describe('large content', () => {
+  test('that cannot be stored fails for whoever waits, and for nobody else', async (t) => {
+    const dir = join(newTestDir(t), 'content')
+    writeFileSync(dir, 'not a directory')
+    const store = openContentStore({ dir, memory: makeMemoryBudget({ maxBytes: 0 }) })
+    t.after(() => store.close().catch(() => {}))
+    const writer = store.newWriter()
+    // A form that turns out to be malformed leaves these promises alone; an unhandled rejection fails the test.
+    for (let n = 0; n < 8; n++) {
+      void writer.write(Buffer.alloc(blockBytes))
+      await new Promise(setImmediate)
+    }
+    await assert.rejects(writer.finish())
+    void writer.write(Buffer.alloc(blockBytes))
+    await writer.abort()
+    await new Promise(setImmediate)
+  })
+
   const sizes = [-1, 0, 1].flatMap((by) => [1, 2, 4].map((blocks) => blocks * blockBytes + by))
   for (const budget of [0, 1, 2, 3]) {
     test(`with memory for ${budget} blocks comes back from memory or a file, cut anywhere`, async (t) => {

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { toCsvLine } from '../../src/admin/list-export.ts'
 
 test('cells with commas, quotes and line ends are quoted as RFC 4180 says', () => {
-  assert.equal(toCsvLine(['a', '1', '', '']), 'a,1,,\r\n')
+  assert.equal(toCsvLine(['a', -1, '', '']), 'a,-1,,\r\n')
   assert.equal(toCsvLine(['a,b', 'say "x"', 'two\nlines']), '"a,b","say ""x""","two\nlines"\r\n')
 })
 

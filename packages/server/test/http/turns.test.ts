@@ -95,11 +95,11 @@ describe('a connection that pipelines', () => {
   })
 
   test('has no request that waits in the middle of its head, and few that wait', async () => {
-    let [isHeld, parsed] = [true, 0]
+    let [isHeld, parsed, answered] = [true, 0, 0]
     const held: (() => void)[] = []
     const port = await open(
       (request, response) => {
-        const answer = () => void response.end(`body ${request.url}\n`)
+        const answer = () => void response.end(`body ${request.url}\n`, () => answered++)
         if (isHeld) held.push(answer)
         else answer()
       },
@@ -135,7 +135,7 @@ describe('a connection that pipelines', () => {
     isHeld = false
     for (const answer of held) answer()
     await send(sent, bytes.length)
-    await isParsed(60)
+    await waitFor(() => answered === 60)
     socket.end()
     assert.deepEqual(
       (await answers).split('\n').filter((line) => line.startsWith('body ')),

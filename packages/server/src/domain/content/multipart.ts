@@ -77,12 +77,16 @@ export function newMultipartParser(deps: {
     }
   }
 
+  /** Copies the bytes, because whoever gets the chunk next may free or move its memory. */
+  function keepUnread(bytes: Buffer) {
+    unread = bytes.length === 0 ? emptyBuffer : Buffer.from(bytes)
+  }
+
   function passContent(bytes: Buffer, take: (part: Buffer) => void): Buffer | undefined {
     const at = bytes.indexOf(delimiter)
     if (at === -1) {
       const safe = bytes.length - countPartialDelimiter(bytes, delimiter)
-      // The sink may free the memory of a chunk that it gets whole, so `unread` must not point into it.
-      unread = safe === bytes.length ? emptyBuffer : bytes.subarray(safe)
+      keepUnread(bytes.subarray(safe))
       if (safe > 0) take(bytes.subarray(0, safe))
       return undefined
     }
@@ -100,7 +104,7 @@ export function newMultipartParser(deps: {
       return bytes.subarray('--'.length)
     }
     if (end === 'incomplete') {
-      unread = bytes
+      keepUnread(bytes)
       return undefined
     }
     parts++
@@ -113,7 +117,7 @@ export function newMultipartParser(deps: {
   function passHeader(bytes: Buffer): Buffer | undefined {
     const at = findHeaderEnd(bytes, delimiter)
     if (at === undefined) {
-      unread = bytes
+      keepUnread(bytes)
       return undefined
     }
     const header = readPartHeader(bytes.toString('utf8', 2, Math.max(2, at)))

@@ -77,9 +77,10 @@ export async function openOwnClamd(options: OwnClamdOptions): Promise<ClamAv> {
   const version = readVersion(binary)
   let loaded = library.describe()
   let count = 0
+  /** A file that is replaced meanwhile cannot be counted; the change of that file leads to the next count. */
   const noteLoaded = async () => {
     loaded = library.describe()
-    count = await library.count()
+    count = await library.count().catch(() => count)
   }
 
   const launch = () => startClamd({ binary, place, config, sandbox, onEscape })
