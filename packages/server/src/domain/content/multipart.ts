@@ -77,16 +77,11 @@ export function newMultipartParser(deps: {
     }
   }
 
-  /** Copies the bytes, because whoever gets the chunk next may free or move its memory. */
-  function keepUnread(bytes: Buffer) {
-    unread = bytes.length === 0 ? emptyBuffer : Buffer.from(bytes)
-  }
-
   function passContent(bytes: Buffer, take: (part: Buffer) => void): Buffer | undefined {
     const at = bytes.indexOf(delimiter)
     if (at === -1) {
       const safe = bytes.length - countPartialDelimiter(bytes, delimiter)
-      keepUnread(bytes.subarray(safe))
+      unread = copy(bytes.subarray(safe))
       if (safe > 0) take(bytes.subarray(0, safe))
       return undefined
     }
@@ -104,7 +99,7 @@ export function newMultipartParser(deps: {
       return bytes.subarray('--'.length)
     }
     if (end === 'incomplete') {
-      keepUnread(bytes)
+      unread = copy(bytes)
       return undefined
     }
     parts++
@@ -117,7 +112,7 @@ export function newMultipartParser(deps: {
   function passHeader(bytes: Buffer): Buffer | undefined {
     const at = findHeaderEnd(bytes, delimiter)
     if (at === undefined) {
-      keepUnread(bytes)
+      unread = copy(bytes)
       return undefined
     }
     const header = readPartHeader(bytes.toString('utf8', 2, Math.max(2, at)))
@@ -126,6 +121,9 @@ export function newMultipartParser(deps: {
     return bytes.subarray(at + headerEnd.length)
   }
 }
+
+/** Copies what is left of a chunk, because whoever gets the chunk next may free or move its memory. */
+const copy = (bytes: Buffer): Buffer => (bytes.length === 0 ? emptyBuffer : Buffer.from(bytes))
 
 /**
  * The number of bytes at the end that may be the beginning of a delimiter. Only the first byte of a delimiter is a
