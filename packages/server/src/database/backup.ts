@@ -2,13 +2,9 @@ import type { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { Pool, PoolClient, Submittable } from 'pg'
 import { from as copyFrom, to as copyTo } from 'pg-copy-streams'
-import { findRow, inTransaction, listRows } from './query.ts'
+import { findRow, inTransaction, listRows, longTimeoutMs, runLongStatement, withoutTimeouts } from './query.ts'
 
 export type TableShape = { name: string; columns: string[] }
-
-/** Copying one table may take longer than any statement of the service, and the disk may pause between two tables. */
-const copyTimeoutMs = 86_400_000
-const withoutTimeouts = ['statement_timeout = 0', 'idle_in_transaction_session_timeout = 0']
 
 /**
  * Reads the rows of every table as they were at one moment, while the service goes on changing them. Every commit that
@@ -42,7 +38,7 @@ export async function loadTables(pool: Pool, tables: TableShape[], open: (table:
     // The triggers of the audit log then accept its rows as they are.
     await client.query(`set local assay.restoring = 'on'`)
     // A new database already has the three initial plans.
-    await client.query(`truncate ${schemaTables.map(({ name }) => `"${name}"`).join(', ')}`)
+    await runLongStatement(client, `truncate ${schemaTables.map(({ name }) => `"${name}"`).join(', ')}`)
     // Tables are loaded in the order of this schema; the backup is in the order of its own.
     for (const { name } of schemaTables) {
       const table = tables.find((other) => other.name === name)
@@ -51,10 +47,12 @@ export async function loadTables(pool: Pool, tables: TableShape[], open: (table:
       await copy(client, rows, () => pipeline(open(table), rows))
       await moveSequences(client, name)
     }
-    // Charged scans have numbers of the ledger too.
-    await client.query(`
-      select setval('credit_ledger_id_seq', greatest(1, (select coalesce(max(id), 0) from credit_ledger) + 1,
-        (select coalesce(max(ledger_id), 0) from scans) + 1), false)`)
+    // Charged scans have numbers of the ledger too. No index has these numbers, so all scans are read.
+    await runLongStatement(
+      client,
+      `select setval('credit_ledger_id_seq', greatest(1, (select coalesce(max(id), 0) from credit_ledger) + 1,
+         (select coalesce(max(ledger_id), 0) from scans) + 1), false)`,
+    )
     await releaseLeases(client)
   }
   await inTransaction(pool, load, { settings: withoutTimeouts, copies: true })
@@ -66,7 +64,7 @@ export async function loadTables(pool: Pool, tables: TableShape[], open: (table:
  */
 async function copy<Result>(client: PoolClient, stream: Submittable, work: () => Promise<Result>): Promise<Result> {
   const query: Submittable & { query_timeout?: number; callback?(): void } = stream
-  query.query_timeout = copyTimeoutMs
+  query.query_timeout = longTimeoutMs
   client.query(query)
   return work().finally(() => query.callback?.())
 }
@@ -113,7 +111,8 @@ async function moveSequences(client: PoolClient, table: string) {
     [table],
   )
   for (const { column } of identities) {
-    await client.query(
+    await runLongStatement(
+      client,
       `select setval(pg_get_serial_sequence($1, $2), greatest(1, coalesce(max("${column}"), 0) + 1), false)
        from "${table}"`,
       [table, column],
@@ -123,6 +122,9 @@ async function moveSequences(client: PoolClient, table: string) {
 
 /** Releases all leases: their holders worked on the database that was backed up. */
 async function releaseLeases(client: PoolClient) {
-  await client.query('update jobs set lease_token = null, held_until = now() where lease_token is not null')
-  await client.query('update deliveries set lease_token = null, next_at = now() where lease_token is not null')
+  await runLongStatement(client, 'update jobs set lease_token = null, held_until = now() where lease_token is not null')
+  await runLongStatement(
+    client,
+    'update deliveries set lease_token = null, next_at = now() where lease_token is not null',
+  )
 }

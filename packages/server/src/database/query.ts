@@ -164,6 +164,22 @@ async function inSavepoint<Result>(
   }
 }
 
+/** Settings of a transaction whose statements may take as long as a large table needs. */
+export const withoutTimeouts = ['statement_timeout = 0', 'idle_in_transaction_session_timeout = 0'] as const
+/** The driver's limit on such a statement, in place of that of the pool. */
+export const longTimeoutMs = 86_400_000
+
+/** Runs a statement of a transaction in which `statement_timeout` is 0. */
+export const runLongStatement = <Row extends QueryResultRow>(
+  client: PoolClient,
+  text: string,
+  values: unknown[] = [],
+): Promise<QueryResult<Row>> => client.query<Row>(withTimeout({ text, values }, longTimeoutMs))
+
+/** The driver reads query_timeout from a query; its types do not declare it. */
+const withTimeout = (query: QueryConfig, timeoutMs: number | undefined): QueryConfig =>
+  timeoutMs === undefined ? query : Object.assign(query, { query_timeout: timeoutMs })
+
 /**
  * Runs one statement that changes rows. It is a transaction by itself: one round trip instead of three. It never joins
  * the unit of its caller, because group commits run the statements of many callers. The timeout is the pool's unless it
@@ -178,9 +194,7 @@ export async function runStatement<Row extends QueryResultRow>(
   const client = await pool.connect()
   let isBroken = false
   try {
-    // The driver reads query_timeout from a query; its types do not declare it.
-    const query = { ...toQuery(statement, values), ...(timeoutMs === undefined ? {} : { query_timeout: timeoutMs }) }
-    return await client.query<Row>(query)
+    return await client.query<Row>(withTimeout(toQuery(statement, values), timeoutMs))
   } catch (error) {
     isBroken = isOutage(error)
     throw toCommitError(error)

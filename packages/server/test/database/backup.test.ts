@@ -2,6 +2,8 @@ import assert from 'node:assert/strict'
 import { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { test } from 'node:test'
+import { setTimeout as wait } from 'node:timers/promises'
+import pg from 'pg'
 import { dumpTables, loadTables } from '../../src/database/backup.ts'
 import { openTestDatabase } from '../support/test-database.ts'
 import { newTestScan, openTestStores } from '../support/test-stores.ts'
@@ -55,6 +57,35 @@ test('the time of a backup is that of its snapshot: what is committed before is 
     assert.doesNotMatch(accounts, /later/)
   } finally {
     await stores.close()
+  }
+})
+
+test('a statement of a restore may take longer than those of the service', async () => {
+  const copy = await openTestDatabase()
+  const limitMs = 1500
+  const limited = new pg.Pool({ connectionString: copy.url, query_timeout: limitMs })
+  const holder = await copy.pool.connect()
+  try {
+    const saved = await dump(copy.pool)
+    const toBytes = new Map(saved.map(({ name, bytes }) => [name, bytes]))
+    await holder.query('begin; alter sequence credit_ledger_id_seq increment by 1')
+    const loading = loadTables(limited, saved, ({ name }) => Readable.from([toBytes.get(name)]))
+    const waiting = `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'
+      and query like '%setval%' and clock_timestamp() - query_start > $1 * interval '1 ms'`
+    const isOver = loading.then(
+      () => true,
+      () => true,
+    )
+    while ((await copy.pool.query(waiting, [limitMs * 1.2])).rowCount === 0) {
+      if (await Promise.race([isOver, wait(20)])) break
+    }
+    await holder.query('rollback')
+    await loading
+    assert.deepEqual(await dump(copy.pool), saved)
+  } finally {
+    holder.release()
+    await limited.end()
+    await copy.drop()
   }
 })
 
