@@ -41,10 +41,10 @@ const insertScans = `insert into scans (account_id, key_id, ledger_id, balance, 
   returning id`
 
 /**
- * The common case of `charge` and `enqueue`: scans of one key that has enough requests and credits left. $1 digest of the key, $2
- * requests to count, $3 number of scans, $4 their JSON with `n`, their position, $5 the setting that the account must
- * have, null when any will do, $6 whether the scans have jobs, $7 the sealed contents. Returns a row of nulls, or fails with AS001, when the others must decide; then nothing is
- * changed.
+ * The common case of `charge` and `enqueue`: scans of one key that has enough requests and credits left. $1 digest of
+ * the key, $2 requests to count, $3 number of scans, $4 their JSON with `n`, their position, $5 the setting that the
+ * account must have, null when any will do, $6 whether the scans have jobs, $7 the sealed contents. When the others
+ * must decide, it changes nothing: it returns a row of nulls, or, if the balance changed meanwhile, fails with AS001.
  */
 export const chargeOneKey = `
 -- name: charge-one-key

@@ -35,8 +35,8 @@ export const isUniqueViolation = (error: unknown): boolean => hasCode(error, '23
 /** Whether a lock was not granted within lock_timeout. */
 export const isLockTimeout = (error: unknown): boolean => hasCode(error, '55P03')
 /**
- * Whether the charge of one key failed because its balance is too small (AS001) or its scan is recorded already:
- * nothing was changed, and the statements for every case decide.
+ * Whether the charge of one key failed because another batch took the credits or ended the period at the same time
+ * (AS001), or because its scan is recorded already: nothing was changed, and the statements for every case decide.
  */
 export const isLeftToOthers = (error: unknown): boolean => hasCode(error, 'AS001') || isUniqueViolation(error)
 export const isDeadlock = (error: unknown): boolean => hasCode(error, '40P01')

@@ -145,6 +145,29 @@ describe('the admission gate', () => {
     assert.deepEqual(await stores.getBalance(id), { remaining: 98, ledger: 98, debits: 2, scans: 2 })
   })
 
+  test('a batch with too few credits, or whose period is over, is left to the statements for every case without an error', async () => {
+    const { digest, id } = await stores.register({ credits: 1 })
+    const admitted = await stores.gate.admit({ keyDigest: digest, countsRequest: true })
+    assert.equal(admitted.outcome, 'admitted')
+    const charge = async () =>
+      (
+        await stores.database.pool.query('select * from charge_scans($1, 1, $2, $3, null, false, null)', [
+          Buffer.from(digest, 'hex'),
+          2,
+          '[]',
+        ])
+      ).rows[0]
+    assert.equal((await charge()).accountId, null)
+    await stores.accounts.grantCredits(id, 10, null)
+    await stores.age(id, 60)
+    assert.equal((await charge()).accountId, null)
+    const { rows } = await stores.database.pool.query(
+      'select used from rate_windows join api_keys on api_keys.id = key_id where account_id = $1',
+      [id],
+    )
+    assert.deepEqual(rows, [{ used: 1 }])
+  })
+
   test('asking again with the same scan is admitted and never charged twice', async () => {
     const { digest, id } = await stores.register({ credits: 5 })
     const scan = newTestScan()

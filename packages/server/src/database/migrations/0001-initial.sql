@@ -203,6 +203,10 @@ begin
   from api_keys
   join accounts on accounts.id = api_keys.account_id
   join plans on plans.name = accounts.plan
+  -- The balance is read without a lock here and checked again when it changes. This keeps almost every batch that finds
+  -- too few credits from counting its requests, which only an error in the log of PostgreSQL could undo.
+  join balances on balances.account_id = accounts.id and credit_remaining >= scan_count
+    and period_end > now() and period_start <= clock_timestamp()
   where api_keys.digest = key_digest and api_keys.revoked_at is null and not api_keys.is_test
     and (api_keys.expires_at is null or api_keys.expires_at > now())
     and accounts.suspended_at is null and (accounts.expires_at is null or accounts.expires_at > now())
@@ -231,8 +235,9 @@ begin
     if wanted = 0 then
       return;
     end if;
-    -- The requests are counted already; the error undoes that.
-    raise exception 'account % has less than % credits', this_account, scan_count using errcode = 'AS001';
+    -- The balance has changed since it was read. The requests are counted already; the error undoes that.
+    raise exception 'account % has less than % credits, or its period is over', this_account, scan_count
+      using errcode = 'AS001';
   end if;
   insert into scans (account_id, key_id, ledger_id, balance, id, kind, mode, region, status, content_length,
     content_type, content_name, signals, metadata, created_at, completed_at)
