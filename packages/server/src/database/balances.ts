@@ -191,20 +191,25 @@ order by id desc limit $2
 `
 
 /**
- * Adds the debits of deleted scans to the ledger, one row for each account and day. The row of a day keeps the number of
- * its last debit, and so its place in the order. `deleted` names a table or query with the columns of `scans`.
+ * Adds the debits of deleted scans to the ledger, one row for each account and day. The row of a day has the number of
+ * its last debit, and so its place in the order, and the balance after that debit. `deleted` names a table or query
+ * with the columns of `scans`.
  */
 export const foldDebits = (deleted: string) => `
-insert into credit_ledger as kept (id, account_id, kind, amount, balance, note, at) overriding system value
+insert into credit_ledger as kept (id, account_id, kind, amount, balance, note, at)
 select max(ledger_id), account_id, 'debit', -count(*), (array_agg(balance order by ledger_id desc))[1],
   count(*) || ' scans', date_trunc('day', created_at, 'utc') as day
 from ${deleted} where ledger_id is not null group by account_id, day order by account_id, day
 ${addToDay}
 `
 
-/** Adds the totals of a day to its row in the ledger, if there is one. */
+/**
+ * Adds the totals of a day to its row in the ledger, if there is one. A day may be added in several pieces, in any
+ * order: its row keeps the greatest number and the balance that belongs to it.
+ */
 export const addToDay = `
 on conflict (account_id, kind, at) where scan_id is null and kind in ('debit', 'refund')
-do update set amount = kept.amount + excluded.amount, balance = excluded.balance,
+do update set amount = kept.amount + excluded.amount, id = greatest(kept.id, excluded.id),
+  balance = case when excluded.id > kept.id then excluded.balance else kept.balance end,
   note = (split_part(kept.note, ' ', 1)::bigint + split_part(excluded.note, ' ', 1)::bigint) || ' scans'
 `

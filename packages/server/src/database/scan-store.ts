@@ -61,7 +61,7 @@ deleted as (
   returning id, account_id, kind, amount, balance, date_trunc('day', at, 'utc') as day
 ),
 total as (
-  insert into credit_ledger as kept (id, account_id, kind, amount, balance, note, at) overriding system value
+  insert into credit_ledger as kept (id, account_id, kind, amount, balance, note, at)
   select max(id), account_id, kind, sum(amount), (array_agg(balance order by id desc))[1], count(*) || ' scans', day
   from deleted group by account_id, kind, day order by account_id, day
   ${addToDay}

@@ -248,6 +248,29 @@ describe('the ledger', () => {
     assert.deepEqual(await stores.accounts.listUnbalanced(), [])
   })
 
+  test('keeps the number and the balance of the last debit of a day, in whichever order its scans are deleted', async () => {
+    const { id, digest } = await stores.register({ credits: 10 })
+    const at = new Date('2026-01-08T03:00:00Z')
+    const ids = [await charge(digest, at), await charge(digest, at), await charge(digest, at)]
+    const { rows } = await stores.pool.query<{ last: string }>(
+      'select max(ledger_id) as last from scans where account_id = $1',
+      [id],
+    )
+    // A result that was completed later is deleted later.
+    for (const kept of [[0, 2], [0], []]) {
+      const ages = ids.map((_, n) => (kept.includes(n) ? 1 : 100))
+      await stores.pool.query(
+        `update scans set completed_at = now() - age * interval '1 day'
+         from unnest($1::uuid[], $2::integer[]) as change (scan_id, age) where scans.id = scan_id`,
+        [ids, ages],
+      )
+      await stores.scans.deleteCompleted(30)
+    }
+    const [entry] = await stores.accounts.listLedger(id, 1)
+    assert.deepEqual([String(entry?.id), entry?.amount, entry?.balance, entry?.note], [rows[0]?.last, -3, 7, '3 scans'])
+    assert.deepEqual(await stores.accounts.listUnbalanced(), [])
+  })
+
   test('keeps the debit of a job that can still be refunded, and then refunds it once', async () => {
     const { id, digest } = await stores.register({ credits: 10 })
     const job: NewJob = { queue: testQueue, source: { at: 'url', url: 'https://a.test/' }, callbackUrl: null }
