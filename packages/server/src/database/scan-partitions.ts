@@ -1,7 +1,7 @@
 import type { Pool, PoolClient } from 'pg'
 import { foldDebits } from './balances.ts'
 import { isLockTimeout } from './database-error.ts'
-import { findRow, inTransaction, listRows, type Queryable, runInPieces } from './query.ts'
+import { findRow, inTransaction, listRows, type Queryable, runInPieces, runLongStatement } from './query.ts'
 
 /**
  * `from` is undefined for a partition that begins with the lowest id. The default partition has neither `from` nor
@@ -48,6 +48,8 @@ export function makeScanPartitions({ pool }: { pool: Pool }) {
       let dropped = 0
       for (const partition of await listPartitions(pool)) {
         if (partition.to === undefined || !(await isExpired(pool, partition, resultDays))) continue
+        const isWatched = await withPartitionLock(pool, (client) => watchPartition(client, partition, resultDays))
+        if (isWatched !== true) continue
         dropped += (await withPartitionLock(pool, (client) => dropPartition(client, partition, resultDays))) ?? 0
       }
       return dropped
@@ -167,20 +169,54 @@ async function isExpired(db: Queryable, { name, to, from }: Partition, resultDay
 /** Rolls the transaction back: a partition that was old a moment ago is in use. */
 class PartitionInUse extends Error {}
 
-async function dropPartition(client: PoolClient, partition: Partition, resultDays: number): Promise<number> {
-  const mayDrop = async () =>
-    (await listPartitions(client)).some(({ name }) => name === partition.name) &&
-    (await isExpired(client, partition, resultDays))
-  if (!(await mayDrop())) return 0
-  // Summing up takes seconds for millions of rows, so it comes before the lock that holds up all requests. Nothing is
-  // added to an old partition, so nothing waits for this lock.
-  await client.query(`lock table ${partition.name} in share mode`)
-  await client.query(foldDebits(partition.name))
-  await client.query('lock table scans in access exclusive mode')
-  if (!(await mayDrop())) throw new PartitionInUse()
-  await client.query(`drop table ${partition.name}`)
-  return partition.estimatedRows
+async function mayDrop(client: PoolClient, partition: Partition, resultDays: number): Promise<boolean> {
+  const isThere = (await listPartitions(client)).some(({ name }) => name === partition.name)
+  return isThere && (await isExpired(client, partition, resultDays))
 }
+
+/**
+ * Adds a trigger that notes each scan that is added to the partition from now on. An old partition gets no scans unless
+ * a clock is wrong, but nothing else tells that cheaply. The lock waits for all transactions that write to the partition
+ * without the trigger. While a long transaction such as a backup keeps that lock away, no debits are summed up in vain.
+ */
+async function watchPartition(client: PoolClient, partition: Partition, resultDays: number): Promise<boolean> {
+  if (!(await mayDrop(client, partition, resultDays))) return false
+  await client.query(lockScans)
+  await client.query(
+    `create or replace trigger note_late_scan after insert on ${partition.name}
+     for each row execute function note_late_scan()`,
+  )
+  return true
+}
+
+/**
+ * Adds the debits of a watched partition to the ledger and drops it, in one transaction. Summing up takes seconds for
+ * millions of rows. So it comes before the lock that holds up all requests, and takes no lock that they wait for: a
+ * statement that completes jobs locks every partition for writing.
+ *
+ * If the number of late scans is the same behind the lock, no scan was added since. Then nothing else changed either,
+ * because only a job changes its scan, and there were no jobs. So all debits were summed up.
+ */
+async function dropPartition(client: PoolClient, partition: Partition, resultDays: number): Promise<number> {
+  const { name, estimatedRows } = partition
+  const lateBefore = await countLateScans(client, name)
+  if (!(await mayDrop(client, partition, resultDays))) return 0
+  // Every row is read, so reading them in the order of an index would only take longer. The time grows with the rows.
+  await client.query('set local enable_seqscan = on; set local statement_timeout = 0')
+  await runLongStatement(client, foldDebits(name))
+  await client.query(lockScans)
+  if ((await countLateScans(client, name)) !== lateBefore) throw new PartitionInUse()
+  await client.query(`drop table ${name}`)
+  await client.query('delete from late_scans where partition = $1', [name])
+  return estimatedRows
+}
+
+async function countLateScans(client: PoolClient, partition: string): Promise<number | undefined> {
+  const text = 'select count(*)::integer as count from late_scans where partition = $1'
+  return (await findRow<{ count: number }>(client, text, [partition]))?.count
+}
+
+const lockScans = 'lock table scans in access exclusive mode'
 
 const deleteRows = (pool: Pool, name: string, resultDays: number): Promise<number> =>
   runInPieces(deletePieceSize, () => deletePiece(pool, name, resultDays))

@@ -237,6 +237,12 @@ CREATE INDEX jobs_held ON public.jobs USING btree (held_until) WHERE (held_until
 CREATE INDEX jobs_storage ON public.jobs USING btree (storage_key) WHERE (storage_key IS NOT NULL);
 CREATE INDEX jobs_waiting ON public.jobs USING btree (account_id, "position") INCLUDE (queue) WHERE (held_until IS NULL);
 
+create unlogged table late_scans (
+  scan_id uuid not null,
+  partition name not null,
+  constraint late_scans_pkey PRIMARY KEY (scan_id)
+);
+
 create table list_entries (
   id uuid not null,
   list text not null,

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
+import { setTimeout as wait } from 'node:timers/promises'
 import { v7 } from 'uuid'
 import { admissionStatements } from '../../src/database/admission-statements.ts'
 import { completeStatement, findScansStatement } from '../../src/database/job-statements.ts'
@@ -7,7 +8,7 @@ import { findGaps, toPartition, toScanIdAt } from '../../src/database/scan-parti
 import type { NewJob } from '../../src/domain/ports/job-store.ts'
 import type { NewScan } from '../../src/domain/scans/scan.ts'
 import { newTestScan } from '../support/test-stores.ts'
-import { openTestJobs, type TestJobs, testQueue, toFailure } from './test-jobs.ts'
+import { openTestJobs, type TestJobs, testQueue, toCompletion, toFailure } from './test-jobs.ts'
 
 const dayMs = 86_400_000
 const ago = (days: number) => new Date(Date.now() - days * dayMs)
@@ -20,6 +21,35 @@ async function makeDayIn({ pool }: TestJobs, time: Date): Promise<string> {
   const bounds = [from, new Date(from.getTime() + dayMs)].map((end) => `('${toScanIdAt(end)}')`)
   await pool.query(`create table ${name} partition of scans for values from ${bounds[0]} to ${bounds[1]}`)
   return name
+}
+
+/** Whether a statement of another connection waits for this event. */
+async function isWaiting({ pool }: TestJobs, event: string): Promise<boolean> {
+  const text = 'select from pg_stat_activity where datname = current_database() and $1 in (wait_event_type, wait_event)'
+  return (await pool.query(text, [event])).rowCount !== 0
+}
+
+/** Holds up every statement that adds debits to the ledger, without a lock, until `end` is called. */
+async function holdUpFolds(stores: TestJobs) {
+  await stores.pool.query(`
+    create table folds (is_held boolean, statement_timeout text, enable_seqscan text);
+    insert into folds values (true);
+    create function hold_up() returns trigger language plpgsql as $$
+    begin
+      while exists (select from folds where is_held) loop perform pg_sleep(0.005); end loop;
+      insert into folds values (false, current_setting('statement_timeout'), current_setting('enable_seqscan'));
+      return new;
+    end $$;
+    create trigger hold_up before insert on credit_ledger
+    for each row when (new.kind = 'debit') execute function hold_up()`)
+  return {
+    async hasBegun() {
+      while (!(await isWaiting(stores, 'PgSleep'))) await wait(5)
+    },
+    end: () => stores.pool.query('update folds set is_held = false'),
+    listSettings: async () => (await stores.pool.query('select * from folds where statement_timeout is not null')).rows,
+    remove: () => stores.pool.query('drop trigger hold_up on credit_ledger; drop function hold_up; drop table folds'),
+  }
 }
 
 describe('the spans of partitions', () => {
@@ -145,6 +175,61 @@ describe('the partitions of results', () => {
     } finally {
       reader.release()
     }
+  })
+
+  test('are summed up while jobs complete, without a time limit, and then dropped', async () => {
+    const { id, digest } = await stores.register({ credits: 10 })
+    const name = await makeDay(ago(64))
+    await record(digest, ago(64), ago(64))
+    await stores.submit(digest)
+    const [job] = await stores.jobs.claim(1, 30_000)
+    assert.ok(job !== undefined)
+    const folds = await holdUpFolds(stores)
+    try {
+      const dropping = stores.scans.deleteCompleted(30)
+      await folds.hasBegun()
+      const completing = stores.jobs.complete(job.lease, toCompletion(job))
+      let isBlocked = false
+      for (let isDone = false; !isDone && !isBlocked; ) {
+        isBlocked = await isWaiting(stores, 'Lock')
+        isDone = await Promise.race([completing, wait(5, false)])
+      }
+      await folds.end()
+      await dropping
+      assert.deepEqual([isBlocked, await completing], [false, true])
+      assert.ok(!(await listNames()).includes(name))
+      assert.deepEqual(await folds.listSettings(), [{ is_held: false, statement_timeout: '0', enable_seqscan: 'on' }])
+      assert.deepEqual(await stores.getBalance(id), { remaining: 8, ledger: 8, debits: 1, scans: 1 })
+    } finally {
+      await folds.end()
+      await folds.remove()
+    }
+  })
+
+  test('stay when a scan is charged in them while they are summed up; no debit is lost', async () => {
+    const { id, digest } = await stores.register({ credits: 10 })
+    const name = await makeDay(ago(66))
+    for (let n = 0; n < 2; n++) await record(digest, ago(66), ago(66))
+    const folds = await holdUpFolds(stores)
+    const getLate = async () => (await stores.pool.query('select partition from late_scans')).rows
+    try {
+      const dropping = stores.scans.deleteCompleted(30)
+      await folds.hasBegun()
+      await record(digest, ago(66), ago(66))
+      assert.deepEqual(await getLate(), [{ partition: name }])
+      await folds.end()
+      await dropping
+      assert.ok((await listNames()).includes(name))
+      assert.deepEqual(await stores.getBalance(id), { remaining: 7, ledger: 7, debits: 3, scans: 3 })
+    } finally {
+      await folds.end()
+      await folds.remove()
+    }
+    await stores.scans.deleteCompleted(30)
+    assert.ok(!(await listNames()).includes(name))
+    assert.deepEqual(await stores.getBalance(id), { remaining: 7, ledger: 7, debits: 0, scans: 0 })
+    assert.deepEqual(await getLate(), [])
+    assert.deepEqual(await stores.accounts.listUnbalanced(), [])
   })
 
   test('of the default kind lose their old results in pieces', async () => {

@@ -158,6 +158,21 @@ create index scans_completed on scans using brin (completed_at);
 -- Takes ids for which there is no partition, so that no insert fails for lack of one.
 create table scans_default partition of scans default;
 
+-- Scans that were added to a partition that is about to be dropped. scan-partitions.ts adds the trigger to it. The rows
+-- matter to a single transaction, so they need not survive a crash.
+create unlogged table late_scans (
+  scan_id uuid primary key,
+  partition name not null
+);
+
+create function note_late_scan() returns trigger language plpgsql as
+$$
+begin
+  insert into late_scans (scan_id, partition) values (new.id, tg_table_name);
+  return null;
+end
+$$;
+
 -- Changes of balances that are not the charge of a scan. The amounts of an account, minus its charged scans, always sum
 -- to its credit_remaining. Scans that are deleted leave their debits here, one row for each account and day.
 create table credit_ledger (
