@@ -1,8 +1,18 @@
 import { describe } from 'node:test'
 
-/** Runs several test files in this process, one after the other. Each is a suite, so that it keeps its hooks to itself. */
+/** A file whose top-level await takes longer than this hangs: a database file opens its database within seconds. */
+const importDeadlineMs = Number(process.env.ASSAY_TEST_IMPORT_DEADLINE_MS ?? 120_000)
+
+/**
+ * Runs several test files in this process. All are imported first, then their tests run one file after the other. Each
+ * file is a suite, so that it keeps its hooks to itself.
+ */
 for (const file of (process.env.ASSAY_TEST_FILES ?? '').split(',')) {
   describe(file, async () => {
-    await import(`../${file}`)
+    const overdue = Promise.withResolvers<never>()
+    const timer = setTimeout(() => {
+      overdue.reject(new Error(`A top-level await of ${file} did not settle within ${importDeadlineMs} ms.`))
+    }, importDeadlineMs)
+    await Promise.race([import(`../${file}`), overdue.promise]).finally(() => clearTimeout(timer))
   })
 }

@@ -15,7 +15,7 @@ const root = new URL('../', import.meta.url).pathname
 
 /** Two more files than cores run at a time, because tests spend part of their time waiting. */
 const minFiles = Math.min(availableParallelism(), 4) + 2
-/** While processors are idle, more files run, up to this many: each may start a service with its database and engines. */
+/** While processors are idle, up to this many files run: each may start a service with its database and engines. */
 const maxFiles = 2 * minFiles
 /** Part of the processors that must be idle before one more file starts, and how often that is measured. */
 const idleShare = 0.2
@@ -50,7 +50,7 @@ export async function runPool(runs: TestRun[], { verbose }: { verbose: boolean }
     totals.passed += result.passed
     totals.failed += result.failed
     for (const reason of result.skipped) totals.skipped.set(reason, (totals.skipped.get(reason) ?? 0) + 1)
-    if (!result.isOk) totals.failedFiles.push(name)
+    totals.failedFiles.push(...result.failedFiles.map((file) => toName({ ...next, files: [file] })))
     costs.push({ name, processorMs: result.processorMs })
     const counts = `${result.passed} passed${result.skipped.length > 0 ? `, ${result.skipped.length} skipped` : ''}`
     process.stdout.write(`${result.isOk ? '✔' : '✖'} ${name} (${counts}, ${toSeconds(result.ms)})\n`)
@@ -94,7 +94,7 @@ function toName({ files, label }: TestRun): string {
   return `${files[0]}${others}${label === undefined ? '' : ` (${label})`}`
 }
 
-/** Calls `onIdle` whenever part of the processors was idle since the last check, on a machine that may do other work. */
+/** Calls `onIdle` when part of the processors was idle since the last check, on a machine that may do other work. */
 function watchIdleProcessors() {
   const first = readProcessorTimes()
   let last = first
@@ -145,16 +145,34 @@ async function runFiles(files: string[], env: NodeJS.ProcessEnv) {
   })
   const skipped: string[] = []
   const counts = { passed: 0, failed: 0 }
-  stream.on('test:pass', ({ skip, details }) => {
+  const passedFiles = new Set<string>()
+  let hasFailed = false
+  let hasEnded = false
+  stream.on('test:pass', ({ name, nesting, skip, details }) => {
+    if (nesting === 0) passedFiles.add(name)
     if (typeof skip === 'string') skipped.push(skip)
     else if (details.type !== 'suite') counts.passed++
   })
-  stream.on('test:fail', () => {
-    counts.failed++
+  stream.on('test:fail', ({ details }) => {
+    hasFailed = true
+    // A suite fails with each of its tests, which are counted already.
+    if ((details.error as { failureType?: string }).failureType !== 'subtestsFailed') counts.failed++
+  })
+  // The test process sends its summary after its last test, so that one which exits before sends none.
+  stream.on('test:summary', ({ file }) => {
+    if (file !== undefined) hasEnded = true
   })
   let report = ''
   for await (const text of stream.compose(new spec())) report += text
+  if (!hasFailed && !hasEnded) {
+    counts.failed++
+    report += 'The process exited before its tests were over.\n'
+  }
+  const isOk = !hasFailed && hasEnded
+  // In a group, each file is a suite of that name. A failure outside of the suites concerns all files of the process.
+  const unpassed = files.filter((file) => !passedFiles.has(file))
+  const failedFiles = isOk ? [] : unpassed.length > 0 ? unpassed : files
   const processorMs = existsSync(usageFile) ? Number(readFileSync(usageFile, 'utf8')) : 0
   rmSync(usageDir, { recursive: true })
-  return { ...counts, skipped, report, isOk: counts.failed === 0, ms: performance.now() - startedAt, processorMs }
+  return { ...counts, skipped, report, isOk, failedFiles, ms: performance.now() - startedAt, processorMs }
 }

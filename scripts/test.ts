@@ -91,7 +91,10 @@ const minFreeBytes = 8 * 2 ** 30
 
 if (!isUnit && process.env.ASSAY_TEST_MEMORY_DIR === undefined) startAgainWithMemoryDir()
 const closers = newClosers()
-if (process.env.ASSAY_TEST_MEMORY_DIR) closers.add(removeMemoryDir)
+// A directory that the caller or an outer run has set is theirs.
+const memoryDir = process.env.ASSAY_TEST_MEMORY_DIR
+if (memoryDir && process.env.ASSAY_TEST_MEMORY_OWNER === String(process.pid))
+  closers.add(() => removeMemoryDir(memoryDir))
 for (const signal of ['SIGINT', 'SIGTERM'] as const)
   process.once(signal, () => void closers.closeAll().finally(() => process.exit(1)))
 try {
@@ -103,23 +106,24 @@ try {
 process.exit()
 
 /**
- * Replaces this process by the same program with a file system in memory for the databases of the tests. No other process
- * sees it, and it ends with the run. On a disk, creating and deleting the small files of hundreds of databases can take a
- * fifth of the processor time of a service's start. Returns where that is not possible.
+ * Replaces this process by the same program, under the same process id, with a file system in memory for the databases
+ * of the tests. No other process sees it, and it ends with the run. On a disk, creating and deleting the small files of
+ * hundreds of databases can take a fifth of the processor time of a service's start. Returns where that is not possible.
  */
 function startAgainWithMemoryDir() {
   if (process.getuid?.() !== 0 || freemem() < minFreeBytes) return
   if (spawnSync('unshare', ['--mount', 'true']).status !== 0) return
   const dir = mkdtempSync(join(tmpdir(), 'assay-memory-'))
-  const script = 'mount -t tmpfs -o mode=0755 assay "$ASSAY_TEST_MEMORY_DIR" || ASSAY_TEST_MEMORY_DIR=; exec "$@"'
+  const mount = 'mount -t tmpfs -o mode=0755 assay "$ASSAY_TEST_MEMORY_DIR"'
+  const script = `${mount} || { rmdir "$ASSAY_TEST_MEMORY_DIR"; ASSAY_TEST_MEMORY_DIR=; }; exec "$@"`
   const command = ['/usr/bin/env', 'unshare', '--mount', 'sh', '-c', script, 'sh', process.execPath]
-  const env = { ...process.env, ASSAY_TEST_MEMORY_DIR: dir }
+  const env = { ...process.env, ASSAY_TEST_MEMORY_DIR: dir, ASSAY_TEST_MEMORY_OWNER: String(process.pid) }
   process.execve?.('/usr/bin/env', [...command, ...process.argv.slice(1)], env)
 }
 
-function removeMemoryDir() {
-  spawnSync('umount', ['--lazy', dataRoot])
-  rmSync(dataRoot, { recursive: true, force: true })
+function removeMemoryDir(dir: string) {
+  spawnSync('umount', ['--lazy', dir])
+  rmSync(dir, { recursive: true, force: true })
 }
 
 /** Without the variables of the services, a unit test that needs one fails. */
@@ -222,8 +226,8 @@ function hasPrograms(): boolean {
 
 /**
  * Installs the programs that tests compare with or use as clients: ClamAV's own scanner and its samples, clients for
- * the listeners, a connection pooler, proxies, wrong clocks, curl and Python. Without root the tests that use a missing program are
- * skipped.
+ * the listeners, a connection pooler, proxies, wrong clocks, curl and Python. Without root the tests that use a missing
+ * program are skipped.
  */
 function installPrograms() {
   if (process.getuid?.() !== 0) return

@@ -44,9 +44,10 @@ export async function writeArchive(
     sevenZip.FS.writeFile(`/in/${name}`, bytes)
   }
   const single = Object.keys(members).length === 1 ? Object.keys(members)[0] : undefined
+  const { exitCode } = process
   const code = sevenZip.callMain(['a', ...switches, '/out', single === undefined ? '/in/*' : `/in/${single}`])
   // 7-Zip has set the exit code of this process, which would become that of the tests.
-  process.exitCode = 0
+  process.exitCode = exitCode
   if (code !== 0) throw new Error(`7-Zip could not write ${switches.join(' ')}: ${code}`)
   const extension = switches.find((one) => one.startsWith('-t'))?.slice(2) ?? '7z'
   return Buffer.from(sevenZip.FS.readFile(`/out.${extensions[extension] ?? extension}`))

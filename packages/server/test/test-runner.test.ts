@@ -1,0 +1,94 @@
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, relative } from 'node:path'
+import { after, test } from 'node:test'
+
+const repository = new URL('../../../', import.meta.url).pathname
+const dir = mkdtempSync(join(tmpdir(), 'assay-test-runner-'))
+after(() => rmSync(dir, { recursive: true }))
+
+/** Without the context of this process, Node runs the files of a run within a run. */
+const { NODE_TEST_CONTEXT: _, ...env } = process.env
+
+/** Runs a program of the runner, and resolves to its exit code and output. */
+function runProgram(args: string[], settings: NodeJS.ProcessEnv = {}) {
+  return new Promise<{ code: unknown; output: string }>((resolve) => {
+    execFile(process.execPath, args, { cwd: repository, env: { ...env, ...settings } }, (error, stdout, stderr) =>
+      resolve({ code: error === null ? 0 : error.code, output: stdout + stderr }),
+    )
+  })
+}
+
+/** Writes a test file whose first test passes, and returns its path relative to the repository. */
+function writeTest(name: string, text = ''): string {
+  return writeFile(name, `import { after, test } from 'node:test'\ntest('passes', () => {})\n${text}`)
+}
+
+function writeFile(name: string, text: string): string {
+  writeFileSync(join(dir, name), text)
+  return relative(repository, join(dir, name))
+}
+
+/** Runs the groups of files that are its arguments. */
+const program = join(dir, 'run-groups.mjs')
+writeFileSync(
+  program,
+  `import { runPool } from '${repository}scripts/test-pool.ts'
+  const groups = process.argv.slice(2).map((group) => group.split(','))
+  const isOk = await runPool(groups.map((files) => ({ files, env: Promise.resolve(process.env) })), { verbose: false })
+  process.exitCode = isOk ? 0 : 1`,
+)
+
+/** Runs groups of files, and returns the last lines of the run: the files that failed, and the counts. */
+async function runGroups(groups: string[][], settings?: NodeJS.ProcessEnv) {
+  const { code, output } = await runProgram([program, ...groups.map((files) => files.join(','))], settings)
+  const failed = [...output.matchAll(/^Failed: (.*)$/gm)].map(([, file]) => file).sort()
+  return { code, failed, counts: output.match(/^\d+ passed, \d+ failed$/m)?.[0], output }
+}
+
+const passing = writeTest('passing.test.mjs')
+
+test('files whose process exits early fail, and so do the files that then never ran', async () => {
+  const exiting = [
+    writeTest('exit-at-import.test.mjs', 'process.exit(0)'),
+    writeTest('exit-in-test.test.mjs', "test('exits', () => process.exit(0))"),
+    writeTest('exit-in-hook.test.mjs', 'after(() => process.exit(0))'),
+  ]
+  const others = exiting.map((file) => writeTest(`after-${file.split('/').at(-1)}`))
+  const pairs = exiting.map((file, i) => [file, others[i] ?? ''])
+  const { code, failed } = await runGroups([...pairs, ...exiting.map((file) => [file]), [passing]])
+  assert.equal(code, 1)
+  assert.deepEqual(failed, [...exiting, ...exiting, ...others].sort())
+})
+
+test('of a group, the failed file is named, and its failed test is counted once', async () => {
+  const failing = writeTest('failing.test.mjs', "test('fails', () => { throw new Error('no') })")
+  const broken = writeFile('broken.test.mjs', "throw new Error('cannot be imported')")
+  const hanging = writeFile('hanging.test.mjs', 'await new Promise(() => {})')
+  const groups = [
+    [passing, failing],
+    [passing, broken, hanging],
+  ]
+  const { code, failed, counts, output } = await runGroups(groups, { ASSAY_TEST_IMPORT_DEADLINE_MS: '500' })
+  assert.equal(code, 1)
+  assert.deepEqual(failed, [failing, broken, hanging].sort())
+  assert.match(output, /A top-level await of .*hanging\.test\.mjs did not settle/)
+  assert.equal(counts, '3 passed, 3 failed')
+})
+
+test('groups that pass are a success', async () => {
+  const { code, failed, counts } = await runGroups([[passing, writeTest('second.test.mjs')], [passing]])
+  assert.deepEqual({ code, failed, counts }, { code: 0, failed: [], counts: '3 passed, 0 failed' })
+})
+
+test('a directory for data that the caller has set stays', async () => {
+  const memory = join(dir, 'memory')
+  mkdirSync(memory)
+  writeFileSync(join(memory, 'kept'), '')
+  const unit = 'packages/server/test/runtime/metrics.test.ts'
+  const { code, output } = await runProgram(['scripts/test.ts', '--unit', unit], { ASSAY_TEST_MEMORY_DIR: memory })
+  assert.equal(code, 0, output)
+  assert.ok(existsSync(join(memory, 'kept')))
+})
