@@ -75,6 +75,33 @@ describe('parts of a picture', () => {
     })
   }
 
+  test('are panels behind a line that is drawn near their edge', () => {
+    const isWhite = (at: number, gutter: number, line: number) =>
+      Math.abs(at / side - 0.5) < gutter / 2 || Math.abs(at / side - line) < 0.006
+    for (const line of [0.39, 0.4, 0.44, 0.56, 0.61]) {
+      for (const { rows, gutter } of [
+        { rows: 1, gutter: 0.04 },
+        { rows: 2, gutter: 0.03 },
+      ]) {
+        const { data } = paint(side, side, (x, y) => {
+          if (isWhite(x, gutter, line) || (rows > 1 && isWhite(y, gutter, line))) return [255, 255, 255]
+          return noise(x, y, colours[(x < side / 2 ? 0 : 1) + (rows > 1 && y > side / 2 ? 2 : 0)] ?? red)
+        })
+        const boxes = findRegions(data, square)
+        const share = 0.5 - gutter / 2
+        const height = rows > 1 ? share : 1
+        for (const left of [0, 0.5 + gutter / 2]) {
+          for (const top of rows > 1 ? [0, 0.5 + gutter / 2] : [0]) {
+            assert.ok(
+              boxes.some((box) => isNear(box, { left, top, width: share, height })),
+              `line at ${line}, ${rows} rows, panel at ${left} ${top}`,
+            )
+          }
+        }
+      }
+    }
+  })
+
   test('are overlapping squares of a strip, from end to end', () => {
     const { data } = paint(side, side, (x, y) => noise(x, y, green))
     for (const size of [

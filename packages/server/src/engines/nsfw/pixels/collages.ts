@@ -47,10 +47,29 @@ function toPanels(square: Square, part: Cells, depth: number): Panel[] {
   return [{ cells, isSplit: panels.length > 0 }, ...panels]
 }
 
-/** Cuts a rectangle at its gutters and seams. */
+/**
+ * Cuts a rectangle at its gutters and seams, from its start on and at the widest ones first: a line that is drawn near
+ * the edge of a panel may come before the gutter, and there is no room for a panel between both.
+ */
 function cut(square: Square, cells: Cells, axis: Axis, seams: Seam[]): Cells[] {
   const gaps = [...findGutters(square, cells, axis), ...seams.filter(isSeam).map(toGap)].sort(([a], [b]) => a - b)
-  return cutAt(square, cells, axis, gaps)
+  const inOrder = cutAt(square, cells, axis, gaps)
+  const byWidth = cutAt(square, cells, axis, chooseWidest(square, gaps, getLength(cells, axis)))
+  return [...inOrder, ...byWidth.filter((part) => !inOrder.some((other) => isSame(part, other)))]
+}
+
+/** The widest gaps that leave room for a panel on both sides, in order. */
+function chooseWidest({ side }: Square, gaps: Gap[], length: number): Gap[] {
+  const least = Math.round(side * minShare)
+  const chosen: Gap[] = [
+    [0, 0],
+    [length, length],
+  ]
+  for (const gap of gaps.toSorted((a, b) => b[1] - b[0] - (a[1] - a[0]))) {
+    const [start, end] = gap
+    if (chosen.every(([from, to]) => start - to >= least || from - end >= least)) chosen.push(gap)
+  }
+  return chosen.slice(2).sort(([a], [b]) => a - b)
 }
 
 function cutAt({ side }: Square, cells: Cells, axis: Axis, gaps: Gap[]): Cells[] {
@@ -79,8 +98,8 @@ type Gap = [start: number, end: number]
 /** A gutter wider than this share is a part of a panel, such as a sky or a wall. */
 const maxGutterShare = 0.1
 /**
- * A gutter ends at a straight edge of a panel: so many cells beside it differ by a step, as a share of the picture and of
- * the line. A sky, a wall and the paper around a drawing have no such edge.
+ * A gutter ends at a straight edge of a panel: so many cells beside it differ by a step, as a share of the picture and
+ * of the line. A sky, a wall and the paper around a drawing have no such edge.
  */
 const panelEdge = { distance: 2, step: 10, ofPicture: minShare, ofLine: 0.6 }
 
@@ -179,7 +198,7 @@ function findGrid(square: Square, cells: Cells, found: Record<Axis, Seam[]>): Ce
     const seams = found[axis].filter(isGridSeam)
     return [4, 3, 2].map((count) => findGridLines(seams, length, count)).find((lines) => lines !== undefined) ?? []
   }) as [Seam[], Seam[]]
-  // One weak line alone is in every second picture.
+  // A single weak line is found in every second picture.
   if (rows.length + columns.length < 2) return []
   return cutAt(square, cells, 'rows', rows.map(toGap)).flatMap((row) =>
     cutAt(square, row, 'columns', columns.map(toGap)),
