@@ -9,8 +9,8 @@ import { openProfiles } from './open-profiles.ts'
 
 /**
  * `node scripts/evasions.ts [profile...]` hides a harmless picture that the models take for pornography in each of the
- * ways that people use, and prints which profile finds it. `--write DIR` writes the pictures to a directory instead, for
- * another version of Assay.
+ * ways that people use, and prints which profile finds it. `--write DIR` writes the pictures to a directory instead,
+ * for another version of Assay.
  */
 const { values, positionals } = parseArgs({ allowPositionals: true, options: { write: { type: 'string' } } })
 const side = 299
@@ -148,9 +148,8 @@ async function makeGif(frames: number, at: number): Promise<Buffer> {
     .toBuffer()
 }
 
-/** Shows one picture when it is decoded in full, and another one at an eighth of its size. */
-async function makeSteered(isInFull: boolean): Promise<Buffer> {
-  const blocks = 224
+/** Shows one picture when it is decoded in full, and another one at smaller sizes. */
+async function makeSteered(isInFull: boolean, blocks = 224): Promise<Buffer> {
   const toBlocks = async (picture: Sharp) => ({ side: blocks, pixels: await picture.removeAlpha().raw().toBuffer() })
   const [bad, good] = [await toBlocks(stretch(blocks, blocks)), await toBlocks(drawScene(3, blocks, blocks))]
   return makeSteeredJpeg(isInFull ? { inFull: bad, small: good } : { inFull: good, small: bad })
@@ -223,6 +222,8 @@ const evasions: Record<string, () => Promise<Buffer>> = {
   'Turned by 180 degrees': () => turn(180).toBuffer(),
   'JPEG that shows it in full size only': () => makeSteered(true),
   'JPEG that shows it in small sizes only': () => makeSteered(false),
+  'The same in full size, 704 px': () => makeSteered(true, 88),
+  'The same in small sizes, 704 px': () => makeSteered(false, 88),
   'GIF of 8 frames of 10 ms, the first': () => makeGif(8, 0),
   'GIF of 8 frames of 10 ms, number 5': () => makeGif(8, 4),
   'GIF of 8 frames of 10 ms, the last': () => makeGif(8, 7),

@@ -7,7 +7,7 @@
 /** Pictures in RGB, of as many pixels as the JPEG has blocks of 8 x 8. */
 type Blocks = { side: number; pixels: Buffer }
 
-/** Steers which of the three smaller decodings show the hidden picture: those of 1/8, of 1/4 and below, or of 1/2 and below. */
+/** The picture that a full decoding shows, and the one that smaller decodings show. */
 export type Steering = { inFull: Blocks; small: Blocks }
 
 const quantum = 16

@@ -1,5 +1,6 @@
 import sharp, { type Metadata } from 'sharp'
 import { findImageFormat } from '../../../domain/content/image-format.ts'
+import { type Shape, smallShape } from '../models/model.ts'
 import { type Apng, findApng, makeApngFrames } from './apng.ts'
 import { chooseViews } from './choose-views.ts'
 import { findUnusualGammas, isUnusualProfile } from './colours.ts'
@@ -13,7 +14,7 @@ import {
   withHiddenFrame,
 } from './frame-sources.ts'
 import { readJpegScans } from './jpeg-scans.ts'
-import { findOtherSizes } from './jpeg-sizes.ts'
+import { findOtherSizes, makeSteadyJpeg } from './jpeg-sizes.ts'
 import { newOverLimit, newUnsupported, Refusal, readMetadata, type Unscanned } from './render.ts'
 import { makeStoredFrame } from './turned.ts'
 import type { Pass, View } from './views.ts'
@@ -35,6 +36,8 @@ export type OpenOptions = {
   both?: boolean
   /** Adds what a JPEG shows at each size at which programs decode it. */
   allSizes?: boolean
+  /** The shape of the model that looks at every view; that of the small model by default. */
+  firstShape?: Shape
   limits?: Limits
 }
 
@@ -68,17 +71,18 @@ const defaultLimits: Limits = {
 }
 
 /**
- * Opens an untrusted picture, and decodes it into the views that the models classify. Call it only in a process that can be killed:
- * the limits bound what the header announces, not what a decoder does with the rest.
+ * Opens an untrusted picture, and decodes it into the views that the models classify. Call it only in a process that
+ * can be killed: the limits bound what the header announces, not what a decoder does with the rest.
  */
 export async function openPicture(bytes: Buffer, options: OpenOptions = {}): Promise<Picture | Unscanned> {
-  const { both = false, allSizes = false, limits = defaultLimits } = options
+  const { both = false, allSizes = false, firstShape = smallShape, limits = defaultLimits } = options
+  const findOptions = { both, allSizes, firstShape, limits }
   allowFourLoaders()
   try {
     const header = await readHeader(bytes)
-    const frameSources = await findFrameSources(bytes, header, { both, allSizes, limits })
+    const frameSources = await findFrameSources(bytes, header, findOptions)
     const framesTotal = frameSources[0]?.frames ?? 0
-    const passes = () => chooseAllViews(frameSources, () => openEmbedded(bytes, limits))
+    const passes = () => chooseAllViews(frameSources, () => openEmbedded(bytes, { ...findOptions, both: false }))
     return { framesTotal, isAnimated: framesTotal > 1, passes }
   } catch (error) {
     if (error instanceof Refusal) return { unscanned: error.unscanned, reason: error.message }
@@ -87,8 +91,8 @@ export async function openPicture(bytes: Buffer, options: OpenOptions = {}): Pro
 }
 
 /**
- * Several sources of the same frames are several ways to show them. Embedded pictures come last: most are smaller copies
- * of the picture itself, and need no classification of their own.
+ * Several sources of the same frames are several ways to show them. Embedded pictures come last: most are smaller
+ * copies of the picture itself, and need no classification of their own.
  */
 async function* chooseAllViews(
   frameSources: FrameSource[],
@@ -100,13 +104,13 @@ async function* chooseAllViews(
 }
 
 /** Content that only begins like a picture is left out. */
-async function* openEmbedded(bytes: Buffer, limits: Limits): AsyncGenerator<FrameSource> {
+async function* openEmbedded(bytes: Buffer, options: FindOptions): AsyncGenerator<FrameSource> {
   for (const embedded of findEmbedded(bytes)) {
     const header = await readHeader(embedded).catch((error) => {
       if (error instanceof Refusal) return undefined
       throw error
     })
-    if (header !== undefined) yield* await findFrameSources(embedded, header, { both: false, allSizes: false, limits })
+    if (header !== undefined) yield* await findFrameSources(embedded, header, options)
   }
 }
 
@@ -125,20 +129,23 @@ async function readHeader(bytes: Buffer): Promise<Header> {
   return { format, width, height, pages, metadata }
 }
 
-type FindOptions = { both: boolean; allSizes: boolean; limits: Limits }
+type FindOptions = Required<OpenOptions>
 
 async function findFrameSources(bytes: Buffer, header: Header, options: FindOptions): Promise<FrameSource[]> {
-  const { both, allSizes, limits } = options
+  const { both, limits } = options
   const { format, pages, metadata } = header
   checkSize(header, limits)
   const hasOddProfile = metadata.icc !== undefined && (await isUnusualProfile(metadata.icc))
-  if (format === 'image/jpeg') checkJpeg(bytes, header, limits)
+  if (format === 'image/jpeg') {
+    checkJpeg(bytes, header, limits)
+    return findJpegs(bytes, header, { ...options, hasOddProfile })
+  }
   if (format === 'image/png') {
     const apng = findApng(bytes)
     if (apng !== undefined) return [openApng(bytes, apng, { header, limits, hasOddProfile })]
     checkInterlaced(header, limits)
   }
-  if (pages === 1) return findStills(bytes, header, { both, allSizes, hasOddProfile })
+  if (pages === 1) return findStills(bytes, header, { both, hasOddProfile })
   const frameSource = makeAnimationFrames(bytes, header, limits.maxHeldBytes)
   checkAnimation(header, frameSource, limits)
   if (hasOddProfile) throw newUnsupported('an animation with an unusual colour profile')
@@ -157,25 +164,43 @@ function openApng(
   return frameSource
 }
 
-/** The ways in which programs show a still picture, the most common one first. */
+/** The ways in which programs show a still PNG, GIF or WebP, the most common one first. */
 function findStills(
   bytes: Buffer,
   { format, metadata }: Header,
-  { both, allSizes, hasOddProfile }: { both: boolean; allSizes: boolean; hasOddProfile: boolean },
+  { both, hasOddProfile }: { both: boolean; hasOddProfile: boolean },
 ): FrameSource[] {
   const isPng = format === 'image/png'
   const { autoOrient: size, orientation = 1, hasAlpha } = metadata
   const still = makeStillFrame(bytes, size, { isPng, both })
   const frameSources = hasAlpha ? withHiddenFrame(still, bytes, isPng) : [still]
-  if (orientation > 1) frameSources.push(makeStoredFrame(still, orientation))
   if (hasOddProfile) frameSources.push(makeStillFrame(bytes, size, { isPng, both: false, ignoreIcc: true }))
-  // A usual profile changes little, and applying it to all pixels takes longer than decoding them.
-  if (format === 'image/jpeg') {
-    frameSources.push(...findOtherSizes({ bytes, size, ignoreIcc: !hasOddProfile, allSizes }))
-  }
   if (isPng) frameSources.push(...findUnusualGammas(bytes).map((gamma) => makeGammaFrame(bytes, size, gamma)))
-  return frameSources
+  return withStored(frameSources, orientation)
 }
+
+/** The ways in which programs show a JPEG, the most common one first. */
+function findJpegs(
+  bytes: Buffer,
+  { metadata }: Header,
+  { both, allSizes, firstShape, hasOddProfile }: FindOptions & { hasOddProfile: boolean },
+): FrameSource[] {
+  const { autoOrient: size, orientation = 1 } = metadata
+  const jpeg = { bytes, size, firstShape, allSizes, hasOddProfile, ignoreIcc: false }
+  const still = both ? makeStillFrame(bytes, size, { isPng: false, both }) : makeSteadyJpeg(jpeg)
+  const frameSources = [still, ...findOtherSizes(jpeg)]
+  if (hasOddProfile) {
+    const plain = { ...jpeg, ignoreIcc: true }
+    frameSources.push(makeSteadyJpeg(plain), ...findOtherSizes(plain))
+  }
+  return withStored(frameSources, orientation)
+}
+
+/** Adds each picture as it is stored, if its metadata turns it. */
+const withStored = (frameSources: FrameSource[], orientation: number): FrameSource[] =>
+  orientation > 1
+    ? [...frameSources, ...frameSources.map((frameSource) => makeStoredFrame(frameSource, orientation))]
+    : frameSources
 
 function checkSize({ width, height }: Header, { maxPixels, maxSide }: Limits) {
   if (width * height > maxPixels || Math.max(width, height) > maxSide) throw newOverLimit(`${width} x ${height} pixels`)

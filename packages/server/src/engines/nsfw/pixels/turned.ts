@@ -9,6 +9,10 @@ export function makeStoredFrame(upright: FrameSource, orientation: number): Fram
   const { width, height } = upright.size
   return {
     ...upright,
+    // A frame of hidden colours exists only after the picture was read.
+    get frames() {
+      return upright.frames
+    },
     size: orientation > 4 ? { width: height, height: width } : upright.size,
     readDetail: undefined,
     async read(first, count, shape) {

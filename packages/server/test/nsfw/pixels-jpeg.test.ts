@@ -1,0 +1,130 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { makeSteeredJpeg } from '../../../../acceptance/support/steered-jpeg.ts'
+import { largeShape, type Shape, smallShape } from '../../src/engines/nsfw/models/model.ts'
+import type { OpenOptions } from '../../src/engines/nsfw/pixels/open-picture.ts'
+import { type Colour, colourOf, cornersOf, green, isNear, paint, paintQuarters, red, toSharp } from './image-samples.ts'
+import { type OpenedView, openViews } from './open-views.ts'
+
+type Blocks = { side: number; pixels: Buffer }
+
+async function open(bytes: Buffer, options: OpenOptions = {}): Promise<OpenedView[]> {
+  const picture = await openViews(bytes, options)
+  if ('unscanned' in picture) assert.fail(`${picture.unscanned}: ${picture.reason}`)
+  return picture.views
+}
+
+describe('sizes of a JPEG', () => {
+  // 576 pixels are decoded in full, and 1,792 at an eighth: the other picture is looked at too.
+  for (const blocks of [72, 224]) {
+    it(`a JPEG of ${blocks * 8} pixels that shows another picture at a smaller size is seen at both`, async () => {
+      const [inFull, small] = [
+        [200, 60, 60],
+        [60, 60, 200],
+      ].map((colour) => ({ side: blocks, pixels: paint(blocks, blocks, () => colour).data })) as [Blocks, Blocks]
+      for (const options of [{}, { both: true, allSizes: true }]) {
+        const shown = (await open(makeSteeredJpeg({ inFull, small }), options)).map((view) =>
+          colourOf(view.small, 0.5, 0.5),
+        )
+        assert.ok(
+          shown.some(([red, , blue]) => red > blue + 60),
+          `in full: ${shown.join(' ')}`,
+        )
+        assert.ok(
+          shown.some(([red, , blue]) => blue > red + 60),
+          `small: ${shown.join(' ')}`,
+        )
+      }
+    })
+  }
+
+  const own: Shape = { side: 112, kernel: 'linear' }
+  const large: Shape = { side: 448, kernel: 'cubic' }
+  // Each shape is decoded at another size: of 560 pixels, 112 at a quarter and 224 in full; of 704, 224 at a half.
+  for (const { pixels, shapes } of [
+    { pixels: 560, shapes: [own] },
+    { pixels: 560, shapes: [own, smallShape] },
+    { pixels: 704, shapes: [smallShape, largeShape] },
+    { pixels: 704, shapes: [large, smallShape] },
+  ]) {
+    const sides = shapes.map(({ side }) => side).join(' and ')
+    it(`a JPEG of ${pixels} pixels shows models of ${sides} pixels the same pictures`, async () => {
+      const bytes = makeTwoColours(pixels / 8)
+      for (const allSizes of [false, true]) {
+        const shown: Colour[] = []
+        for (const view of await open(bytes, { allSizes, firstShape: shapes[0] as Shape })) {
+          const [first = red, ...others] = await Promise.all(
+            shapes.map(async (shape) => toMean(await view.render(shape))),
+          )
+          for (const other of others) assert.ok(isNear(first, other, 16), `${first} and ${other}`)
+          shown.push(first)
+        }
+        for (const name of ['red', 'blue'] as const)
+          assert.ok(shown.map(nameColour).includes(name), `${name}: ${shown.join(', ')}`)
+      }
+    })
+  }
+
+  it('a JPEG is looked at in full size as it is stored too', async () => {
+    // The upper half is red in full size only, so the left half is as the orientation turns the picture.
+    const [inFull, small] = [[200, 60, 60], grey].map((colour) => ({
+      side: 112,
+      pixels: paint(112, 112, (_, y) => (y < 56 ? colour : grey)).data,
+    })) as [Blocks, Blocks]
+    const steered = makeSteeredJpeg({ inFull, small })
+    const tiff = [0x49, 0x49, 42, 0, 8, 0, 0, 0, 1, 0, 0x12, 1, 3, 0, 1, 0, 0, 0, 6, 0, 0, 0, 0, 0, 0, 0]
+    const exif = [0xff, 0xe1, 0, tiff.length + 8, ...Buffer.from('Exif\0\0'), ...tiff]
+    const turned = Buffer.concat([steered.subarray(0, 2), Buffer.from(exif), steered.subarray(2)])
+    const views = await open(turned)
+    const reds = views.map(({ small }) => cornersOf(small).map((corner) => nameColour(corner) === 'red'))
+    assert.ok(
+      reds.some(([a, b, c, d]) => a && b && !c && !d),
+      'as stored',
+    )
+    assert.ok(
+      reds.some(([a, b, c, d]) => !a && b && !c && d),
+      'as turned',
+    )
+  })
+
+  it('a JPEG within another file is looked at in all sizes if they are wanted', async () => {
+    const host = await toSharp(paint(300, 300, () => green))
+      .png()
+      .toBuffer()
+    // An eighth is blue, a half is violet and the whole one is red.
+    const views = await open(Buffer.concat([host, makeTwoColours(88)]), { allSizes: true })
+    const shown = views.map(({ small }) => toMean(small))
+    assert.ok(
+      shown.some(([red, , blue]) => blue > red + 100),
+      shown.join(' '),
+    )
+  })
+
+  it('an ordinary JPEG is seen once, whatever its size', async () => {
+    for (const side of [300, 700, 2100]) {
+      for (const progressive of [false, true]) {
+        const bytes = await toSharp(paintQuarters(side, side)).jpeg({ progressive }).toBuffer()
+        assert.equal((await open(bytes, { allSizes: true })).length, 1, `${side} pixels`)
+      }
+    }
+  })
+})
+
+const grey = [128, 128, 128]
+
+/** A JPEG that is red in full size and blue at smaller ones. */
+function makeTwoColours(side: number): Buffer {
+  const [inFull, small] = [
+    [200, 60, 60],
+    [60, 60, 200],
+  ].map((colour) => ({ side, pixels: paint(side, side, () => colour).data })) as [Blocks, Blocks]
+  return makeSteeredJpeg({ inFull, small })
+}
+
+function toMean(square: Buffer): Colour {
+  const sums: Colour = [0, 0, 0]
+  for (let i = 0; i < square.length; i++) sums[i % 3] = (sums[i % 3] ?? 0) + (square[i] ?? 0)
+  return sums.map((sum) => Math.round((sum * 3) / square.length)) as Colour
+}
+
+const nameColour = ([red, , blue]: Colour) => (red > blue + 60 ? 'red' : blue > red + 15 ? 'blue' : 'neither')
