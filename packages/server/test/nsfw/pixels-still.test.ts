@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import sharp from 'sharp'
 import { makePng, pngChunk, toRows, withArchiveBehind } from '../../../../acceptance/support/hostile-images.ts'
-import { makeSteeredJpeg } from '../../../../acceptance/support/steered-jpeg.ts'
 import { largeShape } from '../../src/engines/nsfw/models/model.ts'
+import type { OpenOptions } from '../../src/engines/nsfw/pixels/open-picture.ts'
 import {
   blue,
   type Colour,
@@ -23,9 +23,7 @@ import { type OpenedView, openViews } from './open-views.ts'
 
 const quarters = [red, green, blue, yellow]
 
-type Blocks = { side: number; pixels: Buffer }
-
-async function open(bytes: Buffer, options: { both?: boolean; allSizes?: boolean } = {}): Promise<OpenedView[]> {
+async function open(bytes: Buffer, options: OpenOptions = {}): Promise<OpenedView[]> {
   const picture = await openViews(bytes, options)
   if ('unscanned' in picture) assert.fail(`${picture.unscanned}: ${picture.reason}`)
   assert.equal(picture.isAnimated, false)
@@ -91,38 +89,6 @@ describe('still pictures', () => {
       const { small } = await openOne(bytes)
       assert.ok(isNear(colourOf(small, 0.25, 0.5), [40, 40, 40], 4))
       assert.ok(isNear(colourOf(small, 0.75, 0.5), [200, 200, 200], 4))
-    }
-  })
-
-  // 576 pixels are decoded in full, and 1,792 at an eighth: the other picture is looked at too.
-  for (const blocks of [72, 224]) {
-    it(`a JPEG of ${blocks * 8} pixels that shows another picture at a smaller size is seen at both`, async () => {
-      const [inFull, small] = [
-        [200, 60, 60],
-        [60, 60, 200],
-      ].map((colour) => ({ side: blocks, pixels: paint(blocks, blocks, () => colour).data })) as [Blocks, Blocks]
-      for (const options of [{}, { both: true, allSizes: true }]) {
-        const shown = (await open(makeSteeredJpeg({ inFull, small }), options)).map((view) =>
-          colourOf(view.small, 0.5, 0.5),
-        )
-        assert.ok(
-          shown.some(([red, , blue]) => red > blue + 60),
-          `in full: ${shown.join(' ')}`,
-        )
-        assert.ok(
-          shown.some(([red, , blue]) => blue > red + 60),
-          `small: ${shown.join(' ')}`,
-        )
-      }
-    })
-  }
-
-  it('an ordinary JPEG is seen once, whatever its size', async () => {
-    for (const side of [300, 700, 2100]) {
-      for (const progressive of [false, true]) {
-        const bytes = await toSharp(paintQuarters(side, side)).jpeg({ progressive }).toBuffer()
-        assert.equal((await open(bytes, { allSizes: true })).length, 1, `${side} pixels`)
-      }
     }
   })
 
@@ -316,6 +282,23 @@ describe('still pictures', () => {
       swapped.writeUInt32BE(value, i * 4)
     const refused = await openViews(makePng({ ...options, before: [pngChunk('cHRM', swapped)] }))
     assert.ok('unscanned' in refused && refused.unscanned === 'UnsupportedImage')
+  })
+
+  it('a picture with a border has tiles too if they are wanted', async () => {
+    const isBorder = (at: number) => at < 100 || at >= 800
+    const waves = paintWaves(900, 900, 0)
+    const framed = paint(900, 900, (x, y) => {
+      const at = (y * 900 + x) * 3
+      return isBorder(x) || isBorder(y) ? [255, 255, 255] : [...waves.data.subarray(at, at + 3)]
+    })
+    const frame = await openOne(await toSharp(framed).png().toBuffer())
+    const counts: number[] = []
+    for (const hasTilesBesideParts of [false, true]) {
+      counts.push((await frame.readParts({ isCloser: true, hasTilesBesideParts })).views.length)
+    }
+    const [without = 0, withTiles = 0] = counts
+    assert.deepEqual([without > 3, withTiles - without], [true, 9])
+    assert.ok((await frame.readParts({ isCloser: false, hasTilesBesideParts: true })).views.length < without)
   })
 
   it('colours under full transparency are looked at', async () => {

@@ -35,6 +35,7 @@ function makeModels(suspicion: number) {
     },
     wantsSecond: ({ clean }) => 1 - clean >= suspicion,
     wantsCloser: () => false,
+    hasTilesBesideParts: false,
     partExponent: 2.8,
   }
   return { models, seconds }

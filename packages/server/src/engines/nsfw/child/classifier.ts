@@ -15,14 +15,14 @@ export type Classifier = {
 const closerSuspicion = 0.05
 
 /**
- * From this unsafe score on, the second model looks at a part too. Scores of parts are lowered, so the mean of a lower one
- * and of the highest possible opinion of the second model reaches no threshold.
+ * From this unsafe score on, the second model looks at a part too. Scores of parts are lowered, so the mean of a lower
+ * one and of the highest possible opinion of the second model reaches no threshold.
  */
 const partSuspicion = 0.5
 
 /**
- * A part needs 0.88 where a picture needs 0.7, and 0.94 where only one model looks: with 0.88 there, more than 0.5 % of
- * neutral pictures were threats.
+ * A part needs 0.88 where a picture needs 0.7, and 0.94 where only one model looks, because with 0.88 more than 0.5 %
+ * of neutral pictures are threats.
  */
 const partExponents = { fast: 6, balanced: 2.8, thorough: 2.8 }
 
@@ -53,6 +53,7 @@ export async function openClassifier({ models, profile, suspicion, budgetMs }: O
     second: second && { shape: second.form.shape, run: async (pixels) => (await openSecond())(pixels) },
     wantsSecond,
     wantsCloser,
+    hasTilesBesideParts: profile === 'thorough',
     partExponent: partExponents[profile],
   }
 
@@ -64,7 +65,11 @@ export async function openClassifier({ models, profile, suspicion, budgetMs }: O
     async classify(bytes) {
       const budget = makeProcessorBudget(budgetMs)
       const allSizes = profile === 'thorough'
-      const picture = await openPicture(bytes, { both: allSizes && hasSharedDecoding, allSizes })
+      const picture = await openPicture(bytes, {
+        both: allSizes && hasSharedDecoding,
+        allSizes,
+        firstShape: first.form.shape,
+      })
       if ('unscanned' in picture) return { unscanned: picture.unscanned }
       return scorePicture(picture, runs, budget)
     },

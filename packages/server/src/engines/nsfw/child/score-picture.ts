@@ -14,12 +14,14 @@ export type ModelRuns = {
   /** Whether the second model looks too. The scores of a view are the mean of both models then. */
   wantsSecond(first: Scores, isPart: boolean): boolean
   /**
-   * The models are less sure of parts than of whole pictures, and there are many parts: their unsafe score counts as this
-   * power of it.
+   * The models are less sure of parts than of whole pictures, and there are many parts: their unsafe score counts as
+   * this power of it.
    */
   partExponent: number
   /** Whether tiles of the view, and the view turned to each side, are scored too. */
   wantsCloser(scores: Scores): boolean
+  /** Whether a view that is looked at closer has its tiles also when it has other parts, such as panels. */
+  hasTilesBesideParts: boolean
 }
 
 export type Budget = { isSpent(): boolean }
@@ -66,7 +68,8 @@ async function scoreWithParts(pass: Pass, work: Work): Promise<boolean> {
   for (const { view, scores } of scored) {
     // The parts of a view that is a threat by any threshold change nothing.
     if (scores.pornography >= certain) continue
-    const parts = await view.readParts({ isCloser: models.wantsCloser(scores) })
+    const { hasTilesBesideParts } = models
+    const parts = await view.readParts({ isCloser: models.wantsCloser(scores), hasTilesBesideParts })
     if (parts.views.length > 0 && budget.isSpent()) return false
     const scoredParts = await scorePass(parts, { ...work, isPart: true })
     frames.push(

@@ -20,11 +20,12 @@ type Whole = {
 }
 
 /** The parts of a view that are classified on their own. They are decoded only when there are any. */
-export async function readParts(view: Whole, { isCloser }: PartOptions): Promise<Pass> {
+export async function readParts(view: Whole, { isCloser, hasTilesBesideParts }: PartOptions): Promise<Pass> {
   const { small, size, readDetail } = view
   const side = Math.sqrt(small.length / 3)
   const regions = findRegions(small, size)
-  const boxes = isCloser && regions.length === 0 ? findTiles(size, side) : regions
+  const hasTiles = isCloser && (hasTilesBesideParts || regions.length === 0)
+  const boxes = hasTiles ? [...regions, ...findTiles(size, side)] : regions
   const turned = isCloser ? orientations.map((orientation) => makeTurned(view, orientation)) : []
   if (boxes.length === 0) return { ...noParts, views: turned }
   const flat =

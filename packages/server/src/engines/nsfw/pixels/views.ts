@@ -22,4 +22,6 @@ export type Pass = {
 export type PartOptions = {
   /** Adds the view turned to each side, and tiles of a picture that is larger than what the models see. */
   isCloser: boolean
+  /** Adds those tiles also when the view has other parts. */
+  hasTilesBesideParts: boolean
 }
