@@ -232,6 +232,30 @@ describe('the partitions of results', () => {
     assert.deepEqual(await stores.accounts.listUnbalanced(), [])
   })
 
+  test('stay as they are when the sweep is cut off while it sums up, and are then summed up once', async () => {
+    const { id, digest } = await stores.register({ credits: 10 })
+    const name = await makeDay(ago(68))
+    await record(digest, ago(68), ago(68))
+    const folds = await holdUpFolds(stores)
+    try {
+      const dropping = assert.rejects(stores.scans.deleteCompleted(30))
+      await folds.hasBegun()
+      await stores.pool.query(
+        `select pg_terminate_backend(pid) from pg_stat_activity
+         where datname = current_database() and wait_event = 'PgSleep'`,
+      )
+      await dropping
+      assert.ok((await listNames()).includes(name))
+      assert.deepEqual(await stores.getBalance(id), { remaining: 9, ledger: 9, debits: 1, scans: 1 })
+    } finally {
+      await folds.end()
+      await folds.remove()
+    }
+    await stores.scans.deleteCompleted(30)
+    assert.ok(!(await listNames()).includes(name))
+    assert.deepEqual(await stores.getBalance(id), { remaining: 9, ledger: 9, debits: 0, scans: 0 })
+  })
+
   test('of the default kind lose their old results in pieces', async () => {
     const { id: accountId, digest } = await stores.register()
     const kept = await record(digest, ago(100), ago(1))
