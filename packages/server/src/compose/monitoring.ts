@@ -119,7 +119,7 @@ export function observeStalls(metrics: Metrics, closers: Closers) {
     'Longest processor time for which the event loop served nothing else, within the last one to two minutes.',
     stalls.findLongestSeconds,
   )
-  metrics.gauge('assay_event_loop_stalls', 'Stalls of more than 50 ms since the start.', stalls.countStalls)
+  metrics.total('assay_event_loop_stalls_total', 'Stalls of more than 50 ms since the start.', stalls.countStalls)
 }
 
 export function observeDatabase(metrics: Metrics, { pool, watch, clock }: Database) {

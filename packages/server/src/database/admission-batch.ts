@@ -16,7 +16,7 @@ type KeyRow = Rate & {
   flagsSexy: boolean
   usedBefore: number
   granted: number
-  /** Nothing was counted, because the rate of the account must count as well. */
+  /** Whether the statement counted no request, because the rate of the account must count as well. */
   isShared: boolean
   resetsAt: Date
   creditLimit: number
@@ -40,7 +40,7 @@ export type BatchAnswer =
   | { outcome: 'period-over'; accountId: string; caller: Caller }
   /** There was no credit, but a concurrent call may have used the same idempotency key or freed a reserved credit. */
   | { outcome: 'doubtful'; caller: Caller }
-  /** Nothing was counted or charged: the plan has a rate for accounts, which this statement does not count. */
+  /** The plan has a rate for accounts, which this statement does not count: it has counted and charged nothing. */
   | { outcome: 'shared-rate' }
 
 /** Time limit of the statements that a synchronous caller waits for. */

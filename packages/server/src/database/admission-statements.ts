@@ -43,8 +43,9 @@ const insertScans = `insert into scans (account_id, key_id, ledger_id, balance, 
 /**
  * The common case of `charge` and `enqueue`: scans of one key that has enough requests and credits left. $1 digest of
  * the key, $2 requests to count, $3 number of scans, $4 their JSON with `n`, their position, $5 the setting that the
- * account must have, null when any will do, $6 whether the scans have jobs, $7 the sealed contents. When the others
- * must decide, it changes nothing: it returns a row of nulls, or, if the balance changed meanwhile, fails with AS001.
+ * account must have, null when any will do, $6 whether the scans have jobs, $7 the sealed contents. When `charge` or
+ * `enqueue` must decide, it changes nothing: it returns a row of nulls, or, if the balance changed meanwhile, fails
+ * with AS001.
  */
 export const chargeOneKey = `
 -- name: charge-one-key
@@ -54,8 +55,8 @@ select *, now() as now from charge_scans($1, $2, $3, $4, $5, $6, $7)
 /**
  * A batch with scans. $3 is the JSON of the scans. Beside the columns of a scan, each has `k`, the position of its key
  * in the batch; `nth`, its position among the requests of that key, null when its request is not counted here;
- * `flags_sexy`, the setting that the account must have, null when any will do; and `i`, its number in the result. $4 and
- * $5 are the first and the last id.
+ * `flags_sexy`, the setting that the account must have, null when any will do; and `i`, its number in the result. $4
+ * and $5 are the first and the last id.
  */
 const charge = `,
 requested as materialized (

@@ -15,8 +15,8 @@ const gatherMs = 2
  * Group commit: one batch is in flight, and calls that arrive meanwhile form the next one. With 64 callers on one
  * account this carries about 35 times as many charges as one transaction per charge (see bench/).
  *
- * A statement costs about as much as ten of its items. So when a batch has just ended, the next one waits a moment until
- * it is half as large: under load, small batches otherwise alternate with large ones.
+ * A statement costs about as much as ten of its items. So when a batch has just ended, the next one waits a moment
+ * until it is half as large: under load, small batches otherwise alternate with large ones.
  *
  * `run` returns one result for each item, in order. When a batch fails and a single item may be to blame, the items run
  * one by one, so that only the bad one fails. Any other error fails the whole batch at once: 500 more statements would

@@ -44,9 +44,9 @@ const ledgerLock = 52_115_008
 const foldPieceSize = 5000
 
 /**
- * Replaces the refunds of old scans by one row for each account and day, so that the ledger stops growing and still sums
- * to the balance. The refund of a scan that has a job stays, because its unique scan_id keeps a second refund out. Debits
- * are folded when their scans are deleted; see scan-partitions.ts.
+ * Replaces the refunds of old scans by one row for each account and day, so that the ledger stops growing and still
+ * sums to the balance. The refund of a scan that has a job stays, because its unique scan_id keeps a second refund out.
+ * Debits are folded when their scans are deleted; see scan-partitions.ts.
  */
 const foldLedger = `
 with old as materialized (

@@ -31,7 +31,8 @@ type Deps = { admission: Admission }
 
 /**
  * Larger uploads pass the gate before they are read, because work in vain on a rejected one costs more than the extra
- * call. A scan of 1 MB takes about 20 ms of a core. A submission over 64 KB is written to a file.
+ * call: 1 MB of plain content takes tens of milliseconds of a core, an archive can take longer. A submission over 64 KB
+ * is written to a file.
  */
 const maxFastPathBytes = { sync: 1024 * 1024, async: 64 * 1024 }
 

@@ -57,6 +57,18 @@ export function makeMetrics(labels: { region: string; version: string }) {
         },
       })
     },
+    /** A counter whose value since the start is read at each scrape. */
+    total(name: `${string}_total`, help: string, read: () => number) {
+      new Counter({
+        name,
+        help,
+        registers,
+        collect() {
+          this.reset()
+          this.inc(read())
+        },
+      })
+    },
     /** Gauges that one call reads. When the call fails, the scrape succeeds without them. */
     gauges<Name extends string>(helps: Record<Name, string>, read: () => Promise<Record<Name, number>>) {
       let reading: Promise<Record<Name, number>> | undefined
