@@ -108,7 +108,7 @@ process.exit()
 /**
  * Replaces this process by the same program, under the same process id, with a file system in memory for the databases
  * of the tests. No other process sees it, and it ends with the run. On a disk, creating and deleting the small files of
- * hundreds of databases can take a fifth of the processor time of a service's start. Returns where that is not possible.
+ * hundreds of databases can take a fifth of the processor time of a service's start. Returns where that is impossible.
  */
 function startAgainWithMemoryDir() {
   if (process.getuid?.() !== 0 || freemem() < minFreeBytes) return
