@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { after, describe, type TestContext, test } from 'node:test'
 import { pino } from 'pino'
 import sharp from 'sharp'
+import { makeSteeredJpeg } from '../../../../acceptance/support/steered-jpeg.ts'
 import type { Scores } from '../../src/domain/ports/engines.ts'
 import { openModel } from '../../src/engines/nsfw/child/open-model.ts'
 import { type ImageEngineDeps, openImageEngine } from '../../src/engines/nsfw/image-engine.ts'
@@ -36,6 +37,12 @@ const newColour = (background: string) =>
     .toBuffer()
 const [red, green] = await Promise.all([newColour('#e01010'), newColour('#10e010')])
 
+/** A JPEG that is red in full size and green at smaller ones. */
+function makeSteered(side: number): Buffer {
+  const toBlocks = (colour: number[]) => ({ side, pixels: Buffer.alloc(side * side * 3, Buffer.from(colour)) })
+  return makeSteeredJpeg({ inFull: toBlocks([215, 40, 40]), small: toBlocks([40, 215, 40]) })
+}
+
 async function open(t: TestContext, models: ImageEngineDeps['models'], options: Partial<ImageEngineDeps> = {}) {
   const log = pino({ level: 'silent' })
   const engine = await openImageEngine({ models, profile: 'fast', processes: 1, log, ...options })
@@ -58,6 +65,9 @@ test('a vision transformer is the only model, or the first or second opinion bes
   const alone = await only.classify(red)
   assert.ok(alone.pornography > 0.9, `${alone.pornography}`)
   assert.ok((await only.classify(green)).clean > 0.9)
+  // Of 560 pixels, the model's own size is decoded at an eighth, where this file is green.
+  const report = await only.engine.classify(toContent(makeSteered(70)), noAbort)
+  assert.ok('frames' in report && report.frames.some(({ pornography }) => pornography > 0.9), 'red in full size only')
   assert.equal(only.engine.findState()?.version, 'tiny-vit 1')
   await only.engine.close()
 

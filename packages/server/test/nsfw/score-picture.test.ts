@@ -16,8 +16,8 @@ const makeView = (index: number, unsafe: number, parts: number[] = []): View => 
   index,
   background: 'white',
   render: async ({ side }) => Buffer.from([side === smallShape.side ? unsafe : unsafe + 4]),
-  readParts: async ({ isCloser }) => ({
-    views: (isCloser ? [...parts, 1] : parts).map((part) => makeView(index, part)),
+  readParts: async ({ isCloser, hasTilesBesideParts }) => ({
+    views: (isCloser ? [...parts, hasTilesBesideParts ? 2 : 1] : parts).map((part) => makeView(index, part)),
     prepare: async () => {},
   }),
 })
@@ -115,6 +115,24 @@ describe('the views of a picture', () => {
       [0, 3],
       [0, 74],
     ])
+  })
+
+  test('have tiles beside other parts if the profile wants them', async () => {
+    for (const hasTilesBesideParts of [false, true]) {
+      const picture: Picture = {
+        isAnimated: false,
+        framesTotal: 1,
+        async *passes() {
+          yield { views: [makeView(0, 3)], prepare: async () => {} }
+        },
+      }
+      const models = { ...makeModels(2).models, partExponent: 1, wantsCloser: () => true, hasTilesBesideParts }
+      const report = await scorePicture(picture, models, unlimited)
+      assert.deepEqual(toUnsafe(report), [
+        [0, 3],
+        [0, hasTilesBesideParts ? 2 : 1],
+      ])
+    }
   })
 
   test('that cannot be decoded leave a doubt, or nothing when there is no other', async () => {
