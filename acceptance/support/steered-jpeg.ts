@@ -62,7 +62,7 @@ function toBlock(inFull: number, small: number): number[] {
   const limit = small > mean ? 255 : 0
   const rest = (mean * 64 - limit * spikes) / (64 - spikes)
   const spike = (small * 64 - rest * (64 - spikes)) / spikes
-  // One spike in each row and column, so that they look like a fine grain.
+  // Each row and column has a single spike, so that together they look like a fine grain.
   return Array.from({ length: 64 }, (_, i) => (i % 8 === ((i >> 3) * 3) % 8 ? spike : rest))
 }
 

@@ -66,8 +66,8 @@ function toCellValue(value: unknown): string | number {
 }
 
 /**
- * One line of CSV (RFC 4180). Names come from strangers, so a cell that a spreadsheet would read as a formula is quoted
- * as text.
+ * Makes a line of CSV (RFC 4180). Names come from strangers, so a cell that a spreadsheet would read as a formula is
+ * quoted as text.
  */
 export const toCsvLine = (cells: (string | number)[]): string => `${cells.map(toCell).join(',')}\r\n`
 

@@ -114,7 +114,7 @@ export function makeContentWriter(deps: WriterDeps): ContentWriter<Content | Sto
     // Content that will not fit goes to its file from the first byte, and leaves the memory to others.
     const fits = deps.keepsLarge && memory.hasRoom(Math.max(bytes, expectedBytes), accountId)
     large = makeLargeWriter({ ...deps, blocks: fits ? { pool, memory } : undefined })
-    for (const piece of pieces) large.write(piece)?.catch(() => {})
+    for (const piece of pieces) large.write(piece)
     return large
   }
 

@@ -78,6 +78,13 @@ export function makeLargeWriter(deps: LargeDeps) {
     waitingBytes += piece.length
     start()
   }
+  async function waitForRoom() {
+    if (failure === undefined) {
+      room ??= Promise.withResolvers<void>()
+      await room.promise
+    }
+    if (failure !== undefined) throw failure.error
+  }
   /** Resolves when everything that is filled is kept. */
   const waitUntilIdle = async () => {
     while (running !== undefined) await running
@@ -88,10 +95,7 @@ export function makeLargeWriter(deps: LargeDeps) {
     write(chunk: Buffer): Promise<void> | undefined {
       sink.add(chunk, push)
       if (failure === undefined && waitingBytes <= sink.countMaxWaiting()) return undefined
-      if (failure === undefined) room ??= Promise.withResolvers<void>()
-      const hasRoom = (room?.promise ?? Promise.resolve()).then(() => {
-        if (failure !== undefined) throw failure.error
-      })
+      const hasRoom = waitForRoom()
       // A caller that fails for another reason never waits for it; an unhandled rejection would end the process.
       hasRoom.catch(() => {})
       return hasRoom

@@ -83,7 +83,7 @@ function toQueryParameters(query: TSchema | undefined) {
 const formatParameter = {
   name: 'format',
   in: 'query',
-  description: 'Exports all matching rows as a file, without pages.',
+  description: 'Exports the list as a file: all its pages, or what a list without pages shows.',
   schema: { type: 'string', enum: exportFormats },
 }
 

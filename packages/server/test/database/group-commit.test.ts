@@ -2,6 +2,17 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { makeGroupCommit } from '../../src/database/group-commit.ts'
 
+/** A group commit that records the sizes of its batches. */
+function newRecorder(options: { maxBatch: number; maxWaiting?: number; readMs?: () => number }) {
+  const sizes: number[] = []
+  const run = async (items: number[]) => {
+    sizes.push(items.length)
+    await new Promise(setImmediate)
+    return items
+  }
+  return { sizes, ask: makeGroupCommit({ run, ...options }) }
+}
+
 test('calls that arrive while a batch is in flight form the next one', async () => {
   const batches: number[][] = []
   const ask = makeGroupCommit({
@@ -25,16 +36,7 @@ test('calls that arrive while a batch is in flight form the next one', async () 
 
 test('after a large batch the next one waits until it is half as large, or for a moment', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] })
-  const sizes: number[] = []
-  const ask = makeGroupCommit({
-    run: async (items: number[]) => {
-      sizes.push(items.length)
-      await new Promise(setImmediate)
-      return items
-    },
-    maxBatch: 100,
-    readMs: () => 0,
-  })
+  const { ask, sizes } = newRecorder({ maxBatch: 100, readMs: () => 0 })
   await Promise.all([1, 2, 3, 4, 5].map(ask))
   const next = [ask(6), ask(7)]
   await new Promise(setImmediate)
@@ -71,16 +73,7 @@ test('one bad item fails alone, and the others of its batch are done', async () 
 })
 
 test('batches stay within their size, and the queue within its bound', async () => {
-  const sizes: number[] = []
-  const ask = makeGroupCommit({
-    run: async (items: number[]) => {
-      sizes.push(items.length)
-      await new Promise(setImmediate)
-      return items
-    },
-    maxBatch: 4,
-    maxWaiting: 10,
-  })
+  const { ask, sizes } = newRecorder({ maxBatch: 4, maxWaiting: 10 })
   const completed = await Promise.allSettled(Array.from({ length: 20 }, (_, i) => ask(i)))
   assert.equal(completed.filter(({ status }) => status === 'fulfilled').length, 10)
   assert.ok(Math.max(...sizes) <= 4)

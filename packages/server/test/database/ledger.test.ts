@@ -25,7 +25,7 @@ describe('the ledger', () => {
     const { id, digest } = await stores.register({ credits: 100 })
     const { id: other, digest: otherDigest } = await stores.register({ credits: 100 })
     const [first, second] = [new Date('2026-01-05T03:00:00Z'), new Date('2026-01-06T23:59:00Z')]
-    // One day has a partition, and the scans of the other one lie in the default partition.
+    // The scans of the first day lie in its partition, those of the second in the default partition.
     await makeDayIn(stores, first)
     for (const at of [first, first, second]) await charge(digest, at)
     await charge(otherDigest, first)

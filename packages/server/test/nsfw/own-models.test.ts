@@ -65,7 +65,7 @@ test('a vision transformer is the only model, or the first or second opinion bes
   const alone = await only.classify(red)
   assert.ok(alone.pornography > 0.9, `${alone.pornography}`)
   assert.ok((await only.classify(green)).clean > 0.9)
-  // Of 560 pixels, the model's own size is decoded at an eighth, where this file is green.
+  // For this model, libvips decodes the file of 560 pixels at an eighth of its size, where it is green.
   const report = await only.engine.classify(toContent(makeSteered(70)), noAbort)
   assert.ok('frames' in report && report.frames.some(({ pornography }) => pornography > 0.9), 'red in full size only')
   assert.equal(only.engine.findState()?.version, 'tiny-vit 1')
