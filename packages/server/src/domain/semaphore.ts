@@ -20,7 +20,12 @@ type SemaphoreOptions = {
   reservedForMs?: number
   /** Permits that one account may hold, so that others find a free one. Work that needs more runs alone. */
   perAccount?: number
+  /** Permits that one account may hold while another one has work, of any weight. */
+  perAccountBesideOthers?: number
 }
+
+/** How long after its last work an account counts as one that has work. */
+const besideOthersMs = 2000
 
 /**
  * Permits for so many jobs, one more for callers of the account whose jobs have all of them, and one more for other
@@ -51,6 +56,7 @@ export function makeSemaphore(options: SemaphoreOptions) {
     const job = work?.job
     work?.signal.throwIfAborted()
     if (job === undefined) permits.noteCaller()
+    permits.noteAccount(work)
     if (countWaiting() === 0 && permits.tryTake(weight, work)) return undefined
     job?.stopping.throwIfAborted()
     if (job === undefined && callers.size >= maxWaiting)
@@ -96,6 +102,8 @@ export function makeSemaphore(options: SemaphoreOptions) {
   return {
     acquire,
     release,
+    /** Tells of work that needs no permit. */
+    noteAccount: permits.noteAccount,
     /** Takes a free permit away, for a resource that does not exist any more. */
     withdraw: permits.withdraw,
     async use<T>(run: () => Promise<T>, work?: Work, weight = 1): Promise<T> {
@@ -123,7 +131,10 @@ const toAccount = (work: Work | undefined) => work?.job?.accountId ?? work?.acco
 export type Semaphore = ReturnType<typeof makeSemaphore>
 
 /** Permits, of which jobs leave some free. */
-function makePermits({ count, reserved = 0, reservedForMs = Infinity, perAccount = Infinity }: SemaphoreOptions) {
+function makePermits(options: SemaphoreOptions) {
+  const { count, reserved = 0, reservedForMs = Infinity, perAccount = Infinity } = options
+  const { perAccountBesideOthers = perAccount } = options
+  const recentAccounts = makeRecentAccounts()
   let free = count
   const heldByAccount = new Map<string, number>()
   let heldByJobs = 0
@@ -135,8 +146,9 @@ function makePermits({ count, reserved = 0, reservedForMs = Infinity, perAccount
   }
 
   function mayAccountTake({ weight, work }: Pick<Waiter, 'weight' | 'work'>): boolean {
-    const held = heldByAccount.get(toAccount(work)) ?? 0
-    return held === 0 || held + weight <= perAccount
+    const account = toAccount(work)
+    const held = heldByAccount.get(account) ?? 0
+    return held === 0 || held + weight <= (recentAccounts.hasOther(account) ? perAccountBesideOthers : perAccount)
   }
 
   /** Work without an account, such as a probe of the service itself, is not counted. */
@@ -151,6 +163,9 @@ function makePermits({ count, reserved = 0, reservedForMs = Infinity, perAccount
   return {
     mayJobTake,
     mayAccountTake,
+    noteAccount(work: Work | undefined) {
+      if (perAccountBesideOthers !== perAccount) recentAccounts.note(toAccount(work))
+    },
     noteCaller() {
       if (reservedForMs !== Infinity) lastCallerAt = performance.now()
     },
@@ -169,6 +184,23 @@ function makePermits({ count, reserved = 0, reservedForMs = Infinity, perAccount
     },
     withdraw() {
       free--
+    },
+  }
+}
+
+/** Tells whether any other account had work recently. The last two accounts suffice for that. */
+function makeRecentAccounts() {
+  let last = { account: '', at: -Infinity }
+  let lastOther = last
+  return {
+    note(account: string) {
+      if (account === '') return
+      if (account !== last.account) lastOther = last
+      last = { account, at: performance.now() }
+    },
+    hasOther(account: string): boolean {
+      const other = last.account === account ? lastOther : last
+      return performance.now() - other.at < besideOthersMs
     },
   }
 }

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { availableParallelism } from 'node:os'
 import { describe, test } from 'node:test'
 import { EngineDown, type EngineReport, type JobTurn } from '../../src/domain/ports/engines.ts'
 import { makeClamAvEngine, threadCount, toReport } from '../../src/engines/clamav/clamav-engine.ts'
@@ -123,6 +124,17 @@ describe('the ClamAV engine', () => {
     const ofGreedy = running.filter((accountId) => accountId === 'greedy').length
     assert.equal(running.length - ofGreedy, 2, 'the other account waits for nothing')
     assert.ok(running.length < threadCount, `${running.length} scans of ${threadCount} threads`)
+    await finish()
+    assert.deepEqual(await Promise.all(scans), Array(scans.length).fill(clean))
+  })
+
+  test('leaves a processor to accounts that have sent anything of late', async () => {
+    const { running, scan, finish } = openBusyEngine()
+    const scans = [scan('other', Buffer.from('small'))]
+    for (let i = 0; i < 3 * threadCount; i++) scans.push(scan('greedy', archive))
+    await new Promise(setImmediate)
+    const ofGreedy = running.filter((accountId) => accountId === 'greedy').length
+    assert.equal(ofGreedy, Math.max(1, availableParallelism() - 1))
     await finish()
     assert.deepEqual(await Promise.all(scans), Array(scans.length).fill(clean))
   })

@@ -308,4 +308,41 @@ describe('a semaphore that callers and background jobs share', () => {
     await Promise.all(works)
     assert.deepEqual(begun, ['a1', 'a2', 'b1', 'c1', 'a3', 'a4', 'a5'])
   })
+
+  test('lets an account hold a smaller part while another one has work, and its whole part alone', async (t) => {
+    let now = 0
+    t.mock.method(performance, 'now', () => now)
+    const semaphore = makeSemaphore({ count: 4, perAccount: 3, perAccountBesideOthers: 1 })
+    const begun: string[] = []
+    const gates = new Map<string, () => void>()
+    const toWork = (accountId: string) => ({ signal: noAbort.signal, accountId })
+    const begin = (name: string, accountId: string) =>
+      semaphore.use(() => {
+        begun.push(name)
+        return new Promise<void>((resolve) => gates.set(name, resolve))
+      }, toWork(accountId))
+    const end = async (name: string) => {
+      gates.get(name)?.()
+      await turn()
+    }
+    const works = ['a1', 'a2', 'a3', 'a4', 'a5', 'a6', 'a7'].map((name) => begin(name, 'a'))
+    await turn()
+    assert.deepEqual(begun, ['a1', 'a2', 'a3'], 'alone')
+    semaphore.noteAccount(toWork('b'))
+    await end('a1')
+    await end('a2')
+    assert.deepEqual(begun, ['a1', 'a2', 'a3'], 'the account still holds its smaller part')
+    await end('a3')
+    assert.deepEqual(begun, ['a1', 'a2', 'a3', 'a4'], 'beside the other account')
+    works.push(begin('b1', 'b'))
+    await turn()
+    assert.deepEqual(begun, ['a1', 'a2', 'a3', 'a4', 'b1'], 'the other account passes the waiting work')
+    await end('b1')
+    now += 60_000
+    semaphore.noteAccount(toWork('a'))
+    await end('a4')
+    assert.deepEqual(begun, ['a1', 'a2', 'a3', 'a4', 'b1', 'a5', 'a6', 'a7'], 'alone again')
+    for (const name of ['a5', 'a6', 'a7']) await end(name)
+    await Promise.all(works)
+  })
 })

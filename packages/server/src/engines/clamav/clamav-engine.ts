@@ -17,6 +17,8 @@ import { isCostly, type ScratchBudget, ScratchFull } from './scratch-budget.ts'
 
 /** Scans that may take seconds and are in clamd at once. */
 const costlyScans = shareWithCallers(Math.max(3, 2 * availableParallelism() - 1))
+/** Beside the scans of others, the costly scans of an account leave one processor to them. */
+const perAccountBesideOthers = Math.max(1, availableParallelism() - 1)
 /** Threads of clamd: for costly scans, for small content, and for PING. */
 export const threadCount = costlyScans.count + 4
 
@@ -36,11 +38,12 @@ export function makeClamAvEngine(deps: {
   onRetry(error: EngineDown): void
 }): ScanEngine {
   const { client, scratch } = deps
-  const costly = makeSemaphore({ ...costlyScans, maxWaiting: 10_000, maxWaitMs: 20_000 })
+  const costly = makeSemaphore({ ...costlyScans, perAccountBesideOthers, maxWaiting: 10_000, maxWaitMs: 20_000 })
 
   async function scanOnce(content: Content, work: Work): Promise<EngineReport> {
     const scanNow = async () => toReport(await client.scan(content, work))
     const scan = () => (isCostly(content) ? costly.use(scanNow, work) : scanNow())
+    costly.noteAccount(work)
     try {
       return await (scratch === undefined ? scan() : scratch.use(content, scan, work))
     } catch (error) {
