@@ -23,7 +23,7 @@ const operators: RoleName[] = ['operator', 'operator with an account', 'operator
 const routesByAccess: [RoleName[], string][] = [
   [everybody, 'findLink acceptLink signIn'],
   [people, 'getSession listSessions signOut signOutEverywhere changePassword startTotp confirmTotp'],
-  [people, 'chooseAccount renewRecoveryCodes removeTotp'],
+  [people, 'endSession chooseAccount renewRecoveryCodes removeTotp'],
   [accountRoles, 'getOverview listScans getScan getUsage listKeys createKey rotateKey revokeKey'],
   [accountRoles, 'getWebhooks revealWebhookSecret rotateWebhookSecret testWebhook listDeliveries getDelivery'],
   [accountRoles, 'replayDelivery replayFailed getAccount listMembers'],

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
 import { userInfo } from 'node:os'
 import { after, before, describe, test } from 'node:test'
 import type { AccountView, KeyRow, Notice } from '@assay/contract/admin'
@@ -206,6 +207,16 @@ describe('sessions', () => {
     ]
     const open = await admin.ask<{ is_this: boolean }[]>(second, 'GET', '/sessions')
     assert.deepEqual(open.map(({ is_this }) => is_this).sort(), [false, false, true])
+    const fourth = await admin.toVisitor(await admin.signIn(email))
+    const [own] = (await admin.ask<{ id: string; is_this: boolean }[]>(fourth, 'GET', '/sessions')).filter(
+      ({ is_this }) => is_this,
+    )
+    const { owner: stranger } = await openAccount(admin)
+    for (const id of [own?.id, 'x', randomUUID()]) {
+      await assertProblem(await admin.send(stranger, 'DELETE', `/sessions/${id}`), gone, id)
+    }
+    await admin.ask(third, 'DELETE', `/sessions/${own?.id}`)
+    await assertSignedOut(fourth)
     const answer = await admin.send(second, 'DELETE', '/session')
     assert.equal(answer.status, 204)
     assert.match(String(answer.headers['set-cookie']), /^assay_session=; Max-Age=0; Path=\/admin; HttpOnly/)

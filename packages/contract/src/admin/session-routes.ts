@@ -18,6 +18,7 @@ export const sessionRoutes = {
   }),
   signOut: remove('/session', 'signed-in', 'Sign out'),
   listSessions: get('/sessions', 'signed-in', 'List your sessions', { answer: session.OpenSessions }),
+  endSession: remove('/sessions/{id}', 'signed-in', 'End one of your sessions'),
   signOutEverywhere: remove('/sessions', 'signed-in', 'End all your sessions'),
   changePassword: put(
     '/password',

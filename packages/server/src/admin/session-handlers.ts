@@ -4,8 +4,8 @@ import type { Authentication } from '../domain/console/authentication.ts'
 import type { Passwords } from '../domain/console/credentials.ts'
 import type { Invitations } from '../domain/console/invitations.ts'
 import type { SignIn, SignInOutcome } from '../domain/console/sign-in.ts'
-import type { MemberStore } from '../domain/ports/member-store.ts'
-import { getMember, type Handlers, requireFound } from './call.ts'
+import type { Member, MemberStore, Membership } from '../domain/ports/member-store.ts'
+import { getId, getMember, type Handlers, requireFound } from './call.ts'
 import { clearSessionCookie, setSessionCookies } from './cookies.ts'
 
 export type SessionDeps = {
@@ -39,31 +39,8 @@ export function makeSessionHandlers(deps: SessionDeps) {
       const member = await getMember(members, who)
       const memberships = await members.listMemberships(member.id)
       const own = memberships.find(({ accountId }) => accountId === who.accountId)
-      return {
-        member: {
-          id: member.id,
-          name: member.name,
-          email: member.email,
-          role: member.isOperator ? 'operator' : (own?.role ?? 'member'),
-          has_totp: member.totpConfirmedAt !== null,
-          recovery_codes_left: member.recoveryCodesLeft,
-        },
-        account:
-          own === undefined
-            ? null
-            : {
-                id: own.accountId,
-                name: own.accountName,
-                role: own.role,
-                suspended_at: own.accountSuspendedAt?.toISOString() ?? null,
-                suspended_reason: own.suspendedReason,
-              },
-        accounts: memberships.map(({ accountId: id, accountName: name, role }) => ({ id, name, role })),
-        csrf_token: who.csrfToken ?? '',
-        region,
-        version,
-        test_mode: deps.isTestMode,
-      }
+      const service = { csrf_token: who.csrfToken ?? '', region, version, test_mode: deps.isTestMode }
+      return { ...toSession(member, memberships, own), ...service }
     },
     async chooseAccount({ who, body, audit }) {
       const memberships = await members.listMemberships((await getMember(members, who)).id)
@@ -87,6 +64,18 @@ export function makeSessionHandlers(deps: SessionDeps) {
         agent,
         is_this: id === who.sessionId,
       }))
+    },
+    async endSession(call) {
+      const { who, audit, request, reply } = call
+      const sessions = await members.listSessions((await getMember(members, who)).id)
+      const wanted = getId(call, 'session')
+      const { id, address } = requireFound(
+        sessions.find((session) => session.id === wanted),
+        'session',
+      )
+      await members.closeSession(id)
+      if (id === who.sessionId) clearSessionCookie(request, reply)
+      await audit('session.close', undefined, { detail: `the session at ${address}` })
     },
     async signOutEverywhere({ who, audit, request, reply }) {
       await members.closeSessions((await getMember(members, who)).id)
@@ -112,4 +101,29 @@ function enter(outcome: SignInOutcome, request: FastifyRequest, reply: FastifyRe
   if (outcome === 'code-needed') return { state: outcome }
   setSessionCookies(request, reply, outcome)
   return { state: 'signed-in' as const }
+}
+
+/** The person, the account that the session works in, and all accounts of the person. */
+function toSession(member: Member, memberships: Membership[], own: Membership | undefined) {
+  return {
+    member: {
+      id: member.id,
+      name: member.name,
+      email: member.email,
+      role: member.isOperator ? ('operator' as const) : (own?.role ?? 'member'),
+      has_totp: member.totpConfirmedAt !== null,
+      recovery_codes_left: member.recoveryCodesLeft,
+    },
+    account:
+      own === undefined
+        ? null
+        : {
+            id: own.accountId,
+            name: own.accountName,
+            role: own.role,
+            suspended_at: own.accountSuspendedAt?.toISOString() ?? null,
+            suspended_reason: own.suspendedReason,
+          },
+    accounts: memberships.map(({ accountId: id, accountName: name, role }) => ({ id, name, role })),
+  }
 }

@@ -1,0 +1,150 @@
+import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { after, before, describe, test } from 'node:test'
+import type { Browser, Page } from 'playwright-core'
+import { lacksChromium, openChromium } from '../support/chromium.ts'
+import { goodPassword, openAccount, toCode, type Visitor } from '../support/console.ts'
+import {
+  listHiddenActions,
+  listSerious,
+  measureOverflow,
+  openWindow,
+  setTheme,
+  type Window,
+} from '../support/console-page.ts'
+import { lacksPrograms } from '../support/lacks-programs.ts'
+import { alreadyTested } from '../support/scanning.ts'
+import { getSharedService } from '../support/shared-service.ts'
+
+const { admin, url } = getSharedService()
+
+describe('signing in with a browser', { skip: alreadyTested || lacksChromium() }, () => {
+  let browser: Browser
+  let window: Window
+  let page: Page
+  let email: string
+  let owner: Visitor
+  let secret = ''
+  let codes: string[] = []
+  before(async () => {
+    const account = await openAccount(admin, { name: 'Habits Ltd' })
+    email = account.email
+    owner = account.owner
+    browser = await openChromium()
+    window = await openWindow(browser, url)
+    page = window.page
+  })
+  after(() => browser?.close())
+
+  const press = (name: string | RegExp, place: Pick<Page, 'getByRole'> = page) =>
+    place.getByRole('button', { name }).first().click()
+  const dialog = () => page.getByRole('dialog')
+  const shown = (heading: string) => page.getByRole('heading', { level: 1, name: heading, exact: true }).waitFor()
+  const fillPassword = async (place: Pick<Page, 'getByLabel'> = page) => {
+    await place.getByLabel('Email').fill(email)
+    await place.getByLabel('Password').fill(goodPassword)
+  }
+
+  /** Findings of axe in both themes, and whether the state fits on a phone. */
+  async function assertGood(state: string) {
+    const findings: string[] = []
+    for (const theme of ['light', 'dark'] as const) {
+      await setTheme(page, theme)
+      for (const finding of await listSerious(page, theme === 'dark' ? ['color-contrast'] : [])) {
+        findings.push(`${state} ${theme}: ${finding}`)
+      }
+    }
+    await page.setViewportSize({ width: 360, height: 740 })
+    if ((await measureOverflow(page)) > 0) findings.push(`${state} is too wide for a phone`)
+    for (const name of await listHiddenActions(page)) findings.push(`${state} hides ${name} on a phone`)
+    await page.setViewportSize({ width: 1280, height: 800 })
+    assert.deepEqual(findings, [])
+  }
+
+  test('setting up an authenticator app shows its key as a QR code and as text', async () => {
+    await window.open('/you')
+    await fillPassword()
+    await press('Sign in')
+    await shown('You')
+    await press('Set up')
+    await dialog().getByLabel('Your password').fill(goodPassword)
+    await press('Continue', dialog())
+    await dialog()
+      .getByRole('img', { name: /^QR code for your authenticator app/ })
+      .waitFor()
+    secret = (await dialog().locator('code').textContent()) ?? ''
+    assert.match(secret, /^[A-Z2-7]{32}$/)
+    await assertGood('the QR code')
+  })
+
+  test('a reader of QR codes finds the key, in both themes', { skip: lacksPrograms('zbarimg') }, async () => {
+    const picture = dialog().getByRole('img', { name: /^QR code/ })
+    for (const theme of ['light', 'dark'] as const) {
+      await setTheme(page, theme)
+      const { stdout } = spawnSync('zbarimg', ['--quiet', '--raw', '-'], { input: await picture.screenshot() })
+      const read = new URL(stdout.toString().trim())
+      assert.deepEqual(
+        [read.protocol, read.host, read.pathname, read.searchParams.get('secret'), read.searchParams.get('issuer')],
+        ['otpauth:', 'totp', `/Assay:${encodeURIComponent(email)}`, secret, 'Assay'],
+      )
+    }
+  })
+
+  test('the code of the app turns it on, and recovery codes are shown once, to copy and to download', async () => {
+    await dialog().getByLabel('Code that the app shows').fill(toCode(secret))
+    await press('Turn on', dialog())
+    const list = dialog().getByRole('list', { name: 'Recovery codes' })
+    await list.waitFor()
+    codes = await list.getByRole('listitem').allTextContents()
+    assert.equal(new Set(codes).size, 10)
+    const [download] = await Promise.all([
+      page.waitForEvent('download'),
+      dialog().getByRole('link', { name: 'Download' }).click(),
+    ])
+    assert.equal(download.suggestedFilename(), 'assay-recovery-codes.txt')
+    assert.equal(readFileSync(await download.path(), 'utf8'), `${codes.join('\n')}\n`)
+    await assertGood('the recovery codes')
+    await press('I have stored them', dialog())
+    await page.getByText('10 recovery codes are left.').waitFor()
+    await page.reload()
+    await page.getByText('10 recovery codes are left.').waitFor()
+    const content = await page.content()
+    assert(!codes.some((code) => content.includes(code)))
+    window.assertNoFaults()
+  })
+
+  test('a recovery code replaces the app, and another device can be signed out', async () => {
+    const phone = await openWindow(browser, url, { viewport: { width: 390, height: 844 }, hasTouch: true })
+    await phone.open('/you')
+    await fillPassword(phone.page)
+    const signIn = () => phone.page.getByRole('button', { name: 'Sign in' }).click()
+    await signIn()
+    await phone.page.getByLabel(/^Code from your authenticator app/).fill(codes[0] ?? '')
+    await signIn()
+    await phone.page.getByText('9 recovery codes are left.').waitFor()
+
+    await page.reload()
+    const devices = page.getByRole('region', { name: 'Your devices' })
+    await devices.getByText('this device').waitFor()
+    const before = await devices.getByRole('row').count()
+    // The newest session is at the top: this window has just loaded the page, and the phone signed in before that.
+    await press('Sign out', devices)
+    await dialog()
+      .getByText(/^This ends the session of Chrome on Linux at /)
+      .waitFor()
+    await press('Sign out', dialog())
+    await dialog().waitFor({ state: 'detached' })
+    await devices
+      .getByRole('row')
+      .nth(before - 1)
+      .waitFor({ state: 'detached' })
+    await assertGood('the devices')
+    await phone.page.reload()
+    await phone.page.getByRole('heading', { level: 1, name: 'Sign in' }).waitFor()
+    await admin.ask(owner, 'GET', '/session')
+    window.assertNoFaults()
+    phone.assertNoFaults()
+    await phone.close()
+  })
+})
