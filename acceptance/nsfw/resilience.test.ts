@@ -16,7 +16,8 @@ const childProgram = 'nsfw/child/main.ts'
 const slow = makePng({ width: 4000, height: 4000, interlaced: true })
 
 describe('the processes that look at pictures', { skip: alreadyTested }, () => {
-  const service = openBefore(() => startService({ ASSAY_VERDICT_CACHE: '0', ASSAY_NSFW_PROCESSES: '1' }))
+  const settings = { ASSAY_VERDICT_CACHE: '0', ASSAY_NSFW_PROCESSES: '1' }
+  const service = openBefore(() => startService(settings, 'kept', { under: ['setsid'] }))
   const send = (content: Buffer) => uploadImageTo(service.url, service.apiKey, content)
   const listPids = () => findChildren(service.pid, childProgram)
 
@@ -80,6 +81,15 @@ describe('the processes that look at pictures', { skip: alreadyTested }, () => {
     await waitUntil('its processes to end', () => !pids.some(isRunning))
     // The database that a killed service leaves is stopped by the next one.
     await (await startService({ ...withoutImages, ASSAY_DATA_DIR: doomed.dataDir })).stop()
+  })
+
+  test('finish their work when Ctrl-C at a terminal signals all processes of the service', async () => {
+    const logged = service.log().length
+    // The terminal signals the process group. `setsid` has made one for the service.
+    const answer = await whileAtWork(() => process.kill(-service.pid, 'SIGINT'))
+    assert.equal(toVerdict(answer).status, 'clean')
+    await waitUntil('the service to end', () => !isRunning(service.pid))
+    assert.doesNotMatch(service.log().slice(logged), /"level":"(warn|error|fatal)"/)
   })
 })
 

@@ -9,6 +9,7 @@ process.dlopen(native, jail.koffi)
 const { load, address, errno } = native.exports
 const libc = load(null)
 const prctl = libc.func('prctl', 'int', ['int', 'uint64_t', 'void *', 'uint64_t', 'uint64_t'])
+const setProcessGroup = libc.func('setpgid', 'int', ['int', 'int'])
 const fcntl = libc.func('fcntl', 'int', ['int', 'int', 'int'])
 const setrlimit = libc.func('setrlimit', 'int', ['int', 'void *'])
 const getrlimit = libc.func('getrlimit', 'int', ['int', 'void *'])
@@ -30,6 +31,9 @@ if (jail.isProbe) {
 }
 
 function enter() {
+  // Ctrl-C at a terminal signals the group of the service. In a group of its own, the parser works until the service,
+  // which lets running requests finish, ends it.
+  setProcessGroup(0, 0)
   // A parser in an endless loop would not notice that the service is gone.
   check('prctl', prctl(option.deathSignal, killSignal, null, 0, 0))
   // A service that was killed before that call is not reported; its parser would live on and keep the socket of clamd.
