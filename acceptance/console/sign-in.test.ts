@@ -147,4 +147,76 @@ describe('signing in with a browser', { skip: alreadyTested || lacksChromium() }
     phone.assertNoFaults()
     await phone.close()
   })
+
+  test('when the session ends, the form stays for the same person in the same account', async () => {
+    const first = await openAccount(admin, { name: 'First Ltd' })
+    const { invitation_url } = await admin.createAccount({
+      name: 'Second Ltd',
+      plan: 'standard',
+      owner_email: first.email,
+    })
+    const both = await admin.join(invitation_url ?? '', first.email)
+    const own = await openWindow(browser, url)
+    page = own.page
+    email = first.email
+    await own.open('/keys')
+    await fillPassword()
+    await press('Sign in')
+    await page.getByLabel('Account').selectOption({ label: 'Second Ltd' })
+    await shown('Account')
+    await page.getByRole('link', { name: 'API keys' }).click()
+    await press('Create a key')
+    await dialog().getByLabel('Name').fill('kept over the end')
+    await admin.ask(both, 'DELETE', '/sessions')
+    await press('Create', dialog())
+
+    const ended = page.getByRole('dialog', { name: 'Your session has ended' })
+    await ended.waitFor()
+    await page.keyboard.press('Escape')
+    await page.keyboard.press('Escape')
+    await assertGood('the end of a session')
+    await ended.getByLabel('Password').fill('not this one at all')
+    await press('Sign in', ended)
+    await ended.getByText(/^Wrong email address/).waitFor()
+    await ended.getByLabel('Password').fill(goodPassword)
+    await press('Sign in', ended)
+    await ended.waitFor({ state: 'detached' })
+    await dialog().getByText('Your session had ended, so nothing was changed. Try again.').waitFor()
+    assert.equal(await dialog().getByLabel('Name').inputValue(), 'kept over the end')
+    await press('Create', dialog())
+    const key = (await dialog().locator('code').first().textContent()) ?? ''
+    const me = await fetch(`${url}/v1/me`, { headers: { 'x-api-key': key } })
+    assert.equal(((await me.json()) as { plan: string }).plan, 'standard')
+    own.assertNoFaults()
+    await own.close()
+  })
+
+  test('when another person signs in after the end of a session, the form is dropped', async () => {
+    const [one, other] = [
+      await openAccount(admin, { name: 'One Ltd' }),
+      await openAccount(admin, { name: 'Other Ltd' }),
+    ]
+    const own = await openWindow(browser, url)
+    page = own.page
+    email = one.email
+    await own.open('/keys')
+    await fillPassword()
+    await press('Sign in')
+    await press('Create a key')
+    await dialog().getByLabel('Name').fill('for one only')
+    await admin.ask(one.owner, 'DELETE', '/sessions')
+    await press('Create', dialog())
+    const ended = page.getByRole('dialog', { name: 'Your session has ended' })
+    email = other.email
+    await fillPassword(ended)
+    await press('Sign in', ended)
+    await shown('Overview')
+    await page.getByText(other.email).waitFor()
+    assert.equal(await dialog().count(), 0)
+    await own.open('/keys')
+    await press('Create a key')
+    assert.equal(await dialog().getByLabel('Name').inputValue(), '')
+    own.assertNoFaults()
+    await own.close()
+  })
 })

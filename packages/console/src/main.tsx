@@ -7,7 +7,7 @@ import { makeRouter } from './router.tsx'
 import './style.css'
 
 function makeQueryClient(): QueryClient {
-  // The first request that fails with 401 shows the sign-in page for the whole console.
+  // The first request that fails with 401 asks the person to sign in, on whatever page they are.
   const onError = (error: Error) => {
     if (error instanceof ApiError && error.status === 401) client.setQueryData(['getSession'], null)
   }

@@ -1,3 +1,4 @@
+import type { Session } from '@assay/contract/admin'
 import {
   createRootRoute,
   createRoute,
@@ -13,6 +14,7 @@ import { useSession } from './api/hooks.ts'
 import { EntryFrame } from './pages/entry/entry-frame.tsx'
 import { SignInPage } from './pages/entry/sign-in.tsx'
 import { WelcomePage } from './pages/entry/welcome.tsx'
+import { toOwner } from './shell/session-ended.tsx'
 import { Shell } from './shell/shell.tsx'
 import { Button } from './ui/button.tsx'
 import { ErrorMessage } from './ui/states.tsx'
@@ -29,11 +31,14 @@ const signIn = createRoute({
 const welcome = createRoute({ getParentRoute: () => root, path: '/welcome', component: WelcomePage })
 const signedIn = createRoute({ getParentRoute: () => root, id: 'signed-in', component: SignedIn })
 
-/** All pages except sign-in and welcome require a session. */
+/** All pages except sign-in and welcome require a session. When it ends, the page stays below a dialog. */
 function SignedIn() {
   const session = useSession()
   const { pathname } = useLocation()
+  const last = useRef<Session>(undefined)
+  if (session.data) last.current = session.data
   if (session.data === null) {
+    if (last.current !== undefined) return <Shell key={toOwner(last.current)} session={last.current} hasEnded />
     return <Redirect to="/sign-in" back={location.pathname + location.search} />
   }
   if (session.data === undefined) {
@@ -49,7 +54,7 @@ function SignedIn() {
   }
   if (session.data.account === null && pathname === '/') return <Redirect to="/operator/status" />
   if (session.data.account?.suspended_at != null && accountPaths.has(pathname)) return <Redirect to="/account" />
-  return <Shell session={session.data} />
+  return <Shell key={toOwner(session.data)} session={session.data} />
 }
 
 /** Pages that a suspended account cannot use; the page Account shows the reason. */

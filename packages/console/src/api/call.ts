@@ -65,6 +65,10 @@ export async function call<N extends AdminRouteName>(
     },
     ...(input.body === undefined ? {} : { body: JSON.stringify(input.body) }),
     ...(signal === undefined ? {} : { signal }),
+  }).catch((error) => {
+    // At routes for anyone, 401 means wrong credentials.
+    if (!(error instanceof ApiError) || error.status !== 401 || route.access === 'anyone') throw error
+    throw new ApiError(route.method === 'GET' ? sessionEnded : changeLost, { status: 401 })
   })
   if (response.status === 204) return undefined as Answer<N>
   const answer = parseMarked(await response.text())
@@ -130,7 +134,10 @@ function joinFieldErrors(errors: Record<string, string[]> | undefined): string |
   return messages.length === 0 ? undefined : messages.join(' ')
 }
 
+const sessionEnded = 'Your session has ended. Sign in again.'
+const changeLost = 'Your session had ended, so nothing was changed. Try again.'
+
 const statusMessages: Record<number, string> = {
-  401: 'Your session has ended. Sign in again.',
+  401: sessionEnded,
   403: 'No credits are left in this period.',
 }

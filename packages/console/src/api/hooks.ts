@@ -22,13 +22,16 @@ export function useRead<N extends AdminRouteName>(
   })
 }
 
+/** Called with the answer of a change, before the queries of the page are refreshed. */
+export type OnDone<N extends AdminRouteName> = (answer: Answer<N>) => void | Promise<void>
+
 /** Calls a route that changes something, and then refreshes all queries of the page. */
-export function useChange<N extends AdminRouteName>(name: N, options: { onDone?: (answer: Answer<N>) => void } = {}) {
+export function useChange<N extends AdminRouteName>(name: N, options: { onDone?: OnDone<N> } = {}) {
   const client = useQueryClient()
   return useMutation<Answer<N>, ApiError, Input<N>>({
     mutationFn: (input) => call(name, input),
     onSuccess: async (answer) => {
-      options.onDone?.(answer)
+      await options.onDone?.(answer)
       await refresh(client)
     },
   })

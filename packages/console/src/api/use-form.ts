@@ -1,8 +1,8 @@
 import { type AdminRouteName, adminRoutes, type Route } from '@assay/contract/admin'
 import { checkForm } from '@assay/contract/check-form'
 import { type FormEvent, useState } from 'react'
-import type { Answer, Input } from './call.ts'
-import { useChange } from './hooks.ts'
+import type { Input } from './call.ts'
+import { type OnDone, useChange } from './hooks.ts'
 
 type Body<N extends AdminRouteName> = NonNullable<Input<N>['body']>
 
@@ -10,7 +10,7 @@ type Body<N extends AdminRouteName> = NonNullable<Input<N>['body']>
 export function useForm<N extends AdminRouteName>(
   name: N,
   initial: Body<N>,
-  options: { params?: Record<string, string>; onDone?: (answer: Answer<N>) => void } = {},
+  options: { params?: Record<string, string>; onDone?: OnDone<N> } = {},
 ) {
   const [values, setValues] = useState<Body<N>>(initial)
   const [checked, setChecked] = useState<Record<string, string[]>>({})

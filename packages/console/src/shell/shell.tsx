@@ -8,10 +8,11 @@ import { Button } from '../ui/button.tsx'
 import { SelectField } from '../ui/field.tsx'
 import { ErrorMessage } from '../ui/states.tsx'
 import { Navigation } from './navigation.tsx'
+import { SessionEnded } from './session-ended.tsx'
 import { ThemeSwitch } from './theme-switch.tsx'
 
 /** The layout around every page: navigation, theme, and the signed-in user. */
-export function Shell({ session }: { session: Session }) {
+export function Shell({ session, hasEnded = false }: { session: Session; hasEnded?: boolean }) {
   const { isOpen, setOpen, button } = useMenu()
   return (
     <div className="min-h-dvh lg:grid lg:grid-cols-[15rem_1fr]">
@@ -62,6 +63,7 @@ export function Shell({ session }: { session: Session }) {
         )}
         <Outlet />
       </main>
+      {hasEnded && <SessionEnded ended={session} />}
     </div>
   )
 }

@@ -3,9 +3,16 @@ import type { ApiError } from '../api/call.ts'
 import { Button } from './button.tsx'
 import { ErrorMessage } from './states.tsx'
 
-type Props = { title: string; onClose: () => void; children: ReactNode; side?: boolean }
+type Props = {
+  title: string
+  /** Undefined for a dialog that stays open until its form is sent: Escape does not close it. */
+  onClose: (() => void) | undefined
+  children: ReactNode
+  /** Makes the dialog a drawer. */
+  side?: boolean
+}
 
-/** A modal dialog element, which traps the focus, closes on Escape and restores the focus. `side` makes it a drawer. */
+/** A modal dialog element, which traps the focus, closes on Escape and restores the focus. */
 export function Dialog({ title, onClose, children, side = false }: Props) {
   const dialog = useRef<HTMLDialogElement>(null)
   const id = useId()
@@ -13,7 +20,8 @@ export function Dialog({ title, onClose, children, side = false }: Props) {
   useLayoutEffect(() => {
     const element = dialog.current
     element?.showModal()
-    if (!side) element?.querySelector<HTMLElement>('input, select, textarea')?.focus()
+    const focused = element?.querySelector('[data-focus]') ?? element?.querySelector('input, select, textarea')
+    if (!side && focused instanceof HTMLElement) focused.focus()
     return () => element?.close()
   }, [side])
   const layout = side
@@ -24,13 +32,15 @@ export function Dialog({ title, onClose, children, side = false }: Props) {
       ref={dialog}
       aria-labelledby={id}
       onClose={() => {
-        if (dialog.current?.open === false) onClose()
+        if (dialog.current?.open !== false) return
+        if (onClose === undefined) dialog.current.showModal()
+        else onClose()
       }}
       onCancel={(event) => {
         // The cancel event of a file chooser inside the dialog bubbles up to here.
         if (event.target !== event.currentTarget) return
         event.preventDefault()
-        onClose()
+        onClose?.()
       }}
       className={`overflow-y-auto border-line bg-panel text-ink shadow-xl ${layout}`}
     >
@@ -38,9 +48,11 @@ export function Dialog({ title, onClose, children, side = false }: Props) {
         <h2 id={id} className="min-w-0 pt-0.5 text-base font-semibold [overflow-wrap:anywhere]">
           {title}
         </h2>
-        <Button variant="ghost" onClick={onClose} aria-label="Close" isSmall className="-mr-1">
-          ✕
-        </Button>
+        {onClose !== undefined && (
+          <Button variant="ghost" onClick={onClose} aria-label="Close" isSmall className="-mr-1">
+            ✕
+          </Button>
+        )}
       </div>
       <div className="p-5">{children}</div>
     </dialog>
