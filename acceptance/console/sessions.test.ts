@@ -252,11 +252,12 @@ describe('sessions', () => {
       admin.send(owner, 'PUT', '/password', { body: { current, next: 'qwertyuiop12' } })
     const remove = (password: string) => admin.send(owner, 'DELETE', '/totp', { body: { password } })
     let guesses = 0
-    await assertPause({
+    const says = await assertPause({
       guess: () => (guesses++ % 2 === 0 ? change : remove)('wrong'),
       guessStatus: 422,
       refused: [() => change(goodPassword), () => remove(goodPassword)],
     })
+    assert.match(says, /You stay signed in/)
     // The person signs in elsewhere and is not delayed.
     const elsewhere = await admin.toVisitor(await admin.signIn(email))
     await admin.ask(elsewhere, 'DELETE', '/totp', { password: goodPassword })
@@ -285,7 +286,7 @@ describe('sessions', () => {
     const guesser = fromNetwork()
     const person = fromNetwork()
     const device = toDevice(await admin.signIn(email, goodPassword, {}, person))
-    await assertPause({
+    const says = await assertPause({
       guess: () => admin.signIn(email, 'wrong', {}, guesser),
       guessStatus: 401,
       refused: [
@@ -306,11 +307,13 @@ describe('sessions', () => {
     const known = await admin.signIn(bystander.email, 'wrong', {}, guesser)
     const toProblem = (text: string) => ({ ...JSON.parse(text), traceId: '' })
     assert.deepEqual(toProblem(first.text), toProblem(known.text))
-    await assertPause({
+    const saysOfUnknown = await assertPause({
       guess: () => admin.signIn(unknown, goodPassword, {}, guesser),
       guessStatus: 401,
       earlier: 1,
     })
+    assert.equal(saysOfUnknown, says)
+    assert.match(says, /for this email address\. Wait N seconds, then try again\. If you forgot the password/)
   })
 
   test('X-Forwarded-For counts for the address in sessions, as far as proxies are trusted', async () => {
@@ -527,8 +530,10 @@ async function assertPause({ guess, guessStatus, refused = [], earlier = 0 }: Gu
       await assertProblem(one, { status: 429, kind: 'rate-limited' })
       const seconds = Number(one.headers['retry-after'])
       assert(seconds >= 1 && seconds <= 5 * 2 ** (wrong - 5), `Retry-After: ${seconds} after ${wrong} wrong guesses`)
+      assert.match(one.text, seconds === 1 ? /Wait 1 second\b/ : new RegExp(`Wait ${seconds} seconds`))
     }
-    return
+    // The sentence without its time.
+    return String(JSON.parse(answer.text).detail).replace(/\d+ seconds?/, 'N seconds')
   }
 }
 

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 import { after, before, describe, test } from 'node:test'
 import type { Browser, Page } from 'playwright-core'
 import { lacksChromium, openChromium } from '../support/chromium.ts'
-import { goodPassword, openAccount, toCode, type Visitor } from '../support/console.ts'
+import { goodPassword, newEmail, openAccount, toCode, type Visitor } from '../support/console.ts'
 import {
   listHiddenActions,
   listSerious,
@@ -216,6 +216,27 @@ describe('signing in with a browser', { skip: alreadyTested || lacksChromium() }
     await own.open('/keys')
     await press('Create a key')
     assert.equal(await dialog().getByLabel('Name').inputValue(), '')
+    own.assertNoFaults()
+    await own.close()
+  })
+
+  test('a person who guessed too often reads how long to wait and what to do', async () => {
+    // A network of its own, so that these guesses delay no other test.
+    const own = await openWindow(browser, url, { extraHTTPHeaders: { 'x-forwarded-for': '2001:db8:77::1' } })
+    page = own.page
+    await own.open('/sign-in')
+    await page.getByLabel('Email').fill(newEmail('nobody'))
+    await page.getByLabel('Password').fill('not this one at all')
+    const paused = page.getByText(/^Too many wrong passwords or codes .* Wait \d+ seconds?, .* ask an operator/)
+    for (let n = 0; n < 12 && !(await paused.isVisible()); n++) {
+      const answered = page.waitForResponse((response) => response.request().method() === 'POST')
+      await press('Sign in')
+      await answered
+      await page.getByRole('alert').waitFor()
+    }
+    await paused.waitFor()
+    await assertGood('the pause')
+    await page.getByText('You can try again now.').waitFor()
     own.assertNoFaults()
     await own.close()
   })

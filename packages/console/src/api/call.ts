@@ -28,6 +28,7 @@ export class ApiError extends Error {
   readonly fields: Record<string, string[]>
   readonly traceId: string | undefined
   readonly retryAfterSeconds: number | undefined
+  readonly receivedAt = Date.now()
 
   constructor(
     message: string,

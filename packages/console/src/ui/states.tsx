@@ -1,4 +1,4 @@
-import type { ReactNode } from 'react'
+import { type ReactNode, useEffect, useState } from 'react'
 import type { ApiError } from '../api/call.ts'
 import { Spinner } from './button.tsx'
 
@@ -15,9 +15,30 @@ export function ErrorMessage({
   return (
     <div role="alert" className="rounded-lg border border-threat/30 bg-threat-soft px-4 py-3">
       <p className="font-medium text-threat [overflow-wrap:anywhere]">{error.message}</p>
+      {'retryAfterSeconds' in error && error.retryAfterSeconds !== undefined && (
+        <RetryTimer key={error.receivedAt} until={error.receivedAt + error.retryAfterSeconds * 1000} />
+      )}
       {isStale && <p className="mt-1 text-soft">The data below may be out of date. It refreshes automatically.</p>}
       {traceId !== undefined && <p className="mt-1 font-mono text-xs break-all text-soft">trace id {traceId}</p>}
     </div>
+  )
+}
+
+/** Counts down to the time from which the service takes another attempt. Screen readers read it only when asked. */
+function RetryTimer({ until }: { until: number }) {
+  const [now, setNow] = useState(Date.now)
+  const seconds = Math.max(0, Math.ceil((until - now) / 1000))
+  useEffect(() => {
+    if (seconds === 0) return
+    const timer = setInterval(() => setNow(Date.now()), 1000)
+    return () => clearInterval(timer)
+  }, [seconds])
+  if (seconds === 0) return <p className="mt-1 text-soft">You can try again now.</p>
+  const minutes = Math.floor(seconds / 60)
+  return (
+    <p role="timer" className="mt-1 text-soft tabular-nums">
+      Try again in {minutes}:{String(seconds % 60).padStart(2, '0')}
+    </p>
   )
 }
 

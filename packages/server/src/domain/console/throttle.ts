@@ -3,7 +3,12 @@ import type { AttemptLimits, AttemptStore } from '../ports/attempt-store.ts'
 import { Problem } from '../problem.ts'
 
 /** A person, network or browser whose failures are counted together, and how many failures cause no pause. */
-export type Subject = { name: string; freeFailures: number }
+export type Subject = {
+  name: string
+  freeFailures: number
+  /** Tells the person during a pause why they wait and what they can do. `time` is such as "5 minutes". */
+  explain(time: string): string
+}
 
 const hourMs = 3_600_000
 const limits = { firstPauseMs: 5000, longestPauseMs: 15 * 60_000, memoryMs: hourMs }
@@ -24,7 +29,7 @@ export function makeThrottle({ attempts }: { attempts: AttemptStore }) {
         const refused = await attempts.countAttempt(subject.name, toLimits(subject))
         if (refused !== undefined) {
           await uncount(counted)
-          throw toProblem(refused)
+          throw toProblem(subject, refused)
         }
         counted.push(subject.name)
       }
@@ -43,7 +48,7 @@ export function makeThrottle({ attempts }: { attempts: AttemptStore }) {
     /** Throws during a pause of the subject, and counts nothing. */
     async requireNoPause(subject: Subject) {
       const refused = await attempts.findPause(subject.name, toLimits(subject))
-      if (refused !== undefined) throw toProblem(refused)
+      if (refused !== undefined) throw toProblem(subject, refused)
     },
   }
 
@@ -56,32 +61,67 @@ export type Throttle = ReturnType<typeof makeThrottle>
 
 const toLimits = ({ freeFailures }: Subject): AttemptLimits => ({ ...limits, freeFailures })
 
-function toProblem({ waitMs }: { waitMs: number }): Problem {
+function toProblem({ explain }: Subject, { waitMs }: { waitMs: number }): Problem {
   const seconds = Math.ceil(waitMs / 1000)
-  const detail = `Too many failed attempts. Try again in ${seconds} s.`
-  return new Problem({ kind: 'rate-limited', retryAfterSeconds: seconds, detail })
+  return new Problem({ kind: 'rate-limited', retryAfterSeconds: seconds, detail: explain(toTime(seconds)) })
 }
+
+function toTime(seconds: number): string {
+  const [count, unit] = seconds <= 90 ? [seconds, 'second'] : [Math.ceil(seconds / 60), 'minute']
+  return `${count} ${unit}${count === 1 ? '' : 's'}`
+}
+
+const forgotten =
+  'If you forgot the password, ask an operator of this service for a link to set a new one. You can use the link at once.'
 
 /**
  * Subjects of a sign-in from a device that is not known for this email address. The count of the address over all
- * networks bounds guessing from many of them.
+ * networks bounds guessing from many of them. Addresses without an account are counted and explained in the same way,
+ * so that nobody learns which ones exist.
  */
 export const toStranger = (email: string, address: string): [Subject, ...Subject[]] => [
-  { name: `guess:${email.toLowerCase()} ${toNetwork(address)}`, freeFailures: 5 },
-  { name: `address:${toNetwork(address)}`, freeFailures: 50 },
-  { name: `email:${email.toLowerCase()}`, freeFailures: 100 },
+  {
+    name: `guess:${email.toLowerCase()} ${toNetwork(address)}`,
+    freeFailures: 5,
+    explain: (time) =>
+      `Too many wrong passwords or codes for this email address. Wait ${time}, then try again. ${forgotten}`,
+  },
+  {
+    name: `address:${toNetwork(address)}`,
+    freeFailures: 50,
+    explain: (time) =>
+      `Too many failed sign-ins from your network, which other people may share. Wait ${time}, or use another network ` +
+      'or a browser in which you signed in before.',
+  },
+  {
+    name: `email:${email.toLowerCase()}`,
+    freeFailures: 100,
+    explain: (time) =>
+      'Too many failed sign-ins for this email address, from several networks. Somebody may be guessing the password. ' +
+      `Wait ${time}, or use a browser in which you signed in before: others do not delay it.`,
+  },
 ]
 
 /** A device that signed in before is delayed by its own failures only. */
 export const toDeviceSubject = (deviceDigest: string, memberId: string): Subject => ({
   name: `device:${deviceDigest} ${memberId}`,
   freeFailures: 10,
+  explain: (time) => `Too many wrong passwords or codes in this browser. Wait ${time}, then try again. ${forgotten}`,
 })
 
 /** Confirmations of a password within a session. Another session of the same person has its own count. */
-export const toSessionSubject = (sessionId: string): Subject => ({ name: `session:${sessionId}`, freeFailures: 5 })
+export const toSessionSubject = (sessionId: string): Subject => ({
+  name: `session:${sessionId}`,
+  freeFailures: 5,
+  explain: (time) => `Too many wrong passwords. You stay signed in. Wait ${time} before you try again. ${forgotten}`,
+})
 
-export const toTokenSubject = (address: string): Subject => ({ name: `token:${toNetwork(address)}`, freeFailures: 50 })
+export const toTokenSubject = (address: string): Subject => ({
+  name: `token:${toNetwork(address)}`,
+  freeFailures: 50,
+  explain: (time) =>
+    `Too many wrong operator tokens from your network. Wait ${time}: until then the right token is refused as well.`,
+})
 
 /**
  * Returns the network that counts as one guesser: an IPv4 address, or the /64 of an IPv6 address, within which a single
