@@ -216,7 +216,7 @@ function buildConsole() {
 }
 
 function hasPrograms(): boolean {
-  const programs = ['c-icap-client', 'clamdscan', 'clamscan', 'curl', 'faketime', 'python3', 'zbarimg'].map(
+  const programs = ['c-icap-client', 'clamdscan', 'clamscan', 'curl', 'faketime', 'promtool', 'python3', 'zbarimg'].map(
     (name) => `bin/${name}`,
   )
   const servers = ['clamd', 'haproxy', 'nginx', 'pgbouncer'].map((name) => `sbin/${name}`)
@@ -226,8 +226,8 @@ function hasPrograms(): boolean {
 
 /**
  * Installs the programs that tests compare with or use as clients: ClamAV's own scanner and its samples, clients for
- * the listeners, a connection pooler, proxies, wrong clocks, a reader of QR codes, curl and Python. Without root the
- * tests that use a missing program are skipped.
+ * the listeners, a connection pooler, proxies, wrong clocks, a reader of QR codes, the checker of Prometheus, curl and
+ * Python. Without root the tests that use a missing program are skipped.
  */
 function installPrograms() {
   if (process.getuid?.() !== 0) return
@@ -241,6 +241,7 @@ function installPrograms() {
     'faketime',
     'python3-requests',
     'zbar-tools',
+    'prometheus',
   ]
   const options = ['install', '-y', '-q', '--no-install-recommends', ...packages]
   const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }

@@ -178,6 +178,38 @@ describe('the console in a browser', { skip: lacking }, () => {
     window.assertNoFaults()
   })
 
+  test('charts of the service and of the account show real scans, as bars and as a table', async () => {
+    for (const path of ['/operator/status', '/usage']) {
+      await window.open(path)
+      const chart = page.getByRole('img', { name: /^Malware scans, per minute, from .* Highest value: [1-9]/ })
+      await chart.waitFor()
+      assert((await chart.locator('rect.fill-threat').count()) > 0, path)
+      await page.getByText('Show as table: Malware scans').click()
+      const table = page.getByRole('table', { name: 'Malware scans, per minute' })
+      await table.waitFor()
+      const sum = async (column: number) => {
+        const cells = await table.locator(`tbody td:nth-child(${column})`).allTextContents()
+        assert.equal(cells.length, 60)
+        return cells.reduce((all, cell) => all + Number(cell), 0)
+      }
+      const sums = [await sum(2), await sum(3), await sum(4)] as const
+      // Two from the console and one with a key; the allowed archive is clean.
+      assert(sums[0] >= 2 && sums[1] >= 3 && sums[2] === 0, `${path}: ${sums}`)
+      assert.deepEqual(await listSerious(page), [])
+      await press('Last day')
+      await page.getByRole('img', { name: /^Malware scans, per 15 minutes, .* Highest value: [1-9]/ }).waitFor()
+      await page.getByRole('img', { name: /^Time from request|^Response time/ }).waitFor()
+    }
+    await window.open('/operator/status')
+    for (const name of [
+      /^Memory without engines, MB, .* [1-9]\d+\.?\d*\.$/,
+      /^Webhook attempts, .* [1-9]/,
+      /^Engine time, /,
+    ])
+      await page.getByRole('img', { name }).waitFor()
+    window.assertNoFaults()
+  })
+
   test('markup and invisible characters in file names are shown as text', async () => {
     for (const path of ['/', '/history']) {
       await window.open(path)

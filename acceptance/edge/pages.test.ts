@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
 import { before, describe, test } from 'node:test'
 import { headers, operations, problemKinds, webhookHeaders } from '@assay/contract'
 import { adminPath, adminRoutes } from '@assay/contract/admin'
@@ -220,6 +221,30 @@ describe('metrics', () => {
     const answer = await fetch(metrics)
     assert.match(answer.headers.get('content-type') ?? '', /^text\/plain; version=0\.0\.4/)
     assert.match(await answer.text(), /^assay_info\{.*version="\d.*\} 1$/m)
+  })
+
+  test('are those that the documents, the dashboard and the alert rules name', async () => {
+    const text = await (await fetch(metrics)).text()
+    const served = new Set([...text.matchAll(/^# TYPE (\w+) /gm)].map(([, name]) => name ?? ''))
+    const documents = readFileSync(new URL('../../docs/operating.md', import.meta.url), 'utf8')
+    const documented = new Set([...documents.matchAll(/^\| `(assay_\w+)`/gm)].map(([, name]) => name ?? ''))
+    assert.deepEqual(
+      [...served].filter((name) => name.startsWith('assay_') && !documented.has(name)),
+      [],
+      'not documented',
+    )
+    for (const file of ['grafana-dashboard.json', 'prometheus-alerts.yml', 'prometheus-alerts.test.yml']) {
+      const uses = readFileSync(new URL(`../../packaging/monitoring/${file}`, import.meta.url), 'utf8')
+      const named = [...uses.matchAll(/\b(?:assay|process|nodejs)_\w+/g)].map(([name]) =>
+        served.has(name) ? name : name.replace(/_(bucket|count|sum)$/, ''),
+      )
+      assert(named.length > 0)
+      assert.deepEqual(
+        named.filter((name) => !served.has(name)),
+        [],
+        file,
+      )
+    }
   })
 
   test('are not served on the port of the interface', async () => {

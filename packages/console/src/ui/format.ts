@@ -3,6 +3,7 @@ import { maxCredits } from '@assay/contract'
 const whole = new Intl.NumberFormat('en')
 const dateTime = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' })
 const exact = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' })
+const clock = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit' })
 const dayOnly = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium' })
 const shortDay = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short', timeZone: 'UTC' })
 const relative = new Intl.RelativeTimeFormat('en', { numeric: 'auto' })
@@ -11,6 +12,8 @@ export const toNumber = (value: number) => whole.format(value)
 export const toDateTime = (iso: string) => dateTime.format(new Date(iso))
 /** A time with seconds, for timelines. */
 export const toExactTime = (iso: string) => exact.format(new Date(iso))
+/** Hours and minutes, in the zone of the viewer. */
+export const toClock = (iso: string | undefined) => (iso === undefined ? '' : clock.format(new Date(iso)))
 export const toDay = (iso: string) => dayOnly.format(new Date(iso))
 export const toShortDay = (day: string) => shortDay.format(new Date(`${day}T00:00:00Z`))
 

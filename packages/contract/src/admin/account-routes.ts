@@ -1,4 +1,5 @@
 import * as account from './account.ts'
+import * as activity from './activity.ts'
 import { get, post, remove } from './route.ts'
 import * as scanning from './scanning.ts'
 import * as session from './session.ts'
@@ -13,6 +14,10 @@ export const accountRoutes = {
   getScan: get('/scans/{id}', 'account', 'Show one scan with its timeline', { answer: scanning.ScanDetail }),
   getUsage: get('/usage', 'account', 'Count scans by day, kind and key, and rejected requests', {
     answer: scanning.Usage,
+  }),
+  getAccountActivity: get('/activity', 'account', 'Show scans, their times and webhooks of the last hour or day', {
+    query: activity.ActivityQuery,
+    answer: activity.AccountActivity,
   }),
   listKeys: get('/keys', 'account', 'List API keys', { answer: account.Keys }),
   createKey: post('/keys', 'account', 'Create an API key; the response is the only place that shows it', {

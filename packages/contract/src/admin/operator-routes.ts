@@ -1,4 +1,5 @@
 import * as account from './account.ts'
+import * as activity from './activity.ts'
 import * as operator from './operator.ts'
 import { get, patch, post, put, remove } from './route.ts'
 import * as session from './session.ts'
@@ -7,6 +8,10 @@ import * as session from './session.ts'
 export const operatorRoutes = {
   getStatus: get('/operator/status', 'operator', 'Show the state of the service and the reasons', {
     answer: operator.Status,
+  }),
+  getActivity: get('/operator/activity', 'operator', 'Show the last hour or day of all nodes together', {
+    query: activity.ActivityQuery,
+    answer: activity.ServiceActivity,
   }),
   listAccounts: get('/operator/accounts', 'operator', 'List accounts', { answer: operator.Accounts }),
   createAccount: post('/operator/accounts', 'operator', 'Create an account and an invitation link for its owner', {

@@ -1,11 +1,15 @@
 import { availableParallelism } from 'node:os'
+import { v7 as newUuid } from 'uuid'
 import type { Config } from '../config/load-config.ts'
 import { makeJobStore } from '../database/job-store.ts'
+import type { NextDeliveryState } from '../domain/ports/delivery-store.ts'
 import { listQueues, makeRunJob } from '../domain/scans/jobs.ts'
 import { makeDeliver } from '../domain/webhooks/deliver.ts'
+import { readActivityTotals } from '../runtime/activity-totals.ts'
 import type { Closers } from '../runtime/closers.ts'
 import type { Logger } from '../runtime/logger.ts'
 import type { Metrics } from '../runtime/metrics.ts'
+import { openActivityRecorder } from '../workers/activity-recorder.ts'
 import { openDeliveryWorker } from '../workers/delivery-worker.ts'
 import { openScanWorker } from '../workers/scan-workers.ts'
 import { openSweeper } from '../workers/sweeper.ts'
@@ -36,7 +40,20 @@ export async function openBackground(config: Config, deps: Deps) {
     isOutage: storage.database.watch.isOutage,
   })
   closers.add(sweeper.close)
-  return workers
+  const recorder = await openActivityRecorder({
+    store: storage.activity,
+    nodeId: newUuid(),
+    clock: storage.database.clock,
+    readTotals: () => readActivityTotals(metrics.registry),
+    async readSample() {
+      const { waiting, oldestSeconds } = await workers.jobs.countJobs()
+      return { memoryBytes: process.memoryUsage.rss(), queue: { waiting, oldestSeconds } }
+    },
+    log,
+    isOutage: storage.database.watch.isOutage,
+  })
+  closers.add(recorder.close)
+  return { ...workers, recordActivity: recorder.record }
 }
 
 /** Many more jobs than cores: a small scan spends most of its time waiting for the engine and the database. */
@@ -94,7 +111,16 @@ function openWorkers(config: Config, { storage, scanning, metrics, log }: Deps) 
       clock: database.clock,
       retryMs: config.webhookRetries,
     })
-    const deliveryWorker = openDeliveryWorker({ store: deliveries, deliver, log, isOutage })
+    const deliveryWorker = openDeliveryWorker({
+      store: deliveries,
+      deliver: async (claimed) => {
+        const result = await deliver(claimed)
+        if (result.isRecorded) metrics.countWebhookAttempt(toOutcome(result.outcome))
+        return result
+      },
+      log,
+      isOutage,
+    })
     const scanWorker = openScanWorker({
       jobs,
       run,
@@ -118,5 +144,8 @@ function openWorkers(config: Config, { storage, scanning, metrics, log }: Deps) 
     }
   }
 }
+
+const toOutcome = ({ state }: NextDeliveryState) =>
+  state === 'delivered' ? 'delivered' : state === 'pending' ? 'retried' : 'failed'
 
 export type BackgroundParts = Awaited<ReturnType<typeof openBackground>>

@@ -19,6 +19,8 @@ const dayMs = 86_400_000
 const orphanMs = 15 * 60_000
 /** Browsers keep the cookie of a device at most this long. */
 const deviceDays = 400
+/** The status page shows one day. */
+const activityDays = 2
 /** The usage page shows 30 days. */
 const rejectedRequestDays = 40
 
@@ -38,6 +40,7 @@ export function listCleanupTasks({ resultDays }: Config, { storage, remoteScans,
     ),
     task('expired entries of the allow and block lists', lists.deleteExpired),
     task('old counts of rejected requests', () => rejectedRequests.deleteOld(rejectedRequestDays)),
+    task('activity older than two days', () => storage.activity.deleteOld(activityDays)),
     task('partitions for future results', () => scans.createPartitions(resultDays).then(() => 0)),
     task('content of ended processes', contents.sweep),
     task('content of deleted jobs', () => sweepOrphans({ jobContents, jobs: workers.jobs, remoteScans })),

@@ -1,6 +1,7 @@
 import { fileURLToPath } from 'node:url'
 import type { FastifyInstance } from 'fastify'
 import { makeAccountHandlers } from '../admin/account-handlers.ts'
+import { makeActivityHandlers } from '../admin/activity-handlers.ts'
 import type { Handlers } from '../admin/call.ts'
 import { registerConsole } from '../admin/console-files.ts'
 import { makeJobHandlers } from '../admin/job-handlers.ts'
@@ -79,6 +80,7 @@ function makeHandlers(config: Config, deps: Deps): Handlers {
     ...makeSessionHandlers({ ...shared, region: config.region, version, isTestMode: deps.isTest }),
     ...makeTotpHandlers(shared),
     ...makeScanHandlers({ ...shared, history: makeScanHistory(database) }),
+    ...makeActivityHandlers({ activity: storage.activity, record: background.recordActivity }),
     ...makeKeyHandlers(shared),
     ...makeWebhookHandlers({ ...shared, sender: scanning.outbound.sender, policy: useCases.policy }),
     ...makeAccountHandlers(shared),

@@ -5,6 +5,7 @@ import { EngineDown } from '../domain/ports/engines.ts'
 import type { SignatureStore } from '../domain/ports/signature-store.ts'
 import { noDegradation } from '../domain/scans/degradation.ts'
 import { makeAssess } from '../domain/scans/scanner.ts'
+import type { Assess } from '../domain/scans/verdict.ts'
 import { openParts } from '../runtime/closers.ts'
 import type { Logger } from '../runtime/logger.ts'
 import type { Metrics } from '../runtime/metrics.ts'
@@ -20,7 +21,7 @@ type Deps = {
   signatures: SignatureStore
   isOutage(error: unknown): boolean
   clock: Clock
-  metrics: Pick<Metrics, 'countEscape'>
+  metrics: Pick<Metrics, 'countEscape' | 'timer'>
   log: Logger
   isTest: boolean
 }
@@ -52,7 +53,8 @@ export const openEngines = (config: Config, { contents, signatures, isOutage, cl
     closers.add(async () => (await openingImages).close())
     const malware = await openMalware(config, { contents, clock, log, as: 'service', onEscape })
     closers.add(malware.close)
-    return { ...newEngines(malware, await openingImages, sandbox, shared), close: closers.closeAll }
+    const engines = newEngines(malware, await openingImages, sandbox, shared)
+    return { ...engines, assess: withTimer(engines.assess, metrics), close: closers.closeAll }
   })
 
 export type Engines = Awaited<ReturnType<typeof openEngines>>
@@ -66,6 +68,16 @@ const newEngines = (malware: Malware, images: Images, sandbox: Sandbox, sharedSi
   assess: makeAssess({ malware: malware.malware, images: images.images }),
   listEngines: () => [...malware.listEngines(), ...images.listEngines()],
 })
+
+/** Measures how long content takes from here to its verdict, or to the error of an engine. */
+function withTimer(assess: Assess, metrics: Pick<Metrics, 'timer'>): Assess {
+  const help = 'Time from content to verdict on the node that scans: engines, unpacking, and waiting for them.'
+  const observe = metrics.timer('assay_scan_duration_seconds', help, ['kind'])
+  return async (content, options) => {
+    const startedAt = performance.now()
+    return assess(content, options).finally(() => observe(options.kind, (performance.now() - startedAt) / 1000))
+  }
+}
 
 const noSharedSignatures: SharedSignatures = { findFault: () => undefined, refresh: async () => {} }
 

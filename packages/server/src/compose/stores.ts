@@ -2,6 +2,7 @@ import { hostname } from 'node:os'
 import { join, resolve } from 'node:path'
 import type { Config } from '../config/load-config.ts'
 import { makeAccountStore } from '../database/account-store.ts'
+import { makeActivityStore } from '../database/activity-store.ts'
 import { makeAttemptStore } from '../database/console/attempt-store.ts'
 import { makeAuditLog } from '../database/console/audit-log.ts'
 import { makeMemberStore } from '../database/console/member-store.ts'
@@ -153,6 +154,7 @@ export async function openStores(config: Config, role: Role, log: Logger, wanted
       deliveries: makeDeliveryStore({ pool, sealer: sealing }),
       scans: makeScanStore(database),
       nodes: makeNodeStore(database),
+      activity: makeActivityStore(database),
       signatures: makeSignatureStore(database),
       close,
     }

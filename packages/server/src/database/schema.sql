@@ -298,6 +298,26 @@ create table memberships (
 
 CREATE INDEX memberships_account ON public.memberships USING btree (account_id);
 
+create table node_minutes (
+  minute timestamp with time zone not null,
+  node_id uuid not null,
+  malware_clean integer not null,
+  malware_threat integer not null,
+  malware_error integer not null,
+  image_clean integer not null,
+  image_threat integer not null,
+  image_error integer not null,
+  malware_ms bigint not null,
+  image_ms bigint not null,
+  latency integer[] not null,
+  webhooks_delivered integer not null,
+  webhooks_failed integer not null,
+  memory_bytes bigint not null,
+  jobs_waiting integer not null,
+  jobs_oldest_seconds real not null,
+  constraint node_minutes_pkey PRIMARY KEY (minute, node_id)
+);
+
 create unlogged table nodes (
   id uuid not null,
   name text not null,

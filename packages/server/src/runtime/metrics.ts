@@ -29,6 +29,8 @@ export function makeMetrics(labels: { region: string; version: string }) {
   const verdicts = newCounter('assay_scans_total', 'Completed scans.', ['kind', 'status'])
   const testHelp = 'Completed scans of test keys, which assay_scans_total does not include.'
   const tests = newCounter('assay_test_scans_total', testHelp, ['kind', 'status'])
+  const attemptHelp = 'Attempts to deliver a webhook, by what follows: delivered, retried, or failed for good.'
+  const attempts = newCounter('assay_webhook_attempts_total', attemptHelp, ['outcome'])
 
   return {
     registry,
@@ -37,6 +39,7 @@ export function makeMetrics(labels: { region: string; version: string }) {
     countFailure: () => failures.inc(),
     countEscape: (parser: string) => escapes.inc({ parser }),
     countVerdict: (kind: string, status: string, isTest: boolean) => (isTest ? tests : verdicts).inc({ kind, status }),
+    countWebhookAttempt: (outcome: 'delivered' | 'retried' | 'failed') => attempts.inc({ outcome }),
     /** A histogram of durations; the returned function takes the label values, then the seconds. */
     timer<const Label extends string>(name: string, help: string, labelNames: Label[]) {
       const buckets = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 10, 30, 100]
@@ -94,12 +97,15 @@ export function makeMetrics(labels: { region: string; version: string }) {
   }
 }
 
+/** Upper bounds of the histogram of requests, in seconds. */
+export const requestSeconds = [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60]
+
 function newRequestHistogram(registers: Registry[]) {
   const requests = new Histogram({
     name: 'assay_http_request_duration_seconds',
     help: 'Time from the first byte of a request to the last byte of its response.',
     labelNames: ['operation', 'status'],
-    buckets: [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60],
+    buckets: requestSeconds,
     registers,
   })
   /** Series by operation and status, so that the library does not validate and hash the labels for each request. */

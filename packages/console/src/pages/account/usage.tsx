@@ -6,6 +6,7 @@ import { SelectField } from '../../ui/field.tsx'
 import { toAge, toDay, toNumber, toShortDay } from '../../ui/format.ts'
 import { Card, Figure, Page } from '../../ui/page.tsx'
 import { Empty, Loaded } from '../../ui/states.tsx'
+import { Activity } from './activity.tsx'
 import { CreditsFigure } from './credits-figure.tsx'
 import { kindNames } from './scan-table.tsx'
 import { sumDays, toDays, toTotal } from './usage-sums.ts'
@@ -14,11 +15,15 @@ import { RejectedTable, UsageTable } from './usage-tables.tsx'
 export function UsagePage() {
   const usage = useRead('getUsage', {}, { liveMs: 5000 })
   return (
-    <Page title="Usage" about="The last 30 days, in UTC. Every scan costs one credit; rejected requests are free.">
+    <Page
+      title="Usage"
+      about="Recent activity in your time zone, and the last 30 days in UTC. Every scan costs one credit; rejected requests are free."
+    >
       <Loaded query={usage}>
         {(data) => (
           <>
             <Figures {...data} />
+            <Activity />
             <Days days={data.days} />
             <div className="grid grid-cols-1 items-start gap-6 lg:grid-cols-2">
               <UsageTable caption="By kind" title="Kind" rows={sumDays(data.days, ({ kind }) => kindNames[kind])} />

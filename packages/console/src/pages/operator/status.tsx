@@ -7,6 +7,7 @@ import { LongText } from '../../ui/long-text.tsx'
 import { Card, Facts, Figure, Page } from '../../ui/page.tsx'
 import { Empty, Loaded } from '../../ui/states.tsx'
 import { Table } from '../../ui/table.tsx'
+import { Activity } from './activity.tsx'
 import { StatusBanner } from './status-banner.tsx'
 
 export function StatusPage() {
@@ -16,6 +17,7 @@ export function StatusPage() {
   return (
     <Page title="Status" about="Refreshes every 3 seconds.">
       <Loaded query={query}>{(status) => <StatusView status={status} />}</Loaded>
+      <Activity />
     </Page>
   )
 }

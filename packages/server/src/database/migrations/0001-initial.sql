@@ -616,3 +616,28 @@ create table rejected_requests (
   count bigint not null,
   primary key (account_id, day, status)
 );
+
+-- Activity of each process by minute, for the charts of the console. Other processes of the minute are added when it is
+-- read. Rows are kept for two days.
+create table node_minutes (
+  minute timestamptz not null,
+  node_id uuid not null,
+  malware_clean integer not null,
+  malware_threat integer not null,
+  malware_error integer not null,
+  image_clean integer not null,
+  image_threat integer not null,
+  image_error integer not null,
+  -- Milliseconds that the engines worked or were waited for.
+  malware_ms bigint not null,
+  image_ms bigint not null,
+  -- Synchronous scans by the time of their response: one count for each bound of the histogram, and one beyond.
+  latency integer[] not null,
+  webhooks_delivered integer not null,
+  webhooks_failed integer not null,
+  memory_bytes bigint not null,
+  -- Of the whole installation, as this process saw it.
+  jobs_waiting integer not null,
+  jobs_oldest_seconds real not null,
+  primary key (minute, node_id)
+);
