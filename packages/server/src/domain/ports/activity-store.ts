@@ -1,6 +1,6 @@
 import type { ScanKind } from '@assay/contract'
 
-export type VerdictCounts = { clean: number; threat: number; error: number }
+type VerdictCounts = { clean: number; threat: number; error: number }
 
 /** Work of a process within a period of about a minute. */
 export type NodeActivity = {
