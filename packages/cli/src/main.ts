@@ -28,6 +28,7 @@ async function runCommand(parsed: Parsed): Promise<number> {
   // Commands other than scan are loaded on demand, so that a scan starts faster.
   if (name === 'watch') return await (await import('./commands/watch.ts')).watch(parsed, env)
   if (name === 'result') return await (await import('./commands/result.ts')).result(parsed, env)
+  if (name === 'listen') return await (await import('./commands/listen.ts')).listen(parsed, env)
   if (name === 'login') return await (await import('./commands/login.ts')).login(parsed, env)
   if (name === 'logout') return await (await import('./commands/login.ts')).logout(env)
   if (name === 'me') return await (await import('./commands/me.ts')).me(parsed, env)

@@ -13,8 +13,10 @@ import { newUnexpectedAnswer, parseJson, toMeta } from './response.ts'
 import {
   type Account,
   type CompletedResult,
+  type DeliveryList,
   isAccount,
   isCompleted,
+  isDeliveryList,
   isReceipt,
   isScanResult,
   type ScanReceipt,
@@ -45,6 +47,11 @@ export type Client = {
   malware: Scans
   nsfw: { images: Scans }
   account(options?: CallOptions): Promise<WithMeta<Account>>
+  /**
+   * Lists the webhooks of the account that were made after `since`, the `until` of the call before, with their
+   * signatures. Without `since` there are none yet. Waits up to `waitSeconds` for the first one.
+   */
+  listDeliveries(options?: CallOptions & { since?: string; waitSeconds?: number }): Promise<WithMeta<DeliveryList>>
   /** Checks that the service is reachable and accepts the API key. */
   ping(options?: CallOptions): Promise<WithMeta<object>>
 }
@@ -69,6 +76,10 @@ export function makeClient(platform: Platform, options: ClientOptions): Client {
     malware: makeScans(platform, request, '/v1/malware'),
     nsfw: { images: makeScans(platform, request, '/v1/nsfw/images') },
     account: (options) => request({ method: 'GET', path: '/v1/me' }, isAccount, options),
+    listDeliveries: ({ since, waitSeconds, ...options } = {}) => {
+      const query = new URLSearchParams(toFields({ since, wait: waitSeconds?.toString() }))
+      return request({ method: 'GET', path: `/webhooks/deliveries?${query}` }, isDeliveryList, options)
+    },
     ping: (options) => request({ method: 'GET', path: '/v1/ping' }, isObject, options),
   }
 }

@@ -31,11 +31,13 @@ export {
 export type {
   Account,
   CompletedResult,
+  DeliveryList,
   Meta,
   ProblemDetails,
   ScanReceipt,
   ScanResult,
   ScanStatus,
+  SignedDelivery,
   ValidationProblemDetails,
   WithMeta,
 } from './results.ts'

@@ -37,6 +37,20 @@ export type Account = {
   period_end_date: string
 }
 
+/** A webhook as the service sends it to the callback URL of a scan. */
+export type SignedDelivery = {
+  id: string
+  scan_id: string
+  callback_url: string
+  created_at: string
+  /** The text whose UTF-8 bytes the headers sign. */
+  body: string
+  headers: Record<string, string>
+}
+
+/** `until` is the `since` of the next call. */
+export type DeliveryList = { until: string; deliveries: SignedDelivery[] }
+
 export type ProblemDetails = {
   type?: string | null
   title?: string | null
@@ -91,3 +105,11 @@ export const isAccount = (value: unknown): value is Account =>
   'credit_remaining' in value &&
   typeof value.credit_remaining === 'number' &&
   'plan' in value
+
+export const isDeliveryList = (value: unknown): value is DeliveryList =>
+  typeof value === 'object' &&
+  value !== null &&
+  'until' in value &&
+  typeof value.until === 'string' &&
+  'deliveries' in value &&
+  Array.isArray(value.deliveries)

@@ -1,3 +1,4 @@
+export { type DeliveryList, listDeliveriesOperation, type SignedDelivery } from './deliveries.ts'
 export { headers, testAnswers, webhookHeaders } from './headers.ts'
 export {
   imageFormats,

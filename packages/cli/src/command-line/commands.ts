@@ -20,7 +20,7 @@ export type Command = {
   completes: 'file' | 'directory' | readonly string[]
 }
 
-export type CommandName = 'scan' | 'watch' | 'result' | 'login' | 'logout' | 'me' | 'completion'
+export type CommandName = 'scan' | 'watch' | 'result' | 'listen' | 'login' | 'logout' | 'me' | 'completion'
 
 export const shells = ['bash', 'zsh', 'fish'] as const
 
@@ -83,6 +83,20 @@ export const commands: readonly Command[] = [
     args: '<id>...',
     about: 'Show the results of background scans.',
     options: [{ name: 'wait', about: 'wait for pending results' }, nsfw, strict, json, timeout],
+    completes: [],
+  },
+  {
+    name: 'listen',
+    args: '',
+    about: 'Show the webhooks of the account as they are sent, and forward them, until interrupted.',
+    options: [
+      {
+        name: 'forward-to',
+        value: 'url',
+        about: 'send each webhook to this URL too, with its signatures, such as http://localhost:3000/hook',
+      },
+      { name: 'json', about: 'print one line of JSON per webhook' },
+    ],
     completes: [],
   },
   {

@@ -8,6 +8,7 @@ import { openOutput } from '../report/output.ts'
 import { noProgress } from '../report/progress.ts'
 import { makeReporter } from '../report/reporter.ts'
 import { toExitCode } from '../report/tally.ts'
+import { makeBackoff, type Notice, permanentErrors, transientErrors } from '../scanning/backoff.ts'
 import { newFailure, type Outcome } from '../scanning/outcome.ts'
 import { runAll } from '../scanning/run-all.ts'
 import { makeScanTarget } from '../scanning/scan-target.ts'
@@ -18,13 +19,6 @@ import { type Arrival, findFingerprint, makeArrivals } from '../watching/arrival
 import { quarantine, type ThreatAction } from '../watching/quarantine.ts'
 import { openWatchState, type WatchState } from '../watching/watch-state.ts'
 import { readScanOptions } from './scan-options.ts'
-
-/** Errors that end the watch, because waiting does not resolve them. */
-const permanentErrors = ['Unauthorized', 'NotFound', 'UnexpectedAnswer']
-/** Errors after which the watch pauses and tries again. */
-const transientErrors = ['ConnectionFailed', 'OutOfCredits', 'RateLimited', 'Overloaded', 'ServerError', 'TimedOut']
-const firstPauseMs = 2000
-const maxPauseMs = 60_000
 
 /** Scans the files in a directory and those that arrive, until a signal ends it, which is not an error. */
 export async function watch(parsed: Parsed, env: NodeJS.ProcessEnv): Promise<number> {
@@ -43,7 +37,7 @@ export async function watch(parsed: Parsed, env: NodeJS.ProcessEnv): Promise<num
   const output = openOutput(stop.stopFor)
   const { report, notice, tally, close } = makeReporter(options, { output, progress: noProgress, env })
   const scanTarget = makeScanTarget({ ...options, client, background: undefined, signal, notice })
-  const backoff = newBackoff(notice)
+  const backoff = makeBackoff(notice)
   const quarantineDir = action !== undefined && 'moveTo' in action ? resolve(action.moveTo) : undefined
   const arrivals = makeArrivals({
     root: toFilePath(directory),
@@ -73,30 +67,9 @@ export async function watch(parsed: Parsed, env: NodeJS.ProcessEnv): Promise<num
   return tally.threats > 0 ? exitCodes.threat : exitCodes.error
 }
 
-type Notice = (message: string) => void
-
-/** Pauses all scans after a transient error, longer after each one in a row. */
-function newBackoff(notice: Notice) {
-  let pauseMs = 0
-  let pausedUntil = 0
-  return {
-    pausedUntil: () => pausedUntil,
-    fail(reason: string) {
-      if (pausedUntil > Date.now()) return
-      if (pauseMs === 0) notice(`${reason} Retrying until the service recovers.`)
-      pauseMs = Math.min(maxPauseMs, Math.max(firstPauseMs, pauseMs * 2))
-      pausedUntil = Date.now() + pauseMs
-    },
-    succeed() {
-      if (pauseMs > 0) notice('The service has recovered.')
-      pauseMs = 0
-    },
-  }
-}
-
 type HandlerDeps = {
   arrivals: ReturnType<typeof makeArrivals>
-  backoff: ReturnType<typeof newBackoff>
+  backoff: ReturnType<typeof makeBackoff>
   stop: ReturnType<typeof newStop>
   report: ReturnType<typeof makeReporter>['report']
   notice: Notice

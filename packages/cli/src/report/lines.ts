@@ -4,7 +4,7 @@ import { type Target, toDisplay } from '../targets/target.ts'
 import { sanitize, sanitizeJson } from './sanitize.ts'
 
 type Colour = 'red' | 'green' | 'yellow'
-type Paint = (colour: Colour, text: string) => string
+export type Paint = (colour: Colour, text: string) => string
 
 const codes: Record<Colour, number> = { red: 31, green: 32, yellow: 33 }
 
@@ -38,7 +38,7 @@ export function findJson(target: Target, outcome: Outcome): string | undefined {
   return sanitizeJson({ ...path, status: 'error', reason, ...(code !== '' && { code }) })
 }
 
-function toVerdict({ status, signals }: ScanResult, paint: Paint): string {
+export function toVerdict({ status, signals }: ScanResult, paint: Paint): string {
   if (status === 'clean') return paint('green', 'OK')
   const names = (signals ?? []).map((signal) => sanitize(removePrefix(signal))).join(', ')
   if (status === 'threat') return paint('red', `${names} FOUND`)

@@ -8,6 +8,7 @@ import { OperatorMistake } from '../domain/problem.ts'
 import { makeReadiness, type Readiness } from '../domain/readiness.ts'
 import { makeScanning } from '../domain/scans/scanning.ts'
 import { makeSubmitting } from '../domain/scans/submitting.ts'
+import { makeDeliveryFeed } from '../domain/webhooks/delivery-feed.ts'
 import { makeHttpServer, watchCertificate } from '../http/server.ts'
 import type { Closers } from '../runtime/closers.ts'
 import type { ServiceLogs } from '../runtime/logger.ts'
@@ -124,6 +125,11 @@ function makeUseCases(config: Config, { storage, scanning, background, metrics, 
     contents: scanning.engines === undefined ? jobContents : storage.contents,
     jobContents,
     policy: scanning.outbound.policy,
+    deliveryFeed: makeDeliveryFeed({
+      deliveries: storage.deliveries,
+      accounts: storage.accounts,
+      clock: storage.database.clock,
+    }),
   }
 }
 

@@ -1,5 +1,11 @@
 import type { Pool } from 'pg'
-import type { Delivery, DeliveryStore, Endpoint, LoggedAttempt } from '../domain/ports/delivery-store.ts'
+import type {
+  DeliveriesSince,
+  Delivery,
+  DeliveryStore,
+  Endpoint,
+  LoggedAttempt,
+} from '../domain/ports/delivery-store.ts'
 import {
   changeRows,
   findRow,
@@ -16,7 +22,7 @@ export const deliveryLock = 52_115_003
 
 type DeliveryAdmin = Pick<
   DeliveryStore,
-  'listDeliveries' | 'findDelivery' | 'replay' | 'listEndpoints' | 'resumeEndpoint' | 'deleteOld'
+  'listDeliveries' | 'listSince' | 'findDelivery' | 'replay' | 'listEndpoints' | 'resumeEndpoint' | 'deleteOld'
 >
 
 /** The part of the delivery store that operators and the sweeper use. */
@@ -24,6 +30,13 @@ export function makeDeliveryAdmin({ pool }: { pool: Pool }): DeliveryAdmin {
   return {
     listDeliveries: ({ accountId, state, limit, scanId, before }) =>
       listRows<Delivery>(pool, listDeliveries, [accountId, state, limit, scanId, before]),
+
+    async listSince({ accountId, isTest, since }) {
+      const rows = await listRows<SinceRow>(pool, listSince, [accountId, isTest, since])
+      const deliveries = rows.filter((row) => row.id !== null)
+      const last = deliveries.length < sinceLimit ? rows[0]?.until : deliveries.at(-1)?.madeAt
+      return { until: last ?? '', deliveries }
+    },
 
     async findDelivery(id) {
       const text = `select ${fields}, body from deliveries where id = $1`
@@ -65,6 +78,27 @@ select ${fields} from deliveries
 where ($1::uuid is null or account_id = $1) and ($2::text is null or state = $2) and ($4::uuid is null or scan_id = $4)
   and ${page.condition}
 ${page.ordering}
+`
+
+const sinceLimit = 100
+
+type SinceRow = DeliveriesSince['deliveries'][number] & { until: string; madeAt: string }
+
+/** Microseconds, because a batch makes hundreds of deliveries in one millisecond. */
+const toCursor = (time: string) => `to_char(${time} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`
+
+/** $1 the account, $2 whether of test scans, $3 the time after which deliveries were made. */
+const listSince = `
+select ${toCursor('settled.until')} as until, ${toCursor('found."createdAt"')} as "madeAt", found.*
+from (select now() - interval '1 second' as until) as settled
+left join lateral (
+  select id, scan_id as "scanId", url, body, created_at as "createdAt" from deliveries
+  where account_id = $1 and created_at > $3::timestamptz and created_at <= settled.until
+    and (body::json #>> '{metadata,test}' is not null) = $2
+  -- Deliveries of one batch have the same time, and a cursor between them would skip the rest.
+  order by created_at fetch first ${sinceLimit} rows with ties
+) as found on true
+order by found."createdAt"
 `
 
 const listAttempts = `

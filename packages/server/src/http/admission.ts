@@ -1,4 +1,4 @@
-import { headers, type Operation } from '@assay/contract'
+import { headers, type listDeliveriesOperation, type Operation } from '@assay/contract'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { toPeriodText } from '../domain/accounts/account.ts'
 import type { Admission, Admitted } from '../domain/accounts/admission.ts'
@@ -29,6 +29,9 @@ declare module 'fastify' {
 
 type Deps = { admission: Admission }
 
+/** An operation that needs an API key. */
+export type KeyedOperation = Operation | typeof listDeliveriesOperation
+
 /**
  * Larger uploads pass the gate before they are read, because work in vain on a rejected one costs more than the extra
  * call: 1 MB of plain content takes tens of milliseconds of a core, an archive can take longer. A submission over 64 KB
@@ -47,7 +50,10 @@ export function prepareAdmission(app: FastifyInstance) {
  * Checks key, rate limit and credit, in this order, before the body is read. Small uploads of a recent caller take the
  * fast path: they are counted together with their charge, in one transaction.
  */
-export function makeAdmitHook(operation: Operation, { admission, wrongKeys }: Deps & { wrongKeys: StrangerLimit }) {
+export function makeAdmitHook(
+  operation: KeyedOperation,
+  { admission, wrongKeys }: Deps & { wrongKeys: StrangerLimit },
+) {
   const isUpload = operation.does === 'file'
   const isScan = isUpload || operation.does === 'url'
   const isSubmit = isUpload && operation.mode === 'async'

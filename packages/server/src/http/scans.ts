@@ -140,7 +140,7 @@ export function makeResultHandler(
 }
 
 /** Reads the `wait` parameter of the query, such as `?wait=10`, in seconds. */
-function readWait(request: FastifyRequest): number {
+export function readWait(request: FastifyRequest): number {
   const { wait } = request.query as { wait?: unknown }
   if (wait === undefined) return 0
   const seconds = Number(wait)

@@ -1,4 +1,4 @@
-import { type Operation, operations, type Account as WireAccount } from '@assay/contract'
+import { listDeliveriesOperation, type Operation, operations, type Account as WireAccount } from '@assay/contract'
 import type { FastifyInstance } from 'fastify'
 import type { Account } from '../domain/accounts/account.ts'
 import type { Admission } from '../domain/accounts/admission.ts'
@@ -7,7 +7,9 @@ import type { ContentStore, JobContents } from '../domain/ports/content-store.ts
 import type { Scanning } from '../domain/scans/scanning.ts'
 import type { Submitting } from '../domain/scans/submitting.ts'
 import type { AddressPolicy } from '../domain/scans/web-address.ts'
-import { countFailedFastPath, getCaller, makeAdmitHook, prepareAdmission } from './admission.ts'
+import type { DeliveryFeed } from '../domain/webhooks/delivery-feed.ts'
+import { countFailedFastPath, getCaller, type KeyedOperation, makeAdmitHook, prepareAdmission } from './admission.ts'
+import { makeDeliveriesHandler } from './deliveries.ts'
 import { type Handler, makeFileHandler, makeResultHandler, makeUrlHandler } from './scans.ts'
 import type { StrangerLimit } from './strangers.ts'
 
@@ -20,23 +22,25 @@ export type V1Deps = {
   contents: ContentStore
   jobContents: JobContents
   policy: AddressPolicy
+  deliveryFeed: DeliveryFeed
   /** Aborts when the service stops: requests that wait for a result are answered with its current state. */
   draining: AbortSignal
 }
 
-/** Registers every operation of the contract, each behind the same admission hook. */
+/** Registers every operation of the contract and its extension, each behind the same admission hook. */
 export function registerV1(app: FastifyInstance, deps: V1Deps) {
   prepareAdmission(app)
   countFailedFastPath(app, deps)
-  for (const operation of operations) {
+  const register = (operation: KeyedOperation, handler: Handler) =>
     app.route({
       method: operation.method,
       url: operation.path.replace('{id}', ':id'),
       config: { needsKey: true },
       onRequest: makeAdmitHook(operation, deps),
-      handler: makeHandler(operation, deps),
+      handler,
     })
-  }
+  for (const operation of operations) register(operation, makeHandler(operation, deps))
+  register(listDeliveriesOperation, makeDeliveriesHandler(deps))
 }
 
 function makeHandler(operation: Operation, deps: V1Deps): Handler {

@@ -295,6 +295,38 @@ describe('deliveries', () => {
     assert.ok(lateSeconds > 0, String(lateSeconds))
   })
 
+  test('are listed since a time without a gap, also when a batch made hundreds at the same time', async () => {
+    const ids: string[] = []
+    for (let i = 0; i < 3; i++) ids.push(...(await post('https://a.test/')))
+    // Copies of the first one, made in the same microsecond.
+    await stores.pool.query(
+      `insert into deliveries (id, scan_id, account_id, url, host, body, created_at)
+       select gen_random_uuid(), scan_id, account_id, url, host, body, created_at
+       from deliveries, generate_series(1, 250) where id = $1`,
+      [ids[0]],
+    )
+    await stores.pool.query(`update deliveries set created_at = created_at - interval '1 minute'`)
+    const [fresh] = await post('https://a.test/')
+    await stores.pool.query(`update deliveries set created_at = now() + interval '1 minute' where id = $1`, [fresh])
+    const filter = { accountId, isTest: false }
+    assert.deepEqual((await stores.deliveries.listSince({ ...filter, since: undefined })).deliveries, [])
+    const found: string[] = []
+    let since = new Date(Date.now() - 3_600_000).toISOString()
+    for (;;) {
+      const { until, deliveries } = await stores.deliveries.listSince({ ...filter, since })
+      if (deliveries.length === 0) break
+      found.push(...toIds(deliveries))
+      since = until
+    }
+    assert.deepEqual([found.length, new Set(found).size], [253, 253])
+    assert.deepEqual(found.slice(-2), ids.slice(1))
+    assert.ok(!found.includes(fresh ?? ''), 'another transaction may still commit an older one')
+    assert.deepEqual(
+      (await stores.deliveries.listSince({ ...filter, isTest: true, since: '2020-01-01' })).deliveries,
+      [],
+    )
+  })
+
   test('are deleted with their log when they are old and done', async () => {
     const [done = ''] = await post('https://a.test/')
     await recordAttempt((await claim())[0] as ClaimedDelivery, { state: 'delivered' })

@@ -40,6 +40,7 @@ describe('fetching a result', () => {
       accounts: stores.accounts,
       scanning: makeScanning({ ...nothingToScanWith, scans: stores.scans, gate: stores.gate }),
       submitting: { submitFile: unused, submitUrl: unused },
+      deliveryFeed: { list: unused },
       contents: { newWriter: unused },
       jobContents: {
         newWriter: unused,

@@ -58,6 +58,11 @@ export type Endpoint = {
 
 export type NextDeliveryState = { state: 'delivered' | 'dead' | 'stopped' } | { state: 'pending'; pauseMs: number }
 
+export type DeliveriesSince = {
+  until: string
+  deliveries: (Pick<Delivery, 'id' | 'scanId' | 'url' | 'createdAt'> & { body: string })[]
+}
+
 export type DeliveryStore = {
   /**
    * Claims deliveries that are due, at most `perHost` of one host at a time over all processes, so that a slow host
@@ -87,6 +92,11 @@ export type DeliveryStore = {
     before?: string
     limit: number
   }): Promise<Delivery[]>
+  /**
+   * Deliveries of live or of test scans that were made after `since`, oldest first, and the `since` that follows them.
+   * Without `since` there are none yet. Deliveries of the last second come later: they may still commit in another order.
+   */
+  listSince(filter: { accountId: string; isTest: boolean; since: string | undefined }): Promise<DeliveriesSince>
   findDelivery(id: string): Promise<(Delivery & { body: string; log: LoggedAttempt[] }) | undefined>
   /** Makes deliveries due at once, whatever their state, and returns how many. */
   replay(which: { ids: string[] } | { failedSince: Date; accountId?: string }): Promise<number>
