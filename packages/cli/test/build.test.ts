@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { imageFormats, maxContentBytes, maxFileNameLength } from '@assay/contract'
@@ -19,14 +19,14 @@ test('the limits equal those of the contract', () => {
   assert.deepEqual(imageExtensions, Object.values(imageFormats).flat())
 })
 
-test('the built packages can be installed as documented, and run', { skip: alreadyTested }, async (t) => {
+test('the packed file installs by itself, as documented, and runs', { skip: alreadyTested }, async (t) => {
   const dir = openDir(t)
   // The build uses the types of Node 18, so it fails if the code uses anything newer.
-  for (const name of ['client', 'cli']) {
-    const to = join(dir, name)
-    execFileSync(process.execPath, ['../../scripts/build-package.ts', to], { cwd: packages + name, stdio: 'pipe' })
-  }
-  const install = ['install', '--global', '--install-links', '--offline', '--prefix', dir, './client', './cli']
+  const build = ['../../scripts/build-package.ts', join(dir, 'dist')]
+  execFileSync(process.execPath, build, { cwd: `${packages}cli`, stdio: 'pipe' })
+  execFileSync('npm', ['pack', './dist'], { cwd: dir, stdio: 'pipe' })
+  rmSync(join(dir, 'dist'), { recursive: true })
+  const install = ['install', '--global', '--offline', '--prefix', dir, `./assay-cli-${versionText}.tgz`]
   execFileSync('npm', install, { cwd: dir, stdio: 'pipe' })
   const root = join(dir, 'lib/node_modules/@assay/cli')
   const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
