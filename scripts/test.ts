@@ -1,8 +1,9 @@
-import { spawnSync } from 'node:child_process'
+import { execFile, spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { freemem, tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { dataRoot } from '../acceptance/support/data-root.ts'
 import { prepareDatabase } from '../acceptance/support/prepared-database.ts'
 import { startService } from '../acceptance/support/start-service.ts'
@@ -34,6 +35,9 @@ const usesDatabase = [
   'operations/url-commands',
   'test-mode/keys',
 ].map((name) => `acceptance/${name}.test.ts`)
+
+/** Its samples wait for languages that the run may have to install. */
+const languagesFile = 'acceptance/documents/languages.test.ts'
 
 /** The files that take longest, longest first. They start first, so that both cores stay busy until the end. */
 const longest = [
@@ -147,7 +151,11 @@ async function listAllRuns(): Promise<TestRun[]> {
     // The service installs ClamAV on a fresh machine, and tests of all kinds use ClamAV.
     if (!hasPrograms()) installed = embedded.then(installPrograms).then(() => env)
     const byKind = { unit: installed, engine: installed, database: embedded, service: embedded }
-    runs.push(...toGroups(requested).map(({ files, kind }) => ({ files, env: byKind[kind] })))
+    const languages = requested.some(({ file }) => file === languagesFile)
+      ? installed.then(installLanguages).then(() => embedded)
+      : embedded
+    const toEnv = (files: string[], kind: Kind) => (files.includes(languagesFile) ? languages : byKind[kind])
+    runs.push(...toGroups(requested).map(({ files, kind }) => ({ files, env: toEnv(files, kind) })))
   }
   if (!args.includes('--embedded')) {
     const both = requested.filter(({ file, kind }) => isNamed || kind === 'database' || usesDatabase.includes(file))
@@ -222,6 +230,18 @@ function hasPrograms(): boolean {
   const servers = ['clamd', 'haproxy', 'nginx', 'pgbouncer'].map((name) => `sbin/${name}`)
   const others = ['share/clamav-testfiles', 'lib/python3/dist-packages/requests']
   return [...programs, ...servers, ...others].every((path) => existsSync(`/usr/${path}`))
+}
+
+/** Installs the languages of the samples, while other tests run. Samples of a language that is missing are skipped. */
+async function installLanguages() {
+  const isThere = ['go', 'java', 'mcs', 'php', 'ruby'].every((name) => existsSync(`/usr/bin/${name}`))
+  if (isThere || process.getuid?.() !== 0) return
+  const mono = ['mono-mcs', 'mono-runtime', 'libmono-system-net-http4.0-cil']
+  const packages = ['golang-go', 'php-cli', 'php-curl', 'ruby', 'default-jdk-headless', ...mono]
+  const serialization = 'libmono-system-runtime-serialization4.0-cil'
+  const options = ['install', '-y', '-q', '--no-install-recommends', ...packages, serialization]
+  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }
+  await promisify(execFile)('/usr/bin/apt-get', options, { timeout: 300_000, env }).catch(() => {})
 }
 
 /**

@@ -15,9 +15,9 @@ export function readCodeBlocks(path: string): CodeBlock[] {
   )
 }
 
-/** The name under which a reader saves a block: `// scan.mjs` or `# scan.py` in its first line. */
+/** The name under which a reader saves a block: `// scan.mjs` or `# scan.py` in its first line, or below `<?php`. */
 export const toFileName = ({ text }: CodeBlock): string | undefined =>
-  /^(?:\/\/|#) ([\w-]+\.(?:mjs|py|sh))\n/.exec(text)?.[1]
+  /^(?:<\?php\n)?(?:\/\/|#) ([\w-]+\.(?:mjs|py|sh|go|php|rb|java|cs|ps1))\n/.exec(text)?.[1]
 
 /** Replaces values that differ from run to run. */
 export const maskVariables = (text: string): string =>

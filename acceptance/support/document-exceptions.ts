@@ -34,12 +34,9 @@ export const exceptions: Exception[] = [
     because: 'it is the run that this is a part of',
     instead: `${readme} holds the text to what CI runs`,
   },
-  {
-    documents: ['docs/clients.md', 'docs/command-line.md'],
-    command: 'cd packages/client && npm run build',
-    ...building,
-  },
-  { documents: ['docs/command-line.md'], command: 'cd ../cli && npm run build', ...building },
+  { documents: ['docs/clients.md'], command: 'cd packages/client && npm run build', ...building },
+  { documents: ['docs/command-line.md'], command: 'cd packages/cli && npm run build', ...building },
+  { documents: ['docs/command-line.md'], command: 'npm pack ./dist', ...building },
   {
     documents: ['docs/command-line.md'],
     command: 'npm install --global',

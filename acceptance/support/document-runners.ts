@@ -35,6 +35,7 @@ export const runners: Runner[] = [
     test: 'acceptance/documents/operating.test.ts',
     takes: isTranscript,
   })),
+  { document: 'docs/languages.md', test: 'acceptance/documents/languages.test.ts', takes: isShell },
   { document: 'docs/regions.md', test: 'acceptance/lifecycle/regions.test.ts', takes: isShell },
   { document: 'docs/test-mode.md', test: 'acceptance/test-mode/alone.test.ts', takes: isShell },
   { document: 'docs/command-line.md', test: 'packages/cli/test/document.test.ts', takes: isShell },
