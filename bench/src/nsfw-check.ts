@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { basename } from 'node:path'
 import type { ImageReport } from '../../packages/server/src/domain/ports/engines.ts'
+import { decideImage, imageThresholds } from '../../packages/server/src/domain/scans/image-scan.ts'
 import type { Server } from './children.ts'
 import type { NsfwPeer, Setting } from './nsfw-setting.ts'
 
@@ -10,7 +11,7 @@ type OurAnswer = { status: string; metadata: { classification_clean: string } }
 
 /**
  * Checks the results, because otherwise a comparison is meaningless. All peers call the first picture
- * harmless, and Assay gives each picture the same score as its model alone.
+ * harmless, and Assay gives each picture the same score as its models alone, with the same views and parts.
  */
 export async function checkAll(setting: Setting, files: string[], peers: NsfwPeer[]) {
   const { service, floor, getPeer } = setting
@@ -29,9 +30,12 @@ export async function checkAll(setting: Setting, files: string[], peers: NsfwPee
   for (const name of peers) await checkPeer(name, getPeer(name), first)
 }
 
-function isSame({ metadata }: OurAnswer, report: ImageReport | undefined): boolean {
-  const clean = report !== undefined && 'frames' in report ? report.frames[0]?.clean : undefined
-  return clean !== undefined && Math.abs(clean - Number(metadata.classification_clean)) < 0.001
+/** The worst of all views and parts decides on both sides. */
+function isSame({ status, metadata }: OurAnswer, report: ImageReport | undefined): boolean {
+  if (report === undefined) return false
+  const floor = decideImage(report, { threshold: imageThresholds.default, flagsSexy: true })
+  const difference = Number(floor.metadata.classification_clean) - Number(metadata.classification_clean)
+  return floor.status === status && Math.abs(difference) < 0.001
 }
 
 async function checkPeer(name: NsfwPeer, peer: Server, file: string) {

@@ -249,6 +249,27 @@ describe('still pictures', () => {
     assert.equal((await open(makePng(options))).length, 1)
   })
 
+  it('a gamma is applied to each pixel before the picture becomes smaller', async () => {
+    for (const gamma of [0.02, 1, 4, 10, 40]) {
+      // Every third pixel of the left half is white, and every second one of the right half.
+      const light = (x: number, y: number) => (x < 450 ? (x + y) % 3 === 0 : (x + y) % 2 === 0)
+      const stored = (value: number) => Math.round(65_535 * (value / 255) ** (2.2 * gamma))
+      const rows = Buffer.alloc(900 * 900 * 2)
+      for (let y = 0, at = 0; y < 900; y++) {
+        for (let x = 0; x < 900; x++, at += 2) rows.writeUInt16BE(stored(light(x, y) ? 240 : 0), at)
+      }
+      const chunk = Buffer.alloc(4)
+      chunk.writeUInt32BE(gamma * 100_000)
+      const options = { width: 900, height: 900, depth: 16, rows: toRows(rows, 1800) } as const
+      const shown = await open(makePng({ ...options, before: [pngChunk('gAMA', chunk)] }))
+      const halves = shown.map(({ small }) => [colourOf(small, 0.25, 0.5), colourOf(small, 0.75, 0.5)] as const)
+      assert.ok(
+        halves.some(([left, right]) => isNear(left, [80, 80, 80], 12) && isNear(right, [120, 120, 120], 12)),
+        `gamma ${gamma}: ${halves.join(' and ')}`,
+      )
+    }
+  })
+
   it('no statement about colours beside an unusual gamma keeps it from being looked at', async () => {
     const dark = (value: number) => Math.round(65_535 * (value / 255) ** 4.4)
     const rows = Buffer.alloc(100 * 200)

@@ -65,11 +65,7 @@ export async function openClassifier({ models, profile, suspicion, budgetMs }: O
     async classify(bytes) {
       const budget = makeProcessorBudget(budgetMs)
       const allSizes = profile === 'thorough'
-      const picture = await openPicture(bytes, {
-        both: allSizes && hasSharedDecoding,
-        allSizes,
-        firstShape: first.form.shape,
-      })
+      const picture = await openPicture(bytes, { both: allSizes && hasSharedDecoding, allSizes })
       if ('unscanned' in picture) return { unscanned: picture.unscanned }
       return scorePicture(picture, runs, budget)
     },

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { deflateSync } from 'node:zlib'
 import sharp from 'sharp'
 import { readPngChunks, toPng } from './png.ts'
-import { newUnsupported } from './render.ts'
+import { type Detail, newUnsupported, refuseErrors } from './render.ts'
 
 /** Within this range a picture looks much the same with and without its gamma. */
 const usualGamma = { least: 0.3, most: 0.7 }
@@ -81,19 +81,37 @@ const levels = [0, 51, 102, 153, 204, 255]
 
 async function measureProfile(profile: Buffer): Promise<number> {
   const colours = levels.flatMap((red) => levels.flatMap((green) => levels.map((blue) => [red, green, blue])))
-  const header = Buffer.from([0, 0, 0, colours.length, 0, 0, 0, 1, 8, 2, 0, 0, 0])
-  const card = toPng([
-    { type: 'IHDR', data: header },
-    { type: 'iCCP', data: Buffer.concat([Buffer.from('p\0\0', 'latin1'), deflateSync(profile)]) },
-    { type: 'IDAT', data: deflateSync(Buffer.from([0, ...colours.flat()])) },
-    { type: 'IEND', data: Buffer.alloc(0) },
-  ])
-  const shown = await sharp(card, { failOn: 'none' })
-    .toColourspace('srgb')
-    .raw()
-    .toBuffer()
-    .catch(() => Buffer.alloc(0))
-  const plain = colours.flat()
+  const plain = Buffer.from(colours.flat())
+  const card = toProfiledPng({ data: plain, width: colours.length, height: 1, channels: 3 }, profile)
+  const shown = await showPng(card).catch(() => Buffer.alloc(0))
   if (shown.length !== plain.length) return Number.POSITIVE_INFINITY
   return plain.reduce((sum, value, i) => sum + Math.abs(value - (shown[i] ?? 0)), 0) / plain.length
+}
+
+/** Converts pixels from a colour profile to sRGB. */
+export async function applyProfile(detail: Detail, profile: Buffer): Promise<Detail> {
+  const data = await refuseErrors(() => showPng(toProfiledPng(detail, profile)))
+  if (data.length !== detail.data.length) throw newUnsupported('a colour profile that changes the channels')
+  return { ...detail, data }
+}
+
+const showPng = (png: Buffer) =>
+  sharp(png, { failOn: 'none', limitInputPixels: false }).toColourspace('srgb').raw().toBuffer()
+
+/** libvips takes a profile from a file only, so the pixels become one, without compression. */
+function toProfiledPng({ data, width, height, channels }: Detail, profile: Buffer): Buffer {
+  const header = Buffer.alloc(13)
+  header.writeUInt32BE(width, 0)
+  header.writeUInt32BE(height, 4)
+  header.set([8, channels === 4 ? 6 : 2], 8)
+  const row = width * channels
+  // Each row begins with the number of its filter, 0 for none.
+  const rows = Buffer.alloc(height * (row + 1))
+  for (let y = 0; y < height; y++) data.copy(rows, y * (row + 1) + 1, y * row, (y + 1) * row)
+  return toPng([
+    { type: 'IHDR', data: header },
+    { type: 'iCCP', data: Buffer.concat([Buffer.from('p\0\0', 'latin1'), deflateSync(profile)]) },
+    { type: 'IDAT', data: deflateSync(rows, { level: 0 }) },
+    { type: 'IEND', data: Buffer.alloc(0) },
+  ])
 }

@@ -1,5 +1,6 @@
 import type { Shape } from '../models/model.ts'
 import { isTransparent } from './backgrounds.ts'
+import { applyProfile } from './colours.ts'
 import { readPng } from './png.ts'
 import {
   type Detail,
@@ -36,7 +37,14 @@ export type Size = { width: number; height: number }
 /** Frames of one pass: they take 50 MB in the small shape and 90 MB in the large one. */
 export const maxFramesPerPass = 250
 
-type StillOptions = { isPng: boolean; both: boolean; ignoreIcc?: boolean; inFull?: boolean }
+type StillOptions = {
+  isPng: boolean
+  both: boolean
+  ignoreIcc?: boolean
+  inFull?: boolean
+  /** A colour profile that is applied after the picture is made smaller. */
+  lateProfile?: Buffer | undefined
+}
 
 /**
  * A picture of one frame. Each shape is decoded from the bytes, because decoding small is cheaper than decoding once
@@ -45,14 +53,17 @@ type StillOptions = { isPng: boolean; both: boolean; ignoreIcc?: boolean; inFull
 export function makeStillFrame(
   bytes: Buffer,
   size: Size,
-  { isPng, both, ignoreIcc = false, inFull = false }: StillOptions,
+  { isPng, both, ignoreIcc = false, inFull = false, lateProfile }: StillOptions,
 ): FrameSource {
-  const source = { bytes, options: { ignoreIcc }, inFull }
+  const source = { bytes, options: { ignoreIcc }, inFull: inFull ? size : undefined }
   const decode = <T>(work: (source: Source) => Promise<T>) => (isPng ? readPng(source, work) : work(source))
   const shared = once(() => decode(decodeOnce))
   const rendered = new Map<string, Promise<Raster>>()
-  const renderShape = async (shape: Shape) =>
-    both ? render(await shared(), shape) : decode((source) => render(source, shape))
+  const finish = async (detail: Detail) => (lateProfile === undefined ? detail : applyProfile(detail, lateProfile))
+  const renderShape = async (shape: Shape) => {
+    const raster = await (both ? render(await shared(), shape) : decode((source) => render(source, shape)))
+    return finish({ ...raster, width: shape.side, height: shape.side })
+  }
   return {
     frames: 1,
     framesPerPass: 1,
@@ -65,12 +76,12 @@ export function makeStillFrame(
       rendered.set(key, raster)
       return [await raster]
     },
-    readDetail: once(() => decode((source) => decodeDetail(source, size))),
+    readDetail: once(async () => finish(await decode((source) => decodeDetail(source, size)))),
   }
 }
 
 /** Memory of 100 MB: the colours under transparency are lost as soon as libvips scales a picture. */
-const maxHiddenPixels = 25_000_000
+export const maxHiddenPixels = 25_000_000
 
 /**
  * The picture with the colours under its transparency, which programs show that drop the alpha channel. It has a frame
@@ -115,7 +126,8 @@ function dropAlpha(data: Buffer, channels: 3 | 4): Buffer {
   return data.subarray(0, to)
 }
 
-function once<T>(work: () => Promise<T>): () => Promise<T> {
+/** Does the work at the first call; later calls get the same result. */
+export function once<T>(work: () => Promise<T>): () => Promise<T> {
   let result: Promise<T> | undefined
   return () => {
     result ??= work()
@@ -126,7 +138,8 @@ function once<T>(work: () => Promise<T>): () => Promise<T> {
 /** Enough for the sixteen panels of a collage at the size that a model takes. */
 const maxDetailPixels = 2_000_000
 
-async function decodeDetail(source: Source, { width, height }: Size): Promise<Detail> {
+/** Renders a picture in its own proportions, so small that it can be kept, and large enough to cut parts from it. */
+export async function decodeDetail(source: Source, { width, height }: Size): Promise<Detail> {
   const scale = Math.min(1, Math.sqrt(maxDetailPixels / (width * height)))
   const [toWidth = 1, toHeight = 1] = [width, height].map((side) => Math.max(1, Math.round(side * scale)))
   return renderDetail(source, toWidth, toHeight)
@@ -177,22 +190,4 @@ export function makeAnimationFrames(bytes: Buffer, animation: Animation, maxHeld
     heldBytes: canvasBytes * (composing + (holdsAllFrames ? Math.min(framesPerPass, animation.pages) : 0)),
     read,
   }
-}
-
-/** The picture as a browser shows it, computed in 16 bits, because a hidden picture may lie in the lowest of them. */
-export function makeGammaFrame(bytes: Buffer, size: Size, gamma: number): FrameSource {
-  const exponent = 1 / (2.2 * gamma)
-  const curve = Uint8Array.from({ length: 65_536 }, (_, value) => Math.round(255 * (value / 65_535) ** exponent))
-
-  const read = async (_first: number, _count: number, { side, kernel }: Shape): Promise<Raster[]> => {
-    const wide = await readPng({ bytes }, (source) => {
-      const pipeline = openSharp(source).resize(side, side, { fit: 'fill', kernel }).ensureAlpha()
-      return refuseErrors(() => pipeline.toColourspace('rgb16').raw({ depth: 'ushort' }).toBuffer())
-    })
-    const values = new Uint16Array(wide.buffer, wide.byteOffset, wide.length / 2)
-    const data = Buffer.from(Uint8Array.from(values, (value, i) => (i % 4 === 3 ? value >> 8 : (curve[value] ?? 0))))
-    return [{ data, channels: 4 }]
-  }
-
-  return { frames: 1, framesPerPass: 1, heldBytes: 0, size, isTiny: false, read, readDetail: undefined }
 }

@@ -1,20 +1,14 @@
 import sharp, { type Metadata } from 'sharp'
 import { findImageFormat } from '../../../domain/content/image-format.ts'
-import { type Shape, smallShape } from '../models/model.ts'
 import { type Apng, findApng, makeApngFrames } from './apng.ts'
 import { chooseViews } from './choose-views.ts'
 import { findUnusualGammas, isUnusualProfile } from './colours.ts'
 import { findEmbedded } from './embedded.ts'
 import { makeSeenViews } from './fingerprints.ts'
-import {
-  type FrameSource,
-  makeAnimationFrames,
-  makeGammaFrame,
-  makeStillFrame,
-  withHiddenFrame,
-} from './frame-sources.ts'
+import { type FrameSource, makeAnimationFrames, makeStillFrame, withHiddenFrame } from './frame-sources.ts'
+import { makeGammaFrame } from './gamma-frame.ts'
 import { readJpegScans } from './jpeg-scans.ts'
-import { findOtherSizes, makeSteadyJpeg } from './jpeg-sizes.ts'
+import { findJpegSizes } from './jpeg-sizes.ts'
 import { newOverLimit, newUnsupported, Refusal, readMetadata, type Unscanned } from './render.ts'
 import { makeStoredFrame } from './turned.ts'
 import type { Pass, View } from './views.ts'
@@ -34,10 +28,8 @@ export type Picture = {
 export type OpenOptions = {
   /** Both shapes will be used. */
   both?: boolean
-  /** Adds what a JPEG shows at each size at which programs decode it. */
+  /** Looks at each size at which programs decode a JPEG, also when its smallest one looks like the whole picture. */
   allSizes?: boolean
-  /** The shape of the model that looks at every view; that of the small model by default. */
-  firstShape?: Shape
   limits?: Limits
 }
 
@@ -75,8 +67,8 @@ const defaultLimits: Limits = {
  * can be killed: the limits bound what the header announces, not what a decoder does with the rest.
  */
 export async function openPicture(bytes: Buffer, options: OpenOptions = {}): Promise<Picture | Unscanned> {
-  const { both = false, allSizes = false, firstShape = smallShape, limits = defaultLimits } = options
-  const findOptions = { both, allSizes, firstShape, limits }
+  const { both = false, allSizes = false, limits = defaultLimits } = options
+  const findOptions = { both, allSizes, limits }
   allowFourLoaders()
   try {
     const header = await readHeader(bytes)
@@ -183,16 +175,12 @@ function findStills(
 function findJpegs(
   bytes: Buffer,
   { metadata }: Header,
-  { both, allSizes, firstShape, hasOddProfile }: FindOptions & { hasOddProfile: boolean },
+  { both, allSizes, hasOddProfile }: FindOptions & { hasOddProfile: boolean },
 ): FrameSource[] {
-  const { autoOrient: size, orientation = 1 } = metadata
-  const jpeg = { bytes, size, firstShape, allSizes, hasOddProfile, ignoreIcc: false }
-  const still = both ? makeStillFrame(bytes, size, { isPng: false, both }) : makeSteadyJpeg(jpeg)
-  const frameSources = [still, ...findOtherSizes(jpeg)]
-  if (hasOddProfile) {
-    const plain = { ...jpeg, ignoreIcc: true }
-    frameSources.push(makeSteadyJpeg(plain), ...findOtherSizes(plain))
-  }
+  const { autoOrient: size, orientation = 1, icc: profile } = metadata
+  const jpeg = { bytes, size, both, allSizes, profile, hasOddProfile, ignoreIcc: false }
+  const frameSources = findJpegSizes(jpeg)
+  if (hasOddProfile) frameSources.push(...findJpegSizes({ ...jpeg, both: false, ignoreIcc: true }))
   return withStored(frameSources, orientation)
 }
 

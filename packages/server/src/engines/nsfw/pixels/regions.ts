@@ -38,7 +38,7 @@ export function findRegions(pixels: Buffer, size: Size): Box[] {
   // The panels of a row of panels take the place of its tiles.
   const undivided = boxes.filter(({ isSplit }) => !isSplit).map(({ box }) => box)
   const tiles = undivided
-    .flatMap((box) => tileStrip(box, size))
+    .flatMap((box) => tileStrip(box, size, 1))
     .filter(({ width, height }) => width * height >= minTile)
   return [...chooseLargest([...boxes.map(({ box }) => box), ...tiles]), ...tileStrip(whole, size)]
 }
@@ -61,11 +61,12 @@ export function findTiles({ width, height }: Size, side: number): Box[] {
   return starts.flatMap((top) => starts.map((left) => ({ left, top, width: 0.5, height: 0.5 })))
 }
 
-function tileStrip(box: Box, size: Size): Box[] {
+/** Cuts a strip into squares. Those of a whole picture lie half over each other, those of its parts side by side. */
+function tileStrip(box: Box, size: Size, maxOverlapped = maxOverlappedRatio): Box[] {
   const [width, height] = [box.width * size.width, box.height * size.height]
   const ratio = Math.max(width, height) / Math.min(width, height)
   if (ratio <= stripRatio || Math.min(width, height) < minStripPixels) return []
-  const count = ratio <= maxOverlappedRatio ? Math.ceil(ratio * 2) - 1 : Math.ceil(ratio)
+  const count = ratio <= maxOverlapped ? Math.ceil(ratio * 2) - 1 : Math.ceil(ratio)
   const share = 1 / ratio
   return Array.from({ length: count }, (_, i) => {
     const start = (i / (count - 1)) * (1 - share)

@@ -27,8 +27,11 @@ export type Detail = Raster & { width: number; height: number }
 export type Source = {
   bytes: Buffer
   options?: SharpOptions
-  /** Decodes all frequencies of a JPEG. Otherwise libvips leaves out those that a smaller picture does not need. */
-  inFull?: boolean
+  /**
+   * The size of a JPEG of which all frequencies are decoded. Otherwise libvips leaves out those that a smaller picture
+   * does not need.
+   */
+  inFull?: { width: number; height: number } | undefined
 }
 
 /** Renders a picture in the given shape; several frames lie one below the other. Shrinks while decoding where the format can. */
@@ -42,6 +45,10 @@ export async function renderDetail(source: Source, width: number, height: number
   return { ...(await toRaster(pipeline)), width, height }
 }
 
+/** Renders a picture that is decoded already. */
+export const renderAgain = ({ data, width, height, channels }: Detail, shape: Shape): Promise<Raster> =>
+  render({ bytes: data, options: { raw: { width, height, channels }, autoOrient: false } }, shape)
+
 /** Renders a picture at its own size. */
 export const renderWhole = (source: Source): Promise<Raster> => toRaster(openSharp(source).toColourspace('srgb'))
 
@@ -50,10 +57,10 @@ export async function readMetadata(bytes: Buffer): Promise<Metadata> {
 }
 
 /** Opens truncated pictures too, because viewers show what there is of them. The caller has checked the limits. */
-export function openSharp({ bytes, options, inFull = false }: Source): Sharp {
+export function openSharp({ bytes, options, inFull }: Source): Sharp {
   const picture = sharp(bytes, { failOn: 'none', limitInputPixels: false, autoOrient: true, ...options })
-  // A stated colour space makes sharp decode all pixels before it resizes them.
-  return inFull ? picture.pipelineColourspace('srgb') : picture
+  // Cutting out a part, here the whole, makes sharp decode all pixels before it resizes them.
+  return inFull === undefined ? picture : picture.extract({ left: 0, top: 0, ...inFull })
 }
 
 /** Turns every error of libvips into a refusal of the picture. */
