@@ -16,6 +16,7 @@ import {
   setTheme,
   type Window,
 } from '../support/console-page.ts'
+import { images } from '../support/forms.ts'
 import { world } from '../support/origin.ts'
 import { openReceiver, type Receiver, verifyDelivery } from '../support/receiver.ts'
 import { alreadyTested, lacksClamAv } from '../support/scanning.ts'
@@ -124,6 +125,22 @@ describe('the console in a browser', { skip: lacking }, () => {
     await result.getByText(/^\W?clean$/).waitFor()
     const verdict = await makeCaller(service.url, service.apiKey).sendFile('malware', 'scan', content)
     assert.equal(JSON.parse(verdict.text).status, 'clean')
+    window.assertNoFaults()
+  })
+
+  test('a file that is too large to wait for can be scanned in the background, without the result before', async () => {
+    await window.open('/scan')
+    await press('EICAR test file')
+    const result = page.getByRole('article', { name: 'Result' })
+    await result.getByText(eicarSignal, { exact: true }).waitFor()
+    await page.getByText('NSFW content', { exact: true }).click()
+    const buffer = Buffer.concat([images['one.png'], Buffer.alloc(9 * 2 ** 20)])
+    await page.locator('input[type=file]').setInputFiles({ name: 'large.png', mimeType: 'image/png', buffer })
+    await press(/^Scan$/)
+    await page.getByText('The file has 9.0 MB; this mode accepts up to 8.0 MB.').waitFor()
+    assert.equal(await result.count(), 0, 'the verdict of another file')
+    await press('Scan in the background instead')
+    await result.getByRole('heading', { name: 'large.png' }).waitFor()
     window.assertNoFaults()
   })
 

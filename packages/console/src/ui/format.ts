@@ -2,7 +2,7 @@ import { maxCredits } from '@assay/contract'
 
 const whole = new Intl.NumberFormat('en')
 const dateTime = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' })
-const exact = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' })
+const exact = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'long' })
 const clock = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit' })
 const dayOnly = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium' })
 const shortDay = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short', timeZone: 'UTC' })
@@ -10,7 +10,7 @@ const relative = new Intl.RelativeTimeFormat('en', { numeric: 'auto' })
 
 export const toNumber = (value: number) => whole.format(value)
 export const toDateTime = (iso: string) => dateTime.format(new Date(iso))
-/** A time with seconds, for timelines. */
+/** A time with seconds and the zone of the viewer. */
 export const toExactTime = (iso: string) => exact.format(new Date(iso))
 /** Hours and minutes, in the zone of the viewer. */
 export const toClock = (iso: string | undefined) => (iso === undefined ? '' : clock.format(new Date(iso)))
@@ -19,7 +19,9 @@ export const toShortDay = (day: string) => shortDay.format(new Date(`${day}T00:0
 
 const units = ['bytes', 'KB', 'MB', 'GB', 'TB']
 
+/** A size in units of 1024, like the limits of the interface. */
 export function toBytes(bytes: number): string {
+  if (bytes === 1) return '1 byte'
   const power = bytes < 1024 ? 0 : Math.min(units.length - 1, Math.floor(Math.log(bytes) / Math.log(1024)))
   const value = bytes / 1024 ** power
   return `${power === 0 ? value : value.toFixed(value < 10 ? 1 : 0)} ${units[power]}`
@@ -45,6 +47,9 @@ export const toSeconds = (seconds: number) =>
     : seconds < 3600
       ? `${Math.round(seconds / 60)} min`
       : `${(seconds / 3600).toFixed(1)} h`
+
+/** The text for credits and rates that no plan limits. */
+export const noLimit = 'No limit'
 
 export const isUnlimited = (credits: number) => credits >= maxCredits
 

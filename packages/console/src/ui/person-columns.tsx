@@ -1,6 +1,6 @@
 import { Badge } from './badge.tsx'
-import { toAge } from './format.ts'
 import type { Column } from './table.tsx'
+import { Age } from './time.tsx'
 
 type Person = { has_totp: boolean; last_seen_at: string | null }
 
@@ -13,7 +13,7 @@ export const personColumns: Column<Person>[] = [
   },
   {
     title: 'Last seen',
-    cell: ({ last_seen_at }) => (last_seen_at === null ? 'Never' : toAge(last_seen_at)),
+    cell: ({ last_seen_at }) => <Age at={last_seen_at} otherwise="Never" />,
     isExtra: true,
   },
 ]

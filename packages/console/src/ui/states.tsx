@@ -1,6 +1,5 @@
 import { type ReactNode, useEffect, useState } from 'react'
 import type { ApiError } from '../api/call.ts'
-import { Spinner } from './button.tsx'
 
 /** An error with its trace id. `isStale`: the data below it is from an earlier query. */
 export function ErrorMessage({
@@ -42,8 +41,11 @@ function RetryTimer({ until }: { until: number }) {
   )
 }
 
-export function Notice({ children }: { children: ReactNode }) {
-  return <div className="rounded-lg border border-line bg-brand-soft px-4 py-3">{children}</div>
+const noticeTones = { information: 'border-line bg-brand-soft', warning: 'border-error/40 bg-error-soft' }
+
+/** `warning` is for what works and needs attention. */
+export function Notice({ tone = 'information', children }: { tone?: keyof typeof noticeTones; children: ReactNode }) {
+  return <div className={`rounded-lg border px-4 py-3 ${noticeTones[tone]}`}>{children}</div>
 }
 
 /** Placeholder for an empty list: says what appears here, and how. */
@@ -73,9 +75,17 @@ export function Loaded<T>({
     )
   }
   if (query.error !== null) return <ErrorMessage error={query.error} />
+  return <Skeleton />
+}
+
+/** Grey bars in place of the content, so that the page does not jump when it arrives. */
+function Skeleton() {
   return (
-    <p role="status" className="flex items-center gap-2 py-8 text-soft">
-      <Spinner /> Loading…
-    </p>
+    <div role="status" className="flex flex-col gap-3 py-2 motion-safe:animate-pulse">
+      <span className="sr-only">Loading…</span>
+      {['w-1/3', 'w-full', 'w-11/12', 'w-5/6', 'w-2/3'].map((width) => (
+        <span key={width} className={`h-6 rounded-lg bg-sunk ${width}`} />
+      ))}
+    </div>
   )
 }

@@ -9,10 +9,10 @@ import { Confirm } from '../../ui/confirm.tsx'
 import { Secret } from '../../ui/copy.tsx'
 import { FormDialog, InfoDialog } from '../../ui/dialog.tsx'
 import { SelectField, TextField } from '../../ui/field.tsx'
-import { toAge } from '../../ui/format.ts'
 import { personColumns } from '../../ui/person-columns.tsx'
 import { Loaded } from '../../ui/states.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
+import { Age } from '../../ui/time.tsx'
 
 type Invitation = Answer<'listMembers'>['invitations'][number]
 /** A member or invitation that the user is about to remove. */
@@ -77,7 +77,7 @@ function Invitations({ invitations, onRemove }: { invitations: Invitation[]; onR
         columns={[
           { title: 'Invited', cell: ({ email }) => email ?? 'Anyone with the link' },
           { title: 'Role', cell: ({ role }) => role },
-          { title: 'Expires', cell: ({ expires_at }) => toAge(expires_at) },
+          { title: 'Expires', cell: ({ expires_at }) => <Age at={expires_at} /> },
           ...toRemoveColumn<Invitation>(onRemove, ({ id, email }) => ({
             id,
             name: email ?? 'the invitation',

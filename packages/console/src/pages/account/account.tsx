@@ -4,7 +4,7 @@ import { useRead, useSession } from '../../api/hooks.ts'
 import { ThemeSwitch } from '../../shell/theme-switch.tsx'
 import { Badge } from '../../ui/badge.tsx'
 import { Meter } from '../../ui/charts.tsx'
-import { isUnlimited, toDateTime, toDay, toNumber } from '../../ui/format.ts'
+import { isUnlimited, noLimit, toDateTime, toDay, toNumber } from '../../ui/format.ts'
 import { Card, Facts, Page } from '../../ui/page.tsx'
 import { Loaded } from '../../ui/states.tsx'
 import { MembersCard } from './account-members.tsx'
@@ -63,7 +63,7 @@ function Plan(account: AccountView) {
         [
           'Credits',
           isUnlimited(limit) ? (
-            'Unlimited'
+            noLimit
           ) : (
             <span key="credits" className="flex flex-col gap-1.5">
               {toNumber(left)} of {toNumber(limit)} left
@@ -100,7 +100,7 @@ function Plan(account: AccountView) {
 /** Describes a rate limit such as 600/1m. */
 function toRate(rate: string): string {
   const [requests = '', window = ''] = rate.split('/')
-  if (isUnlimited(Number(requests))) return 'Unlimited'
+  if (isUnlimited(Number(requests))) return noLimit
   const count = Number.parseInt(window, 10)
   const unit = units[window.at(-1) ?? ''] ?? ''
   return `${toNumber(Number(requests))} requests per ${count === 1 ? unit : `${count} ${unit}s`}`

@@ -1,5 +1,5 @@
 import { Meter } from '../../ui/charts.tsx'
-import { isUnlimited, toDay, toNumber } from '../../ui/format.ts'
+import { isUnlimited, noLimit, toDay, toNumber } from '../../ui/format.ts'
 import { Figure } from '../../ui/page.tsx'
 
 type Credits = { credit_limit: number; credit_remaining: number; period_end: string }
@@ -7,7 +7,7 @@ type Credits = { credit_limit: number; credit_remaining: number; period_end: str
 /** Remaining credits, on the overview and usage pages. */
 export function CreditsFigure({ credit_limit: limit, credit_remaining: remaining, period_end }: Credits) {
   if (isUnlimited(limit)) {
-    return <Figure label="Credits left" value="Unlimited" note={`${toNumber(limit - remaining)} used in this period`} />
+    return <Figure label="Credits left" value={noLimit} note={`${toNumber(limit - remaining)} used in this period`} />
   }
   return (
     <Figure

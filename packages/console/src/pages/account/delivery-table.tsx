@@ -1,7 +1,7 @@
 import type { DeliveryRow } from '@assay/contract/admin'
 import { Badge, type Tone } from '../../ui/badge.tsx'
-import { toAge, toDateTime } from '../../ui/format.ts'
 import { RowButton, Table } from '../../ui/table.tsx'
+import { Age } from '../../ui/time.tsx'
 
 const states: Record<DeliveryRow['state'], [Tone, string]> = {
   pending: ['pending', '… pending'],
@@ -27,13 +27,13 @@ export function DeliveryTable({ deliveries, onOpen }: { deliveries: DeliveryRow[
         { title: 'State', cell: (delivery) => <DeliveryState {...delivery} /> },
         { title: 'Response', cell: ({ last_status, attempts }) => last_status ?? (attempts === 0 ? '' : 'None') },
         { title: 'Attempts', cell: ({ attempts }) => attempts, isNumber: true, isExtra: true },
-        { title: 'Next attempt', cell: ({ next_at }) => (next_at === null ? '' : toAge(next_at)), isExtra: true },
+        { title: 'Next attempt', cell: ({ next_at }) => <Age at={next_at} otherwise="" />, isExtra: true },
         {
           title: 'Created',
           cell: ({ created_at }) => (
-            <time dateTime={created_at} title={toDateTime(created_at)} className="whitespace-nowrap text-soft">
-              {toAge(created_at)}
-            </time>
+            <span className="text-soft">
+              <Age at={created_at} />
+            </span>
           ),
         },
       ]}

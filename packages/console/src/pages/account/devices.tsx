@@ -6,10 +6,10 @@ import { useSignOut } from '../../api/use-sign-out.ts'
 import { Badge } from '../../ui/badge.tsx'
 import { Button } from '../../ui/button.tsx'
 import { Confirm } from '../../ui/confirm.tsx'
-import { toAge } from '../../ui/format.ts'
 import { Card } from '../../ui/page.tsx'
 import { Loaded } from '../../ui/states.tsx'
 import { Table } from '../../ui/table.tsx'
+import { Age } from '../../ui/time.tsx'
 
 type Device = Static<typeof OpenSession>
 
@@ -41,8 +41,8 @@ export function DevicesCard() {
                 ),
               },
               { title: 'Address', cell: ({ address }) => <code className="font-mono text-xs">{address}</code> },
-              { title: 'Signed in', cell: ({ created_at }) => toAge(created_at), isExtra: true },
-              { title: 'Last seen', cell: ({ last_seen_at }) => toAge(last_seen_at) },
+              { title: 'Signed in', cell: ({ created_at }) => <Age at={created_at} />, isExtra: true },
+              { title: 'Last seen', cell: ({ last_seen_at }) => <Age at={last_seen_at} /> },
               {
                 title: 'Actions',
                 isActions: true,

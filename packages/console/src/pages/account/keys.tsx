@@ -4,11 +4,11 @@ import { useRead } from '../../api/hooks.ts'
 import { Badge } from '../../ui/badge.tsx'
 import { Button } from '../../ui/button.tsx'
 import { ExportLinks } from '../../ui/export-links.tsx'
-import { toAge, toDay } from '../../ui/format.ts'
 import { Page } from '../../ui/page.tsx'
 import { SearchField, useSearchMatch } from '../../ui/search.tsx'
 import { Empty, Loaded } from '../../ui/states.tsx'
 import { Table } from '../../ui/table.tsx'
+import { Age, Day } from '../../ui/time.tsx'
 import { CreateKey, RevokeKey, RotateKey } from './key-dialogs.tsx'
 
 type OpenDialog = { action: 'create' } | { action: 'rotate' | 'revoke'; key: KeyRow }
@@ -85,22 +85,26 @@ function KeyTable({ keys, onOpen }: { keys: KeyRow[]; onOpen: (action: 'rotate' 
         },
         {
           title: 'Last used',
-          cell: ({ last_used_at }) => (
-            <span className="whitespace-nowrap">{last_used_at === null ? 'Never' : toAge(last_used_at)}</span>
-          ),
+          cell: ({ last_used_at }) => <Age at={last_used_at} otherwise="Never" />,
           isExtra: true,
         },
         {
           title: 'Expires',
           cell: ({ expires_at, revoked_at }) =>
-            revoked_at !== null ? `Revoked ${toAge(revoked_at)}` : expires_at === null ? 'Never' : toExpiry(expires_at),
+            revoked_at === null ? (
+              <Expiry at={expires_at} />
+            ) : (
+              <>
+                Revoked <Age at={revoked_at} />
+              </>
+            ),
           isExtra: true,
         },
         {
           title: 'Created',
           cell: ({ created_at, created_by, creator_left }) => (
             <span className="flex flex-col items-start">
-              <span className="whitespace-nowrap">{toDay(created_at)}</span>
+              <Day at={created_at} />
               {created_by !== null && <span className="max-w-52 truncate text-xs text-soft">by {created_by}</span>}
               {creator_left && <Badge tone="error">no longer a member</Badge>}
             </span>
@@ -138,7 +142,10 @@ function toState({ expires_at, revoked_at }: KeyRow): keyof typeof stateTones {
 
 const weekMs = 7 * 86_400_000
 /** Shows a time within a week as a countdown, because the key must be replaced soon. */
-const toExpiry = (at: string) => (Date.parse(at) - Date.now() < weekMs ? toAge(at) : toDay(at))
+function Expiry({ at }: { at: string | null }) {
+  const isSoon = at !== null && Date.parse(at) - Date.now() < weekMs
+  return isSoon ? <Age at={at} /> : <Day at={at} otherwise="Never" />
+}
 
 /** Sorts active keys first, and newer keys before older ones. */
 function compareKeys(a: KeyRow, b: KeyRow): number {

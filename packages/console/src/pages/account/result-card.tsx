@@ -45,7 +45,9 @@ export function ResultCard({ result, name, children }: { result: ScanResult; nam
       </header>
       {signals.length > 0 && <Signals signals={signals} />}
       {metadata.reason !== undefined && <p className="rounded-lg bg-sunk px-4 py-3 break-words">{metadata.reason}</p>}
-      {metadata.degraded !== undefined && <Notice>Scanned by a degraded service: {metadata.degraded}</Notice>}
+      {metadata.degraded !== undefined && (
+        <Notice tone="warning">Scanned by a degraded service: {metadata.degraded}</Notice>
+      )}
       <Scores metadata={metadata} />
       {children}
       <Facts rows={toFacts(result, metadata)} />

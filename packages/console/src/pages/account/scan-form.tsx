@@ -11,7 +11,8 @@ import { Card } from '../../ui/page.tsx'
 import { ErrorMessage } from '../../ui/states.tsx'
 import { ScanDrop } from './scan-drop.tsx'
 
-type Props = { onScan: (scan: ScanRequest) => void; isBusy: boolean }
+/** `onRefused` is called when the form is submitted with a mistake: the result before is of another attempt. */
+type Props = { onScan: (scan: ScanRequest) => void; onRefused: () => void; isBusy: boolean }
 type Values = {
   does: 'file' | 'url'
   file: File | undefined
@@ -24,16 +25,21 @@ type Errors = { source?: string; callback?: string }
 
 const initial: Values = { does: 'file', file: undefined, url: '', kind: 'malware', mode: 'sync', callbackUrl: '' }
 
-export function ScanForm({ onScan, isBusy }: Props) {
+export function ScanForm({ onScan, onRefused, isBusy }: Props) {
   const [values, setValues] = useState(initial)
   const [errors, setErrors] = useState<Errors>({})
   const set = (changes: Partial<Values>) => setValues((before) => ({ ...before, ...changes }))
 
-  const submit = (event: FormEvent) => {
-    event.preventDefault()
+  const send = (values: Values) => {
     const errors = check(values)
+    setValues(values)
     setErrors(errors)
     if (Object.keys(errors).length === 0) onScan(toRequest(values))
+    else onRefused()
+  }
+  const submit = (event: FormEvent) => {
+    event.preventDefault()
+    send(values)
   }
   const scanSample = (kind: ScanKind, file: File) => {
     const callbackUrl = isWebAddress(values.callbackUrl) ? values.callbackUrl : ''
@@ -47,6 +53,11 @@ export function ScanForm({ onScan, isBusy }: Props) {
     <Card title="Content to scan">
       <form onSubmit={submit} className="flex flex-col gap-5" noValidate>
         <Source values={values} set={set} error={errors.source} />
+        {isForBackground(values) && (
+          <Button onClick={() => send({ ...values, mode: 'async' })} disabled={isBusy}>
+            Scan in the background instead
+          </Button>
+        )}
         <Choice
           label="Scan for"
           value={values.kind}
@@ -135,6 +146,12 @@ function checkFile(file: File | undefined, kind: ScanKind, mode: ScanMode): stri
   if (file.size === 0) return 'The file is empty.'
   if (file.size > limit) return `The file has ${toBytes(file.size)}; this mode accepts up to ${toBytes(limit)}.`
   return undefined
+}
+
+/** The file is too large for a synchronous scan, and not for one in the background. */
+function isForBackground({ does, file, kind, mode }: Values): boolean {
+  const { sync, async } = maxContentBytes[kind]
+  return does === 'file' && mode === 'sync' && file !== undefined && file.size > sync && file.size <= async
 }
 
 const toRequest = ({ does, file, url, kind, mode, callbackUrl }: Values): ScanRequest => ({

@@ -1,8 +1,9 @@
 import type { ScanRow } from '@assay/contract/admin'
 import { useNavigate } from '@tanstack/react-router'
 import { Verdict } from '../../ui/badge.tsx'
-import { toAge, toBytes, toDateTime } from '../../ui/format.ts'
+import { toBytes } from '../../ui/format.ts'
 import { RowButton, Table } from '../../ui/table.tsx'
+import { Age } from '../../ui/time.tsx'
 
 export const kindNames = { malware: 'Malware', nsfw_image: 'NSFW image' }
 
@@ -36,9 +37,9 @@ export function ScanTable({ scans, caption }: { scans: ScanRow[]; caption: strin
         {
           title: 'Created',
           cell: ({ created_at }) => (
-            <time dateTime={created_at} title={toDateTime(created_at)} className="whitespace-nowrap text-soft">
-              {toAge(created_at)}
-            </time>
+            <span className="text-soft">
+              <Age at={created_at} />
+            </span>
           ),
         },
       ]}

@@ -11,7 +11,7 @@ export function ScanPage() {
         {run === undefined ? '' : toAnnouncement(run)}
       </p>
       <div className="grid grid-cols-1 items-start gap-6 xl:grid-cols-[minmax(0,5fr)_minmax(0,6fr)]">
-        <ScanForm onScan={start} isBusy={run?.state === 'sending'} />
+        <ScanForm onScan={start} onRefused={cancel} isBusy={run?.state === 'sending'} />
         <ScanOutcome run={run} onCancel={cancel} onRescan={start} />
       </div>
     </Page>

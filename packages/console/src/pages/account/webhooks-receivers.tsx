@@ -1,9 +1,10 @@
 import type { Webhooks } from '@assay/contract/admin'
 import { useRead } from '../../api/hooks.ts'
 import { Badge, type Tone } from '../../ui/badge.tsx'
-import { toAge, toDateTime } from '../../ui/format.ts'
+import { toDateTime } from '../../ui/format.ts'
 import { Empty, Loaded } from '../../ui/states.tsx'
 import { Table } from '../../ui/table.tsx'
+import { Age } from '../../ui/time.tsx'
 
 type Receiver = Webhooks['endpoints'][number]
 
@@ -30,7 +31,7 @@ export function ReceiversSection() {
                 { title: 'State', cell: (receiver) => <State {...receiver} /> },
                 {
                   title: 'Last success',
-                  cell: ({ last_success_at }) => (last_success_at === null ? 'Never' : toAge(last_success_at)),
+                  cell: ({ last_success_at }) => <Age at={last_success_at} otherwise="Never" />,
                   isExtra: true,
                 },
               ]}

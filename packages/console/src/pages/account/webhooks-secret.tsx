@@ -3,9 +3,10 @@ import { useChange, useRead } from '../../api/hooks.ts'
 import { Button } from '../../ui/button.tsx'
 import { Confirm } from '../../ui/confirm.tsx'
 import { Secret } from '../../ui/copy.tsx'
-import { toAge, toDateTime } from '../../ui/format.ts'
+import { toDateTime } from '../../ui/format.ts'
 import { Card } from '../../ui/page.tsx'
 import { ErrorMessage } from '../../ui/states.tsx'
+import { Age } from '../../ui/time.tsx'
 
 export function SecretCard() {
   const webhooks = useRead('getWebhooks', {}, { liveMs: 5000 })
@@ -39,7 +40,11 @@ export function SecretCard() {
         ) : (
           <Secret label="Store the secret in the configuration of your receiver." text={secret} />
         )}
-        {rotatedAt !== null && <p className="text-soft">Rotated {toAge(rotatedAt)}.</p>}
+        {rotatedAt !== null && (
+          <p className="text-soft">
+            Rotated <Age at={rotatedAt} />.
+          </p>
+        )}
         {isOverlap && <p className="text-soft">The previous secret also signs until {toDateTime(until)}.</p>}
         <ErrorMessage error={reveal.error ?? webhooks.error} />
       </div>

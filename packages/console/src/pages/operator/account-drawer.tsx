@@ -7,7 +7,7 @@ import { Confirm } from '../../ui/confirm.tsx'
 import { Secret } from '../../ui/copy.tsx'
 import { Dialog } from '../../ui/dialog.tsx'
 import { TextField } from '../../ui/field.tsx'
-import { isUnlimited, toDay, toNumber } from '../../ui/format.ts'
+import { isUnlimited, noLimit, toDay, toNumber } from '../../ui/format.ts'
 import { Facts } from '../../ui/page.tsx'
 import { ErrorMessage } from '../../ui/states.tsx'
 import { GrantForm, PlanForm } from './account-forms.tsx'
@@ -31,7 +31,7 @@ export function AccountDrawer({ account, onClose }: { account: AccountView; onCl
 function toFacts(account: AccountView): [string, React.ReactNode][] {
   const { id, credit_remaining, credit_limit, period_end, rate, created_at, expires_at } = account
   const credits = isUnlimited(credit_limit)
-    ? 'Unlimited'
+    ? noLimit
     : `${toNumber(credit_remaining)} of ${toNumber(credit_limit)} left until ${toDay(period_end)}`
   return [
     ['State', <AccountState key="state" account={account} />],

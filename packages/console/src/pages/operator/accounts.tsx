@@ -5,7 +5,7 @@ import { useSearchParams } from '../../api/use-search-params.ts'
 import { Button } from '../../ui/button.tsx'
 import { Meter } from '../../ui/charts.tsx'
 import { ExportLinks } from '../../ui/export-links.tsx'
-import { isUnlimited, toNumber } from '../../ui/format.ts'
+import { isUnlimited, noLimit, toNumber } from '../../ui/format.ts'
 import { LongText } from '../../ui/long-text.tsx'
 import { Page } from '../../ui/page.tsx'
 import { SearchField, useSearchMatch } from '../../ui/search.tsx'
@@ -76,7 +76,7 @@ function Accounts({ rows, onOpen }: { rows: AccountView[]; onOpen: (id: string) 
 
 function Credits({ account }: { account: AccountView }) {
   const { credit_remaining, credit_limit } = account
-  if (isUnlimited(credit_limit)) return 'Unlimited'
+  if (isUnlimited(credit_limit)) return noLimit
   return (
     <span className="flex w-32 max-w-full flex-col gap-1 tabular-nums">
       <span className="whitespace-nowrap">

@@ -6,11 +6,12 @@ import { Button } from '../../ui/button.tsx'
 import { FormDialog } from '../../ui/dialog.tsx'
 import { ExportLinks } from '../../ui/export-links.tsx'
 import { SelectField } from '../../ui/field.tsx'
-import { toAge, toNumber, toReplayed } from '../../ui/format.ts'
+import { toNumber, toReplayed } from '../../ui/format.ts'
 import { LongText } from '../../ui/long-text.tsx'
 import { Page } from '../../ui/page.tsx'
 import { Empty, ErrorMessage, Loaded, Notice } from '../../ui/states.tsx'
 import { Table } from '../../ui/table.tsx'
+import { Age } from '../../ui/time.tsx'
 
 type Host = Answer<'listFailingHosts'>[number]
 
@@ -67,7 +68,7 @@ function Hosts({ rows, onReplayed }: { rows: Host[]; onReplayed: (message: strin
           },
           {
             title: 'Failing since',
-            cell: ({ failing_since }) => (failing_since === null ? '–' : toAge(failing_since)),
+            cell: ({ failing_since }) => <Age at={failing_since} />,
           },
           { title: 'Receivers', isNumber: true, cell: ({ endpoints }) => toNumber(endpoints) },
           { title: 'Waiting', isNumber: true, cell: ({ waiting }) => toNumber(waiting) },

@@ -5,12 +5,13 @@ import { Badge, type Tone } from '../../ui/badge.tsx'
 import { Button } from '../../ui/button.tsx'
 import { ExportLinks } from '../../ui/export-links.tsx'
 import { SelectField } from '../../ui/field.tsx'
-import { toAge, toBytes } from '../../ui/format.ts'
+import { toBytes } from '../../ui/format.ts'
 import { LongText } from '../../ui/long-text.tsx'
 import { Page } from '../../ui/page.tsx'
 import { Pager } from '../../ui/pager.tsx'
 import { Empty, ErrorMessage, Loaded } from '../../ui/states.tsx'
 import { Table } from '../../ui/table.tsx'
+import { Age } from '../../ui/time.tsx'
 
 type Job = Answer<'listJobs'>['items'][number]
 type State = 'waiting' | 'running' | 'paused' | 'stuck'
@@ -94,7 +95,9 @@ function Jobs({ rows }: { rows: Job[] }) {
               <span className="flex flex-col items-start gap-0.5">
                 <Badge tone={tones[state]}>{state}</Badge>
                 {state === 'paused' && held_until !== null && (
-                  <span className="block text-faint md:max-w-24 md:leading-5">next attempt {toAge(held_until)}</span>
+                  <span className="block text-faint md:max-w-24 md:leading-5">
+                    next attempt <Age at={held_until} />
+                  </span>
                 )}
               </span>
             ),
@@ -111,7 +114,7 @@ function Jobs({ rows }: { rows: Job[] }) {
           { title: 'Attempts', isNumber: true, cell: ({ attempts }) => attempts },
           {
             title: 'Created',
-            cell: ({ created_at }) => <span className="whitespace-nowrap">{toAge(created_at)}</span>,
+            cell: ({ created_at }) => <Age at={created_at} />,
           },
           {
             title: 'Actions',

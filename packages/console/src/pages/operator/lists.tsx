@@ -8,11 +8,11 @@ import { Confirm } from '../../ui/confirm.tsx'
 import { FormDialog } from '../../ui/dialog.tsx'
 import { ExportLinks } from '../../ui/export-links.tsx'
 import { EndDateField, SelectField, TextField } from '../../ui/field.tsx'
-import { toAge, toDay } from '../../ui/format.ts'
 import { LongText } from '../../ui/long-text.tsx'
 import { Page } from '../../ui/page.tsx'
 import { Empty, Loaded } from '../../ui/states.tsx'
 import { Table } from '../../ui/table.tsx'
+import { Age, Day } from '../../ui/time.tsx'
 
 export function ListsPage() {
   const entries = useRead('listEntries', {}, { liveMs: 10_000 })
@@ -67,15 +67,16 @@ function Entries({ rows }: { rows: ListEntry[] }) {
             isExtra: true,
             cell: ({ created_by, created_at }) => (
               <LongText>
-                {created_by}, <span className="whitespace-nowrap text-faint">{toAge(created_at)}</span>
+                {created_by},{' '}
+                <span className="text-faint">
+                  <Age at={created_at} />
+                </span>
               </LongText>
             ),
           },
           {
             title: 'Expires',
-            cell: ({ expires_at }) => (
-              <span className="whitespace-nowrap">{expires_at === null ? 'Never' : toDay(expires_at)}</span>
-            ),
+            cell: ({ expires_at }) => <Day at={expires_at} otherwise="Never" />,
           },
           {
             title: 'Actions',

@@ -5,11 +5,11 @@ import { Badge } from '../../ui/badge.tsx'
 import { Button } from '../../ui/button.tsx'
 import { Confirm } from '../../ui/confirm.tsx'
 import { ExportLinks } from '../../ui/export-links.tsx'
-import { toDay } from '../../ui/format.ts'
 import { Page } from '../../ui/page.tsx'
 import { personColumns } from '../../ui/person-columns.tsx'
 import { ErrorMessage, Loaded } from '../../ui/states.tsx'
 import { Table } from '../../ui/table.tsx'
+import { Day } from '../../ui/time.tsx'
 
 type Removal = { action: 'suspend' | 'remove'; operator: Operator }
 
@@ -42,7 +42,7 @@ export function OperatorsPage() {
                 ),
               },
               ...personColumns,
-              { title: 'Created', cell: ({ created_at }) => toDay(created_at), isExtra: true },
+              { title: 'Created', cell: ({ created_at }) => <Day at={created_at} />, isExtra: true },
               {
                 title: 'Actions',
                 isActions: true,

@@ -8,7 +8,7 @@ import { Confirm } from '../../ui/confirm.tsx'
 import { FormDialog } from '../../ui/dialog.tsx'
 import { ExportLinks } from '../../ui/export-links.tsx'
 import { TextField } from '../../ui/field.tsx'
-import { isUnlimited, toNumber } from '../../ui/format.ts'
+import { isUnlimited, noLimit, toNumber } from '../../ui/format.ts'
 import { LongText } from '../../ui/long-text.tsx'
 import { NumberField } from '../../ui/number-field.tsx'
 import { Page } from '../../ui/page.tsx'
@@ -91,7 +91,7 @@ function PlanTable({ rows, onEdit, onDelete }: TableProps) {
         {
           title: 'Credits per period',
           isNumber: true,
-          cell: ({ credits_per_period: credits }) => (isUnlimited(credits) ? 'Unlimited' : toNumber(credits)),
+          cell: ({ credits_per_period: credits }) => (isUnlimited(credits) ? noLimit : toNumber(credits)),
         },
         { title: 'Rate per key', cell: ({ rate }) => <code className="font-mono text-xs">{rate}</code> },
         {

@@ -4,11 +4,12 @@ import { useChange, useRead } from '../../api/hooks.ts'
 import { Badge } from '../../ui/badge.tsx'
 import { Button } from '../../ui/button.tsx'
 import { Confirm } from '../../ui/confirm.tsx'
-import { toAge, toBytes, toDay } from '../../ui/format.ts'
+import { toBytes, toDay } from '../../ui/format.ts'
 import { LongText } from '../../ui/long-text.tsx'
 import { Card, Facts, Page } from '../../ui/page.tsx'
 import { ErrorMessage, Loaded, Notice } from '../../ui/states.tsx'
 import { Table } from '../../ui/table.tsx'
+import { Age } from '../../ui/time.tsx'
 import { AddSignatures } from './add-signatures.tsx'
 
 type Signatures = Answer<'getSignatures'>
@@ -43,7 +44,7 @@ export function SignaturesPage() {
     >
       <ErrorMessage error={update.error ?? test.error} />
       {update.data !== undefined && (
-        <Notice>
+        <Notice tone={update.data.state === 'failed' ? 'warning' : 'information'}>
           <p role="status">
             {updateMessages[update.data.state]}
             {['unavailable', 'failed'].includes(update.data.state) && ` ${update.data.detail}`}
@@ -54,7 +55,7 @@ export function SignaturesPage() {
       <Loaded query={signatures}>
         {(data) => (
           <>
-            {data.fault !== null && <Notice>{data.fault}</Notice>}
+            {data.fault !== null && <Notice tone="warning">{data.fault}</Notice>}
             <div className="grid gap-4 lg:grid-cols-2">
               <InUse {...data} />
               <AddSignatures />
@@ -85,19 +86,32 @@ function SelfTest({ result }: { result: Answer<'runSelfTest'> }) {
   )
 }
 
-function InUse({ files, official_at, models }: Signatures) {
+function InUse({ files, official_at, fault, models }: Signatures) {
   const own = files.filter(({ is_own }) => is_own).length
   return (
     <Card title="In use">
       <Facts
         rows={[
           ['Files', own === 0 ? `${files.length} included with Assay` : `${files.length}, of which ${own} uploaded`],
-          ["ClamAV's databases", official_at === null ? 'missing' : `${toDay(official_at)} (${toAge(official_at)})`],
+          ["ClamAV's databases", <Databases key="official" at={official_at} isFaulty={fault !== null} />],
           ['Image models', models.length === 0 ? 'None' : models.map(({ name }) => name).join('; ')],
         ]}
       />
     </Card>
   )
+}
+
+/** Missing and old databases, and those whose last update failed, are marked. */
+function Databases({ at, isFaulty }: { at: string | null; isFaulty: boolean }) {
+  const age =
+    at === null ? (
+      'missing'
+    ) : (
+      <>
+        {toDay(at)} (<Age at={at} />)
+      </>
+    )
+  return isFaulty ? <Badge tone="error">! {age}</Badge> : age
 }
 
 function Files({ files }: Pick<Signatures, 'files'>) {
@@ -121,7 +135,7 @@ function Files({ files }: Pick<Signatures, 'files'>) {
             isNumber: true,
             cell: ({ bytes }) => <span className="whitespace-nowrap">{toBytes(bytes)}</span>,
           },
-          { title: 'Changed', cell: ({ changed_at }) => toAge(changed_at) },
+          { title: 'Changed', cell: ({ changed_at }) => <Age at={changed_at} /> },
           {
             title: 'Actions',
             isActions: true,

@@ -2,11 +2,12 @@ import type { Status } from '@assay/contract/admin'
 import { useRead } from '../../api/hooks.ts'
 import { Badge } from '../../ui/badge.tsx'
 import { Meter } from '../../ui/charts.tsx'
-import { toAge, toBytes, toNumber, toSeconds } from '../../ui/format.ts'
+import { toBytes, toNumber, toSeconds } from '../../ui/format.ts'
 import { LongText } from '../../ui/long-text.tsx'
 import { Card, Facts, Figure, Page } from '../../ui/page.tsx'
 import { Empty, Loaded } from '../../ui/states.tsx'
 import { Table } from '../../ui/table.tsx'
+import { Age } from '../../ui/time.tsx'
 import { Activity } from './activity.tsx'
 import { StatusBanner } from './status-banner.tsx'
 
@@ -127,7 +128,7 @@ function Engines({ engines }: Pick<Status, 'engines'>) {
         },
         {
           title: 'Newest signatures',
-          cell: ({ signatures_at }) => (signatures_at === null ? '–' : toAge(signatures_at)),
+          cell: ({ signatures_at }) => <Age at={signatures_at} />,
         },
       ]}
     />
@@ -145,7 +146,7 @@ function Nodes({ nodes }: Pick<Status, 'nodes'>) {
         { title: 'Node', cell: ({ id }) => <LongText isCode>{id}</LongText> },
         { title: 'Roles', cell: ({ roles }) => roles },
         { title: 'Version', cell: ({ version }) => version },
-        { title: 'Last seen', cell: ({ seen_at }) => toAge(seen_at) },
+        { title: 'Last seen', cell: ({ seen_at }) => <Age at={seen_at} /> },
       ]}
     />
   )
