@@ -5,6 +5,7 @@ import { benchCluster } from './cluster.ts'
 import { benchCurve } from './curve.ts'
 import { benchDatabase } from './database.ts'
 import { benchFalsePositives } from './false-positives.ts'
+import { benchHistory } from './history.ts'
 import { benchJail } from './jail.ts'
 import { benchJobs } from './jobs.ts'
 import { benchMalware } from './malware.ts'
@@ -25,6 +26,7 @@ const benches: Record<string, (options: string[]) => Promise<Row[]>> = {
   curve: benchCurve,
   database: benchDatabase,
   'false-positives': benchFalsePositives,
+  history: benchHistory,
   jail: benchJail,
   jobs: benchJobs,
   malware: benchMalware,

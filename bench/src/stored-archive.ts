@@ -53,7 +53,8 @@ export type Archive = Awaited<ReturnType<typeof openArchive>>
 const fill = `
 with made as materialized (
   select (lpad(to_hex(($2::float8 + n * $3::float8)::bigint), 12, '0') || '7' || substr(md5(random()::text), 1, 19))::uuid
-      as id, to_timestamp(($2::float8 + n * $3::float8) / 1000) as at
+      as id, to_timestamp(($2::float8 + n * $3::float8) / 1000) as at,
+      md5((($2::float8 + n * $3::float8)::bigint)::text) as hash
   from generate_series(0, $4::integer - 1) as n
 ),
 paid as (
@@ -61,6 +62,7 @@ paid as (
 )
 insert into scans (id, account_id, kind, mode, region, status, content_length, content_type, content_name, signals,
   metadata, created_at, completed_at, ledger_id, balance)
-select id, $1, 'malware', 'sync', 'bench', 'clean', 1024, 'text/plain', 'bench.txt', '{}',
-  '{"hash_sha1": "da39a3ee5e6b4b0d3255bfef95601890afd80709"}', at, at, nextval('credit_ledger_id_seq'), 0 from made
+select id, $1, 'malware', 'sync', 'bench', 'clean', 1024, 'text/plain', 'bench-' || substr(hash, 1, 8) || '.txt', '{}',
+  json_build_object('hash_sha1', hash || substr(hash, 1, 8), 'hash_sha256', hash || hash), at, at,
+  nextval('credit_ledger_id_seq'), 0 from made
 `

@@ -10,6 +10,7 @@ import {
   changeRows,
   findRow,
   inTransaction,
+  listPage,
   listRows,
   type Queryable,
   runInPieces,
@@ -29,7 +30,7 @@ type DeliveryAdmin = Pick<
 export function makeDeliveryAdmin({ pool }: { pool: Pool }): DeliveryAdmin {
   return {
     listDeliveries: ({ accountId, state, limit, scanId, before }) =>
-      listRows<Delivery>(pool, listDeliveries, [accountId, state, limit, scanId, before]),
+      listPage<Delivery>(pool, listDeliveries, [accountId, state, limit, scanId, before]),
 
     async listSince({ accountId, isTest, since }) {
       const rows = await listRows<SinceRow>(pool, listSince, [accountId, isTest, since])

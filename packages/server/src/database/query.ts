@@ -91,6 +91,19 @@ export function toPage(table: string, { columns, order, cursor, limit }: KeysetP
   }
 }
 
+/**
+ * Lists a page by a statement whose filters and cursor are optional (`$2 is null or ...`), planned for these values. The
+ * one plan for all values, which connections use otherwise, reads every row before the cursor too.
+ */
+export const listPage = <Row extends QueryResultRow>(
+  pool: Pool,
+  statement: string,
+  values: unknown[],
+): Promise<Row[]> =>
+  inTransaction(pool, (client) => listRows<Row>(client, statement, values), {
+    settings: ['plan_cache_mode = force_custom_plan'],
+  })
+
 type TransactionOptions = {
   /** Isolation level and access mode, added to `begin`. */
   mode?: string

@@ -1,6 +1,6 @@
 import type { Pool } from 'pg'
 import type { AuditHead, AuditLog, AuditRecord } from '../../domain/ports/audit-log.ts'
-import { atomically, findRow, listRows, toPage, toPattern } from '../query.ts'
+import { atomically, findRow, listPage, listRows, toPage, toPattern } from '../query.ts'
 import { afterCommit } from '../unit-of-work.ts'
 import { verifyAuditChain } from './audit-chain.ts'
 
@@ -21,7 +21,7 @@ export function makeAuditLog({ pool, onNoted }: { pool: Pool; onNoted?(head: Aud
     listOfAccount: (accountId, { actions, since, limit }) =>
       listRows<AuditRecord>(pool, listRecordsOfAccount, [accountId, actions, since, limit]),
     list: ({ action, actor, from, to }, { before, limit }) =>
-      listRows<AuditRecord>(pool, listRecords, [before, action, limit, toPattern(actor), from, to]),
+      listPage<AuditRecord>(pool, listRecords, [before, action, limit, toPattern(actor), from, to]),
   }
 }
 

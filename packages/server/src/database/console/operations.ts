@@ -1,11 +1,11 @@
 import type { Pool } from 'pg'
 import type { FailingHost, Operations, QueuedJob } from '../../domain/ports/operations.ts'
 import { deliveryLock } from '../delivery-admin.ts'
-import { changeRows, findRow, inTransaction, listRows, toPage, toTimeAgo } from '../query.ts'
+import { changeRows, findRow, inTransaction, listPage, listRows, toPage, toTimeAgo } from '../query.ts'
 
 export function makeOperations({ pool }: { pool: Pool }): Operations {
   return {
-    listJobs: ({ state, stuckMs, after, limit }) => listRows<QueuedJob>(pool, listJobs, [state, stuckMs, after, limit]),
+    listJobs: ({ state, stuckMs, after, limit }) => listPage<QueuedJob>(pool, listJobs, [state, stuckMs, after, limit]),
     async releaseJob(id) {
       const text =
         'update jobs set held_until = null where scan_id = $1 and lease_token is null and held_until is not null'

@@ -1,13 +1,13 @@
 import type { Pool } from 'pg'
 import type { RecordedScan, RejectedRequestStore, ScanHistory } from '../../domain/ports/scan-history.ts'
-import { changeRows, findRow, listRows, toPage, toPattern } from '../query.ts'
+import { changeRows, findRow, listPage, listRows, toPage, toPattern } from '../query.ts'
 import { scanFields } from '../scan-records.ts'
 
 export function makeScanHistory({ pool }: { pool: Pool }): ScanHistory {
   return {
     list: (accountId, { status, kind, keyId, from, to, sha256, name }, { before, limit }) => {
       const filter = [status, kind, keyId, from, to, sha256]
-      return listRows<RecordedScan>(pool, listScans, [accountId, before, ...filter, limit, toPattern(name)])
+      return listPage<RecordedScan>(pool, listScans, [accountId, before, ...filter, limit, toPattern(name)])
     },
 
     find: (accountId, id) =>
