@@ -21,9 +21,9 @@ const operators: RoleName[] = ['operator', 'operator with an account', 'operator
 
 /** Names of routes, separated by spaces. */
 const routesByAccess: [RoleName[], string][] = [
-  [everybody, 'findLink acceptLink signIn'],
+  [everybody, 'findLink acceptLink signIn getSso startSso finishSso'],
   [people, 'getSession listSessions signOut signOutEverywhere changePassword startTotp confirmTotp'],
-  [people, 'endSession chooseAccount renewRecoveryCodes removeTotp'],
+  [people, 'linkSso unlinkSso endSession chooseAccount renewRecoveryCodes removeTotp'],
   [accountRoles, 'getAccountActivity'],
   [accountRoles, 'getOverview listScans getScan getUsage listKeys createKey rotateKey revokeKey'],
   [accountRoles, 'getWebhooks revealWebhookSecret rotateWebhookSecret testWebhook listDeliveries getDelivery'],

@@ -5,14 +5,7 @@ import { after, before, describe, test } from 'node:test'
 import type { Browser, Page } from 'playwright-core'
 import { lacksChromium, openChromium } from '../support/chromium.ts'
 import { goodPassword, newEmail, openAccount, toCode, type Visitor } from '../support/console.ts'
-import {
-  listHiddenActions,
-  listSerious,
-  measureOverflow,
-  openWindow,
-  setTheme,
-  type Window,
-} from '../support/console-page.ts'
+import { listFindings, openWindow, setTheme, type Window } from '../support/console-page.ts'
 import { lacksPrograms } from '../support/lacks-programs.ts'
 import { alreadyTested } from '../support/scanning.ts'
 import { getSharedService } from '../support/shared-service.ts'
@@ -46,21 +39,7 @@ describe('signing in with a browser', { skip: alreadyTested || lacksChromium() }
     await place.getByLabel('Password').fill(goodPassword)
   }
 
-  /** Findings of axe in both themes, and whether the state fits on a phone. */
-  async function assertGood(state: string) {
-    const findings: string[] = []
-    for (const theme of ['light', 'dark'] as const) {
-      await setTheme(page, theme)
-      for (const finding of await listSerious(page, theme === 'dark' ? ['color-contrast'] : [])) {
-        findings.push(`${state} ${theme}: ${finding}`)
-      }
-    }
-    await page.setViewportSize({ width: 360, height: 740 })
-    if ((await measureOverflow(page)) > 0) findings.push(`${state} is too wide for a phone`)
-    for (const name of await listHiddenActions(page)) findings.push(`${state} hides ${name} on a phone`)
-    await page.setViewportSize({ width: 1280, height: 800 })
-    assert.deepEqual(findings, [])
-  }
+  const assertGood = async (state: string) => assert.deepEqual(await listFindings(page), [], state)
 
   test('setting up an authenticator app shows its key as a QR code and as text', async () => {
     await window.open('/you')

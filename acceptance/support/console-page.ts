@@ -28,7 +28,13 @@ export const operatorPages: Record<string, string> = {
 }
 
 /** A browser window that records faults: requests to other hosts, violations of the CSP, and script errors. */
-export async function openWindow(browser: Browser, url: string, options: BrowserContextOptions = {}) {
+export async function openWindow(
+  browser: Browser,
+  url: string,
+  options: BrowserContextOptions = {},
+  /** Other origins that the test visits. */
+  visited: string[] = [],
+) {
   // Reduced motion disables colour transitions, during which axe would measure wrong contrasts.
   const context = await browser.newContext({
     viewport: { width: 1280, height: 800 },
@@ -39,7 +45,8 @@ export async function openWindow(browser: Browser, url: string, options: Browser
   page.setDefaultTimeout(30_000)
   const faults: string[] = []
   page.on('request', (request) => {
-    const isOwn = request.url().startsWith(`${url}/`) || /^(data|blob):/.test(request.url())
+    const isVisited = [url, ...visited].some((origin) => request.url().startsWith(`${origin}/`))
+    const isOwn = isVisited || /^(data|blob):/.test(request.url())
     if (!isOwn) faults.push(`a request to ${request.url()}`)
   })
   page.on('pageerror', (error) => faults.push(`an error: ${error.message}`))
@@ -100,3 +107,17 @@ export const readTheme = (page: Page): Promise<string> => page.evaluate('documen
 
 export const setTheme = (page: Page, theme: 'light' | 'dark'): Promise<unknown> =>
   page.evaluate(`document.documentElement.dataset.theme = '${theme}'`)
+
+/** Findings of axe on the current state of a page in both themes, and what a phone does not show of it. */
+export async function listFindings(page: Page): Promise<string[]> {
+  const findings: string[] = []
+  for (const theme of ['light', 'dark'] as const) {
+    await setTheme(page, theme)
+    findings.push(...(await listSerious(page, theme === 'dark' ? ['color-contrast'] : [])))
+  }
+  await page.setViewportSize({ width: 360, height: 740 })
+  if ((await measureOverflow(page)) > 0) findings.push('too wide for a phone')
+  findings.push(...(await listHiddenActions(page)).map((name) => `hides ${name} on a phone`))
+  await page.setViewportSize({ width: 1280, height: 800 })
+  return findings
+}

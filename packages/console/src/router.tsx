@@ -29,9 +29,15 @@ const signIn = createRoute({
   component: SignInPage,
 })
 const welcome = createRoute({ getParentRoute: () => root, path: '/welcome', component: WelcomePage })
+const sso = createRoute({
+  getParentRoute: () => root,
+  path: '/sso',
+  validateSearch: keepSearch,
+  component: lazyRouteComponent(() => import('./pages/entry/sso.tsx'), 'SsoPage'),
+})
 const signedIn = createRoute({ getParentRoute: () => root, id: 'signed-in', component: SignedIn })
 
-/** All pages except sign-in and welcome require a session. When it ends, the page stays below a dialog. */
+/** All pages except sign-in, single sign-on and welcome require a session. When it ends, the page stays below a dialog. */
 function SignedIn() {
   const session = useSession()
   const { pathname } = useLocation()
@@ -102,7 +108,7 @@ const pages = [
 
 export const makeRouter = () =>
   createRouter({
-    routeTree: root.addChildren([signIn, welcome, signedIn.addChildren(pages)]),
+    routeTree: root.addChildren([signIn, welcome, sso, signedIn.addChildren(pages)]),
     basepath: '/console',
     defaultPreload: 'intent',
     defaultNotFoundComponent: () => <Navigate to="/" />,

@@ -1,9 +1,13 @@
 import type { Session } from '@assay/contract/admin'
-import { useQueryClient } from '@tanstack/react-query'
+import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
+import { useEffect } from 'react'
 import { call } from '../api/call.ts'
-import { SignInForm } from '../pages/entry/sign-in-form.tsx'
+import { refresh } from '../api/hooks.ts'
+import { onSignedInElsewhere, useStartSsoInWindow } from '../api/single-sign-on.ts'
+import { SignInChoices } from '../pages/entry/sign-in-choices.tsx'
 import { Dialog } from '../ui/dialog.tsx'
+import { ErrorMessage } from '../ui/states.tsx'
 
 /**
  * Asks for the password over the page when the session has ended, so that a form that the person filled stays. After
@@ -12,6 +16,7 @@ import { Dialog } from '../ui/dialog.tsx'
 export function SessionEnded({ ended }: { ended: Session }) {
   const client = useQueryClient()
   const navigate = useNavigate()
+  const sso = useStartSsoInWindow()
   const onSignedIn = async () => {
     const session = await restoreAccount(ended, await call('getSession'))
     if (toOwner(session) !== toOwner(ended)) {
@@ -21,12 +26,15 @@ export function SessionEnded({ ended }: { ended: Session }) {
     }
     client.setQueryData(['getSession'], session)
   }
+  const restore = useMutation({ mutationFn: onSignedIn, onSuccess: () => refresh(client) })
+  useEffect(() => onSignedInElsewhere(restore.mutate), [restore.mutate])
   return (
     <Dialog title="Your session has ended" onClose={undefined}>
       <p className="mb-5 text-soft">
         Sign in again to go on. What you entered on this page stays, unless another person signs in.
       </p>
-      <SignInForm email={ended.member.email} onSignedIn={onSignedIn} />
+      <SignInChoices email={ended.member.email} sso={sso} onSignedIn={onSignedIn} />
+      <ErrorMessage error={restore.error} />
     </Dialog>
   )
 }

@@ -12,6 +12,19 @@ export const sessionRoutes = {
     answer: session.SignedIn,
   }),
   signIn: post('/session', 'anyone', 'Sign in', { body: session.SignIn, answer: session.SignedIn }),
+  getSso: get('/sso', 'anyone', 'Show whether single sign-on can be used', { answer: session.SingleSignOn }),
+  startSso: post('/sso', 'anyone', 'Begin a single sign-on', { answer: session.IssuerPage }),
+  finishSso: post('/sso/finish', 'anyone', 'Finish a single sign-on with the answer of the issuer', {
+    body: session.FinishSso,
+    answer: session.FinishedSso,
+  }),
+  linkSso: post('/sso/link', 'signed-in', 'Begin to connect single sign-on to yourself', {
+    body: session.ConfirmSso,
+    answer: session.IssuerPage,
+  }),
+  unlinkSso: remove('/sso/link', 'signed-in', 'Disconnect single sign-on, with the roles that came with it', {
+    body: session.ConfirmSso,
+  }),
   getSession: get('/session', 'signed-in', 'Show the current session', { answer: session.Session }),
   chooseAccount: put('/session/account', 'signed-in', 'Work in another of your accounts', {
     body: session.ChooseAccount,

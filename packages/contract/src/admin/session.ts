@@ -17,7 +17,7 @@ export type SignIn = Static<typeof SignIn>
 export const SignedIn = Type.Object({ state: oneOf('signed-in', 'code-needed') })
 
 export const Session = Type.Object({
-  member: Type.Object({ id, name: text, email: text, role, has_totp: flag, recovery_codes_left: count }),
+  member: Type.Object({ id, name: text, email: text, role, has_totp: flag, recovery_codes_left: count, has_sso: flag }),
   /** The account that the session works in; null for an operator without an account. */
   account: nullable(
     Type.Object({
@@ -34,10 +34,27 @@ export const Session = Type.Object({
   csrf_token: text,
   region: text,
   version: text,
+  /** Page of the issuer on which to end the session there as well; null unless single sign-on opened this session. */
+  sso_sign_out_url: nullable(text),
   /** True if the service runs in test mode: verdicts come from a table and nothing is scanned. */
   test_mode: flag,
 })
 export type Session = Static<typeof Session>
+
+/** Whether people can sign in with the OpenID Connect issuer of the operator, and whether they must. */
+export const SingleSignOn = Type.Object({ state: oneOf('off', 'available', 'unreachable'), is_required: flag })
+export type SingleSignOn = Static<typeof SingleSignOn>
+/** The page of the issuer that the browser must open. */
+export const IssuerPage = Type.Object({ url: text })
+/** The parameters with which the issuer sends the browser back. */
+export const FinishSso = Type.Object({
+  code: Type.Optional(Type.String({ maxLength: 4096 })),
+  state: Type.String({ minLength: 1, maxLength: 200 }),
+  iss: Type.Optional(Type.String({ maxLength: 2048 })),
+  error: Type.Optional(Type.String({ maxLength: 200 })),
+})
+export const FinishedSso = Type.Object({ state: oneOf('signed-in', 'linked') })
+export const ConfirmSso = Type.Object({ password: Type.String({ minLength: 1, maxLength: 200 }) })
 
 /** Purpose of a one-time link: set up the first operator, accept an invitation, or set a new password. */
 export const Link = Type.Object({

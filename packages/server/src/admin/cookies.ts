@@ -1,15 +1,29 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { OpenedSession } from '../domain/console/sign-in.ts'
 
-/** The session ends with the browser, or earlier on the server. The device is remembered for up to 400 days. */
+/**
+ * The session ends with the browser, or earlier on the server. The device is remembered for up to 400 days. A single
+ * sign-on takes ten minutes at most.
+ */
 const cookies = {
   session: { name: 'assay_session', maxAge: undefined },
   device: { name: 'assay_device', maxAge: 400 * 86_400 },
+  sso: { name: 'assay_sso', maxAge: 600 },
 }
 type Cookie = (typeof cookies)[keyof typeof cookies]
 
 export const findSessionToken = (request: FastifyRequest) => findCookie(request, cookies.session)
 export const findDeviceToken = (request: FastifyRequest) => findCookie(request, cookies.device)
+
+export const findSsoToken = (request: FastifyRequest) => findCookie(request, cookies.sso)
+
+export function setSsoCookie(request: FastifyRequest, reply: FastifyReply, token: string) {
+  reply.header('Set-Cookie', toCookie(request, cookies.sso, token, cookies.sso.maxAge))
+}
+
+export function clearSsoCookie(request: FastifyRequest, reply: FastifyReply) {
+  reply.header('Set-Cookie', toCookie(request, cookies.sso, '', 0))
+}
 
 export function setSessionCookies(request: FastifyRequest, reply: FastifyReply, { token, device }: OpenedSession) {
   const { session, device: deviceCookie } = cookies

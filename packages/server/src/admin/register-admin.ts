@@ -72,7 +72,15 @@ const run = (handlers: Handlers, name: AdminRouteName, call: unknown): Promise<u
   (handlers[name] as (call: Call<AdminRouteName>) => Promise<unknown>)(call as Call<AdminRouteName>)
 
 /** Routes that change nothing although they are no GET, and routes whose use cases write to the audit log themselves. */
-const unauditedRoutes = new Set<AdminRouteName>(['findLink', 'runSelfTest', 'acceptLink', 'signIn'])
+const unauditedRoutes = new Set<AdminRouteName>([
+  'findLink',
+  'runSelfTest',
+  'acceptLink',
+  'signIn',
+  'startSso',
+  'finishSso',
+  'linkSso',
+])
 
 /**
  * Routes that wait for something other than the database, such as the hash of a password, or whose failure must leave a
@@ -82,6 +90,8 @@ const longRoutes = new Set<AdminRouteName>([
   'acceptLink',
   'addListEntry',
   'changePassword',
+  'finishSso',
+  'linkSso',
   'makeBackup',
   'removeListEntry',
   'removeSignatures',
@@ -89,8 +99,10 @@ const longRoutes = new Set<AdminRouteName>([
   'renewRecoveryCodes',
   'runSelfTest',
   'signIn',
+  'startSso',
   'startTotp',
   'testWebhook',
+  'unlinkSso',
   'updateSignatures',
   'uploadSignatures',
 ])

@@ -4,7 +4,9 @@ import type { Authentication } from '../domain/console/authentication.ts'
 import type { Passwords } from '../domain/console/credentials.ts'
 import type { Invitations } from '../domain/console/invitations.ts'
 import type { SignIn, SignInOutcome } from '../domain/console/sign-in.ts'
+import type { SingleSignOn } from '../domain/console/single-sign-on.ts'
 import type { Member, MemberStore, Membership } from '../domain/ports/member-store.ts'
+import { Problem } from '../domain/problem.ts'
 import { getId, getMember, type Handlers, requireFound } from './call.ts'
 import { clearSessionCookie, setSessionCookies } from './cookies.ts'
 
@@ -17,6 +19,8 @@ export type SessionDeps = {
   region: string
   version: string
   isTestMode: boolean
+  /** Undefined without an issuer. */
+  sso: SingleSignOn | undefined
 }
 
 /** Handlers for signing in and out, and for the password of a member. */
@@ -33,6 +37,7 @@ export function makeSessionHandlers(deps: SessionDeps) {
       return enter(await invitations.accept(body.token, body, origin), request, reply)
     },
     async signIn({ body, origin, request, reply }) {
+      if (deps.sso?.isRequired === true) throw newPasswordRefused()
       return enter(await signIn.signIn(body, origin), request, reply)
     },
     async getSession({ who }) {
@@ -40,7 +45,10 @@ export function makeSessionHandlers(deps: SessionDeps) {
       const memberships = await members.listMemberships(member.id)
       const own = memberships.find(({ accountId }) => accountId === who.accountId)
       const service = { csrf_token: who.csrfToken ?? '', region, version, test_mode: deps.isTestMode }
-      return { ...toSession(member, memberships, own), ...service }
+      const sso = await deps.sso?.describe(member.id, who.sessionId ?? '')
+      const signOutUrl = sso?.isSsoSession === true ? deps.sso?.findSignOutUrl() : undefined
+      const session = toSession(member, memberships, own, sso?.isLinked === true)
+      return { ...session, ...service, sso_sign_out_url: signOutUrl ?? null }
     },
     async chooseAccount({ who, body, audit }) {
       const memberships = await members.listMemberships((await getMember(members, who)).id)
@@ -97,6 +105,9 @@ export function makeSessionHandlers(deps: SessionDeps) {
   } satisfies Partial<Handlers>
 }
 
+const newPasswordRefused = () =>
+  new Problem({ kind: 'forbidden', detail: 'This service requires single sign-on. Sign in with it instead.' })
+
 function enter(outcome: SignInOutcome, request: FastifyRequest, reply: FastifyReply) {
   if (outcome === 'code-needed') return { state: outcome }
   setSessionCookies(request, reply, outcome)
@@ -104,7 +115,7 @@ function enter(outcome: SignInOutcome, request: FastifyRequest, reply: FastifyRe
 }
 
 /** The person, the account that the session works in, and all accounts of the person. */
-function toSession(member: Member, memberships: Membership[], own: Membership | undefined) {
+function toSession(member: Member, memberships: Membership[], own: Membership | undefined, isLinked: boolean) {
   return {
     member: {
       id: member.id,
@@ -113,6 +124,7 @@ function toSession(member: Member, memberships: Membership[], own: Membership | 
       role: member.isOperator ? ('operator' as const) : (own?.role ?? 'member'),
       has_totp: member.totpConfirmedAt !== null,
       recovery_codes_left: member.recoveryCodesLeft,
+      has_sso: isLinked,
     },
     account:
       own === undefined

@@ -36,7 +36,7 @@ async function examine(): Promise<Finding[]> {
       says: loaded.warnings.join(' ') || 'all valid',
     }
     const findings = [settings, checkDataDir(config), checkCertificate(config), await checkSandbox()]
-    return [...findings, ...(await checkDatabase()), await checkService(config)]
+    return [...findings, ...(await checkSingleSignOn(config)), ...(await checkDatabase()), await checkService(config)]
   } catch (error) {
     if (!(error instanceof ConfigMistakes)) throw error
     return error.mistakes.map((says) => ({ check: 'settings', ok: false, says }))
@@ -93,6 +93,13 @@ async function checkSandbox(): Promise<Finding> {
   } catch (error) {
     return { check, ok: false, says: (error as Error).message }
   }
+}
+
+async function checkSingleSignOn(config: Config): Promise<Finding[]> {
+  if (config.ssoIssuer === undefined) return []
+  // Imported here, because no other command needs it.
+  const { checkIssuer } = await import('../compose/single-sign-on.ts')
+  return [{ check: 'single sign-on', ...(await checkIssuer(config)) }]
 }
 
 async function checkDatabase(): Promise<Finding[]> {

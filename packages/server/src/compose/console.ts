@@ -12,6 +12,7 @@ import { makeOperatorHandlers } from '../admin/operator-handlers.ts'
 import { registerAdmin, registerConsoleScans } from '../admin/register-admin.ts'
 import { makeScanHandlers } from '../admin/scan-handlers.ts'
 import { makeSessionHandlers } from '../admin/session-handlers.ts'
+import { makeSsoHandlers } from '../admin/sso-handlers.ts'
 import { makeSystemHandlers } from '../admin/system-handlers.ts'
 import { makeTotpHandlers } from '../admin/totp-handlers.ts'
 import { makeWebhookHandlers } from '../admin/webhook-handlers.ts'
@@ -25,6 +26,7 @@ import type { ScanDeps } from '../http/scans.ts'
 import { version } from '../runtime/process.ts'
 import { openRejectedRequests } from '../workers/rejected-requests.ts'
 import type { BackgroundParts } from './background.ts'
+import { openSingleSignOn } from './single-sign-on.ts'
 import { makeSystemStatus, type SystemStatusDeps } from './system-status.ts'
 
 const consoleDir = fileURLToPath(new URL('../../../console/dist/', import.meta.url))
@@ -64,6 +66,7 @@ function makeHandlers(config: Config, deps: Deps): Handlers {
   const { storage, scanning, background, useCases } = deps
   const { database, auth } = storage
   const operations = makeOperations(database)
+  const sso = openSingleSignOn(config, { stores: storage, log: deps.log })
   const status = makeSystemStatus(config, { ...deps, operations, contents: useCases.contents })
   const shared = {
     ...auth,
@@ -77,7 +80,8 @@ function makeHandlers(config: Config, deps: Deps): Handlers {
     clock: database.clock,
   }
   return {
-    ...makeSessionHandlers({ ...shared, region: config.region, version, isTestMode: deps.isTest }),
+    ...makeSessionHandlers({ ...shared, region: config.region, version, isTestMode: deps.isTest, sso }),
+    ...makeSsoHandlers({ ...shared, sso }),
     ...makeTotpHandlers(shared),
     ...makeScanHandlers({ ...shared, history: makeScanHistory(database) }),
     ...makeActivityHandlers({ activity: storage.activity, record: background.recordActivity }),

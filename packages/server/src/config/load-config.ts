@@ -114,6 +114,7 @@ const pairs: [SettingName, SettingName, string][] = [
   ['s3AccessKey', 's3SecretKey', 'set both or neither'],
   ['clamdListen', 'clamdListenKey', 'the key belongs to the account that is charged'],
   ['icapListen', 'icapKey', 'the key belongs to the account that is charged'],
+  ['ssoIssuer', 'ssoClientId', 'set both or neither'],
 ]
 
 function checkCombinations(config: Partial<Config>): string[] {
@@ -136,7 +137,31 @@ function checkCombinations(config: Partial<Config>): string[] {
   if (config.roles?.api === false && (config.clamdListen ?? config.icapListen) !== undefined) {
     mistakes.push('ASSAY_CLAMD_LISTEN and ASSAY_ICAP_LISTEN need the role api: unset them on this worker.')
   }
-  return [...mistakes, ...roleMistakes]
+  return [...mistakes, ...roleMistakes, ...checkSingleSignOn(config)]
+}
+
+/** Combinations that would let in people whom the operator did not mean, or nobody at all. */
+function checkSingleSignOn(config: Partial<Config>): string[] {
+  const { ssoIssuer, publicUrl, ssoDomains = [], ssoRoles = [], ssoCreate, ssoLink, ssoRequired } = config
+  if (ssoIssuer === undefined) {
+    return ssoRequired === 'on' ? ['ASSAY_SSO_REQUIRED needs ASSAY_SSO_ISSUER: nobody could sign in.'] : []
+  }
+  const mistakes: [boolean, string][] = [
+    [publicUrl === undefined, 'ASSAY_SSO_ISSUER needs ASSAY_PUBLIC_URL: the issuer sends people back there.'],
+    [
+      ssoCreate === 'on' && ssoDomains.length === 0,
+      'ASSAY_SSO_CREATE=on needs ASSAY_SSO_DOMAINS: name the domains whose people get access.',
+    ],
+    [
+      ssoCreate === 'on' && ssoRoles.length === 0,
+      'ASSAY_SSO_CREATE=on needs ASSAY_SSO_ROLES: a person without a role has no access.',
+    ],
+    [
+      ssoLink === 'email' && ssoDomains.length === 0,
+      'ASSAY_SSO_LINK=email needs ASSAY_SSO_DOMAINS: name the domains whose addresses the issuer vouches for.',
+    ],
+  ]
+  return mistakes.filter(([isMistake]) => isMistake).map(([, sentence]) => sentence)
 }
 
 /** A node with one role works with nodes of the other, so all of them need the same database, content store and key. */

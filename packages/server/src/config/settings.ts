@@ -16,12 +16,15 @@ import {
   port,
   postgresUrl,
   proxyUrl,
-  type Reader,
   regionName,
   roles,
   text,
   wholeNumber,
 } from './readers.ts'
+import { setting } from './setting.ts'
+import { ssoSettings } from './sso-settings.ts'
+
+export type { SettingDefinition } from './setting.ts'
 
 /** The table of all settings: `loadConfig`, `assay config`, the console and the documentation are made from it. */
 export const settingDefinitions = {
@@ -251,6 +254,7 @@ export const settingDefinitions = {
     secret: true,
     about: 'Token for scripts that use /admin/v1 as an operator, at least 32 characters. Unset: console sessions only.',
   }),
+  ...ssoSettings,
   bootstrapKey: setting('ASSAY_BOOTSTRAP_KEY', credential, {
     secret: true,
     about: 'API key of the first account, used on first start. Unset: generated and printed once, with a link.',
@@ -262,21 +266,3 @@ export const settingDefinitions = {
 }
 
 export type SettingName = keyof typeof settingDefinitions
-
-export type SettingDefinition<T> = {
-  /** The environment variable. In `assay.toml` the name is in lower case and without the prefix ASSAY_. */
-  env: string
-  read: Reader<T>
-  /** Used when nothing is set. A setting without a fallback is optional. */
-  fallback?: string
-  /** Secrets are never shown, and can be read from a file: `<env>_FILE`. */
-  secret?: true
-  about: string
-}
-
-type Row = Omit<SettingDefinition<never>, 'env' | 'read'>
-
-/** Keeps in the type whether there is a fallback, so that the value of a setting with one is never undefined. */
-function setting<T, R extends Row>(env: string, read: Reader<T>, row: R): SettingDefinition<T> & R {
-  return { env, read, ...row }
-}

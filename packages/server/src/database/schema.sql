@@ -125,6 +125,7 @@ create table console_sessions (
   expires_at timestamp with time zone not null,
   address text not null,
   agent text not null,
+  is_sso boolean not null default false,
   constraint console_sessions_digest_key UNIQUE (digest),
   constraint console_sessions_pkey PRIMARY KEY (id),
   constraint console_sessions_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id) ON DELETE SET NULL,
@@ -288,6 +289,7 @@ create table memberships (
   member_id uuid not null,
   account_id uuid not null,
   role text not null,
+  by_sso boolean not null default false,
   created_at timestamp with time zone not null default now(),
   notices_seen_at timestamp with time zone,
   constraint memberships_pkey PRIMARY KEY (member_id, account_id),
@@ -430,6 +432,26 @@ create table signature_files (
   changed_at timestamp with time zone not null default now(),
   constraint signature_files_pkey PRIMARY KEY (name),
   constraint signature_files_name_check CHECK ((name ~ '^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$'::text))
+);
+
+create table sso_attempts (
+  digest bytea not null,
+  session_id uuid,
+  created_at timestamp with time zone not null,
+  expires_at timestamp with time zone not null,
+  constraint sso_attempts_pkey PRIMARY KEY (digest),
+  constraint sso_attempts_session_id_fkey FOREIGN KEY (session_id) REFERENCES console_sessions(id) ON DELETE CASCADE
+);
+
+create table sso_identities (
+  issuer text not null,
+  subject text not null,
+  member_id uuid not null,
+  gives_operator boolean not null default false,
+  created_at timestamp with time zone not null default now(),
+  constraint sso_identities_member_id_key UNIQUE (member_id),
+  constraint sso_identities_pkey PRIMARY KEY (issuer, subject),
+  constraint sso_identities_member_id_fkey FOREIGN KEY (member_id) REFERENCES members(id) ON DELETE CASCADE
 );
 
 create table test_webhooks (

@@ -7,6 +7,7 @@ import { Card, Page } from '../../ui/page.tsx'
 import { ErrorMessage } from '../../ui/states.tsx'
 import { AuthenticatorCard } from './authenticator.tsx'
 import { DevicesCard } from './devices.tsx'
+import { SsoCard } from './sso-card.tsx'
 
 export function YouPage() {
   const session = useSession()
@@ -16,6 +17,7 @@ export function YouPage() {
       {session.data && (
         <AuthenticatorCard hasTotp={session.data.member.has_totp} codesLeft={session.data.member.recovery_codes_left} />
       )}
+      {session.data && <SsoCard isLinked={session.data.member.has_sso} />}
       <DevicesCard />
     </Page>
   )

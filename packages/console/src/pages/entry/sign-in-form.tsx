@@ -6,7 +6,16 @@ import { ErrorMessage } from '../../ui/states.tsx'
 import { CodeField } from './code-field.tsx'
 
 /** Email address, password and, where it is needed, a code; on the sign-in page and over a page whose session ended. */
-export function SignInForm({ email = '', onSignedIn }: { email?: string; onSignedIn: () => Promise<void> }) {
+export function SignInForm({
+  email = '',
+  isPrimary,
+  onSignedIn,
+}: {
+  email?: string
+  /** Whether this is the only way to sign in. */
+  isPrimary: boolean
+  onSignedIn: () => Promise<void>
+}) {
   const [needsCode, setNeedsCode] = useState(false)
   const form = useForm(
     'signIn',
@@ -25,7 +34,7 @@ export function SignInForm({ email = '', onSignedIn }: { email?: string; onSigne
       />
       {needsCode && <CodeField {...form.text('code')} />}
       <ErrorMessage error={form.error} />
-      <Button type="submit" variant="primary" isBusy={form.isBusy}>
+      <Button type="submit" variant={isPrimary ? 'primary' : 'secondary'} isBusy={form.isBusy}>
         Sign in
       </Button>
     </form>

@@ -29,8 +29,8 @@ export function makeSessionStore({ pool }: { pool: Pool }): SessionStore {
 
   return {
     async openSession(session) {
-      const { id, digest, memberId, accountId, lifetimeMs, address, agent, passwordHash, deviceDigest } = session
-      const values = [id, digest, memberId, accountId, lifetimeMs, address, agent, passwordHash, deviceDigest]
+      const { id, digest, memberId, accountId, lifetimeMs, address, agent, passwordHash, deviceDigest, isSso } = session
+      const values = [id, digest, memberId, accountId, lifetimeMs, address, agent, passwordHash, deviceDigest, isSso]
       return (await changeRows(pool, openSession, values)) === 1
     },
     async findSession(digest, idleMs) {
@@ -80,7 +80,8 @@ export function makeSessionStore({ pool }: { pool: Pool }): SessionStore {
       const devices = await changeRows(pool, oldDevices, [devicesMs])
       const oldFailures = `delete from sign_in_failures where last_at < ${toTimeAgo('$1')}`
       const failures = await changeRows(pool, oldFailures, [failuresMs])
-      return sessions + links + devices + failures
+      const attempts = await changeRows(pool, 'delete from sso_attempts where expires_at < now()')
+      return sessions + links + devices + failures + attempts
     },
   }
 }
@@ -101,6 +102,8 @@ with admitted as (
     order by last_used_at desc offset ${maxDevices - 1}
   )
 )
-insert into console_sessions (id, digest, member_id, account_id, created_at, last_seen_at, expires_at, address, agent)
-select $1, decode($2, 'hex'), id, $4, now(), now(), now() + $5::float8 * interval '1 millisecond', $6, $7 from admitted
+insert into console_sessions (id, digest, member_id, account_id, created_at, last_seen_at, expires_at, address, agent,
+  is_sso)
+select $1, decode($2, 'hex'), id, $4, now(), now(), now() + $5::float8 * interval '1 millisecond', $6, $7, $10
+from admitted
 `

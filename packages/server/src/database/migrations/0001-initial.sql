@@ -466,6 +466,8 @@ create table memberships (
   member_id uuid not null references members (id) on delete cascade,
   account_id uuid not null references accounts (id) on delete cascade,
   role text not null check (role in ('owner', 'member')),
+  -- Given by the role mapping of single sign-on, which also takes it away.
+  by_sso boolean not null default false,
   created_at timestamptz not null default now(),
   -- Time of the last notice about operators that this person has confirmed.
   notices_seen_at timestamptz,
@@ -484,10 +486,31 @@ create table console_sessions (
   last_seen_at timestamptz not null,
   expires_at timestamptz not null,
   address text not null,
-  agent text not null
+  agent text not null,
+  is_sso boolean not null default false
 );
 
 create index console_sessions_member on console_sessions (member_id);
+
+-- Persons at an OpenID Connect issuer. Its subject identifies them: an email address can be given to somebody else.
+create table sso_identities (
+  issuer text not null,
+  subject text not null,
+  member_id uuid not null unique references members (id) on delete cascade,
+  -- Whether the role mapping made the person an operator, and may take that away.
+  gives_operator boolean not null default false,
+  created_at timestamptz not null default now(),
+  primary key (issuer, subject)
+);
+
+-- Single sign-ons that were begun. Each can be finished once, by the browser that has the token.
+create table sso_attempts (
+  digest bytea primary key,
+  -- The session of a person who connects their identity; null for a sign-in.
+  session_id uuid references console_sessions (id) on delete cascade,
+  created_at timestamptz not null,
+  expires_at timestamptz not null
+);
 
 -- Browsers in which a person has signed in: the guesses of others do not delay them.
 create table console_devices (

@@ -54,7 +54,12 @@ export function makeSignIn({ members, authentication, audit }: Deps) {
   }
 
   /** Opens a session if the password of the member is still the one that was checked. */
-  async function openSession(member: Member, accountId: string | null, origin: Origin): Promise<OpenedSession> {
+  async function openSession(
+    member: Member,
+    accountId: string | null,
+    origin: Origin,
+    { isSso = false } = {},
+  ): Promise<OpenedSession> {
     requireActive(member)
     const token = newToken()
     const device = origin.device ?? newToken()
@@ -68,6 +73,7 @@ export function makeSignIn({ members, authentication, audit }: Deps) {
       lifetimeMs,
       address: origin.address,
       agent: origin.agent.slice(0, 300),
+      isSso,
     })
     if (!isOpened) throw newOutdated()
     return { token, device }

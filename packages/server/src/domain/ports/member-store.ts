@@ -64,6 +64,8 @@ type NewSession = Omit<OpenSession, 'createdAt' | 'lastSeenAt'> & {
   passwordHash: string
   accountId: string | null
   lifetimeMs: number
+  /** Whether the issuer of single sign-on opened it. */
+  isSso: boolean
 }
 
 type FoundSession = { id: string; member: Member; membership: Membership | undefined }
@@ -140,6 +142,6 @@ export type MemberStore = {
   /** Uses the link, sets the password of its member, ends all sessions and forgets all browsers. */
   acceptReset(digest: string, passwordHash: string): Promise<'accepted' | 'link-invalid'>
 
-  /** Deletes expired sessions and links, and devices and failures of these ages. Returns how many. */
+  /** Deletes expired sessions, links and single sign-ons, and devices and failures of these ages. Returns how many. */
   deleteExpired(ages: { devicesMs: number; failuresMs: number }): Promise<number>
 }

@@ -1,0 +1,62 @@
+import type { ReactNode } from 'react'
+import { useRead } from '../../api/hooks.ts'
+import { Button } from '../../ui/button.tsx'
+import { ErrorMessage } from '../../ui/states.tsx'
+import { SignInForm } from './sign-in-form.tsx'
+
+const retryMs = 10_000
+
+type Start = { mutate: () => void; isPending: boolean; error: Error | null }
+
+/** The ways to sign in: single sign-on where the operator has set it up, and the password unless it is refused. */
+export function SignInChoices({
+  email,
+  sso,
+  onSignedIn,
+  children,
+}: {
+  email?: string
+  sso: Start
+  onSignedIn: () => Promise<void>
+  /** Shown below the form for the password. */
+  children?: ReactNode
+}) {
+  const { data, error } = useRead('getSso', {}, { liveMs: (known) => known?.state === 'unreachable' && retryMs })
+  const state = data?.state ?? 'off'
+  // A form that is not accepted must not appear even for a moment.
+  if (data === undefined && error === null) return null
+  return (
+    <div className="flex flex-col gap-4">
+      {state !== 'off' && (
+        <>
+          <Button
+            variant="primary"
+            onClick={() => sso.mutate()}
+            isBusy={sso.isPending}
+            disabled={state !== 'available'}
+          >
+            Sign in with single sign-on
+          </Button>
+          {state === 'unreachable' && (
+            <p role="status" className="rounded-lg bg-error-soft px-4 py-3 text-error">
+              Single sign-on is not available at the moment: the provider does not answer.
+              {data?.is_required === true && ' Try again later, or ask an operator of this service.'}
+            </p>
+          )}
+          <ErrorMessage error={sso.error} />
+        </>
+      )}
+      {state !== 'off' && data?.is_required !== true && (
+        <p className="flex items-center gap-3 text-faint before:h-px before:flex-1 before:bg-line after:h-px after:flex-1 after:bg-line">
+          or with your password
+        </p>
+      )}
+      {data?.is_required !== true && (
+        <>
+          <SignInForm {...(email === undefined ? {} : { email })} isPrimary={state === 'off'} onSignedIn={onSignedIn} />
+          {children}
+        </>
+      )}
+    </div>
+  )
+}

@@ -1,0 +1,167 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { after, before, describe, test } from 'node:test'
+import { makeAttemptStore } from '../../src/database/console/attempt-store.ts'
+import { makeAuditLog } from '../../src/database/console/audit-log.ts'
+import { makeMemberStore } from '../../src/database/console/member-store.ts'
+import { makeSsoStore } from '../../src/database/console/sso-store.ts'
+import { makeAuthentication } from '../../src/domain/console/authentication.ts'
+import { makePasswords } from '../../src/domain/console/credentials.ts'
+import { toMappedRoles } from '../../src/domain/console/role-mapping.ts'
+import { makeSignIn } from '../../src/domain/console/sign-in.ts'
+import { makeSingleSignOn } from '../../src/domain/console/single-sign-on.ts'
+import { makeThrottle } from '../../src/domain/console/throttle.ts'
+import type { Identity, SignInSecrets } from '../../src/domain/ports/identity-provider.ts'
+import { Problem } from '../../src/domain/problem.ts'
+import { makePasswordHashing } from '../../src/runtime/password-hashing.ts'
+import { silentLog } from '../support/silent-log.ts'
+import { testSealer } from '../support/test-sealer.ts'
+import { openTestStores, type TestStores } from '../support/test-stores.ts'
+
+const origin = { address: '192.0.2.1', agent: 'test' }
+
+test('roles are mapped from a list, a text, or a path to one of them', () => {
+  const rules = [
+    { value: 'admins', role: 'operator', accountId: null },
+    { value: 'staff', role: 'member', accountId: 'a' },
+    { value: 'leads', role: 'owner', accountId: 'a' },
+    { value: '*', role: 'member', accountId: 'b' },
+  ] as const
+  const map = (claims: object, claim = 'groups') => toMappedRoles(claims as Record<string, unknown>, claim, [...rules])
+  const everybody = { accountId: 'b', role: 'member' }
+  assert.deepEqual(map({}), { isOperator: false, accounts: [everybody] })
+  assert.deepEqual(map({ groups: 'admins' }), { isOperator: true, accounts: [everybody] })
+  for (const groups of [
+    ['staff', 'leads'],
+    ['leads', 'staff'],
+  ]) {
+    assert.deepEqual(map({ groups }).accounts, [{ accountId: 'a', role: 'owner' }, everybody], 'an owner stays one')
+  }
+  assert.equal(map({ realm: { roles: ['admins'] } }, 'realm.roles').isOperator, true)
+  assert.equal(map({ 'https://example.com/roles': ['admins'] }, 'https://example.com/roles').isOperator, true)
+  for (const groups of [['*'], [['admins']], { admins: true }, 'ADMINS', ' admins', null]) {
+    assert.deepEqual(map({ groups }), { isOperator: false, accounts: [everybody] }, JSON.stringify(groups))
+  }
+})
+
+describe('the rules of the operator', () => {
+  let stores: TestStores
+  let parts: ReturnType<typeof makeParts>
+  let accountId: string
+  before(async () => {
+    stores = await openTestStores()
+    parts = makeParts(stores)
+    accountId = (await stores.register()).id
+  })
+  after(() => stores.close())
+
+  const newIdentity = (email: string): Identity => ({
+    issuer: 'https://login.example.com',
+    subject: randomUUID(),
+    email,
+    isEmailVerified: true,
+    name: 'Ada',
+    claims: {},
+  })
+
+  /** Signs in as this person at the issuer. */
+  async function signIn(identity: Identity, rules: Partial<Parameters<typeof makeSingleSignOn>[0]['rules']> = {}) {
+    let begun: SignInSecrets | undefined
+    const sso = makeSingleSignOn({
+      ...parts,
+      log: silentLog,
+      provider: {
+        issuer: identity.issuer,
+        toSignInUrl: async (secrets) => {
+          begun = secrets
+          return 'https://login.example.com/auth'
+        },
+        identify: async () => identity,
+        findSignOutUrl: () => undefined,
+        findFault: async () => undefined,
+        findLastFault: async () => undefined,
+      },
+      rules: {
+        domains: ['example.com'],
+        roleClaim: 'groups',
+        roles: [],
+        creates: false,
+        linksByEmail: false,
+        isRequired: false,
+        ...rules,
+      },
+    })
+    const { token } = await sso.start(null)
+    return sso.finish({ code: 'x', state: begun?.state ?? '' }, token, origin, undefined)
+  }
+
+  async function addMember(): Promise<{ id: string; email: string }> {
+    const member = { id: randomUUID(), email: `${randomUUID()}@example.com` }
+    await stores.database.pool.query(
+      "insert into members (id, email, name, password_hash) values ($1, $2, 'Ada', 'hash')",
+      [member.id, member.email],
+    )
+    const membership = "insert into memberships (member_id, account_id, role) values ($1, $2, 'member')"
+    await stores.database.pool.query(membership, [member.id, accountId])
+    return member
+  }
+  const isForbidden = (error: unknown) => error instanceof Problem && error.refusal.kind === 'forbidden'
+
+  test('a verified address links a member only where the operator says so', async () => {
+    const { id, email } = await addMember()
+    const identity = newIdentity(email)
+    await assert.rejects(signIn(identity), isForbidden)
+    assert.notEqual(await signIn(identity, { linksByEmail: true }), 'linked')
+    assert.equal((await parts.store.findMember(identity))?.id, id)
+    // From then on the subject identifies the person, also after the address has changed.
+    assert.notEqual(await signIn({ ...identity, email: 'other@example.com' }), 'linked')
+    // A second person at the issuer with the same address does not replace the first.
+    await assert.rejects(signIn(newIdentity(email), { linksByEmail: true }), Problem)
+  })
+
+  test('a verified address never replaces a second factor', async () => {
+    const { id, email } = await addMember()
+    const query = 'update members set totp_confirmed_at = now() where id = $1'
+    await stores.database.pool.query(query, [id])
+    await assert.rejects(signIn(newIdentity(email), { linksByEmail: true }), isForbidden)
+  })
+
+  test('nobody is created without a rule and a role in an account that exists', async () => {
+    const identity = newIdentity('new@example.com')
+    const rule = (account: string) => ({ value: '*', role: 'member' as const, accountId: account })
+    await assert.rejects(signIn(identity, { roles: [rule(accountId)] }), isForbidden)
+    await assert.rejects(signIn(identity, { creates: true }), isForbidden)
+    await assert.rejects(signIn(identity, { creates: true, roles: [rule(randomUUID())] }), isForbidden)
+    assert.equal(await parts.members.findByEmail('new@example.com'), undefined)
+    assert.notEqual(await signIn(identity, { creates: true, roles: [rule(accountId)] }), 'linked')
+  })
+
+  test('of two first sign-ins at the same time, one creates the person', async () => {
+    const identity = newIdentity('twice@example.com')
+    const rules = { creates: true, roles: [{ value: '*', role: 'member' as const, accountId }] }
+    const results = await Promise.allSettled([signIn(identity, rules), signIn(identity, rules)])
+    assert(results.some(({ status }) => status === 'fulfilled'))
+    const { rows } = await stores.database.pool.query('select from members where email = $1', ['twice@example.com'])
+    assert.equal(rows.length, 1)
+  })
+
+  test('a sign-in that took longer than ten minutes is refused, and cleaned up', async () => {
+    const { pool } = stores.database
+    await parts.store.addAttempt({ digest: 'ab'.repeat(32), sessionId: null, lifetimeMs: 600_000 })
+    await pool.query("update sso_attempts set expires_at = now() - interval '1 second'")
+    assert.equal(await parts.store.takeAttempt('ab'.repeat(32)), undefined)
+    await parts.members.deleteExpired({ devicesMs: 0, failuresMs: 0 })
+    assert.equal((await pool.query('select from sso_attempts')).rows.length, 0)
+  })
+})
+
+function makeParts({ database }: TestStores) {
+  const { pool } = database
+  const members = makeMemberStore({ pool, sealer: testSealer })
+  const audit = makeAuditLog({ pool })
+  const passwords = makePasswords(makePasswordHashing())
+  const throttle = makeThrottle({ attempts: makeAttemptStore({ pool }) })
+  const authentication = makeAuthentication({ members, passwords, throttle, audit, clock: database.clock })
+  const signIn = makeSignIn({ members, authentication, audit })
+  return { store: makeSsoStore({ pool }), members, passwords, signIn, audit }
+}
