@@ -30,7 +30,8 @@ describe('a service in test mode alone', { skip: alreadyTested }, () => {
   let caller: ReturnType<typeof makeCaller>
   before(async () => {
     receiver = await openReceiver()
-    const own = { ASSAY_BOOTSTRAP_KEY: apiKey, ASSAY_BOOTSTRAP_WEBHOOK_SECRET: secret, ASSAY_OUTBOUND_ALLOW: world }
+    const keys = { ASSAY_BOOTSTRAP_KEY: apiKey, ASSAY_BOOTSTRAP_WEBHOOK_SECRET: secret }
+    const own = { ...keys, ASSAY_OUTBOUND_ALLOW: world, ASSAY_HTTP_PROCESSES: '1' }
     installation = await openInstallation(own, { options: ['--test'] })
     caller = makeCaller(installation.url, apiKey)
   })

@@ -44,7 +44,7 @@ export async function openBackground(config: Config, deps: Deps) {
     store: storage.activity,
     nodeId: newUuid(),
     clock: storage.database.clock,
-    readTotals: () => readActivityTotals(metrics.registry),
+    readTotals: async () => readActivityTotals(await metrics.collect()),
     async readSample() {
       const { waiting, oldestSeconds } = await workers.jobs.countJobs()
       return { memoryBytes: process.memoryUsage.rss(), queue: { waiting, oldestSeconds } }

@@ -1,21 +1,23 @@
-import { readFileSync } from 'node:fs'
-import { createSecureContext } from 'node:tls'
+import type { FastifyInstance } from 'fastify'
 import type { Config } from '../config/load-config.ts'
 import { findRegionConflict } from '../database/regions.ts'
 import { makeTestWebhookStore } from '../database/test-webhooks.ts'
 import { makeAdmission } from '../domain/accounts/admission.ts'
-import { OperatorMistake } from '../domain/problem.ts'
 import { makeReadiness, type Readiness } from '../domain/readiness.ts'
 import { makeScanning } from '../domain/scans/scanning.ts'
 import { makeSubmitting } from '../domain/scans/submitting.ts'
 import { makeDeliveryFeed } from '../domain/webhooks/delivery-feed.ts'
+import { type HealthDeps, registerHealth } from '../http/health.ts'
+import { registerPages } from '../http/pages.ts'
 import { makeHttpServer, watchCertificate } from '../http/server.ts'
+import { makeWrongKeyLimit } from '../http/strangers.ts'
 import type { Closers } from '../runtime/closers.ts'
-import type { ServiceLogs } from '../runtime/logger.ts'
+import type { Logger, ServiceLogs } from '../runtime/logger.ts'
 import { type Metrics, openMetricsServer } from '../runtime/metrics.ts'
 import { version } from '../runtime/process.ts'
 import { openHeartbeat } from '../workers/heartbeat.ts'
 import type { BackgroundParts } from './background.ts'
+import { countConnectionsByFileLimit, countHttpProcesses, type HttpListener, readCertificate } from './connections.ts'
 import { openConsole } from './console.ts'
 import { openListeners } from './listeners.ts'
 import { type EngineStatus, listChecks, makeNodeInfo } from './monitoring.ts'
@@ -63,7 +65,7 @@ export async function openEdge(config: Config, deps: Deps) {
   closers.add(listeners.close)
   const site = openConsole(config, { ...deps, ...node, useCases, log })
   closers.add(site.close)
-  const { app, url } = await openHttp(config, { ...deps, ...node, useCases, site })
+  const http = await openHttp(config, { ...deps, ...node, useCases, site })
   const heartbeat = openHeartbeat({
     nodes: storage.nodes,
     describe: makeNodeInfo({ ...node, clock: storage.database.clock, degradation: scanning.degradation }),
@@ -78,22 +80,18 @@ export async function openEdge(config: Config, deps: Deps) {
   closers.add(metricsServer.close)
 
   return {
-    url,
+    url: http.url,
     metricsPort: metricsServer.port,
     welcome: config.roles.api ? await site.welcomeFirstOperator() : undefined,
     /** Makes `/readyz` answer 503 while all listeners stay open. */
-    startStopping: node.readiness.startStopping,
+    startStopping() {
+      node.readiness.startStopping()
+      http.startStopping()
+    },
     /** Ends idle connections now and all others after `withinMs`. Returns a function that stops doing so. */
     startDraining(withinMs: number) {
       listeners.startStopping(withinMs)
-      const deadline = setTimeout(() => app.server.closeAllConnections(), withinMs)
-      // Closing the server ends connections that are idle at that moment; a keep-alive connection that answers later is
-      // idle only then.
-      const idle = setInterval(() => app.server.closeIdleConnections(), 50)
-      return () => {
-        clearTimeout(deadline)
-        clearInterval(idle)
-      }
+      return http.startDraining(withinMs)
     },
   }
 }
@@ -141,73 +139,88 @@ type HttpParts = Deps & {
   site: ReturnType<typeof openConsole>
 }
 
-async function openHttp(config: Config, parts: HttpParts) {
-  const { storage, scanning, logs, metrics, useCases, site, closers } = parts
+async function openHttp(config: Config, parts: HttpParts): Promise<HttpListener> {
+  const { storage, logs, metrics, useCases, site, closers } = parts
+  const processes = countHttpProcesses(config)
+  const wrongKeys = makeWrongKeyLimit()
+  const { countRejectedRequest } = site
   const app = await makeHttpServer({
     ...useCases,
+    wrongKeys,
     accounts: storage.accounts,
-    listEngines: parts.listEngines,
-    roles: parts.roles,
-    readiness: parts.readiness,
-    clock: storage.database.clock,
     servesApi: config.roles.api,
-    countWorkers: scanning.engines === undefined ? storage.nodes.countWorkers : undefined,
-    countRejectedRequest: site.countRejectedRequest,
-    registerMore: site.scopes,
+    scopes: listScopes(config, parts),
+    countRejectedRequest,
     log: logs.log,
     logRequest: logs.logRequest,
     metrics,
-    version,
+    stopping: parts.readiness.stopping,
     draining: parts.draining,
     maxConnections: Math.min(config.maxConnections, countConnectionsByFileLimit()),
     isOutage: storage.database.watch.isOutage,
     findConflict: findRegionConflict,
     region: config.region,
-    isTest: parts.isTest,
     publicUrl: config.publicUrl,
     corsOrigins: config.corsOrigins,
     trustedProxies: config.trustedProxies,
     tls: readCertificate(config),
+    isBehindProcesses: processes > 1,
   })
+  if (processes === 1) return listenHere(config, { app, log: logs.log, closers })
+  // Imported here, because most services are one process.
+  const { listenInProcesses } = await import('./http-process/listen-in-processes.ts')
+  const calls = {
+    ...useCases,
+    gate: storage.gate,
+    accounts: storage.accounts,
+    scansRemotely: parts.scanning.engines === undefined,
+    wrongKeys,
+    countRejectedRequest,
+  }
+  const { isOutage } = storage.database.watch
+  return listenInProcesses(config, { app, processes, calls, isOutage, metrics, log: logs.log, closers })
+}
+
+/** Lists the routes beside `/v1`. A worker serves its health checks only. */
+function listScopes(config: Config, parts: HttpParts): ((scope: FastifyInstance) => void)[] {
+  const { storage, scanning, site, isTest } = parts
+  const health: HealthDeps = {
+    readiness: parts.readiness,
+    listEngines: parts.listEngines,
+    roles: parts.roles,
+    countWorkers: scanning.engines === undefined ? storage.nodes.countWorkers : undefined,
+    clock: storage.database.clock,
+    region: config.region,
+    version,
+    isTest,
+  }
+  const scopes = [(scope: FastifyInstance) => registerHealth(scope, health)]
+  return config.roles.api ? [...scopes, registerPages, ...site.scopes] : scopes
+}
+
+async function listenHere(
+  config: Config,
+  { app, log, closers }: { app: FastifyInstance; log: Logger; closers: Closers },
+): Promise<HttpListener> {
   const url = await app.listen({ host: config.host, port: config.port })
   closers.add(() => app.close())
   const { tlsCert: certFile, tlsKey: keyFile } = config
-  if (certFile !== undefined && keyFile !== undefined) {
-    closers.add(watchCertificate({ server: app.server, certFile, keyFile, log: logs.log }))
+  if (certFile !== undefined && keyFile !== undefined)
+    closers.add(watchCertificate({ server: app.server, certFile, keyFile, log }))
+  return {
+    url,
+    startStopping() {},
+    startDraining(withinMs) {
+      const deadline = setTimeout(() => app.server.closeAllConnections(), withinMs)
+      // Closing the server ends connections that are idle at that moment; a keep-alive connection that answers later is
+      // idle only then.
+      const idle = setInterval(() => app.server.closeIdleConnections(), 50)
+      return () => {
+        clearTimeout(deadline)
+        clearInterval(idle)
+      }
+    },
   }
-  return { app, url }
 }
 
 const toMetricsPort = (port: number) => (port === 0 ? 0 : port + 1000 > 65535 ? port - 1000 : port + 1000)
-
-/** Files kept for database and engine connections, pipes to child processes and listening sockets. */
-const filesForOthers = 160
-
-/** Connections that the limit of open files allows: one file for the socket, one for its content. */
-function countConnectionsByFileLimit(): number {
-  const limit = readFileLimit()
-  return Math.max(1, Math.floor((limit - Math.min(filesForOthers, limit / 2)) / 2))
-}
-
-/** The limit of open files and sockets of this process. Node raises the soft limit to the hard limit at its start. */
-function readFileLimit(): number {
-  try {
-    const limits = readFileSync('/proc/self/limits', 'utf8')
-    const [, soft] = /^Max open files\s+(\d+|unlimited)/m.exec(limits) ?? []
-    return soft === undefined || soft === 'unlimited' ? Number.POSITIVE_INFINITY : Number(soft)
-  } catch {
-    return Number.POSITIVE_INFINITY
-  }
-}
-
-function readCertificate({ tlsCert, tlsKey }: Config) {
-  if (tlsCert === undefined || tlsKey === undefined) return undefined
-  try {
-    const pair = { cert: readFileSync(tlsCert, 'utf8'), key: readFileSync(tlsKey, 'utf8') }
-    createSecureContext(pair)
-    return pair
-  } catch (error) {
-    const { message } = error as Error
-    throw new OperatorMistake(`ASSAY_TLS_CERT and ASSAY_TLS_KEY cannot be used: ${message}.`, { cause: error })
-  }
-}

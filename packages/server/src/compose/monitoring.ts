@@ -118,6 +118,7 @@ export function observeStalls(metrics: Metrics, closers: Closers) {
     'assay_event_loop_stall_seconds',
     'Longest processor time for which the event loop served nothing else, within the last one to two minutes.',
     stalls.findLongestSeconds,
+    'max',
   )
   metrics.total('assay_event_loop_stalls_total', 'Stalls of more than 50 ms since the start.', stalls.countStalls)
 }

@@ -18,6 +18,7 @@ import type { Logger } from '../runtime/logger.ts'
 import type { Metrics } from '../runtime/metrics.ts'
 import { toServiceActor } from '../runtime/system-user.ts'
 import type { CleanupTask } from '../workers/sweeper.ts'
+import { countHttpProcesses } from './connections.ts'
 import { newHomeCheck, observeDatabase, observeHome } from './monitoring.ts'
 import type { Stores } from './stores.ts'
 
@@ -81,7 +82,7 @@ async function openContentStorage(
 ) {
   const dataDir = resolve(config.dataDir)
   const { master, installationId } = await sealing.getKey()
-  const memory = makeMemoryBudget({ maxBytes: findContentMemory(config) })
+  const memory = makeMemoryBudget({ maxBytes: divideContentMemory(config).ofMain })
   const threads = makeDigestThreads()
   closers.add(threads.close)
   const reserveBytes = config.diskReserve * megabyte
@@ -123,6 +124,16 @@ export function findContentMemory({ contentMemory }: Pick<Config, 'contentMemory
   if (contentMemory !== undefined) return contentMemory * megabyte
   const memory = Math.min(totalmem(), process.constrainedMemory() || Infinity)
   return Math.min(2048 * megabyte, Math.max(64 * megabyte, memory / 8))
+}
+
+/**
+ * Divides the memory for content between the main process and the HTTP processes. Of their content, the main process
+ * may hold a copy while it is scanned, hence they get a third of the memory and leave as much for the copies.
+ */
+export function divideContentMemory(config: Pick<Config, 'contentMemory' | 'httpProcesses' | 'roles'>) {
+  const total = findContentMemory(config)
+  const processes = countHttpProcesses(config)
+  return processes === 1 ? { ofMain: total, ofProcess: 0 } : { ofMain: total / 3, ofProcess: total / 3 / processes }
 }
 
 /** ASSAY_JOB_CONTENT_MB limits job content on this disk only; S3 has its own quotas. */

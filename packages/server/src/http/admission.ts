@@ -52,7 +52,7 @@ export function prepareAdmission(app: FastifyInstance) {
  */
 export function makeAdmitHook(
   operation: KeyedOperation,
-  { admission, wrongKeys }: Deps & { wrongKeys: StrangerLimit },
+  { admission, wrongKeys }: Deps & { wrongKeys: Pick<StrangerLimit, 'refuseTooMany'> },
 ) {
   const isUpload = operation.does === 'file'
   const isScan = isUpload || operation.does === 'url'

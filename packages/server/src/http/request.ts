@@ -9,8 +9,13 @@ declare module 'fastify' {
   interface FastifyInstance {
     /** ASSAY_PUBLIC_URL, when the operator set it. */
     publicUrl: string | undefined
+    /** Requests come from HTTP processes, which tell the origin of their connection. */
+    isBehindProcesses: boolean
   }
 }
+
+/** The header in which an HTTP process tells the main process the local origin of the client's connection. */
+export const localOriginHeader = 'x-assay-local-origin'
 
 /** Lists every value of a header. Node's parsed headers join repeated values, or drop all but the first. */
 export function listHeader(request: IncomingMessage, name: string): string[] {
@@ -38,7 +43,9 @@ export function toOrigin(request: FastifyRequest): string {
   if (publicUrl !== undefined) return publicUrl
   const host = request.headers.host ?? ''
   // Only the sender sees this value, but it goes into JSON and HTML, so anything but a host name is dropped.
-  return /^[\w.:[\]-]{1,255}$/.test(host) ? `${toScheme(request)}://${host}` : toLocalOrigin(request.raw.socket)
+  if (/^[\w.:[\]-]{1,255}$/.test(host)) return `${toScheme(request)}://${host}`
+  const told = request.server.isBehindProcesses ? request.headers[localOriginHeader] : undefined
+  return typeof told === 'string' ? told : toLocalOrigin(request.raw.socket)
 }
 
 /** A trusted proxy passes the scheme on as the client may have written it. */

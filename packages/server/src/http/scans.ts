@@ -2,7 +2,7 @@ import { headers, maxContentBytes, maxWaitSeconds, type ScanKind, type ScanMode 
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Admitted } from '../domain/accounts/admission.ts'
 import type { Content } from '../domain/content/content.ts'
-import type { ContentStore, JobContents } from '../domain/ports/content-store.ts'
+import type { ContentStore, JobContent } from '../domain/ports/content-store.ts'
 import { Problem } from '../domain/problem.ts'
 import {
   checkFileSubmission,
@@ -24,16 +24,17 @@ import { type Contents, readUpload } from './upload.ts'
 export type Handler = (request: FastifyRequest, reply: FastifyReply) => FastifyReply | Promise<unknown>
 
 type Target = { kind: ScanKind; mode: ScanMode }
-export type ScanDeps = {
+/** `C` is the content of submissions, as the writers of `jobContents` give it. */
+export type ScanDeps<C extends Content = JobContent> = {
   scanning: Scanning
-  submitting: Submitting
+  submitting: Submitting<C>
   policy: AddressPolicy
   contents: ContentStore
-  jobContents: JobContents
+  jobContents: Contents<C>
 }
 
 /** Handles uploads: `scan` responds with the result, `submit` with the identifier of a new job. */
-export function makeFileHandler(target: Target, deps: ScanDeps): Handler {
+export function makeFileHandler<C extends Content>(target: Target, deps: ScanDeps<C>): Handler {
   const { kind, mode } = target
   if (mode === 'sync') {
     return makeUploadHandler(target, deps, deps.contents, async (request, reply, content, { contentName }) => {
@@ -59,7 +60,7 @@ export function makeFileHandler(target: Target, deps: ScanDeps): Handler {
 }
 
 /** Handles URL commands: `scan` responds with the result, `submit` with the identifier of a new job. */
-export function makeUrlHandler({ kind, mode }: Target, deps: ScanDeps): Handler {
+export function makeUrlHandler<C extends Content>({ kind, mode }: Target, deps: ScanDeps<C>): Handler {
   return async (request, reply) => {
     const fields = await readJsonBody(request, reply)
     requireValid({ ...checkUrlSubmission({ kind, mode }, fields, deps.policy), ...checkIdempotency(request) })
@@ -88,7 +89,7 @@ type FormFields = { contentName: string | null; callbackUrl: string | null }
 /** Reads the form, rejects it with all of its errors at once, and releases the content at the end. */
 function makeUploadHandler<C extends Content>(
   target: Target,
-  deps: ScanDeps,
+  deps: Pick<ScanDeps, 'policy'>,
   contents: Contents<C>,
   use: (request: FastifyRequest, reply: FastifyReply, content: C, fields: FormFields) => Promise<unknown>,
 ): Handler {
@@ -119,7 +120,7 @@ function sendReceipt(request: FastifyRequest, reply: FastifyReply, submitted: Ad
  */
 export function makeResultHandler(
   target: { kind: ScanKind },
-  deps: { scanning: Scanning; draining: AbortSignal },
+  deps: { scanning: Pick<Scanning, 'getScan'>; draining: AbortSignal },
 ): Handler {
   return async (request, reply) => {
     const { id } = request.params as { id: string }

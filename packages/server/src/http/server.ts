@@ -4,66 +4,76 @@ import { createServer as createHttpsServer, Server as TlsServer } from 'node:htt
 import { headers, maxHeaderBytes } from '@assay/contract'
 import cors from '@fastify/cors'
 import fastify, { type FastifyError, type FastifyInstance, type FastifyReply } from 'fastify'
+import type { Content } from '../domain/content/content.ts'
+import type { JobContent } from '../domain/ports/content-store.ts'
 import { Problem } from '../domain/problem.ts'
 import type { Logger, RequestLine } from '../runtime/logger.ts'
 import type { Metrics } from '../runtime/metrics.ts'
 import { closeGently, discardRest } from './body.ts'
 import { checkFraming, limitConnections, makeClientErrorHandler, watchConnections } from './connections.ts'
-import { type HealthDeps, isHealth, registerHealth } from './health.ts'
-import { registerPages } from './pages.ts'
+import type { Forward } from './forward.ts'
+import { isHealth } from './health.ts'
 import { makeErrorHandler, makeUnmatchedHandler, sendProblem } from './problem-response.ts'
 import { isUnroutable, newTraceId, toPath } from './request.ts'
 import { makeStrangerLimit } from './strangers.ts'
 import { makeTurns } from './turns.ts'
 import { registerV1, type V1Deps } from './v1.ts'
 
-export type HttpDeps = Omit<V1Deps, 'wrongKeys'> &
-  HealthDeps & {
-    log: Logger
-    logRequest(line: RequestLine): void
-    metrics: Metrics
-    /** Called for every rejected request of a known account. */
-    countRejectedRequest(accountId: string, status: number): void
-    /** False on a worker node, which serves only its health checks. */
-    servesApi: boolean
-    publicUrl: string | undefined
-    corsOrigins: string[]
-    /** Networks of proxies whose X-Forwarded-For and X-Forwarded-Proto count. */
-    trustedProxies: string[]
-    tls: { cert: string; key: string } | undefined
-    /** Routes of other parts, such as the console, registered on the same server. */
-    registerMore: ((scope: FastifyInstance) => void)[]
-    /** True for errors that mean that the database cannot be reached, as opposed to faults of the service. */
-    isOutage(error: unknown): boolean
-    /** A sentence for errors of changes that the state of the installation forbids. */
-    findConflict(error: unknown): string | undefined
-    maxConnections: number
-  }
+export type HttpDeps<C extends Content = JobContent> = V1Deps<C> & {
+  region: string
+  /** Aborted when the service begins to stop: clients with open connections should go elsewhere. */
+  stopping: AbortSignal
+  log: Logger
+  logRequest(line: RequestLine): void
+  metrics: Metrics
+  /** Called for every rejected request of a known account. */
+  countRejectedRequest(accountId: string, status: number): void
+  /** False on a worker node, which serves only its health checks. */
+  servesApi: boolean
+  publicUrl: string | undefined
+  corsOrigins: string[]
+  /** Networks of proxies whose X-Forwarded-For and X-Forwarded-Proto count. */
+  trustedProxies: string[]
+  tls: { cert: string; key: string } | undefined
+  /** Other routes than those of `/v1`: health checks, pages, the console. */
+  scopes: ((scope: FastifyInstance) => void)[]
+  /** In an HTTP process: passes requests for other routes than those of `/v1` to the main process. */
+  forward?: Forward
+  /** In the main process of several: HTTP processes pass requests on, with the address of the client. */
+  isBehindProcesses?: boolean
+  /** True for errors that mean that the database cannot be reached, as opposed to faults of the service. */
+  isOutage(error: unknown): boolean
+  /** A sentence for errors of changes that the state of the installation forbids. */
+  findConflict(error: unknown): string | undefined
+  maxConnections: number
+}
 
-export async function makeHttpServer(deps: HttpDeps): Promise<FastifyInstance> {
+export async function makeHttpServer<C extends Content>(deps: HttpDeps<C>): Promise<FastifyInstance> {
   const app = openApp(deps)
   app.decorate('publicUrl', deps.publicUrl)
+  app.decorate('isBehindProcesses', deps.isBehindProcesses === true)
   const handleUnmatched = makeUnmatchedHandler(app, deps)
   watchConnections(app, deps)
-  const connections = limitConnections(app.server, deps.maxConnections)
-  deps.metrics.gauge('assay_http_connections', 'Open client connections.', connections.countOpen)
-  deps.metrics.gauge('assay_http_connections_refused', 'Connections beyond the limit.', connections.countRefused)
+  const connections = openConnectionLimit(app, deps)
   observeResponses(app, deps)
   // Each limit is a few percent of the event loop. They are separate, so that a flood of pages does not delay health
   // checks through the same proxy, nor answer a client with a wrong key by 429.
   const limits = {
-    wrongKeys: makeStrangerLimit({ perSecond: 200 }),
     healthChecks: makeStrangerLimit({ perSecond: 200 }),
     others: makeStrangerLimit({ perSecond: 500 }),
   }
 
   // Hooks that wait for nothing use callbacks: they run for every request, and a promise would cost more than they do.
   app.addHook('onRequest', (request, reply, done) => {
-    writeCommonHeaders(reply, deps)
     closeGently(request)
-    // While stopping, make keep-alive clients reconnect, so that the balancer sends them elsewhere.
-    if (deps.readiness.stopping.aborted) reply.header('Connection', 'close')
     const { config } = request.routeOptions
+    if (deps.forward !== undefined && config?.needsKey !== true) {
+      // Requests that the next hook refuses are answered here.
+      if (!connections.isSurplus(request) && checkFraming(request) === undefined) return deps.forward(request, reply)
+    }
+    writeCommonHeaders(reply, deps)
+    // While stopping, make keep-alive clients reconnect, so that the balancer sends them elsewhere.
+    if (deps.stopping.aborted) reply.header('Connection', 'close')
     // Requests for an operation wait in the admission hook, which knows whether their key is valid.
     if (config?.needsKey === true) return done()
     const limit = isHealth(toPath(request)) ? limits.healthChecks : limits.others
@@ -97,14 +107,19 @@ export async function makeHttpServer(deps: HttpDeps): Promise<FastifyInstance> {
   app.setErrorHandler<FastifyError>(makeErrorHandler(deps))
 
   if (deps.corsOrigins.length > 0) await registerCors(app, deps.corsOrigins)
-  await app.register(async (scope) => registerHealth(scope, deps))
-  if (deps.servesApi) {
-    await app.register(async (scope) => registerPages(scope))
-    await app.register(async (scope) => registerV1(scope, { ...deps, wrongKeys: limits.wrongKeys }))
-    for (const register of deps.registerMore) await app.register(async (scope) => register(scope))
-  }
+  for (const register of deps.scopes) await app.register(async (scope) => register(scope))
+  if (deps.servesApi) await app.register(async (scope) => registerV1(scope, deps))
   await app.ready()
   return app
+}
+
+/** Limits the connections of clients. In the main process of several, HTTP processes do that. */
+function openConnectionLimit<C extends Content>(app: FastifyInstance, deps: HttpDeps<C>) {
+  if (deps.isBehindProcesses === true) return { isSurplus: () => false }
+  const connections = limitConnections(app.server, deps.maxConnections)
+  deps.metrics.gauge('assay_http_connections', 'Open client connections.', connections.countOpen)
+  deps.metrics.gauge('assay_http_connections_refused', 'Connections beyond the limit.', connections.countRefused)
+  return connections
 }
 
 /** Headers of every response. With its own certificate, the service tells browsers to use https from now on. */
@@ -113,16 +128,16 @@ function writeCommonHeaders(reply: FastifyReply, { region, tls }: Pick<HttpDeps,
   return tls === undefined ? reply : reply.header('Strict-Transport-Security', 'max-age=31536000')
 }
 
-function openApp(deps: HttpDeps): FastifyInstance {
+function openApp<C extends Content>(deps: HttpDeps<C>): FastifyInstance {
   const turns = makeTurns()
   const makeServer = (handler: RequestListener): Server =>
-    deps.tls === undefined
+    deps.tls === undefined || deps.isBehindProcesses === true
       ? createHttpServer(serverOptions, handler)
       : createHttpsServer({ ...serverOptions, ...deps.tls }, handler)
   return fastify({
     // `observeResponses` writes one log line for each response instead.
     logger: false,
-    trustProxy: deps.trustedProxies.length > 0 && deps.trustedProxies,
+    trustProxy: deps.isBehindProcesses === true ? isFirstHop : deps.trustedProxies.length > 0 && deps.trustedProxies,
     genReqId: (request) => newTraceId(request.headers.traceparent as string | undefined),
     clientErrorHandler: makeClientErrorHandler(deps),
     // A path that cannot be decoded matches no route. Fastify runs no hook for it, so it is logged here.
@@ -139,7 +154,7 @@ function openApp(deps: HttpDeps): FastifyInstance {
     forceCloseConnections: 'idle',
     // `serverFactory` makes the server; this option only tells Fastify the scheme of its address. The cast avoids the
     // overload of `fastify` that would expect an HTTPS server in every type.
-    ...({ https: deps.tls } as object),
+    ...({ https: deps.isBehindProcesses === true ? undefined : deps.tls } as object),
     serverFactory(handler) {
       const server = makeServer(turns.limitRequests(handler))
       turns.watchConnections(server)
@@ -147,6 +162,9 @@ function openApp(deps: HttpDeps): FastifyInstance {
     },
   })
 }
+
+/** Trusts the HTTP process, which has taken the address of the client from its own connection and trusted proxies. */
+const isFirstHop = (_address: string, hop: number) => hop === 0
 
 /** Stands in for the schema compilers of Fastify, which no route uses and which take 70 ms of each start to load. */
 function refuseSchema(): never {
@@ -174,9 +192,11 @@ function toServedUrl(url: string): string {
 }
 
 /** Writes one log line and one metric observation for each response. Neither contains headers, queries or bodies. */
-function observeResponses(app: FastifyInstance, deps: HttpDeps) {
+function observeResponses<C extends Content>(app: FastifyInstance, deps: HttpDeps<C>) {
   app.decorateRequest('operationId', undefined)
+  app.decorateRequest('isForwarded', false)
   app.addHook('onResponse', (request, reply, done) => {
+    if (request.isForwarded) return done()
     const ms = reply.elapsedTime
     const accountId = request.caller?.accountId
     if (reply.statusCode >= 400 && accountId !== undefined) deps.countRejectedRequest(accountId, reply.statusCode)

@@ -53,6 +53,9 @@ type Options = {
 
 export type StrangerLimit = ReturnType<typeof makeStrangerLimit>
 
+/** The limit of requests for operations with a wrong key, or without one. */
+export const makeWrongKeyLimit = () => makeStrangerLimit({ perSecond: 200 })
+
 const sleep = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms))
 
 const newRefusal = () =>

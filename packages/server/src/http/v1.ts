@@ -2,33 +2,27 @@ import { listDeliveriesOperation, type Operation, operations, type Account as Wi
 import type { FastifyInstance } from 'fastify'
 import type { Account } from '../domain/accounts/account.ts'
 import type { Admission } from '../domain/accounts/admission.ts'
+import type { Content } from '../domain/content/content.ts'
 import type { AccountStore } from '../domain/ports/account-store.ts'
-import type { ContentStore, JobContents } from '../domain/ports/content-store.ts'
-import type { Scanning } from '../domain/scans/scanning.ts'
-import type { Submitting } from '../domain/scans/submitting.ts'
-import type { AddressPolicy } from '../domain/scans/web-address.ts'
+import type { JobContent } from '../domain/ports/content-store.ts'
 import type { DeliveryFeed } from '../domain/webhooks/delivery-feed.ts'
 import { countFailedFastPath, getCaller, type KeyedOperation, makeAdmitHook, prepareAdmission } from './admission.ts'
 import { makeDeliveriesHandler } from './deliveries.ts'
-import { type Handler, makeFileHandler, makeResultHandler, makeUrlHandler } from './scans.ts'
+import { type Handler, makeFileHandler, makeResultHandler, makeUrlHandler, type ScanDeps } from './scans.ts'
 import type { StrangerLimit } from './strangers.ts'
 
-export type V1Deps = {
+export type V1Deps<C extends Content = JobContent> = ScanDeps<C> & {
   admission: Admission
-  wrongKeys: StrangerLimit
-  accounts: AccountStore
-  scanning: Scanning
-  submitting: Submitting
-  contents: ContentStore
-  jobContents: JobContents
-  policy: AddressPolicy
-  deliveryFeed: DeliveryFeed
+  wrongKeys: Pick<StrangerLimit, 'refuseTooMany'>
+  accounts: Pick<AccountStore, 'findAccount'>
+  /** Undefined in an HTTP process, which leaves the webhooks of an account to the main process. */
+  deliveryFeed?: DeliveryFeed
   /** Aborts when the service stops: requests that wait for a result are answered with its current state. */
   draining: AbortSignal
 }
 
 /** Registers every operation of the contract and its extension, each behind the same admission hook. */
-export function registerV1(app: FastifyInstance, deps: V1Deps) {
+export function registerV1<C extends Content>(app: FastifyInstance, deps: V1Deps<C>) {
   prepareAdmission(app)
   countFailedFastPath(app, deps)
   const register = (operation: KeyedOperation, handler: Handler) =>
@@ -40,10 +34,11 @@ export function registerV1(app: FastifyInstance, deps: V1Deps) {
       handler,
     })
   for (const operation of operations) register(operation, makeHandler(operation, deps))
-  register(listDeliveriesOperation, makeDeliveriesHandler(deps))
+  const { deliveryFeed, draining } = deps
+  if (deliveryFeed !== undefined) register(listDeliveriesOperation, makeDeliveriesHandler({ deliveryFeed, draining }))
 }
 
-function makeHandler(operation: Operation, deps: V1Deps): Handler {
+function makeHandler<C extends Content>(operation: Operation, deps: V1Deps<C>): Handler {
   switch (operation.does) {
     case 'ping':
       return (_request, reply) => reply.send()
@@ -58,7 +53,7 @@ function makeHandler(operation: Operation, deps: V1Deps): Handler {
   }
 }
 
-function makeAccountHandler(deps: { accounts: AccountStore }): Handler {
+function makeAccountHandler(deps: Pick<V1Deps, 'accounts'>): Handler {
   return async (request) => {
     const { accountId } = getCaller(request)
     const account = await deps.accounts.findAccount(accountId)

@@ -1,5 +1,25 @@
 import { createServer } from 'node:http'
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import {
+  AggregatorRegistry,
+  Counter,
+  collectDefaultMetrics,
+  Gauge,
+  Histogram,
+  type MetricObjectWithValues,
+  type MetricValue,
+  Registry,
+} from 'prom-client'
+
+/** The metrics of a process, as JSON can hold them. */
+export type MetricValues = MetricObjectWithValues<MetricValue<string>>[]
+
+/** Adds the metrics of several processes, each by its rule: most are sums. */
+export const addMetrics = (all: MetricValues[]): Promise<MetricValues> =>
+  AggregatorRegistry.aggregate(all).getMetricsAsJSON()
+
+/** Leaves out gauges, whose values end with their process. */
+export const keepTotals = (values: MetricValues): MetricValues =>
+  values.filter(({ type }) => ['counter', 'histogram'].includes(String(type)))
 
 export type Metrics = ReturnType<typeof makeMetrics>
 
@@ -15,6 +35,7 @@ export function makeMetrics(labels: { region: string; version: string }) {
     help: 'Version of the running service.',
     labelNames: ['version'],
     registers,
+    aggregator: 'first',
   })
   info.set({ version: labels.version }, 1)
   const batches = new Histogram({
@@ -32,9 +53,13 @@ export function makeMetrics(labels: { region: string; version: string }) {
   const attemptHelp = 'Attempts to deliver a webhook, by what follows: delivered, retried, or failed for good.'
   const attempts = newCounter('assay_webhook_attempts_total', attemptHelp, ['outcome'])
 
+  const { collect, addFrom } = makeCollector(registry)
+
   return {
     registry,
-    ...newRequestHistogram(registers),
+    collect,
+    addFrom,
+    ...newRequestHistogram(registers, collect),
     observeBatch: (size: number) => batches.observe(size),
     countFailure: () => failures.inc(),
     countEscape: (parser: string) => escapes.inc({ parser }),
@@ -49,12 +74,13 @@ export function makeMetrics(labels: { region: string; version: string }) {
         histogram.labels(...values).observe(observed.at(-1) as number)
       }
     },
-    /** A gauge that is read at each scrape. */
-    gauge(name: string, help: string, read: () => number) {
+    /** A gauge that is read at each scrape. `aggregator` is the rule for several processes. */
+    gauge(name: string, help: string, read: () => number, aggregator: 'sum' | 'max' = 'sum') {
       new Gauge({
         name,
         help,
         registers,
+        aggregator,
         collect() {
           this.set(read())
         },
@@ -97,12 +123,36 @@ export function makeMetrics(labels: { region: string; version: string }) {
   }
 }
 
+/** Collects the metrics of this process, and of the others that are added. */
+function makeCollector(registry: Registry) {
+  let readOthers = async (): Promise<MetricValues[]> => []
+
+  return {
+    /** Adds the metrics of other processes at each scrape. */
+    addFrom(read: () => Promise<MetricValues[]>) {
+      readOthers = read
+    },
+    async collect(): Promise<Registry> {
+      const others = await readOthers()
+      if (others.length === 0) return registry
+      // Some metrics, such as the time of the start, are those of the main process.
+      const own = (await registry.getMetricsAsJSON()).map((metric) =>
+        metric.aggregator === 'omit' ? { ...metric, aggregator: 'first' as const } : metric,
+      )
+      const added = others.map((values) => values.filter(({ aggregator }) => aggregator !== 'omit'))
+      return AggregatorRegistry.aggregate([own, ...added])
+    },
+  }
+}
+
 /** Upper bounds of the histogram of requests, in seconds. */
 export const requestSeconds = [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60]
 
-function newRequestHistogram(registers: Registry[]) {
+const requestMetric = 'assay_http_request_duration_seconds'
+
+function newRequestHistogram(registers: Registry[], collect: () => Promise<Registry>) {
   const requests = new Histogram({
-    name: 'assay_http_request_duration_seconds',
+    name: requestMetric,
     help: 'Time from the first byte of a request to the last byte of its response.',
     labelNames: ['operation', 'status'],
     buckets: requestSeconds,
@@ -127,7 +177,8 @@ function newRequestHistogram(registers: Registry[]) {
     },
     /** Count and percentiles of all requests since the start. A percentile is the upper bound of its bucket. */
     async summariseRequests() {
-      const { values } = await requests.get()
+      const all = (await collect()).getSingleMetric(requestMetric) as typeof requests
+      const { values } = await all.get()
       const buckets = new Map<number, number>()
       for (const { metricName, labels, value } of values) {
         if (metricName?.endsWith('_bucket') !== true) continue
@@ -152,9 +203,8 @@ const noSniff = { 'X-Content-Type-Options': 'nosniff' }
 export async function openMetricsServer(metrics: Metrics, { host, port }: { host: string; port: number }) {
   const server = createServer(async (request, response) => {
     if (request.url !== '/metrics') return response.writeHead(404, noSniff).end()
-    response
-      .writeHead(200, { ...noSniff, 'Content-Type': metrics.registry.contentType })
-      .end(await metrics.registry.metrics())
+    const registry = await metrics.collect()
+    response.writeHead(200, { ...noSniff, 'Content-Type': registry.contentType }).end(await registry.metrics())
   })
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)

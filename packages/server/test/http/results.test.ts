@@ -3,7 +3,6 @@ import { after, before, describe, test } from 'node:test'
 import type { ScanKind } from '@assay/contract'
 import type { FastifyInstance } from 'fastify'
 import { makeAdmission, makeRecentCallers } from '../../src/domain/accounts/admission.ts'
-import { makeReadiness } from '../../src/domain/readiness.ts'
 import { makeResultWaiters, makeScanning } from '../../src/domain/scans/scanning.ts'
 import { makeAddressPolicy } from '../../src/domain/scans/web-address.ts'
 import { makeHttpServer } from '../../src/http/server.ts'
@@ -42,31 +41,20 @@ describe('fetching a result', () => {
       submitting: { submitFile: unused, submitUrl: unused },
       deliveryFeed: { list: unused },
       contents: { newWriter: unused },
-      jobContents: {
-        newWriter: unused,
-        toStoreId: unused,
-        storeIds: [],
-        open: unused,
-        remove: unused,
-        listKeys: unused,
-      },
-      clock: stores.database.clock,
-      listEngines: () => [],
-      roles: ['api', 'worker'],
-      countWorkers: undefined,
+      jobContents: { newWriter: unused },
+      wrongKeys: { refuseTooMany: async () => {} },
       servesApi: true,
       trustedProxies: [],
       policy: makeAddressPolicy([]),
       log: silentLog,
       logRequest() {},
       metrics: makeMetrics({ region: 'test', version: '0' }),
-      readiness: makeReadiness({ checks: [], timeoutMs: 1 }),
+      stopping: new AbortController().signal,
       region: 'test',
-      version: '0',
       publicUrl: undefined,
       corsOrigins: [],
       tls: undefined,
-      registerMore: [],
+      scopes: [],
       countRejectedRequest: () => {},
       isOutage: () => false,
       findConflict: () => undefined,

@@ -92,12 +92,12 @@ const maxCallers = 10_000
 export function makeRecentCallers(readMs = () => performance.now()) {
   const callers = new LRUCache<string, { caller: Caller; untilMs: number }>({ max: maxCallers })
 
-  const remember = (caller: Caller) => {
+  const note = (keyDigest: string, caller: Caller | undefined) => {
     // A request with a test key can ask for a refusal, so the gate always sees it first.
     const hasReserve =
-      !caller.isTest && caller.requestsRemaining >= minRemaining && caller.creditRemaining >= minRemaining
-    if (hasReserve) callers.set(caller.keyDigest, { caller, untilMs: readMs() + recentMs })
-    else callers.delete(caller.keyDigest)
+      caller?.isTest === false && caller.requestsRemaining >= minRemaining && caller.creditRemaining >= minRemaining
+    if (hasReserve) callers.set(keyDigest, { caller, untilMs: readMs() + recentMs })
+    else callers.delete(keyDigest)
   }
 
   return {
@@ -105,12 +105,13 @@ export function makeRecentCallers(readMs = () => performance.now()) {
       const entry = callers.get(keyDigest)
       return entry !== undefined && readMs() < entry.untilMs ? entry.caller : undefined
     },
+    /** Adds the caller of an answer to the recent ones, or removes it; undefined when the key is not known any more. */
+    note,
     /** Wraps the gate: each of its answers adds the caller to the recent ones or removes it. */
     watch: (gate: AdmissionGate): AdmissionGate => ({
       async admit(call) {
         const answer = await gate.admit(call)
-        if (answer.outcome === 'unknown-key') callers.delete(call.keyDigest)
-        else remember(answer.caller)
+        note(call.keyDigest, findCaller(answer))
         return answer
       },
     }),

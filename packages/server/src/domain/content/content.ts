@@ -4,6 +4,9 @@
  */
 export const headBytes = 67_584
 
+/** The media type and the hashes of content, as results show them. */
+export type Description = { contentType: string; hashes: { hash_sha1: string; hash_sha256: string } }
+
 /** Content that was received completely. It can be read any number of times until its owner releases it. */
 export type Content = {
   readonly bytes: number
@@ -16,6 +19,10 @@ export type Content = {
   readonly isInMemory: boolean
   /** The whole content in one buffer, when it lies in memory that way. */
   readonly whole: Buffer | undefined
+  /** The type and the hashes, when the process that received the content has found them already. */
+  readonly description?: Description
+  /** Fetches the head, and small content whole, from the process that received the content. Call it before a scan. */
+  load?(): Promise<void>
   /** Yields the clear bytes from `start` up to `end`, by default the whole content. */
   read(start?: number, end?: number): AsyncIterable<Buffer>
   /** Frees the content, which cannot be read afterwards. May be called twice. */

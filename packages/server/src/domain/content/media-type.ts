@@ -1,7 +1,7 @@
 import { fileTypeFromBuffer } from 'file-type'
 import { newCache } from '../new-cache.ts'
 import { findBinaryKind, findZipKind } from './binary-kind.ts'
-import { type Content, headBytes } from './content.ts'
+import { type Content, type Description, headBytes } from './content.ts'
 import { findText, findTextKind } from './text-kind.ts'
 
 const unknownType = 'application/octet-stream'
@@ -70,7 +70,6 @@ const commonNames: Record<string, string> = {
 const findLatePdf = (head: Buffer) => (head.subarray(0, 1024).includes('%PDF-') ? 'application/pdf' : undefined)
 
 /** The properties of content that every result shows. */
-export type Description = { contentType: string; hashes: { hash_sha1: string; hash_sha256: string } }
 
 /**
  * Describes content, and remembers the description for its account, so that known content is not hashed and inspected
@@ -80,6 +79,7 @@ export function makeDescriber({ entries }: { entries: number }) {
   const cache = entries === 0 ? undefined : newCache<Description>(entries)
 
   return async (content: Content, accountId: string | null): Promise<Description> => {
+    if (content.description !== undefined) return content.description
     const key = `${accountId ?? ''} ${content.sha256}`
     const cached = cache?.get(key)
     if (cached !== undefined) return cached

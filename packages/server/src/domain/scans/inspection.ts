@@ -44,7 +44,8 @@ export function makeInspection(deps: InspectionDeps) {
   return {
     /** Throws `EngineDown` when an engine cannot answer. */
     inspect: (content: Content, turn?: Turn): Promise<InspectionReport> =>
-      deps.clock.run((work) => {
+      deps.clock.run(async (work) => {
+        if (content.load !== undefined) await content.load()
         const inspectNow = () => inspectWithinLimits(deps, content, work)
         return isLight(content) ? inspectNow() : deps.semaphore.use(inspectNow, work)
       }, turn),

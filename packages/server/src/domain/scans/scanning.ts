@@ -27,7 +27,7 @@ type Deps = {
   observeVerdict(kind: ScanKind, status: string, isTest: boolean): void
 }
 
-type ScanRequest = {
+export type ScanRequest = {
   kind: ScanKind
   contentName: string | null
   /** The gate has not counted the request yet, and counts it together with the charge. */
@@ -45,8 +45,8 @@ type SyncScan = ScanRequest & {
   run(caller: Caller): Promise<FinalResult>
 }
 
-type Owner = Pick<Caller, 'accountId' | 'isTest'>
-type AdmittedScan = Admitted & { scan: Scan }
+export type Owner = Pick<Caller, 'accountId' | 'isTest'>
+export type AdmittedScan = Admitted & { scan: Scan }
 
 const engineNames: Record<ScanKind, string> = { malware: 'malware', nsfw_image: 'NSFW image' }
 /** Seconds to send in Retry-After: roughly the time in which a full queue drains. */

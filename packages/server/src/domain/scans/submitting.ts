@@ -1,5 +1,6 @@
 import type { ScanKind } from '@assay/contract'
 import { type Admitted, toAdmitted } from '../accounts/admission.ts'
+import type { Content } from '../content/content.ts'
 import type { Describer } from '../content/media-type.ts'
 import type { AdmissionGate, Caller, Idempotency } from '../ports/admission-gate.ts'
 import type { Clock } from '../ports/clock.ts'
@@ -28,7 +29,7 @@ type Deps = {
   onQueued(): void
 }
 
-type JobRequest = {
+export type JobRequest = {
   kind: ScanKind
   contentName: string | null
   callbackUrl: string | null
@@ -38,10 +39,10 @@ type JobRequest = {
 }
 
 /** A repeated request gets the id of the first one. */
-type Submitted = Admitted & { scanId: string; isQueued: boolean }
+export type Submitted = Admitted & { scanId: string; isQueued: boolean }
 
 /** Accepts background scans. The charge, the job and small content are recorded in one transaction, or nothing is. */
-export function makeSubmitting(deps: Deps) {
+export function makeSubmitting(deps: Deps): Submitting {
   return { submitFile, submitUrl }
 
   async function submitFile(caller: Caller, content: JobContent, request: JobRequest): Promise<Submitted> {
@@ -140,6 +141,10 @@ async function takeTestWebhook({ testWebhooks }: Deps, { accountId }: Caller) {
   throw new Problem({ kind: 'rate-limited', retryAfterSeconds, detail })
 }
 
-export type Submitting = ReturnType<typeof makeSubmitting>
+/** Accepts background scans of content of the type `C`. */
+export type Submitting<C extends Content = JobContent> = {
+  submitFile(caller: Caller, content: C, request: JobRequest): Promise<Submitted>
+  submitUrl(caller: Caller, url: string, request: JobRequest): Promise<Submitted>
+}
 
 const isCertainlyRefused = (error: unknown) => error instanceof Problem && error.refusal.kind !== 'outcome-unknown'

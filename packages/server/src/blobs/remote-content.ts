@@ -1,0 +1,105 @@
+import { type Content, type Description, headBytes } from '../domain/content/content.ts'
+import { malformed } from '../domain/problem.ts'
+import { LinkClosed } from '../runtime/link.ts'
+
+/** What the main process learns of content that an HTTP process holds. */
+export type ContentNotice = { id: number; bytes: number; isInMemory: boolean; description: Description }
+
+/** Content up to this size is sent together with its notice. */
+const sentBytes = 64 * 1024
+/** Content in memory up to this size is fetched whole before a scan, which then treats it as small. */
+const wholeBytes = 1024 * 1024
+/** Bytes of larger content that one call fetches. */
+const pieceBytes = 512 * 1024
+
+/** In an HTTP process: the content that calls to the main process are about. */
+export function makeSharedContents() {
+  const contents = new Map<number, Content>()
+  let lastId = 0
+
+  return {
+    /** Runs `use` with the notice of the content, which can be read meanwhile. Small content is passed as `body`. */
+    async share<T>(
+      content: Content,
+      description: Description,
+      use: (notice: ContentNotice, body: Buffer | undefined) => Promise<T>,
+    ): Promise<T> {
+      const id = ++lastId
+      const { bytes, isInMemory, whole } = content
+      contents.set(id, content)
+      try {
+        return await use({ id, bytes, isInMemory, description }, bytes <= sentBytes ? whole : undefined)
+      } finally {
+        contents.delete(id)
+      }
+    },
+    async read({ id, start, end }: { id: number; start: number; end: number }): Promise<Buffer> {
+      const content = contents.get(id)
+      if (content === undefined) throw new Error('The content was released')
+      const pieces: Buffer[] = []
+      for await (const piece of content.read(start, end)) pieces.push(piece)
+      return pieces.length === 1 ? (pieces[0] as Buffer) : Buffer.concat(pieces)
+    },
+  }
+}
+
+type Read = (range: { id: number; start: number; end: number }) => Promise<Buffer>
+
+/** In the main process: content that an HTTP process holds, and of which `sent` came with the notice. */
+export function newRemoteContent(notice: ContentNotice, sent: Buffer | undefined, read: Read): Content {
+  const { id, bytes, isInMemory, description } = notice
+  const isFetchedWhole = isInMemory && bytes <= wholeBytes
+  let whole = sent
+  let head = sent?.subarray(0, headBytes)
+
+  async function fetchRange(start: number, end: number): Promise<Buffer> {
+    try {
+      const piece = await read({ id, start, end })
+      if (piece.length === end - start) return piece
+      throw new Error(`The content has ${piece.length} bytes where ${end - start} should be`)
+    } catch (error) {
+      // The client has lost its connection too: nothing is recorded or charged.
+      if (error instanceof LinkClosed) throw malformed('The process that received the content has ended.')
+      throw error
+    }
+  }
+
+  return {
+    bytes,
+    description,
+    sha1: description.hashes.hash_sha1,
+    sha256: description.hashes.hash_sha256,
+    // Pieces of larger content belong to their reader.
+    isInMemory: isFetchedWhole || sent !== undefined,
+    get whole() {
+      return whole
+    },
+    get head() {
+      if (head === undefined) throw new Error('The content is not loaded')
+      return head
+    },
+    async load() {
+      if (head !== undefined) return
+      if (isFetchedWhole) whole = await fetchRange(0, bytes)
+      head = whole?.subarray(0, headBytes) ?? (await fetchRange(0, Math.min(bytes, headBytes)))
+    },
+    async *read(start = 0, end = bytes) {
+      const stop = Math.min(end, bytes)
+      if (whole !== undefined) {
+        if (stop > start) yield whole.subarray(start, stop)
+        return
+      }
+      const fetchFrom = (from: number) =>
+        from < stop ? fetchRange(from, Math.min(stop, from + pieceBytes)) : undefined
+      for (let at = start, next = fetchFrom(at); next !== undefined; ) {
+        const piece = await next
+        at += piece.length
+        next = fetchFrom(at)
+        // A reader that stops early leaves this one unread.
+        next?.catch(() => {})
+        yield piece
+      }
+    },
+    async release() {},
+  }
+}
