@@ -18,12 +18,15 @@ export const readName = (pid: number) => readProc(pid, 'comm').trim()
 /** Reads the processor time of all threads so far, in seconds. */
 export const readCpuSeconds = (pid: number) => readTimes(pid, 11)
 
+/** Reads the processor time of the main thread so far, in seconds. */
+export const readThreadSeconds = (pid: number) => readTimes(pid, 11, `task/${pid}/stat`)
+
 /** Reads the processor time of children that have ended, such as connections of PostgreSQL. */
 export const readEndedCpuSeconds = (pid: number) => readTimes(pid, 13)
 
 /** Fields after the name, which may contain blanks: user and system time are the 12th and 13th, of children the next. */
-function readTimes(pid: number, first: 11 | 13): number {
-  const fields = readProc(pid, 'stat').split(') ').at(-1)?.split(' ') ?? []
+function readTimes(pid: number, first: 11 | 13, file = 'stat'): number {
+  const fields = readProc(pid, file).split(') ').at(-1)?.split(' ') ?? []
   return (Number(fields[first] ?? 0) + Number(fields[first + 1] ?? 0)) / ticksPerSecond
 }
 

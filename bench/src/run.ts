@@ -6,6 +6,7 @@ import { benchCurve } from './curve.ts'
 import { benchDatabase } from './database.ts'
 import { benchFalsePositives } from './false-positives.ts'
 import { benchHistory } from './history.ts'
+import { benchHttpProcesses } from './http-processes.ts'
 import { benchJail } from './jail.ts'
 import { benchJobs } from './jobs.ts'
 import { benchMalware } from './malware.ts'
@@ -27,6 +28,7 @@ const benches: Record<string, (options: string[]) => Promise<Row[]>> = {
   database: benchDatabase,
   'false-positives': benchFalsePositives,
   history: benchHistory,
+  'http-processes': benchHttpProcesses,
   jail: benchJail,
   jobs: benchJobs,
   malware: benchMalware,

@@ -4,7 +4,7 @@ import { connect, type NetConnectOpts, type Socket } from 'node:net'
 /** Pieces of one content. `stamp` changes the first piece, so that every content is new. */
 export type Content = { bytes: number; pieces: Buffer[]; stamp(text: string): void }
 
-/** Target of forms; a successful response is a 200 or 201 that contains `expected` or, if allowed, a 503. */
+/** Target of forms; a successful response is a 200, 201 or 202 that contains `expected` or, if allowed, a 503. */
 export type HttpTarget = { url: string; headers: string[]; expected: string; mayBeBusy?: boolean }
 
 /** Returns the bytes to write now; the first piece may have changed since the last call. */
@@ -14,8 +14,7 @@ export type Message = () => Buffer[]
 export function openHttp({ url, expected, mayBeBusy = false }: HttpTarget) {
   const { hostname, port } = new URL(url)
   const isGood = (reply: string) =>
-    ((reply.startsWith('HTTP/1.1 201 ') || reply.startsWith('HTTP/1.1 200 ')) && reply.includes(expected)) ||
-    (mayBeBusy && reply.startsWith('HTTP/1.1 503 '))
+    (/^HTTP\/1\.1 20[012] /.test(reply) && reply.includes(expected)) || (mayBeBusy && reply.startsWith('HTTP/1.1 503 '))
   return openKept({ host: hostname, port: Number(port) }, { isWhole: isWholeAnswer, isGood })
 }
 
