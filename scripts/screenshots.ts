@@ -1,13 +1,14 @@
 import { randomInt } from 'node:crypto'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import pg from 'pg'
+import type { Page } from 'playwright-core'
 import { eicar } from '../acceptance/support/archives.ts'
 import { openChromium } from '../acceptance/support/chromium.ts'
 import { goodPassword } from '../acceptance/support/console.ts'
-import { openWindow, type Window } from '../acceptance/support/console-page.ts'
+import { accountPages, openWindow, operatorPages, setTheme, type Window } from '../acceptance/support/console-page.ts'
 import { openReceiver } from '../acceptance/support/receiver.ts'
 import { type Service, startService } from '../acceptance/support/start-service.ts'
 import { makeCaller } from '../acceptance/support/submitting.ts'
@@ -16,9 +17,15 @@ import { newClosers } from '../packages/server/src/runtime/closers.ts'
 import { makeLogger } from '../packages/server/src/runtime/logger.ts'
 import { testNetwork } from './test-origin.ts'
 
-/** Takes the pictures of the console in the README from a real service with sample data. Run it by hand. */
+/**
+ * Takes the pictures of the console in the README, light and dark, from a real service with sample data. With a
+ * directory as argument, it takes pictures of every page there instead, on a large screen, a small laptop and a phone.
+ */
 const root = fileURLToPath(new URL('../', import.meta.url))
-const images = join(root, 'docs/images')
+const directory = process.argv[2]
+const images = directory === undefined ? join(root, 'docs/images') : resolve(directory)
+const themes = ['light', 'dark'] as const
+const sizes = { 1440: 900, 1024: 768, 390: 844 }
 const names = [
   'invoice-2026-11.pdf',
   'holiday.png',
@@ -48,12 +55,37 @@ try {
   closers.add(() => browser.close())
   const window = await openWindow(browser, service.url)
   await signUp(service, window)
-  await window.page.waitForLoadState('networkidle')
-  await window.page.screenshot({ path: join(images, 'console-overview.png') })
-  await showResult(window)
-  await window.page.screenshot({ path: join(images, 'console-result.png') })
+  if (directory === undefined) await takeForReadme(window)
+  else await takeAll(window)
 } finally {
   await closers.closeAll()
+}
+
+async function takeForReadme(window: Window) {
+  await window.page.waitForLoadState('networkidle')
+  await takeInThemes(window.page, 'console-overview')
+  await showResult(window)
+  await takeInThemes(window.page, 'console-result')
+}
+
+async function takeAll({ page, open }: Window) {
+  for (const [path, heading] of Object.entries({ ...accountPages, ...operatorPages })) {
+    await open(path)
+    await page.getByRole('heading', { level: 1, name: heading, exact: true }).waitFor()
+    const name = path === '/' ? 'overview' : path.slice(1).replaceAll('/', '-')
+    for (const [width, height] of Object.entries(sizes)) {
+      await page.setViewportSize({ width: Number(width), height })
+      await page.waitForLoadState('networkidle')
+      await takeInThemes(page, `${name}-${width}`, true)
+    }
+  }
+}
+
+async function takeInThemes(page: Page, name: string, fullPage = false) {
+  for (const theme of themes) {
+    await setTheme(page, theme)
+    await page.screenshot({ path: join(images, `${name}-${theme}.png`), fullPage })
+  }
 }
 
 /** Adds some weeks of use to an account by dating new scans back. */
