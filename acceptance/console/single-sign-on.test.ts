@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
@@ -293,16 +294,22 @@ describe('single sign-on', { skip: alreadyTested }, () => {
     assert.deepEqual(now, { state: 'available', is_required: false })
   })
 
-  test('doctor asks the issuer', async () => {
+  test('doctor asks the issuer, and finds rules for accounts that do not exist', async () => {
+    type Finding = { check: string; ok: boolean; says: string }
     const examine = async (more: NodeJS.ProcessEnv) => {
       const { out } = await runProgram({ ...settings, ...more }, 'doctor', '--json')
-      type Report = { findings: { check: string; ok: boolean; says: string }[] }
-      return (JSON.parse(out) as Report).findings.find(({ check }) => check === 'single sign-on')
+      const { findings } = JSON.parse(out) as { findings: Finding[] }
+      return findings.filter(({ check }) => check.startsWith('single sign-on'))
     }
-    assert.deepEqual(await examine({}), { check: 'single sign-on', ok: true, says: `${issuer.url} answers` })
-    const gone = await examine({ ASSAY_SSO_ISSUER: `http://127.0.0.1:${await findFreePort()}` })
+    assert.deepEqual(await examine({}), [{ check: 'single sign-on', ok: true, says: `${issuer.url} answers` }])
+    const unknown = randomUUID()
+    const [gone, roles] = await examine({
+      ASSAY_SSO_ISSUER: `http://127.0.0.1:${await findFreePort()}`,
+      ASSAY_SSO_ROLES: `staff=member:${unknown}`,
+    })
     assert.equal(gone?.ok, false)
     assert.match(gone?.says ?? '', /cannot be used: The host refused the connection\. Check ASSAY_SSO_ISSUER/)
+    assert.deepEqual([roles?.ok, roles?.says.includes(unknown)], [false, true])
   })
 
   describe('in a browser', { skip: lacksChromium() }, () => {
@@ -351,6 +358,7 @@ describe('single sign-on', { skip: alreadyTested }, () => {
       await press('Create', page.getByRole('dialog'))
       const ended = page.getByRole('dialog', { name: 'Your session has ended' })
       await ended.getByText('or with your password').waitFor()
+      assert.equal(await page.evaluate('document.activeElement.type'), 'password')
       await assertGood('the end of a session')
       // The issuer still knows the person, and sends the window back at once.
       const [opened] = await Promise.all([page.waitForEvent('popup'), press('Sign in with single sign-on', ended)])

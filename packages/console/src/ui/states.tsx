@@ -10,7 +10,8 @@ export function ErrorMessage({
   isStale?: boolean
 }) {
   if (error === null || error === undefined) return null
-  const traceId = 'traceId' in error ? error.traceId : undefined
+  // A person who waits for a rate limit has nothing to report.
+  const traceId = 'traceId' in error && error.status !== 429 ? error.traceId : undefined
   return (
     <div role="alert" className="rounded-lg border border-threat/30 bg-threat-soft px-4 py-3">
       <p className="font-medium text-threat [overflow-wrap:anywhere]">{error.message}</p>

@@ -36,7 +36,12 @@ async function examine(): Promise<Finding[]> {
       says: loaded.warnings.join(' ') || 'all valid',
     }
     const findings = [settings, checkDataDir(config), checkCertificate(config), await checkSandbox()]
-    return [...findings, ...(await checkSingleSignOn(config)), ...(await checkDatabase()), await checkService(config)]
+    return [
+      ...findings,
+      ...(await checkSingleSignOn(config)),
+      ...(await checkDatabase(config)),
+      await checkService(config),
+    ]
   } catch (error) {
     if (!(error instanceof ConfigMistakes)) throw error
     return error.mistakes.map((says) => ({ check: 'settings', ok: false, says }))
@@ -102,7 +107,7 @@ async function checkSingleSignOn(config: Config): Promise<Finding[]> {
   return [{ check: 'single sign-on', ...(await checkIssuer(config)) }]
 }
 
-async function checkDatabase(): Promise<Finding[]> {
+async function checkDatabase(config: Config): Promise<Finding[]> {
   const check = 'database'
   try {
     return await withStores(async ({ accounts, database }) => {
@@ -123,11 +128,22 @@ async function checkDatabase(): Promise<Finding[]> {
               : 'none. Start the service once, or run: npm run assay -- accounts create --name NAME.',
         },
         { check: 'ledger', ok: ledger.length === 0, says: ledger.join(' ') || 'matches the balance of every account' },
+        ...checkRoleRules(config, all),
       ]
     })
   } catch (error) {
     return [{ check, ok: false, says: (error as Error).message }]
   }
+}
+
+/** Rules of single sign-on that name an account which does not exist give nobody a role. */
+function checkRoleRules({ ssoRoles }: Config, accounts: { id: string }[]): Finding[] {
+  const missing = ssoRoles.flatMap(({ accountId }) =>
+    accountId === null || accounts.some(({ id }) => id === accountId) ? [] : [accountId],
+  )
+  if (missing.length === 0) return []
+  const says = `ASSAY_SSO_ROLES names accounts that do not exist: ${missing.join(', ')}.`
+  return [{ check: 'single sign-on roles', ok: false, says }]
 }
 
 const toClockFinding = (fault: string | undefined): Finding => ({

@@ -100,6 +100,37 @@ describe('mistakes', () => {
     }
   })
 
+  test('single sign-on needs what makes it safe', () => {
+    const sso = { ASSAY_SSO_ISSUER: 'https://login.example.com/realms/a', ASSAY_SSO_CLIENT_ID: 'assay' }
+    const complete = { ...sso, ASSAY_PUBLIC_URL: 'https://scan.example.com' }
+    const account = '0198c1d2-5a3e-7c44-9b1f-2d6f0f6a7e21'
+    assert.deepEqual(findMistakes(complete), [])
+    assert.match(findMistakes(sso)[0] ?? '', /needs ASSAY_PUBLIC_URL/)
+    assert.match(findMistakes({ ASSAY_SSO_CLIENT_ID: 'assay' })[0] ?? '', /go together/)
+    assert.match(findMistakes({ ASSAY_SSO_REQUIRED: 'on' })[0] ?? '', /nobody could sign in/)
+    const creating = findMistakes({ ...complete, ASSAY_SSO_CREATE: 'on' })
+    assert.deepEqual(
+      creating.map((mistake) => /ASSAY_SSO_CREATE=on needs (\w+)/.exec(mistake)?.[1]),
+      ['ASSAY_SSO_DOMAINS', 'ASSAY_SSO_ROLES'],
+    )
+    assert.match(findMistakes({ ...complete, ASSAY_SSO_LINK: 'email' })[0] ?? '', /needs ASSAY_SSO_DOMAINS/)
+    const rules = `cn=admins=operator, staff=owner:${account.toUpperCase()},*=member:${account}`
+    assert.deepEqual(loadConfig({ ...complete, ASSAY_SSO_ROLES: rules }, noToml).config.ssoRoles, [
+      { value: 'cn=admins', role: 'operator', accountId: null },
+      { value: 'staff', role: 'owner', accountId: account },
+      { value: '*', role: 'member', accountId: account },
+    ])
+    for (const [name, ...wrong] of [
+      ['ASSAY_SSO_ISSUER', 'http://login.example.com', 'login.example.com', 'https://a:b@c.example', 'https://a/?b'],
+      ['ASSAY_SSO_DOMAINS', '@example.com', 'ada@example.com', '*.example.com', 'example'],
+      ['ASSAY_SSO_ROLES', '*=operator', 'admins', '=operator', 'staff=member', 'staff=member:x', 'staff=boss'],
+    ] as const) {
+      for (const value of wrong) {
+        assert.match(findMistakes({ ...complete, [name]: value })[0] ?? '', new RegExp(`^${name} must be`), value)
+      }
+    }
+  })
+
   test('settings that contradict each other are mistakes', () => {
     const both = /ASSAY_TLS_CERT and ASSAY_TLS_KEY go together/
     assert.match(findMistakes({ ASSAY_TLS_CERT: 'a.pem' })[0] ?? '', both)

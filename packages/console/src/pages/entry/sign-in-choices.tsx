@@ -25,35 +25,37 @@ export function SignInChoices({
   const state = data?.state ?? 'off'
   // A form that is not accepted must not appear even for a moment.
   if (data === undefined && error === null) return null
+  const isRequired = data?.is_required === true
   return (
     <div className="flex flex-col gap-4">
-      {state !== 'off' && (
+      {state === 'available' && (
         <>
-          <Button
-            variant="primary"
-            onClick={() => sso.mutate()}
-            isBusy={sso.isPending}
-            disabled={state !== 'available'}
-          >
+          <Button variant="primary" onClick={() => sso.mutate()} isBusy={sso.isPending}>
             Sign in with single sign-on
           </Button>
-          {state === 'unreachable' && (
-            <p role="status" className="rounded-lg bg-error-soft px-4 py-3 text-error">
-              Single sign-on is not available at the moment: the provider does not answer.
-              {data?.is_required === true && ' Try again later, or ask an operator of this service.'}
-            </p>
-          )}
           <ErrorMessage error={sso.error} />
         </>
       )}
-      {state !== 'off' && data?.is_required !== true && (
+      {state === 'unreachable' && (
+        <p role="status" className="rounded-lg bg-error-soft px-4 py-3 text-error">
+          Single sign-on is not available at the moment: the provider does not answer.{' '}
+          {isRequired
+            ? 'This page tries again by itself. If it takes long, ask an operator of this service.'
+            : 'You can sign in with your password, if you have one.'}
+        </p>
+      )}
+      {state === 'available' && !isRequired && (
         <p className="flex items-center gap-3 text-faint before:h-px before:flex-1 before:bg-line after:h-px after:flex-1 after:bg-line">
           or with your password
         </p>
       )}
-      {data?.is_required !== true && (
+      {!isRequired && (
         <>
-          <SignInForm {...(email === undefined ? {} : { email })} isPrimary={state === 'off'} onSignedIn={onSignedIn} />
+          <SignInForm
+            {...(email === undefined ? {} : { email })}
+            isPrimary={state !== 'available'}
+            onSignedIn={onSignedIn}
+          />
           {children}
         </>
       )}

@@ -12,7 +12,7 @@ export function SignInForm({
   onSignedIn,
 }: {
   email?: string
-  /** Whether this is the only way to sign in. */
+  /** Whether this is the only way to sign in now. */
   isPrimary: boolean
   onSignedIn: () => Promise<void>
 }) {
@@ -30,6 +30,7 @@ export function SignInForm({
         type="password"
         autoComplete="current-password"
         data-focus
+        autoFocus={email !== ''}
         {...form.text('password')}
       />
       {needsCode && <CodeField {...form.text('code')} />}
