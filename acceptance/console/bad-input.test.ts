@@ -167,6 +167,8 @@ describe('the admin API rejects', () => {
     const routes = Object.values(adminRoutes).filter(({ path }) => path.includes('{id}'))
     assert(routes.length > 10)
     const bodies: Record<string, object> = {
+      '/alerts/{id}': { topics: ['credits'] },
+      '/operator/alerts/{id}': { topics: ['disk'] },
       '/keys/{id}/rotate': { overlap_hours: 0 },
       '/keys/{id}/revoke': { name: 'a' },
       '/operator/accounts/{id}': { suspended: false },

@@ -215,7 +215,7 @@ describe('the console in a browser', { skip: lacking }, () => {
       assert.deepEqual(await listSerious(page), [])
       await press('Last day')
       await page.getByRole('img', { name: /^Malware scans, per 15 minutes, .* Highest value: [1-9]/ }).waitFor()
-      await page.getByRole('img', { name: /^Time from request|^Response time/ }).waitFor()
+      await page.getByRole('img', { name: /^Time to verdict|^Scan response time/ }).waitFor()
     }
     await window.open('/operator/status')
     for (const name of [

@@ -10,6 +10,7 @@ export const accountPages: Record<string, string> = {
   '/usage': 'Usage',
   '/keys': 'API keys',
   '/webhooks': 'Webhooks',
+  '/alerts': 'Alerts',
   '/account': 'Account',
   '/you': 'You',
 }
@@ -21,6 +22,7 @@ export const operatorPages: Record<string, string> = {
   '/operator/operators': 'Operators',
   '/operator/jobs': 'Jobs',
   '/operator/deliveries': 'Deliveries',
+  '/operator/alerts': 'Alerts',
   '/operator/signatures': 'Signatures and models',
   '/operator/lists': 'Allow and block',
   '/operator/audit': 'Audit log',

@@ -64,7 +64,7 @@ function SignedIn() {
 }
 
 /** Pages that a suspended account cannot use; the page Account shows the reason. */
-const accountPaths = new Set(['/', '/scan', '/history', '/usage', '/keys', '/webhooks'])
+const accountPaths = new Set(['/', '/scan', '/history', '/usage', '/keys', '/webhooks', '/alerts'])
 
 /** Navigates once. The Navigate component of the router would navigate again whenever the address changes. */
 function Redirect({ to, back }: { to: string; back?: string }) {
@@ -92,6 +92,7 @@ const pages = [
   page('/usage', () => import('./pages/account/usage.tsx'), 'UsagePage'),
   page('/keys', () => import('./pages/account/keys.tsx'), 'KeysPage'),
   page('/webhooks', () => import('./pages/account/webhooks.tsx'), 'WebhooksPage'),
+  page('/alerts', () => import('./pages/alerts/alerts.tsx'), 'AccountAlertsPage'),
   page('/account', () => import('./pages/account/account.tsx'), 'AccountPage'),
   page('/you', () => import('./pages/account/you.tsx'), 'YouPage'),
   page('/operator/status', () => import('./pages/operator/status.tsx'), 'StatusPage'),
@@ -100,6 +101,7 @@ const pages = [
   page('/operator/plans', () => import('./pages/operator/plans.tsx'), 'PlansPage'),
   page('/operator/jobs', () => import('./pages/operator/jobs.tsx'), 'JobsPage'),
   page('/operator/deliveries', () => import('./pages/operator/deliveries.tsx'), 'DeliveriesPage'),
+  page('/operator/alerts', () => import('./pages/alerts/alerts.tsx'), 'OperatorAlertsPage'),
   page('/operator/signatures', () => import('./pages/operator/signatures.tsx'), 'SignaturesPage'),
   page('/operator/lists', () => import('./pages/operator/lists.tsx'), 'ListsPage'),
   page('/operator/audit', () => import('./pages/operator/audit.tsx'), 'AuditPage'),

@@ -1,7 +1,7 @@
 import type { Session } from '@assay/contract/admin'
 import { Link } from '@tanstack/react-router'
 
-type PageLink = { path: string; label: string; icon: IconName }
+type PageLink = { path: string; label: string; icon: IconName; isForOwners?: boolean }
 
 /** Pages for owners and members of an account. */
 const accountPages: PageLink[] = [
@@ -11,6 +11,7 @@ const accountPages: PageLink[] = [
   { path: '/usage', label: 'Usage', icon: 'usage' },
   { path: '/keys', label: 'API keys', icon: 'keys' },
   { path: '/webhooks', label: 'Webhooks', icon: 'webhooks' },
+  { path: '/alerts', label: 'Alerts', icon: 'alerts', isForOwners: true },
   { path: '/account', label: 'Account', icon: 'account' },
 ]
 
@@ -22,6 +23,7 @@ const operatorPages: PageLink[] = [
   { path: '/operator/operators', label: 'Operators', icon: 'account' },
   { path: '/operator/jobs', label: 'Jobs', icon: 'jobs' },
   { path: '/operator/deliveries', label: 'Deliveries', icon: 'deliveries' },
+  { path: '/operator/alerts', label: 'Alerts', icon: 'alerts' },
   { path: '/operator/signatures', label: 'Signatures', icon: 'signatures' },
   { path: '/operator/lists', label: 'Allow and block', icon: 'lists' },
   { path: '/operator/audit', label: 'Audit log', icon: 'audit' },
@@ -38,7 +40,11 @@ export function Navigation({ session }: { session: Session }) {
       {session.account !== null && (
         <PageLinks
           title={session.account.name}
-          pages={accountPages.filter(({ path }) => session.account?.suspended_at === null || path === '/account')}
+          pages={accountPages.filter(
+            ({ path, isForOwners }) =>
+              (session.account?.suspended_at === null || path === '/account') &&
+              (isForOwners !== true || session.account?.role === 'owner'),
+          )}
         />
       )}
       {session.member.role === 'operator' && <PageLinks title="Operator" pages={operatorPages} />}
@@ -94,6 +100,7 @@ const iconPaths = {
   lists: 'M3 5.5l1.5 1.5L7 4M3 13l4 4M7 13l-4 4M10 6h7M10 15h7',
   audit: 'M5 3h7l3 3v11H5zM12 3v3h3M7.5 9.5h5M7.5 12.5h5',
   system: 'M3 4h14v5H3zM3 11h14v5H3zM6 6.5h.5M6 13.5h.5M10 6.5h4M10 13.5h4',
+  alerts: 'M5 13.5V9a5 5 0 0 1 10 0v4.5l1.5 1.5h-13zM8 17.5h4',
   reference: 'M4 4.5c2.2-.8 4.2-.6 6 .8 1.8-1.4 3.8-1.6 6-.8V16c-2.2-.8-4.2-.6-6 .8-1.8-1.4-3.8-1.6-6-.8zM10 5.3v11.5',
 }
 

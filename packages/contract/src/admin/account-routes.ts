@@ -1,5 +1,6 @@
 import * as account from './account.ts'
 import * as activity from './activity.ts'
+import { accountAlertRoutes } from './alert-routes.ts'
 import { get, post, remove } from './route.ts'
 import * as scanning from './scanning.ts'
 import * as session from './session.ts'
@@ -88,4 +89,5 @@ export const accountRoutes = {
     'Remove a member or an invitation; the response lists the keys that the member created',
     { answer: account.RemovedMember },
   ),
+  ...accountAlertRoutes,
 }

@@ -1,5 +1,6 @@
 import * as account from './account.ts'
 import * as activity from './activity.ts'
+import { operatorAlertRoutes } from './alert-routes.ts'
 import * as operator from './operator.ts'
 import { get, patch, post, put, remove } from './route.ts'
 import * as session from './session.ts'
@@ -103,4 +104,5 @@ export const operatorRoutes = {
   makeBackup: post('/operator/backup', 'operator', 'Write a backup below the data directory', {
     answer: operator.BackupDone,
   }),
+  ...operatorAlertRoutes,
 }

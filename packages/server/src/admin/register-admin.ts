@@ -101,6 +101,8 @@ const longRoutes = new Set<AdminRouteName>([
   'signIn',
   'startSso',
   'startTotp',
+  'testAccountAlertChannel',
+  'testAlertChannel',
   'testWebhook',
   'unlinkSso',
   'updateSignatures',

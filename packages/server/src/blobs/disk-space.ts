@@ -15,11 +15,14 @@ type Deps = {
 const readFreeEveryMs = 500
 const readUsedEveryMs = 10_000
 const retryAfterSeconds = 30
+/** Share of free space below which operators are warned. */
+const warningShare = 0.05
 
 /** Grants space for content on a disk, before each write, so that content is refused before the disk is full. */
 export async function openDiskSpace(deps: Deps) {
   // At the first start of a node with a remote database and remote content the directory does not exist yet.
   await mkdir(deps.dir, { recursive: true, mode: 0o711 })
+  let total = 0
   let free = await readFree()
   let used = await readUsed()
   let reading: Promise<void> | undefined
@@ -44,6 +47,13 @@ export async function openDiskSpace(deps: Deps) {
       used = Math.max(0, used - bytes)
     },
     countFree: () => free,
+    /** A sentence while less than a twentieth of the disk is free. */
+    findWarning(): string | undefined {
+      refresh()
+      if (free >= total * warningShare) return undefined
+      const percent = Math.floor((free / Math.max(1, total)) * 100)
+      return `${percent} % of the disk of the data directory are free.`
+    },
     findFault(): string | undefined {
       refresh()
       if (free < deps.reserveBytes) return 'The disk is almost full: uploads are refused with 503.'
@@ -78,7 +88,8 @@ export async function openDiskSpace(deps: Deps) {
   }
 
   async function readFree(): Promise<number> {
-    const { bavail, bsize } = await statfs(deps.dir)
+    const { bavail, blocks, bsize } = await statfs(deps.dir)
+    total = blocks * bsize
     return bavail * bsize
   }
 

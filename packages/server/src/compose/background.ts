@@ -2,14 +2,17 @@ import { availableParallelism } from 'node:os'
 import { v7 as newUuid } from 'uuid'
 import type { Config } from '../config/load-config.ts'
 import { makeJobStore } from '../database/job-store.ts'
+import { makeSendAlert } from '../domain/alerts/send-alert.ts'
 import type { NextDeliveryState } from '../domain/ports/delivery-store.ts'
 import { listQueues, makeRunJob } from '../domain/scans/jobs.ts'
 import { makeDeliver } from '../domain/webhooks/deliver.ts'
+import { makeMailSender } from '../outbound/mail-sender.ts'
 import { readActivityTotals } from '../runtime/activity-totals.ts'
 import type { Closers } from '../runtime/closers.ts'
 import type { Logger } from '../runtime/logger.ts'
 import type { Metrics } from '../runtime/metrics.ts'
 import { openActivityRecorder } from '../workers/activity-recorder.ts'
+import { openAlertWorker } from '../workers/alert-worker.ts'
 import { openDeliveryWorker } from '../workers/delivery-worker.ts'
 import { openScanWorker } from '../workers/scan-workers.ts'
 import { openSweeper } from '../workers/sweeper.ts'
@@ -53,7 +56,19 @@ export async function openBackground(config: Config, deps: Deps) {
     isOutage: storage.database.watch.isOutage,
   })
   closers.add(recorder.close)
-  return { ...workers, recordActivity: recorder.record }
+  const sendAlert = makeSendAlert({
+    mail: config.smtpUrl && makeMailSender({ url: config.smtpUrl, from: config.smtpFrom }),
+    sender: scanning.outbound.sender,
+    listWebhookSecrets: storage.accounts.listWebhookSecrets,
+    clock: storage.database.clock,
+    region: config.region,
+  })
+  if (config.roles.worker) {
+    const { isOutage } = storage.database.watch
+    const alertWorker = openAlertWorker({ store: storage.alerts, send: sendAlert, log, isOutage })
+    closers.add(alertWorker.close)
+  }
+  return { ...workers, recordActivity: recorder.record, sendAlert }
 }
 
 /** Many more jobs than cores: a small scan spends most of its time waiting for the engine and the database. */

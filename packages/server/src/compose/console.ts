@@ -2,6 +2,7 @@ import { fileURLToPath } from 'node:url'
 import type { FastifyInstance } from 'fastify'
 import { makeAccountHandlers } from '../admin/account-handlers.ts'
 import { makeActivityHandlers } from '../admin/activity-handlers.ts'
+import { makeAlertHandlers } from '../admin/alert-handlers.ts'
 import type { Handlers } from '../admin/call.ts'
 import { registerConsole } from '../admin/console-files.ts'
 import { makeJobHandlers } from '../admin/job-handlers.ts'
@@ -85,6 +86,13 @@ function makeHandlers(config: Config, deps: Deps): Handlers {
     ...makeTotpHandlers(shared),
     ...makeScanHandlers({ ...shared, history: makeScanHistory(database) }),
     ...makeActivityHandlers({ activity: storage.activity, record: background.recordActivity }),
+    ...makeAlertHandlers({
+      ...shared,
+      alerts: storage.alerts,
+      send: background.sendAlert,
+      hasEmail: config.smtpUrl !== undefined,
+      policy: useCases.policy,
+    }),
     ...makeKeyHandlers(shared),
     ...makeWebhookHandlers({ ...shared, sender: scanning.outbound.sender, policy: useCases.policy }),
     ...makeAccountHandlers(shared),

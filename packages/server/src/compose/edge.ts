@@ -68,7 +68,12 @@ export async function openEdge(config: Config, deps: Deps) {
   const http = await openHttp(config, { ...deps, ...node, useCases, site })
   const heartbeat = openHeartbeat({
     nodes: storage.nodes,
-    describe: makeNodeInfo({ ...node, clock: storage.database.clock, degradation: scanning.degradation }),
+    describe: makeNodeInfo({
+      ...node,
+      findDiskWarning: storage.jobDisk.findWarning,
+      clock: storage.database.clock,
+      degradation: scanning.degradation,
+    }),
     log,
     isOutage: storage.database.watch.isOutage,
   })

@@ -71,11 +71,14 @@ export function makeNodeInfo(deps: {
   readiness: Readiness
   degradation: Degradation
   listEngines(): EngineStatus[]
+  /** A sentence while little space is left, before content is refused. */
+  findDiskWarning(): string | undefined
   clock: Clock
 }) {
   const self = { id: newUuid(), name: hostname(), roles: deps.roles, version, startedAt: deps.clock.now() }
   return async (): Promise<AssayNode> => {
-    const { status, reasons } = await deps.readiness.check()
+    const { status, reasons, faults } = await deps.readiness.check()
+    const diskWarning = deps.findDiskWarning()
     const degraded = deps.degradation.find()
     const engines = deps.listEngines().map(({ name, kind, state }) => ({
       name,
@@ -83,7 +86,8 @@ export function makeNodeInfo(deps: {
       signaturesAt: state?.signaturesAt?.toISOString() ?? null,
       ...(kind === 'malware' && degraded !== undefined ? { degraded } : {}),
     }))
-    return { ...self, status, reasons, engines }
+    const allFaults = { ...(diskWarning === undefined ? {} : { disk: diskWarning }), ...faults }
+    return { ...self, status, reasons, faults: allFaults, engines }
   }
 }
 

@@ -3,6 +3,7 @@ import { join, resolve } from 'node:path'
 import type { Config } from '../config/load-config.ts'
 import { makeAccountStore } from '../database/account-store.ts'
 import { makeActivityStore } from '../database/activity-store.ts'
+import { makeAlertStore } from '../database/alert-store.ts'
 import { makeAttemptStore } from '../database/console/attempt-store.ts'
 import { makeAuditLog } from '../database/console/audit-log.ts'
 import { makeMemberStore } from '../database/console/member-store.ts'
@@ -155,6 +156,7 @@ export async function openStores(config: Config, role: Role, log: Logger, wanted
       scans: makeScanStore(database),
       nodes: makeNodeStore(database),
       activity: makeActivityStore(database),
+      alerts: makeAlertStore({ pool, sealer: sealing }),
       signatures: makeSignatureStore(database),
       close,
     }

@@ -148,6 +148,14 @@ export const proxyUrl: Reader<URL> = (value) => {
   return url
 }
 
+export const smtpUrl: Reader<URL> = (value) => {
+  const url = URL.parse(value)
+  if (url === null || !['smtp:', 'smtps:'].includes(url.protocol) || url.hostname === '') {
+    throw new Error('must be a URL like smtp://user:password@mail.example.com:587 or smtps://mail.example.com')
+  }
+  return url
+}
+
 const unitMs: Record<string, number> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 
 /** A duration, in milliseconds. */

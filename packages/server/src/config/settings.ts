@@ -18,6 +18,7 @@ import {
   proxyUrl,
   regionName,
   roles,
+  smtpUrl,
   text,
   wholeNumber,
 } from './readers.ts'
@@ -101,6 +102,14 @@ export const settingDefinitions = {
   webhookRetries: setting('ASSAY_WEBHOOK_RETRIES', listOf(duration), {
     fallback: '5s,5m,30m,2h,5h,10h,10h',
     about: 'Pauses before the further attempts to deliver a webhook, separated by commas.',
+  }),
+  smtpUrl: setting('ASSAY_SMTP_URL', smtpUrl, {
+    secret: true,
+    about: 'Mail server for alerts, smtp://user:password@host:587 or smtps://host. Unset: no alerts by email.',
+  }),
+  smtpFrom: setting('ASSAY_SMTP_FROM', text, {
+    fallback: 'assay@localhost',
+    about: 'Sender of alerts by email.',
   }),
   testWebhooks: setting('ASSAY_WEBHOOK_TEST_LIMIT', wholeNumber(0, 1_000_000), {
     fallback: '1000',

@@ -198,9 +198,11 @@ logged as (
   select id, at, status, duration_ms, answer from held order by i
 ),
 endpoint as (
-  insert into webhook_endpoints as stored (account_id, url, host, failing_since, last_success_at, last_attempt_at)
+  insert into webhook_endpoints as stored
+    (account_id, url, host, failing_since, last_success_at, last_attempt_at, dead_since)
   select account_id, url, min(host), case when not bool_or(state = 'delivered') then min(at) end,
-    max(at) filter (where state = 'delivered'), max(at)
+    max(at) filter (where state = 'delivered'), max(at),
+    case when not bool_or(state = 'delivered') then min(at) filter (where state = 'dead') end
   from held group by account_id, url order by account_id, url
   -- A paused endpoint stays paused, even if a delivery that was in flight succeeds.
   on conflict (account_id, md5(url)) do update set
@@ -209,6 +211,8 @@ endpoint as (
       then least(stored.failing_since, excluded.failing_since) end,
     last_success_at = coalesce(excluded.last_success_at, stored.last_success_at),
     last_attempt_at = excluded.last_attempt_at,
+    dead_since = case when excluded.last_success_at is null
+      then least(stored.dead_since, excluded.dead_since) end,
     paused_at = coalesce(stored.paused_at, case
       when excluded.last_success_at is null
         and excluded.last_attempt_at - stored.failing_since > $2::double precision * interval '1 millisecond'

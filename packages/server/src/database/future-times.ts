@@ -11,7 +11,14 @@ import { changeRows } from './query.ts'
  */
 export async function shortenFutureWaits({ pool }: { pool: Pool }): Promise<number> {
   let shortened = 0
-  for (const statement of [endJobHolds, endDeliveryLeases, shortenRetries, dateIdempotencyKeys]) {
+  for (const statement of [
+    endJobHolds,
+    endDeliveryLeases,
+    shortenRetries,
+    dateIdempotencyKeys,
+    dateAlerts,
+    shortenAlertRetries,
+  ]) {
     shortened += await changeRows(pool, statement)
   }
   return shortened
@@ -35,3 +42,14 @@ where next_at > now() + interval '1 minute' and lease_token is null
 
 /** A key is kept for a day, so that a repeated request is not charged twice; deleting it early would be worse. */
 const dateIdempotencyKeys = `update idempotency_keys set created_at = now() where created_at > ${farAhead}`
+
+const dateAlerts = `
+update alerts set since = least(since, now()), absent_since = least(absent_since, now())
+where since > ${farAhead} or absent_since > ${farAhead}
+`
+
+/** The longest pause before an attempt at an alert is two hours. */
+const shortenAlertRetries = `
+update alert_messages set created_at = least(created_at, now()), next_at = now(), lease_token = null
+where next_at > now() + interval '3 hours'
+`

@@ -1,6 +1,7 @@
 import type { Pool, PoolClient } from 'pg'
 import type { Binding } from '../domain/ports/sealer.ts'
 import { OperatorMistake } from '../domain/problem.ts'
+import { alertChannelOf } from './alert-channels.ts'
 import { totpSecretOf } from './console/member-store.ts'
 import { changeRows, inTransaction, listRows } from './query.ts'
 import { previousWebhookSecretOf, webhookSecretOf } from './webhook-secrets.ts'
@@ -44,7 +45,7 @@ export async function resealAll(pool: Pool, resealing: Resealing, options: Optio
   return inTransaction(
     pool,
     async (client): Promise<Resealed> => {
-      await client.query('lock table master_key, accounts, members, jobs in share row exclusive mode')
+      await client.query('lock table master_key, accounts, members, alert_channels, jobs in share row exclusive mode')
       await requireNoNodes(client)
       const moved = await changeRows(client, 'update master_key set id = $2 where id = $1', [
         resealing.oldId,
@@ -55,6 +56,7 @@ export async function resealAll(pool: Pool, resealing: Resealing, options: Optio
       // The home region seals the secrets of accounts, and replicates them.
       const accounts = options.isSatellite ? 0 : await resealAccounts(client, resealing)
       const members = await resealMembers(client, resealing)
+      await resealAlertChannels(client, resealing)
       const jobs = await resealJobs(client, resealing)
       // No node runs, so no caller waits for a remote scan any more; the sweeper removes the content of remote scans.
       await client.query('delete from remote_scans')
@@ -115,6 +117,19 @@ async function resealMembers(client: PoolClient, { reseal, newWebhookSecret }: R
     }
   }
   return rows.length
+}
+
+/** A channel whose address is lost is removed; somebody adds it again. */
+async function resealAlertChannels(client: PoolClient, { reseal }: Resealing) {
+  const rows = await listRows<{ id: string; sealed: Buffer }>(
+    client,
+    'select id, sealed from alert_channels where sealed is not null order by id',
+  )
+  for (const { id, sealed } of rows) {
+    const resealed = reseal(sealed, alertChannelOf(id))
+    if (resealed === undefined) await changeRows(client, 'delete from alert_channels where id = $1', [id])
+    else await changeRows(client, 'update alert_channels set sealed = $2 where id = $1', [id, resealed])
+  }
 }
 
 /** Content that does not open stays as it is: its job fails as it would have failed before. */

@@ -33,6 +33,59 @@ create table accounts (
   constraint accounts_rate_requests_check CHECK ((rate_requests > 0))
 );
 
+create table alert_channels (
+  id uuid not null,
+  account_id uuid,
+  kind text not null,
+  email text,
+  sealed bytea,
+  topics text[] not null,
+  threats_per_hour integer not null,
+  created_by text not null,
+  created_at timestamp with time zone not null default now(),
+  sent_at timestamp with time zone,
+  failure text,
+  constraint alert_channels_pkey PRIMARY KEY (id),
+  constraint alert_channels_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id) ON DELETE CASCADE,
+  constraint alert_channels_check CHECK (((kind = 'email'::text) = (email IS NOT NULL))),
+  constraint alert_channels_check1 CHECK ((num_nonnulls(email, sealed) = 1)),
+  constraint alert_channels_kind_check CHECK ((kind = ANY (ARRAY['email'::text, 'webhook'::text, 'slack'::text, 'teams'::text]))),
+  constraint alert_channels_threats_per_hour_check CHECK ((threats_per_hour > 0))
+);
+
+CREATE INDEX alert_channels_account ON public.alert_channels USING btree (account_id);
+
+create table alert_messages (
+  id uuid not null default gen_random_uuid(),
+  channel_id uuid not null,
+  state text not null,
+  topic text not null,
+  text text not null,
+  since timestamp with time zone not null,
+  created_at timestamp with time zone not null default now(),
+  attempts integer not null default 0,
+  next_at timestamp with time zone not null default now(),
+  lease_token uuid,
+  constraint alert_messages_pkey PRIMARY KEY (id),
+  constraint alert_messages_channel_id_fkey FOREIGN KEY (channel_id) REFERENCES alert_channels(id) ON DELETE CASCADE,
+  constraint alert_messages_state_check CHECK ((state = ANY (ARRAY['firing'::text, 'resolved'::text])))
+);
+
+CREATE INDEX alert_messages_due ON public.alert_messages USING btree (next_at);
+
+create table alerts (
+  channel_id uuid not null,
+  subject text not null,
+  topic text not null,
+  text text not null,
+  hold_ms double precision not null,
+  since timestamp with time zone not null default now(),
+  told_at timestamp with time zone,
+  absent_since timestamp with time zone,
+  constraint alerts_pkey PRIMARY KEY (channel_id, subject),
+  constraint alerts_channel_id_fkey FOREIGN KEY (channel_id) REFERENCES alert_channels(id) ON DELETE CASCADE
+);
+
 create table api_keys (
   id uuid not null,
   account_id uuid not null,
@@ -329,6 +382,7 @@ create unlogged table nodes (
   seen_at timestamp with time zone not null default now(),
   status text not null,
   reasons text[] not null,
+  faults json not null default '{}'::json,
   engines json not null,
   constraint nodes_pkey PRIMARY KEY (id)
 ) with (fillfactor = 50);
@@ -469,8 +523,10 @@ create table webhook_endpoints (
   failing_since timestamp with time zone,
   last_success_at timestamp with time zone,
   last_attempt_at timestamp with time zone not null,
-  paused_at timestamp with time zone
+  paused_at timestamp with time zone,
+  dead_since timestamp with time zone
 ) with (fillfactor = 70);
 
+CREATE INDEX webhook_endpoints_dead ON public.webhook_endpoints USING btree (account_id) WHERE (dead_since IS NOT NULL);
 CREATE INDEX webhook_endpoints_paused ON public.webhook_endpoints USING btree (account_id) WHERE (paused_at IS NOT NULL);
 CREATE UNIQUE INDEX webhook_endpoints_key ON public.webhook_endpoints USING btree (account_id, md5(url));

@@ -1,5 +1,11 @@
 /** A `degraded` service still serves some requests; an `unavailable` one should get no traffic. */
-export type Health = { status: 'ready' | 'degraded' | 'unavailable'; reasons: string[]; checks: Record<string, string> }
+export type Health = {
+  status: 'ready' | 'degraded' | 'unavailable'
+  reasons: string[]
+  checks: Record<string, string>
+  /** The sentence of each check that failed. */
+  faults: Record<string, string>
+}
 
 export type Check = {
   name: string
@@ -28,6 +34,9 @@ export function makeReadiness(deps: { checks: Check[]; timeoutMs: number }) {
         status: stopping.signal.aborted || vitalFault ? 'unavailable' : reasons.length > 0 ? 'degraded' : 'ready',
         reasons,
         checks: Object.fromEntries(deps.checks.map((check, i) => [check.name, toState(check, faults[i])])),
+        faults: Object.fromEntries(
+          deps.checks.flatMap(({ name }, i) => (faults[i] === undefined ? [] : [[name, faults[i]]])),
+        ),
       }
     },
   }

@@ -43,6 +43,14 @@ async function openInstallation() {
   const accountId = registered.account.id
   await stores.registration.rotateWebhookSecret(accountId)
   const member = await joinConsole(stores)
+  const channel = {
+    id: newUuid(),
+    accountId: null,
+    kind: 'webhook',
+    target: 'https://a.example/',
+    secret: 's',
+  } as const
+  await stores.alerts.addChannel({ ...channel, topics: ['disk'], threatsPerHour: 1 }, 'ada')
   const contents = toContents(keys[0])
   const jobs = [await submit(1000), await submit(200_000)]
 
@@ -113,6 +121,8 @@ describe('a rotation of the master key', () => {
     const stores = await old.reopen()
     assert.deepEqual(await stores.accounts.listWebhookSecrets(old.accountId), secrets)
     assert.equal(String(await stores.auth.members.findTotpSecret(old.member)), 'secret of the app')
+    const [channel] = await stores.alerts.listChannels(null)
+    assert.deepEqual([channel?.target, channel?.secret], ['https://a.example/', 's'])
     const queues = listQueues(['malware'], old.newContents.storeIds)
     const claimed = await makeJobStore({ pool: old.pool, listQueues: () => queues }).claim(10, 30_000)
     assert.equal(claimed.length, 2)
@@ -147,7 +157,7 @@ describe('a rotation of the master key', () => {
     await old.close()
   })
 
-  test('with a lost key creates new webhook secrets, removes authenticator apps and leaves the jobs to fail', async () => {
+  test('with a lost key creates new webhook secrets, removes authenticator apps and channels of alerts, and leaves the jobs to fail', async () => {
     const old = await openInstallation()
     const before = await old.stores.accounts.listWebhookSecrets(old.accountId)
     await old.rotate({ isLost: true, masterKey: randomBytes(32) })
@@ -157,6 +167,7 @@ describe('a rotation of the master key', () => {
     assert.ok(!before.includes(secret ?? ''))
     assert.deepEqual(others, [])
     assert.equal((await stores.auth.members.findMember(old.member))?.totpConfirmedAt, null)
+    assert.deepEqual(await stores.alerts.listChannels(null), [])
     const queues = listQueues(['malware'], old.newContents.storeIds)
     const [job] = await makeJobStore({ pool: old.pool, listQueues: () => queues }).claim(1, 30_000)
     assert.ok(job?.source.at === 'row' || job?.source.at === 'storage')

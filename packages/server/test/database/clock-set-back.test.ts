@@ -197,7 +197,7 @@ describe('after the clock of the database was set back', () => {
 
   test('a node that is gone does not count as alive', async () => {
     const nodes = makeNodeStore(stores.database)
-    const node = { name: 'box', roles: ['worker'], version: '1', status: 'ready', reasons: [], engines: [] }
+    const node = { name: 'box', roles: ['worker'], version: '1', status: 'ready', reasons: [], faults: {}, engines: [] }
     await nodes.recordHeartbeat({ ...node, id: randomUUID(), startedAt: new Date(0) })
     assert.equal(await nodes.countWorkers(), 1)
     await moveAhead('nodes', 'seen_at')

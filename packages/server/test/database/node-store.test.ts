@@ -15,6 +15,7 @@ const newNode = (change: Partial<AssayNode> = {}): AssayNode => ({
   startedAt: new Date(0),
   status: 'degraded',
   reasons: ['ClamAV is missing.'],
+  faults: { 'malware engine': 'ClamAV is missing.' },
   engines: [{ name: 'ClamAV', version: null, signaturesAt: null }],
   ...change,
 })

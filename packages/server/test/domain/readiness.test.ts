@@ -10,12 +10,13 @@ const minor = { name: 'minor', vital: false, findFault: async () => 'The minor p
 const check = (...checks: Check[]) => makeReadiness({ checks, timeoutMs: 20 }).check()
 
 test('all well is ready', async () => {
-  assert.deepEqual(await check(fine), { status: 'ready', reasons: [], checks: { fine: 'ok' } })
+  assert.deepEqual(await check(fine), { status: 'ready', reasons: [], checks: { fine: 'ok' }, faults: {} })
 })
 
 test('a part that is not vital degrades and says why', async () => {
-  const { status, reasons } = await check(fine, minor)
+  const { status, reasons, faults } = await check(fine, minor)
   assert.deepEqual([status, reasons], ['degraded', ['The minor part is missing.']])
+  assert.deepEqual(faults, { minor: 'The minor part is missing.' })
 })
 
 test('a vital part that fails or hangs makes the service unavailable, without telling strangers what exactly', async () => {

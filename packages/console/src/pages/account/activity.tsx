@@ -24,7 +24,7 @@ export function Activity() {
           <>
             <p className="text-soft">{describeQueue(data.queue)}</p>
             <div className="grid gap-4 lg:grid-cols-2">
-              <ScanCharts {...data} timesTitle="Time from request to verdict" />
+              <ScanCharts {...data} timesTitle="Time to verdict" />
               <DeliveryChart {...data} title="Webhooks" />
             </div>
           </>

@@ -27,7 +27,7 @@ function Charts({ step_seconds, points }: ServiceActivity) {
   const times = points.map(({ at }) => at)
   return (
     <div className="grid gap-4 lg:grid-cols-2">
-      <ScanCharts step_seconds={step_seconds} points={points} timesTitle="Response time of synchronous scans" />
+      <ScanCharts step_seconds={step_seconds} points={points} timesTitle="Scan response time" />
       <BarChart
         title="Engine time"
         unit={`seconds ${toStepUnit(step_seconds)}`}
@@ -44,7 +44,7 @@ function Charts({ step_seconds, points }: ServiceActivity) {
         series={[{ name: 'waiting', tone: 'brand', values: points.map(({ queue }) => queue?.waiting ?? null) }]}
       />
       <LineChart
-        title="Oldest waiting background scan"
+        title="Oldest waiting scan"
         unit="seconds"
         times={times}
         series={[{ name: 'age', tone: 'brand', values: points.map(({ queue }) => queue?.oldest_seconds ?? null) }]}

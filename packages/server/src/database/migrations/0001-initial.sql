@@ -381,6 +381,8 @@ create unlogged table nodes (
   seen_at timestamptz not null default now(),
   status text not null,
   reasons text[] not null,
+  -- Sentences about what is wrong, by the name of the check.
+  faults json not null default '{}',
   engines json not null
 ) with (fillfactor = 50);
 
@@ -432,11 +434,14 @@ create table webhook_endpoints (
   failing_since timestamptz,
   last_success_at timestamptz,
   last_attempt_at timestamptz not null,
-  paused_at timestamptz
+  paused_at timestamptz,
+  -- Since when deliveries have failed for good without a success.
+  dead_since timestamptz
 ) with (fillfactor = 70);
 
 -- A URL can be longer than an index entry may be, so the index holds its hash.
 create unique index webhook_endpoints_key on webhook_endpoints (account_id, md5(url));
+create index webhook_endpoints_dead on webhook_endpoints (account_id) where dead_since is not null;
 create index webhook_endpoints_paused on webhook_endpoints (account_id) where paused_at is not null;
 
 -- People who may use the console, one for each email address.
@@ -664,3 +669,58 @@ create table node_minutes (
   jobs_oldest_seconds real not null,
   primary key (minute, node_id)
 );
+
+-- Places that alerts are sent to.
+create table alert_channels (
+  id uuid primary key,
+  -- Null for a channel of the operators, which gets alerts about the installation.
+  account_id uuid references accounts (id) on delete cascade,
+  kind text not null check (kind in ('email', 'webhook', 'slack', 'teams')),
+  email text,
+  -- URL and, for webhooks of operators, the secret that signs them. Sealed with the master key: the URLs of chats are
+  -- credentials.
+  sealed bytea,
+  topics text[] not null,
+  threats_per_hour integer not null check (threats_per_hour > 0),
+  created_by text not null,
+  created_at timestamptz not null default now(),
+  -- The last message that arrived, and why a later one did not; null without one.
+  sent_at timestamptz,
+  failure text,
+  check ((kind = 'email') = (email is not null)),
+  check (num_nonnulls(email, sealed) = 1)
+);
+
+create index alert_channels_account on alert_channels (account_id);
+
+-- Conditions that hold now, for each channel that wants to hear of them.
+create table alerts (
+  channel_id uuid not null references alert_channels (id) on delete cascade,
+  -- Identifies the condition: its topic and what it is about, such as a node.
+  subject text not null,
+  topic text not null,
+  text text not null,
+  -- How long the condition must hold before it is told, and be absent before its end is told.
+  hold_ms float8 not null,
+  since timestamptz not null default now(),
+  told_at timestamptz,
+  absent_since timestamptz,
+  primary key (channel_id, subject)
+);
+
+-- Messages to send. A row is deleted when its message has arrived, or no attempt is left.
+create table alert_messages (
+  id uuid primary key default gen_random_uuid(),
+  channel_id uuid not null references alert_channels (id) on delete cascade,
+  state text not null check (state in ('firing', 'resolved')),
+  topic text not null,
+  text text not null,
+  since timestamptz not null,
+  created_at timestamptz not null default now(),
+  attempts integer not null default 0,
+  -- When a worker may claim the message; while a worker has leased it, when the lease ends.
+  next_at timestamptz not null default now(),
+  lease_token uuid
+);
+
+create index alert_messages_due on alert_messages (next_at);

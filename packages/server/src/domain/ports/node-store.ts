@@ -17,6 +17,8 @@ export type AssayNode = {
   /** Status of its own /readyz. */
   status: string
   reasons: string[]
+  /** Sentences about what is wrong, by the name of the check. */
+  faults: Record<string, string>
   engines: NodeEngine[]
 }
 

@@ -1,0 +1,141 @@
+import type { AlertTopic } from '@assay/contract/admin'
+import type { Pool, PoolClient } from 'pg'
+import type { AlertChannel, AlertCondition, AlertStore } from '../domain/ports/alert-store.ts'
+import type { Sealer } from '../domain/ports/sealer.ts'
+import { type ChannelRow, channelFields, isHeard, makeAlertChannels, openChannel } from './alert-channels.ts'
+import { readAlertFacts } from './alert-facts.ts'
+import { changeRows, findRow, inTransaction, listRows } from './query.ts'
+
+/** Held by the process that looks for conditions, so that each begins and ends once. */
+const alertLock = 52_115_042
+
+export function makeAlertStore({ pool, sealer }: { pool: Pool; sealer: Sealer }): AlertStore {
+  return {
+    ...makeAlertChannels({ pool, sealer }),
+
+    async update(find) {
+      if ((await findRow(pool, 'select from alert_channels limit 1')) === undefined) return
+      await inTransaction(pool, async (client) => {
+        const lock = await findRow<{ taken: boolean }>(client, 'select pg_try_advisory_xact_lock($1) as taken', [
+          alertLock,
+        ])
+        if (lock?.taken !== true) return
+        const channels = await listRows<AlertChannel>(client, listHeardChannels)
+        const conditions = find(channels, await readAlertFacts(client, channels))
+        await exchange(client, conditions)
+      })
+    },
+
+    async claim(limit, leaseMs) {
+      const rows = await listRows<ClaimedRow>(pool, claimMessages, [limit, leaseMs])
+      const claimed = await Promise.all(
+        rows.map(async ({ messageId, token, attempts, state, topic, text, since, ...row }) => {
+          const channel = await openChannel(sealer, row).catch(() => undefined)
+          return channel && { token, attempts, channel, message: { id: messageId, state, topic, text, since } }
+        }),
+      )
+      return claimed.filter((one) => one !== undefined)
+    },
+
+    deleteOldMessages: () => changeRows(pool, `delete from alert_messages where created_at < now() - interval '1 day'`),
+
+    async recordAttempt({ token, channel, message }, { failure, pauseMs }) {
+      await inTransaction(pool, async (client) => {
+        const held = await changeRows(
+          client,
+          pauseMs === undefined
+            ? 'delete from alert_messages where id = $1 and lease_token = $2 and $3::float8 is null'
+            : `update alert_messages set attempts = attempts + 1, lease_token = null,
+                 next_at = now() + $3::float8 * interval '1 millisecond' where id = $1 and lease_token = $2`,
+          [message.id, token, pauseMs ?? null],
+        )
+        if (held === 0) return
+        await changeRows(
+          client,
+          `update alert_channels set failure = $2, sent_at = case when $2::text is null then now() else sent_at end
+           where id = $1`,
+          [channel.id, failure],
+        )
+      })
+    },
+  }
+}
+
+type ClaimedRow = ChannelRow & {
+  messageId: string
+  token: string
+  attempts: number
+  state: 'firing' | 'resolved'
+  topic: AlertTopic
+  text: string
+  since: Date
+}
+
+/** Conditions do not depend on the address of a channel, so it stays sealed. */
+const listHeardChannels = `
+select id, account_id as "accountId", kind, '' as target, null as secret, topics, threats_per_hour as "threatsPerHour"
+from alert_channels where ${isHeard}
+`
+
+const wanted = `json_to_recordset($1::json) as wanted
+  ("channelId" uuid, subject text, topic text, text text, "holdMs" float8)`
+const isWanted = 'alerts.channel_id = wanted."channelId" and alerts.subject = wanted.subject'
+
+/** Moves the alerts from the conditions of the last look to those of this one, with a message for each change. */
+async function exchange(client: PoolClient, conditions: AlertCondition[]) {
+  const values = [JSON.stringify(conditions)]
+  for (const statement of [beginAlerts, tellAlerts, missAlerts, endAlerts]) await changeRows(client, statement, values)
+}
+
+const beginAlerts = `
+insert into alerts (channel_id, subject, topic, text, hold_ms)
+select "channelId", subject, topic, text, "holdMs" from ${wanted}
+on conflict (channel_id, subject) do update set absent_since = null where alerts.absent_since is not null
+`
+
+const hasHeld = (since: string) => `${since} <= now() - hold_ms * interval '1 millisecond'`
+
+const tellAlerts = `
+with told as (
+  update alerts set told_at = now() from ${wanted}
+  where ${isWanted} and told_at is null and ${hasHeld('since')}
+  returning alerts.channel_id, alerts.topic, alerts.text, since
+)
+insert into alert_messages (channel_id, state, topic, text, since)
+select channel_id, 'firing', topic, text, since from told
+`
+
+const missAlerts = `
+update alerts set absent_since = now()
+where absent_since is null and not exists (select from ${wanted} where ${isWanted})
+`
+
+const endAlerts = `
+with ended as (
+  delete from alerts
+  where not exists (select from ${wanted} where ${isWanted}) and (told_at is null or ${hasHeld('absent_since')})
+  returning channel_id, topic, text, since, told_at
+)
+insert into alert_messages (channel_id, state, topic, text, since)
+select channel_id, 'resolved', topic, text, since from ended where told_at is not null
+`
+
+/** The messages of a channel are sent in their order: the end of an alert after its beginning. */
+const claimMessages = `
+with due as materialized (
+  select alert_messages.id from alert_messages join alert_channels on alert_channels.id = channel_id
+  where next_at <= now() and ${isHeard} and not exists (
+    select from alert_messages as earlier
+    where earlier.channel_id = alert_messages.channel_id
+      and (earlier.created_at, earlier.id) < (alert_messages.created_at, alert_messages.id)
+  )
+  order by next_at limit $1 for update of alert_messages skip locked
+), claimed as (
+  update alert_messages set lease_token = gen_random_uuid(), next_at = now() + $2::float8 * interval '1 millisecond'
+  where id in (select id from due)
+  returning *
+)
+select claimed.id as "messageId", lease_token as token, attempts, claimed.state, claimed.topic, claimed.text,
+  claimed.since, ${channelFields}
+from claimed join alert_channels on alert_channels.id = channel_id
+`

@@ -1,0 +1,95 @@
+import type { AlertTopic } from '@assay/contract/admin'
+import type { AlertChannel, AlertCondition, AlertFacts } from '../ports/alert-store.ts'
+
+/** Engines restart within seconds, and nodes are restarted; neither is worth an alert. */
+const nodeHoldMs = 60_000
+
+/** The checks of nodes behind a topic. */
+const checksByTopic: Partial<Record<AlertTopic, string[]>> = {
+  signatures: ['signatures'],
+  engine: ['malware engine', 'NSFW image engine', 'workers'],
+  disk: ['disk'],
+}
+
+const creditWarningShare = 0.8
+
+/** Finds every condition that a channel has chosen to hear of. */
+export const findConditions = (channels: AlertChannel[], facts: AlertFacts): AlertCondition[] =>
+  channels.flatMap((channel) =>
+    channel.topics.flatMap((topic) =>
+      findByTopic(channel, topic, facts).map((found) => ({ channelId: channel.id, topic, ...found })),
+    ),
+  )
+
+type Found = Pick<AlertCondition, 'subject' | 'text' | 'holdMs'>
+
+function findByTopic(channel: AlertChannel, topic: AlertTopic, facts: AlertFacts): Found[] {
+  switch (topic) {
+    case 'credits':
+      return findCredits(channel, facts)
+    case 'threats':
+      return findThreats(channel, facts)
+    case 'webhooks':
+      return findDeadReceivers(channel, facts)
+    default:
+      return findNodeFaults(channel, checksByTopic[topic] ?? [], facts)
+  }
+}
+
+/** The last state of a node that is silent is not the news of a recovery, so its open alerts stay. */
+function findNodeFaults(channel: AlertChannel, checks: string[], { nodes, isOpen }: AlertFacts): Found[] {
+  const alive = new Set(nodes.filter(({ isAlive }) => isAlive).map(({ name }) => name))
+  const found = new Map<string, Found>()
+  for (const { name, isAlive, faults } of nodes) {
+    for (const check of checks) {
+      const sentence = faults[check]
+      const subject = `${check} of ${name}`
+      const isNews = isAlive || (!alive.has(name) && isOpen(channel.id, subject))
+      if (sentence === undefined || !isNews || found.has(subject)) continue
+      found.set(subject, { subject, text: `Node ${name}: ${sentence}`, holdMs: nodeHoldMs })
+    }
+  }
+  return [...found.values()]
+}
+
+function findCredits(channel: AlertChannel, { credits, isOpen }: AlertFacts): Found[] {
+  return credits
+    .filter(({ accountId, limit }) => accountId === channel.accountId && limit > 0)
+    .flatMap(({ accountName, limit, remaining, periodEnd }) => {
+      const used = limit - remaining
+      const end = periodEnd.toISOString().slice(0, 10)
+      // An account that is at its end at once gets one alert, not two.
+      const isNear = used / limit >= creditWarningShare && (remaining > 0 || isOpen(channel.id, 'credits 80'))
+      const near = {
+        subject: 'credits 80',
+        text: `${used} of ${limit} credits of ${accountName} are used. The period ends on ${end}.`,
+        holdMs: 0,
+      }
+      const gone = {
+        subject: 'credits 100',
+        text: `All ${limit} credits of ${accountName} are used: scans are refused. The period ends on ${end}.`,
+        holdMs: 0,
+      }
+      return [...(isNear ? [near] : []), ...(remaining === 0 ? [gone] : [])]
+    })
+}
+
+/** The alert ends at half of its limit, so that a number close to the limit does not begin and end it again. */
+function findThreats(channel: AlertChannel, { threats, isOpen }: AlertFacts): Found[] {
+  const count = threats.find(({ accountId }) => accountId === channel.accountId)?.count ?? 0
+  const limit = channel.threatsPerHour
+  if (isOpen(channel.id, 'threats') ? count <= limit / 2 : count < limit) return []
+  const found = count === 1 ? '1 threat was' : `${count} threats were`
+  return [{ subject: 'threats', text: `${found} found within an hour; the limit is ${limit}.`, holdMs: 0 }]
+}
+
+function findDeadReceivers(channel: AlertChannel, { deadReceivers }: AlertFacts): Found[] {
+  const hosts = new Map<string, Found>()
+  for (const { accountId, accountName, host, since } of deadReceivers) {
+    if (channel.accountId !== null && accountId !== channel.accountId) continue
+    const whose = channel.accountId === null ? ` of ${accountName}` : ''
+    const text = `Webhooks${whose} to ${host} have failed for good since ${since.toISOString()}.`
+    if (!hosts.has(host)) hosts.set(host, { subject: `webhooks to ${host}`, text, holdMs: 0 })
+  }
+  return [...hosts.values()]
+}
