@@ -35,10 +35,13 @@ describe('activity', () => {
   })
   beforeEach(() => database.pool.query('truncate node_minutes'))
   after(() => database.drop())
+  /** Half a minute before the current minute, so that two statements hit the same one. */
+  const findAgoMs = () => (database.clock.now().getTime() % minuteMs) + minuteMs / 2
 
   test('of nodes is added up; the queue is the same for all of them', async () => {
-    await store.record(one, newActivity(10), 0)
-    await store.record(other, newActivity(20, { queue: { waiting: 4, oldestSeconds: 9 } }), 0)
+    const agoMs = findAgoMs()
+    await store.record(one, newActivity(10), agoMs)
+    await store.record(other, newActivity(20, { queue: { waiting: 4, oldestSeconds: 9 } }), agoMs)
     const steps = await store.listServiceSteps(hour)
     assert.equal(steps.length, 60)
     const [step, ...others] = steps.filter(({ memoryBytes }) => memoryBytes !== null)
@@ -58,14 +61,14 @@ describe('activity', () => {
   })
 
   test('of a minute that is recorded twice is added to its row, with the highest memory and queue', async () => {
-    await store.record(one, newActivity(10, { memoryBytes: 3000 }), 0)
-    await store.record(one, newActivity(5, { queue: { waiting: 50, oldestSeconds: 1 } }), 0)
-    // The minute may have ended in between.
+    const agoMs = findAgoMs()
+    await store.record(one, newActivity(10, { memoryBytes: 3000 }), agoMs)
+    await store.record(one, newActivity(5, { queue: { waiting: 50, oldestSeconds: 1 } }), agoMs)
     const { rows } = await database.pool.query(
-      `select sum(malware_clean)::int as clean, max(memory_bytes)::int as memory, max(jobs_waiting) as waiting,
-         max(jobs_oldest_seconds) as oldest, count(distinct node_id)::int as nodes from node_minutes`,
+      `select malware_clean as clean, memory_bytes::int as memory, jobs_waiting as waiting,
+         jobs_oldest_seconds as oldest from node_minutes`,
     )
-    assert.deepEqual(rows, [{ clean: 15, memory: 3000, waiting: 50, oldest: 7, nodes: 1 }])
+    assert.deepEqual(rows, [{ clean: 15, memory: 3000, waiting: 50, oldest: 7 }])
     const counts = (await store.listServiceSteps(hour)).map(({ latency }) => latency[2] ?? 0)
     assert.equal(
       counts.reduce((sum, count) => sum + count, 0),
