@@ -381,8 +381,43 @@ describe('single sign-on', { skip: alreadyTested }, () => {
       window.assertNoFaults()
     })
 
+    test('a member with a password connects on the page You', async () => {
+      const { email } = await addMember()
+      const { login } = addPerson('connects', { email })
+      await window.open('/you')
+      await page.getByLabel('Email').fill(email)
+      await page.getByLabel('Password').fill(goodPassword)
+      await press('Sign in')
+      await page.getByText('not connected', { exact: true }).waitFor()
+      await press('Connect')
+      await page.getByRole('dialog').getByLabel('Your password').fill(goodPassword)
+      await press('Continue', page.getByRole('dialog'))
+      await fillIssuerPages(login)
+      await page.getByText('connected', { exact: true }).waitFor()
+      assert.equal(new URL(page.url()).pathname, '/console/you')
+      await press('Sign out', page.getByRole('complementary', { name: 'Menu' }))
+      await page.getByRole('button', { name: 'Sign in', exact: true }).waitFor()
+      window.assertNoFaults()
+    })
+
+    test('while the issuer is down the page says so, and shows the password only where it is accepted', async () => {
+      for (const is_required of [false, true]) {
+        const answer = { json: { state: 'unreachable', is_required } }
+        await page.route('**/admin/v1/sso', (route) => route.fulfill(answer))
+        await page.reload()
+        await page.getByText('Single sign-on is not available at the moment').waitFor()
+        await assertGood(`without the issuer, ${is_required}`)
+        assert.equal(await page.getByLabel('Password').count(), is_required ? 0 : 1)
+        await page.unroute('**/admin/v1/sso')
+      }
+      await page.reload()
+      window.assertNoFaults()
+    })
+
     test('a person who is refused reads why, and the code does not stay in the address', async () => {
       const { login } = addPerson('refused', { email_verified: false })
+      // The issuer still knows the person of the test before.
+      await page.context().clearCookies({ domain: new URL(issuer.url).hostname })
       await press('Sign in with single sign-on')
       await fillIssuerPages(login)
       await page.getByText('Your provider has not verified your email address.').waitFor()
