@@ -70,19 +70,51 @@ async function makeStrip(squares: number, isTall: boolean): Promise<Buffer> {
   return sharp(scene).composite([placed]).jpeg({ quality: 90 }).toBuffer()
 }
 
-/** A PNG of 16 bits whose picture shows only after its gamma is applied. */
-async function makeGammaPng(more: { type: string; data: Buffer }[], gamma = 2): Promise<Buffer> {
+type Chunk = { type: string; data: Buffer }
+
+/** The value of 16 bits that a viewer shows as the given one of 8 bits. */
+const toStored = (value: number, gamma: number) => Math.round(65_535 * (value / 255) ** (2.2 * gamma))
+
+/** The least value of 8 bits that 16 bits hold finely enough under a gamma. */
+const toLeast = (gamma: number) => 255 * (8 / 65_535) ** (1 / (2.2 * gamma))
+
+/**
+ * A PNG of 16 bits whose picture shows only after its gamma is applied. Dark tones become lighter, because 16 bits do
+ * not hold them under a high gamma.
+ */
+async function makeGammaPng(more: Chunk[], gamma = 2): Promise<Buffer> {
   const pixels = await stretch(side, side).removeAlpha().raw().toBuffer()
-  const rows = Buffer.alloc(side * (1 + side * 6))
-  for (let y = 0, from = 0; y < side; y++) {
-    for (let i = 0; i < side * 3; i++) {
-      const value = Math.round(65_535 * ((pixels[from++] ?? 0) / 255) ** (2.2 * gamma))
-      rows.writeUInt16BE(value, y * (1 + side * 6) + 1 + i * 2)
-    }
+  const least = gamma < 1 ? 0 : toLeast(gamma)
+  const toLight = (value: number) => least + ((255 - least) * value) / 255
+  return makeWidePng(side, gamma, more, (at) => toStored(toLight(pixels[at] ?? 0), gamma))
+}
+
+const dots = 6
+
+/** The same with all tones: pixels are black or light, and their share is the tone. */
+async function makeDottedPng(gamma: number): Promise<Buffer> {
+  const pixels = await stretch(side, side).removeAlpha().raw().toBuffer()
+  const light = toStored(Math.max(200, toLeast(gamma)), gamma)
+  // Steps of 7 among 36 places put places that follow each other far apart.
+  const order = Array.from({ length: dots * dots }, (_, i) => (i * 7) % (dots * dots))
+  return makeWidePng(side * dots, gamma, [], (at) => {
+    const [x, y] = [Math.floor(at / 3) % (side * dots), Math.floor(at / 3 / (side * dots))]
+    const tone = pixels[(Math.floor(y / dots) * side + Math.floor(x / dots)) * 3 + (at % 3)] ?? 0
+    const place = order[(y % dots) * dots + (x % dots)] ?? 0
+    return (tone / 255) * dots * dots > place + 0.5 ? light : 0
+  })
+}
+
+/** A square PNG of 16 bits with a gamma. */
+function makeWidePng(width: number, gamma: number, more: Chunk[], valueAt: (at: number) => number): Buffer {
+  const row = 1 + width * 6
+  const rows = Buffer.alloc(width * row)
+  for (let y = 0, at = 0; y < width; y++) {
+    for (let i = 0; i < width * 3; i++, at++) rows.writeUInt16BE(valueAt(at), y * row + 1 + i * 2)
   }
   const header = Buffer.alloc(13)
-  header.writeUInt32BE(side, 0)
-  header.writeUInt32BE(side, 4)
+  header.writeUInt32BE(width, 0)
+  header.writeUInt32BE(width, 4)
   header.set([16, 2], 8)
   const colours = [{ type: 'gAMA', data: toUint(gamma * 100_000) }, ...more]
   const data = deflateSync(rows)
@@ -202,7 +234,11 @@ const evasions: Record<string, () => Promise<Buffer>> = {
   'Strip 4:1': () => makeStrip(4, false),
   'Strip 1:9': () => makeStrip(9, true),
   'Gamma 2': () => makeGammaPng([]),
+  'Gamma 3': () => makeGammaPng([], 3),
   'Gamma 4': () => makeGammaPng([], 4),
+  'Gamma 2, in dots': () => makeDottedPng(2),
+  'Gamma 4, in dots': () => makeDottedPng(4),
+  'Gamma 20, in dots': () => makeDottedPng(20),
   'Gamma 0.1': () => makeGammaPng([], 0.1),
   'Gamma 2, and a second gAMA': () => makeGammaPng([{ type: 'gAMA', data: toUint(45_455) }]),
   'Gamma 2, broken iCCP': () => makeGammaPng([{ type: 'iCCP', data: Buffer.from('x\0\0broken', 'latin1') }]),

@@ -56,10 +56,13 @@ export async function benchNsfw(): Promise<Row[]> {
 type Files = Record<'half' | 'two' | 'one' | 'twelve', string[]>
 
 async function measure(setting: Setting, { half, two, one, twelve }: Files, peers: NsfwPeer[]): Promise<Row[]> {
-  await checkAll(setting, half, peers)
-  await checkAll(setting, two, [])
+  const simpleHalf = await checkAll(setting, half, peers)
+  const simpleTwo = await checkAll(setting, two, [])
   const ofHalf = await compare(setting, '0.5 MP', half, ['wasm', ...closeRace, 'kind'], 4)
   const ofTwo = await compare(setting, '2 MP', two, ['wasm', ...closeRace, 'kind'], 2)
+  const [simple, simpleOfTwo] = [`0.5 MP, ${onceText(simpleHalf)}`, `2 MP, ${onceText(simpleTwo)}`]
+  const ofSimple = await compare(setting, simple, simpleHalf, ['wasm', 'floor', 'assay', 'kind'], 2)
+  const ofSimpleTwo = await compare(setting, simpleOfTwo, simpleTwo, ['wasm', 'floor', 'assay', 'kind'], 2)
   const few = half.filter((_, i) => i % (half.length / fewPictures) === 0)
   const ofFew = await compare(setting, '0.5 MP', few, ['assay', 'script'], 2)
   return [
@@ -70,27 +73,37 @@ async function measure(setting: Setting, { half, two, one, twelve }: Files, peer
     toRow('2 MP', ofTwo, 'kind', 'at least 5'),
     toRow('0.5 MP', ofHalf, 'floor', 'at least 0.8'),
     toRow('2 MP', ofTwo, 'floor', 'at least 0.7'),
+    toRow(simple, ofSimple, 'wasm', ''),
+    toRow(simple, ofSimple, 'kind', ''),
+    toRow(simpleOfTwo, ofSimpleTwo, 'wasm', ''),
+    toRow(simpleOfTwo, ofSimpleTwo, 'kind', ''),
     ...(await compareLatency(setting, one, twelve)),
   ]
 }
 
+const onceText = (files: string[]) => `${files.length} of ${pictureCount} that are looked at once`
+
 function toRow(size: string, rates: Rates, against: Peer, wanted: string): Row {
   return {
     what: `NSFW scans, JPEG of ${size}, ${connections} connections`,
-    ours: toRate(rates.assay),
-    against: `${names[against]}: ${toRate(rates[against])}`,
-    ratio: rates.assay / rates[against],
+    ours: toText(rates.assay),
+    against: `${names[against]}: ${toText(rates[against])}`,
+    ratio: rates.assay.perSecond / rates[against].perSecond,
     wanted,
   }
 }
 
 const toRate = (perSecond: number) => `${perSecond.toFixed(perSecond < 10 ? 2 : 1)}/s`
 
-type Rates = Record<Peer, number>
+/** Pictures per second, and milliseconds of processor time for each. */
+type Rate = { perSecond: number; cpuMs: number }
+type Rates = Record<Peer, Rate>
 
-/** Measures all in turn, then in the opposite order, so that the order does not matter; returns pictures per second. */
+const toText = ({ perSecond, cpuMs }: Rate) => `${toRate(perSecond)}, ${cpuMs.toFixed(1)} ms`
+
+/** Measures all in turn, then in the opposite order, so that the order does not matter; returns the rates. */
 async function compare(setting: Setting, size: string, files: string[], peers: Peer[], passes: number): Promise<Rates> {
-  const found: Record<Peer, number[]> = { assay: [], floor: [], wasm: [], kind: [], script: [] }
+  const found: Record<Peer, Rate[]> = { assay: [], floor: [], wasm: [], kind: [], script: [] }
   for (const peer of new Set(peers)) await warm(setting, peer, files)
   for (let pass = 0; pass < passes; pass++) {
     for (const peer of pass % 2 === 0 ? peers : peers.toReversed()) {
@@ -101,16 +114,21 @@ async function compare(setting: Setting, size: string, files: string[], peers: P
       const { result, used, cpuSeconds } = await watchCores(setting.cpu, () => run(setting, peer, files, rounds))
       const count = turns[peer] * (peer === 'floor' ? setting.floor.length : 1)
       // Processor time is more reliable than the rate when the machine has other work.
-      const each = `${((cpuSeconds * 1000) / count).toFixed(1)} ms of processor time each`
-      process.stderr.write(`  ${size} ${peer}: ${toRate(result)} ${used}; ${each}\n`)
-      found[peer].push(result)
+      const cpuMs = (cpuSeconds * 1000) / count
+      process.stderr.write(
+        `  ${size} ${peer}: ${toRate(result)} ${used}; ${cpuMs.toFixed(1)} ms of processor time each\n`,
+      )
+      found[peer].push({ perSecond: result, cpuMs })
     }
   }
   return Object.fromEntries(Object.entries(found).map(([peer, rates]) => [peer, toWholeRate(rates)])) as Rates
 }
 
 /** Mean of turns with the same number of pictures. */
-const toWholeRate = (rates: number[]) => rates.length / sum(rates.map((rate) => 1 / rate))
+const toWholeRate = (rates: Rate[]): Rate => ({
+  perSecond: rates.length / sum(rates.map(({ perSecond }) => 1 / perSecond)),
+  cpuMs: sum(rates.map(({ cpuMs }) => cpuMs)) / rates.length,
+})
 
 async function warm(setting: Setting, peer: Peer, files: string[]) {
   const end = performance.now() + warmSeconds * 1000

@@ -5,6 +5,7 @@ import type { ImageReport, Scores } from '../../src/domain/ports/engines.ts'
 import { toCores } from '../../src/engines/nsfw/cores.ts'
 import { waitFor } from '../support/wait-for.ts'
 import { newAnimation, newLandscape, newPicture, noAbort, openTestEngine, toContent } from './engine-support.ts'
+import { paintWaves, toRoll } from './image-samples.ts'
 
 const picture = await newPicture()
 
@@ -30,6 +31,16 @@ test('every chosen frame has its own scores', async (t) => {
   assert.equal('frames' in report && report.isAnimated, true)
   assert.ok(frames.length > 1)
   assert.equal(new Set(frames.map(({ clean }) => clean)).size, frames.length)
+})
+
+test('an ordinary GIF of 50 frames is scanned whole in balanced', async (t) => {
+  const { engine } = await openTestEngine(t, { profile: 'balanced' })
+  const frames = Array.from({ length: 50 }, (_, i) => paintWaves(320, 180, i * 25))
+  const report = await engine.classify(toContent(await toRoll(frames).gif({ effort: 1 }).toBuffer()), noAbort)
+  assert.ok('frames' in report)
+  assert.deepEqual([report.framesTotal, report.doubt], [50, undefined])
+  const scored = new Set(report.frames.map(({ index }) => index)).size
+  assert.ok(scored >= 5, `${scored} frames were scored`)
 })
 
 test('frames beyond the budget of processor time are a doubt, and the process stays', async (t) => {

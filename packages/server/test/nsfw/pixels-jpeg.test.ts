@@ -3,16 +3,34 @@ import { describe, it } from 'node:test'
 import sharp from 'sharp'
 import { makeSteeredJpeg } from '../../../../acceptance/support/steered-jpeg.ts'
 import { largeShape, type Shape, smallShape } from '../../src/engines/nsfw/models/model.ts'
-import type { OpenOptions } from '../../src/engines/nsfw/pixels/open-picture.ts'
+import { type OpenOptions, openPicture } from '../../src/engines/nsfw/pixels/open-picture.ts'
+import { Refusal } from '../../src/engines/nsfw/pixels/render.ts'
 import { type Colour, colourOf, cornersOf, green, isNear, paint, paintQuarters, red, toSharp } from './image-samples.ts'
-import { type OpenedView, openViews } from './open-views.ts'
+import type { OpenedView } from './open-views.ts'
 
 type Blocks = { side: number; pixels: Buffer }
 
-async function open(bytes: Buffer, options: OpenOptions = {}): Promise<OpenedView[]> {
-  const picture = await openViews(bytes, options)
+/** The views of a JPEG up to its refusal, if it has one. */
+async function read(bytes: Buffer, options: OpenOptions = {}): Promise<{ views: OpenedView[]; refusal?: string }> {
+  const picture = await openPicture(bytes, options)
   if ('unscanned' in picture) assert.fail(`${picture.unscanned}: ${picture.reason}`)
-  return picture.views
+  const views: OpenedView[] = []
+  try {
+    for await (const pass of picture.passes()) {
+      for (const view of pass.views) views.push({ ...view, small: await view.render(smallShape) })
+    }
+  } catch (error) {
+    assert.ok(error instanceof Refusal)
+    return { views, refusal: error.unscanned }
+  }
+  return { views }
+}
+
+/** The views of a JPEG that shows several pictures, which makes it never clean. */
+async function open(bytes: Buffer, options: OpenOptions = {}): Promise<OpenedView[]> {
+  const { views, refusal } = await read(bytes, options)
+  assert.equal(refusal, 'UnsupportedImage')
+  return views
 }
 
 describe('sizes of a JPEG', () => {
@@ -59,11 +77,9 @@ describe('sizes of a JPEG', () => {
     const colours = paintQuarters(900, 640)
     const plain = await toSharp(colours).jpeg({ chromaSubsampling: '4:4:4' }).toBuffer()
     const wide = await toSharp(colours).withIccProfile('p3').jpeg({ chromaSubsampling: '4:4:4' }).toBuffer()
-    const [[expected], [shown], stored] = [
-      await open(plain),
-      await open(wide),
-      await sharp(wide, { ignoreIcc: true }).raw().toBuffer(),
-    ]
+    const [expected] = (await read(plain)).views
+    const [shown] = (await read(wide)).views
+    const stored = await sharp(wide, { ignoreIcc: true }).raw().toBuffer()
     assert.ok(expected && shown)
     for (const [i, corner] of cornersOf(shown.small).entries()) {
       assert.ok(isNear(corner, cornersOf(expected.small)[i] ?? red, 8), `corner ${i}`)
@@ -134,11 +150,18 @@ describe('sizes of a JPEG', () => {
     )
   })
 
+  it('a drawing with hard edges is seen once, although a smaller size lacks its details', async () => {
+    const board = paint(200, 200, (x, y) => ((x >> 3) % 2 === (y >> 3) % 2 ? [255, 255, 255] : [0, 0, 0]))
+    const { views, refusal } = await read(await toSharp(board).jpeg().toBuffer())
+    assert.deepEqual([views.length, refusal], [1, undefined])
+  })
+
   it('an ordinary JPEG is seen once, whatever its size', async () => {
     for (const side of [300, 700, 2100]) {
       for (const progressive of [false, true]) {
         const bytes = await toSharp(paintQuarters(side, side)).jpeg({ progressive }).toBuffer()
-        assert.equal((await open(bytes, { allSizes: true })).length, 1, `${side} pixels`)
+        const { views, refusal } = await read(bytes, { allSizes: true })
+        assert.deepEqual([views.length, refusal], [1, undefined], `${side} pixels`)
       }
     }
   })

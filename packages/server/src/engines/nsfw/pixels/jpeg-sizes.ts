@@ -2,7 +2,7 @@ import { smallShape } from '../models/model.ts'
 import { flatten } from './backgrounds.ts'
 import { type Fingerprint, fingerprintShape, makeSeenViews, toFingerprint } from './fingerprints.ts'
 import { type FrameSource, makeStillFrame, once, type Size } from './frame-sources.ts'
-import { render, renderAgain, renderDetail, type Source } from './render.ts'
+import { newUnsupported, type Raster, render, renderAgain, renderDetail, type Source } from './render.ts'
 
 /**
  * A JPEG holds frequencies of blocks, and a decoder that makes it smaller leaves out some of them. It cuts values
@@ -32,9 +32,10 @@ const minSide = fingerprintShape.side
 /**
  * The sizes at which programs decode a JPEG: the whole one, which people see and all models get, and the smallest one,
  * which shows the means of all blocks before they are cut. When it differs visibly from the whole one, or with
- * `allSizes`, the sizes between are looked at too, because they show a mixture of both.
+ * `allSizes`, the sizes between are looked at too, because they show a mixture of both. The refusal, to be read last,
+ * throws when the sizes show several pictures.
  */
-export function findJpegSizes(options: Options): FrameSource[] {
+export function findJpegSizes(options: Options): { shown: FrameSource[]; refusal: FrameSource } {
   const { bytes, size, both, allSizes, profile, hasOddProfile, ignoreIcc } = options
   const isLate = !ignoreIcc && !hasOddProfile
   const whole = makeStillFrame(bytes, size, {
@@ -44,36 +45,60 @@ export function findJpegSizes(options: Options): FrameSource[] {
     lateProfile: isLate ? profile : undefined,
     inFull: true,
   })
-  const smaller = divisors
-    .filter((divisor) => Math.min(size.width, size.height) / toFactor(divisor) >= minSide)
-    .map((divisor) => makeShrunkFrame({ bytes, options: { ignoreIcc } }, size, divisor))
-  let isSteered = allSizes
-  return [
-    whole,
-    ...smaller.map(
-      (frameSource, i): FrameSource => ({
-        ...frameSource,
-        get frames() {
-          return i === 0 || isSteered ? 1 : 0
-        },
-        async read(first, count, shape) {
-          if (!(await areDifferent(whole, frameSource))) return []
-          isSteered = true
-          return frameSource.read(first, count, shape)
-        },
-      }),
-    ),
-  ]
+  const smaller = divisors.filter((divisor) => Math.min(size.width, size.height) / toFactor(divisor) >= minSide)
+  let isSteered = false
+  const others = smaller.map((divisor, i): FrameSource => {
+    const frameSource = makeShrunkFrame({ bytes, options: { ignoreIcc } }, size, divisor)
+    return {
+      ...frameSource,
+      get frames() {
+        return i === 0 || allSizes || isSteered ? 1 : 0
+      },
+      async read(first, count, shape) {
+        const mayDiffer = areDifferent(await whole.read(0, 1, smallShape), await frameSource.read(0, 1, tiny))
+        if (!mayDiffer || !(await isOther(bytes, size, divisor))) return []
+        isSteered = true
+        return frameSource.read(first, count, shape)
+      },
+    }
+  })
+  const refusal: FrameSource = {
+    ...whole,
+    get frames() {
+      return isSteered ? 1 : 0
+    },
+    read: async () => {
+      throw newUnsupported('a JPEG that shows other pictures at other sizes')
+    },
+  }
+  return { shown: [whole, ...others], refusal }
 }
 
-/** Whether two sizes show different pictures. The whole picture keeps its small square, so it is not decoded again. */
-async function areDifferent(whole: FrameSource, smaller: FrameSource): Promise<boolean> {
-  const [[a], [b]] = [await whole.read(0, 1, smallShape), await smaller.read(0, 1, fingerprintShape)]
+const tiny = fingerprintShape
+
+/**
+ * Whether a size shows another picture than the whole one, and not only fewer details: the whole picture is made as
+ * small after it was decoded. No program writes such a JPEG by itself, so it is never clean.
+ */
+async function isOther(bytes: Buffer, size: Size, divisor: number): Promise<boolean> {
+  const { width, height } = toShrunk(size, divisor)
+  const options = { ignoreIcc: true }
+  const inFull = await renderDetail({ bytes, options, inFull: size }, width, height)
+  const shrunk = await renderDetail({ bytes, options }, width, height)
+  return areDifferent([await renderAgain(inFull, tiny)], [await renderAgain(shrunk, tiny)])
+}
+
+function areDifferent([a]: Raster[], [b]: Raster[]): boolean {
   if (a === undefined || b === undefined) return true
   const seen = makeSeenViews()
   seen.add(soften(toFingerprint(flatten(a, 'white'))))
   return seen.add(soften(toFingerprint(flatten(b, 'white'))))
 }
+
+const toShrunk = ({ width, height }: Size, divisor: number): Size => ({
+  width: Math.floor(width / toFactor(divisor)),
+  height: Math.floor(height / toFactor(divisor)),
+})
 
 /** A smaller size lacks details, so blocks of four cells are compared. */
 function soften(fingerprint: Fingerprint): Fingerprint {
@@ -93,7 +118,7 @@ function soften(fingerprint: Fingerprint): Fingerprint {
 
 /** Shapes are rendered from one decoding; the fingerprint of the smallest one is decoded as it is. */
 function makeShrunkFrame(source: Source, size: Size, divisor: number): FrameSource {
-  const [width = 1, height = 1] = [size.width, size.height].map((side) => Math.floor(side / toFactor(divisor)))
+  const { width, height } = toShrunk(size, divisor)
   const readDetail = once(() => renderDetail(source, width, height))
   const readFingerprint = once(async () =>
     divisor === divisors[0] ? render(source, fingerprintShape) : renderAgain(await readDetail(), fingerprintShape),

@@ -179,9 +179,10 @@ function findJpegs(
 ): FrameSource[] {
   const { autoOrient: size, orientation = 1, icc: profile } = metadata
   const jpeg = { bytes, size, both, allSizes, profile, hasOddProfile, ignoreIcc: false }
-  const frameSources = findJpegSizes(jpeg)
-  if (hasOddProfile) frameSources.push(...findJpegSizes({ ...jpeg, both: false, ignoreIcc: true }))
-  return withStored(frameSources, orientation)
+  const sizes = [findJpegSizes(jpeg)]
+  if (hasOddProfile) sizes.push(findJpegSizes({ ...jpeg, both: false, ignoreIcc: true }))
+  const shown = sizes.flatMap(({ shown }) => shown)
+  return [...withStored(shown, orientation), ...sizes.map(({ refusal }) => refusal)]
 }
 
 /** Adds each picture as it is stored, if its metadata turns it. */
