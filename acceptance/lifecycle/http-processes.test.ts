@@ -1,11 +1,13 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
+import { readFileSync } from 'node:fs'
 import { Agent, type IncomingMessage, request as startRequest } from 'node:http'
 import { request as startTlsRequest } from 'node:https'
 import { text } from 'node:stream/consumers'
 import { after, before, suite, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { headers } from '@assay/contract'
+import type { ServiceActivity } from '@assay/contract/admin'
 import { makeAdmin } from '../support/console.ts'
 import { filePart, formType, toForm } from '../support/forms.ts'
 import { findChildren, findProcesses, isRunning, killAll } from '../support/processes.ts'
@@ -142,6 +144,22 @@ suite('two HTTP processes', () => {
     const empty = await connection.scan('')
     assert.equal(empty.status, 422)
     connection.close()
+  })
+
+  test('are one node in the charts: their scans and their memory are added', async () => {
+    const { key } = await createAccount()
+    const pair = await openPair(service.url, key)
+    for (const connection of pair) assert.equal((await connection.scan(newText(1000))).status, 201)
+    const { points } = await admin.ask<ServiceActivity>(admin.token, 'GET', '/operator/activity')
+    assert(points.some(({ malware, p50_ms }) => malware.clean > 0 && p50_ms !== null))
+    const memory = Math.max(...points.map(({ memory_bytes }) => memory_bytes ?? 0))
+    const pids = [service.pid, ...listHttpProcesses(service)]
+    const resident = pids.map((pid) =>
+      Number(/^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]),
+    )
+    // The memory of a process changes all the time; without one of the processes it would be far less.
+    assert(memory > (resident.reduce((sum, kilobytes) => sum + kilobytes, 0) - Math.min(...resident) / 2) * 1024)
+    pair.forEach((connection) => void connection.close())
   })
 
   test('sum their metrics, which do not fall when one is killed', async () => {

@@ -48,10 +48,7 @@ export async function openBackground(config: Config, deps: Deps) {
     nodeId: newUuid(),
     clock: storage.database.clock,
     readTotals: async () => readActivityTotals(await metrics.collect()),
-    async readSample() {
-      const { waiting, oldestSeconds } = await workers.jobs.countJobs()
-      return { memoryBytes: process.memoryUsage.rss(), queue: { waiting, oldestSeconds } }
-    },
+    readQueue: workers.jobs.countJobs,
     log,
     isOutage: storage.database.watch.isOutage,
   })

@@ -1,6 +1,6 @@
 import type { Registry } from 'prom-client'
 
-/** Totals since the start of the process, as its metrics count them. */
+/** Totals since the start of the service, as the metrics of its processes count them, and their memory now. */
 export type ActivityTotals = {
   /** Completed scans by kind and status. */
   scans: Map<string, number>
@@ -10,6 +10,7 @@ export type ActivityTotals = {
   latency: number[]
   /** Attempts to deliver webhooks by outcome. */
   deliveries: Map<string, number>
+  memoryBytes: number
 }
 
 /** Joins the labels of a total to its key in the maps of `ActivityTotals`. */
@@ -17,11 +18,12 @@ export const toTotalKey = (...labels: string[]) => labels.join(' ')
 
 /** Reads from the metrics the totals that the charts of the console show. */
 export async function readActivityTotals(registry: Registry): Promise<ActivityTotals> {
-  const [scans, engines, requests, attempts] = await Promise.all([
+  const [scans, engines, requests, attempts, memory] = await Promise.all([
     readValues(registry, 'assay_scans_total'),
     readValues(registry, 'assay_scan_duration_seconds'),
     readValues(registry, 'assay_http_request_duration_seconds'),
     readValues(registry, 'assay_webhook_attempts_total'),
+    readValues(registry, 'process_resident_memory_bytes'),
   ])
   return {
     scans: sumBy(scans, ({ labels }) => toTotalKey(labels.kind ?? '', labels.status ?? '')),
@@ -35,6 +37,7 @@ export async function readActivityTotals(registry: Registry): Promise<ActivityTo
       ),
     ),
     deliveries: sumBy(attempts, ({ labels }) => labels.outcome ?? ''),
+    memoryBytes: memory.reduce((sum, { value }) => sum + value, 0),
   }
 }
 

@@ -14,7 +14,7 @@ type Deps = {
   nodeId: string
   clock: Clock
   readTotals(): Promise<ActivityTotals>
-  readSample(): Promise<NodeSample>
+  readQueue(): Promise<NodeSample['queue']>
   log: Logger
   /** Whether the database is unreachable; the watch of the database logs that once for all parts. */
   isOutage?(error: unknown): boolean
@@ -31,7 +31,7 @@ export async function openActivityRecorder(deps: Deps) {
 
   const record = makeOneAtATime(async () => {
     const totals = await deps.readTotals()
-    const sample = await deps.readSample()
+    const sample = { memoryBytes: totals.memoryBytes, queue: await deps.readQueue() }
     const nowMs = performance.now()
     await deps.store.record(deps.nodeId, { ...toActivity(totals, before), ...sample }, (nowMs - writtenAtMs) / 2)
     before = totals

@@ -174,8 +174,8 @@ describe('activity', () => {
       },
       nodeId: one,
       clock: database.clock,
-      readTotals: () => readActivityTotals(metrics.registry),
-      readSample: async () => ({ memoryBytes: 1, queue: { waiting: 0, oldestSeconds: 0 } }),
+      readTotals: async () => readActivityTotals(await metrics.collect()),
+      readQueue: async () => ({ waiting: 0, oldestSeconds: 0 }),
       log: silentLog,
     })
     metrics.countVerdict('malware', 'threat', false)
@@ -206,6 +206,7 @@ describe('activity', () => {
       ],
       [0, 1, 1, 1, 1500, 1, 1],
     )
+    assert(Math.max(...steps.map(({ memoryBytes }) => memoryBytes ?? 0)) > 10_000_000)
   })
 })
 
