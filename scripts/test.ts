@@ -227,7 +227,7 @@ function hasPrograms(): boolean {
   const programs = ['c-icap-client', 'clamdscan', 'clamscan', 'curl', 'faketime', 'promtool', 'python3', 'zbarimg'].map(
     (name) => `bin/${name}`,
   )
-  const servers = ['clamd', 'haproxy', 'nginx', 'pgbouncer'].map((name) => `sbin/${name}`)
+  const servers = ['clamd', 'haproxy', 'nginx', 'pgbouncer', 'squid'].map((name) => `sbin/${name}`)
   const others = ['share/clamav-testfiles', 'lib/python3/dist-packages/requests']
   return [...programs, ...servers, ...others].every((path) => existsSync(`/usr/${path}`))
 }

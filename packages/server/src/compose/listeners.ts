@@ -100,6 +100,7 @@ const openIcap = (config: Config, address: ListenerSettings['address'], deps: De
         server,
         maxConnections,
         onError: config.icapOnError,
+        trickles: config.icapTrickle === 'on',
         findTag: () => toTag(deps.malware?.listEngines() ?? [], deps.malware?.degradation.find() !== undefined),
         reportUnscanned: (about) => deps.log.info({ protocol: 'icap', ...about }, 'content was not scanned'),
       }),

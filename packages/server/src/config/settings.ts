@@ -218,6 +218,10 @@ export const settingDefinitions = {
     fallback: 'block',
     about: 'Whether the ICAP listener blocks or allows content that cannot be scanned, such as an encrypted archive.',
   }),
+  icapTrickle: setting('ASSAY_ICAP_TRICKLE', oneOf('on', 'off'), {
+    fallback: 'off',
+    about: 'Whether the ICAP listener sends a byte of a download for every 32 KB before the verdict, as Squid 5 needs.',
+  }),
   verdictCache: setting('ASSAY_VERDICT_CACHE', wholeNumber(0, 10_000_000), {
     fallback: '50000',
     about: 'Maximum number of cached verdicts, used when the same content is scanned again. 0 disables the cache.',

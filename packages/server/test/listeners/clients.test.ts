@@ -77,6 +77,7 @@ const icapDeps = {
   scans,
   reportUnscanned() {},
   onError: 'block' as const,
+  trickles: false,
   maxConnections: 10,
   findTag: () => '"tag"',
   server: 'Assay',

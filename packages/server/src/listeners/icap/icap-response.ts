@@ -146,6 +146,8 @@ export function makeResponder(
   }
 }
 
+export type Responder = ReturnType<typeof makeResponder>
+
 const blockTexts = {
   threat: {
     title: 'Blocked: threat found',

@@ -4,11 +4,14 @@ import { type IcapEvent, newIcapParser } from './icap-parser.ts'
 import { IcapFault, readMessage } from './icap-request.ts'
 import { type IcapHeaders, makeResponder, type ResponderDeps, toIcapHead, toRejection } from './icap-response.ts'
 import { cleanDecision, type Decision, type MessageScanDeps, newMessageScan } from './message-scan.ts'
+import { makeTrickle } from './trickle.ts'
 
 type Deps = MessageScanDeps &
   ResponderDeps & {
     /** Whether the service `avscan` blocks content that cannot be scanned, or lets it through. */
     onError: 'block' | 'allow'
+    /** Whether the beginning of a response leaves before its verdict, for Squid 5. */
+    trickles: boolean
     maxConnections: number
   }
 
@@ -81,6 +84,9 @@ function newExchange(connection: Connection, event: IcapEvent & { kind: 'request
   const reportsErrors = request.service === errorServiceName
   const scan = newMessageScan(readMessage(request, event.headers), deps)
   const responder = makeResponder(connection, event, deps)
+  // A client that takes 204 keeps the body itself, and waits without harm.
+  const trickle =
+    deps.trickles && request.method === 'RESPMOD' && !request.allows204 ? makeTrickle(responder) : undefined
   /** True while the body is sent back as it arrives, because it is let through unscanned. */
   let isRelaying = false
   let bytes = 0
@@ -106,7 +112,10 @@ function newExchange(connection: Connection, event: IcapEvent & { kind: 'request
       }
       if (scan.findDecision() === undefined) {
         await scan.write(chunk)
-        if (scan.findDecision() === undefined) return true
+        if (scan.findDecision() === undefined) {
+          await trickle?.receive(chunk)
+          return true
+        }
         await afterDecision(chunk)
       }
       // Content that is let through must be received completely, whatever its length.
@@ -146,14 +155,20 @@ function newExchange(connection: Connection, event: IcapEvent & { kind: 'request
   async function startRelay() {
     if (request.allows204) return
     isRelaying = true
-    await responder.sendMessageHead()
+    if (trickle?.hasBegun() !== true) await responder.sendMessageHead()
     const received = await scan.takeContent()
-    if (received !== undefined) await responder.sendContent(received)
+    if (received !== undefined) await (trickle?.sendRest(received) ?? responder.sendContent(received))
   }
 
   async function respond(options: { canSend204: boolean; closes: boolean }): Promise<boolean> {
     const { decision, content } = hasBody ? await scan.finish() : { decision: cleanDecision }
     const shown = isLetThrough(decision) ? cleanDecision : decision
+    if (trickle?.hasBegun() === true) {
+      // A body without its last chunk is none: the proxy breaks the connection to its client off.
+      if (shown.verdict.is !== 'clean' || content === undefined) return false
+      await trickle.complete(content)
+      return !options.closes
+    }
     return responder.sendDecision(shown, content, { ...options, reportsErrors })
   }
 }

@@ -1,0 +1,115 @@
+import assert from 'node:assert/strict'
+import { execFile, spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { chmodSync, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import { type AddressInfo, createServer as createNetServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { eicarMember, newTar } from '../support/archives.ts'
+import { readCodeBlocks } from '../support/code-blocks.ts'
+import { type Listeners, startListeners } from '../support/listeners.ts'
+import { alreadyTested, lacksClamAv } from '../support/scanning.ts'
+import { getSharedService } from '../support/shared-service.ts'
+import { withoutImages } from '../support/start-service.ts'
+import { waitUntil } from '../support/wait-until.ts'
+
+const squid = '/usr/sbin/squid'
+const lacking = (await lacksClamAv(getSharedService().url)) || (!existsSync(squid) && 'Squid is not installed')
+
+const large = randomBytes(10 * 2 ** 20)
+const filler = { name: 'filler.bin', data: large }
+const bodies: Record<string, Buffer> = {
+  '/small.txt': Buffer.from('Dear Sir or Madam\n'),
+  '/small.tar': newTar([eicarMember]),
+  '/large.bin': large,
+  '/large.tar': newTar([filler, eicarMember]),
+}
+
+describe('downloads through Squid', { skip: lacking || alreadyTested }, () => {
+  const origin = createServer((request, response) => {
+    const body = bodies[new URL(request.url ?? '', 'http://origin').pathname] ?? Buffer.alloc(0)
+    response.writeHead(200, { 'content-length': body.length, 'content-type': 'application/octet-stream' }).end(body)
+  })
+  let listeners: Listeners
+  let dir = ''
+  let proxy = ''
+  let end = async () => {}
+
+  before(async () => {
+    listeners = await startListeners({ ...withoutImages, ASSAY_ICAP_TRICKLE: 'on' })
+    await new Promise<void>((resolve) => origin.listen(0, '127.0.0.1', resolve))
+    dir = mkdtempSync(join(tmpdir(), 'assay-squid-'))
+    chmodSync(dir, 0o777)
+    const port = await findFreePort()
+    proxy = `http://127.0.0.1:${port}`
+    writeFileSync(join(dir, 'squid.conf'), toConfig(port, listeners.ports.icap, dir))
+    const child = spawn(squid, ['-N', '-f', join(dir, 'squid.conf')], { stdio: 'ignore' })
+    const ended = new Promise((resolve) => child.once('close', resolve))
+    end = async () => {
+      child.kill('SIGKILL')
+      await ended
+    }
+    await waitUntil('Squid to serve', async () => (await download('/small.txt')).status === '200')
+  })
+  after(async () => {
+    await end()
+    origin.close()
+    await listeners?.stop()
+    rmSync(dir, { recursive: true, force: true })
+  })
+
+  /** The origin server is in this process, which must not wait for curl. */
+  function download(path: string): Promise<{ code: number; body: Buffer; status: string }> {
+    const url = `http://127.0.0.1:${(origin.address() as AddressInfo).port}${path}`
+    const args = ['-sS', '--noproxy', '', '-x', proxy, '--max-time', '60', '-w', '%{stderr}%{http_code}', url]
+    return new Promise((resolve) =>
+      execFile('curl', args, { encoding: 'buffer', maxBuffer: 2 ** 28 }, (error, body, stderr) =>
+        resolve({ code: error === null ? 0 : Number(error.code), body, status: stderr.toString().slice(-3) }),
+      ),
+    )
+  }
+
+  test('clean content arrives, whatever its size', async () => {
+    for (const path of ['/small.txt', '/large.bin']) {
+      const { code, body, status } = await download(path)
+      assert.deepEqual([code, status], [0, '200'], path)
+      assert.ok(body.equals(bodies[path] as Buffer), path)
+    }
+  })
+
+  test('a small threat becomes a page, and a large one an incomplete download of a few bytes', async () => {
+    const small = await download('/small.tar')
+    assert.deepEqual([small.code, small.status], [0, '403'])
+    assert.match(small.body.toString(), /Blocked: threat found/)
+    const { code, body } = await download('/large.tar')
+    assert.notEqual(code, 0, 'curl must notice that the download is incomplete')
+    assert.ok(body.length <= 3200, `${body.length} bytes arrived`)
+    assert.ok((bodies['/large.tar'] as Buffer).subarray(0, body.length).equals(body))
+  })
+})
+
+/** The lines of docs/listeners.md, and what Squid needs to run beside other things. */
+function toConfig(port: number, icapPort: number, dir: string): string {
+  const documented = readCodeBlocks('docs/listeners.md').find(({ text }) => text.startsWith('icap_enable on'))
+  return [
+    `http_port 127.0.0.1:${port}`,
+    'http_access allow all',
+    'cache deny all',
+    'shutdown_lifetime 0 seconds',
+    `pid_filename ${dir}/squid.pid`,
+    'access_log none',
+    `cache_log ${dir}/cache.log`,
+    `coredump_dir ${dir}`,
+    documented?.text.replaceAll('1344', String(icapPort)) ?? '',
+  ].join('\n')
+}
+
+async function findFreePort(): Promise<number> {
+  const server = createNetServer()
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as AddressInfo
+  await new Promise((resolve) => server.close(resolve))
+  return port
+}
