@@ -4,17 +4,17 @@ import { useChange, useRead } from '../../api/hooks.ts'
 import { Badge } from '../../ui/badge.tsx'
 import { Button } from '../../ui/button.tsx'
 import { Confirm } from '../../ui/confirm.tsx'
-import { toAge, toDateTime } from '../../ui/format.ts'
 import { LongText } from '../../ui/long-text.tsx'
 import { Page } from '../../ui/page.tsx'
 import { Empty, ErrorMessage, Loaded } from '../../ui/states.tsx'
 import { Table } from '../../ui/table.tsx'
+import { Age } from '../../ui/time.tsx'
 import { AddChannel, EditChannel } from './channel-dialogs.tsx'
 import { kindNames, routes, type Scope, shortTopicNames } from './scope.ts'
 
 const abouts: Record<Scope, string> = {
-  operator: 'Messages about the whole installation, once when a problem begins and once when it is over.',
-  account: 'Messages about this account, once when a problem begins and once when it is over.',
+  operator: 'Messages about the whole installation, when a problem begins and when it is over.',
+  account: 'Messages about this account, when a problem begins and when it is over.',
 }
 
 export const OperatorAlertsPage = () => <AlertsPage scope="operator" />
@@ -61,7 +61,10 @@ function OpenAlerts({ open }: Pick<Alerts, 'open'>) {
       <ul className="mt-2 flex list-disc flex-col gap-1 pl-5">
         {open.map(({ text, since }) => (
           <li key={text} className="[overflow-wrap:anywhere]">
-            {text} <span className="whitespace-nowrap text-soft">Since {toDateTime(since)}.</span>
+            {text}{' '}
+            <span className="text-soft">
+              Began <Age at={since} />.
+            </span>
           </li>
         ))}
       </ul>
@@ -98,10 +101,10 @@ function Channels({ scope, channels }: { scope: Scope; channels: AlertChannel[] 
           {
             title: 'Channel',
             cell: ({ kind, target }) => (
-              <>
+              <div className="@2xl:min-w-40">
                 <span className="font-medium">{kindNames[kind]}</span>
                 <LongText>{target}</LongText>
-              </>
+              </div>
             ),
           },
           { title: 'Topics', cell: toTopics },
@@ -110,7 +113,7 @@ function Channels({ scope, channels }: { scope: Scope; channels: AlertChannel[] 
             title: 'Actions',
             isActions: true,
             cell: (channel) => (
-              <div className="flex flex-wrap gap-2 @2xl:flex-nowrap @2xl:justify-end">
+              <div className="flex flex-wrap gap-2 @2xl:justify-end @4xl:flex-nowrap">
                 <Button
                   isSmall
                   isBusy={test.isPending && tested?.id === channel.id}
@@ -159,5 +162,5 @@ function LastMessage({ sent_at, failure }: AlertChannel) {
       </>
     )
   }
-  return sent_at === null ? '–' : toAge(sent_at)
+  return <Age at={sent_at} />
 }
