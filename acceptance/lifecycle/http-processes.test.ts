@@ -8,6 +8,7 @@ import { after, before, suite, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { headers } from '@assay/contract'
 import type { ServiceActivity } from '@assay/contract/admin'
+import { eicarMember, newZip } from '../support/archives.ts'
 import { makeAdmin } from '../support/console.ts'
 import { filePart, formType, toForm } from '../support/forms.ts'
 import { findChildren, findProcesses, isRunning, killAll } from '../support/processes.ts'
@@ -136,13 +137,16 @@ suite('two HTTP processes', () => {
     pair.forEach((connection) => void connection.close())
   })
 
-  test('see a large file, a container and an unreadable result as one process does', async () => {
+  test('scan content of every size, and what is inside of it', async () => {
     const { key } = await createAccount()
     const [connection] = await openPair(service.url, key)
-    const large = await connection.scan(randomBytes(3_000_000))
-    assert.match(large.body, /"status":"clean","content_length":3000000/)
-    const empty = await connection.scan('')
-    assert.equal(empty.status, 422)
+    for (const bytes of [100_000, 600_000, 3_000_000]) {
+      const clean = await connection.scan(randomBytes(bytes))
+      assert.match(clean.body, new RegExp(`"status":"clean","content_length":${bytes},`))
+      const threat = await connection.scan(newZip([{ name: 'padding', data: randomBytes(bytes) }, eicarMember]))
+      assert.match(threat.body, /"status":"threat".*"location":"content.bin!eicar.com"/)
+    }
+    assert.equal((await connection.scan('')).status, 422)
     connection.close()
   })
 

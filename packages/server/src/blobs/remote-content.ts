@@ -1,13 +1,20 @@
+import { mayHoldContent } from '../domain/content/container.ts'
 import { type Content, type Description, headBytes } from '../domain/content/content.ts'
 import { malformed } from '../domain/problem.ts'
 import { LinkClosed } from '../runtime/link.ts'
 
 /** What the main process learns of content that an HTTP process holds. */
-export type ContentNotice = { id: number; bytes: number; isInMemory: boolean; description: Description }
+export type ContentNotice = {
+  id: number
+  bytes: number
+  isInMemory: boolean
+  description: Description
+  mayHold: boolean
+}
 
 /** Content up to this size is sent together with its notice. */
 const sentBytes = 64 * 1024
-/** Content in memory up to this size is fetched whole before a scan, which then treats it as small. */
+/** Content in memory up to this size is fetched whole when its head is needed, and treated as small. */
 const wholeBytes = 1024 * 1024
 /** Bytes of larger content that one call fetches. */
 const pieceBytes = 512 * 1024
@@ -16,6 +23,12 @@ const pieceBytes = 512 * 1024
 export function makeSharedContents() {
   const contents = new Map<number, Content>()
   let lastId = 0
+
+  function get(id: number): Content {
+    const content = contents.get(id)
+    if (content === undefined) throw new Error('The content was released')
+    return content
+  }
 
   return {
     /** Runs `use` with the notice of the content, which can be read meanwhile. Small content is passed as `body`. */
@@ -28,14 +41,15 @@ export function makeSharedContents() {
       const { bytes, isInMemory, whole } = content
       contents.set(id, content)
       try {
-        return await use({ id, bytes, isInMemory, description }, bytes <= sentBytes ? whole : undefined)
+        const notice = { id, bytes, isInMemory, description, mayHold: mayHoldContent(content) }
+        return await use(notice, bytes <= sentBytes ? whole : undefined)
       } finally {
         contents.delete(id)
       }
     },
+    get,
     async read({ id, start, end }: { id: number; start: number; end: number }): Promise<Buffer> {
-      const content = contents.get(id)
-      if (content === undefined) throw new Error('The content was released')
+      const content = get(id)
       const pieces: Buffer[] = []
       for await (const piece of content.read(start, end)) pieces.push(piece)
       return pieces.length === 1 ? (pieces[0] as Buffer) : Buffer.concat(pieces)
@@ -43,30 +57,35 @@ export function makeSharedContents() {
   }
 }
 
-type Read = (range: { id: number; start: number; end: number }) => Promise<Buffer>
+/** Calls of the main process to the HTTP process that holds the content. */
+type Owner = {
+  read(range: { id: number; start: number; end: number }): Promise<Buffer>
+  sendToClamd(content: { id: number; address: object }, signal: AbortSignal): Promise<string>
+}
 
 /** In the main process: content that an HTTP process holds, and of which `sent` came with the notice. */
-export function newRemoteContent(notice: ContentNotice, sent: Buffer | undefined, read: Read): Content {
-  const { id, bytes, isInMemory, description } = notice
+export function newRemoteContent(notice: ContentNotice, sent: Buffer | undefined, owner: Owner): Content {
+  const { id, bytes, isInMemory, description, mayHold } = notice
   const isFetchedWhole = isInMemory && bytes <= wholeBytes
   let whole = sent
   let head = sent?.subarray(0, headBytes)
 
   async function fetchRange(start: number, end: number): Promise<Buffer> {
-    try {
-      const piece = await read({ id, start, end })
-      if (piece.length === end - start) return piece
-      throw new Error(`The content has ${piece.length} bytes where ${end - start} should be`)
-    } catch (error) {
-      // The client has lost its connection too: nothing is recorded or charged.
-      if (error instanceof LinkClosed) throw malformed('The process that received the content has ended.')
-      throw error
-    }
+    const piece = await owner.read({ id, start, end }).catch(throwIfEnded)
+    if (piece.length === end - start) return piece
+    throw new Error(`The content has ${piece.length} bytes where ${end - start} should be`)
   }
 
   return {
     bytes,
     description,
+    mayHold,
+    ...(sent === undefined
+      ? {
+          sendFromOwner: (address: object, signal: AbortSignal) =>
+            owner.sendToClamd({ id, address }, signal).catch(throwIfEnded),
+        }
+      : {}),
     sha1: description.hashes.hash_sha1,
     sha256: description.hashes.hash_sha256,
     // Pieces of larger content belong to their reader.
@@ -102,4 +121,10 @@ export function newRemoteContent(notice: ContentNotice, sent: Buffer | undefined
     },
     async release() {},
   }
+}
+
+/** With its process, a client has lost its connection too: nothing is recorded or charged. */
+function throwIfEnded(error: unknown): never {
+  if (error instanceof LinkClosed) throw malformed('The process that received the content has ended.')
+  throw error
 }

@@ -6,6 +6,7 @@ import { makeMemoryBudget } from '../../blobs/memory-content.ts'
 import { makeSharedContents } from '../../blobs/remote-content.ts'
 import { makeDescriber } from '../../domain/content/media-type.ts'
 import { makeAddressPolicy } from '../../domain/scans/web-address.ts'
+import { type ClamdAddress, streamToClamd } from '../../engines/clamav/connection.ts'
 import { makeForward } from '../../http/forward.ts'
 import { makeHttpServer, watchCertificate } from '../../http/server.ts'
 import { type Closers, newClosers } from '../../runtime/closers.ts'
@@ -30,6 +31,9 @@ export async function runHttpProcess() {
   const link = openLink(new Socket({ fd: linkDescriptor }), {
     handlers: {
       read: async (range: { id: number; start: number; end: number }) => ({ body: await shared.read(range) }),
+      sendToClamd: async ({ id, address }: { id: number; address: ClamdAddress }, { signal }) => ({
+        value: await streamToClamd(address, shared.get(id), signal),
+      }),
       metrics: async () => ({ value: await (await metrics.promise).registry.getMetricsAsJSON() }),
     },
     ...makeWireErrors(() => false),

@@ -27,7 +27,10 @@ type Context = { body: Buffer | undefined; readonly signal: AbortSignal }
 /** Makes the functions of the main process that an HTTP process calls: each is one function of the domain. */
 export function makeCallHandlers(deps: CallDeps, getLink: () => Link) {
   const open = ({ content }: ScanCall, { body }: Context) =>
-    newRemoteContent(content, body, async (range) => (await getLink().call('read', { value: range })).body ?? empty)
+    newRemoteContent(content, body, {
+      read: async (value) => (await getLink().call('read', { value })).body ?? empty,
+      sendToClamd: async (value, signal) => String((await getLink().call('sendToClamd', { value }, signal)).value),
+    })
 
   return {
     admit: async (call: AdmissionCall): Promise<Message> => ({ value: await deps.gate.admit(call) }),

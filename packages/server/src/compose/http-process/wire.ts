@@ -4,6 +4,7 @@ import type { Account } from '../../domain/accounts/account.ts'
 import type { Admitted } from '../../domain/accounts/admission.ts'
 import type { Caller } from '../../domain/ports/admission-gate.ts'
 import { StorageUnavailable } from '../../domain/ports/content-store.ts'
+import { EngineBusy, EngineDown, EngineStarved } from '../../domain/ports/engines.ts'
 import { malformed, Problem, type Refusal } from '../../domain/problem.ts'
 import type { Scan } from '../../domain/scans/scan.ts'
 
@@ -70,7 +71,14 @@ export const toAccount = (account: Account): Account => {
   }
 }
 
-type WireError = { refusal: Refusal } | { storage: string } | { message: string; stack: string | undefined }
+type WireError =
+  | { refusal: Refusal }
+  | { storage: string }
+  | { engine: keyof typeof engineErrors; message: string }
+  | { message: string; stack: string | undefined }
+
+/** Errors of an engine, the most specific first. */
+const engineErrors = { starved: EngineStarved, busy: EngineBusy, down: EngineDown }
 
 /** How errors pass between the processes. `isOutage` recognises those that mean that the database cannot be reached. */
 export const makeWireErrors = (isOutage: (error: unknown) => boolean) => ({
@@ -84,11 +92,14 @@ function toWire(error: unknown, isOutage: (error: unknown) => boolean): WireErro
   if (error instanceof Problem) return { refusal: error.refusal }
   if (isOutage(error)) return { refusal: { kind: 'unavailable', retryAfterSeconds: 5 } }
   const { message, stack } = error instanceof Error ? error : new Error(String(error))
+  for (const [engine, kind] of Object.entries(engineErrors))
+    if (error instanceof kind) return { engine: engine as keyof typeof engineErrors, message }
   return error instanceof StorageUnavailable ? { storage: message } : { message, stack }
 }
 
 function fromWire(failure: WireError): Error {
   if ('refusal' in failure) return new Problem(failure.refusal)
+  if ('engine' in failure) return new engineErrors[failure.engine](failure.message)
   if ('storage' in failure) return new StorageUnavailable(failure.storage)
   const error = new Error(failure.message)
   if (failure.stack !== undefined) error.stack = failure.stack

@@ -20,12 +20,10 @@ export const canHoldContent = (head: Buffer): boolean =>
   isZlibHead(head) ||
   isLzmaStream(head)
 
-const canHold = Symbol('whether the content may hold other content')
-
 /** As `canHoldContent`. The answer is kept with the content, because every scan asks three times. */
-export function mayHoldContent(content: Content & { [canHold]?: boolean }): boolean {
-  content[canHold] ??= canHoldContent(content.head)
-  return content[canHold]
+export function mayHoldContent(content: Content): boolean {
+  content.mayHold ??= canHoldContent(content.head)
+  return content.mayHold
 }
 
 /**

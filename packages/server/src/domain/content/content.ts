@@ -21,8 +21,12 @@ export type Content = {
   readonly whole: Buffer | undefined
   /** The type and the hashes, when the process that received the content has found them already. */
   readonly description?: Description
-  /** Fetches the head, and small content whole, from the process that received the content. Call it before a scan. */
+  /** Whether the content may hold other content, as far as its head tells; set when that is first found out. */
+  mayHold?: boolean
+  /** Fetches the head, and small content whole, from the process that received the content. The head needs it. */
   load?(): Promise<void>
+  /** Lets the process that received the content send it to clamd at this address, and returns the reply of clamd. */
+  sendFromOwner?(address: object, signal: AbortSignal): Promise<string>
   /** Yields the clear bytes from `start` up to `end`, by default the whole content. */
   read(start?: number, end?: number): AsyncIterable<Buffer>
   /** Frees the content, which cannot be read afterwards. May be called twice. */

@@ -1,4 +1,4 @@
-import { findKnownDoubts } from '../content/container.ts'
+import { findKnownDoubts, mayHoldContent } from '../content/container.ts'
 import type { Content } from '../content/content.ts'
 import type { ContentStore, ContentWriter } from '../ports/content-store.ts'
 import {
@@ -45,7 +45,7 @@ export function makeInspection(deps: InspectionDeps) {
     /** Throws `EngineDown` when an engine cannot answer. */
     inspect: (content: Content, turn?: Turn): Promise<InspectionReport> =>
       deps.clock.run(async (work) => {
-        if (content.load !== undefined) await content.load()
+        if (content.load !== undefined && mayHoldContent(content)) await content.load()
         const inspectNow = () => inspectWithinLimits(deps, content, work)
         return isLight(content) ? inspectNow() : deps.semaphore.use(inspectNow, work)
       }, turn),
@@ -134,6 +134,7 @@ async function inspectMembers(
   seen: SeenMembers,
 ): Promise<{ doubts: Doubt[]; members: number }> {
   if (search.path.length >= maxDepth) return { doubts: ['ScanLimitExceeded'], members: 0 }
+  await content.load?.()
   let members = 0
   const doubts = await deps.unpacker.unpack(content, {
     budget: search.budget,

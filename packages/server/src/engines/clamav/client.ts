@@ -31,10 +31,15 @@ export function makeClamdClient(deps: ClientDeps) {
 
   return {
     scan(content: Content, work: Work): Promise<string> {
-      const { whole } = content
-      return whole !== undefined && whole.length <= sessionBytes
-        ? sessions.scan(whole, work)
-        : measureUse(deps, work, () => streamToClamd(deps.address, content, work.signal))
+      const { whole, bytes, sendFromOwner } = content
+      if (whole !== undefined && whole.length <= sessionBytes) return sessions.scan(whole, work)
+      const send = () =>
+        sendFromOwner === undefined
+          ? streamToClamd(deps.address, content, work.signal)
+          : sendFromOwner(deps.address, work.signal)
+      // Content of another process has a connection of its own at any size; small content still waits for its turn.
+      if (sendFromOwner !== undefined && bytes <= sessionBytes) return sessions.run(send, work)
+      return measureUse(deps, work, send)
     },
     /** Scans a few bytes outside of any scan of a caller. */
     probe: (bytes: Buffer, timeoutMs: number) => sessions.scan(bytes, { signal: AbortSignal.timeout(timeoutMs) }),
@@ -96,19 +101,26 @@ export function makeSessions({ count, ...deps }: ClientDeps & { count: number })
     idle = idle.filter((other) => other !== session)
   }
 
+  async function run(scan: () => Promise<string>, work: Work): Promise<string> {
+    await waitForTurn(work)
+    try {
+      return await measureUse(deps, work, scan)
+    } finally {
+      permits.release(1, work)
+    }
+  }
+
   return {
-    async scan(data: Buffer, work: Work): Promise<string> {
-      await waitForTurn(work)
-      try {
+    scan: (data: Buffer, work: Work): Promise<string> =>
+      run(async () => {
         const session = idle.pop() ?? openSession(address, generation, remove)
-        const reply = await measureUse(deps, work, () => session.scan(data, work.signal))
+        const reply = await session.scan(data, work.signal)
         if (session.generation === generation) idle.push(session)
         else session.end()
         return reply
-      } finally {
-        permits.release(1, work)
-      }
-    },
+      }, work),
+    /** Runs a scan on a connection of its own in the turn of a kept one. */
+    run,
     /** Ends idle connections now, and the others after their scan. */
     close() {
       generation++
