@@ -1,11 +1,13 @@
 import { openChildren, type Service, sum, toMedian, whenIdle } from './children.ts'
-import { measureGet } from './load.ts'
+import { sendGets } from './load.ts'
 import type { LoadResult, UploadJob, UploadResult } from './malware-load.ts'
 import { listTree, readCommandLine, readCpuSeconds, readName, readThreadSeconds } from './processes.ts'
 import type { Row } from './results.ts'
 
 const rounds = 6
 const seconds = 1.5
+/** Requests of each connection with which a service compiles what it runs, whatever else the machine does. */
+const warmUpRequests = 250
 const connections = 16
 const coreCounts = [4, 16, 64]
 const coresPerProcess = 4
@@ -21,7 +23,7 @@ const kinds = {
 } satisfies Record<string, Kind>
 type Kind = { path: string; bytes?: number; expected?: string; repeats?: boolean }
 /** The kinds for which the figures of several processes are bounded. */
-const bounded = ['ping', 'scan of 1 KB', 'repeated scan of 1 KB']
+const bounded = ['ping', 'scan of 1 KB', 'repeated scan of 1 KB'] as const
 
 /** Processor seconds of the parts of a service. `main` and `http` are main threads, of all HTTP processes together. */
 type Used = { main: number; http: number; service: number; clamd: number; postgres: number }
@@ -39,9 +41,9 @@ export async function benchHttpProcesses(): Promise<Row[]> {
       children.startService('', { ASSAY_HTTP_PROCESSES: count, ASSAY_NSFW_PROFILE: 'off' }, `data-${count}`)
     const services = { one: await start('1'), two: await start('2') }
     const load = children.startWorker<UploadJob, LoadResult>(new URL('./malware-load.ts', import.meta.url))
-    const send = (service: Service, kind: Kind, forSeconds = seconds) =>
-      sendLoad(load.run<UploadResult>, service, kind, forSeconds)
-    for (const service of Object.values(services)) for (const kind of Object.values(kinds)) await send(service, kind, 3)
+    const send = (service: Service, kind: Kind, least = 1) => sendLoad(load.run<UploadResult>, service, kind, least)
+    for (const service of Object.values(services))
+      for (const name of bounded) await send(service, kinds[name], warmUpRequests)
     const rows: Row[] = []
     const found: Record<string, { one: Turn; two: Turn }> = {}
     for (const [name, kind] of Object.entries<Kind>(kinds)) {
@@ -66,14 +68,12 @@ export async function benchHttpProcesses(): Promise<Row[]> {
 
 type Load = (job: UploadJob) => Promise<UploadResult>
 
-async function sendLoad(run: Load, { url, headers }: Service, kind: Kind, forSeconds: number) {
+/** Each connection sends for `seconds`, and at least that many requests. */
+async function sendLoad(run: Load, { url, headers }: Service, kind: Kind, least: number) {
   const { path, bytes, expected = '', repeats = false } = kind
-  if (bytes === undefined) {
-    const perSecond = await measureGet({ url: url + path, headers, connections, seconds: forSeconds })
-    return { perSecond, done: perSecond * forSeconds }
-  }
+  if (bytes === undefined) return sendGets({ url: url + path, headers, connections, seconds, least })
   const target = { kind: 'http' as const, url: url + path, headers, expected }
-  return run({ target, bytes, connections, seconds: forSeconds, least: 1, unique: !repeats })
+  return run({ target, bytes, connections, seconds, least, unique: !repeats })
 }
 
 async function measure(service: Service, send: () => Promise<{ perSecond: number; done: number }>): Promise<Turn> {
@@ -122,7 +122,7 @@ const describe = (turn: Turn) =>
   `service / clamd / PostgreSQL ${[turn.service, turn.clamd, turn.postgres].map(Math.round).join(' / ')} µs`
 
 function toRows(name: string, turns: { one: Turn[]; two: Turn[] }, { one, two }: { one: Turn; two: Turn }): Row[] {
-  if (!bounded.includes(name)) return []
+  if (!bounded.some((one) => one === name)) return []
   const ratios = turns.two.map((turn, round) => turn.perSecond / (turns.one[round]?.perSecond ?? 1))
   const rate: Row = {
     what: `two HTTP processes, ${name}, ${connections} connections`,

@@ -1,14 +1,27 @@
 import { connect } from 'node:net'
 
+type GetLoad = {
+  url: string
+  headers: string[]
+  connections: number
+  seconds: number
+  /** Requests at least, for each connection, however long they take. */
+  least?: number
+}
+
+/** Requests per second of `sendGets`. */
+export const measureGet = async (options: GetLoad): Promise<number> => (await sendGets(options)).perSecond
+
 /**
- * Requests per second of one GET over many keep-alive connections, each of which sends its next request after the last
+ * Sends one GET over many keep-alive connections, each of which sends its next request after the last
  * response. Bare sockets, because a full HTTP client would use more processor time than the servers it measures.
  */
-export async function measureGet(options: { url: string; headers: string[]; connections: number; seconds: number }) {
+export async function sendGets(options: GetLoad): Promise<{ perSecond: number; done: number }> {
   const { hostname, port, pathname } = new URL(options.url)
   const request = [`GET ${pathname} HTTP/1.1`, `Host: ${hostname}:${port}`, ...options.headers, '', ''].join('\r\n')
   const bytes = Buffer.from(request)
   const end = performance.now() + options.seconds * 1000
+  const { connections, least = 1 } = options
   let done = 0
 
   const one = () =>
@@ -22,13 +35,13 @@ export async function measureGet(options: { url: string; headers: string[]; conn
           return
         }
         done++
-        if (performance.now() < end) socket.write(bytes)
+        if (performance.now() < end || done < connections * least) socket.write(bytes)
         else socket.end(() => resolve())
       })
       socket.once('error', reject)
     })
 
   const start = performance.now()
-  await Promise.all(Array.from({ length: options.connections }, one))
-  return (done * 1000) / (performance.now() - start)
+  await Promise.all(Array.from({ length: connections }, one))
+  return { perSecond: (done * 1000) / (performance.now() - start), done }
 }
