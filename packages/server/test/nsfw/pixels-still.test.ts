@@ -270,6 +270,15 @@ describe('still pictures', () => {
     }
   })
 
+  it('a PNG with an unusual gamma that is too large to apply it is refused', async () => {
+    const chunk = Buffer.alloc(4)
+    chunk.writeUInt32BE(200_000)
+    const rows = toRows(Buffer.alloc(3600 * 3600 * 3), 3600 * 3)
+    const bytes = makePng({ width: 3600, height: 3600, rows, before: [pngChunk('gAMA', chunk)] })
+    const refused = await openViews(bytes)
+    assert.ok('unscanned' in refused && refused.unscanned === 'ScanLimitExceeded')
+  })
+
   it('no statement about colours beside an unusual gamma keeps it from being looked at', async () => {
     const dark = (value: number) => Math.round(65_535 * (value / 255) ** 4.4)
     const rows = Buffer.alloc(100 * 200)

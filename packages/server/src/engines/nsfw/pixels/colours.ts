@@ -6,7 +6,7 @@ import { type Detail, newUnsupported, refuseErrors } from './render.ts'
 
 /** Within this range a picture looks much the same with and without its gamma. */
 const usualGamma = { least: 0.3, most: 0.7 }
-const maxGammas = 4
+const maxGammas = 2
 
 /**
  * The unusual gammas that a PNG states. Browsers apply a gamma, libvips and many viewers do not, so an extreme value

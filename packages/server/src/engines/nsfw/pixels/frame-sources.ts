@@ -81,7 +81,7 @@ export function makeStillFrame(
 }
 
 /** Memory of 100 MB: the colours under transparency are lost as soon as libvips scales a picture. */
-export const maxHiddenPixels = 25_000_000
+const maxHiddenPixels = 25_000_000
 
 /**
  * The picture with the colours under its transparency, which programs show that drop the alpha channel. It has a frame

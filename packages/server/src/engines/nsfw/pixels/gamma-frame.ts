@@ -1,9 +1,9 @@
-import { decodeDetail, type FrameSource, maxHiddenPixels, once, type Size } from './frame-sources.ts'
+import { decodeDetail, type FrameSource, once, type Size } from './frame-sources.ts'
 import { readPng } from './png.ts'
 import { newOverLimit, openSharp, refuseErrors, renderAgain } from './render.ts'
 
-/** Pixels that are decoded at once: they take 64 MB in 16 bits. */
-const stripPixels = 8_000_000
+/** Memory of 100 MB in 16 bits. Each gamma of a PNG decodes it again. */
+const maxGammaPixels = 12_000_000
 const channels = 4
 
 /**
@@ -28,23 +28,18 @@ export function makeGammaFrame(bytes: Buffer, size: Size, gamma: number): FrameS
 }
 
 async function applyGamma(bytes: Buffer, { width, height }: Size, gamma: number): Promise<Buffer> {
-  if (width * height > maxHiddenPixels) throw newOverLimit(`${width} x ${height} pixels with an unusual gamma`)
+  if (width * height > maxGammaPixels) throw newOverLimit(`${width} x ${height} pixels with an unusual gamma`)
   const exponent = 1 / (2.2 * gamma)
   const curve = Uint8Array.from({ length: 65_536 }, (_, value) => Math.round(255 * (value / 65_535) ** exponent))
-  const data = Buffer.allocUnsafe(width * height * channels)
-  const rows = Math.max(1, Math.floor(stripPixels / width))
-  for (let top = 0; top < height; top += rows) {
-    const area = { left: 0, top, width, height: Math.min(rows, height - top) }
-    const wide = await readPng({ bytes }, (source) => {
-      const strip = openSharp(source).extract(area).ensureAlpha().toColourspace('rgb16')
-      return refuseErrors(() => strip.raw({ depth: 'ushort' }).toBuffer())
-    })
-    const values = new Uint16Array(wide.buffer, wide.byteOffset, wide.length / 2)
-    const start = top * width * channels
-    for (let i = 0; i < values.length; i++) {
-      const value = values[i] as number
-      data[start + i] = i % channels === 3 ? value >> 8 : (curve[value] as number)
-    }
+  const wide = await readPng({ bytes }, (source) => {
+    const pipeline = openSharp(source).ensureAlpha().toColourspace('rgb16')
+    return refuseErrors(() => pipeline.raw({ depth: 'ushort' }).toBuffer())
+  })
+  const values = new Uint16Array(wide.buffer, wide.byteOffset, wide.length / 2)
+  const data = Buffer.allocUnsafe(values.length)
+  for (let i = 0; i < values.length; i++) {
+    const value = values[i] as number
+    data[i] = i % channels === 3 ? value >> 8 : (curve[value] as number)
   }
   return data
 }
