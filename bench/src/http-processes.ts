@@ -11,6 +11,7 @@ const warmUpRequests = 250
 const connections = 16
 const coreCounts = [4, 16, 64]
 const coresPerProcess = 4
+const mostProcesses = 4
 
 /** Kinds of requests. Uploads of `bytes` go to `path`; without them, the request is a GET. */
 const kinds = {
@@ -160,7 +161,7 @@ function toTable(found: Record<string, { one: Turn; two: Turn }>): string {
  */
 function toForecast(found: Record<string, { one: Turn; two: Turn }>): string {
   const forecast = ({ one, two }: { one: Turn; two: Turn }, cores: number) => {
-    const processes = Math.max(1, Math.floor(cores / coresPerProcess))
+    const processes = Math.min(mostProcesses, Math.max(1, Math.floor(cores / coresPerProcess)))
     const alone = Math.min(1e6 / one.main, (cores * 1e6) / toTotal(one))
     const together = Math.min((processes * 1e6) / two.http, 1e6 / two.main, (cores * 1e6) / toTotal(two))
     return `${Math.round(processes === 1 ? alone : together)} (${Math.round(alone)})`

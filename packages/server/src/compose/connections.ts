@@ -15,10 +15,14 @@ export type HttpListener = {
 
 /** Cores for each HTTP process: the engines and the database need the others. */
 const coresPerProcess = 4
+/** More than these find the main process busy. */
+const mostProcesses = 4
 
 /** Processes that serve HTTP. With one, the service itself does. A worker serves its health checks only. */
 export const countHttpProcesses = ({ httpProcesses, roles }: Pick<Config, 'httpProcesses' | 'roles'>): number =>
-  roles.api ? (httpProcesses ?? Math.max(1, Math.floor(availableParallelism() / coresPerProcess))) : 1
+  roles.api
+    ? (httpProcesses ?? Math.min(mostProcesses, Math.max(1, Math.floor(availableParallelism() / coresPerProcess))))
+    : 1
 
 /** Files kept for database and engine connections, pipes to child processes and listening sockets. */
 const filesForOthers = 160

@@ -232,7 +232,7 @@ export const settingDefinitions = {
     about: 'Maximum number of client connections. More get 503. Reduced if the limit of open files requires it.',
   }),
   httpProcesses: setting('ASSAY_HTTP_PROCESSES', wholeNumber(1, 64), {
-    about: 'Number of processes that serve HTTP. Unset: one for every four processor cores.',
+    about: 'Number of processes that serve HTTP. Unset: one for every four processor cores, at most four.',
   }),
   contentMemory: setting('ASSAY_CONTENT_MEMORY_MB', wholeNumber(1, 1_000_000), {
     about: 'Memory for content that is being scanned, in MB. Unset: an eighth of the memory, from 64 to 2048.',
