@@ -4,7 +4,6 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import pg from 'pg'
-import type { Page } from 'playwright-core'
 import { eicar } from '../acceptance/support/archives.ts'
 import { openChromium } from '../acceptance/support/chromium.ts'
 import { goodPassword } from '../acceptance/support/console.ts'
@@ -81,7 +80,7 @@ async function takeAll({ page, open }: Window) {
   }
 }
 
-async function takeInThemes(page: Page, name: string, fullPage = false) {
+async function takeInThemes(page: Window['page'], name: string, fullPage = false) {
   for (const theme of themes) {
     await setTheme(page, theme)
     await page.screenshot({ path: join(images, `${name}-${theme}.png`), fullPage })
