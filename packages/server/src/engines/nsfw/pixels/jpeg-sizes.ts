@@ -68,6 +68,13 @@ export function findJpegSizes(options: Options): { shown: FrameSource[]; refusal
       return isSteered ? 1 : 0
     },
     read: async () => {
+      // Damaged data shows something else at every size, so a damaged JPEG is only looked at.
+      const strict = { bytes, options: { ignoreIcc: true, failOn: 'warning' as const }, inFull: size }
+      const isDamaged = await render(strict, tiny).then(
+        () => false,
+        () => true,
+      )
+      if (isDamaged) return []
       throw newUnsupported('a JPEG that shows other pictures at other sizes')
     },
   }
