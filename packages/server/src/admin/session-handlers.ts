@@ -34,7 +34,8 @@ export function makeSessionHandlers(deps: SessionDeps) {
       return { purpose, role, account_name: accountName, email, is_member: await invitations.isForMember(link) }
     },
     async acceptLink({ body, origin, request, reply }) {
-      return enter(await invitations.accept(body.token, body, origin), request, reply)
+      const acceptsPasswords = deps.sso?.isRequired !== true
+      return enter(await invitations.accept(body.token, body, origin, { acceptsPasswords }), request, reply)
     },
     async signIn({ body, origin, request, reply }) {
       if (deps.sso?.isRequired === true) throw newPasswordRefused()
@@ -63,7 +64,7 @@ export function makeSessionHandlers(deps: SessionDeps) {
       await audit('session.close')
     },
     async listSessions({ who }) {
-      const sessions = await members.listSessions((await getMember(members, who)).id)
+      const sessions = await signIn.listSessions((await getMember(members, who)).id)
       return sessions.map(({ id, createdAt, lastSeenAt, address, agent }) => ({
         id,
         created_at: createdAt.toISOString(),
@@ -75,7 +76,7 @@ export function makeSessionHandlers(deps: SessionDeps) {
     },
     async endSession(call) {
       const { who, audit, request, reply } = call
-      const sessions = await members.listSessions((await getMember(members, who)).id)
+      const sessions = await signIn.listSessions((await getMember(members, who)).id)
       const wanted = getId(call, 'session')
       const { id, address } = requireFound(
         sessions.find((session) => session.id === wanted),
@@ -96,7 +97,8 @@ export function makeSessionHandlers(deps: SessionDeps) {
       requireUncommon({ ...member, password: body.next }, 'next')
       const passwordHash = await passwords.hash(body.next)
       const session = await atomically(async () => {
-        const opened = await signIn.changePassword(member, passwordHash, who.accountId, origin)
+        const replaced = { id: who.sessionId ?? '', accountId: who.accountId }
+        const opened = await signIn.changePassword(member, passwordHash, replaced, origin)
         await audit('password.change')
         return opened
       })

@@ -83,6 +83,6 @@ export const ssoSettings = {
   }),
   ssoRequired: setting('ASSAY_SSO_REQUIRED', oneOf('on', 'off'), {
     fallback: 'off',
-    about: 'Whether sign-in with a password is refused. One-time links keep working.',
+    about: 'Whether sign-in with a password is refused. Links of the operators commands keep working.',
   }),
 }

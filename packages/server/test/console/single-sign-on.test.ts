@@ -7,6 +7,7 @@ import { makeMemberStore } from '../../src/database/console/member-store.ts'
 import { makeSsoStore } from '../../src/database/console/sso-store.ts'
 import { makeAuthentication } from '../../src/domain/console/authentication.ts'
 import { makePasswords } from '../../src/domain/console/credentials.ts'
+import { makeInvitations } from '../../src/domain/console/invitations.ts'
 import { toMappedRoles } from '../../src/domain/console/role-mapping.ts'
 import { makeSignIn } from '../../src/domain/console/sign-in.ts'
 import { makeSingleSignOn } from '../../src/domain/console/single-sign-on.ts'
@@ -119,6 +120,27 @@ describe('the rules of the operator', () => {
     await assert.rejects(signIn(newIdentity(email), { linksByEmail: true }), Problem)
   })
 
+  test('a link by the address ends the password, the sessions and the links of the member', async () => {
+    const { id, email } = await addMember()
+    const password = 'correct horse battery'
+    const update = 'update members set password_hash = $2 where id = $1'
+    await stores.database.pool.query(update, [id, await parts.passwords.hash(password)])
+    const opened = await parts.signIn.signIn({ email, password }, origin)
+    assert(opened !== 'code-needed')
+    const invitations = makeInvitations(parts)
+    const reset = await invitations.resetPassword(email, { removesTotp: false, actor: 'test' })
+    assert(reset)
+
+    const roles = [{ value: 'admins', role: 'operator' as const, accountId: null }]
+    const boss = { ...newIdentity(email), claims: { groups: ['admins'] } }
+    const session = await signIn(boss, { linksByEmail: true, roles })
+    assert(session !== 'linked')
+    assert.equal((await parts.signIn.findVisitor(session.token))?.member.isOperator, true)
+    assert.equal(await parts.signIn.findVisitor(opened.token), undefined)
+    await assert.rejects(parts.signIn.signIn({ email, password }, origin), Problem)
+    await assert.rejects(invitations.getLink(reset.token), Problem)
+  })
+
   test('a verified address never replaces a second factor', async () => {
     const { id, email } = await addMember()
     const query = 'update members set totp_confirmed_at = now() where id = $1'
@@ -163,5 +185,5 @@ function makeParts({ database }: TestStores) {
   const throttle = makeThrottle({ attempts: makeAttemptStore({ pool }) })
   const authentication = makeAuthentication({ members, passwords, throttle, audit, clock: database.clock })
   const signIn = makeSignIn({ members, authentication, audit })
-  return { store: makeSsoStore({ pool }), members, passwords, signIn, audit }
+  return { store: makeSsoStore({ pool }), members, passwords, authentication, signIn, audit }
 }

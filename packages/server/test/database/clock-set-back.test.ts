@@ -114,7 +114,7 @@ describe('after the clock of the database was set back', () => {
     const person = { id: randomUUID(), name: 'Ada', email: 'ada@example.com', passwordHash: 'hash' }
     assert.equal(await members.acceptLink(digest, person), 'accepted')
     const session = { id: randomUUID(), digest, deviceDigest: digest, memberId: person.id, passwordHash: 'hash' }
-    const more = { accountId: null, lifetimeMs: dayMs, isSso: false, address: '', agent: '' }
+    const more = { accountId: null, lifetimeMs: dayMs, isSso: false, expiresAt: null, address: '', agent: '' }
     assert(await members.openSession({ ...session, ...more }))
     assert.notEqual(await members.findSession(digest, dayMs), undefined)
     await moveAhead('console_sessions', 'created_at', 'last_seen_at', 'expires_at')

@@ -46,6 +46,11 @@ describe('the console, as time goes by', () => {
   let attempts: ReturnType<typeof makeAttemptStore>
   let signIn: ReturnType<typeof makeSignIn>
   let invitations: ReturnType<typeof makeInvitations>
+  const getGiven = async () => {
+    const member = await members.findByEmail(given.email)
+    assert(member)
+    return member
+  }
   before(async () => {
     stores = await openTestStores()
     const { pool } = stores.database
@@ -83,6 +88,7 @@ describe('the console, as time goes by', () => {
     assert.equal((await signIn.findVisitor(idle))?.member.email, given.email)
     await pass(12 * hourMs + 1000)
     assert.equal(await signIn.findVisitor(idle), undefined)
+    assert.deepEqual(await signIn.listSessions((await getGiven()).id), [])
 
     const busy = await open()
     for (let hours = 6; hours < 7 * 24; hours += 6) {
@@ -95,6 +101,39 @@ describe('the console, as time goes by', () => {
     assert(rows.length > 0)
     await members.deleteExpired({ devicesMs: 0, failuresMs: 0 })
     assert.equal((await stores.database.pool.query('select from console_sessions')).rows.length, 0)
+  })
+
+  test('a new password gives a new session, but no more time', async () => {
+    const opened = await signIn.openSession(await getGiven(), null, origin, { isSso: true })
+    const begun = await signIn.findVisitor(opened.token)
+    assert(begun)
+    const [before] = await signIn.listSessions(begun.member.id)
+    await pass(6 * hourMs)
+    const session = { id: begun.sessionId, accountId: null }
+    const changed = await signIn.changePassword(begun.member, begun.member.passwordHash, session, origin)
+    assert.equal(await signIn.findVisitor(opened.token), undefined)
+    assert(await signIn.findVisitor(changed.token))
+    const [after, ...others] = await signIn.listSessions(begun.member.id)
+    assert.deepEqual(others, [])
+    assert.equal(after?.isSso, true)
+    assert.equal(after?.expiresAt.getTime(), (before?.expiresAt.getTime() ?? 0) - 6 * hourMs)
+    await assert.rejects(signIn.changePassword(await getGiven(), 'hash', session, origin), isKind('signed-out'))
+  })
+
+  test('where single sign-on is required, a password accepts no invitation of an owner', async () => {
+    const { id: accountId } = await stores.register()
+    const { token } = await invitations.invite({ role: 'owner', accountId, email: given.email })
+    const required = { acceptsPasswords: false }
+    await assert.rejects(invitations.accept(token, given, origin, required), isKind('forbidden'))
+    assert(await invitations.getLink(token), 'the link is not used')
+    // Links of the commands on the server let people in while the issuer is down.
+    const operator = await invitations.inviteOperator()
+    assert.notEqual(await invitations.accept(operator.token, given, origin, required), 'code-needed')
+    const reset = await invitations.resetPassword(given.email, { removesTotp: false, actor: 'test' })
+    assert.notEqual(await invitations.accept(reset?.token ?? '', given, origin, required), 'code-needed')
+    const person = { ...given, email: 'invited@example.com' }
+    const { token: first } = await invitations.invite({ role: 'member', accountId, email: person.email })
+    assert.notEqual(await invitations.accept(first, person, origin, required), 'code-needed')
   })
 
   test('each wrong password beyond the fifth doubles the pause, up to 15 minutes; an hour resets it', async () => {

@@ -24,14 +24,15 @@ select account_id as "accountId", accounts.name as "accountName", role,
 from memberships join accounts on accounts.id = account_id`
 
 /**
- * Sets the password, ends all sessions and forgets all browsers, in the transaction of the client. With `from`, it does
- * so only while the hash is still that one. The update comes first: it waits for sign-ins that lock the member, so that
- * the statements after it see their sessions.
+ * Sets the password, ends all sessions and links for a new password, and forgets all browsers, in the transaction of the
+ * client. With `from`, it does so only while the hash is still that one. The update comes first: it waits for sign-ins
+ * that lock the member, so that the statements after it see their sessions.
  */
 export async function setPassword(client: PoolClient, id: string | null, { from, to }: { from?: string; to: string }) {
   const text = 'update members set password_hash = $2 where id = $1 and ($3::text is null or password_hash = $3)'
   if ((await changeRows(client, text, [id, to, from ?? null])) === 0) return false
   await changeRows(client, 'delete from console_sessions where member_id = $1', [id])
   await changeRows(client, 'delete from console_devices where member_id = $1', [id])
+  await changeRows(client, 'delete from console_links where member_id = $1', [id])
   return true
 }

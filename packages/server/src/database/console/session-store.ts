@@ -21,6 +21,9 @@ const seenPrecisionMs = 30_000
 /** Each member has at most this many remembered browsers. Clients that keep no cookies add one at each sign-in. */
 const maxDevices = 20
 
+/** Whether a session can still be used; the second parameter is for how long it may be idle. */
+const isOpen = `(expires_at > now() and last_seen_at > ${toTimeAgo('$2')} and ${hasBegun('console_sessions')})`
+
 export function makeSessionStore({ pool }: { pool: Pool }): SessionStore {
   const setLastSeen = async (sessionId: string, memberId: string) => {
     await changeRows(pool, 'update console_sessions set last_seen_at = now() where id = $1', [sessionId])
@@ -29,9 +32,9 @@ export function makeSessionStore({ pool }: { pool: Pool }): SessionStore {
 
   return {
     async openSession(session) {
-      const { id, digest, memberId, accountId, lifetimeMs, address, agent, passwordHash, deviceDigest, isSso } = session
-      const values = [id, digest, memberId, accountId, lifetimeMs, address, agent, passwordHash, deviceDigest, isSso]
-      return (await changeRows(pool, openSession, values)) === 1
+      const { id, digest, memberId, accountId, lifetimeMs, address, agent, passwordHash, deviceDigest } = session
+      const values = [id, digest, memberId, accountId, lifetimeMs, address, agent, passwordHash, deviceDigest]
+      return (await changeRows(pool, openSession, [...values, session.isSso, session.expiresAt])) === 1
     },
     async findSession(digest, idleMs) {
       const session = await findRow<{ id: string; memberId: string; accountId: string | null; isStale: boolean }>(
@@ -39,8 +42,7 @@ export function makeSessionStore({ pool }: { pool: Pool }): SessionStore {
         `select id, member_id as "memberId", account_id as "accountId",
            last_seen_at not between ${toTimeAgo(String(seenPrecisionMs))} and now() as "isStale"
          from console_sessions
-         where digest = decode($1, 'hex') and expires_at > now() and last_seen_at > ${toTimeAgo('$2')}
-           and ${hasBegun('console_sessions')}`,
+         where digest = decode($1, 'hex') and ${isOpen}`,
         [digest, idleMs],
       )
       const member = session && (await findMember(pool, session.memberId))
@@ -56,12 +58,13 @@ export function makeSessionStore({ pool }: { pool: Pool }): SessionStore {
     async setSessionAccount(id, accountId) {
       await changeRows(pool, 'update console_sessions set account_id = $2 where id = $1', [id, accountId])
     },
-    listSessions: (memberId) =>
+    listSessions: (memberId, idleMs) =>
       listRows<OpenSession>(
         pool,
-        `select id, created_at as "createdAt", last_seen_at as "lastSeenAt", address, agent from console_sessions
-         where member_id = $1 and expires_at > now() order by last_seen_at desc`,
-        [memberId],
+        `select id, created_at as "createdAt", last_seen_at as "lastSeenAt", expires_at as "expiresAt", address, agent,
+           is_sso as "isSso"
+         from console_sessions where member_id = $1 and ${isOpen} order by last_seen_at desc`,
+        [memberId, idleMs],
       ),
     async closeSession(id) {
       await changeRows(pool, 'delete from console_sessions where id = $1', [id])
@@ -104,6 +107,7 @@ with admitted as (
 )
 insert into console_sessions (id, digest, member_id, account_id, created_at, last_seen_at, expires_at, address, agent,
   is_sso)
-select $1, decode($2, 'hex'), id, $4, now(), now(), now() + $5::float8 * interval '1 millisecond', $6, $7, $10
+select $1, decode($2, 'hex'), id, $4, now(), now(),
+  least($11::timestamptz, now() + $5::float8 * interval '1 millisecond'), $6, $7, $10
 from admitted
 `

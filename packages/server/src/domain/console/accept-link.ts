@@ -19,15 +19,24 @@ export type Person = { name: string; email: string; password: string; code?: str
 export function makeAcceptLink({ members, passwords, authentication, signIn, audit }: AcceptDeps) {
   /**
    * Uses a link. A person who is a member already, perhaps of another account, gives their password and code. A link
-   * for a new password replaces only the password: an authenticator app still asks for a code.
+   * for a new password replaces only the password: an authenticator app still asks for a code. Where passwords are not
+   * accepted, members use only links for operators, which come from the server: an owner could invite themselves.
    */
-  return async (link: Link, token: string, person: Person, origin: Origin): Promise<SignInOutcome> => {
+  return async (
+    link: Link,
+    token: string,
+    person: Person,
+    origin: Origin,
+    { acceptsPasswords = true } = {},
+  ): Promise<SignInOutcome> => {
     if (link.memberId !== null) return reset(link.memberId, token, person, origin)
     if (link.email !== null && link.email.toLowerCase() !== person.email.toLowerCase()) {
       throw newEmailError(`This invitation is for ${link.email} only.`)
     }
     const existing = await members.findByEmail(person.email)
-    return existing === undefined ? join(link, token, person, origin) : joinAgain(link, token, person, origin)
+    if (existing === undefined) return join(link, token, person, origin)
+    if (!acceptsPasswords && link.role !== 'operator') throw newPasswordRefused()
+    return joinAgain(link, token, person, origin)
   }
 
   /** Creates a member. */
@@ -99,6 +108,14 @@ export function requireUncommon(
     errors: { [field]: ['This password is easy to guess. Choose another, such as several unrelated words.'] },
   })
 }
+
+const newPasswordRefused = () =>
+  new Problem({
+    kind: 'forbidden',
+    detail:
+      'This service requires single sign-on: members cannot accept an invitation with a password. Ask an operator to ' +
+      'give you the role with single sign-on.',
+  })
 
 const newEmailError = (message: string) => new Problem({ kind: 'validation', errors: { email: [message] } })
 

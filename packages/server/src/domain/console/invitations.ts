@@ -49,8 +49,12 @@ export function makeInvitations(deps: Deps) {
       purpose !== 'new-password' && email !== null && (await members.findByEmail(email)) !== undefined,
 
     /** Uses a link, and opens a session unless a code is missing. */
-    accept: async (token: string, person: Person, origin: Origin): Promise<SignInOutcome> =>
-      acceptLink(await getLink(token), token, person, origin),
+    accept: async (
+      token: string,
+      person: Person,
+      origin: Origin,
+      options?: { acceptsPasswords: boolean },
+    ): Promise<SignInOutcome> => acceptLink(await getLink(token), token, person, origin, options),
   }
 
   async function addLink(purpose: Link['purpose'], { role, accountId, email }: Invitee, memberId: string | null) {

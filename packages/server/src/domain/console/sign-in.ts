@@ -39,10 +39,23 @@ export function makeSignIn({ members, authentication, audit }: Deps) {
 
     openSession,
 
-    /** Replaces a password that was checked and all sessions by new ones, and forgets the other browsers. */
-    async changePassword(member: Member, passwordHash: string, accountId: string | null, origin: Origin) {
+    /** The sessions of a member that can still be used. */
+    listSessions,
+
+    /**
+     * Replaces a password that was checked, ends all sessions and forgets the other browsers. The new session ends when
+     * the one that it replaces would have: otherwise a password would prolong a session where single sign-on is required.
+     */
+    async changePassword(
+      member: Member,
+      passwordHash: string,
+      session: { id: string; accountId: string | null },
+      origin: Origin,
+    ) {
+      const replaced = (await listSessions(member.id)).find(({ id }) => id === session.id)
+      if (replaced === undefined) throw newOutdated()
       if (!(await members.setPassword(member.id, { from: member.passwordHash, to: passwordHash }))) throw newOutdated()
-      return openSession({ ...member, passwordHash }, accountId, origin)
+      return openSession({ ...member, passwordHash }, session.accountId, origin, replaced)
     },
 
     async findVisitor(token: string): Promise<Visitor | undefined> {
@@ -53,12 +66,16 @@ export function makeSignIn({ members, authentication, audit }: Deps) {
     },
   }
 
+  function listSessions(memberId: string) {
+    return members.listSessions(memberId, idleMs)
+  }
+
   /** Opens a session if the password of the member is still the one that was checked. */
   async function openSession(
     member: Member,
     accountId: string | null,
     origin: Origin,
-    { isSso = false } = {},
+    { isSso = false, expiresAt = null }: { isSso?: boolean; expiresAt?: Date | null } = {},
   ): Promise<OpenedSession> {
     requireActive(member)
     const token = newToken()
@@ -74,6 +91,7 @@ export function makeSignIn({ members, authentication, audit }: Deps) {
       address: origin.address,
       agent: origin.agent.slice(0, 300),
       isSso,
+      expiresAt,
     })
     if (!isOpened) throw newOutdated()
     return { token, device }

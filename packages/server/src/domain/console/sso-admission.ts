@@ -67,15 +67,19 @@ export function makeSsoAdmission(deps: SsoAdmissionDeps) {
 
   /**
    * A verified address shows that the issuer knows the person. It replaces their password only where the operator says
-   * so, and never a second factor.
+   * so, and never a second factor. The password and the sessions of the member end: an invitation shows its link to the
+   * owner who invites, so the member may have been made by somebody who does not have the address.
    */
   async function linkByAddress(member: Member, identity: Identity, origin: Origin): Promise<OpenedSession> {
     if (!rules.linksByEmail || member.totpConfirmedAt !== null) {
       return refuse(member.email, origin, 'a member with this address is not linked', hasPassword)
     }
     requireActive(member)
+    const passwordHash = await passwords.hash(newToken())
     const prepare = async () => {
       await link(member, identity, origin)
+      if (!(await members.setPassword(member.id, { from: member.passwordHash, to: passwordHash })))
+        throw newConcurrent()
       return member
     }
     return open(prepare, identity, origin)
@@ -175,4 +179,4 @@ const makeAddressCheck =
   }
 
 const newConcurrent = () =>
-  new Problem({ kind: 'conflict', detail: 'Somebody just joined with this address. Try again.' })
+  new Problem({ kind: 'conflict', detail: 'Somebody just used this address at the same time. Try again.' })

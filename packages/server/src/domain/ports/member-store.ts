@@ -52,11 +52,14 @@ export type OpenSession = {
   id: string
   createdAt: Date
   lastSeenAt: Date
+  expiresAt: Date
   address: string
   agent: string
+  /** Whether the issuer of single sign-on opened it. */
+  isSso: boolean
 }
 
-type NewSession = Omit<OpenSession, 'createdAt' | 'lastSeenAt'> & {
+type NewSession = Omit<OpenSession, 'createdAt' | 'lastSeenAt' | 'expiresAt'> & {
   digest: string
   deviceDigest: string
   memberId: string
@@ -64,8 +67,8 @@ type NewSession = Omit<OpenSession, 'createdAt' | 'lastSeenAt'> & {
   passwordHash: string
   accountId: string | null
   lifetimeMs: number
-  /** Whether the issuer of single sign-on opened it. */
-  isSso: boolean
+  /** Ends the session before its lifetime is over; null to use the lifetime. */
+  expiresAt: Date | null
 }
 
 type FoundSession = { id: string; member: Member; membership: Membership | undefined }
@@ -90,8 +93,8 @@ export type MemberStore = {
   /** Deletes the person, with the memberships in all accounts. */
   removeOperator(id: string, options?: LastOperator): Promise<Removal>
   /**
-   * Replaces the hash of the password, ends all sessions and forgets all browsers, or does nothing of this. Returns
-   * false when the hash is no longer `from`.
+   * Replaces the hash of the password, ends all sessions and links for a new password, and forgets all browsers, or
+   * does nothing of this. Returns false when the hash is no longer `from`.
    */
   setPassword(id: string, hashes: { from: string; to: string }): Promise<boolean>
   /** Stores a secret, without effect until it is confirmed. Returns false when an app is confirmed already. */
@@ -122,7 +125,8 @@ export type MemberStore = {
   findSession(digest: string, idleMs: number): Promise<FoundSession | undefined>
   /** Makes the session work in another account. */
   setSessionAccount(id: string, accountId: string): Promise<void>
-  listSessions(memberId: string): Promise<OpenSession[]>
+  /** Leaves out sessions that have expired, or were idle for that time. */
+  listSessions(memberId: string, idleMs: number): Promise<OpenSession[]>
   closeSession(id: string): Promise<void>
   closeSessions(memberId: string): Promise<void>
   isKnownDevice(memberId: string, digest: string): Promise<boolean>
