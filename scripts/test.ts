@@ -257,6 +257,7 @@ function installPrograms() {
     'pgbouncer',
     'nginx-light',
     'haproxy',
+    'squid',
     'curl',
     'faketime',
     'python3-requests',

@@ -115,7 +115,7 @@ test('mistakes end the command with a sentence', async (t) => {
 
 test('the list of webhooks rejects a time that is none', async () => {
   const { api_key: apiKey } = await service.createAccount()
-  for (const since of ['yesterday', '2026-13-41T00:00:00Z', '']) {
+  for (const since of ['yesterday', '2026-13-41T00:00:00Z', '2026-02-30T00:00:00Z', '0000-01-01T00:00:00Z', '']) {
     const query = new URLSearchParams({ since })
     const answer = await fetch(`${service.url}/webhooks/deliveries?${query}`, { headers: { 'x-api-key': apiKey } })
     assert.equal(answer.status, 422, since)

@@ -47,9 +47,18 @@ function readForwardTo(parsed: Parsed): URL | undefined {
   if (parsed.args.length > 0) throw new UserError('listen takes no arguments. See assay-scan listen --help.')
   const text = parsed.findText('forward-to')
   if (text === undefined) return undefined
-  const url = URL.parse(text)
-  if (url !== null && ['http:', 'https:'].includes(url.protocol)) return url
+  const url = findUrl(text)
+  if (url !== undefined && ['http:', 'https:'].includes(url.protocol)) return url
   throw new UserError(`--forward-to must be a URL such as http://localhost:3000/hook, not ${text}.`)
+}
+
+/** Node 18 has neither URL.parse nor, in its first versions, URL.canParse. */
+function findUrl(text: string): URL | undefined {
+  try {
+    return new URL(text)
+  } catch {
+    return undefined
+  }
 }
 
 type IterateOptions = {
@@ -59,7 +68,7 @@ type IterateOptions = {
   stopFor(reason: string): void
 }
 
-/** Deliveries in the order in which they were made, beginning now. Survives outages of the service without a gap. */
+/** Deliveries in the order in which they were made, beginning now. After an outage of the service it goes on there. */
 async function* iterateDeliveries(
   client: Client,
   { signal, notice, onListening, stopFor }: IterateOptions,
@@ -77,7 +86,7 @@ async function* iterateDeliveries(
     } catch (error) {
       if (error instanceof Aborted) return
       if (!(error instanceof AssayError)) throw error
-      if (permanentErrors.includes(error.name)) return stopFor(toUserMessage(error))
+      if ([...permanentErrors, 'ValidationFailed'].includes(error.name)) return stopFor(toUserMessage(error))
       backoff.fail(toUserMessage(error))
       await wait(backoff.pausedUntil() - Date.now(), signal)
     }

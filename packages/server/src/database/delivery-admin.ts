@@ -91,7 +91,7 @@ const toCursor = (time: string) => `to_char(${time} at time zone 'UTC', 'YYYY-MM
 /** $1 the account, $2 whether of test scans, $3 the time after which deliveries were made. */
 const listSince = `
 select ${toCursor('settled.until')} as until, ${toCursor('found."createdAt"')} as "madeAt", found.*
-from (select now() - interval '1 second' as until) as settled
+from (select now() - interval '5 seconds' as until) as settled
 left join lateral (
   select id, scan_id as "scanId", url, body, created_at as "createdAt" from deliveries
   where account_id = $1 and created_at > $3::timestamptz and created_at <= settled.until

@@ -94,7 +94,7 @@ export type DeliveryStore = {
   }): Promise<Delivery[]>
   /**
    * Deliveries of live or of test scans that were made after `since`, oldest first, and the `since` that follows them.
-   * Without `since` there are none yet. Deliveries of the last second come later: they may still commit in another order.
+   * Without `since` there are none yet. Deliveries of the last five seconds come later: they may still commit in another order.
    */
   listSince(filter: { accountId: string; isTest: boolean; since: string | undefined }): Promise<DeliveriesSince>
   findDelivery(id: string): Promise<(Delivery & { body: string; log: LoggedAttempt[] }) | undefined>

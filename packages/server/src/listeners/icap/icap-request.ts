@@ -137,7 +137,12 @@ export type Message = {
   obstacle: 'UnsupportedEncoding' | 'ContentTooLarge' | undefined
   /** The boundary of a form, whose files are scanned one by one. */
   boundary: string | undefined
+  /** The body is a file, of whose beginning browsers make no use before its end has come. */
+  isDownload: boolean
 }
+
+/** Media types of files. Browsers render others, such as pages, scripts and pictures, while they arrive. */
+const downloadType = /^(?:application\/(?!.*(?:html|xml|script|json|pdf))|audio\/|video\/|font\/)/
 
 /** Encodings that the engines decode. Content in any other encoding would not really be scanned. */
 const supportedEncodings = ['identity', 'gzip', 'x-gzip']
@@ -150,7 +155,13 @@ export function readMessage({ method }: IcapRequest, headers: Encapsulated): Mes
   const ownHead = headers[method === 'REQMOD' ? 'req-hdr' : 'res-hdr']?.toString('latin1') ?? ''
   const requestHead = headers['req-hdr']?.toString('latin1') ?? ''
   const boundary = method === 'REQMOD' ? findBoundary(ownHead) : undefined
-  return { contentName: findName(requestHead), obstacle: findObstacle(ownHead, boundary !== undefined), boundary }
+  const types = listHeader(ownHead, 'content-type')
+  return {
+    contentName: findName(requestHead),
+    obstacle: findObstacle(ownHead, boundary !== undefined),
+    boundary,
+    isDownload: types.length > 0 && types.every((type) => downloadType.test(type)),
+  }
 }
 
 function findBoundary(head: string): string | undefined {

@@ -58,6 +58,7 @@ export async function serveIcap(connection: Connection, deps: Deps) {
         return (await exchange?.receive(event.bytes)) ?? false
       case 'preview-end': {
         if (exchange?.isDecided() === true) return finish(true)
+        exchange?.endPreview()
         await connection.send(toIcapHead(100, {}, undefined))
         parser.continueAfterPreview()
         return true
@@ -82,14 +83,17 @@ function newExchange(connection: Connection, event: IcapEvent & { kind: 'request
   const { request } = event
   const hasBody = request.layout.body !== 'null-body'
   const reportsErrors = request.service === errorServiceName
-  const scan = newMessageScan(readMessage(request, event.headers), deps)
+  const message = readMessage(request, event.headers)
+  const scan = newMessageScan(message, deps)
   const responder = makeResponder(connection, event, deps)
   // A client that takes 204 keeps the body itself, and waits without harm.
   const trickle =
-    deps.trickles && request.method === 'RESPMOD' && !request.allows204 ? makeTrickle(responder) : undefined
+    deps.trickles && request.method === 'RESPMOD' && !request.allows204 ? makeTrickle(responder, message) : undefined
   /** True while the body is sent back as it arrives, because it is let through unscanned. */
   let isRelaying = false
   let bytes = 0
+  /** The client reads nothing but 100 or a whole response before the end of its preview. */
+  let isInPreview = request.preview !== undefined
 
   return {
     async begin() {
@@ -98,6 +102,10 @@ function newExchange(connection: Connection, event: IcapEvent & { kind: 'request
       await scan.begin()
       if (isLetThrough(scan.findDecision()) && request.preview === undefined) await startRelay()
       connection.expectContent()
+    },
+
+    endPreview() {
+      isInPreview = false
     },
 
     /** True when the decision is made before the end of the message. */
@@ -113,7 +121,7 @@ function newExchange(connection: Connection, event: IcapEvent & { kind: 'request
       if (scan.findDecision() === undefined) {
         await scan.write(chunk)
         if (scan.findDecision() === undefined) {
-          await trickle?.receive(chunk)
+          await trickle?.receive(chunk, { canSend: !isInPreview })
           return true
         }
         await afterDecision(chunk)

@@ -4,13 +4,20 @@ import type { Responder } from './icap-response.ts'
 
 /** For each part of this size that was received, one byte is sent back. */
 const partBytes = 32 * 1024
-const maxSent = Math.ceil(maxBytes / partBytes)
+/** The most bytes of a file. Their content may be a threat that is found later; a file without its end is of no use. */
+const maxOfDownload = Math.ceil(maxBytes / partBytes)
+/** The most bytes of other content, which browsers render as it arrives: too few for a script. */
+const maxOfOthers = 15
 
 /**
  * Sends the beginning of a message back while its end is still awaited, a byte for every 32 KB. Squid 5 stops reading
  * from the origin server for ever when it has to wait for a response, and goes on after each byte of one.
  */
-export function makeTrickle(responder: Pick<Responder, 'sendMessageHead' | 'sendPart' | 'sendEnd'>) {
+export function makeTrickle(
+  responder: Pick<Responder, 'sendMessageHead' | 'sendPart' | 'sendEnd'>,
+  { isDownload }: { isDownload: boolean },
+) {
+  const maxSent = isDownload ? maxOfDownload : maxOfOthers
   let beginning = Buffer.alloc(0)
   let received = 0
   let sent = 0
@@ -27,12 +34,12 @@ export function makeTrickle(responder: Pick<Responder, 'sendMessageHead' | 'send
   return {
     /** True once a part of the message has left: it can then be completed or broken off, and not be replaced. */
     hasBegun: () => sent > 0,
-    async receive(chunk: Buffer) {
+    async receive(chunk: Buffer, { canSend }: { canSend: boolean }) {
       if (beginning.length < maxSent)
         beginning = Buffer.concat([beginning, chunk.subarray(0, maxSent - beginning.length)])
       received += chunk.length
       const due = Math.min(Math.floor(received / partBytes), maxSent)
-      if (due === sent) return
+      if (due === sent || !canSend) return
       if (sent === 0) await responder.sendMessageHead()
       await responder.sendPart(beginning.subarray(sent, due))
       sent = due
