@@ -55,11 +55,21 @@ export function makeSsoHandlers({ sso, members, authentication, signIn }: SsoDep
       const provider = requireSso(sso)
       await authentication.confirmPassword(member, who.sessionId ?? '', body.password, 'password')
       await atomically(async () => {
-        if (await provider.unlink(member.id)) await audit('sso.unlink', member.email)
+        const removal = await provider.unlink(member.id)
+        if (removal === 'last') throw newLastRole()
+        if (removal === 'done') await audit('sso.unlink', member.email)
       })
     },
   } satisfies Partial<Handlers>
 }
+
+const newLastRole = () =>
+  new Problem({
+    kind: 'conflict',
+    detail:
+      'Single sign-on makes you an operator, or the owner of an account, and nobody else can sign in as one. Invite ' +
+      'another operator or owner first.',
+  })
 
 function requireSso(sso: SingleSignOn | undefined): SingleSignOn {
   if (sso === undefined) throw new Problem({ kind: 'not-found', detail: 'Single sign-on is not set up.' })

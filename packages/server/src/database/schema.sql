@@ -497,6 +497,8 @@ create table sso_attempts (
   constraint sso_attempts_session_id_fkey FOREIGN KEY (session_id) REFERENCES console_sessions(id) ON DELETE CASCADE
 );
 
+CREATE INDEX sso_attempts_session ON public.sso_attempts USING btree (session_id) WHERE (session_id IS NOT NULL);
+
 create table sso_identities (
   issuer text not null,
   subject text not null,

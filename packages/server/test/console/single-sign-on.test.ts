@@ -8,17 +8,18 @@ import { makeSsoStore } from '../../src/database/console/sso-store.ts'
 import { makeAuthentication } from '../../src/domain/console/authentication.ts'
 import { makePasswords } from '../../src/domain/console/credentials.ts'
 import { makeInvitations } from '../../src/domain/console/invitations.ts'
-import { toMappedRoles } from '../../src/domain/console/role-mapping.ts'
+import { type RoleRule, toMappedRoles } from '../../src/domain/console/role-mapping.ts'
 import { makeSignIn } from '../../src/domain/console/sign-in.ts'
 import { makeSingleSignOn } from '../../src/domain/console/single-sign-on.ts'
 import { makeThrottle } from '../../src/domain/console/throttle.ts'
-import type { Identity, SignInSecrets } from '../../src/domain/ports/identity-provider.ts'
+import { type Identity, IdentityError, type SignInSecrets } from '../../src/domain/ports/identity-provider.ts'
 import { Problem } from '../../src/domain/problem.ts'
 import { makePasswordHashing } from '../../src/runtime/password-hashing.ts'
 import { silentLog } from '../support/silent-log.ts'
 import { testSealer } from '../support/test-sealer.ts'
 import { openTestStores, type TestStores } from '../support/test-stores.ts'
 
+const issuer = 'https://login.example.com'
 const origin = { address: '192.0.2.1', agent: 'test' }
 
 test('roles are mapped from a list, a text, or a path to one of them', () => {
@@ -57,7 +58,7 @@ describe('the rules of the operator', () => {
   after(() => stores.close())
 
   const newIdentity = (email: string): Identity => ({
-    issuer: 'https://login.example.com',
+    issuer,
     subject: randomUUID(),
     email,
     isEmailVerified: true,
@@ -66,18 +67,24 @@ describe('the rules of the operator', () => {
   })
 
   /** Signs in as this person at the issuer. */
-  async function signIn(identity: Identity, rules: Partial<Parameters<typeof makeSingleSignOn>[0]['rules']> = {}) {
+  async function signIn(
+    identity: Identity | IdentityError,
+    rules: Partial<Parameters<typeof makeSingleSignOn>[0]['rules']> = {},
+  ) {
     let begun: SignInSecrets | undefined
     const sso = makeSingleSignOn({
       ...parts,
       log: silentLog,
       provider: {
-        issuer: identity.issuer,
+        issuer,
         toSignInUrl: async (secrets) => {
           begun = secrets
           return 'https://login.example.com/auth'
         },
-        identify: async () => identity,
+        identify: async () => {
+          if (identity instanceof Error) throw identity
+          return identity
+        },
         findSignOutUrl: () => undefined,
         findFault: async () => undefined,
         findLastFault: async () => undefined,
@@ -156,6 +163,74 @@ describe('the rules of the operator', () => {
     await assert.rejects(signIn(identity, { creates: true, roles: [rule(randomUUID())] }), isForbidden)
     assert.equal(await parts.members.findByEmail('new@example.com'), undefined)
     assert.notEqual(await signIn(identity, { creates: true, roles: [rule(accountId)] }), 'linked')
+  })
+
+  test('an answer that the issuer does not confirm is no entry in the audit log', async () => {
+    const countEntries = async () => (await stores.database.pool.query('select from audit_log')).rows.length
+    const before = await countEntries()
+    await assert.rejects(signIn(new IdentityError('x', { isUnreachable: false })), isForbidden)
+    assert.equal(await countEntries(), before)
+  })
+
+  describe('roles', () => {
+    const invitations = () => makeInvitations(parts)
+    /** A person with these roles by single sign-on, and with a password that they know. */
+    async function addPerson(roles: RoleRule[]) {
+      const identity = newIdentity(`${randomUUID()}@example.com`)
+      await signIn(identity, { creates: true, roles })
+      const member = await parts.store.findMember(identity)
+      assert(member)
+      const password = 'correct horse battery'
+      const reset = await invitations().resetPassword(member.email, { removesTotp: false, actor: 'test' })
+      await invitations().accept(reset?.token ?? '', { name: 'Ada', email: member.email, password }, origin)
+      const accept = ({ token }: { token: string }) =>
+        invitations().accept(token, { name: 'Ada', email: member.email, password }, origin)
+      return { identity, id: member.id, accept }
+    }
+    const operator: RoleRule = { value: '*', role: 'operator', accountId: null }
+    const listRoles = async (id: string) => {
+      const memberships = await parts.members.listMemberships(id)
+      const isOperator = (await parts.members.findMember(id))?.isOperator === true
+      return [...(isOperator ? ['operator'] : []), ...memberships.map(({ role }) => role)]
+    }
+
+    test('that a link gives are not taken away by single sign-on', async () => {
+      const { id: other } = await stores.register()
+      const roles: RoleRule[] = [
+        operator,
+        { value: '*', role: 'member', accountId },
+        { value: '*', role: 'owner', accountId: other },
+      ]
+      const { identity, id, accept } = await addPerson(roles)
+      await accept(await invitations().invite({ role: 'owner', accountId }))
+      await accept(await invitations().invite({ role: 'operator', accountId: null }))
+      // The role of an owner that single sign-on gives does not become one of Assay by an invitation as a member.
+      await accept(await invitations().invite({ role: 'member', accountId: other }))
+      assert.deepEqual(await listRoles(id), ['operator', 'owner', 'owner'])
+      assert.notEqual(await signIn(identity), 'linked')
+      assert.deepEqual(await listRoles(id), ['operator', 'owner'])
+      assert.equal((await parts.members.listMemberships(id))[0]?.accountId, accountId)
+    })
+
+    test('that nobody else has are not taken away by disconnecting', async () => {
+      const { id: owned } = await stores.register()
+      const owner: RoleRule = { value: '*', role: 'owner', accountId: owned }
+      const first = await addPerson([owner])
+      assert.equal(await parts.store.unlink(first.id), 'last')
+      assert.deepEqual(await listRoles(first.id), ['owner'])
+      assert.equal((await parts.store.findMember(first.identity))?.id, first.id)
+      await addPerson([owner])
+      assert.equal(await parts.store.unlink(first.id), 'done')
+      assert.deepEqual(await listRoles(first.id), [])
+      assert.equal(await parts.store.unlink(first.id), 'not-found')
+
+      await stores.database.pool.query('update members set is_operator = false')
+      const boss = await addPerson([operator])
+      assert.equal(await parts.store.unlink(boss.id), 'last')
+      await addPerson([operator])
+      assert.equal(await parts.store.unlink(boss.id), 'done')
+      assert.deepEqual(await listRoles(boss.id), [])
+    })
   })
 
   test('of two first sign-ins at the same time, one creates the person', async () => {

@@ -93,15 +93,22 @@ async function admitOperator(client: PoolClient, link: UsedLink): Promise<UsedLi
   return link.purpose === 'first-operator' ? undefined : { ...link, accountId: null }
 }
 
-/** Gives a person what a link offers: the role of an operator, a membership, or both. An owner stays an owner. */
+/**
+ * Gives a person what a link offers: the role of an operator, a membership, or both. An owner stays an owner. Single
+ * sign-on does not take away a role that a link gives.
+ */
 async function grant(client: PoolClient, memberId: string, { role, accountId }: UsedLink) {
-  if (role === 'operator') await changeRows(client, 'update members set is_operator = true where id = $1', [memberId])
+  if (role === 'operator') {
+    await changeRows(client, 'update members set is_operator = true where id = $1', [memberId])
+    await changeRows(client, 'update sso_identities set gives_operator = false where member_id = $1', [memberId])
+  }
   if (accountId === null) return
   await changeRows(
     client,
     `insert into memberships as m (member_id, account_id, role) values ($1, $2, $3)
      on conflict (member_id, account_id) do update
-     set role = case when m.role = 'owner' then 'owner' else excluded.role end`,
+     set role = case when m.role = 'owner' then 'owner' else excluded.role end,
+       by_sso = m.by_sso and m.role = 'owner' and excluded.role = 'member'`,
     [memberId, accountId, role === 'member' ? 'member' : 'owner'],
   )
 }

@@ -18,6 +18,19 @@ export const findMember = (db: Queryable, id: string) =>
  */
 export const lockMembers = (client: PoolClient) => client.query('lock table members in share row exclusive mode')
 
+/** Whether another operator than this person can sign in. */
+export async function hasOtherOperator(client: PoolClient, id: string): Promise<boolean> {
+  const text = 'select from members where is_operator and suspended_at is null and id <> $1 limit 1'
+  return (await findRow(client, text, [id])) !== undefined
+}
+
+/** Whether another owner of the account than this person can sign in. */
+export async function hasOtherOwner(client: PoolClient, accountId: string, id: string): Promise<boolean> {
+  const text = `select from memberships join members on members.id = member_id
+    where account_id = $1 and member_id <> $2 and role = 'owner' and suspended_at is null limit 1`
+  return (await findRow(client, text, [accountId, id])) !== undefined
+}
+
 export const selectMembership = `
 select account_id as "accountId", accounts.name as "accountName", role,
   accounts.suspended_at as "accountSuspendedAt", suspended_reason as "suspendedReason"

@@ -3,7 +3,16 @@ import type { AccountMember, Member, MemberStore, Membership, Removal } from '..
 import type { Binding, Sealer } from '../../domain/ports/sealer.ts'
 import { changeRows, findRow, inTransaction, listRows } from '../query.ts'
 import { makeLinkStore } from './link-store.ts'
-import { findMember, lockMembers, memberColumns, selectMember, selectMembership, setPassword } from './member-rows.ts'
+import {
+  findMember,
+  hasOtherOperator,
+  hasOtherOwner,
+  lockMembers,
+  memberColumns,
+  selectMember,
+  selectMembership,
+  setPassword,
+} from './member-rows.ts'
 import { makeSessionStore } from './session-store.ts'
 
 export function makeMemberStore({ pool, sealer }: { pool: Pool; sealer: Sealer }): MemberStore {
@@ -94,11 +103,6 @@ export function makeMemberStore({ pool, sealer }: { pool: Pool; sealer: Sealer }
   }
 }
 
-async function hasOtherOperator(client: PoolClient, id: string): Promise<boolean> {
-  const text = 'select from members where is_operator and suspended_at is null and id <> $1 limit 1'
-  return (await findRow(client, text, [id])) !== undefined
-}
-
 async function removeMember(client: PoolClient, accountId: string, id: string): Promise<Removal> {
   const values = [accountId, id]
   await lockMembers(client)
@@ -108,13 +112,7 @@ async function removeMember(client: PoolClient, accountId: string, id: string): 
     values,
   )
   if (role === undefined) return 'not-found'
-  const otherOwner = await findRow(
-    client,
-    `select from memberships join members on members.id = member_id
-     where account_id = $1 and member_id <> $2 and role = 'owner' and suspended_at is null limit 1`,
-    values,
-  )
-  if (role.role === 'owner' && otherOwner === undefined) return 'last'
+  if (role.role === 'owner' && !(await hasOtherOwner(client, accountId, id))) return 'last'
   await changeRows(client, 'delete from memberships where account_id = $1 and member_id = $2', values)
   await changeRows(client, 'delete from console_sessions where account_id = $1 and member_id = $2', values)
   await changeRows(

@@ -2,7 +2,7 @@ import type { Pool, PoolClient } from 'pg'
 import type { Member } from '../../domain/ports/member-store.ts'
 import type { MappedRoles, SsoStore } from '../../domain/ports/sso-store.ts'
 import { changeRows, findRow, hasBegun, inTransaction, listRows, type Queryable } from '../query.ts'
-import { lockMembers, memberColumns } from './member-rows.ts'
+import { hasOtherOperator, hasOtherOwner, lockMembers, memberColumns } from './member-rows.ts'
 
 export function makeSsoStore({ pool }: { pool: Pool }): SsoStore {
   return {
@@ -46,8 +46,13 @@ export function makeSsoStore({ pool }: { pool: Pool }): SsoStore {
     unlink: (memberId) =>
       inTransaction(pool, async (client) => {
         await lockMembers(client)
-        await applyRoles(client, memberId, { isOperator: false, accounts: [] })
-        return (await changeRows(client, 'delete from sso_identities where member_id = $1', [memberId])) === 1
+        const none = { isOperator: false, accounts: [] }
+        for (const change of await listChanges(client, memberId, none)) {
+          if (!(await hasOther(client, memberId, change))) return 'last'
+        }
+        await applyRoles(client, memberId, none)
+        const text = 'delete from sso_identities where member_id = $1'
+        return (await changeRows(client, text, [memberId])) === 1 ? 'done' : 'not-found'
       }),
     async setRoles(memberId, roles) {
       // The lock delays every sign-in, so it is taken only for a change.
@@ -104,6 +109,12 @@ async function listChanges(db: Queryable, memberId: string, { isOperator, accoun
     if (before === undefined || (before.bySso && before.role !== role)) changes.push({ does: 'give', role, accountId })
   }
   return changes
+}
+
+/** Whether somebody else has the role, if it is one that a person must have. */
+async function hasOther(client: PoolClient, memberId: string, { role, accountId }: Change): Promise<boolean> {
+  if (role === 'operator') return hasOtherOperator(client, memberId)
+  return role === 'member' || hasOtherOwner(client, accountId, memberId)
 }
 
 async function applyRoles(client: PoolClient, memberId: string, roles: MappedRoles): Promise<string[]> {

@@ -517,6 +517,8 @@ create table sso_attempts (
   expires_at timestamptz not null
 );
 
+create index sso_attempts_session on sso_attempts (session_id) where session_id is not null;
+
 -- Browsers in which a person has signed in: the guesses of others do not delay them.
 create table console_devices (
   member_id uuid not null references members (id) on delete cascade,

@@ -65,12 +65,10 @@ export function makeSingleSignOn(deps: Deps) {
       return await provider.identify(answer, secrets)
     } catch (error) {
       if (!(error instanceof IdentityError) || error.isUnreachable) throwProblem(error)
-      return admission.refuse(
-        undefined,
-        origin,
-        error.message,
-        'Your provider did not confirm the sign-in. Start again.',
-      )
+      // Anybody can cause this, and the audit log keeps its entries for ever, so only the log has it.
+      log.warn({ address: origin.address, why: error.message }, 'single sign-on not confirmed')
+      const detail = 'Your provider did not confirm the sign-in. Start again.'
+      throw new Problem({ kind: 'forbidden', detail }, { cause: error })
     }
   }
 

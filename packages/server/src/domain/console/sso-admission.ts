@@ -47,7 +47,6 @@ export function makeSsoAdmission(deps: SsoAdmissionDeps) {
   const requireAddress = makeAddressCheck(rules, refuse)
 
   return {
-    refuse,
     async enter(identity: Identity, origin: Origin): Promise<OpenedSession> {
       const email = await requireAddress(identity, origin)
       const known = await store.findMember(identity)

@@ -1,5 +1,5 @@
 import type { AccountRole } from '@assay/contract/admin'
-import type { Member } from './member-store.ts'
+import type { Member, Removal } from './member-store.ts'
 
 /** The roles that the role mapping gives to a person. */
 export type MappedRoles = { isOperator: boolean; accounts: { accountId: string; role: AccountRole }[] }
@@ -17,8 +17,8 @@ export type SsoStore = {
   createMember(member: NewMember): Promise<boolean>
   /** Returns false when the person at the issuer belongs to another member, or the member to another person. */
   link(key: Key, memberId: string): Promise<boolean>
-  /** Removes the link and the roles that came with it. Returns false when there is none. */
-  unlink(memberId: string): Promise<boolean>
+  /** Removes the link and the roles that came with it. */
+  unlink(memberId: string): Promise<Removal>
   /**
    * Gives the mapped roles, and takes away those that an earlier mapping gave. Roles that were given in Assay stay.
    * Returns the changes, such as `+operator`.
