@@ -143,3 +143,14 @@ test('the watch continues after an outage of the service, and ends when the key 
   assert.equal(code, 2)
   assert.match(err, /does not accept this API key/)
 })
+
+test('a file that the service refuses is one failure, and does not end the watch', async (t) => {
+  const refused = { status: 422, json: { traceId: '00-1-1-01', errors: { file: ['file must be an image.'] } } }
+  const { inbox, start } = await openWatched(t, ({ body }) => (body.includes('ODD') ? refused : undefined))
+  writeFileSync(join(inbox, 'odd.txt'), 'ODD')
+  const watching = start(...fast)
+  await waitUntil('the refusal', () => watching.out().includes('inbox/odd.txt: '), waitMs)
+  writeFileSync(join(inbox, 'next.txt'), 'next')
+  await watching.until('inbox/next.txt: OK')
+  assert.equal((await watching.stop()).code, 2)
+})
