@@ -21,7 +21,7 @@ export function QrCode({ text, label }: { text: string; label: string }) {
   )
 }
 
-/** One rectangle for each run of dark modules in a row. */
+/** Draws a rectangle for each run of dark modules in a row. */
 function draw(text: string): { path: string; size: number } {
   const { data, size } = encode(text, { ecc: 'M', border: quietZone })
   let path = ''

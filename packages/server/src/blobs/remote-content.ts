@@ -3,7 +3,7 @@ import { type Content, type Description, headBytes } from '../domain/content/con
 import { malformed } from '../domain/problem.ts'
 import { LinkClosed } from '../runtime/link.ts'
 
-/** What the main process learns of content that an HTTP process holds. */
+/** The description of content that an HTTP process holds, for the main process. */
 export type ContentNotice = {
   id: number
   bytes: number

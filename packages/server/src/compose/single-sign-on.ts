@@ -56,7 +56,7 @@ export function openSingleSignOn(
   return sso
 }
 
-/** What `assay doctor` says about single sign-on. */
+/** Asks the issuer for `assay doctor`, and returns the sentence that it prints. */
 export async function checkIssuer(config: Config): Promise<{ ok: boolean; says: string }> {
   const provider = makeProvider(config)
   if (provider === undefined) return { ok: true, says: 'off' }

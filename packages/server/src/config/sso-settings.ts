@@ -1,12 +1,6 @@
 import { listOf, oneOf, type Reader, text } from './readers.ts'
 import { setting } from './setting.ts'
 
-/** The role that a value of the role claim gives: operator of the service, or a role in one account. */
-export type RoleRule = { value: string } & (
-  | { role: 'operator'; accountId: null }
-  | { role: 'owner' | 'member'; accountId: string }
-)
-
 /** An OpenID Connect issuer. Only an issuer on this machine may do without TLS. */
 const issuerUrl: Reader<string> = (value) => {
   const url = URL.parse(value)
@@ -28,14 +22,14 @@ const emailDomain: Reader<string> = (value) => {
 
 const accountRole = /^(owner|member):([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})$/i
 
-/** One rule of the role mapping, `value=role`. */
-const roleRule: Reader<RoleRule> = (text) => {
+/** Reads a rule of the role mapping, `value=role`. */
+const roleRule = (text: string) => {
   const at = text.lastIndexOf('=')
   const value = text.slice(0, at).trim()
   const given = text.slice(at + 1).trim()
   const [, role, accountId] = accountRole.exec(given) ?? []
   if (at > 0 && value !== '') {
-    if (given === 'operator' && value !== '*') return { value, role: 'operator', accountId: null }
+    if (given === 'operator' && value !== '*') return { value, role: 'operator' as const, accountId: null }
     if (role !== undefined && accountId !== undefined) {
       return { value, role: role.toLowerCase() as 'owner' | 'member', accountId: accountId.toLowerCase() }
     }

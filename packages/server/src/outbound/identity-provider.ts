@@ -29,7 +29,9 @@ type Claims = Record<string, unknown>
 type Client = { library: Library; configuration: Configuration }
 
 const metadataMs = 3_600_000
-/** Anybody can open the sign-in page, which must not ask an issuer that is down every time. */
+/** An issuer that answered is asked again for the sign-in page after this time. */
+const checkMs = 60_000
+/** An issuer that is down is asked again after this time, however often people open the sign-in page. */
 const failureMs = 10_000
 
 /** Signs people in at an OpenID Connect issuer: authorization code flow with PKCE, state and nonce. */
@@ -74,9 +76,9 @@ export function makeIdentityProvider(deps: Deps): IdentityProvider {
     },
     findFault: () => client.get().then(() => undefined, toFault),
     async findLastFault() {
-      if (client.find() !== undefined) return undefined
-      const asked = client.get().then(() => undefined, toFault)
-      return client.findFailure()?.message ?? (await asked)
+      const asked = client.get(checkMs).then(() => undefined, toFault)
+      const isAnswered = client.find() !== undefined || client.findFailure() !== undefined
+      return isAnswered ? client.findFailure()?.message : asked
     },
   }
 }
@@ -87,8 +89,8 @@ function toFault(error: unknown): string {
 }
 
 /**
- * Reads the metadata of the issuer when they are first needed, and again every hour. While the issuer is down, the old
- * ones are used.
+ * Reads the metadata of the issuer when they are first needed, and again when they are too old, by default after an
+ * hour. While the issuer is down, the old ones are used. A failure is known until the issuer answers again.
  */
 function makeClient(deps: Deps) {
   let current: (Client & { at: number }) | undefined
@@ -97,9 +99,9 @@ function makeClient(deps: Deps) {
 
   return { find: () => current, findFailure: () => failure?.error, get: getClient }
 
-  async function getClient(): Promise<Client> {
+  async function getClient(maxAgeMs = metadataMs): Promise<Client> {
     const now = performance.now()
-    if (current !== undefined && now - current.at < metadataMs) return current
+    if (current !== undefined && now - current.at < maxAgeMs) return current
     const isKnownToFail = failure !== undefined && now - failure.at < failureMs
     if (!isKnownToFail) {
       discovery ??= discover(deps).finally(() => {

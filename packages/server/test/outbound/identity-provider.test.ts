@@ -3,6 +3,7 @@ import { createHmac, generateKeyPairSync, type KeyObject, sign } from 'node:cryp
 import { createServer, type IncomingMessage, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { after, before, describe, test } from 'node:test'
+import { waitUntil } from '../../../../acceptance/support/wait-until.ts'
 import { IdentityError, type IdentityProvider } from '../../src/domain/ports/identity-provider.ts'
 import { makeAddressPolicy } from '../../src/domain/scans/web-address.ts'
 import { makeGuardedAgent } from '../../src/outbound/guarded-agent.ts'
@@ -42,12 +43,14 @@ describe('an issuer that lies', () => {
   let token: Token
   let userInfo: Claims
   let requests: string[]
+  let isDown: boolean
   before(async () => {
     server = createServer(async (request, response) => {
       const body = await readText(request)
       requests.push(`${request.method} ${request.url}`)
       const send = (value: unknown, status = 200) =>
         response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(value))
+      if (isDown) return send({}, 503)
       switch (request.url) {
         case '/.well-known/openid-configuration':
           return send(metadata)
@@ -71,6 +74,7 @@ describe('an issuer that lies', () => {
 
   function makeProvider(more: Claims = {}): IdentityProvider {
     requests = []
+    isDown = false
     metadata = {
       issuer,
       authorization_endpoint: `${issuer}/auth`,
@@ -170,6 +174,26 @@ describe('an issuer that lies', () => {
     const redirecting = makeProvider({ token_endpoint: `${issuer}/elsewhere` })
     await assert.rejects(redirecting.identify(answer, secrets), isRefused)
     assert(requests.includes('POST /elsewhere'))
+  })
+
+  test('an issuer that stops to answer is noticed, and one that answers again as well', async ({ mock }) => {
+    let passedMs = 0
+    const readClock = performance.now.bind(performance)
+    mock.method(performance, 'now', () => readClock() + passedMs)
+    const provider = makeProvider()
+    assert.equal(await provider.findLastFault(), undefined)
+    isDown = true
+    for (let n = 0; n < 5; n++) assert.equal(await provider.findLastFault(), undefined)
+    assert.equal(requests.length, 1)
+    passedMs += 60_000
+    await waitUntil('the fault is noticed', async () => (await provider.findLastFault()) !== undefined)
+    assert.equal(requests.length, 2)
+    // The old metadata still serve sign-ins.
+    assert.match(await provider.toSignInUrl(secrets), /\/auth\?/)
+    isDown = false
+    passedMs += 10_000
+    await waitUntil('the end is noticed', async () => (await provider.findLastFault()) === undefined)
+    assert.equal(requests.length, 3)
   })
 
   test('an issuer that is down is asked again only after a while', async () => {

@@ -22,7 +22,7 @@ type Deps = {
 
 type RemoteUseCases = Pick<V1Deps<Content>, 'admission' | 'wrongKeys' | 'accounts' | 'scanning' | 'submitting'>
 
-/** What the HTTP interface does, done by the main process. Content is described here and stays here. */
+/** Makes the use cases of the HTTP interface, which the main process does. Content is described here and stays here. */
 export function makeRemoteUseCases({ link, shared, describe, creditGate, endsWithClient }: Deps): RemoteUseCases {
   const gate: AdmissionGate = {
     async admit(call) {

@@ -8,7 +8,7 @@ import { EngineBusy, EngineDown, EngineStarved } from '../../domain/ports/engine
 import { malformed, Problem, type Refusal } from '../../domain/problem.ts'
 import type { Scan } from '../../domain/scans/scan.ts'
 
-/** What an HTTP process needs to know at its start. */
+/** The settings with which the main process starts an HTTP process. */
 export type ProcessSettings = {
   config: Config
   /** The number of HTTP processes, which share connections and memory equally. */
@@ -80,7 +80,9 @@ type WireError =
 /** Errors of an engine, the most specific first. */
 const engineErrors = { starved: EngineStarved, busy: EngineBusy, down: EngineDown }
 
-/** How errors pass between the processes. `isOutage` recognises those that mean that the database cannot be reached. */
+/**
+ * Passes errors between the processes. `isOutage` recognises those that mean that the database cannot be reached.
+ */
 export const makeWireErrors = (isOutage: (error: unknown) => boolean) => ({
   toWire: (error: unknown) => toWire(error, isOutage),
   fromWire,

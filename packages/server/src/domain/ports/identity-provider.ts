@@ -37,6 +37,6 @@ export type IdentityProvider = {
   findSignOutUrl(): string | undefined
   /** Asks the issuer and returns why it cannot be used; undefined if it can. */
   findFault(): Promise<string | undefined>
-  /** The same by the last answer of the issuer, without waiting for a new one. */
+  /** The same by the last answer of the issuer. Asks again at times, and waits only for the first answer. */
   findLastFault(): Promise<string | undefined>
 }
