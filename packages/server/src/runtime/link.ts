@@ -19,6 +19,8 @@ type LinkOptions = {
   fromWire(value: never): Error
   /** Makes the reason with which the signal of a call is aborted. */
   newAbortReason(): Error
+  /** The number of the first call. */
+  firstId?: number
 }
 
 /** The other process has ended, or closed the link. */
@@ -29,6 +31,8 @@ type Kind = (typeof kinds)[keyof typeof kinds]
 
 /** A frame begins with the length of the rest in 32 bits, its kind in 8, the number of its call and the length of the JSON. */
 const headBytes = 13
+/** The highest number of a call; notes have 0. */
+const maxId = 0xffffffff
 /** Frames up to this size are copied into one buffer, because one plain write costs less than a gathered one. */
 const copiedBytes = 64 * 1024
 
@@ -36,13 +40,20 @@ const copiedBytes = 64 * 1024
  * Calls functions of another process of the service, and serves its calls, any number at a time over one socket. All
  * frames of a turn of the event loop are written together.
  */
-export function openLink(socket: Duplex, { handlers, toWire, fromWire, newAbortReason }: LinkOptions) {
+export function openLink(socket: Duplex, { handlers, toWire, fromWire, newAbortReason, firstId = 1 }: LinkOptions) {
   const output = makeOutput(socket)
   const pending = new Map<number, PromiseWithResolvers<Required<Pick<Message, 'value'>> & Message>>()
   const running = new Map<number, ServedCall>()
   const { promise: closed, resolve: resolveClosed } = Promise.withResolvers<void>()
-  let lastId = 0
+  let lastId = firstId - 1
   let isClosed = false
+
+  /** Numbers start again after the last one that a frame can hold. A call that waits for long keeps its own. */
+  const nextId = () => {
+    do lastId = (lastId % maxId) + 1
+    while (pending.has(lastId))
+    return lastId
+  }
 
   const takePending = (id: number) => {
     const call = pending.get(id)
@@ -91,7 +102,7 @@ export function openLink(socket: Duplex, { handlers, toWire, fromWire, newAbortR
         answer.reject(new LinkClosed('The other process has ended'))
         return answer.promise
       }
-      const id = ++lastId
+      const id = nextId()
       pending.set(id, answer)
       output.send(kinds.call, id, [name, value], body)
       if (signal === undefined) return answer.promise

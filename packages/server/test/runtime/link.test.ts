@@ -11,7 +11,7 @@ suite('the link between two processes', () => {
     for (const close of closers) close()
   })
 
-  async function openPair(handlers: Handlers) {
+  async function openPair(handlers: Handlers, firstId = 1) {
     const errors = {
       toWire: (error: unknown) => (error as Error).message,
       fromWire: (message: string) => new Error(message),
@@ -27,7 +27,10 @@ suite('the link between two processes', () => {
       other.destroy()
       server.close()
     })
-    return { link: openLink(socket, { handlers: {}, ...errors }), other: openLink(other, { handlers, ...errors }) }
+    return {
+      link: openLink(socket, { handlers: {}, firstId, ...errors }),
+      other: openLink(other, { handlers, ...errors }),
+    }
   }
 
   test('answers calls that run at the same time, each with its own value and bytes', async () => {
@@ -43,6 +46,15 @@ suite('the link between two processes', () => {
       assert.equal(value, n * 2)
       assert.ok(body?.equals(Buffer.concat([bodies[n] as Buffer, bodies[n] as Buffer])))
     })
+  })
+
+  test('starts again with the first number after the last one that a frame can hold', async () => {
+    const { link } = await openPair({ echo: (value: number) => ({ value }) }, 0xfffffffe)
+    const answers = await Promise.all([0, 1, 2, 3].map((value) => link.call('echo', { value })))
+    assert.deepEqual(
+      answers.map(({ value }) => value),
+      [0, 1, 2, 3],
+    )
   })
 
   test('passes errors on', async () => {
