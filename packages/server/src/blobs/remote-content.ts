@@ -52,7 +52,8 @@ export function makeSharedContents() {
       const content = get(id)
       const pieces: Buffer[] = []
       for await (const piece of content.read(start, end)) pieces.push(piece)
-      return pieces.length === 1 ? (pieces[0] as Buffer) : Buffer.concat(pieces)
+      // A copy also of a single piece: its memory may be reused before the link has written it.
+      return Buffer.concat(pieces)
     },
   }
 }
