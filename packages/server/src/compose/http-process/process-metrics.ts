@@ -13,7 +13,9 @@ export function makeProcessMetrics() {
   const latest = new Map<Link, MetricValues>()
   let ended: MetricValues = []
 
-  async function readOne(link: Link): Promise<MetricValues> {
+  let keeping = Promise.resolve()
+
+  async function readOne(link: Link) {
     const reading = link.call('metrics').then(
       ({ value }) => {
         if (latest.has(link)) latest.set(link, value as MetricValues)
@@ -21,18 +23,25 @@ export function makeProcessMetrics() {
       () => {},
     )
     await waitAtMost(reading, answerMs)
-    return latest.get(link) ?? []
+  }
+
+  /** In one turn, values leave those of running processes and join those of ended ones: no scrape has them twice. */
+  async function keep(link: Link) {
+    const sum = await addMetrics([ended, keepTotals(latest.get(link) ?? [])])
+    latest.delete(link)
+    ended = sum
   }
 
   return {
     add(link: Link) {
       latest.set(link, [])
-      void link.closed.then(async () => {
-        const values = latest.get(link) ?? []
-        latest.delete(link)
-        ended = await addMetrics([ended, keepTotals(values)])
+      void link.closed.then(() => {
+        keeping = keeping.then(() => keep(link))
       })
     },
-    read: async (): Promise<MetricValues[]> => [...(await Promise.all([...latest.keys()].map(readOne))), ended],
+    async read(): Promise<MetricValues[]> {
+      await Promise.all([...latest.keys()].map(readOne))
+      return [...latest.values(), ended]
+    },
   }
 }
