@@ -6,8 +6,11 @@ import { localOriginHeader, toLocalOrigin } from './request.ts'
 /** Free connections to the main process close well before that process would close them. */
 const freeConnectionMs = 20_000
 
-const addressHeaders = ['x-forwarded-for', 'x-forwarded-proto', localOriginHeader]
+const addressHeaders = ['x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto', localOriginHeader]
 const connectionHeaders = ['connection', 'keep-alive', 'proxy-connection']
+const dropped = [...addressHeaders, ...connectionHeaders]
+/** HTTP/1.0 has no interim responses: its clients would read `100 Continue` as the final response. */
+const droppedOfOld = [...dropped, 'expect']
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -31,7 +34,7 @@ export function makeForward(socketPath: string) {
       method: raw.method ?? 'GET',
       path: raw.url ?? '/',
       headers: [
-        ...dropHeaders(raw.rawHeaders, [...addressHeaders, ...connectionHeaders]),
+        ...dropHeaders(raw.rawHeaders, raw.httpVersionMinor === 0 ? droppedOfOld : dropped),
         'X-Forwarded-For',
         request.ip,
         'X-Forwarded-Proto',
