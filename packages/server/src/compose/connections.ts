@@ -15,7 +15,7 @@ export type HttpListener = {
 
 /** Cores for each HTTP process: the engines and the database need the others. */
 const coresPerProcess = 4
-/** More than these find the main process busy. */
+/** HTTP processes beyond this number wait for the main process. */
 const mostProcesses = 4
 
 /** Processes that serve HTTP. With one, the service itself does. A worker serves its health checks only. */
@@ -45,7 +45,7 @@ function readFileLimit(): number {
 }
 
 /** Reads the certificate of the HTTP server and its key; undefined without TLS. */
-export function readCertificate({ tlsCert, tlsKey }: Config) {
+export function readCertificate({ tlsCert, tlsKey }: Pick<Config, 'tlsCert' | 'tlsKey'>) {
   if (tlsCert === undefined || tlsKey === undefined) return undefined
   try {
     const pair = { cert: readFileSync(tlsCert, 'utf8'), key: readFileSync(tlsKey, 'utf8') }

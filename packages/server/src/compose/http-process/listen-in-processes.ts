@@ -7,11 +7,12 @@ import type { Closers } from '../../runtime/closers.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import type { Metrics } from '../../runtime/metrics.ts'
 import { openOutsideDir, shortDirs } from '../../runtime/outside-dir.ts'
-import type { HttpListener } from '../connections.ts'
+import { countConnectionsByFileLimit, type HttpListener } from '../connections.ts'
 import { divideContentMemory } from '../storage.ts'
 import { openHttpProcesses } from './open-processes.ts'
 import { makeProcessMetrics } from './process-metrics.ts'
 import type { CallDeps } from './serve-calls.ts'
+import { toProcessConfig } from './wire.ts'
 
 type Deps = {
   /** Serves what HTTP processes pass on. */
@@ -38,7 +39,7 @@ export async function listenInProcesses(config: Config, deps: Deps): Promise<Htt
   metrics.addFrom(processMetrics.read)
   const processes = await openHttpProcesses({
     settings: {
-      config,
+      config: toProcessConfig(config),
       count,
       socketPath,
       memoryBytes: divideContentMemory(config).ofProcess,
@@ -52,6 +53,8 @@ export async function listenInProcesses(config: Config, deps: Deps): Promise<Htt
   let drainMs = 0
   closers.add(() => processes.close(drainMs))
   const server = createServer({ pauseOnConnect: true, allowHalfOpen: true }, processes.pass)
+  // Connections that no process has confirmed yet are files of this process.
+  server.maxConnections = Math.min(config.maxConnections, countConnectionsByFileLimit())
   await listen(server, config)
   // Not awaited: it waits for all connections, which the processes end.
   closers.add(() => void server.close())

@@ -13,8 +13,13 @@ const program = fileURLToPath(import.meta.resolve('./main.ts'))
 
 /** Time for a process to end after its last connection was cut; then it is killed. */
 const endMs = 5000
+/** Time in which a process must confirm a connection; then the copy of this process is closed. */
+const confirmMs = 10_000
 /** Pause before a process is replaced that has ended without becoming ready; it doubles with each further one. */
 const pauseMs = { first: 500, most: 10_000 }
+
+/** Variables of the environment that HTTP processes get. Others may hold passwords, which these processes do not need. */
+const passedVariables = /^(PATH|TZ|(NODE|UV|OPENSSL|SSL|LD|MALLOC)_.*)$/
 
 type Deps = {
   settings: ProcessSettings
@@ -38,33 +43,51 @@ type HttpProcess = {
 export async function openHttpProcesses(deps: Deps) {
   const running = new Set<HttpProcess>()
   const distribution = makeDistribution()
+  let isStopping = false
   let isClosing = false
 
   async function keepRunning(onFirst: (isReady: boolean) => void) {
     for (let waitMs = pauseMs.first; !isClosing; ) {
-      const started = startProcess(deps)
-      running.add(started)
-      const isReady = await started.ready
+      const isReady = await runOne(onFirst).catch((err: unknown) => {
+        deps.log.error({ err }, 'an HTTP process could not be started')
+        onFirst(false)
+        return false
+      })
+      if (isClosing) return
       if (isReady) {
         waitMs = pauseMs.first
-        deps.onReady(started.link)
-        distribution.add(started)
+        continue
       }
-      onFirst(isReady)
-      await started.ended
-      running.delete(started)
-      distribution.remove(started)
-      if (isClosing) return
-      const { pid, exitCode, signalCode: signal } = started.child
-      deps.log.error({ pid, exitCode, signal }, 'an HTTP process has ended and is replaced')
-      if (isReady) continue
       await pause(waitMs, undefined, { ref: false })
       waitMs = Math.min(pauseMs.most, 2 * waitMs)
     }
   }
 
+  /** Runs a process until it ends. Returns whether it has become ready. */
+  async function runOne(onFirst: (isReady: boolean) => void): Promise<boolean> {
+    const started = await startProcess(deps)
+    const { child, link } = started
+    const { pid } = child
+    if (isClosing) child.kill('SIGKILL')
+    running.add(started)
+    const isReady = await started.ready
+    if (isReady) {
+      deps.log.info({ pid }, 'HTTP process ready')
+      deps.onReady(link)
+      if (isStopping) send(child, { stop: true })
+      distribution.add(started)
+    }
+    onFirst(isReady)
+    await started.ended
+    running.delete(started)
+    distribution.remove(started)
+    const { exitCode, signalCode: signal } = child
+    if (!isClosing) deps.log.error({ pid, exitCode, signal }, 'an HTTP process has ended and is replaced')
+    return isReady
+  }
+
   function order(message: ControlMessage) {
-    for (const { child } of running) if (child.connected) child.send(message)
+    for (const { child } of running) send(child, message)
   }
 
   async function close(drainWithinMs = 0) {
@@ -87,14 +110,29 @@ export async function openHttpProcesses(deps: Deps) {
     /** Passes a new connection to the next process. */
     pass: distribution.pass,
     /** Makes clients leave with their next request. */
-    startStopping: () => order({ stop: true }),
+    startStopping() {
+      isStopping = true
+      order({ stop: true })
+    },
     /** Lets running requests finish within this time, and ends all processes. */
     close,
   }
 }
 
-function startProcess({ settings, calls, isOutage }: Deps): HttpProcess {
-  const child = fork(program, [], { stdio: ['ignore', 'ignore', 'inherit', 'ipc', 'pipe'] })
+/** Sends an order, which a process that has just ended need not get. */
+function send(child: ChildProcess, message: ControlMessage) {
+  if (child.connected) child.send(message, () => {})
+}
+
+async function startProcess({ settings, calls, isOutage }: Deps): Promise<HttpProcess> {
+  const child = fork(program, [], {
+    stdio: ['ignore', 'ignore', 'inherit', 'ipc', 'pipe'],
+    env: Object.fromEntries(Object.entries(process.env).filter(([name]) => passedVariables.test(name))),
+  })
+  // Connections that could not be passed on get another process when this one has ended.
+  child.on('error', () => {})
+  // Rejects when the system has no process or file left for it.
+  await once(child, 'spawn')
   const ready = Promise.withResolvers<boolean>()
   const passed = new Map<number, Socket>()
   const link: Link = openLink(child.stdio[linkDescriptor] as Duplex, {
@@ -114,9 +152,7 @@ function startProcess({ settings, calls, isOutage }: Deps): HttpProcess {
     },
     ...makeWireErrors(isOutage),
   })
-  // Connections that could not be passed on get another process when this one has ended.
-  child.on('error', () => {})
-  const ended = once(child, 'exit').then(() => ready.resolve(false))
+  const ended = new Promise<void>((resolve) => child.once('exit', () => resolve())).then(() => ready.resolve(false))
   return { child, link, passed, ready: ready.promise, ended }
 }
 
@@ -124,26 +160,38 @@ function startProcess({ settings, calls, isOutage }: Deps): HttpProcess {
 function makeDistribution() {
   const processes: HttpProcess[] = []
   /** Connections that arrive while no process is ready. */
-  const waiting: Socket[] = []
+  const waiting = new Set<Socket>()
   let lastId = 0
 
   function pass(socket: Socket) {
     const id = ++lastId
     const next = processes[id % processes.length]
     if (next === undefined) {
-      waiting.push(socket)
+      waiting.add(socket)
+      socket.once('close', () => waiting.delete(socket))
       return
     }
     const message: ControlMessage = { connection: id }
     next.passed.set(id, socket)
+    socket.once('close', () => next.passed.delete(id))
     next.child.send(message, socket, { keepOpen: true }, () => {})
   }
 
+  function passWaiting() {
+    const sockets = [...waiting]
+    waiting.clear()
+    for (const socket of sockets) pass(socket)
+  }
+
   return {
-    pass,
+    pass(socket: Socket) {
+      // The process may have received the connection nevertheless, and then keeps its own copy.
+      socket.setTimeout(confirmMs, () => socket.destroy())
+      pass(socket)
+    },
     add(ready: HttpProcess) {
       processes.push(ready)
-      for (const socket of waiting.splice(0)) pass(socket)
+      passWaiting()
     },
     /** Connections that the process has not confirmed go to another one. */
     remove(ended: HttpProcess) {
@@ -152,7 +200,7 @@ function makeDistribution() {
       for (const socket of ended.passed.values()) pass(socket)
     },
     close() {
-      for (const socket of waiting.splice(0)) socket.destroy()
+      for (const socket of waiting) socket.destroy()
     },
   }
 }

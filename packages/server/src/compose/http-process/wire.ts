@@ -8,9 +8,33 @@ import { EngineBusy, EngineDown, EngineStarved } from '../../domain/ports/engine
 import { malformed, Problem, type Refusal } from '../../domain/problem.ts'
 import type { Scan } from '../../domain/scans/scan.ts'
 
-/** The settings with which the main process starts an HTTP process. */
+/** Settings that HTTP processes need. No other one is sent to them: they read requests of strangers. */
+const processSettings = [
+  'corsOrigins',
+  'creditGate',
+  'dataDir',
+  'diskReserve',
+  'logFormat',
+  'logLevel',
+  'logRequests',
+  'maxConnections',
+  'outboundAllow',
+  'publicUrl',
+  'region',
+  'tlsCert',
+  'tlsKey',
+  'trustedProxies',
+  'verdictCache',
+] as const
+
+type ProcessConfig = Pick<Config, (typeof processSettings)[number]>
+
+export const toProcessConfig = (config: Config): ProcessConfig =>
+  Object.fromEntries(processSettings.map((name) => [name, config[name]])) as ProcessConfig
+
+/** The settings that the main process sends to an HTTP process at its start. */
 export type ProcessSettings = {
-  config: Config
+  config: ProcessConfig
   /** The number of HTTP processes, which share connections and memory equally. */
   count: number
   /** Socket of the main process for requests that HTTP processes do not serve. */

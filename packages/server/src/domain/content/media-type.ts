@@ -69,8 +69,6 @@ const commonNames: Record<string, string> = {
 /** PDF readers accept up to 1 KB before the signature, which senders of malware make use of. */
 const findLatePdf = (head: Buffer) => (head.subarray(0, 1024).includes('%PDF-') ? 'application/pdf' : undefined)
 
-/** The properties of content that every result shows. */
-
 /**
  * Describes content, and remembers the description for its account, so that known content is not hashed and inspected
  * again.
