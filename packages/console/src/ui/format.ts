@@ -60,3 +60,14 @@ export const toReplayed = (count: number) =>
     : count === 1
       ? '1 delivery is sent again.'
       : `${toNumber(count)} deliveries are sent again.`
+
+/** Describes a rate limit such as 600/1m. */
+export function toRate(rate: string): string {
+  const [requests = '', window = ''] = rate.split('/')
+  if (isUnlimited(Number(requests))) return noLimit
+  const count = Number.parseInt(window, 10)
+  const unit = windows[window.at(-1) ?? ''] ?? ''
+  return `${toNumber(Number(requests))} requests per ${count === 1 ? unit : `${count} ${unit}s`}`
+}
+
+const windows: Record<string, string> = { s: 'second', m: 'minute', h: 'hour', d: 'day' }

@@ -4,7 +4,7 @@ import { useRead, useSession } from '../../api/hooks.ts'
 import { ThemeSwitch } from '../../shell/theme-switch.tsx'
 import { Badge } from '../../ui/badge.tsx'
 import { Meter } from '../../ui/charts.tsx'
-import { isUnlimited, noLimit, toDateTime, toDay, toNumber } from '../../ui/format.ts'
+import { isUnlimited, noLimit, toDateTime, toDay, toNumber, toRate } from '../../ui/format.ts'
 import { Card, Facts, Page } from '../../ui/page.tsx'
 import { Loaded } from '../../ui/states.tsx'
 import { MembersCard } from './account-members.tsx'
@@ -96,14 +96,3 @@ function Plan(account: AccountView) {
     />
   )
 }
-
-/** Describes a rate limit such as 600/1m. */
-function toRate(rate: string): string {
-  const [requests = '', window = ''] = rate.split('/')
-  if (isUnlimited(Number(requests))) return noLimit
-  const count = Number.parseInt(window, 10)
-  const unit = units[window.at(-1) ?? ''] ?? ''
-  return `${toNumber(Number(requests))} requests per ${count === 1 ? unit : `${count} ${unit}s`}`
-}
-
-const units: Record<string, string> = { s: 'second', m: 'minute', h: 'hour', d: 'day' }

@@ -7,7 +7,7 @@ import { Confirm } from '../../ui/confirm.tsx'
 import { Secret } from '../../ui/copy.tsx'
 import { Dialog } from '../../ui/dialog.tsx'
 import { TextField } from '../../ui/field.tsx'
-import { isUnlimited, noLimit, toDay, toNumber } from '../../ui/format.ts'
+import { isUnlimited, noLimit, toDay, toNumber, toRate } from '../../ui/format.ts'
 import { Facts } from '../../ui/page.tsx'
 import { ErrorMessage } from '../../ui/states.tsx'
 import { GrantForm, PlanForm } from './account-forms.tsx'
@@ -37,7 +37,7 @@ function toFacts(account: AccountView): [string, React.ReactNode][] {
     ['State', <AccountState key="state" account={account} />],
     ...(account.suspended_reason === null ? [] : ([['Reason', account.suspended_reason]] as [string, string][])),
     ['Credits', credits],
-    ['Rate limit', rate],
+    ['Rate limit', toRate(rate)],
     ['Created', toDay(created_at)],
     ...(expires_at === null ? [] : ([['Expires', toDay(expires_at)]] as [string, string][])),
     [

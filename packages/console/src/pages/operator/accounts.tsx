@@ -5,7 +5,7 @@ import { useSearchParams } from '../../api/use-search-params.ts'
 import { Button } from '../../ui/button.tsx'
 import { Meter } from '../../ui/charts.tsx'
 import { ExportLinks } from '../../ui/export-links.tsx'
-import { isUnlimited, noLimit, toNumber } from '../../ui/format.ts'
+import { isUnlimited, noLimit, toNumber, toRate } from '../../ui/format.ts'
 import { LongText } from '../../ui/long-text.tsx'
 import { Page } from '../../ui/page.tsx'
 import { SearchField, useSearchMatch } from '../../ui/search.tsx'
@@ -68,7 +68,7 @@ function Accounts({ rows, onOpen }: { rows: AccountView[]; onOpen: (id: string) 
         { title: 'State', cell: (row) => <AccountState account={row} /> },
         { title: 'Plan', cell: ({ plan }) => <LongText>{plan}</LongText> },
         { title: 'Credits left', cell: (row) => <Credits account={row} /> },
-        { title: 'Rate limit', isExtra: true, cell: ({ rate }) => <code className="font-mono text-xs">{rate}</code> },
+        { title: 'Rate limit', isExtra: true, cell: ({ rate }) => toRate(rate) },
       ]}
     />
   )

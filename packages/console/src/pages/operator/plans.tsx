@@ -8,7 +8,7 @@ import { Confirm } from '../../ui/confirm.tsx'
 import { FormDialog } from '../../ui/dialog.tsx'
 import { ExportLinks } from '../../ui/export-links.tsx'
 import { TextField } from '../../ui/field.tsx'
-import { isUnlimited, noLimit, toNumber } from '../../ui/format.ts'
+import { isUnlimited, noLimit, toNumber, toRate } from '../../ui/format.ts'
 import { LongText } from '../../ui/long-text.tsx'
 import { NumberField } from '../../ui/number-field.tsx'
 import { Page } from '../../ui/page.tsx'
@@ -93,10 +93,10 @@ function PlanTable({ rows, onEdit, onDelete }: TableProps) {
           isNumber: true,
           cell: ({ credits_per_period: credits }) => (isUnlimited(credits) ? noLimit : toNumber(credits)),
         },
-        { title: 'Rate per key', cell: ({ rate }) => <code className="font-mono text-xs">{rate}</code> },
+        { title: 'Rate per key', cell: ({ rate }) => toRate(rate) },
         {
           title: 'Rate per account',
-          cell: ({ account_rate }) => <code className="font-mono text-xs">{account_rate ?? 'none'}</code>,
+          cell: ({ account_rate }) => (account_rate === null ? noLimit : toRate(account_rate)),
           isExtra: true,
         },
         {
