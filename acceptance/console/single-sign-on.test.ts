@@ -78,10 +78,18 @@ describe('single sign-on', { skip: alreadyTested }, () => {
       await admin.send(nobody, 'GET', '/sso'),
       await admin.send(nobody, 'POST', '/sso'),
       await admin.signIn(newEmail()),
+      await acceptOwnInvitation(),
     )
     await alone.stop()
     settings.ASSAY_SSO_REQUIRED = 'off'
     return created.account.id
+  }
+
+  /** Lets an owner invite themselves, and accept with their password. */
+  async function acceptOwnInvitation(): Promise<Answer> {
+    const { email, visitor } = await addMember()
+    const { url } = await admin.ask<{ url: string }>(visitor, 'POST', '/members', { role: 'owner', email })
+    return admin.accept(url, { email })
   }
 
   /** Adds a person to the issuer, and returns their name there. */
@@ -241,7 +249,7 @@ describe('single sign-on', { skip: alreadyTested }, () => {
 
   test('a member with the same address is not taken over, and can connect themselves', async () => {
     const { email, visitor } = await addMember()
-    const { login } = addPerson('twin', { email: email.toUpperCase() })
+    const { login } = addPerson('twin', { email: email.toUpperCase(), groups: ['leads'] })
     const refused = await signIn(login)
     await assertProblem(refused, forbidden)
     assert.match(refused.text, /You have a password for this service already/)
@@ -267,6 +275,9 @@ describe('single sign-on', { skip: alreadyTested }, () => {
     const taken = await finish(`${again.cookie}; ${other.visitor.cookie}`, await issuer.signIn(again.url, login))
     await assertProblem(taken, conflict)
 
+    const last = await admin.send(visitor, 'DELETE', '/sso/link', { body: { password: goodPassword } })
+    await assertProblem(last, conflict, 'the last owner')
+    assert.equal((await signIn(addPerson('lead', { groups: ['leads'] }).login)).status, 200)
     await admin.ask(visitor, 'DELETE', '/sso/link', { password: goodPassword })
     const after = await getSession(visitor)
     assert.deepEqual([after.member.has_sso, after.accounts.length], [false, 1])
@@ -283,13 +294,15 @@ describe('single sign-on', { skip: alreadyTested }, () => {
   })
 
   test('the service starts without the issuer, and says so', async () => {
-    const [state, begun, password] = withoutIssuer
-    assert(state && begun && password)
+    const [state, begun, password, invitation] = withoutIssuer
+    assert(state && begun && password && invitation)
     assert.deepEqual(JSON.parse(state.text), { state: 'unreachable', is_required: true })
     await assertProblem(begun, { status: 503, kind: 'overloaded' })
     assert.match(begun.text, /the provider does not answer/)
     await assertProblem(password, forbidden)
     assert.match(password.text, /requires single sign-on/)
+    await assertProblem(invitation, forbidden)
+    assert.match(invitation.text, /cannot accept an invitation with a password/)
     const now = await admin.ask(nobody, 'GET', '/sso')
     assert.deepEqual(now, { state: 'available', is_required: false })
   })
@@ -360,9 +373,20 @@ describe('single sign-on', { skip: alreadyTested }, () => {
       await ended.getByText('or with your password').waitFor()
       assert.equal(await page.evaluate('document.activeElement.type'), 'password')
       await assertGood('the end of a session')
-      // The issuer still knows the person, and sends the window back at once.
-      const [opened] = await Promise.all([page.waitForEvent('popup'), press('Sign in with single sign-on', ended)])
+      const openPopup = async () => {
+        const [opened] = await Promise.all([page.waitForEvent('popup'), press('Sign in with single sign-on', ended)])
+        return opened
+      }
+      // The first window stays at the pages of the issuer, which does not know the person there.
+      const known = (await page.context().cookies(issuer.url)).filter(({ name }) => !name.startsWith('assay'))
+      for (const { name } of known) await page.context().clearCookies({ name })
+      const left = await openPopup()
+      await left.getByPlaceholder('Enter any login').waitFor()
+      await page.context().addCookies(known)
+      // The issuer knows the person again, and sends the second window back at once.
+      const opened = await openPopup()
       if (!opened.isClosed()) await opened.waitForEvent('close')
+      await left.close()
       await ended.waitFor({ state: 'detached' })
       assert.equal(await page.getByRole('dialog').getByLabel('Name').inputValue(), 'kept over the end')
       await press('Create', page.getByRole('dialog'))

@@ -20,8 +20,9 @@ export function useStartSso(back: string) {
 export function useStartSsoInWindow() {
   return useMutation<void, ApiError>({
     mutationFn: async () => {
-      // Browsers allow a new window only during the click, before the service has answered.
-      const opened = window.open('', 'assay-sso', 'popup,width=480,height=720')
+      // Browsers allow a new window only during the click, before the service has answered. The window has no name: an
+      // earlier one of the same name may show the issuer, whose storage this page cannot reach.
+      const opened = window.open('', '_blank', 'popup,width=480,height=720')
       try {
         const { url } = await call('startSso')
         if (opened === null) return location.assign(url)
