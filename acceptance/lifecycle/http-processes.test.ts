@@ -3,11 +3,12 @@ import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { Agent, type IncomingMessage, request as startRequest } from 'node:http'
 import { request as startTlsRequest } from 'node:https'
+import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { after, before, suite, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { headers } from '@assay/contract'
-import type { ServiceActivity } from '@assay/contract/admin'
+import { adminPath, type ServiceActivity } from '@assay/contract/admin'
 import { eicarMember, newZip } from '../support/archives.ts'
 import { makeAdmin } from '../support/console.ts'
 import { filePart, formType, toForm } from '../support/forms.ts'
@@ -16,9 +17,23 @@ import { type Service, startService, withoutImages } from '../support/start-serv
 import { waitUntil } from '../support/wait-until.ts'
 
 const adminToken = randomBytes(32).toString('hex')
-const settings = { ...withoutImages, ASSAY_HTTP_PROCESSES: '2', ASSAY_ADMIN_TOKEN: adminToken }
+const maxConnections = 100
+const settings = {
+  ...withoutImages,
+  ASSAY_HTTP_PROCESSES: '2',
+  ASSAY_ADMIN_TOKEN: adminToken,
+  ASSAY_MAX_CONNECTIONS: String(maxConnections),
+}
 
 const listHttpProcesses = ({ pid }: Service) => findChildren(pid, 'http-process/main.ts')
+
+/** Kills HTTP processes, and waits until as many others are ready: only then connections go to both in turn. */
+async function replaceProcesses(service: Service, pids: number[]) {
+  const countReady = () => service.log().split('"HTTP process ready"').length
+  const before = countReady()
+  killAll(pids)
+  await waitUntil('other processes', () => countReady() === before + pids.length)
+}
 
 type Sent = { status: number; headers: IncomingMessage['headers']; body: string }
 
@@ -177,10 +192,41 @@ suite('two HTTP processes', () => {
     const first = await readPings()
     for (const connection of pair) for (let n = 0; n < 5; n++) await connection.ping()
     assert.equal(await readPings(), first + 10)
-    killAll(listHttpProcesses(service).slice(0, 1))
-    await waitUntil('another process', () => listHttpProcesses(service).length === 2)
+    await replaceProcesses(service, listHttpProcesses(service).slice(0, 1))
     assert.equal(await readPings(), first + 10)
     pair.forEach((connection) => void connection.close())
+  })
+
+  test('know no secret of the service', () => {
+    for (const pid of listHttpProcesses(service))
+      assert.doesNotMatch(readFileSync(`/proc/${pid}/environ`, 'latin1'), /ASSAY_/)
+  })
+
+  test('send no interim response to a client of HTTP/1.0, also for a request that they pass on', async () => {
+    const { hostname, port } = new URL(service.url)
+    const socket = connect(Number(port), hostname)
+    const body = JSON.stringify({ name: 'old', plan: 'none such' })
+    socket.write(
+      `POST ${adminPath}/operator/accounts HTTP/1.0\r\nAuthorization: Bearer ${adminToken}\r\nExpect: 100-continue\r\n` +
+        `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+    )
+    assert.match(await text(socket), /^HTTP\/1.1 422 /)
+  })
+
+  test('leave no more connections to the main process than are allowed when they hang', async () => {
+    const { hostname, port } = new URL(service.url)
+    const processes = listHttpProcesses(service)
+    for (const pid of processes) process.kill(pid, 'SIGSTOP')
+    const sockets = Array.from({ length: maxConnections + 20 }, () => connect(Number(port), hostname))
+    try {
+      let closed = 0
+      for (const socket of sockets) socket.on('error', () => {}).once('close', () => closed++)
+      for (const socket of sockets) socket.resume()
+      await waitUntil('surplus connections to be closed', () => closed >= 20)
+    } finally {
+      for (const socket of sockets) socket.destroy()
+      for (const pid of processes) process.kill(pid, 'SIGCONT')
+    }
   })
 
   test('a killed one is replaced, and only its requests are lost, without a charge', async () => {
@@ -197,8 +243,8 @@ suite('two HTTP processes', () => {
     }
     await waitUntil('all content to arrive', async () => (await memory()) >= 16_000_000)
     const before = listHttpProcesses(service)
+    const replaced = replaceProcesses(service, before)
     try {
-      killAll(before)
       assert.ok((await results).every(({ status }) => status === 'rejected'))
     } finally {
       process.kill(clamd, 'SIGCONT')
@@ -208,6 +254,7 @@ suite('two HTTP processes', () => {
     )
     assert.equal(count(answers, 201), 4)
     assert.equal(await readSpent(key), 4)
+    await replaced
     assert.equal(listHttpProcesses(service).filter((pid) => before.includes(pid)).length, 0)
     assert.equal(listHttpProcesses(service).length, 2)
     pair.forEach((connection) => void connection.close())
@@ -218,13 +265,13 @@ suite('two HTTP processes', () => {
     const pair = await openPair(service.url, key)
     const uploads = pair.map((connection) => connection.beginScan(newText(2000)))
     for (const { request, body } of uploads) request.write(body.subarray(0, 1000))
-    killAll(listHttpProcesses(service).slice(0, 1))
+    const replaced = replaceProcesses(service, listHttpProcesses(service).slice(0, 1))
     const first = await Promise.race(uploads.map(({ answer }) => answer.catch(() => 'lost')))
     assert.equal(first, 'lost')
     for (const { request, body } of uploads) request.end(body.subarray(1000))
     const results = await Promise.allSettled(uploads.map(({ answer }) => answer))
     assert.deepEqual(results.map(({ status }) => status).toSorted(), ['fulfilled', 'rejected'])
-    await waitUntil('another process', () => listHttpProcesses(service).length === 2)
+    await replaced
     pair.forEach((connection) => void connection.close())
   })
 
