@@ -12,7 +12,7 @@ import { adminPath, type ServiceActivity } from '@assay/contract/admin'
 import { eicarMember, newZip } from '../support/archives.ts'
 import { makeAdmin } from '../support/console.ts'
 import { filePart, formType, toForm } from '../support/forms.ts'
-import { findChildren, findProcesses, isRunning, killAll } from '../support/processes.ts'
+import { findChildren, findProcesses, isRunning, isStopped, killAll } from '../support/processes.ts'
 import { type Service, startService, withoutImages } from '../support/start-service.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
@@ -217,12 +217,14 @@ suite('two HTTP processes', () => {
     const { hostname, port } = new URL(service.url)
     const processes = listHttpProcesses(service)
     for (const pid of processes) process.kill(pid, 'SIGSTOP')
+    await waitUntil('the processes to stop', () => processes.every(isStopped))
     const sockets = Array.from({ length: maxConnections + 20 }, () => connect(Number(port), hostname))
     try {
       let closed = 0
       for (const socket of sockets) socket.on('error', () => {}).once('close', () => closed++)
       for (const socket of sockets) socket.resume()
       await waitUntil('surplus connections to be closed', () => closed >= 20)
+      assert.equal(closed, 20)
     } finally {
       for (const socket of sockets) socket.destroy()
       for (const pid of processes) process.kill(pid, 'SIGCONT')

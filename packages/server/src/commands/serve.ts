@@ -1,4 +1,5 @@
 import type { Command } from 'commander'
+import { countHttpProcesses } from '../compose/connections.ts'
 import { openStores, throwExplained } from '../compose/stores.ts'
 import { loadConfig } from '../config/load-config.ts'
 import type { RegisteredAccount } from '../domain/accounts/registration.ts'
@@ -22,6 +23,7 @@ export function makeServeCommand(): Command {
         region: config.region,
         format: config.logFormat,
         requests: config.logRequests === undefined ? undefined : config.logRequests === 'on',
+        isShared: countHttpProcesses(config) > 1,
       })
       const { log } = logs
       for (const warning of warnings) log.warn(warning)

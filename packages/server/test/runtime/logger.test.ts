@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
 import { Writable } from 'node:stream'
+import { text } from 'node:stream/consumers'
 import { test } from 'node:test'
 import { makeLogger } from '../../src/runtime/logger.ts'
 
@@ -52,4 +54,24 @@ test('JSON lines keep every field and the stack of an error', () => {
   const { level, region, msg, err } = JSON.parse(line)
   assert.deepEqual({ level, region, msg }, { level: 'error', region: 'test', msg: 'failed' })
   assert.match(err.stack, /logger\.test\.ts/)
+})
+
+test('lines of several processes that share standard error are not mixed', async () => {
+  const program = `
+    import { makeServiceLogs } from ${JSON.stringify(import.meta.resolve('../../src/runtime/logger.ts'))}
+    const { log, flush } = makeServiceLogs({ level: 'info', region: 'test', format: 'json', isShared: true })
+    for (let n = 0; n < 10_000; n++) log.info({ value: 'ä'.repeat(n % 300) }, 'line')
+    await flush()
+  `
+  const { execPath } = process
+  const child = spawn(
+    'sh',
+    ['-c', '"$0" --input-type=module -e "$1" & "$0" --input-type=module -e "$1"; wait', execPath, program],
+    {
+      stdio: ['ignore', 'ignore', 'pipe'],
+    },
+  )
+  const lines = (await text(child.stderr)).trimEnd().split('\n')
+  for (const line of lines) assert.equal(JSON.parse(line).msg, 'line')
+  assert.equal(lines.length, 20_000)
 })

@@ -45,6 +45,7 @@ export async function runHttpProcess() {
     region: config.region,
     format: config.logFormat,
     requests: config.logRequests === undefined ? undefined : config.logRequests === 'on',
+    isShared: true,
   })
   metrics.resolve(makeMetrics({ region: config.region, version }))
   const [stopping, draining] = [new AbortController(), new AbortController()]
