@@ -87,13 +87,11 @@ function newExchange(connection: Connection, event: IcapEvent & { kind: 'request
   const scan = newMessageScan(message, deps)
   const responder = makeResponder(connection, event, deps)
   // A client that takes 204 keeps the body itself, and waits without harm.
-  const trickle =
-    deps.trickles && request.method === 'RESPMOD' && !request.allows204 ? makeTrickle(responder, message) : undefined
+  const canTrickle = deps.trickles && request.method === 'RESPMOD' && !request.allows204
+  const trickle = canTrickle ? makeTrickle(responder, { ...message, ...request }) : undefined
   /** True while the body is sent back as it arrives, because it is let through unscanned. */
   let isRelaying = false
   let bytes = 0
-  /** The client reads nothing but 100 or a whole response before the end of its preview. */
-  let isInPreview = request.preview !== undefined
 
   return {
     async begin() {
@@ -104,9 +102,7 @@ function newExchange(connection: Connection, event: IcapEvent & { kind: 'request
       connection.expectContent()
     },
 
-    endPreview() {
-      isInPreview = false
-    },
+    endPreview: () => trickle?.endPreview(),
 
     /** True when the decision is made before the end of the message. */
     isDecided: () => scan.findDecision() !== undefined,
@@ -120,12 +116,9 @@ function newExchange(connection: Connection, event: IcapEvent & { kind: 'request
       }
       if (scan.findDecision() === undefined) {
         await scan.write(chunk)
-        if (scan.findDecision() === undefined) {
-          await trickle?.receive(chunk, { canSend: !isInPreview })
-          return true
-        }
-        await afterDecision(chunk)
+        await (scan.findDecision() === undefined ? trickle?.receive(chunk) : afterDecision(chunk))
       }
+      if (scan.findDecision() === undefined) return true
       // Content that is let through must be received completely, whatever its length.
       if (bytes <= maxBytes || isLetThrough(scan.findDecision())) return true
       await respond({ canSend204: false, closes: true })

@@ -15,8 +15,10 @@ const maxOfOthers = 15
  */
 export function makeTrickle(
   responder: Pick<Responder, 'sendMessageHead' | 'sendPart' | 'sendEnd'>,
-  { isDownload }: { isDownload: boolean },
+  { isDownload, preview }: { isDownload: boolean; preview: number | undefined },
 ) {
+  /** The client reads nothing but 100 or a whole response before the end of its preview. */
+  let isInPreview = preview !== undefined
   const maxSent = isDownload ? maxOfDownload : maxOfOthers
   let beginning = Buffer.alloc(0)
   let received = 0
@@ -34,12 +36,15 @@ export function makeTrickle(
   return {
     /** True once a part of the message has left: it can then be completed or broken off, and not be replaced. */
     hasBegun: () => sent > 0,
-    async receive(chunk: Buffer, { canSend }: { canSend: boolean }) {
+    endPreview() {
+      isInPreview = false
+    },
+    async receive(chunk: Buffer) {
       if (beginning.length < maxSent)
         beginning = Buffer.concat([beginning, chunk.subarray(0, maxSent - beginning.length)])
       received += chunk.length
       const due = Math.min(Math.floor(received / partBytes), maxSent)
-      if (due === sent || !canSend) return
+      if (due === sent || isInPreview) return
       if (sent === 0) await responder.sendMessageHead()
       await responder.sendPart(beginning.subarray(sent, due))
       sent = due
