@@ -2,6 +2,7 @@ import type { Config } from '../config/load-config.ts'
 import { OperatorMistake } from '../domain/problem.ts'
 import type { OnEscape } from '../engines/jail/escape.ts'
 import { listMissingParts } from '../engines/jail/jail.ts'
+import { policies } from '../engines/jail/policy.ts'
 import type { Logger } from '../runtime/logger.ts'
 import type { Metrics } from '../runtime/metrics.ts'
 
@@ -27,6 +28,8 @@ export function describeSandbox(): { fault: string | undefined; note: string | u
 
 /** Logs and counts each parser that the kernel killed because of a call that no honest parser makes. */
 export function makeEscapeReport(metrics: Pick<Metrics, 'countEscape'>, log: Logger): OnEscape {
+  // Prometheus sees an increase only between two samples, so each series begins with 0.
+  for (const parser of Object.keys(policies)) metrics.countEscape(parser, 0)
   return (parser) => {
     metrics.countEscape(parser)
     log.error(

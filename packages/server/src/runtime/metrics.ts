@@ -62,7 +62,7 @@ export function makeMetrics(labels: { region: string; version: string }) {
     ...newRequestHistogram(registers, collect),
     observeBatch: (size: number) => batches.observe(size),
     countFailure: () => failures.inc(),
-    countEscape: (parser: string) => escapes.inc({ parser }),
+    countEscape: (parser: string, count = 1) => escapes.inc({ parser }, count),
     countVerdict: (kind: string, status: string, isTest: boolean) => (isTest ? tests : verdicts).inc({ kind, status }),
     countWebhookAttempt: (outcome: 'delivered' | 'retried' | 'failed') => attempts.inc({ outcome }),
     /** A histogram of durations; the returned function takes the label values, then the seconds. */

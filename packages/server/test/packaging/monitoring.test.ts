@@ -4,6 +4,10 @@ import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { makeEscapeReport } from '../../src/compose/sandbox.ts'
+import { policies } from '../../src/engines/jail/policy.ts'
+import { makeMetrics } from '../../src/runtime/metrics.ts'
+import { silentLog } from '../support/silent-log.ts'
 import { readText, readYaml, repository } from './files.ts'
 
 const dir = 'packaging/monitoring'
@@ -52,6 +56,20 @@ test('every alert rule has a test and is described in the documents', () => {
     )
     assert(documents.includes(`| \`${alert}\` `), `docs/operating.md does not describe ${alert}`)
   }
+})
+
+test('the series of each parser begins with 0, as in the tests of the alert rules', async () => {
+  const metrics = makeMetrics({ region: 'test', version: '1' })
+  makeEscapeReport(metrics, silentLog)
+  const text = await metrics.registry.metrics()
+  const begun = [...text.matchAll(/^assay_sandbox_escape_attempts_total\{parser="(\w+)",.*\} 0$/gm)].map(
+    ([, one]) => one,
+  )
+  assert.deepEqual(begun, Object.keys(policies))
+  const tests = readText(`${dir}/prometheus-alerts.test.yml`)
+  const [, parser = '', values = ''] = /assay_sandbox_escape\S+parser="(\w+)"\}\n\s+values: (.*)/.exec(tests) ?? []
+  assert(begun.includes(parser), parser)
+  assert.match(values, /^0x\d+ 1x\d+$/)
 })
 
 test('panels of the dashboard have a query, a unit and a place of their own', () => {
