@@ -200,5 +200,5 @@ group by 1, 2
 const countJobsOf = `
 select count(*)::integer as waiting,
   coalesce(extract(epoch from now() - min(created_at)), 0)::float8 as "oldestSeconds"
-from (select created_at from jobs where account_id = $1 order by position limit $2) as oldest_jobs
+from (select created_at from jobs where account_id = $1 and held_until is null order by position limit $2) as oldest_jobs
 `

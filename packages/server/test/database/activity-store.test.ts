@@ -135,6 +135,11 @@ describe('activity', () => {
        values ($1, $2, 'q', 'http://a', now() - interval '1 minute')`,
       [randomUUID(), mine],
     )
+    // A job that a worker has claimed does not wait.
+    await database.pool.query(
+      `insert into jobs (scan_id, account_id, queue, url, held_until) values ($1, $2, 'q', 'http://a', now())`,
+      [randomUUID(), mine],
+    )
     for (const span of [hour, day]) {
       const steps = await store.listAccountSteps(mine, span)
       assert.equal(steps.length, span.steps)

@@ -40,7 +40,7 @@ export type ActivityStore = {
   /** Oldest first, without gaps. */
   listServiceSteps(span: ActivitySpan): Promise<ServiceStep[]>
   listAccountSteps(accountId: string, span: ActivitySpan): Promise<AccountStep[]>
-  /** Background scans of an account that have no verdict yet; at most `most` are counted. */
+  /** Background scans of an account that wait for a worker; at most `most` are counted. */
   countJobsOf(accountId: string, most: number): Promise<{ waiting: number; oldestSeconds: number }>
   deleteOld(days: number): Promise<number>
 }
