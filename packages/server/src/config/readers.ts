@@ -153,6 +153,11 @@ export const smtpUrl: Reader<URL> = (value) => {
   if (url === null || !['smtp:', 'smtps:'].includes(url.protocol) || url.hostname === '') {
     throw new Error('must be a URL like smtp://user:password@mail.example.com:587 or smtps://mail.example.com')
   }
+  try {
+    decodeURIComponent(`${url.username}:${url.password}`)
+  } catch {
+    throw new Error('must have a user and a password that are encoded for URLs: write % as %25')
+  }
   return url
 }
 

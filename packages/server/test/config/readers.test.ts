@@ -266,3 +266,16 @@ test('the store of job content is the disk, or a bucket of S3', () => {
     )
   }
 })
+
+test('the URL of a mail server has a host, and a password that can be decoded', () => {
+  const good = ['smtp://mail.example.com', 'smtps://user:100%25sure@mail.example.com:465', 'smtp://[::1]:25']
+  const values = Object.fromEntries(good.map((text) => [text, new URL(text)]))
+  assertReads(
+    readers.smtpUrl,
+    values,
+    ['', 'mail.example.com', 'http://mail.example.com'],
+    /^Error: must be a URL like/,
+  )
+  const broken = ['smtp://user:100%sure@mail.example.com', 'smtp://us%er:x@mail.example.com', 'smtp://user:%ff@mail']
+  assertReads(readers.smtpUrl, {}, broken, /^Error: must have a user and a password .* write % as %25/)
+})
