@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { createHmac } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
-import type { Alerts } from '@assay/contract/admin'
+import type { AlertChannel, Alerts } from '@assay/contract/admin'
 import type { Browser, Page } from 'playwright-core'
 import { eicar } from '../support/archives.ts'
 import { lacksChromium, openChromium } from '../support/chromium.ts'
-import { goodPassword, makeAdmin, newEmail, type Visitor } from '../support/console.ts'
+import { goodPassword, makeAdmin, newEmail, openAccount, type Visitor } from '../support/console.ts'
 import { listSerious, openWindow, type Window } from '../support/console-page.ts'
 import { type Mailbox, openMailbox } from '../support/mailbox.ts'
 import { world } from '../support/origin.ts'
@@ -218,6 +218,34 @@ describe('alerts', { skip: lacking }, () => {
       await refuse(owner, '/alerts', { kind: 'webhook', target, topics })
     await refuse(owner, '/alerts', { kind: 'webhook', target: 'https://example.com/', topics: ['disk'] })
     await refuse(owner, '/alerts', { kind: 'webhook', target: 'https://example.com/', topics: [] })
+  })
+
+  test('an owner cannot send tests without a limit, nor to a person who has left the account', async () => {
+    const { ask, send, join } = admin()
+    const account = await openAccount(admin())
+    const leaving = newEmail('leaving')
+    const invited = await ask<{ url: string }>(account.owner, 'POST', '/members', { role: 'member', email: leaving })
+    const { member } = await ask<{ member: { id: string } }>(await join(invited.url, leaving), 'GET', '/session')
+    const { channel } = await ask<{ channel: AlertChannel }>(account.owner, 'POST', '/alerts', {
+      kind: 'email',
+      target: leaving,
+      topics: ['credits', 'credits'],
+      threats_per_hour: 77,
+    })
+    assert.deepEqual(channel.topics, ['credits'])
+    await ask(account.owner, 'PATCH', `/alerts/${channel.id}`, { topics: ['threats', 'threats'] })
+    const [changed] = (await ask<Alerts>(account.owner, 'GET', '/alerts')).channels
+    assert.deepEqual([changed?.topics, changed?.threats_per_hour], [['threats'], 77])
+
+    const sendTest = async () => (await send(account.owner, 'POST', `/alerts/${channel.id}/test`)).status
+    const statuses: number[] = []
+    while (statuses.length < 30 && !statuses.includes(429)) statuses.push(await sendTest())
+    assert.deepEqual([statuses[0], statuses.at(-1)], [200, 429])
+    const countMails = () => mailbox.mails.filter(({ to }) => to.includes(leaving)).length
+    assert.equal(countMails(), statuses.length - 1)
+    await ask(account.owner, 'DELETE', `/members/${member.id}`)
+    assert.equal(await sendTest(), 409)
+    assert.equal(countMails(), statuses.length - 1)
   })
 
   test('operators have channels of their own, whose webhooks are signed with a secret of the channel', async () => {

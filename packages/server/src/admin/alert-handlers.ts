@@ -2,6 +2,7 @@ import { type AlertTopic, accountTopics, type AlertChannel as ChannelView, opera
 import { v7 as newId } from 'uuid'
 import { newWebhookSecret } from '../domain/accounts/secrets.ts'
 import type { SendAlert } from '../domain/alerts/send-alert.ts'
+import { type Throttle, toAlertTestSubject } from '../domain/console/throttle.ts'
 import type { AlertStore, StoredChannel } from '../domain/ports/alert-store.ts'
 import type { Clock } from '../domain/ports/clock.ts'
 import { Problem } from '../domain/problem.ts'
@@ -13,6 +14,7 @@ export type AlertHandlerDeps = {
   send: SendAlert
   hasEmail: boolean
   policy: AddressPolicy
+  throttle: Throttle
   clock: Clock
 }
 
@@ -53,7 +55,7 @@ async function add(deps: AlertHandlerDeps, accountId: string | null, { who, audi
   const target = body.target.trim()
   const errors = await checkTarget(deps, accountId, kind, target)
   if (errors.length > 0) throw new Problem({ kind: 'validation', errors: { target: errors } })
-  requireTopics(accountId, body.topics)
+  const topics = toTopics(accountId, body.topics)
   if ((await alerts.listChannels(accountId)).length >= maxChannels) {
     throw new Problem({ kind: 'conflict', detail: `There are ${maxChannels} channels already. Remove one first.` })
   }
@@ -63,7 +65,7 @@ async function add(deps: AlertHandlerDeps, accountId: string | null, { who, audi
     kind,
     target,
     secret: kind === 'webhook' && accountId === null ? newWebhookSecret() : null,
-    topics: body.topics,
+    topics,
     threatsPerHour: body.threats_per_hour ?? defaultThreatsPerHour,
   }
   await alerts.addChannel(channel, who.actor)
@@ -88,10 +90,11 @@ async function checkTarget(
   return []
 }
 
-function requireTopics(accountId: string | null, topics: AlertTopic[]) {
+/** Returns each topic once. Throws for a topic that this owner cannot choose. */
+function toTopics(accountId: string | null, topics: AlertTopic[]): AlertTopic[] {
   const allowed: readonly AlertTopic[] = accountId === null ? operatorTopics : accountTopics
   const others = topics.filter((topic) => !allowed.includes(topic))
-  if (others.length === 0) return
+  if (others.length === 0) return [...new Set(topics)]
   throw new Problem({ kind: 'validation', errors: { topics: [`Choose from ${allowed.join(', ')}.`] } })
 }
 
@@ -101,8 +104,8 @@ async function update(
   call: Call<'updateAlertChannel' | 'updateAccountAlertChannel'>,
 ) {
   const id = getId(call, 'channel')
-  const { topics, threats_per_hour: threatsPerHour = defaultThreatsPerHour } = call.body
-  requireTopics(accountId, topics)
+  const topics = toTopics(accountId, call.body.topics)
+  const { threats_per_hour: threatsPerHour } = call.body
   requireFound(await alerts.updateChannel(accountId, id, { topics, threatsPerHour }), 'channel')
   await call.audit('alert.update', id, { detail: topics.join(', ') })
 }
@@ -116,13 +119,19 @@ async function remove(alerts: AlertStore, accountId: string | null, call: ById) 
 }
 
 /** Sends a message at once, and shows why it did not arrive. The answer of a receiver is not shown, only its status. */
-async function test({ alerts, send, clock }: AlertHandlerDeps, accountId: string | null, call: ById) {
+async function test({ alerts, send, throttle, clock }: AlertHandlerDeps, accountId: string | null, call: ById) {
   const id = getId(call, 'channel')
   const channels = await alerts.listChannels(accountId)
   const channel = requireFound(
     channels.find((one) => one.id === id),
     'channel',
   )
+  if (accountId !== null) {
+    if (channel.kind === 'email' && !(await alerts.isMemberEmail(accountId, channel.target))) {
+      throw new Problem({ kind: 'conflict', detail: 'This is not the email address of a member of this account.' })
+    }
+    await throttle.begin([toAlertTestSubject(accountId)])
+  }
   const text = 'This is a test. Alerts that you have chosen arrive here.'
   const failure = await send(channel, { id: newId(), state: 'test', topic: null, text, since: clock.now() })
   await call.audit('alert.test', id)

@@ -46,7 +46,7 @@ export function makeAlertChannels({ pool, sealer }: { pool: Pool; sealer: Sealer
     async updateChannel(accountId, id, { topics, threatsPerHour }) {
       const changed = await changeRows(
         pool,
-        `update alert_channels set topics = $3, threats_per_hour = $4
+        `update alert_channels set topics = $3, threats_per_hour = coalesce($4, threats_per_hour)
          where id = $2 and account_id is not distinct from $1`,
         [accountId, id, topics, threatsPerHour],
       )

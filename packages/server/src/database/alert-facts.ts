@@ -2,7 +2,7 @@ import type { AlertTopic } from '@assay/contract/admin'
 import type { PoolClient } from 'pg'
 import type { AlertChannel, AlertFacts } from '../domain/ports/alert-store.ts'
 import { nodeIsAlive } from './node-store.ts'
-import { findRow, listRows } from './query.ts'
+import { changeRows, findRow, listRows } from './query.ts'
 
 /** Reads what the chosen topics need, and nothing else. */
 export async function readAlertFacts(
@@ -26,12 +26,26 @@ export async function readAlertFacts(
     threats: isChosen('threats')
       ? [
           { accountId: null, count: (await findRow<{ count: number }>(client, countAllThreats))?.count ?? 0 },
-          ...(await listRows<{ accountId: string; count: number }>(client, countThreats, [listAccounts('threats')])),
+          ...(await countThreatsOf(client, listAccounts('threats'))),
         ]
       : [],
     isOpen: (channelId, subject) => keys.has(`${channelId} ${subject}`),
   }
 }
+
+/** Counting reads all scans of an hour. If that takes too long, the other facts are still used. */
+async function countThreatsOf(client: PoolClient, accountIds: string[]): Promise<AlertFacts['threats']> {
+  await changeRows(client, 'savepoint before_count')
+  try {
+    return await listRows(client, countThreats, [accountIds])
+  } catch (error) {
+    if ((error as { code?: unknown }).code !== queryCanceled) throw error
+    await changeRows(client, 'rollback to before_count')
+    return accountIds.map((accountId) => ({ accountId, count: null }))
+  }
+}
+
+const queryCanceled = '57014'
 
 const listNodes = `select name, ${nodeIsAlive} as "isAlive", faults from nodes order by name, started_at`
 

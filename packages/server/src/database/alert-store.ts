@@ -4,7 +4,11 @@ import type { AlertChannel, AlertCondition, AlertStore } from '../domain/ports/a
 import type { Sealer } from '../domain/ports/sealer.ts'
 import { type ChannelRow, channelFields, isHeard, makeAlertChannels, openChannel } from './alert-channels.ts'
 import { readAlertFacts } from './alert-facts.ts'
+import { nodeIsAlive } from './node-store.ts'
 import { changeRows, findRow, inTransaction, listRows } from './query.ts'
+
+/** Longest time for a statement of a look, so that a slow one does not hold the lock for long. */
+const statementMs = 5000
 
 /** Held by the process that looks for conditions, so that each begins and ends once. */
 const alertLock = 52_115_042
@@ -13,17 +17,10 @@ export function makeAlertStore({ pool, sealer }: { pool: Pool; sealer: Sealer })
   return {
     ...makeAlertChannels({ pool, sealer }),
 
-    async update(find) {
+    async update(find, minAgeMs) {
       if ((await findRow(pool, 'select from alert_channels limit 1')) === undefined) return
-      await inTransaction(pool, async (client) => {
-        const lock = await findRow<{ taken: boolean }>(client, 'select pg_try_advisory_xact_lock($1) as taken', [
-          alertLock,
-        ])
-        if (lock?.taken !== true) return
-        const channels = await listRows<AlertChannel>(client, listHeardChannels)
-        const conditions = find(channels, await readAlertFacts(client, channels))
-        await exchange(client, conditions)
-      })
+      const settings = [`statement_timeout = ${statementMs}`]
+      await inTransaction(pool, (client) => look(client, find, minAgeMs), { settings })
     },
 
     async claim(limit, leaseMs) {
@@ -61,6 +58,21 @@ export function makeAlertStore({ pool, sealer }: { pool: Pool; sealer: Sealer })
   }
 }
 
+async function look(client: PoolClient, find: Parameters<AlertStore['update']>[0], minAgeMs: number) {
+  const lock = await findRow<{ taken: boolean }>(client, 'select pg_try_advisory_xact_lock($1) as taken', [alertLock])
+  if (lock?.taken !== true || (await changeRows(client, recordLook, [minAgeMs])) === 0) return
+  const channels = await listRows<AlertChannel>(client, listHeardChannels)
+  const conditions = find(channels, await readAlertFacts(client, channels))
+  await exchange(client, conditions)
+}
+
+/** Changes no row if the last look is younger. A look in the future is from before the clock was set back. */
+const recordLook = `
+insert into alert_look default values
+on conflict (single) do update set looked_at = now()
+where abs(extract(epoch from now() - alert_look.looked_at)) >= $1::float8 / 1000
+`
+
 type ClaimedRow = ChannelRow & {
   messageId: string
   token: string
@@ -78,7 +90,7 @@ from alert_channels where ${isHeard}
 `
 
 const wanted = `json_to_recordset($1::json) as wanted
-  ("channelId" uuid, subject text, topic text, text text, "holdMs" float8)`
+  ("channelId" uuid, subject text, topic text, text text, "nodeName" text, "holdMs" float8)`
 const isWanted = 'alerts.channel_id = wanted."channelId" and alerts.subject = wanted.subject'
 
 /** Moves the alerts from the conditions of the last look to those of this one, with a message for each change. */
@@ -88,8 +100,8 @@ async function exchange(client: PoolClient, conditions: AlertCondition[]) {
 }
 
 const beginAlerts = `
-insert into alerts (channel_id, subject, topic, text, hold_ms)
-select "channelId", subject, topic, text, "holdMs" from ${wanted}
+insert into alerts (channel_id, subject, topic, text, node_name, hold_ms)
+select distinct on ("channelId", subject) "channelId", subject, topic, text, "nodeName", "holdMs" from ${wanted}
 on conflict (channel_id, subject) do update set absent_since = null where alerts.absent_since is not null
 `
 
@@ -110,14 +122,17 @@ update alerts set absent_since = now()
 where absent_since is null and not exists (select from ${wanted} where ${isWanted})
 `
 
+/** An alert of a node waits while the node is silent. If the node is gone, nothing tells that the problem is over. */
 const endAlerts = `
 with ended as (
   delete from alerts
   where not exists (select from ${wanted} where ${isWanted}) and (told_at is null or ${hasHeld('absent_since')})
-  returning channel_id, topic, text, since, told_at
+    and coalesce((select bool_or(${nodeIsAlive}) from nodes where name = node_name), true)
+  returning channel_id, topic, text, since, told_at, node_name
 )
 insert into alert_messages (channel_id, state, topic, text, since)
-select channel_id, 'resolved', topic, text, since from ended where told_at is not null
+select channel_id, 'resolved', topic, text, since from ended
+where told_at is not null and (node_name is null or exists (select from nodes where name = node_name))
 `
 
 /** The messages of a channel are sent in their order: the end of an alert after its beginning. */

@@ -55,6 +55,13 @@ create table alert_channels (
 
 CREATE INDEX alert_channels_account ON public.alert_channels USING btree (account_id);
 
+create unlogged table alert_look (
+  single boolean not null default true,
+  looked_at timestamp with time zone not null default now(),
+  constraint alert_look_pkey PRIMARY KEY (single),
+  constraint alert_look_single_check CHECK (single)
+) with (fillfactor = 50);
+
 create table alert_messages (
   id uuid not null default gen_random_uuid(),
   channel_id uuid not null,
@@ -78,6 +85,7 @@ create table alerts (
   subject text not null,
   topic text not null,
   text text not null,
+  node_name text,
   hold_ms double precision not null,
   since timestamp with time zone not null default now(),
   told_at timestamp with time zone,

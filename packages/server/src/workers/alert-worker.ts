@@ -6,6 +6,8 @@ import { openLeasedWork } from './leased-work.ts'
 
 /** Conditions are looked for this often. */
 const pollMs = 10_000
+/** A process does not look if another one did within this part of the interval. */
+const minAgeShare = 0.8
 const concurrency = 4
 /** Longer than an attempt. */
 const leaseMs = 120_000
@@ -28,8 +30,11 @@ export function openAlertWorker(deps: {
     name: 'alerts',
     countRoom: (running) => concurrency - running,
     async claim(limit) {
-      await store.update(findConditions)
-      return store.claim(limit, leaseMs)
+      const [looked] = await Promise.allSettled([store.update(findConditions, minAgeShare * everyMs)])
+      const claimed = await store.claim(limit, leaseMs)
+      // Messages that are waiting are sent also while the look for conditions fails.
+      if (looked.status === 'rejected' && claimed.length === 0) throw looked.reason
+      return claimed
     },
     findPollMs: () => everyMs,
     claimsMore: () => false,

@@ -46,7 +46,7 @@ describe('alerts', () => {
     await store.addChannel(channel, 'ada')
     return channel
   }
-  const look = () => store.update(findConditions)
+  const look = (minAgeMs = 0) => store.update(findConditions, minAgeMs)
   const listMessages = async () =>
     (await run('select state, topic, text from alert_messages order by created_at, state')).rows as {
       state: string
@@ -55,6 +55,13 @@ describe('alerts', () => {
     }[]
   const listStates = async () => (await listMessages()).map(({ state, topic }) => `${state} ${topic}`)
   const setCredits = (remaining: number) => run('update balances set credit_remaining = $1', [remaining])
+
+  const addThreat = (accountId: string, age: string, metadata: object = {}) =>
+    run(
+      `insert into scans (id, account_id, kind, mode, status, region, content_length, content_type, metadata, created_at)
+       values ($1, $2, 'malware', 'sync', 'threat', 'x', 1, 'text/plain', $3, now() - $4::interval)`,
+      [randomUUID(), accountId, metadata, age],
+    )
 
   test('without a channel nothing is recorded', async () => {
     await setCredits(0)
@@ -68,7 +75,7 @@ describe('alerts', () => {
     assert.deepEqual(await listStates(), [])
     await setCredits(20)
     const other = makeAlertStore({ pool: database.pool, sealer: testSealer })
-    await Promise.all([look(), other.update(findConditions), look()])
+    await Promise.all([look(), other.update(findConditions, 0), look()])
     await look()
     assert.deepEqual(await listStates(), ['firing credits'])
     assert.match((await listMessages())[0]?.text ?? '', /^80 of 100 credits of Ada Ltd are used\./)
@@ -77,7 +84,7 @@ describe('alerts', () => {
       ['credits'],
     )
     await setCredits(21)
-    await Promise.all([look(), other.update(findConditions)])
+    await Promise.all([look(), other.update(findConditions, 0)])
     await look()
     assert.deepEqual(await listStates(), ['firing credits', 'resolved credits'])
     assert.deepEqual(await store.listOpen(account), [])
@@ -112,19 +119,13 @@ describe('alerts', () => {
 
   test('threats are told from the limit on, and end at half of it; test scans and other accounts do not count', async () => {
     await addChannel({ topics: ['threats'] })
-    const scan = (accountId: string, age: string, metadata: object = {}) =>
-      run(
-        `insert into scans (id, account_id, kind, mode, status, region, content_length, content_type, metadata, created_at)
-         values ($1, $2, 'malware', 'sync', 'threat', 'x', 1, 'text/plain', $3, now() - $4::interval)`,
-        [randomUUID(), accountId, metadata, age],
-      )
-    for (let n = 0; n < 3; n++) await scan(account, '1 minute')
-    await scan(account, '1 minute', { test: true })
-    await scan(account, '2 hours')
-    await scan(randomUUID(), '1 minute')
+    for (let n = 0; n < 3; n++) await addThreat(account, '1 minute')
+    await addThreat(account, '1 minute', { test: true })
+    await addThreat(account, '2 hours')
+    await addThreat(randomUUID(), '1 minute')
     await look()
     assert.deepEqual(await listStates(), [])
-    await scan(account, '1 minute')
+    await addThreat(account, '1 minute')
     await look()
     assert.deepEqual(await listStates(), ['firing threats'])
     await run(`delete from scans where id = (select id from scans where account_id = $1 and metadata = '{}' limit 1)`, [
@@ -175,18 +176,18 @@ describe('alerts', () => {
     const fault = { 'malware engine': 'ClamAV does not answer.', clock: 'The clock is wrong.' }
     await beat(fault)
     await look()
-    await pass(59)
+    await pass(30)
     await look()
     assert.deepEqual(await listStates(), [])
-    // It recovers in time, so nobody hears of it.
+    // A node that recovers in time causes no message.
     await beat({})
     await look()
     await beat(fault)
     await look()
-    await pass(59)
+    await pass(30)
     await look()
     assert.deepEqual(await listStates(), [])
-    await pass(2)
+    await pass(31)
     await look()
     assert.deepEqual(
       (await listMessages()).map(({ state, topic, text }) => [state, topic, text]),
@@ -207,12 +208,29 @@ describe('alerts', () => {
     // A new process of the node speaks for it.
     await beat({}, randomUUID())
     await look()
-    await pass(59)
+    await pass(30)
     await look()
     assert.equal((await listMessages()).length, 1)
-    await pass(2)
+    await pass(31)
+    await run(`delete from nodes where faults::text <> '{}'`)
+    // A process that is silent at the end of the minute may have failed again.
+    await run(`update nodes set seen_at = now() - interval '10 minutes'`)
+    await look()
+    assert.equal((await listMessages()).length, 1)
+    await beat({}, randomUUID())
     await look()
     assert.deepEqual(await listStates(), ['firing engine', 'resolved engine'])
+    // A node that is gone has not recovered: its alert ends without a message.
+    await beat(fault, randomUUID())
+    await look()
+    await pass(61)
+    await look()
+    await run('truncate nodes')
+    await look()
+    await pass(61)
+    await look()
+    assert.deepEqual(await listStates(), ['firing engine', 'resolved engine', 'firing engine'])
+    assert.equal((await run('select from alerts')).rowCount, 0)
   })
 
   test('dead receivers are told by host, to the account and to the operators', async () => {
@@ -230,6 +248,17 @@ describe('alerts', () => {
       'Webhooks of Ada Ltd to receiver.example.com have failed for good ',
       'Webhooks to receiver.example.com have failed for good ',
     ])
+    const other = randomUUID()
+    await run(`insert into accounts (id, name, plan, webhook_secret) values ($1, 'Eve Ltd', 'free', '')`, [other])
+    await run(
+      `insert into webhook_endpoints (account_id, url, host, last_attempt_at, dead_since)
+       select $1, url, host, last_attempt_at, dead_since from webhook_endpoints limit 1`,
+      [other],
+    )
+    await look()
+    const added = (await listMessages()).map(({ text }) => text).filter((text) => text.includes('Eve Ltd'))
+    assert.equal(added.length, 1, 'operators hear of each account with the same receiver')
+    assert.equal((await listMessages()).length, 3)
   })
 
   test('a message is leased to one process, tried again after its pause, and given up at the end', async () => {
@@ -276,6 +305,48 @@ describe('alerts', () => {
     await look()
     assert.deepEqual(await listStates(), [])
     assert.equal(await store.updateChannel(null, id, { topics: ['threats'], threatsPerHour: 9 }), false)
+    assert.equal(await store.updateChannel(account, id, { topics: ['credits'], threatsPerHour: undefined }), true)
+    assert.equal((await store.listChannels(account))[0]?.threatsPerHour, 9)
+  })
+
+  test('a channel that names a topic twice is told once, and stops no other channel', async () => {
+    await addChannel({ topics: ['credits', 'credits'] })
+    await addChannel({})
+    await setCredits(0)
+    await look()
+    assert.deepEqual(await listStates(), ['firing credits', 'firing credits'])
+  })
+
+  test('a process does not look again soon after another one', async () => {
+    await addChannel({})
+    await look()
+    await setCredits(0)
+    await look(60_000)
+    assert.deepEqual(await listStates(), [])
+    // The clock of the database was set back since the last look.
+    await run(`update alert_look set looked_at = now() + interval '1 hour'`)
+    await look(60_000)
+    assert.deepEqual(await listStates(), ['firing credits'])
+  })
+
+  test('while threats cannot be counted, other alerts are sent and an open one stays open', async () => {
+    await addChannel({ topics: ['threats', 'credits'], threatsPerHour: 1 })
+    await addThreat(account, '1 minute')
+    await look()
+    assert.deepEqual(await listStates(), ['firing threats'])
+    await run('truncate scans')
+    await setCredits(0)
+    const holder = await database.pool.connect()
+    try {
+      await holder.query('begin; lock table scans in access exclusive mode')
+      await look()
+    } finally {
+      await holder.query('rollback')
+      holder.release()
+    }
+    assert.deepEqual(await listStates(), ['firing threats', 'firing credits'])
+    await look()
+    assert.deepEqual(await listStates(), ['firing threats', 'firing credits', 'resolved threats'])
   })
 
   test('mail goes to members of the account only, and not after they have left', async () => {

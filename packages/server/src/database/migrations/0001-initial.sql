@@ -695,6 +695,12 @@ create table alert_channels (
 
 create index alert_channels_account on alert_channels (account_id);
 
+-- When a process last looked for conditions, so that the processes do not do it more often together than one alone.
+create unlogged table alert_look (
+  single boolean primary key default true check (single),
+  looked_at timestamptz not null default now()
+) with (fillfactor = 50);
+
 -- Conditions that hold now, for each channel that wants to hear of them.
 create table alerts (
   channel_id uuid not null references alert_channels (id) on delete cascade,
@@ -702,6 +708,8 @@ create table alerts (
   subject text not null,
   topic text not null,
   text text not null,
+  -- The node that the condition is about; null for other conditions.
+  node_name text,
   -- How long the condition must hold before it is told, and be absent before its end is told.
   hold_ms float8 not null,
   since timestamptz not null default now(),

@@ -21,7 +21,7 @@ export const findConditions = (channels: AlertChannel[], facts: AlertFacts): Ale
     ),
   )
 
-type Found = Pick<AlertCondition, 'subject' | 'text' | 'holdMs'>
+type Found = Pick<AlertCondition, 'subject' | 'text' | 'nodeName' | 'holdMs'>
 
 function findByTopic(channel: AlertChannel, topic: AlertTopic, facts: AlertFacts): Found[] {
   switch (topic) {
@@ -46,7 +46,7 @@ function findNodeFaults(channel: AlertChannel, checks: string[], { nodes, isOpen
       const subject = `${check} of ${name}`
       const isNews = isAlive || (!alive.has(name) && isOpen(channel.id, subject))
       if (sentence === undefined || !isNews || found.has(subject)) continue
-      found.set(subject, { subject, text: `Node ${name}: ${sentence}`, holdMs: nodeHoldMs })
+      found.set(subject, { subject, text: `Node ${name}: ${sentence}`, nodeName: name, holdMs: nodeHoldMs })
     }
   }
   return [...found.values()]
@@ -63,11 +63,13 @@ function findCredits(channel: AlertChannel, { credits, isOpen }: AlertFacts): Fo
       const near = {
         subject: 'credits 80',
         text: `${used} of ${limit} credits of ${accountName} are used. The period ends on ${end}.`,
+        nodeName: null,
         holdMs: 0,
       }
       const gone = {
         subject: 'credits 100',
         text: `All ${limit} credits of ${accountName} are used: scans are refused. The period ends on ${end}.`,
+        nodeName: null,
         holdMs: 0,
       }
       return [...(isNear ? [near] : []), ...(remaining === 0 ? [gone] : [])]
@@ -76,20 +78,24 @@ function findCredits(channel: AlertChannel, { credits, isOpen }: AlertFacts): Fo
 
 /** The alert ends at half of its limit, so that a number close to the limit does not begin and end it again. */
 function findThreats(channel: AlertChannel, { threats, isOpen }: AlertFacts): Found[] {
-  const count = threats.find(({ accountId }) => accountId === channel.accountId)?.count ?? 0
+  const { count } = threats.find(({ accountId }) => accountId === channel.accountId) ?? { count: 0 }
   const limit = channel.threatsPerHour
-  if (isOpen(channel.id, 'threats') ? count <= limit / 2 : count < limit) return []
-  const found = count === 1 ? '1 threat was' : `${count} threats were`
-  return [{ subject: 'threats', text: `${found} found within an hour; the limit is ${limit}.`, holdMs: 0 }]
+  const wasFound = isOpen(channel.id, 'threats')
+  // Without a count an open alert stays open, with the text that it has.
+  if (count === null ? !wasFound : wasFound ? count <= limit / 2 : count < limit) return []
+  const found = count === 1 ? '1 threat was' : `${count ?? limit} threats were`
+  const text = `${found} found within an hour; the limit is ${limit}.`
+  return [{ subject: 'threats', text, nodeName: null, holdMs: 0 }]
 }
 
 function findDeadReceivers(channel: AlertChannel, { deadReceivers }: AlertFacts): Found[] {
-  const hosts = new Map<string, Found>()
+  const found = new Map<string, Found>()
   for (const { accountId, accountName, host, since } of deadReceivers) {
     if (channel.accountId !== null && accountId !== channel.accountId) continue
-    const whose = channel.accountId === null ? ` of ${accountName}` : ''
-    const text = `Webhooks${whose} to ${host} have failed for good since ${since.toISOString()}.`
-    if (!hosts.has(host)) hosts.set(host, { subject: `webhooks to ${host}`, text, holdMs: 0 })
+    const isOwn = channel.accountId !== null
+    const text = `Webhooks${isOwn ? '' : ` of ${accountName}`} to ${host} have failed for good since ${since.toISOString()}.`
+    const subject = `webhooks${isOwn ? '' : ` of ${accountId}`} to ${host}`
+    found.set(subject, { subject, text, nodeName: null, holdMs: 0 })
   }
-  return [...hosts.values()]
+  return [...found.values()]
 }

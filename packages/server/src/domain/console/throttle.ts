@@ -123,6 +123,13 @@ export const toTokenSubject = (address: string): Subject => ({
     `Too many wrong operator tokens from your network. Wait ${time}: until then the right token is refused as well.`,
 })
 
+/** Tests of the alert channels of an account: each counts like a failure, because it makes this service send. */
+export const toAlertTestSubject = (accountId: string): Subject => ({
+  name: `alert-test:${accountId}`,
+  freeFailures: 10,
+  explain: (time) => `Too many test messages. Wait ${time}, then try again.`,
+})
+
 /**
  * Returns the network that counts as one guesser: an IPv4 address, or the /64 of an IPv6 address, within which a single
  * customer can choose any address.

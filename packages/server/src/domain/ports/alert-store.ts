@@ -24,6 +24,8 @@ export type AlertCondition = {
   /** Identifies the condition among those of the channel. */
   subject: string
   text: string
+  /** The node that the condition is about; null for other conditions. */
+  nodeName: string | null
   /** How long the condition must hold before it is told, and be absent before its end is told. */
   holdMs: number
 }
@@ -35,8 +37,11 @@ export type AlertFacts = {
   credits: { accountId: string; accountName: string; limit: number; remaining: number; periodEnd: Date }[]
   /** Hosts to which webhooks failed for good, and none arrived since. */
   deadReceivers: { accountId: string; accountName: string; host: string; since: Date }[]
-  /** Threats within the last hour: of accounts that have a channel for threats, and with null of all accounts. */
-  threats: { accountId: string | null; count: number }[]
+  /**
+   * Threats within the last hour: of accounts that have a channel for threats, and with null of all accounts. The count
+   * is null if it took too long.
+   */
+  threats: { accountId: string | null; count: number | null }[]
   /** Whether the condition holds since an earlier look. */
   isOpen(channelId: string, subject: string): boolean
 }
@@ -58,7 +63,8 @@ export type AlertStore = {
   updateChannel(
     accountId: string | null,
     id: string,
-    changes: { topics: AlertTopic[]; threatsPerHour: number },
+    /** Without a limit, that of the channel stays. */
+    changes: { topics: AlertTopic[]; threatsPerHour: number | undefined },
   ): Promise<boolean>
   removeChannel(accountId: string | null, id: string): Promise<boolean>
   /** Conditions that were told to channels of this owner and hold now, oldest first. */
@@ -67,9 +73,10 @@ export type AlertStore = {
   isMemberEmail(accountId: string, email: string): Promise<boolean>
   /**
    * Reads the facts and queues a message for each condition that began or ended. One process does this at a time;
-   * another one returns at once. Without channels, nothing is read.
+   * another one returns at once, as does one that comes earlier than `minAgeMs` after the last look of any process.
+   * Without channels, nothing is read.
    */
-  update(find: (channels: AlertChannel[], facts: AlertFacts) => AlertCondition[]): Promise<void>
+  update(find: (channels: AlertChannel[], facts: AlertFacts) => AlertCondition[], minAgeMs: number): Promise<void>
   claim(limit: number, leaseMs: number): Promise<ClaimedAlert[]>
   /** Deletes messages that could not be sent within a day. */
   deleteOldMessages(): Promise<number>
