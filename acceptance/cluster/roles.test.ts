@@ -9,9 +9,11 @@ import { headers } from '@assay/contract'
 import { lacksTestS3 } from '../../scripts/test-s3.ts'
 import { eicar, eicarMember, eicarSignal, newTar } from '../support/archives.ts'
 import { type Cluster, openCluster } from '../support/cluster.ts'
+import { makeAdmin } from '../support/console.ts'
 import { sendTo } from '../support/http.ts'
 import { type Origin, openOrigin } from '../support/origin.ts'
 import { findChildren } from '../support/processes.ts'
+import { openReceiver } from '../support/receiver.ts'
 import { alreadyTested, lacksClamAv, readReadiness, toVerdict } from '../support/scanning.ts'
 import { getSharedService } from '../support/shared-service.ts'
 import type { Service } from '../support/start-service.ts'
@@ -22,6 +24,9 @@ const lacking = await lacksClamAv(getSharedService().url)
 /** A neutral picture that the models take for a threat. */
 const picture = readFileSync(new URL('../support/pictures/colours.jpg', import.meta.url))
 const pictureSignal = 'Classification:pornography'
+
+const adminToken = 'f'.repeat(40)
+const settings = { ASSAY_ADMIN_TOKEN: adminToken }
 
 type Caller = ReturnType<typeof makeCaller>
 
@@ -38,7 +43,7 @@ describe('two API nodes and a worker', { skip: lacking || alreadyTested || lacks
   before(async () => {
     cluster = await openCluster()
     origin = await openOrigin({ '/eicar': eicar, '/slow': (_request, response) => void held.push(response) })
-    const nodes = await Promise.all(['worker', 'api', 'api'].map((roles) => cluster.start(roles)))
+    const nodes = await Promise.all(['worker', 'api', 'api'].map((roles) => cluster.start(roles, settings)))
     const [one, two, three] = nodes as [Service, Service, Service]
     worker = one
     apis = [two, three]
@@ -219,6 +224,21 @@ describe('two API nodes and a worker', { skip: lacking || alreadyTested || lacks
     const { url } = apis[0]
     await waitUntil('the node to be red', async () => (await fetch(`${url}/readyz`)).status === 503)
     assert.match((await readReadiness(url)).reasons[0] ?? '', /no engines of its own, and no worker was seen/)
+  })
+
+  test('send alerts when there is no worker', async (t) => {
+    const receiver = await openReceiver(() => ({ status: 204 }))
+    t.after(receiver.close)
+    const { token, ask } = makeAdmin(apis[0].url, adminToken)
+    const channel = {
+      kind: 'slack',
+      target: `${receiver.url}/alerts`,
+      topics: ['engine', 'threats'],
+      threats_per_hour: 1,
+    }
+    await ask(token, 'POST', '/operator/alerts', channel)
+    await waitUntil('the alert', () => receiver.at('/alerts').length > 0)
+    assert.match(String(receiver.at('/alerts')[0]?.body), /found within an hour/)
   })
 })
 

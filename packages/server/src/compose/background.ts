@@ -54,17 +54,16 @@ export async function openBackground(config: Config, deps: Deps) {
   })
   closers.add(recorder.close)
   const sendAlert = makeSendAlert({
-    mail: config.smtpUrl && makeMailSender({ url: config.smtpUrl, from: config.smtpFrom }),
+    mail: config.smtpUrl && makeMailSender({ url: config.smtpUrl, from: config.smtpFrom, log }),
     sender: scanning.outbound.sender,
     listWebhookSecrets: storage.accounts.listWebhookSecrets,
     clock: storage.database.clock,
     region: config.region,
   })
-  if (config.roles.worker) {
-    const { isOutage } = storage.database.watch
-    const alertWorker = openAlertWorker({ store: storage.alerts, send: sendAlert, log, isOutage })
-    closers.add(alertWorker.close)
-  }
+  // Nodes of every role send alerts, because those without engines must tell that no worker is left.
+  const { isOutage } = storage.database.watch
+  const alertWorker = openAlertWorker({ store: storage.alerts, send: sendAlert, log, isOutage })
+  closers.add(alertWorker.close)
   return { ...workers, recordActivity: recorder.record, sendAlert }
 }
 
