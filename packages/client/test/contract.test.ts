@@ -14,6 +14,7 @@ type Flat<T> = { [K in keyof T]: T[K] }
 export const sameScanResult: Same<Flat<client.ScanResult>, Flat<contract.ScanResult>> = true
 export const sameStatus: Same<client.ScanStatus, contract.ScanResultType> = true
 export const sameAccount: Same<Flat<client.Account>, Flat<contract.Account>> = true
+export const sameDeliveries: Same<client.DeliveryList, contract.DeliveryList> = true
 export const sameProblem: Same<Flat<client.ProblemDetails>, Flat<contract.ProblemDetails>> = true
 export const sameValidationProblem: Same<
   Flat<client.ValidationProblemDetails>,
