@@ -6,6 +6,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { type Link, openLink } from '../../runtime/link.ts'
 import type { Logger } from '../../runtime/logger.ts'
+import { killWhenHung } from './kill-when-hung.ts'
 import { type CallDeps, makeCallHandlers } from './serve-calls.ts'
 import { type ControlMessage, linkDescriptor, makeWireErrors, type ProcessSettings } from './wire.ts'
 
@@ -18,7 +19,7 @@ const confirmMs = 10_000
 /** Pause before a process is replaced that has ended without becoming ready; it doubles with each further one. */
 const pauseMs = { first: 500, most: 10_000 }
 
-/** Variables of the environment that HTTP processes get. Others may hold passwords, which these processes do not need. */
+/** Variables of the environment that HTTP processes get. Others may hold passwords, which they do not need. */
 const passedVariables = /^(PATH|TZ|(NODE|UV|OPENSSL|SSL|LD|MALLOC)_.*)$/
 
 type Deps = {
@@ -74,6 +75,10 @@ export async function openHttpProcesses(deps: Deps) {
     if (isReady) {
       deps.log.info({ pid }, 'HTTP process ready')
       deps.onReady(link)
+      killWhenHung(link, () => {
+        deps.log.error({ pid }, 'an HTTP process does not answer and is killed')
+        child.kill('SIGKILL')
+      })
       if (isStopping) send(child, { stop: true })
       distribution.add(started)
     }

@@ -34,6 +34,7 @@ export async function runHttpProcess() {
       sendToClamd: async ({ id, address }: { id: number; address: ClamdAddress }, { signal }) => ({
         value: await streamToClamd(address, shared.get(id), signal),
       }),
+      ping: () => undefined,
       metrics: async () => ({ value: await (await metrics.promise).registry.getMetricsAsJSON() }),
     },
     ...makeWireErrors(() => false),
