@@ -29,7 +29,7 @@ export class LinkClosed extends Error {}
 const kinds = { call: 1, answer: 2, failure: 3, cancel: 4, note: 5 } as const
 type Kind = (typeof kinds)[keyof typeof kinds]
 
-/** A frame begins with the length of the rest in 32 bits, its kind in 8, the number of its call, the length of the JSON. */
+/** A frame begins with the length of the rest in 32 bits, its kind in 8, the number of its call, the length of JSON. */
 const headBytes = 13
 /** The highest number of a call; notes have 0. */
 const maxId = 0xffffffff

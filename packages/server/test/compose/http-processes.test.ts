@@ -35,6 +35,16 @@ async function openOne(t: TestContext, onReady = () => {}) {
   return { opening, lines, readPids }
 }
 
+test('no secret among the settings is sent to HTTP processes', () => {
+  const { config, settings } = loadConfig({})
+  const secrets = settings.filter(({ secret }) => secret).map(({ name }) => name as string)
+  assert(secrets.includes('masterKey'))
+  assert.deepEqual(
+    Object.keys(toProcessConfig(config)).filter((name) => secrets.includes(name)),
+    [],
+  )
+})
+
 test('a process that the system cannot start is an error with its reason', async (t) => {
   const { execPath } = process
   process.execPath = join(tmpdir(), 'assay-no-such-program')
