@@ -36,7 +36,7 @@ const usesDatabase = [
   'test-mode/keys',
 ].map((name) => `acceptance/${name}.test.ts`)
 
-/** Its samples wait for languages that the run may have to install. */
+/** The samples of this file wait for languages that the run may have to install. */
 const languagesFile = 'acceptance/documents/languages.test.ts'
 
 /** The files that take longest, longest first. They start first, so that both cores stay busy until the end. */
