@@ -80,19 +80,6 @@ function Channels({ scope, channels }: { scope: Scope; channels: AlertChannel[] 
   const tested = channels.find(({ id }) => id === test.variables?.params?.id)
   return (
     <>
-      <div role="status" className="empty:hidden">
-        {test.data !== undefined && tested !== undefined && (
-          <p className="flex flex-wrap items-center gap-2 rounded-lg border border-line bg-panel px-4 py-3">
-            <Badge tone={test.data.delivered ? 'clean' : 'threat'}>
-              {test.data.delivered ? '✓ accepted' : '! not sent'}
-            </Badge>
-            <span className="min-w-0 [overflow-wrap:anywhere]">
-              {tested.target}: {test.data.detail}
-            </span>
-          </p>
-        )}
-      </div>
-      <ErrorMessage error={test.error} />
       <Table
         caption="Channels"
         rows={channels}
@@ -133,6 +120,20 @@ function Channels({ scope, channels }: { scope: Scope; channels: AlertChannel[] 
           },
         ]}
       />
+      {/* Below the table: above it, the rows would move under the pointer. */}
+      <div role="status" className="empty:hidden">
+        {test.data !== undefined && tested !== undefined && (
+          <p className="flex flex-wrap items-center gap-2 rounded-lg border border-line bg-panel px-4 py-3">
+            <Badge tone={test.data.delivered ? 'clean' : 'threat'}>
+              {test.data.delivered ? '✓ accepted' : '! not sent'}
+            </Badge>
+            <span className="min-w-0 [overflow-wrap:anywhere]">
+              {tested.target}: {test.data.detail}
+            </span>
+          </p>
+        )}
+      </div>
+      <ErrorMessage error={test.error} />
       {toEdit !== undefined && <EditChannel scope={scope} channel={toEdit} onClose={() => setToEdit(undefined)} />}
       {toRemove !== undefined && (
         <Confirm
