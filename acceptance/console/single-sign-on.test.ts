@@ -341,6 +341,7 @@ describe('single sign-on', { skip: alreadyTested }, () => {
     const press = (name: string, place: Pick<Page, 'getByRole'> = page) =>
       place.getByRole('button', { name, exact: true }).click()
     const assertGood = async (state: string) => assert.deepEqual(await listFindings(page), [], state)
+    /** The pages for development that oidc-provider brings take any password, and have no labels but placeholders. */
     async function fillIssuerPages(login: string) {
       await page.getByPlaceholder('Enter any login').fill(login)
       await page.getByPlaceholder('and password').fill('x')

@@ -168,7 +168,7 @@ where ${inSpan} and count > 0 and n <= ${requestSeconds.length + 1} group by 1, 
 const countScans = (kind: string, status: string) =>
   `count(*) filter (where kind = '${kind}' and status = '${status}') as`
 
-/** By the time at which scans and deliveries began, which their indexes know. */
+/** Counts scans and deliveries by the time at which they began, because their indexes are by that time. */
 const listAccountSteps = `
 with scan_steps as (
   select ${toStep('created_at')} as at, ${countScans('malware', 'clean')} malware_clean,
