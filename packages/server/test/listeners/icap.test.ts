@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { type IcapEvent, newIcapParser } from '../../src/listeners/icap/icap-parser.ts'
-import { IcapFault } from '../../src/listeners/icap/icap-request.ts'
+import { IcapFault } from '../../src/domain/icap/icap-headers.ts'
+import { type IcapEvent, newIcapParser } from '../../src/domain/icap/icap-parser.ts'
+import { type IcapRequest, parseRequest } from '../../src/listeners/icap/icap-request.ts'
 import { toBlockPage } from '../../src/listeners/icap/icap-response.ts'
 import { toInfectionHeaders } from '../../src/listeners/listener-verdict.ts'
 import { everySplit, newRandom, spoil, toRandomPieces } from './splits.ts'
@@ -11,7 +12,7 @@ const ok = 'HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n'
 
 /** Summarizes the events in words, with consecutive content joined. A fault is the last word. */
 function parse(pieces: Buffer[], wantsRest = true): string[] {
-  const parser = newIcapParser()
+  const parser = newIcapParser(parseRequest)
   const words: string[] = []
   let isContent = false
   try {
@@ -32,9 +33,9 @@ function parse(pieces: Buffer[], wantsRest = true): string[] {
   return words
 }
 
-function toWord(event: IcapEvent & { kind: 'request' | 'preview-end' | 'end' }): string {
-  if (event.kind !== 'request') return event.kind === 'end' ? `end${event.inPreview ? ' in preview' : ''}` : event.kind
-  const { method, service, preview, allows204, closes } = event.request
+function toWord(event: IcapEvent<IcapRequest> & { kind: 'head' | 'preview-end' | 'end' }): string {
+  if (event.kind !== 'head') return event.kind === 'end' ? `end${event.inPreview ? ' in preview' : ''}` : event.kind
+  const { method, service, preview, allows204, closes } = event.head
   const sections = Object.entries(event.headers).map(([name, bytes]) => `${name}:${bytes.length}`)
   return [method, service, preview, allows204 ? '204' : '', closes ? 'close' : '', ...sections].join(' ')
 }

@@ -1,16 +1,8 @@
 import { MIMEType } from 'node:util'
+import { type Encapsulated, type Layout, parseEncapsulated, type SectionRules } from '../../domain/icap/encapsulated.ts'
+import { findOne, IcapFault, listValues, parseHeaders } from '../../domain/icap/icap-headers.ts'
 import { toContentName } from '../../domain/scans/check-submission.ts'
 import { maxBytes } from '../listener-scan.ts'
-
-/** A request that the parser rejects. Nothing after it on the connection can be understood. */
-export class IcapFault extends Error {
-  readonly status: 400 | 404 | 405 | 505
-
-  constructor(status: IcapFault['status'], sentence: string) {
-    super(sentence)
-    this.status = status
-  }
-}
 
 export type IcapRequest = {
   method: 'OPTIONS' | 'REQMOD' | 'RESPMOD'
@@ -25,6 +17,12 @@ export type IcapRequest = {
   closes: boolean
 }
 
+const allowedSections: Record<IcapRequest['method'], SectionRules> = {
+  REQMOD: { headers: ['req-hdr'], bodies: ['req-body', 'null-body'] },
+  RESPMOD: { headers: ['req-hdr', 'res-hdr'], bodies: ['res-body', 'null-body'] },
+  OPTIONS: { headers: [], bodies: ['null-body'] },
+}
+
 const maxPreviewBytes = 1024 * 1024
 
 /** Parses the head of a request, without the empty line at its end. */
@@ -36,40 +34,18 @@ export function parseRequest(head: string): IcapRequest {
   if (method !== 'OPTIONS' && method !== 'REQMOD' && method !== 'RESPMOD') {
     throw new IcapFault(405, 'The supported methods are OPTIONS, REQMOD and RESPMOD.')
   }
-  const headers = parseHeaders(lines)
+  const headers = parseHeaders(lines, 'rejected')
   const encapsulated = findOne(headers, 'encapsulated') ?? (method === 'OPTIONS' ? 'null-body=0' : undefined)
   if (encapsulated === undefined) throw new IcapFault(400, 'The Encapsulated header is missing.')
   return {
     method,
     service: toService(address),
-    layout: parseEncapsulated(method, encapsulated),
+    layout: parseEncapsulated(encapsulated, allowedSections[method]),
     preview: toPreview(findOne(headers, 'preview')),
     allows204: listValues(headers, 'allow').includes('204'),
     closes: listValues(headers, 'connection').includes('close'),
   }
 }
-
-function parseHeaders(lines: string[]): Map<string, string[]> {
-  const headers = new Map<string, string[]>()
-  for (const line of lines) {
-    const [, name, value] = /^([!#$%&'*+.^_`|~\w-]+):[ \t]*(.*?)[ \t]*$/.exec(line) ?? []
-    // Continuation lines are rejected, because programs disagree on their meaning.
-    if (name === undefined || value === undefined) throw new IcapFault(400, 'A header line is not valid.')
-    const values = headers.get(name.toLowerCase())
-    if (values === undefined) headers.set(name.toLowerCase(), [value])
-    else values.push(value)
-  }
-  return headers
-}
-
-function findOne(headers: Map<string, string[]>, name: string): string | undefined {
-  const values = headers.get(name) ?? []
-  if (values.length > 1) throw new IcapFault(400, `The ${name} header must not be given more than once.`)
-  return values[0]
-}
-
-const listValues = (headers: Map<string, string[]>, name: string) =>
-  (headers.get(name) ?? []).flatMap((value) => value.toLowerCase().split(',')).map((value) => value.trim())
 
 function toPreview(text: string | undefined): number | undefined {
   if (text === undefined) return undefined
@@ -84,51 +60,6 @@ function toService(address: string): string {
   const [, path] = /^(?:icaps?:\/\/[^/?#]*)?\/?([^?#]*)/i.exec(address) ?? []
   return (path ?? '').replace(/\/$/, '')
 }
-
-type SectionName = 'req-hdr' | 'res-hdr' | 'req-body' | 'res-body' | 'null-body' | 'opt-body'
-type BodyName = Exclude<SectionName, 'req-hdr' | 'res-hdr'>
-
-/** The sections of a message: its headers in order, with their lengths, and the kind of body that follows. */
-type Layout = { headers: { name: 'req-hdr' | 'res-hdr'; bytes: number }[]; body: BodyName }
-
-/** The sections that each method may carry, in this order. */
-const allowedSections: Record<string, { headers: string[]; bodies: string[] }> = {
-  REQMOD: { headers: ['req-hdr'], bodies: ['req-body', 'null-body'] },
-  RESPMOD: { headers: ['req-hdr', 'res-hdr'], bodies: ['res-body', 'null-body'] },
-  OPTIONS: { headers: [], bodies: ['null-body'] },
-}
-
-/** Limit on the headers of one message, all sections together. */
-const maxHeaderBytes = 128 * 1024
-
-/** Parses `req-hdr=0, res-hdr=137, res-body=296`. Each section ends at the offset of the next one. */
-function parseEncapsulated(method: string, text: string): Layout {
-  const sections = text.split(',').map(toSection)
-  const body = sections.at(-1)
-  const rules = allowedSections[method]
-  if (body === undefined || rules === undefined || !rules.bodies.includes(body.name)) {
-    throw newInvalidEncapsulated(`does not end with a body that ${method} may have`)
-  }
-  const headers = sections.slice(0, -1).map(({ name, start }, i) => {
-    const bytes = (sections[i + 1]?.start ?? 0) - start
-    if (bytes <= 0) throw newInvalidEncapsulated('has offsets that do not increase')
-    return { name, bytes }
-  })
-  if (sections[0]?.start !== 0) throw newInvalidEncapsulated('does not start at 0')
-  if (body.start > maxHeaderBytes) throw newInvalidEncapsulated(`has more than ${maxHeaderBytes} bytes of headers`)
-  const positions = headers.map(({ name }) => rules.headers.indexOf(name))
-  const inOrder = positions.every((position, i) => position !== -1 && position > (positions[i - 1] ?? -1))
-  if (!inOrder) throw newInvalidEncapsulated(`has sections that ${method} does not allow, or in the wrong order`)
-  return { headers: headers as Layout['headers'], body: body.name as BodyName }
-}
-
-function toSection(text: string): { name: string; start: number } {
-  const [, name, start] = /^\s*([a-z]{3,4}-[a-z]{3,4})\s*=\s*(\d{1,9})\s*$/i.exec(text) ?? []
-  if (name === undefined) throw newInvalidEncapsulated('is not valid')
-  return { name: name.toLowerCase(), start: Number(start) }
-}
-
-const newInvalidEncapsulated = (what: string) => new IcapFault(400, `The Encapsulated header ${what}.`)
 
 /** The facts about an HTTP message that its scan needs. */
 export type Message = {
@@ -146,9 +77,6 @@ const downloadType = /^(?:application\/(?!.*(?:html|xml|script|json|pdf))|audio\
 
 /** Encodings that the engines decode. Content in any other encoding would not really be scanned. */
 const supportedEncodings = ['identity', 'gzip', 'x-gzip']
-
-/** The headers of the HTTP message as they arrived, each with the empty line at its end. */
-export type Encapsulated = { 'req-hdr'?: Buffer; 'res-hdr'?: Buffer }
 
 /** Reads from the headers of an HTTP message what its scan needs. */
 export function readMessage({ method }: IcapRequest, headers: Encapsulated): Message {

@@ -1,4 +1,7 @@
 import type { Content } from '../../domain/content/content.ts'
+import type { Encapsulated } from '../../domain/icap/encapsulated.ts'
+import { lastChunk, toChunk } from '../../domain/icap/icap-chunks.ts'
+import type { IcapFault } from '../../domain/icap/icap-headers.ts'
 import type { Connection } from '../connection.ts'
 import {
   fullFailure,
@@ -8,7 +11,7 @@ import {
   toIcapAnswer,
   toInfectionHeaders,
 } from '../listener-verdict.ts'
-import type { Encapsulated, IcapFault, IcapRequest } from './icap-request.ts'
+import type { IcapRequest } from './icap-request.ts'
 import type { Decision } from './message-scan.ts'
 
 const reasons = {
@@ -59,14 +62,6 @@ export const toRejection = ({ status, message }: IcapFault, tag: string): string
     nullBody,
   )
 
-const toChunk = (bytes: Buffer): Buffer[] => [
-  Buffer.from(`${bytes.length.toString(16)}\r\n`),
-  bytes,
-  Buffer.from('\r\n'),
-]
-
-const lastChunk = '0\r\n\r\n'
-
 export type ResponderDeps = {
   /** Returns the ISTag, which changes whenever a verdict could. */
   findTag(): string
@@ -77,7 +72,7 @@ export type ResponderDeps = {
 /** Sends the parts of a response to one request. */
 export function makeResponder(
   connection: Connection,
-  { request, headers }: { request: IcapRequest; headers: Encapsulated },
+  { head: request, headers }: { head: IcapRequest; headers: Encapsulated },
   deps: ResponderDeps,
 ) {
   const isRequest = request.method === 'REQMOD'

@@ -1,7 +1,8 @@
+import { IcapFault } from '../../domain/icap/icap-headers.ts'
+import { type IcapEvent, newIcapParser } from '../../domain/icap/icap-parser.ts'
 import type { Connection } from '../connection.ts'
 import { maxBytes } from '../listener-scan.ts'
-import { type IcapEvent, newIcapParser } from './icap-parser.ts'
-import { IcapFault, readMessage } from './icap-request.ts'
+import { type IcapRequest, parseRequest, readMessage } from './icap-request.ts'
 import { type IcapHeaders, makeResponder, type ResponderDeps, toIcapHead, toRejection } from './icap-response.ts'
 import { cleanDecision, type Decision, type MessageScanDeps, newMessageScan } from './message-scan.ts'
 import { makeTrickle } from './trickle.ts'
@@ -25,7 +26,7 @@ const optionsTtlSeconds = 3600
 
 /** Serves one client, usually a proxy: one request after the other, until either side closes the connection. */
 export async function serveIcap(connection: Connection, deps: Deps) {
-  const parser = newIcapParser()
+  const parser = newIcapParser(parseRequest)
   let exchange: ReturnType<typeof newExchange> | undefined
   let isIdle = true
   try {
@@ -43,10 +44,10 @@ export async function serveIcap(connection: Connection, deps: Deps) {
   }
 
   /** Returns whether the connection stays open. */
-  async function handle(event: IcapEvent): Promise<boolean> {
+  async function handle(event: IcapEvent<IcapRequest>): Promise<boolean> {
     switch (event.kind) {
-      case 'request': {
-        if (event.request.service !== serviceName && event.request.service !== errorServiceName) {
+      case 'head': {
+        if (event.head.service !== serviceName && event.head.service !== errorServiceName) {
           throw new IcapFault(404, `The services are icap://<host>:<port>/${serviceName} and ${errorServiceName}.`)
         }
         connection.setBusy(true)
@@ -79,8 +80,8 @@ export async function serveIcap(connection: Connection, deps: Deps) {
 }
 
 /** Handles one request: scans its message as it arrives, and sends the response. */
-function newExchange(connection: Connection, event: IcapEvent & { kind: 'request' }, deps: Deps) {
-  const { request } = event
+function newExchange(connection: Connection, event: IcapEvent<IcapRequest> & { kind: 'head' }, deps: Deps) {
+  const { head: request } = event
   const hasBody = request.layout.body !== 'null-body'
   const reportsErrors = request.service === errorServiceName
   const message = readMessage(request, event.headers)

@@ -1,23 +1,34 @@
 import { maxHeaderBytes } from '@assay/contract'
-import { type Encapsulated, IcapFault, type IcapRequest, parseRequest } from './icap-request.ts'
+import type { Encapsulated, Layout } from './encapsulated.ts'
+import { IcapFault } from './icap-headers.ts'
 
-export type IcapEvent =
-  | { kind: 'request'; request: IcapRequest; headers: Encapsulated }
+/** A parsed head of a request or a response. */
+type Head = {
+  layout: Layout
+  /** Bytes of the body that the sender sends before it waits; undefined if it sends all of it. */
+  preview: number | undefined
+}
+
+export type IcapEvent<H extends Head> =
+  | { kind: 'head'; head: H; headers: Encapsulated }
   | { kind: 'content'; bytes: Buffer }
-  /** The preview ended before the body did. Call `continueAfterPreview` for the rest; else the next request follows. */
+  /** The preview ended before the body did. Call `continueAfterPreview` for the rest; else the next message follows. */
   | { kind: 'preview-end' }
   /** `inPreview`: the whole body was in the preview, so the client accepts 204 as the response. */
   | { kind: 'end'; inPreview: boolean }
 
 const emptyBuffer: Buffer = Buffer.alloc(0)
 const headEnd = Buffer.from('\r\n\r\n')
-/** Limit on empty lines before a request: some clients send an additional line end after a body. */
+/** Limit on empty lines before a message: some clients send an additional line end after a body. */
 const maxBlankBytes = 64
 
-/** Parses a stream of requests. Throws an IcapFault for bytes that are not a valid request. */
-export function newIcapParser() {
+/**
+ * Parses a stream of requests or of responses. `parseHead` gets the head of each without the empty line at its end.
+ * Throws an IcapFault for bytes that are not a valid message.
+ */
+export function newIcapParser<H extends Head>(parseHead: (text: string) => H) {
   let unread = emptyBuffer
-  let request: IcapRequest | undefined
+  let head: H | undefined
   let body: ReturnType<typeof newChunkReader> | undefined
   let isPreview = false
   let blankBytes = 0
@@ -25,11 +36,11 @@ export function newIcapParser() {
 
   return {
     /** Yields the events of a chunk. It parses on only after the caller has handled the events so far. */
-    *push(chunk: Buffer): Generator<IcapEvent> {
+    *push(chunk: Buffer): Generator<IcapEvent<H>> {
       let rest = unread.length === 0 ? chunk : Buffer.concat([unread, chunk])
       unread = emptyBuffer
       while (rest.length > 0) {
-        const step = body !== undefined ? takeBody(rest) : request !== undefined ? takeSections(rest) : takeHead(rest)
+        const step = body !== undefined ? takeBody(rest) : head !== undefined ? takeSections(rest) : takeHead(rest)
         if (step === undefined) break
         rest = step.rest
         yield* step.events
@@ -45,13 +56,13 @@ export function newIcapParser() {
     },
   }
 
-  type Step = { events: IcapEvent[]; rest: Buffer } | undefined
+  type Step = { events: IcapEvent<H>[]; rest: Buffer } | undefined
 
   function takeHead(bytes: Buffer): Step {
     canContinue = false
     if (bytes[0] === 13 || bytes[0] === 10) {
       blankBytes++
-      if (blankBytes > maxBlankBytes) throw new IcapFault(400, 'The request line is missing.')
+      if (blankBytes > maxBlankBytes) throw new IcapFault(400, 'The first line is missing.')
       return { events: [], rest: bytes.subarray(1) }
     }
     const at = bytes.indexOf(headEnd)
@@ -60,14 +71,14 @@ export function newIcapParser() {
     }
     if (at === -1) return undefined
     blankBytes = 0
-    request = parseRequest(bytes.toString('latin1', 0, at))
+    head = parseHead(bytes.toString('latin1', 0, at))
     const rest = bytes.subarray(at + headEnd.length)
-    // A request without sections is complete here: no further byte may ever arrive.
-    return request.layout.headers.length === 0 ? beginMessage(request, {}, rest) : { events: [], rest }
+    // A message without sections is complete here: no further byte may ever arrive.
+    return head.layout.headers.length === 0 ? beginMessage(head, {}, rest) : { events: [], rest }
   }
 
   function takeSections(bytes: Buffer): Step {
-    const current = request as IcapRequest
+    const current = head as H
     const total = current.layout.headers.reduce((sum, section) => sum + section.bytes, 0)
     if (bytes.length < total) return undefined
     const headers: Encapsulated = {}
@@ -84,15 +95,15 @@ export function newIcapParser() {
     return beginMessage(current, headers, bytes.subarray(total))
   }
 
-  function beginMessage(current: IcapRequest, headers: Encapsulated, rest: Buffer): Step {
-    const requestEvent: IcapEvent = { kind: 'request', request: current, headers }
-    request = undefined
+  function beginMessage(current: H, headers: Encapsulated, rest: Buffer): Step {
+    const headEvent: IcapEvent<H> = { kind: 'head', head: current, headers }
+    head = undefined
     if (current.layout.body === 'null-body') {
-      return { events: [requestEvent, { kind: 'end', inPreview: current.preview !== undefined }], rest }
+      return { events: [headEvent, { kind: 'end', inPreview: current.preview !== undefined }], rest }
     }
     body = newChunkReader(current.preview)
     isPreview = current.preview !== undefined
-    return { events: [requestEvent], rest }
+    return { events: [headEvent], rest }
   }
 
   function takeBody(bytes: Buffer): Step {
