@@ -1,6 +1,6 @@
 import type { ActivitySpanName, VerdictPoint } from '@assay/contract/admin'
 import { useSearchParams } from '../api/use-search-params.ts'
-import { BarChart, LineChart } from './time-chart.tsx'
+import { BarChart, BarFigure, LineChart } from './time-chart.tsx'
 
 const spans: [ActivitySpanName, string][] = [
   ['hour', 'Last hour'],
@@ -30,6 +30,28 @@ export function SpanSwitch({ span, onChange }: { span: ActivitySpanName; onChang
         </button>
       ))}
     </fieldset>
+  )
+}
+
+type Day = { day: string; clean: number; threat: number; error: number; pending: number }
+
+/** A bar for each day, stacked by verdict. */
+export function DailyScans({ title, days }: { title: string; days: Day[] }) {
+  const verdicts = (['clean', 'threat', 'error', 'pending'] as const).filter((verdict) =>
+    days.some((day) => day[verdict] > 0),
+  )
+  return (
+    <BarFigure
+      title={title}
+      unit="scans per day"
+      times={days.map(({ day }) => day)}
+      isDaily
+      series={verdicts.map((verdict) => ({
+        name: verdict,
+        tone: verdict,
+        values: days.map((day) => day[verdict]),
+      }))}
+    />
   )
 }
 
@@ -80,5 +102,28 @@ export function DeliveryChart({ step_seconds, points, title }: Points & { title:
         { name: 'failed', tone: 'threat', values: points.map(({ deliveries }) => deliveries.failed) },
       ]}
     />
+  )
+}
+
+type Queue = { waiting: number; oldest_seconds: number }
+
+/** The length of the queue of background scans, and the age of its oldest scan. */
+export function QueueCharts({ points }: { points: { at: string; queue: Queue | null }[] }) {
+  const times = points.map(({ at }) => at)
+  return (
+    <>
+      <LineChart
+        title="Background scans waiting"
+        unit="scans"
+        times={times}
+        series={[{ name: 'waiting', tone: 'brand', values: points.map(({ queue }) => queue?.waiting ?? null) }]}
+      />
+      <LineChart
+        title="Oldest waiting scan"
+        unit="seconds"
+        times={times}
+        series={[{ name: 'age', tone: 'brand', values: points.map(({ queue }) => queue?.oldest_seconds ?? null) }]}
+      />
+    </>
   )
 }

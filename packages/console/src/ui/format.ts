@@ -15,7 +15,8 @@ export const toExactTime = (iso: string) => exact.format(new Date(iso))
 /** Hours and minutes, in the zone of the viewer. */
 export const toClock = (iso: string | undefined) => (iso === undefined ? '' : clock.format(new Date(iso)))
 export const toDay = (iso: string) => dayOnly.format(new Date(iso))
-export const toShortDay = (day: string) => shortDay.format(new Date(`${day}T00:00:00Z`))
+export const toShortDay = (day: string | undefined) =>
+  day === undefined ? '' : shortDay.format(new Date(`${day}T00:00:00Z`))
 
 const units = ['bytes', 'KB', 'MB', 'GB', 'TB']
 

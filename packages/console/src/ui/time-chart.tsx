@@ -1,5 +1,5 @@
 import { useState } from 'react'
-import { toClock, toExactTime } from './format.ts'
+import { toClock, toExactTime, toShortDay } from './format.ts'
 import { Card } from './page.tsx'
 import { Table } from './table.tsx'
 
@@ -13,6 +13,8 @@ type Chart = {
   unit: string
   /** Beginning of each step. */
   times: string[]
+  /** The days that `times` names, instead of the times of a day. */
+  isDaily?: boolean
   series: Series[]
 }
 
@@ -32,24 +34,40 @@ const strokes = {
 }
 
 /** Bars over time, stacked, with axes, a legend, and the same numbers as a table. */
-export const BarChart = (chart: Chart) => <Frame {...chart} max={findMax(sumSteps(chart))} Drawing={Bars} />
+export const BarChart = (chart: Chart) => (
+  <ChartCard {...chart}>
+    <BarFigure {...chart} />
+  </ChartCard>
+)
+
+/** The bars of `BarChart` without a card around them. */
+export const BarFigure = (chart: Chart) => <Figure {...chart} max={findMax(sumSteps(chart))} Drawing={Bars} />
 
 /** Lines over time, with axes, a legend, and the same numbers as a table. Every second line is dashed. */
 export const LineChart = (chart: Chart) => (
-  <Frame {...chart} max={findMax(chart.series.flatMap(({ values }) => values))} Drawing={Lines} />
+  <ChartCard {...chart}>
+    <Figure {...chart} max={findMax(chart.series.flatMap(({ values }) => values))} Drawing={Lines} />
+  </ChartCard>
+)
+
+const ChartCard = ({ title, unit, children }: Chart & { children: React.ReactNode }) => (
+  <Card title={title} actions={<span className="text-xs text-faint">{unit}</span>}>
+    {children}
+  </Card>
 )
 
 const height = 100
 
-function Frame({
+function Figure({
   max,
   Drawing,
   ...chart
 }: Chart & { max: number; Drawing: (props: Chart & { max: number }) => React.JSX.Element }) {
-  const { title, unit, times, series } = chart
+  const { title, unit, times, series, isDaily } = chart
+  const toLabel = isDaily ? toShortDay : toClock
   const highest = Math.max(0, ...series.flatMap(({ values }) => values.map((value) => value ?? 0)))
   return (
-    <Card title={title} actions={<span className="text-xs text-faint">{unit}</span>}>
+    <>
       <figure className="@container">
         <div className="grid grid-cols-[auto_minmax(0,1fr)] gap-x-2 text-xs text-faint tabular-nums">
           <div className="flex h-36 flex-col justify-between text-right leading-none" aria-hidden="true">
@@ -62,7 +80,7 @@ function Frame({
             preserveAspectRatio="none"
             className="h-36 w-full overflow-visible py-1.5"
             role="img"
-            aria-label={`${title}, ${unit}, from ${toClock(times[0])} to ${toClock(times.at(-1))}. Highest value: ${toShort(highest)}.`}
+            aria-label={`${title}, ${unit}, from ${toLabel(times[0])} to ${toLabel(times.at(-1))}. Highest value: ${toShort(highest)}.`}
           >
             {[0, height / 2, height].map((y) => (
               <line key={y} x1={0} x2={times.length} y1={y} y2={y} className="stroke-line" {...thin} />
@@ -77,7 +95,7 @@ function Frame({
           <div className="col-start-2 mt-1 flex justify-between whitespace-nowrap" aria-hidden="true">
             {[0, 0.25, 0.5, 0.75, 1].map((share) => (
               <span key={share} className={share === 0.25 || share === 0.75 ? '@max-sm:hidden' : ''}>
-                {toClock(times[Math.round(share * (times.length - 1))])}
+                {toLabel(times[Math.round(share * (times.length - 1))])}
               </span>
             ))}
           </div>
@@ -106,7 +124,7 @@ function Frame({
         </figcaption>
       </figure>
       <ChartTable {...chart} />
-    </Card>
+    </>
   )
 }
 
@@ -162,7 +180,7 @@ function toPath(values: (number | null)[], max: number): string {
 }
 
 /** The numbers of the chart, newest first. It is rendered only while it is open. */
-function ChartTable({ title, unit, times, series }: Chart) {
+function ChartTable({ title, unit, times, series, isDaily }: Chart) {
   const [isOpen, setOpen] = useState(false)
   return (
     <details className="mt-3" onToggle={(event) => setOpen(event.currentTarget.open)}>
@@ -176,7 +194,7 @@ function ChartTable({ title, unit, times, series }: Chart) {
             rows={times.map((time, n) => ({ time, n })).reverse()}
             keyOf={({ time }) => time}
             columns={[
-              { title: 'Time', cell: ({ time }) => toExactTime(time) },
+              { title: isDaily ? 'Day' : 'Time', cell: ({ time }) => toStepName(time, isDaily) },
               ...series.map(({ name, values }) => ({
                 title: name,
                 isNumber: true,
@@ -190,10 +208,13 @@ function ChartTable({ title, unit, times, series }: Chart) {
   )
 }
 
-const describeStep = ({ times, series, unit }: Chart, n: number) =>
-  [toExactTime(times[n] ?? ''), ...series.map(({ name, values }) => `${name}: ${toValue(values[n])} ${unit}`)].join(
-    '\n',
-  )
+const toStepName = (time: string, isDaily = false) => (isDaily ? toShortDay(time) : toExactTime(time))
+
+const describeStep = ({ times, series, unit, isDaily }: Chart, n: number) =>
+  [
+    toStepName(times[n] ?? '', isDaily),
+    ...series.map(({ name, values }) => `${name}: ${toValue(values[n])} ${unit}`),
+  ].join('\n')
 
 const short = new Intl.NumberFormat('en', { maximumFractionDigits: 1 })
 const toShort = (value: number) => short.format(value)

@@ -46,6 +46,12 @@ export const AccountActivity = Type.Object({
   step_seconds: count,
   /** Background scans without a verdict, of which at most 10,000 are counted. */
   queue,
-  points: Type.Array(VerdictPoint),
+  points: Type.Array(
+    Type.Object({
+      ...point,
+      /** Background scans without a verdict at the end of the step, and the age of the oldest. */
+      queue,
+    }),
+  ),
 })
 export type AccountActivity = Static<typeof AccountActivity>

@@ -1,5 +1,5 @@
 import type { ActivitySpanName, VerdictPoint } from '@assay/contract/admin'
-import type { AccountStep, ActivitySpan, ActivityStore } from '../domain/ports/activity-store.ts'
+import type { AccountStep, ActivitySpan, ActivityStore, ServiceStep } from '../domain/ports/activity-store.ts'
 import { requestSeconds } from '../runtime/metrics.ts'
 import { getAccountId, type Handlers } from './call.ts'
 
@@ -28,7 +28,7 @@ export function makeActivityHandlers({ activity, record }: { activity: ActivityS
             nsfw_image: step.engineMs.nsfw_image / 1000,
           },
           memory_bytes: step.memoryBytes,
-          queue: step.queue && { waiting: step.queue.waiting, oldest_seconds: step.queue.oldestSeconds },
+          queue: step.queue && toQueue(step.queue),
         })),
       }
     },
@@ -36,20 +36,22 @@ export function makeActivityHandlers({ activity, record }: { activity: ActivityS
     async getAccountActivity(call) {
       const accountId = getAccountId(call)
       const span = spans[call.query.span ?? 'hour']
-      const [steps, { waiting, oldestSeconds }] = await Promise.all([
+      const [steps, queue] = await Promise.all([
         activity.listAccountSteps(accountId, span),
         activity.countJobsOf(accountId, mostJobs),
       ])
       return {
         step_seconds: span.stepSeconds,
-        queue: { waiting, oldest_seconds: oldestSeconds },
-        points: steps.map(toPoint),
+        queue: toQueue(queue),
+        points: steps.map((step) => ({ ...toPoint(step), queue: toQueue(step.queue) })),
       }
     },
   } satisfies Partial<Handlers>
 }
 
-const toPoint = ({ at, scans, latency, deliveries }: AccountStep): VerdictPoint => ({
+const toQueue = ({ waiting, oldestSeconds }: AccountStep['queue']) => ({ waiting, oldest_seconds: oldestSeconds })
+
+const toPoint = ({ at, scans, latency, deliveries }: AccountStep | ServiceStep): VerdictPoint => ({
   at: at.toISOString(),
   malware: scans.malware,
   nsfw_image: scans.nsfw_image,

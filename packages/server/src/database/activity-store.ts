@@ -51,12 +51,17 @@ export function makeActivityStore({ pool }: { pool: Pool }): ActivityStore {
     },
 
     async listAccountSteps(accountId, span) {
-      const [rows, latencies] = await Promise.all([
+      const [rows, latencies, queues] = await Promise.all([
         listRows<CountRow>(pool, listAccountSteps, [...toValues(span), accountId]),
         listRows<LatencyRow>(pool, listAccountLatency, [...toValues(span), accountId, requestSeconds]),
+        listRows<QueueRow>(pool, listAccountQueue, [...toValues(span), accountId]),
       ])
       const addLatency = groupLatency(latencies)
-      return rows.map((row): AccountStep => addLatency(toCounts(row)))
+      const queueAt = new Map(queues.map(({ at, ...queue }) => [at.getTime(), queue]))
+      return rows.map((row): AccountStep => {
+        const queue = queueAt.get(row.at.getTime()) ?? { waiting: 0, oldestSeconds: 0 }
+        return addLatency({ ...toCounts(row), queue })
+      })
     },
 
     async countJobsOf(accountId, most) {
@@ -83,6 +88,7 @@ type ServiceRow = CountRow & {
   jobs_waiting: number | null
   jobs_oldest_seconds: number | null
 }
+type QueueRow = { at: Date; waiting: number; oldestSeconds: number }
 type LatencyRow = { at: Date; bucket: number; count: number }
 
 const toValues = ({ steps, stepSeconds }: ActivitySpan) => [stepSeconds, steps]
@@ -195,6 +201,32 @@ select ${toStep('created_at')} as at,
   width_bucket(extract(epoch from completed_at - created_at)::float8, $4::float8[]) as bucket, count(*)::float8 as count
 from scans where account_id = $3 and created_at >= ${firstStep} and completed_at is not null
 group by 1, 2
+`
+
+/**
+ * Background scans without a verdict at the end of each step. A scan that has a verdict is known by its row, if it began
+ * at most one span before the first step; one that still waits, by its row or its job.
+ */
+const listAccountQueue = `
+with background as (
+  select created_at, coalesce(completed_at, 'infinity') as completed_at
+  from scans where account_id = $3 and created_at >= ${firstStep} - $2 * ${step} and mode = 'async'
+  union all
+  select created_at, 'infinity'
+  from jobs where account_id = $3 and held_until is null and created_at < ${firstStep} - $2 * ${step}
+), began as (
+  select ${toStep('created_at')} as at, count(*) as count from background group by 1
+), ended as (
+  select case when isfinite(completed_at) then ${toStep('completed_at')} else completed_at end as at,
+    count(*) as count, min(created_at) as oldest
+  from background group by 1
+)
+select grid.at,
+  (select coalesce(sum(count), 0) from began where began.at <= grid.at)::float8
+    - (select coalesce(sum(count), 0) from ended where ended.at <= grid.at)::float8 as waiting,
+  greatest(0, extract(epoch from least(now(), grid.at + ${step})
+    - (select min(oldest) from ended where ended.at > grid.at)))::float8 as "oldestSeconds"
+from ${grid}
 `
 
 const countJobsOf = `

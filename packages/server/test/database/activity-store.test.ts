@@ -164,6 +164,42 @@ describe('activity', () => {
     assert.deepEqual(await store.countJobsOf(theirs, 100), { waiting: 0, oldestSeconds: 0 })
   })
 
+  test('of an account tells how long its queue was, and the age of the oldest scan', async () => {
+    const [mine, theirs] = [randomUUID(), randomUUID()]
+    const thisMinute = (await database.pool.query("select date_trunc('minute', now()) as at")).rows[0].at as Date
+    const at = (minutes: number) => new Date(thisMinute.getTime() - minutes * 60_000)
+    const scan = (account: string, mode: string, began: number, ended: number | null) =>
+      database.pool.query(
+        `insert into scans (id, account_id, kind, mode, status, region, content_length, content_type, created_at,
+           completed_at)
+         values ($1, $2, 'malware', $3, 'clean', 'x', 1, 'text/plain', $4, $5)`,
+        [randomUUID(), account, mode, at(began), ended === null ? null : at(ended)],
+      )
+    await scan(mine, 'async', 90, 20)
+    await scan(mine, 'async', 30, 10)
+    await scan(mine, 'async', 15, null)
+    await scan(mine, 'sync', 30, 10)
+    await scan(theirs, 'async', 30, 10)
+    // Older than two spans, so that its job alone tells of it.
+    await database.pool.query(
+      `insert into jobs (scan_id, account_id, queue, url, created_at) values ($1, $2, 'q', 'http://a', $3)`,
+      [randomUUID(), mine, at(200)],
+    )
+    const steps = await store.listAccountSteps(mine, hour)
+    const queueAt = (minutes: number) => steps.find((step) => step.at.getTime() === at(minutes).getTime())?.queue
+    assert.deepEqual(
+      [40, 25, 16, 12, 5].map((minutes) => queueAt(minutes)?.waiting),
+      [2, 3, 2, 3, 2],
+    )
+    assert.equal(queueAt(40)?.oldestSeconds, (200 - 39) * 60)
+    await database.pool.query('delete from jobs where account_id = $1', [mine])
+    const later = await store.listAccountSteps(mine, hour)
+    const ageAt = (minutes: number) => later.find((step) => step.at.getTime() === at(minutes).getTime())?.queue
+    assert.deepEqual(ageAt(40), { waiting: 1, oldestSeconds: (90 - 39) * 60 })
+    assert.deepEqual(ageAt(16), { waiting: 1, oldestSeconds: (30 - 15) * 60 })
+    assert.deepEqual(ageAt(5), { waiting: 1, oldestSeconds: (15 - 4) * 60 })
+  })
+
   test('is recorded from the metrics, once, also after a write that failed', async () => {
     const metrics = makeMetrics({ region: 'x', version: '1' })
     const observeEngine = metrics.timer('assay_scan_duration_seconds', 'x', ['kind'])

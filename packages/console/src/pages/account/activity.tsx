@@ -1,6 +1,6 @@
 import type { AccountActivity } from '@assay/contract/admin'
 import { useRead } from '../../api/hooks.ts'
-import { DeliveryChart, ScanCharts, SpanSwitch, useSpan } from '../../ui/activity-charts.tsx'
+import { DeliveryChart, QueueCharts, ScanCharts, SpanSwitch, useSpan } from '../../ui/activity-charts.tsx'
 import { toNumber, toSeconds } from '../../ui/format.ts'
 import { Loaded } from '../../ui/states.tsx'
 
@@ -25,6 +25,7 @@ export function Activity() {
             <p className="text-soft">{describeQueue(data.queue)}</p>
             <div className="grid gap-4 lg:grid-cols-2">
               <ScanCharts {...data} timesTitle="Time to verdict" />
+              <QueueCharts points={data.points} />
               <DeliveryChart {...data} title="Webhooks" />
             </div>
           </>

@@ -1,9 +1,9 @@
 import type { Overview } from '@assay/contract/admin'
 import { Link } from '@tanstack/react-router'
 import { useRead, useSession } from '../../api/hooks.ts'
+import { DailyScans } from '../../ui/activity-charts.tsx'
 import { buttonClass } from '../../ui/button.tsx'
-import { StackedBars } from '../../ui/charts.tsx'
-import { toNumber, toShortDay } from '../../ui/format.ts'
+import { toNumber } from '../../ui/format.ts'
 import { Card, Figure, Page } from '../../ui/page.tsx'
 import { Empty, Loaded } from '../../ui/states.tsx'
 import { Checklist } from './checklist.tsx'
@@ -33,10 +33,7 @@ export function HomePage() {
             <Figures {...data} />
             <Card title="Scans in the last 30 days">
               {data.days.some(({ clean, threat, error, pending }) => clean + threat + error + pending > 0) ? (
-                <StackedBars
-                  caption="Scans in the last 30 days by verdict"
-                  bars={data.days.map(({ day, ...counts }) => ({ label: toShortDay(day), ...counts }))}
-                />
+                <DailyScans title="Scans in the last 30 days by verdict" days={data.days} />
               ) : (
                 <Empty title="No scans yet">This chart shows the scans of each day by verdict.</Empty>
               )}

@@ -32,7 +32,12 @@ export function SsoCard({ isLinked }: { isLinked: boolean }) {
           The provider does not answer at the moment.
         </p>
       )}
-      {isOpen && (isLinked ? <Disconnect onClose={close} /> : <Connect onClose={close} />)}
+      {isOpen &&
+        (isLinked ? (
+          <Disconnect isRequired={sso.data?.is_required === true} onClose={close} />
+        ) : (
+          <Connect onClose={close} />
+        ))}
     </Card>
   )
 }
@@ -49,11 +54,15 @@ function Connect({ onClose }: { onClose: () => void }) {
   )
 }
 
-function Disconnect({ onClose }: { onClose: () => void }) {
+function Disconnect({ isRequired, onClose }: { isRequired: boolean; onClose: () => void }) {
   const form = useForm('unlinkSso', { password: '' }, { onDone: onClose })
   return (
     <FormDialog title="Disconnect single sign-on" action="Disconnect" isDangerous form={form} onClose={onClose}>
-      <p className="text-soft">You sign in with your password from now on. Roles that the provider gave you end.</p>
+      <p className="text-soft">
+        {isRequired
+          ? 'This service accepts no other sign-in: once you are signed out, you can come back only if it lets the provider connect you again. Roles that the provider gave you end.'
+          : 'You sign in with your password from now on. Roles that the provider gave you end.'}
+      </p>
       <TextField
         label="Your password"
         type="password"

@@ -1,9 +1,9 @@
 import type { Usage } from '@assay/contract/admin'
 import { useRead } from '../../api/hooks.ts'
 import { useSearchParams } from '../../api/use-search-params.ts'
-import { StackedBars } from '../../ui/charts.tsx'
+import { DailyScans } from '../../ui/activity-charts.tsx'
 import { SelectField } from '../../ui/field.tsx'
-import { toAge, toDay, toNumber, toShortDay } from '../../ui/format.ts'
+import { toAge, toDay, toNumber } from '../../ui/format.ts'
 import { Card, Figure, Page } from '../../ui/page.tsx'
 import { Empty, Loaded } from '../../ui/states.tsx'
 import { Activity } from './activity.tsx'
@@ -89,10 +89,7 @@ function Days({ days }: Pick<Usage, 'days'>) {
           {days.length === 0 ? 'This chart shows the scans of each day.' : 'Select another kind or key.'}
         </Empty>
       ) : (
-        <StackedBars
-          caption="Scans by day and verdict"
-          bars={toDays(selected, new Date()).map(({ day, ...counts }) => ({ label: toShortDay(day), ...counts }))}
-        />
+        <DailyScans title="Scans by day and verdict" days={toDays(selected, new Date())} />
       )}
     </Card>
   )

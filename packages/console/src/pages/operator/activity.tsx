@@ -1,6 +1,6 @@
 import type { ServiceActivity } from '@assay/contract/admin'
 import { useRead } from '../../api/hooks.ts'
-import { DeliveryChart, ScanCharts, SpanSwitch, toStepUnit, useSpan } from '../../ui/activity-charts.tsx'
+import { DeliveryChart, QueueCharts, ScanCharts, SpanSwitch, toStepUnit, useSpan } from '../../ui/activity-charts.tsx'
 import { Loaded } from '../../ui/states.tsx'
 import { BarChart, LineChart } from '../../ui/time-chart.tsx'
 
@@ -37,18 +37,7 @@ function Charts({ step_seconds, points }: ServiceActivity) {
           { name: 'images', tone: 'pending', values: points.map(({ engine_seconds }) => engine_seconds.nsfw_image) },
         ]}
       />
-      <LineChart
-        title="Background scans waiting"
-        unit="scans"
-        times={times}
-        series={[{ name: 'waiting', tone: 'brand', values: points.map(({ queue }) => queue?.waiting ?? null) }]}
-      />
-      <LineChart
-        title="Oldest waiting scan"
-        unit="seconds"
-        times={times}
-        series={[{ name: 'age', tone: 'brand', values: points.map(({ queue }) => queue?.oldest_seconds ?? null) }]}
-      />
+      <QueueCharts points={points} />
       <DeliveryChart title="Webhook attempts" step_seconds={step_seconds} points={points} />
       <LineChart
         title="Memory without engines"

@@ -31,8 +31,11 @@ export type ServiceStep = Step & {
   queue: { waiting: number; oldestSeconds: number } | null
 }
 
-/** The latency of an account is the time from the request or submit to the verdict. */
-export type AccountStep = Step
+/**
+ * The latency of an account is the time from the request or submit to the verdict. The queue is that at the end of the
+ * step: background scans without a verdict, and the age of the oldest.
+ */
+export type AccountStep = Step & { queue: { waiting: number; oldestSeconds: number } }
 
 export type ActivityStore = {
   /** Adds to the minute that was `agoMs` ago, by the clock of the database. */
