@@ -43,7 +43,7 @@ export function DailyScans({ title, days }: { title: string; days: Day[] }) {
   return (
     <BarFigure
       title={title}
-      unit="scans per day"
+      unit="per day"
       times={days.map(({ day }) => day)}
       isDaily
       series={verdicts.map((verdict) => ({

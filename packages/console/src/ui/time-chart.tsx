@@ -51,10 +51,13 @@ export const LineChart = (chart: Chart) => (
 )
 
 const ChartCard = ({ title, unit, children }: Chart & { children: React.ReactNode }) => (
-  <Card title={title} actions={<span className="text-xs text-faint">{unit}</span>}>
+  <Card title={title} actions={<Unit>{unit}</Unit>}>
     {children}
   </Card>
 )
+
+/** The unit of a chart, in the corner of its card. */
+export const Unit = ({ children }: { children: string }) => <span className="text-xs text-faint">{children}</span>
 
 const height = 100
 

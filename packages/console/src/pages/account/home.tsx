@@ -6,6 +6,7 @@ import { buttonClass } from '../../ui/button.tsx'
 import { toNumber } from '../../ui/format.ts'
 import { Card, Figure, Page } from '../../ui/page.tsx'
 import { Empty, Loaded } from '../../ui/states.tsx'
+import { Unit } from '../../ui/time-chart.tsx'
 import { Checklist } from './checklist.tsx'
 import { CreditsFigure } from './credits-figure.tsx'
 import { Notices } from './notices.tsx'
@@ -31,7 +32,7 @@ export function HomePage() {
             {session.data?.account?.role === 'owner' && <Notices />}
             <Checklist done={data.checklist} />
             <Figures {...data} />
-            <Card title="Scans in the last 30 days">
+            <Card title="Scans in the last 30 days" actions={<Unit>per day</Unit>}>
               {data.days.some(({ clean, threat, error, pending }) => clean + threat + error + pending > 0) ? (
                 <DailyScans title="Scans in the last 30 days by verdict" days={data.days} />
               ) : (

@@ -6,6 +6,7 @@ import { SelectField } from '../../ui/field.tsx'
 import { toAge, toDay, toNumber } from '../../ui/format.ts'
 import { Card, Figure, Page } from '../../ui/page.tsx'
 import { Empty, Loaded } from '../../ui/states.tsx'
+import { Unit } from '../../ui/time-chart.tsx'
 import { Activity } from './activity.tsx'
 import { CreditsFigure } from './credits-figure.tsx'
 import { kindNames } from './scan-table.tsx'
@@ -69,7 +70,7 @@ function Days({ days }: Pick<Usage, 'days'>) {
       (params.key === undefined || toKeyName(row) === params.key),
   )
   return (
-    <Card title="Scans by day">
+    <Card title="Scans by day" actions={<Unit>per day</Unit>}>
       <div className="mb-4 grid max-w-md grid-cols-2 gap-3">
         <SelectField
           label="Kind"
