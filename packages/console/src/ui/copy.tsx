@@ -30,9 +30,10 @@ async function writeClipboard(text: string, near: HTMLElement) {
   near.focus()
 }
 
-/** A block of text with a button that copies it. */
-export function Code({ text, label, isWrapped = false }: { text: string; label?: string; isWrapped?: boolean }) {
-  const wrap = isWrapped ? 'break-all whitespace-pre-wrap' : ''
+const preClass = 'max-h-112 overflow-auto px-3 py-2 font-mono text-xs leading-5 wrap-anywhere whitespace-pre-wrap'
+
+/** A block of text with a button that copies it. Lines that are too long for it go on below. */
+export function Code({ text, label }: { text: string; label?: string }) {
   return (
     <figure className="overflow-hidden rounded-lg border border-line bg-sunk">
       <figcaption className="flex items-center justify-between gap-2 border-b border-line px-3 py-1.5 text-soft">
@@ -40,7 +41,7 @@ export function Code({ text, label, isWrapped = false }: { text: string; label?:
         <CopyButton text={text} {...(label === undefined ? {} : { subject: label })} />
       </figcaption>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable by keyboard */}
-      <pre className={`max-h-112 overflow-auto px-3 py-2 font-mono text-xs leading-5 ${wrap}`} tabIndex={0}>
+      <pre className={preClass} tabIndex={0}>
         {text}
       </pre>
     </figure>

@@ -129,7 +129,7 @@ export const settingDefinitions = {
   }),
   scratch: setting('ASSAY_SCRATCH', oneOf('memory', 'disk'), {
     fallback: 'memory',
-    about: 'Where ClamAV may unpack content unencrypted. `disk` permits a disk if there is no file system in memory.',
+    about: 'Where ClamAV may unpack content unencrypted. disk permits a disk if there is no file system in memory.',
   }),
   scratchMegabytes: setting('ASSAY_SCRATCH_MB', wholeNumber(64, 1_000_000), {
     fallback: '2048',

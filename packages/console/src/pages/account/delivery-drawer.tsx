@@ -30,7 +30,7 @@ export function DeliveryDrawer({ id, onClose }: { id: string; onClose: () => voi
             <Facts rows={toFacts(detail)} />
             <section>
               <h3 className="mb-2 font-semibold">Request</h3>
-              <Code label={`POST ${toHost(detail.delivery.url)}`} text={detail.body} isWrapped />
+              <Code label={`POST ${toHost(detail.delivery.url)}`} text={detail.body} />
             </section>
             <Attempts attempts={detail.attempts} />
           </div>

@@ -102,7 +102,7 @@ function PlanTable({ rows, onEdit, onDelete }: TableProps) {
         {
           title: 'Keys',
           isNumber: true,
-          cell: ({ max_keys }) => (max_keys === null ? 'Any' : toNumber(max_keys)),
+          cell: ({ max_keys }) => (max_keys === null ? 'No limit' : toNumber(max_keys)),
           isExtra: true,
         },
         { title: 'Accounts', isNumber: true, cell: ({ accounts }) => toNumber(accounts) },
