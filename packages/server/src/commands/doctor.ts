@@ -3,6 +3,7 @@ import { accessSync, constants, existsSync, readFileSync, statfsSync } from 'nod
 import { dirname, resolve } from 'node:path'
 import { createSecureContext } from 'node:tls'
 import type { Command } from 'commander'
+import { checkExternal } from '../compose/external-engines.ts'
 import { type Config, ConfigMistakes, loadConfig } from '../config/load-config.ts'
 import { hideCredentials } from '../runtime/hide-credentials.ts'
 import { fetchReadiness, toLocalUrl } from './health.ts'
@@ -30,6 +31,7 @@ async function examine(): Promise<Finding[]> {
   try {
     const loaded = loadConfig(process.env)
     config = loaded.config
+    await checkExternal(config)
     const settings = {
       check: 'settings',
       ok: loaded.warnings.length === 0,

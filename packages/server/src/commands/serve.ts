@@ -1,5 +1,6 @@
 import type { Command } from 'commander'
 import { countHttpProcesses } from '../compose/connections.ts'
+import { checkExternal } from '../compose/external-engines.ts'
 import { openStores, throwExplained } from '../compose/stores.ts'
 import { loadConfig } from '../config/load-config.ts'
 import type { RegisteredAccount } from '../domain/accounts/registration.ts'
@@ -18,6 +19,7 @@ export function makeServeCommand(): Command {
     .option('--test', 'run in test mode: nothing is scanned, the file name determines the verdict (docs/test-mode.md)')
     .action(async ({ test: isTest = false }: { test?: boolean }, command: Command) => {
       const { config, warnings } = loadConfig(process.env)
+      await checkExternal(config)
       const logs = makeServiceLogs({
         level: config.logLevel,
         region: config.region,

@@ -2,10 +2,14 @@ import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { parse as parseToml } from 'smol-toml'
 import { hideCredentials } from '../runtime/hide-credentials.ts'
+import { type EngineTable, readEngineTables } from './engine-tables.ts'
 import { type SettingDefinition, type SettingName, settingDefinitions } from './settings.ts'
 
 type ValueOf<K> = K extends SettingDefinition<infer T> ? (K extends { fallback: string } ? T : T | undefined) : never
-export type Config = { readonly [N in SettingName]: ValueOf<(typeof settingDefinitions)[N]> }
+export type Config = { readonly [N in SettingName]: ValueOf<(typeof settingDefinitions)[N]> } & {
+  /** Engines outside of Assay, in assay.toml only. `openExternalEngines` checks their options. */
+  readonly engines: readonly EngineTable[]
+}
 
 export type Setting = { name: SettingName; env: string; text: string | undefined; origin: string; secret: boolean }
 export type Loaded = { config: Config; settings: Setting[]; warnings: string[] }
@@ -22,9 +26,9 @@ export class ConfigMistakes extends Error {
 
 export function loadConfig(env: NodeJS.ProcessEnv, tomlPath = env.ASSAY_CONFIG || 'assay.toml'): Loaded {
   const mistakes: string[] = []
-  const toml = readToml(tomlPath, Boolean(env.ASSAY_CONFIG), mistakes)
+  const { texts: toml, engines } = readToml(tomlPath, Boolean(env.ASSAY_CONFIG), mistakes)
   const settings: Setting[] = []
-  const values: Record<string, unknown> = {}
+  const values: Record<string, unknown> = { engines }
 
   for (const [name, definition] of Object.entries(settingDefinitions) as [SettingName, SettingDefinition<unknown>][]) {
     try {
@@ -87,25 +91,35 @@ function readSecretFile(path: string, variable: string): string {
   }
 }
 
-function readToml(path: string, required: boolean, mistakes: string[]): Map<string, string> {
-  const values = new Map<string, string>()
+type Toml = { texts: Map<string, string>; engines: EngineTable[] }
+
+function readToml(path: string, required: boolean, mistakes: string[]): Toml {
+  const toml: Toml = { texts: new Map(), engines: [] }
   let table: Record<string, unknown>
+  let text: string
   try {
-    table = parseToml(readFileSync(path, 'utf8'))
+    text = readFileSync(path, 'utf8')
+    table = parseToml(text)
   } catch (error) {
     const missing = (error as NodeJS.ErrnoException).code === 'ENOENT'
     if (!missing || required) mistakes.push(`${resolve(path)} cannot be read: ${(error as Error).message.trim()}`)
-    return values
+    return toml
+  }
+  const { engines, ...values } = table
+  try {
+    toml.engines = readEngineTables({ path, text, value: engines })
+  } catch (error) {
+    mistakes.push((error as Error).message)
   }
   const names = new Set(Object.values(settingDefinitions).map(tomlName))
-  for (const [name, value] of Object.entries(table)) {
+  for (const [name, value] of Object.entries(values)) {
     if (!names.has(name)) mistakes.push(`${path} sets ${name}, which is not a setting.${suggest(name, names)}`)
-    else if (Array.isArray(value)) values.set(name, value.map(String).join(','))
+    else if (Array.isArray(value)) toml.texts.set(name, value.map(String).join(','))
     else if (typeof value === 'object' && value !== null)
       mistakes.push(`${path} sets ${name} to a table: set it to a value.`)
-    else values.set(name, String(value))
+    else toml.texts.set(name, String(value))
   }
-  return values
+  return toml
 }
 
 /** Settings that are useful only together, and why. */

@@ -11,7 +11,14 @@ export type EngineReport = {
   suspectsContainer: boolean
   /** A part of the content was certainly a container: it must be opened, or there is a doubt. */
   hasUnopened?: boolean
+  /** Why an advisory engine has no opinion of the content. A required engine throws instead. */
+  failure?: string
+  /** The operator does not want this engine to see such content, so it has no opinion. */
+  isSkipped?: boolean
 }
+
+/** Where content comes from: depth 0 is the file itself, and its members are below. */
+export type ContentPlace = { depth: number; name: string }
 
 export type EngineState = {
   /** `ClamAV 1.4.6` */
@@ -40,7 +47,29 @@ export type ScanEngine = {
   /** Undefined while the engine cannot scan. */
   findState(): EngineState | undefined
   /** Scans all of the content. Throws `EngineDown` when the engine cannot answer. */
-  scan(content: Content, work: Work): Promise<EngineReport>
+  scan(content: Content, work: Work, place?: ContentPlace): Promise<EngineReport>
+  /** Set for an engine of the operator that runs outside of Assay. */
+  external?: ExternalStatus
+}
+
+/** What an operator sees of an engine outside of Assay. */
+type ExternalStatus = {
+  /** The kind in `assay.toml`, such as `clamd`. */
+  kind: string
+  isRequired: boolean
+  findHealth(): EngineHealth
+}
+
+export type EngineHealth = {
+  /** `open` while the engine does not answer: scans do not wait for it, and the service tries it again and again. */
+  breaker: 'closed' | 'open'
+  /** The reason of the last failure, while the engine has not answered since. */
+  fault: string | undefined
+  scans: number
+  failures: number
+  /** Milliseconds of recent scans; undefined before the first. */
+  p50: number | undefined
+  p99: number | undefined
 }
 
 /** The place of a background job among others that wait for the same resource. */

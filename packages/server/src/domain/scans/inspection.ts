@@ -43,10 +43,10 @@ type InspectionDeps = {
 export function makeInspection(deps: InspectionDeps) {
   return {
     /** Throws `EngineDown` when an engine cannot answer. */
-    inspect: (content: Content, turn?: Turn): Promise<InspectionReport> =>
+    inspect: (content: Content, turn?: Turn, contentName: string | null = null): Promise<InspectionReport> =>
       deps.clock.run(async (work) => {
         if (content.load !== undefined && mayHoldContent(content)) await content.load()
-        const inspectNow = () => inspectWithinLimits(deps, content, work)
+        const inspectNow = () => inspectWithinLimits(deps, content, { work, contentName })
         return isLight(content) ? inspectNow() : deps.semaphore.use(inspectNow, work)
       }, turn),
   }
@@ -58,13 +58,18 @@ const maxLightBytes = 1024 * 1024
 
 const isLight = ({ isInMemory, bytes }: Content) => isInMemory && bytes <= maxLightBytes
 
-async function inspectWithinLimits(deps: InspectionDeps, content: Content, work: Work): Promise<InspectionReport> {
+async function inspectWithinLimits(
+  deps: InspectionDeps,
+  content: Content,
+  { work, contentName }: Pick<Search, 'work' | 'contentName'>,
+): Promise<InspectionReport> {
   const result: InspectionReport = { findings: [], doubts: [] }
   const { members, unpackedBytes } = { members: maxMembers, unpackedBytes: maxUnpackedBytes, ...deps.limits }
   const budget = { members, bytes: unpackedBytes }
   const { signal } = work
   try {
-    await inspectContent(deps, content, { path: [], budget, inspected: new Set([content.sha256]), work, result })
+    const inspected = new Set([content.sha256])
+    await inspectContent(deps, content, { contentName, path: [], budget, inspected, work, result })
   } catch (error) {
     if (!signal.aborted) throw error
     if (!(signal.reason instanceof WorkExceeded)) throw signal.reason
@@ -74,6 +79,7 @@ async function inspectWithinLimits(deps: InspectionDeps, content: Content, work:
 }
 
 type Search = {
+  contentName: string | null
   path: string[]
   budget: UnpackBudget
   /** The hashes of all content of this scan: readings of the same bytes often meet again in the same content. */
@@ -91,7 +97,8 @@ async function inspectContent(deps: InspectionDeps, content: Content, search: Se
     return
   }
   const engines = deps.listEngines()
-  const reports = await Promise.all(engines.map((engine) => engine.scan(content, work)))
+  const place = { depth: path.length, name: path.at(-1) ?? search.contentName ?? '' }
+  const reports = await Promise.all(engines.map((engine) => engine.scan(content, work, place)))
   const findings = reports.flatMap((report) => report.findings.map((name): Finding => ({ name, path })))
   result.findings.push(...findings)
   result.doubts.push(...reports.flatMap((report) => report.doubts))

@@ -23,15 +23,20 @@ type ClientDeps = {
   address: ClamdAddress
   /** The process of clamd; undefined for one that the operator runs, whose processor time is not known. */
   findPid?(): number | undefined
+  /** Kept connections, at most; undefined for as many as the clamd of Assay needs. */
+  sessionCount?: number
+  /** False keeps content in this process, for a clamd whose address has secrets. */
+  sendsFromOwner?: false
 }
 
 /** Sends content and commands to clamd, and returns its replies unchanged; `toReport` interprets them. */
 export function makeClamdClient(deps: ClientDeps) {
-  const sessions = makeSessions({ ...deps, count: sessionCount })
+  const sessions = makeSessions({ ...deps, count: deps.sessionCount ?? sessionCount })
 
   return {
     scan(content: Content, work: Work): Promise<string> {
-      const { whole, bytes, sendFromOwner } = content
+      const { whole, bytes } = content
+      const sendFromOwner = deps.sendsFromOwner === false ? undefined : content.sendFromOwner
       if (whole !== undefined && whole.length <= sessionBytes) return sessions.scan(whole, work)
       const send = () =>
         sendFromOwner === undefined

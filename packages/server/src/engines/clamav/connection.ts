@@ -1,10 +1,12 @@
-import { connect, type NetConnectOpts, type Socket } from 'node:net'
+import { connect, isIP, type NetConnectOpts, type Socket } from 'node:net'
+import { type ConnectionOptions, connect as connectTls } from 'node:tls'
 import type { Content } from '../../domain/content/content.ts'
 import { EngineDown } from '../../domain/ports/engines.ts'
 import { startAwakeTimer } from '../../runtime/awake-timer.ts'
 import { freeBuffer } from '../../runtime/free-buffer.ts'
 
-export type ClamdAddress = { path: string } | { host: string; port: number }
+/** `tls` is for a clamd behind a proxy that speaks TLS, which the certificate must name. */
+export type ClamdAddress = { path: string } | { host: string; port: number; tls?: ConnectionOptions }
 
 export const maxReplyLength = 4096
 const endOfStream = Buffer.alloc(4)
@@ -101,7 +103,10 @@ export function toLength(bytes: number): Buffer {
 }
 
 export function dial(address: ClamdAddress, signal: AbortSignal): Socket {
-  return connect({ ...address, signal } as NetConnectOpts)
+  if (!('tls' in address) || address.tls === undefined) return connect({ ...address, signal } as NetConnectOpts)
+  const { host, port, tls } = address
+  // SNI has no addresses; the certificate is compared with `host` then.
+  return connectTls({ servername: isIP(host) === 0 ? host : '', ...tls, host, port, signal } as ConnectionOptions)
 }
 
 function readReply(socket: Socket, signal: AbortSignal): Promise<string> {

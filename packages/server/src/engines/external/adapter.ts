@@ -1,0 +1,40 @@
+import type { Content } from '../../domain/content/content.ts'
+import { type Doubt, EngineDown } from '../../domain/ports/engines.ts'
+import type { Logger } from '../../runtime/logger.ts'
+import type { OnEscape } from '../jail/escape.ts'
+import type { OptionReader } from './options.ts'
+
+export type Answer = {
+  /** Names of what was found. An empty list says that the engine read all of the content and found nothing. */
+  findings: string[]
+  version: string | undefined
+  /** Parts of the content that the engine says it did not read. */
+  doubts?: Doubt[]
+}
+
+/**
+ * An engine outside of Assay. `scan` throws `EngineDown` when the engine cannot answer, and for any answer that it does
+ * not understand: an unreadable or cut answer is never clean. The caller bounds time, retries and concurrency; `signal`
+ * tells that nobody waits for the answer any more.
+ */
+export type ExternalAdapter = {
+  scan(content: Content, options: { signal: AbortSignal; fileName: string }): Promise<Answer>
+  close(): Promise<void>
+}
+
+/** The engine works, but does not take this content. Another attempt would end the same, so there is none. */
+export class ContentRefused extends EngineDown {}
+
+type AdapterDeps = {
+  /** The name of the engine in assay.toml. */
+  name: string
+  /** Scans that run at once, at most: as many connections or processes are of use. */
+  concurrency: number
+  log: Logger
+  onEscape?: OnEscape | undefined
+}
+
+/** A kind of engine: `read` reads its own options, with mistakes noted in the reader, and returns how to open it. */
+export type ExternalKind = {
+  read(options: OptionReader): (deps: AdapterDeps) => ExternalAdapter | Promise<ExternalAdapter>
+}

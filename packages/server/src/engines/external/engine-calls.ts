@@ -1,0 +1,125 @@
+import type { Content } from '../../domain/content/content.ts'
+import { EngineDown, type EngineHealth } from '../../domain/ports/engines.ts'
+import { startAwakeTimer } from '../../runtime/awake-timer.ts'
+import type { Logger } from '../../runtime/logger.ts'
+import { toPrintable } from '../../runtime/text-lines.ts'
+import { type Answer, ContentRefused, type ExternalAdapter } from './adapter.ts'
+import { makeBreaker } from './breaker.ts'
+import type { CommonOptions } from './common-options.ts'
+import { makeLatency } from './latency.ts'
+import { newProbeContent } from './probe-content.ts'
+
+const maxVersionLength = 100
+const maxReasonLength = 300
+
+type Deps = { adapter: ExternalAdapter; options: CommonOptions; log: Logger }
+
+/** Calls an engine: bounded in time, repeated after a failure, and not at all while its breaker is open. */
+export function makeEngineCalls({ adapter, options, log }: Deps) {
+  const { name, timeoutMs, retries, checkMs } = options
+  const latency = makeLatency()
+  const counts = { scans: 0, failures: 0 }
+  let version: string | undefined
+  let lastAnswerAt = -Infinity
+  const breaker = makeBreaker({
+    probe,
+    onOpen: (reason) => log.error({ engine: name, reason }, 'An engine does not answer; scans do not wait for it'),
+    onClose: () => log.info({ engine: name }, 'An engine answers again'),
+  })
+  const watch = setInterval(() => {
+    if (!breaker.isOpen() && performance.now() - lastAnswerAt >= checkMs) void check()
+  }, checkMs)
+  watch.unref()
+  void check()
+
+  async function askOnce(content: Content, outer: AbortSignal, fileName: string): Promise<Answer> {
+    const answer = await withinTime(timeoutMs, outer, (signal) => adapter.scan(content, { signal, fileName }))
+    version = answer.version === undefined ? undefined : toCleanText(answer.version, maxVersionLength)
+    lastAnswerAt = performance.now()
+    return answer
+  }
+
+  async function probe() {
+    await askOnce(newProbeContent(), neverAborted, 'probe.txt')
+  }
+
+  /** Finds out that an engine without work has died, and its version before the first scan. */
+  async function check() {
+    try {
+      await probe()
+      breaker.noteSuccess()
+    } catch (error) {
+      breaker.noteFailure(toReason(error))
+    }
+  }
+
+  async function ask(content: Content, signal: AbortSignal, fileName: string): Promise<Answer> {
+    for (let attempt = 0; ; attempt++) {
+      if (breaker.isOpen()) throw new EngineDown(breaker.findFault() ?? 'it is tried again')
+      try {
+        const answer = await askOnce(content, signal, fileName)
+        breaker.noteSuccess()
+        return answer
+      } catch (error) {
+        signal.throwIfAborted()
+        counts.failures++
+        if (error instanceof ContentRefused) throw error
+        breaker.noteFailure(toReason(error))
+        if (attempt >= retries) throw error
+      }
+    }
+  }
+
+  return {
+    async ask(content: Content, signal: AbortSignal, fileName: string): Promise<Answer> {
+      const startedAt = performance.now()
+      try {
+        return await ask(content, signal, fileName)
+      } finally {
+        counts.scans++
+        latency.note(performance.now() - startedAt)
+      }
+    },
+    findVersion: () => version,
+    findHealth: (): EngineHealth => ({
+      breaker: breaker.isOpen() ? 'open' : 'closed',
+      fault: breaker.findFault(),
+      scans: counts.scans,
+      failures: counts.failures,
+      ...latency.find(),
+    }),
+    async close() {
+      clearInterval(watch)
+      breaker.close()
+      await adapter.close()
+    },
+  }
+}
+
+const neverAborted = new AbortController().signal
+
+/** Ends the work after its time, also when the adapter does not notice the end of its signal. */
+async function withinTime<T>(ms: number, outer: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  outer.throwIfAborted()
+  const controller = new AbortController()
+  const { promise: ended, reject } = Promise.withResolvers<never>()
+  const end = (error: unknown) => {
+    reject(error)
+    controller.abort(error)
+  }
+  const leave = () => end(outer.reason)
+  const timer = startAwakeTimer(ms, () => end(new EngineDown(`no answer within ${ms} ms`)))
+  outer.addEventListener('abort', leave, { once: true })
+  try {
+    return await Promise.race([work(controller.signal), ended])
+  } finally {
+    timer.stop()
+    outer.removeEventListener('abort', leave)
+  }
+}
+
+/** Text of a foreign engine goes into results and logs: it has no control characters and an end. */
+export const toCleanText = (text: string, length: number) =>
+  toPrintable(text.slice(0, length).toWellFormed()).slice(0, length).trim()
+
+export const toReason = (error: unknown) => toCleanText((error as Error).message, maxReasonLength)

@@ -1,0 +1,7 @@
+import type { ExternalKind } from './adapter.ts'
+import { clamdKind } from './clamd.ts'
+
+/** The kinds of engines that `kind = "..."` in assay.toml can name. */
+export const kinds: Readonly<Record<string, ExternalKind>> = {
+  clamd: clamdKind,
+}
