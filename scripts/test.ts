@@ -260,6 +260,7 @@ function installPrograms() {
     'squid',
     'curl',
     'faketime',
+    'python3-cryptography',
     'python3-requests',
     'zbar-tools',
     'prometheus',

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { randomBytes } from 'node:crypto'
+import { createPublicKey, randomBytes, verify } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { Agent, type IncomingMessage, request as startRequest } from 'node:http'
 import { request as startTlsRequest } from 'node:https'
@@ -58,6 +58,7 @@ function openConnection(url: string, key: string) {
 
   return {
     ping: () => toSent(begin('GET', '/v1/ping').end()),
+    get: (path: string) => toSent(begin('GET', path).end()),
     beginScan,
     scan(content: string | Buffer) {
       const { request, body, answer } = beginScan(content)
@@ -149,6 +150,33 @@ suite('two HTTP processes', () => {
       assert.equal((await connection.scan(newText(100))).status, 401)
       assert.equal((await connection.ping()).status, 401)
     }
+    pair.forEach((connection) => void connection.close())
+  })
+
+  test('answer with receipts that the same key of the service has signed', async () => {
+    const { key } = await createAccount()
+    const pair = await openPair(service.url, key)
+    const { id } = JSON.parse((await pair[0].scan(newText(100))).body)
+    const { keys } = JSON.parse((await pair[1].get('/.well-known/assay-receipts.json')).body)
+    assert.deepEqual(keys, [])
+    for (const connection of pair) {
+      const { metadata } = JSON.parse((await connection.get(`/v1/malware/${id}?receipt=1`)).body)
+      const [head = '', body = '', signature = ''] = metadata.receipt.split('.')
+      const { keys } = JSON.parse((await connection.get('/.well-known/assay-receipts.json')).body)
+      assert.equal(keys.length, 1)
+      const publicKey = createPublicKey({ key: keys[0], format: 'jwk' })
+      assert(verify(null, Buffer.from(`${head}.${body}`), publicKey, Buffer.from(signature, 'base64url')))
+      assert.equal(JSON.parse(Buffer.from(body, 'base64url').toString()).result.id, id)
+    }
+    const listKeys = async () =>
+      JSON.parse((await pair[0].get('/.well-known/assay-receipts.json')).body).keys.map(
+        (key: { kid: string }) => key.kid,
+      )
+    const [former = ''] = await listKeys()
+    const { kid } = (await service.operate('receipts', 'rotate-key')) as { kid: string }
+    assert.deepEqual(await listKeys(), [kid, former])
+    await service.operate('receipts', 'withdraw-key', former)
+    assert.deepEqual(await listKeys(), [kid])
     pair.forEach((connection) => void connection.close())
   })
 

@@ -23,6 +23,7 @@ const own = { ASSAY_BOOTSTRAP_KEY: 'backup-test-key', ASSAY_NSFW_PROFILE: 'off' 
 const large = newTar([{ name: 'noise', data: randomBytes(200_000) }, eicarMember])
 let completed = ''
 let pending = ''
+let receipt = ''
 
 /** Makes a backup while the service runs and a job waits for an engine that never answers. */
 before(async () => {
@@ -40,6 +41,7 @@ before(async () => {
     const caller = makeCaller(service.url, own.ASSAY_BOOTSTRAP_KEY)
     completed = toResult(await caller.sendFile('malware', 'scan', 'bad content'), 201).id
     pending = toId(await caller.sendFile('malware', 'submit', large))
+    receipt = await fetchReceipt(caller)
     await service.operate('backup', backup, '--with-master-key')
     const settings = { ASSAY_DATA_DIR: join(folder, 'first') }
     const { code, err } = await runProgram(settings, 'master-key', 'rotate')
@@ -52,6 +54,11 @@ before(async () => {
 })
 after(() => rmSync(folder, { recursive: true }))
 
+async function fetchReceipt(caller: ReturnType<typeof makeCaller>): Promise<string> {
+  const { metadata } = toResult(await caller.fetchResult('malware', completed, '?receipt=1'), 200)
+  return metadata?.receipt ?? ''
+}
+
 const restoreTo = (name: string, source = backup, ...options: string[]) =>
   runProgram({ ASSAY_DATA_DIR: join(folder, name) }, 'restore', source, ...options)
 
@@ -63,6 +70,9 @@ test('a restored backup has keys, credits and results, and its waiting jobs are 
     const caller = makeCaller(service.url, own.ASSAY_BOOTSTRAP_KEY)
     const result = toResult(await caller.fetchResult('malware', completed), 200)
     assert.deepEqual([result.status, result.signals], ['threat', ['Virus:Fake.Threat']])
+    // The key of receipts was restored, and sealed with the new master key.
+    const [head] = (await fetchReceipt(caller)).split('.')
+    assert.equal(head, receipt.split('.')[0])
     const { status, signals } = await caller.complete('malware', pending)
     assert.deepEqual([status, signals], ['threat', [eicarSignal]])
     assert.equal(await caller.readSpent(), 2)

@@ -5,7 +5,7 @@ import { findException } from './document-exceptions.ts'
 /** A test file and the blocks of a document whose commands it types. */
 type Runner = { document: string; test: string; takes(block: CodeBlock): boolean }
 
-const guides = ['quickstart', 'integrate', 'verdicts', 'webhooks', 'moving', 'security', 'faq']
+const guides = ['quickstart', 'integrate', 'verdicts', 'webhooks', 'moving', 'receipts', 'security', 'faq']
 const references = ['webhooks', 'listeners', 'interface', 'test-mode', 'test-images/README']
 const operating = ['operating', 'settings', 'operator-commands', 'engines']
 const callsOperator = (block: CodeBlock) => isShell(block) && block.text.startsWith('npm run assay')

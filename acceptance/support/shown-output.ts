@@ -55,6 +55,8 @@ const kinds: Kind[] = [
   // The head of the audit log, and the number of its rows.
   { shown: '\\b\\d+:[0-9a-f]{64}\\b', real: '\\d+:[0-9a-f]{64}' },
   { shown: '\\d+(?= rows\\.)', real: '\\d+' },
+  // Keys of receipts and their ids.
+  same('(?<![\\w-])[\\w-]{43}(?![\\w-])'),
   // Ids of master keys.
   same('\\b[0-9a-f]{16}\\b'),
   { shown: '(?<=X-Api-Signature: )[0-9a-f]{64}', real: '[0-9a-f]{64}' },

@@ -14,6 +14,7 @@ import {
   type Account,
   type CompletedResult,
   type DeliveryList,
+  hasReceipt,
   isAccount,
   isCompleted,
   isDeliveryList,
@@ -39,6 +40,11 @@ export type Scans = {
   submitUrl(url: string | URL, options?: SubmitOptions): Promise<WithMeta<ScanReceipt>>
   /** Fetches the current result, which may be pending. */
   getResult(id: string, options?: CallOptions): Promise<WithMeta<ScanResult>>
+  /**
+   * Fetches the signed receipt of a completed scan (docs/receipts.md). Throws ValidationFailed for a scan of a test key,
+   * and UnexpectedAnswer while the scan is pending.
+   */
+  getSignedReceipt(id: string, options?: CallOptions): Promise<string>
   /** Waits until the scan completes. Throws TimedOut after `timeoutMs`, by default 5 minutes; the scan continues. */
   waitFor(id: string, options?: WaitOptions): Promise<WithMeta<CompletedResult>>
 }
@@ -147,6 +153,11 @@ function makeScans(platform: Platform, request: Request, root: string): Scans {
   const getResult = (id: string, options?: CallOptions, query = '') =>
     request({ method: 'GET', path: `${root}/${encodeURIComponent(id)}${query}` }, isScanResult, options)
 
+  const getSignedReceipt = async (id: string, options?: CallOptions) => {
+    const path = `${root}/${encodeURIComponent(id)}?receipt=1`
+    return (await request({ method: 'GET', path }, hasReceipt, options)).metadata.receipt
+  }
+
   return {
     scanFile: async (input, options = {}) =>
       withSignals(await sendFile(`${root}/scan/file`, input, options, isCompleted)),
@@ -154,6 +165,7 @@ function makeScans(platform: Platform, request: Request, root: string): Scans {
     submitFile: (input, options = {}) => sendFile(`${root}/submit/file`, input, options, isReceipt),
     submitUrl: (url, options = {}) => sendUrl(`${root}/submit/url`, url, options, isReceipt),
     getResult: (id, options) => getResult(id, options),
+    getSignedReceipt,
     waitFor: makeWaitFor(getResult),
   }
 }

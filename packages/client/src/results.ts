@@ -90,6 +90,10 @@ export const isScanResult = (value: unknown): value is ScanResult =>
 export const isCompleted = (value: unknown): value is ScanResult & Pick<CompletedResult, 'status'> =>
   isScanResult(value) && value.status !== 'pending'
 
+/** A pending result has no receipt. */
+export const hasReceipt = (value: unknown): value is ScanResult & { metadata: { receipt: string } } =>
+  isScanResult(value) && typeof value.metadata?.receipt === 'string'
+
 /** The interface allows a service to leave `signals` out when there are none. */
 export function withSignals<T extends ScanResult>(result: T): T & { signals: string[] } {
   result.signals ??= []

@@ -72,6 +72,19 @@ test('every operation of the API has one function that sends its method, path an
   assert.equal(new Set(keys).size, 8, 'every call has its own key')
 })
 
+test('a signed receipt is returned as text, and its absence is an error', async (t) => {
+  const fake = await openFakeServer(t, ({ path }) => ({
+    json: path.startsWith('/v1/malware') ? { ...result, metadata: { receipt: 'a.b.c' } } : result,
+  }))
+  const { malware, nsfw } = newClient({ apiKey: 'key', baseUrl: fake.url, retries: 0 })
+  assert.equal(await malware.getSignedReceipt(id), 'a.b.c')
+  await assert.rejects(nsfw.images.getSignedReceipt(id), { name: 'UnexpectedAnswer' })
+  assert.deepEqual(
+    fake.requests.map(({ path }) => path),
+    [`/v1/malware/${id}?receipt=1`, `/v1/nsfw/images/${id}?receipt=1`],
+  )
+})
+
 test('waitFor requests the longest wait that the service supports', async (t) => {
   const fake = await openFakeServer(t, () => ({ json: result }))
   await newClient({ apiKey: 'key', baseUrl: fake.url }).malware.waitFor(id)

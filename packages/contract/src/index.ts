@@ -14,6 +14,6 @@ export {
   type ScanKind,
   type ScanMode,
 } from './limits.ts'
-export { type Operation, operations } from './operations.ts'
+export { type Operation, operations, receiptKeysPath } from './operations.ts'
 export { type ProblemKind, problemKinds } from './problem-kinds.ts'
 export * from './schemas.ts'

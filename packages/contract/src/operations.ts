@@ -62,6 +62,9 @@ const newScanOperations = (kind: ScanKind, idPrefix: string, root: string, scan:
   },
 ]
 
+/** Where the public keys that verify receipts are published, as a JSON Web Key Set. */
+export const receiptKeysPath = '/.well-known/assay-receipts.json'
+
 /** The whole public API. Routes, OpenAPI and the acceptance tests are built from this table. */
 export const operations: readonly Operation[] = [
   ...newScanOperations('malware', 'Malware', '/v1/malware', 'a malware scan'),

@@ -1,3 +1,4 @@
+import { ScanResult } from '../schemas.ts'
 import * as account from './account.ts'
 import * as activity from './activity.ts'
 import { accountAlertRoutes } from './alert-routes.ts'
@@ -13,6 +14,9 @@ export const accountRoutes = {
     answer: scanning.ScanPage,
   }),
   getScan: get('/scans/{id}', 'account', 'Show one scan with its timeline', { answer: scanning.ScanDetail }),
+  getReceipt: get('/scans/{id}/receipt', 'account', 'Show one completed scan with a signed receipt', {
+    answer: ScanResult,
+  }),
   getUsage: get('/usage', 'account', 'Count scans by day, kind and key, and rejected requests', {
     answer: scanning.Usage,
   }),

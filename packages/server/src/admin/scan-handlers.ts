@@ -6,6 +6,7 @@ import type { Clock } from '../domain/ports/clock.ts'
 import type { DeliveryStore } from '../domain/ports/delivery-store.ts'
 import type { KeyStore } from '../domain/ports/key-store.ts'
 import type { Counts, HistoryFilter, RecordedScan, ScanHistory } from '../domain/ports/scan-history.ts'
+import type { Receipts } from '../domain/receipts/receipts.ts'
 import { toScanResult } from '../domain/scans/scan.ts'
 import { getAccountId, getId, type Handlers, listPage, requireFound, toTimes } from './call.ts'
 
@@ -15,6 +16,7 @@ export type ScanHandlerDeps = {
   keys: KeyStore
   deliveries: DeliveryStore
   clock: Clock
+  receipts: Pick<Receipts, 'addReceipt'>
 }
 
 const dayMs = 86_400_000
@@ -62,6 +64,11 @@ export function makeScanHandlers(deps: ScanHandlerDeps) {
         ],
         deliveries: deliveriesOfScan.map((delivery) => delivery.id),
       }
+    },
+
+    async getReceipt(call) {
+      const scan = requireFound(await history.find(getAccountId(call), getId(call, 'scan')), 'scan')
+      return toScanResult(await deps.receipts.addReceipt(scan))
     },
   } satisfies Partial<Handlers>
 }

@@ -15,6 +15,7 @@ const commands: Record<string, () => Promise<Command>> = {
   jobs: async () => (await import('./jobs.ts')).makeJobsCommand(),
   nodes: async () => (await import('./nodes.ts')).makeNodesCommand(),
   webhooks: async () => (await import('./webhooks.ts')).makeWebhooksCommand(),
+  receipts: async () => (await import('./receipts.ts')).makeReceiptsCommand(),
   regions: async () => (await import('./regions.ts')).makeRegionsCommand(),
   audit: async () => (await import('./audit.ts')).makeAuditCommand(),
   config: async () => (await import('./config.ts')).makeConfigCommand(),

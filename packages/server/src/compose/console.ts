@@ -23,6 +23,7 @@ import { makeRejectedRequestStore, makeScanHistory } from '../database/console/s
 import { afterCommit } from '../database/unit-of-work.ts'
 import type { Admission } from '../domain/accounts/admission.ts'
 import { makeConsoleKeys } from '../domain/console/console-keys.ts'
+import type { Receipts } from '../domain/receipts/receipts.ts'
 import type { ScanDeps } from '../http/scans.ts'
 import { version } from '../runtime/process.ts'
 import { openRejectedRequests } from '../workers/rejected-requests.ts'
@@ -35,7 +36,7 @@ const consoleDir = fileURLToPath(new URL('../../../console/dist/', import.meta.u
 type Deps = Omit<SystemStatusDeps, 'operations' | 'contents'> & {
   background: BackgroundParts
   /** The same as behind `/v1`: a scan in the console is admitted, charged and recorded like any other. */
-  useCases: ScanDeps & { admission: Admission }
+  useCases: ScanDeps & { admission: Admission; receipts: Receipts }
   isTest: boolean
 }
 
@@ -84,7 +85,7 @@ function makeHandlers(config: Config, deps: Deps): Handlers {
     ...makeSessionHandlers({ ...shared, region: config.region, version, isTestMode: deps.isTest, sso }),
     ...makeSsoHandlers({ ...shared, sso }),
     ...makeTotpHandlers(shared),
-    ...makeScanHandlers({ ...shared, history: makeScanHistory(database) }),
+    ...makeScanHandlers({ ...shared, history: makeScanHistory(database), receipts: useCases.receipts }),
     ...makeActivityHandlers({ activity: storage.activity, record: background.recordActivity }),
     ...makeAlertHandlers({
       ...shared,

@@ -4,11 +4,13 @@ import { findRegionConflict } from '../database/regions.ts'
 import { makeTestWebhookStore } from '../database/test-webhooks.ts'
 import { makeAdmission } from '../domain/accounts/admission.ts'
 import { makeReadiness, type Readiness } from '../domain/readiness.ts'
+import { makeReceipts } from '../domain/receipts/receipts.ts'
 import { makeScanning } from '../domain/scans/scanning.ts'
 import { makeSubmitting } from '../domain/scans/submitting.ts'
 import { makeDeliveryFeed } from '../domain/webhooks/delivery-feed.ts'
 import { type HealthDeps, registerHealth } from '../http/health.ts'
 import { registerPages } from '../http/pages.ts'
+import { registerReceiptKeys } from '../http/receipt-keys.ts'
 import { makeHttpServer, watchCertificate } from '../http/server.ts'
 import { makeWrongKeyLimit } from '../http/strangers.ts'
 import type { Closers } from '../runtime/closers.ts'
@@ -105,16 +107,24 @@ export async function openEdge(config: Config, deps: Deps) {
 function makeUseCases(config: Config, { storage, scanning, background, metrics, logs }: Deps) {
   const { gate, recentCallers, jobContents } = storage
   const shared = { clock: storage.database.clock, region: config.region, gate, describe: scanning.describe }
+  const scans = makeScanning({
+    ...shared,
+    scans: storage.scans,
+    repeats: storage.idempotency,
+    scanner: scanning.scanner,
+    resultWaiters: scanning.remoteScans.resultWaiters,
+    observeVerdict: metrics.countVerdict,
+    reportFailure: (error) => logs.log.error({ err: error }, 'a scan failed'),
+  })
   return {
     admission: makeAdmission({ gate, creditGate: config.creditGate, recentCallers }),
-    scanning: makeScanning({
-      ...shared,
-      scans: storage.scans,
-      repeats: storage.idempotency,
-      scanner: scanning.scanner,
-      resultWaiters: scanning.remoteScans.resultWaiters,
-      observeVerdict: metrics.countVerdict,
-      reportFailure: (error) => logs.log.error({ err: error }, 'a scan failed'),
+    scanning: scans,
+    receipts: makeReceipts({
+      scanning: scans,
+      keys: storage.receiptKeys,
+      clock: storage.database.clock,
+      publicUrl: config.publicUrl,
+      getInstallationId: async () => (await storage.sealing.getKey()).installationId,
     }),
     submitting: makeSubmitting({
       ...shared,
@@ -200,7 +210,8 @@ function listScopes(config: Config, parts: HttpParts): ((scope: FastifyInstance)
     isTest,
   }
   const scopes = [(scope: FastifyInstance) => registerHealth(scope, health)]
-  return config.roles.api ? [...scopes, registerPages, ...site.scopes] : scopes
+  const registerKeys = (scope: FastifyInstance) => registerReceiptKeys(scope, storage.receiptKeys)
+  return config.roles.api ? [...scopes, registerPages, registerKeys, ...site.scopes] : scopes
 }
 
 async function listenHere(

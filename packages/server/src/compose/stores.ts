@@ -18,6 +18,7 @@ import { countMigrationsDone, listPendingMigrations, migrate } from '../database
 import { makeNodeStore } from '../database/node-store.ts'
 import { type Database, openDatabase } from '../database/open-database.ts'
 import { makePlanStore } from '../database/plan-store.ts'
+import { makeReceiptKeyStore } from '../database/receipt-key-store.ts'
 import { makeScanStore } from '../database/scan-store.ts'
 import { makeSignatureStore } from '../database/signature-store.ts'
 import { makeRegistration } from '../domain/accounts/registration.ts'
@@ -158,6 +159,7 @@ export async function openStores(config: Config, role: Role, log: Logger, wanted
       activity: makeActivityStore(database),
       alerts: makeAlertStore({ pool, sealer: sealing }),
       signatures: makeSignatureStore(database),
+      receiptKeys: makeReceiptKeyStore({ pool, sealer: sealing }),
       close,
     }
   } catch (error) {

@@ -4,6 +4,7 @@ import { OperatorMistake } from '../domain/problem.ts'
 import { alertChannelOf } from './alert-channels.ts'
 import { totpSecretOf } from './console/member-store.ts'
 import { changeRows, inTransaction, listRows } from './query.ts'
+import { receiptKeyOf } from './receipt-key-store.ts'
 import { previousWebhookSecretOf, webhookSecretOf } from './webhook-secrets.ts'
 
 type SealedJob = {
@@ -45,7 +46,9 @@ export async function resealAll(pool: Pool, resealing: Resealing, options: Optio
   return inTransaction(
     pool,
     async (client): Promise<Resealed> => {
-      await client.query('lock table master_key, accounts, members, alert_channels, jobs in share row exclusive mode')
+      await client.query(
+        'lock table master_key, accounts, members, alert_channels, receipt_keys, jobs in share row exclusive mode',
+      )
       await requireNoNodes(client)
       const moved = await changeRows(client, 'update master_key set id = $2 where id = $1', [
         resealing.oldId,
@@ -57,6 +60,7 @@ export async function resealAll(pool: Pool, resealing: Resealing, options: Optio
       const accounts = options.isSatellite ? 0 : await resealAccounts(client, resealing)
       const members = await resealMembers(client, resealing)
       await resealAlertChannels(client, resealing)
+      await resealReceiptKey(client, resealing)
       const jobs = await resealJobs(client, resealing)
       // No node runs, so no caller waits for a remote scan any more; the sweeper removes the content of remote scans.
       await client.query('delete from remote_scans')
@@ -129,6 +133,18 @@ async function resealAlertChannels(client: PoolClient, { reseal }: Resealing) {
     const resealed = reseal(sealed, alertChannelOf(id))
     if (resealed === undefined) await changeRows(client, 'delete from alert_channels where id = $1', [id])
     else await changeRows(client, 'update alert_channels set sealed = $2 where id = $1', [id, resealed])
+  }
+}
+
+/** A lost private key is erased: the next receipt creates another, and the public key stays for earlier receipts. */
+async function resealReceiptKey(client: PoolClient, { reseal }: Resealing) {
+  const rows = await listRows<{ id: string; sealed: Buffer }>(
+    client,
+    'select id, sealed from receipt_keys where sealed is not null',
+  )
+  for (const { id, sealed } of rows) {
+    const resealed = reseal(sealed, receiptKeyOf(id))
+    await changeRows(client, 'update receipt_keys set sealed = $2 where id = $1', [id, resealed ?? null])
   }
 }
 

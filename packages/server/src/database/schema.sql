@@ -424,6 +424,17 @@ create table rate_windows (
   constraint rate_windows_key_id_fkey FOREIGN KEY (key_id) REFERENCES api_keys(id) ON DELETE CASCADE
 ) with (fillfactor = 50);
 
+create table receipt_keys (
+  id text not null,
+  public_key bytea not null,
+  sealed bytea,
+  created_at timestamp with time zone not null default now(),
+  constraint receipt_keys_pkey PRIMARY KEY (id),
+  constraint receipt_keys_public_key_check CHECK ((octet_length(public_key) = 32))
+);
+
+CREATE UNIQUE INDEX receipt_keys_current ON public.receipt_keys USING btree ((true)) WHERE (sealed IS NOT NULL);
+
 create table rejected_requests (
   account_id uuid not null,
   day date not null,

@@ -3,8 +3,6 @@ import {
   headers,
   JobType,
   maxContentBytes,
-  maxKeyLength,
-  maxWaitSeconds,
   type Operation,
   operations,
   ProblemDetails,
@@ -22,6 +20,7 @@ import {
 } from '@assay/contract'
 import { adminSecurity, adminTag, toAdminPaths } from './openapi-admin.ts'
 import { examples } from './openapi-examples.ts'
+import { idParameter, keyParameter, receiptParameter, testParameter, waitParameter } from './openapi-parameters.ts'
 
 type Json = Record<string, unknown>
 
@@ -110,7 +109,12 @@ function toOperation(operation: Operation): Json {
           parameters: [keyParameter, testParameter],
           requestBody: toRequestBody(operation),
         }
-      : { parameters: [...(operation.does === 'result' ? [idParameter, waitParameter] : []), testParameter] }),
+      : {
+          parameters: [
+            ...(operation.does === 'result' ? [idParameter, waitParameter, receiptParameter] : []),
+            testParameter,
+          ],
+        }),
     responses: toResponses(operation),
   }
 }
@@ -151,37 +155,6 @@ function toWebhookHeader(name: string, description: string, form: Json): Json {
 
 const describeLimit = ({ kind, mode }: Operation & { does: 'file' | 'url' }) =>
   `Content up to ${maxContentBytes[kind][mode] / 1024 / 1024} MB. Costs 1 credit.`
-
-const idParameter = {
-  name: 'id',
-  in: 'path',
-  required: true,
-  description: 'Identifier of the job, as returned when it was submitted',
-  schema: { type: 'string', format: 'uuid' },
-}
-
-const waitParameter = {
-  name: 'wait',
-  in: 'query',
-  description: 'Seconds to wait for a pending job. The response is sent as soon as the job completes.',
-  schema: { type: 'integer', minimum: 0, maximum: maxWaitSeconds, default: 0 },
-}
-
-const keyParameter = {
-  name: headers.idempotencyKey,
-  in: 'header',
-  description: 'Repeating a request with the same key within a day returns the first response and is charged once.',
-  schema: { type: 'string', minLength: 1, maxLength: maxKeyLength },
-}
-
-const testParameter = {
-  name: headers.test,
-  in: 'header',
-  description: 'The response that a request with a test key asks for. Other keys ignore this header.',
-  schema: toRef('TestAnswer'),
-  // Without an example the reference would send the first value of the schema with every request.
-  examples: { default: { summary: 'Not sent', 'x-disabled': true } },
-}
 
 function toRequestBody({ does, mode, kind }: Operation & { does: 'file' | 'url' }): Json {
   const bodies = {

@@ -4,6 +4,7 @@ import type { Admitted } from '../domain/accounts/admission.ts'
 import type { Content } from '../domain/content/content.ts'
 import type { ContentStore, JobContent } from '../domain/ports/content-store.ts'
 import { Problem } from '../domain/problem.ts'
+import type { Receipts } from '../domain/receipts/receipts.ts'
 import {
   checkFileSubmission,
   checkUrlSubmission,
@@ -115,22 +116,24 @@ function sendReceipt(request: FastifyRequest, reply: FastifyReply, submitted: Ad
 }
 
 /**
- * Handles result queries. A completed result never changes, so it carries an ETag and may be cached; a pending one must
- * not be cached.
+ * Handles result queries. A completed result never changes, so it carries an ETag and may be cached. A pending one and
+ * one with a receipt, which has the time of its signature, must not be cached.
  */
 export function makeResultHandler(
   target: { kind: ScanKind },
-  deps: { scanning: Pick<Scanning, 'getScan'>; draining: AbortSignal },
+  deps: { scanning: Pick<Scanning, 'getScan'>; receipts: Pick<Receipts, 'getScan'>; draining: AbortSignal },
 ): Handler {
   return async (request, reply) => {
     const { id } = request.params as { id: string }
     const waitMs = readWait(request) * 1000
+    const wantsReceipt = readReceipt(request)
     const options = {
       waitMs,
       ...(waitMs > 0 ? { signal: AbortSignal.any([abortWhenClientLeaves(reply), deps.draining]) } : {}),
     }
-    const scan = await deps.scanning.getScan(getCaller(request), target.kind, id, options)
-    if (scan.status === 'pending') {
+    const { getScan } = wantsReceipt ? deps.receipts : deps.scanning
+    const scan = await getScan(getCaller(request), target.kind, id, options)
+    if (scan.status === 'pending' || wantsReceipt) {
       reply.header('Cache-Control', 'no-store')
       return toScanResult(scan)
     }
@@ -148,6 +151,13 @@ export function readWait(request: FastifyRequest): number {
   if (typeof wait === 'string' && /^\d{1,2}$/.test(wait) && seconds <= maxWaitSeconds) return seconds
   const error = `wait must be a whole number of seconds from 0 to ${maxWaitSeconds}.`
   throw new Problem({ kind: 'validation', errors: { wait: [error] } })
+}
+
+/** Reads the `receipt` parameter of the query: `?receipt=1` asks for a signed receipt of the result. */
+function readReceipt(request: FastifyRequest): boolean {
+  const { receipt } = request.query as { receipt?: unknown }
+  if (receipt === undefined || receipt === '1') return receipt === '1'
+  throw new Problem({ kind: 'validation', errors: { receipt: ['receipt must be 1, or be left out.'] } })
 }
 
 const hasCurrentTag = ({ headers }: FastifyRequest, tag: string): boolean =>

@@ -5,6 +5,7 @@ import type { Admission } from '../domain/accounts/admission.ts'
 import type { Content } from '../domain/content/content.ts'
 import type { AccountStore } from '../domain/ports/account-store.ts'
 import type { JobContent } from '../domain/ports/content-store.ts'
+import type { Receipts } from '../domain/receipts/receipts.ts'
 import type { DeliveryFeed } from '../domain/webhooks/delivery-feed.ts'
 import { countFailedFastPath, getCaller, type KeyedOperation, makeAdmitHook, prepareAdmission } from './admission.ts'
 import { makeDeliveriesHandler } from './deliveries.ts'
@@ -15,6 +16,7 @@ export type V1Deps<C extends Content = JobContent> = ScanDeps<C> & {
   admission: Admission
   wrongKeys: Pick<StrangerLimit, 'refuseTooMany'>
   accounts: Pick<AccountStore, 'findAccount'>
+  receipts: Pick<Receipts, 'getScan'>
   /** Undefined in an HTTP process, which leaves the webhooks of an account to the main process. */
   deliveryFeed?: DeliveryFeed
   /** Aborts when the service stops: requests that wait for a result are answered with its current state. */

@@ -1,5 +1,8 @@
+import type { ScanResult } from '@assay/contract'
 import { Link } from '@tanstack/react-router'
+import { toUrl } from '../../api/call.ts'
 import { useRead } from '../../api/hooks.ts'
+import { buttonClass } from '../../ui/button.tsx'
 import { Dialog } from '../../ui/dialog.tsx'
 import { toExactTime } from '../../ui/format.ts'
 import { Loaded } from '../../ui/states.tsx'
@@ -14,7 +17,20 @@ export function ScanDrawer({ id, onClose }: { id: string; onClose: () => void })
       <Loaded query={scan}>
         {({ scan, timeline, deliveries, key_name }) => (
           <div className="flex flex-col gap-6">
-            <ResultCard result={scan}>{scan.status === 'threat' && <FalsePositive result={scan} />}</ResultCard>
+            <ResultCard result={scan}>
+              {scan.status === 'threat' && <FalsePositive result={scan} />}
+              {hasReceipt(scan) && (
+                <p>
+                  <a
+                    href={toUrl('getReceipt', { params: { id: scan.id } })}
+                    download={`receipt-${scan.id}.json`}
+                    className={buttonClass('ghost')}
+                  >
+                    Signed receipt
+                  </a>
+                </p>
+              )}
+            </ResultCard>
             <section aria-label="Timeline">
               <h3 className="mb-3 font-semibold">Timeline</h3>
               <ol className="flex flex-col gap-3 border-l-2 border-line pl-4">
@@ -61,3 +77,6 @@ export function ScanDrawer({ id, onClose }: { id: string; onClose: () => void })
     </Dialog>
   )
 }
+
+/** Nothing is signed for pending scans and for results of test keys. */
+const hasReceipt = ({ status, metadata }: ScanResult) => status !== 'pending' && metadata?.test !== 'true'

@@ -20,7 +20,10 @@ type Deps = {
   endsWithClient: boolean
 }
 
-type RemoteUseCases = Pick<V1Deps<Content>, 'admission' | 'wrongKeys' | 'accounts' | 'scanning' | 'submitting'>
+type RemoteUseCases = Pick<
+  V1Deps<Content>,
+  'admission' | 'wrongKeys' | 'accounts' | 'scanning' | 'receipts' | 'submitting'
+>
 
 /** Makes the use cases of the HTTP interface, which the main process does. Content is described here and stays here. */
 export function makeRemoteUseCases({ link, shared, describe, creditGate, endsWithClient }: Deps): RemoteUseCases {
@@ -58,16 +61,17 @@ export function makeRemoteUseCases({ link, shared, describe, creditGate, endsWit
     return noteCaller(caller.keyDigest, value as WireAdmitted)
   }
 
-  const scanning: Scanning = {
-    async getScan(owner, kind, id, { waitMs = 0, signal } = {}) {
+  const makeGetScan =
+    (withReceipt: boolean): Scanning['getScan'] =>
+    async (owner, kind, id, { waitMs = 0, signal } = {}) => {
       const { accountId, isTest } = owner
-      const { value } = await link.call(
-        'getScan',
-        { value: { owner: { accountId, isTest }, kind, id, waitMs } },
-        signal,
-      )
+      const call = { owner: { accountId, isTest }, kind, id, waitMs, withReceipt }
+      const { value } = await link.call('getScan', { value: call }, signal)
       return toScan(value as Scan)
-    },
+    }
+
+  const scanning: Scanning = {
+    getScan: makeGetScan(false),
     async scanNow(caller, content, { abortWhenClientLeaves, ...request }) {
       const signal = endsWithClient ? abortWhenClientLeaves?.() : undefined
       return toAdmittedScan(await callWithContent('scanNow', caller, content, request, signal))
@@ -94,6 +98,7 @@ export function makeRemoteUseCases({ link, shared, describe, creditGate, endsWit
       },
     },
     scanning,
+    receipts: { getScan: makeGetScan(true) },
     submitting,
   }
 }

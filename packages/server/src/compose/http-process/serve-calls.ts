@@ -4,6 +4,7 @@ import type { Content } from '../../domain/content/content.ts'
 import type { AccountStore } from '../../domain/ports/account-store.ts'
 import type { AdmissionCall, AdmissionGate, Caller } from '../../domain/ports/admission-gate.ts'
 import type { JobContent, JobContents } from '../../domain/ports/content-store.ts'
+import type { Receipts } from '../../domain/receipts/receipts.ts'
 import type { Owner, Scanning, ScanRequest } from '../../domain/scans/scanning.ts'
 import type { JobRequest, Submitting } from '../../domain/scans/submitting.ts'
 import type { StrangerLimit } from '../../http/strangers.ts'
@@ -14,6 +15,7 @@ export type CallDeps = {
   gate: AdmissionGate
   accounts: Pick<AccountStore, 'findAccount'>
   scanning: Scanning
+  receipts: Pick<Receipts, 'getScan'>
   submitting: Submitting
   jobContents: JobContents
   /** Whether workers on other nodes scan the content, which must be stored where they can read it. */
@@ -22,6 +24,7 @@ export type CallDeps = {
   countRejectedRequest(accountId: string, status: number): void
 }
 
+type ResultCall = { owner: Owner; kind: ScanKind; id: string; waitMs: number; withReceipt: boolean }
 type Context = { body: Buffer | undefined; readonly signal: AbortSignal }
 
 /** Makes the functions of the main process that an HTTP process calls: each is one function of the domain. */
@@ -40,10 +43,11 @@ export function makeCallHandlers(deps: CallDeps, getLink: () => Link) {
     async findAccount(accountId: string): Promise<Message> {
       return { value: await deps.accounts.findAccount(accountId) }
     },
-    async getScan(value: { owner: Owner; kind: ScanKind; id: string; waitMs: number }, context: Context) {
-      const { owner, kind, id, waitMs } = value
+    async getScan({ owner, kind, id, waitMs, withReceipt }: ResultCall, context: Context): Promise<Message> {
       const options = waitMs > 0 ? { waitMs, signal: context.signal } : {}
-      return { value: await deps.scanning.getScan(owner, kind, id, options) }
+      // The receipt is signed here: HTTP processes get neither the key nor anything of their choice signed.
+      const { getScan } = withReceipt ? deps.receipts : deps.scanning
+      return { value: await getScan(owner, kind, id, options) }
     },
     async scanNow(value: ScanCall, context: Context): Promise<Message> {
       const request = value.request as ScanRequest

@@ -120,6 +120,19 @@ create table master_key (
   installation_id uuid not null default gen_random_uuid()
 );
 
+-- Keys that sign receipts (Ed25519). Public keys stay, so that former receipts can be verified; the sealed private key
+-- is erased when another key takes its place.
+create table receipt_keys (
+  -- the thumbprint of the public key (RFC 7638)
+  id text primary key,
+  public_key bytea not null check (octet_length(public_key) = 32),
+  sealed bytea,
+  created_at timestamptz not null default now()
+);
+
+-- One key signs at a time.
+create unique index receipt_keys_current on receipt_keys ((true)) where sealed is not null;
+
 -- Scans are partitioned by the time that their ids (UUID version 7) begin with, so that deleting old results is
 -- dropping a table; scan-partitions.ts creates and drops the partitions. Scans and ledger rows have no foreign keys:
 -- the statement that writes them has just locked the account, and looking it up again made a batch of 64 charges a
