@@ -1,7 +1,7 @@
 import { IcapFault } from './icap-headers.ts'
 
-export type HeaderSection = 'req-hdr' | 'res-hdr'
-export type BodySection = 'req-body' | 'res-body' | 'null-body' | 'opt-body'
+type HeaderSection = 'req-hdr' | 'res-hdr'
+type BodySection = 'req-body' | 'res-body' | 'null-body' | 'opt-body'
 
 /** The headers of the HTTP message as they arrived, each with the empty line at its end. */
 export type Encapsulated = { [name in HeaderSection]?: Buffer }

@@ -1,11 +1,12 @@
 /** The parts of one chunk of a body. */
-export const toChunk = (bytes: Buffer): Buffer[] => [
-  Buffer.from(`${bytes.length.toString(16)}\r\n`),
-  bytes,
-  Buffer.from('\r\n'),
-]
+export const toChunk = (...pieces: Buffer[]): Buffer[] => {
+  const bytes = pieces.reduce((sum, piece) => sum + piece.length, 0)
+  return [Buffer.from(`${bytes.toString(16)}\r\n`), ...pieces, lineEnd]
+}
 
-export const lastChunk = '0\r\n\r\n'
+const lineEnd = Buffer.from('\r\n')
+
+export const lastChunk = Buffer.from('0\r\n\r\n')
 
 /** The last chunk of a preview that holds the whole body. */
-export const lastChunkOfWhole = '0; ieof\r\n\r\n'
+export const lastChunkOfWhole = Buffer.from('0; ieof\r\n\r\n')

@@ -48,6 +48,8 @@ export function newIcapParser<H extends Head>(parseHead: (text: string) => H) {
       // The rest is copied, because receivers of content events may keep the memory of the chunk.
       unread = rest.length === 0 ? emptyBuffer : Buffer.from(rest)
     },
+    /** Whether there are bytes of a message that has not arrived as a whole. */
+    hasUnparsed: () => unread.length > 0 || head !== undefined || body !== undefined,
     /** Tells the parser that the rest of the body follows the preview. */
     continueAfterPreview() {
       if (!canContinue) throw new Error('There is no preview to continue')
@@ -81,17 +83,7 @@ export function newIcapParser<H extends Head>(parseHead: (text: string) => H) {
     const current = head as H
     const total = current.layout.headers.reduce((sum, section) => sum + section.bytes, 0)
     if (bytes.length < total) return undefined
-    const headers: Encapsulated = {}
-    let start = 0
-    for (const section of current.layout.headers) {
-      const part = Buffer.from(bytes.subarray(start, start + section.bytes))
-      // The section may have to be sent back unchanged, so it must end exactly at the given offset.
-      if (part.indexOf(headEnd) !== part.length - headEnd.length) {
-        throw new IcapFault(400, `The section ${section.name} does not end where Encapsulated says.`)
-      }
-      headers[section.name] = part
-      start += section.bytes
-    }
+    const headers = cutSections(bytes, current.layout)
     return beginMessage(current, headers, bytes.subarray(total))
   }
 
@@ -121,6 +113,21 @@ export function newIcapParser<H extends Head>(parseHead: (text: string) => H) {
     }
     return { events: [{ kind: 'end', inPreview }], rest }
   }
+}
+
+/** The header sections, which may have to be sent back unchanged, so each must end exactly at the given offset. */
+function cutSections(bytes: Buffer, { headers: sections }: Layout): Encapsulated {
+  const headers: Encapsulated = {}
+  let start = 0
+  for (const section of sections) {
+    const part = Buffer.from(bytes.subarray(start, start + section.bytes))
+    if (part.indexOf(headEnd) !== part.length - headEnd.length) {
+      throw new IcapFault(400, `The section ${section.name} does not end where Encapsulated says.`)
+    }
+    headers[section.name] = part
+    start += section.bytes
+  }
+  return headers
 }
 
 type BodyEvent =

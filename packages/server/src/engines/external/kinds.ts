@@ -1,7 +1,9 @@
 import type { ExternalKind } from './adapter.ts'
 import { clamdKind } from './clamd.ts'
+import { icapKind } from './icap/icap-kind.ts'
 
 /** The kinds of engines that `kind = "..."` in assay.toml can name. */
 export const kinds: Readonly<Record<string, ExternalKind>> = {
   clamd: clamdKind,
+  icap: icapKind,
 }

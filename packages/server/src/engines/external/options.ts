@@ -53,7 +53,7 @@ export function makeOptionReader(table: EngineTable, mistakes: string[]) {
       )
     },
     /** A regular expression. */
-    pattern(option: string, fallback: RegExp): RegExp {
+    pattern<F extends RegExp | undefined>(option: string, fallback: F): RegExp | F {
       const must = 'must be a regular expression, best in single quotes'
       return read(option, must, (value) => (typeof value === 'string' ? toPattern(value) : undefined)) ?? fallback
     },

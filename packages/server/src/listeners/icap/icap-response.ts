@@ -135,7 +135,7 @@ export function makeResponder(
       }
       const page = toBlockPage(verdict, reference)
       const head = toHead(200, { ...last, ...cause }, `res-hdr=0, res-body=${page.head.length}`)
-      await connection.send(Buffer.concat([head, page.head, ...toChunk(page.body), Buffer.from(lastChunk)]))
+      await connection.send(Buffer.concat([head, page.head, ...toChunk(page.body), lastChunk]))
       return !options.closes
     },
   }

@@ -1,0 +1,146 @@
+import { EngineDown } from '../../../domain/ports/engines.ts'
+import { makeSemaphore, type Semaphore } from '../../../domain/semaphore.ts'
+import type { ClamdAddress } from '../../clamav/connection.ts'
+import type { ExternalAdapter } from '../adapter.ts'
+import { type IcapConnection, openIcapConnection } from './icap-connection.ts'
+import { type Exchange, exchangeContent } from './icap-exchange.ts'
+import type { ThreatHeader } from './icap-findings.ts'
+import { type IcapService, toOptionsRequest } from './icap-messages.ts'
+import { choosePreview, type IcapOptions, toOptions } from './icap-options.ts'
+
+export type IcapSettings = {
+  address: ClamdAddress
+  service: IcapService
+  /** Whether content is sent with the preview that the server wants. */
+  usesPreview: boolean
+  threatHeader: ThreatHeader | undefined
+}
+
+const maxWaitMs = 20_000
+
+/** An ICAP server. Connections are kept for the next scan; OPTIONS is asked again when its time is over. */
+export function openIcapAdapter(settings: IcapSettings, concurrency: number): ExternalAdapter {
+  const { service } = settings
+  const connections = makeConnections(settings.address, concurrency)
+  let options: IcapOptions | undefined
+  let permits: { count: number; semaphore: Semaphore } | undefined
+
+  async function findOptions(signal: AbortSignal): Promise<IcapOptions> {
+    if (options !== undefined && performance.now() < options.validUntil) return options
+    const found = await connections.use(signal, (connection) => askOptions(connection, service))
+    options = found
+    return found
+  }
+
+  /** Keeps to the number of connections that the server takes. */
+  function limit<T>({ maxConnections }: IcapOptions, signal: AbortSignal, run: () => Promise<T>): Promise<T> {
+    if (maxConnections === undefined || maxConnections >= concurrency) return run()
+    if (permits?.count !== maxConnections) {
+      permits = { count: maxConnections, semaphore: makeSemaphore({ count: maxConnections, maxWaitMs }) }
+    }
+    return permits.semaphore.use(run, { signal })
+  }
+
+  return {
+    async scan(content, { signal, fileName }) {
+      signal.throwIfAborted()
+      const found = await findOptions(signal)
+      const exchange = (preview: number | undefined) =>
+        connections.use(signal, async (connection) => {
+          const request = { ...settings, content, fileName, preview, answers204: found.answers204 }
+          const { isComplete, ...value } = await exchangeContent(connection, request)
+          return { value, isComplete }
+        })
+      const { result, tag = found.tag } = await limit(found, signal, async () => {
+        const first = await exchange(settings.usesPreview ? choosePreview(found, fileName) : undefined)
+        // A server that needs no more than the preview has not scanned the content, so it gets all of it at once.
+        return first.result === 'partial' ? exchange(undefined) : first
+      })
+      if (result === 'partial') throw new EngineDown('the server answered to a preview that it did not get')
+      // Another tag tells that the service has changed.
+      if (tag !== found.tag) options = undefined
+      return { ...result, version: toVersion(found, tag) }
+    },
+    async close() {
+      connections.close()
+    },
+  }
+}
+
+const toVersion = ({ service = 'ICAP' }: IcapOptions, tag: string | undefined) =>
+  tag === undefined ? undefined : `${service.slice(0, 60)} ${tag}`
+
+async function askOptions(connection: IcapConnection, service: IcapService) {
+  await connection.write([toOptionsRequest(service)])
+  const event = await connection.next()
+  if (event.kind !== 'head') throw new EngineDown('the server sent a body without a head')
+  const { status, headers, closes } = event.head
+  if (status !== 200) throw new EngineDown(`the server answered OPTIONS with the status ${status}`)
+  const methods = headers.get('methods')
+  if (methods !== undefined && !methods.join().toUpperCase().includes(service.method)) {
+    throw new EngineDown(`the service has no ${service.method}: its methods are ${methods.join()}`)
+  }
+  let bytes = 0
+  for (let next = await connection.next(); next.kind !== 'end'; next = await connection.next()) {
+    if (next.kind === 'content') bytes += next.bytes.length
+    if (bytes > maxOptionsBytes) throw new EngineDown('the answer to OPTIONS is too long')
+  }
+  return { value: toOptions(headers), isComplete: !closes }
+}
+
+const maxOptionsBytes = 64 * 1024
+
+type Outcome<T> = { value: T; isComplete: Exchange['isComplete'] }
+
+/** Connections of which up to `maxIdle` are kept while they have no work. */
+function makeConnections(address: ClamdAddress, maxIdle: number) {
+  const idle: IcapConnection[] = []
+  let isClosed = false
+
+  function takeIdle(): IcapConnection | undefined {
+    for (let connection = idle.pop(); connection !== undefined; connection = idle.pop()) {
+      if (connection.canBeReused()) return connection
+      connection.close()
+    }
+    return undefined
+  }
+
+  async function useOne<T>(
+    connection: IcapConnection,
+    signal: AbortSignal,
+    exchange: (connection: IcapConnection) => Promise<Outcome<T>>,
+  ): Promise<T> {
+    const stop = () => connection.fail('the scan was given up')
+    signal.addEventListener('abort', stop, { once: true })
+    try {
+      connection.begin()
+      const { value, isComplete } = await exchange(connection)
+      if (isComplete) connection.end()
+      if (isComplete && connection.canBeReused() && idle.length < maxIdle && !isClosed) idle.push(connection)
+      else connection.close()
+      return value
+    } catch (error) {
+      connection.close()
+      signal.throwIfAborted()
+      throw error
+    } finally {
+      signal.removeEventListener('abort', stop)
+    }
+  }
+
+  return {
+    async use<T>(signal: AbortSignal, exchange: (connection: IcapConnection) => Promise<Outcome<T>>): Promise<T> {
+      const kept = takeIdle()
+      try {
+        return await useOne(kept ?? openIcapConnection(address), signal, exchange)
+      } catch (error) {
+        if (kept?.wasClosedWhileIdle() !== true || signal.aborted) throw error
+        return await useOne(openIcapConnection(address), signal, exchange)
+      }
+    },
+    close() {
+      isClosed = true
+      for (const connection of idle.splice(0)) connection.close()
+    },
+  }
+}

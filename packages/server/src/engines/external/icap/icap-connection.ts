@@ -1,0 +1,154 @@
+import type { Socket } from 'node:net'
+import { type IcapEvent, newIcapParser } from '../../../domain/icap/icap-parser.ts'
+import { EngineDown } from '../../../domain/ports/engines.ts'
+import { type ClamdAddress, dial } from '../../clamav/connection.ts'
+import { type IcapResponse, parseResponse } from './icap-messages.ts'
+
+export type ResponseEvent = IcapEvent<IcapResponse>
+
+/** A connection that is idle for longer may have been dropped by a firewall without a word. */
+const maxIdleMs = 30_000
+/** Reading stops while this much of a response has not been taken. */
+const maxQueuedBytes = 1024 * 1024
+const maxQueuedEvents = 1000
+const maxCopiedBytes = 64 * 1024
+
+const neverAborted = new AbortController().signal
+
+/** A connection to an ICAP server, for one request after the other. */
+export function openIcapConnection(address: ClamdAddress) {
+  // The connection outlives the scan for which it is opened, so it does not end with the signal of that scan.
+  const socket: Socket = dial(address, neverAborted)
+  const events = makeEventQueue(socket)
+  let isBusy = false
+  let hasAnswered = false
+  let requests = 0
+  let idleSince = 0
+
+  function fail(reason: string, cause?: unknown) {
+    events.fail(new EngineDown(reason, { cause }))
+    socket.destroy()
+  }
+
+  socket.setNoDelay(true)
+  socket.on('data', (chunk: Buffer) => {
+    hasAnswered = true
+    // Bytes without a request would be taken for the answer to the next one.
+    if (!isBusy) return fail('the server sent bytes that no request asked for')
+    try {
+      events.parse(chunk)
+    } catch (error) {
+      fail(`the server sent a response that is not valid: ${(error as Error).message}`, error)
+    }
+  })
+  socket.on('error', (error) => fail(error.message, error))
+  socket.on('end', () => fail('the server closed the connection before the end of its response'))
+  socket.on('close', () => fail('the connection was closed'))
+
+  return {
+    /** Begins a request. The events that follow are those of its response. */
+    begin() {
+      isBusy = true
+      hasAnswered = false
+      requests++
+    },
+    /** Ends a request whose response was read to its end. */
+    end() {
+      isBusy = false
+      idleSince = performance.now()
+      if (events.has() || events.hasUnparsed()) fail('the server sent more than one response')
+    },
+    canBeReused: () => !socket.destroyed && performance.now() - idleSince < maxIdleMs,
+    /** A server may close an idle connection just when the next request is sent; it has not seen that request then. */
+    wasClosedWhileIdle: () => events.hasFailed() && !hasAnswered && requests > 1,
+    hasEvent: () => events.has() || events.hasFailed(),
+    next: events.next,
+    hasEnded: events.hasEnded,
+    /** Writes the parts at once. Returns a promise while the server is behind. */
+    write(parts: Buffer[], onWritten?: () => void): Promise<void> | undefined {
+      const bytes = parts.reduce((sum, part) => sum + part.length, 0)
+      // For a small request, one plain write of a copy costs less than a gathered write.
+      const isSmall = bytes <= maxCopiedBytes
+      const hasRoom = isSmall ? socket.write(Buffer.concat(parts), onWritten) : writeGathered(socket, parts, onWritten)
+      return hasRoom ? undefined : waitForRoom(socket)
+    },
+    fail,
+    close: () => void socket.destroy(),
+  }
+}
+
+export type IcapConnection = ReturnType<typeof openIcapConnection>
+
+/** The events of responses, until they are taken. */
+function makeEventQueue(socket: Socket) {
+  const parser = newIcapParser(parseResponse)
+  const queue: ResponseEvent[] = []
+  let queuedBytes = 0
+  let waiting: PromiseWithResolvers<ResponseEvent> | undefined
+  let failure: EngineDown | undefined
+  const isFull = () => queuedBytes > maxQueuedBytes || queue.length > maxQueuedEvents
+
+  function add(event: ResponseEvent) {
+    if (waiting !== undefined) {
+      waiting.resolve(event)
+      waiting = undefined
+      return
+    }
+    queue.push(event)
+    if (event.kind === 'content') queuedBytes += event.bytes.length
+    if (isFull()) socket.pause()
+  }
+
+  return {
+    parse(chunk: Buffer) {
+      for (const event of parser.push(chunk)) add(event)
+    },
+    fail(reason: EngineDown) {
+      failure ??= reason
+      waiting?.reject(failure)
+      waiting = undefined
+    },
+    has: () => queue.length > 0,
+    hasUnparsed: parser.hasUnparsed,
+    hasFailed: () => failure !== undefined,
+    /** Rejects when the connection is closed or the response cannot be understood. */
+    next(): Promise<ResponseEvent> | ResponseEvent {
+      const event = queue.shift()
+      if (event === undefined) {
+        if (failure !== undefined) return Promise.reject(failure)
+        waiting = Promise.withResolvers<ResponseEvent>()
+        return waiting.promise
+      }
+      if (event.kind === 'content') queuedBytes -= event.bytes.length
+      if (!isFull()) socket.resume()
+      return event
+    },
+    /** Takes what has arrived already. Returns whether that is the rest of the response. */
+    hasEnded(): boolean {
+      const rest = queue.splice(0)
+      return rest.findIndex(({ kind }) => kind === 'end') === rest.length - 1 && rest.length > 0
+    },
+  }
+}
+
+function writeGathered(socket: Socket, parts: Buffer[], onWritten?: () => void): boolean {
+  socket.cork()
+  let hasRoom = true
+  for (const [index, part] of parts.entries()) {
+    hasRoom = socket.write(part, index === parts.length - 1 ? onWritten : undefined)
+  }
+  socket.uncork()
+  return hasRoom
+}
+
+/** Resolves also when an answer arrives: a server that answers early may read no more. */
+function waitForRoom(socket: Socket) {
+  return new Promise<void>((resolve) => {
+    const names = ['drain', 'close', 'data']
+    const done = () => {
+      for (const name of names) socket.off(name, done)
+      resolve()
+    }
+    for (const name of names) socket.on(name, done)
+  })
+}
