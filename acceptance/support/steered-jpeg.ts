@@ -22,11 +22,11 @@ export function makeSteeredJpeg({ inFull, small }: Steering): Buffer {
   const [shown, hidden] = [toYcc(inFull), toYcc(small)]
   const bits = makeBitWriter()
   const previous = [0, 0, 0]
+  const toCoefficients = makeTransform()
   for (let block = 0; block < side * side; block++) {
     for (let component = 0; component < 3; component++) {
       const at = block * 3 + component
-      const values = toBlock(shown[at] ?? 0, hidden[at] ?? 0)
-      const coefficients = transform(values).map((value) => Math.round(value / quantum))
+      const coefficients = toCoefficients(shown[at] ?? 0, hidden[at] ?? 0)
       previous[component] = writeBlock(bits, coefficients, previous[component] ?? 0)
     }
   }
@@ -54,6 +54,19 @@ function toYcc({ pixels }: Blocks): number[] {
     found.push(y, 128 + (blue - y) / 1.772, 128 + (red - y) / 1.402)
   }
   return found
+}
+
+/** Makes the function for the coefficients of a block. Blocks of the same colours, often all of a picture, share them. */
+function makeTransform() {
+  const found = new Map<string, number[]>()
+  return (inFull: number, small: number): number[] => {
+    const key = `${inFull} ${small}`
+    const known = found.get(key)
+    if (known !== undefined) return known
+    const coefficients = transform(toBlock(inFull, small)).map((value) => Math.round(value / quantum))
+    found.set(key, coefficients)
+    return coefficients
+  }
 }
 
 /** A block whose mean is `small` until values beyond black and white are cut, and `inFull` from then on. */

@@ -124,7 +124,7 @@ describe('parts of pictures with random changes', () => {
     const whole = Buffer.concat([jpeg, png, jpeg.subarray(0, jpeg.length >> 1), gif])
     const next = makeNoise(11)
     let seen = 0
-    for (let round = 0; round < 60; round++) {
+    for (let round = 0; round < 15; round++) {
       const bytes = Buffer.from(whole)
       for (let change = 0; change <= round % 12; change++) {
         bytes[Math.floor(next() * bytes.length)] = Math.floor(next() * 256)
@@ -133,13 +133,13 @@ describe('parts of pictures with random changes', () => {
       if ('unscanned' in picture) continue
       for (const view of picture.views) seen += await countParts(view)
     }
-    assert.ok(seen > 100, `${seen} parts`)
+    assert.ok(seen > 50, `${seen} parts`)
   })
 
   it('lie within the picture, whatever its pixels and proportions are', () => {
     const next = makeNoise(5)
     const sizes = [1, 2, 31, 32, 33, 224, 449, 5_000, 65_535]
-    for (let round = 0; round < 150; round++) {
+    for (let round = 0; round < 40; round++) {
       const step = 1 + Math.floor(next() * 90)
       const shades = Array.from({ length: 9 }, () => Math.floor(next() * 256))
       const at = (x: number, y: number) => shades[(Math.floor(x / step) + Math.floor(y / step) * 2) % 9] ?? 0

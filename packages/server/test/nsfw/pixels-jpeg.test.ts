@@ -41,10 +41,9 @@ describe('sizes of a JPEG', () => {
         [200, 60, 60],
         [60, 60, 200],
       ].map((colour) => ({ side: blocks, pixels: paint(blocks, blocks, () => colour).data })) as [Blocks, Blocks]
+      const bytes = makeSteeredJpeg({ inFull, small })
       for (const options of [{}, { both: true, allSizes: true }]) {
-        const shown = (await open(makeSteeredJpeg({ inFull, small }), options)).map((view) =>
-          colourOf(view.small, 0.5, 0.5),
-        )
+        const shown = (await open(bytes, options)).map((view) => colourOf(view.small, 0.5, 0.5))
         assert.ok(
           shown.some(([red, , blue]) => red > blue + 60),
           `in full: ${shown.join(' ')}`,
