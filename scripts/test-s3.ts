@@ -17,6 +17,8 @@ const isInstalled = () => servers.map(toProgram).every(existsSync)
 const credentials = { accessKey: 'test:tester', secretKey: 'a-secret-of-the-tests' }
 const region = 'us-east-1'
 const bucket = 'assay-test'
+/** Hosts below this name are buckets. It does not resolve. */
+const storageDomain = 's3.assay.test'
 
 /** Returns the reason to skip tests that need S3, or false when the machine has a server. */
 export function lacksTestS3(): string | false {
@@ -126,6 +128,7 @@ function toStore({ endpoint, filesDir }: { endpoint: string; filesDir: string })
     region,
     bucket,
     filesDir,
+    storageDomain,
     ...credentials,
     /** Value of ASSAY_BLOBS. */
     blobsUrl: `s3://${bucket}?endpoint=${endpoint}&region=${region}`,
@@ -190,6 +193,7 @@ memcache_servers = 127.0.0.1:${ports.memcached}
 [filter:s3api]
 use = egg:swift#s3api
 location = ${region}
+storage_domain = ${storageDomain}
 allowable_clock_skew = 172800
 ${filters.map((filter) => `[filter:${filter}]\nuse = egg:swift#${filter}\n`).join('')}`,
   )

@@ -6,6 +6,7 @@ import { joinTestS3, lacksTestS3 } from '../../scripts/test-s3.ts'
 import { eicarMember, eicarSignal, newTar } from '../support/archives.ts'
 import { grepFiles } from '../support/content-files.ts'
 import { openBefore } from '../support/open-before.ts'
+import { runProgram } from '../support/run-program.ts'
 import { lacksClamAv } from '../support/scanning.ts'
 import { getSharedService } from '../support/shared-service.ts'
 import { startService } from '../support/start-service.ts'
@@ -44,6 +45,21 @@ describe('background scans with their content in S3', { skip }, () => {
   const listStored = () => store.listNames(prefix)
   const readReadiness = async () => JSON.parse(await (await fetch(`${service.url}/readyz`)).text())
   const findMarker = () => [store.filesDir, service.dataDir].flatMap((dir) => grepFiles(dir, marker))
+
+  test('are prepared for by the doctor, which tries every call, or says which one does not work', async () => {
+    const settings = toSettings()
+    const examine = async (changes: Record<string, string>) => {
+      const { out } = await runProgram({ ...settings, ASSAY_DATA_DIR: service.dataDir, ...changes }, 'doctor', '--json')
+      const { findings } = JSON.parse(out) as { findings: { check: string; ok: boolean; says: string }[] }
+      return findings.filter(({ check }) => check === 'content store')
+    }
+    const [good, ...more] = await examine({})
+    assert.equal(good?.ok, true)
+    assert.match(good.says, /^bucket assay-test: listing, writing, reading, uploading in parts and deleting work$/)
+    assert.deepEqual(more, [])
+    const [bad] = await examine({ ASSAY_S3_SECRET_KEY: 'wrong' })
+    assert.deepEqual([bad?.ok, /refuses the credentials/.test(bad?.says ?? '')], [false, true])
+  })
 
   test('give the verdict, and nothing of it is there in clear, or afterwards', async () => {
     const caller = makeCaller(service.url, apiKey)

@@ -41,6 +41,7 @@ async function examine(): Promise<Finding[]> {
     return [
       ...findings,
       ...(await checkSingleSignOn(config)),
+      ...(await checkContentStore(config)),
       ...(await checkDatabase(config)),
       await checkService(config),
     ]
@@ -107,6 +108,22 @@ async function checkSingleSignOn(config: Config): Promise<Finding[]> {
   // Imported here, because no other command needs it.
   const { checkIssuer } = await import('../compose/single-sign-on.ts')
   return [{ check: 'single sign-on', ...(await checkIssuer(config)) }]
+}
+
+async function checkContentStore(config: Config): Promise<Finding[]> {
+  if (config.blobs.at === 'disk') return []
+  const check = 'content store'
+  try {
+    // Imported here, because no other command needs it.
+    const storage = await import('../compose/storage.ts')
+    const faults = (await storage.checkContentStore(config)) ?? []
+    const says = `bucket ${config.blobs.bucket}: listing, writing, reading, uploading in parts and deleting work`
+    return faults.length === 0
+      ? [{ check, ok: true, says }]
+      : faults.map((fault) => ({ check, ok: false, says: fault }))
+  } catch (error) {
+    return [{ check, ok: false, says: (error as Error).message }]
+  }
 }
 
 async function checkDatabase(config: Config): Promise<Finding[]> {

@@ -4,6 +4,7 @@ import { openContentStore } from '../blobs/content-store.ts'
 import { openDiskSpace } from '../blobs/disk-space.ts'
 import { makeDiskJobContents } from '../blobs/job-contents.ts'
 import { makeMemoryBudget } from '../blobs/memory-content.ts'
+import { checkStore } from '../blobs/s3/check-store.ts'
 import { openS3JobContents } from '../blobs/s3/s3-job-contents.ts'
 import type { Config } from '../config/load-config.ts'
 import { makeAdmissionGate, makeIdempotencyStore } from '../database/admission-gate.ts'
@@ -117,6 +118,12 @@ async function openContentStorage(
     sweep: () => store.abortUploads(staleUploadMs),
   }
   return { contents, jobContents: store.contents, jobDisk, checks: [check], cleanupTasks: [abortStaleUploads] }
+}
+
+/** Tries what background jobs need of S3, and returns a sentence for each fault. Undefined where content is on disk. */
+export async function checkContentStore(config: Config): Promise<string[] | undefined> {
+  if (config.blobs.at === 'disk') return undefined
+  return checkStore({ ...config.blobs, credentials: findS3Credentials(config) })
 }
 
 /** Bytes of content that may be in memory: set by the operator, or an eighth of what the machine or container has. */

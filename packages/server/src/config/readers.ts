@@ -191,12 +191,17 @@ type S3Place = {
   region: string
   /** Whether the bucket is in the path of a URL, or in its host name. */
   pathStyle: boolean
+  /** Encryption by the store; undefined: as the bucket is set up. */
+  encryption: { algorithm: (typeof encryptions)[number]; kmsKey: string | undefined } | undefined
+  /** PEM file with the certificates that the endpoint is trusted by. */
+  caFile: string | undefined
 }
 
 export type BlobsPlace = { at: 'disk' } | S3Place
 
 const example = 's3://bucket/prefix?endpoint=https://s3.example.com:9000&region=eu-west-1'
-const parameters = ['endpoint', 'region', 'path_style']
+const parameters = ['endpoint', 'region', 'path_style', 'sse', 'sse_kms_key', 'ca']
+const encryptions = ['AES256', 'aws:kms', 'aws:kms:dsse'] as const
 
 /** The store for the content of background jobs. */
 export const blobsPlace: Reader<BlobsPlace> = (value) => {
@@ -213,6 +218,8 @@ export const blobsPlace: Reader<BlobsPlace> = (value) => {
     region: toRegion(values.get('region')),
     // S3 stores other than AWS seldom resolve a host name for each bucket.
     pathStyle: toPathStyle(values.get('path_style')) ?? endpoint !== undefined,
+    encryption: toEncryption(values.get('sse'), values.get('sse_kms_key')),
+    caFile: toCaFile(values.get('ca'), endpoint),
   }
 }
 
@@ -265,4 +272,20 @@ function toPathStyle(value: string | undefined): boolean | undefined {
   if (value === undefined || value === 'true' || value === 'false')
     return value === undefined ? value : value === 'true'
   throw new Error('must have path_style=true or path_style=false')
+}
+
+function toEncryption(name: string | undefined, kmsKey: string | undefined): S3Place['encryption'] {
+  const algorithm = encryptions.find((one) => one === name)
+  if (name !== undefined && algorithm === undefined) throw new Error(`must have sse=${encryptions.join(' or sse=')}`)
+  if (kmsKey !== undefined && (algorithm === undefined || algorithm === 'AES256')) {
+    throw new Error('must have sse=aws:kms or sse=aws:kms:dsse beside sse_kms_key')
+  }
+  return algorithm && { algorithm, kmsKey }
+}
+
+function toCaFile(file: string | undefined, endpoint: string | undefined): string | undefined {
+  if (file === undefined) return undefined
+  if (!endpoint?.startsWith('https:')) throw new Error('must have an endpoint with https:// beside ca')
+  if (!file.startsWith('/')) throw new Error('must have the absolute path of a PEM file as ca')
+  return file
 }

@@ -209,7 +209,16 @@ test('addresses of signature files are separated by commas, and each is checked'
   assert.throws(() => readers.listOf(readers.httpUrl)(`${urls[0]},nonsense`), /must be URLs/)
 })
 
-const place = { at: 's3', bucket: 'bucket', prefix: '', endpoint: undefined, region: 'eu-west-1', pathStyle: false }
+const place = {
+  at: 's3',
+  bucket: 'bucket',
+  prefix: '',
+  endpoint: undefined,
+  region: 'eu-west-1',
+  pathStyle: false,
+  encryption: undefined,
+  caFile: undefined,
+}
 const store = { ...place, endpoint: 'https://s3.example.com:9000', pathStyle: true }
 
 test('the store of job content is the disk, or a bucket of S3', () => {
@@ -229,6 +238,15 @@ test('the store of job content is the disk, or a bucket of S3', () => {
       ...store,
       endpoint: 'http://127.0.0.1:1',
       region: 'RegionOne',
+    },
+    's3://bucket?region=eu-west-1&sse=AES256': { ...place, encryption: { algorithm: 'AES256', kmsKey: undefined } },
+    's3://bucket?region=eu-west-1&sse=aws:kms&sse_kms_key=arn:aws:kms:eu-west-1:1:key/a': {
+      ...place,
+      encryption: { algorithm: 'aws:kms', kmsKey: 'arn:aws:kms:eu-west-1:1:key/a' },
+    },
+    's3://bucket?endpoint=https://s3.example.com:9000&region=eu-west-1&ca=/etc/s3-ca.pem': {
+      ...store,
+      caFile: '/etc/s3-ca.pem',
     },
   }
   for (const [text, value] of Object.entries(good)) assert.deepEqual(readers.blobsPlace(text), value, text)
@@ -252,7 +270,12 @@ test('the store of job content is the disk, or a bucket of S3', () => {
     ['s3://bucket?region=', /^must name a region/],
     ['s3://bucket?region=eu west', /^must name a region/],
     [`s3://bucket?${region}&${region}`, /^must have the parameter region only once/],
-    [`s3://bucket?${region}&sse=true`, /^must have no parameters other than endpoint, region, path_style/],
+    [`s3://bucket?${region}&acl=private`, /^must have no parameters other than endpoint, region, path_style, sse/],
+    [`s3://bucket?${region}&sse=true`, /^must have sse=AES256 or sse=aws:kms or/],
+    [`s3://bucket?${region}&sse_kms_key=a`, /^must have sse=aws:kms or sse=aws:kms:dsse beside sse_kms_key/],
+    [`s3://bucket?${region}&sse=AES256&sse_kms_key=a`, /^must have sse=aws:kms or/],
+    [`s3://bucket?${region}&ca=/etc/ca.pem`, /^must have an endpoint with https:/],
+    [`s3://bucket?endpoint=https://a.example&${region}&ca=ca.pem`, /^must have the absolute path/],
     [`s3://bucket?${region}&path_style=yes`, /^must have path_style=true or path_style=false/],
     ...['s3.example.com', 'ftp://s3.example.com', 'https://s3.example.com/path', 'https://a:b@s3.example.com', ''].map(
       (endpoint): [string, RegExp] => [`s3://bucket?endpoint=${endpoint}&${region}`, /^must have an endpoint such as/],

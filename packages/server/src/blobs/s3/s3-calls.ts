@@ -1,5 +1,10 @@
+import { X509Certificate } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import { Agent as HttpAgent } from 'node:http'
+import { Agent as HttpsAgent } from 'node:https'
 import { addAbortSignal, type Readable } from 'node:stream'
 import type { S3 } from '@aws-sdk/client-s3'
+import { OperatorMistake } from '../../domain/problem.ts'
 import { type AttemptDeps, type AttemptOptions, makeAttempts } from './attempts.ts'
 
 export type S3Settings = {
@@ -8,8 +13,18 @@ export type S3Settings = {
   endpoint: string | undefined
   region: string
   pathStyle: boolean
+  /** Encryption that the store adds to that of Assay; undefined for its default. */
+  encryption?: S3Encryption | undefined
+  /** PEM file with the certificates that the endpoint is trusted by, instead of the authorities of the machine. */
+  caFile?: string | undefined
   /** When undefined, the SDK looks in the environment, the profile and the instance. */
   credentials: { accessKeyId: string; secretAccessKey: string } | undefined
+}
+
+export type S3Encryption = {
+  algorithm: 'AES256' | 'aws:kms' | 'aws:kms:dsse'
+  /** Undefined for the default key of the store. */
+  kmsKey: string | undefined
 }
 
 type Upload = { Key: string; UploadId: string }
@@ -34,6 +49,8 @@ const maxSockets = 64
 type Context = {
   s3: S3
   Bucket: string
+  /** Parameters of the calls that create an object. */
+  encryption: { ServerSideEncryption?: S3Encryption['algorithm']; SSEKMSKeyId?: string }
   attempt: ReturnType<typeof makeAttempts>
   /** Time since a moment that the store dated. */
   findAgeMs(since: Date): number
@@ -42,7 +59,13 @@ type Context = {
 /** The calls to the store that Assay makes. They also tell which permissions its credentials need. */
 export async function openS3Calls(settings: S3Settings, deps: AttemptDeps) {
   const s3 = await openClient(settings)
-  const context = { s3, Bucket: settings.bucket, attempt: makeAttempts(deps), findAgeMs: watchStoreClock(s3) }
+  const context = {
+    s3,
+    Bucket: settings.bucket,
+    encryption: toParameters(settings.encryption),
+    attempt: makeAttempts(deps),
+    findAgeMs: watchStoreClock(s3),
+  }
   return {
     ...makeObjectCalls(context),
     ...makeUploadCalls(context),
@@ -53,10 +76,19 @@ export async function openS3Calls(settings: S3Settings, deps: AttemptDeps) {
 
 export type S3Calls = Awaited<ReturnType<typeof openS3Calls>>
 
+function toParameters(encryption: S3Encryption | undefined): Context['encryption'] {
+  if (encryption === undefined) return {}
+  const { algorithm, kmsKey } = encryption
+  return { ServerSideEncryption: algorithm, ...(kmsKey === undefined ? {} : { SSEKMSKeyId: kmsKey }) }
+}
+
 /** Loads the SDK only here, so that installations without S3 do not pay for it. */
-async function openClient({ endpoint, region, credentials, pathStyle }: S3Settings): Promise<S3> {
+async function openClient({ endpoint, region, credentials, pathStyle, caFile }: S3Settings): Promise<S3> {
   const sdk = await import('@aws-sdk/client-s3')
-  const agent = { keepAlive: true, maxSockets }
+  const options = { keepAlive: true, maxSockets }
+  const ca = caFile === undefined ? {} : { ca: await readCertificates(caFile) }
+  // Agents instead of their options: for large bodies the SDK would make an agent of its own without these options.
+  const agents = { httpAgent: new HttpAgent(options), httpsAgent: new HttpsAgent({ ...options, ...ca }) }
   return new sdk.S3({
     ...(endpoint === undefined ? {} : { endpoint }),
     ...(credentials === undefined ? {} : { credentials }),
@@ -67,8 +99,19 @@ async function openClient({ endpoint, region, credentials, pathStyle }: S3Settin
     // Many stores do not know the newer checksums. The frames are authenticated, and the signature covers the body.
     requestChecksumCalculation: 'WHEN_REQUIRED',
     responseChecksumValidation: 'WHEN_REQUIRED',
-    requestHandler: { connectionTimeout: 5000, socketTimeout: silenceMs, httpAgent: agent, httpsAgent: agent },
+    requestHandler: { connectionTimeout: 5000, socketTimeout: silenceMs, ...agents },
   })
+}
+
+async function readCertificates(file: string): Promise<string> {
+  try {
+    const pem = await readFile(file, 'utf8')
+    new X509Certificate(pem)
+    return pem
+  } catch (error) {
+    const { message } = error as Error
+    throw new OperatorMistake(`The file ${file} of ca in ASSAY_BLOBS cannot be used: ${message}`, { cause: error })
+  }
 }
 
 /** Reads the time of the store from its responses: the ages of objects must not depend on the clock of this machine. */
@@ -87,10 +130,10 @@ function watchStoreClock(s3: S3): (since: Date) => number {
   return (since) => performance.now() + offsetMs - since.getTime()
 }
 
-function makeObjectCalls({ s3, Bucket, attempt }: Context) {
+function makeObjectCalls({ s3, Bucket, encryption, attempt }: Context) {
   return {
     async put(Key: string, Body: Buffer, signal: AbortSignal): Promise<void> {
-      const run = (abortSignal: AbortSignal) => s3.putObject({ Bucket, Key, Body }, { abortSignal })
+      const run = (abortSignal: AbortSignal) => s3.putObject({ Bucket, Key, Body, ...encryption }, { abortSignal })
       await attempt('PutObject', run, { attemptMs: bodyMs, signal })
     },
 
@@ -128,10 +171,11 @@ function makeObjectCalls({ s3, Bucket, attempt }: Context) {
   }
 }
 
-function makeUploadCalls({ s3, Bucket, attempt }: Context) {
+function makeUploadCalls({ s3, Bucket, encryption, attempt }: Context) {
   return {
     async startUpload(Key: string): Promise<Upload> {
-      const run = (abortSignal: AbortSignal) => s3.createMultipartUpload({ Bucket, Key }, { abortSignal })
+      const object = { Bucket, Key, ...encryption }
+      const run = (abortSignal: AbortSignal) => s3.createMultipartUpload(object, { abortSignal })
       const { UploadId } = await attempt('CreateMultipartUpload', run, { attemptMs: callMs })
       if (UploadId === undefined) throw new Error('The content store started an upload without an id')
       return { Key, UploadId }
