@@ -1,7 +1,10 @@
 import { type Command, Option } from 'commander'
 import type { Stores } from '../compose/stores.ts'
+import { loadConfig } from '../config/load-config.ts'
 import { type Account, type Rate, toRateText } from '../domain/accounts/account.ts'
 import type { AccountChange } from '../domain/ports/account-store.ts'
+import { OperatorMistake } from '../domain/problem.ts'
+import { checkWebAddress, makeAddressPolicy } from '../domain/scans/web-address.ts'
 import {
   orNone,
   readCredits,
@@ -43,6 +46,7 @@ type UpdateOptions = {
   expires?: Date | 'none'
   sexy?: Sexy
   downloadHosts?: string[] | 'none'
+  revisionUrl?: string
 }
 
 const hostsHelp = 'hosts that URLs may be downloaded from, such as files.example.com,*.example.org'
@@ -105,8 +109,9 @@ export function makeAccountsCommand(): Command {
     .option('--expires <date>', 'end of the subscription, or none', orNone(readDate))
     .addOption(newSexyOption())
     .option('--download-hosts <hosts>', `${hostsHelp}, or none`, orNone(readHosts))
+    .option('--revision-url <url>', 'address that gets a webhook when a result is revised, or none')
     .action(async (id: string, options: UpdateOptions, command: Command) => {
-      const { name, plan, credits, rate, expires, sexy, downloadHosts } = options
+      const { name, plan, credits, rate, expires, sexy, downloadHosts, revisionUrl } = options
       const change: AccountChange = {
         ...(name === undefined ? {} : { name }),
         ...(plan === undefined ? {} : { plan }),
@@ -115,6 +120,7 @@ export function makeAccountsCommand(): Command {
         ...(expires === undefined ? {} : { expiresAt: toNullable(expires) }),
         ...(sexy === undefined ? {} : { flagsSexy: sexy === 'threat' }),
         ...(downloadHosts === undefined ? {} : { downloadHosts: toNullable(downloadHosts) }),
+        ...(revisionUrl === undefined ? {} : { revisionUrl: readRevisionUrl(revisionUrl) }),
       }
       const changed = await changeStores(async (stores, audit) => {
         if (plan !== undefined) await stores.registration.requirePlan(plan)
@@ -156,6 +162,7 @@ export function printAccount(command: Command, found: Account | undefined, id: s
     rate: toRateText(account.rate),
     'sexy images': toSexy(account),
     'download hosts': account.downloadHosts?.join(', ') ?? 'all public hosts',
+    'revision webhook': account.revisionUrl ?? 'none',
     period: `${period.start.toISOString()} to ${period.end.toISOString()}`,
     created: account.createdAt.toISOString(),
     expires: account.expiresAt?.toISOString() ?? 'never',
@@ -163,6 +170,14 @@ export function printAccount(command: Command, found: Account | undefined, id: s
     ...(account.suspendedReason === null ? {} : { reason: account.suspendedReason }),
   }
   print(command, toJson(account), toCard(card))
+}
+
+/** Webhooks of this service reach only addresses that its settings allow. */
+function readRevisionUrl(url: string): string | null {
+  if (url === 'none') return null
+  const [error] = checkWebAddress(url, makeAddressPolicy(loadConfig(process.env).config.outboundAllow))
+  if (error !== undefined) throw new OperatorMistake(`The URL ${error}`)
+  return url
 }
 
 const newSexyOption = () =>
@@ -187,6 +202,7 @@ const toJson = (account: Account) => ({
   rate: toRateText(account.rate),
   sexy: toSexy(account),
   download_hosts: account.downloadHosts,
+  revision_url: account.revisionUrl,
   created_date: account.createdAt,
   period_start_date: account.balance.period.start,
   period_end_date: account.balance.period.end,

@@ -6,6 +6,7 @@ const commands: Record<string, () => Promise<Command>> = {
   serve: async () => (await import('./serve.ts')).makeServeCommand(),
   scan: async () => (await import('./scan.ts')).makeScanCommand(),
   signatures: async () => (await import('./signatures.ts')).makeSignaturesCommand(),
+  hashes: async () => (await import('./hashes.ts')).makeHashesCommand(),
   models: async () => (await import('./models.ts')).makeModelsCommand(),
   accounts: async () => (await import('./accounts.ts')).makeAccountsCommand(),
   keys: async () => (await import('./keys.ts')).makeKeysCommand(),

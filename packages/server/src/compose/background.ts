@@ -3,6 +3,7 @@ import { v7 as newUuid } from 'uuid'
 import type { Config } from '../config/load-config.ts'
 import { makeJobStore } from '../database/job-store.ts'
 import { makeSendAlert } from '../domain/alerts/send-alert.ts'
+import { makeSignatureHashes } from '../domain/knowledge/signature-hashes.ts'
 import type { NextDeliveryState } from '../domain/ports/delivery-store.ts'
 import { listQueues, makeRunJob } from '../domain/scans/jobs.ts'
 import { makeDeliver } from '../domain/webhooks/deliver.ts'
@@ -14,6 +15,7 @@ import type { Metrics } from '../runtime/metrics.ts'
 import { openActivityRecorder } from '../workers/activity-recorder.ts'
 import { openAlertWorker } from '../workers/alert-worker.ts'
 import { openDeliveryWorker } from '../workers/delivery-worker.ts'
+import { openRevisionWorker } from '../workers/revision-worker.ts'
 import { openScanWorker } from '../workers/scan-workers.ts'
 import { openSweeper } from '../workers/sweeper.ts'
 import { listCleanupTasks } from './cleanup-tasks.ts'
@@ -140,6 +142,14 @@ function openWorkers(config: Config, { storage, scanning, metrics, log }: Deps) 
       isOutage,
       ...(remoteScanWorker === undefined ? {} : { countOthers: remoteScanWorker.countRunning }),
     })
+    const revisionWorker = openRevisionWorker({
+      store: storage.revisions,
+      readSignatureFile: makeSignatureHashes(storage),
+      onDeliveries: deliveryWorker.poke,
+      log,
+      isOutage,
+    })
+    notifications.on('hash-lists', revisionWorker.poke)
     notifications.on('jobs', scanWorker.poke)
     return {
       pokeScans: scanWorker.poke,
@@ -149,7 +159,8 @@ function openWorkers(config: Config, { storage, scanning, metrics, log }: Deps) 
         scanWorker.stop()
       },
       async close(withinMs: number) {
-        await Promise.all([remoteScanWorker?.close(withinMs), scanWorker.close(withinMs)])
+        const workers = [remoteScanWorker?.close(withinMs), scanWorker.close(withinMs), revisionWorker.close(withinMs)]
+        await Promise.all(workers)
         await deliveryWorker.close()
       },
     }

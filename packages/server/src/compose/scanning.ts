@@ -3,6 +3,7 @@ import type { Config } from '../config/load-config.ts'
 import { makeListStore } from '../database/console/list-store.ts'
 import type { Database } from '../database/open-database.ts'
 import { makeDescriber } from '../domain/content/media-type.ts'
+import { openHashLists, withHashLists } from '../domain/knowledge/hash-lists.ts'
 import { type Degradation, makeDegradation, openSharedDegradation, withRefusal } from '../domain/scans/degradation.ts'
 import { makeDownload, makeScanner } from '../domain/scans/scanner.ts'
 import { openLists, withLists } from '../domain/scans/verdict.ts'
@@ -48,13 +49,19 @@ export async function openScanning(config: Config, { storage, isTest, metrics, l
   remoteScans.notifications.on('signatures', () => void engines?.sharedSignatures.refresh())
   const lists = await openListsOf(database, log)
   closers.add(lists.close)
+  const hashLists = await openHashListsOf(storage, log)
+  closers.add(hashLists.close)
+  remoteScans.notifications.on('hash-lists', () => {
+    void hashLists.refresh()
+    void lists.refresh().catch(lists.reportFailure)
+  })
 
   const scannerOfNode =
     engines === undefined
       ? remoteScans.makeRemoteScanClient(metrics)
       : makeScanner({
           describe,
-          assess: withLists(engines.assess, lists.listCurrent),
+          assess: withLists(withHashLists(engines.assess, hashLists.lists), lists.listCurrent),
           download: makeDownload({
             fetcher: outbound.fetcher,
             contents,
@@ -80,7 +87,18 @@ const listRefreshMs = 3000
 async function openListsOf(database: Database, log: Logger) {
   const store = makeListStore(database)
   const reportFailure = (error: unknown) => log.warn({ err: error }, 'cannot read the allow and block lists')
-  return { store, ...(await openLists({ store, clock: database.clock, everyMs: listRefreshMs, reportFailure })) }
+  const opened = await openLists({ store, clock: database.clock, everyMs: listRefreshMs, reportFailure })
+  return { store, reportFailure, ...opened }
+}
+
+/** A change reaches every node by a notification; this is for notifications that do not arrive. */
+const hashListRefreshMs = 5000
+
+function openHashListsOf({ hashLists: store, database }: StorageParts, log: Logger) {
+  const reportFailure = (error: unknown) => {
+    if (!database.watch.isOutage(error)) log.warn({ err: error }, 'cannot read which hash lists there are')
+  }
+  return openHashLists({ store, everyMs: hashListRefreshMs, reportFailure })
 }
 
 const nodesRefreshMs = 5000

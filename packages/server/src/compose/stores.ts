@@ -11,6 +11,7 @@ import { isOutage } from '../database/database-error.ts'
 import { makeDeliveryStore } from '../database/delivery-store.ts'
 import { prepareDataDir } from '../database/embedded/layout.ts'
 import { openEmbedded } from '../database/embedded/open-embedded.ts'
+import { makeHashListStore } from '../database/hash-list-store.ts'
 import { claimInstallation, isTestInstallation } from '../database/installation-store.ts'
 import { makeJobStore } from '../database/job-store.ts'
 import { makeKeyStore } from '../database/key-store.ts'
@@ -19,6 +20,7 @@ import { makeNodeStore } from '../database/node-store.ts'
 import { type Database, openDatabase } from '../database/open-database.ts'
 import { makePlanStore } from '../database/plan-store.ts'
 import { makeReceiptKeyStore } from '../database/receipt-key-store.ts'
+import { makeRevisionStore } from '../database/revision-store.ts'
 import { makeScanStore } from '../database/scan-store.ts'
 import { makeSignatureStore } from '../database/signature-store.ts'
 import { makeRegistration } from '../domain/accounts/registration.ts'
@@ -27,6 +29,7 @@ import { makePasswords } from '../domain/console/credentials.ts'
 import { makeInvitations } from '../domain/console/invitations.ts'
 import { makeSignIn } from '../domain/console/sign-in.ts'
 import { makeThrottle } from '../domain/console/throttle.ts'
+import { decideRevision, makeRevisionBody } from '../domain/knowledge/revise.ts'
 import type { Sealer } from '../domain/ports/sealer.ts'
 import { OperatorMistake } from '../domain/problem.ts'
 import { type Closers, newClosers } from '../runtime/closers.ts'
@@ -160,6 +163,8 @@ export async function openStores(config: Config, role: Role, log: Logger, wanted
       alerts: makeAlertStore({ pool, sealer: sealing }),
       signatures: makeSignatureStore(database),
       receiptKeys: makeReceiptKeyStore({ pool, sealer: sealing }),
+      hashLists: makeHashListStore(database),
+      revisions: makeRevisionStore({ pool, decide: decideRevision, makeBody: makeRevisionBody }),
       close,
     }
   } catch (error) {

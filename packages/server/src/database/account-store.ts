@@ -120,6 +120,7 @@ async function changeAccount(client: Queryable, id: string, change: AccountChang
     expires_at: change.expiresAt,
     flags_sexy: change.flagsSexy,
     download_hosts: change.downloadHosts,
+    revision_url: change.revisionUrl,
     suspended_reason: suspended === false ? undefined : change.suspendedReason,
   }).filter(([, value]) => value !== undefined)
   const assignments = values.map(([column], i) => `${column} = $${i + 2}`)
@@ -141,6 +142,7 @@ select download_hosts as hosts from accounts where id = $1
 
 const selectAccounts = `
 select accounts.id, accounts.name, plan, flags_sexy as "flagsSexy", download_hosts as "downloadHosts",
+  revision_url as "revisionUrl",
   accounts.created_at as "createdAt", expires_at as "expiresAt",
   coalesce(expires_at <= now(), false) as "isExpired", suspended_at as "suspendedAt",
   suspended_reason as "suspendedReason",

@@ -39,6 +39,7 @@ export function openNotifications(deps: Deps): Notifications & { close(): Promis
       deliver('jobs', [])
       deliver('remote-scans', [])
       deliver('signatures', [])
+      deliver('hash-lists', [])
     },
   })
   return {

@@ -29,6 +29,20 @@ export const scanFields = `scans.id, scans.kind, scans.status, scans.content_len
   scans.content_type as "contentType", scans.content_name as "contentName", scans.signals, scans.metadata,
   scans.created_at as "createdAt", scans.completed_at as "completedAt"`
 
+/** Joins the last revision of each scan, for `revisedScanFields`. */
+export const joinRevision = `left join lateral (
+  select status, reason, at from scan_revisions where scan_id = scans.id order by scan_revisions.id desc limit 1
+) as revision on true`
+
+/** The fields of a `Scan` with its last revision in the metadata. */
+export const revisedScanFields = scanFields.replace(
+  'scans.metadata',
+  `case when revision.at is null then scans.metadata else coalesce(scans.metadata, '{}') || jsonb_build_object(
+    'revised_status', revision.status,
+    'revised_at', to_char(revision.at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'),
+    'revised_reason', revision.reason) end as metadata`,
+)
+
 /** The types of `toJobRecord`. */
 export const jobRecord = `is_job boolean, queue text, sealed_from integer, sealed_bytes integer, storage_key text,
     url text, test_case text, hold_ms integer, callback_url text, callback_host text`

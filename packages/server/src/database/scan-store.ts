@@ -4,7 +4,7 @@ import type { Scan } from '../domain/scans/scan.ts'
 import { addToDay } from './balances.ts'
 import { changeRows, findRow, inTransaction, type Queryable, runInPieces, toTimeAgo } from './query.ts'
 import { lowestId, makeScanPartitions } from './scan-partitions.ts'
-import { scanColumns, scanFields, scanRecord, toScanRecord } from './scan-records.ts'
+import { joinRevision, revisedScanFields, scanColumns, scanRecord, toScanRecord } from './scan-records.ts'
 
 export function makeScanStore({ pool }: { pool: Pool }): ScanStore {
   const partitions = makeScanPartitions({ pool })
@@ -31,7 +31,7 @@ async function foldPiece(pool: Pool, resultDays: number): Promise<number> {
 
 const findScan = `
 -- name: find-scan
-select ${scanFields} from scans where id = $1 and account_id = $2 and kind = $3`
+select ${revisedScanFields} from scans ${joinRevision} where id = $1 and account_id = $2 and kind = $3`
 
 const recordFailure = `
 insert into scans (account_id, ${scanColumns})

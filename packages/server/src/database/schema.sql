@@ -25,6 +25,7 @@ create table accounts (
   previous_webhook_secret_until timestamp with time zone,
   flags_sexy boolean not null default true,
   download_hosts text[],
+  revision_url text,
   constraint accounts_pkey PRIMARY KEY (id),
   constraint accounts_plan_fkey FOREIGN KEY (plan) REFERENCES plans(name),
   constraint accounts_check CHECK (((rate_requests IS NULL) = (rate_period_seconds IS NULL))),
@@ -247,6 +248,26 @@ create table delivery_attempts (
   constraint delivery_attempts_pkey PRIMARY KEY (delivery_id, id)
 );
 
+create table hash_lists (
+  id bigint not null generated always as identity,
+  name text not null,
+  verdict text not null,
+  origin text not null,
+  state text not null,
+  hashes bigint not null default 0,
+  created_at timestamp with time zone not null default now(),
+  created_by text not null,
+  importing_until timestamp with time zone,
+  activated_at timestamp with time zone,
+  constraint hash_lists_pkey PRIMARY KEY (id),
+  constraint hash_lists_check CHECK (((state = 'importing'::text) = (importing_until IS NOT NULL))),
+  constraint hash_lists_origin_check CHECK ((origin = ANY (ARRAY['import'::text, 'signatures'::text]))),
+  constraint hash_lists_state_check CHECK ((state = ANY (ARRAY['importing'::text, 'active'::text, 'removed'::text]))),
+  constraint hash_lists_verdict_check CHECK ((verdict = ANY (ARRAY['bad'::text, 'good'::text])))
+);
+
+CREATE UNIQUE INDEX hash_lists_active ON public.hash_lists USING btree (origin, name) WHERE (state = 'active'::text);
+
 create table home_contact (
   single boolean not null default true,
   heard_at timestamp with time zone not null,
@@ -319,6 +340,13 @@ create table list_entries (
   constraint list_entries_list_check CHECK ((list = ANY (ARRAY['allow'::text, 'block'::text]))),
   constraint list_entries_matches_check CHECK ((matches = ANY (ARRAY['sha256'::text, 'signal'::text])))
 );
+
+create table listed_hashes (
+  list_id bigint not null,
+  sha256 bytea not null,
+  name text,
+  constraint listed_hashes_pkey PRIMARY KEY (list_id, sha256)
+) with (autovacuum_vacuum_scale_factor = 0.05);
 
 create table master_key (
   single boolean not null default true,
@@ -468,6 +496,37 @@ CREATE INDEX remote_scans_expiring ON public.remote_scans USING btree (expires_a
 CREATE INDEX remote_scans_open ON public.remote_scans USING btree (created_at) WHERE ((result IS NULL) AND (failure IS NULL));
 CREATE INDEX remote_scans_storage ON public.remote_scans USING btree (storage_key) WHERE (storage_key IS NOT NULL);
 
+create table revision_work (
+  id bigint not null generated always as identity,
+  list_id bigint,
+  hashes bytea[],
+  signature_file text,
+  created_at timestamp with time zone not null default now(),
+  pass smallint not null default 1,
+  after_sha256 bytea,
+  after_scan uuid,
+  held_until timestamp with time zone,
+  lease_token uuid,
+  constraint revision_work_pkey PRIMARY KEY (id),
+  constraint revision_work_check CHECK ((num_nonnulls(list_id, hashes, signature_file) = 1)),
+  constraint revision_work_check1 CHECK (((lease_token IS NULL) OR (held_until IS NOT NULL)))
+);
+
+create table scan_revisions (
+  id bigint not null generated always as identity,
+  scan_id uuid not null,
+  account_id uuid not null,
+  status text not null,
+  previous_status text not null,
+  reason text not null,
+  at timestamp with time zone not null default now(),
+  constraint scan_revisions_pkey PRIMARY KEY (id),
+  constraint scan_revisions_status_check CHECK ((status = ANY (ARRAY['clean'::text, 'threat'::text, 'error'::text])))
+);
+
+CREATE INDEX scan_revisions_account ON public.scan_revisions USING btree (account_id, id);
+CREATE INDEX scan_revisions_scan ON public.scan_revisions USING btree (scan_id, id);
+
 create table scans (
   id uuid not null,
   account_id uuid not null,
@@ -485,11 +544,13 @@ create table scans (
   key_id uuid,
   ledger_id bigint,
   balance integer,
+  hash_key bigint default hashtextextended((metadata ->> 'hash_sha256'::text), (0)::bigint),
   constraint scans_pkey PRIMARY KEY (id)
 ) partition by range (id);
 
 CREATE INDEX scans_account ON ONLY public.scans USING btree (account_id, created_at);
 CREATE INDEX scans_completed ON ONLY public.scans USING brin (completed_at);
+CREATE INDEX scans_hash ON ONLY public.scans USING btree (hash_key, id) WHERE (kind = 'malware'::text);
 
 create table sign_in_failures (
   subject text not null,

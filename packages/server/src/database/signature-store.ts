@@ -30,6 +30,7 @@ export function makeSignatureStore({ pool }: { pool: Pool }): SignatureStore {
         pool,
         async (client) => {
           const count = await changeRows(client, 'delete from signature_files where name = $1', [name])
+          await noteHashFile(client, name)
           await sendInTransaction(client, 'signatures')
           return count === 1
         },
@@ -55,11 +56,21 @@ async function saveFiles(client: Queryable, files: NewFile[]): Promise<SharedFil
   for (const { name, read } of files) {
     requireName(name)
     saved.push(...(await saveFile(client, name, await read())))
+    await noteHashFile(client, name)
   }
   await requireTotal(client)
   await sendInTransaction(client, 'signatures')
   return saved
 }
+
+/** Files of SHA-256 signatures make hashes known: workers revise the results with them. */
+async function noteHashFile(client: Queryable, name: string) {
+  if (!isHashFile(name)) return
+  await changeRows(client, 'insert into revision_work (signature_file) values ($1)', [name])
+  await sendInTransaction(client, 'hash-lists')
+}
+
+const isHashFile = (name: string) => /\.hs[bu]$/i.test(name)
 
 function requireName(name: string) {
   if (/^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$/.test(name)) return

@@ -116,8 +116,8 @@ function sendReceipt(request: FastifyRequest, reply: FastifyReply, submitted: Ad
 }
 
 /**
- * Handles result queries. A completed result never changes, so it carries an ETag and may be cached. A pending one and
- * one with a receipt, which has the time of its signature, must not be cached.
+ * Handles result queries. A completed result changes only by a revision, so it carries an ETag and may be cached. A
+ * pending one and one with a receipt, which has the time of its signature, must not be cached.
  */
 export function makeResultHandler(
   target: { kind: ScanKind },
@@ -137,7 +137,8 @@ export function makeResultHandler(
       reply.header('Cache-Control', 'no-store')
       return toScanResult(scan)
     }
-    const tag = `"${scan.id}"`
+    const revisedAt = scan.metadata?.revised_at
+    const tag = revisedAt === undefined ? `"${scan.id}"` : `"${scan.id} ${revisedAt}"`
     reply.header('Cache-Control', 'private').header('ETag', tag)
     return hasCurrentTag(request, tag) ? reply.code(304).send() : toScanResult(scan)
   }

@@ -1,7 +1,7 @@
 import type { Pool } from 'pg'
 import type { RecordedScan, RejectedRequestStore, ScanHistory } from '../../domain/ports/scan-history.ts'
 import { changeRows, findRow, listPage, listRows, toPage, toPattern } from '../query.ts'
-import { scanFields } from '../scan-records.ts'
+import { joinRevision, revisedScanFields } from '../scan-records.ts'
 
 export function makeScanHistory({ pool }: { pool: Pool }): ScanHistory {
   return {
@@ -47,13 +47,14 @@ export function makeScanHistory({ pool }: { pool: Pool }): ScanHistory {
 }
 
 const selectScans = `
-select ${scanFields}, api_keys.name as "keyName" from scans left join api_keys on api_keys.id = key_id`
+select ${revisedScanFields}, api_keys.name as "keyName" from scans ${joinRevision}
+left join api_keys on api_keys.id = key_id`
 
 const page = toPage('scans', { columns: ['created_at', 'id'], order: 'desc', cursor: '$2::uuid', limit: '$9' })
 
 const listScans = `${selectScans}
 where scans.account_id = $1 and ${page.condition}
-  and ($3::text is null or status = $3) and ($4::text is null or kind = $4) and ($5::uuid is null or key_id = $5)
+  and ($3::text is null or scans.status = $3) and ($4::text is null or kind = $4) and ($5::uuid is null or key_id = $5)
   and ($6::timestamptz is null or scans.created_at >= $6) and ($7::timestamptz is null or scans.created_at < $7)
   and ($8::text is null or metadata ->> 'hash_sha256' = $8) and ($10::text is null or content_name ilike $10)
 ${page.ordering}

@@ -42,6 +42,8 @@ create table accounts (
   flags_sexy boolean not null default true,
   -- Hosts that URLs of this account may name, `*.example.com` for all below a domain; null allows every public host.
   download_hosts text[],
+  -- Receiver of a webhook for each revision of a result; null for none.
+  revision_url text,
   check ((rate_requests is null) = (rate_period_seconds is null))
 );
 
@@ -160,10 +162,15 @@ create table scans (
   -- The row of a scan is its own debit: its number among the rows of the ledger, and the credits that were left. Null
   -- when nothing was charged.
   ledger_id bigint,
-  balance integer
+  balance integer,
+  -- A short key of the SHA-256 of the content. The index on it is less than half as large as one on the whole hash;
+  -- statements compare the whole hash of the few rows that it finds.
+  hash_key bigint generated always as (hashtextextended(metadata ->> 'hash_sha256', 0)) stored
 ) partition by range (id);
 
 create index scans_account on scans (account_id, created_at);
+-- Finds the results of a hash when new knowledge about it arrives.
+create index scans_hash on scans (hash_key, id) where kind = 'malware';
 -- Finds results that are old enough to be deleted. Rows are completed roughly in the order in which they were inserted,
 -- so a BRIN index suffices and costs almost nothing to maintain.
 create index scans_completed on scans using brin (completed_at);
@@ -640,6 +647,73 @@ create table list_entries (
   expires_at timestamptz,
   unique (list, matches, value)
 );
+
+-- Lists of known hashes. Rows of a list that is not active count for nothing, so that an import becomes visible at once
+-- and as a whole.
+create table hash_lists (
+  id bigint generated always as identity primary key,
+  name text not null,
+  verdict text not null check (verdict in ('bad', 'good')),
+  -- `import`: scans look the hash up. `signatures`: the engines find it, and only revisions need to know the hash.
+  origin text not null check (origin in ('import', 'signatures')),
+  state text not null check (state in ('importing', 'active', 'removed')),
+  hashes bigint not null default 0,
+  created_at timestamptz not null default now(),
+  created_by text not null,
+  -- While the list is imported: when the import counts as abandoned.
+  importing_until timestamptz,
+  activated_at timestamptz,
+  check ((state = 'importing') = (importing_until is not null))
+);
+
+create unique index hash_lists_active on hash_lists (origin, name) where state = 'active';
+
+create table listed_hashes (
+  list_id bigint not null,
+  sha256 bytea not null,
+  -- Null: the name of the list.
+  name text,
+  primary key (list_id, sha256)
+) with (
+  -- The hashes of a replaced list are deleted at once.
+  autovacuum_vacuum_scale_factor = 0.05
+);
+
+-- Changes of what is known about hashes, whose results are still to be found. One is worked on at a time.
+create table revision_work (
+  id bigint generated always as identity primary key,
+  -- The change concerns the hashes of a list, which became active or was removed, or these hashes.
+  list_id bigint,
+  hashes bytea[],
+  -- The change concerns a file of hash signatures, which becomes a list of its own.
+  signature_file text,
+  created_at timestamptz not null default now(),
+  -- The second pass finds results of scans that were running during the change.
+  pass smallint not null default 1,
+  -- How far the pass is: the last hash of the list, or the last scan.
+  after_sha256 bytea,
+  after_scan uuid,
+  -- No worker may claim the work before this time: a worker has leased it (then lease_token is set), or it pauses.
+  held_until timestamptz,
+  lease_token uuid,
+  check (num_nonnulls(list_id, hashes, signature_file) = 1),
+  check (lease_token is null or held_until is not null)
+);
+
+-- New knowledge about completed results. The results stay as they were; the last revision of one counts.
+create table scan_revisions (
+  id bigint generated always as identity primary key,
+  scan_id uuid not null,
+  account_id uuid not null,
+  status text not null check (status in ('clean', 'threat', 'error')),
+  -- The status before: that of the result, or of the revision before.
+  previous_status text not null,
+  reason text not null,
+  at timestamptz not null default now()
+);
+
+create index scan_revisions_scan on scan_revisions (scan_id, id);
+create index scan_revisions_account on scan_revisions (account_id, id);
 
 -- Signature and rule files of the operator, which every node with engines copies to its data directory.
 create table signature_files (

@@ -25,6 +25,8 @@ export type Account = {
   flagsSexy: boolean
   /** The hosts that its URLs may name; null for every public host. */
   downloadHosts: string[] | null
+  /** Receiver of a webhook for each revision of a result; null for none. */
+  revisionUrl: string | null
   balance: Balance
   createdAt: Date
   expiresAt: Date | null

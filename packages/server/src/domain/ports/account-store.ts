@@ -23,6 +23,8 @@ export type AccountChange = {
   expiresAt?: Date | null
   flagsSexy?: boolean
   downloadHosts?: string[] | null
+  /** Receiver of a webhook for each revision of a result; null for none. */
+  revisionUrl?: string | null
   suspended?: boolean
   /** Why the account is suspended, for its members to read. */
   suspendedReason?: string | null

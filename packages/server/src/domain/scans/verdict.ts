@@ -77,12 +77,12 @@ function applyEntries(verdict: Verdict, entries: ListEntry[], prefix: 'Virus' | 
   const block = entries.find(({ list }) => list === 'block')
   if (block !== undefined) {
     if (verdict.status === 'threat') return verdict
-    const metadata = { ...verdict.metadata, listed: block.reason }
+    const metadata = toListedMetadata(verdict, block)
     return { ...verdict, status: 'threat', signals: [`${prefix}:Blocked`], metadata }
   }
   const [first] = entries
   if (verdict.status !== 'threat' || first === undefined) return verdict
-  const metadata = { ...verdict.metadata, listed: first.reason }
+  const metadata = toListedMetadata(verdict, first)
   if (entries.some(({ matches }) => matches === 'sha256')) return { ...verdict, status: 'clean', signals: [], metadata }
   const remainingSignals = verdict.signals.filter((signal) => !entries.some(({ value }) => value === signal))
   if (remainingSignals.length > 0) return { ...verdict, signals: remainingSignals }
@@ -91,6 +91,13 @@ function applyEntries(verdict: Verdict, entries: ListEntry[], prefix: 'Virus' | 
   const { doubts = [] } = verdict
   return { ...verdict, status: doubts.length > 0 ? 'error' : 'clean', signals: doubts, metadata }
 }
+
+/** The status that the engines gave is kept, so that the result can be revised when its entry is removed. */
+const toListedMetadata = ({ metadata, status }: Verdict, { reason }: ListEntry) => ({
+  engines_status: status,
+  ...metadata,
+  listed: reason,
+})
 
 /** A copy of the lists in memory, read again every `everyMs` and by `refresh` after a change on this node. */
 export async function openLists(deps: {

@@ -1,0 +1,198 @@
+import type { Pool } from 'pg'
+import type { ActiveHashLists, HashList, HashListStore, KnownHash } from '../domain/ports/hash-list-store.ts'
+import { OperatorMistake } from '../domain/problem.ts'
+import { sendInTransaction } from './notifications.ts'
+import {
+  changeRows,
+  findRow,
+  inTransaction,
+  listRows,
+  type Queryable,
+  runInPieces,
+  runLongStatement,
+  withoutTimeouts,
+} from './query.ts'
+
+/** Advisory lock: changes of which lists are active wait for each other. */
+const listsLock = 52_115_010
+/** An import that adds no hashes for so long counts as abandoned. */
+const importLease = `interval '10 minutes'`
+const deletePieceSize = 20_000
+
+const columns = `id::text, name, verdict, origin, hashes::float8 as hashes, created_by as "createdBy",
+  activated_at as "activatedAt"`
+
+export function makeHashListStore({ pool }: { pool: Pool }): HashListStore {
+  return {
+    listActive: () =>
+      listRows<HashList>(pool, `select ${columns} from hash_lists where state = 'active' order by origin, name`),
+
+    async findActive() {
+      const found = await findRow<ActiveHashLists>(
+        pool,
+        `select coalesce(array_agg(distinct verdict), '{}') as verdicts,
+           coalesce(string_agg(id::text, ',' order by id), '') as version
+         from hash_lists where state = 'active' and origin = 'import'`,
+      )
+      return found ?? { verdicts: [], version: '' }
+    },
+
+    findHash: (sha256) => findRow<KnownHash>(pool, findHash, [Buffer.from(sha256, 'hex')]),
+
+    listMatches: (sha256) => listRows<KnownHash>(pool, listMatches, [Buffer.from(sha256, 'hex')]),
+
+    async beginImport({ name, verdict, origin, createdBy }) {
+      const begun = await findRow<{ id: string }>(
+        pool,
+        `insert into hash_lists (name, verdict, origin, state, created_by, importing_until)
+         values ($1, $2, $3, 'importing', $4, now() + ${importLease}) returning id::text`,
+        [name, verdict, origin, createdBy],
+      )
+      if (begun === undefined) throw new Error(`List ${name} was not added`)
+      await pool.query(`create unlogged table ${toStaging(begun.id)} (sha256 bytea not null, name text)`)
+      return begun.id
+    },
+
+    addHashes: (listId, { hashes, names }) =>
+      inTransaction(pool, async (client) => {
+        await extendImport(client, listId, names.length, importLease)
+        await changeRows(client, addHashes(listId), [hashes, `${names.join('\n')}\n`])
+      }),
+
+    sortHashes: (listId) =>
+      inTransaction(
+        pool,
+        async (client) => {
+          const staged = await extendImport(client, listId, 0, `interval '1 hour'`)
+          const { rowCount } = await runLongStatement(client, sortHashes(listId))
+          const { rows } = await runLongStatement<{ count: number }>(
+            client,
+            `select count(*)::float8 as count from ${toStaging(listId)}`,
+          )
+          // PostgreSQL empties the table when it recovers from a crash.
+          if (rows[0]?.count !== staged) throw new OperatorMistake(lost)
+          await client.query(`drop table ${toStaging(listId)}`)
+          const hashes = rowCount ?? 0
+          await changeRows(client, 'update hash_lists set hashes = $2 where id = $1', [listId, hashes])
+          return { hashes, duplicates: staged - hashes }
+        },
+        // The rows are sorted on the disk, so that the process of PostgreSQL stays small.
+        { settings: [...withoutTimeouts, "work_mem = '32MB'"] },
+      ),
+
+    activate: (listId) => inTransaction(pool, (client) => activate(client, listId), { lock: listsLock }),
+
+    async abandon(listId) {
+      await changeRows(pool, `${setRemoved} where id = $1 and state = 'importing'`, [listId])
+    },
+
+    remove: (origin, name) =>
+      inTransaction(pool, async (client) => (await removeActive(client, origin, name)) !== undefined, {
+        lock: listsLock,
+      }),
+
+    async deleteRemoved() {
+      await changeRows(pool, `${setRemoved} where state = 'importing' and importing_until < now()`)
+      // The hashes of a list are needed until the results with them are revised.
+      const removed = await listRows<{ id: string }>(
+        pool,
+        `select id::text from hash_lists
+         where state = 'removed' and not exists (select from revision_work where list_id = hash_lists.id)`,
+      )
+      let deleted = 0
+      for (const { id } of removed) {
+        await pool.query(`drop table if exists ${toStaging(id)}`)
+        deleted += await runInPieces(deletePieceSize, () => changeRows(pool, deletePiece, [id]))
+        await changeRows(pool, 'delete from hash_lists where id = $1', [id])
+      }
+      return deleted
+    },
+  }
+}
+
+/**
+ * Hashes are collected in a table of their own and sorted before they become rows of the list: in the order of a file
+ * each row would change another page of the index. The table needs no log, because an import that fails begins again.
+ */
+const toStaging = (listId: string) => `hash_import_${BigInt(listId)}`
+
+/** Adds to the number of collected hashes, and returns it. */
+async function extendImport(client: Queryable, listId: string, added: number, lease: string): Promise<number> {
+  const list = await findRow<{ hashes: number }>(
+    client,
+    `update hash_lists set hashes = hashes + $2, importing_until = now() + ${lease}
+     where id = $1 and state = 'importing' returning hashes::float8 as hashes`,
+    [listId, added],
+  )
+  if (list === undefined) throw new OperatorMistake(abandoned)
+  return list.hashes
+}
+
+const lost = 'The database restarted during the import. Nothing was imported; start it again.'
+const abandoned =
+  'The import took no rows for ten minutes and counts as abandoned. Nothing was imported; start it again.'
+
+async function activate(client: Queryable, listId: string) {
+  const begun = await findRow<HashList>(client, `select ${columns} from hash_lists where id = $1`, [listId])
+  if (begun === undefined) throw new OperatorMistake(abandoned)
+  const replaced = await removeActive(client, begun.origin, begun.name)
+  const list = await findRow<HashList>(
+    client,
+    `update hash_lists set state = 'active', activated_at = now(), importing_until = null
+     where id = $1 and state = 'importing' returning ${columns}`,
+    [listId],
+  )
+  if (list === undefined) throw new OperatorMistake(abandoned)
+  await noteChange(client, listId)
+  return { list, replaced }
+}
+
+async function removeActive(client: Queryable, origin: string, name: string): Promise<HashList | undefined> {
+  const removed = await findRow<HashList>(
+    client,
+    `${setRemoved} where origin = $1 and name = $2 and state = 'active' returning ${columns}`,
+    [origin, name],
+  )
+  if (removed !== undefined) await noteChange(client, removed.id)
+  return removed
+}
+
+/** Lets workers revise the results with the hashes of the list, and nodes read anew which lists there are. */
+async function noteChange(client: Queryable, listId: string) {
+  await changeRows(client, 'insert into revision_work (list_id) values ($1)', [listId])
+  await sendInTransaction(client, 'hash-lists')
+}
+
+const setRemoved = `update hash_lists set state = 'removed', importing_until = null`
+
+/** The lateral query makes PostgreSQL look into the index once for each list, whatever it believes about their sizes. */
+const ofHash = `
+select verdict, found.name, hash_lists.name as list
+from hash_lists cross join lateral (
+  select name from listed_hashes where list_id = hash_lists.id and sha256 = $1 limit 1
+) as found
+where state = 'active'`
+
+const findHash = `
+-- name: find-listed-hash
+${ofHash} and origin = 'import'
+-- 'bad' comes before 'good'.
+order by verdict, hash_lists.id limit 1`
+
+const listMatches = `${ofHash} order by verdict, hash_lists.id`
+
+/** The hashes arrive in one parameter, 32 bytes each; the names in another, a line each, empty for none. */
+const addHashes = (listId: string) => `
+insert into ${toStaging(listId)} (sha256, name)
+select substring($1::bytea from ((n - 1) * 32 + 1)::integer for 32), nullif(name, '')
+from unnest(string_to_array($2, E'\\n')) with ordinality as row (name, n)
+where n <= octet_length($1::bytea) / 32`
+
+const sortHashes = (listId: string) => `
+insert into listed_hashes (list_id, sha256, name)
+select distinct on (sha256) ${BigInt(listId)}, sha256, name from ${toStaging(listId)} order by sha256`
+
+const deletePiece = `
+delete from listed_hashes where ctid = any(array(
+  select ctid from listed_hashes where list_id = $1 limit ${deletePieceSize}
+))`

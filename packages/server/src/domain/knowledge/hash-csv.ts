@@ -1,0 +1,96 @@
+/** A row of a list, or the reason why the line is not one; undefined for a line without a row, such as the header. */
+export type HashLine = { sha256: string; name: string | null } | { fault: string } | undefined
+
+/** Columns of the file: their name in the header, or their number, counted from 1. */
+export type HashColumns = { hash?: string | undefined; name?: string | undefined }
+
+const isHash = (text: string | undefined) => text !== undefined && /^[0-9a-f]{64}$/i.test(text)
+const hashColumns = ['sha256', 'sha256_hash', 'hash_sha256', 'sha-256', 'hash']
+const maxNameLength = 200
+
+/** Thrown when the header does not have a column that was asked for. */
+export class ColumnMissing extends Error {}
+
+/**
+ * Reads lines of CSV. Lines that begin with `#` are comments. The first other line is the header if it has no hash.
+ * Without a name for it, the column of the hash is the first one with a hash, or a common name in the header.
+ */
+export function makeHashLineReader(columns: HashColumns) {
+  let places: { hash: number | undefined; name: number | undefined } | undefined
+
+  return function readLine(line: string): HashLine {
+    const text = line.trim()
+    if (text === '' || text.startsWith('#')) return undefined
+    // Most lists are hashes alone, or are not quoted.
+    const fields = text.includes('"') ? splitQuoted(text) : text.split(',').map((field) => field.trim())
+    if (fields === undefined) return { fault: 'a quotation mark is not closed' }
+    if (places === undefined) {
+      const isHeader = !fields.some(isHash)
+      places = findPlaces(isHeader ? fields : undefined, columns)
+      if (isHeader) return undefined
+    }
+    places.hash ??= fields.findIndex(isHash)
+    const sha256 = places.hash === -1 ? undefined : fields[places.hash]
+    if (places.hash === -1) places.hash = undefined
+    if (!isHash(sha256)) return { fault: 'there is no SHA-256 of 64 hexadecimal digits' }
+    return { sha256: sha256 ?? '', name: places.name === undefined ? null : toName(fields[places.name]) }
+  }
+}
+
+function findPlaces(header: string[] | undefined, { hash, name }: HashColumns) {
+  const find = (column: string): number => {
+    if (/^[1-9]\d{0,2}$/.test(column)) return Number(column) - 1
+    if (header === undefined) {
+      throw new ColumnMissing(`The file has no header, so name the column ${column} by its number.`)
+    }
+    const place = header.findIndex((field) => field.toLowerCase() === column.toLowerCase())
+    if (place === -1) throw new ColumnMissing(`The header has no column ${column}. It has: ${header.join(', ')}.`)
+    return place
+  }
+  const common = header?.findIndex((field) => hashColumns.includes(field.toLowerCase())) ?? -1
+  return {
+    hash: hash === undefined ? (common === -1 ? undefined : common) : find(hash),
+    name: name === undefined ? undefined : find(name),
+  }
+}
+
+/** Splits a line with quoted fields; undefined when a quotation mark is not closed. */
+function splitQuoted(text: string): string[] | undefined {
+  const fields: string[] = []
+  let at = 0
+  while (at <= text.length) {
+    while (text[at] === ' ') at++
+    if (text[at] !== '"') {
+      const end = text.indexOf(',', at)
+      fields.push(text.slice(at, end === -1 ? undefined : end).trim())
+      if (end === -1) return fields
+      at = end + 1
+      continue
+    }
+    let field = ''
+    for (;;) {
+      const end = text.indexOf('"', at + 1)
+      if (end === -1) return undefined
+      field += text.slice(at + 1, end)
+      at = end + 1
+      // Two quotation marks stand for one.
+      if (text[at] !== '"') break
+      field += '"'
+    }
+    fields.push(field.trim())
+    const comma = text.indexOf(',', at)
+    if (comma === -1) return fields
+    at = comma + 1
+  }
+  return fields
+}
+
+/** Names appear in signals: one line, and not longer than those of signatures. */
+function toName(text: string | undefined): string | null {
+  const name = (text ?? '')
+    .replaceAll(/\p{Cc}+/gu, ' ')
+    .trim()
+    .slice(0, maxNameLength)
+    .toWellFormed()
+  return name === '' ? null : name
+}

@@ -1,0 +1,58 @@
+import type { ActiveHashLists, HashListStore, KnownHash } from '../ports/hash-list-store.ts'
+import { type Assess, maxSignals, type Verdict } from '../scans/verdict.ts'
+
+/** The lists as scans see them. */
+export type HashLists = Pick<HashListStore, 'findHash'> & {
+  /** The lists that were active a moment ago. Without any, scans ask the database nothing. */
+  findActive(): ActiveHashLists
+}
+
+/** Remembers which lists are active; `refresh` reads that again, after a notification and every `everyMs`. */
+export async function openHashLists(deps: {
+  store: Pick<HashListStore, 'findActive' | 'findHash'>
+  everyMs: number
+  reportFailure(error: unknown): void
+}) {
+  let active = await deps.store.findActive()
+  const refresh = async () => {
+    active = await deps.store.findActive()
+  }
+  const refreshOrReport = () => refresh().catch(deps.reportFailure)
+  const timer = setInterval(() => void refreshOrReport(), deps.everyMs).unref()
+  const lists: HashLists = { findActive: () => active, findHash: deps.store.findHash }
+  return { lists, refresh: refreshOrReport, close: () => clearInterval(timer) }
+}
+
+/**
+ * Applies the lists of known hashes to verdicts on malware. The lookup runs beside the engines, so that the result tells
+ * their findings too. Good hashes matter only where something was found.
+ */
+export function withHashLists(assess: Assess, { findActive, findHash }: HashLists): Assess {
+  return async (content, options) => {
+    const { verdicts } = findActive()
+    if (options.kind !== 'malware' || verdicts.length === 0) return assess(content, options)
+    if (verdicts.includes('bad')) {
+      const [verdict, known] = await Promise.all([assess(content, options), findHash(content.sha256)])
+      return applyKnown(verdict, known)
+    }
+    const verdict = await assess(content, options)
+    return verdict.status === 'threat' ? applyKnown(verdict, await findHash(content.sha256)) : verdict
+  }
+}
+
+/** A good hash changes only a threat, and never makes content clean that was not read completely. */
+function applyKnown(verdict: Verdict, known: KnownHash | undefined): Verdict {
+  if (known === undefined) return verdict
+  const metadata = { ...verdict.metadata, listed: `Hash list ${known.list}`, engines_status: verdict.status }
+  if (known.verdict === 'bad') {
+    const found = verdict.status === 'threat' ? verdict.signals : []
+    const signals = [...new Set([toSignal(known), ...found])].slice(0, maxSignals)
+    return { ...verdict, status: 'threat', signals, metadata }
+  }
+  if (verdict.status !== 'threat') return verdict
+  const { doubts = [] } = verdict
+  return { ...verdict, status: doubts.length > 0 ? 'error' : 'clean', signals: doubts, metadata }
+}
+
+/** The signal of a hash that is known as bad. */
+export const toSignal = ({ name, list }: Pick<KnownHash, 'name' | 'list'>): string => `Virus:${name ?? list}`

@@ -1,0 +1,33 @@
+import type { HashListStore } from '../ports/hash-list-store.ts'
+import type { SignatureStore } from '../ports/signature-store.ts'
+import type { HashLine } from './hash-csv.ts'
+import { importHashes, NoHashes } from './import-hashes.ts'
+
+/**
+ * Returns a function that makes the SHA-256 signatures of a file a list of bad hashes, or removes its list when the file
+ * is gone. Engines find these hashes in scans; the list is for results of before.
+ */
+export function makeSignatureHashes(deps: {
+  signatures: Pick<SignatureStore, 'listFiles' | 'readContent'>
+  hashLists: HashListStore
+}) {
+  const { signatures, hashLists } = deps
+  return async (name: string): Promise<void> => {
+    const file = (await signatures.listFiles()).find((other) => other.name === name)
+    const list = { name, verdict: 'bad', origin: 'signatures', createdBy: 'signatures' } as const
+    try {
+      if (file === undefined) await hashLists.remove('signatures', name)
+      else await importHashes({ store: hashLists, readLine: readSignature }, list, signatures.readContent(file))
+    } catch (error) {
+      if (!(error instanceof NoHashes)) throw error
+      await hashLists.remove('signatures', name)
+    }
+  }
+}
+
+/** Reads a line of ClamAV's hash signatures: `hash:size:name`. Lines with other hashes are no rows. */
+export function readSignature(line: string): HashLine {
+  const [hash = '', , name = ''] = line.trim().split(':')
+  if (!/^[0-9a-f]{64}$/i.test(hash)) return undefined
+  return { sha256: hash, name: name === '' ? null : `${name}.UNOFFICIAL` }
+}

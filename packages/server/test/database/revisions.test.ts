@@ -1,0 +1,267 @@
+import assert from 'node:assert/strict'
+import { createHash, randomBytes } from 'node:crypto'
+import { after, before, describe, test } from 'node:test'
+import { makeListStore } from '../../src/database/console/list-store.ts'
+import { makeHashListStore } from '../../src/database/hash-list-store.ts'
+import { makeRevisionStore } from '../../src/database/revision-store.ts'
+import { makeSignatureStore } from '../../src/database/signature-store.ts'
+import { decideRevision, makeRevisionBody } from '../../src/domain/knowledge/revise.ts'
+import { makeSignatureHashes } from '../../src/domain/knowledge/signature-hashes.ts'
+import type { HashListStore } from '../../src/domain/ports/hash-list-store.ts'
+import type { ListStore } from '../../src/domain/ports/list-store.ts'
+import type { RevisionStore } from '../../src/domain/ports/revision-store.ts'
+import { newScanId, type Scan } from '../../src/domain/scans/scan.ts'
+import { newTestScan, openTestStores, type TestStores } from '../support/test-stores.ts'
+
+const toHash = (text: string) => createHash('sha256').update(text).digest('hex')
+const leaseMs = 60_000
+const entry = { matches: 'sha256', reason: 'seen in mail', createdBy: 'test', expiresAt: null } as const
+
+describe('revisions', () => {
+  let stores: TestStores
+  let lists: HashListStore
+  let entries: ListStore
+  let revisions: RevisionStore
+  let account: Awaited<ReturnType<TestStores['register']>>
+  let listNumber = 0
+  const query = async <Row extends object>(text: string, values: unknown[] = []) =>
+    (await stores.database.pool.query<Row>(text, values)).rows
+
+  before(async () => {
+    stores = await openTestStores()
+    lists = makeHashListStore(stores.database)
+    entries = makeListStore(stores.database)
+    revisions = openRevisions()
+    account = await stores.register()
+    await stores.accounts.updateAccount(account.id, { revisionUrl: 'https://hooks.example/revised' })
+  })
+  after(() => stores.close())
+
+  const openRevisions = (change = {}) =>
+    makeRevisionStore({ pool: stores.database.pool, decide: decideRevision, makeBody: makeRevisionBody, ...change })
+
+  async function addResult(sha256: string, change: Partial<Scan> = {}): Promise<string> {
+    const now = new Date()
+    const metadata = { hash_sha256: sha256, ...change.metadata }
+    const scan = newTestScan({
+      id: newScanId(now),
+      status: 'clean',
+      signals: [],
+      completedAt: now,
+      ...change,
+      metadata,
+    })
+    await stores.gate.admit({ keyDigest: account.digest, countsRequest: false, scan })
+    return scan.id
+  }
+
+  async function addList(hashes: string[], verdict: 'bad' | 'good' = 'bad') {
+    const name = `list ${++listNumber}`
+    const id = await lists.beginImport({ name, verdict, origin: 'import', createdBy: 'test' })
+    await lists.addHashes(id, {
+      hashes: Buffer.from(hashes.join(''), 'hex'),
+      names: hashes.map(() => 'Trojan.X'),
+    })
+    await lists.sortHashes(id)
+    await lists.activate(id)
+    return name
+  }
+
+  /** Does all work that is due, as the worker does. */
+  async function work(store = revisions): Promise<number> {
+    let revised = 0
+    for (;;) {
+      const [claimed] = await store.claim(leaseMs)
+      if (claimed === undefined) return revised
+      if (claimed.signatureFile !== null) {
+        await makeSignatureHashes({ signatures: makeSignatureStore(stores.database), hashLists: lists })(
+          claimed.signatureFile,
+        )
+        await store.finish(claimed)
+        continue
+      }
+      for (;;) {
+        const piece = await store.runPiece(claimed)
+        revised += piece.revised
+        if (piece.state !== 'more') break
+      }
+    }
+  }
+
+  const listOf = (scanId: string) =>
+    query<{ status: string; previous: string }>(
+      'select status, previous_status as previous from scan_revisions where scan_id = $1 order by id',
+      [scanId],
+    )
+  const countDeliveries = async (scanId: string) =>
+    (await query('select from deliveries where scan_id = $1', [scanId])).length
+  const findMetadata = async (id: string) => (await stores.scans.findScan(account.id, 'malware', id))?.metadata
+
+  test('a hash that becomes known revises its results, and its removal revises them again', async () => {
+    const hash = toHash('one')
+    const [id, other] = [await addResult(hash), await addResult(toHash('other'))]
+    const name = await addList([hash, toHash('never scanned')])
+    assert.equal(await work(), 1)
+    assert.equal(await work(), 0)
+    assert.equal(await countDeliveries(id), 1)
+    assert.deepEqual(await listOf(other), [])
+    const found = await stores.scans.findScan(account.id, 'malware', id)
+    assert.equal(found?.status, 'clean')
+    assert.equal(found?.metadata?.revised_status, 'threat')
+    assert.equal(found?.metadata?.revised_reason, `Hash list ${name}: Virus:Trojan.X`)
+    const [delivery] = await query<{ body: string; url: string; host: string }>(
+      'select body, url, host from deliveries where scan_id = $1',
+      [id],
+    )
+    assert.equal(delivery?.host, 'hooks.example')
+    assert.equal(JSON.parse(delivery?.body ?? '').metadata.revised_at, found?.metadata?.revised_at)
+
+    await lists.remove('import', name)
+    assert.equal(await work(), 1)
+    assert.equal((await findMetadata(id))?.revised_status, 'clean')
+    assert.deepEqual(await listOf(id), [
+      { status: 'threat', previous: 'clean' },
+      { status: 'clean', previous: 'threat' },
+    ])
+    assert.equal(await countDeliveries(id), 2)
+  })
+
+  test('entries of the block and allow lists revise, and so does their expiry', async () => {
+    const hash = toHash('two')
+    const id = await addResult(hash)
+    const value = hash
+    await entries.addEntry({ ...entry, id: newScanId(new Date()), list: 'block', value })
+    assert.equal(await work(), 1)
+    assert.equal((await findMetadata(id))?.revised_reason, 'Block list: seen in mail')
+    await query(`update list_entries set expires_at = now() - interval '1 second' where value = $1`, [hash])
+    assert.equal(await entries.deleteExpired(), 1)
+    assert.equal(await work(), 1)
+    assert.equal((await findMetadata(id))?.revised_status, 'clean')
+
+    const threat = await addResult(toHash('false alarm'), { status: 'threat', signals: ['Virus:X'] })
+    const allowed = { ...entry, id: newScanId(new Date()), list: 'allow', value: toHash('false alarm') } as const
+    await entries.addEntry(allowed)
+    assert.equal(await work(), 1)
+    assert.equal((await findMetadata(threat))?.revised_status, 'clean')
+    await entries.removeEntry(allowed.id)
+    assert.equal(await work(), 1)
+    assert.equal((await findMetadata(threat))?.revised_status, 'threat')
+  })
+
+  test('pending results, images and results of test keys are left alone', async () => {
+    const hash = toHash('three')
+    const ids = [
+      await addResult(hash, { status: 'pending', completedAt: null }),
+      await addResult(hash, { kind: 'nsfw_image' }),
+      await addResult(hash, { metadata: { test: 'true' } }),
+    ]
+    await addList([hash])
+    assert.equal(await work(), 0)
+    for (const id of ids) assert.deepEqual(await listOf(id), [])
+  })
+
+  test('a second pass finds results of scans that ran during the change', async () => {
+    const hash = toHash('four')
+    await addList([hash])
+    await work()
+    const id = await addResult(hash)
+    assert.equal(await work(), 0)
+    await query('update revision_work set held_until = now()')
+    assert.equal(await work(), 1)
+    assert.equal((await listOf(id)).length, 1)
+    assert.deepEqual(await query('select from revision_work'), [])
+  })
+
+  test('SHA-256 signatures of a file revise, until the file is removed', async () => {
+    const signatures = makeSignatureStore(stores.database)
+    const hash = toHash('five')
+    const id = await addResult(hash)
+    const content = Buffer.from(`${hash}:4:Own.Malware\n44d88612fea8a8f36de82e1278abb02f:68:Other\n`)
+    await signatures.saveFiles([{ name: 'own.hsb', bytes: content.length, read: async () => content }])
+    await work()
+    assert.equal((await findMetadata(id))?.revised_reason, 'Hash list own.hsb: Virus:Own.Malware.UNOFFICIAL')
+    // Engines find these hashes: scans do not look them up a second time.
+    assert.equal(await lists.findHash(hash), undefined)
+    await signatures.removeFile('own.hsb')
+    await work()
+    assert.equal((await findMetadata(id))?.revised_status, 'clean')
+  })
+
+  test('a piece that is cut off is done again, and a lost lease changes nothing', async () => {
+    const hash = toHash('six')
+    const id = await addResult(hash)
+    await addList([hash])
+    const cut = openRevisions({
+      makeBody: () => {
+        throw new Error('killed')
+      },
+    })
+    const [claimed] = await cut.claim(1)
+    assert(claimed)
+    await assert.rejects(cut.runPiece(claimed), /killed/)
+    assert.deepEqual(await listOf(id), [])
+    await query('update revision_work set held_until = now() where lease_token is not null')
+    assert.equal(await work(), 1)
+    assert.equal((await revisions.runPiece(claimed)).state, 'lost')
+    assert.equal((await listOf(id)).length, 1)
+    assert.equal(await countDeliveries(id), 1)
+  })
+
+  test('several workers revise each result once, also a hash with more results than a piece', async () => {
+    const hash = toHash('seven')
+    const first = await addResult(hash)
+    await query(
+      `insert into scans (id, account_id, kind, mode, status, region, content_length, content_type, metadata, completed_at)
+       select (substring(id::text, 1, 24) || lpad(to_hex(n), 12, '0'))::uuid, account_id, kind, mode, status, region,
+         content_length, content_type, metadata, now()
+       from scans cross join generate_series(1, 4500) as n where id = $1`,
+      [first],
+    )
+    await addList([hash, ...Array.from({ length: 1500 }, () => randomBytes(32).toString('hex'))])
+    await addList([hash])
+    const counts = await Promise.all([work(), work(openRevisions()), work(openRevisions())])
+    for (;;) {
+      const more = await work()
+      if (more === 0) break
+      counts.push(more)
+    }
+    assert.equal(
+      counts.reduce((sum, count) => sum + count, 0),
+      4501,
+    )
+    const [row] = await query<{ revisions: number; scans: number }>(
+      `select count(*)::int as revisions, count(distinct scan_id)::int as scans from scan_revisions
+       where scan_id in (select id from scans where metadata ->> 'hash_sha256' = $1)`,
+      [hash],
+    )
+    assert.deepEqual(row, { revisions: 4501, scans: 4501 })
+  })
+
+  test('a large list is compared result by result', async () => {
+    const hash = toHash('eight')
+    const id = await addResult(hash)
+    const many = Array.from({ length: 20_001 }, () => randomBytes(32).toString('hex'))
+    await addList([...many, hash])
+    assert.equal(await work(), 1)
+    assert.equal((await listOf(id)).length, 1)
+  })
+
+  test('results are found by an index of their hash', async () => {
+    const rows = await query<{ 'QUERY PLAN': string }>(
+      `explain select id from scans where hash_key = any('{1,2,3}') and kind = 'malware' and status <> 'pending'`,
+    )
+    const plan = rows.map((row) => row['QUERY PLAN']).join('\n')
+    assert.match(plan, /hash_key/)
+    assert.doesNotMatch(plan, /Seq Scan/)
+  })
+
+  test('revisions are listed newest first, by account', async () => {
+    const other = await stores.register()
+    const page = await revisions.listRevisions({ accountId: account.id, before: undefined, limit: 2 })
+    assert.equal(page.length, 2)
+    const rest = await revisions.listRevisions({ accountId: undefined, before: page.at(-1)?.id, limit: 1 })
+    assert.ok(Number(rest[0]?.id) < Number(page[1]?.id))
+    assert.deepEqual(await revisions.listRevisions({ accountId: other.id, before: undefined, limit: 5 }), [])
+    assert.equal(await revisions.deleteOld(30), 0)
+  })
+})
