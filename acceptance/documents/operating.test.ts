@@ -44,6 +44,11 @@ const newNeighbour = (name: string): NodeJS.ProcessEnv => ({
 
 after(() => rmSync(dir, { recursive: true, force: true }))
 
+const hashList = `sha256,family
+4355a46b19d348dc2f57c046f8ef63d4538ebb936000f3c9ee954a27460dd865,Trojan.Example
+53c234e5e8472b6ac51c1ae1cab3fe06fad053beb8ebfd8977b010655bfdd3c3,Worm.Example
+`
+
 describe('an operator', { skip }, () => {
   before(async () => {
     receiver = await openReceiver((path) =>
@@ -130,6 +135,7 @@ describe('an operator', { skip }, () => {
         writeFileSync(inDir('broken.ldb'), 'Example.Broken;Engine:51-255;0\n')
         return undefined
       },
+      'cat feed.csv': () => void writeFileSync(inDir('feed.csv'), hashList),
       [`${assay} signatures import`]() {
         mkdirSync(inDir('stick/clamav'), { recursive: true })
         writeFileSync(inDir('stick/clamav/daily.ndb'), 'Example.Imported:0:*:6578616d706c65206f6620616e206f74686572\n')

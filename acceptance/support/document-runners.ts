@@ -7,7 +7,7 @@ type Runner = { document: string; test: string; takes(block: CodeBlock): boolean
 
 const guides = ['quickstart', 'integrate', 'verdicts', 'webhooks', 'moving', 'receipts', 'security', 'faq']
 const references = ['webhooks', 'listeners', 'interface', 'test-mode', 'test-images/README']
-const operating = ['operating', 'settings', 'operator-commands', 'engines']
+const operating = ['operating', 'settings', 'operator-commands', 'engines', 'knowledge']
 const callsOperator = (block: CodeBlock) => isShell(block) && block.text.startsWith('npm run assay')
 
 /** Assigns the blocks of all documents to tests. complete.test.ts fails when a block belongs to no test. */

@@ -1,4 +1,5 @@
 import type { Config } from '../config/load-config.ts'
+import type { HashLists } from '../domain/knowledge/hash-lists.ts'
 import type { Clock } from '../domain/ports/clock.ts'
 import type { ContentStore } from '../domain/ports/content-store.ts'
 import { EngineDown } from '../domain/ports/engines.ts'
@@ -21,6 +22,7 @@ type Deps = {
   signatures: SignatureStore
   isOutage(error: unknown): boolean
   clock: Clock
+  hashLists: HashLists
   metrics: Pick<Metrics, 'countEscape' | 'timer'>
   log: Logger
   isTest: boolean
@@ -29,8 +31,9 @@ type Deps = {
 const idle = { countWaiting: () => 0, findFault: () => undefined, close: async () => {} }
 
 /** Opens the malware and image engines of a node that scans. Test mode starts none. */
-export const openEngines = (config: Config, { contents, signatures, isOutage, clock, metrics, log, isTest }: Deps) =>
+export const openEngines = (config: Config, deps: Deps) =>
   openParts(async (closers) => {
+    const { contents, signatures, isOutage, clock, hashLists, metrics, log, isTest } = deps
     if (isTest)
       return {
         ...newEngines(newTestModeMalware(), newTestModeImages(), idle, noSharedSignatures),
@@ -51,7 +54,7 @@ export const openEngines = (config: Config, { contents, signatures, isOutage, cl
     // Images open while malware opens: each waits for its own child processes.
     const openingImages = openImages(config, { log, onEscape })
     closers.add(async () => (await openingImages).close())
-    const malware = await openMalware(config, { contents, clock, log, as: 'service', onEscape })
+    const malware = await openMalware(config, { contents, clock, log, hashLists, as: 'service', onEscape })
     closers.add(malware.close)
     const engines = newEngines(malware, await openingImages, sandbox, shared)
     return { ...engines, assess: withTimer(engines.assess, metrics), close: closers.closeAll }

@@ -27,9 +27,20 @@ export async function openScanning(config: Config, { storage, isTest, metrics, l
   const { database, accounts, contents, jobContents } = storage
   const { signatures } = storage
   const { isOutage } = database.watch
+  const hashLists = await openHashListsOf(storage, log)
+  closers.add(hashLists.close)
   const engines =
     isTest || config.roles.worker
-      ? await openEngines(config, { contents, signatures, isOutage, clock: database.clock, metrics, log, isTest })
+      ? await openEngines(config, {
+          contents,
+          signatures,
+          isOutage,
+          clock: database.clock,
+          hashLists: hashLists.lists,
+          metrics,
+          log,
+          isTest,
+        })
       : undefined
   if (engines !== undefined) {
     closers.add(engines.close)
@@ -49,8 +60,6 @@ export async function openScanning(config: Config, { storage, isTest, metrics, l
   remoteScans.notifications.on('signatures', () => void engines?.sharedSignatures.refresh())
   const lists = await openListsOf(database, log)
   closers.add(lists.close)
-  const hashLists = await openHashListsOf(storage, log)
-  closers.add(hashLists.close)
   remoteScans.notifications.on('hash-lists', () => {
     void hashLists.refresh()
     void lists.refresh().catch(lists.reportFailure)

@@ -177,7 +177,7 @@ describe('revisions', () => {
     const hash = toHash('five')
     const id = await addResult(hash)
     const content = Buffer.from(`${hash}:4:Own.Malware\n44d88612fea8a8f36de82e1278abb02f:68:Other\n`)
-    await signatures.saveFiles([{ name: 'own.hsb', bytes: content.length, read: async () => content }])
+    await signatures.saveFiles([{ name: 'own.hsb', read: async () => content }])
     await work()
     assert.equal((await findMetadata(id))?.revised_reason, 'Hash list own.hsb: Virus:Own.Malware.UNOFFICIAL')
     // Engines find these hashes: scans do not look them up a second time.

@@ -36,7 +36,7 @@ function findEnginesStatus({ status, metadata }: KnownResult['scan']): RevisedSt
 }
 
 /** The type of the webhook, in its body: webhooks about completed scans have none. */
-export const revisionType = 'scan.revised'
+const revisionType = 'scan.revised'
 
 export const makeRevisionBody: MakeRevisionBody = ({ scan }, revision, at) =>
   JSON.stringify({

@@ -1,7 +1,7 @@
 export type HashVerdict = 'bad' | 'good'
 
 /** `import`: scans look its hashes up. `signatures`: the hashes of a signature file, which the engines find. */
-export type HashListOrigin = 'import' | 'signatures'
+type HashListOrigin = 'import' | 'signatures'
 
 export type HashList = {
   id: string
@@ -25,7 +25,7 @@ export type KnownHash = {
 export type ActiveHashLists = { verdicts: HashVerdict[]; version: string }
 
 /** Hashes, 32 bytes each, with as many names. */
-export type HashBatch = { hashes: Buffer; names: (string | null)[] }
+type HashBatch = { hashes: Buffer; names: (string | null)[] }
 
 /** Lists of known hashes, of up to many millions of rows. */
 export type HashListStore = {

@@ -1,0 +1,87 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { Content } from '../../src/domain/content/content.ts'
+import { type HashLists, withHashLists } from '../../src/domain/knowledge/hash-lists.ts'
+import { makeMemberHashes } from '../../src/domain/knowledge/member-hashes.ts'
+import { EngineDown, type Work } from '../../src/domain/ports/engines.ts'
+import type { HashVerdict, KnownHash } from '../../src/domain/ports/hash-list-store.ts'
+import type { ScanOptions, Verdict } from '../../src/domain/scans/verdict.ts'
+
+const content = { sha256: 'a'.repeat(64) } as Content
+const options = { kind: 'malware' } as ScanOptions
+const clean: Verdict = { status: 'clean', signals: [], metadata: {} }
+const threat: Verdict = { status: 'threat', signals: ['Virus:Eicar'], metadata: {} }
+const bad: KnownHash = { verdict: 'bad', name: 'Trojan.X', list: 'feed' }
+const good: KnownHash = { verdict: 'good', name: null, list: 'ours' }
+
+/** Applies lists with these verdicts, in which the content is known as given. */
+async function apply(
+  verdict: Verdict,
+  verdicts: HashVerdict[],
+  known?: KnownHash,
+  kind: ScanOptions['kind'] = 'malware',
+) {
+  let lookups = 0
+  const lists: HashLists = {
+    findActive: () => ({ verdicts, version: '1' }),
+    findHash: async () => {
+      lookups++
+      return known
+    },
+  }
+  const found = await withHashLists(async () => verdict, lists)(content, { ...options, kind })
+  return { ...found, lookups }
+}
+
+test('without lists, and for images, nothing is looked up', async () => {
+  assert.deepEqual(await apply(clean, [], bad), { ...clean, lookups: 0 })
+  assert.deepEqual(await apply(clean, ['bad'], bad, 'nsfw_image'), { ...clean, lookups: 0 })
+})
+
+test('a bad hash is a threat, beside the findings of the engines', async () => {
+  const unknown = await apply(clean, ['bad'], bad)
+  assert.deepEqual([unknown.status, unknown.signals, unknown.lookups], ['threat', ['Virus:Trojan.X'], 1])
+  assert.deepEqual(unknown.metadata, { listed: 'Hash list feed', engines_status: 'clean' })
+  assert.deepEqual((await apply(threat, ['bad'], bad)).signals, ['Virus:Trojan.X', 'Virus:Eicar'])
+  const notRead: Verdict = { ...clean, status: 'error', signals: ['Error:EncryptedContent'] }
+  assert.deepEqual((await apply(notRead, ['bad'], { ...bad, name: null })).signals, ['Virus:feed'])
+})
+
+test('a good hash clears a threat, and is looked up for nothing else', async () => {
+  const cleared = await apply(threat, ['good'], good)
+  assert.deepEqual([cleared.status, cleared.signals, cleared.metadata.engines_status], ['clean', [], 'threat'])
+  assert.equal((await apply(clean, ['good'], good)).lookups, 0)
+})
+
+test('a good hash makes nothing clean that was not read', async () => {
+  const doubts = ['Error:EncryptedContent']
+  const half = await apply({ ...threat, doubts }, ['good'], good)
+  assert.deepEqual([half.status, half.signals], ['error', doubts])
+  const error: Verdict = { status: 'error', signals: doubts, metadata: {}, doubts }
+  assert.equal((await apply(error, ['bad', 'good'], good)).status, 'error')
+})
+
+test('a lookup that fails is never a verdict', async () => {
+  const lists: HashLists = {
+    findActive: () => ({ verdicts: ['bad'], version: '1' }),
+    findHash: async () => {
+      throw new Error('the database is gone')
+    },
+  }
+  await assert.rejects(withHashLists(async () => clean, lists)(content, options), /the database is gone/)
+  const { engine } = makeMemberHashes(lists)
+  const place = { depth: 1, name: 'member' }
+  await assert.rejects(engine.scan(content, {} as Work, place), EngineDown)
+})
+
+test('only members are looked up as an engine, and the version follows the lists', async () => {
+  let version = '1'
+  const lists: HashLists = { findActive: () => ({ verdicts: ['bad'], version }), findHash: async () => bad }
+  const { engine, isActive } = makeMemberHashes(lists)
+  assert.equal(isActive(), true)
+  assert.deepEqual((await engine.scan(content, {} as Work, { depth: 0, name: '' })).findings, [])
+  assert.deepEqual((await engine.scan(content, {} as Work, { depth: 1, name: '' })).findings, ['Trojan.X'])
+  const before = engine.findState()?.verdictVersion
+  version = '2'
+  assert.notEqual(engine.findState()?.verdictVersion, before)
+})
