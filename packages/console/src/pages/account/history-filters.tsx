@@ -13,7 +13,7 @@ export function HistoryFilters({ params, onChange }: Props) {
   const isFiltered = filters.some((name) => params[name] !== undefined)
   return (
     <search aria-label="Filters" className="flex flex-col gap-3 rounded-xl border border-line bg-panel p-4">
-      <div className="grid grid-cols-2 gap-3 lg:grid-cols-5">
+      <div className="grid grid-cols-[repeat(auto-fit,minmax(9.5rem,1fr))] gap-3">
         <SelectField
           label="Verdict"
           value={params.status ?? ''}
