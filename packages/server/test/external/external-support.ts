@@ -2,6 +2,7 @@ import type { ExternalAdapter } from '../../src/engines/external/adapter.ts'
 import type { CommonOptions } from '../../src/engines/external/common-options.ts'
 import { makeExternalEngine } from '../../src/engines/external/external-engine.ts'
 import { readEngineTables } from '../../src/engines/external/open-external.ts'
+import type { OnEscape } from '../../src/engines/jail/escape.ts'
 import { silentLog } from '../support/silent-log.ts'
 
 const defaults: CommonOptions = {
@@ -28,13 +29,16 @@ export function newExternalEngine(scan: ExternalAdapter['scan'], change: Partial
 }
 
 /** Opens the adapter that one table of assay.toml describes. */
-export async function openAdapter(values: Record<string, unknown>): Promise<ExternalAdapter> {
+export async function openAdapter(
+  values: Record<string, unknown>,
+  deps: { dataDir?: string; onEscape?: OnEscape } = {},
+): Promise<ExternalAdapter> {
   const table = { origin: 'assay.toml line 1', values: { name: 'other', ...values } }
   const { definitions, mistakes } = readEngineTables([table])
   if (mistakes.length > 0) throw new Error(mistakes.join('\n'))
   const open = definitions[0]?.open
   if (open === undefined) throw new Error('There is no engine')
-  return open({ name: 'other', concurrency: 2, log: silentLog })
+  return open({ name: 'other', concurrency: 2, dataDir: '/nonexistent', acceptsDisk: false, log: silentLog, ...deps })
 }
 
 export const findMistakes = (...tables: Record<string, unknown>[]): string[] =>

@@ -15,6 +15,7 @@ import { toFreshclamLaunch } from '../../src/engines/clamav/freshclam.ts'
 import { findProgram } from '../../src/engines/clamav/installation.ts'
 import { makeSandboxChooser } from '../../src/engines/clamav/open-own-clamd.ts'
 import { toClamdLaunch } from '../../src/engines/clamav/start-clamd.ts'
+import { prepareCommand } from '../../src/engines/external/command/command-adapter.ts'
 import { encodeFilter } from '../../src/engines/jail/filter.ts'
 import { launcherDirs } from '../../src/engines/jail/jail.ts'
 import { chooseConfinement } from '../../src/engines/nsfw/confinement.ts'
@@ -68,6 +69,12 @@ const launches: Record<string, () => Launch> = {
   images: () => chooseConfinement({ program: child('nsfw'), modelDirs: [], maxDataMb: 2048 }).wrap(),
 }
 launches.modelConversion = () => toConversionLaunch(child('nsfw/models'), [])
+launches.command = () => {
+  const limits = { memoryMb: 2048, scratchMb: 64, processorSeconds: 60 }
+  const codes = { cleanCodes: [0], threatCodes: [1], threatPattern: undefined }
+  const settings = { program: process.execPath, args: [], reads: [], ...limits, ...codes }
+  return prepareCommand(settings, { name: 'hostile', dataDir, acceptsDisk: true })(undefined)
+}
 if (clamd !== undefined) {
   launches.clamd = () => {
     const options = { binary: clamd, dataDir, scratchMegabytes: 64, acceptsDisk: true }
@@ -116,7 +123,7 @@ try {
     results[name] = JSON.parse((await runHostile(launch)).stdout)
     if (firstFatal === undefined) continue
     const fatal = fatalAttempts[(firstFatal + index) % fatalAttempts.length] ?? []
-    const { stdout, signal } = await runHostile(launch, fatal)
+    const { stdout, signal } = await runHostile(toLaunch(), fatal)
     signals[`${name}: ${fatal}`] = stdout || signal
   }
   const isEmpty = statSync(join(dataDir, 'other-content')).size === 0
@@ -125,6 +132,7 @@ try {
 } finally {
   for (const server of [tcp, unix, abstract]) server.close()
   removeClamdDir(join(dataDir, 'clamav'))
+  removeClamdDir(join(dataDir, 'engines', 'hostile'))
   rmSync(dir, { recursive: true })
 }
 

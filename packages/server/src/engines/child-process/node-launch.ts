@@ -33,7 +33,7 @@ type NodeProgram = {
 }
 
 /** Users that own nothing, in order of preference. Parsers run as the first that exists when the service is root. */
-const parserUsers = ['nobody', 'node', 'daemon']
+export const parserUsers = ['nobody', 'node', 'daemon']
 
 const protocolDir = import.meta.dirname
 const sourceRoot = realpathSync(join(protocolDir, '..', '..'))

@@ -4,6 +4,7 @@ import { maxUnpackedBytes } from '../../domain/ports/engines.ts'
 import { findOutsideDir, openOutsideDir, removeOutsideDir, shortDirs } from '../../runtime/outside-dir.ts'
 import { removeTree } from '../../runtime/remove-tree.ts'
 import type { Unprivileged } from '../../runtime/unprivileged.ts'
+import { makeDirOfUser, scratchName } from '../jail/sandbox.ts'
 
 /**
  * The settings of Assay's own clamd. Its limits are wide enough that content within Assay's size limits is scanned
@@ -108,22 +109,9 @@ export function removeClamdDir(dir: string) {
   removeTree(dir)
 }
 
-/** Makes a directory that only this user can enter, below a directory of the service. */
-export function makeDirOfUser(dir: string, owner: Unprivileged['owner']) {
-  const uid = owner?.uid ?? process.getuid?.()
-  const found = lstatSync(dir, { throwIfNoEntry: false })
-  if (found === undefined) {
-    mkdirSync(dir, { mode: 0o700 })
-    if (owner !== undefined) lchownSync(dir, owner.uid, owner.gid)
-  } else if (!found.isDirectory() || found.uid !== uid || (found.mode & 0o777) !== 0o700) {
-    throw new Error(`${dir} is not a directory that only the user ${uid} can enter. Remove it.`)
-  }
-}
-
 const socketName = 'clamd.sock'
-/** Links to directories that cannot lie in the directory of clamd: for a short path, and in memory. */
+/** The link to a directory with a short path, where the path of the directory of clamd is too long for a socket. */
 const outsideName = 'short-path'
-export const scratchName = 'scratch-in-memory'
 
 /** The socket lies in the directory of clamd, or in the directory for temporary files where its path would be too long. */
 export const toSocket = (dir: string): string =>

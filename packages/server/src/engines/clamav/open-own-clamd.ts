@@ -10,13 +10,13 @@ import { chooseUnprivileged } from '../../runtime/unprivileged.ts'
 import { watchDirectories } from '../../runtime/watch-directories.ts'
 import type { OnEscape } from '../jail/escape.ts'
 import { launcherDirs } from '../jail/jail.ts'
+import { chooseSandbox, type Sandbox, scratchName } from '../jail/sandbox.ts'
 import { makeClamAvEngine } from './clamav-engine.ts'
-import { prepareClamdDir, scratchName, toClamdConfig, toSocket } from './clamd-config.ts'
+import { prepareClamdDir, toClamdConfig, toSocket } from './clamd-config.ts'
 import { type ClamdClient, makeClamdClient } from './client.ts'
 import { type ClamdAddress, isAnswering } from './connection.ts'
 import { openUpdater, type Updater } from './freshclam.ts'
 import { readVersion } from './installation.ts'
-import { chooseSandbox, type Sandbox } from './sandbox.ts'
 import { makeScratchBudget } from './scratch-budget.ts'
 import type { SignatureDirs } from './signature-files.ts'
 import { makeSignatureLibrary, makeTrial, type SignatureLibrary } from './signature-library.ts'
@@ -233,6 +233,6 @@ export function makeSandboxChooser(
   if (user.hasCapability) user.hasCapability = chooseUnprivileged('engine', clamdUsers, ownDirs).hasCapability === true
   return {
     user,
-    chooseForDir: (dir: string) => chooseSandbox({ user, dir, scratchMegabytes, acceptsDisk }),
+    chooseForDir: (dir: string) => chooseSandbox({ name: 'ClamAV', user, dir, scratchMegabytes, acceptsDisk }),
   }
 }

@@ -1,8 +1,8 @@
 import type { Logger } from '../../runtime/logger.ts'
 import type { Unprivileged } from '../../runtime/unprivileged.ts'
 import type { OnEscape } from '../jail/escape.ts'
+import type { Sandbox } from '../jail/sandbox.ts'
 import { prepareClamdDir, removeClamdDir, toClamdConfig } from './clamd-config.ts'
-import type { Sandbox } from './sandbox.ts'
 import {
   countSignatures,
   findOfficialDate,

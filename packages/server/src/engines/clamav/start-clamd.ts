@@ -7,9 +7,9 @@ import { removeTree } from '../../runtime/remove-tree.ts'
 import { isEscape, type OnEscape } from '../jail/escape.ts'
 import { toJailed } from '../jail/jail.ts'
 import { policies } from '../jail/policy.ts'
+import type { Sandbox } from '../jail/sandbox.ts'
 import type { ClamdPlace } from './clamd-config.ts'
 import { isAnswering } from './connection.ts'
-import type { Sandbox } from './sandbox.ts'
 
 export type RunningClamd = {
   pid: number

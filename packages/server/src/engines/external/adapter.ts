@@ -25,11 +25,15 @@ export type ExternalAdapter = {
 /** The engine works, but does not take this content. Another attempt would end the same, so there is none. */
 export class ContentRefused extends EngineDown {}
 
-type AdapterDeps = {
+export type AdapterDeps = {
   /** The name of the engine in assay.toml. */
   name: string
   /** Scans that run at once, at most: as many connections or processes are of use. */
   concurrency: number
+  /** The data directory of the service. */
+  dataDir: string
+  /** The operator accepts that content lies unencrypted on a disk where there is no file system in memory. */
+  acceptsDisk: boolean
   log: Logger
   onEscape?: OnEscape | undefined
 }

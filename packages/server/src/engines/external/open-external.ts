@@ -1,9 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { ScanEngine } from '../../domain/ports/engines.ts'
 import { openParts } from '../../runtime/closers.ts'
-import type { Logger } from '../../runtime/logger.ts'
-import type { OnEscape } from '../jail/escape.ts'
-import type { ExternalKind } from './adapter.ts'
+import type { AdapterDeps, ExternalKind } from './adapter.ts'
 import { type CommonOptions, readCommonOptions } from './common-options.ts'
 import { makeExternalEngine } from './external-engine.ts'
 import { kinds } from './kinds.ts'
@@ -44,10 +42,7 @@ const toDigest = (values: EngineTable['values']) =>
   createHash('sha256').update(JSON.stringify(values)).digest('hex').slice(0, 16)
 
 /** Opens the engines that `readEngineTables` found, without waiting for any of them to answer. */
-export const openExternalEngines = (
-  definitions: Definition[],
-  deps: { log: Logger; onEscape?: OnEscape | undefined },
-) =>
+export const openExternalEngines = (definitions: Definition[], deps: Omit<AdapterDeps, 'name' | 'concurrency'>) =>
   openParts(async (closers) => {
     const engines: ScanEngine[] = []
     for (const { options, configDigest, open } of definitions) {

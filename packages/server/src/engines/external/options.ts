@@ -45,6 +45,15 @@ export function makeOptionReader(table: EngineTable, mistakes: string[]) {
       }
       return read(option, must, parse) ?? fallback
     },
+    /** A list of whole numbers, without any twice. */
+    wholeNumbers(option: string, { min, max, fallback }: { min: number; max: number; fallback: number[] }): number[] {
+      const isWithin = (value: unknown) => Number.isSafeInteger(value) && Number(value) >= min && Number(value) <= max
+      const must = `must be a list of whole numbers from ${min} to ${max}`
+      const found = read(option, must, (value) =>
+        Array.isArray(value) && value.length > 0 && value.every(isWithin) ? (value as number[]) : undefined,
+      )
+      return found ?? fallback
+    },
     /** A list of texts. */
     texts(option: string, form: RegExp, must: string): string[] | undefined {
       const isText = (value: unknown) => typeof value === 'string' && form.test(value)

@@ -61,12 +61,23 @@ const loaders = [
 /** The directories that the launcher itself must be able to read, as whichever user it runs. */
 export const launcherDirs = [dirname(node), dirname(launcher), dirname(koffi)]
 
+type JailOptions = {
+  /** Descriptor 3 is the socket of `startChild`. */
+  hasSocket: boolean
+  keepsCapability: boolean
+  /**
+   * The launcher writes a byte to descriptor 3, which the parser does not get, just before it becomes the parser. Without
+   * it, an exit code could be that of a launcher that failed.
+   */
+  announcesStart?: boolean
+}
+
 /**
  * The command that runs a parser under its policy, as a child of this process. The parser inherits the standard
  * descriptors, and the socket of `startChild` if it is a child of a pool. Its file system, its system calls and its
  * resources are restricted by the kernel, whichever user it runs as.
  */
-export function toJailed(policy: Policy, args: string[], options: { hasSocket: boolean; keepsCapability: boolean }) {
+export function toJailed(policy: Policy, args: string[], options: JailOptions) {
   const { limits } = policy
   const megabyte = 2 ** 20
   const jail = {
@@ -75,6 +86,7 @@ export function toJailed(policy: Policy, args: string[], options: { hasSocket: b
     command: [policy.program, ...args],
     descriptors: options.hasSocket ? [3] : [],
     keepsCapability: options.keepsCapability,
+    announcesStart: options.announcesStart === true,
     // Version 1 of Landlock refuses every move between directories, which freshclam does with its downloads.
     minLandlock: policy.writes.length > 0 ? 2 : 1,
     handled,

@@ -49,6 +49,7 @@ function enter() {
   if (jail.hasFilter) restrictCalls()
   // Ends the ambient capabilities, the only ones that an ordinary user would take along.
   if (!jail.keepsCapability) prctl(option.ambientCapabilities, 4, null, 0, 0)
+  if (jail.announcesStart) process.getBuiltinModule('node:fs').writeSync(3, '\n')
   process.execve(jail.command[0], jail.command, process.env)
 }
 

@@ -123,6 +123,30 @@ export const policies = {
     newProcesses: 'refused',
     limits: { dataMb: 4096, openFiles: 256, fileMb: 2048, processorSeconds: 1800 },
   }),
+  /** A program of the operator, which gets one file. Its libraries and data lie in the directories that they list. */
+  command: (options: {
+    program: string
+    reads: string[]
+    writes: string[]
+    memoryMb: number
+    scratchMb: number
+    processorSeconds: number
+  }): Policy => ({
+    ...nothing,
+    program: options.program,
+    reads: [...systemReads, ...options.reads],
+    writes: options.writes,
+    // Programs that set the mode of their temporary files give up when they cannot.
+    modeChanges: 'ignored',
+    // Programs look for helpers by starting them, and go on without.
+    newProcesses: 'refused',
+    limits: {
+      dataMb: options.memoryMb,
+      openFiles: 1024,
+      fileMb: options.scratchMb,
+      processorSeconds: options.processorSeconds,
+    },
+  }),
 }
 
 /** Libraries of a ClamAV outside of the system's directories, its certificates, and the library of `stdbuf`. */

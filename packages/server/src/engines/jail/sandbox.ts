@@ -1,42 +1,45 @@
 import { spawnSync } from 'node:child_process'
-import { mkdirSync, statfsSync } from 'node:fs'
+import { lchownSync, lstatSync, mkdirSync, statfsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { OperatorMistake } from '../../domain/problem.ts'
 import { openOutsideDir } from '../../runtime/outside-dir.ts'
 import { removeTree } from '../../runtime/remove-tree.ts'
 import { type Unprivileged, wrapGuarded } from '../../runtime/unprivileged.ts'
-import { makeDirOfUser, scratchName } from './clamd-config.ts'
 
 const tmpfsType = 0x01021994
 const memoryDir = '/dev/shm'
+/** The link to a scratch directory in memory, in the directory of the program. */
+export const scratchName = 'scratch-in-memory'
 
 export type Sandbox = {
-  /** Holds what clamd unpacks, in clear: in memory, unless the operator accepts a disk. */
+  /** Holds what the program unpacks, in clear: in memory, unless the operator accepts a disk. */
   scratchDir: string
-  /** `private`: a mount of clamd's own and no network; the kernel removes the files when clamd ends. */
+  /** `private`: a mount of the program's own and no network; the kernel removes the files when the program ends. */
   kind: 'private' | 'shared memory' | 'disk'
   /** Size of the file system. Assay does not choose the size of /dev/shm: Docker gives a container 64 MB. */
   megabytes: number
-  /** clamd keeps the capability to read every file, without which it could not reach its own. */
+  /** The program keeps the capability to read every file, without which it could not reach its own. */
   keepsCapability: boolean
   /** The command that runs a program in the sandbox. */
   wrap(command: string, args: string[]): { command: string; args: string[] }
-  /** Removes files that a killed clamd has left. */
+  /** Removes files that a killed program has left. */
   wipe(): void
 }
 
 type Deps = {
+  /** Names the program in a message to the operator. */
+  name: string
   user: Unprivileged
-  /** The directory of clamd, which belongs to the service. */
+  /** The directory of the program, which belongs to the service. */
   dir: string
   scratchMegabytes: number
   acceptsDisk: boolean
 }
 
 /**
- * clamd parses hostile files and writes their parts to its scratch directory. The best place is a namespace of clamd's
- * own: no network, and a file system in memory that no other process sees. Where the kernel does not allow that,
- * /dev/shm is used; if that is not in memory either, the operator must accept a disk.
+ * A program such as clamd parses hostile files and writes their parts to its scratch directory. The best place is a
+ * namespace of its own: no network, and a file system in memory that no other process sees. Where the kernel does not
+ * allow that, /dev/shm is used; if that is not in memory either, the operator must accept a disk.
  */
 export function chooseSandbox(deps: Deps): Sandbox {
   const privateScratch = join(deps.dir, 'scratch')
@@ -51,7 +54,7 @@ export function chooseSandbox(deps: Deps): Sandbox {
   }
   if (deps.acceptsDisk) return makePlain(deps, privateScratch, 'disk')
   throw new OperatorMistake(
-    'ClamAV writes content unencrypted while it scans, and there is no file system in memory for it: this process may ' +
+    `${deps.name} writes content unencrypted while it scans, and there is no file system in memory for it: this process may ` +
       'not mount one, and /dev/shm is not one. Start Assay as root or with user namespaces, mount a tmpfs at ' +
       '/dev/shm, or permit unencrypted content on the disk with ASSAY_SCRATCH=disk.',
   )
@@ -114,5 +117,17 @@ const isInMemory = (dir: string) => {
     return statfsSync(dir).type === tmpfsType
   } catch {
     return false
+  }
+}
+
+/** Makes a directory that only this user can enter, below a directory of the service. */
+export function makeDirOfUser(dir: string, owner: Unprivileged['owner']) {
+  const uid = owner?.uid ?? process.getuid?.()
+  const found = lstatSync(dir, { throwIfNoEntry: false })
+  if (found === undefined) {
+    mkdirSync(dir, { mode: 0o700 })
+    if (owner !== undefined) lchownSync(dir, owner.uid, owner.gid)
+  } else if (!found.isDirectory() || found.uid !== uid || (found.mode & 0o777) !== 0o700) {
+    throw new Error(`${dir} is not a directory that only the user ${uid} can enter. Remove it.`)
   }
 }

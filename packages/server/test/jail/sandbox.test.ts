@@ -12,8 +12,7 @@ import {
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { scratchName } from '../../src/engines/clamav/clamd-config.ts'
-import { chooseSandbox } from '../../src/engines/clamav/sandbox.ts'
+import { chooseSandbox, scratchName } from '../../src/engines/jail/sandbox.ts'
 import { removeOutsideDir } from '../../src/runtime/outside-dir.ts'
 
 const user = { owner: undefined, wrap: (command: string, args: string[]) => ({ command, args }) }
@@ -31,7 +30,7 @@ describe('where the kernel grants no name spaces', { skip: hasSharedMemory ? fal
     process.env.PATH = path
     rmSync(dir, { recursive: true })
   })
-  const choose = () => chooseSandbox({ user, dir, scratchMegabytes: 64, acceptsDisk: false })
+  const choose = () => chooseSandbox({ name: 'ClamAV', user, dir, scratchMegabytes: 64, acceptsDisk: false })
 
   test('clamd unpacks in shared memory, which is wiped before each start', () => {
     const { kind, scratchDir, wipe } = choose()

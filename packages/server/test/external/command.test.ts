@@ -1,0 +1,239 @@
+import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import { chmodSync, cpSync, existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { EngineDown } from '../../src/domain/ports/engines.ts'
+import { listMissingParts } from '../../src/engines/jail/jail.ts'
+import { newContent } from '../scans/scan-support.ts'
+import { waitFor } from '../support/wait-for.ts'
+import { findMistakes, openAdapter } from './external-support.ts'
+
+const clamscan = '/usr/bin/clamscan'
+const eicar = ['X5O!P%@AP[4\\PZX54(P^)7CC)7}$', 'EICAR-STANDARD-ANTIVIRUS-TEST-FILE!$H+H*'].join('')
+const signal = new AbortController().signal
+const faults = listMissingParts().faults[0] ?? false
+
+describe('a command', { skip: faults }, () => {
+  const path = process.env.PATH
+  let dir = ''
+  before(() => {
+    dir = mkdtempSync(join(tmpdir(), 'assay-command-'))
+    chmodSync(dir, 0o711)
+  })
+  after(() => {
+    process.env.PATH = path
+    rmSync(dir, { recursive: true, force: true })
+  })
+
+  /** A program of Node. */
+  const open = (code: string, change: Record<string, unknown> = {}, onEscape?: (parser: string) => void) =>
+    openAdapter(
+      { kind: 'command', program: process.execPath, args: ['-e', code, '{file}'], ...change },
+      { dataDir: dir, ...(onEscape === undefined ? {} : { onEscape }) },
+    )
+
+  async function run(code: string, change: Record<string, unknown> = {}, text = 'some content') {
+    const adapter = await open(code, change)
+    try {
+      return await adapter.scan(newContent(text), { signal, fileName: 'a.txt' })
+    } finally {
+      await adapter.close()
+    }
+  }
+
+  test('gets the content as a file that it cannot change, or as its standard input', async () => {
+    const report = (read: string) => `
+      const fs = require('node:fs')
+      const text = ${read}
+      const attempt = (act) => { try { act(); return 'done' } catch (error) { return error.code } }
+      console.log('found', text)
+      console.log('found', attempt(() => fs.writeFileSync(process.argv[1] ?? '/etc/passwd', 'other')))
+      console.log('found', attempt(() => fs.writeFileSync(process.env.TMPDIR + '/own', 'scratch')))
+      console.log('found', Object.keys(process.env).filter((name) => name !== 'PWD').sort().join())
+      process.exitCode = 1`
+    const threat_pattern = '^found (.*)$'
+    const variables = 'HOME,LC_ALL,PATH,TMPDIR'
+    const asFile = await run(report("fs.readFileSync(process.argv[1], 'utf8')"), { threat_pattern })
+    assert.deepEqual(asFile.findings, ['some content', 'EACCES', 'done', variables])
+    const args = ['-e', report("fs.readFileSync(0, 'utf8')")]
+    assert.deepEqual((await run('', { threat_pattern, args })).findings, ['some content', 'EACCES', 'done', variables])
+  })
+
+  test('has no network, no other files and no other programs', async () => {
+    writeFileSync(join(dir, 'secret'), 'secret', { mode: 0o644 })
+    const code = `
+      const fs = require('node:fs')
+      const attempt = (act) => { try { act(); return 'done' } catch (error) { return error.code } }
+      console.log('found', attempt(() => fs.readFileSync(${JSON.stringify(join(dir, 'secret'))})))
+      console.log('found', attempt(() => fs.readdirSync('/proc/1/fd')))
+      console.log('found', require('node:child_process').spawnSync('/bin/true').error?.code)
+      process.exitCode = 1`
+    const { findings } = await run(code, { threat_pattern: '^found (.*)$' })
+    assert.deepEqual(findings, ['EACCES', 'EPERM'])
+    const escapes: string[] = []
+    const adapter = await open(
+      "require('node:net').connect(80, '127.0.0.1').on('error', () => process.exit(0))",
+      {},
+      (parser) => escapes.push(parser),
+    )
+    await assert.rejects(adapter.scan(newContent('text'), { signal, fileName: 'a' }), /ended by SIGSYS/)
+    await adapter.close()
+    assert.deepEqual(escapes, ['command'])
+  })
+
+  test('answers by its exit code, and its output names what it found', async () => {
+    const exit = (code: number, text = '') => `console.log(${JSON.stringify(text)}); process.exitCode = ${code}`
+    assert.deepEqual((await run(exit(0, 'all is well'))).findings, [])
+    assert.deepEqual((await run(exit(1))).findings, ['UnnamedThreat'])
+    const threat_pattern = ': (.+) FOUND$'
+    const listed = await run(exit(1, 'a: One FOUND\nb: Two FOUND\na: One FOUND\n'), { threat_pattern })
+    assert.deepEqual(listed.findings, ['One', 'Two'])
+    assert.deepEqual((await run(exit(1, 'nothing of the kind'), { threat_pattern })).findings, ['UnnamedThreat'])
+    // A program that names a threat is believed, whichever of the known codes it ends with.
+    assert.deepEqual((await run(exit(0, 'a: One FOUND'), { threat_pattern })).findings, ['One'])
+    const codes = { clean_exit_codes: [0, 10], threat_exit_codes: [3] }
+    assert.deepEqual((await run(exit(10), codes)).findings, [])
+    assert.deepEqual((await run(exit(3), codes)).findings, ['UnnamedThreat'])
+    await assert.rejects(run(exit(1), codes), /ended with the code 1/)
+    await assert.rejects(run(exit(2, 'a: One FOUND'), { threat_pattern }), EngineDown)
+  })
+
+  test('that crashes, or cannot start, has not answered', async () => {
+    for (const name of ['SIGSEGV', 'SIGABRT', 'SIGKILL', 'SIGTERM']) {
+      await assert.rejects(run(`process.kill(process.pid, '${name}')`), new RegExp(`ended by ${name}`))
+    }
+    // The launcher and the shell end with codes of their own, which are not those of the program.
+    const all = { clean_exit_codes: Array.from({ length: 126 }, (_, code) => code), threat_exit_codes: [255] }
+    const script = join(dir, 'broken')
+    writeFileSync(script, 'neither a script nor a program', { mode: 0o755 })
+    await assert.rejects(run('', { program: script, ...all }), /could not be started|ended by SIGABRT/)
+    await assert.rejects(run('', { ...all, scratch_mb: 1 }, 'x'.repeat(2 ** 20 + 1)), /larger than scratch_mb/)
+  })
+
+  test('whose launcher fails has not answered, whatever the exit code of the launcher is', async () => {
+    const bin = mkdtempSync(join(dir, 'bin-'))
+    chmodSync(bin, 0o755)
+    for (const code of [0, 1]) {
+      writeFileSync(join(bin, 'nice'), `#!/bin/sh\nexit ${code}\n`, { mode: 0o755 })
+      process.env.PATH = `${bin}:${path}`
+      await assert.rejects(run(''), /could not be started/).finally(() => {
+        process.env.PATH = path
+      })
+    }
+  })
+
+  test('that uses too much memory, time or output is ended', async () => {
+    await assert.rejects(
+      run('for (const kept = [];;) kept.push(Buffer.alloc(2 ** 24, 1))', { memory_mb: 256 }),
+      EngineDown,
+    )
+    await assert.rejects(run('for (;;) {}', { cpu_seconds: 1 }), /ended by SIG(KILL|XCPU)/)
+    const endless = "const text = 'x'.repeat(2 ** 16); for (;;) require('node:fs').writeSync(1, text)"
+    await assert.rejects(run(endless), /printed more than/)
+    await assert.rejects(run(endless.replace('writeSync(1', 'writeSync(2')), /printed more than/)
+  })
+
+  test('that ignores SIGTERM, or stops reading, is ended with the scan', async () => {
+    const ignoring = "process.on('SIGTERM', () => {}); setInterval(() => {}, 1000)"
+    for (const [code, text] of [
+      [ignoring, 'text'],
+      ["process.kill(process.pid, 'SIGSTOP')", 'text'],
+      [ignoring, 'x'.repeat(2 ** 22)],
+    ]) {
+      const args = ['-e', `${code}; // assay-mark-${process.pid}`]
+      const adapter = await open('', { args })
+      const caller = new AbortController()
+      const scan = adapter.scan(newContent(text ?? ''), { signal: caller.signal, fileName: 'a' })
+      scan.catch(() => {})
+      await waitFor(() => listMarked().length > 0)
+      caller.abort(new Error('The caller left'))
+      await assert.rejects(scan, { message: 'The caller left' })
+      await waitFor(() => listMarked().length === 0)
+      await adapter.close()
+    }
+  })
+
+  test('that does not read all of its standard input has not scanned it', async () => {
+    const text = 'x'.repeat(2 ** 22)
+    await assert.rejects(run('', { args: ['-e', 'process.exit(0)'] }, text), /before it had read/)
+    const read = "process.stdin.resume().on('end', () => process.exit(0))"
+    assert.deepEqual((await run('', { args: ['-e', read] }, text)).findings, [])
+  })
+
+  test('leaves nothing behind where the kernel grants no namespaces', async () => {
+    const bin = mkdtempSync(join(dir, 'bin-'))
+    writeFileSync(join(bin, 'unshare'), '#!/bin/sh\nexit 1\n', { mode: 0o755 })
+    process.env.PATH = `${bin}:${path}`
+    try {
+      const code =
+        "console.log('found', require('node:fs').readFileSync(process.argv[1], 'utf8'), process.env.TMPDIR); process.exitCode = 1"
+      const adapter = await open(code, { threat_pattern: '^found (.*)$' })
+      const [found = ''] = (await adapter.scan(newContent('shared'), { signal, fileName: 'a' })).findings
+      const [text, temporary = ''] = found.split(' ')
+      assert.equal(text, 'shared')
+      assert.match(temporary, /^\/dev\/shm\//)
+      assert.deepEqual(readdirSync(join(temporary, '..', '..')), [])
+      await adapter.close()
+      assert.ok(!existsSync(join(temporary, '..', '..')))
+    } finally {
+      process.env.PATH = path
+    }
+  })
+
+  test('can be clamscan, which unpacks in its scratch directory', {
+    skip: !existsSync(clamscan) && 'clamscan is not installed',
+  }, async () => {
+    const database = join(dir, 'database')
+    cpSync(new URL('../../signatures/assay.ndb', import.meta.url).pathname, join(database, 'assay.ndb'))
+    const base = {
+      program: clamscan,
+      reads: [database],
+      threat_pattern: '^.*: (.+?)(?:\\.UNOFFICIAL)? FOUND$',
+    }
+    const archive = spawnSync('python3', ['-c', zipScript], { input: eicar, encoding: 'latin1' }).stdout
+    for (const last of ['{file}', '-']) {
+      const adapter = await open('', { ...base, args: ['--no-summary', `--database=${database}`, last] })
+      const scan = async (text: string) => (await adapter.scan(newContent(text), { signal, fileName: 'a' })).findings
+      assert.deepEqual(await scan('a harmless text'), [], last)
+      assert.deepEqual(await scan(eicar), ['Eicar-Test-Signature'], last)
+      assert.deepEqual(await scan(archive), ['Eicar-Test-Signature'], `${last} in an archive`)
+      await adapter.close()
+    }
+    const broken = await open('', { ...base, args: ['--database=/nonexistent', '{file}'] })
+    await assert.rejects(broken.scan(newContent(eicar), { signal, fileName: 'a' }), /ended with the code 2/)
+    await broken.close()
+  })
+})
+
+const zipScript = `
+import sys, zipfile
+with zipfile.ZipFile(sys.stdout.buffer, 'w', zipfile.ZIP_DEFLATED) as archive:
+    archive.writestr('eicar.com', sys.stdin.read())`
+
+/** Processes that a test of this file has started. */
+function listMarked(): string[] {
+  const { stdout } = spawnSync('ps', ['-eo', 'pid,args', '--no-headers'], { encoding: 'utf8' })
+  return stdout.split('\n').filter((line) => line.includes(`assay-mark-${process.pid}`))
+}
+
+test('wrong options of a command are named', () => {
+  const base = { name: 'other', kind: 'command', program: '/bin/true' }
+  const cases: [Record<string, unknown>, RegExp][] = [
+    [{ name: 'other', kind: 'command' }, /program is missing: add program = /],
+    [{ ...base, program: 'clamscan' }, /program must be the path of a program/],
+    [{ ...base, program: '/usr/bin' }, /program is not a program that can be executed/],
+    [{ ...base, args: '{file}' }, /args must be a list of texts/],
+    [{ ...base, args: ['{file}', '{file}'] }, /args must name \{file\} once/],
+    [{ ...base, reads: ['data'] }, /reads must be a list of paths/],
+    [{ ...base, reads: ['/does/not/exist'] }, /reads names \/does\/not\/exist, which does not exist/],
+    [{ ...base, clean_exit_codes: [1] }, /threat_exit_codes and clean_exit_codes must not have a code in common/],
+    [{ ...base, clean_exit_codes: [0, 127] }, /clean_exit_codes must not have 126 or 127/],
+    [{ ...base, clean_exit_codes: [256] }, /clean_exit_codes must be a list of whole numbers from 0 to 255/],
+    [{ ...base, threat_pattern: '(' }, /threat_pattern must be a regular expression/],
+    [{ ...base, memory_mb: 1 }, /memory_mb must be a whole number/],
+  ]
+  for (const [values, mistake] of cases) assert.match(findMistakes(values)[0] ?? '', mistake, JSON.stringify(values))
+  assert.deepEqual(findMistakes({ ...base, args: ['--scan={file}'], reads: ['/etc'], cpu_seconds: 5 }), [])
+})
