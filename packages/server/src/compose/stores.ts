@@ -180,7 +180,10 @@ function makeAuth(database: Database, sealer: Sealer, log: Logger) {
   const members = makeMemberStore({ pool: database.pool, sealer })
   const { pool } = database
   // The log of the service is often kept on another machine, out of reach of a person who rewrites the audit log.
-  const audit = makeAuditLog({ pool, onNoted: ({ id, hash }) => log.info({ auditRow: id, auditHash: hash }, 'audit') })
+  const audit = makeAuditLog({
+    pool,
+    onNoted: ({ id, hash }) => log.info({ auditRow: id, auditHash: hash }, 'added a row to the audit log'),
+  })
   const throttle = makeThrottle({ attempts: makeAttemptStore(database) })
   const passwords = makePasswords(makePasswordHashing())
   const shared = { members, passwords, throttle, audit, clock: database.clock }
