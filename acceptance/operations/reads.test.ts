@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { Account, operations } from '@assay/contract'
-import { Check } from 'typebox/value'
+import { Check } from 'typebox/schema'
 import { testEveryOperation } from '../support/every-operation.ts'
 import { type Subject, useOperation } from '../support/operation.ts'
 import { assertEmpty } from '../support/problems.ts'

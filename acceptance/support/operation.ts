@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { before } from 'node:test'
 import { headers, type Operation, operations, ScanReceipt, ScanResult } from '@assay/contract'
-import { Check } from 'typebox/value'
+import { Check } from 'typebox/schema'
 import { filePart, formType, images, type Part, textPart, toForm } from './forms.ts'
 import { type Answer, type Outgoing, sendTo } from './http.ts'
 import { assertProblem, type ExpectedProblem } from './problems.ts'

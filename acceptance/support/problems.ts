@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { ProblemDetails, type ProblemKind, problemKinds, ValidationProblemDetails } from '@assay/contract'
-import { Check } from 'typebox/value'
+import { Check } from 'typebox/schema'
 import type { Answer } from './http.ts'
 
 export type ExpectedProblem = {

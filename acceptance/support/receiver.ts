@@ -3,7 +3,7 @@ import { createHmac } from 'node:crypto'
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
 import { buffer } from 'node:stream/consumers'
 import { ScanResult } from '@assay/contract'
-import { Check } from 'typebox/value'
+import { Check } from 'typebox/schema'
 import { openOrigin } from './origin.ts'
 
 /** `at` is the time of receipt in seconds; `raw` is the request as received, with lines that end in \n. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { headers, ScanResult } from '@assay/contract'
-import { Check } from 'typebox/value'
+import { Check } from 'typebox/schema'
 import { boundary, filePart, formType, textPart, toForm, toPart } from './forms.ts'
 import { type Answer, sendTo } from './http.ts'
 

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { headers, ScanReceipt, ScanResult } from '@assay/contract'
-import { Check } from 'typebox/value'
+import { Check } from 'typebox/schema'
 import { filePart, formType, textPart, toForm } from './forms.ts'
 import { type Answer, type Outgoing, sendTo } from './http.ts'
 
