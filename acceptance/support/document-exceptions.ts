@@ -55,6 +55,12 @@ export const exceptions: Exception[] = [
     because: 'the test talks to that service, and must know its port',
     instead: 'the test starts it with what the block exports',
   },
+  {
+    documents: ['docs/knowledge.md'],
+    command: 'npm run assay -- sources',
+    because: 'it downloads from publishers',
+    instead: 'acceptance/malware/sources.test.ts types the commands with a publisher of its own',
+  },
   developing('npm start', 'it would take the data directory of whoever runs the tests'),
   developing('npm test', 'it is the run that this is a part of'),
   developing('npm run check', 'it takes a minute, and CI runs it beside the tests'),

@@ -83,6 +83,10 @@ export const operatorRoutes = {
   updateSignatures: post('/operator/signatures/update', 'operator', 'Update the signatures now', {
     answer: operator.UpdateStarted,
   }),
+  listSources: get('/operator/sources', 'operator', 'List sources of signatures, with their age', {
+    answer: operator.Sources,
+  }),
+  updateSource: post('/operator/sources/{name}/update', 'operator', 'Let a worker update a source now'),
   runSelfTest: post('/operator/self-test', 'operator', 'Scan known samples with every engine', {
     answer: operator.SelfTest,
   }),

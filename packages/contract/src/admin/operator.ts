@@ -154,7 +154,7 @@ export const PauseHost = Type.Object({ host: text, paused: flag })
 export const ReplayHost = Type.Object({ host: text, since: time })
 
 export const Signatures = Type.Object({
-  files: Type.Array(Type.Object({ path: text, bytes: count, changed_at: time, is_own: flag })),
+  files: Type.Array(Type.Object({ path: text, bytes: count, changed_at: time, is_own: flag, source: nullable(text) })),
   /** Build time of ClamAV's official databases. */
   official_at: nullable(time),
   /** A sentence about missing or old databases, or about a failed update. */
@@ -162,6 +162,26 @@ export const Signatures = Type.Object({
   refused: Type.Array(Type.Object({ path: text, reason: text })),
   models: Type.Array(Type.Object({ name: text, precision: text })),
 })
+/** A download of signatures of another publisher, with the state of its last update. */
+const Source = Type.Object({
+  name: text,
+  url: text,
+  publisher: nullable(text),
+  licence: nullable(text),
+  /** Hours between updates; 0 for none. */
+  hours: count,
+  signatures: nullable(count),
+  checked_at: nullable(time),
+  changed_at: nullable(time),
+  attempted_at: nullable(time),
+  /** Why the last update failed. */
+  error: nullable(text),
+  /** Signatures that are not used because they match a known-good file. */
+  held: Type.Array(Type.Object({ name: text, file: text })),
+  /** Files that are not used. */
+  refused: Type.Array(Type.Object({ file: text, reason: text })),
+})
+export const Sources = Type.Array(Source)
 export const SignatureAdded = Type.Object({ path: text, bytes: count })
 export const UpdateStarted = Type.Object({
   state: oneOf('updated', 'up-to-date', 'unavailable', 'failed'),

@@ -14,7 +14,7 @@ export type SystemDeps = {
   runSelfTest(): Promise<{ name: string; ok: boolean; detail: string }[]>
   signatures: {
     list(): Promise<{
-      files: { path: string; bytes: number; changedMs: number; isOwn: boolean }[]
+      files: { path: string; bytes: number; changedMs: number; isOwn: boolean; source: string | null }[]
       officialAt: Date | undefined
     }>
     /** A sentence about missing or old databases, or about a failed update. */
@@ -65,11 +65,12 @@ export function makeSystemHandlers(deps: SystemDeps) {
     async getSignatures() {
       const { files, officialAt } = await signatures.list()
       return {
-        files: files.map(({ path, bytes, changedMs, isOwn }) => ({
+        files: files.map(({ path, bytes, changedMs, isOwn, source }) => ({
           path,
           bytes,
           changed_at: new Date(changedMs).toISOString(),
           is_own: isOwn,
+          source,
         })),
         official_at: officialAt?.toISOString() ?? null,
         fault: signatures.findFault() ?? null,

@@ -7,6 +7,7 @@ const commands: Record<string, () => Promise<Command>> = {
   scan: async () => (await import('./scan.ts')).makeScanCommand(),
   signatures: async () => (await import('./signatures.ts')).makeSignaturesCommand(),
   hashes: async () => (await import('./hashes.ts')).makeHashesCommand(),
+  sources: async () => (await import('./sources.ts')).makeSourcesCommand(),
   models: async () => (await import('./models.ts')).makeModelsCommand(),
   accounts: async () => (await import('./accounts.ts')).makeAccountsCommand(),
   keys: async () => (await import('./keys.ts')).makeKeysCommand(),

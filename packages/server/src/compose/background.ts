@@ -21,6 +21,7 @@ import { openSweeper } from '../workers/sweeper.ts'
 import { listCleanupTasks } from './cleanup-tasks.ts'
 import { observeQueues } from './monitoring.ts'
 import type { ScanningParts } from './scanning.ts'
+import { openSourceUpdates } from './sources/source-updates.ts'
 import type { StorageParts } from './storage.ts'
 
 type Deps = {
@@ -66,7 +67,9 @@ export async function openBackground(config: Config, deps: Deps) {
   const { isOutage } = storage.database.watch
   const alertWorker = openAlertWorker({ store: storage.alerts, send: sendAlert, log, isOutage })
   closers.add(alertWorker.close)
-  return { ...workers, recordActivity: recorder.record, sendAlert }
+  const sourceUpdates = openSourceUpdates(config, { storage, scanning, metrics, log })
+  closers.add(sourceUpdates.close)
+  return { ...workers, recordActivity: recorder.record, sendAlert, onSourceDue: sourceUpdates.poke }
 }
 
 /** Many more jobs than cores: a small scan spends most of its time waiting for the engine and the database. */

@@ -13,6 +13,7 @@ import { makeOperatorHandlers } from '../admin/operator-handlers.ts'
 import { registerAdmin, registerConsoleScans } from '../admin/register-admin.ts'
 import { makeScanHandlers } from '../admin/scan-handlers.ts'
 import { makeSessionHandlers } from '../admin/session-handlers.ts'
+import { makeSourceHandlers } from '../admin/source-handlers.ts'
 import { makeSsoHandlers } from '../admin/sso-handlers.ts'
 import { makeSystemHandlers } from '../admin/system-handlers.ts'
 import { makeTotpHandlers } from '../admin/totp-handlers.ts'
@@ -102,5 +103,6 @@ function makeHandlers(config: Config, deps: Deps): Handlers {
     ...makeJobHandlers({ ...shared, operations }),
     ...makeListHandlers({ ...shared, lists: scanning.lists.store, refreshLists: scanning.lists.refresh }),
     ...makeSystemHandlers({ ...status, audit: auth.audit }),
+    ...makeSourceHandlers({ sources: storage.sources, onSourceDue: () => afterCommit(background.onSourceDue) }),
   }
 }

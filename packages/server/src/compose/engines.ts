@@ -37,6 +37,7 @@ export const openEngines = (config: Config, deps: Deps) =>
     if (isTest)
       return {
         ...newEngines(newTestModeMalware(), newTestModeImages(), idle, noSharedSignatures),
+        onEscape: undefined,
         close: closers.closeAll,
       }
     // Imported here, so that test mode starts without loading the engines.
@@ -57,7 +58,7 @@ export const openEngines = (config: Config, deps: Deps) =>
     const malware = await openMalware(config, { contents, clock, log, hashLists, as: 'service', onEscape })
     closers.add(malware.close)
     const engines = newEngines(malware, await openingImages, sandbox, shared)
-    return { ...engines, assess: withTimer(engines.assess, metrics), close: closers.closeAll }
+    return { ...engines, onEscape, assess: withTimer(engines.assess, metrics), close: closers.closeAll }
   })
 
 export type Engines = Awaited<ReturnType<typeof openEngines>>

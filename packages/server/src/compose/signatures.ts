@@ -29,8 +29,8 @@ type Deps = {
 /** Writes a change to the audit log, in the transaction of the change. */
 type Note = () => Promise<void>
 
-/** `isOwn` is false of files that Assay ships, which cannot be removed. */
-type ListedFile = Pick<SignatureFile, 'path' | 'bytes' | 'changedMs'> & { isOwn: boolean }
+/** `isOwn` is false of files that Assay ships and of those of sources, which cannot be removed one by one. */
+type ListedFile = Pick<SignatureFile, 'path' | 'bytes' | 'changedMs'> & { isOwn: boolean; source: string | null }
 
 /**
  * Lists, adds, imports and removes signature files, after a test in which they are loaded. The operator's own go to the
@@ -153,13 +153,15 @@ const toListed = ({ path, bytes, changedMs }: SignatureFile, isOwn: boolean): Li
   bytes,
   changedMs,
   isOwn,
+  source: null,
 })
 
-const toListedShared = ({ name, bytes, changedAt }: SharedFile): ListedFile => ({
+const toListedShared = ({ name, bytes, changedAt, source }: SharedFile): ListedFile => ({
   path: name,
   bytes,
   changedMs: changedAt.getTime(),
-  isOwn: true,
+  isOwn: source === null,
+  source,
 })
 
 const toWorkerAdvice = (file: string) =>

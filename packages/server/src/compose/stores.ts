@@ -23,6 +23,7 @@ import { makeReceiptKeyStore } from '../database/receipt-key-store.ts'
 import { makeRevisionStore } from '../database/revision-store.ts'
 import { makeScanStore } from '../database/scan-store.ts'
 import { makeSignatureStore } from '../database/signature-store.ts'
+import { makeSourceStore } from '../database/source-store.ts'
 import { makeRegistration } from '../domain/accounts/registration.ts'
 import { makeAuthentication } from '../domain/console/authentication.ts'
 import { makePasswords } from '../domain/console/credentials.ts'
@@ -165,6 +166,7 @@ export async function openStores(config: Config, role: Role, log: Logger, wanted
       receiptKeys: makeReceiptKeyStore({ pool, sealer: sealing }),
       hashLists: makeHashListStore(database),
       revisions: makeRevisionStore({ pool, decide: decideRevision, makeBody: makeRevisionBody }),
+      sources: makeSourceStore(database),
       close,
     }
   } catch (error) {

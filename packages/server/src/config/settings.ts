@@ -147,6 +147,9 @@ export const settingDefinitions = {
     fallback: '',
     about: 'URLs of additional signature files to download, separated by commas.',
   }),
+  knownGoodDir: setting('ASSAY_KNOWN_GOOD_DIR', text, {
+    about: 'Directory of files that are known to be good: signatures of a source that match one are held back.',
+  }),
   signatureMaxAge: setting('ASSAY_SIGNATURE_MAX_AGE', maxAge, {
     fallback: '7d',
     about: "Age at which ClamAV's official databases are too old. off: neither age nor presence is checked.",

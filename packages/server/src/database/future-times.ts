@@ -3,7 +3,7 @@ import { changeRows } from './query.ts'
 
 /**
  * Shortens waits that lie further ahead than any wait can be, because the clock of the database was set back: leases and
- * pauses of jobs, leases and retries of deliveries, the day of an idempotency key. Each keeps its length, counted from
+ * pauses of jobs, leases and retries of deliveries, the day of an idempotency key, updates of sources. Each keeps its length, counted from
  * now. Returns how many there were.
  *
  * Rate windows, billing periods, sign-in pauses, sessions and links need no repair: one that begins in the future counts
@@ -18,6 +18,7 @@ export async function shortenFutureWaits({ pool }: { pool: Pool }): Promise<numb
     dateIdempotencyKeys,
     dateAlerts,
     shortenAlertRetries,
+    endSourceLeases,
   ]) {
     shortened += await changeRows(pool, statement)
   }
@@ -52,4 +53,10 @@ where since > ${farAhead} or absent_since > ${farAhead}
 const shortenAlertRetries = `
 update alert_messages set created_at = least(created_at, now()), next_at = now(), lease_token = null
 where next_at > now() + interval '3 hours'
+`
+
+/** The longest pause between two updates of a source is 30 days. */
+const endSourceLeases = `
+update signature_sources set lease_token = null, leased_until = null, next_at = least(next_at, now())
+where leased_until > ${farAhead} or next_at > now() + interval '31 days'
 `

@@ -564,8 +564,43 @@ create table signature_files (
   content bytea not null,
   sha256 bytea not null,
   changed_at timestamp with time zone not null default now(),
+  source text,
   constraint signature_files_pkey PRIMARY KEY (name),
+  constraint signature_files_source_fkey FOREIGN KEY (source) REFERENCES signature_sources(name) ON DELETE CASCADE,
   constraint signature_files_name_check CHECK ((name ~ '^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$'::text))
+);
+
+CREATE INDEX signature_files_source ON public.signature_files USING btree (source) WHERE (source IS NOT NULL);
+
+create table signature_sources (
+  name text not null,
+  url text not null,
+  file_name text,
+  every_hours integer not null,
+  max_megabytes integer not null,
+  sha256 text,
+  minisign_key text,
+  publisher text,
+  licence text,
+  released text[] not null default '{}'::text[],
+  etag text,
+  last_modified text,
+  signatures integer,
+  held jsonb not null default '[]'::jsonb,
+  refused jsonb not null default '[]'::jsonb,
+  tested_files integer,
+  checked_at timestamp with time zone,
+  changed_at timestamp with time zone,
+  attempted_at timestamp with time zone,
+  error text,
+  next_at timestamp with time zone default now(),
+  lease_token uuid,
+  leased_until timestamp with time zone,
+  created_at timestamp with time zone not null default now(),
+  constraint signature_sources_pkey PRIMARY KEY (name),
+  constraint signature_sources_every_hours_check CHECK (((every_hours >= 0) AND (every_hours <= 720))),
+  constraint signature_sources_max_megabytes_check CHECK (((max_megabytes >= 1) AND (max_megabytes <= 256))),
+  constraint signature_sources_name_check CHECK (((name ~ '^[a-z0-9]+(-[a-z0-9]+)*$'::text) AND (length(name) <= 40)))
 );
 
 create table sso_attempts (

@@ -11,9 +11,10 @@ const maxTotalMegabytes = 256
 const pieceBytes = 4 * megabyte
 
 /** Advisory lock: changes wait for each other, so that their sizes add up and no two wait for each other's files. */
-const filesLock = 52_115_009
+export const filesLock = 52_115_009
 
-const columns = `name, octet_length(content) as bytes, encode(sha256, 'hex') as sha256, changed_at as "changedAt"`
+const columns = `name, octet_length(content) as bytes, encode(sha256, 'hex') as sha256, changed_at as "changedAt",
+  source`
 
 export function makeSignatureStore({ pool }: { pool: Pool }): SignatureStore {
   return {
@@ -29,6 +30,7 @@ export function makeSignatureStore({ pool }: { pool: Pool }): SignatureStore {
       inTransaction(
         pool,
         async (client) => {
+          await requireNoSource(client, name)
           const count = await changeRows(client, 'delete from signature_files where name = $1', [name])
           await noteHashFile(client, name)
           await sendInTransaction(client, 'signatures')
@@ -55,7 +57,8 @@ async function saveFiles(client: Queryable, files: NewFile[]): Promise<SharedFil
   const saved: SharedFile[] = []
   for (const { name, read } of files) {
     requireName(name)
-    saved.push(...(await saveFile(client, name, await read())))
+    await requireNoSource(client, name)
+    saved.push(...(await saveFile(client, name, await read(), null)))
     await noteHashFile(client, name)
   }
   await requireTotal(client)
@@ -71,6 +74,51 @@ async function noteHashFile(client: Queryable, name: string) {
 }
 
 const isHashFile = (name: string) => /\.hs[bu]$/i.test(name)
+
+/** Replaces the files of a source, without those that `keep` names. Files that are the same stay as they are. */
+export async function replaceSourceFiles(
+  client: Queryable,
+  source: string,
+  { files, keep }: { files: NewFile[]; keep: string[] },
+) {
+  const names = [...files.map(({ name }) => name), ...keep]
+  const other = await findRow<{ name: string }>(
+    client,
+    'select name from signature_files where name = any ($1::text[]) and source is distinct from $2 limit 1',
+    [names, source],
+  )
+  if (other !== undefined) throw new OperatorMistake(`You have added a signature file ${other.name}. Remove it first.`)
+  await removeSourceFiles(client, source, names)
+  for (const { name, read } of files) {
+    requireName(name)
+    const changed = await saveFile(client, name, await read(), source)
+    if (changed.length > 0) await noteHashFile(client, name)
+  }
+  await requireTotal(client)
+  await sendInTransaction(client, 'signatures')
+}
+
+/** Removes the files of a source, without those that `keep` names. */
+export async function removeSourceFiles(client: Queryable, source: string, keep: string[]) {
+  const removed = await listRows<{ name: string }>(
+    client,
+    'delete from signature_files where source = $1 and name <> all ($2::text[]) returning name',
+    [source, keep],
+  )
+  for (const { name } of removed) await noteHashFile(client, name)
+}
+
+async function requireNoSource(client: Queryable, name: string) {
+  const row = await findRow<{ source: string }>(
+    client,
+    'select source from signature_files where name = $1 and source is not null',
+    [name],
+  )
+  if (row === undefined) return
+  throw new OperatorMistake(
+    `${name} belongs to the source ${row.source}, which replaces it. Use npm run assay -- sources remove.`,
+  )
+}
 
 function requireName(name: string) {
   if (/^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$/.test(name)) return
@@ -90,15 +138,16 @@ function requireSize(name: string, bytes: number) {
  * Engines recognize a changed file by its size and its time in milliseconds, so the time always moves on. PostgreSQL
  * computes the hash, because that of a large file would stop the event loop for a quarter of a second.
  */
-function saveFile(client: Queryable, name: string, content: Buffer): Promise<SharedFile[]> {
+function saveFile(client: Queryable, name: string, content: Buffer, source: string | null): Promise<SharedFile[]> {
   requireSize(name, content.length)
   return listRows<SharedFile>(
     client,
-    `insert into signature_files as stored (name, content, sha256) values ($1, $2::bytea, sha256($2::bytea))
+    `insert into signature_files as stored (name, content, sha256, source) values ($1, $2::bytea, sha256($2::bytea), $3)
      on conflict (name) do update set content = excluded.content, sha256 = excluded.sha256,
        changed_at = greatest(excluded.changed_at, stored.changed_at + interval '2 milliseconds')
+     where stored.source is not distinct from excluded.source and (stored.source is null or stored.sha256 <> excluded.sha256)
      returning ${columns}`,
-    [name, content],
+    [name, content, source],
   )
 }
 

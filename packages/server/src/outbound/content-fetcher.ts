@@ -1,6 +1,12 @@
-import type { IncomingMessage } from 'node:http'
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import type { Content } from '../domain/content/content.ts'
-import type { ContentFetcher, FetchFailure, FetchRequest, FetchResult } from '../domain/ports/content-store.ts'
+import type {
+  FeedFetcher,
+  FetchFailure,
+  FetchRequest,
+  FetchResult,
+  FetchValidators,
+} from '../domain/ports/content-store.ts'
 import { type AddressPolicy, checkWebAddress } from '../domain/scans/web-address.ts'
 import { version } from '../runtime/process.ts'
 import type { GuardedAgent } from './guarded-agent.ts'
@@ -12,6 +18,10 @@ const redirects = new Set([301, 302, 303, 307, 308])
 /** Statuses of success without the whole content. */
 const withoutContent = new Set([204, 205, 206])
 
+/** A request to a feed has the validators of its last download, and may find that nothing has changed. */
+type AnyRequest = FetchRequest & { readonly validators?: FetchValidators }
+type AnyResult = Awaited<ReturnType<FeedFetcher['fetchIfChanged']>>
+
 /** Downloads content into the content store, from addresses that callers give. */
 export function makeContentFetcher(deps: {
   agent: GuardedAgent
@@ -20,32 +30,42 @@ export function makeContentFetcher(deps: {
   firstByteMs?: number
   /** Time between two chunks of the content; 15 s by default. */
   idleMs?: number
-}): ContentFetcher {
+}): FeedFetcher {
   const { agent, policy, firstByteMs = 15_000, idleMs = 15_000 } = deps
 
   return {
     async fetchContent(url, request) {
-      const sentence = `The download was not complete within ${request.totalMs / 1000} seconds.`
-      try {
-        return await withinTime({ ms: request.totalMs, signal: request.signal, sentence }, (signal) =>
-          followRedirects(url, request, signal),
-        )
-      } catch (error) {
-        request.signal.throwIfAborted()
-        if (error instanceof OutboundError) return newFailure('DownloadFailed', error.message)
-        throw error
-      }
+      const result = await fetch(url, request)
+      if ('isUnchanged' in result) throw new Error('A download without validators is never unchanged')
+      return result
     },
+    fetchIfChanged: fetch,
   }
 
-  async function followRedirects(first: string, request: FetchRequest, signal: AbortSignal): Promise<FetchResult> {
+  async function fetch(url: string, request: AnyRequest): Promise<AnyResult> {
+    const sentence = `The download was not complete within ${request.totalMs / 1000} seconds.`
+    try {
+      return await withinTime({ ms: request.totalMs, signal: request.signal, sentence }, (signal) =>
+        followRedirects(url, request, signal),
+      )
+    } catch (error) {
+      request.signal.throwIfAborted()
+      if (error instanceof OutboundError) return newFailure('DownloadFailed', error.message)
+      throw error
+    }
+  }
+
+  async function followRedirects(first: string, request: AnyRequest, signal: AbortSignal): Promise<AnyResult> {
     let address = first
     for (let followed = 0; followed <= maxRedirects; followed++) {
       const url = toUrl(address, request, followed > 0)
+      if (request.validators !== undefined && /^https:/i.test(first) && url.protocol !== 'https:') {
+        throw new OutboundError('The address redirects from https to http.')
+      }
       const time = newTimeLimit(signal)
       try {
         const onConnected = () => time.set(firstByteMs, 'The host did not start to respond in time.')
-        const result = await agent.exchange({ ...toRequest(url), onConnected }, time.signal, (response) => {
+        const result = await agent.exchange({ ...toRequest(url, request), onConnected }, time.signal, (response) => {
           time.pause()
           return useResponse(response, url, request, time)
         })
@@ -71,8 +91,14 @@ export function makeContentFetcher(deps: {
   }
 
   /** Returns the result of the download, or the address of a redirect. */
-  async function useResponse(response: IncomingMessage, url: URL, request: FetchRequest, time: TimeLimit) {
+  async function useResponse(
+    response: IncomingMessage,
+    url: URL,
+    request: AnyRequest,
+    time: TimeLimit,
+  ): Promise<AnyResult | string> {
     const { statusCode = 0, headers } = response
+    if (statusCode === 304 && hasValidators(request)) return { isUnchanged: true }
     if (redirects.has(statusCode)) return toTarget(response.headersDistinct.location, url)
     if (statusCode < 200 || statusCode > 299 || withoutContent.has(statusCode)) {
       throw new OutboundError(`The host answered with status ${statusCode}.`)
@@ -85,15 +111,33 @@ export function makeContentFetcher(deps: {
       throw new OutboundError('The host sent encoded content, which the request does not accept.')
     }
     if (Number(headers['content-length'] ?? 0) > request.maxBytes) return newTooLarge(request)
-    return await store(response, request, { time, idleMs })
+    const result = await store(response, request, { time, idleMs })
+    return 'content' in result ? { ...result, validators: readValidators(headers) } : result
   }
 }
 
-const toRequest = (url: URL) => ({
+const toRequest = (url: URL, { validators }: AnyRequest) => ({
   url,
   method: 'GET' as const,
-  headers: { accept: '*/*', 'accept-encoding': 'identity', 'user-agent': `Assay/${version}` },
+  headers: {
+    accept: '*/*',
+    'accept-encoding': 'identity',
+    'user-agent': `Assay/${version}`,
+    ...(validators?.etag ? { 'if-none-match': validators.etag } : {}),
+    ...(validators?.lastModified ? { 'if-modified-since': validators.lastModified } : {}),
+  },
 })
+
+const hasValidators = ({ validators }: AnyRequest) => Boolean(validators?.etag ?? validators?.lastModified)
+
+/** Values that are too long for a header that is sent back are not kept. */
+const maxValidatorLength = 200
+
+function readValidators({ etag, 'last-modified': lastModified }: IncomingHttpHeaders): FetchValidators {
+  const toKept = (value: string | undefined) =>
+    value !== undefined && /^[\x21-\x7e ]+$/.test(value) && value.length <= maxValidatorLength ? value : null
+  return { etag: toKept(etag), lastModified: toKept(lastModified) }
+}
 
 type Timing = { time: TimeLimit; idleMs: number }
 
@@ -143,7 +187,7 @@ function toTarget(locations: string[] = [], base: URL): string {
   return target.href
 }
 
-const newFailure = (failure: FetchFailure, reason: string): FetchResult => ({ failure, reason })
+const newFailure = (failure: FetchFailure, reason: string) => ({ failure, reason })
 
 const newTooLarge = ({ maxBytes }: FetchRequest) =>
   newFailure('TooLarge', `The content is larger than ${maxBytes} bytes.`)

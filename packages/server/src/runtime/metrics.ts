@@ -98,15 +98,38 @@ export function makeMetrics(labels: { region: string; version: string }) {
         },
       })
     },
+    ...makeReadGauges(registers),
+  }
+}
+
+/** Gauges whose values one call reads at each scrape, such as a statement of the database. */
+function makeReadGauges(registers: Registry[]) {
+  return {
+    /** Gauges with a series for each of some things, which one call reads. When it fails, the scrape is without them. */
+    gaugesBy<const Name extends string>(
+      label: string,
+      helps: Record<Name, string>,
+      read: () => Promise<{ label: string; values: NoInfer<Record<Name, number>> }[]>,
+    ) {
+      const readOnce = makeJoined(read)
+      for (const name of Object.keys(helps) as Name[]) {
+        new Gauge({
+          name,
+          help: helps[name],
+          labelNames: [label],
+          registers,
+          aggregator: 'max',
+          async collect() {
+            const rows = await readOnce().catch(() => [])
+            this.reset()
+            for (const row of rows) this.set({ [label]: row.label }, row.values[name])
+          },
+        })
+      }
+    },
     /** Gauges that one call reads. When the call fails, the scrape succeeds without them. */
     gauges<Name extends string>(helps: Record<Name, string>, read: () => Promise<Record<Name, number>>) {
-      let reading: Promise<Record<Name, number>> | undefined
-      const readOnce = () => {
-        reading ??= read().finally(() => {
-          reading = undefined
-        })
-        return reading
-      }
+      const readOnce = makeJoined(read)
       for (const name of Object.keys(helps) as Name[]) {
         new Gauge({
           name,
@@ -120,6 +143,17 @@ export function makeMetrics(labels: { region: string; version: string }) {
         })
       }
     },
+  }
+}
+
+/** Joins calls while one is under way. */
+function makeJoined<T>(read: () => Promise<T>): () => Promise<T> {
+  let reading: Promise<T> | undefined
+  return () => {
+    reading ??= read().finally(() => {
+      reading = undefined
+    })
+    return reading
   }
 }
 

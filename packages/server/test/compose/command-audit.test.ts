@@ -20,15 +20,23 @@ const dir = mkdtempSync(join(tmpdir(), 'assay-command-audit-'))
 const readers = [
   'serve, scan, doctor, health, config, jobs, nodes, audit verify',
   'accounts list, accounts show, keys list, plans list, credits ledger, operators list, signatures list',
-  'models list, models evaluate',
+  'models list, models evaluate, sources list, sources presets',
   'webhooks deliveries, webhooks show, webhooks endpoints, regions show',
 ]
   .join()
   .split(',')
   .map((name) => name.trim())
 
-/** Commands whose entries other tests look at, because they need more than one database. */
-const elsewhere = ['restore', 'master-key rotate', 'migrate', 'regions publish', 'regions follow', 'regions leave']
+/** Commands whose entries other tests look at, because they need more than one database or another server. */
+const elsewhere = [
+  'restore',
+  'sources update',
+  'master-key rotate',
+  'migrate',
+  'regions publish',
+  'regions follow',
+  'regions leave',
+]
 
 describe('the audit log of operator commands', () => {
   let deliveries: TestDeliveries
@@ -81,6 +89,7 @@ describe('the audit log of operator commands', () => {
       'members',
       'console_links',
       'signature_files',
+      'signature_sources',
     ]
     const { pool } = deliveries.stores.database
     const texts = [...names, 'deliveries', 'webhook_endpoints', 'audit_log'].map(
@@ -98,6 +107,10 @@ describe('the audit log of operator commands', () => {
       `insert into webhook_endpoints (account_id, url, host, last_attempt_at, paused_at)
        values ($1, $2, 'receiver.example.com', now(), now())`,
       [accountId, url],
+    )
+    await pool.query(
+      `insert into signature_sources (name, url, every_hours, max_megabytes, held)
+       values ('held', 'https://example.com/held.ndb', 24, 1, '[{ "name": "Held.One", "file": "/a" }]')`,
     )
     await addOperator('ada@example.com')
     await addOperator('eve@example.com')
@@ -130,6 +143,9 @@ describe('the audit log of operator commands', () => {
       [['signatures', 'add', join(dir, 'audited.yar')], 'signatures.add', join(dir, 'audited.yar')],
       [['signatures', 'import', join(dir, 'audited.yar')], 'signatures.import', join(dir, 'audited.yar')],
       [['signatures', 'remove', 'audited.yar'], 'signatures.remove', 'audited.yar'],
+      [['sources', 'add', 'audited', 'https://example.com/audited.ndb'], 'sources.add', 'audited'],
+      [['sources', 'release', 'held', 'Held.One'], 'sources.release', 'held'],
+      [['sources', 'remove', 'audited'], 'sources.remove', 'audited'],
       [['models', 'add', join(dir, 'model')], 'models.add', 'tiny-vit'],
       [['models', 'remove', 'tiny-vit'], 'models.remove', 'tiny-vit'],
       [['backup', join(dir, 'backup')], 'backup', join(dir, 'backup')],

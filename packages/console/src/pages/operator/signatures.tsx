@@ -11,6 +11,7 @@ import { ErrorMessage, Loaded, Notice } from '../../ui/states.tsx'
 import { Table } from '../../ui/table.tsx'
 import { Age } from '../../ui/time.tsx'
 import { AddSignatures } from './add-signatures.tsx'
+import { Sources } from './sources.tsx'
 
 type Signatures = Answer<'getSignatures'>
 
@@ -65,6 +66,7 @@ export function SignaturesPage() {
                 <Facts rows={data.refused.map(({ path, reason }) => [toName(path), reason])} />
               </Card>
             )}
+            <Sources />
             <Files files={data.files} />
           </>
         )}
@@ -88,11 +90,12 @@ function SelfTest({ result }: { result: Answer<'runSelfTest'> }) {
 
 function InUse({ files, official_at, fault, models }: Signatures) {
   const own = files.filter(({ is_own }) => is_own).length
+  const others = files.filter(({ is_own, source }) => is_own || source !== null).length
   return (
     <Card title="In use">
       <Facts
         rows={[
-          ['Files', own === 0 ? `${files.length} included with Assay` : `${files.length}, of which ${own} uploaded`],
+          ['Files', `${files.length - others} included with Assay, ${own} uploaded, ${others - own} of sources`],
           ["ClamAV's databases", <Databases key="official" at={official_at} isFaulty={fault !== null} />],
           ['Image models', models.length === 0 ? 'None' : models.map(({ name }) => name).join('; ')],
         ]}
@@ -128,7 +131,9 @@ function Files({ files }: Pick<Signatures, 'files'>) {
           { title: 'File', cell: ({ path }) => <LongText isCode>{toName(path)}</LongText> },
           {
             title: 'Source',
-            cell: ({ is_own }) => <Badge tone={is_own ? 'brand' : 'plain'}>{is_own ? 'uploaded' : 'included'}</Badge>,
+            cell: ({ is_own, source }) => (
+              <Badge tone={is_own ? 'brand' : 'plain'}>{is_own ? 'uploaded' : (source ?? 'included')}</Badge>
+            ),
           },
           {
             title: 'Size',

@@ -715,13 +715,44 @@ create table scan_revisions (
 create index scan_revisions_scan on scan_revisions (scan_id, id);
 create index scan_revisions_account on scan_revisions (account_id, id);
 
--- Signature and rule files of the operator, which every node with engines copies to its data directory.
+-- Sources of signatures and rules: downloads of other publishers, with the state of their last update. An update is due
+-- at next_at, and one process at a time runs it, under the lease.
+create table signature_sources (
+  name text primary key check (name ~ '^[a-z0-9]+(-[a-z0-9]+)*$' and length(name) <= 40),
+  url text not null,
+  file_name text,
+  every_hours integer not null check (every_hours between 0 and 720),
+  max_megabytes integer not null check (max_megabytes between 1 and 256),
+  sha256 text,
+  minisign_key text,
+  publisher text,
+  licence text,
+  released text[] not null default '{}',
+  etag text,
+  last_modified text,
+  signatures integer,
+  held jsonb not null default '[]',
+  refused jsonb not null default '[]',
+  tested_files integer,
+  checked_at timestamptz,
+  changed_at timestamptz,
+  attempted_at timestamptz,
+  error text,
+  next_at timestamptz default now(),
+  lease_token uuid,
+  leased_until timestamptz,
+  created_at timestamptz not null default now()
+);
+
+-- Signature and rule files of the operator and of sources, which every node with engines copies to its data directory.
 create table signature_files (
   name text primary key check (name ~ '^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$'),
   content bytea not null,
   sha256 bytea not null,
-  changed_at timestamptz not null default now()
+  changed_at timestamptz not null default now(),
+  source text references signature_sources (name) on delete cascade
 );
+create index signature_files_source on signature_files (source) where source is not null;
 -- Uncompressed, so that a part of a file is read without the rest.
 alter table signature_files alter column content set storage external;
 

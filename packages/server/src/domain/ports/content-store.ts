@@ -78,6 +78,24 @@ export type FetchRequest = {
   isHostAllowed?(host: string): boolean
 }
 
+/** Headers with which a server can tell that content has not changed since an earlier download. */
+export type FetchValidators = { etag: string | null; lastModified: string | null }
+
+export type FeedFetcher = ContentFetcher & {
+  /**
+   * Downloads content unless the server says that it has not changed. An https address never leads to a http one.
+   * Otherwise like `fetchContent`.
+   */
+  fetchIfChanged(
+    url: string,
+    request: FetchRequest & { readonly validators: FetchValidators },
+  ): Promise<
+    | { readonly content: Content; readonly validators: FetchValidators }
+    | { readonly isUnchanged: true }
+    | { readonly failure: FetchFailure; readonly reason: string }
+  >
+}
+
 export type ContentFetcher = {
   /**
    * Returns a failure for every fault of the other side. Throws when `signal` is aborted or this service fails (a full

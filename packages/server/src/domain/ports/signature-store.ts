@@ -1,5 +1,5 @@
-/** A signature or rule file in the database. `sha256` is hexadecimal. */
-export type SharedFile = { name: string; bytes: number; sha256: string; changedAt: Date }
+/** A signature or rule file in the database. `sha256` is hexadecimal. `source` is null for a file of the operator. */
+export type SharedFile = { name: string; bytes: number; sha256: string; changedAt: Date; source: string | null }
 
 /** A file to save. `read` returns all of its content. */
 export type NewFile = { name: string; read(): Promise<Buffer> }

@@ -19,7 +19,12 @@ import { startClamd } from './start-clamd.ts'
 export type LoadedSignatures = { digest: string; officialAt: Date | undefined }
 
 /** Decides which signature files clamd gets: all, except those that it cannot load. */
-export function makeSignatureLibrary(deps: { dirs: SignatureDirs; databaseDir: string; trial: Trial; log: Logger }) {
+export function makeSignatureLibrary(deps: {
+  dirs: SignatureDirs
+  databaseDir: string
+  trial: Pick<Trial, 'findFault'>
+  log: Logger
+}) {
   const { dirs, databaseDir, trial, log } = deps
   /** Refused files by path. A file is tried again when it has changed. */
   const refused = new Map<string, { version: string; reason: string }>()
@@ -108,28 +113,41 @@ export function makeTrial(deps: {
   chooseSandbox(dir: string): Sandbox
   onEscape?: OnEscape | undefined
 }) {
-  return {
-    /** The reason why the files do not load, or undefined. */
-    async findFault(files: SignatureFile[]): Promise<string | undefined> {
-      trials++
-      const name = `clamav-trial-${process.pid}-${trials}`
-      const place = prepareClamdDir(deps.dataDir, name, deps.user)
+  /** Loads the files into a clamd of its own, and ends that when `use` has ended. */
+  async function withClamd<T>(files: SignatureFile[], use: (clamd: TrialClamd) => Promise<T>): Promise<T> {
+    trials++
+    const name = `clamav-trial-${process.pid}-${trials}`
+    const place = prepareClamdDir(deps.dataDir, name, deps.user)
+    try {
+      await placeSignatureFiles(files, new Set(), place.databaseDir)
+      const sandbox = deps.chooseSandbox(place.dir)
+      const config = toClamdConfig({ place, scratchDir: sandbox.scratchDir, threads: 2 })
+      const { binary, onEscape } = deps
+      const clamd = await startClamd({ binary, place, config, sandbox, onEscape })
       try {
-        await placeSignatureFiles(files, new Set(), place.databaseDir)
-        const sandbox = deps.chooseSandbox(place.dir)
-        const config = toClamdConfig({ place, scratchDir: sandbox.scratchDir, threads: 2 })
-        const { binary, onEscape } = deps
-        const clamd = await startClamd({ binary, place, config, sandbox, onEscape })
+        return await use({ socket: place.socket })
+      } finally {
         clamd.kill('SIGKILL')
         await clamd.exited
+      }
+    } finally {
+      removeClamdDir(place.dir)
+    }
+  }
+
+  return {
+    withClamd,
+    /** The reason why the files do not load, or undefined. */
+    async findFault(files: SignatureFile[]): Promise<string | undefined> {
+      try {
+        await withClamd(files, async () => {})
         return undefined
       } catch (error) {
         return (error as Error).message
-      } finally {
-        removeClamdDir(place.dir)
       }
     },
   }
 }
 
-type Trial = ReturnType<typeof makeTrial>
+type TrialClamd = { socket: string }
+export type Trial = ReturnType<typeof makeTrial>

@@ -1,0 +1,45 @@
+import { extname } from 'node:path'
+
+/**
+ * Kinds of files that sources may bring. Kinds that silence other signatures (.fp, .sfp, .ign2) are left out: a source
+ * must not be able to make a threat clean.
+ */
+const lineKinds: Record<string, { separator: string; field: number }> = {
+  '.ndb': { separator: ':', field: 0 },
+  '.cdb': { separator: ':', field: 0 },
+  '.ldb': { separator: ';', field: 0 },
+  '.hdb': { separator: ':', field: 2 },
+  '.hsb': { separator: ':', field: 2 },
+  '.mdb': { separator: ':', field: 2 },
+  '.msb': { separator: ':', field: 2 },
+}
+const ruleKinds = ['.yar', '.yara']
+
+const toKind = (file: string) => extname(file).toLowerCase()
+export const isRuleFile = (file: string) => ruleKinds.includes(toKind(file))
+export const isSourceFile = (file: string) => isRuleFile(file) || Object.hasOwn(lineKinds, toKind(file))
+
+/** The name of the signature in a line of a ClamAV file. Undefined for comments, empty lines and other text. */
+export function findSignatureName(file: string, line: string): string | undefined {
+  const kind = lineKinds[toKind(file)]
+  if (kind === undefined || /^[#\s]|^$/.test(line)) return undefined
+  return line.split(kind.separator, kind.field + 1)[kind.field]?.trim()
+}
+
+/**
+ * ClamAV uses such names for content that it could not scan, and Assay's own signatures for containers. A signature of
+ * that name would be read as a doubt instead of a finding, and could hide one.
+ */
+export const isReservedName = (name: string) => /^Heuristics\./i.test(name)
+
+/**
+ * Makes a YARA rule private, so that it is not reported, and rules that refer to it still compile. Undefined when the
+ * rule cannot be found for certain: then the whole file is held back.
+ */
+export function hideRule(text: string, name: string): string | undefined {
+  const heads = [...text.matchAll(/^[ \t]*(?:(?:private|global)\s+)*(rule)\s+([A-Za-z_]\w*)/gm)]
+  const [head, ...others] = heads.filter(([, , found]) => found === name)
+  if (head === undefined || others.length > 0 || /\bprivate\b/.test(head[0])) return undefined
+  const at = head.index + head[0].search(/\brule\s+[A-Za-z_]\w*$/)
+  return `${text.slice(0, at)}private ${text.slice(at)}`
+}
