@@ -163,7 +163,7 @@ describe('a form', () => {
     const random = makeRandom(7)
     const pieces = ['a', '\r', '\n', '-', '--', boundary, `--${boundary}`, '\r\n', 'x'.repeat(50), '\u00ff\u0000']
     let compared = 0
-    for (let round = 0; round < 3000; round++) {
+    for (let round = 0; round < 800; round++) {
       const content = Array.from({ length: random(8) }, () => pieces[random(pieces.length)]).join('')
       const body = toBody(field('file_name', 'n'), file(content), field('z', `${round}`))
       const ours = attempt(() => parse(body, 1 + random(60)))
@@ -172,7 +172,7 @@ describe('a form', () => {
       compared++
       assert.deepEqual(ours, theirs, JSON.stringify(content))
     }
-    assert(compared > 1000, `${compared} compared`)
+    assert(compared > 250, `${compared} compared`)
   })
 })
 

@@ -89,7 +89,7 @@ describe('the parser of clamd commands', () => {
 
   test('finds the same events in damaged streams wherever they are cut', () => {
     const random = newRandom(7)
-    for (let round = 0; round < 3000; round++) {
+    for (let round = 0; round < 800; round++) {
       const bytes = spoil(session, random)
       assert.deepEqual(parse(toRandomPieces(bytes, random)), parse([bytes]), bytes.toString('latin1'))
     }

@@ -125,7 +125,7 @@ describe('the parser of ICAP requests', () => {
 
   test('finds the same events in damaged streams wherever they are cut', () => {
     const random = newRandom(11)
-    for (let round = 0; round < 2000; round++) {
+    for (let round = 0; round < 600; round++) {
       const bytes = spoil(stream, random)
       assert.deepEqual(parse(toRandomPieces(bytes, random)), parse([bytes]), bytes.toString('latin1'))
     }

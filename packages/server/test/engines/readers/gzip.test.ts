@@ -82,7 +82,7 @@ test('a file that is cut or damaged leaves a doubt', async () => {
 
 test('changed bytes never throw', async () => {
   const fields = Buffer.from('name\0comment\0\0\0')
-  await fuzzReader(gzipReader, [Buffer.concat([gzipSync(text), newPart(payload, 26, fields), gzipSync(text)])], 1500)
+  await fuzzReader(gzipReader, [Buffer.concat([gzipSync(text), newPart(payload, 26, fields), gzipSync(text)])], 400)
 })
 
 test('formats without a reader are recognised', () => {

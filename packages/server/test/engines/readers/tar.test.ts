@@ -192,7 +192,7 @@ test('changed bytes never throw', async () => {
   const records = newRecords({ 'GNU.sparse.major': 1, 'GNU.sparse.minor': 0, 'GNU.sparse.realsize': realBytes })
   const sparse = newEntry('a', Buffer.concat([map, payload]))
   const sample = Buffer.concat([records, sparse, inner, newRecords({ size: 10 }), inner, end])
-  await fuzzReader(tarReader, [sample], 1500)
+  await fuzzReader(tarReader, [sample], 400)
 })
 
 test('a long name that is none is given, because some programs extract it', async () => {

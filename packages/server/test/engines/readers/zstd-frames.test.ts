@@ -32,5 +32,5 @@ test('the bytes of skippable frames are given, wherever they stand', async () =>
 
 test('changed files never throw', async () => {
   const file = Buffer.concat([newSkippable(hidden), zstdCompressSync(text), newSkippable(hidden)])
-  await fuzzReader(zstdFramesReader, [file], 2000)
+  await fuzzReader(zstdFramesReader, [file], 500)
 })
