@@ -40,6 +40,27 @@ test('only listed files of the server read the clock of the machine: all others 
   assert.deepEqual(found.toSorted(), readsMachineClock)
 })
 
+test('commands start without the packages that only the service needs', () => {
+  const loaded = new Set<string>()
+  const load = (path: string) => {
+    if (loaded.has(path)) return
+    loaded.add(path)
+    if (!path.endsWith('.ts')) return
+    const url = new URL(path, new URL('packages/server/src/', repository))
+    // Types are erased, and modules that are imported with `import()` are loaded when they are needed.
+    const imports = readFileSync(url, 'utf8').matchAll(/(?:^|\n)(?:import|export)\b(?! type)[^'"]*?from '([^']+)'/g)
+    for (const [, target = ''] of imports)
+      load(target.startsWith('.') ? (new URL(target, url).href.split('/server/src/')[1] ?? '') : target)
+  }
+  for (const { path } of readSourceFiles('server')) if (/^commands\/|^compose\/stores\.ts$/.test(path)) load(path)
+  assert.ok(loaded.has('pg') && loaded.has('commander'))
+  const ofService = ['@aws-sdk/client-s3', 'fastify', 'nodemailer', 'openid-client', 'prom-client']
+  assert.deepEqual(
+    ofService.filter((name) => loaded.has(name)),
+    [],
+  )
+})
+
 test('docs/architecture.md has the arrows that this test enforces', () => {
   const toRows = (arrows: Record<string, string[]>) =>
     Object.entries(arrows).map(([from, to]) => [from, [...to].sort()] as const)

@@ -1,6 +1,6 @@
 import type { ActivitySpanName, VerdictPoint } from '@assay/contract/admin'
 import type { AccountStep, ActivitySpan, ActivityStore, ServiceStep } from '../domain/ports/activity-store.ts'
-import { requestSeconds } from '../runtime/metrics.ts'
+import { requestSeconds } from '../runtime/activity-totals.ts'
 import { getAccountId, type Handlers } from './call.ts'
 
 const spans: Record<ActivitySpanName, ActivitySpan> = {

@@ -1,6 +1,6 @@
 import type { Pool } from 'pg'
 import type { AccountStep, ActivitySpan, ActivityStore, ServiceStep } from '../domain/ports/activity-store.ts'
-import { requestSeconds } from '../runtime/metrics.ts'
+import { requestSeconds } from '../runtime/activity-totals.ts'
 import { changeRows, findRow, listRows, toTimeAgo } from './query.ts'
 
 /** Counters of a row, in the order of the parameters that record them. */

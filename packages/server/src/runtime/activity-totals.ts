@@ -1,5 +1,8 @@
 import type { Registry } from 'prom-client'
 
+/** Upper bounds of the histogram of requests, in seconds. */
+export const requestSeconds = [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60]
+
 /** Totals since the start of the service, as the metrics of its processes count them, and their memory now. */
 export type ActivityTotals = {
   /** Completed scans by kind and status. */

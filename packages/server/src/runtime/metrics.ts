@@ -9,6 +9,7 @@ import {
   type MetricValue,
   Registry,
 } from 'prom-client'
+import { requestSeconds } from './activity-totals.ts'
 
 /** The metrics of a process, as JSON can hold them. */
 export type MetricValues = MetricObjectWithValues<MetricValue<string>>[]
@@ -178,9 +179,6 @@ function makeCollector(registry: Registry) {
     },
   }
 }
-
-/** Upper bounds of the histogram of requests, in seconds. */
-export const requestSeconds = [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60]
 
 const requestMetric = 'assay_http_request_duration_seconds'
 
