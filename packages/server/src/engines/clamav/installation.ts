@@ -49,7 +49,7 @@ export async function installClamAv(log: Logger): Promise<boolean> {
     return false
   }
   log.info(`ClamAV is not installed: installing ${packages.join(' and ')} from the distribution. This happens once.`)
-  const report = (line: string) => log.info({ aptGet: line }, 'installing ClamAV')
+  const report = (line: string) => log.info({ progress: line }, 'installing ClamAV')
   const update = [...prefix, 'apt-get', 'update', '-q']
   const fault = (await run(update, report)) ?? (await run([...prefix, ...install], report))
   if (fault === undefined) log.info('ClamAV is installed')
