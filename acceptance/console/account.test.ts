@@ -205,6 +205,25 @@ describe('a member of an account', { skip: lacking }, () => {
     assert.equal(again.status, 409)
   })
 
+  test('restricts a key, and a rotated key keeps the restrictions', async () => {
+    const read = async (key: string) =>
+      (await fetch(`${url}/v1/malware/${randomUUID()}`, { headers: { 'x-api-key': key } })).status
+    type NewKey = { key: KeyRow; api_key: string }
+    const only = { allow: ['scan'], kinds: ['malware'], networks: null }
+    const first = await admin.ask<NewKey>(owner, 'POST', '/keys', { name: 'gateway', ...only })
+    assert.equal(await read(first.api_key), 403)
+    const second = await admin.ask<NewKey>(owner, 'POST', `/keys/${first.key.id}/rotate`, { overlap_hours: 0 })
+    assert.equal(await read(second.api_key), 403)
+    const path = `/keys/${second.key.id}/restrict`
+    const networks = ['127.0.0.0/8', '::1/128']
+    const changed = await admin.ask<KeyRow>(owner, 'POST', path, { allow: null, kinds: ['malware'], networks })
+    assert.equal(await read(second.api_key), 422)
+    const listed = (await admin.ask<KeyRow[]>(owner, 'GET', '/keys')).find(({ id }) => id === second.key.id)
+    assert.deepEqual([listed?.allow, listed?.kinds, listed?.networks], [null, ['malware'], networks])
+    assert.deepEqual([changed.allow, changed.kinds, changed.networks], [null, ['malware'], networks])
+    await assertProblem(await admin.send(stranger.owner, 'POST', path, { body: { ...only, allow: null } }), gone)
+  })
+
   test('sends a test webhook, sees deliveries, and replays them', async () => {
     const reveal = async () => (await admin.ask<{ secret: string }>(owner, 'POST', '/webhooks/secret/reveal')).secret
     const first = await reveal()

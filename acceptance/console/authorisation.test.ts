@@ -25,7 +25,10 @@ const routesByAccess: [RoleName[], string][] = [
   [people, 'getSession listSessions signOut signOutEverywhere changePassword startTotp confirmTotp'],
   [people, 'linkSso unlinkSso endSession chooseAccount renewRecoveryCodes removeTotp'],
   [accountRoles, 'getAccountActivity'],
-  [accountRoles, 'getOverview listScans getScan getReceipt getUsage listKeys createKey rotateKey revokeKey'],
+  [
+    accountRoles,
+    'getOverview listScans getScan getReceipt getUsage listKeys createKey rotateKey restrictKey revokeKey',
+  ],
   [accountRoles, 'getWebhooks revealWebhookSecret rotateWebhookSecret testWebhook listDeliveries getDelivery'],
   [accountRoles, 'replayDelivery replayFailed getAccount listMembers'],
   [owners, 'inviteMember removeMember listNotices confirmNotices'],

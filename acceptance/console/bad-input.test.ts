@@ -27,6 +27,15 @@ describe('the admin API rejects', () => {
       [owner, 'POST', '/keys', { name: ['a'], is_test: 'yes' }, ['name', 'is_test']],
       [owner, 'POST', '/keys', { name: 'a', expires_at: 'tomorrow' }, ['expires_at']],
       [owner, 'POST', '/keys', { name: 'a', expires_at: '2020-01-01T00:00:00Z' }, ['expires_at']],
+      [
+        owner,
+        'POST',
+        '/keys',
+        { name: 'a', allow: ['write'], kinds: 'malware', networks: [] },
+        ['allow', 'kinds', 'networks'],
+      ],
+      [owner, 'POST', '/keys', { name: 'a', allow: [], networks: ['10.0.0.0/33', '::1'] }, ['allow']],
+      [owner, 'POST', '/keys', { name: 'a', networks: ['10.0.0.0/33', '::1'] }, ['networks']],
       [owner, 'POST', `/keys/${randomUUID()}/rotate`, { overlap_hours: -1 }, ['overlap_hours']],
       [owner, 'POST', `/keys/${randomUUID()}/rotate`, { overlap_hours: 721 }, ['overlap_hours']],
       [owner, 'POST', `/keys/${randomUUID()}/rotate`, { overlap_hours: 1.5 }, ['overlap_hours']],
@@ -169,6 +178,7 @@ describe('the admin API rejects', () => {
     const bodies: Record<string, object> = {
       '/alerts/{id}': { topics: ['credits'] },
       '/operator/alerts/{id}': { topics: ['disk'] },
+      '/keys/{id}/restrict': { allow: null, kinds: null, networks: null },
       '/keys/{id}/rotate': { overlap_hours: 0 },
       '/keys/{id}/revoke': { name: 'a' },
       '/operator/accounts/{id}': { suspended: false },

@@ -70,7 +70,8 @@ describe('/openapi.json', () => {
       const { responses } = find(id)
       for (const status of ['401', '403', '429', '500']) assert(responses[status], `${status} of ${id}`)
       assert.equal(responses['401']?.content, undefined, 'a 401 has no body')
-      assert.equal(responses['403']?.content, undefined, 'a 403 has no body')
+      // Without credits a 403 has no body; for a restricted key it has the reason.
+      assert(responses['403']?.content?.['application/problem+json'], `403 of ${id}`)
       assert(responses['429']?.headers?.[headers.retryAfter], `Retry-After of ${id}`)
       assert.equal(responses['429']?.headers?.[headers.rateRemaining], undefined)
     }

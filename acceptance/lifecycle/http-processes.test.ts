@@ -140,11 +140,26 @@ suite('two HTTP processes', () => {
     pair.forEach((connection) => void connection.close())
   })
 
-  test('refuse a revoked key at once, also on the fast path', async () => {
+  test('refuse a restricted and a revoked key at once, also on the fast path', async () => {
     const { id, key } = await createAccount()
     const pair = await openPair(service.url, key)
     for (const connection of pair) assert.equal((await connection.scan(newText(100))).status, 201)
     const [first] = (await service.operate('keys', 'list', '--account', id)) as { id: string }[]
+    const restrict = (...options: string[]) => service.operate('keys', 'set', first?.id ?? '', ...options)
+    const spent = await readSpent(key)
+    for (const options of [
+      ['--allow', 'read,submit'],
+      ['--networks', '192.0.2.0/24'],
+    ]) {
+      await restrict(...options)
+      for (const connection of pair) {
+        const refused = await connection.scan(newText(100))
+        assert.deepEqual([refused.status, JSON.parse(refused.body).type.split('/').at(-1)], [403, 'key-restricted'])
+      }
+      await restrict('--allow', 'none', '--networks', '127.0.0.0/8,::1')
+      for (const connection of pair) assert.equal((await connection.scan(newText(100))).status, 201)
+    }
+    assert.equal(await readSpent(key), spent + 4)
     await service.operate('keys', 'revoke', first?.id ?? '')
     for (const connection of pair) {
       assert.equal((await connection.scan(newText(100))).status, 401)

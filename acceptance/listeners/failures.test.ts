@@ -83,7 +83,7 @@ describe('listeners with an engine that fails', { skip: alreadyTested }, () => {
     assert(bytes > 110 * 2 ** 20 && bytes < 110 * 2 ** 20 + 200_000, `${bytes} bytes came back`)
   })
 
-  test('over the rate limit, without credits or with an invalid key a scan gets an error and no charge', async () => {
+  test('over the rate limit, without credits, with a restricted or an invalid key a scan gets an error and no charge', async () => {
     const [account] = (await listeners.operate('accounts', 'list')) as { id: string }[]
     const id = account?.id ?? ''
     await listeners.operate('accounts', 'update', id, '--rate', '5/1h')
@@ -106,12 +106,26 @@ describe('listeners with an engine that fails', { skip: alreadyTested }, () => {
     // The response comes at the end of the preview, so the client need not send the rest.
     assert.match(await respmod('good', `Preview: 4\r\n${allow}`), failed(500, 'OutOfCredit'))
 
+    await listeners.operate('accounts', 'update', id, '--credits', 'none')
+    const [key] = (await listeners.operate('keys', 'list', '--account', id)) as { id: string }[]
+    for (const restriction of [
+      ['--allow', 'read,submit'],
+      ['--kinds', 'nsfw', '--allow', 'none'],
+      ['--networks', '192.0.2.0/24', '--kinds', 'none'],
+    ]) {
+      await listeners.operate('keys', 'set', key?.id ?? '', ...restriction)
+      assert.equal(await instream('good'), `${notScanned('KeyRestricted')}\0`)
+      assert.match(await respmod('good'), failed(500, 'KeyRestricted'))
+    }
+    await listeners.operate('keys', 'set', key?.id ?? '', '--networks', '127.0.0.0/8,::1')
+    assert.equal(await instream('good here'), 'stream: OK\0')
+    assert.equal(await listeners.countCharges(), spent + 2)
+
     await listeners.operate('accounts', 'suspend', id)
     assert.equal(await instream('good'), `${notScanned('InvalidKey')}\0`)
     assert.match(await respmod('good'), failed(500, 'InvalidKey'))
     await listeners.operate('accounts', 'resume', id)
-    await listeners.operate('accounts', 'update', id, '--credits', 'none')
-    assert.equal(await listeners.countCharges(), spent + 1)
+    assert.equal(await listeners.countCharges(), spent + 2)
   })
 
   test('a stop waits for running scans and closes idle connections', async () => {

@@ -1,11 +1,19 @@
 import assert from 'node:assert/strict'
 import { before, test } from 'node:test'
 import { sendTo } from '../support/http.ts'
+import { runProgram } from '../support/run-program.ts'
 import { getSharedService } from '../support/shared-service.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
 const service = getSharedService()
-type Key = { id: string; account_id: string; name: string; prefix: string; state: string; api_key: string } & {
+type Key = { restrictions: object } & {
+  id: string
+  account_id: string
+  name: string
+  prefix: string
+  state: string
+  api_key: string
+} & {
   last_used_at: string | null
   expires_at: string | null
   revoked_at: string | null
@@ -50,6 +58,23 @@ test('a revoked key is refused by the very next request, and the others go on', 
   const found = (await listKeys()).find(({ id }) => id === key.id)
   assert.equal(found?.state, 'revoked')
   assert(found?.revoked_at)
+})
+
+test('a key is restricted when it is created or later, and again to nothing', async () => {
+  const key = await createKey('--allow', 'scan,read', '--kinds', 'malware', '--networks', '192.0.2.0/24,2001:DB8::1')
+  const networks = ['192.0.2.0/24', '2001:db8::1/128']
+  assert.deepEqual(key.restrictions, { allow: ['read', 'scan'], kinds: ['malware'], networks })
+  assert.equal(await ping(key.api_key), 403)
+  // Restrictions that are not named stay.
+  const changed = (await service.operate('keys', 'set', key.id, '--networks', 'none')) as Key
+  assert.deepEqual(changed.restrictions, { allow: ['read', 'scan'], kinds: ['malware'], networks: null })
+  assert.equal(await ping(key.api_key), 200)
+  for (const [option = '', value = ''] of [
+    ['--allow', 'write'],
+    ['--kinds', 'malware,text'],
+    ['--networks', '10.0.0.0/33'],
+  ])
+    assert.equal((await runProgram(service.settings, 'keys', 'set', key.id, option, value)).code, 2, option)
 })
 
 test('a key works until it expires and no longer', async () => {

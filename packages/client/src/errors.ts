@@ -11,7 +11,7 @@ export class AssayError extends Error {
   readonly traceId: string | undefined
   /** Values from the response headers, if there was a response. */
   readonly meta: Meta | undefined
-  /** Body of the response, if it had one. 401 and 403 have none. */
+  /** Body of the response, if it had one. 401, and 403 without credits, have none. */
   readonly problem: ProblemDetails | undefined
 
   constructor(message: string, { cause, meta, problem }: Details = {}) {
@@ -33,9 +33,14 @@ export class Unauthorized extends AssayError {
   override readonly name: string = 'Unauthorized'
 }
 
-/** 403: the account has no credits left. */
+/** 403 without a body: the account has no credits left. */
 export class OutOfCredits extends AssayError {
   override readonly name: string = 'OutOfCredits'
+}
+
+/** 403 with a reason: the API key is restricted to other operations, kinds of scans or networks. */
+export class NotPermitted extends AssayError {
+  override readonly name: string = 'NotPermitted'
 }
 
 /** 404: no such path. A scan that does not exist is a ValidationFailed with the field `id`. */

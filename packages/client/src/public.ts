@@ -15,6 +15,7 @@ export {
   BadRequest,
   ConnectionFailed,
   NotFound,
+  NotPermitted,
   OutOfCredits,
   Overloaded,
   RateLimited,

@@ -2,6 +2,7 @@ import {
   type AssayError,
   BadRequest,
   NotFound,
+  NotPermitted,
   OutOfCredits,
   Overloaded,
   RateLimited,
@@ -64,6 +65,9 @@ export function toError(response: HttpResponse, attempts: number, url: string): 
       `${host} does not accept this API key. Check that the key is complete, and neither revoked nor expired.`,
       details,
     )
+  }
+  if (status === 403 && problem !== undefined) {
+    return new NotPermitted(explanation ?? 'This API key is not permitted to do this.', details)
   }
   if (status === 403) {
     return new OutOfCredits('No credits are left. Wait for the next period, or ask the operator for more.', details)

@@ -7,6 +7,7 @@ import { Readable } from 'node:stream'
 import { after, before, describe, test } from 'node:test'
 import {
   AssayError,
+  NotPermitted,
   newClient,
   OutOfCredits,
   Overloaded,
@@ -60,6 +61,18 @@ describe('an error response of the service', () => {
     assert(error instanceof OutOfCredits)
     assert.equal(error.status, 403)
     assert.equal(error.meta?.credits?.remaining, 0)
+  })
+
+  test('403 with a reason is NotPermitted, with the reason', async () => {
+    const { id } = await service.createAccount()
+    const options = ['--account', id, '--allow', 'read', '--networks', '::1,127.0.0.0/8']
+    const { api_key } = (await service.operate('keys', 'create', ...options)) as { api_key: string }
+    const error = await getError(
+      newClient({ apiKey: api_key, baseUrl: service.url }).malware.scanFile(Buffer.from('x')),
+    )
+    assert(error instanceof NotPermitted)
+    assert.equal(error.status, 403)
+    assert.equal(error.message, 'This API key may not scan synchronously. It is restricted to: read.')
   })
 
   test('422 is ValidationFailed, with all fields and a trace id', async () => {

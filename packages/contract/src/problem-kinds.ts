@@ -23,6 +23,12 @@ export const problemKinds = {
     remedy:
       'Ask someone with the required role. In a script, send X-CSRF-Token with the value from GET /admin/v1/session.',
   },
+  'key-restricted': {
+    title: 'Not permitted for this key',
+    meaning: 'The API key is restricted to other operations, kinds of scans or networks; detail gives the reason.',
+    remedy:
+      'Use another key, or ask the owner of the account to change the restrictions of this one. You were not charged.',
+  },
   conflict: {
     title: 'Conflict',
     meaning: 'The current state does not permit this action; detail gives the reason.',

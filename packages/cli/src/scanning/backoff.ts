@@ -1,5 +1,5 @@
 /** Errors that end a command which runs until it is interrupted, because waiting does not resolve them. */
-export const permanentErrors = ['Unauthorized', 'NotFound', 'UnexpectedAnswer']
+export const permanentErrors = ['Unauthorized', 'NotPermitted', 'NotFound', 'UnexpectedAnswer']
 /** Errors after which such a command pauses and tries again. */
 export const transientErrors = [
   'ConnectionFailed',

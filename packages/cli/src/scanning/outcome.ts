@@ -4,6 +4,7 @@ import {
   ConnectionFailed,
   type Meta,
   NotFound,
+  NotPermitted,
   OutOfCredits,
   Overloaded,
   RateLimited,
@@ -29,6 +30,7 @@ export const newFailure = (reason: string, code = ''): Outcome => ({ kind: 'fail
 
 const errorsAffectingAll = [
   Unauthorized,
+  NotPermitted,
   OutOfCredits,
   ConnectionFailed,
   NotFound,

@@ -38,6 +38,10 @@ export const accountRoutes = {
       answer: account.NewKey,
     },
   ),
+  restrictKey: post('/keys/{id}/restrict', 'account', 'Change what an API key may be used for, and from where', {
+    body: account.KeyRestrictions,
+    answer: account.KeyRow,
+  }),
   revokeKey: post('/keys/{id}/revoke', 'account', 'Revoke an API key permanently', { body: account.RevokeKey }),
   getWebhooks: get('/webhooks', 'account', 'Show when the webhook secret was rotated, and the receivers', {
     answer: account.Webhooks,

@@ -1,12 +1,23 @@
 import type { Static } from 'typebox'
 import { Type } from '../type.ts'
-import { count, flag, id, name, nullable, oneOf, page, pageQuery, text, time, webAddress } from './fields.ts'
+import { count, flag, id, name, nullable, oneOf, page, pageQuery, scanKind, text, time, webAddress } from './fields.ts'
+
+const restrictions = {
+  /** Actions that the key may do; null for all. */
+  allow: nullable(Type.Array(oneOf('read', 'scan', 'submit'), { minItems: 1, maxItems: 3 })),
+  kinds: nullable(Type.Array(scanKind, { minItems: 1, maxItems: 2 })),
+  /** Networks that the key may be used from, such as 10.0.0.0/8; null for all. */
+  networks: nullable(Type.Array(Type.String({ maxLength: 50 }), { minItems: 1, maxItems: 100 })),
+}
+export const KeyRestrictions = Type.Object(restrictions)
+export type KeyRestrictions = Static<typeof KeyRestrictions>
 
 export const KeyRow = Type.Object({
   id,
   name: text,
   prefix: text,
   is_test: flag,
+  ...restrictions,
   created_at: time,
   expires_at: nullable(time),
   last_used_at: nullable(time),
@@ -18,7 +29,14 @@ export const KeyRow = Type.Object({
 })
 export type KeyRow = Static<typeof KeyRow>
 export const Keys = Type.Array(KeyRow)
-export const CreateKey = Type.Object({ name, expires_at: Type.Optional(nullable(time)), is_test: Type.Optional(flag) })
+export const CreateKey = Type.Object({
+  name,
+  expires_at: Type.Optional(nullable(time)),
+  is_test: Type.Optional(flag),
+  allow: Type.Optional(restrictions.allow),
+  kinds: Type.Optional(restrictions.kinds),
+  networks: Type.Optional(restrictions.networks),
+})
 /** `api_key` appears only in this response: the service stores a hash of it. */
 export const NewKey = Type.Object({ key: KeyRow, api_key: text })
 /** `overlap_hours`: how long the old key keeps working. */

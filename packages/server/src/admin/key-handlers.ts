@@ -1,5 +1,6 @@
 import type { KeyRow } from '@assay/contract/admin'
 import type { ApiKey } from '../domain/accounts/account.ts'
+import { type KeyRestrictions, readNetwork } from '../domain/accounts/key-restrictions.ts'
 import type { Registration } from '../domain/accounts/registration.ts'
 import { consoleKeyName, consoleKeyPrefix } from '../domain/console/console-keys.ts'
 import type { Clock } from '../domain/ports/clock.ts'
@@ -26,6 +27,7 @@ export function makeKeyHandlers(deps: KeyHandlerDeps) {
     async createKey(call) {
       const { name, is_test: isTest = false } = call.body
       const expiresAt = readExpiry(call.body.expires_at, clock)
+      const restrictions = readRestrictions(call.body)
       if (name.trim() === consoleKeyName) {
         throw new Problem({
           kind: 'validation',
@@ -33,7 +35,13 @@ export function makeKeyHandlers(deps: KeyHandlerDeps) {
         })
       }
       const created = await registration
-        .createKey(getAccountId(call), { name: name.trim(), expiresAt, isTest, createdBy: call.who.actor })
+        .createKey(getAccountId(call), {
+          name: name.trim(),
+          expiresAt,
+          isTest,
+          restrictions,
+          createdBy: call.who.actor,
+        })
         .catch(toConflict)
       await call.audit('key.create', created.key.name)
       return { key: toKeyRow(created.key), api_key: created.apiKey }
@@ -53,6 +61,14 @@ export function makeKeyHandlers(deps: KeyHandlerDeps) {
       return { key: toKeyRow(created.key), api_key: created.apiKey }
     },
 
+    async restrictKey(call) {
+      const key = await getKey(call)
+      const restrictions = readRestrictions(call.body)
+      await keys.restrictKey(key.id, restrictions)
+      await call.audit('key.restrict', key.name, { detail: JSON.stringify(restrictions) })
+      return toKeyRow({ ...key, restrictions })
+    },
+
     async revokeKey(call) {
       const key = await getKey(call)
       if (call.body.name !== key.name) {
@@ -67,11 +83,19 @@ export function makeKeyHandlers(deps: KeyHandlerDeps) {
     return (await keys.listKeys(accountId)).filter(({ prefix }) => prefix !== consoleKeyPrefix)
   }
 
-  async function getKey(call: Call<'rotateKey' | 'revokeKey'>): Promise<ApiKey> {
+  async function getKey(call: Call<'rotateKey' | 'restrictKey' | 'revokeKey'>): Promise<ApiKey> {
     const ownKeys = await listOwn(getAccountId(call))
     const key = ownKeys.find(({ id }) => id === call.params.id)
     return requireFound(key, 'key')
   }
+}
+
+function readRestrictions({ allow = null, kinds = null, networks = null }: Partial<KeyRestrictions>): KeyRestrictions {
+  const read = networks?.map((network) => readNetwork(network)) ?? null
+  const wrong = networks?.filter((_, index) => read?.[index] === undefined) ?? []
+  if (wrong.length === 0) return { allow, kinds, networks: read as string[] | null }
+  const message = `${wrong.join(', ')}: enter networks such as 10.0.0.0/8 or 2001:db8::/32.`
+  throw new Problem({ kind: 'validation', errors: { networks: [message] } })
 }
 
 /** `members` are the email addresses of the account; by default the creator is one of them. */
@@ -80,6 +104,9 @@ export const toKeyRow = (key: ApiKey, members?: ReadonlySet<string>): KeyRow => 
   name: key.name,
   prefix: key.prefix,
   is_test: key.isTest,
+  allow: key.restrictions.allow,
+  kinds: key.restrictions.kinds,
+  networks: key.restrictions.networks,
   created_at: key.createdAt.toISOString(),
   expires_at: key.expiresAt?.toISOString() ?? null,
   last_used_at: key.lastUsedAt?.toISOString() ?? null,

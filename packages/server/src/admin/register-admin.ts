@@ -13,7 +13,7 @@ import type { Origin } from '../domain/console/authentication.ts'
 import type { AuditLog } from '../domain/ports/audit-log.ts'
 import { Problem } from '../domain/problem.ts'
 import { requireValid } from '../domain/scans/check-submission.ts'
-import { applyAdmission, prepareAdmission } from '../http/admission.ts'
+import { applyAdmission, prepareAdmission, toUse } from '../http/admission.ts'
 import { leaveBodiesToHandlers, readJsonBody } from '../http/body.ts'
 import { makeFileHandler, makeUrlHandler, type ScanDeps } from '../http/scans.ts'
 import { type Audit, type Call, getAccountId, type Handlers, type Who } from './call.ts'
@@ -154,7 +154,8 @@ export function registerConsoleScans(app: FastifyInstance, deps: ConsoleScanDeps
         request.operationId = operation.id
         const who = await guard({ access: 'account', method: 'POST' }, request)
         const digest = await deps.consoleKeys.getDigest(getAccountId({ who }))
-        applyAdmission(request, reply, await deps.admission.admitDigest(digest, true))
+        const use = { ...toUse(operation), address: request.ip }
+        applyAdmission(request, reply, await deps.admission.admitDigest(digest, use))
       },
       handler,
     })

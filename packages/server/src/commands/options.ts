@@ -2,6 +2,7 @@ import { maxCredits } from '@assay/contract/limits'
 import { InvalidArgumentError } from 'commander'
 import { validate as isUuid } from 'uuid'
 import { findRate, type Rate } from '../domain/accounts/account.ts'
+import { maxNetworks, readNetwork } from '../domain/accounts/key-restrictions.ts'
 import { OperatorMistake } from '../domain/problem.ts'
 
 // Parsers of option values. Commander prints the message of an InvalidArgumentError with the name of the option.
@@ -57,6 +58,28 @@ export function readHosts(text: string): string[] {
   }
   return hosts
 }
+
+export function readNetworks(text: string): string[] {
+  const networks = text.split(',').map((part) => readNetwork(part))
+  if (networks.length > maxNetworks || networks.includes(undefined)) {
+    throw new InvalidArgumentError(
+      `Enter up to ${maxNetworks} networks separated by commas, such as 10.0.0.0/8,2001:db8::/32.`,
+    )
+  }
+  return networks as string[]
+}
+
+/** A reader of a list of words separated by commas, each one of `words`. */
+export const readWords =
+  <T extends string>(words: Record<string, T>) =>
+  (text: string): T[] =>
+    text.split(',').map((part) => {
+      const word = words[part.trim().toLowerCase()]
+      if (word !== undefined) return word
+      throw new InvalidArgumentError(
+        `Enter one or more of these, separated by commas: ${Object.keys(words).join(', ')}.`,
+      )
+    })
 
 export function readId(text: string): string {
   if (!isUuid(text)) {

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { Config } from '../config/load-config.ts'
 import type { Admission } from '../domain/accounts/admission.ts'
+import { parseRestrictions } from '../domain/accounts/key-restrictions.ts'
 import { toKeyDigest } from '../domain/accounts/secrets.ts'
 import type { AdmissionGate } from '../domain/ports/admission-gate.ts'
 import type { ContentStore } from '../domain/ports/content-store.ts'
@@ -111,13 +112,16 @@ async function openProtocol(deps: Deps, { protocol, setting, address, key, repli
   const { host, port } = address
   if (key === undefined) throw new Error(`The ${protocol} listener has no key`)
   await checkKey(deps, protocol, key)
-  const scans = makeListenerScans({ ...deps, protocol, key, countFailure: metrics.countFailure })
   const listener = await openListener({
     host,
     port,
     maxConnections,
     replies,
-    serve: (connection) => serve(connection, scans),
+    serve: (connection) =>
+      serve(
+        connection,
+        makeListenerScans({ ...deps, protocol, key, address: connection.address, countFailure: metrics.countFailure }),
+      ),
     onFailure(error) {
       metrics.countFailure()
       log.error({ protocol, err: error }, 'a connection failed')
@@ -137,7 +141,7 @@ async function openProtocol(deps: Deps, { protocol, setting, address, key, repli
   return listener
 }
 
-/** Warns about a key that is not valid; refuses a test key, with which every file would be called clean. */
+/** Warns about a key that is not valid or may not scan; refuses a test key, with which every file would be called clean. */
 async function checkKey({ gate, isTest, log }: Deps, protocol: string, key: string) {
   const answer = await gate.admit({ keyDigest: toKeyDigest(key), countsRequest: false })
   if (answer.outcome === 'unknown-key') {
@@ -146,6 +150,10 @@ async function checkKey({ gate, isTest, log }: Deps, protocol: string, key: stri
     throw new OperatorMistake(
       `The key of the ${protocol} listener is a test key: every file would be called clean. Set another key.`,
     )
+  } else {
+    const { allow, kinds } = parseRestrictions(answer.caller.restrictions)
+    if (allow?.includes('scan') === false || kinds?.includes('malware') === false)
+      log.warn({ protocol }, 'the API key of this listener may not scan for malware: every scan will be refused')
   }
 }
 

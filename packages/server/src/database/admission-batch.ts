@@ -13,6 +13,7 @@ type KeyRow = Rate & {
   k: number
   accountId: string
   isTest: boolean
+  restrictions: string
   flagsSexy: boolean
   usedBefore: number
   granted: number
@@ -77,6 +78,7 @@ function isSimpleGroup({ wanted, members }: Group): boolean {
         call.scan !== undefined &&
         call.idempotency === undefined &&
         call.flagsSexy === first?.flagsSexy &&
+        call.restrictions === first?.restrictions &&
         (call.job === undefined) === (first?.job === undefined),
     )
   )
@@ -98,6 +100,7 @@ async function chargeOneGroup(pool: Pool, { digest, wanted, members }: Group): P
     scans.length,
     JSON.stringify(scans),
     first?.flagsSexy ?? null,
+    first?.restrictions ?? null,
     withJobs,
     withJobs ? contents.toParameter() : null,
   ]
@@ -127,6 +130,7 @@ async function chargeOneGroup(pool: Pool, { digest, wanted, members }: Group): P
 type OneKeyRow = Pick<
   KeyRow,
   | 'accountId'
+  | 'restrictions'
   | 'flagsSexy'
   | 'requests'
   | 'periodSeconds'
@@ -146,10 +150,11 @@ async function runBatchStatement(
   const contents = newSealedContents()
   const keys = [groups.map(({ digest }) => digest), groups.map(({ wanted }) => wanted)]
   const scans = groups.flatMap(({ members }, index) =>
-    members.flatMap(({ call: { scan, job, idempotency, flagsSexy }, i, nth }) => {
+    members.flatMap(({ call: { scan, job, idempotency, flagsSexy, restrictions }, i, nth }) => {
       if (scan === undefined) return []
       const jobRecord = job && toJobRecord(job, contents)
-      return { i, k: index + 1, nth, flags_sexy: flagsSexy, ...idempotency, ...toScanRecord(scan), ...jobRecord }
+      const expected = { flags_sexy: flagsSexy, restrictions }
+      return { i, k: index + 1, nth, ...expected, ...idempotency, ...toScanRecord(scan), ...jobRecord }
     }),
   )
   const countsRequests = groups.some(({ wanted }) => wanted > 0)
@@ -189,6 +194,7 @@ function toAnswer(row: KeyRow, { call, i, nth }: NumberedCall): BatchAnswer {
     keyDigest: call.keyDigest,
     accountId: row.accountId,
     isTest: row.isTest,
+    restrictions: row.restrictions,
     flagsSexy: row.flagsSexy,
     rate: { requests: row.requests, periodSeconds: row.periodSeconds },
     creditLimit: row.creditLimit,
@@ -201,7 +207,9 @@ function toAnswer(row: KeyRow, { call, i, nth }: NumberedCall): BatchAnswer {
     return { outcome: 'rate-limited', caller, retryAfterSeconds: Math.max(1, Math.ceil(waitMs / 1000)) }
   }
   if (row.isPeriodOver) return { outcome: 'period-over', accountId: row.accountId, caller }
-  if (call.flagsSexy !== undefined && call.flagsSexy !== row.flagsSexy) return { outcome: 'changed', caller }
+  const isSexyChanged = call.flagsSexy !== undefined && call.flagsSexy !== row.flagsSexy
+  const isKeyChanged = call.restrictions !== undefined && call.restrictions !== row.restrictions
+  if (isSexyChanged || isKeyChanged) return { outcome: 'changed', caller }
   const repeat = row.repeated?.find((other) => other.i === i)
   if (repeat !== undefined) {
     return { outcome: 'repeated', caller, scanId: repeat.scanId, fingerprint: repeat.fingerprint }

@@ -43,25 +43,26 @@ const insertScans = `insert into scans (account_id, key_id, ledger_id, balance, 
 /**
  * The common case of `charge` and `enqueue`: scans of one key that has enough requests and credits left. $1 digest of
  * the key, $2 requests to count, $3 number of scans, $4 their JSON with `n`, their position, $5 the setting that the
- * account must have, null when any will do, $6 whether the scans have jobs, $7 the sealed contents. When `charge` or
+ * account must have and $6 the restrictions that the key must have, null when any will do, $7 whether the scans have
+ * jobs, $8 the sealed contents. When `charge` or
  * `enqueue` must decide, it changes nothing: it returns a row of nulls, or, if the balance changed meanwhile, fails
  * with AS001.
  */
 export const chargeOneKey = `
 -- name: charge-one-key
-select *, now() as now from charge_scans($1, $2, $3, $4, $5, $6, $7)
+select *, now() as now from charge_scans($1, $2, $3, $4, $5, $6, $7, $8)
 `
 
 /**
  * A batch with scans. $3 is the JSON of the scans. Beside the columns of a scan, each has `k`, the position of its key
  * in the batch; `nth`, its position among the requests of that key, null when its request is not counted here;
- * `flags_sexy`, the setting that the account must have, null when any will do; and `i`, its number in the result. $4
- * and $5 are the first and the last id.
+ * `flags_sexy`, the setting that the account must have, and `restrictions`, those that the key must have, null when any
+ * will do; and `i`, its number in the result. $4 and $5 are the first and the last id.
  */
 const charge = `,
 requested as materialized (
   select r.* from json_to_recordset($3::json) as r (
-    i integer, k integer, nth integer, flags_sexy boolean, ${scanRecord}
+    i integer, k integer, nth integer, flags_sexy boolean, restrictions text, ${scanRecord}
   )
 ),
 chargeable as materialized (
@@ -71,6 +72,7 @@ chargeable as materialized (
   ${findEarlier}
   where coalesce(nth <= granted, true) and earlier_scan.found is null
     and coalesce(requested.flags_sexy = counted.flags_sexy, true)
+    and coalesce(requested.restrictions = counted.restrictions, true)
 ),
 locked_balance as materialized (
   select account_id, credit_limit, credit_remaining, ${isPeriodOver} as is_period_over
@@ -123,7 +125,7 @@ left join locked_balance using (account_id)
 const enqueue = `,
 requested as materialized (
   select r.* from json_to_recordset($3::json) as r (
-    i integer, k integer, nth integer, flags_sexy boolean, operation text, key text, fingerprint text,
+    i integer, k integer, nth integer, flags_sexy boolean, restrictions text, operation text, key text, fingerprint text,
     ${jobRecord}, ${scanRecord}
   )
 ),
@@ -142,6 +144,7 @@ compared as materialized (
   ) as earlier on true
   where coalesce(nth <= granted, true) and earlier_scan.found is null
     and coalesce(requested.flags_sexy = counted.flags_sexy, true)
+    and coalesce(requested.restrictions = counted.restrictions, true)
 ),
 chargeable as materialized (
   -- Of the scans in this batch that share an idempotency key, the first may be charged.

@@ -1,5 +1,6 @@
 import type { Pool } from 'pg'
 import type { ApiKey } from '../domain/accounts/account.ts'
+import { parseRestrictions, toRestrictionsText } from '../domain/accounts/key-restrictions.ts'
 import { consoleKeyPrefix } from '../domain/console/console-keys.ts'
 import type { ConsoleKeyStore, KeyStore, NewApiKey } from '../domain/ports/key-store.ts'
 import { changeRows, findRow, inTransaction, listRows, type Queryable } from './query.ts'
@@ -13,17 +14,15 @@ export function makeKeyStore({ pool }: { pool: Pool }): KeyStore & ConsoleKeySto
         return found
       })
       if (limit !== undefined) return { outcome: 'too-many', maxKeys: limit.maxKeys }
-      const created = await findRow<ApiKey>(pool, `${selectKeys} where api_keys.id = $1`, [key.id])
+      const created = await findRow<KeyRow>(pool, `${selectKeys} where api_keys.id = $1`, [key.id])
       if (created === undefined) throw new Error(`API key ${key.id} vanished while it was being created`)
-      return created
+      return toApiKey(created)
     },
 
-    listKeys: (accountId) =>
-      listRows<ApiKey>(
-        pool,
-        `${selectKeys} where $1::uuid is null or account_id = $1 order by api_keys.created_at, api_keys.id`,
-        [accountId],
-      ),
+    async listKeys(accountId) {
+      const where = 'where $1::uuid is null or account_id = $1 order by api_keys.created_at, api_keys.id'
+      return (await listRows<KeyRow>(pool, `${selectKeys} ${where}`, [accountId])).map(toApiKey)
+    },
 
     createConsoleKey: (accountId, key) => insertKey(pool, accountId, key),
 
@@ -45,6 +44,11 @@ export function makeKeyStore({ pool }: { pool: Pool }): KeyStore & ConsoleKeySto
         [accountId, id, afterMs],
       )
       return updated > 0
+    },
+
+    async restrictKey(id, restrictions) {
+      const text = 'update api_keys set restrictions = $2 where id = $1'
+      return (await changeRows(pool, text, [id, toRestrictionsText(restrictions)])) > 0
     },
 
     async revokeKey(id) {
@@ -77,16 +81,30 @@ export async function insertKey(db: Queryable, accountId: string, key: NewApiKey
   await changeRows(
     db,
     `with key as (
-       insert into api_keys (id, account_id, name, prefix, digest, expires_at, is_test, created_by)
-       values ($1, $2, $3, $4, decode($5, 'hex'), $6, $7, $8) returning id
+       insert into api_keys (id, account_id, name, prefix, digest, expires_at, is_test, restrictions, created_by)
+       values ($1, $2, $3, $4, decode($5, 'hex'), $6, $7, $8, $9) returning id
      )
      insert into rate_windows (key_id) select id from key`,
-    [key.id, accountId, key.name, key.prefix, key.digest, key.expiresAt, key.isTest, key.createdBy],
+    [
+      key.id,
+      accountId,
+      key.name,
+      key.prefix,
+      key.digest,
+      key.expiresAt,
+      key.isTest,
+      toRestrictionsText(key.restrictions),
+      key.createdBy,
+    ],
   )
 }
 
+type KeyRow = Omit<ApiKey, 'restrictions'> & { restrictions: string }
+
+const toApiKey = (row: KeyRow): ApiKey => ({ ...row, restrictions: parseRestrictions(row.restrictions) })
+
 const selectKeys = `
-select id, account_id as "accountId", name, prefix, is_test as "isTest", created_at as "createdAt",
+select id, account_id as "accountId", name, prefix, is_test as "isTest", restrictions, created_at as "createdAt",
   last_used_at as "lastUsedAt", expires_at as "expiresAt", coalesce(expires_at <= now(), false) as "isExpired",
   revoked_at as "revokedAt", created_by as "createdBy"
 from api_keys left join rate_windows on key_id = id

@@ -105,6 +105,7 @@ create table api_keys (
   expires_at timestamp with time zone,
   revoked_at timestamp with time zone,
   is_test boolean not null default false,
+  restrictions text not null default ''::text,
   created_by text,
   constraint api_keys_digest_key UNIQUE (digest),
   constraint api_keys_pkey PRIMARY KEY (id),

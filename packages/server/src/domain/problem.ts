@@ -7,6 +7,8 @@ export type Refusal =
   | { kind: 'conflict'; detail: string }
   | { kind: 'rate-limited'; retryAfterSeconds: number; detail?: string }
   | { kind: 'out-of-credit' }
+  /** The API key may not be used for this, or from here. */
+  | { kind: 'key-restricted'; detail: string }
   | { kind: 'malformed-request'; detail: string }
   | { kind: 'request-timeout'; detail: string }
   | { kind: 'content-too-large'; detail: string }

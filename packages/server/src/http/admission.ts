@@ -2,6 +2,7 @@ import { headers, type listDeliveriesOperation, type Operation } from '@assay/co
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { toPeriodText } from '../domain/accounts/account.ts'
 import type { Admission, Admitted } from '../domain/accounts/admission.ts'
+import type { KeyUse } from '../domain/accounts/key-restrictions.ts'
 import type { Caller, Idempotency } from '../domain/ports/admission-gate.ts'
 import { type FieldErrors, Problem } from '../domain/problem.ts'
 import { checkIdempotencyKey, toFingerprint } from '../domain/scans/check-submission.ts'
@@ -14,6 +15,8 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** The account and key behind the request; set once the request is admitted. */
     caller: Caller | undefined
+    /** The use of the key, set with `operationId`. */
+    keyUse: KeyUse | undefined
     /** False while a request on the fast path is not yet counted against the rate limit. */
     isCounted: boolean
     /** The operation of the contract; set as soon as the route is known. */
@@ -42,12 +45,13 @@ const maxFastPathBytes = { sync: 1024 * 1024, async: 64 * 1024 }
 /** Prepares a scope whose routes read bodies themselves and are admitted by a hook. */
 export function prepareAdmission(app: FastifyInstance) {
   app.decorateRequest('caller', undefined)
+  app.decorateRequest('keyUse', undefined)
   app.decorateRequest('isCounted', true)
   leaveBodiesToHandlers(app)
 }
 
 /**
- * Checks key, rate limit and credit, in this order, before the body is read. Small uploads of a recent caller take the
+ * Checks key, rate limit, restrictions and credit, in this order, before the body is read. Small uploads of a recent caller take the
  * fast path: they are counted together with their charge, in one transaction.
  */
 export function makeAdmitHook(
@@ -55,23 +59,39 @@ export function makeAdmitHook(
   { admission, wrongKeys }: Deps & { wrongKeys: Pick<StrangerLimit, 'refuseTooMany'> },
 ) {
   const isUpload = operation.does === 'file'
-  const isScan = isUpload || operation.does === 'url'
+  const use = toUse(operation)
   const isSubmit = isUpload && operation.mode === 'async'
   const maxBytes = maxFastPathBytes[isSubmit ? 'async' : 'sync']
   return async (request: FastifyRequest, reply: FastifyReply) => {
     request.operationId = operation.id
+    request.keyUse = { ...use, address: request.ip }
     const keys = listHeader(request.raw, 'x-api-key')
     // A repeated scan must be recognized before any work, so it never takes the fast path.
     const canTakeFastPath =
       isUpload && isSmall(request, maxBytes) && (isSubmit || listIdempotencyKeys(request).length === 0)
-    const recentCaller = canTakeFastPath ? admission.findRecentCaller(keys) : undefined
+    const recentCaller = canTakeFastPath ? admission.findRecentCaller(keys, request.keyUse) : undefined
     if (recentCaller === undefined) {
-      const admitted = await admission.admitRequest(keys, isScan)
+      const admitted = await admission.admitRequest(keys, request.keyUse)
       if (admitted.caller === undefined) await wrongKeys.refuseTooMany(request.ip)
       return applyAdmission(request, reply, withTestRefusal(request, admitted))
     }
     request.caller = recentCaller
     request.isCounted = false
+  }
+}
+
+/** The use of a key by an operation. Deliveries show results of all kinds. */
+export function toUse(operation: KeyedOperation): Omit<KeyUse, 'address'> {
+  switch (operation.does) {
+    case 'ping':
+    case 'account':
+      return { action: 'none', kind: 'all' }
+    case 'deliveries':
+      return { action: 'read', kind: 'all' }
+    case 'result':
+      return { action: 'read', kind: operation.kind }
+    default:
+      return { action: operation.mode === 'sync' ? 'scan' : 'submit', kind: operation.kind }
   }
 }
 
@@ -86,8 +106,9 @@ export function countFailedFastPath(app: FastifyInstance, { admission }: Deps) {
   app.setErrorHandler(async (error, request, reply) => {
     // With an unknown outcome the charge was sent, and the request may already be counted with it.
     const isCharged = error instanceof Problem && error.refusal.kind === 'outcome-unknown'
-    if (!request.isCounted && !isCharged) {
-      applyAdmission(request, reply, await admission.admitRequest(listHeader(request.raw, 'x-api-key'), true))
+    const { keyUse } = request
+    if (!request.isCounted && !isCharged && keyUse !== undefined) {
+      applyAdmission(request, reply, await admission.admitRequest(listHeader(request.raw, 'x-api-key'), keyUse))
     }
     throw error
   })

@@ -177,7 +177,10 @@ function toResponses(operation: Operation): Json {
     ...toSuccess(operation),
     ...(isScan ? { 400: toProblemResponse('malformed-request') } : {}),
     401: { description: 'The key is missing or invalid, or the subscription has expired. No body.' },
-    403: toResponse('No credits are left. No body.'),
+    403: toResponse(
+      'No credits are left: no body. Or the key is restricted, and the body says to what.',
+      toProblemBody('key-restricted'),
+    ),
     ...(isScan ? { 415: toProblemResponse('unsupported-media-type') } : {}),
     ...(isScan && operation.does === 'url' ? { 413: toProblemResponse('content-too-large') } : {}),
     ...(isScan || operation.does === 'result'

@@ -21,6 +21,7 @@ export const statusOf: Record<AnyProblem['kind'], number> = {
   'malformed-request': 400,
   unauthenticated: 401,
   'out-of-credit': 403,
+  'key-restricted': 403,
   'signed-out': 401,
   forbidden: 403,
   'not-found': 404,

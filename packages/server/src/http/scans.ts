@@ -42,6 +42,7 @@ export function makeFileHandler<C extends Content>(target: Target, deps: ScanDep
       const idempotency = findIdempotency(request, [content.sha256, contentName])
       const scanRequest = {
         kind,
+        address: request.ip,
         contentName,
         idempotency,
         countsRequest: !request.isCounted,
@@ -55,7 +56,7 @@ export function makeFileHandler<C extends Content>(target: Target, deps: ScanDep
   }
   return makeUploadHandler(target, deps, deps.jobContents, async (request, reply, content, fields) => {
     const idempotency = findIdempotency(request, [content.sha256, fields.contentName, fields.callbackUrl])
-    const scanRequest = { kind, ...fields, idempotency, countsRequest: !request.isCounted }
+    const scanRequest = { kind, address: request.ip, ...fields, idempotency, countsRequest: !request.isCounted }
     return sendReceipt(request, reply, await deps.submitting.submitFile(getCaller(request), content, scanRequest))
   })
 }
@@ -68,11 +69,12 @@ export function makeUrlHandler<C extends Content>({ kind, mode }: Target, deps: 
     const [url, contentName] = [findText(fields.file_url) ?? '', findText(fields.file_name)]
     const callbackUrl = mode === 'sync' ? null : findText(fields.callback_url)
     const idempotency = findIdempotency(request, [url, contentName, callbackUrl])
+    const address = request.ip
     if (mode === 'async') {
-      const scanRequest = { kind, contentName, callbackUrl, idempotency, countsRequest: false }
+      const scanRequest = { kind, address, contentName, callbackUrl, idempotency, countsRequest: false }
       return sendReceipt(request, reply, await deps.submitting.submitUrl(getCaller(request), url, scanRequest))
     }
-    const scanRequest = { kind, contentName, idempotency, countsRequest: false }
+    const scanRequest = { kind, address, contentName, idempotency, countsRequest: false }
     const { scan, ...admitted } = await deps.scanning.scanUrlNow(
       getCaller(request),
       url,

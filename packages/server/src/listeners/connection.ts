@@ -3,6 +3,8 @@ import { makeSpeedGuard } from '../runtime/speed-guard.ts'
 
 /** A connection of a client, as the protocol handlers see it. */
 export type Connection = {
+  /** Address of the client. */
+  address: string
   /** Yields the bytes of the client. Ends when the client closes its half; throws when the connection breaks. */
   chunks(): AsyncIterable<Buffer>
   /** Sets a deadline for the current command. Bytes of the client do not extend it. */
@@ -42,6 +44,7 @@ export function makeConnection(socket: Socket, deps: { isStopping(): boolean; ti
   }
 
   const connection: Connection = {
+    address: socket.remoteAddress ?? '',
     async *chunks() {
       for await (const chunk of socket.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
         if (guard !== undefined) {

@@ -14,6 +14,8 @@ type Deps = {
   protocol: string
   /** API key of the account that the scans of this listener are charged to. */
   key: string
+  /** Address of the client, which the key may be restricted to. */
+  address: string
   admission: Admission
   scanning: Pick<Scanning, 'scanNow'>
   contents: ContentStore
@@ -40,17 +42,19 @@ const maxFastPathBytes = 1024 * 1024
 export function makeListenerScans(deps: Deps) {
   const { admission } = deps
   const keys = [deps.key]
+  const { address } = deps
+  const use = { action: 'scan', kind: 'malware', address } as const
 
   return {
-    /** Starts a scan. Throws when admission rejects it: an invalid key, the rate limit, no credits. */
+    /** Starts a scan. Throws when admission rejects it: an invalid or restricted key, the rate limit, no credits. */
     async begin(): Promise<ListenerScan> {
       const startedAt = performance.now()
-      const recentCaller = admission.findRecentCaller(keys)
+      const recentCaller = admission.findRecentCaller(keys, use)
       // Undefined while the request is not yet counted against the rate limit.
       let admitted: Caller | undefined
       let bytes = 0
       const admit = async () => {
-        const { caller, refused } = await admission.admitRequest(keys, true)
+        const { caller, refused } = await admission.admitRequest(keys, use)
         if (refused !== undefined || caller === undefined) throw refused ?? new Problem({ kind: 'unauthenticated' })
         admitted = caller
         return caller
@@ -78,7 +82,7 @@ export function makeListenerScans(deps: Deps) {
       async function scan(content: Content, contentName: string | null): Promise<Scan> {
         const countsRequest = admitted === undefined
         const caller = admitted ?? (recentCaller as Caller)
-        const scanRequest = { kind: 'malware' as const, contentName, countsRequest, idempotency: undefined }
+        const scanRequest = { kind: use.kind, address, contentName, countsRequest, idempotency: undefined }
         try {
           const { scan, refused } = await deps.scanning.scanNow(caller, content, scanRequest)
           if (refused !== undefined) throw refused
@@ -118,5 +122,5 @@ export type ListenerScans = ReturnType<typeof makeListenerScans>
 const newTooLarge = () =>
   new Problem({ kind: 'content-too-large', detail: `The content is larger than ${maxBytes / 1024 / 1024} MB.` })
 
-const admissionKinds = ['unauthenticated', 'rate-limited', 'out-of-credit']
+const admissionKinds = ['unauthenticated', 'rate-limited', 'key-restricted', 'out-of-credit']
 const isRefusedByAdmission = (error: unknown) => error instanceof Problem && admissionKinds.includes(error.refusal.kind)

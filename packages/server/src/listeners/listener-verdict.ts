@@ -55,6 +55,7 @@ export const newFailure = (reason: string, sentence: string, { isRetryable = fal
 const failures: Partial<Record<Refusal['kind'], [reason: string, sentence: string]>> = {
   unauthenticated: ['InvalidKey', 'The API key behind this listener is not valid.'],
   'rate-limited': ['RateLimited', 'The rate limit is reached.'],
+  'key-restricted': ['KeyRestricted', 'The API key behind this listener may not be used for this client.'],
   'out-of-credit': ['OutOfCredit', 'The account has no credits left.'],
   overloaded: ['Overloaded', 'Too many scans are waiting.'],
   unavailable: ['ServiceUnavailable', 'The service is temporarily unavailable; nothing was charged.'],

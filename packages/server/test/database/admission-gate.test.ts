@@ -151,7 +151,7 @@ describe('the admission gate', () => {
     assert.equal(admitted.outcome, 'admitted')
     const charge = async () =>
       (
-        await stores.database.pool.query('select * from charge_scans($1, 1, $2, $3, null, false, null)', [
+        await stores.database.pool.query('select * from charge_scans($1, 1, $2, $3, null, null, false, null)', [
           Buffer.from(digest, 'hex'),
           2,
           '[]',
@@ -192,6 +192,28 @@ describe('the admission gate', () => {
       assert.deepEqual(await stores.getBalance(id), { remaining: 5, ledger: 5, debits: 0, scans: 0 })
       const admitted = await ask(false)
       assert.ok(admitted.outcome === 'admitted' && admitted.caller.requestsRemaining === 7)
+      assert.deepEqual(await stores.getBalance(id), { remaining: 4, ledger: 4, debits: 1, scans: 1 })
+    })
+  }
+
+  for (const [how, more] of Object.entries({
+    'a scan': {},
+    'one with an idempotency key': { idempotency: { operation: 'scan', key: 'once', fingerprint: 'ab' } },
+    'a background scan': { job: { queue: 'q', source: { at: 'url', url: 'https://a.test/' }, callbackUrl: null } },
+  } as const)) {
+    test(`${how} with a key whose restrictions have changed is counted, and neither charged nor recorded`, async () => {
+      const { digest, id } = await stores.register({ credits: 5, rate: { requests: 9, periodSeconds: 60 } })
+      const ask = (restrictions: string) =>
+        stores.gate.admit({ keyDigest: digest, countsRequest: true, scan: newTestScan(), restrictions, ...more })
+      const [key] = await stores.keys.listKeys(id)
+      await stores.keys.restrictKey(key?.id ?? '', { allow: ['scan'], kinds: null, networks: null })
+      const changed = await ask('')
+      assert.ok(changed.outcome === 'changed' && changed.caller.restrictions === '{"allow":["scan"]}')
+      assert.equal(changed.caller.requestsRemaining, 8)
+      assert.deepEqual(await stores.getBalance(id), { remaining: 5, ledger: 5, debits: 0, scans: 0 })
+      const admitted = await ask(changed.caller.restrictions)
+      assert.ok(admitted.outcome === 'admitted' && admitted.caller.requestsRemaining === 7)
+      assert.equal(admitted.caller.restrictions, changed.caller.restrictions)
       assert.deepEqual(await stores.getBalance(id), { remaining: 4, ledger: 4, debits: 1, scans: 1 })
     })
   }

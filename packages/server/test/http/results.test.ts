@@ -62,7 +62,7 @@ describe('fetching a result', () => {
       jobContents: { newWriter: unused },
       wrongKeys: { refuseTooMany: async () => {} },
       servesApi: true,
-      trustedProxies: [],
+      trustedProxies: ['192.0.2.0/24'],
       policy: makeAddressPolicy([]),
       log: silentLog,
       logRequest() {},
@@ -108,6 +108,37 @@ describe('fetching a result', () => {
       (await receiptKeys.listKeys()).map(({ isCurrent }) => isCurrent),
       [true, false, false],
     )
+  })
+
+  test('403: a key that is restricted to networks is refused elsewhere, by the address that proxies of trust report', async () => {
+    const { id, apiKey } = await stores.register({ rate: { requests: 100, periodSeconds: 60 } })
+    const [key] = await stores.keys.listKeys(id)
+    const networks = ['10.0.0.0/8', '2001:db8::/32']
+    await stores.keys.restrictKey(key?.id ?? '', { allow: null, kinds: null, networks })
+    const ping = async (remoteAddress: string, forwarded?: string) =>
+      app.inject({
+        url: '/v1/ping',
+        remoteAddress,
+        headers: { host: 'localhost', 'x-api-key': apiKey, ...(forwarded && { 'x-forwarded-for': forwarded }) },
+      })
+    for (const [address, forwarded, status] of [
+      ['10.1.2.3', undefined, 200],
+      ['::ffff:10.1.2.3', undefined, 200],
+      ['2001:db8::7', undefined, 200],
+      ['127.0.0.1', undefined, 403],
+      ['::1', undefined, 403],
+      ['192.0.2.1', '10.1.2.3', 200],
+      ['192.0.2.1', '2001:DB8::7', 200],
+      ['192.0.2.1', '10.1.2.3, 203.0.113.9', 403],
+      // A stranger cannot choose an address, nor can anyone behind an unknown proxy.
+      ['203.0.113.9', '10.1.2.3', 403],
+      ['10.1.2.3', '203.0.113.9', 200],
+      ['192.0.2.1', 'unknown', 403],
+    ] as const)
+      assert.equal((await ping(address, forwarded)).statusCode, status, `${address} ${forwarded ?? ''}`)
+    const refused = await ping('203.0.113.9')
+    assert.equal(refused.json().detail, 'This API key may not be used from the address 203.0.113.9.')
+    assert.equal(refused.headers['x-rate-limit-remaining'], '88')
   })
 
   for (const [kind, root] of [

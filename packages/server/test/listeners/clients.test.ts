@@ -242,6 +242,7 @@ async function sendAlone(service: string, content: string, icap = 'Connection: c
   const writes: string[] = []
   const request = `REQMOD icap://x/${service} ICAP/1.0\r\n${icap}Encapsulated: req-body=0\r\n\r\n`
   const connection: Connection = {
+    address: '192.0.2.1',
     async *chunks() {
       yield Buffer.from(`${request}${content.length.toString(16)}\r\n${content}\r\n0\r\n\r\n`)
     },

@@ -34,6 +34,7 @@ async function pass({ status, type = 'application/zip', headers = '', onError = 
   const head = `RESPMOD icap://x/avscan ICAP/1.0\r\n${headers}Encapsulated: res-hdr=0, res-body=${http.length}\r\n\r\n`
   const [, preview] = /Preview: (\d+)/.exec(headers) ?? []
   const connection: Connection = {
+    address: '192.0.2.1',
     async *chunks() {
       yield Buffer.from(head + http)
       for (let at = 0; at < content.length; at += piece) {

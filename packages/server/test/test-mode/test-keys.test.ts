@@ -107,6 +107,7 @@ describe('a test key', () => {
     const submit = (callbackUrl: string | null) =>
       submitUrl(caller, 'https://files.test/a.zip', {
         kind: 'malware',
+        address: '192.0.2.1',
         contentName: null,
         callbackUrl,
         idempotency: undefined,
@@ -141,6 +142,7 @@ describe('a test key', () => {
     })
     const request = {
       kind: 'malware' as const,
+      address: '192.0.2.1',
       contentName: null,
       callbackUrl: null,
       idempotency: undefined,

@@ -112,6 +112,7 @@ describe('a background scan', () => {
   }
   const order = {
     kind: 'malware' as const,
+    address: '192.0.2.1',
     contentName: 'a.txt',
     callbackUrl: null,
     idempotency: undefined,

@@ -4,9 +4,12 @@ import { useForm } from '../../api/use-form.ts'
 import { Code, Secret } from '../../ui/copy.tsx'
 import { FormDialog, InfoDialog } from '../../ui/dialog.tsx'
 import { CheckField, EndDateField, SelectField, TextField } from '../../ui/field.tsx'
+import { RestrictionFields } from './key-restrictions.tsx'
 
 const dayMs = 86_400_000
 const hourMs = 3_600_000
+
+const unrestricted = { allow: null, kinds: null, networks: null }
 
 const lifetimes: [string, string][] = [
   ['', 'Never'],
@@ -21,7 +24,7 @@ export function CreateKey({ onClose }: { onClose: () => void }) {
   const [lifetime, setLifetime] = useState('')
   const form = useForm(
     'createKey',
-    { name: '', expires_at: null, is_test: false },
+    { name: '', expires_at: null, is_test: false, ...unrestricted },
     { onDone: (created) => setApiKey(created.api_key) },
   )
   const selectLifetime = (selected: string) => {
@@ -53,6 +56,12 @@ export function CreateKey({ onClose }: { onClose: () => void }) {
         isOn={form.values.is_test === true}
         onChange={(is_test) => form.set({ is_test })}
       />
+      <details>
+        <summary className="cursor-pointer font-medium text-soft hover:text-ink">Restrict the key</summary>
+        <div className="mt-3 flex flex-col gap-4">
+          <RestrictionFields values={{ ...unrestricted, ...form.values }} onChange={form.set} errorOf={form.errorOf} />
+        </div>
+      </details>
     </FormDialog>
   )
 }
@@ -78,7 +87,8 @@ export function RotateKey({ apiKey, onClose }: { apiKey: KeyRow; onClose: () => 
   return (
     <FormDialog title={`Rotate ${apiKey.name}`} action="Rotate" form={form} onClose={onClose}>
       <p className="text-soft">
-        You get a new key with the same name. The old key keeps working while you update your applications.
+        You get a new key with the same name and restrictions. The old key keeps working while you update your
+        applications.
       </p>
       <SelectField
         label="The old key works for"

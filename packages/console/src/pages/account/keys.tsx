@@ -10,8 +10,10 @@ import { Empty, Loaded } from '../../ui/states.tsx'
 import { Table } from '../../ui/table.tsx'
 import { Age, Day } from '../../ui/time.tsx'
 import { CreateKey, RevokeKey, RotateKey } from './key-dialogs.tsx'
+import { describeRestrictions, RestrictKey } from './key-restrictions.tsx'
 
-type OpenDialog = { action: 'create' } | { action: 'rotate' | 'revoke'; key: KeyRow }
+type KeyAction = 'rotate' | 'restrict' | 'revoke'
+type OpenDialog = { action: 'create' } | { action: KeyAction; key: KeyRow }
 
 export function KeysPage() {
   const keys = useRead('listKeys', {}, { liveMs: 5000 })
@@ -53,12 +55,13 @@ export function KeysPage() {
       </Loaded>
       {open?.action === 'create' && <CreateKey onClose={close} />}
       {open?.action === 'rotate' && <RotateKey apiKey={open.key} onClose={close} />}
+      {open?.action === 'restrict' && <RestrictKey apiKey={open.key} onClose={close} />}
       {open?.action === 'revoke' && <RevokeKey apiKey={open.key} onClose={close} />}
     </Page>
   )
 }
 
-function KeyTable({ keys, onOpen }: { keys: KeyRow[]; onOpen: (action: 'rotate' | 'revoke', key: KeyRow) => void }) {
+function KeyTable({ keys, onOpen }: { keys: KeyRow[]; onOpen: (action: KeyAction, key: KeyRow) => void }) {
   return (
     <Table
       caption="API keys"
@@ -71,6 +74,7 @@ function KeyTable({ keys, onOpen }: { keys: KeyRow[]; onOpen: (action: 'rotate' 
             <span className="flex flex-col items-start">
               <span className="max-w-52 truncate font-medium">{key.name}</span>
               <code className="font-mono text-xs text-soft">{key.prefix}…</code>
+              <span className="max-w-72 text-xs text-soft">{describeRestrictions(key)}</span>
             </span>
           ),
         },
@@ -122,6 +126,9 @@ function KeyTable({ keys, onOpen }: { keys: KeyRow[]; onOpen: (action: 'rotate' 
                     Rotate
                   </Button>
                 )}
+                <Button onClick={() => onOpen('restrict', key)} aria-label={`Restrict ${key.name}`} isSmall>
+                  Restrict
+                </Button>
                 <Button onClick={() => onOpen('revoke', key)} aria-label={`Revoke ${key.name}`} isSmall>
                   Revoke
                 </Button>

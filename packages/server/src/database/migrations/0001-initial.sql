@@ -70,6 +70,8 @@ create table api_keys (
   revoked_at timestamptz,
   -- Test keys get their verdict from the name of the content. No engine runs, and nothing is charged.
   is_test boolean not null default false,
+  -- Restrictions as JSON: the actions, kinds of scans and networks that the key is for. Empty for a key without any.
+  restrictions text not null default '',
   -- Email address of the member who created the key in the console.
   created_by text
 );
@@ -223,8 +225,9 @@ where scan_id is null and kind in ('debit', 'refund');
 -- the same order: rate window, balance.
 create function charge_scans(
   key_digest bytea, wanted integer, scan_count integer, new_scans json, wanted_flags_sexy boolean,
+  wanted_restrictions text,
   with_jobs boolean, sealed_contents bytea,
-  out "accountId" uuid, out "flagsSexy" boolean, out requests integer, out "periodSeconds" integer,
+  out "accountId" uuid, out restrictions text, out "flagsSexy" boolean, out requests integer, out "periodSeconds" integer,
   out "usedBefore" integer, out "resetsAt" timestamptz, out "creditLimit" integer, out "creditRemaining" integer
 ) language plpgsql as
 $$
@@ -233,9 +236,9 @@ declare
   this_account uuid;
   period interval;
 begin
-  select api_keys.id, accounts.id, accounts.flags_sexy, coalesce(accounts.rate_requests, plans.rate_requests),
+  select api_keys.id, accounts.id, api_keys.restrictions, accounts.flags_sexy, coalesce(accounts.rate_requests, plans.rate_requests),
     coalesce(accounts.rate_period_seconds, plans.rate_period_seconds)
-  into this_key, this_account, "flagsSexy", requests, "periodSeconds"
+  into this_key, this_account, restrictions, "flagsSexy", requests, "periodSeconds"
   from api_keys
   join accounts on accounts.id = api_keys.account_id
   join plans on plans.name = accounts.plan
@@ -247,6 +250,7 @@ begin
     and (api_keys.expires_at is null or api_keys.expires_at > now())
     and accounts.suspended_at is null and (accounts.expires_at is null or accounts.expires_at > now())
     and (wanted_flags_sexy is null or wanted_flags_sexy = accounts.flags_sexy)
+    and (wanted_restrictions is null or wanted_restrictions = api_keys.restrictions)
     and plans.account_rate_requests is null;
   if not found then
     return;

@@ -1,3 +1,5 @@
+import type { KeyRestrictions } from './key-restrictions.ts'
+
 export type Plan = {
   name: string
   creditsPerPeriod: number
@@ -42,6 +44,7 @@ export type ApiKey = {
   prefix: string
   /** Scans with a test key get the result that their name asks for, run no engine and cost nothing. */
   isTest: boolean
+  restrictions: KeyRestrictions
   createdAt: Date
   lastUsedAt: Date | null
   expiresAt: Date | null

@@ -1,6 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import type { AdmissionAnswer, AdmissionGate, Caller } from '../ports/admission-gate.ts'
 import { Problem } from '../problem.ts'
+import { findKeyRefusal, type KeyUse } from './key-restrictions.ts'
 import { toKeyDigest } from './secrets.ts'
 
 /** Which requests need credit: all, or scans alone. */
@@ -10,8 +11,8 @@ export type CreditGate = 'all' | 'scans'
 export type Admitted = { caller: Caller | undefined; refused: Problem | undefined }
 
 /**
- * Checks the key, then the rate limit, then the credit, as the interface specifies. A refused caller is returned too,
- * because every response to a known caller has the headers about credit and rate.
+ * Checks the key, the rate limit, the restrictions of the key and the credit, in this order. A refused caller is
+ * returned too, because every response to a known caller has the headers about credit and rate.
  */
 export function makeAdmission(deps: {
   gate: AdmissionGate
@@ -20,24 +21,29 @@ export function makeAdmission(deps: {
 }) {
   return {
     /** `keys` are the values of X-API-Key in the request. Two different values count as no key. */
-    async admitRequest(keys: readonly string[], isScan: boolean): Promise<Admitted> {
+    async admitRequest(keys: readonly string[], use: KeyUse): Promise<Admitted> {
       const key = findKey(keys)
       if (key === undefined) return { caller: undefined, refused: new Problem({ kind: 'unauthenticated' }) }
-      return admitDigest(toKeyDigest(key), isScan)
+      return admitDigest(toKeyDigest(key), use)
     },
     admitDigest,
     /** Finds a caller on the fast path: the scan may begin before the gate answers. */
-    findRecentCaller(keys: readonly string[]): Caller | undefined {
+    findRecentCaller(keys: readonly string[], use: KeyUse): Caller | undefined {
       const key = findKey(keys)
-      return key === undefined ? undefined : deps.recentCallers.find(toKeyDigest(key))
+      const caller = key === undefined ? undefined : deps.recentCallers.find(toKeyDigest(key))
+      // The restrictions may have been changed since: only the gate refuses.
+      return caller && findKeyRefusal(caller.restrictions, use) === undefined ? caller : undefined
     },
   }
 
-  async function admitDigest(keyDigest: string, isScan: boolean): Promise<Admitted> {
+  async function admitDigest(keyDigest: string, use: KeyUse): Promise<Admitted> {
     const answer = await deps.gate.admit({ keyDigest, countsRequest: true })
     const refused = findRefusal(answer)
     if (answer.outcome === 'unknown-key' || refused !== undefined) return { caller: findCaller(answer), refused }
     const { caller } = answer
+    const restricted = findKeyRefusal(caller.restrictions, use)
+    if (restricted !== undefined) return { caller, refused: restricted }
+    const isScan = use.action === 'scan' || use.action === 'submit'
     const isOutOfCredit = !caller.isTest && caller.creditRemaining === 0 && (isScan || deps.creditGate === 'all')
     return { caller, refused: isOutOfCredit ? new Problem({ kind: 'out-of-credit' }) : undefined }
   }

@@ -4,6 +4,7 @@ import type { KeyStore, NewApiKey } from '../ports/key-store.ts'
 import type { PlanStore } from '../ports/plan-store.ts'
 import { OperatorMistake } from '../problem.ts'
 import type { Account, ApiKey, Rate } from './account.ts'
+import { type KeyRestrictions, unrestricted } from './key-restrictions.ts'
 import { newApiKey, newWebhookSecret, toKeyDigest, toKeyPrefix } from './secrets.ts'
 
 export type AccountRequest = {
@@ -55,15 +56,26 @@ export function makeRegistration(deps: Deps) {
 
     async createKey(
       accountId: string,
-      request: { name: string; expiresAt: Date | null; isTest?: boolean; createdBy?: string; replacesId?: string },
+      request: {
+        name: string
+        expiresAt: Date | null
+        isTest?: boolean
+        restrictions?: KeyRestrictions
+        createdBy?: string
+        replacesId?: string
+      },
     ): Promise<{ key: ApiKey; apiKey: string }> {
-      const { name, expiresAt, createdBy = null } = request
+      const { name, expiresAt, restrictions = unrestricted, createdBy = null } = request
       const isTest = isTestKey(request.isTest)
       const apiKey = newApiKey({ isTest })
       const { replacesId } = request
-      const key = await deps.keys.createKey(accountId, toNewKey(apiKey, { name, expiresAt, isTest, createdBy }), {
-        replacesId,
-      })
+      const key = await deps.keys.createKey(
+        accountId,
+        toNewKey(apiKey, { name, expiresAt, isTest, restrictions, createdBy }),
+        {
+          replacesId,
+        },
+      )
       if (!('outcome' in key)) return { key, apiKey }
       const limit = key.maxKeys === 1 ? 'one active key' : `${key.maxKeys} active keys`
       throw new OperatorMistake(`The plan of the account allows ${limit}. Revoke a key first.`)
@@ -94,7 +106,7 @@ export function makeRegistration(deps: Deps) {
       flagsSexy: request.flagsSexy ?? true,
       downloadHosts: request.downloadHosts ?? null,
       webhookSecret,
-      key: toNewKey(apiKey, { name: 'default', expiresAt: null, isTest, createdBy: null }),
+      key: toNewKey(apiKey, { name: 'default', expiresAt: null, isTest, restrictions: unrestricted, createdBy: null }),
     }
     return { account, apiKey, webhookSecret }
   }

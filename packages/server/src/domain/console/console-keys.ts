@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { v7 as newId } from 'uuid'
+import { unrestricted } from '../accounts/key-restrictions.ts'
 import { toKeyDigest } from '../accounts/secrets.ts'
 import type { ConsoleKeyStore } from '../ports/key-store.ts'
 
@@ -25,6 +26,7 @@ export function makeConsoleKeys({ keys, isTest }: { keys: ConsoleKeyStore; isTes
         digest,
         expiresAt: null,
         isTest,
+        restrictions: unrestricted,
         createdBy: null,
       })
       return (await keys.findConsoleDigest(accountId)) ?? digest

@@ -22,6 +22,8 @@ export type AdmissionCall = {
   idempotency?: Idempotency
   /** Setting that the verdict of the scan depends on: it is charged and recorded only if the account still has it. */
   flagsSexy?: boolean
+  /** Restrictions that the use of the key was checked against: charged and recorded only if the key still has them. */
+  restrictions?: string
 }
 
 export type Idempotency = {
@@ -40,6 +42,8 @@ export type Caller = {
   accountId: string
   /** Whether the key is a test key: no engine runs, and the gate charges nothing. */
   isTest: boolean
+  /** Restrictions of the key, as `toRestrictionsText` writes them. */
+  restrictions: string
   /** Whether a picture that is "sexy", and nothing worse, is a threat to this account. */
   flagsSexy: boolean
   rate: Rate
@@ -60,7 +64,8 @@ export type AdmissionAnswer =
   /** The idempotency key was used before, perhaps for another request: nothing was charged or recorded. */
   | ({ outcome: 'repeated'; caller: Caller } & Repeat)
   /**
-   * The account changed the setting that the verdict depends on: the request was counted, nothing charged or recorded.
+   * The setting that the verdict depends on or the restrictions of the key were changed: the request was counted,
+   * nothing charged or recorded.
    */
   | { outcome: 'changed'; caller: Caller }
 

@@ -1,4 +1,5 @@
 import type { ApiKey } from '../accounts/account.ts'
+import type { KeyRestrictions } from '../accounts/key-restrictions.ts'
 
 export type NewApiKey = {
   id: string
@@ -7,6 +8,7 @@ export type NewApiKey = {
   digest: string
   expiresAt: Date | null
   isTest: boolean
+  restrictions: KeyRestrictions
   createdBy: string | null
 }
 
@@ -34,6 +36,8 @@ export type KeyStore = {
    * revoked.
    */
   expireKey(accountId: string, id: string, afterMs: number): Promise<boolean>
+  /** Changes what a key may be used for, from its next request on. Returns false when there is no such key. */
+  restrictKey(id: string, restrictions: KeyRestrictions): Promise<boolean>
   /** Returns false when there is no such key. Revoking twice keeps the first time. */
   revokeKey(id: string): Promise<boolean>
 }

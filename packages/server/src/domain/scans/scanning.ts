@@ -1,6 +1,7 @@
 import type { ScanKind } from '@assay/contract'
 import { validate as isUuid } from 'uuid'
 import { type Admitted, toAdmitted } from '../accounts/admission.ts'
+import { findKeyRefusal } from '../accounts/key-restrictions.ts'
 import type { Content } from '../content/content.ts'
 import type { Describer } from '../content/media-type.ts'
 import type { AdmissionGate, Caller, Idempotency, IdempotencyStore } from '../ports/admission-gate.ts'
@@ -29,6 +30,8 @@ type Deps = {
 
 export type ScanRequest = {
   kind: ScanKind
+  /** Address of the client, which the key may be restricted to. */
+  address: string
   contentName: string | null
   /** The gate has not counted the request yet, and counts it together with the charge. */
   countsRequest: boolean
@@ -107,13 +110,18 @@ export function makeScanning(deps: Deps) {
       keyDigest: caller.keyDigest,
       countsRequest,
       scan: result,
+      restrictions: caller.restrictions,
       ...(idempotency === undefined ? {} : { idempotency }),
       // On the fast path the settings of the caller may be a second old.
       ...(countsRequest && kind === 'nsfw_image' ? { flagsSexy: caller.flagsSexy } : {}),
     })
-    if (answer.outcome === 'changed') return scan(answer.caller, { ...syncScan, countsRequest: false })
     // The gate refuses here when the key was revoked or other scans took the last credits during the scan.
     const admitted = toAdmitted(caller, countsRequest, answer)
+    if (answer.outcome === 'changed') {
+      const refused = findKeyRefusal(answer.caller.restrictions, { action: 'scan', kind, address: syncScan.address })
+      if (refused !== undefined) return { ...admitted, refused, scan: result }
+      return scan(answer.caller, { ...syncScan, countsRequest: false })
+    }
     if (answer.outcome === 'repeated' && idempotency !== undefined) {
       return { ...admitted, scan: await getFirstScan(deps, caller, kind, answer, idempotency) }
     }

@@ -1,5 +1,6 @@
 import type { ScanKind } from '@assay/contract'
 import { type Admitted, toAdmitted } from '../accounts/admission.ts'
+import { findKeyRefusal } from '../accounts/key-restrictions.ts'
 import type { Content } from '../content/content.ts'
 import type { Describer } from '../content/media-type.ts'
 import type { AdmissionGate, Caller, Idempotency } from '../ports/admission-gate.ts'
@@ -31,6 +32,8 @@ type Deps = {
 
 export type JobRequest = {
   kind: ScanKind
+  /** Address of the client, which the key may be restricted to. */
+  address: string
   contentName: string | null
   callbackUrl: string | null
   idempotency: Idempotency | undefined
@@ -90,18 +93,25 @@ export function makeSubmitting(deps: Deps): Submitting {
     scanId = newScanId(deps.clock.now()),
   ): Promise<Submitted> {
     const { callbackUrl, idempotency, countsRequest } = request
-    const scan = newPending(scanId, request, contentFields)
+    const scan = newPending(deps, scanId, request, contentFields)
     const answer = await deps.gate.admit({
       keyDigest: caller.keyDigest,
       countsRequest,
       scan,
       job: { ...job, callbackUrl },
+      restrictions: caller.restrictions,
       ...(idempotency === undefined ? {} : { idempotency }),
     })
     const isQueued = answer.outcome === 'admitted'
     if (isQueued) deps.onQueued()
     const first = answer.outcome === 'repeated' ? answer : undefined
     const admitted = toAdmitted(caller, countsRequest, answer)
+    if (answer.outcome === 'changed') {
+      const { kind, address } = request
+      const restricted = findKeyRefusal(answer.caller.restrictions, { action: 'submit', kind, address })
+      if (restricted !== undefined) return { ...admitted, refused: restricted, scanId, isQueued }
+      return submit(answer.caller, { ...request, countsRequest: false }, job, contentFields, scanId)
+    }
     const refused = admitted.refused ?? (first && idempotency && findMismatch(first, idempotency))
     return { ...admitted, refused, scanId: first?.scanId ?? scan.id, isQueued }
   }
@@ -114,20 +124,25 @@ export function makeSubmitting(deps: Deps): Submitting {
     const detail = 'Scans of this kind are switched off. Nothing was charged.'
     throw new Problem({ kind: 'engine-unavailable', detail })
   }
+}
 
-  function newPending(id: string, { kind, contentName }: JobRequest, contentFields: ContentFields): NewScan {
-    return {
-      id,
-      kind,
-      mode: 'async',
-      region: deps.region,
-      status: 'pending',
-      signals: null,
-      contentName,
-      ...contentFields,
-      createdAt: deps.clock.now(),
-      completedAt: null,
-    }
+function newPending(
+  deps: Pick<Deps, 'region' | 'clock'>,
+  id: string,
+  { kind, contentName }: JobRequest,
+  contentFields: ContentFields,
+): NewScan {
+  return {
+    id,
+    kind,
+    mode: 'async',
+    region: deps.region,
+    status: 'pending',
+    signals: null,
+    contentName,
+    ...contentFields,
+    createdAt: deps.clock.now(),
+    completedAt: null,
   }
 }
 

@@ -114,7 +114,7 @@ const isPlain = (address: string) => isIP(address) !== 0 && !address.includes('%
 
 const toFamily = (address: string) => (isIP(address) === 6 ? 'ipv6' : 'ipv4')
 
-function toBlockList(networks: readonly string[]): BlockList {
+export function toBlockList(networks: readonly string[]): BlockList {
   const list = new BlockList()
   for (const network of networks) {
     const [address = '', bits] = network.split('/')
